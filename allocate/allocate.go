@@ -1,0 +1,50 @@
+// Package allocate is step 2: how many devices, which ones, shared how. It
+// declares the contracts of sizing and placing; strategies are in the folders
+// below, and what several of them share in allocate/fit.
+package allocate
+
+import "github.com/musterdl/muster/plan"
+
+// Need is what is to be placed.
+type Need struct {
+	Job     plan.JobID
+	Attempt int32 // of the run to come, so that chance differs between attempts
+	Workers int32
+	Shape   *plan.Shape
+}
+
+// Candidate is one way to place a need. Higher scores are better; what a score
+// means is the placer's own affair.
+type Candidate struct {
+	Slots []plan.Slot
+	Score int64
+}
+
+// Placer finds room. It appends at most k candidates to into, best first, all of
+// them legal, with ties broken in the end by id; none means that there is no room
+// it would use. Candidates in into beyond its length may be used again.
+type Placer interface {
+	Place(v plan.View, need Need, k int, into []Candidate) []Candidate
+}
+
+// Crowd is who competes for the room.
+type Crowd struct {
+	Active  int   // jobs waiting or running
+	Devices int64 // devices in all, on nodes that take runs
+}
+
+// Sizer says how many workers an elastic job should have.
+type Sizer interface {
+	Want(v plan.View, job plan.JobID, crowd Crowd) int32
+}
+
+// Extend grows a candidate list by one, using again what lies beyond its length.
+func Extend(list []Candidate) []Candidate {
+	if len(list) < cap(list) {
+		list = list[:len(list)+1]
+		c := &list[len(list)-1]
+		c.Slots, c.Score = c.Slots[:0], 0
+		return list
+	}
+	return append(list, Candidate{})
+}

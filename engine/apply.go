@@ -1,0 +1,210 @@
+package engine
+
+import (
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
+)
+
+// apply makes one event part of the state.
+func (e *Engine) apply(ev *Event) {
+	switch ev.Kind {
+	case Submit:
+		e.submit(ev)
+	case Cancel, Hold, Release, Requeue:
+		e.request(ev)
+	case Cordon, Uncordon, Drain, NodeDown, NodeUp:
+		e.node(ev)
+	case DeviceDown, DeviceUp:
+		e.device(ev)
+	case Pause, Unpause:
+		e.state.Paused = ev.Kind == Pause
+		e.why.Wake = true
+	case Truth:
+		if e.valid(ev.Job) {
+			e.state.Jobs[ev.Job].Oracle = ev.Span
+			e.touch(ev.Job)
+		}
+	case Answered:
+		e.why.Answers = append(e.why.Answers, schedule.Answer{Asker: ev.Asker, Reply: ev.Reply})
+	case Reshaped:
+		if d := &e.state.Devices[ev.Device]; d.Change == ev.Change && d.Status == plan.Reshaping {
+			e.state.SetDevice(ev.Device, plan.Steady)
+			e.why.Room = true
+			e.confirm(ev.Change)
+		}
+	case Started, NotStarted, Stopped, Exited, Suspended, Resumed, Observed:
+		if run := e.state.RunOf(ev.Job, ev.Attempt); run != plan.None {
+			e.report(ev, run)
+		}
+	}
+}
+
+func (e *Engine) valid(id plan.JobID) bool { return id >= 0 && int(id) < len(e.state.Jobs) }
+
+// report applies what a driver says about a live run.
+func (e *Engine) report(ev *Event, run plan.RunID) {
+	r := &e.state.Runs[run]
+	switch {
+	case ev.Kind == Started && r.Status == plan.Starting:
+		e.clearSick(run)
+		e.state.Began(run)
+		e.touch(ev.Job)
+	case ev.Kind == NotStarted && (r.Status == plan.Starting || r.Status == plan.Stopping):
+		e.markSick(run)
+		e.endRun(run, ev, plan.StartFailure)
+	case ev.Kind == Stopped && r.Status == plan.Stopping:
+		e.endRun(run, ev, plan.NoFailure)
+	case ev.Kind == Exited:
+		e.endRun(run, ev, ev.Class)
+	case ev.Kind == Suspended && r.Status == plan.Suspended, ev.Kind == Resumed && r.Status == plan.Suspended:
+		change := r.Change
+		r.Change = 0
+		if ev.Kind == Resumed {
+			e.state.Began(run)
+		}
+		e.touch(ev.Job)
+		e.confirm(change)
+	case ev.Kind == Observed:
+		e.state.Jobs[ev.Job].Progress = ev.Progress
+		r.Saved = max(r.Saved, ev.Saved)
+	}
+}
+
+// endRun ends a run, whatever it was doing, and settles what becomes of its job.
+func (e *Engine) endRun(run plan.RunID, ev *Event, class plan.FailureClass) {
+	r := e.state.Runs[run]
+	stopping := r.Status == plan.Stopping
+	e.state.EndRun(run, ev.Kept)
+	e.why.Room = true
+	switch {
+	case !stopping:
+		e.settle(r.Job, class)
+	case ev.Kind == Exited && class == plan.NoFailure:
+		e.finishedAnyway(r.Job)
+	}
+	// Otherwise the job was put back in the queue, or ended, when the stop was decided.
+	e.touch(r.Job)
+	e.confirm(r.Change)
+}
+
+// finishedAnyway ends a job that did its work before it could be stopped.
+func (e *Engine) finishedAnyway(id plan.JobID) {
+	j := &e.state.Jobs[id]
+	if j.Phase.Over() {
+		return
+	}
+	if j.Run != plan.None {
+		e.state.EndRun(j.Run, 0) // a promise it no longer needs
+	}
+	e.finish(id)
+}
+
+// settle moves a job whose run ended by itself to where it goes next.
+func (e *Engine) settle(id plan.JobID, class plan.FailureClass) {
+	s, j := e.state, &e.state.Jobs[id]
+	switch class {
+	case plan.NoFailure:
+		e.finish(id)
+	case plan.TimeFailure:
+		s.SetPhase(id, plan.Failed, plan.Reason{Code: plan.OverLimit})
+		e.ended(id)
+	case plan.NodeFailure, plan.StartFailure:
+		j.Restarts++
+		e.backOff(id, class)
+	default:
+		j.Failures++
+		if j.Failures > j.Retries {
+			s.SetPhase(id, plan.Failed, plan.Reason{Code: plan.RunFailed, A: int64(class)})
+			e.ended(id)
+			return
+		}
+		j.Restarts++
+		if j.Failures >= e.policy.CrashLoop {
+			s.SetPhase(id, plan.Held, plan.Reason{Code: plan.CrashLoop, A: int64(j.Failures)})
+			return
+		}
+		e.backOff(id, class)
+	}
+}
+
+func (e *Engine) finish(id plan.JobID) {
+	e.state.SetPhase(id, plan.Finished, plan.Reason{Code: plan.DidFinish})
+	e.ended(id)
+}
+
+// backOff lets a job wait, twice as long after each failure. The first loss of a
+// node costs no wait: it was not the job's doing.
+func (e *Engine) backOff(id plan.JobID, class plan.FailureClass) {
+	j := &e.state.Jobs[id]
+	wait := e.policy.BackOff
+	for i := int32(1); i < j.Restarts && wait < e.policy.BackOffMost; i++ {
+		wait *= 2
+	}
+	if class == plan.NodeFailure {
+		e.state.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.RunFailed, A: int64(class)})
+		return
+	}
+	j.NotBefore = e.state.Now.Add(min(wait, e.policy.BackOffMost))
+	e.state.SetPhase(id, plan.Backoff, plan.Reason{Code: plan.BackingOff, A: int64(j.NotBefore), B: int64(class)})
+	e.backoff.add(j.NotBefore, id)
+}
+
+func (e *Engine) endBackoffs() {
+	for {
+		id, ok := e.backoff.popDue(e.state.Now)
+		if !ok {
+			return
+		}
+		if j := &e.state.Jobs[id]; j.Phase == plan.Backoff && j.NotBefore <= e.state.Now {
+			e.state.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.New})
+			e.touch(id)
+		}
+	}
+}
+
+// ended lets go of the jobs that come after one that has ended, or ends them too.
+func (e *Engine) ended(id plan.JobID) {
+	e.over = append(e.over, id)
+	done := e.state.Jobs[id].Phase == plan.Finished
+	for i := range e.state.Links {
+		l := e.state.Links[i]
+		if l.Before != id {
+			continue
+		}
+		j := &e.state.Jobs[l.After]
+		if j.Phase.Over() || j.Blockers == 0 {
+			continue
+		}
+		if !done {
+			if j.Phase == plan.Held {
+				e.state.SetPhase(l.After, plan.Blocked, j.Reason)
+			}
+			e.state.SetPhase(l.After, plan.Failed, plan.Reason{Code: plan.DependencyEnd, A: int64(id)})
+			e.touch(l.After)
+			e.ended(l.After)
+			continue
+		}
+		if j.Blockers--; j.Blockers == 0 && j.Phase == plan.Blocked {
+			e.state.SetPhase(l.After, plan.Waiting, plan.Reason{Code: plan.New})
+			e.touch(l.After)
+		}
+	}
+}
+
+// markSick counts a failed start against the nodes it was on.
+func (e *Engine) markSick(run plan.RunID) {
+	last := plan.NodeID(plan.None)
+	e.View().GrantsOf(run, func(g plan.Grant) {
+		if g.Node == last {
+			return
+		}
+		last = g.Node
+		if e.sick[g.Node]++; e.sick[g.Node] >= e.policy.SickNode && e.state.Nodes[g.Node].Status == plan.Up {
+			e.state.SetNode(g.Node, plan.Quarantined)
+		}
+	})
+}
+
+func (e *Engine) clearSick(run plan.RunID) {
+	e.View().GrantsOf(run, func(g plan.Grant) { e.sick[g.Node] = 0 })
+}

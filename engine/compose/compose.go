@@ -1,0 +1,276 @@
+// Package compose builds the Scheduler that the engine calls from parts: an
+// estimator, a gate, an order, a sizer, a placer, a pipeline planner and a flow
+// policy. It keeps the heaps: nobody sorts the queue.
+//
+// Waiting jobs of equal shape form a class with a heap of its own. When the best
+// job of a class cannot be placed, none of them can, and the class is not tried
+// again until room it could use comes free, a better job joins it, or (where the
+// order preempts) a running job's rank gets worse. A decision therefore costs what
+// changed, not the length of the queue.
+package compose
+
+import (
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/profile"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/unit"
+)
+
+// Planner is step 4 as the composed scheduler calls it: the pipeline plan of a job
+// that asked for one, and what the null plan would take.
+type Planner interface {
+	Plan(v plan.View, job plan.JobID) (p plan.Pipeline, null unit.Duration, ok bool)
+}
+
+// Parts are what a Scheduler is composed of. Estimator, Order, Sizer, Placer and
+// Flow are required; a nil Gate admits all, a nil Planner plans nothing.
+type Parts struct {
+	Estimator profile.Estimator
+	Gate      schedule.Gate
+	Order     schedule.Order
+	Sizer     allocate.Sizer
+	Placer    allocate.Placer
+	Planner   Planner
+	Flow      flow.Policy
+	// Explain asks for the best rejected alternative of every decision, for dossiers.
+	// It never changes a decision.
+	Explain bool
+}
+
+// Scheduler is a composed one. It implements schedule.Scheduler and
+// schedule.Rebuilder; all it remembers follows from the State.
+type Scheduler struct {
+	parts Parts
+	rules schedule.Rules
+	ager  schedule.Ager
+	pupil schedule.Learner
+
+	classes []class
+	running heap // worst first; only where the order preempts
+	pos     []int32
+	home    []int32 // by job: its class, atRunning or nowhere
+	timers  timers
+	learned []bool // by job: the estimator was told of its end
+	active  int    // jobs waiting or running
+	elastic int    // elastic jobs among the running
+	resize  unit.Time
+
+	found   []allocate.Candidate
+	victims []victim
+}
+
+// class is the waiting jobs of one shape.
+type class struct {
+	waiting heap
+	blocked bool // its best job was tried and could not be placed
+}
+
+const (
+	nowhere   = -1
+	atRunning = -2
+)
+
+// New composes a Scheduler.
+func New(parts Parts) *Scheduler {
+	s := &Scheduler{parts: parts, rules: parts.Order.Rules()}
+	s.ager, _ = parts.Order.(schedule.Ager)
+	s.pupil, _ = parts.Order.(schedule.Learner)
+	s.reset()
+	return s
+}
+
+func (s *Scheduler) reset() {
+	s.classes, s.pos, s.home, s.learned, s.timers = nil, nil, nil, nil, timers{}
+	s.running = heap{pos: &s.pos, worst: true}
+	s.active, s.elastic, s.resize = 0, 0, unit.Never
+}
+
+// Rebuild forgets every cache; the engine names all live jobs in the next trigger.
+func (s *Scheduler) Rebuild(v plan.View) {
+	s.reset()
+	for id := range plan.JobID(v.Jobs()) {
+		if v.Job(id).Phase == plan.Finished {
+			s.grow(v)
+			s.learn(v, id)
+		}
+	}
+}
+
+// Decide is the cycle: take in what changed, then start what the order and the room
+// allow until nothing more can be.
+func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
+	s.grow(d.View)
+	for _, id := range why.Jobs {
+		s.take(d, id)
+	}
+	if why.Room {
+		s.unblock(d.View)
+	}
+	s.expire(d)
+	s.rebalance(d)
+	s.start(d)
+	return min(s.timers.next(), s.resize)
+}
+
+// grow makes room for jobs and shapes that are new.
+func (s *Scheduler) grow(v plan.View) {
+	for len(s.home) < v.Jobs() {
+		s.home = append(s.home, nowhere)
+		s.pos = append(s.pos, -1)
+		s.learned = append(s.learned, false)
+		s.timers.grow()
+	}
+}
+
+// take files a job where its phase says it belongs.
+func (s *Scheduler) take(d *plan.Draft, id plan.JobID) {
+	j := d.Job(id)
+	s.drop(d.View, id)
+	switch {
+	case j.Phase == plan.Waiting:
+		if j.Attempt == 0 && !s.admit(d, id, &j) {
+			return
+		}
+		s.file(d.View, id)
+	case j.Phase == plan.Active:
+		s.fileRunning(d.View, id)
+	case j.Phase == plan.Finished:
+		s.learn(d.View, id)
+	}
+}
+
+// learn tells the parts that learn of a finished job, once.
+func (s *Scheduler) learn(v plan.View, id plan.JobID) {
+	if s.learned[id] {
+		return
+	}
+	s.learned[id] = true
+	s.parts.Estimator.Learn(v, id)
+	if s.pupil != nil {
+		s.pupil.Learn(v, id)
+	}
+}
+
+// admit passes a new job through step 1 and the gate.
+func (s *Scheduler) admit(d *plan.Draft, id plan.JobID, j *plan.Job) bool {
+	d.Estimate(id, s.parts.Estimator.Estimate(d.View, id).Mean)
+	if s.parts.Gate != nil && j.Started == unit.Never {
+		if ok, why := s.parts.Gate.Admit(d.View, id); !ok {
+			return !d.Refuse(id, why)
+		}
+	}
+	return true
+}
+
+// file puts a waiting job in its class.
+func (s *Scheduler) file(v plan.View, id plan.JobID) {
+	shape := v.Job(id).Shape
+	for int(shape) >= len(s.classes) {
+		s.classes = append(s.classes, class{waiting: heap{pos: &s.pos}})
+	}
+	c := &s.classes[shape]
+	key, until := s.parts.Order.Key(v, id)
+	c.waiting.push(item{key, id})
+	s.home[id] = shape
+	s.active++
+	s.timers.set(until, id)
+	if s.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1) {
+		c.blocked = false // the class has a new best job
+	}
+}
+
+// fileRunning ranks a job that has a run among the running.
+func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
+	s.home[id] = atRunning
+	s.active++
+	if v.Shape(id).Elastic() {
+		s.elastic++
+		if s.resize == unit.Never {
+			s.resize = v.Now().Add(resizeEvery)
+		}
+	}
+	if !s.rules.Preempt {
+		return
+	}
+	key, until := s.parts.Order.Key(v, id)
+	s.running.push(item{key, id})
+	s.timers.set(until, id)
+}
+
+// drop takes a job out of wherever it is filed.
+func (s *Scheduler) drop(v plan.View, id plan.JobID) {
+	switch h := s.home[id]; h {
+	case nowhere:
+		return
+	case atRunning:
+		if v.Shape(id).Elastic() {
+			s.elastic--
+		}
+		if s.rules.Preempt {
+			s.running.remove(id)
+		}
+	default:
+		s.classes[h].waiting.remove(id)
+	}
+	s.home[id] = nowhere
+	s.active--
+	s.timers.set(unit.Never, id)
+}
+
+// unblock lets the classes be tried again that the free room might now hold. Where
+// the order preempts every class might, since what runs counts as room too.
+func (s *Scheduler) unblock(v plan.View) {
+	for i := range s.classes {
+		c := &s.classes[i]
+		if !c.blocked || len(c.waiting.items) == 0 {
+			continue
+		}
+		shape := v.Shape(c.waiting.items[0].job)
+		if s.rules.Preempt || roomFor(v, shape, smallest(shape)) {
+			c.blocked = false
+		}
+	}
+}
+
+// roomFor reports whether there is as much free as n workers take, wherever it is.
+func roomFor(v plan.View, shape *plan.Shape, n int32) bool {
+	if shape.Share < 1000 {
+		return v.Room().FreeMilli(shape.Models) >= shape.Milli(n)
+	}
+	return v.Room().Free(shape.Models) >= int64(shape.WholeDevices(n))
+}
+
+func smallest(shape *plan.Shape) int32 {
+	if shape.Elastic() {
+		return min(shape.Gang, shape.Sizes[0])
+	}
+	return shape.Gang
+}
+
+// expire ranks the jobs anew whose keys have run out.
+func (s *Scheduler) expire(d *plan.Draft) {
+	for {
+		id, due := s.timers.popDue(d.Now())
+		if !due {
+			return
+		}
+		if s.home[id] == atRunning {
+			key, until := s.parts.Order.Key(d.View, id)
+			s.running.rerank(item{key, id})
+			s.timers.set(until, id)
+			for i := range s.classes {
+				s.classes[i].blocked = false // it may have to give way now
+			}
+			continue
+		}
+		if s.ager != nil {
+			if memo, changed := s.ager.Age(d.View, id); changed {
+				d.Memo(id, memo)
+			}
+		}
+		s.drop(d.View, id)
+		s.file(d.View, id)
+	}
+}

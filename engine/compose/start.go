@@ -1,0 +1,365 @@
+package compose
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// resizeEvery is how often running elastic jobs are looked at, and how long a run
+// is left alone before it is resized.
+const resizeEvery = unit.Minute
+
+// start starts jobs in order of rank until nothing more fits.
+func (s *Scheduler) start(d *plan.Draft) {
+	ahead := plan.JobID(plan.None) // the best job that could not be placed
+	for {
+		c, next := s.best()
+		if c < 0 {
+			return
+		}
+		it := s.classes[c].waiting.items[0]
+		if s.place(d, it, ahead, next) {
+			continue
+		}
+		s.classes[c].blocked = true
+		s.explain(d, it.job, ahead)
+		if ahead == plan.None {
+			ahead = it.job
+		}
+	}
+}
+
+// best returns the class whose best job ranks first among those worth a try, and
+// the runner-up's job for the dossier. Under a strict order nobody passes a
+// blocked class.
+func (s *Scheduler) best() (class int, next plan.JobID) {
+	class, next = -1, plan.None
+	var first, second item
+	for i := range s.classes {
+		c := &s.classes[i]
+		if len(c.waiting.items) == 0 || c.blocked && !s.rules.Strict {
+			continue
+		}
+		switch it := c.waiting.items[0]; {
+		case class < 0 || it.before(first):
+			next, second = plan.None, first
+			if class >= 0 {
+				next = second.job
+			}
+			class, first = i, it
+		case next == plan.None || it.before(second):
+			second, next = it, it.job
+		}
+	}
+	if class >= 0 && s.classes[class].blocked {
+		return -1, plan.None
+	}
+	return class, next
+}
+
+// place starts a job where there is room for it, at the size it should have or the
+// largest smaller one, or else in room that lower-ranked runs give up.
+func (s *Scheduler) place(d *plan.Draft, it item, ahead, next plan.JobID) bool {
+	shape := d.Shape(it.job)
+	want := s.want(d.View, it.job, shape)
+	reason := plan.Reason{Code: plan.Fits, A: shape.Milli(want)}
+	if ahead != plan.None {
+		reason = plan.Reason{Code: plan.Backfilled, A: int64(ahead)}
+	}
+	for n := want; n > 0; n = smaller(shape, n) {
+		if s.fits(d, it.job, shape, n, reason) {
+			s.settled(d, it, n, want, next)
+			return true
+		}
+	}
+	if s.rules.Preempt && s.displace(d, it, want) {
+		s.settled(d, it, want, want, next)
+		s.unblock(d.View) // what was taken may be more than was needed
+		return true
+	}
+	return false
+}
+
+func (s *Scheduler) want(v plan.View, job plan.JobID, shape *plan.Shape) int32 {
+	if !shape.Elastic() {
+		return shape.Gang
+	}
+	return s.parts.Sizer.Want(v, job, allocate.Crowd{Active: s.active, Devices: int64(v.Devices())})
+}
+
+// smaller returns the next smaller legal size, or 0.
+func smaller(shape *plan.Shape, n int32) int32 {
+	best := int32(0)
+	if shape.Gang < n && shape.Elastic() {
+		best = shape.Gang
+	}
+	for _, size := range shape.Sizes {
+		if size < n && size > best {
+			best = size
+		}
+	}
+	return best
+}
+
+// fits promises the job n workers where the placer likes it best.
+func (s *Scheduler) fits(d *plan.Draft, job plan.JobID, shape *plan.Shape, n int32, reason plan.Reason) bool {
+	if !roomFor(d.View, shape, n) {
+		return false
+	}
+	k := 1
+	if s.parts.Explain {
+		k = 2
+	}
+	s.found = s.parts.Placer.Place(d.View, allocate.Need{Job: job, Attempt: d.Job(job).Attempt, Workers: n, Shape: shape}, k, s.found[:0])
+	if len(s.found) == 0 {
+		return false
+	}
+	terms, planned, null := s.terms(d, job)
+	if _, why := d.Start(job, s.found[0].Slots, terms, reason); why.Code != plan.NoReason {
+		return false
+	}
+	if s.parts.Explain {
+		s.noteSteps(d, job, terms, planned, null)
+	}
+	return true
+}
+
+// terms asks steps 4 and 5 for the settings of the run.
+func (s *Scheduler) terms(d *plan.Draft, job plan.JobID) (t plan.Terms, planned, null unit.Duration) {
+	t = plan.DefaultTerms()
+	if s.parts.Planner != nil && d.Job(job).Profile != plan.None {
+		if p, without, ok := s.parts.Planner.Plan(d.View, job); ok {
+			t.Plan, planned, null = d.AddPlan(p), p.Iteration, without
+		}
+	}
+	return s.parts.Flow.Terms(d.View, job, t), planned, null
+}
+
+// noteSteps writes the dossier's lines of steps 1, 2, 4, 5 and 6: what was chosen,
+// what was rejected, and the numbers.
+func (s *Scheduler) noteSteps(d *plan.Draft, job plan.JobID, t plan.Terms, planned, null unit.Duration) {
+	j := d.Job(job)
+	d.Note(plan.Profiling, int64(j.Estimate), int64(j.Declared), int64(j.Estimate), int64(j.Declared))
+	won, lost := s.found[0], allocate.Candidate{}
+	rejected := int64(plan.None)
+	if len(s.found) > 1 {
+		lost, rejected = s.found[1], int64(s.found[1].Slots[0].Node)
+	}
+	d.Note(plan.Allocation, int64(won.Slots[0].Node), rejected, won.Score, lost.Score)
+	d.Note(plan.Pipelining, int64(t.Plan), plan.None, int64(planned), int64(null))
+	d.Note(plan.Flows, int64(t.Class), 0, int64(t.Weight), 1000)
+	d.Note(plan.Execution, int64(j.Attempt), 0, int64(j.Checkpoint.Every), int64(j.Checkpoint.Load))
+}
+
+// settled moves a job that was just promised a run from the waiting to the running.
+func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.JobID) {
+	if s.parts.Explain {
+		var lost int64
+		if next != plan.None {
+			key, _ := s.parts.Order.Key(d.View, next)
+			lost = key[0]
+		}
+		d.Note(plan.Scheduling, int64(it.job), int64(next), it.key[0], lost)
+	}
+	s.drop(d.View, it.job)
+	s.fileRunning(d.View, it.job)
+}
+
+// explain records why a job waits, when the kind of reason is a new one.
+func (s *Scheduler) explain(d *plan.Draft, job, ahead plan.JobID) {
+	why := Why(d.View, job)
+	if s.rules.Strict && ahead != plan.None {
+		why = plan.Reason{Code: plan.Behind, A: int64(ahead)}
+	}
+	if d.Job(job).Reason.Code != why.Code {
+		d.Explain(job, why)
+	}
+}
+
+// Why says what keeps a waiting job from starting, from the room at this moment.
+func Why(v plan.View, job plan.JobID) plan.Reason {
+	shape := v.Shape(job)
+	wants := shape.Milli(smallest(shape))
+	exist := v.Room().All(shape.Models) * 1000
+	switch free := v.Room().FreeMilli(shape.Models); {
+	case wants > exist:
+		return plan.Reason{Code: plan.Unsatisfiable, A: wants, B: exist}
+	case free >= wants:
+		return plan.Reason{Code: plan.Fragmented, A: free}
+	default:
+		return plan.Reason{Code: plan.NoRoom, A: wants, B: free}
+	}
+}
+
+// victim is a running job that may have to give way.
+type victim struct {
+	item
+	milli   int64
+	stays   bool // looked at, and left alone
+	stopped bool
+}
+
+// displace takes room for a job from running jobs ranked below it, the lowest
+// first, and leaves those alone that need not go after all.
+func (s *Scheduler) displace(d *plan.Draft, it item, n int32) bool {
+	shape := d.Shape(it.job)
+	need, free := shape.Milli(n), d.Room().FreeMilli(shape.Models)
+	if shape.Share == 1000 {
+		free = d.Room().Free(shape.Models) * 1000
+	}
+	s.victims = s.victims[:0]
+	mark := d.Mark()
+	ok := false
+	for !ok {
+		w, found := s.worst(d.View)
+		if !found || !it.before(w) {
+			break
+		}
+		s.running.remove(w.job)
+		milli, may := s.mayDisplace(d.View, w.job, shape)
+		s.victims = append(s.victims, victim{item: w, milli: milli, stays: !may})
+		if !may {
+			continue
+		}
+		if free += milli; free >= need {
+			ok = s.stopAndPlace(d, it, n)
+		}
+	}
+	if ok {
+		s.spare(d, mark, it, n, free-need)
+	} else {
+		d.Rollback(mark)
+	}
+	s.refile(d, ok)
+	return ok
+}
+
+// worst returns the running job ranked last, with its rank of this moment: ranks of
+// running jobs may have improved since they were filed.
+func (s *Scheduler) worst(v plan.View) (item, bool) {
+	for len(s.running.items) > 0 {
+		top := s.running.items[0]
+		key, _ := s.parts.Order.Key(v, top.job)
+		if key == top.key {
+			return top, true
+		}
+		s.running.rerank(item{key, top.job})
+	}
+	return item{}, false
+}
+
+// mayDisplace reports whether a run may be displaced for a shape, and how much room
+// it would leave.
+func (s *Scheduler) mayDisplace(v plan.View, id plan.JobID, shape *plan.Shape) (milli int64, ok bool) {
+	run := v.Job(id).Run
+	r := v.Run(run)
+	if s.rules.MinimumRun > 0 && (r.Status != plan.Running || v.Now().Sub(r.Began) < s.rules.MinimumRun) {
+		return 0, false
+	}
+	v.GrantsOf(run, func(g plan.Grant) {
+		if shape.Models&(1<<v.Node(g.Node).Model) != 0 && v.Node(g.Node).Status == plan.Up {
+			milli += int64(g.Reserve)
+		}
+	})
+	return milli, milli > 0
+}
+
+func (s *Scheduler) stopAndPlace(d *plan.Draft, it item, n int32) bool {
+	stopped := int64(0)
+	for i := range s.victims {
+		v := &s.victims[i]
+		if v.stays {
+			continue
+		}
+		stopped++
+		if !v.stopped {
+			v.stopped = true
+			d.Stop(d.Job(v.job).Run, plan.Reason{Code: plan.MadeWayFor, A: int64(it.job)}, d.Job(v.job).Checkpoint.Load)
+		}
+	}
+	return s.fits(d, it.job, d.Shape(it.job), n, plan.Reason{Code: plan.TookRoomOf, A: stopped})
+}
+
+// spare tries again without the victims whose room was not needed, best first; if
+// the job cannot be placed then, all of them go.
+func (s *Scheduler) spare(d *plan.Draft, mark plan.Mark, it item, n int32, left int64) {
+	spared := false
+	for i := range slices.Backward(s.victims) {
+		if v := &s.victims[i]; !v.stays && v.milli <= left {
+			left -= v.milli
+			v.stays, spared = true, true
+		}
+	}
+	if !spared {
+		return
+	}
+	again := func() bool {
+		d.Rollback(mark)
+		for i := range s.victims {
+			s.victims[i].stopped = false
+		}
+		return s.stopAndPlace(d, it, n)
+	}
+	if again() {
+		return
+	}
+	for i := range s.victims {
+		s.victims[i].stays = s.victims[i].milli == 0
+	}
+	if !again() {
+		panic("compose: a placement that was made cannot be made again")
+	}
+}
+
+// refile puts the running jobs that were looked at back, and the stopped ones in
+// the queue.
+func (s *Scheduler) refile(d *plan.Draft, displaced bool) {
+	for _, v := range s.victims {
+		if displaced && !v.stays {
+			s.home[v.job] = nowhere
+			s.active--
+			if d.Shape(v.job).Elastic() {
+				s.elastic--
+			}
+			s.file(d.View, v.job)
+			continue
+		}
+		s.running.push(v.item)
+	}
+}
+
+// rebalance resizes running elastic jobs whose sizer wants them another size. A
+// resize is a stop and a start that waits for it.
+func (s *Scheduler) rebalance(d *plan.Draft) {
+	if s.resize > d.Now() {
+		return
+	}
+	s.resize = unit.Never
+	if s.elastic == 0 {
+		return
+	}
+	s.resize = d.Now().Add(resizeEvery)
+	for id := range plan.RunID(d.RunSlots()) {
+		r := d.Run(id)
+		if r.Status != plan.Running || !d.Shape(r.Job).Elastic() || d.Now().Sub(r.Began) < resizeEvery {
+			continue
+		}
+		shape := d.Shape(r.Job)
+		want := s.want(d.View, r.Job, shape)
+		if want == r.Workers || want > r.Workers && !roomFor(d.View, shape, want-r.Workers) {
+			continue
+		}
+		mark := d.Mark()
+		reason := plan.Reason{Code: plan.Rebalanced, A: int64(r.Workers), B: int64(want)}
+		d.Stop(id, reason, d.Job(r.Job).Checkpoint.Load)
+		if !s.fits(d, r.Job, shape, want, reason) {
+			d.Rollback(mark)
+			continue
+		}
+		s.drop(d.View, r.Job)
+		s.fileRunning(d.View, r.Job)
+	}
+}

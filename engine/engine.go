@@ -1,0 +1,237 @@
+// Package engine is the pure core: events in, decisions out. It applies what
+// happened to the state, calls the one Scheduler when something it could act on
+// changed, and hands back the commit and the changes that are ready to be carried
+// out. It reads no clock, opens nothing, starts no goroutine and draws no chance,
+// so the same events give the same bytes in every driver.
+package engine
+
+import (
+	"fmt"
+
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/unit"
+)
+
+// Policy is what the engine does about failures, the same under every strategy.
+type Policy struct {
+	// BackOff is the wait after a job's first failure; it doubles with each further
+	// one up to BackOffMost.
+	BackOff, BackOffMost unit.Duration
+	// CrashLoop holds a job after so many failures in a row that were its own making
+	// and forgiven.
+	CrashLoop int32
+	// SickNode quarantines a node after so many starts in a row failed on it.
+	SickNode int32
+}
+
+// DefaultPolicy returns the policy used where none is configured.
+func DefaultPolicy() Policy {
+	return Policy{BackOff: 10 * unit.Second, BackOffMost: 10 * unit.Minute, CrashLoop: 5, SickNode: 3}
+}
+
+// Engine turns events into commits. It is not safe for concurrent use.
+type Engine struct {
+	state  *plan.State
+	sched  schedule.Scheduler
+	policy Policy
+
+	why     schedule.Trigger
+	touched []bool // by job: is in why.Jobs
+	wake    unit.Time
+	backoff timers
+	ready   []plan.Change // to be carried out
+	forced  []plan.Change // stops that people and failures asked for in this step
+	asks    []schedule.Ask
+	over    []plan.JobID // ended in this step
+	sick    []int32      // by node: failed starts in a row
+
+	shapes  map[plan.Shape]int32
+	names   map[string]plan.JobID // latest job of each name
+	tenants map[string]int32
+	classes map[string]int32
+}
+
+// Out is what one step yields: at most one commit, and the changes, of this and
+// earlier commits, that are now ready to be carried out. It is valid until the
+// next step.
+type Out struct {
+	Commit *plan.Commit
+	Ready  []plan.Change
+	Asks   []schedule.Ask
+	// Over are the jobs that ended in this step, whatever their end.
+	Over []plan.JobID
+	// Wake is when Step wants to be called even if nothing happens.
+	Wake unit.Time
+}
+
+// New returns an engine over an idle cluster.
+func New(c *cluster.Cluster, sched schedule.Scheduler, policy Policy) *Engine {
+	return Restore(plan.NewState(c), sched, policy)
+}
+
+// Restore returns an engine that goes on from a state.
+func Restore(s *plan.State, sched schedule.Scheduler, policy Policy) *Engine {
+	e := &Engine{state: s, sched: sched, policy: policy, wake: unit.Never,
+		sick: make([]int32, len(s.Nodes)), touched: make([]bool, len(s.Jobs)),
+		shapes: map[plan.Shape]int32{}, names: map[string]plan.JobID{}, tenants: map[string]int32{}, classes: map[string]int32{}}
+	for i, shape := range s.Shapes {
+		e.shapes[shape] = int32(i)
+	}
+	for i, name := range s.Names {
+		e.names[name] = plan.JobID(i)
+	}
+	for i, name := range s.Tenants {
+		e.tenants[name] = int32(i)
+	}
+	for i, name := range s.Classes {
+		e.classes[name] = int32(i)
+	}
+	for i := range s.Jobs {
+		if s.Jobs[i].Phase == plan.Backoff {
+			e.backoff.add(s.Jobs[i].NotBefore, plan.JobID(i))
+		}
+	}
+	e.rebuild()
+	return e
+}
+
+// Switch gives the decisions to another Scheduler. No job is lost; the memos of the
+// old one are cleared.
+func (e *Engine) Switch(sched schedule.Scheduler) {
+	e.sched = sched
+	for i := range e.state.Jobs {
+		e.state.Jobs[i].Memo = [2]int64{}
+	}
+	e.rebuild()
+}
+
+func (e *Engine) rebuild() {
+	if r, ok := e.sched.(schedule.Rebuilder); ok {
+		r.Rebuild(e.state.View())
+	}
+	for i := range e.state.Jobs {
+		if !e.state.Jobs[i].Phase.Over() {
+			e.touch(plan.JobID(i))
+		}
+	}
+	e.why.Room, e.why.Wake = true, true
+}
+
+// View returns the read-only state.
+func (e *Engine) View() plan.View { return e.state.View() }
+
+// State returns the state itself, for snapshots and checks; nobody else edits it.
+func (e *Engine) State() *plan.State { return e.state }
+
+// Find returns the latest job of a name.
+func (e *Engine) Find(name string) (plan.JobID, bool) {
+	id, ok := e.names[name]
+	return id, ok
+}
+
+// Step applies the events of one instant and decides. An event that makes no sense
+// (a report of an old attempt, a request about an ended job) is ignored; requests
+// are checked by Accept before they are journaled.
+func (e *Engine) Step(now unit.Time, events []Event) Out {
+	if now < e.state.Now {
+		now = e.state.Now // a clock that went back: time stands still until it catches up
+	}
+	e.state.Now = now
+	e.ready, e.asks, e.over = e.ready[:0], nil, e.over[:0]
+	for i := range events {
+		e.apply(&events[i])
+	}
+	e.endBackoffs()
+	out := Out{Commit: e.decide()}
+	out.Ready, out.Asks, out.Over = e.ready, e.asks, e.over
+	out.Wake = min(e.wake, e.backoff.next())
+	if e.state.Paused {
+		out.Wake = unit.Never
+	}
+	return out
+}
+
+// decide calls the Scheduler if there is anything to decide about, and returns its
+// changes behind those that people and failures forced.
+func (e *Engine) decide() *plan.Commit {
+	if e.wake <= e.state.Now {
+		e.why.Wake = true
+	}
+	commit := &plan.Commit{At: e.state.Now, Changes: e.forced}
+	if !e.state.Paused && (len(e.why.Jobs) > 0 || e.why.Room || e.why.Wake || len(e.why.Answers) > 0) {
+		e.ask(commit)
+	}
+	e.forced = nil
+	if len(commit.Changes) == 0 {
+		return nil
+	}
+	e.state.Commits++
+	commit.Seq = e.state.Commits
+	return commit
+}
+
+// ask lets the Scheduler decide and hands over what is ready.
+func (e *Engine) ask(commit *plan.Commit) {
+	d := e.state.Edit()
+	e.wake = e.sched.Decide(d, e.why)
+	if e.wake <= e.state.Now {
+		panic(fmt.Sprintf("engine: the scheduler wants to be woken at %d, which is not after %d", e.wake, e.state.Now))
+	}
+	for _, j := range e.why.Jobs {
+		e.touched[j] = false
+	}
+	e.why = schedule.Trigger{Jobs: e.why.Jobs[:0], Answers: e.why.Answers[:0]}
+	if a, ok := e.sched.(schedule.Asker); ok {
+		e.asks = a.Asks()
+	}
+	changes, notes := d.Commit()
+	commit.Changes, commit.Notes = append(commit.Changes, changes...), notes
+	for i := range changes {
+		e.send(&changes[i])
+	}
+}
+
+// send hands a change of this commit to the driver, unless it has to wait.
+func (e *Engine) send(c *plan.Change) {
+	switch c.Verb {
+	case plan.Refuse:
+		e.over = append(e.over, c.Job)
+		return
+	case plan.Withdraw:
+		return
+	}
+	if len(c.After) == 0 {
+		e.dispatch(*c)
+	}
+}
+
+// dispatch hands over a change whose time has come; a start occupies its room.
+func (e *Engine) dispatch(c plan.Change) {
+	if c.Verb == plan.Start {
+		if e.state.RunOf(c.Job, c.Attempt) != c.Run {
+			return // withdrawn meanwhile
+		}
+		e.state.Dispatch(c.Run)
+	}
+	e.ready = append(e.ready, c)
+}
+
+// confirm releases what waited for a change.
+func (e *Engine) confirm(change int64) {
+	for _, c := range e.state.Confirm(change) {
+		e.dispatch(c)
+	}
+}
+
+// touch puts a job in the trigger of the next decision.
+func (e *Engine) touch(job plan.JobID) {
+	for int(job) >= len(e.touched) {
+		e.touched = append(e.touched, false)
+	}
+	if !e.touched[job] {
+		e.touched[job] = true
+		e.why.Jobs = append(e.why.Jobs, job)
+	}
+}

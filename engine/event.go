@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// Kind says what happened.
+type Kind uint8
+
+// The kinds of event. Requests come from people, reports from drivers.
+const (
+	Tick       Kind = iota // time passed
+	Submit                 // request: a new job
+	Cancel                 // request: end a job
+	Hold                   // request: keep a job back
+	Release                // request: let a held job go on
+	Requeue                // request: stop a job's run, or put an ended job back in the queue
+	Cordon                 // request: no new runs on a node
+	Uncordon               // request: a node takes runs again
+	Drain                  // request: cordon, and stop the node's runs
+	Pause                  // request: decide nothing
+	Unpause                // request: decide again
+	Started                // report: a run computes
+	NotStarted             // report: a run could not be started
+	Stopped                // report: a run was stopped as told
+	Exited                 // report: a run ended by itself
+	Suspended              // report: a run is resident
+	Resumed                // report: a run computes again
+	Reshaped               // report: a device is cut as told
+	NodeDown               // report: a node is lost
+	NodeUp                 // report: a node is back
+	DeviceDown             // report: a device is lost
+	DeviceUp               // report: a device is back
+	Observed               // report: what a run did in an interval
+	Truth                  // report, simulated only: how long a job really runs
+	Answered               // an outside decider replied
+	numKinds
+)
+
+var kindNames = [...]string{"tick", "submit", "cancel", "hold", "release", "requeue", "cordon", "uncordon", "drain",
+	"pause", "unpause", "started", "not-started", "stopped", "exited", "suspended", "resumed", "reshaped", "node-down",
+	"node-up", "device-down", "device-up", "observed", "truth", "answered"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Event is something that happened, as it is journaled. Reports name the attempt
+// they are about; those of an old attempt are ignored.
+type Event struct {
+	Kind    Kind              `json:"kind"`
+	Job     plan.JobID        `json:"job,omitempty"`
+	Attempt int32             `json:"attempt,omitempty"`
+	Node    plan.NodeID       `json:"node,omitempty"`
+	Device  plan.DeviceID     `json:"device,omitempty"`
+	Spec    *workload.Job     `json:"spec,omitempty"`   // of a submission
+	Change  int64             `json:"change,omitempty"` // that is confirmed (reshapes)
+	Kept    unit.Duration     `json:"kept,omitempty"`   // running time of the ended run whose work is kept
+	Class   plan.FailureClass `json:"class,omitempty"`
+	Span    unit.Duration     `json:"span,omitempty"` // true length
+	// Progress and Saved are an observation: millionths of the work done, and the
+	// running time covered by the last checkpoint.
+	Progress int32         `json:"progress,omitempty"`
+	Saved    unit.Duration `json:"saved,omitempty"`
+	Loss     float64       `json:"loss,omitempty"`
+	// By is who asked.
+	By    string `json:"by,omitempty"`
+	Asker string `json:"asker,omitempty"`
+	Reply []byte `json:"reply,omitempty"`
+}

@@ -1,0 +1,282 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// Accept checks a request before it is journaled and acknowledged; the error says
+// what is wrong and what to do.
+func (e *Engine) Accept(ev *Event) error {
+	switch ev.Kind {
+	case Submit:
+		return e.acceptJob(ev.Spec)
+	case Cancel, Hold, Release, Requeue:
+		if !e.valid(ev.Job) {
+			return fmt.Errorf("there is no job %d", ev.Job)
+		}
+		return e.acceptVerb(ev)
+	case Cordon, Uncordon, Drain:
+		if ev.Node < 0 || int(ev.Node) >= len(e.state.Nodes) {
+			return fmt.Errorf("there is no node %d", ev.Node)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) acceptVerb(ev *Event) error {
+	name, phase := e.state.Names[ev.Job], e.state.Jobs[ev.Job].Phase
+	switch {
+	case ev.Kind == Cancel && phase.Over():
+		return fmt.Errorf("job %s is already %s", name, phase)
+	case ev.Kind == Hold && (phase.Over() || phase == plan.Held):
+		return fmt.Errorf("job %s is %s and cannot be held", name, phase)
+	case ev.Kind == Release && phase != plan.Held && phase != plan.Backoff:
+		return fmt.Errorf("job %s is %s, not held", name, phase)
+	case ev.Kind == Requeue && (phase == plan.Refused || phase.Waits()):
+		return fmt.Errorf("job %s is %s and cannot be put back in the queue", name, phase)
+	}
+	return nil
+}
+
+func (e *Engine) acceptJob(j *workload.Job) error {
+	if id, taken := e.names[j.Name]; taken && !e.state.Jobs[id].Phase.Over() {
+		return fmt.Errorf("a job named %q is already %s: choose another name or cancel it", j.Name, e.state.Jobs[id].Phase)
+	}
+	for _, after := range j.After {
+		if _, ok := e.names[after]; !ok {
+			return fmt.Errorf("job %q comes after %q, which does not exist: submit that first", j.Name, after)
+		}
+	}
+	for _, m := range j.Models {
+		if _, ok := e.state.Cluster.ModelID(m); !ok {
+			return fmt.Errorf("job %q asks for device model %q, which the cluster does not have", j.Name, m)
+		}
+	}
+	if j.Gang < 1 || j.Devices < 0 || j.Share < 1 || j.Share > unit.Whole || len(j.Sizes) > 8 {
+		return fmt.Errorf("job %q: workers must be at least 1, devices at least 0, the share 1m to 1, sizes at most 8", j.Name)
+	}
+	return nil
+}
+
+func (e *Engine) submit(ev *Event) {
+	w := ev.Spec
+	j := plan.Job{Declared: w.Estimate, TimeLimit: w.TimeLimit, Deadline: w.Deadline,
+		Shape: e.shape(w), Tenant: intern(e.tenants, &e.state.Tenants, w.Tenant), Class: intern(e.classes, &e.state.Classes, w.Class),
+		Profile: e.profile(w), Priority: w.Priority, Retries: w.Retries, Traffic: int32(w.Traffic),
+		Checkpoint: plan.Checkpointing{Every: w.Checkpoint.Every, Save: w.Checkpoint.Save, Load: w.Checkpoint.Load, OnRequest: w.Checkpoint.OnRequest}}
+	var broken plan.JobID = plan.None
+	var before []plan.JobID
+	for _, name := range w.After {
+		id := e.names[name]
+		switch p := e.state.Jobs[id].Phase; {
+		case p == plan.Finished:
+		case p.Over():
+			broken = id
+		default:
+			before = append(before, id)
+		}
+	}
+	j.Blockers = int32(len(before))
+	id := e.state.Admit(w.Name, j)
+	e.names[w.Name] = id
+	for _, b := range before {
+		e.state.Links = append(e.state.Links, plan.Dependency{Before: b, After: id})
+	}
+	switch {
+	case broken != plan.None:
+		e.state.SetPhase(id, plan.Failed, plan.Reason{Code: plan.DependencyEnd, A: int64(broken)})
+		e.ended(id)
+	case len(before) > 0:
+		e.state.Jobs[id].Reason = plan.Reason{Code: plan.WaitsForJob, A: int64(before[0])}
+	}
+	e.touch(id)
+}
+
+// shape returns the id of a job's shape, adding it if it is new.
+func (e *Engine) shape(w *workload.Job) int32 {
+	s := plan.Shape{Gang: w.Gang, Devices: w.Devices, Share: int32(w.Share), Memory: int32(w.Memory),
+		CPU: int32(w.CPU), Host: int32(w.HostMemory), Skew: int32(w.Skew), Models: ^uint64(0) >> (64 - len(e.state.Cluster.Models))}
+	if len(w.Models) > 0 {
+		s.Models = 0
+		for _, m := range w.Models {
+			if id, ok := e.state.Cluster.ModelID(m); ok {
+				s.Models |= 1 << id
+			}
+		}
+	}
+	n := 0
+	for _, size := range w.Sizes {
+		if n < len(s.Sizes) && size != w.Gang {
+			s.Sizes[n] = size
+			n++
+		}
+	}
+	if id, ok := e.shapes[s]; ok {
+		return id
+	}
+	e.state.Shapes = append(e.state.Shapes, s)
+	e.shapes[s] = int32(len(e.state.Shapes) - 1)
+	return e.shapes[s]
+}
+
+func (e *Engine) profile(w *workload.Job) int32 {
+	if w.Pipeline.Stages == 0 {
+		return plan.None
+	}
+	p := plan.Profile{Stages: w.Pipeline.Stages, Microbatches: w.Pipeline.Microbatches}
+	for _, l := range w.Pipeline.Layers {
+		p.Layers = append(p.Layers, plan.ProfileLayer{Forward: l.Forward, Backward: l.Backward,
+			ParamKiB: l.ParamKiB, OutputKiB: l.OutputKiB, ActivationKiB: l.ActivationKiB})
+	}
+	e.state.Profiles = append(e.state.Profiles, p)
+	return int32(len(e.state.Profiles) - 1)
+}
+
+func intern(ids map[string]int32, names *[]string, name string) int32 {
+	id, ok := ids[name]
+	if !ok {
+		id = int32(len(*names))
+		ids[name] = id
+		*names = append(*names, name)
+	}
+	return id
+}
+
+// request applies what a person asked about a job.
+func (e *Engine) request(ev *Event) {
+	if !e.valid(ev.Job) || e.acceptVerb(ev) != nil {
+		return
+	}
+	id, j := ev.Job, &e.state.Jobs[ev.Job]
+	byUser := plan.Reason{Code: plan.ByUser}
+	switch ev.Kind {
+	case Cancel:
+		e.stop(id, byUser)
+		e.state.SetPhase(id, plan.Cancelled, byUser)
+		e.ended(id)
+	case Hold:
+		e.stop(id, byUser)
+		e.state.SetPhase(id, plan.Held, plan.Reason{Code: plan.UserHeld})
+	case Release:
+		j.Failures = 0
+		if j.Phase == plan.Held && j.Blockers > 0 {
+			e.state.SetPhase(id, plan.Blocked, plan.Reason{Code: plan.WaitsForJob, A: plan.None})
+		} else {
+			e.state.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.New})
+		}
+	case Requeue:
+		if j.Phase == plan.Active {
+			e.stop(id, byUser)
+		} else {
+			j.Failures = 0
+			e.state.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.New})
+		}
+	}
+	e.touch(id)
+}
+
+// stop ends a job's run because a person or an event says so; the change is part
+// of this step's commit.
+func (e *Engine) stop(id plan.JobID, reason plan.Reason) {
+	run := e.state.Jobs[id].Run
+	if run == plan.None {
+		return
+	}
+	d := e.state.Edit()
+	d.Stop(run, reason, 0)
+	changes, _ := d.Commit()
+	e.forced = append(e.forced, changes...)
+	for i := range changes {
+		e.send(&changes[i])
+	}
+	e.why.Room = true
+	e.touch(id)
+}
+
+// node applies what happened to a node, or what a person wants of it.
+func (e *Engine) node(ev *Event) {
+	if ev.Node < 0 || int(ev.Node) >= len(e.state.Nodes) {
+		return
+	}
+	n := &e.state.Nodes[ev.Node]
+	switch ev.Kind {
+	case Cordon, Drain:
+		if n.Status == plan.Up || n.Status == plan.Quarantined {
+			e.state.SetNode(ev.Node, plan.Cordoned)
+		}
+		if ev.Kind == Drain {
+			e.eachRunOn(ev.Node, func(run plan.RunID) { e.stop(e.state.Runs[run].Job, plan.Reason{Code: plan.ByUser}) })
+		}
+	case NodeDown:
+		if n.Status == plan.Down {
+			return
+		}
+		e.eachRunOn(ev.Node, func(run plan.RunID) { e.lose(run, ev.Node) })
+		e.state.SetNode(ev.Node, plan.Down)
+	case Uncordon, NodeUp:
+		if ev.Kind == NodeUp && n.Status != plan.Down || ev.Kind == Uncordon && n.Status == plan.Down {
+			return
+		}
+		e.sick[ev.Node] = 0
+		e.state.SetNode(ev.Node, plan.Up)
+	}
+	e.why.Room = true
+}
+
+func (e *Engine) device(ev *Event) {
+	if ev.Device < 0 || int(ev.Device) >= len(e.state.Devices) {
+		return
+	}
+	if ev.Kind == DeviceUp {
+		if e.state.Devices[ev.Device].Status == plan.Lost {
+			e.state.SetDevice(ev.Device, plan.Steady)
+		}
+	} else if e.state.Devices[ev.Device].Status != plan.Lost {
+		change := e.state.Devices[ev.Device].Change
+		for {
+			run := plan.RunID(plan.None)
+			e.View().GrantsOn(ev.Device, func(g plan.Grant) { run = g.Run })
+			if run == plan.None {
+				break
+			}
+			e.lose(run, e.state.Devices[ev.Device].Node)
+		}
+		e.state.SetDevice(ev.Device, plan.Lost)
+		e.confirm(change)
+	}
+	e.why.Room = true
+}
+
+// eachRunOn calls f for the runs with a grant on a node, in order of slot, each once.
+func (e *Engine) eachRunOn(node plan.NodeID, f func(plan.RunID)) {
+	for id := range e.state.Runs {
+		if e.state.Runs[id].Status == plan.Gone {
+			continue
+		}
+		here := false
+		e.View().GrantsOf(plan.RunID(id), func(g plan.Grant) { here = here || g.Node == node })
+		if here {
+			f(plan.RunID(id))
+		}
+	}
+}
+
+// lose ends a run that lost a device. What it last checkpointed is kept; a promise
+// is simply taken back.
+func (e *Engine) lose(run plan.RunID, node plan.NodeID) {
+	r := e.state.Runs[run]
+	if r.Status == plan.Promised {
+		e.state.EndRun(run, 0)
+		e.state.SetPhase(r.Job, plan.Waiting, plan.Reason{Code: plan.NodeLost, A: int64(node)})
+		e.touch(r.Job)
+		return
+	}
+	e.endRun(run, &Event{Kind: Stopped, Kept: r.Saved}, plan.NodeFailure)
+	if j := &e.state.Jobs[r.Job]; j.Phase == plan.Waiting {
+		j.Reason = plan.Reason{Code: plan.NodeLost, A: int64(node)}
+	}
+}

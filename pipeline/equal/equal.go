@@ -1,0 +1,34 @@
+// Package equal cuts a model into stages of equally many layers: what a user
+// writes who has no profile, and the null of this step. Where the number does
+// not divide, the first stages get one layer more.
+package equal
+
+import (
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/workload"
+)
+
+// What the strategy is, for lists and help.
+const (
+	Name   = "equal"
+	Source = "the usual fixed configuration"
+	Idea   = "as many layers in every stage"
+)
+
+// Partitioner is the cut; it has nothing to configure.
+type Partitioner struct{}
+
+var _ pipeline.Partitioner = Partitioner{}
+
+// Cut looks at nothing but the number of layers.
+func (Partitioner) Cut(layers []workload.Layer, stages int, p pipeline.Params) ([]int32, pipeline.Why) {
+	if why := p.Check(layers, stages); why != "" {
+		return nil, why
+	}
+	cuts := make([]int32, stages-1)
+	for i := range cuts {
+		s := i + 1
+		cuts[i] = int32(s*(len(layers)/stages) + min(s, len(layers)%stages))
+	}
+	return cuts, ""
+}

@@ -1,0 +1,42 @@
+// Package onefoneb orders microbatches one forward, one backward (PipeDream,
+// Narayanan et al., SOSP 2019; in the flushing form of DAPPLE, Fan et al., PPoPP
+// 2021, which everybody runs today). A stage runs just enough forward passes for
+// the last stage to begin, then alternates, so that it keeps the activations of
+// no more microbatches than there are stages behind it. Its bubble is that of
+// GPipe; what it saves is memory.
+//
+// Left out: PipeDream without flush, in which microbatches of different
+// iterations overlap and each keeps its own version of the weights, because it
+// changes what is learned and not only when.
+package onefoneb
+
+import "github.com/musterdl/muster/pipeline"
+
+// What the strategy is, for lists and help.
+const (
+	Name   = "1f1b"
+	Source = "PipeDream (Narayanan et al., SOSP 2019), DAPPLE (Fan et al., PPoPP 2021)"
+	Idea   = "one forward, one backward: GPipe's time, memory for as many microbatches as there are stages"
+)
+
+// Ordering is the order; it has nothing to configure.
+type Ordering struct{}
+
+var _ pipeline.Ordering = Ordering{}
+
+// Order lets each stage be ahead by the number of stages behind it.
+func (Ordering) Order(stages, microbatches int) [][]pipeline.Op {
+	orders := make([][]pipeline.Op, stages)
+	for s := range orders {
+		ahead := min(stages-1-s, microbatches)
+		for k := range microbatches + ahead {
+			if k < microbatches {
+				orders[s] = append(orders[s], pipeline.Op{Kind: pipeline.Forward, Micro: int32(k)})
+			}
+			if k >= ahead {
+				orders[s] = append(orders[s], pipeline.Op{Kind: pipeline.Backward, Micro: int32(k - ahead)})
+			}
+		}
+	}
+	return orders
+}

@@ -1,0 +1,156 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/unit"
+)
+
+// What happens to a State from outside: the engine calls these when events arrive.
+// They are facts, not choices, and are never rolled back.
+
+// Admit appends a job and returns its id.
+func (s *State) Admit(name string, j Job) JobID {
+	j.Phase, j.Since, j.Submit = Waiting, s.Now, s.Now
+	j.Started, j.Ended = unit.Never, unit.Never
+	j.Run, j.Leaving = None, None
+	j.Reason = Reason{Code: New}
+	if j.Blockers > 0 {
+		j.Phase = Blocked
+	}
+	s.Jobs = append(s.Jobs, j)
+	s.Names = append(s.Names, name)
+	return JobID(len(s.Jobs) - 1)
+}
+
+// SetPhase moves a job to another phase, keeping its accounts of waiting.
+func (s *State) SetPhase(id JobID, phase Phase, reason Reason) {
+	j := &s.Jobs[id]
+	must("job", phaseTable[:], j.Phase, phase)
+	if j.Phase.Waits() {
+		j.Waited += s.Now.Sub(j.Since)
+	}
+	if phase.Over() {
+		j.Ended = s.Now
+	} else if j.Phase.Over() {
+		j.Ended = unit.Never
+	}
+	j.Phase, j.Since, j.Reason = phase, s.Now, reason
+}
+
+// Confirm notes that a change was carried out, or never will be, and returns the
+// changes that waited for it alone, in order of their ids.
+func (s *State) Confirm(change int64) []Change {
+	var ready []Change
+	if change == 0 || len(s.Pending) == 0 {
+		return nil
+	}
+	kept := s.Pending[:0]
+	for _, p := range s.Pending {
+		if p.Gone {
+			continue
+		}
+		if i := slices.Index(p.Left, change); i >= 0 {
+			p.Left = slices.Delete(slices.Clone(p.Left), i, i+1)
+		}
+		if len(p.Left) == 0 {
+			ready = append(ready, p.Change)
+			continue
+		}
+		kept = append(kept, p)
+	}
+	clear(s.Pending[len(kept):])
+	s.Pending = kept
+	return ready
+}
+
+// Dispatch notes that a start goes to the driver: what was promised is occupied.
+func (s *State) Dispatch(run RunID) {
+	r := &s.Runs[run]
+	must("run", runTable[:], r.Status, Starting)
+	r.Status, r.Since = Starting, s.Now
+	s.eachNode(run, func(i int32) { s.Grants[i].reserved = false })
+}
+
+// Began notes that a run is computing.
+func (s *State) Began(run RunID) {
+	r := &s.Runs[run]
+	if r.Status == Suspended {
+		r.Paused += s.Now.Sub(r.Since)
+	} else {
+		r.Began = s.Now
+		if j := &s.Jobs[r.Job]; j.Started == unit.Never {
+			j.Started = s.Now
+		}
+	}
+	must("run", runTable[:], r.Status, Running)
+	r.Status, r.Since, r.Change = Running, s.Now, 0
+}
+
+// EndRun takes a run's grants back and credits its job with the running time whose
+// work is kept.
+func (s *State) EndRun(run RunID, kept unit.Duration) {
+	r := s.Runs[run]
+	j := &s.Jobs[r.Job]
+	j.Executed += kept
+	j.Service += int64(kept) * s.Shapes[j.Shape].Milli(r.Workers)
+	if j.Run == run {
+		j.Run = None
+	}
+	if j.Leaving == run {
+		j.Leaving = None
+	}
+	if r.Status == Promised {
+		s.drop(r.Change)
+	}
+	s.release(run)
+}
+
+// SetNode changes a node's status; the index follows.
+func (s *State) SetNode(id NodeID, status NodeStatus) {
+	if s.Nodes[id].Status == status {
+		return
+	}
+	must("node", nodeTable[:], s.Nodes[id].Status, status)
+	s.room.remove(s, id)
+	s.touchNode(id).Status = status
+	s.room.add(s, id)
+}
+
+// SetDevice changes a device's status; a lost one has nothing free.
+func (s *State) SetDevice(id DeviceID, status DeviceStatus) {
+	dev := &s.Devices[id]
+	if dev.Status == status {
+		return
+	}
+	must("device", deviceTable[:], dev.Status, status)
+	s.room.remove(s, dev.Node)
+	s.touchNode(dev.Node)
+	was := dev.Free == 1000 && dev.Status != Lost
+	dev.Status = status
+	if status != Reshaping {
+		dev.Change = 0
+	}
+	if is := dev.Free == 1000 && status != Lost; is != was {
+		if is {
+			s.Nodes[dev.Node].FreeDevices++
+		} else {
+			s.Nodes[dev.Node].FreeDevices--
+		}
+	}
+	s.room.add(s, dev.Node)
+}
+
+// RunOf returns the slot of the given attempt of a job, or None.
+func (s *State) RunOf(job JobID, attempt int32) RunID {
+	if job < 0 || int(job) >= len(s.Jobs) {
+		return None
+	}
+	j := &s.Jobs[job]
+	for _, r := range [...]RunID{j.Run, j.Leaving} {
+		if r != None && s.Runs[r].Attempt == attempt {
+			return r
+		}
+	}
+	return None
+}

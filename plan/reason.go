@@ -1,0 +1,142 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/musterdl/muster/unit"
+)
+
+// Reason says in data why a job is where it is, or why a change is made. Words
+// turns it into a sentence.
+type Reason struct {
+	Code ReasonCode
+	A, B int64
+}
+
+// ReasonCode is what A and B are about.
+type ReasonCode uint8
+
+// The reasons.
+const (
+	NoReason      ReasonCode = iota
+	New                      // just submitted
+	Fits                     // there was room: A milli taken
+	Backfilled               // started ahead of job A, which does not fit
+	NoRoom                   // wants A milli, B are free
+	Fragmented               // A milli are free in all, but not where the job could use them
+	Behind                   // the order is strict and job A is ahead
+	Unsatisfiable            // the cluster can never hold it: wants A milli, B exist
+	WaitsForJob              // after job A
+	UserHeld                 // a person holds it
+	BackingOff               // until A after failure class B
+	CrashLoop                // held after A failures
+	MadeWayFor               // preempted for job A
+	TookRoomOf               // started in room taken from A runs
+	SliceOver                // its turn is over
+	SliceBegins              // its turn has come
+	Rebalanced               // resized from A to B workers
+	Moved                    // moved for a better place
+	LeaseOver                // its lease ended
+	LeaseBegins              // its lease began
+	NodeLost                 // node A was lost
+	StartBroke               // could not start, class A
+	RunFailed                // failed, class A
+	OverLimit                // over its time limit
+	ByUser                   // a person asked
+	RoundPlan                // the round's allocation says so
+	Packed                   // shares a device with job A
+	Unpacked                 // sharing with job A did not pay
+	Interleaved              // its traffic is shifted by A microseconds
+	Partitioned              // the device is cut into geometry A
+	NotFeasible              // refused: earliest acceptable end is A after submission
+	Answered                 // an outside decider answered
+	Superseded               // the promise was overtaken by events
+	DidFinish                // done
+	DependencyEnd            // job A ended without finishing
+	NodeSick                 // node A quarantined after B failures
+	Estimated                // A microseconds by the estimator
+	numReasons
+)
+
+var reasonNames = [...]string{"", "new", "fits", "backfilled", "no-room", "fragmented", "behind", "unsatisfiable",
+	"waits-for-job", "held", "backing-off", "crash-loop", "made-way-for", "took-room-of", "slice-over", "slice-begins",
+	"rebalanced", "moved", "lease-over", "lease-begins", "node-lost", "start-broke", "run-failed", "over-limit", "by-user",
+	"round-plan", "packed", "unpacked", "interleaved", "partitioned", "not-feasible", "answered", "superseded", "finished",
+	"dependency-ended", "node-sick", "estimated"}
+
+func (c ReasonCode) String() string { return reasonNames[c] }
+
+// Words puts the reason in a sentence for people.
+func (r Reason) Words(v View) string {
+	name := func(id int64) string {
+		if id < 0 || id >= int64(len(v.s.Names)) {
+			return "another job"
+		}
+		return v.s.Names[id]
+	}
+	node := func(id int64) string {
+		if id < 0 || id >= int64(len(v.s.Cluster.Nodes)) {
+			return "a node"
+		}
+		return v.s.Cluster.Nodes[id].Name
+	}
+	switch r.Code {
+	case NoReason:
+		return ""
+	case New:
+		return "just submitted"
+	case Fits:
+		return "there was room"
+	case Backfilled:
+		return "fits beside " + name(r.A) + ", which is ahead in the queue but does not fit yet"
+	case NoRoom:
+		return fmt.Sprintf("wants %s devices, %s are free for it", unit.Milli(r.A), unit.Milli(r.B))
+	case Fragmented:
+		return fmt.Sprintf("%s devices are free, but not together where the job could use them", unit.Milli(r.A))
+	case Behind:
+		return name(r.A) + " is ahead and the order is strict"
+	case Unsatisfiable:
+		return fmt.Sprintf("can never start here: wants %s devices, the cluster has %s it could use", unit.Milli(r.A), unit.Milli(r.B))
+	case WaitsForJob:
+		return "comes after " + name(r.A)
+	case UserHeld:
+		return "held by a person; release it to go on"
+	case BackingOff:
+		return fmt.Sprintf("failed (%s); will be tried again in %s", FailureClass(r.B), unit.Time(r.A).Sub(v.s.Now))
+	case CrashLoop:
+		return fmt.Sprintf("held after %d failures of its own; look at its log, then release it", r.A)
+	case MadeWayFor:
+		return "made way for " + name(r.A)
+	case TookRoomOf:
+		return fmt.Sprintf("started in room that %d lower-ranked runs gave up", r.A)
+	case Rebalanced:
+		return fmt.Sprintf("resized from %d to %d workers", r.A, r.B)
+	case NodeLost:
+		return "its node " + node(r.A) + " was lost"
+	case StartBroke, RunFailed:
+		return fmt.Sprintf("attempt failed (%s)", FailureClass(r.A))
+	case Packed:
+		return "shares a device with " + name(r.A)
+	case Unpacked:
+		return "sharing a device with " + name(r.A) + " did not pay"
+	case Interleaved:
+		return fmt.Sprintf("its traffic is shifted by %s to pass between its neighbours'", unit.Duration(r.A))
+	case NotFeasible:
+		return fmt.Sprintf("its deadline cannot be promised; the earliest that could be is %s after submission", unit.Duration(r.A))
+	case DependencyEnd:
+		return name(r.A) + ", which it comes after, ended without finishing"
+	case NodeSick:
+		return fmt.Sprintf("%s is quarantined after %d failures in a row", node(r.A), r.B)
+	case Estimated:
+		return "expected to run " + unit.Duration(r.A).String()
+	}
+	return reasonWords[r.Code]
+}
+
+var reasonWords = map[ReasonCode]string{
+	SliceOver: "its turn on the device is over", SliceBegins: "its turn on the device has come",
+	Moved: "moved to a better place", LeaseOver: "its lease ended", LeaseBegins: "its lease began",
+	OverLimit: "ran over its time limit", ByUser: "a person asked", RoundPlan: "this round's allocation says so",
+	Partitioned: "the device is being cut another way", Answered: "an outside decider said so",
+	Superseded: "the promise was overtaken by events", DidFinish: "did its work",
+}

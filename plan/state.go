@@ -1,0 +1,415 @@
+// Package plan holds what the engine believes and what it decides: the State of
+// jobs, runs, grants and devices as flat arrays of integers; the Draft through
+// which alone it is edited (mark, try, look, roll back, commit); the Changes a
+// commit yields, each with its reason; and the checker that proves a State legal.
+//
+// A job is what was asked; a run is one execution of it; a grant is the part of
+// one device that a run holds. Every strategy of steps 1 to 5 sees a View and
+// edits a Draft; every driver carries out Changes and reports back events.
+package plan
+
+import (
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/unit"
+)
+
+// JobID numbers jobs in order of submission. Ids are never used again.
+type JobID int32
+
+// RunID is the slot of a live run. Slots are used again; a run's lasting name is
+// its job and attempt.
+type RunID int32
+
+// NodeID and DeviceID are positions in the cluster.
+type (
+	NodeID   int32
+	DeviceID int32
+)
+
+// None is the id of nothing: no run, no device.
+const None = -1
+
+// Shape is everything about a job that placing it depends on. Jobs of equal
+// shape form a class: when one of them cannot be placed, none can.
+type Shape struct {
+	Gang    int32 // workers
+	Devices int32 // whole devices per worker; 0 for CPU-only work
+	Share   int32 // thousandths of a device per worker; 1000 is a whole one
+	Memory  int32 // MiB of device memory per device
+	CPU     int32 // thousandths of a core per worker
+	Host    int32 // MiB of host memory per worker
+	Skew    int32 // largest tensor over model size, thousandths
+	Models  uint64
+	// Sizes lists legal worker counts other than Gang, ascending, zero-terminated.
+	Sizes [8]int32
+}
+
+// Elastic reports whether the shape has more than one legal size.
+func (s *Shape) Elastic() bool { return s.Sizes[0] != 0 }
+
+// Milli is what the gang holds in all at n workers, in thousandths of a device.
+func (s *Shape) Milli(n int32) int64 {
+	if s.Share < 1000 {
+		return int64(n) * int64(s.Share)
+	}
+	return int64(n) * int64(s.Devices) * 1000
+}
+
+// WholeDevices is the number of whole devices n workers take; 0 for shares.
+func (s *Shape) WholeDevices(n int32) int32 {
+	if s.Share < 1000 {
+		return 0
+	}
+	return n * s.Devices
+}
+
+// Job is what was asked, and the facts about it that every strategy may read.
+type Job struct {
+	Submit    unit.Time
+	Declared  unit.Duration // the owner's estimate; 0 is unknown
+	Estimate  unit.Duration // step 1's estimate of the running time on Gang workers; 0 is unknown
+	Oracle    unit.Duration // the true running time, where a driver tells it; only the estimators oracle and noisy may look
+	TimeLimit unit.Duration
+	Deadline  unit.Duration // after Submit; 0 is none
+
+	Phase   Phase
+	Since   unit.Time     // of the present phase
+	Started unit.Time     // first start; Never before
+	Ended   unit.Time     // Never before
+	Waited  unit.Duration // in earlier waits; the present one starts at Since
+
+	// Executed is the running time of ended runs whose work is kept, and Service
+	// the same in device-microseconds; time spent starting, stopping or redoing
+	// lost work is in neither.
+	Executed unit.Duration
+	Service  int64
+	// Memo is two words that the active Order keeps for this job. They are rolled
+	// back with a draft, saved with a snapshot and zeroed when the strategy changes.
+	Memo [2]int64
+
+	NotBefore unit.Time // end of a back-off
+	Reason    Reason    // why it is where it is
+
+	Shape    int32
+	Tenant   int32
+	Class    int32 // kind of work, key to measured speeds
+	Profile  int32 // layer profile and pipeline request; None without
+	Priority int32
+	Run      RunID // the run it has or is promised; None
+	Leaving  RunID // an earlier run that is still stopping; None
+	Attempt  int32
+
+	Preemptions int32
+	Restarts    int32
+	Failures    int32 // of its own making
+	Retries     int32 // how many of those are forgiven
+	Blockers    int32 // unfinished jobs it comes after
+	Traffic     int32 // Mbps per worker at full speed
+	Progress    int32 // last reported, in millionths of its work
+	Checkpoint  Checkpointing
+}
+
+// Checkpointing is how a job keeps its work.
+type Checkpointing struct {
+	Every, Save, Load unit.Duration
+	OnRequest         bool
+}
+
+// Run is one execution of a job.
+type Run struct {
+	Job     JobID
+	Attempt int32
+	Status  RunStatus
+	Kind    RunKind
+	Workers int32
+	First   int32     // first grant
+	Since   unit.Time // of the present status
+	Began   unit.Time // when it was confirmed running; Never before
+	// Paused is the running time spent suspended, to be left out of service.
+	Paused unit.Duration
+	Until  unit.Time     // end of a lease; Never without
+	Saved  unit.Duration // running time covered by its last reported checkpoint
+	Terms  Terms
+	Change int64 // the unconfirmed change that is moving it; 0 is none
+}
+
+// Terms are the settings of a run besides its grants.
+type Terms struct {
+	Batch    int32         // global batch; 0 is the job's own
+	Plan     int32         // pipeline plan, an index into State.Plans; None without
+	Class    int32         // strict network class, 0 first
+	Weight   int32         // share within the class, 0 counts as 1000
+	Shift    unit.Duration // delay of its communication phase
+	Turn     int32         // time slice it takes turns in; 0 is none
+	Guest    JobID         // the job in whose gaps it lives; None
+	Reserved int32         // Mbps reserved per worker; 0 shares what is left
+}
+
+// DefaultTerms are those of a run that nothing has been decided about.
+func DefaultTerms() Terms { return Terms{Plan: None, Guest: None} }
+
+// Grant is the part of one device, or of one node's cores, that a run holds.
+// Grants of one run form a list, and so do the grants on one device.
+type Grant struct {
+	Run      RunID
+	Device   DeviceID // None for CPU-only work
+	Node     NodeID
+	Reserve  int32 // thousandths of the device
+	Ceiling  int32 // may use up to; at least Reserve
+	Persist  int32 // MiB kept while suspended
+	Peak     int32 // MiB more while running
+	CPU      int32 // thousandths of a core; on the first grant of each worker
+	Host     int32 // MiB of host memory; likewise
+	Turn     int32 // members of one turn alternate; 0 shares with nobody
+	OfRun    int32 // next grant of the run; None
+	OnDevice int32 // next grant on the device; None
+	freed    bool  // stopping: counts as occupied, no longer as taken
+	reserved bool  // promised and not yet started: counts as taken, not yet as occupied
+}
+
+// Device is the state of one device. Free and FreeMemory are what a new promise
+// may take (stopping runs no longer count); Now and NowMemory are what is
+// unoccupied at this moment (stopping runs still count, promised ones do not yet).
+type Device struct {
+	Node       NodeID
+	First      int32 // first grant on it
+	Free       int32
+	Now        int32
+	FreeMemory int32
+	NowMemory  int32
+	Memory     int32
+	Geometry   int16
+	Status     DeviceStatus
+	Generation int32 // counts reshapes
+	Change     int64 // the unconfirmed reshape; 0 is none
+}
+
+// Node is the state of one node. FreeDevices counts its wholly free healthy
+// devices, in the sense of Device.Free.
+type Node struct {
+	Model       int32
+	Rack        int32
+	First       DeviceID
+	Count       int32
+	FreeDevices int32
+	FreeCPU     int32
+	FreeHost    int32
+	Status      NodeStatus
+	// Stamp changes whenever anything on the node does; caches compare it.
+	Stamp int64
+}
+
+// State is all the engine knows. It holds no pointers into itself and no maps, so
+// Copy is a few block moves; the append-only tables are shared between copies.
+type State struct {
+	Now     unit.Time
+	Jobs    []Job
+	Runs    []Run
+	Grants  []Grant
+	Devices []Device
+	Nodes   []Node
+
+	FreeRuns   []RunID // slots to use again
+	FreeGrants []int32
+	Pending    []Pending // decided, waiting for others to be confirmed
+	NextChange int64
+	Commits    int64
+	Paused     bool // by a person: nothing is decided
+
+	// Append-only tables.
+	Shapes   []Shape
+	Names    []string // of jobs
+	Tenants  []string
+	Classes  []string
+	Profiles []Profile
+	Plans    []Pipeline
+	Links    []Dependency
+
+	Cluster *cluster.Cluster // never changes
+
+	room  Room
+	stamp int64
+	log   *undo
+}
+
+// Dependency says that After may start only once Before has finished.
+type Dependency struct{ Before, After JobID }
+
+// Profile is a layer profile with the pipeline that was asked for.
+type Profile struct {
+	Stages, Microbatches int32
+	Layers               []ProfileLayer
+}
+
+// ProfileLayer is one layer's cost for one microbatch.
+type ProfileLayer struct {
+	Forward, Backward unit.Duration
+	ParamKiB          int64
+	OutputKiB         int64
+	ActivationKiB     int64
+}
+
+// Pipeline is a plan made by step 4: where each later stage begins, in which
+// order each stage works, and how long one iteration should take.
+type Pipeline struct {
+	Cuts      []int32
+	Schedule  string
+	Iteration unit.Duration
+	Sequenced unit.Duration // one iteration on one device, for comparison
+	JSON      []byte        // as the trainer reads it
+}
+
+// NewState returns the state of an idle, healthy cluster.
+func NewState(c *cluster.Cluster) *State {
+	s := &State{Cluster: c, NextChange: 1}
+	s.Nodes = make([]Node, len(c.Nodes))
+	s.Devices = make([]Device, len(c.Devices))
+	for i := range c.Devices {
+		m := int32(c.Devices[i].Memory)
+		s.Devices[i] = Device{Node: NodeID(c.Devices[i].Node), First: None, Free: 1000, Now: 1000,
+			FreeMemory: m, NowMemory: m, Memory: m}
+	}
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		s.Nodes[i] = Node{Model: n.Model, Rack: n.Rack, First: DeviceID(n.First), Count: n.Count,
+			FreeDevices: n.Count, FreeCPU: int32(n.CPU), FreeHost: int32(n.Memory)}
+	}
+	s.room = newRoom(s)
+	return s
+}
+
+// Copy returns an independent copy: the append-only tables are shared, all else moved.
+func (s *State) Copy() *State {
+	c := *s
+	c.log = nil
+	c.Jobs = append([]Job(nil), s.Jobs...)
+	c.Runs = append([]Run(nil), s.Runs...)
+	c.Grants = append([]Grant(nil), s.Grants...)
+	c.Devices = append([]Device(nil), s.Devices...)
+	c.Nodes = append([]Node(nil), s.Nodes...)
+	c.FreeRuns = append([]RunID(nil), s.FreeRuns...)
+	c.FreeGrants = append([]int32(nil), s.FreeGrants...)
+	c.Pending = append([]Pending(nil), s.Pending...)
+	// Two owners may append to a shared table: cap it, so that the first to do so moves.
+	c.Shapes = s.Shapes[:len(s.Shapes):len(s.Shapes)]
+	c.Names = s.Names[:len(s.Names):len(s.Names)]
+	c.Tenants = s.Tenants[:len(s.Tenants):len(s.Tenants)]
+	c.Classes = s.Classes[:len(s.Classes):len(s.Classes)]
+	c.Profiles = s.Profiles[:len(s.Profiles):len(s.Profiles)]
+	c.Plans = s.Plans[:len(s.Plans):len(s.Plans)]
+	c.Links = s.Links[:len(s.Links):len(s.Links)]
+	c.room = s.room.copy()
+	return &c
+}
+
+// View is the read-only face of a State.
+type View struct{ s *State }
+
+// View returns the read-only face of s.
+func (s *State) View() View { return View{s} }
+
+// Now is the present instant.
+func (v View) Now() unit.Time { return v.s.Now }
+
+// Cluster is what there is.
+func (v View) Cluster() *cluster.Cluster { return v.s.Cluster }
+
+// Jobs is the number of jobs ever submitted; ids run from 0.
+func (v View) Jobs() int { return len(v.s.Jobs) }
+
+// Job returns a job by id.
+func (v View) Job(id JobID) Job { return v.s.Jobs[id] }
+
+// Name returns a job's name.
+func (v View) Name(id JobID) string { return v.s.Names[id] }
+
+// Shape returns the shape of a job.
+func (v View) Shape(id JobID) *Shape { return &v.s.Shapes[v.s.Jobs[id].Shape] }
+
+// RunSlots is the number of run slots, some of them empty (Status Gone).
+func (v View) RunSlots() int { return len(v.s.Runs) }
+
+// Run returns a run by its slot.
+func (v View) Run(id RunID) Run { return v.s.Runs[id] }
+
+// Node returns a node by id.
+func (v View) Node(id NodeID) Node { return v.s.Nodes[id] }
+
+// Nodes is the number of nodes.
+func (v View) Nodes() int { return len(v.s.Nodes) }
+
+// Device returns a device by id.
+func (v View) Device(id DeviceID) Device { return v.s.Devices[id] }
+
+// Devices is the number of devices.
+func (v View) Devices() int { return len(v.s.Devices) }
+
+// Profile returns a layer profile by id.
+func (v View) Profile(id int32) Profile { return v.s.Profiles[id] }
+
+// Class returns the name of a kind of work.
+func (v View) Class(id int32) string {
+	if id < 0 || int(id) >= len(v.s.Classes) {
+		return ""
+	}
+	return v.s.Classes[id]
+}
+
+// Room is the index of free capacity.
+func (v View) Room() *Room { return &v.s.room }
+
+// GrantsOf calls f for every grant of a run.
+func (v View) GrantsOf(id RunID, f func(g Grant)) {
+	for i := v.s.Runs[id].First; i != None; i = v.s.Grants[i].OfRun {
+		f(v.s.Grants[i])
+	}
+}
+
+// GrantsOn calls f for every grant on a device.
+func (v View) GrantsOn(id DeviceID, f func(g Grant)) {
+	for i := v.s.Devices[id].First; i != None; i = v.s.Grants[i].OnDevice {
+		f(v.s.Grants[i])
+	}
+}
+
+// Executed is the running time of job id whose work is kept, with that of its
+// present run up to now.
+func (v View) Executed(id JobID) unit.Duration {
+	j := &v.s.Jobs[id]
+	return j.Executed + v.s.running(j)
+}
+
+// Service is the attained useful service of job id in thousandths of a device
+// times microseconds, up to now.
+func (v View) Service(id JobID) int64 {
+	j := &v.s.Jobs[id]
+	if r := v.s.running(j); r > 0 {
+		run := &v.s.Runs[j.Run]
+		return j.Service + int64(r)*v.s.Shapes[j.Shape].Milli(run.Workers)
+	}
+	return j.Service
+}
+
+// running is how long the job's present run has been doing useful work.
+func (s *State) running(j *Job) unit.Duration {
+	if j.Run == None {
+		return 0
+	}
+	r := &s.Runs[j.Run]
+	switch r.Status {
+	case Running:
+		return s.Now.Sub(r.Began) - r.Paused
+	case Suspended:
+		return r.Since.Sub(r.Began) - r.Paused
+	}
+	return 0
+}
+
+// WaitedFor is how long job id has waited in all, up to now.
+func (v View) WaitedFor(id JobID) unit.Duration {
+	j := &v.s.Jobs[id]
+	if j.Phase.Waits() {
+		return j.Waited + v.s.Now.Sub(j.Since)
+	}
+	return j.Waited
+}

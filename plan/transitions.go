@@ -1,0 +1,173 @@
+package plan
+
+import "fmt"
+
+// Phase is where a job stands.
+type Phase uint8
+
+// The phases of a job.
+const (
+	Waiting   Phase = iota // in the queue
+	Held                   // kept back by a person
+	Blocked                // after jobs that have not finished
+	Backoff                // will be tried again after a failure
+	Active                 // has a run
+	Finished               // did its work
+	Failed                 // gave up, with a class
+	Cancelled              // ended by a person
+	Refused                // not accepted, with the terms that would be
+	numPhases
+)
+
+// RunStatus is where a run stands.
+type RunStatus uint8
+
+// The statuses of a run.
+const (
+	Promised  RunStatus = iota // has its grants, waits for others to leave them
+	Starting                   // the driver was told to start it
+	Running                    // confirmed
+	Suspended                  // resident, not computing
+	Stopping                   // the driver was told to stop it
+	Gone                       // ended; the slot is free
+	numRunStatuses
+)
+
+// DeviceStatus is where a device stands.
+type DeviceStatus uint8
+
+// The statuses of a device.
+const (
+	Steady    DeviceStatus = iota
+	Reshaping              // its partition is being changed
+	Arriving               // rented or repaired, not here yet
+	Lost                   // failed, or its node is
+	numDeviceStatuses
+)
+
+// NodeStatus is where a node stands.
+type NodeStatus uint8
+
+// The statuses of a node.
+const (
+	Up          NodeStatus = iota
+	Cordoned               // keeps its runs, takes no new ones
+	Quarantined            // cordoned by the engine after repeated failures
+	Down                   // lost
+	numNodeStatuses
+)
+
+// RunKind says what a run is for.
+type RunKind uint8
+
+// The kinds of run.
+const (
+	Work  RunKind = iota
+	Probe         // measures, and may be thrown away
+)
+
+// FailureClass says whose failure it was; the retry policy follows from it.
+type FailureClass uint8
+
+// The failure classes.
+const (
+	NoFailure     FailureClass = iota
+	UserFailure                // the job's own: non-zero exit
+	NodeFailure                // the node's or the network's: does not count against the job
+	MemoryFailure              // out of memory: counts against the job
+	TimeFailure                // its time limit: final
+	StartFailure               // could not be started: counts against the node
+)
+
+var (
+	phaseNames   = [...]string{"waiting", "held", "blocked", "backoff", "active", "finished", "failed", "cancelled", "refused"}
+	statusNames  = [...]string{"promised", "starting", "running", "suspended", "stopping", "gone"}
+	deviceNames  = [...]string{"steady", "reshaping", "arriving", "lost"}
+	nodeNames    = [...]string{"up", "cordoned", "quarantined", "down"}
+	failureNames = [...]string{"none", "user", "node", "memory", "time-limit", "start"}
+)
+
+func (p Phase) String() string        { return phaseNames[p] }
+func (s RunStatus) String() string    { return statusNames[s] }
+func (s DeviceStatus) String() string { return deviceNames[s] }
+func (s NodeStatus) String() string   { return nodeNames[s] }
+func (c FailureClass) String() string { return failureNames[c] }
+
+// Over reports whether a job in this phase has ended.
+func (p Phase) Over() bool { return p >= Finished }
+
+// Waits reports whether a job in this phase is waiting for something.
+func (p Phase) Waits() bool { return p <= Backoff }
+
+// Transition is one row of the table of legal transitions.
+type Transition struct{ Noun, From, To string }
+
+var phaseTable = [numPhases][]Phase{
+	// A job may finish, or fail, while its stop is under way: it waits or is held by then.
+	Waiting: {Held, Active, Cancelled, Refused, Failed, Finished},
+	Held:    {Waiting, Blocked, Cancelled, Finished},
+	Blocked: {Waiting, Held, Cancelled, Failed},
+	Backoff: {Waiting, Held, Cancelled, Failed},
+	Active:  {Waiting, Backoff, Held, Finished, Failed, Cancelled},
+	// A person may put an ended job back in the queue.
+	Finished: {Waiting}, Failed: {Waiting}, Cancelled: {Waiting}, Refused: {},
+}
+
+var runTable = [numRunStatuses][]RunStatus{
+	Promised:  {Starting, Gone},
+	Starting:  {Running, Stopping, Gone},
+	Running:   {Suspended, Stopping, Gone},
+	Suspended: {Running, Stopping, Gone},
+	Stopping:  {Gone},
+	Gone:      {Promised},
+}
+
+var deviceTable = [numDeviceStatuses][]DeviceStatus{
+	Steady:    {Reshaping, Lost},
+	Reshaping: {Steady, Lost},
+	Arriving:  {Steady, Lost},
+	Lost:      {Steady, Arriving},
+}
+
+var nodeTable = [numNodeStatuses][]NodeStatus{
+	Up:          {Cordoned, Quarantined, Down},
+	Cordoned:    {Up, Down},
+	Quarantined: {Up, Cordoned, Down},
+	Down:        {Up, Cordoned},
+}
+
+// Transitions returns the one table of legal transitions, as the documentation
+// prints it.
+func Transitions() []Transition {
+	var t []Transition
+	add(&t, "job", phaseTable[:])
+	add(&t, "run", runTable[:])
+	add(&t, "device", deviceTable[:])
+	add(&t, "node", nodeTable[:])
+	return t
+}
+
+func add[S interface {
+	~uint8
+	fmt.Stringer
+}](t *[]Transition, noun string, table [][]S) {
+	for from, tos := range table {
+		for _, to := range tos {
+			*t = append(*t, Transition{Noun: noun, From: S(from).String(), To: to.String()})
+		}
+	}
+}
+
+// must panics unless the transition is in its table: an illegal one is a bug of
+// ours, never of the input.
+func must[S interface {
+	~uint8
+	fmt.Stringer
+}](noun string, table [][]S, from, to S) {
+	for _, t := range table[from] {
+		if t == to {
+			return
+		}
+	}
+	panic(fmt.Sprintf("plan: illegal transition of a %s from %s to %s", noun, from, to))
+}

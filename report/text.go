@@ -1,0 +1,310 @@
+package report
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// TextOptions say what the reader's terminal can do. Whoever calls knows the
+// terminal, and whether NO_COLOR is set.
+type TextOptions struct {
+	Width int // of a line in columns; 0 is no limit
+	Color bool
+}
+
+const (
+	styleBold  = "\x1b[1m"
+	styleDim   = "\x1b[2m"
+	styleGreen = "\x1b[32m"
+	styleRed   = "\x1b[31m"
+	styleEnd   = "\x1b[0m"
+)
+
+func (o TextOptions) paint(style, text string) string {
+	if !o.Color || style == "" || text == "" {
+		return text
+	}
+	return style + text + styleEnd
+}
+
+func runes(s string) int { return utf8.RuneCountInString(s) }
+
+// pad fills text with spaces to width, in front of it when width is positive and
+// behind it when it is negative.
+func pad(text string, width int) string {
+	fill := strings.Repeat(" ", max(0, max(width, -width)-runes(text)))
+	if width < 0 {
+		return text + fill
+	}
+	return fill + text
+}
+
+// cut shortens text to width runes.
+func cut(text string, width int) string {
+	if width <= 0 || runes(text) <= width {
+		return text
+	}
+	if width == 1 {
+		return "…"
+	}
+	return string([]rune(text)[:width-1]) + "…"
+}
+
+// fact is one line of the table of a single result.
+type fact struct{ name, value string }
+
+// facts lists what there is to say about a result, in the order of reading. What
+// was not measured is left out rather than shown as zero.
+func facts(r *Result) []fact {
+	var out []fact
+	add := func(shown bool, name, format string, args ...any) {
+		if shown {
+			out = append(out, fact{name, fmt.Sprintf(format, args...)})
+		}
+	}
+	exact := func(sec float64) string { return fmt.Sprintf("%s (%.1f s)", timeText(sec), sec) }
+	add(true, "strategy", "%s", r.Strategy)
+	add(r.Trace != "", "trace", "%s", r.Trace)
+	add(true, "seed", "%d", r.Seed)
+	add(r.Load != 0, "load", "%s", number(r.Load))
+	add(r.OfferedLoad != 0, "offered load", "%s", percent(r.OfferedLoad))
+	add(r.MeanDurationSec != 0, "mean duration", "%s", exact(r.MeanDurationSec))
+	add(true, "jobs", "%s", jobsText(r))
+	if r.Finished > 0 {
+		add(true, "average JCT", "%s", exact(r.AvgJCTSec))
+		add(true, "p50, p95, p99 JCT", "%s, %s, %s", timeText(r.P50JCTSec), timeText(r.P95JCTSec), timeText(r.P99JCTSec))
+		add(true, "average wait", "%s", exact(r.AvgWaitSec))
+		add(r.AvgSlowdown != 0, "average slowdown", "%.2f", r.AvgSlowdown)
+		add(r.JCTBoundSec != 0, "JCT lower bound", "%s", boundText(r))
+	}
+	add(true, "longest queue", "%s", count(r.LongestQueue))
+	add(true, "makespan", "%s", exact(r.MakespanSec))
+	add(true, "utilization", "%s", percent(r.Utilization))
+	add(r.BusyUtilization != 0, "busy utilization", "%s", percent(r.BusyUtilization))
+	add(r.DeviceSec > 0, "device time", "%s", ledgerText(r))
+	add(true, "preemptions", "%s", count(r.Preemptions))
+	add(true, "restarts", "%s", count(r.Restarts))
+	add(r.Commits > 0, "commits", "%s", count(r.Commits))
+	add(r.Events > 0, "events", "%s%s", count(r.Events), rateText(r))
+	add(r.WallSec > 0 || r.CPUSec > 0, "computed in", "%s wall, %s CPU", timeText(r.WallSec), timeText(r.CPUSec))
+	add(r.PeakRSSBytes > 0, "peak memory", "%s", bytesText(r.PeakRSSBytes))
+	add(r.DecisionHash != "", "decision hash", "%s", r.DecisionHash)
+	return out
+}
+
+func jobsText(r *Result) string {
+	s := fmt.Sprintf("%s, %s finished", count(r.Jobs), count(r.Finished))
+	for _, p := range []struct {
+		n    int64
+		name string
+	}{{r.Failed, "failed"}, {r.Cancelled, "cancelled"}, {r.Refused, "refused"}, {r.Censored, "censored"}} {
+		if p.n > 0 {
+			s += fmt.Sprintf(", %s %s", count(p.n), p.name)
+		}
+	}
+	return s
+}
+
+func boundText(r *Result) string {
+	return fmt.Sprintf("%s; the average is %.2f times that", timeText(r.JCTBoundSec), r.AvgJCTSec/r.JCTBoundSec)
+}
+
+func ledgerText(r *Result) string {
+	part := func(sec float64) string { return percent(sec / r.DeviceSec) }
+	balance := "balanced"
+	if !r.Balanced {
+		balance = "NOT BALANCED"
+	}
+	return fmt.Sprintf("%s useful, %s overhead, %s lost, %s idle of %s device-hours; %s",
+		part(r.UsefulDeviceSec), part(r.OverheadDeviceSec), part(r.LostDeviceSec), part(r.IdleDeviceSec),
+		count(int64(math.Round(r.DeviceSec/3600))), balance)
+}
+
+func rateText(r *Result) string {
+	if r.WallSec <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s per second)", count(int64(float64(r.Events)/r.WallSec)))
+}
+
+// WriteText writes one result as a table of two columns.
+func WriteText(w io.Writer, r Result, opts TextOptions) error {
+	out := bufio.NewWriter(w)
+	list := facts(&r)
+	for i := range r.Notes {
+		list = append(list, fact{"note", r.Notes[i]})
+	}
+	indent := 0
+	for _, f := range list {
+		indent = max(indent, runes(f.name)+2)
+	}
+	room := 0
+	if opts.Width > 0 {
+		room = max(opts.Width-indent, 16)
+	}
+	for _, f := range list {
+		name := opts.paint(styleBold, f.name) + strings.Repeat(" ", indent-runes(f.name))
+		for _, line := range wrap(f.value, room) {
+			fmt.Fprintf(out, "%s%s\n", name, cut(line, room))
+			name = strings.Repeat(" ", indent)
+		}
+	}
+	return wrapped(out.Flush())
+}
+
+func wrapped(err error) error {
+	if err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
+}
+
+// Row is one line of a comparison.
+type Row struct {
+	Result Result
+	// Ratio is the average JCT over that of the first row with its interval; nil
+	// shows the plain ratio.
+	Ratio *Interval
+}
+
+// column is one column of a comparison; columns of higher rank give way first
+// when the line is too narrow, and those of rank 0 stay.
+type column struct {
+	head string
+	rank int
+	cell func(*Row) string
+}
+
+// compareColumns are the columns of a comparison in text and HTML.
+func compareColumns(rows []Row) []column {
+	first := &rows[0].Result
+	jct := func(get func(*Result) float64) func(*Row) string {
+		return func(r *Row) string {
+			if r.Result.Finished == 0 {
+				return "–"
+			}
+			return timeText(get(&r.Result))
+		}
+	}
+	columns := []column{
+		{"avg JCT", 0, jct(func(r *Result) float64 { return r.AvgJCTSec })},
+		{"vs first", 0, func(r *Row) string { return ratioText(ratioOf(first, r)) }},
+		{"p50 JCT", 5, jct(func(r *Result) float64 { return r.P50JCTSec })},
+		{"p95 JCT", 4, jct(func(r *Result) float64 { return r.P95JCTSec })},
+		{"p99 JCT", 2, jct(func(r *Result) float64 { return r.P99JCTSec })},
+		{"avg wait", 1, jct(func(r *Result) float64 { return r.AvgWaitSec })},
+		{"longest queue", 8, func(r *Row) string { return count(r.Result.LongestQueue) }},
+		{"makespan", 6, func(r *Row) string { return timeText(r.Result.MakespanSec) }},
+		{"util", 3, func(r *Row) string { return percent(r.Result.Utilization) }},
+		{"preempted", 7, func(r *Row) string { return count(r.Result.Preemptions) }},
+		{"finished", 9, func(r *Row) string { return count(r.Result.Finished) }},
+	}
+	for i := range rows {
+		if rows[i].Result.Censored > 0 { // a mean over fewer jobs must not pass unseen
+			return append(columns, column{"censored", 0, func(r *Row) string { return count(r.Result.Censored) }})
+		}
+	}
+	return columns
+}
+
+// ratioOf is the row's ratio as given, or the plain one; nil where there is none.
+func ratioOf(first *Result, r *Row) *Interval {
+	switch {
+	case r.Ratio != nil:
+		return r.Ratio
+	case first.AvgJCTSec <= 0 || r.Result.AvgJCTSec <= 0:
+		return nil
+	}
+	plain := unknown(r.Result.AvgJCTSec/first.AvgJCTSec, 1)
+	return &plain
+}
+
+// WriteComparison writes one row per result. Columns that the width has no room
+// for are left out and named below the table.
+func WriteComparison(w io.Writer, rows []Row, opts TextOptions) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	out := bufio.NewWriter(w)
+	name := runes("strategy")
+	for i := range rows {
+		name = max(name, runes(rows[i].Result.Strategy))
+	}
+	columns, hidden := fitColumns(compareColumns(rows), rows, name, opts.Width)
+	if opts.Width > 0 {
+		taken := 0
+		for _, c := range columns {
+			taken += 2 + columnWidth(c, rows)
+		}
+		name = min(name, max(8, opts.Width-taken))
+	}
+	head := pad("strategy", -name)
+	for _, c := range columns {
+		head += "  " + pad(c.head, columnWidth(c, rows))
+	}
+	fmt.Fprintln(out, opts.paint(styleBold, head))
+	for i := range rows {
+		fmt.Fprint(out, pad(cut(rows[i].Result.Strategy, name), -name))
+		for _, c := range columns {
+			cell := pad(c.cell(&rows[i]), columnWidth(c, rows))
+			fmt.Fprint(out, "  ", opts.paint(cellStyle(c, rows, i), cell))
+		}
+		fmt.Fprintln(out)
+	}
+	if len(hidden) > 0 {
+		for _, line := range wrap("not shown at this width: "+strings.Join(hidden, ", "), opts.Width) {
+			fmt.Fprintln(out, opts.paint(styleDim, line))
+		}
+	}
+	return wrapped(out.Flush())
+}
+
+// cellStyle paints a ratio whose whole interval lies on one side of 1.
+func cellStyle(c column, rows []Row, i int) string {
+	ratio := rows[i].Ratio
+	switch {
+	case c.head != "vs first" || i == 0 || ratio == nil:
+		return ""
+	case Holds(*ratio, Below, 1):
+		return styleGreen
+	case Holds(*ratio, Above, 1):
+		return styleRed
+	}
+	return ""
+}
+
+func columnWidth(c column, rows []Row) int {
+	width := runes(c.head)
+	for i := range rows {
+		width = max(width, runes(c.cell(&rows[i])))
+	}
+	return width
+}
+
+// fitColumns drops the columns that can be spared until the table fits.
+func fitColumns(columns []column, rows []Row, name, width int) (kept []column, hidden []string) {
+	total, worst := name, 0
+	for _, c := range columns {
+		total, worst = total+2+columnWidth(c, rows), max(worst, c.rank)
+	}
+	limit := worst
+	for ; width > 0 && total > width && limit > 0; limit-- {
+		for _, c := range columns {
+			if c.rank == limit {
+				total -= 2 + columnWidth(c, rows)
+			}
+		}
+	}
+	for _, c := range columns {
+		if c.rank <= limit {
+			kept = append(kept, c)
+		} else {
+			hidden = append(hidden, c.head)
+		}
+	}
+	return kept, hidden
+}

@@ -1,0 +1,96 @@
+package simulated
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// Breaks says how often things fail and how long mending takes: exponential, each
+// node and link with a random stream of its own from the seed, so that one's
+// history does not depend on another's. Zero never fails.
+type Breaks struct {
+	Seed               uint64
+	NodeEvery, NodeFor unit.Duration // mean time between failures; mean repair
+	LinkEvery, LinkFor unit.Duration
+}
+
+const (
+	nodeStream = 1 << 32
+	linkStream = 2 << 32
+)
+
+// schedulingBreaks queues the first failure of each node and link.
+func (s *Simulation) schedulingBreaks() {
+	b := s.config.Breaks
+	s.chance = map[uint64]*rand.Rand{}
+	for n := range s.config.Cluster.Nodes {
+		if b.NodeEvery > 0 {
+			s.queueUp(s.draw(0, nodeStream+uint64(n), b.NodeEvery), entry{kind: nodeBreaks, node: plan.NodeID(n)})
+		}
+	}
+	for l := range int32(s.config.Cluster.Links()) {
+		if b.LinkEvery > 0 && s.config.Cluster.LinkBandwidth(l) > 0 {
+			s.queueUp(s.draw(0, linkStream+uint64(l), b.LinkEvery), entry{kind: linkBreaks, link: l})
+		}
+	}
+}
+
+// draw returns an instant an exponential time after at.
+func (s *Simulation) draw(at unit.Time, stream uint64, mean unit.Duration) unit.Time {
+	r := s.chance[stream]
+	if r == nil {
+		r = rand.New(rand.NewPCG(s.config.Breaks.Seed, stream))
+		s.chance[stream] = r
+	}
+	return at.Add(unit.Duration(math.Ceil(r.ExpFloat64()*float64(mean))) + 1)
+}
+
+// breakOrMend lets a node or link fail or come back, and queues what follows.
+func (s *Simulation) breakOrMend(at unit.Time, e entry) {
+	b := s.config.Breaks
+	switch e.kind {
+	case nodeBreaks:
+		s.loseNode(at, e.node)
+		s.queueUp(s.draw(at, nodeStream+uint64(e.node), b.NodeFor), entry{kind: nodeMends, node: e.node})
+	case nodeMends:
+		s.ledger.capacity += int64(s.config.Cluster.Nodes[e.node].Count) * 1000
+		s.emit(engine.Event{Kind: engine.NodeUp, Node: e.node})
+		s.queueUp(s.draw(at, nodeStream+uint64(e.node), b.NodeEvery), entry{kind: nodeBreaks, node: e.node})
+	case linkBreaks:
+		s.moved(at, s.world.SetLink(at, e.link, true))
+		s.queueUp(s.draw(at, linkStream+uint64(e.link), b.LinkFor), entry{kind: linkMends, link: e.link})
+	case linkMends:
+		s.moved(at, s.world.SetLink(at, e.link, false))
+		s.queueUp(s.draw(at, linkStream+uint64(e.link), b.LinkEvery), entry{kind: linkBreaks, link: e.link})
+	}
+}
+
+// loseNode ends every run with a member on the node, each with what its last
+// periodic checkpoint kept, and then reports the node lost.
+func (s *Simulation) loseNode(at unit.Time, node plan.NodeID) {
+	v := s.engine.View()
+	for i := range s.runs {
+		id := plan.RunID(i)
+		if s.runs[i].status == plan.Gone {
+			continue
+		}
+		here := false
+		v.GrantsOf(id, func(g plan.Grant) { here = here || g.Node == node })
+		if !here {
+			continue
+		}
+		if l := &s.runs[i]; l.status == plan.Stopping {
+			l.version++
+			s.gone(at, id)
+			s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Kept: l.useful})
+			continue
+		}
+		s.exit(at, id, plan.NodeFailure)
+	}
+	s.ledger.capacity -= int64(s.config.Cluster.Nodes[node].Count) * 1000
+	s.emit(engine.Event{Kind: engine.NodeDown, Node: node})
+}

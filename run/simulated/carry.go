@@ -1,0 +1,217 @@
+package simulated
+
+import (
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/report"
+	"github.com/musterdl/muster/unit"
+)
+
+// reshapeTime is what cutting a device another way takes.
+const reshapeTime = 2 * unit.Second
+
+// carryOut does what a change says, as nature would.
+func (s *Simulation) carryOut(at unit.Time, c *plan.Change) {
+	switch c.Verb {
+	case plan.Start:
+		s.begin(at, c)
+	case plan.Stop:
+		s.stop(at, c.Run)
+	case plan.Suspend:
+		s.become(at, c.Run, plan.Suspended)
+		s.moved(at, s.world.Pause(at, c.Run))
+		s.emit(engine.Event{Kind: engine.Suspended, Job: c.Job, Attempt: c.Attempt})
+	case plan.Resume:
+		s.become(at, c.Run, plan.Running)
+		s.moved(at, s.world.Unpause(at, c.Run))
+		s.emit(engine.Event{Kind: engine.Resumed, Job: c.Job, Attempt: c.Attempt})
+	case plan.Reshape:
+		s.queueUp(at.Add(reshapeTime), entry{kind: deviceReshaped, device: c.Device, change: c.ID})
+	}
+}
+
+// begin starts a run: it occupies its devices at once and computes when it has been
+// set up and, after the first attempt, restored.
+func (s *Simulation) begin(at unit.Time, c *plan.Change) {
+	v := s.engine.View()
+	for int(c.Run) >= len(s.runs) {
+		s.runs = append(s.runs, live{status: plan.Gone})
+	}
+	milli := int64(0)
+	v.GrantsOf(c.Run, func(g plan.Grant) { milli += int64(g.Reserve) })
+	s.runs[c.Run] = live{job: c.Job, attempt: c.Attempt, status: plan.Starting, since: at, milli: milli,
+		version: s.runs[c.Run].version + 1}
+	s.ledger.live++
+	s.ledger.occupy(milli)
+	delay := s.config.Start
+	if j := v.Job(c.Job); j.Attempt > 1 {
+		delay += j.Checkpoint.Load
+	}
+	s.queueUp(at.Add(delay), entry{kind: runStarts, run: c.Run, version: s.runs[c.Run].version})
+}
+
+// stop ends a run as told: one that can saves first.
+func (s *Simulation) stop(at unit.Time, id plan.RunID) {
+	l := &s.runs[id]
+	c := s.engine.View().Job(l.job).Checkpoint
+	l.version++
+	e := entry{kind: runStopped, run: id, version: l.version}
+	delay := unit.Duration(0)
+	if l.status == plan.Running || l.status == plan.Suspended {
+		e.kept = s.halt(at, id, c.OnRequest)
+		if c.OnRequest {
+			delay = c.Save
+		}
+	}
+	s.become(at, id, plan.Stopping)
+	s.queueUp(at.Add(delay), e)
+}
+
+// halt ends a run's progress and returns the running time whose work is kept.
+func (s *Simulation) halt(at unit.Time, id plan.RunID, saved bool) unit.Duration {
+	l := &s.runs[id]
+	e, moved := s.world.End(at, s.engine.View(), id, saved)
+	s.spent[l.job] += e.Ran
+	l.useful, l.lost = e.Kept, e.Ran-e.Kept
+	s.moved(at, moved)
+	return e.Kept
+}
+
+// happen turns a queue entry that has come up into events.
+func (s *Simulation) happen(at unit.Time, e entry) {
+	switch e.kind {
+	case nodeBreaks, nodeMends, linkBreaks, linkMends:
+		s.breakOrMend(at, e)
+		return
+	case deviceReshaped:
+		s.emit(engine.Event{Kind: engine.Reshaped, Device: e.device, Change: e.change})
+		return
+	}
+	l := &s.runs[e.run]
+	if l.version != e.version {
+		return // overtaken
+	}
+	switch e.kind {
+	case runStarts:
+		s.become(at, e.run, plan.Running)
+		s.emit(engine.Event{Kind: engine.Started, Job: l.job, Attempt: l.attempt})
+		s.moved(at, s.world.Begin(at, s.engine.View(), e.run))
+		if limit := s.engine.View().Job(l.job).TimeLimit; limit > 0 {
+			s.queueUp(at.Add(limit), entry{kind: runOverLimit, run: e.run, version: l.version})
+		}
+	case runStopped:
+		s.gone(at, e.run)
+		s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Kept: e.kept})
+	case runFinishes:
+		if s.due(at, e) {
+			s.exit(at, e.run, plan.NoFailure)
+		}
+	case runFails:
+		if s.due(at, e) {
+			s.exit(at, e.run, plan.UserFailure)
+		}
+	case runOverLimit:
+		s.exit(at, e.run, plan.TimeFailure)
+	}
+}
+
+// due reports whether an end that was scheduled for now still is: the rate may have
+// changed since.
+func (s *Simulation) due(at unit.Time, e entry) bool {
+	end, fails := s.world.Ends(e.run)
+	return s.runs[e.run].status == plan.Running && end <= at && fails == (e.kind == runFails)
+}
+
+// exit ends a run by itself.
+func (s *Simulation) exit(at unit.Time, id plan.RunID, class plan.FailureClass) {
+	l := &s.runs[id]
+	l.version++
+	kept := unit.Duration(0)
+	if l.status == plan.Running || l.status == plan.Suspended {
+		kept = s.halt(at, id, class == plan.NoFailure)
+	}
+	s.gone(at, id)
+	s.emit(engine.Event{Kind: engine.Exited, Job: l.job, Attempt: l.attempt, Class: class, Kept: kept})
+}
+
+// moved schedules anew the ends of runs whose rate changed.
+func (s *Simulation) moved(at unit.Time, runs []plan.RunID) {
+	for _, id := range runs {
+		if s.runs[id].status != plan.Running {
+			continue
+		}
+		end, fails := s.world.Ends(id)
+		if end == unit.Never {
+			continue
+		}
+		kind := runFinishes
+		if fails {
+			kind = runFails
+		}
+		s.queueUp(max(end, at), entry{kind: kind, run: id, version: s.runs[id].version})
+	}
+}
+
+// become moves a run to another status and books the one it leaves.
+func (s *Simulation) become(at unit.Time, id plan.RunID, status plan.RunStatus) {
+	l := &s.runs[id]
+	s.leave(at, id)
+	switch {
+	case status == plan.Suspended:
+		s.ledger.occupy(-l.milli)
+	case l.status == plan.Suspended:
+		s.ledger.occupy(l.milli)
+	}
+	l.status, l.since = status, at
+}
+
+// leave books the status that a run is in up to now.
+func (s *Simulation) leave(at unit.Time, id plan.RunID) {
+	switch l := &s.runs[id]; l.status {
+	case plan.Starting, plan.Stopping:
+		l.overhead += at.Sub(l.since)
+		s.span(at, l, id, report.SpanOverhead)
+	case plan.Running:
+		s.span(at, l, id, report.SpanRun)
+	}
+}
+
+// gone takes a run off the books.
+func (s *Simulation) gone(at unit.Time, id plan.RunID) {
+	l := &s.runs[id]
+	s.leave(at, id)
+	if l.status != plan.Suspended {
+		s.ledger.occupy(-l.milli)
+	}
+	s.ledger.book(l.milli, l.useful, l.lost, l.overhead)
+	s.ledger.live--
+	l.status = plan.Gone
+}
+
+// span draws a stretch of a run for the Gantt chart, one bar per row of devices.
+func (s *Simulation) span(at unit.Time, l *live, id plan.RunID, kind report.SpanKind) {
+	if at <= l.since || s.config.Collector.SpansFull() {
+		return
+	}
+	v := s.engine.View()
+	bar := report.Span{Job: v.Name(l.job), From: l.since, To: at, Kind: kind, Reason: v.Job(l.job).Reason.Words(v)}
+	v.GrantsOf(id, func(g plan.Grant) {
+		if g.Device == plan.None {
+			return
+		}
+		if bar.Lanes > 0 && int32(g.Device) == bar.Lane+bar.Lanes {
+			bar.Lanes++
+			return
+		}
+		if bar.Lanes > 0 {
+			s.config.Collector.Span(bar)
+		}
+		bar.Lane, bar.Lanes = int32(g.Device), 1
+	})
+	if bar.Lanes > 0 {
+		s.config.Collector.Span(bar)
+	}
+}
+
+// emit feeds an event within the same instant.
+func (s *Simulation) emit(e engine.Event) { s.now = append(s.now, e) }

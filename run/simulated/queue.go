@@ -1,0 +1,88 @@
+package simulated
+
+import (
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// entryKind is what will happen.
+type entryKind uint8
+
+const (
+	runStarts entryKind = iota
+	runStopped
+	runFinishes
+	runFails
+	runOverLimit
+	deviceReshaped
+	nodeBreaks
+	nodeMends
+	linkBreaks
+	linkMends
+)
+
+// entry is something that will happen, unless it is overtaken.
+type entry struct {
+	at      unit.Time
+	seq     int64
+	kind    entryKind
+	version int32
+	run     plan.RunID
+	device  plan.DeviceID
+	node    plan.NodeID
+	link    int32
+	kept    unit.Duration
+	change  int64
+}
+
+// queue is a heap of entries by instant, then by the order they were made in.
+type queue struct {
+	heap []entry
+	seq  int64
+}
+
+func (a *entry) before(b *entry) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
+
+func (s *Simulation) queueUp(at unit.Time, e entry) {
+	q := &s.queue
+	q.seq++
+	e.at, e.seq = at, q.seq
+	q.heap = append(q.heap, e)
+	for i := len(q.heap) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !q.heap[i].before(&q.heap[parent]) {
+			break
+		}
+		q.heap[i], q.heap[parent] = q.heap[parent], q.heap[i]
+		i = parent
+	}
+}
+
+func (q *queue) next() unit.Time {
+	if len(q.heap) == 0 {
+		return unit.Never
+	}
+	return q.heap[0].at
+}
+
+func (q *queue) popDue(at unit.Time) (entry, bool) {
+	if q.next() > at {
+		return entry{}, false
+	}
+	top, last := q.heap[0], len(q.heap)-1
+	q.heap[0] = q.heap[last]
+	q.heap = q.heap[:last]
+	for i := 0; ; {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
+			if q.heap[c].before(&q.heap[least]) {
+				least = c
+			}
+		}
+		if least == i {
+			return top, true
+		}
+		q.heap[i], q.heap[least] = q.heap[least], q.heap[i]
+		i = least
+	}
+}

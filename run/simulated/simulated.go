@@ -1,0 +1,321 @@
+// Package simulated is step 6 against simulated nature: it feeds the engine with
+// events in the order of their instants, carries out its changes with delays of
+// the world's own, and keeps the books. Preemption takes time here as it does
+// live; nothing about scheduling is decided here.
+package simulated
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"math/rand/v2"
+
+	"github.com/musterdl/muster/bound"
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/report"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/world"
+)
+
+// Source yields jobs with their truths in order of submission, io.EOF at the end.
+type Source interface {
+	Next() (workload.Job, workload.Truth, error)
+}
+
+// Config is one simulation.
+type Config struct {
+	Cluster   *cluster.Cluster
+	Jobs      Source
+	Scheduler schedule.Scheduler
+	Policy    engine.Policy
+	World     world.Config
+	Breaks    Breaks
+	// TellTruth lets the estimators oracle and noisy see true durations.
+	TellTruth bool
+	// Restart is the restore cost of jobs that declare none, and Start what any
+	// start costs.
+	Restart, Start unit.Duration
+	// Until ends the history; jobs still alive are censored. 0 runs to the last end.
+	Until unit.Time
+
+	Collector *report.Collector
+	Decisions io.Writer // canonical commits, nil for none
+	// Commit, Progress and Check are called after every step, where they are set.
+	Commit   func(v plan.View, c *plan.Commit)
+	Progress func(now unit.Time, submitted, ended int64)
+	Check    bool // prove the state legal after every step
+}
+
+// Simulation is one under way.
+type Simulation struct {
+	config Config
+	engine *engine.Engine
+	world  *world.World
+	queue  queue
+	next   arrival
+	runs   []live // by slot
+	wait   []bool // by job: counted as waiting
+
+	waiting   int
+	submitted int64
+	ended     int64
+	events    int64
+	hash      hash.Hash
+	line      []byte
+	ledger    ledger
+	rigid     []bound.Job
+	spent     []unit.Duration // by job: running time, lost work included
+	now       []engine.Event  // events of this instant still to be fed
+	chance    map[uint64]*rand.Rand
+}
+
+type arrival struct {
+	job   workload.Job
+	truth workload.Truth
+	done  bool
+}
+
+// live is what the driver knows of a run it was told to start.
+type live struct {
+	job      plan.JobID
+	attempt  int32
+	status   plan.RunStatus
+	since    unit.Time // of the status
+	milli    int64
+	useful   unit.Duration // running time whose work is kept
+	lost     unit.Duration // running time whose work is not
+	overhead unit.Duration // starting, saving, stopping
+	version  int32         // of its scheduled end or start; older entries are void
+}
+
+// Run simulates to the end and returns the result, with the fields that only the
+// caller knows (names, load, effort) left empty.
+func Run(config Config) (report.Result, error) {
+	s := &Simulation{config: config, hash: sha256.New()}
+	s.engine = engine.New(config.Cluster, config.Scheduler, config.Policy)
+	s.world = world.New(config.Cluster, config.World)
+	s.ledger.capacity = int64(len(config.Cluster.Devices)) * 1000
+	if s.config.Collector == nil {
+		s.config.Collector = report.NewCollector(report.Limits{})
+	}
+	s.schedulingBreaks()
+	if err := s.read(); err != nil {
+		return report.Result{}, err
+	}
+	wake := unit.Never
+	for {
+		at := s.after(wake)
+		if at == unit.Never || s.config.Until > 0 && at > s.config.Until {
+			break
+		}
+		var err error
+		if wake, err = s.instant(at); err != nil {
+			return report.Result{}, err
+		}
+		if s.finished() {
+			break
+		}
+	}
+	return s.result()
+}
+
+// finished reports whether nothing is left but things breaking for nobody.
+func (s *Simulation) finished() bool {
+	return s.next.done && s.submitted == s.ended && s.ledger.live == 0
+}
+
+// after returns the next instant at which anything happens.
+func (s *Simulation) after(wake unit.Time) unit.Time {
+	at := min(wake, s.queue.next())
+	if !s.next.done {
+		at = min(at, s.next.job.Submit)
+	}
+	return at
+}
+
+// instant feeds the engine everything that happens at one instant, and what its
+// changes cause at the same instant, until nothing more does.
+func (s *Simulation) instant(at unit.Time) (wake unit.Time, err error) {
+	s.ledger.advance(at)
+	if err := s.arrivals(at); err != nil {
+		return 0, err
+	}
+	for {
+		e, due := s.queue.popDue(at)
+		if !due {
+			break
+		}
+		s.happen(at, e)
+	}
+	for {
+		events := s.now
+		s.now = nil
+		s.events += int64(len(events))
+		out := s.engine.Step(at, events)
+		if err := s.took(at, &out); err != nil {
+			return 0, err
+		}
+		wake = out.Wake
+		if len(s.now) == 0 {
+			break
+		}
+	}
+	s.config.Collector.Queue(at, s.waiting)
+	s.config.Collector.Busy(at, unit.Milli(s.ledger.occupied), unit.Milli(s.ledger.capacity))
+	if s.config.Progress != nil {
+		s.config.Progress(at, s.submitted, s.ended)
+	}
+	return wake, nil
+}
+
+// took carries out what a step yields.
+func (s *Simulation) took(at unit.Time, out *engine.Out) error {
+	v := s.engine.View()
+	if c := out.Commit; c != nil {
+		s.line = c.AppendJSON(s.line[:0], v)
+		s.hash.Write(s.line)
+		if s.config.Decisions != nil {
+			if _, err := s.config.Decisions.Write(s.line); err != nil {
+				return fmt.Errorf("writing decisions: %w", err)
+			}
+		}
+		for i := range c.Changes {
+			s.count(v, c.Changes[i].Job)
+		}
+		if s.config.Commit != nil {
+			s.config.Commit(v, c)
+		}
+	}
+	for i := range out.Ready {
+		s.carryOut(at, &out.Ready[i])
+	}
+	for _, id := range out.Over {
+		s.over(v, id)
+	}
+	if s.config.Check {
+		if err := s.engine.State().Check(); err != nil {
+			return fmt.Errorf("at %s: %w", unit.Duration(at), err)
+		}
+	}
+	return nil
+}
+
+// read takes the next job from the source.
+func (s *Simulation) read() error {
+	job, truth, err := s.config.Jobs.Next()
+	if errors.Is(err, io.EOF) {
+		s.next.done = true
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading jobs: %w", err)
+	}
+	if job.Checkpoint.Load == 0 && job.Checkpoint.Every == 0 {
+		job.Checkpoint = workload.Checkpoint{OnRequest: true, Load: s.config.Restart}
+	}
+	s.next.job, s.next.truth = job, truth
+	return nil
+}
+
+// arrivals submits the jobs that are due.
+func (s *Simulation) arrivals(at unit.Time) error {
+	for !s.next.done && s.next.job.Submit <= at {
+		job, truth := s.next.job, s.next.truth
+		id := plan.JobID(s.submitted)
+		if err := s.engine.Accept(&engine.Event{Kind: engine.Submit, Spec: &job}); err != nil {
+			return fmt.Errorf("job %d of the trace: %w", s.submitted+1, err)
+		}
+		s.submitted++
+		s.world.Know(id, job.Class, truth)
+		s.spent = append(s.spent, 0)
+		s.wait = append(s.wait, true)
+		s.waiting++
+		s.rigid = append(s.rigid, bound.Of(job, truth))
+		s.now = append(s.now, engine.Event{Kind: engine.Submit, Spec: &job})
+		if s.config.TellTruth {
+			s.now = append(s.now, engine.Event{Kind: engine.Truth, Job: id, Span: truth.Duration})
+		}
+		if err := s.read(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count keeps the number of waiting jobs up to date with a job's phase.
+func (s *Simulation) count(v plan.View, id plan.JobID) {
+	if id == plan.None {
+		return
+	}
+	waits := v.Job(id).Phase.Waits()
+	if waits == s.wait[id] {
+		return
+	}
+	s.wait[id] = waits
+	if waits {
+		s.waiting++
+	} else {
+		s.waiting--
+	}
+}
+
+// over records a job that ended.
+func (s *Simulation) over(v plan.View, id plan.JobID) {
+	s.count(v, id)
+	s.ended++
+	s.config.Collector.Job(s.record(v, id))
+}
+
+func (s *Simulation) record(v plan.View, id plan.JobID) report.JobRecord {
+	j, shape := v.Job(id), v.Shape(id)
+	return report.JobRecord{ID: int32(id), Name: v.Name(id), Submit: j.Submit, FirstStart: j.Started, End: j.Ended,
+		Gang: shape.Gang, Devices: unit.Milli(shape.Milli(shape.Gang)), Alone: s.world.Duration(id), Run: s.spent[id],
+		Waited: v.WaitedFor(id), Preemptions: j.Preemptions, Restarts: j.Restarts, Outcome: Outcome(j)}
+}
+
+// Outcome is how a job's phase is reported.
+func Outcome(j plan.Job) report.Outcome {
+	switch j.Phase {
+	case plan.Finished:
+		return report.Finished
+	case plan.Failed:
+		if j.Reason.Code == plan.OverLimit {
+			return report.TimeLimit
+		}
+		return report.Failed
+	case plan.Cancelled:
+		return report.Cancelled
+	case plan.Refused:
+		return report.Refused
+	}
+	return report.Unfinished
+}
+
+// result balances the books and sums up.
+func (s *Simulation) result() (report.Result, error) {
+	v := s.engine.View()
+	for id := range plan.JobID(v.Jobs()) {
+		if !v.Job(id).Phase.Over() {
+			s.config.Collector.Job(s.record(v, id))
+		}
+	}
+	s.closeRuns(v)
+	var r report.Result
+	r.Commits, r.Events = s.engine.State().Commits, s.events
+	r.DecisionHash = hex.EncodeToString(s.hash.Sum(nil))
+	s.ledger.settle(&r)
+	b := bound.Compute(s.rigid, len(s.config.Cluster.Devices))
+	r.JCTBoundSec, r.IsolatedSec, r.SquashedSRPTSec = b.MeanJCT.Seconds(), b.Isolated.Seconds(), b.SquashedSRPT.Seconds()
+	r = s.config.Collector.Result(r)
+	if jobs := int64(v.Jobs()); jobs != s.submitted || r.Jobs != jobs {
+		r.Balanced = false
+	}
+	return r, nil
+}

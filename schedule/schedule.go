@@ -1,0 +1,115 @@
+// Package schedule is step 3: which job is next, and which gives way. It declares
+// the one contract the engine calls (Scheduler) and the parts that package compose
+// builds one from.
+package schedule
+
+import (
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// Scheduler decides. It edits the draft and returns the instant at which it wants
+// to be called even if nothing happens; unit.Never for none. It is called when
+// something in its trigger changed or that instant came.
+type Scheduler interface {
+	Decide(d *plan.Draft, why Trigger) (wake unit.Time)
+}
+
+// Rebuilder is a Scheduler with caches: it is told to build them anew from a state
+// it has not seen before (recovery, a snapshot, a switch of strategy).
+type Rebuilder interface {
+	Rebuild(v plan.View)
+}
+
+// Remembering is a Scheduler that remembers what no State holds. The encoding is
+// part of snapshots and stable: equal memories give equal bytes.
+type Remembering interface {
+	Remember() []byte
+	Recall(memory []byte) error
+}
+
+// Trigger is why a Scheduler is called.
+type Trigger struct {
+	// Jobs are those whose phase, run or estimate changed, each once, in the order
+	// it happened.
+	Jobs []plan.JobID
+	// Room says that devices came free, came back or changed shape.
+	Room bool
+	// Wake says that the instant the Scheduler asked for has come.
+	Wake bool
+	// Answers are what outside deciders replied, in order of arrival.
+	Answers []Answer
+}
+
+// Ask is a question to a slow or foreign decider: a program to solve, another
+// process. The engine goes on without waiting.
+type Ask struct {
+	Asker    string
+	Question []byte
+}
+
+// Answer is the reply to an Ask. It arrives as an event; its operations are tried
+// one by one on the state of that moment.
+type Answer struct {
+	Asker string
+	Reply []byte
+}
+
+// Asker is a Scheduler that puts questions outside; they are taken after Decide.
+type Asker interface {
+	Asks() []Ask
+}
+
+// Key ranks jobs: smaller goes first, compared from the left; equal keys go by id.
+type Key [3]int64
+
+// Compare orders two keys and, where they tie, two ids.
+func (k Key) Compare(id plan.JobID, o Key, oid plan.JobID) int {
+	for i := range k {
+		if k[i] != o[i] {
+			if k[i] < o[i] {
+				return -1
+			}
+			return 1
+		}
+	}
+	return int(id) - int(oid)
+}
+
+// Order ranks jobs. Key returns a job's rank and until when it holds. The rank of
+// a waiting job must hold that long exactly; that of a running job may improve
+// before, but may not get worse.
+type Order interface {
+	Key(v plan.View, job plan.JobID) (Key, unit.Time)
+	Rules() Rules
+}
+
+// Rules are how an Order wants its ranking applied.
+type Rules struct {
+	// Strict holds everybody back behind the first job that does not fit; otherwise
+	// smaller work fills in around it.
+	Strict bool
+	// Preempt lets a waiting job take the room of running jobs ranked below it.
+	Preempt bool
+	// MinimumRun is how long a run is left alone before it may be displaced.
+	MinimumRun unit.Duration
+}
+
+// Ager is an Order whose jobs age: when a waiting job's key runs out, Age may
+// rewrite its memo (Tiresias' promotion).
+type Ager interface {
+	Age(v plan.View, job plan.JobID) (memo [2]int64, changed bool)
+}
+
+// Learner is an Order that learns from the jobs that finished. What it has learned
+// must follow from the State alone: the same jobs, whatever order they come in
+// within an instant, give the same ranks.
+type Learner interface {
+	Learn(v plan.View, job plan.JobID)
+}
+
+// Gate admits a job or refuses it, with the earliest terms that would be accepted,
+// before its submission is acknowledged.
+type Gate interface {
+	Admit(v plan.View, job plan.JobID) (ok bool, why plan.Reason)
+}

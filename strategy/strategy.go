@@ -1,0 +1,22 @@
+// Package strategy holds what every strategy says about itself, as data. The
+// command line's help, the documentation and the console are made from it.
+package strategy
+
+// Description is a strategy's own account of itself.
+type Description struct {
+	Name string // as a user writes it
+	// System is the published system it comes from, empty for the field's folklore.
+	System string
+	Step   string // profile, allocate, schedule, pipeline, flow or run
+	Part   string // the contract it fulfils: order, place, size, estimate, cut, sequence, flow, scheduler
+	Source string // paper or code it follows
+	Idea   string // one line
+	// Challenges are those of the survey it answers (C1 to C14).
+	Challenges []string
+	Goal       string // throughput, cost, deadline, latency or energy
+	Needs      string // what it needs from a profile
+	Live       string // how it acts on real devices
+	// Status is how faithful it is: read (its source was read), recalled (from
+	// memory), after (details are ours), null (what one would do without).
+	Status string
+}

@@ -1,0 +1,185 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// rerate recomputes the rates of the runs connected to id by shared devices and
+// links, and returns those whose rate changed, id first if it lives.
+func (w *World) rerate(now unit.Time, id plan.RunID) []plan.RunID {
+	x := &w.runs[id]
+	if len(x.devices) == 0 && len(x.demand) == 0 {
+		if x.live { // nobody is affected, and nobody affects it
+			x.rate = x.solo
+			w.queue = append(w.queue[:0], id)
+			return w.queue
+		}
+		return nil
+	}
+	component := w.component(id)
+	crossing := false
+	for _, r := range component {
+		crossing = crossing || len(w.runs[r].demand) > 0
+	}
+	var shares map[plan.RunID]float64
+	if crossing {
+		shares = w.network(component)
+	}
+	changed := component[:0]
+	for _, r := range component {
+		y := &w.runs[r]
+		rate := y.solo * w.beside(r)
+		if f, ok := shares[r]; ok {
+			rate *= f
+		}
+		if rate != y.rate || r == id {
+			y.advance(now)
+			y.rate = rate
+			changed = append(changed, r)
+		}
+	}
+	return changed
+}
+
+// component collects the live runs connected to id, in the order they are found.
+func (w *World) component(id plan.RunID) []plan.RunID {
+	w.round++
+	w.queue = w.queue[:0]
+	visit := func(r plan.RunID) {
+		if w.mark[r] != w.round {
+			w.mark[r] = w.round
+			w.queue = append(w.queue, r)
+		}
+	}
+	visit(id)
+	for i := 0; i < len(w.queue); i++ {
+		x := &w.runs[w.queue[i]]
+		for _, d := range x.devices {
+			for _, r := range w.onDev[d] {
+				visit(r)
+			}
+		}
+		for _, d := range x.demand {
+			for _, r := range w.links[d.link].runs {
+				visit(r)
+			}
+		}
+	}
+	if !w.runs[id].live {
+		w.queue = slices.Delete(w.queue, 0, 1)
+	}
+	return w.queue
+}
+
+// beside is what sharing devices leaves of a run's rate: the measured pair where
+// two classes are known, else the device's time divided in proportion to what each
+// keeps busy. A run that asked for a share was measured on that share, so it is
+// only slowed when the device is asked for more than a whole.
+func (w *World) beside(id plan.RunID) float64 {
+	x := &w.runs[id]
+	least := 1.0
+	for _, d := range x.devices {
+		total, others := 0.0, 0
+		other := plan.RunID(plan.None)
+		for _, r := range w.onDev[d] {
+			if y := &w.runs[r]; !y.paused {
+				total += y.busy * float64(y.share) / 1000
+				if r != id {
+					others, other = others+1, r
+				}
+			}
+		}
+		if others == 1 && w.config.Speeds != nil {
+			model := w.c.Models[w.c.Nodes[w.c.Devices[d].Node].Model].Name
+			if mine, _, ok := w.config.Speeds.Pair(w.truth[x.job].class, w.truth[w.runs[other].job].class, model); ok {
+				least = min(least, mine)
+				continue
+			}
+		}
+		if total > 1 {
+			least = min(least, 1/total)
+		}
+	}
+	return least
+}
+
+// network shares the links of a component: classes in strict order, inside a class
+// weighted max-min. It returns the part of its demand each run gets, as its worst
+// link allows.
+func (w *World) network(component []plan.RunID) map[plan.RunID]float64 {
+	free := map[int32]float64{}
+	part := map[plan.RunID]float64{}
+	var classes []int32
+	for _, r := range component {
+		x := &w.runs[r]
+		for _, d := range x.demand {
+			free[d.link] = w.links[d.link].capacity
+			if w.links[d.link].down {
+				free[d.link] = 0
+			}
+		}
+		if len(x.demand) > 0 && !x.paused && !slices.Contains(classes, x.class) {
+			classes = append(classes, x.class)
+		}
+	}
+	slices.Sort(classes)
+	for _, class := range classes {
+		w.fill(component, class, free, part)
+	}
+	return part
+}
+
+// fill raises the parts of one class together, in proportion to weight, until each
+// is met or stopped by a full link.
+func (w *World) fill(component []plan.RunID, class int32, free map[int32]float64, part map[plan.RunID]float64) {
+	var open []plan.RunID
+	for _, r := range component {
+		if x := &w.runs[r]; x.class == class && len(x.demand) > 0 && !x.paused {
+			open = append(open, r)
+			part[r] = 0
+		}
+	}
+	for len(open) > 0 {
+		load := map[int32]float64{}
+		step := 1e18
+		for _, r := range open {
+			x := &w.runs[r]
+			step = min(step, (1-part[r])/x.weight)
+			for _, d := range x.demand {
+				load[d.link] += d.mbps * x.weight
+			}
+		}
+		for _, r := range open {
+			for _, d := range w.runs[r].demand {
+				step = min(step, free[d.link]/load[d.link])
+			}
+		}
+		step = max(0, step)
+		for _, r := range open {
+			x := &w.runs[r]
+			part[r] += step * x.weight
+			for _, d := range x.demand {
+				free[d.link] -= step * x.weight * d.mbps
+			}
+		}
+		open = slices.DeleteFunc(open, func(r plan.RunID) bool {
+			if part[r] >= 1-1e-9 {
+				part[r] = 1
+				return true
+			}
+			return slices.ContainsFunc(w.runs[r].demand, func(d demand) bool { return free[d.link] <= 1e-6*w.links[d.link].capacity })
+		})
+	}
+}
+
+// SetLink takes a link down or brings it back, and returns the runs whose end moved.
+func (w *World) SetLink(now unit.Time, id int32, down bool) []plan.RunID {
+	w.links[id].down = down
+	if len(w.links[id].runs) == 0 {
+		return nil
+	}
+	return slices.Clone(w.rerate(now, w.links[id].runs[0]))
+}

@@ -1,0 +1,325 @@
+// Package world is simulated nature: how fast a run really goes on the devices it
+// has, beside its neighbours, over the links it shares; what a checkpoint keeps;
+// when things break. Only run/simulated may import it, so that no strategy can
+// know what no strategy could.
+//
+// A run's rate is its progress per second of running time, where 1 is the job's
+// own reference: its gang, consolidated, undisturbed, on the reference device. It
+// changes only when an allocation or a neighbour changes, and then only in the
+// connected component of runs that share a device or a link.
+package world
+
+import (
+	"math"
+
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// Speeds are measured rates of kinds of work; package world/speed has them.
+type Speeds interface {
+	// Rate is the progress of a class on n workers over so many nodes of a device
+	// model, relative to one worker on the reference device.
+	Rate(class, model string, workers, nodes int) (float64, bool)
+	// Pair is what two classes keep of their rates when they share a device.
+	Pair(a, b, model string) (float64, float64, bool)
+}
+
+// Config is what nature is like.
+type Config struct {
+	Speeds Speeds // nil: no measured tables, only the cluster's declared model speeds
+	// StragglerPart of the runs are slowed by StragglerSlowdown, drawn by Seed.
+	StragglerPart, StragglerSlowdown float64
+	Seed                             uint64
+}
+
+// World knows the truth about every job and the progress of every run.
+type World struct {
+	config Config
+	c      *cluster.Cluster
+	truth  []truth // by job
+	runs   []run   // by slot
+	links  []link  // by link
+	onDev  [][]plan.RunID
+	mark   []int32 // by slot: generation it was last visited in
+	round  int32
+	queue  []plan.RunID // scratch of the component search
+}
+
+type truth struct {
+	workload.Truth
+	class string
+	left  float64       // reference microseconds of work not yet done and kept
+	spent unit.Duration // running time so far, for failures of the user's making
+}
+
+type run struct {
+	job     plan.JobID
+	began   unit.Time
+	updated unit.Time
+	rate    float64
+	solo    float64       // rate without neighbours on devices and links
+	done    float64       // reference microseconds done since it began
+	rested  unit.Duration // time spent suspended since it began
+	busy    float64
+	devices []plan.DeviceID // only where it shares one
+	share   int32
+	demand  []demand // on links, only where it crosses any
+	class   int32
+	weight  float64
+	live    bool
+	paused  bool
+}
+
+type demand struct {
+	link int32
+	mbps float64
+}
+
+type link struct {
+	capacity float64 // Mbps; 0 is unlimited
+	down     bool
+	runs     []plan.RunID
+}
+
+// New returns a world over a cluster.
+func New(c *cluster.Cluster, config Config) *World {
+	w := &World{config: config, c: c, links: make([]link, c.Links()), onDev: make([][]plan.RunID, len(c.Devices))}
+	for i := range w.links {
+		w.links[i].capacity = float64(c.LinkBandwidth(int32(i)))
+	}
+	return w
+}
+
+// Know tells the world the truth about a job.
+func (w *World) Know(id plan.JobID, class string, t workload.Truth) {
+	for int(id) >= len(w.truth) {
+		w.truth = append(w.truth, truth{})
+	}
+	w.truth[id] = truth{Truth: t, class: class, left: float64(t.Duration)}
+}
+
+// Begin starts a run's progress and returns the runs whose end has moved, itself
+// included.
+func (w *World) Begin(now unit.Time, v plan.View, id plan.RunID) []plan.RunID {
+	r := v.Run(id)
+	for int(id) >= len(w.runs) {
+		w.runs = append(w.runs, run{})
+		w.mark = append(w.mark, 0)
+	}
+	x := run{job: r.Job, began: now, updated: now, live: true, class: r.Terms.Class,
+		weight: float64(r.Terms.Weight), busy: w.truth[r.Job].Busy}
+	if x.weight == 0 {
+		x.weight = 1000
+	}
+	if x.busy == 0 {
+		x.busy = 1
+	}
+	w.shape(v, id, &x)
+	w.runs[id] = x
+	for _, d := range x.devices {
+		w.onDev[d] = append(w.onDev[d], id)
+	}
+	for _, d := range x.demand {
+		w.links[d.link].runs = append(w.links[d.link].runs, id)
+	}
+	return w.rerate(now, id)
+}
+
+// shape fills in what a run's placement means: its solo rate, the devices it
+// shares and the links it crosses.
+func (w *World) shape(v plan.View, id plan.RunID, x *run) {
+	r, shape := v.Run(id), v.Shape(x.job)
+	nodes, perNode := 0, int32(0)
+	last, slowest := plan.NodeID(plan.None), math.Inf(1)
+	class, model := w.truth[x.job].class, ""
+	traffic := float64(v.Job(x.job).Traffic)
+	v.GrantsOf(id, func(g plan.Grant) {
+		if g.Node != last {
+			nodes, last = nodes+1, g.Node
+			if m := &w.c.Models[w.c.Nodes[g.Node].Model]; m.Speed < slowest {
+				slowest, model = m.Speed, m.Name
+			}
+			perNode = max(perNode, w.c.Nodes[g.Node].Count)
+			if traffic > 0 {
+				x.demand = append(x.demand, demand{w.c.NodeLink(int32(g.Node)), 0})
+			}
+		}
+		if traffic > 0 {
+			x.demand[len(x.demand)-1].mbps += traffic
+		}
+		if g.Device != plan.None && g.Reserve < 1000 {
+			x.devices = append(x.devices, g.Device)
+			x.share = g.Reserve
+		}
+	})
+	x.demand = w.crossing(x.demand, nodes)
+	x.solo = w.soloRate(x.job, shape, r.Workers, nodes, int(perNode), class, model, slowest)
+}
+
+// crossing keeps the link demands of a run that spans nodes, and adds its rack
+// uplinks where it spans racks. Links without a limit are left out.
+func (w *World) crossing(d []demand, nodes int) []demand {
+	if nodes < 2 {
+		return nil
+	}
+	byRack := map[int32]float64{}
+	var racks []int32
+	for _, x := range d {
+		rack := w.c.Nodes[x.link].Rack
+		if _, seen := byRack[rack]; !seen {
+			racks = append(racks, rack)
+		}
+		byRack[rack] += x.mbps
+	}
+	if len(racks) > 1 {
+		for _, rack := range racks {
+			d = append(d, demand{w.c.RackLink(rack), byRack[rack]})
+		}
+	}
+	kept := d[:0]
+	for _, x := range d {
+		if w.links[x.link].capacity > 0 || w.links[x.link].down {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+// soloRate is the rate without neighbours: measured where there is a table for the
+// class, else the slowest model's declared speed, the share of workers it has of
+// those it asked for, and the job's own sensitivity to being spread.
+func (w *World) soloRate(job plan.JobID, shape *plan.Shape, workers int32, nodes, perNode int, class, model string, speed float64) float64 {
+	t := &w.truth[job]
+	least := 1
+	if shape.Devices > 0 && perNode > 0 {
+		least = (int(workers*shape.Devices) + perNode - 1) / perNode
+	}
+	rate := 1.0
+	if w.config.Speeds != nil {
+		on, ok := w.config.Speeds.Rate(class, model, int(workers), nodes)
+		ref, ok2 := w.config.Speeds.Rate(class, "", int(shape.Gang), (int(shape.Gang)+7)/8)
+		if ok && ok2 && ref > 0 {
+			return w.straggle(job, on/ref)
+		}
+	}
+	if speed > 0 && !math.IsInf(speed, 1) {
+		rate = speed
+	}
+	rate *= float64(workers) / float64(shape.Gang)
+	if extra := nodes - least; extra > 0 && t.Sensitivity > 0 {
+		rate /= 1 + t.Sensitivity*math.Log2(1+float64(extra))
+	}
+	return w.straggle(job, rate)
+}
+
+// straggle slows the unlucky part of the jobs.
+func (w *World) straggle(job plan.JobID, rate float64) float64 {
+	if w.config.StragglerPart > 0 && chance(w.config.Seed, uint64(job)) < w.config.StragglerPart {
+		return rate / max(1, w.config.StragglerSlowdown)
+	}
+	return rate
+}
+
+// chance returns a number in [0,1) that depends on its arguments alone.
+func chance(seed, n uint64) float64 {
+	x := seed*0x9e3779b97f4a7c15 + n*0xbf58476d1ce4e5b9 + 0x94d049bb133111eb
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	x ^= x >> 31
+	return float64(x>>11) / (1 << 53)
+}
+
+// advance brings a run's progress up to now.
+func (x *run) advance(now unit.Time) {
+	if x.paused {
+		x.rested += now.Sub(x.updated)
+	} else {
+		x.done += float64(now.Sub(x.updated)) * x.rate
+	}
+	x.updated = now
+}
+
+// Ends is when a run will have done its job's work or fail by its own making, as
+// things stand, and whether it will have failed.
+func (w *World) Ends(id plan.RunID) (at unit.Time, fails bool) {
+	x := &w.runs[id]
+	t := &w.truth[x.job]
+	if x.paused || x.rate <= 0 {
+		return unit.Never, false
+	}
+	at = x.updated.Add(unit.Duration(math.Ceil(max(0, t.left-x.done) / x.rate)))
+	if t.FailAfter > 0 {
+		if f := x.began.Add(max(0, t.FailAfter-t.spent)); f < at {
+			return f, true
+		}
+	}
+	return at, false
+}
+
+// Pause and Unpause stop and start a resident run's progress.
+func (w *World) Pause(now unit.Time, id plan.RunID) []plan.RunID {
+	w.runs[id].advance(now)
+	w.runs[id].paused = true
+	return w.rerate(now, id)
+}
+
+// Unpause lets a run go on.
+func (w *World) Unpause(now unit.Time, id plan.RunID) []plan.RunID {
+	w.runs[id].advance(now)
+	w.runs[id].paused = false
+	return w.rerate(now, id)
+}
+
+// Ending is what remains of a run.
+type Ending struct {
+	Ran  unit.Duration // running time
+	Kept unit.Duration // of which the work is kept
+}
+
+// End takes a run out. Its work is kept whole when saved (it finished, or could
+// checkpoint before it was stopped), else back to the last periodic checkpoint. It
+// returns the runs whose end has moved.
+func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Ending, []plan.RunID) {
+	x := &w.runs[id]
+	x.advance(now)
+	t := &w.truth[x.job]
+	e := Ending{Ran: now.Sub(x.began) - x.rested}
+	e.Kept = e.Ran
+	done := x.done
+	if !saved {
+		e.Kept = 0
+		if every := v.Job(x.job).Checkpoint.Every; every > 0 {
+			e.Kept = e.Ran / every * every
+		}
+		if e.Ran > 0 {
+			done *= float64(e.Kept) / float64(e.Ran)
+		}
+	}
+	t.left = max(0, t.left-done)
+	t.spent += e.Ran
+	x.live = false
+	for _, d := range x.devices {
+		w.onDev[d] = without(w.onDev[d], id)
+	}
+	for _, d := range x.demand {
+		w.links[d.link].runs = without(w.links[d.link].runs, id)
+	}
+	return e, w.rerate(now, id)
+}
+
+func without(list []plan.RunID, id plan.RunID) []plan.RunID {
+	for i, x := range list {
+		if x == id {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+// Duration is a job's true running time on its reference shape.
+func (w *World) Duration(id plan.JobID) unit.Duration { return w.truth[id].Truth.Duration }
