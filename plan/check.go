@@ -96,22 +96,24 @@ func (s *State) checkJob(id JobID) error {
 }
 
 func (s *State) checkRoom() error {
+	cpu, host := make([]int32, len(s.Nodes)), make([]int32, len(s.Nodes))
+	for i := range s.Grants {
+		if g := &s.Grants[i]; g.Run != None && !g.freed {
+			cpu[g.Node] += g.CPU
+			host[g.Node] += g.Host
+		}
+	}
 	for id := range s.Nodes {
-		n := &s.Nodes[id]
-		free, cpu, host := int32(0), int32(s.Cluster.Nodes[id].CPU), int32(s.Cluster.Nodes[id].Memory)
+		n, is := &s.Nodes[id], &s.Cluster.Nodes[id]
+		free := int32(0)
 		for d := n.First; d < n.First+DeviceID(n.Count); d++ {
 			if s.Devices[d].Free == 1000 && s.Devices[d].Status != Lost {
 				free++
 			}
 		}
-		for i := range s.Grants {
-			if g := &s.Grants[i]; g.Run != None && int(g.Node) == id && !g.freed {
-				cpu, host = cpu-g.CPU, host-g.Host
-			}
-		}
-		if free != n.FreeDevices || cpu != n.FreeCPU || host != n.FreeHost {
-			return fmt.Errorf("node %d counts %d free devices, %d cores/1000 and %d MiB, it has %d, %d and %d", id,
-				n.FreeDevices, n.FreeCPU, n.FreeHost, free, cpu, host)
+		if free != n.FreeDevices || int32(is.CPU)-cpu[id] != n.FreeCPU || int32(is.Memory)-host[id] != n.FreeHost {
+			return fmt.Errorf("node %d counts %d free devices, %d cores/1000 and %d MiB; it has %d, %d and %d", id,
+				n.FreeDevices, n.FreeCPU, n.FreeHost, free, int32(is.CPU)-cpu[id], int32(is.Memory)-host[id])
 		}
 	}
 	fresh := newRoom(s)

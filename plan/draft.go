@@ -29,13 +29,20 @@ type Slot struct {
 	Reserve int32
 }
 
-// Edit opens a draft on s. There is one at a time; Commit or Discard ends it.
+// Edit opens a draft on s. There is one at a time; Commit or Discard ends it. Its
+// memory, that of the changes it yields included, is used again by the next.
 func (s *State) Edit() *Draft {
 	if s.log != nil {
 		panic("plan: a draft is already open")
 	}
-	s.log = &undo{change: s.NextChange}
-	return &Draft{View: View{s}}
+	if s.draft == nil {
+		s.draft, s.undone = &Draft{View: View{s}}, &undo{}
+	}
+	s.log = s.undone
+	s.log.reset()
+	d := s.draft
+	d.changes, d.notes = d.changes[:0], d.notes[:0]
+	return d
 }
 
 // Mark remembers this point of the draft.

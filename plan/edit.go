@@ -18,7 +18,12 @@ type undo struct {
 	devices []Device
 	nodes   []Node
 	pending []Pending
-	change  int64
+}
+
+func (u *undo) reset() {
+	u.kinds, u.ids = u.kinds[:0], u.ids[:0]
+	u.jobs, u.runs, u.grants, u.devices, u.nodes = u.jobs[:0], u.runs[:0], u.grants[:0], u.devices[:0], u.nodes[:0]
+	u.pending = u.pending[:0]
 }
 
 type undoKind uint8

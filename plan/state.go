@@ -227,9 +227,11 @@ type State struct {
 
 	Cluster *cluster.Cluster // never changes
 
-	room  Room
-	stamp int64
-	log   *undo
+	room   Room
+	stamp  int64
+	log    *undo // of the open draft; nil when none is
+	undone *undo // its memory, used again
+	draft  *Draft
 }
 
 // Dependency says that After may start only once Before has finished.
@@ -281,7 +283,7 @@ func NewState(c *cluster.Cluster) *State {
 // Copy returns an independent copy: the append-only tables are shared, all else moved.
 func (s *State) Copy() *State {
 	c := *s
-	c.log = nil
+	c.log, c.undone, c.draft = nil, nil, nil
 	c.Jobs = append([]Job(nil), s.Jobs...)
 	c.Runs = append([]Run(nil), s.Runs...)
 	c.Grants = append([]Grant(nil), s.Grants...)

@@ -1,0 +1,61 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/gob"
+	"fmt"
+	"io"
+)
+
+// snapshotVersion is bumped when a State can no longer be read as it was written.
+const snapshotVersion = 1
+
+type snapshot struct {
+	Version int
+	State   State
+}
+
+// Save writes the state. What follows from it (the index of free capacity, the
+// marks on grants) is left out.
+func (s *State) Save(w io.Writer) error {
+	c := *s
+	if err := gob.NewEncoder(w).Encode(snapshot{snapshotVersion, c}); err != nil {
+		return fmt.Errorf("saving the state: %w", err)
+	}
+	return nil
+}
+
+// Load reads a state that Save wrote and proves it legal before handing it out.
+func Load(r io.Reader) (*State, error) {
+	var snap snapshot
+	if err := gob.NewDecoder(r).Decode(&snap); err != nil {
+		return nil, fmt.Errorf("reading a saved state: %w", err)
+	}
+	if snap.Version != snapshotVersion {
+		return nil, fmt.Errorf("the saved state has format %d, this program reads %d: use the program that wrote it", snap.Version, snapshotVersion)
+	}
+	s := &snap.State
+	if s.Cluster == nil || len(s.Nodes) != len(s.Cluster.Nodes) || len(s.Devices) != len(s.Cluster.Devices) {
+		return nil, fmt.Errorf("the saved state and its cluster do not agree")
+	}
+	for i := range s.Grants {
+		if run := s.Grants[i].Run; run != None && int(run) < len(s.Runs) {
+			s.Grants[i].freed = s.Runs[run].Status == Stopping
+			s.Grants[i].reserved = s.Runs[run].Status == Promised
+		}
+	}
+	s.room = newRoom(s)
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("the saved state is not legal: %w", err)
+	}
+	return s, nil
+}
+
+// Clone saves and loads the state: the round trip that tests take at every event.
+func (s *State) Clone() (*State, error) {
+	var b bytes.Buffer
+	if err := s.Save(&b); err != nil {
+		return nil, err
+	}
+	return Load(&b)
+}
