@@ -257,7 +257,6 @@ type Pipeline struct {
 	Cuts      []int32
 	Schedule  string
 	Iteration unit.Duration
-	Sequenced unit.Duration // one iteration on one device, for comparison
 	JSON      []byte        // as the trainer reads it
 }
 

@@ -16,16 +16,18 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
 )
 
-// What the strategy is, for lists and help.
-const (
-	Name   = "dpcut"
-	Source = "PipeDream (Narayanan et al., SOSP 2019)"
-	Idea   = "the cut whose slowest stage or link is fastest, by dynamic programming on the profile"
-)
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "dp-cut", System: "PipeDream", Step: "pipeline", Part: "cut", Status: "read",
+	Source: "PipeDream (Narayanan et al., SOSP 2019)",
+	Idea:   "the cut whose slowest stage or link is fastest, by dynamic programming on the profile",
+	Goal:   "throughput", Needs: "a layer profile", Live: "the trainer executes the plan",
+}
 
 // Partitioner is the cut; it has nothing to configure.
 type Partitioner struct{}

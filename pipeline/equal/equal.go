@@ -5,15 +5,17 @@ package equal
 
 import (
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/workload"
 )
 
-// What the strategy is, for lists and help.
-const (
-	Name   = "equal"
-	Source = "the usual fixed configuration"
-	Idea   = "as many layers in every stage"
-)
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "equal-layers", Step: "pipeline", Part: "cut", Status: "null",
+	Source: "the usual fixed configuration",
+	Idea:   "as many layers in every stage",
+	Goal:   "throughput", Needs: "a layer profile", Live: "the trainer executes the plan",
+}
 
 // Partitioner is the cut; it has nothing to configure.
 type Partitioner struct{}

@@ -7,14 +7,18 @@
 // pass for memory and is a property of the profile, not of the order.
 package gpipe
 
-import "github.com/musterdl/muster/pipeline"
-
-// What the strategy is, for lists and help.
-const (
-	Name   = "gpipe"
-	Source = "GPipe (Huang et al., NeurIPS 2019)"
-	Idea   = "all forward passes, then all backward passes"
+import (
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/strategy"
 )
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "gpipe", System: "GPipe", Step: "pipeline", Part: "sequence", Status: "null",
+	Source: "GPipe (Huang et al., NeurIPS 2019)",
+	Idea:   "all forward passes, then all backward passes",
+	Goal:   "throughput", Needs: "a layer profile", Live: "the trainer executes the plan",
+}
 
 // Ordering is the order; it has nothing to configure.
 type Ordering struct{}

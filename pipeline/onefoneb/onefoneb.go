@@ -10,14 +10,18 @@
 // changes what is learned and not only when.
 package onefoneb
 
-import "github.com/musterdl/muster/pipeline"
-
-// What the strategy is, for lists and help.
-const (
-	Name   = "1f1b"
-	Source = "PipeDream (Narayanan et al., SOSP 2019), DAPPLE (Fan et al., PPoPP 2021)"
-	Idea   = "one forward, one backward: GPipe's time, memory for as many microbatches as there are stages"
+import (
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/strategy"
 )
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "1f1b", System: "PipeDream", Step: "pipeline", Part: "sequence", Status: "read",
+	Source: "PipeDream (Narayanan et al., SOSP 2019), DAPPLE (Fan et al., PPoPP 2021)",
+	Idea:   "one forward, one backward: GPipe's time, memory for as many microbatches as there are stages",
+	Goal:   "throughput", Needs: "a layer profile", Live: "the trainer executes the plan",
+}
 
 // Ordering is the order; it has nothing to configure.
 type Ordering struct{}

@@ -18,6 +18,14 @@ var Description = strategy.Description{
 	Goal:   "throughput", Needs: "nothing", Live: "as simulated",
 }
 
+// Strict describes the same order without backfill.
+var Strict = strategy.Description{
+	Name: "fifo-strict", Step: "schedule", Part: "order", Status: "read",
+	System: "YARN-CS", Source: "the baseline of Tiresias (Gu et al., NSDI 2019)",
+	Idea: "in order of submission; nobody passes a job that does not fit",
+	Goal: "throughput", Needs: "nothing", Live: "as simulated",
+}
+
 // Config is how strict the order is.
 type Config struct {
 	// Backfill lets jobs that fit start ahead of one that does not.

@@ -1,0 +1,222 @@
+package catalogue
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/profile"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/spec"
+)
+
+// Composition says which strategy fills each part. An empty part is the null of its
+// step. The same composition configures every driver.
+type Composition struct {
+	Name     string `json:"name,omitempty"`
+	Estimate string `json:"estimate,omitempty"`
+	Size     string `json:"size,omitempty"`
+	Place    string `json:"place,omitempty"`
+	Order    string `json:"order,omitempty"`
+	Cut      string `json:"cut,omitempty"`
+	Sequence string `json:"sequence,omitempty"`
+	Flow     string `json:"flow,omitempty"`
+	// Restart is step 6: "on-request" asks jobs to checkpoint before they are stopped,
+	// "last-checkpoint" lets them lose what came after their own last one.
+	Restart string `json:"restart,omitempty"`
+
+	options reflect.Value // of optionsType; the zero Value is everybody's defaults
+}
+
+// Null is what one would do without any of the six steps.
+var Null = Composition{Name: "null", Estimate: "declared", Size: "fixed", Place: "first-fit", Order: "fifo",
+	Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "last-checkpoint"}
+
+// Default fills the parts that a user left open: the null of each step but the last,
+// since nobody wants to lose work that can be kept.
+var Default = Composition{Estimate: "declared", Size: "fixed", Place: "first-fit", Order: "fifo",
+	Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "on-request"}
+
+// Steps are the six steps in order, as --without names them.
+var Steps = []string{"profile", "allocate", "schedule", "pipeline", "flow", "run"}
+
+// Resolve reads what a user gives as --strategy: the name of a strategy (which is
+// then used with what comes with it and defaults for the rest), several joined by
+// "+", or a YAML file.
+func Resolve(ref string) (Composition, error) {
+	if data, err := os.ReadFile(ref); err == nil {
+		return Read(ref, data)
+	}
+	c := Composition{Name: ref}
+	for _, name := range strings.Split(ref, "+") {
+		e, ok := Find(name)
+		if !ok {
+			return c, fmt.Errorf("%q is neither a strategy (see muster strategies) nor a file that can be read", name)
+		}
+		*c.part(e.Part) = name
+		c = c.over(e.With)
+	}
+	return c, nil
+}
+
+// Read reads a composition file: the parts by name, and under options: the options
+// of any strategy by its name.
+func Read(name string, data []byte) (Composition, error) {
+	texts := reflect.TypeFor[Composition]()
+	fields := []reflect.StructField{{Name: "Options", Type: optionsType(), Tag: `yaml:"options"`}}
+	for i := range texts.NumField() {
+		if f := texts.Field(i); f.IsExported() {
+			fields = append(fields, reflect.StructField{Name: f.Name, Type: f.Type})
+		}
+	}
+	v := reflect.New(reflect.StructOf(fields)).Elem()
+	v.FieldByName("Options").Set(defaultOptions())
+	if err := spec.Decode(name, data, v.Addr().Interface()); err != nil {
+		return Composition{}, err
+	}
+	c := Composition{options: v.FieldByName("Options")}
+	for _, f := range fields[1:] {
+		reflect.ValueOf(&c).Elem().FieldByName(f.Name).Set(v.FieldByName(f.Name))
+	}
+	if c.Name == "" {
+		c.Name = name
+	}
+	return c, c.check(name)
+}
+
+// check says which part of a file names no strategy of that part.
+func (c Composition) check(file string) error {
+	for _, p := range parts {
+		if n := *c.part(p); n != "" {
+			if e, ok := Find(n); !ok || e.Part != p {
+				return fmt.Errorf("%s: %s: %w", file, p, unknown(p, n))
+			}
+		}
+	}
+	if c.Restart != "" && c.Restart != "on-request" && c.Restart != "last-checkpoint" {
+		return fmt.Errorf("%s: restart is %q: expected on-request or last-checkpoint", file, c.Restart)
+	}
+	return nil
+}
+
+// parts are the contracts that a composition fills.
+var parts = []string{"estimate", "size", "place", "order", "cut", "sequence", "flow"}
+
+func (c *Composition) part(name string) *string {
+	switch name {
+	case "estimate":
+		return &c.Estimate
+	case "size":
+		return &c.Size
+	case "place":
+		return &c.Place
+	case "order":
+		return &c.Order
+	case "cut":
+		return &c.Cut
+	case "sequence":
+		return &c.Sequence
+	case "flow":
+		return &c.Flow
+	}
+	panic("catalogue: there is no part " + name)
+}
+
+// over fills c's open parts from d.
+func (c Composition) over(d Composition) Composition {
+	for _, p := range parts {
+		if *c.part(p) == "" {
+			*c.part(p) = *d.part(p)
+		}
+	}
+	if c.Restart == "" {
+		c.Restart = d.Restart
+	}
+	if !c.options.IsValid() {
+		c.options = d.options
+	}
+	return c
+}
+
+// Without puts a step's null in the place of what the composition has for it.
+func (c Composition) Without(step string) (Composition, error) {
+	var of []string
+	switch step {
+	case "profile":
+		of = []string{"estimate"}
+	case "allocate":
+		of = []string{"size", "place"}
+	case "schedule":
+		of = []string{"order"}
+	case "pipeline":
+		of = []string{"cut", "sequence"}
+	case "flow":
+		of = []string{"flow"}
+	case "run":
+		c.Restart = Null.Restart
+	default:
+		return c, fmt.Errorf("there is no step %q: the steps are profile, allocate, schedule, pipeline, flow and run", step)
+	}
+	for _, p := range of {
+		*c.part(p) = *Null.part(p)
+	}
+	return c, nil
+}
+
+// Built is a Scheduler with what a driver has to know of it.
+type Built struct {
+	Scheduler schedule.Scheduler
+	// TellTruth: the estimator wants true run times, which only a simulation has.
+	TellTruth bool
+	// OnRequest: jobs are asked to checkpoint before they are stopped.
+	OnRequest   bool
+	Composition Composition
+}
+
+// Build makes the Scheduler of a composition.
+func (c Composition) Build(env Env, explain bool) (Built, error) {
+	c = c.over(Default)
+	p := compose.Parts{Explain: explain}
+	var cut, nullCut pipeline.Partitioner
+	var sequence, nullSequence pipeline.Ordering
+	for _, err := range []error{
+		c.fill("estimate", env, &p.Estimator), c.fill("size", env, &p.Sizer), c.fill("place", env, &p.Placer),
+		c.fill("order", env, &p.Order), c.fill("flow", env, &p.Flow), c.fill("cut", env, &cut), c.fill("sequence", env, &sequence),
+		Null.fill("cut", env, &nullCut), Null.fill("sequence", env, &nullSequence),
+	} {
+		if err != nil {
+			return Built{}, err
+		}
+	}
+	p.Planner = &compose.Pipelines{Cut: cut, Sequence: sequence, NullCut: nullCut, NullSequence: nullSequence, Name: c.Cut + "+" + c.Sequence}
+	_, truth := p.Estimator.(profile.Oracular)
+	return Built{Scheduler: compose.New(p), TellTruth: truth, OnRequest: c.Restart != "last-checkpoint", Composition: c}, nil
+}
+
+// fill makes the strategy of one part and stores it where into points.
+func (c Composition) fill(part string, env Env, into any) error {
+	name := *c.part(part)
+	for i, e := range All {
+		if e.Name != name || e.Part != part {
+			continue
+		}
+		var options any
+		if e.options != nil {
+			options = e.options()
+			if c.options.IsValid() {
+				reflect.ValueOf(options).Elem().Set(c.options.FieldByName(fmt.Sprintf("F%d", i)))
+			}
+			if v, ok := reflect.ValueOf(options).Elem().Interface().(interface{ Validate() error }); ok {
+				if err := v.Validate(); err != nil {
+					return fmt.Errorf("options of %s: %w", name, err)
+				}
+			}
+		}
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(e.make(options, env)))
+		return nil
+	}
+	return unknown(part, name)
+}

@@ -1,0 +1,71 @@
+package compose
+
+import (
+	"encoding/json"
+
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// Pipelines is a Planner made of a partitioner and an ordering, with the null pair
+// to compare with. Plans are made once per layer profile.
+type Pipelines struct {
+	Cut          pipeline.Partitioner
+	Sequence     pipeline.Ordering
+	NullCut      pipeline.Partitioner
+	NullSequence pipeline.Ordering
+	Name         string // of the pair, for the plan
+
+	made map[int32]made
+}
+
+type made struct {
+	plan plan.Pipeline
+	null unit.Duration
+	ok   bool
+}
+
+var _ Planner = (*Pipelines)(nil)
+
+// Plan cuts and orders the job's layers for the stages it asked for.
+func (p *Pipelines) Plan(v plan.View, job plan.JobID) (plan.Pipeline, unit.Duration, bool) {
+	id := v.Job(job).Profile
+	if m, seen := p.made[id]; seen {
+		return m.plan, m.null, m.ok
+	}
+	if p.made == nil {
+		p.made = map[int32]made{}
+	}
+	p.made[id] = p.make(v.Profile(id))
+	return p.made[id].plan, p.made[id].null, p.made[id].ok
+}
+
+func (p *Pipelines) make(profile plan.Profile) made {
+	request := Request(profile)
+	best, why := pipeline.Build(p.Cut, p.Sequence, request, pipeline.Params{})
+	if why != "" {
+		return made{}
+	}
+	m := made{ok: true, plan: plan.Pipeline{Cuts: best.Cuts, Schedule: p.Name, Iteration: best.Iteration}}
+	if null, why := pipeline.Build(p.NullCut, p.NullSequence, request, pipeline.Params{}); why == "" {
+		m.null = null.Iteration
+	}
+	encoded, err := json.Marshal(best)
+	if err != nil {
+		return made{} // a plan is numbers and short texts; nothing of it can fail
+	}
+	m.plan.JSON = encoded
+	return m
+}
+
+// Request turns a stored profile back into what the job asked.
+func Request(p plan.Profile) workload.Pipeline {
+	r := workload.Pipeline{Stages: p.Stages, Microbatches: p.Microbatches}
+	for _, l := range p.Layers {
+		r.Layers = append(r.Layers, workload.Layer{Forward: l.Forward, Backward: l.Backward,
+			ParamKiB: l.ParamKiB, OutputKiB: l.OutputKiB, ActivationKiB: l.ActivationKiB})
+	}
+	return r
+}

@@ -1,0 +1,81 @@
+package pollux
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+)
+
+// Request is one job of a workload as its user submitted it.
+type Request struct {
+	Name          string
+	SubmitSeconds int
+	Application   string
+	// Replicas and Batch are what the user asked for: a tuned, fixed configuration.
+	Replicas int
+	Batch    int
+}
+
+// ReadWorkload reads a workload table; name is for messages.
+func ReadWorkload(r io.Reader, name string) ([]Request, error) {
+	table := csv.NewReader(r)
+	header, err := table.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%s:1: expected a header: %w", name, err)
+	}
+	columns := []string{"name", "application", "time", "num_replicas", "batch_size"}
+	at := make([]int, len(columns))
+	for i, c := range columns {
+		if at[i] = slices.Index(header, c); at[i] < 0 {
+			return nil, fmt.Errorf("%s:1: expected a column %s", name, c)
+		}
+	}
+	var workload []Request
+	for line := 2; ; line++ {
+		record, err := table.Read()
+		if err == io.EOF {
+			return workload, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+		q := Request{Name: record[at[0]], Application: record[at[1]]}
+		for i, to := range []*int{&q.SubmitSeconds, &q.Replicas, &q.Batch} {
+			least := min(i, 1) // a job may be submitted at second 0
+			if *to, err = strconv.Atoi(record[at[2+i]]); err != nil || *to < least {
+				return nil, fmt.Errorf("%s:%d: %s: expected a whole number from %d, found %q", name, line, columns[2+i], least, record[at[2+i]])
+			}
+		}
+		workload = append(workload, q)
+	}
+}
+
+// ReadArchive reads one workload of a gzipped tar archive.
+func ReadArchive(path, member string) ([]Request, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	for t := tar.NewReader(z); ; {
+		h, err := t.Next()
+		if err == io.EOF {
+			return nil, fmt.Errorf("%s: no workload %s", path, member)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		if h.Name == member {
+			return ReadWorkload(t, path+":"+member)
+		}
+	}
+}
