@@ -1,0 +1,85 @@
+// Command muster allocates the resources and schedules the work of distributed
+// deep learning: simulated, on this machine, and beside what others run. This
+// package parses the command line, wires the parts together and prints.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// exit is an error that only carries the exit code; what there is to say was said.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+
+func main() {
+	if err := root().Execute(); err != nil {
+		var code exit
+		if errors.As(err, &code) {
+			os.Exit(int(code))
+		}
+		fmt.Fprintln(os.Stderr, "muster:", err)
+		os.Exit(1)
+	}
+}
+
+// root is the command tree.
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:           "muster",
+		Short:         "Allocate the resources and schedule the work of distributed deep learning",
+		Long:          "Muster schedules training jobs, from the queue down to the wire. The same strategies run\nin a simulator on real traces and on this machine on real processes.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	cmd.AddGroup(&cobra.Group{ID: "try", Title: "Try and compare:"}, &cobra.Group{ID: "run", Title: "Run jobs on this machine:"},
+		&cobra.Group{ID: "operate", Title: "Operate:"})
+	cmd.AddCommand(simulateCommand(), strategiesCommand(), versionCommand())
+	return cmd
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Print what was built", GroupID: "operate", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
+			return err
+		}}
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "muster (unknown build)"
+	}
+	revision, dirty := "unknown", ""
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			revision = s.Value
+		case "vcs.modified":
+			if s.Value == "true" {
+				dirty = " with changes"
+			}
+		}
+	}
+	return fmt.Sprintf("muster %s (%s%s, %s)", info.Main.Version, revision, dirty, info.GoVersion)
+}
+
+// width is the width of the terminal that out is, or 100 where it is none.
+func width() int {
+	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 20 {
+		return w
+	}
+	return 100
+}
+
+// colour reports whether text to the standard output may be coloured.
+func colour() bool {
+	return os.Getenv("NO_COLOR") == "" && term.IsTerminal(int(os.Stdout.Fd()))
+}

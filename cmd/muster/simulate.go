@@ -1,0 +1,194 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/report"
+	"github.com/musterdl/muster/reproduce"
+	"github.com/musterdl/muster/unit"
+)
+
+// durationFlag lets a quantity of time be given as "90s" or "2h30m".
+type durationFlag struct{ d *unit.Duration }
+
+func (f durationFlag) String() string {
+	if f.d == nil {
+		return ""
+	}
+	return f.d.String()
+}
+
+func (f durationFlag) Type() string { return "duration" }
+
+func (f durationFlag) Set(s string) (err error) {
+	*f.d, err = unit.ParseDuration(s)
+	return err
+}
+
+// setupFlags are the flags that name a simulation.
+func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
+	f.StringVar(&s.Trace, "trace", s.Trace, "what is asked: FORMAT:PATH (philly, helios, pai, openb, pollux, tiresias, chronus, muster) or gen:NAME")
+	f.StringVar(&s.Cluster, "cluster", s.Cluster, "what there is: gpus:NxM, philly, venus, openb or a YAML file")
+	f.Float64Var(&s.Load, "load", s.Load, "rescale arrivals to this offered load; 0 leaves them as they are")
+	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of everything drawn")
+	f.IntVar(&s.Limit, "limit", s.Limit, "only the first so many jobs; 0 is all")
+	f.StringArrayVar(&s.Without, "without", nil, "replace a step by its null: "+strings.Join(catalogue.Steps, ", ")+" (may be repeated)")
+	for _, d := range []struct {
+		name, help string
+		into       *unit.Duration
+	}{
+		{"restart-cost", "what a resumed job loses unless its trace says otherwise", &s.RestartCost},
+		{"start-cost", "what any start takes", &s.Start},
+		{"checkpoint-every", "how often jobs that state nothing save by themselves; 0 is never", &s.CheckpointEvery},
+		{"node-mtbf", "mean time between failures of a node; 0 is never", &s.NodeEvery},
+		{"node-repair", "mean time to repair a node", &s.NodeFor},
+		{"link-mtbf", "mean time between failures of a link; 0 is never", &s.LinkEvery},
+		{"link-repair", "mean time to repair a link", &s.LinkFor},
+	} {
+		f.Var(durationFlag{d.into}, d.name, d.help)
+	}
+	f.Float64Var(&s.StragglerPart, "stragglers", 0, "part of the jobs that run slow")
+	f.Float64Var(&s.StragglerSlowdown, "straggler-slowdown", 2, "how many times slower those run")
+}
+
+func simulateCommand() *cobra.Command {
+	s := reproduce.Defaults()
+	var asJSON, quiet bool
+	var decisions, html, perfetto string
+	cmd := &cobra.Command{Use: "simulate", GroupID: "try", Args: cobra.NoArgs,
+		Short: "Run a trace through a strategy on a simulated cluster",
+		Example: "  muster simulate --trace gen:rw-a --cluster gpus:15x4 --strategy tiresias\n" +
+			"  muster simulate --trace helios:../shared/data/helios --cluster gpus:74x8 --strategy srtf --json\n" +
+			"  muster simulate --trace gen:philly --cluster gpus:80x8 --strategy tiresias+fgd --html report.html",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			closeAll, err := openOutputs(&s, decisions)
+			if err != nil {
+				return err
+			}
+			if !quiet && !asJSON {
+				s.Progress = progressBar(os.Stderr)
+			}
+			o, err := reproduce.Simulate(s)
+			if closing := closeAll(); err == nil {
+				err = closing
+			}
+			if err != nil {
+				return err
+			}
+			if err := writePages(o, html, perfetto); err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), &o.Result, asJSON)
+		}}
+	setupFlags(cmd.Flags(), &s)
+	cmd.Flags().StringVar(&s.Strategy, "strategy", s.Strategy, "a strategy, several joined by +, or a YAML file (see muster strategies)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&quiet, "quiet", false, "no progress bar")
+	cmd.Flags().BoolVar(&s.Check, "check", false, "prove the state legal after every step (slow)")
+	cmd.Flags().StringVar(&decisions, "decisions", "", "write every commit to this file, one JSON line each")
+	cmd.Flags().StringVar(&html, "html", "", "write a report with plots to this file")
+	cmd.Flags().StringVar(&perfetto, "perfetto", "", "write a trace for ui.perfetto.dev to this file")
+	return cmd
+}
+
+// show prints a result and fails when its ledger does not balance.
+func show(w io.Writer, r *report.Result, asJSON bool) error {
+	var err error
+	if asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(r)
+	} else {
+		err = report.WriteText(w, *r, report.TextOptions{Width: width(), Color: colour()})
+	}
+	if err == nil && !r.Balanced {
+		fmt.Fprintln(os.Stderr, "muster: the ledger does not balance: device time or jobs were lost or counted twice; this is a bug")
+		return exit(1)
+	}
+	return err
+}
+
+// openOutputs opens the file of decisions.
+func openOutputs(s *reproduce.Setup, decisions string) (closeAll func() error, err error) {
+	if decisions == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(decisions)
+	if err != nil {
+		return nil, err
+	}
+	b := bufio.NewWriterSize(f, 1<<20)
+	s.Decisions = b
+	return func() error {
+		if err := b.Flush(); err != nil {
+			return err
+		}
+		return f.Close()
+	}, nil
+}
+
+// writePages writes the HTML report and the Perfetto trace that were asked for.
+func writePages(o *reproduce.Outcome, html, perfetto string) error {
+	if html != "" {
+		page := report.Page{Title: o.Result.Strategy + " on " + o.Result.Trace, When: time.Now().Format(time.RFC1123),
+			Runs: []report.Run{{Row: report.Row{Result: o.Result}, View: o.Collector.View()}}, Lanes: o.Lanes()}
+		if err := toFile(html, func(w io.Writer) error { return report.HTML(w, page) }); err != nil {
+			return err
+		}
+	}
+	if perfetto != "" {
+		return toFile(perfetto, func(w io.Writer) error { return o.Perfetto(w) })
+	}
+	return nil
+}
+
+func toFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
+
+// progressBar returns a callback that redraws one line a few times a second; where
+// standard error is no terminal it says nothing.
+func progressBar(w *os.File) func(unit.Time, int64, int64) {
+	if !term.IsTerminal(int(w.Fd())) {
+		return nil
+	}
+	last, steps := time.Now(), 0
+	return func(now unit.Time, submitted, ended int64) {
+		if steps++; steps%1024 != 0 || time.Since(last) < 200*time.Millisecond {
+			return
+		}
+		last = time.Now()
+		fmt.Fprintf(w, "\r%s simulated, %d jobs submitted, %d ended \x1b[K", unit.Duration(now), submitted, ended)
+	}
+}
+
+func strategiesCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{Use: "strategies", GroupID: "try", Short: "List the strategies of each step", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc.SetIndent("", "  ")
+				return enc.Encode(catalogue.Listing())
+			}
+			return catalogue.WriteListing(cmd.OutOrStdout())
+		}}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list")
+	return cmd
+}
