@@ -19,6 +19,8 @@ func (e *Engine) apply(ev *Event) {
 	case Pause, Unpause:
 		e.state.Paused = ev.Kind == Pause
 		e.why.Wake = true
+	case Rebuilt:
+		e.rebuild()
 	case Truth:
 		if e.valid(ev.Job) {
 			e.state.Jobs[ev.Job].Oracle = ev.Span

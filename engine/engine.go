@@ -37,15 +37,17 @@ type Engine struct {
 	sched  schedule.Scheduler
 	policy Policy
 
-	why     schedule.Trigger
-	touched []bool // by job: is in why.Jobs
-	wake    unit.Time
-	backoff timers
-	ready   []plan.Change // to be carried out
-	forced  []plan.Change // stops that people and failures asked for in this step
-	asks    []schedule.Ask
-	over    []plan.JobID // ended in this step
-	sick    []int32      // by node: failed starts in a row
+	why      schedule.Trigger
+	touched  []bool // by job: is in why.Jobs
+	wake     unit.Time
+	backoff  timers
+	ready    []plan.Change // to be carried out
+	forced   []plan.Change // stops that people and failures asked for in this step
+	asks     []schedule.Ask
+	over     []plan.JobID // ended in this step
+	asides   []plan.Aside
+	refolded []plan.Change // made by Fold
+	sick     []int32       // by node: failed starts in a row
 
 	shapes  map[plan.Shape]int32
 	names   map[string]plan.JobID // latest job of each name
@@ -60,6 +62,8 @@ type Out struct {
 	Commit *plan.Commit
 	Ready  []plan.Change
 	Asks   []schedule.Ask
+	// Asides are this step's edits of the state that are nobody's to carry out.
+	Asides []plan.Aside
 	// Over are the jobs that ended in this step, whatever their end.
 	Over []plan.JobID
 	// Wake is when Step wants to be called even if nothing happens.
@@ -145,7 +149,7 @@ func (e *Engine) Step(now unit.Time, events []Event) Out {
 	}
 	e.endBackoffs()
 	out := Out{Commit: e.decide()}
-	out.Ready, out.Asks, out.Over = e.ready, e.asks, e.over
+	out.Ready, out.Asks, out.Over, out.Asides = e.ready, e.asks, e.over, e.asides
 	out.Wake = min(e.wake, e.backoff.next())
 	if e.state.Paused {
 		out.Wake = unit.Never
@@ -163,7 +167,7 @@ func (e *Engine) decide() *plan.Commit {
 	if !e.state.Paused && (len(e.why.Jobs) > 0 || e.why.Room || e.why.Wake || len(e.why.Answers) > 0) {
 		e.ask(commit)
 	}
-	e.forced = nil
+	e.forced, e.asides = nil, commit.Asides
 	if len(commit.Changes) == 0 {
 		return nil
 	}
@@ -187,7 +191,12 @@ func (e *Engine) ask(commit *plan.Commit) {
 		e.asks = a.Asks()
 	}
 	changes, notes := d.Commit()
-	commit.Changes, commit.Notes = append(commit.Changes, changes...), notes
+	commit.Notes, commit.Asides = notes, d.Asides()
+	if commit.Changes == nil {
+		commit.Changes = changes
+	} else {
+		commit.Changes = append(commit.Changes, changes...)
+	}
 	for i := range changes {
 		e.send(&changes[i])
 	}

@@ -36,12 +36,15 @@ const (
 	Observed               // report: what a run did in an interval
 	Truth                  // report, simulated only: how long a job really runs
 	Answered               // an outside decider replied
+	Rebuilt                // the control plane was restarted: caches are built anew
+	Switched               // request: another strategy decides; who builds it calls Switch
 	numKinds
 )
 
 var kindNames = [...]string{"tick", "submit", "cancel", "hold", "release", "requeue", "cordon", "uncordon", "drain",
 	"pause", "unpause", "started", "not-started", "stopped", "exited", "suspended", "resumed", "reshaped", "node-down",
-	"node-up", "device-down", "device-up", "observed", "truth", "answered"}
+	"node-up", "device-down", "device-up", "observed", "truth", "answered", "rebuilt",
+	"switched"}
 
 func (k Kind) String() string { return kindNames[k] }
 

@@ -81,6 +81,7 @@ type Commit struct {
 	At      unit.Time
 	Changes []Change
 	Notes   []Note
+	Asides  []Aside
 }
 
 // AppendJSON appends the commit's canonical line to b: what --decisions writes and

@@ -13,10 +13,25 @@ type Draft struct {
 	View
 	changes []Change
 	notes   []Note
+	asides  []Aside
+	start   Mark
 }
 
 // Mark is a point of a draft to roll back to.
-type Mark struct{ undo, changes, notes int }
+type Mark struct{ undo, changes, notes, asides, plans int }
+
+// Aside is an edit that no driver carries out but that belongs to the state: an
+// estimate, a memo, a reason, a lease, a pipeline plan. It is journaled with the
+// commit, so that a journal can be folded without asking a strategy.
+type Aside struct {
+	After int        `json:"after,omitempty"` // how many of the draft's changes it follows
+	Kind  string     `json:"kind"`            // estimate, memo, why, lease or plan
+	Job   JobID      `json:"job"`             // or the run, of a lease
+	A     int64      `json:"a,omitempty"`
+	B     int64      `json:"b,omitempty"`
+	Code  ReasonCode `json:"code,omitempty"`
+	Plan  *Pipeline  `json:"plan,omitempty"`
+}
 
 // Slot asks for workers on one node. With Device None and whole devices the lowest
 // free ones are taken; a share names its device. Reserve, when not zero, takes
@@ -41,12 +56,15 @@ func (s *State) Edit() *Draft {
 	s.log = s.undone
 	s.log.reset()
 	d := s.draft
-	d.changes, d.notes = d.changes[:0], d.notes[:0]
+	d.changes, d.notes, d.asides = d.changes[:0], d.notes[:0], d.asides[:0]
+	d.start = d.Mark()
 	return d
 }
 
 // Mark remembers this point of the draft.
-func (d *Draft) Mark() Mark { return Mark{len(d.s.log.kinds), len(d.changes), len(d.notes)} }
+func (d *Draft) Mark() Mark {
+	return Mark{len(d.s.log.kinds), len(d.changes), len(d.notes), len(d.asides), len(d.s.Plans)}
+}
 
 // Rollback undoes every edit since the mark.
 func (d *Draft) Rollback(m Mark) {
@@ -54,11 +72,13 @@ func (d *Draft) Rollback(m Mark) {
 	d.s.NextChange -= int64(len(d.changes) - m.changes)
 	d.changes = d.changes[:m.changes]
 	d.notes = d.notes[:m.notes]
+	d.asides = d.asides[:m.asides]
+	d.s.Plans = d.s.Plans[:m.plans]
 }
 
 // Discard undoes the whole draft and closes it.
 func (d *Draft) Discard() {
-	d.Rollback(Mark{})
+	d.Rollback(d.start)
 	d.s.log = nil
 }
 
@@ -193,7 +213,10 @@ func (d *Draft) Regrant(run RunID, terms Terms, reason Reason) bool {
 }
 
 // Lease sets the instant at which the active strategy means to end the run.
-func (d *Draft) Lease(run RunID, until unit.Time) { d.s.touchRun(run).Until = until }
+func (d *Draft) Lease(run RunID, until unit.Time) {
+	d.s.touchRun(run).Until = until
+	d.aside(Aside{Kind: "lease", Job: JobID(run), A: int64(until)})
+}
 
 // Reshape cuts a device another way. Every run on it must be stopping already;
 // the reshape waits for them, and later starts on it wait for the reshape.
@@ -237,24 +260,38 @@ func (d *Draft) Refuse(job JobID, reason Reason) bool {
 func (d *Draft) Explain(job JobID, reason Reason) {
 	if d.s.Jobs[job].Reason != reason {
 		d.s.touchJob(job).Reason = reason
+		d.aside(Aside{Kind: "why", Job: job, Code: reason.Code, A: reason.A, B: reason.B})
 	}
 }
 
 // Memo sets the two words the active Order keeps for a job.
-func (d *Draft) Memo(job JobID, memo [2]int64) { d.s.touchJob(job).Memo = memo }
+func (d *Draft) Memo(job JobID, memo [2]int64) {
+	d.s.touchJob(job).Memo = memo
+	d.aside(Aside{Kind: "memo", Job: job, A: memo[0], B: memo[1]})
+}
 
 // Estimate records step 1's estimate of a job's running time on Gang workers.
 func (d *Draft) Estimate(job JobID, run unit.Duration) {
 	if d.s.Jobs[job].Estimate != run {
 		d.s.touchJob(job).Estimate = run
+		d.aside(Aside{Kind: "estimate", Job: job, A: int64(run)})
 	}
 }
 
 // AddPlan stores a pipeline plan and returns its id for Terms.Plan.
 func (d *Draft) AddPlan(p Pipeline) int32 {
 	d.s.Plans = append(d.s.Plans, p)
+	d.aside(Aside{Kind: "plan", Plan: &p})
 	return int32(len(d.s.Plans) - 1)
 }
+
+func (d *Draft) aside(a Aside) {
+	a.After = len(d.changes)
+	d.asides = append(d.asides, a)
+}
+
+// Asides are the edits beside the changes so far; valid until the next draft.
+func (d *Draft) Asides() []Aside { return d.asides }
 
 func (d *Draft) emit(c Change) {
 	c.ID = d.s.NextChange

@@ -66,6 +66,16 @@ var reasonNames = [...]string{"", "new", "fits", "backfilled", "no-room", "fragm
 
 func (c ReasonCode) String() string { return reasonNames[c] }
 
+// ReasonByName is the reason that String names so.
+func ReasonByName(name string) (ReasonCode, bool) {
+	for i, n := range reasonNames {
+		if n == name {
+			return ReasonCode(i), true
+		}
+	}
+	return NoReason, false
+}
+
 // Words puts the reason in a sentence for people.
 func (r Reason) Words(v View) string {
 	name := func(id int64) string {

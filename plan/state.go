@@ -257,7 +257,7 @@ type Pipeline struct {
 	Cuts      []int32
 	Schedule  string
 	Iteration unit.Duration
-	JSON      []byte        // as the trainer reads it
+	JSON      []byte // as the trainer reads it
 }
 
 // NewState returns the state of an idle, healthy cluster.
@@ -347,6 +347,9 @@ func (v View) Devices() int { return len(v.s.Devices) }
 
 // Profile returns a layer profile by id.
 func (v View) Profile(id int32) Profile { return v.s.Profiles[id] }
+
+// Pipeline returns a pipeline plan by id.
+func (v View) Pipeline(id int32) Pipeline { return v.s.Plans[id] }
 
 // Class returns the name of a kind of work.
 func (v View) Class(id int32) string {

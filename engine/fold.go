@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// recorded is a commit as its canonical line tells it.
+type recorded struct {
+	Commit  int64            `json:"commit"`
+	At      unit.Time        `json:"at_us"`
+	Changes []recordedChange `json:"changes"`
+}
+
+type recordedChange struct {
+	ID       int64         `json:"id"`
+	Verb     string        `json:"verb"`
+	Job      plan.JobID    `json:"job"`
+	Attempt  int32         `json:"attempt"`
+	Device   plan.DeviceID `json:"device"`
+	Geometry int16         `json:"geometry"`
+	On       [][3]int32    `json:"on"`
+	Batch    int32         `json:"batch"`
+	Plan     *int32        `json:"plan"`
+	Class    int32         `json:"class"`
+	Weight   int32         `json:"weight"`
+	Shift    unit.Duration `json:"shift_us"`
+	Turn     int32         `json:"turn"`
+	Guest    *plan.JobID   `json:"guest"`
+	Reserved int32         `json:"reserved_mbps"`
+	Reason   string        `json:"reason"`
+	A        int64         `json:"a"`
+	B        int64         `json:"b"`
+}
+
+// Fold applies the events of one instant and the commit that was recorded for them,
+// asking no strategy: how a state is rebuilt from a journal. It returns what Step
+// would have handed out, and an error when the record does not fit the state.
+func (e *Engine) Fold(now unit.Time, events []Event, line []byte, asides []plan.Aside) (Out, error) {
+	e.state.Now = max(now, e.state.Now)
+	e.ready, e.asks, e.over, e.forced = e.ready[:0], nil, e.over[:0], nil
+	for i := range events {
+		e.apply(&events[i])
+	}
+	e.endBackoffs()
+	var rec recorded
+	if len(line) > 0 {
+		if err := json.Unmarshal(line, &rec); err != nil {
+			return Out{}, fmt.Errorf("reading a recorded commit: %w", err)
+		}
+	}
+	if err := e.refold(&rec, asides); err != nil {
+		return Out{}, fmt.Errorf("commit %d at %d: %w", rec.Commit, rec.At, err)
+	}
+	for _, j := range e.why.Jobs {
+		e.touched[j] = false
+	}
+	e.why.Jobs, e.why.Answers = e.why.Jobs[:0], e.why.Answers[:0]
+	out := Out{Ready: e.ready, Over: e.over}
+	if len(rec.Changes) > 0 {
+		out.Commit = &plan.Commit{Seq: rec.Commit, At: now, Changes: append(e.forced, e.refolded...)}
+	}
+	e.forced = nil
+	return out, nil
+}
+
+// refold makes the recorded edits again, those that people forced excepted: the
+// events have made them already.
+func (e *Engine) refold(rec *recorded, asides []plan.Aside) error {
+	forced := len(e.forced)
+	if len(rec.Changes) < forced {
+		return fmt.Errorf("it has %d changes, the events alone make %d", len(rec.Changes), forced)
+	}
+	d := e.state.Edit()
+	changes := rec.Changes[forced:]
+	for i := 0; i <= len(changes); i++ {
+		for ; len(asides) > 0 && asides[0].After <= i; asides = asides[1:] {
+			e.refoldAside(d, &asides[0])
+		}
+		if i < len(changes) {
+			if err := e.refoldChange(d, &changes[i]); err != nil {
+				d.Discard()
+				return fmt.Errorf("change %d: %w", changes[i].ID, err)
+			}
+		}
+	}
+	made, _ := d.Commit()
+	e.refolded = made
+	for i := range made {
+		e.send(&made[i])
+	}
+	if len(rec.Changes) > 0 {
+		e.state.Commits++
+		if e.state.Commits != rec.Commit {
+			return fmt.Errorf("it is commit %d by its own account, %d by the state's", rec.Commit, e.state.Commits)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) refoldAside(d *plan.Draft, a *plan.Aside) {
+	switch a.Kind {
+	case "estimate":
+		d.Estimate(a.Job, unit.Duration(a.A))
+	case "memo":
+		d.Memo(a.Job, [2]int64{a.A, a.B})
+	case "why":
+		d.Explain(a.Job, plan.Reason{Code: a.Code, A: a.A, B: a.B})
+	case "lease":
+		d.Lease(plan.RunID(a.Job), unit.Time(a.A))
+	case "plan":
+		d.AddPlan(*a.Plan)
+	}
+}
+
+func (e *Engine) refoldChange(d *plan.Draft, c *recordedChange) error {
+	if next := e.state.NextChange; next != c.ID {
+		return fmt.Errorf("the state would number it %d", next)
+	}
+	code, ok := plan.ReasonByName(c.Reason)
+	if !ok {
+		return fmt.Errorf("unknown reason %q", c.Reason)
+	}
+	reason := plan.Reason{Code: code, A: c.A, B: c.B}
+	if c.Verb != plan.Reshape.String() && !e.valid(c.Job) {
+		return fmt.Errorf("there is no job %d", c.Job)
+	}
+	run := e.state.RunOf(c.Job, c.Attempt)
+	done := false
+	switch c.Verb {
+	case plan.Start.String():
+		_, why := d.Start(c.Job, e.slots(c), c.terms(), reason)
+		done = why.Code == plan.NoReason
+	case plan.Stop.String(), plan.Withdraw.String():
+		done = run != plan.None && d.Stop(run, reason, 0)
+	case plan.Suspend.String():
+		done = run != plan.None && d.Suspend(run, reason)
+	case plan.Resume.String():
+		done = run != plan.None && d.Resume(run, reason)
+	case plan.Regrant.String():
+		done = run != plan.None && d.Regrant(run, c.terms(), reason)
+	case plan.Reshape.String():
+		done = d.Reshape(c.Device, c.Geometry, reason)
+	case plan.Refuse.String():
+		done = d.Refuse(c.Job, reason)
+	}
+	if !done {
+		return fmt.Errorf("%s of job %d attempt %d does not fit the state", c.Verb, c.Job, c.Attempt)
+	}
+	return nil
+}
+
+func (c *recordedChange) terms() plan.Terms {
+	t := plan.DefaultTerms()
+	t.Batch, t.Class, t.Weight, t.Shift, t.Turn, t.Reserved = c.Batch, c.Class, c.Weight, c.Shift, c.Turn, c.Reserved
+	if c.Plan != nil {
+		t.Plan = *c.Plan
+	}
+	if c.Guest != nil {
+		t.Guest = *c.Guest
+	}
+	return t
+}
+
+// slots turns the recorded members back into slots: [node, first device, count] for
+// whole devices, [node, device, -thousandths] for shares, device None for cores.
+func (e *Engine) slots(c *recordedChange) []plan.Slot {
+	shape := e.View().Shape(c.Job)
+	var slots []plan.Slot
+	devices := int32(0) // taken on the node of the last slot
+	for _, on := range c.On {
+		node := plan.NodeID(on[0])
+		switch {
+		case on[2] < 0 || on[1] == plan.None:
+			slots = append(slots, plan.Slot{Node: node, Device: plan.DeviceID(on[1]), Workers: 1, Reserve: -on[2]})
+			if on[1] == plan.None || -on[2] == shape.Share {
+				slots[len(slots)-1].Reserve = 0
+			}
+			devices = 0
+		case len(slots) > 0 && slots[len(slots)-1].Node == node && devices > 0:
+			devices += on[2]
+			slots[len(slots)-1].Workers = devices / max(1, shape.Devices)
+		default:
+			devices = on[2]
+			slots = append(slots, plan.Slot{Node: node, Device: plan.None, Workers: devices / max(1, shape.Devices)})
+		}
+	}
+	return slots
+}

@@ -1,0 +1,206 @@
+package plane
+
+import (
+	"bytes"
+	"encoding/gob"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// Kinds of records in a batch besides events, which go by their own kind.
+const (
+	recordCommit = "commit" // the canonical line
+	recordAsides = "asides"
+	recordNotes  = "notes" // of the dossier
+)
+
+// journal makes a batch durable.
+func (p *Plane) journal(now unit.Time, events []engine.Event, out *engine.Out, keys []store.Key) error {
+	b := store.Batch{Keys: keys}
+	for i := range events {
+		data, err := json.Marshal(&events[i])
+		if err != nil {
+			return fmt.Errorf("encoding an event: %w", err)
+		}
+		b.Events = append(b.Events, store.Record{Kind: events[i].Kind.String(), At: now, Data: data})
+	}
+	if out.Commit != nil {
+		b.Commits = append(b.Commits, store.Record{Kind: recordCommit, At: now, Data: out.Commit.AppendJSON(nil, p.engine.View())})
+		if len(out.Commit.Notes) > 0 {
+			notes, err := json.Marshal(out.Commit.Notes)
+			if err != nil {
+				return fmt.Errorf("encoding notes: %w", err)
+			}
+			b.Commits = append(b.Commits, store.Record{Kind: recordNotes, At: now, Data: notes})
+		}
+	}
+	if len(out.Asides) > 0 {
+		asides, err := json.Marshal(out.Asides)
+		if err != nil {
+			return fmt.Errorf("encoding asides: %w", err)
+		}
+		b.Commits = append(b.Commits, store.Record{Kind: recordAsides, At: now, Data: asides})
+	}
+	if len(b.Events)+len(b.Commits) == 0 {
+		return nil
+	}
+	began := time.Now()
+	if _, err := p.config.Journal.Append(b); err != nil {
+		return err
+	}
+	p.stats.commitTook(time.Since(began))
+	p.sinceSnap++
+	return nil
+}
+
+func (s *Stats) commitTook(d time.Duration) {
+	s.Batches++
+	if len(s.CommitSec) < 1024 {
+		s.CommitSec = append(s.CommitSec, d.Seconds())
+		return
+	}
+	s.CommitSec[s.Batches%1024] = d.Seconds()
+}
+
+// took keeps what the engine does not: specs, losses and dossiers.
+func (p *Plane) took(now unit.Time, events []engine.Event, out *engine.Out) {
+	p.stats.Events += int64(len(events))
+	for i := range events {
+		e := &events[i]
+		switch {
+		case e.Kind == engine.Submit:
+			p.jobs = append(p.jobs, JobInfo{Spec: e.Spec})
+		case e.Kind == engine.Observed && e.Loss != 0 && int(e.Job) < len(p.jobs):
+			info := &p.jobs[e.Job]
+			if info.FirstLoss == 0 {
+				info.FirstLoss = e.Loss
+			}
+			info.LastLoss = e.Loss
+		}
+	}
+	if out.Commit == nil {
+		return
+	}
+	p.stats.Commits++
+	v := p.engine.View()
+	for i := range out.Commit.Changes {
+		c := &out.Commit.Changes[i]
+		if c.Job == plan.None {
+			continue
+		}
+		entry := Entry{At: now, Verb: c.Verb.String(), Attempt: c.Attempt, Words: c.Reason.Words(v)}
+		for _, n := range out.Commit.Notes {
+			if n.Change == c.ID {
+				entry.Notes = append(entry.Notes, n)
+			}
+		}
+		d := &p.jobs[c.Job].Dossier
+		if *d = append(*d, entry); len(*d) > maxDossier {
+			*d = append((*d)[:0], (*d)[len(*d)-maxDossier:]...)
+		}
+	}
+}
+
+// maxDossier bounds what is kept of a job's decisions at hand; the journal has all.
+const maxDossier = 64
+
+// image is what a snapshot holds.
+type image struct {
+	State []byte
+	Jobs  []JobInfo
+}
+
+// snapshot saves the state as of the last batch.
+func (p *Plane) snapshot() error {
+	seq := p.config.Journal.Last()
+	if seq == 0 {
+		return nil
+	}
+	var state, b bytes.Buffer
+	if err := p.engine.State().Save(&state); err != nil {
+		return err
+	}
+	if err := gob.NewEncoder(&b).Encode(image{State: state.Bytes(), Jobs: p.jobs}); err != nil {
+		return fmt.Errorf("encoding a snapshot: %w", err)
+	}
+	if err := p.config.Journal.SaveSnapshot(seq, b.Bytes()); err != nil {
+		return fmt.Errorf("saving a snapshot: %w", err)
+	}
+	p.sinceSnap = 0
+	return nil
+}
+
+// recover builds the engine from the newest snapshot and folds what follows.
+func (p *Plane) recover() error {
+	built, err := p.config.Strategy.Build(catalogue.Env{Seed: p.config.Seed}, true)
+	if err != nil {
+		return err
+	}
+	state := plan.NewState(p.config.Cluster)
+	p.jobs = nil
+	last, ok, err := p.config.Journal.LatestSnapshot()
+	if err != nil {
+		return err
+	}
+	if ok {
+		var img image
+		if err := gob.NewDecoder(bytes.NewReader(last.Data)).Decode(&img); err != nil {
+			return fmt.Errorf("decoding the snapshot of batch %d: %w", last.Seq, err)
+		}
+		if state, err = plan.Load(bytes.NewReader(img.State)); err != nil {
+			return fmt.Errorf("the snapshot of batch %d: %w", last.Seq, err)
+		}
+		p.jobs = img.Jobs
+	}
+	p.engine = engine.Restore(state, built.Scheduler, p.config.Policy)
+	return p.config.Journal.Replay(last.Seq+1, func(b store.Batch) error {
+		now, events, line, asides, notes, err := decodeBatch(b)
+		if err != nil {
+			return fmt.Errorf("batch %d: %w", b.Seq, err)
+		}
+		out, err := p.engine.Fold(now, events, line, asides)
+		if err != nil {
+			return fmt.Errorf("batch %d: %w", b.Seq, err)
+		}
+		if out.Commit != nil {
+			out.Commit.Notes = notes
+		}
+		p.took(now, events, &out)
+		return nil
+	})
+}
+
+// decodeBatch reads the records of a batch.
+func decodeBatch(b store.Batch) (now unit.Time, events []engine.Event, line []byte, asides []plan.Aside, notes []plan.Note, err error) {
+	for _, r := range b.Events {
+		var e engine.Event
+		if err = json.Unmarshal(r.Data, &e); err != nil {
+			return now, nil, nil, nil, nil, fmt.Errorf("decoding an event of kind %s: %w", r.Kind, err)
+		}
+		events, now = append(events, e), r.At
+	}
+	for _, r := range b.Commits {
+		now = r.At
+		switch r.Kind {
+		case recordCommit:
+			line = r.Data
+		case recordAsides:
+			err = json.Unmarshal(r.Data, &asides)
+		case recordNotes:
+			err = json.Unmarshal(r.Data, &notes)
+		default:
+			err = fmt.Errorf("unknown kind %q", r.Kind)
+		}
+		if err != nil {
+			return now, nil, nil, nil, nil, fmt.Errorf("decoding a record of kind %s: %w", r.Kind, err)
+		}
+	}
+	return now, events, line, asides, notes, nil
+}

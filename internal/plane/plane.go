@@ -1,0 +1,357 @@
+// Package plane is the live control plane: one goroutine that owns the engine,
+// gathers requests and reports into batches, makes each batch and the commit it
+// caused durable, and only then answers the requests and hands changes to the
+// driver. After a crash it is rebuilt from its journal without asking a strategy,
+// and the driver finds running work again.
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// Driver carries out changes and reports what happens. Its methods do not block;
+// Order and Recover are called by the plane's goroutine.
+type Driver interface {
+	// Recover is called once, before anything else, with the runs that the journal
+	// says are alive; the driver finds them again and reports those that are not.
+	Recover(live []Order, sink func(engine.Event))
+	Order(o Order)
+}
+
+// Order is a change with all that a driver needs to carry it out.
+type Order struct {
+	Verb    plan.Verb
+	Change  int64
+	Job     plan.JobID
+	Name    string
+	Attempt int32
+	Status  plan.RunStatus // of the run, for Recover
+	Spec    *workload.Job
+	Workers []Worker
+	Plan    *plan.Pipeline
+	Device  plan.DeviceID
+	Shape   int16
+}
+
+// Worker is where one rank of a run goes.
+type Worker struct {
+	Node    plan.NodeID
+	Devices []plan.DeviceID
+	Share   unit.Milli // of each device
+	CPU     unit.Milli
+	Memory  unit.MiB
+}
+
+// Config is a control plane.
+type Config struct {
+	Cluster  *cluster.Cluster
+	Strategy catalogue.Composition
+	Seed     uint64
+	Policy   engine.Policy
+	Journal  *store.Store
+	Driver   Driver
+	Now      func() unit.Time // microseconds since the Unix epoch, never going back
+	Log      *slog.Logger
+	// SnapshotEvery is the number of batches between snapshots.
+	SnapshotEvery int64
+}
+
+// Plane is a running control plane.
+type Plane struct {
+	config Config
+	engine *engine.Engine
+	jobs   []JobInfo // by job: what the engine does not need to know
+	stats  Stats
+
+	inbox     chan message
+	done      chan struct{}
+	sinceSnap int64
+	lost      []engine.Event // reports of a batch that could not be made durable
+
+	mu       sync.Mutex
+	watchers map[chan struct{}]bool
+}
+
+// JobInfo is what the plane keeps of a job beside the engine's state.
+type JobInfo struct {
+	Spec      *workload.Job
+	FirstLoss float64
+	LastLoss  float64
+	Dossier   []Entry
+}
+
+// Entry is one decision in a job's dossier.
+type Entry struct {
+	At      unit.Time
+	Verb    string
+	Attempt int32
+	Words   string
+	Notes   []plan.Note
+}
+
+// Stats count what the plane did since it started.
+type Stats struct {
+	Batches, Events, Commits int64
+	CommitSec                []float64 // latencies of the latest journal writes
+	Started                  unit.Time
+}
+
+// message is a request, a report or a question to the plane's goroutine.
+type message struct {
+	event engine.Event
+	key   string
+	reply chan Reply        // nil for reports
+	query func(v plan.View) // instead of an event
+}
+
+// Reply answers a request.
+type Reply struct {
+	Job plan.JobID
+	Err error
+}
+
+// ErrClosed is returned once the plane has stopped.
+var ErrClosed = errors.New("the control plane has stopped")
+
+// maxBatch bounds how many messages become durable together.
+const maxBatch = 512
+
+// Open rebuilds the plane from its journal.
+func Open(config Config) (*Plane, error) {
+	p := &Plane{config: config, inbox: make(chan message, 4096), done: make(chan struct{}), watchers: map[chan struct{}]bool{}}
+	if p.config.SnapshotEvery == 0 {
+		p.config.SnapshotEvery = 5000
+	}
+	p.stats.Started = config.Now()
+	if err := p.recover(); err != nil {
+		return nil, fmt.Errorf("rebuilding the control plane from its journal: %w", err)
+	}
+	return p, nil
+}
+
+// Run serves until the context ends; then it saves a snapshot.
+func (p *Plane) Run(ctx context.Context) error {
+	defer close(p.done)
+	p.config.Driver.Recover(p.liveRuns(), p.Report)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	batch := []message{{event: engine.Event{Kind: engine.Rebuilt}}}
+	for {
+		wake, err := p.step(batch)
+		if err != nil {
+			return err
+		}
+		timer.Reset(p.until(wake))
+		select {
+		case <-ctx.Done():
+			return p.snapshot()
+		case m := <-p.inbox:
+			batch = p.gather(m, batch[:0])
+		case <-timer.C:
+			batch = append(batch[:0], message{event: engine.Event{Kind: engine.Tick}})
+		}
+	}
+}
+
+// until is how long to sleep for an instant to come, at most a minute, so that a
+// clock that jumps cannot oversleep it for long.
+func (p *Plane) until(wake unit.Time) time.Duration {
+	d := wake.Sub(p.config.Now())
+	if wake == unit.Never || d > unit.Minute {
+		d = unit.Minute
+	}
+	return time.Duration(max(0, d)) * time.Microsecond
+}
+
+// gather takes what else is waiting.
+func (p *Plane) gather(first message, batch []message) []message {
+	batch = append(batch, first)
+	for len(batch) < maxBatch {
+		select {
+		case m := <-p.inbox:
+			batch = append(batch, m)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// step accepts the requests of a batch, lets the engine decide, makes both durable,
+// and then answers and orders.
+func (p *Plane) step(batch []message) (unit.Time, error) {
+	now := p.config.Now()
+	events, replies, keys := p.accept(batch, now)
+	out := p.engine.Step(now, events)
+	if len(events) > 0 || out.Commit != nil || len(out.Asides) > 0 {
+		if err := p.journal(now, events, &out, keys); err != nil {
+			return 0, p.undurable(err, events, replies)
+		}
+	}
+	p.took(now, events, &out)
+	for _, r := range replies {
+		r.to <- r.reply
+	}
+	p.order(&out)
+	if len(events) > 0 || out.Commit != nil {
+		p.notify()
+	}
+	for _, m := range batch {
+		if m.query != nil {
+			m.query(p.engine.View())
+			m.reply <- Reply{}
+		}
+	}
+	if p.sinceSnap >= p.config.SnapshotEvery {
+		return out.Wake, p.snapshot()
+	}
+	return out.Wake, nil
+}
+
+type answer struct {
+	to    chan Reply
+	reply Reply
+}
+
+// accept turns messages into events; a request that is refused, or was acknowledged
+// before under the same key, is answered without one.
+func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, replies []answer, keys []store.Key) {
+	events, p.lost = append(events, p.lost...), nil
+	taken := map[string]bool{}
+	next := plan.JobID(p.engine.View().Jobs())
+	for i := range batch {
+		m := &batch[i]
+		switch {
+		case m.query != nil:
+			continue
+		case m.reply == nil:
+			if m.event.Kind != engine.Tick {
+				events = append(events, m.event)
+			}
+			continue
+		}
+		r, known := p.known(m.key)
+		if !known {
+			r.Err = p.engine.Accept(&m.event)
+			if m.event.Kind == engine.Submit && r.Err == nil && taken[m.event.Spec.Name] {
+				r.Err = fmt.Errorf("a job named %q was submitted at this moment: choose another name", m.event.Spec.Name)
+			}
+			if r.Err == nil {
+				r.Job = m.event.Job
+				if m.event.Kind == engine.Submit {
+					r.Job, next = next, next+1
+					taken[m.event.Spec.Name] = true
+				}
+				events = append(events, m.event)
+				if m.key != "" {
+					keys = append(keys, store.Key{Key: m.key, Value: fmt.Append(nil, r.Job), ExpiresAt: now.Add(unit.Day)})
+				}
+			}
+		}
+		replies = append(replies, answer{m.reply, r})
+	}
+	return events, replies, keys
+}
+
+// known looks an idempotency key up.
+func (p *Plane) known(key string) (Reply, bool) {
+	if key == "" {
+		return Reply{}, false
+	}
+	value, seen, err := p.config.Journal.Seen(key)
+	if err != nil || !seen {
+		return Reply{}, false
+	}
+	var r Reply
+	if _, err := fmt.Sscan(string(value), &r.Job); err != nil {
+		return Reply{}, false
+	}
+	return r, true
+}
+
+// undurable deals with a batch that could not be written: nobody is told that it
+// happened, the engine goes back to what is durable, and what the driver reported
+// is kept for the next batch.
+func (p *Plane) undurable(cause error, events []engine.Event, replies []answer) error {
+	p.config.Log.Error("the journal cannot be written; nothing of this batch happened", "error", cause)
+	for _, r := range replies {
+		if r.reply.Err == nil {
+			r.reply.Err = fmt.Errorf("not accepted, the journal cannot be written: %w", cause)
+		}
+		r.to <- r.reply
+	}
+	for _, e := range events {
+		if e.Kind >= engine.Started && e.Kind <= engine.Observed {
+			p.lost = append(p.lost, e)
+		}
+	}
+	if err := p.recover(); err != nil {
+		return errors.Join(cause, err)
+	}
+	time.Sleep(100 * time.Millisecond) // a full disk does not empty itself at once
+	return nil
+}
+
+// order hands the ready changes to the driver.
+func (p *Plane) order(out *engine.Out) {
+	for i := range out.Ready {
+		c := &out.Ready[i]
+		o := Order{Verb: c.Verb, Change: c.ID, Job: c.Job, Attempt: c.Attempt, Device: c.Device, Shape: c.Shape}
+		if c.Verb != plan.Reshape {
+			o = p.orderOf(c.Run)
+			o.Verb, o.Change = c.Verb, c.ID
+		}
+		p.config.Driver.Order(o)
+	}
+}
+
+// orderOf describes a run to the driver.
+func (p *Plane) orderOf(id plan.RunID) Order {
+	v := p.engine.View()
+	r := v.Run(id)
+	shape := v.Shape(r.Job)
+	o := Order{Job: r.Job, Name: v.Name(r.Job), Attempt: r.Attempt, Status: r.Status, Spec: p.jobs[r.Job].Spec}
+	if r.Terms.Plan != plan.None {
+		pl := v.Pipeline(r.Terms.Plan)
+		o.Plan = &pl
+	}
+	n := int32(0)
+	v.GrantsOf(id, func(g plan.Grant) {
+		if n%max(1, shape.Devices) == 0 {
+			o.Workers = append(o.Workers, Worker{Node: g.Node, CPU: unit.Milli(g.CPU), Memory: unit.MiB(g.Host), Share: unit.Milli(g.Reserve)})
+		}
+		n++
+		if g.Device != plan.None {
+			w := &o.Workers[len(o.Workers)-1]
+			w.Devices = append(w.Devices, g.Device)
+		}
+	})
+	return o
+}
+
+// liveRuns lists the runs a driver must find again.
+func (p *Plane) liveRuns() []Order {
+	v := p.engine.View()
+	var live []Order
+	for id := range plan.RunID(v.RunSlots()) {
+		if s := v.Run(id).Status; s == plan.Starting || s == plan.Running || s == plan.Suspended || s == plan.Stopping {
+			o := p.orderOf(id)
+			o.Change = v.Run(id).Change
+			live = append(live, o)
+		}
+	}
+	return live
+}

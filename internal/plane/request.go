@@ -1,0 +1,85 @@
+package plane
+
+import (
+	"context"
+
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/plan"
+)
+
+// Report feeds an event of the driver; it never blocks for long and never fails:
+// what comes after the end is dropped, and found again by the next Recover.
+func (p *Plane) Report(e engine.Event) {
+	select {
+	case p.inbox <- message{event: e}:
+	case <-p.done:
+	}
+}
+
+// Request asks for an event to happen; it returns once that is durable, or refused.
+// A key makes it idempotent: the same key within a day is answered the same.
+func (p *Plane) Request(ctx context.Context, e engine.Event, key string) (plan.JobID, error) {
+	r, err := p.send(ctx, message{event: e, key: key, reply: make(chan Reply, 1)})
+	return r.Job, err
+}
+
+// Query calls f with the state, between two steps.
+func (p *Plane) Query(ctx context.Context, f func(v plan.View)) error {
+	_, err := p.send(ctx, message{query: f, reply: make(chan Reply, 1)})
+	return err
+}
+
+func (p *Plane) send(ctx context.Context, m message) (Reply, error) {
+	select {
+	case p.inbox <- m:
+	case <-ctx.Done():
+		return Reply{}, ctx.Err()
+	case <-p.done:
+		return Reply{}, ErrClosed
+	}
+	select {
+	case r := <-m.reply:
+		return r, r.Err
+	case <-ctx.Done():
+		return Reply{}, ctx.Err()
+	case <-p.done:
+		return Reply{}, ErrClosed
+	}
+}
+
+// Watch returns a channel that receives after every step that changed anything, and
+// a function that ends the watch. A slow watcher misses steps, never the last.
+func (p *Plane) Watch() (<-chan struct{}, func()) {
+	c := make(chan struct{}, 1)
+	p.mu.Lock()
+	p.watchers[c] = true
+	p.mu.Unlock()
+	return c, func() {
+		p.mu.Lock()
+		delete(p.watchers, c)
+		p.mu.Unlock()
+	}
+}
+
+func (p *Plane) notify() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.watchers {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Info returns what the plane keeps of a job; call it inside Query.
+func (p *Plane) Info(id plan.JobID) JobInfo { return p.jobs[id] }
+
+// Find returns the job of a name; call it inside Query.
+func (p *Plane) Find(name string) (plan.JobID, bool) { return p.engine.Find(name) }
+
+// Strategy is the composition that decides; call it inside Query.
+func (p *Plane) Strategy() string { return p.config.Strategy.Name }
+
+// Stats returns what the plane did since it started; call it inside Query.
+func (p *Plane) Stats() Stats { return p.stats }

@@ -1,0 +1,175 @@
+package supervise
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterdl/muster/unit"
+)
+
+// process is what /proc tells about one.
+type process struct {
+	pid, parent, session int
+	zombie               bool
+	birth                int64         // clock ticks since the boot
+	cpu                  unit.Duration // with its waited-for children
+	rss                  unit.MiB
+}
+
+// ticksPerSecond is the unit of times in /proc on every architecture Go runs on.
+const ticksPerSecond = 100
+
+// readProcess reads one process; false if there is none.
+func readProcess(pid int) (process, bool) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return process{}, false
+	}
+	// The name before the last bracket may hold anything.
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	if len(f) < 22 {
+		return process{}, false
+	}
+	number := func(field int) int64 { // as numbered in proc(5), from 3
+		v, _ := strconv.ParseInt(f[field-3], 10, 64)
+		return v
+	}
+	return process{
+		// Where other threads go on, the state is only that of the first one.
+		zombie: (f[0] == "Z" || f[0] == "X") && number(20) <= 1,
+		pid:    pid, parent: int(number(4)), session: int(number(6)), birth: number(22),
+		cpu: unit.Duration(number(14)+number(15)+number(16)+number(17)) * unit.Second / ticksPerSecond,
+		rss: unit.MiB(number(24) * int64(os.Getpagesize()) >> 20),
+	}, true
+}
+
+// processes lists all living processes of this machine.
+func processes() (all []process) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if p, ok := readProcess(pid); ok && !p.zombie {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// descendants lists the children of a process, their children and so on. The
+// supervisor adopts orphans, so nothing its worker starts can get away.
+func descendants(pid int) (below []process) {
+	all := processes()
+	parents := []int{pid}
+	for len(parents) > 0 {
+		var next []int
+		for _, p := range all {
+			if slices.Contains(parents, p.parent) {
+				below, next = append(below, p), append(next, p.pid)
+			}
+		}
+		parents = next
+	}
+	return below
+}
+
+// signalAll sends a signal to all descendants of this process.
+func signalAll(sig syscall.Signal) {
+	for _, p := range descendants(os.Getpid()) {
+		_ = syscall.Kill(p.pid, sig) // it may have ended meanwhile
+	}
+}
+
+// killLeftovers ends what is left of a worker whose supervisor died, when the
+// control group did not: its session, unless another process has its number by now.
+func killLeftovers(prepared Record) error {
+	if prepared.PID == 0 || prepared.Boot != bootID() {
+		return nil
+	}
+	const patience = 10 * time.Second
+	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+		if p, ok := readProcess(prepared.PID); ok && p.birth != prepared.Birth {
+			return nil
+		}
+		left := slices.DeleteFunc(processes(), func(p process) bool { return p.session != prepared.PID })
+		if len(left) == 0 {
+			return nil
+		}
+		for _, p := range left {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%d processes of session %d did not end within %s", len(left), prepared.PID, patience)
+		}
+	}
+}
+
+// bootID tells one boot of this machine from another.
+func bootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// machineOOMKills counts the processes that the kernel of this machine ever ended
+// for want of memory.
+func machineOOMKills() int64 {
+	b, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if v, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// reaper waits for every child of the supervisor, adopted ones too.
+type reaper struct {
+	exited chan syscall.WaitStatus // of the worker
+	none   chan struct{}           // closed when there are no children any more
+	cpuUs  atomic.Int64            // used by those that ended
+}
+
+func newReaper(worker int) *reaper {
+	r := &reaper{exited: make(chan syscall.WaitStatus, 1), none: make(chan struct{})}
+	go r.run(worker)
+	return r
+}
+
+func (r *reaper) run(worker int) {
+	defer close(r.none)
+	for {
+		var status unix.WaitStatus
+		var used unix.Rusage
+		pid, err := unix.Wait4(-1, &status, 0, &used)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return // ECHILD: a worker with living children has them adopted by us
+		}
+		r.cpuUs.Add(time.Duration(used.Utime.Nano() + used.Stime.Nano()).Microseconds())
+		if pid == worker {
+			r.exited <- syscall.WaitStatus(status)
+		}
+	}
+}

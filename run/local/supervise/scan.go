@@ -1,0 +1,242 @@
+package supervise
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/musterdl/muster/run/local/cgroup"
+)
+
+// Member is a worker as its directory tells.
+type Member struct {
+	Dir     string
+	Spec    Spec // zero if Err
+	Alive   bool // its supervisor is
+	Started bool
+	Last    Record // zero if there is none
+	Torn    bool   // the record ends in half a line
+	// Err is why the directory could not be read; the other members are no worse for it.
+	Err error
+}
+
+// Orphaned reports whether the supervisor died without recording the end: a case for Reap.
+func (m *Member) Orphaned() bool { return !m.Alive && m.Last.Kind != Ended }
+
+// Scan reads all member directories below state, in the order of their names, so
+// that a restarted control plane finds running work again.
+func Scan(state string) (members []Member, err error) {
+	dirs, err := memberDirs(state)
+	if err != nil {
+		return nil, fmt.Errorf("scan %s: %w", state, err)
+	}
+	for _, dir := range dirs {
+		members = append(members, Look(dir))
+	}
+	return members, nil
+}
+
+// Look reads one member directory.
+func Look(dir string) Member {
+	m := Member{Dir: dir}
+	// First: what is read after a supervisor ended is final.
+	alive, errAlive := Alive(dir)
+	records, torn, errRecord := ReadRecords(dir, 0)
+	spec, errSpec := readSpec(dir)
+	m.Alive, m.Torn, m.Spec, m.Err = alive, torn, spec, errors.Join(errAlive, errRecord, errSpec)
+	m.Started = slices.ContainsFunc(records, func(r Record) bool { return r.Kind == Started })
+	if n := len(records); n > 0 {
+		m.Last = records[n-1]
+	}
+	return m
+}
+
+// memberDirs lists the member directories below state.
+func memberDirs(state string) (dirs []string, err error) {
+	root := filepath.Join(state, "attempts")
+	attempts, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range attempts {
+		if !a.IsDir() {
+			continue
+		}
+		ranks, err := os.ReadDir(filepath.Join(root, a.Name()))
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range ranks {
+			// What Launch did not complete, or Trim left of it, is no member.
+			dir := filepath.Join(root, a.Name(), r.Name())
+			if exists(filepath.Join(dir, "spec.json")) || exists(filepath.Join(dir, "record")) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	return dirs, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// Reap settles a member whose supervisor died: it ends what is left of the worker
+// and records it as lost, once. It returns the ended record, the old one if there
+// was one. With ErrAlive nothing was done. A supervisor that was launched and has not
+// come to begin is settled too, and will find its attempt used.
+func Reap(dir string) (Record, error) {
+	held, err := lock(dir)
+	if err != nil {
+		return Record{}, fmt.Errorf("reap %s: %w", dir, err)
+	}
+	defer held.Close()
+	w, records, err := openRecord(dir)
+	if err != nil {
+		return Record{}, fmt.Errorf("reap %s: %w", dir, err)
+	}
+	defer w.file.Close()
+	lost := Record{Kind: Ended, Class: Lost, Why: "its supervisor died"}
+	var prepared Record
+	for _, r := range records {
+		switch r.Kind {
+		case Ended:
+			return r, nil
+		case Prepared:
+			prepared = r
+		case Progress:
+			lost.Report, lost.Usage = r.Report, r.Usage
+		}
+	}
+	if err := endLeftovers(dir, prepared); err != nil {
+		return Record{}, fmt.Errorf("reap %s: %w", dir, err)
+	}
+	if err := os.Remove(filepath.Join(dir, "secrets")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Record{}, fmt.Errorf("reap: %w", err)
+	}
+	if err := w.add(lost); err != nil {
+		return Record{}, fmt.Errorf("reap %s: %w", dir, err)
+	}
+	records, _, err = ReadRecords(dir, 0)
+	if err != nil || len(records) == 0 {
+		return Record{}, fmt.Errorf("reap %s: read back: %w", dir, err)
+	}
+	return records[len(records)-1], nil
+}
+
+// endLeftovers ends what a dead supervisor's worker left. One that died before it
+// was prepared may have left an empty control group.
+func endLeftovers(dir string, prepared Record) error {
+	var group cgroup.Group
+	if prepared.Group != nil {
+		group = *prepared.Group
+	} else if spec, err := readSpec(dir); err == nil {
+		if group, err = cgroup.Find(spec.groupName()); err != nil {
+			return err
+		}
+	}
+	if err := group.Kill(); err != nil {
+		return err
+	}
+	defer group.Remove() // what stays is an empty directory
+	return killLeftovers(prepared)
+}
+
+// Clean removes what only a running worker needs. The record, the spec and the log
+// stay until Trim, and so does everything Muster did not make, such as checkpoints.
+func Clean(dir string) error { return remove(dir, "orders", "control", "progress", "secrets") }
+
+// remove removes files of a member that has ended; other files are left alone.
+func remove(dir string, names ...string) error {
+	held, err := lock(dir)
+	if err != nil {
+		return fmt.Errorf("clean %s: %w", dir, err)
+	}
+	defer held.Close()
+	records, _, err := ReadRecords(dir, 0)
+	if err != nil {
+		return fmt.Errorf("clean %s: %w", dir, err)
+	}
+	if n := len(records); n == 0 || records[n-1].Kind != Ended {
+		return fmt.Errorf("clean %s: it has not ended", dir)
+	}
+	for _, name := range names {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("clean: %w", err)
+		}
+	}
+	return nil
+}
+
+// Trim removes ended members, longest ended first, until the rest takes at most
+// quotaBytes, and returns the directories it removed. Files that Muster did not make
+// stay, and then so does their directory.
+func Trim(state string, quotaBytes int64) (removed []string, err error) {
+	members, err := Scan(state)
+	if err != nil {
+		return nil, err
+	}
+	var total int64
+	for _, m := range members {
+		total += size(m.Dir)
+	}
+	members = slices.DeleteFunc(members, func(m Member) bool { return m.Alive || m.Last.Kind != Ended })
+	slices.SortStableFunc(members, func(a, b Member) int { return cmp.Compare(a.Last.At, b.Last.At) })
+	for _, m := range members {
+		if total <= quotaBytes {
+			break
+		}
+		files, err := ownFiles(m.Dir)
+		if err != nil {
+			return removed, fmt.Errorf("trim: %w", err)
+		}
+		before := size(m.Dir)
+		if err := remove(m.Dir, files...); err != nil {
+			return removed, err
+		}
+		total -= before - size(m.Dir)
+		removed = append(removed, m.Dir)
+		_ = os.Remove(m.Dir) // fails while files of the job are in it
+		_ = os.Remove(filepath.Dir(m.Dir))
+	}
+	return removed, nil
+}
+
+// ownFiles lists the files in dir that Muster made, the record last: half a removal
+// is taken up again.
+func ownFiles(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	own := []string{"spec.json", "spec.json.new", "secrets.new", "secrets", "orders", "control", "progress", "log", "supervisor.log", "lock"}
+	for _, e := range entries {
+		if slices.Contains(own, e.Name()) || strings.HasPrefix(e.Name(), "log.") {
+			names = append(names, e.Name())
+		}
+	}
+	return append(names, "record"), nil
+}
+
+// size is the number of bytes in the files of dir.
+func size(dir string) (total int64) {
+	files, err := ownFiles(dir)
+	if err != nil {
+		return 0
+	}
+	for _, name := range files {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			total += info.Size()
+		}
+	}
+	return total
+}

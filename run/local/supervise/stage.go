@@ -1,0 +1,245 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// stageVariable marks the process that becomes the worker: the supervisor's own
+// program, started again, which does everything but become the command, says so and
+// waits. Doing it there, as the user and in the control group, is the only honest
+// check that it can be done. Its value is the process id of the supervisor.
+const stageVariable = "MUSTER_SUPERVISE_STAGE"
+
+// The stage's descriptors: it reads one byte to go on, and writes "ready", or why not.
+const (
+	stageGo     = 3
+	stageStatus = 4
+)
+
+const (
+	exitStage = 126 // of a stage that failed
+	ready     = "ready\n"
+)
+
+// stage prepares this process and becomes the command. It returns only on failure.
+func stage(dir, supervisor string) int {
+	// A worker dies with the thread that its supervisor started it from, and asks
+	// for that on the thread that will be its only one.
+	runtime.LockOSThread()
+	unix.CloseOnExec(stageGo)
+	unix.CloseOnExec(stageStatus)
+	path, argv, env, f := prepareStage(dir, supervisor)
+	if f == nil {
+		if _, err := unix.Write(stageStatus, []byte(ready)); err != nil {
+			return exitStage
+		}
+		var b [1]byte
+		if n, err := readRetrying(stageGo, b[:]); n != 1 || err != nil {
+			return exitStage // told to abort, or the supervisor died
+		}
+		f = &failure{Node, fmt.Errorf("start %s: %w", path, syscall.Exec(path, argv, env))}
+	}
+	_, _ = unix.Write(stageStatus, []byte(f.String()))
+	return exitStage
+}
+
+func readRetrying(fd int, b []byte) (n int, err error) {
+	for {
+		if n, err = unix.Read(fd, b); !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// failure is an error and whose it is.
+type failure struct {
+	class Class
+	err   error
+}
+
+func (f *failure) String() string { return fmt.Sprintf("%s %s\n", f.class, f.err) }
+
+// parseFailure reads what a stage wrote instead of ready.
+func parseFailure(text string) *failure {
+	class, why, ok := strings.Cut(strings.TrimSuffix(text, "\n"), " ")
+	if !ok {
+		return &failure{Node, fmt.Errorf("worker could not be prepared, see its log: %q", text)}
+	}
+	return &failure{Class(class), errors.New(why)}
+}
+
+func prepareStage(dir, supervisor string) (path string, argv, env []string, f *failure) {
+	node := func(err error) (string, []string, []string, *failure) { return "", nil, nil, &failure{Node, err} }
+	user := func(err error) (string, []string, []string, *failure) { return "", nil, nil, &failure{User, err} }
+	spec, err := readSpec(dir)
+	if err != nil {
+		return node(err)
+	}
+	secrets, err := readSecrets(dir)
+	if err != nil {
+		return node(err)
+	}
+	env = append(spec.Env, secrets...)
+	unix.Umask(spec.Umask)
+	for _, r := range spec.Rlimits {
+		// The one of package syscall keeps Exec from restoring nofile.
+		if err := syscall.Setrlimit(rlimits[r.Name], &syscall.Rlimit{Cur: r.Soft, Max: r.Hard}); err != nil {
+			return node(fmt.Errorf("set limit %s to %d of %d: %w", r.Name, r.Soft, r.Hard, err))
+		}
+	}
+	if err := become(spec.User); err != nil {
+		return node(err)
+	}
+	// After the switch, which clears it.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return node(fmt.Errorf("tie worker to its supervisor: %w", err))
+	}
+	if strconv.Itoa(os.Getppid()) != supervisor {
+		return node(errors.New("the supervisor died"))
+	}
+	if err := os.Chdir(spec.Dir); err != nil {
+		return user(fmt.Errorf("enter working directory: %w", err))
+	}
+	if path, err = lookCommand(spec.Command[0], env); err != nil {
+		return user(err)
+	}
+	return path, spec.Command, env, nil
+}
+
+// become switches to the user of the worker, for good.
+func become(u Identity) error {
+	if os.Geteuid() != 0 {
+		if u.UID != os.Getuid() || u.GID != os.Getgid() {
+			return fmt.Errorf("switch to user %d, group %d: only root can, this is user %d, group %d", u.UID, u.GID, os.Getuid(), os.Getgid())
+		}
+		return nil
+	}
+	groups := u.Groups
+	if len(groups) == 0 {
+		groups = []int{u.GID}
+	}
+	if err := syscall.Setgroups(groups); err != nil {
+		return fmt.Errorf("switch to groups %v: %w", groups, err)
+	}
+	if err := syscall.Setgid(u.GID); err != nil {
+		return fmt.Errorf("switch to group %d: %w", u.GID, err)
+	}
+	if err := syscall.Setuid(u.UID); err != nil {
+		return fmt.Errorf("switch to user %d: %w", u.UID, err)
+	}
+	return nil
+}
+
+// lookCommand finds the command in the PATH of the worker's environment, as the
+// user and in the working directory that this process has by now.
+func lookCommand(name string, env []string) (string, error) {
+	dirs := []string{"/usr/local/bin", "/usr/bin", "/bin"}
+	for _, kv := range env {
+		if path, ok := strings.CutPrefix(kv, "PATH="); ok {
+			dirs = filepath.SplitList(path)
+		}
+	}
+	if strings.Contains(name, "/") {
+		dirs = []string{""}
+	}
+	var found error
+	for _, dir := range dirs {
+		path := filepath.Join(dir, name)
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+		case info.IsDir():
+			err = fmt.Errorf("%s is a directory", path)
+		default:
+			if err = unix.Access(path, unix.X_OK); err == nil {
+				return path, nil
+			}
+		}
+		if found == nil || !errors.Is(err, fs.ErrNotExist) {
+			found = err
+		}
+	}
+	return "", fmt.Errorf("find command %q: %w", name, found)
+}
+
+// readSecrets reads the rest of the environment; no file is no secrets.
+func readSecrets(dir string) ([]string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "secrets"))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(b) == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read secrets: %w", err)
+	}
+	return strings.Split(string(b), "\x00"), nil
+}
+
+// staged is a stage as its supervisor sees it.
+type staged struct {
+	pid    int
+	goOn   *os.File // write end
+	status *os.File // read end
+	output *os.File // read end of the worker's stdout and stderr
+}
+
+// startStage starts this program again as the stage of the worker in dir. The
+// calling goroutine must stay on its thread for as long as the worker lives.
+func startStage(dir string) (s *staged, err error) {
+	var files []*os.File // read and write ends in turn: go, status, output
+	defer func() {
+		if err != nil {
+			closeAll(files)
+		}
+	}()
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, fmt.Errorf("start worker: %w", err)
+		}
+		files = append(files, r, w)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	defer null.Close()
+	goR, goW, statusR, statusW, outR, outW := files[0], files[1], files[2], files[3], files[4], files[5]
+	out := outW.Fd()
+	pid, err := syscall.ForkExec("/proc/self/exe", os.Args, &syscall.ProcAttr{
+		Dir: dir, Env: []string{fmt.Sprintf("%s=%d", stageVariable, os.Getpid())},
+		Files: []uintptr{null.Fd(), out, out, goR.Fd(), statusW.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start worker: %w", err)
+	}
+	closeAll([]*os.File{goR, statusW, outW})
+	return &staged{pid: pid, goOn: goW, status: statusR, output: outR}, nil
+}
+
+// said returns what the stage said next, "" when its end of the line was closed.
+func (s *staged) said() (string, error) {
+	b := make([]byte, 4096)
+	n, err := s.status.Read(b)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return string(b[:n]), err
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}

@@ -1,0 +1,393 @@
+package supervise
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterdl/muster/run/local/cgroup"
+)
+
+// Exit codes of a supervisor that did not come to run its worker; it is 0 when the
+// end of the worker was recorded, whatever it was.
+const (
+	ExitBroken = 1 // see supervisor.log
+	ExitTaken  = 3 // another supervisor lives, or the attempt was used
+)
+
+// Host is a supervisor's surroundings.
+type Host struct {
+	// Law is called with every sample; a law that steps a grant goes here. May be nil.
+	Law func(Sample)
+}
+
+// Main is the supervisor of the worker in dir: it returns when the worker has
+// ended, with the exit code of the process. It takes over the whole process.
+func Main(dir string) int { return Host{}.Main(dir) }
+
+// Main is the supervisor of the worker in dir, in these surroundings.
+func (h Host) Main(dir string) int {
+	if supervisor := os.Getenv(stageVariable); supervisor != "" {
+		return stage(dir, supervisor)
+	}
+	// The worker dies with the thread that started it: keep it.
+	runtime.LockOSThread()
+	held, err := lock(dir)
+	if errors.Is(err, ErrAlive) {
+		return ExitTaken
+	}
+	if err == nil {
+		defer held.Close()
+		var used bool
+		if used, err = h.supervise(dir); used {
+			return ExitTaken
+		}
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: supervise %s: %v\n", time.Now().UTC().Format(time.RFC3339), dir, err)
+		return ExitBroken
+	}
+	return 0
+}
+
+// supervisor is a supervisor that has its lock.
+type supervisor struct {
+	Host
+	dir     string
+	spec    Spec
+	record  *recorder
+	group   cgroup.Group
+	worker  *staged
+	reaper  *reaper
+	log     *logWriter
+	logged  chan struct{} // closed when the worker's output has ended
+	orders  chan Order
+	signals chan os.Signal
+
+	sampler    *sampler
+	sampleNext *time.Timer
+	oomBefore  int64
+	startedAt  time.Time
+	summaryAt  time.Time
+	limit      limit
+	suspended  bool
+	stopping   stopping
+}
+
+// limit is the time limit of a worker; its timer stands while the worker is suspended.
+type limit struct {
+	timer *time.Timer
+	left  time.Duration // at from
+	from  time.Time
+}
+
+// stopping is how far stopping a worker has come.
+type stopping struct {
+	why       Class       // empty while it is not being stopped
+	next      *time.Timer // the next step
+	saving    bool        // waits for a checkpoint
+	saveAfter int         // one more than so many
+	killed    bool        // by us
+}
+
+// supervise runs the worker in dir from its first record to its last.
+func (h Host) supervise(dir string) (used bool, err error) {
+	record, records, err := openRecord(dir)
+	if err != nil {
+		return false, err
+	}
+	defer record.file.Close()
+	if len(records) > 0 {
+		return true, nil
+	}
+	s := &supervisor{Host: h, dir: dir, record: record, logged: make(chan struct{}), orders: make(chan Order, 16), signals: make(chan os.Signal, 4)}
+	ended := s.run()
+	if err := s.end(ended); err != nil {
+		return false, err
+	}
+	if err := s.group.Remove(); err != nil {
+		s.say(err)
+	}
+	return false, nil
+}
+
+// say writes to supervisor.log what is no reason to give up.
+func (s *supervisor) say(err error) {
+	fmt.Fprintf(os.Stderr, "%s: %v\n", time.Now().UTC().Format(time.RFC3339), err)
+}
+
+// run does everything between prepare and the worker's end, and returns the record of it.
+func (s *supervisor) run() Record {
+	if f := s.prepare(); f != nil {
+		s.dismiss()
+		return Record{Class: f.class, Why: f.err.Error()}
+	}
+	if f := s.begin(); f != nil {
+		s.dismiss()
+		return Record{Class: f.class, Why: f.err.Error()}
+	}
+	status := s.watch()
+	strays := s.endStrays()
+	s.drain()
+	return s.verdict(status, strays)
+}
+
+// prepare does all that can fail before the worker runs.
+func (s *supervisor) prepare() (f *failure) {
+	node := func(err error) *failure { return &failure{Node, err} }
+	var err error
+	if s.spec, err = readSpec(s.dir); err != nil {
+		return node(err)
+	}
+	if err := s.listen(); err != nil {
+		return node(err)
+	}
+	if err := s.makeFiles(); err != nil {
+		return node(err)
+	}
+	if err := checkPorts(s.spec.Ports); err != nil {
+		return node(err)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return node(fmt.Errorf("adopt orphans: %w", err))
+	}
+	if s.group, err = cgroup.Create(s.spec.groupName(), s.spec.Limits); err != nil {
+		return node(err)
+	}
+	if s.log, err = newLogWriter(s.dir, s.spec.LogBytes); err != nil {
+		return node(err)
+	}
+	if s.worker, err = startStage(s.dir); err != nil {
+		return node(err)
+	}
+	s.reaper = newReaper(s.worker.pid)
+	go func() { defer close(s.logged); s.log.copy(s.worker.output) }()
+	// It fails only where the stage has ended already, which then says why.
+	_ = s.group.Attach(s.worker.pid)
+	return s.awaitReady()
+}
+
+// awaitReady waits until the stage has done its part and records that.
+func (s *supervisor) awaitReady() *failure {
+	const patience = 30 * time.Second
+	if err := s.worker.status.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return &failure{Node, fmt.Errorf("prepare worker: %w", err)}
+	}
+	switch said, err := s.worker.said(); {
+	case err != nil:
+		return &failure{Node, fmt.Errorf("prepare worker: %w", err)}
+	case said != ready:
+		return parseFailure(said)
+	}
+	p, ok := readProcess(s.worker.pid)
+	if !ok {
+		return &failure{Node, errors.New("prepare worker: it ended by itself")}
+	}
+	if err := s.record.add(Record{Kind: Prepared, PID: p.pid, Birth: p.birth, Boot: bootID(), Group: &s.group}); err != nil {
+		return &failure{Node, err}
+	}
+	return nil
+}
+
+// listen makes ready to be given orders, by the control plane and by signals.
+func (s *supervisor) listen() error {
+	path := filepath.Join(s.dir, "orders")
+	if err := unix.Mkfifo(path, 0o600); err != nil && !errors.Is(err, unix.EEXIST) {
+		return fmt.Errorf("make orders: %w", err)
+	}
+	// Being a writer as well keeps it open between two orders.
+	fifo, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("open orders: %w", err)
+	}
+	go func() {
+		for lines := bufio.NewScanner(fifo); lines.Scan(); {
+			s.orders <- Order(lines.Text())
+		}
+	}()
+	signal.Notify(s.signals, unix.SIGTERM, unix.SIGINT)
+	signal.Ignore(unix.SIGHUP, unix.SIGPIPE)
+	return nil
+}
+
+// makeFiles makes the files that the worker shares with us.
+func (s *supervisor) makeFiles() error {
+	for _, f := range []struct {
+		path string
+		mode os.FileMode
+	}{{ControlPath(s.dir), 0o644}, {ProgressPath(s.dir), 0o600}} {
+		file, err := os.OpenFile(f.path, os.O_CREATE|os.O_RDWR, f.mode)
+		if err != nil {
+			return fmt.Errorf("make file for the worker: %w", err)
+		}
+		err = file.Chmod(f.mode) // whatever the umask
+		if f.mode == 0o600 && os.Geteuid() == 0 {
+			err = errors.Join(err, file.Chown(s.spec.User.UID, s.spec.User.GID))
+		}
+		if err := errors.Join(err, file.Close()); err != nil {
+			return fmt.Errorf("make file for the worker: %w", err)
+		}
+	}
+	return nil
+}
+
+// checkPorts looks whether the ports are free now.
+func checkPorts(ports []int) error {
+	for _, port := range ports {
+		l, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
+		if err != nil {
+			return fmt.Errorf("port %d is not free: %w", port, err)
+		}
+		l.Close()
+	}
+	return nil
+}
+
+// begin waits for the order to go and lets the worker go.
+func (s *supervisor) begin() *failure {
+	if f := s.awaitGo(); f != nil {
+		return f
+	}
+	// The record comes before its effect: no worker ever runs unrecorded.
+	if err := s.record.add(Record{Kind: Started, PID: s.worker.pid}); err != nil {
+		return &failure{Node, err}
+	}
+	s.oomBefore = machineOOMKills()
+	s.startedAt = time.Now()
+	s.summaryAt = s.startedAt
+	if err := os.Remove(filepath.Join(s.dir, "secrets")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return &failure{Node, fmt.Errorf("remove secrets: %w", err)}
+	}
+	if _, err := s.worker.goOn.Write([]byte{1}); err != nil {
+		return &failure{Node, fmt.Errorf("start worker: %w", err)}
+	}
+	if err := s.worker.status.SetReadDeadline(time.Time{}); err != nil {
+		return &failure{Node, fmt.Errorf("start worker: %w", err)}
+	}
+	// It says nothing more when it has become the command.
+	switch said, err := s.worker.said(); {
+	case err != nil:
+		return &failure{Node, fmt.Errorf("start worker: %w", err)}
+	case said != "":
+		return parseFailure(said)
+	}
+	return nil
+}
+
+// awaitGo waits for the control plane, which may be restarting.
+func (s *supervisor) awaitGo() *failure {
+	patience := time.NewTimer(time.Duration(s.spec.WaitGo) * time.Microsecond)
+	defer patience.Stop()
+	for {
+		select {
+		case o := <-s.orders:
+			switch o {
+			case Go:
+				return nil
+			case Abort, Halt, Kill:
+				return &failure{Aborted, fmt.Errorf("told to %s before it started", o)}
+			}
+		case <-s.signals:
+			return &failure{Aborted, errors.New("its supervisor was told to end before it started")}
+		case <-s.reaper.exited:
+			return &failure{Node, errors.New("the prepared process was ended by something else")}
+		case <-patience.C:
+			return &failure{Abandoned, fmt.Errorf("nobody said go within %s", s.spec.WaitGo)}
+		}
+	}
+}
+
+// dismiss ends a worker that never ran.
+func (s *supervisor) dismiss() {
+	if s.worker != nil {
+		_ = unix.Kill(s.worker.pid, unix.SIGKILL)
+		s.endStrays()
+		s.drain()
+	}
+	_ = os.Remove(filepath.Join(s.dir, "secrets"))
+}
+
+// endStrays ends what the worker left behind and reports how many processes resist.
+func (s *supervisor) endStrays() (left int) {
+	const patience = 10 * time.Second
+	// Its error says that some did not end; the count below says it again.
+	_ = s.group.Kill()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		signalAll(unix.SIGKILL)
+		select {
+		case <-s.reaper.none:
+			return 0
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return len(descendants(os.Getpid()))
+}
+
+// drain waits until all output is in the log; something that survived may hold it open.
+func (s *supervisor) drain() {
+	_ = s.worker.output.SetReadDeadline(time.Now().Add(time.Second))
+	<-s.logged
+	_ = s.log.close()
+}
+
+// end writes the last record. A full disk may have room again a little later; if
+// not, whoever finds the lock free records the attempt as lost.
+func (s *supervisor) end(r Record) (err error) {
+	r.Kind = Ended
+	for range 60 {
+		if err = s.record.add(r); err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	return err
+}
+
+// verdict is the record of a worker's end.
+func (s *supervisor) verdict(status syscall.WaitStatus, strays int) Record {
+	s.observe()
+	usage, _ := s.group.Usage()
+	r := Record{Report: s.sampler.report, Usage: s.sampler.usage, Code: max(status.ExitStatus(), 0)}
+	if status.Signaled() {
+		r.Signal = unix.SignalName(status.Signal())
+	}
+	r.Class, r.Why = s.classify(status, usage.OOMKills)
+	if strays > 0 {
+		r.Why += fmt.Sprintf("; %d of its processes cannot be ended", strays)
+	}
+	return r
+}
+
+// classify says why a worker ended.
+func (s *supervisor) classify(status syscall.WaitStatus, oomKills int64) (Class, string) {
+	const temporary = 75 // EX_TEMPFAIL
+	finished := s.sampler.report.Of > 0 && s.sampler.report.Step >= s.sampler.report.Of
+	succeeded := status.Exited() && status.ExitStatus() == 0
+	how := fmt.Sprintf("exit code %d", status.ExitStatus())
+	if status.Signaled() {
+		how = "ended by " + unix.SignalName(status.Signal())
+	}
+	killed := status.Signaled() && status.Signal() == unix.SIGKILL && !s.stopping.killed
+	switch {
+	case succeeded && (s.stopping.why == "" || finished):
+		return Done, ""
+	case s.stopping.why != "":
+		return s.stopping.why, how
+	case oomKills > 0:
+		return Memory, fmt.Sprintf("%s; out of memory at its limit of %s", how, s.spec.Limits.Memory)
+	case killed && s.group.Memory == "" && machineOOMKills() > s.oomBefore:
+		return Memory, how + "; this machine was out of memory"
+	case status.Exited() && status.ExitStatus() == temporary:
+		return Temporary, how
+	}
+	return User, how
+}

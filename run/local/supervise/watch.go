@@ -1,0 +1,191 @@
+package supervise
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterdl/muster/trainer/progress"
+	"github.com/musterdl/muster/unit"
+)
+
+// saveSample is the interval at which progress is read while stopping waits for a checkpoint.
+const saveSample = 50 * unit.Millisecond
+
+// watch runs the worker until it ends.
+func (s *supervisor) watch() syscall.WaitStatus {
+	s.sampler = newSampler(s.dir, s.group, s.reaper)
+	s.sampleNext = time.NewTimer(pause(s.spec.SampleEvery, 0))
+	s.stopping.next, s.limit.timer = stoppedTimer(), stoppedTimer()
+	s.limit.left = time.Duration(s.spec.TimeLimit) * time.Microsecond
+	s.runLimit()
+	for {
+		select {
+		case status := <-s.reaper.exited:
+			return status
+		case o := <-s.orders:
+			s.obey(o)
+		case <-s.signals:
+			s.stop(Preempted, "the supervisor was told to end")
+		case <-s.limit.timer.C:
+			s.stop(TimeLimit, fmt.Sprintf("its time limit of %s", s.spec.TimeLimit))
+		case <-s.stopping.next.C:
+			s.escalate()
+		case <-s.sampleNext.C:
+			before := threadTime()
+			s.observe()
+			every := s.spec.SampleEvery
+			if s.stopping.saving {
+				every = min(every, saveSample)
+			}
+			s.sampleNext.Reset(pause(every, threadTime()-before))
+		}
+	}
+}
+
+// runLimit lets the time limit run, if there is one.
+func (s *supervisor) runLimit() {
+	if s.limit.from = time.Now(); s.spec.TimeLimit > 0 {
+		s.limit.timer.Reset(max(s.limit.left, 0))
+	}
+}
+
+// haltLimit halts it.
+func (s *supervisor) haltLimit() {
+	s.limit.timer.Stop()
+	s.limit.left -= time.Since(s.limit.from)
+}
+
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
+
+// note records what is good to know; the worker goes on if it cannot be.
+func (s *supervisor) note(r Record) {
+	if err := s.record.add(r); err != nil {
+		s.say(fmt.Errorf("%s: %w", r.Kind, err))
+	}
+}
+
+// observe takes a sample, and records and hands on what is new.
+func (s *supervisor) observe() {
+	checkpoint, saved := s.sampler.read()
+	s.sampler.measure()
+	if s.Law != nil {
+		s.Law(Sample{At: s.record.now(), Report: s.sampler.report, Usage: s.sampler.usage})
+	}
+	if saved {
+		s.note(Record{Kind: Checkpoint, Report: checkpoint})
+	}
+	if now := time.Now(); now.Sub(s.summaryAt) >= summaryPause(s.spec.SummaryEvery, now.Sub(s.startedAt)) {
+		s.summaryAt = now
+		s.note(Record{Kind: Progress, Report: s.sampler.report, Usage: s.sampler.usage})
+	}
+	if s.stopping.saving && s.sampler.checkpoints > s.stopping.saveAfter {
+		s.terminate()
+	}
+}
+
+// obey carries out an order. What makes no sense now is no harm: orders may come twice.
+func (s *supervisor) obey(o Order) {
+	switch o {
+	case Save:
+		s.ask(progress.Save)
+	case Halt:
+		s.stop(Preempted, "asked to")
+	case Kill:
+		s.stop(Preempted, "asked to at once")
+		s.kill()
+	case Suspend:
+		s.suspend()
+	case Resume:
+		s.resume()
+	}
+}
+
+// ask writes to the worker's control file.
+func (s *supervisor) ask(v progress.Verb) {
+	if err := progress.Send(ControlPath(s.dir), progress.Command{Verb: v}); err != nil {
+		s.say(err)
+	}
+}
+
+// stop begins to stop the worker; the first reason counts.
+func (s *supervisor) stop(why Class, text string) {
+	if s.stopping.why != "" {
+		return
+	}
+	s.stopping.why = why
+	s.note(Record{Kind: StopRequested, Class: why, Why: text})
+	s.resume()
+	s.haltLimit()
+	if s.spec.Stop.CheckpointWait == 0 {
+		s.terminate()
+		return
+	}
+	s.observe() // so that only a checkpoint made from now on counts
+	s.stopping.saving, s.stopping.saveAfter = true, s.sampler.checkpoints
+	s.ask(progress.Save)
+	s.stopping.next.Reset(time.Duration(s.spec.Stop.CheckpointWait) * time.Microsecond)
+	s.sampleNext.Reset(pause(min(s.spec.SampleEvery, saveSample), 0))
+}
+
+// escalate takes the next step of stopping.
+func (s *supervisor) escalate() {
+	if s.stopping.saving {
+		s.terminate()
+		return
+	}
+	s.kill()
+}
+
+// terminate asks the worker's process group to end.
+func (s *supervisor) terminate() {
+	s.stopping.saving = false
+	s.ask(progress.Stop)
+	_ = unix.Kill(-s.worker.pid, unix.SIGTERM) // it may have ended meanwhile
+	s.stopping.next.Reset(time.Duration(s.spec.Stop.Grace) * time.Microsecond)
+}
+
+// kill ends the worker's process group; what else there is ends after it.
+func (s *supervisor) kill() {
+	s.stopping.killed = true
+	_ = unix.Kill(-s.worker.pid, unix.SIGKILL)
+}
+
+// suspend stops the worker and all its children until resume. Time spent so does
+// not count against its limit.
+func (s *supervisor) suspend() {
+	if s.suspended || s.stopping.why != "" {
+		return
+	}
+	if !s.group.CanFreeze() {
+		signalAll(unix.SIGSTOP)
+	} else if err := s.group.Freeze(); err != nil {
+		s.say(fmt.Errorf("suspend: %w", err))
+		return
+	}
+	s.suspended = true
+	s.haltLimit()
+	s.note(Record{Kind: Suspended})
+}
+
+// resume lets a suspended worker go on.
+func (s *supervisor) resume() {
+	if !s.suspended {
+		return
+	}
+	if !s.group.CanFreeze() {
+		signalAll(unix.SIGCONT)
+	} else if err := s.group.Thaw(); err != nil {
+		s.say(fmt.Errorf("resume: %w", err))
+		return
+	}
+	s.suspended = false
+	s.runLimit()
+	s.note(Record{Kind: Resumed})
+}
