@@ -18,42 +18,10 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
 )
-
-// Driver carries out changes and reports what happens. Its methods do not block;
-// Order and Recover are called by the plane's goroutine.
-type Driver interface {
-	// Recover is called once, before anything else, with the runs that the journal
-	// says are alive; the driver finds them again and reports those that are not.
-	Recover(live []Order, sink func(engine.Event))
-	Order(o Order)
-}
-
-// Order is a change with all that a driver needs to carry it out.
-type Order struct {
-	Verb    plan.Verb
-	Change  int64
-	Job     plan.JobID
-	Name    string
-	Attempt int32
-	Status  plan.RunStatus // of the run, for Recover
-	Spec    *workload.Job
-	Workers []Worker
-	Plan    *plan.Pipeline
-	Device  plan.DeviceID
-	Shape   int16
-}
-
-// Worker is where one rank of a run goes.
-type Worker struct {
-	Node    plan.NodeID
-	Devices []plan.DeviceID
-	Share   unit.Milli // of each device
-	CPU     unit.Milli
-	Memory  unit.MiB
-}
 
 // Config is a control plane.
 type Config struct {
@@ -62,7 +30,7 @@ type Config struct {
 	Seed     uint64
 	Policy   engine.Policy
 	Journal  *store.Store
-	Driver   Driver
+	Driver   run.Driver
 	Now      func() unit.Time // microseconds since the Unix epoch, never going back
 	Log      *slog.Logger
 	// SnapshotEvery is the number of batches between snapshots.
@@ -309,7 +277,7 @@ func (p *Plane) undurable(cause error, events []engine.Event, replies []answer) 
 func (p *Plane) order(out *engine.Out) {
 	for i := range out.Ready {
 		c := &out.Ready[i]
-		o := Order{Verb: c.Verb, Change: c.ID, Job: c.Job, Attempt: c.Attempt, Device: c.Device, Shape: c.Shape}
+		o := run.Order{Verb: c.Verb, Change: c.ID, Job: c.Job, Attempt: c.Attempt, Device: c.Device, Shape: c.Shape}
 		if c.Verb != plan.Reshape {
 			o = p.orderOf(c.Run)
 			o.Verb, o.Change = c.Verb, c.ID
@@ -319,11 +287,11 @@ func (p *Plane) order(out *engine.Out) {
 }
 
 // orderOf describes a run to the driver.
-func (p *Plane) orderOf(id plan.RunID) Order {
+func (p *Plane) orderOf(id plan.RunID) run.Order {
 	v := p.engine.View()
 	r := v.Run(id)
 	shape := v.Shape(r.Job)
-	o := Order{Job: r.Job, Name: v.Name(r.Job), Attempt: r.Attempt, Status: r.Status, Spec: p.jobs[r.Job].Spec}
+	o := run.Order{Job: r.Job, Name: v.Name(r.Job), Attempt: r.Attempt, Status: r.Status, Spec: p.jobs[r.Job].Spec}
 	if r.Terms.Plan != plan.None {
 		pl := v.Pipeline(r.Terms.Plan)
 		o.Plan = &pl
@@ -331,7 +299,7 @@ func (p *Plane) orderOf(id plan.RunID) Order {
 	n := int32(0)
 	v.GrantsOf(id, func(g plan.Grant) {
 		if n%max(1, shape.Devices) == 0 {
-			o.Workers = append(o.Workers, Worker{Node: g.Node, CPU: unit.Milli(g.CPU), Memory: unit.MiB(g.Host), Share: unit.Milli(g.Reserve)})
+			o.Workers = append(o.Workers, run.Worker{Node: g.Node, CPU: unit.Milli(g.CPU), Memory: unit.MiB(g.Host), Share: unit.Milli(g.Reserve)})
 		}
 		n++
 		if g.Device != plan.None {
@@ -343,9 +311,9 @@ func (p *Plane) orderOf(id plan.RunID) Order {
 }
 
 // liveRuns lists the runs a driver must find again.
-func (p *Plane) liveRuns() []Order {
+func (p *Plane) liveRuns() []run.Order {
 	v := p.engine.View()
-	var live []Order
+	var live []run.Order
 	for id := range plan.RunID(v.RunSlots()) {
 		if s := v.Run(id).Status; s == plan.Starting || s == plan.Running || s == plan.Suspended || s == plan.Stopping {
 			o := p.orderOf(id)

@@ -1,0 +1,224 @@
+package simulated_test
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterdl/muster/allocate/firstfit"
+	"github.com/musterdl/muster/allocate/fixed"
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/flow/maxmin"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/profile/declared"
+	"github.com/musterdl/muster/report"
+	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/run/simulated/tick"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/fifo"
+	"github.com/musterdl/muster/schedule/tiresias"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+	"pgregory.net/rapid"
+)
+
+// small is a random world that both simulators can run.
+type small struct {
+	tick.World
+	breaks simulated.Breaks
+}
+
+// drawSmall draws a world for an order. Times are a few ticks. With unlike devices,
+// spreading or failures a tick is a microsecond, the engine's own resolution, so
+// that both round the same way; else it is a second.
+func drawSmall(t *rapid.T, order tick.Order) small {
+	w := small{World: tick.World{Order: order, Tick: unit.Second, Cluster: &cluster.Cluster{Name: "small"}}}
+	uneven := rapid.Bool().Draw(t, "uneven")
+	speeds := []float64{1}
+	if uneven {
+		w.Tick, speeds = unit.Microsecond, []float64{0.5, 1, 2}
+	}
+	for i, s := range speeds {
+		w.Cluster.AddModel(cluster.Model{Name: fmt.Sprint("model", i), Speed: s})
+	}
+	w.Cluster.AddRack(cluster.Rack{Name: "rack"})
+	for n := range rapid.IntRange(2, 6).Draw(t, "nodes") {
+		w.Cluster.AddNode(cluster.Node{Name: fmt.Sprint("node", n), Model: rapid.Int32Range(0, int32(len(speeds))-1).Draw(t, "model")},
+			rapid.IntRange(1, 4).Draw(t, "devices"))
+	}
+	ticks := func(least, most int, name string) unit.Duration {
+		return unit.Duration(rapid.IntRange(least, most).Draw(t, name)) * w.Tick
+	}
+	w.Start = ticks(0, 3, "start")
+	w.Bounds = []unit.Duration{60 * w.Tick, 180 * w.Tick}
+	if uneven && rapid.Bool().Draw(t, "breaks") {
+		w.breaks = simulated.Breaks{Seed: rapid.Uint64().Draw(t, "seed"), NodeEvery: 60, NodeFor: 10}
+	}
+	at := unit.Time(0)
+	for i := range rapid.IntRange(3, 12).Draw(t, "jobs") {
+		at = at.Add(ticks(0, 12, "gap"))
+		w.addJob(t, i, at, ticks)
+	}
+	return w
+}
+
+// addJob draws a job that the healthy cluster can hold.
+func (w *small) addJob(t *rapid.T, i int, at unit.Time, ticks func(int, int, string) unit.Duration) {
+	j := workload.Job{Name: fmt.Sprint("job", i), Submit: at, Gang: rapid.Int32Range(1, 6).Draw(t, "gang"),
+		Devices: rapid.Int32Range(1, 2).Draw(t, "each"), Share: unit.Whole, Priority: rapid.Int32Range(0, 1).Draw(t, "priority")}
+	if rapid.IntRange(0, 3).Draw(t, "picky") == 0 {
+		j.Models = []string{w.Cluster.Models[rapid.IntRange(0, len(w.Cluster.Models)-1).Draw(t, "which")].Name}
+	}
+	most := int32(0)
+	for most == 0 {
+		for _, n := range w.Cluster.Nodes {
+			if len(j.Models) == 0 || w.Cluster.Models[n.Model].Name == j.Models[0] {
+				most += n.Count / j.Devices
+			}
+		}
+		if most == 0 && j.Devices > 1 {
+			j.Devices = 1
+		} else if most == 0 {
+			j.Models = nil
+		}
+	}
+	j.Gang = min(j.Gang, most)
+	j.Checkpoint = workload.Checkpoint{OnRequest: rapid.Bool().Draw(t, "on request"), Save: ticks(0, 4, "save"), Load: ticks(1, 4, "load")}
+	if rapid.Bool().Draw(t, "periodic") {
+		j.Checkpoint.Every = ticks(1, 10, "every")
+	}
+	truth := workload.Truth{Duration: ticks(1, 60, "duration")}
+	j.Estimate = truth.Duration
+	if rapid.Bool().Draw(t, "wrong") {
+		j.Estimate = ticks(0, 60, "estimate")
+	}
+	// One node too many halves or quarters the rate; only then it stays exact.
+	if w.Tick == unit.Microsecond && (j.Gang*j.Devices <= 2 || len(w.Cluster.Nodes) <= 2) {
+		truth.Sensitivity = rapid.SampledFrom([]float64{0, 1, 3}).Draw(t, "sensitivity")
+	}
+	w.Jobs, w.Truths = append(w.Jobs, j), append(w.Truths, truth)
+}
+
+// list is a Source.
+type list struct {
+	jobs   []workload.Job
+	truths []workload.Truth
+}
+
+func (l *list) Next() (workload.Job, workload.Truth, error) {
+	if len(l.jobs) == 0 {
+		return workload.Job{}, workload.Truth{}, io.EOF
+	}
+	j, t := l.jobs[0], l.truths[0]
+	l.jobs, l.truths = l.jobs[1:], l.truths[1:]
+	return j, t, nil
+}
+
+// watch is a Scheduler that notes when nodes are lost and come back; losing one
+// always calls it.
+type watch struct {
+	schedule.Scheduler
+	outages []tick.Outage
+	open    map[plan.NodeID]int
+}
+
+func (w *watch) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
+	for n := range plan.NodeID(d.Nodes()) {
+		i, was := w.open[n]
+		switch is := d.Node(n).Status == plan.Down; {
+		case is && !was:
+			w.open[n] = len(w.outages)
+			w.outages = append(w.outages, tick.Outage{Node: int(n), From: d.Now(), To: unit.Never})
+		case was && !is:
+			w.outages[i].To = d.Now()
+			delete(w.open, n)
+		}
+	}
+	return w.Scheduler.Decide(d, why)
+}
+
+// ordered is the composition that corresponds to an order of the oracle.
+func (w *small) ordered() schedule.Scheduler {
+	p := compose.Parts{Estimator: declared.Estimator{}, Sizer: fixed.Sizer{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}
+	switch w.Order {
+	case tick.FIFO:
+		p.Order = fifo.New(fifo.Default())
+	case tick.FIFOStrict:
+		p.Order = fifo.New(fifo.Config{})
+	case tick.LAS:
+		c := tiresias.Default()
+		c.QueuesDeviceSec = nil
+		for _, b := range w.Bounds {
+			c.QueuesDeviceSec = append(c.QueuesDeviceSec, b.Seconds())
+		}
+		p.Order = tiresias.New(c)
+	}
+	return compose.New(p)
+}
+
+// simulate runs the world on the engine, and notes its outages for the oracle.
+func (w *small) simulate() (report.Result, []report.JobRecord, error) {
+	sched := &watch{Scheduler: w.ordered(), open: map[plan.NodeID]int{}}
+	collected := report.NewCollector(report.Limits{})
+	r, err := simulated.Run(simulated.Config{Cluster: w.Cluster, Jobs: &list{w.Jobs, w.Truths}, Scheduler: sched,
+		Policy: engine.DefaultPolicy(), Breaks: w.breaks, Start: w.Start, Check: true, Collector: collected})
+	w.Outages = sched.outages
+	jobs := collected.View().Jobs
+	slices.SortFunc(jobs, func(a, b report.JobRecord) int { return int(a.ID - b.ID) })
+	return r, jobs, err
+}
+
+// String writes a world so that a person can follow it.
+func (w *small) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "order %s, start %d, outages %v\n", w.Order, w.World.Start/w.Tick, w.Outages)
+	for _, n := range w.Cluster.Nodes {
+		fmt.Fprintf(&b, "%s: %d devices of speed %g\n", n.Name, n.Count, w.Cluster.Models[n.Model].Speed)
+	}
+	for i, j := range w.Jobs {
+		c := j.Checkpoint
+		fmt.Fprintf(&b, "%s: at %d, %dx%d devices %v, priority %d, takes %d (declared %d), sensitivity %g, saves every %d, on request %v, save %d, load %d\n",
+			j.Name, unit.Duration(j.Submit)/w.Tick, j.Gang, j.Devices, j.Models, j.Priority, w.Truths[i].Duration/w.Tick, j.Estimate/w.Tick,
+			w.Truths[i].Sensitivity, c.Every/w.Tick, c.OnRequest, c.Save/w.Tick, c.Load/w.Tick)
+	}
+	return b.String()
+}
+
+func TestOracle(t *testing.T) {
+	for _, order := range []tick.Order{tick.FIFO, tick.FIFOStrict, tick.LAS} {
+		t.Run(string(order), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				w := drawSmall(t, order)
+				compare(t, &w)
+			})
+		})
+	}
+}
+
+// compare runs a world on both simulators and reports every difference.
+func compare(t *rapid.T, w *small) {
+	r, jobs, err := w.simulate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Balanced {
+		t.Fatalf("the ledger does not balance:\n%s", w)
+	}
+	want, err := tick.Run(w.World, 10000)
+	if err != nil {
+		t.Fatalf("oracle: %v\n%s", err, w)
+	}
+	if want.Tied {
+		t.Skip("a run changed in the very instant a node was lost")
+	}
+	for i, j := range jobs {
+		got := tick.Job{Start: j.FirstStart, End: j.End, Preemptions: j.Preemptions, Restarts: j.Restarts, Ran: j.Run}
+		if got != want.Jobs[i] {
+			t.Fatalf("%s: the engine says %+v, the oracle %+v, in\n%s", j.Name, got, want.Jobs[i], w)
+		}
+	}
+}

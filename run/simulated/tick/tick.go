@@ -1,0 +1,441 @@
+// Package tick is a second simulator, deliberately slow and plain, as the oracle of
+// random tests. It shares nothing with the engine, the state, the strategies or the
+// world, only the nouns: time goes on one tick after another, the whole queue is
+// sorted for every job that starts, every run and device is looked at every time.
+//
+// It knows whole devices, gangs, first-fit placement, four orders, preemption by
+// save and restore, start and restore delays, unlike devices, the slowdown of a
+// gang that is spread, and nodes that fail and come back. Progress is added up tick
+// by tick; where rates are sums of powers of two the sums are exact, and so are the
+// instants.
+package tick
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// Order says who goes first.
+type Order string
+
+// The orders the oracle knows.
+const (
+	FIFO       Order = "fifo"        // by submission, smaller work fills in
+	FIFOStrict Order = "fifo-strict" // by submission, nobody passes
+	SRTF       Order = "srtf"        // by declared time less what was executed, preemptive
+	LAS        Order = "2d-las"      // by queue of attained service, then first start, preemptive
+)
+
+// World is what to simulate. Every instant and duration is a multiple of Tick, and
+// the jobs come in order of submission.
+type World struct {
+	Tick    unit.Duration
+	Cluster *cluster.Cluster
+	Jobs    []workload.Job
+	Truths  []workload.Truth
+	Order   Order
+	Bounds  []unit.Duration // of LAS's queues, in service on one device
+	Start   unit.Duration   // what any start costs
+	Outages []Outage
+}
+
+// Outage is a node lost over [From, To).
+type Outage struct {
+	Node     int
+	From, To unit.Time
+}
+
+// Job is what became of a job.
+type Job struct {
+	Start, End            unit.Time // first start; Never where there was none
+	Preemptions, Restarts int32
+	Ran                   unit.Duration // lost work included
+}
+
+// History is what became of all jobs.
+type History struct {
+	Jobs []Job
+	// Tied says that a run started or ended in the very instant in which a node was
+	// lost: which came first is a matter of taste.
+	Tied bool
+}
+
+type status int
+
+const (
+	promised status = iota // waits until its devices are left
+	starting
+	running
+	stopping
+)
+
+type run struct {
+	job     *job
+	status  status
+	devices []int
+	due     unit.Time // end of starting or stopping
+	ran     unit.Duration
+	rate    float64
+	done    float64 // reference time, in ticks
+}
+
+type job struct {
+	workload.Job
+	truth          workload.Truth
+	id             int
+	queued         bool // has been submitted
+	waiting        bool
+	run, leaving   *run
+	attempts       int
+	left           float64 // reference time, in ticks
+	executed       unit.Duration
+	start, end     unit.Time
+	preempted, hit int32
+	ran            unit.Duration
+}
+
+type sim struct {
+	World
+	now    unit.Time
+	jobs   []*job
+	runs   []*run // alive
+	holder []*run // by device: who has it, or is promised it
+	before []*run // by device: who is still leaving it
+	down   []bool // by node
+	tied   bool
+}
+
+// Run simulates until every job has ended, for at most so many ticks.
+func Run(w World, ticks int) (History, error) {
+	s := &sim{World: w, holder: make([]*run, len(w.Cluster.Devices)), before: make([]*run, len(w.Cluster.Devices)),
+		down: make([]bool, len(w.Cluster.Nodes))}
+	for i := range w.Jobs {
+		s.jobs = append(s.jobs, &job{Job: w.Jobs[i], truth: w.Truths[i], id: i, start: unit.Never, end: unit.Never,
+			left: float64(w.Truths[i].Duration) / float64(w.Tick)})
+	}
+	for range ticks {
+		s.outages()
+		// What is decided may be due in the same instant.
+		for again := true; again; {
+			again = s.happen()
+			for s.startOne() {
+				again = true
+			}
+			s.ready()
+		}
+		if !slices.ContainsFunc(s.jobs, func(j *job) bool { return j.end == unit.Never }) {
+			return s.history(), nil
+		}
+		s.now = s.now.Add(s.Tick)
+		s.work()
+	}
+	return History{}, fmt.Errorf("after %d ticks some job has not ended", ticks)
+}
+
+func (s *sim) history() History {
+	h := History{Tied: s.tied}
+	for _, j := range s.jobs {
+		h.Jobs = append(h.Jobs, Job{j.start, j.end, j.preempted, j.hit, j.ran})
+	}
+	return h
+}
+
+// work lets every running run compute for the tick that has just passed.
+func (s *sim) work() {
+	for _, r := range s.runs {
+		if r.status == running {
+			r.ran += s.Tick
+			r.done += r.rate
+		}
+	}
+}
+
+// happen lets everything happen that is due, and reports whether anything was.
+func (s *sim) happen() bool {
+	happened := false
+	for _, j := range s.jobs {
+		if j.Submit == s.now && !j.queued {
+			j.queued, j.waiting, happened = true, true, true
+		}
+	}
+	for _, r := range slices.Clone(s.runs) {
+		switch {
+		case r.status == running && r.done >= r.job.left:
+			s.end(r)
+			r.job.end, happened = s.now, true
+		case r.status == stopping && r.due == s.now:
+			s.end(r)
+			happened = true
+		case r.status == starting && r.due == s.now:
+			r.status, happened = running, true
+			r.job.start = min(r.job.start, s.now)
+		}
+	}
+	s.ready()
+	return happened
+}
+
+// ready starts the promised runs whose devices have been left.
+func (s *sim) ready() {
+	for _, r := range s.runs {
+		if r.status != promised || r.job.leaving != nil || slices.ContainsFunc(r.devices, func(d int) bool { return s.before[d] != nil }) {
+			continue
+		}
+		r.status, r.due = starting, s.now.Add(s.Start)
+		if r.job.attempts > 1 {
+			r.due = r.due.Add(r.job.Checkpoint.Load)
+		}
+	}
+}
+
+// outages takes nodes down and brings them back.
+func (s *sim) outages() {
+	for _, o := range s.Outages {
+		if o.To == s.now {
+			s.down[o.Node] = false
+		}
+		if o.From != s.now {
+			continue
+		}
+		s.tied = s.tied || slices.ContainsFunc(s.runs, func(r *run) bool {
+			return r.status == running && r.done >= r.job.left || (r.status == starting || r.status == stopping) && r.due == s.now
+		})
+		s.down[o.Node] = true
+		for _, r := range slices.Clone(s.runs) {
+			if !slices.ContainsFunc(r.devices, func(d int) bool { return int(s.Cluster.Devices[d].Node) == o.Node }) {
+				continue
+			}
+			if r.status == starting || r.status == running {
+				r.job.hit++
+				s.keep(r, false)
+			}
+			r.job.waiting = r.job.waiting || r.job.run == r
+			s.end(r)
+		}
+	}
+}
+
+// keep credits a run's job with the work that survives the run's end: all of it
+// when it was saved, else what the last periodic checkpoint covers.
+func (s *sim) keep(r *run, saved bool) {
+	kept := r.ran
+	if every := r.job.Checkpoint.Every; !saved {
+		kept = 0
+		if every > 0 {
+			kept = r.ran / every * every
+		}
+	}
+	r.job.left -= r.rate * float64(kept/s.Tick)
+	r.job.executed += kept
+	r.job.ran += r.ran
+	r.ran, r.done = 0, 0
+}
+
+// stop sends a job back to the queue; its run leaves its devices when it has saved.
+func (s *sim) stop(r *run) {
+	r.job.waiting, r.job.run = true, nil
+	if r.status == promised {
+		s.end(r)
+		return
+	}
+	r.job.preempted++
+	r.due = s.now
+	if r.status == running && r.job.Checkpoint.OnRequest {
+		r.due = r.due.Add(r.job.Checkpoint.Save)
+	}
+	s.keep(r, r.job.Checkpoint.OnRequest)
+	r.status, r.job.leaving = stopping, r
+	for _, d := range r.devices {
+		s.holder[d], s.before[d] = nil, r
+	}
+}
+
+// end takes a run off its devices and out of the world.
+func (s *sim) end(r *run) {
+	r.job.ran += r.ran
+	for _, of := range [][]*run{s.holder, s.before} {
+		for d := range of {
+			if of[d] == r {
+				of[d] = nil
+			}
+		}
+	}
+	if r.job.run == r {
+		r.job.run = nil
+	}
+	if r.job.leaving == r {
+		r.job.leaving = nil
+	}
+	s.runs = slices.DeleteFunc(s.runs, func(x *run) bool { return x == r })
+}
+
+// startOne starts the first job of the sorted queue that can be, and reports
+// whether there was one.
+func (s *sim) startOne() bool {
+	var queue []*job
+	for _, j := range s.jobs {
+		if j.waiting {
+			queue = append(queue, j)
+		}
+	}
+	slices.SortFunc(queue, s.compare)
+	for _, j := range queue {
+		devices := s.fit(j, nil)
+		if devices == nil && (s.Order == SRTF || s.Order == LAS) {
+			victims := s.victims(j)
+			for _, v := range victims {
+				s.stop(v)
+			}
+			if victims != nil {
+				devices = s.fit(j, nil)
+			}
+		}
+		if devices != nil {
+			s.start(j, devices)
+			return true
+		}
+		if s.Order == FIFOStrict {
+			return false
+		}
+	}
+	return false
+}
+
+func (s *sim) start(j *job, devices []int) {
+	j.waiting = false
+	j.attempts++
+	j.run = &run{job: j, devices: devices, rate: s.rate(j, devices)}
+	s.runs = append(s.runs, j.run)
+	for _, d := range devices {
+		s.holder[d] = j.run
+	}
+}
+
+// compare says which of two jobs goes first.
+func (s *sim) compare(a, b *job) int {
+	rank := 0
+	switch s.Order {
+	case SRTF:
+		rank = cmp.Compare(a.remaining(), b.remaining())
+	case LAS:
+		rank = cmp.Or(cmp.Compare(s.queueOf(a), s.queueOf(b)), cmp.Compare(a.start, b.start))
+	default:
+		rank = cmp.Compare(b.Priority, a.Priority)
+	}
+	return cmp.Or(rank, cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.id, b.id))
+}
+
+// useful is the running time of a job whose work is kept, so far.
+func (j *job) useful() unit.Duration {
+	if j.run != nil {
+		return j.executed + j.run.ran
+	}
+	return j.executed
+}
+
+func (j *job) remaining() unit.Duration { return max(0, j.Estimate-j.useful()) }
+
+// queueOf counts the bounds that a job's attained service has reached.
+func (s *sim) queueOf(j *job) int {
+	served := j.useful() * unit.Duration(j.Gang*j.Devices)
+	q := 0
+	for q < len(s.Bounds) && served >= s.Bounds[q] {
+		q++
+	}
+	return q
+}
+
+// fit returns the first devices, by node and then by number, that can hold the
+// gang, as if some runs were gone; nil where there are too few. A worker's devices
+// are on one node. Devices that are being left may be promised.
+func (s *sim) fit(j *job, without []*run) []int {
+	var found []int
+	for n := range s.Cluster.Nodes {
+		var free []int
+		for d := range s.Cluster.Devices {
+			if int(s.Cluster.Devices[d].Node) == n && s.usable(d, j) && (s.holder[d] == nil || slices.Contains(without, s.holder[d])) {
+				free = append(free, d)
+			}
+		}
+		workers := min(len(free)/int(j.Devices), int(j.Gang)-len(found)/int(j.Devices))
+		found = append(found, free[:workers*int(j.Devices)]...)
+	}
+	if len(found) < int(j.Gang*j.Devices) {
+		return nil
+	}
+	return found
+}
+
+func (s *sim) usable(device int, j *job) bool {
+	n := s.Cluster.Devices[device].Node
+	model := s.Cluster.Models[s.Cluster.Nodes[n].Model].Name
+	return !s.down[n] && (len(j.Models) == 0 || slices.Contains(j.Models, model))
+}
+
+// victims returns the runs that make way for a job: of those ranked below it the
+// lowest, until the job fits, but none whose room is not needed after all.
+func (s *sim) victims(j *job) []*run {
+	var below []*run
+	size := map[*run]int{}
+	free := 0
+	for d, r := range s.holder {
+		switch {
+		case !s.usable(d, j):
+		case r == nil:
+			free++
+		case s.compare(j, r.job) < 0:
+			if size[r]++; size[r] == 1 {
+				below = append(below, r)
+			}
+		}
+	}
+	slices.SortFunc(below, func(a, b *run) int { return s.compare(b.job, a.job) })
+	left := free - int(j.Gang*j.Devices)
+	for n, r := range below {
+		left += size[r]
+		if chosen := below[:n+1]; left >= 0 && s.fit(j, chosen) != nil {
+			return s.spare(j, chosen, size, left)
+		}
+	}
+	return nil
+}
+
+// spare lets runs go on, the best first, whose room is not needed, unless the job
+// does not fit then.
+func (s *sim) spare(j *job, chosen []*run, size map[*run]int, left int) []*run {
+	var needed []*run
+	for _, r := range slices.Backward(chosen) {
+		if size[r] <= left {
+			left -= size[r]
+			continue
+		}
+		needed = append(needed, r)
+	}
+	if s.fit(j, needed) == nil {
+		return chosen
+	}
+	return needed
+}
+
+// rate is the progress of a gang on these devices per tick: as fast as the slowest
+// device, slower when it is spread over more nodes than it needs.
+func (s *sim) rate(j *job, devices []int) float64 {
+	speed, nodes, perNode := math.Inf(1), map[int32]bool{}, 0
+	for _, d := range devices {
+		n := s.Cluster.Devices[d].Node
+		nodes[n] = true
+		speed = min(speed, s.Cluster.Models[s.Cluster.Nodes[n].Model].Speed)
+		perNode = max(perNode, int(s.Cluster.Nodes[n].Count))
+	}
+	extra := len(nodes) - (len(devices)+perNode-1)/perNode
+	if extra > 0 {
+		speed /= 1 + j.truth.Sensitivity*math.Log2(1+float64(extra))
+	}
+	return speed
+}

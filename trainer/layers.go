@@ -1,0 +1,174 @@
+package trainer
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// layer is one unit that a plan may cut before: the embedding, a block or the head.
+// Its parameters lie in flat arrays of the stage, so that all-reduce, Adam and
+// checkpoints see plain vectors.
+type layer interface {
+	// size is the number of parameters.
+	size() int
+	// bind gives the layer its parameters and their gradients.
+	bind(w, g []float32)
+	// start sets the first values of the parameters.
+	start(rng *rand.Rand)
+	// forward returns the output for x and the function that, given the output's
+	// gradient, adds to the parameters' gradients and returns that of x.
+	forward(m *microbatch, x []float32) (y []float32, back backward)
+}
+
+// backward is the way back through one layer for one microbatch.
+type backward func(dy []float32) (dx []float32)
+
+// microbatch is some sequences on their way through a stage.
+type microbatch struct {
+	arena  arena
+	inputs []byte // rows tokens, sequence after sequence
+	target []byte // the token behind each input
+	// weight is one token's part of the loss: 1 / tokens of the global batch.
+	weight float32
+	// loss is the weighted loss of these tokens, known behind the head.
+	loss  float32
+	backs []backward
+}
+
+// rows is the number of tokens.
+func (m *microbatch) rows() int { return len(m.inputs) }
+
+// newLayer returns the layer with this index of a model.
+func newLayer(s Shape, index int) layer {
+	switch index {
+	case 0:
+		return &embedding{shape: s}
+	case s.Layers + 1:
+		return &head{shape: s}
+	}
+	return &block{shape: s}
+}
+
+// cutter deals consecutive parameters out to tensors.
+type cutter struct{ w, g []float32 }
+
+func (c *cutter) next(n int) (w, g []float32) {
+	w, g = c.w[:n:n], c.g[:n:n]
+	c.w, c.g = c.w[n:], c.g[n:]
+	return w, g
+}
+
+func (c *cutter) norm(dim int) (n norm) {
+	n.gain, n.dgain = c.next(dim)
+	n.bias, n.dbias = c.next(dim)
+	return n
+}
+
+func normal(rng *rand.Rand, w []float32, deviation float64) {
+	for i := range w {
+		w[i] = float32(rng.NormFloat64() * deviation)
+	}
+}
+
+func ones(w []float32) {
+	for i := range w {
+		w[i] = 1
+	}
+}
+
+// embedding adds a vector for the token and one for its position.
+type embedding struct {
+	shape        Shape
+	token, pos   []float32
+	dToken, dPos []float32
+}
+
+func (l *embedding) size() int { return (l.shape.Vocab + l.shape.Seq) * l.shape.Dim }
+
+func (l *embedding) bind(w, g []float32) {
+	c := cutter{w, g}
+	l.token, l.dToken = c.next(l.shape.Vocab * l.shape.Dim)
+	l.pos, l.dPos = c.next(l.shape.Seq * l.shape.Dim)
+}
+
+func (l *embedding) start(rng *rand.Rand) {
+	normal(rng, l.token, 0.1)
+	normal(rng, l.pos, 0.1)
+}
+
+func (l *embedding) forward(m *microbatch, _ []float32) ([]float32, backward) {
+	dim := l.shape.Dim
+	y := m.arena.take(m.rows() * dim)
+	for r, id := range m.inputs {
+		token, pos := l.token[int(id)*dim:], l.pos[r%l.shape.Seq*dim:]
+		for i := range dim {
+			y[r*dim+i] = token[i] + pos[i]
+		}
+	}
+	return y, func(dy []float32) []float32 {
+		for r, id := range m.inputs {
+			token, pos := l.dToken[int(id)*dim:], l.dPos[r%l.shape.Seq*dim:]
+			for i := range dim {
+				token[i] += dy[r*dim+i]
+				pos[i] += dy[r*dim+i]
+			}
+		}
+		return nil
+	}
+}
+
+// head normalises, projects to the vocabulary and measures the cross-entropy.
+type head struct {
+	shape     Shape
+	norm      norm
+	out, dOut []float32
+}
+
+func (l *head) size() int { return 2*l.shape.Dim + l.shape.Dim*l.shape.Vocab }
+
+func (l *head) bind(w, g []float32) {
+	c := cutter{w, g}
+	l.norm = c.norm(l.shape.Dim)
+	l.out, l.dOut = c.next(l.shape.Dim * l.shape.Vocab)
+}
+
+// start keeps the logits small, so that training begins at the loss of guessing.
+func (l *head) start(rng *rand.Rand) {
+	ones(l.norm.gain)
+	normal(rng, l.out, 0.02)
+}
+
+func (l *head) forward(m *microbatch, x []float32) ([]float32, backward) {
+	dim, vocab, rows := l.shape.Dim, l.shape.Vocab, m.rows()
+	h, hat, scale := l.norm.forward(&m.arena, x)
+	p := m.arena.take(rows * vocab)
+	mul(matrix(h, rows, dim), matrix(l.out, dim, vocab), 0, matrix(p, rows, vocab))
+	loss := 0.0
+	for r, id := range m.target {
+		row := p[r*vocab : (r+1)*vocab]
+		logit := float64(row[id])
+		loss += softmax(row) - logit
+	}
+	m.loss = float32(loss * float64(m.weight))
+	return nil, func([]float32) []float32 {
+		for r, id := range m.target {
+			row := p[r*vocab : (r+1)*vocab]
+			row[id]--
+			for i := range row {
+				row[i] *= m.weight
+			}
+		}
+		tmul(matrix(h, rows, dim), matrix(p, rows, vocab), 1, matrix(l.dOut, dim, vocab))
+		dh, dx := m.arena.take(rows*dim), m.arena.take(rows*dim)
+		mulT(matrix(p, rows, vocab), matrix(l.out, dim, vocab), 0, matrix(dh, rows, dim))
+		clear(dx)
+		l.norm.backward(dx, dh, hat, scale)
+		return dx
+	}
+}
+
+// residualDeviation shrinks what each block adds to the residual stream, so that
+// the stream's variance does not grow with depth.
+func residualDeviation(s Shape, inputs int) float64 {
+	return 1 / math.Sqrt(float64(inputs)*2*float64(s.Layers))
+}

@@ -1,0 +1,97 @@
+package progress
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Writer appends a job's events to the place named by MUSTER_PROGRESS. A nil Writer
+// drops them, so a job need not ask whether anybody listens.
+type Writer struct {
+	file *os.File
+	err  error
+}
+
+// Open returns the writer that MUSTER_PROGRESS asks for, a path or "fd:N"; nil if
+// the variable is empty.
+func Open(env func(string) string) (*Writer, error) {
+	target := env("MUSTER_PROGRESS")
+	if target == "" {
+		return nil, nil
+	}
+	if number, ok := strings.CutPrefix(target, "fd:"); ok {
+		fd, err := strconv.Atoi(number)
+		if err != nil || fd < 0 {
+			return nil, fmt.Errorf("MUSTER_PROGRESS=%q: expected a path or fd:N", target)
+		}
+		return &Writer{file: os.NewFile(uintptr(fd), target)}, nil
+	}
+	file, err := os.OpenFile(target, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("open MUSTER_PROGRESS: %w", err)
+	}
+	return &Writer{file: file}, nil
+}
+
+// Write appends one event. Progress is worth less than the training it reports, so
+// a failure is kept for Close instead of being returned to every step.
+func (w *Writer) Write(e Event) {
+	if w == nil {
+		return
+	}
+	// One write per line: appends of several processes do not mix within a line.
+	if _, err := w.file.WriteString(e.String() + "\n"); err != nil && w.err == nil {
+		w.err = fmt.Errorf("write progress: %w", err)
+	}
+}
+
+// Close closes the target and returns the first error of any write.
+func (w *Writer) Close() error {
+	if w == nil {
+		return nil
+	}
+	return errors.Join(w.err, w.file.Close())
+}
+
+// Tail reads what others append to a file. A file that does not exist yet is empty.
+type Tail struct {
+	path   string
+	offset int64
+}
+
+// NewTail returns a tail that starts at the beginning of path.
+func NewTail(path string) *Tail { return &Tail{path: path} }
+
+// tailLimit bounds one Read: the rest comes with the next.
+const tailLimit = 1 << 20
+
+// Read returns what was appended since the last call. A file that became shorter
+// was begun anew and is read from its start.
+func (t *Tail) Read() ([]byte, error) {
+	file, err := os.Open(t.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tail: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("tail: %w", err)
+	}
+	if info.Size() < t.offset {
+		t.offset = 0
+	}
+	b, err := io.ReadAll(io.NewSectionReader(file, t.offset, tailLimit))
+	t.offset += int64(len(b))
+	if err != nil {
+		return b, fmt.Errorf("tail %s: %w", t.path, err)
+	}
+	return b, nil
+}
