@@ -21,6 +21,8 @@ func (e *Engine) apply(ev *Event) {
 		e.why.Wake = true
 	case Rebuilt:
 		e.rebuild()
+	case Switched:
+		e.switched()
 	case Truth:
 		if e.valid(ev.Job) {
 			e.state.Jobs[ev.Job].Oracle = ev.Span
@@ -49,16 +51,19 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 	switch {
 	case ev.Kind == Started && r.Status == plan.Starting:
 		e.clearSick(run)
+		e.state.Jobs[ev.Job].Unstarted = 0
 		e.state.Began(run)
 		e.touch(ev.Job)
-	case ev.Kind == NotStarted && (r.Status == plan.Starting || r.Status == plan.Stopping):
+	case ev.Kind == NotStarted && r.Status == plan.Starting:
 		e.markSick(run)
 		e.endRun(run, ev, plan.StartFailure)
+	case ev.Kind == NotStarted && r.Status == plan.Stopping:
+		e.endRun(run, ev, plan.NoFailure) // it was told to stop before it could start
 	case ev.Kind == Stopped && r.Status == plan.Stopping:
 		e.endRun(run, ev, plan.NoFailure)
 	case ev.Kind == Exited:
 		e.endRun(run, ev, ev.Class)
-	case ev.Kind == Suspended && r.Status == plan.Suspended, ev.Kind == Resumed && r.Status == plan.Suspended:
+	case ev.Kind == Suspended && r.Status == plan.Suspended, ev.Kind == Resumed && r.Status == plan.Resuming:
 		change := r.Change
 		r.Change = 0
 		if ev.Kind == Resumed {
@@ -95,8 +100,8 @@ func (e *Engine) finishedAnyway(id plan.JobID) {
 	if j.Phase.Over() {
 		return
 	}
-	if j.Run != plan.None {
-		e.state.EndRun(j.Run, 0) // a promise it no longer needs
+	if j.Run != plan.None { // a promise it no longer needs
+		e.state.EndRun(j.Run, 0)
 	}
 	e.finish(id)
 }
@@ -110,8 +115,17 @@ func (e *Engine) settle(id plan.JobID, class plan.FailureClass) {
 	case plan.TimeFailure:
 		s.SetPhase(id, plan.Failed, plan.Reason{Code: plan.OverLimit})
 		e.ended(id)
-	case plan.NodeFailure, plan.StartFailure:
+	case plan.NodeFailure:
+		// Not the job's doing: it waits for room, no longer.
 		j.Restarts++
+		s.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.RunFailed, A: int64(class)})
+	case plan.StartFailure:
+		// One that cannot be started anywhere would make node after node look sick.
+		j.Restarts++
+		if j.Unstarted++; j.Unstarted >= e.policy.CrashLoop {
+			s.SetPhase(id, plan.Held, plan.Reason{Code: plan.CrashLoop, A: int64(j.Unstarted)})
+			return
+		}
 		e.backOff(id, class)
 	default:
 		j.Failures++
@@ -134,17 +148,12 @@ func (e *Engine) finish(id plan.JobID) {
 	e.ended(id)
 }
 
-// backOff lets a job wait, twice as long after each failure. The first loss of a
-// node costs no wait: it was not the job's doing.
+// backOff lets a job wait, twice as long after each failure.
 func (e *Engine) backOff(id plan.JobID, class plan.FailureClass) {
 	j := &e.state.Jobs[id]
 	wait := e.policy.BackOff
 	for i := int32(1); i < j.Restarts && wait < e.policy.BackOffMost; i++ {
 		wait *= 2
-	}
-	if class == plan.NodeFailure {
-		e.state.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.RunFailed, A: int64(class)})
-		return
 	}
 	j.NotBefore = e.state.Now.Add(min(wait, e.policy.BackOffMost))
 	e.state.SetPhase(id, plan.Backoff, plan.Reason{Code: plan.BackingOff, A: int64(j.NotBefore), B: int64(class)})
@@ -201,12 +210,13 @@ func (e *Engine) markSick(run plan.RunID) {
 			return
 		}
 		last = g.Node
-		if e.sick[g.Node]++; e.sick[g.Node] >= e.policy.SickNode && e.state.Nodes[g.Node].Status == plan.Up {
+		n := &e.state.Nodes[g.Node]
+		if n.Sick++; n.Sick >= e.policy.SickNode && n.Status == plan.Up {
 			e.state.SetNode(g.Node, plan.Quarantined)
 		}
 	})
 }
 
 func (e *Engine) clearSick(run plan.RunID) {
-	e.View().GrantsOf(run, func(g plan.Grant) { e.sick[g.Node] = 0 })
+	e.View().GrantsOf(run, func(g plan.Grant) { e.state.Nodes[g.Node].Sick = 0 })
 }

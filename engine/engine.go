@@ -7,6 +7,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/plan"
@@ -45,9 +46,10 @@ type Engine struct {
 	forced   []plan.Change // stops that people and failures asked for in this step
 	asks     []schedule.Ask
 	over     []plan.JobID // ended in this step
+	confirms []int64      // changes confirmed in this step, or that never will be
 	asides   []plan.Aside
 	refolded []plan.Change // made by Fold
-	sick     []int32       // by node: failed starts in a row
+	forgot   error         // why the strategy's memory could not be recalled
 
 	shapes  map[plan.Shape]int32
 	names   map[string]plan.JobID // latest job of each name
@@ -66,6 +68,9 @@ type Out struct {
 	Asides []plan.Aside
 	// Over are the jobs that ended in this step, whatever their end.
 	Over []plan.JobID
+	// Forgot says why the strategy starts afresh although it had something to
+	// remember; nil where it does not.
+	Forgot error
 	// Wake is when Step wants to be called even if nothing happens.
 	Wake unit.Time
 }
@@ -78,8 +83,8 @@ func New(c *cluster.Cluster, sched schedule.Scheduler, policy Policy) *Engine {
 // Restore returns an engine that goes on from a state.
 func Restore(s *plan.State, sched schedule.Scheduler, policy Policy) *Engine {
 	e := &Engine{state: s, sched: sched, policy: policy, wake: unit.Never,
-		sick: make([]int32, len(s.Nodes)), touched: make([]bool, len(s.Jobs)),
-		shapes: map[plan.Shape]int32{}, names: map[string]plan.JobID{}, tenants: map[string]int32{}, classes: map[string]int32{}}
+		touched: make([]bool, len(s.Jobs)),
+		shapes:  map[plan.Shape]int32{}, names: map[string]plan.JobID{}, tenants: map[string]int32{}, classes: map[string]int32{}}
 	for i, shape := range s.Shapes {
 		e.shapes[shape] = int32(i)
 	}
@@ -101,26 +106,46 @@ func Restore(s *plan.State, sched schedule.Scheduler, policy Policy) *Engine {
 	return e
 }
 
-// Switch gives the decisions to another Scheduler. No job is lost; the memos of the
-// old one are cleared.
-func (e *Engine) Switch(sched schedule.Scheduler) {
-	e.sched = sched
+// Switch gives the decisions to another Scheduler. The next Step must carry the
+// event Switched, which takes back what only the old one understood.
+func (e *Engine) Switch(sched schedule.Scheduler) { e.sched = sched }
+
+// switched takes back what the strategy before has left in the State: its memos,
+// its memory, its leases, and the runs that it alone would have resumed. No job is
+// lost: those runs are stopped and their jobs queue.
+func (e *Engine) switched() {
 	for i := range e.state.Jobs {
 		e.state.Jobs[i].Memo = [2]int64{}
+	}
+	e.state.Memory = nil
+	for i := range e.state.Runs {
+		r := &e.state.Runs[i]
+		r.Until = unit.Never
+		if r.Status == plan.Suspended || r.Status == plan.Resuming {
+			e.stop(r.Job, plan.Reason{Code: plan.Switched})
+		}
 	}
 	e.rebuild()
 }
 
+// rebuild lets the Scheduler build its caches anew and recall what it remembers. All
+// live jobs are in the next trigger.
 func (e *Engine) rebuild() {
 	if r, ok := e.sched.(schedule.Rebuilder); ok {
 		r.Rebuild(e.state.View())
+	}
+	if r, ok := e.sched.(schedule.Remembering); ok && len(e.state.Memory) > 0 {
+		if err := r.Recall(e.state.Memory); err != nil {
+			e.forgot = fmt.Errorf("recalling what the strategy remembers: %w", err)
+			e.state.Memory = nil
+		}
 	}
 	for i := range e.state.Jobs {
 		if !e.state.Jobs[i].Phase.Over() {
 			e.touch(plan.JobID(i))
 		}
 	}
-	e.why.Room, e.why.Wake = true, true
+	e.why.Room = true
 }
 
 // View returns the read-only state.
@@ -128,6 +153,9 @@ func (e *Engine) View() plan.View { return e.state.View() }
 
 // State returns the state itself, for snapshots and checks; nobody else edits it.
 func (e *Engine) State() *plan.State { return e.state }
+
+// Due reports whether an instant that the engine asked to be woken at has come.
+func (e *Engine) Due(now unit.Time) bool { return min(e.wake, e.backoff.next()) <= now }
 
 // Find returns the latest job of a name.
 func (e *Engine) Find(name string) (plan.JobID, bool) {
@@ -142,19 +170,40 @@ func (e *Engine) Step(now unit.Time, events []Event) Out {
 	if now < e.state.Now {
 		now = e.state.Now // a clock that went back: time stands still until it catches up
 	}
-	e.state.Now = now
-	e.ready, e.asks, e.over = e.ready[:0], nil, e.over[:0]
-	for i := range events {
-		e.apply(&events[i])
-	}
-	e.endBackoffs()
+	e.happen(now, events)
 	out := Out{Commit: e.decide()}
+	e.prune()
 	out.Ready, out.Asks, out.Over, out.Asides = e.ready, e.asks, e.over, e.asides
+	out.Forgot, e.forgot = e.forgot, nil
 	out.Wake = min(e.wake, e.backoff.next())
 	if e.state.Paused {
 		out.Wake = unit.Never
 	}
 	return out
+}
+
+// happen applies the events of one instant. What they confirm is let go only when
+// all are in: a start must not be handed over to a node that is lost in the same
+// instant.
+func (e *Engine) happen(now unit.Time, events []Event) {
+	e.state.Now = now
+	e.ready, e.asks, e.over, e.confirms = e.ready[:0], nil, e.over[:0], e.confirms[:0]
+	for i := range events {
+		e.apply(&events[i])
+	}
+	e.endBackoffs()
+	for _, change := range e.confirms {
+		for _, c := range e.state.Confirm(change) {
+			e.dispatch(c)
+		}
+	}
+}
+
+// prune leaves out what was to be handed over and was overtaken in the same step.
+func (e *Engine) prune() {
+	e.ready = slices.DeleteFunc(e.ready, func(c plan.Change) bool {
+		return c.Verb != plan.Reshape && e.state.RunOf(c.Job, c.Attempt) != c.Run
+	})
 }
 
 // decide calls the Scheduler if there is anything to decide about, and returns its
@@ -183,10 +232,10 @@ func (e *Engine) ask(commit *plan.Commit) {
 	if e.wake <= e.state.Now {
 		panic(fmt.Sprintf("engine: the scheduler wants to be woken at %d, which is not after %d", e.wake, e.state.Now))
 	}
-	for _, j := range e.why.Jobs {
-		e.touched[j] = false
+	if r, ok := e.sched.(schedule.Remembering); ok {
+		d.Remember(r.Remember())
 	}
-	e.why = schedule.Trigger{Jobs: e.why.Jobs[:0], Answers: e.why.Answers[:0]}
+	e.saw()
 	if a, ok := e.sched.(schedule.Asker); ok {
 		e.asks = a.Asks()
 	}
@@ -202,16 +251,22 @@ func (e *Engine) ask(commit *plan.Commit) {
 	}
 }
 
+// saw empties the trigger: those in it were seen, and not refused.
+func (e *Engine) saw() {
+	for _, j := range e.why.Jobs {
+		e.touched[j] = false
+		e.state.Jobs[j].Admitted = true
+	}
+	e.why = schedule.Trigger{Jobs: e.why.Jobs[:0], Answers: e.why.Answers[:0]}
+}
+
 // send hands a change of this commit to the driver, unless it has to wait.
 func (e *Engine) send(c *plan.Change) {
-	switch c.Verb {
-	case plan.Refuse:
-		e.over = append(e.over, c.Job)
-		return
-	case plan.Withdraw:
-		return
-	}
-	if len(c.After) == 0 {
+	switch {
+	case c.Verb == plan.Refuse:
+		e.ended(c.Job)
+	case c.Verb == plan.Withdraw:
+	case len(c.After) == 0:
 		e.dispatch(*c)
 	}
 }
@@ -227,10 +282,10 @@ func (e *Engine) dispatch(c plan.Change) {
 	e.ready = append(e.ready, c)
 }
 
-// confirm releases what waited for a change.
+// confirm lets go, at the end of the instant's events, of what waited for a change.
 func (e *Engine) confirm(change int64) {
-	for _, c := range e.state.Confirm(change) {
-		e.dispatch(c)
+	if change != 0 {
+		e.confirms = append(e.confirms, change)
 	}
 }
 

@@ -31,6 +31,8 @@ type recordedChange struct {
 	Turn     int32         `json:"turn"`
 	Guest    *plan.JobID   `json:"guest"`
 	Reserved int32         `json:"reserved_mbps"`
+	Share    int32         `json:"share"`
+	Swap     int32         `json:"swap_mib"`
 	Reason   string        `json:"reason"`
 	A        int64         `json:"a"`
 	B        int64         `json:"b"`
@@ -40,12 +42,7 @@ type recordedChange struct {
 // asking no strategy: how a state is rebuilt from a journal. It returns what Step
 // would have handed out, and an error when the record does not fit the state.
 func (e *Engine) Fold(now unit.Time, events []Event, line []byte, asides []plan.Aside) (Out, error) {
-	e.state.Now = max(now, e.state.Now)
-	e.ready, e.asks, e.over, e.forced = e.ready[:0], nil, e.over[:0], nil
-	for i := range events {
-		e.apply(&events[i])
-	}
-	e.endBackoffs()
+	e.happen(max(now, e.state.Now), events)
 	var rec recorded
 	if len(line) > 0 {
 		if err := json.Unmarshal(line, &rec); err != nil {
@@ -55,10 +52,10 @@ func (e *Engine) Fold(now unit.Time, events []Event, line []byte, asides []plan.
 	if err := e.refold(&rec, asides); err != nil {
 		return Out{}, fmt.Errorf("commit %d at %d: %w", rec.Commit, rec.At, err)
 	}
-	for _, j := range e.why.Jobs {
-		e.touched[j] = false
+	if !e.state.Paused {
+		e.saw()
 	}
-	e.why.Jobs, e.why.Answers = e.why.Jobs[:0], e.why.Answers[:0]
+	e.prune()
 	out := Out{Ready: e.ready, Over: e.over}
 	if len(rec.Changes) > 0 {
 		out.Commit = &plan.Commit{Seq: rec.Commit, At: now, Changes: append(e.forced, e.refolded...)}
@@ -113,6 +110,8 @@ func (e *Engine) refoldAside(d *plan.Draft, a *plan.Aside) {
 		d.Lease(plan.RunID(a.Job), unit.Time(a.A))
 	case "plan":
 		d.AddPlan(*a.Plan)
+	case "memory":
+		d.Remember(a.Memory)
 	}
 }
 
@@ -156,6 +155,7 @@ func (e *Engine) refoldChange(d *plan.Draft, c *recordedChange) error {
 func (c *recordedChange) terms() plan.Terms {
 	t := plan.DefaultTerms()
 	t.Batch, t.Class, t.Weight, t.Shift, t.Turn, t.Reserved = c.Batch, c.Class, c.Weight, c.Shift, c.Turn, c.Reserved
+	t.Share, t.Swap = c.Share, c.Swap
 	if c.Plan != nil {
 		t.Plan = *c.Plan
 	}
@@ -165,28 +165,29 @@ func (c *recordedChange) terms() plan.Terms {
 	return t
 }
 
-// slots turns the recorded members back into slots: [node, first device, count] for
-// whole devices, [node, device, -thousandths] for shares, device None for cores.
+// slots turns the recorded members back into slots that name every device: [node,
+// first device, count] for whole devices in a row, [node, device, -thousandths] for
+// shares, device None for cores.
 func (e *Engine) slots(c *recordedChange) []plan.Slot {
-	shape := e.View().Shape(c.Job)
+	perWorker := max(1, e.View().Shape(c.Job).Devices)
 	var slots []plan.Slot
-	devices := int32(0) // taken on the node of the last slot
 	for _, on := range c.On {
-		node := plan.NodeID(on[0])
-		switch {
-		case on[2] < 0 || on[1] == plan.None:
-			slots = append(slots, plan.Slot{Node: node, Device: plan.DeviceID(on[1]), Workers: 1, Reserve: -on[2]})
-			if on[1] == plan.None || -on[2] == shape.Share {
-				slots[len(slots)-1].Reserve = 0
-			}
-			devices = 0
-		case len(slots) > 0 && slots[len(slots)-1].Node == node && devices > 0:
-			devices += on[2]
-			slots[len(slots)-1].Workers = devices / max(1, shape.Devices)
-		default:
-			devices = on[2]
-			slots = append(slots, plan.Slot{Node: node, Device: plan.None, Workers: devices / max(1, shape.Devices)})
+		node, count, reserve := plan.NodeID(on[0]), max(1, on[2]), max(0, -on[2])
+		if on[2] > 0 {
+			reserve = 1000
 		}
+		if on[1] == plan.None {
+			slots = append(slots, plan.Slot{Node: node, Device: plan.None, Workers: 1})
+			continue
+		}
+		if n := len(slots); n == 0 || slots[n-1].Node != node || slots[n-1].Reserve != reserve {
+			slots = append(slots, plan.Slot{Node: node, Device: plan.None, Reserve: reserve})
+		}
+		s := &slots[len(slots)-1]
+		for i := range count {
+			s.On = append(s.On, plan.DeviceID(on[1]+i))
+		}
+		s.Workers = int32(len(s.On)) / perWorker
 	}
 	return slots
 }

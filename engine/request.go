@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
@@ -162,7 +163,7 @@ func (e *Engine) request(ev *Event) {
 		e.stop(id, byUser)
 		e.state.SetPhase(id, plan.Held, plan.Reason{Code: plan.UserHeld})
 	case Release:
-		j.Failures = 0
+		j.Failures, j.Unstarted = 0, 0
 		if j.Phase == plan.Held && j.Blockers > 0 {
 			e.state.SetPhase(id, plan.Blocked, plan.Reason{Code: plan.WaitsForJob, A: plan.None})
 		} else {
@@ -172,7 +173,7 @@ func (e *Engine) request(ev *Event) {
 		if j.Phase == plan.Active {
 			e.stop(id, byUser)
 		} else {
-			j.Failures = 0
+			j.Failures, j.Unstarted = 0, 0
 			e.state.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.New})
 		}
 	}
@@ -216,12 +217,15 @@ func (e *Engine) node(ev *Event) {
 			return
 		}
 		e.eachRunOn(ev.Node, func(run plan.RunID) { e.lose(run, ev.Node) })
+		for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
+			e.abandonReshape(d, plan.Steady) // a node comes back cut as it was last told
+		}
 		e.state.SetNode(ev.Node, plan.Down)
 	case Uncordon, NodeUp:
 		if ev.Kind == NodeUp && n.Status != plan.Down || ev.Kind == Uncordon && n.Status == plan.Down {
 			return
 		}
-		e.sick[ev.Node] = 0
+		n.Sick = 0
 		e.state.SetNode(ev.Node, plan.Up)
 	}
 	e.why.Room = true
@@ -236,17 +240,18 @@ func (e *Engine) device(ev *Event) {
 			e.state.SetDevice(ev.Device, plan.Steady)
 		}
 	} else if e.state.Devices[ev.Device].Status != plan.Lost {
-		change := e.state.Devices[ev.Device].Change
-		for {
-			run := plan.RunID(plan.None)
-			e.View().GrantsOn(ev.Device, func(g plan.Grant) { run = g.Run })
-			if run == plan.None {
-				break
+		var hit []plan.RunID
+		e.View().GrantsOn(ev.Device, func(g plan.Grant) {
+			if !slices.Contains(hit, g.Run) {
+				hit = append(hit, g.Run)
 			}
-			e.lose(run, e.state.Devices[ev.Device].Node)
+		})
+		slices.Sort(hit)
+		for _, run := range hit {
+			e.loseDevice(run, ev.Device)
 		}
+		e.abandonReshape(ev.Device, plan.Lost)
 		e.state.SetDevice(ev.Device, plan.Lost)
-		e.confirm(change)
 	}
 	e.why.Room = true
 }
@@ -265,18 +270,50 @@ func (e *Engine) eachRunOn(node plan.NodeID, f func(plan.RunID)) {
 	}
 }
 
-// lose ends a run that lost a device. What it last checkpointed is kept; a promise
-// is simply taken back.
-func (e *Engine) lose(run plan.RunID, node plan.NodeID) {
-	r := e.state.Runs[run]
-	if r.Status == plan.Promised {
-		e.state.EndRun(run, 0)
-		e.state.SetPhase(r.Job, plan.Waiting, plan.Reason{Code: plan.NodeLost, A: int64(node)})
-		e.touch(r.Job)
-		return
+// abandonReshape ends a reshape that will not be confirmed any more, if one is under
+// way, and lets go of what waits for it.
+func (e *Engine) abandonReshape(id plan.DeviceID, status plan.DeviceStatus) {
+	if d := &e.state.Devices[id]; d.Status == plan.Reshaping {
+		change := d.Change
+		e.state.Drop(change)
+		e.state.SetDevice(id, status)
+		e.confirm(change)
 	}
-	e.endRun(run, &Event{Kind: Stopped, Kept: r.Saved}, plan.NodeFailure)
-	if j := &e.state.Jobs[r.Job]; j.Phase == plan.Waiting {
-		j.Reason = plan.Reason{Code: plan.NodeLost, A: int64(node)}
+}
+
+// lose ends a run that lost a node. A promise is simply taken back, and a run that
+// was on this node alone is gone. What is left of a gang on other nodes still
+// occupies them: it is stopped.
+func (e *Engine) lose(run plan.RunID, node plan.NodeID) {
+	elsewhere := false
+	e.View().GrantsOf(run, func(g plan.Grant) { elsewhere = elsewhere || g.Node != node })
+	e.loseSome(run, node, elsewhere)
+}
+
+// loseDevice ends a run that lost a device, on a node that may still be told to stop
+// it.
+func (e *Engine) loseDevice(run plan.RunID, device plan.DeviceID) {
+	e.loseSome(run, e.state.Devices[device].Node, true)
+}
+
+func (e *Engine) loseSome(run plan.RunID, node plan.NodeID, remains bool) {
+	r := e.state.Runs[run]
+	lost := plan.Reason{Code: plan.NodeLost, A: int64(node)}
+	switch {
+	case r.Status == plan.Promised:
+		e.state.EndRun(run, 0)
+		e.state.SetPhase(r.Job, plan.Waiting, lost)
+		e.touch(r.Job)
+	case remains:
+		if r.Status != plan.Stopping {
+			e.state.Jobs[r.Job].Restarts++
+			e.stop(r.Job, lost)
+		}
+	default:
+		// What it last checkpointed is kept.
+		e.endRun(run, &Event{Kind: Stopped, Kept: r.Saved}, plan.NodeFailure)
+		if j := &e.state.Jobs[r.Job]; j.Phase == plan.Waiting {
+			j.Reason = lost
+		}
 	}
 }

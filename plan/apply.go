@@ -64,6 +64,9 @@ func (s *State) Confirm(change int64) []Change {
 	return ready
 }
 
+// Drop takes back a change that still waits, if it does: it is never handed over.
+func (s *State) Drop(change int64) { s.drop(change) }
+
 // Dispatch notes that a start goes to the driver: what was promised is occupied.
 func (s *State) Dispatch(run RunID) {
 	r := &s.Runs[run]
@@ -75,7 +78,7 @@ func (s *State) Dispatch(run RunID) {
 // Began notes that a run is computing.
 func (s *State) Began(run RunID) {
 	r := &s.Runs[run]
-	if r.Status == Suspended {
+	if r.Status == Resuming {
 		r.Paused += s.Now.Sub(r.Since)
 	} else {
 		r.Began = s.Now
@@ -126,18 +129,12 @@ func (s *State) SetDevice(id DeviceID, status DeviceStatus) {
 	must("device", deviceTable[:], dev.Status, status)
 	s.room.remove(s, dev.Node)
 	s.touchNode(dev.Node)
-	was := dev.Free == 1000 && dev.Status != Lost
+	was := dev.whole()
 	dev.Status = status
 	if status != Reshaping {
 		dev.Change = 0
 	}
-	if is := dev.Free == 1000 && status != Lost; is != was {
-		if is {
-			s.Nodes[dev.Node].FreeDevices++
-		} else {
-			s.Nodes[dev.Node].FreeDevices--
-		}
-	}
+	s.countWhole(dev, was)
 	s.room.add(s, dev.Node)
 }
 

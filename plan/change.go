@@ -197,7 +197,7 @@ func appendTerms(b []byte, t Terms) []byte {
 		value, not int64
 	}{{"batch", int64(t.Batch), 0}, {"plan", int64(t.Plan), None}, {"class", int64(t.Class), 0},
 		{"weight", int64(t.Weight), 0}, {"shift_us", int64(t.Shift), 0}, {"turn", int64(t.Turn), 0},
-		{"guest", int64(t.Guest), None}, {"reserved_mbps", int64(t.Reserved), 0}} {
+		{"guest", int64(t.Guest), None}, {"share", int64(t.Share), 0}, {"swap_mib", int64(t.Swap), 0}, {"reserved_mbps", int64(t.Reserved), 0}} {
 		if f.value != f.not {
 			b = appendInt(b, f.name, f.value)
 		}

@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Check proves a State legal from scratch: grants fit devices and partitions,
 // lists and counts agree, every active job has its run, and the index of free
@@ -41,6 +44,9 @@ func (s *State) checkRun(id RunID, seen []bool) error {
 		if g.Run != id {
 			return fmt.Errorf("grant %d is on the list of run %d but belongs to %d", i, id, g.Run)
 		}
+		if g.Device != None && g.Turn != 0 && r.Status.Computes() && !s.turnFree(i, anyChange) {
+			return fmt.Errorf("device %d: run %d of job %d computes while another member of turn %d does", g.Device, id, r.Job, g.Turn)
+		}
 		if g.reserved != (r.Status == Promised) || g.freed != (r.Status == Stopping) {
 			return fmt.Errorf("grant %d of a %s run is marked reserved=%v freed=%v", i, r.Status, g.reserved, g.freed)
 		}
@@ -57,8 +63,8 @@ func (s *State) checkRun(id RunID, seen []bool) error {
 
 func (s *State) checkDevice(id DeviceID) error {
 	dev := s.Devices[id]
-	taken, mem := s.sum(&dev, func(g *Grant) bool { return !g.freed })
-	held, heldMem := s.sum(&dev, func(g *Grant) bool { return !g.reserved })
+	taken, mem := s.sum(&dev, promised)
+	held, heldMem := s.sum(&dev, occupied)
 	if dev.Free != 1000-taken || dev.Now != 1000-held || dev.FreeMemory != dev.Memory-mem || dev.NowMemory != dev.Memory-heldMem {
 		return fmt.Errorf("device %d: what it has free does not follow from its grants", id)
 	}
@@ -68,8 +74,14 @@ func (s *State) checkDevice(id DeviceID) error {
 	if dev.Now < 0 {
 		return fmt.Errorf("device %d is occupied %d thousandths too many", id, -dev.Now)
 	}
-	if dev.Status != Reshaping && !s.legal(id) {
+	if dev.FreeMemory < 0 || dev.NowMemory < 0 {
+		return fmt.Errorf("device %d: its memory is overrun: %d MiB free, %d MiB unoccupied", id, dev.FreeMemory, dev.NowMemory)
+	}
+	if !s.fits(id, promised) {
 		return fmt.Errorf("device %d: its grants do not fit geometry %d", id, dev.Geometry)
+	}
+	if dev.Status != Reshaping && !s.fits(id, occupied) {
+		return fmt.Errorf("device %d: what occupies it does not fit geometry %d", id, dev.Geometry)
 	}
 	for g := dev.First; g != None; g = s.Grants[g].OnDevice {
 		if s.Grants[g].Device != id {
@@ -89,6 +101,9 @@ func (s *State) checkJob(id JobID) error {
 			return fmt.Errorf("job %d points at run %d, which is not its own", id, r)
 		}
 	}
+	if j.Run != None && j.Leaving != None && s.Runs[j.Run].Status != Promised {
+		return fmt.Errorf("job %d has a %s run while another is still stopping", id, s.Runs[j.Run].Status)
+	}
 	if j.Leaving != None && s.Runs[j.Leaving].Status != Stopping {
 		return fmt.Errorf("job %d: the run it is leaving is %s", id, s.Runs[j.Leaving].Status)
 	}
@@ -96,26 +111,49 @@ func (s *State) checkJob(id JobID) error {
 }
 
 func (s *State) checkRoom() error {
-	cpu, host := make([]int32, len(s.Nodes)), make([]int32, len(s.Nodes))
+	type sums struct{ taken, leaving, held, takenHost, leavingHost, heldHost int32 }
+	of := make([]sums, len(s.Nodes))
 	for i := range s.Grants {
-		if g := &s.Grants[i]; g.Run != None && !g.freed {
-			cpu[g.Node] += g.CPU
-			host[g.Node] += g.Host
+		g := &s.Grants[i]
+		if g.Run == None {
+			continue
+		}
+		n := &of[g.Node]
+		if g.freed {
+			n.leaving, n.leavingHost = n.leaving+g.CPU, n.leavingHost+g.Host
+		} else {
+			n.taken, n.takenHost = n.taken+g.CPU, n.takenHost+g.Host
+		}
+		if !g.reserved {
+			n.held, n.heldHost = n.held+g.CPU, n.heldHost+g.Host
 		}
 	}
 	for id := range s.Nodes {
-		n, is := &s.Nodes[id], &s.Cluster.Nodes[id]
+		n, sum := &s.Nodes[id], of[id]
+		cores, host := int32(s.Cluster.Nodes[id].CPU), int32(s.Cluster.Nodes[id].Memory)
 		free := int32(0)
 		for d := n.First; d < n.First+DeviceID(n.Count); d++ {
-			if s.Devices[d].Free == 1000 && s.Devices[d].Status != Lost {
+			if s.Devices[d].whole() {
 				free++
 			}
 		}
-		if free != n.FreeDevices || int32(is.CPU)-cpu[id] != n.FreeCPU || int32(is.Memory)-host[id] != n.FreeHost {
+		if free != n.FreeDevices || cores-sum.taken != n.FreeCPU || host-sum.takenHost != n.FreeHost {
 			return fmt.Errorf("node %d counts %d free devices, %d cores/1000 and %d MiB; it has %d, %d and %d", id,
-				n.FreeDevices, n.FreeCPU, n.FreeHost, free, int32(is.CPU)-cpu[id], int32(is.Memory)-host[id])
+				n.FreeDevices, n.FreeCPU, n.FreeHost, free, cores-sum.taken, host-sum.takenHost)
+		}
+		if n.LeavingCPU != sum.leaving || n.LeavingHost != sum.leavingHost {
+			return fmt.Errorf("node %d counts %d cores/1000 and %d MiB leaving; it has %d and %d", id,
+				n.LeavingCPU, n.LeavingHost, sum.leaving, sum.leavingHost)
+		}
+		if max(sum.taken, sum.held) > cores || max(sum.takenHost, sum.heldHost) > host {
+			return fmt.Errorf("node %d: more cores or host memory are promised or occupied than it has", id)
 		}
 	}
+	return s.checkIndex()
+}
+
+// checkIndex compares the index of free capacity with one built anew.
+func (s *State) checkIndex() error {
 	fresh := newRoom(s)
 	for m := range fresh.free {
 		if fresh.free[m] != s.room.free[m] || fresh.milli[m] != s.room.milli[m] {
@@ -127,6 +165,11 @@ func (s *State) checkRoom() error {
 			if fresh.sets[i].low[w] != s.room.sets[i].low[w] {
 				return fmt.Errorf("the index of free nodes is wrong in set %d", i)
 			}
+		}
+	}
+	for m := range fresh.partial {
+		if !slices.Equal(fresh.partial[m].low, s.room.partial[m].low) || !slices.Equal(fresh.partial[m].high, s.room.partial[m].high) {
+			return fmt.Errorf("the index of nodes with partly free devices is wrong for model %d", m)
 		}
 	}
 	return nil

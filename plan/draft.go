@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/musterdl/muster/unit"
@@ -18,30 +19,37 @@ type Draft struct {
 }
 
 // Mark is a point of a draft to roll back to.
-type Mark struct{ undo, changes, notes, asides, plans int }
+type Mark struct {
+	undo, changes, notes, asides, plans int
+	memory                              []byte
+}
 
 // Aside is an edit that no driver carries out but that belongs to the state: an
 // estimate, a memo, a reason, a lease, a pipeline plan. It is journaled with the
 // commit, so that a journal can be folded without asking a strategy.
 type Aside struct {
 	After int        `json:"after,omitempty"` // how many of the draft's changes it follows
-	Kind  string     `json:"kind"`            // estimate, memo, why, lease or plan
+	Kind  string     `json:"kind"`            // estimate, memo, why, lease, plan or memory
 	Job   JobID      `json:"job"`             // or the run, of a lease
 	A     int64      `json:"a,omitempty"`
 	B     int64      `json:"b,omitempty"`
 	Code  ReasonCode `json:"code,omitempty"`
 	Plan  *Pipeline  `json:"plan,omitempty"`
+	// Memory is all that the strategy remembers beside the state.
+	Memory []byte `json:"memory,omitempty"`
 }
 
-// Slot asks for workers on one node. With Device None and whole devices the lowest
-// free ones are taken; a share names its device. Reserve, when not zero, takes
-// that many thousandths of each device instead of what the job asked for: that is
-// how two jobs that want a whole device share one.
+// Slot asks for workers on one node. On names every device they get, in order;
+// without it Device is the one that all of them share, and with None the lowest
+// wholly free ones are taken. Reserve, when not zero, takes that many thousandths of
+// each device instead of what the job asked for: that is how two jobs that want a
+// whole device share one.
 type Slot struct {
 	Node    NodeID
 	Device  DeviceID
 	Workers int32
 	Reserve int32
+	On      []DeviceID
 }
 
 // Edit opens a draft on s. There is one at a time; Commit or Discard ends it. Its
@@ -63,7 +71,7 @@ func (s *State) Edit() *Draft {
 
 // Mark remembers this point of the draft.
 func (d *Draft) Mark() Mark {
-	return Mark{len(d.s.log.kinds), len(d.changes), len(d.notes), len(d.asides), len(d.s.Plans)}
+	return Mark{len(d.s.log.kinds), len(d.changes), len(d.notes), len(d.asides), len(d.s.Plans), d.s.Memory}
 }
 
 // Rollback undoes every edit since the mark.
@@ -73,7 +81,7 @@ func (d *Draft) Rollback(m Mark) {
 	d.changes = d.changes[:m.changes]
 	d.notes = d.notes[:m.notes]
 	d.asides = d.asides[:m.asides]
-	d.s.Plans = d.s.Plans[:m.plans]
+	d.s.Plans, d.s.Memory = d.s.Plans[:m.plans], m.memory
 }
 
 // Discard undoes the whole draft and closes it.
@@ -102,36 +110,49 @@ func (d *Draft) Note(step Step, chosen, rejected, won, lost int64) {
 // cannot be. The start waits for the runs and reshapes whose room it takes.
 func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunID, Reason) {
 	s := d.s
-	j := &s.Jobs[job]
+	if !s.isJob(job) {
+		return None, Reason{Code: Impossible}
+	}
+	j, shape := &s.Jobs[job], &s.Shapes[s.Jobs[job].Shape]
 	if j.Phase != Waiting || j.Run != None {
 		return None, j.Reason
 	}
+	workers := int32(0)
+	for i := range slots {
+		if n := slots[i].Workers; n <= 0 || n > shape.Most()-workers {
+			return None, Reason{Impossible, int64(n), 0}
+		}
+		workers += slots[i].Workers
+	}
+	if !shape.MayHave(workers) || terms.Share < 0 || terms.Share > 1000 {
+		return None, Reason{Impossible, int64(workers), 0}
+	}
+	if terms == (Terms{}) {
+		terms = DefaultTerms() // the zero value would name plan 0 and guest 0
+	}
 	m := d.Mark()
 	run := s.newRun()
-	after := d.lastAfter()
+	tail := int32(None)
+	for i := range slots {
+		var ok bool
+		if tail, ok = s.take(run, tail, slots[i], shape, &terms); !ok {
+			d.Rollback(m)
+			return None, Reason{NoRoom, shape.Milli(workers), s.room.FreeMilli(shape.Models)}
+		}
+	}
+	var after []int64
 	if j.Leaving != None {
 		after = append(after, s.Runs[j.Leaving].Change)
-	}
-	workers := int32(0)
-	tail := int32(None)
-	for _, slot := range slots {
-		var ok bool
-		if tail, ok = s.take(run, tail, slot, &s.Shapes[j.Shape], terms.Turn); !ok {
-			d.Rollback(m)
-			return None, Reason{NoRoom, s.Shapes[j.Shape].Milli(s.Shapes[j.Shape].Gang), s.room.FreeMilli(s.Shapes[j.Shape].Models)}
-		}
-		workers += slot.Workers
 	}
 	after = s.blockers(run, after)
 	j = s.touchJob(job)
 	j.Attempt++
-	j.Run = run
+	j.Run, j.Admitted = run, true
 	j.Waited += s.Now.Sub(j.Since)
 	j.Phase, j.Since, j.Reason = Active, s.Now, reason
-	r := &s.Runs[run]
+	r := s.touchRun(run)
 	r.Job, r.Attempt, r.Workers, r.Since, r.Terms = job, j.Attempt, workers, s.Now, terms
-	d.emit(Change{Job: job, Attempt: j.Attempt, Run: run, Device: None, Verb: Start, After: after, Terms: terms, Reason: reason})
-	r.Change = d.changes[len(d.changes)-1].ID
+	r.Change = d.emit(Change{Job: job, Attempt: j.Attempt, Run: run, Device: None, Verb: Start, After: after, Terms: terms, Reason: reason})
 	return run, Reason{}
 }
 
@@ -139,14 +160,14 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 // carried out yet is withdrawn instead. It reports whether there was one to end.
 func (d *Draft) Stop(run RunID, reason Reason, price unit.Duration) bool {
 	s := d.s
-	r := s.Runs[run]
-	if r.Status == Stopping || r.Status == Gone {
+	if !s.isRun(run) || s.Runs[run].Status == Stopping {
 		return false
 	}
+	r := s.Runs[run]
 	j := s.touchJob(r.Job)
 	j.Phase, j.Since, j.Reason, j.Run = Waiting, s.Now, reason, None
+	s.drop(r.Change) // a start or a resume that still waits
 	if r.Status == Promised {
-		s.drop(r.Change)
 		d.emit(Change{Job: r.Job, Attempt: r.Attempt, Run: run, Device: None, Verb: Withdraw, Reason: reason})
 		s.release(run)
 		return true
@@ -156,77 +177,98 @@ func (d *Draft) Stop(run RunID, reason Reason, price unit.Duration) bool {
 		j.Preemptions++
 	}
 	s.leave(run)
-	d.emit(Change{Job: r.Job, Attempt: r.Attempt, Run: run, Device: None, Verb: Stop, Price: price, Reason: reason})
-	s.Runs[run].Change = d.changes[len(d.changes)-1].ID
+	stop := d.emit(Change{Job: r.Job, Attempt: r.Attempt, Run: run, Device: None, Verb: Stop, Price: price, Reason: reason})
+	s.supersede(r.Change, stop) // who waited for it to be suspended waits for it to be gone
+	s.Runs[run].Change = stop
 	return true
 }
 
 // Suspend keeps a running run resident without computing.
 func (d *Draft) Suspend(run RunID, reason Reason) bool {
 	s := d.s
-	if s.Runs[run].Status != Running {
+	if !s.isRun(run) || s.Runs[run].Status != Running {
 		return false
 	}
 	r := s.touchRun(run)
 	must("run", runTable[:], r.Status, Suspended)
 	r.Status, r.Since = Suspended, s.Now
-	d.emit(Change{Job: r.Job, Attempt: r.Attempt, Run: run, Device: None, Verb: Suspend, Reason: reason})
-	r.Change = d.changes[len(d.changes)-1].ID
+	r.Change = d.emit(Change{Job: r.Job, Attempt: r.Attempt, Run: run, Device: None, Verb: Suspend, Reason: reason})
 	return true
 }
 
-// Resume lets a suspended run compute again once those that take turns with it
-// and are being suspended have confirmed.
+// Resume lets a suspended run compute again once those that take turns with it and
+// are on their way out have confirmed. It is not made while another of its turn
+// computes, or while its own suspension is not confirmed.
 func (d *Draft) Resume(run RunID, reason Reason) bool {
 	s := d.s
-	if s.Runs[run].Status != Suspended || s.Runs[run].Change != 0 {
+	if !s.isRun(run) || s.Runs[run].Status != Suspended || s.Runs[run].Change != 0 {
 		return false
 	}
-	after := d.lastAfter()
-	for g := s.Runs[run].First; g != None; g = s.Grants[g].OfRun {
-		if s.Grants[g].Device == None {
+	var after []int64
+	for i := s.Runs[run].First; i != None; i = s.Grants[i].OfRun {
+		if s.Grants[i].Device == None || s.Grants[i].Turn == 0 {
 			continue
 		}
-		for o := s.Devices[s.Grants[g].Device].First; o != None; o = s.Grants[o].OnDevice {
+		if !s.turnFree(i, anyChange) {
+			return false
+		}
+		for o := s.Devices[s.Grants[i].Device].First; o != None; o = s.Grants[o].OnDevice {
 			other := &s.Runs[s.Grants[o].Run]
-			if s.Grants[o].Run != run && s.Grants[o].Turn == s.Grants[g].Turn && other.Change != 0 && !slices.Contains(after, other.Change) {
+			if s.Grants[o].Turn == s.Grants[i].Turn && other.Change != 0 && !slices.Contains(after, other.Change) {
 				after = append(after, other.Change)
 			}
 		}
 	}
 	r := s.touchRun(run)
-	d.emit(Change{Job: r.Job, Attempt: r.Attempt, Run: run, Device: None, Verb: Resume, After: after, Reason: reason})
-	r.Change = d.changes[len(d.changes)-1].ID
+	must("run", runTable[:], r.Status, Resuming)
+	r.Paused += s.Now.Sub(r.Since)
+	r.Status, r.Since = Resuming, s.Now
+	r.Change = d.emit(Change{Job: r.Job, Attempt: r.Attempt, Run: run, Device: None, Verb: Resume, After: after, Reason: reason})
 	return true
 }
 
-// Regrant gives a run that goes on new terms.
+// Regrant gives a run that goes on new terms, its share, turn and swap included. It
+// takes effect at once, so it is made only if what the run then holds fits beside
+// all that is on its devices at this moment.
 func (d *Draft) Regrant(run RunID, terms Terms, reason Reason) bool {
 	s := d.s
-	r := s.Runs[run]
-	if r.Status > Suspended || r.Terms == terms {
+	if !s.isRun(run) || terms.Share < 0 || terms.Share > 1000 {
 		return false
 	}
+	r := s.Runs[run]
+	if r.Status == Promised || r.Status == Stopping || r.Terms == terms {
+		return false
+	}
+	m := d.Mark()
 	s.touchRun(run).Terms = terms
+	if (terms.Share != r.Terms.Share || terms.Turn != r.Terms.Turn || terms.Swap != r.Terms.Swap) && !s.resettle(run) {
+		d.Rollback(m)
+		return false
+	}
 	d.emit(Change{Job: r.Job, Attempt: r.Attempt, Run: run, Device: None, Verb: Regrant, Terms: terms, Reason: reason})
 	return true
 }
 
 // Lease sets the instant at which the active strategy means to end the run.
 func (d *Draft) Lease(run RunID, until unit.Time) {
-	d.s.touchRun(run).Until = until
-	d.aside(Aside{Kind: "lease", Job: JobID(run), A: int64(until)})
+	if d.s.isRun(run) && d.s.Runs[run].Until != until {
+		d.s.touchRun(run).Until = until
+		d.aside(Aside{Kind: "lease", Job: JobID(run), A: int64(until)})
+	}
 }
 
 // Reshape cuts a device another way. Every run on it must be stopping already;
 // the reshape waits for them, and later starts on it wait for the reshape.
 func (d *Draft) Reshape(device DeviceID, geometry int16, reason Reason) bool {
 	s := d.s
-	model := &s.Cluster.Models[s.Nodes[s.Devices[device].Node].Model]
-	if int(geometry) >= max(1, len(model.Geometries)) || s.Devices[device].Status != Steady || s.Devices[device].Geometry == geometry {
+	if device < 0 || int(device) >= len(s.Devices) || s.Nodes[s.Devices[device].Node].Status == Down {
 		return false
 	}
-	after := d.lastAfter()
+	model := &s.Cluster.Models[s.Nodes[s.Devices[device].Node].Model]
+	if geometry < 0 || int(geometry) >= len(model.Geometries) || s.Devices[device].Status != Steady || s.Devices[device].Geometry == geometry {
+		return false
+	}
+	var after []int64
 	for g := s.Devices[device].First; g != None; g = s.Grants[g].OnDevice {
 		if !s.Grants[g].freed {
 			return false
@@ -235,18 +277,24 @@ func (d *Draft) Reshape(device DeviceID, geometry int16, reason Reason) bool {
 			after = append(after, c)
 		}
 	}
+	node := s.Devices[device].Node
+	s.room.remove(s, node)
+	s.touchNode(node)
 	dev := s.touchDevice(device)
 	must("device", deviceTable[:], dev.Status, Reshaping)
+	was := dev.whole()
 	dev.Status, dev.Geometry, dev.Generation = Reshaping, geometry, dev.Generation+1
-	d.emit(Change{Job: None, Run: None, Device: device, Verb: Reshape, Shape: geometry, After: after, Reason: reason})
-	dev.Change = d.changes[len(d.changes)-1].ID
+	s.countWhole(dev, was)
+	s.room.add(s, node)
+	dev.Change = d.emit(Change{Job: None, Run: None, Device: device, Verb: Reshape, Shape: geometry, After: after, Reason: reason})
 	return true
 }
 
-// Refuse declines a job that has never started, with the reason its owner reads.
+// Refuse declines a job in the first decision that sees it, with the reason its
+// owner reads. One that was admitted stays so, whatever strategy decides later.
 func (d *Draft) Refuse(job JobID, reason Reason) bool {
 	s := d.s
-	if j := &s.Jobs[job]; j.Phase != Waiting || j.Attempt != 0 {
+	if !s.isJob(job) || s.Jobs[job].Phase != Waiting || s.Jobs[job].Admitted {
 		return false
 	}
 	j := s.touchJob(job)
@@ -258,7 +306,7 @@ func (d *Draft) Refuse(job JobID, reason Reason) bool {
 
 // Explain records why a job still waits; it is not a change.
 func (d *Draft) Explain(job JobID, reason Reason) {
-	if d.s.Jobs[job].Reason != reason {
+	if d.s.isJob(job) && d.s.Jobs[job].Reason != reason {
 		d.s.touchJob(job).Reason = reason
 		d.aside(Aside{Kind: "why", Job: job, Code: reason.Code, A: reason.A, B: reason.B})
 	}
@@ -285,6 +333,15 @@ func (d *Draft) AddPlan(p Pipeline) int32 {
 	return int32(len(d.s.Plans) - 1)
 }
 
+// Remember keeps what the strategy remembers beside the state. The engine calls it
+// at the end of a decision, with an encoding that it does not look into.
+func (d *Draft) Remember(memory []byte) {
+	if !bytes.Equal(d.s.Memory, memory) {
+		d.s.Memory = bytes.Clone(memory) // a new one: copies of the state share the old
+		d.aside(Aside{Kind: "memory", Memory: d.s.Memory})
+	}
+}
+
 func (d *Draft) aside(a Aside) {
 	a.After = len(d.changes)
 	d.asides = append(d.asides, a)
@@ -293,14 +350,19 @@ func (d *Draft) aside(a Aside) {
 // Asides are the edits beside the changes so far; valid until the next draft.
 func (d *Draft) Asides() []Aside { return d.asides }
 
-func (d *Draft) emit(c Change) {
+func (d *Draft) emit(c Change) int64 {
 	c.ID = d.s.NextChange
 	d.s.NextChange++
 	if len(c.After) > 0 {
 		d.s.pend(Pending{Change: c, Left: c.After})
 	}
 	d.changes = append(d.changes, c)
+	return c.ID
 }
 
-// lastAfter returns an empty list for the ids a change waits for.
-func (d *Draft) lastAfter() []int64 { return nil }
+func (s *State) isJob(id JobID) bool { return id >= 0 && int(id) < len(s.Jobs) }
+
+// isRun reports whether a slot holds a live run.
+func (s *State) isRun(id RunID) bool {
+	return id >= 0 && int(id) < len(s.Runs) && s.Runs[id].Status != Gone
+}

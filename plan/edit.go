@@ -3,168 +3,8 @@ package plan
 import (
 	"slices"
 
-	"github.com/musterdl/muster/cluster"
-
 	"github.com/musterdl/muster/unit"
 )
-
-// undo remembers the records a draft has touched, newest last.
-type undo struct {
-	kinds   []undoKind
-	ids     []int32
-	jobs    []Job
-	runs    []Run
-	grants  []Grant
-	devices []Device
-	nodes   []Node
-	pending []Pending
-}
-
-func (u *undo) reset() {
-	u.kinds, u.ids = u.kinds[:0], u.ids[:0]
-	u.jobs, u.runs, u.grants, u.devices, u.nodes = u.jobs[:0], u.runs[:0], u.grants[:0], u.devices[:0], u.nodes[:0]
-	u.pending = u.pending[:0]
-}
-
-type undoKind uint8
-
-const (
-	undoJob undoKind = iota
-	undoRun
-	undoGrant
-	undoDevice
-	undoNode
-	undoPending
-	undoNewRun   // a slot was appended
-	undoNewGrant // likewise
-	undoReuseRun
-	undoReuseGrant
-	undoFreeRun
-	undoFreeGrant
-	undoPend
-)
-
-func (u *undo) add(kind undoKind, id int32) {
-	u.kinds = append(u.kinds, kind)
-	u.ids = append(u.ids, id)
-}
-
-func pop[T any](s *[]T) T {
-	v := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
-	return v
-}
-
-// rollback undoes until n entries are left.
-func (s *State) rollback(n int) {
-	u := s.log
-	s.log = nil
-	for len(u.kinds) > n {
-		kind, id := pop(&u.kinds), pop(&u.ids)
-		switch kind {
-		case undoJob:
-			s.Jobs[id] = pop(&u.jobs)
-		case undoRun:
-			s.Runs[id] = pop(&u.runs)
-		case undoGrant:
-			s.Grants[id] = pop(&u.grants)
-		case undoDevice:
-			s.room.remove(s, s.Devices[id].Node)
-			s.Devices[id] = pop(&u.devices)
-			s.room.add(s, s.Devices[id].Node)
-		case undoNode:
-			s.room.remove(s, NodeID(id))
-			s.Nodes[id] = pop(&u.nodes)
-			s.room.add(s, NodeID(id))
-			s.stampNode(NodeID(id))
-		case undoPending:
-			s.Pending[id] = pop(&u.pending)
-		case undoNewRun:
-			s.Runs = s.Runs[:len(s.Runs)-1]
-		case undoNewGrant:
-			s.Grants = s.Grants[:len(s.Grants)-1]
-		case undoReuseRun:
-			s.FreeRuns = append(s.FreeRuns, RunID(id))
-		case undoReuseGrant:
-			s.FreeGrants = append(s.FreeGrants, id)
-		case undoFreeRun:
-			pop(&s.FreeRuns)
-		case undoFreeGrant:
-			pop(&s.FreeGrants)
-		case undoPend:
-			pop(&s.Pending)
-		}
-	}
-	s.log = u
-}
-
-func (s *State) touchJob(id JobID) *Job {
-	if s.log != nil {
-		s.log.add(undoJob, int32(id))
-		s.log.jobs = append(s.log.jobs, s.Jobs[id])
-	}
-	return &s.Jobs[id]
-}
-
-func (s *State) touchRun(id RunID) *Run {
-	if s.log != nil {
-		s.log.add(undoRun, int32(id))
-		s.log.runs = append(s.log.runs, s.Runs[id])
-	}
-	return &s.Runs[id]
-}
-
-func (s *State) touchGrant(id int32) *Grant {
-	if s.log != nil {
-		s.log.add(undoGrant, id)
-		s.log.grants = append(s.log.grants, s.Grants[id])
-	}
-	return &s.Grants[id]
-}
-
-// touchDevice must be called with the node out of the room index, or before a
-// change the index does not see.
-func (s *State) touchDevice(id DeviceID) *Device {
-	if s.log != nil {
-		s.log.add(undoDevice, int32(id))
-		s.log.devices = append(s.log.devices, s.Devices[id])
-	}
-	return &s.Devices[id]
-}
-
-func (s *State) touchNode(id NodeID) *Node {
-	if s.log != nil {
-		s.log.add(undoNode, int32(id))
-		s.log.nodes = append(s.log.nodes, s.Nodes[id])
-	}
-	s.stampNode(id)
-	return &s.Nodes[id]
-}
-
-func (s *State) stampNode(id NodeID) {
-	s.stamp++
-	s.Nodes[id].Stamp = s.stamp
-}
-
-func (s *State) pend(p Pending) {
-	if s.log != nil {
-		s.log.add(undoPend, 0)
-	}
-	s.Pending = append(s.Pending, p)
-}
-
-// drop withdraws a pending change.
-func (s *State) drop(change int64) {
-	for i := range s.Pending {
-		if s.Pending[i].Change.ID == change {
-			if s.log != nil {
-				s.log.add(undoPending, int32(i))
-				s.log.pending = append(s.log.pending, s.Pending[i])
-			}
-			s.Pending[i].Gone = true
-		}
-	}
-}
 
 func (s *State) newRun() RunID {
 	fresh := Run{Status: Promised, First: None, Began: unit.Never, Until: unit.Never, Since: s.Now}
@@ -201,9 +41,8 @@ func (s *State) newGrant() int32 {
 
 // take gives run the slot, behind its grant tail. It returns the new tail and
 // whether the slot was legal; after an illegal one the draft must be rolled back.
-func (s *State) take(run RunID, tail int32, slot Slot, shape *Shape, turn int32) (int32, bool) {
-	node := &s.Nodes[slot.Node]
-	if node.Status != Up || shape.Models&(1<<node.Model) == 0 || slot.Workers <= 0 {
+func (s *State) take(run RunID, tail int32, slot Slot, shape *Shape, terms *Terms) (int32, bool) {
+	if !s.sound(&slot, shape) {
 		return tail, false
 	}
 	s.room.remove(s, slot.Node)
@@ -215,29 +54,28 @@ func (s *State) take(run RunID, tail int32, slot Slot, shape *Shape, turn int32)
 		return tail, false
 	}
 	next := n.First // the lowest device not looked at yet
-	for range slot.Workers {
+	for w := range slot.Workers {
 		for k := range max(1, shape.Devices) {
-			g := Grant{Run: run, Node: slot.Node, Device: None, OfRun: None, OnDevice: None, Turn: turn, reserved: true}
+			g := Grant{Run: run, Node: slot.Node, Device: None, OfRun: None, OnDevice: None, Turn: terms.Turn, reserved: true}
 			if k == 0 {
 				g.CPU, g.Host = shape.CPU, shape.Host
 			}
 			if shape.Devices > 0 {
-				g.Device, g.Reserve, g.Ceiling, g.Persist = slot.Device, shape.Share, 1000, shape.Memory
-				if slot.Reserve > 0 {
-					g.Reserve = slot.Reserve
-				}
-				if g.Device == None {
+				g.settle(shape, terms, slot.Reserve)
+				switch {
+				case slot.On != nil:
+					g.Device = slot.On[w*shape.Devices+k]
+				case slot.Device != None:
+					g.Device = slot.Device
+				default:
 					if next = s.wholeFree(n, next); next == None {
 						return tail, false
 					}
 					g.Device, next = next, next+1
 				}
-				if s.Devices[g.Device].Node != slot.Node || s.Devices[g.Device].Status == Lost {
-					return tail, false
-				}
 			}
 			tail = s.attach(run, tail, g)
-			if g.Device != None && !s.legal(g.Device) {
+			if g.Device != None && !(s.fits(g.Device, promised) && s.turnFree(tail, anyChange)) {
 				return tail, false
 			}
 		}
@@ -245,16 +83,86 @@ func (s *State) take(run RunID, tail int32, slot Slot, shape *Shape, turn int32)
 	return tail, true
 }
 
-// wholeFree returns the lowest wholly free device of a node at or after from,
-// with a preference for none: what frees soon counts as free.
+// settle fills in what a grant holds of its device.
+func (g *Grant) settle(shape *Shape, terms *Terms, reserve int32) {
+	if reserve == 0 {
+		reserve = terms.Share
+	}
+	if reserve == 0 {
+		reserve = shape.Share
+	}
+	g.Reserve, g.Ceiling, g.Turn = reserve, 1000, terms.Turn
+	g.Peak = min(max(0, terms.Swap), shape.Memory)
+	g.Persist = shape.Memory - g.Peak
+}
+
+// resettle gives the grants of a run what its new terms say, and reports whether
+// that is legal; if it is not, the draft must be rolled back.
+func (s *State) resettle(run RunID) bool {
+	terms, shape := &s.Runs[run].Terms, &s.Shapes[s.Jobs[s.Runs[run].Job].Shape]
+	if s.Runs[run].Change != 0 {
+		return false // it is on its way from one status to another
+	}
+	s.eachNode(run, func(i int32) {
+		if g := s.touchGrant(i); g.Device != None {
+			keep := int32(0)
+			if terms.Share == 0 {
+				keep = g.Reserve
+			}
+			g.settle(shape, terms, keep)
+		}
+	})
+	for i := s.Runs[run].First; i != None; i = s.Grants[i].OfRun {
+		g := &s.Grants[i]
+		if g.Device != None && (!s.fits(g.Device, either) || s.Runs[run].Status.Computes() && !s.turnFree(i, settled)) {
+			return false
+		}
+	}
+	return true
+}
+
+// sound reports whether a slot names what exists, is healthy and is of a model the
+// shape may use.
+func (s *State) sound(slot *Slot, shape *Shape) bool {
+	if slot.Node < 0 || int(slot.Node) >= len(s.Nodes) {
+		return false
+	}
+	n := &s.Nodes[slot.Node]
+	if n.Status != Up || shape.Models&(1<<n.Model) == 0 || slot.Reserve < 0 || slot.Reserve > 1000 {
+		return false
+	}
+	healthy := func(d DeviceID) bool {
+		return d >= n.First && d < n.First+DeviceID(n.Count) && s.Devices[d].Status != Lost
+	}
+	if slot.On == nil {
+		// A worker's own devices are different ones: one name cannot stand for several.
+		return slot.Device == None || shape.Devices == 1 && healthy(slot.Device)
+	}
+	if len(slot.On) != int(slot.Workers*shape.Devices) {
+		return false
+	}
+	for i, d := range slot.On {
+		worker := slot.On[i-i%int(shape.Devices) : i]
+		if !healthy(d) || slices.Contains(worker, d) {
+			return false
+		}
+	}
+	return true
+}
+
+// wholeFree returns the lowest wholly free device of a node at or after from; what
+// frees soon counts as free.
 func (s *State) wholeFree(n *Node, from DeviceID) DeviceID {
 	for d := from; d < n.First+DeviceID(n.Count); d++ {
-		if s.Devices[d].Free == 1000 && s.Devices[d].Status != Lost {
+		if s.Devices[d].whole() {
 			return d
 		}
 	}
 	return None
 }
+
+// whole reports whether a device is wholly free, healthy and undivided.
+func (d *Device) whole() bool { return d.Free == 1000 && d.Status != Lost && d.Geometry == 0 }
 
 func (s *State) attach(run RunID, tail int32, g Grant) int32 {
 	id := s.newGrant()
@@ -274,132 +182,6 @@ func (s *State) attach(run RunID, tail int32, g Grant) int32 {
 	return id
 }
 
-// recompute derives what a device has free from the grants on it, and what its
-// node has. The device and the node must have been touched.
-func (s *State) recompute(id DeviceID) {
-	dev := &s.Devices[id]
-	wasFree := dev.Free == 1000 && dev.Status != Lost
-	taken, takenMem := s.sum(dev, func(g *Grant) bool { return !g.freed })
-	held, heldMem := s.sum(dev, func(g *Grant) bool { return !g.reserved })
-	dev.Free, dev.FreeMemory = 1000-taken, dev.Memory-takenMem
-	dev.Now, dev.NowMemory = 1000-held, dev.Memory-heldMem
-	if isFree := dev.Free == 1000 && dev.Status != Lost; isFree != wasFree {
-		if isFree {
-			s.Nodes[dev.Node].FreeDevices++
-		} else {
-			s.Nodes[dev.Node].FreeDevices--
-		}
-	}
-}
-
-// sum adds up the grants on a device that count: members of one turn alternate,
-// so a turn takes its largest member's compute and peak memory, while what
-// persists of each stays.
-func (s *State) sum(dev *Device, counts func(*Grant) bool) (milli, memory int32) {
-	for i := dev.First; i != None; i = s.Grants[i].OnDevice {
-		g := &s.Grants[i]
-		if !counts(g) {
-			continue
-		}
-		memory += g.Persist
-		most, peak := g.Reserve, g.Peak
-		if g.Turn != 0 {
-			if s.turnCounted(dev, i, counts) {
-				continue
-			}
-			for o := g.OnDevice; o != None; o = s.Grants[o].OnDevice {
-				if other := &s.Grants[o]; other.Turn == g.Turn && counts(other) {
-					most, peak = max(most, other.Reserve), max(peak, other.Peak)
-				}
-			}
-		}
-		milli, memory = milli+most, memory+peak
-	}
-	return milli, memory
-}
-
-// turnCounted reports whether a member of grant i's turn stands before it on the
-// device's list and counts.
-func (s *State) turnCounted(dev *Device, i int32, counts func(*Grant) bool) bool {
-	for o := dev.First; o != i; o = s.Grants[o].OnDevice {
-		if other := &s.Grants[o]; other.Turn == s.Grants[i].Turn && counts(other) {
-			return true
-		}
-	}
-	return false
-}
-
-// legal reports whether what is promised on a device fits it and its partition.
-func (s *State) legal(id DeviceID) bool {
-	dev := &s.Devices[id]
-	if dev.Free < 0 || dev.FreeMemory < 0 && s.memoryAsked(dev) {
-		return false
-	}
-	model := &s.Cluster.Models[s.Nodes[dev.Node].Model]
-	if len(model.Geometries) == 0 || len(model.Geometries[dev.Geometry].Parts) == 0 {
-		return true
-	}
-	// Every grant needs a part of its own; the smallest that holds it.
-	parts := slices.Clone(model.Geometries[dev.Geometry].Parts)
-	slices.SortFunc(parts, func(a, b cluster.Part) int { return int(a.Milli - b.Milli) })
-	var want []int32
-	for g := dev.First; g != None; g = s.Grants[g].OnDevice {
-		if !s.Grants[g].freed {
-			want = append(want, s.Grants[g].Reserve)
-		}
-	}
-	slices.Sort(want)
-	p := 0
-	for _, w := range want {
-		for p < len(parts) && int32(parts[p].Milli) < w {
-			p++
-		}
-		if p == len(parts) {
-			return false
-		}
-		p++
-	}
-	return true
-}
-
-func (s *State) memoryAsked(dev *Device) bool {
-	for g := dev.First; g != None; g = s.Grants[g].OnDevice {
-		if s.Grants[g].Persist+s.Grants[g].Peak > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// blockers adds to after the changes that a new run has to wait for: runs that
-// still occupy its room, turns that are being ended, devices being reshaped.
-func (s *State) blockers(run RunID, after []int64) []int64 {
-	add := func(change int64) {
-		if change != 0 && !slices.Contains(after, change) {
-			after = append(after, change)
-		}
-	}
-	for i := s.Runs[run].First; i != None; i = s.Grants[i].OfRun {
-		g := &s.Grants[i]
-		if g.Device == None {
-			continue
-		}
-		dev := &s.Devices[g.Device]
-		add(dev.Change)
-		short := dev.Now < g.Reserve || dev.NowMemory < g.Persist+g.Peak
-		for o := dev.First; o != None; o = s.Grants[o].OnDevice {
-			other := &s.Grants[o]
-			if other.Run == run {
-				continue
-			}
-			if other.freed && short || g.Turn != 0 && other.Turn == g.Turn {
-				add(s.Runs[other.Run].Change)
-			}
-		}
-	}
-	return after
-}
-
 // leave marks a run as stopping: its room may be promised, but is still occupied.
 func (s *State) leave(run RunID) {
 	r := s.touchRun(run)
@@ -410,6 +192,8 @@ func (s *State) leave(run RunID) {
 		n := s.touchNode(s.Grants[i].Node)
 		n.FreeCPU += s.Grants[i].CPU
 		n.FreeHost += s.Grants[i].Host
+		n.LeavingCPU += s.Grants[i].CPU
+		n.LeavingHost += s.Grants[i].Host
 	})
 }
 
@@ -417,8 +201,11 @@ func (s *State) leave(run RunID) {
 func (s *State) release(run RunID) {
 	s.eachNode(run, func(i int32) {
 		g := &s.Grants[i]
-		if !g.freed {
-			n := s.touchNode(g.Node)
+		n := s.touchNode(g.Node)
+		if g.freed {
+			n.LeavingCPU -= g.CPU
+			n.LeavingHost -= g.Host
+		} else {
 			n.FreeCPU += g.CPU
 			n.FreeHost += g.Host
 		}

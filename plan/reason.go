@@ -55,6 +55,9 @@ const (
 	DependencyEnd            // job A ended without finishing
 	NodeSick                 // node A quarantined after B failures
 	Estimated                // A microseconds by the estimator
+	Impossible               // asked for what is not there, or for A workers, which the job cannot have
+	Outdated                 // an outside decider's answer no longer fits, for reason A
+	Switched                 // another strategy decides from now on
 	numReasons
 )
 
@@ -62,7 +65,7 @@ var reasonNames = [...]string{"", "new", "fits", "backfilled", "no-room", "fragm
 	"waits-for-job", "held", "backing-off", "crash-loop", "made-way-for", "took-room-of", "slice-over", "slice-begins",
 	"rebalanced", "moved", "lease-over", "lease-begins", "node-lost", "start-broke", "run-failed", "over-limit", "by-user",
 	"round-plan", "packed", "unpacked", "interleaved", "partitioned", "not-feasible", "answered", "superseded", "finished",
-	"dependency-ended", "node-sick", "estimated"}
+	"dependency-ended", "node-sick", "estimated", "impossible", "outdated", "switched"}
 
 func (c ReasonCode) String() string { return reasonNames[c] }
 
@@ -137,6 +140,8 @@ func (r Reason) Words(v View) string {
 		return name(r.A) + ", which it comes after, ended without finishing"
 	case NodeSick:
 		return fmt.Sprintf("%s is quarantined after %d failures in a row", node(r.A), r.B)
+	case Impossible:
+		return fmt.Sprintf("%d workers of it were asked for somewhere that is not there or may not be", r.A)
 	case Estimated:
 		return "expected to run " + unit.Duration(r.A).String()
 	}
@@ -148,5 +153,6 @@ var reasonWords = map[ReasonCode]string{
 	Moved: "moved to a better place", LeaseOver: "its lease ended", LeaseBegins: "its lease began",
 	OverLimit: "ran over its time limit", ByUser: "a person asked", RoundPlan: "this round's allocation says so",
 	Partitioned: "the device is being cut another way", Answered: "an outside decider said so",
+	Outdated: "what an outside decider said of it no longer fits", Switched: "another strategy decides from now on",
 	Superseded: "the promise was overtaken by events", DidFinish: "did its work",
 }

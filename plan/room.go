@@ -84,7 +84,8 @@ func (r *Room) Next(model, free int, from NodeID) NodeID {
 	return r.sets[model*r.counts+free].next(from)
 }
 
-// NextPartial returns the first node at or after from with a partly free device.
+// NextPartial returns the first node at or after from with a device that is partly
+// free, or free and cut.
 func (r *Room) NextPartial(model int, from NodeID) NodeID { return r.partial[model].next(from) }
 
 // NextAny returns the first node at or after from, of the allowed models, with
@@ -122,7 +123,7 @@ func (r *Room) count(s *State, id NodeID, sign int64) {
 			continue
 		}
 		milli += int64(dev.Free)
-		partial = partial || dev.Free > 0 && dev.Free < 1000
+		partial = partial || dev.Free > 0 && !dev.whole()
 	}
 	r.free[n.Model] += sign * int64(n.FreeDevices)
 	r.milli[n.Model] += sign * milli

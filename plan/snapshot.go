@@ -5,6 +5,7 @@ import (
 	"encoding/gob"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // snapshotVersion is bumped when a State can no longer be read as it was written.
@@ -16,9 +17,15 @@ type snapshot struct {
 }
 
 // Save writes the state. What follows from it (the index of free capacity, the
-// marks on grants) is left out.
+// marks on grants) or means nothing to another process (the stamps of caches) is
+// left out, so that equal states give equal bytes.
 func (s *State) Save(w io.Writer) error {
 	c := *s
+	c.Nodes = slices.Clone(s.Nodes)
+	for i := range c.Nodes {
+		c.Nodes[i].Stamp = 0
+	}
+	c.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(p Pending) bool { return p.Gone })
 	if err := gob.NewEncoder(w).Encode(snapshot{snapshotVersion, c}); err != nil {
 		return fmt.Errorf("saving the state: %w", err)
 	}

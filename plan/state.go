@@ -9,6 +9,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/unit"
 )
@@ -46,6 +48,14 @@ type Shape struct {
 
 // Elastic reports whether the shape has more than one legal size.
 func (s *Shape) Elastic() bool { return s.Sizes[0] != 0 }
+
+// MayHave reports whether n is a legal number of workers.
+func (s *Shape) MayHave(n int32) bool {
+	return n > 0 && (n == s.Gang || slices.Contains(s.Sizes[:], n))
+}
+
+// Most is the largest legal number of workers.
+func (s *Shape) Most() int32 { return max(s.Gang, slices.Max(s.Sizes[:])) }
 
 // Milli is what the gang holds in all at n workers, in thousandths of a device.
 func (s *Shape) Milli(n int32) int64 {
@@ -102,11 +112,16 @@ type Job struct {
 	Preemptions int32
 	Restarts    int32
 	Failures    int32 // of its own making
+	Unstarted   int32 // starts in a row that failed
 	Retries     int32 // how many of those are forgiven
 	Blockers    int32 // unfinished jobs it comes after
 	Traffic     int32 // Mbps per worker at full speed
 	Progress    int32 // last reported, in millionths of its work
 	Checkpoint  Checkpointing
+
+	// Admitted says that a decision has seen the job and not refused it: from then on
+	// no strategy may.
+	Admitted bool
 }
 
 // Checkpointing is how a job keeps its work.
@@ -141,6 +156,8 @@ type Terms struct {
 	Weight   int32         // share within the class, 0 counts as 1000
 	Shift    unit.Duration // delay of its communication phase
 	Turn     int32         // time slice it takes turns in; 0 is none
+	Share    int32         // thousandths of each device it holds; 0 is what its slots or its job say
+	Swap     int32         // MiB per device that it gives up while suspended
 	Guest    JobID         // the job in whose gaps it lives; None
 	Reserved int32         // Mbps reserved per worker; 0 shares what is left
 }
@@ -184,8 +201,8 @@ type Device struct {
 	Change     int64 // the unconfirmed reshape; 0 is none
 }
 
-// Node is the state of one node. FreeDevices counts its wholly free healthy
-// devices, in the sense of Device.Free.
+// Node is the state of one node. FreeDevices counts its wholly free, undivided,
+// healthy devices, in the sense of Device.Free.
 type Node struct {
 	Model       int32
 	Rack        int32
@@ -194,6 +211,9 @@ type Node struct {
 	FreeDevices int32
 	FreeCPU     int32
 	FreeHost    int32
+	LeavingCPU  int32 // of stopping runs: counted as free, still occupied
+	LeavingHost int32
+	Sick        int32 // failed starts in a row
 	Status      NodeStatus
 	// Stamp changes whenever anything on the node does; caches compare it.
 	Stamp int64
@@ -215,6 +235,9 @@ type State struct {
 	NextChange int64
 	Commits    int64
 	Paused     bool // by a person: nothing is decided
+	// Memory is what the active strategy remembers beside the State, as of its last
+	// decision.
+	Memory []byte
 
 	// Append-only tables.
 	Shapes   []Shape
@@ -403,7 +426,7 @@ func (s *State) running(j *Job) unit.Duration {
 	switch r.Status {
 	case Running:
 		return s.Now.Sub(r.Began) - r.Paused
-	case Suspended:
+	case Suspended, Resuming:
 		return r.Since.Sub(r.Began) - r.Paused
 	}
 	return 0

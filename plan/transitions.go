@@ -28,6 +28,7 @@ const (
 	Starting                   // the driver was told to start it
 	Running                    // confirmed
 	Suspended                  // resident, not computing
+	Resuming                   // the driver was told, or is to be told, to let it compute again
 	Stopping                   // the driver was told to stop it
 	Gone                       // ended; the slot is free
 	numRunStatuses
@@ -81,7 +82,7 @@ const (
 
 var (
 	phaseNames   = [...]string{"waiting", "held", "blocked", "backoff", "active", "finished", "failed", "cancelled", "refused"}
-	statusNames  = [...]string{"promised", "starting", "running", "suspended", "stopping", "gone"}
+	statusNames  = [...]string{"promised", "starting", "running", "suspended", "resuming", "stopping", "gone"}
 	deviceNames  = [...]string{"steady", "reshaping", "arriving", "lost"}
 	nodeNames    = [...]string{"up", "cordoned", "quarantined", "down"}
 	failureNames = [...]string{"none", "user", "node", "memory", "time-limit", "start"}
@@ -92,6 +93,12 @@ func (s RunStatus) String() string    { return statusNames[s] }
 func (s DeviceStatus) String() string { return deviceNames[s] }
 func (s NodeStatus) String() string   { return nodeNames[s] }
 func (c FailureClass) String() string { return failureNames[c] }
+
+// Computes reports whether a run in this status computes or is about to: of the
+// members of one turn on a device at most one does.
+func (s RunStatus) Computes() bool {
+	return s == Promised || s == Starting || s == Running || s == Resuming
+}
 
 // Over reports whether a job in this phase has ended.
 func (p Phase) Over() bool { return p >= Finished }
@@ -117,7 +124,8 @@ var runTable = [numRunStatuses][]RunStatus{
 	Promised:  {Starting, Gone},
 	Starting:  {Running, Stopping, Gone},
 	Running:   {Suspended, Stopping, Gone},
-	Suspended: {Running, Stopping, Gone},
+	Suspended: {Resuming, Stopping, Gone},
+	Resuming:  {Running, Stopping, Gone},
 	Stopping:  {Gone},
 	Gone:      {Promised},
 }

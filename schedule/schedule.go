@@ -10,7 +10,12 @@ import (
 
 // Scheduler decides. It edits the draft and returns the instant at which it wants
 // to be called even if nothing happens; unit.Never for none. It is called when
-// something in its trigger changed or that instant came.
+// something in its trigger changed or that instant came; also once more after a
+// restart, when nothing changed, and must then decide nothing new.
+//
+// A job may be refused in the first decision that has it in its trigger, and never
+// after. When another Scheduler takes over, the runs that are suspended are stopped
+// and leases and memos cleared; what is packed stays so until somebody ends it.
 type Scheduler interface {
 	Decide(d *plan.Draft, why Trigger) (wake unit.Time)
 }
@@ -21,8 +26,10 @@ type Rebuilder interface {
 	Rebuild(v plan.View)
 }
 
-// Remembering is a Scheduler that remembers what no State holds. The encoding is
-// part of snapshots and stable: equal memories give equal bytes.
+// Remembering is a Scheduler, or a part of a composed one, that remembers what no
+// State holds. The engine keeps what Remember returns in the State after every
+// decision, so that it is journaled and part of snapshots: equal memories must give
+// equal bytes. Recall is called after Rebuild.
 type Remembering interface {
 	Remember() []byte
 	Recall(memory []byte) error

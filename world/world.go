@@ -45,7 +45,8 @@ type World struct {
 	onDev  [][]plan.RunID
 	mark   []int32 // by slot: generation it was last visited in
 	round  int32
-	queue  []plan.RunID // scratch of the component search
+	queue  []plan.RunID      // scratch of the component search
+	plans  map[int32]float64 // by pipeline plan: its part of the ideal rate
 }
 
 type truth struct {
@@ -157,6 +158,9 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	})
 	x.demand = w.crossing(x.demand, nodes)
 	x.solo = w.soloRate(x.job, shape, r.Workers, nodes, int(perNode), class, model, slowest)
+	if r.Terms.Plan != plan.None {
+		x.solo *= w.planned(v, x.job, r.Terms.Plan)
+	}
 }
 
 // crossing keeps the link demands of a run that spans nodes, and adds its rack

@@ -28,9 +28,7 @@ func (Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Cand
 	for range k {
 		into = allocate.Extend(into)
 		c := &into[len(into)-1]
-		t := fit.Take(v, need, c.Slots)
-		fit.EachNode(v, need.Shape, from, func(n plan.NodeID) bool { return t.Fill(n) })
-		slots, ok := t.Done()
+		slots, ok := fit.First(v, need, from, c.Slots)
 		if !ok {
 			return into[:len(into)-1]
 		}

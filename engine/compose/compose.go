@@ -39,8 +39,9 @@ type Parts struct {
 	Explain bool
 }
 
-// Scheduler is a composed one. It implements schedule.Scheduler and
-// schedule.Rebuilder; all it remembers follows from the State.
+// Scheduler is a composed one. It implements schedule.Scheduler, schedule.Rebuilder
+// and schedule.Remembering; its heaps follow from the State, and what it remembers
+// besides is the next look at elastic jobs and the memories of its parts.
 type Scheduler struct {
 	parts Parts
 	rules schedule.Rules
@@ -56,6 +57,9 @@ type Scheduler struct {
 	active  int    // jobs waiting or running
 	elastic int    // elastic jobs among the running
 	resize  unit.Time
+	patient unit.Time // when a run that is too young to be displaced will be old enough
+
+	memories []schedule.Remembering // of the parts
 
 	found   []allocate.Candidate
 	victims []victim
@@ -74,7 +78,7 @@ const (
 
 // New composes a Scheduler.
 func New(parts Parts) *Scheduler {
-	s := &Scheduler{parts: parts, rules: parts.Order.Rules()}
+	s := &Scheduler{parts: parts, rules: parts.Order.Rules(), memories: parts.rememberers()}
 	s.ager, _ = parts.Order.(schedule.Ager)
 	s.pupil, _ = parts.Order.(schedule.Learner)
 	s.reset()
@@ -84,7 +88,7 @@ func New(parts Parts) *Scheduler {
 func (s *Scheduler) reset() {
 	s.classes, s.pos, s.home, s.learned, s.timers = nil, nil, nil, nil, timers{}
 	s.running = heap{pos: &s.pos, worst: true}
-	s.active, s.elastic, s.resize = 0, 0, unit.Never
+	s.active, s.elastic, s.resize, s.patient = 0, 0, unit.Never, unit.Never
 }
 
 // Rebuild forgets every cache; the engine names all live jobs in the next trigger.
@@ -108,10 +112,14 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	if why.Room {
 		s.unblock(d.View)
 	}
+	if s.patient <= d.Now() {
+		s.patient = unit.Never
+		s.unblockAll()
+	}
 	s.expire(d)
 	s.rebalance(d)
 	s.start(d)
-	return min(s.timers.next(), s.resize)
+	return min(s.timers.next(), s.resize, s.patient)
 }
 
 // grow makes room for jobs and shapes that are new.
@@ -153,10 +161,10 @@ func (s *Scheduler) learn(v plan.View, id plan.JobID) {
 	}
 }
 
-// admit passes a new job through step 1 and the gate.
+// admit passes a job that never ran through step 1, and a new one through the gate.
 func (s *Scheduler) admit(d *plan.Draft, id plan.JobID, j *plan.Job) bool {
 	d.Estimate(id, s.parts.Estimator.Estimate(d.View, id).Mean)
-	if s.parts.Gate != nil && j.Started == unit.Never {
+	if s.parts.Gate != nil && !j.Admitted {
 		if ok, why := s.parts.Gate.Admit(d.View, id); !ok {
 			return !d.Refuse(id, why)
 		}
@@ -193,6 +201,9 @@ func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 	}
 	if !s.rules.Preempt {
 		return
+	}
+	if r := v.Run(v.Job(id).Run); s.rules.MinimumRun > 0 && r.Status == plan.Running {
+		s.ripens(v, r.Began)
 	}
 	key, until := s.parts.Order.Key(v, id)
 	s.running.push(item{key, id})
@@ -234,6 +245,20 @@ func (s *Scheduler) unblock(v plan.View) {
 	}
 }
 
+func (s *Scheduler) unblockAll() {
+	for i := range s.classes {
+		s.classes[i].blocked = false
+	}
+}
+
+// ripens notes when a run that began at this instant will be old enough to be
+// displaced: classes that were tried in vain are tried again then.
+func (s *Scheduler) ripens(v plan.View, began unit.Time) {
+	if at := began.Add(s.rules.MinimumRun); at > v.Now() {
+		s.patient = min(s.patient, at)
+	}
+}
+
 // roomFor reports whether there is as much free as n workers take, wherever it is.
 func roomFor(v plan.View, shape *plan.Shape, n int32) bool {
 	if shape.Share < 1000 {
@@ -260,9 +285,7 @@ func (s *Scheduler) expire(d *plan.Draft) {
 			key, until := s.parts.Order.Key(d.View, id)
 			s.running.rerank(item{key, id})
 			s.timers.set(until, id)
-			for i := range s.classes {
-				s.classes[i].blocked = false // it may have to give way now
-			}
+			s.unblockAll() // it may have to give way now
 			continue
 		}
 		if s.ager != nil {

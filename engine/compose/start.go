@@ -257,6 +257,9 @@ func (s *Scheduler) mayDisplace(v plan.View, id plan.JobID, shape *plan.Shape) (
 	run := v.Job(id).Run
 	r := v.Run(run)
 	if s.rules.MinimumRun > 0 && (r.Status != plan.Running || v.Now().Sub(r.Began) < s.rules.MinimumRun) {
+		if r.Status == plan.Running {
+			s.ripens(v, r.Began)
+		}
 		return 0, false
 	}
 	v.GrantsOf(run, func(g plan.Grant) {

@@ -206,7 +206,8 @@ func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, r
 		case m.query != nil:
 			continue
 		case m.reply == nil:
-			if m.event.Kind != engine.Tick {
+			// A tick that nobody waited for changes nothing and is not worth a write.
+			if m.event.Kind != engine.Tick || p.engine.Due(now) {
 				events = append(events, m.event)
 			}
 			continue

@@ -56,7 +56,7 @@ func drawSmall(t *rapid.T, order tick.Order) small {
 	w.Start = ticks(0, 3, "start")
 	w.Bounds = []unit.Duration{60 * w.Tick, 180 * w.Tick}
 	if uneven && rapid.Bool().Draw(t, "breaks") {
-		w.breaks = simulated.Breaks{Seed: rapid.Uint64().Draw(t, "seed"), NodeEvery: 60, NodeFor: 10}
+		w.breaks = simulated.Breaks{Seed: rapid.Uint64().Draw(t, "seed"), NodeEvery: 400, NodeFor: 20}
 	}
 	at := unit.Time(0)
 	for i := range rapid.IntRange(3, 12).Draw(t, "jobs") {
@@ -165,7 +165,12 @@ func (w *small) simulate() (report.Result, []report.JobRecord, error) {
 	sched := &watch{Scheduler: w.ordered(), open: map[plan.NodeID]int{}}
 	collected := report.NewCollector(report.Limits{})
 	r, err := simulated.Run(simulated.Config{Cluster: w.Cluster, Jobs: &list{w.Jobs, w.Truths}, Scheduler: sched,
-		Policy: engine.DefaultPolicy(), Breaks: w.breaks, Start: w.Start, Check: true, Collector: collected})
+		Policy: engine.DefaultPolicy(), Breaks: w.breaks, Start: w.Start, Check: true, Collector: collected,
+		Progress: func(now unit.Time, _, _ int64) {
+			if now > unit.Time(horizon*w.Tick) {
+				panic("no end in sight:\n" + w.String())
+			}
+		}})
 	w.Outages = sched.outages
 	jobs := collected.View().Jobs
 	slices.SortFunc(jobs, func(a, b report.JobRecord) int { return int(a.ID - b.ID) })
@@ -208,7 +213,7 @@ func compare(t *rapid.T, w *small) {
 	if !r.Balanced {
 		t.Fatalf("the ledger does not balance:\n%s", w)
 	}
-	want, err := tick.Run(w.World, 10000)
+	want, err := tick.Run(w.World, horizon)
 	if err != nil {
 		t.Fatalf("oracle: %v\n%s", err, w)
 	}
@@ -222,3 +227,6 @@ func compare(t *rapid.T, w *small) {
 		}
 	}
 }
+
+// horizon is by when, in ticks, every small world has ended.
+const horizon = 100000

@@ -42,7 +42,9 @@ func newGittins(c Config) *gittins {
 func (g *gittins) learn(at unit.Time, service int64) { g.ended = append(g.ended, sample{at, service}) }
 
 // refreshed is when the table will next be built.
-func (g *gittins) refreshed() unit.Time { return unit.Time(0).Add(unit.Duration(g.built+1) * g.refresh) }
+func (g *gittins) refreshed() unit.Time {
+	return unit.Time(0).Add(unit.Duration(g.built+1) * g.refresh)
+}
 
 // index returns the rank of a job that has been served so much, larger first, and
 // the service at which to look again.

@@ -1,0 +1,17 @@
+package fgd_test
+
+import (
+	"testing"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/allocatetest"
+	"github.com/musterdl/muster/allocate/fgd"
+)
+
+func TestConforms(t *testing.T) {
+	allocatetest.Conform(t, func() allocate.Placer { return fgd.New(fgd.Default()) })
+}
+
+func BenchmarkPlace(b *testing.B) {
+	allocatetest.Bench(b, func() allocate.Placer { return fgd.New(fgd.Default()) })
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/run/local"
+	"github.com/musterdl/muster/run/local/supervise"
+	"github.com/musterdl/muster/trainer"
+	"github.com/musterdl/muster/unit"
+)
+
+// upFlags are the settings of a control plane on this machine.
+type upFlags struct {
+	state, socket, listen, strategy string
+	slots                           local.Slots
+	slotCPU, slotMemory             string
+	policy                          engine.Policy
+	stop                            struct{ checkpoint, grace unit.Duration }
+	summaryEvery                    unit.Duration
+	allowRoot, acceptLoss, verbose  bool
+}
+
+// defaultUp declares four slots of half a core, the shape of the demonstration.
+func defaultUp() upFlags {
+	f := upFlags{strategy: "tiresias", slots: local.Slots{Count: 4}, slotCPU: "500m", slotMemory: "1GiB", policy: engine.DefaultPolicy(),
+		summaryEvery: 5 * unit.Second}
+	f.stop.checkpoint, f.stop.grace = 30*unit.Second, 10*unit.Second
+	return f
+}
+
+func upCommand() *cobra.Command {
+	f := defaultUp()
+	cmd := &cobra.Command{Use: "up", GroupID: "run", Args: cobra.NoArgs,
+		Short: "Run the control plane on this machine",
+		Long: "Run the control plane on this machine: it finds the GPUs, or takes declared slots of cores and memory,\n" +
+			"and runs what is submitted as real processes. It may be stopped or killed at any time; running jobs go\n" +
+			"on and are found again.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return up(f, cmd.ErrOrStderr()) }}
+	fl := cmd.Flags()
+	fl.StringVar(&f.state, "state", defaultState(), "directory of the journal, the jobs' checkpoints and logs")
+	fl.StringVar(&f.socket, "socket", "", "where to listen; by default muster.sock in the state directory")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "where the report page and metrics are served; empty is nowhere")
+	fl.StringVar(&f.strategy, "strategy", f.strategy, "a strategy, several joined by +, or a YAML file (see muster strategies)")
+	fl.IntVar(&f.slots.Count, "slots", f.slots.Count, "how many slots to declare where there are no GPUs")
+	fl.StringVar(&f.slotCPU, "slot-cpu", f.slotCPU, "cores of a slot")
+	fl.StringVar(&f.slotMemory, "slot-memory", f.slotMemory, "memory of a slot")
+	fl.Var(durationFlag{&f.policy.BackOff}, "back-off", "wait after a job's first failure; it doubles with each further one")
+	fl.Var(durationFlag{&f.stop.checkpoint}, "checkpoint-wait", "how long a job may take to save before it is stopped")
+	fl.Var(durationFlag{&f.stop.grace}, "grace", "time from SIGTERM to SIGKILL")
+	fl.Var(durationFlag{&f.summaryEvery}, "summary-every", "how often a job's progress is recorded at most")
+	fl.BoolVar(&f.allowRoot, "allow-root", false, "let jobs of root run as root")
+	fl.BoolVar(&f.acceptLoss, "accept-journal-loss", false, "go on with what is intact of a damaged journal")
+	fl.BoolVar(&f.verbose, "verbose", false, "log more")
+	return cmd
+}
+
+// defaultState is where the XDG conventions put a program's state.
+func defaultState() string {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "muster")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return filepath.Join(os.TempDir(), "muster")
+	}
+	return filepath.Join(home, ".local", "state", "muster")
+}
+
+// up runs the control plane until it is told to stop.
+func up(f upFlags, logTo io.Writer) error {
+	level := slog.LevelInfo
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(logTo, &slog.HandlerOptions{Level: level}))
+	machine, err := f.machine()
+	if err != nil {
+		return err
+	}
+	composition, err := catalogue.Resolve(f.strategy)
+	if err != nil {
+		return err
+	}
+	state, err := filepath.Abs(f.state)
+	if err != nil {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(state, 0o711); err != nil {
+		return err
+	}
+	clock := newClock()
+	journal, err := store.Open(filepath.Join(state, "journal"), store.Options{AcceptTruncatedTail: f.acceptLoss, Now: clock.now})
+	if err != nil {
+		return err
+	}
+	defer journal.Close()
+	if r := journal.Report(); !r.Intact() {
+		return fmt.Errorf("%s\nto go on with what is intact: muster up --accept-journal-loss", r)
+	}
+	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs,
+		AllowRoot: f.allowRoot, CheckpointWait: f.stop.checkpoint, Grace: f.stop.grace, SummaryEvery: f.summaryEvery, Log: log})
+	p, err := plane.Open(plane.Config{Cluster: machine.Cluster, Strategy: composition, Seed: 1, Policy: f.policy, Journal: journal,
+		Driver: driver, Now: clock.now, Log: log})
+	if err != nil {
+		return err
+	}
+	log.Info("shares", "enforced", machine.Limits)
+	return serve(f, p, driver, state, log)
+}
+
+func (f *upFlags) machine() (m local.Machine, err error) {
+	if f.slots.CPU, err = unit.ParseMilli(f.slotCPU); err != nil {
+		return m, fmt.Errorf("--slot-cpu: %w", err)
+	}
+	if f.slots.Memory, err = unit.ParseMiB(f.slotMemory); err != nil {
+		return m, fmt.Errorf("--slot-memory: %w", err)
+	}
+	return local.Detect(f.slots)
+}
+
+// serve runs the plane and its API side by side; the first to end ends the other.
+func serve(f upFlags, p *plane.Plane, driver *local.Driver, state string, log *slog.Logger) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	s := server.New(server.Config{Plane: p, Version: version(), Log: log, Logs: driver.MemberDir, Prepare: driver.KeepSecrets})
+	if f.socket == "" {
+		f.socket = filepath.Join(state, "muster.sock")
+	}
+	socket, err := server.ListenUnix(f.socket)
+	if err != nil {
+		return err
+	}
+	listeners := []net.Listener{socket}
+	if f.listen != "" {
+		page, err := net.Listen("tcp", f.listen)
+		if err != nil {
+			return errors.Join(err, socket.Close())
+		}
+		listeners = append(listeners, page)
+		log.Info("listening", "api", f.socket, "report", "http://"+page.Addr().String()+"/")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	errs := make(chan error, len(listeners)+1)
+	start := func(run func() error) {
+		all.Go(func() {
+			defer cancel()
+			errs <- run()
+		})
+	}
+	start(func() error { return p.Run(ctx) })
+	for _, l := range listeners {
+		start(func() error { return s.Serve(ctx, l) })
+	}
+	all.Wait()
+	close(errs)
+	var first error
+	for err := range errs {
+		first = errors.Join(first, err)
+	}
+	return first
+}
+
+// clock tells the time since the Unix epoch and never goes back: when the machine's
+// clock does, time stands still until it has caught up.
+type clock struct {
+	mu   sync.Mutex
+	last unit.Time
+}
+
+func newClock() *clock { return &clock{} }
+
+func (c *clock) now() unit.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = max(c.last, unit.Time(time.Now().UnixMicro()))
+	return c.last
+}
+
+// superviseCommand and trainerCommand are what the control plane starts: users do
+// not type them.
+func superviseCommand() *cobra.Command {
+	return &cobra.Command{Use: "supervise DIR", Hidden: true, Args: cobra.ExactArgs(1), Short: "Supervise one worker",
+		RunE: func(_ *cobra.Command, args []string) error { return code(supervise.Main(args[0])) }}
+}
+
+func trainerCommand() *cobra.Command {
+	return &cobra.Command{Use: "trainer", Hidden: true, DisableFlagParsing: true, Short: "The reference trainer",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return code(trainer.Main(args, os.Getenv, cmd.ErrOrStderr()))
+		}}
+}
+
+// code turns an exit code into the error that carries it.
+func code(n int) error {
+	if n == 0 {
+		return nil
+	}
+	return exit(n)
+}

@@ -1,0 +1,243 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// TextOptions say what the reader's terminal can do. Whoever calls knows the
+// terminal, and whether NO_COLOR is set.
+type TextOptions struct {
+	Width int // of a line in columns; 0 is no limit
+	Color bool
+}
+
+const (
+	bold   = "\x1b[1m"
+	dim    = "\x1b[2m"
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	end    = "\x1b[0m"
+)
+
+func (o TextOptions) paint(style, text string) string {
+	if !o.Color || style == "" || text == "" {
+		return text
+	}
+	return style + text + end
+}
+
+// styleOf colours the words that say how things stand.
+func styleOf(word string) string {
+	switch word {
+	case "active", "running", "finished", "up":
+		return green
+	case "failed", "refused", "down", "lost", "quarantined":
+		return red
+	case "held", "backoff", "cordoned", "suspended", "stopping":
+		return yellow
+	}
+	return ""
+}
+
+// table is rows of cells under a head; the last column takes what is left of a line.
+type table struct {
+	head []string
+	rows [][]string
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+func (t *table) write(w io.Writer, o TextOptions) error {
+	widths := make([]int, len(t.head))
+	for _, row := range append([][]string{t.head}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b bytes.Buffer
+	last := len(t.head) - 1
+	line := func(row []string, style func(cell string) string) {
+		used := 0
+		for i, cell := range row {
+			if i == last {
+				if o.Width > 0 {
+					cell = cut(cell, max(8, o.Width-used))
+				}
+				b.WriteString(o.paint(style(cell), cell))
+				break
+			}
+			b.WriteString(o.paint(style(cell), cell))
+			if i < last-1 || row[last] != "" {
+				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+			}
+			used += widths[i] + 2
+		}
+		b.WriteByte('\n')
+	}
+	line(t.head, func(string) string { return bold })
+	for _, row := range t.rows {
+		line(row, styleOf)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// WriteJobs writes a table of jobs.
+func WriteJobs(w io.Writer, jobs []Job, o TextOptions) error {
+	if len(jobs) == 0 {
+		_, err := fmt.Fprintln(w, "no jobs")
+		return err
+	}
+	t := table{head: []string{"JOB", "PHASE", "DEVICES", "WAITED", "RAN", "DONE", "LOSS", "WHERE OR WHY"}}
+	for i := range jobs {
+		j := &jobs[i]
+		state, at := j.Phase, j.Reason
+		if len(j.Where) > 0 {
+			state, at = j.Run, placeText(j.Where)
+		}
+		t.add(j.Name, state, number(j.Devices), SpanSec(j.WaitedSec), SpanSec(j.RanSec), percent(j.Progress), lossText(j.LastLoss), at)
+	}
+	return t.write(w, o)
+}
+
+// WriteJob writes all there is to say about a job.
+func WriteJob(w io.Writer, j *Job, o TextOptions) error {
+	var b bytes.Buffer
+	row := func(name, value string) {
+		if value != "" && value != "-" {
+			fmt.Fprintf(&b, "%s %s\n", o.paint(dim, fmt.Sprintf("%-11s", name)), value)
+		}
+	}
+	fmt.Fprintf(&b, "%s (job %d)\n", o.paint(bold, j.Name), j.ID)
+	row("phase", o.paint(styleOf(j.Phase), j.Phase)+"  "+j.Reason)
+	row("run", j.Run)
+	row("where", placeText(j.Where))
+	who := j.User
+	if j.Tenant != "" {
+		who += " of " + j.Tenant
+	}
+	row("owner", who)
+	row("asks for", fmt.Sprintf("%s, %s", devices(j.Devices), count(int(j.Gang), "worker", "workers")))
+	row("after", strings.Join(j.After, ", "))
+	row("command", strings.Join(j.Command, " "))
+	row("directory", j.Dir)
+	row("submitted", timeText(j.Submitted))
+	row("started", timeText(j.Started))
+	row("ended", timeText(j.Ended))
+	row("waited", SpanSec(j.WaitedSec))
+	ran := SpanSec(j.RanSec)
+	if j.EstimateSec > 0 {
+		ran += " of an expected " + SpanSec(j.EstimateSec)
+	}
+	row("ran", ran)
+	row("done", percent(j.Progress))
+	if j.FirstLoss != 0 || j.LastLoss != 0 {
+		row("loss", lossText(j.FirstLoss)+" at first, "+lossText(j.LastLoss)+" at last")
+	}
+	row("attempt", fmt.Sprintf("%d (%s, %s)", j.Attempt, count(int(j.Preemptions), "preemption", "preemptions"), count(int(j.Restarts), "restart", "restarts")))
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// WriteWhy writes the one reason first, then what is behind it.
+func WriteWhy(w io.Writer, y *Why, o TextOptions) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s is %s: %s\n", o.paint(bold, y.Job), o.paint(styleOf(y.Phase), y.Phase), y.Reason)
+	for _, line := range y.Detail {
+		fmt.Fprintf(&b, "  - %s\n", line)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// WriteSteps writes a dossier.
+func WriteSteps(w io.Writer, s *Steps, o TextOptions) error {
+	var b bytes.Buffer
+	if len(s.Decisions) == 0 {
+		fmt.Fprintf(&b, "%s: nothing was decided yet\n", s.Job)
+	}
+	for i := range s.Decisions {
+		d := &s.Decisions[i]
+		fmt.Fprintf(&b, "%s  %s, attempt %d: %s\n", timeText(d.At), o.paint(bold, d.Verb), d.Attempt, d.Reason)
+		if len(d.Steps) == 0 {
+			continue
+		}
+		t := table{head: []string{"  STEP", "CHOSE", "REJECTED", "BECAUSE"}}
+		for _, step := range d.Steps {
+			t.add(fmt.Sprintf("  %d %s", step.Number, step.Name), step.Chose, step.Rejected, step.Because)
+		}
+		if err := t.write(&b, o); err != nil {
+			return err
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// WriteNodes writes a table of nodes.
+func WriteNodes(w io.Writer, nodes []Node, o TextOptions) error {
+	t := table{head: []string{"NODE", "STATUS", "MODEL", "FREE", "DEVICES", "CORES FREE", "HELD BY"}}
+	for i := range nodes {
+		n := &nodes[i]
+		t.add(n.Name, n.Status, n.Model, number(n.Free), fmt.Sprint(len(n.Devices)), number(n.FreeCPU), holders(n))
+	}
+	return t.write(w, o)
+}
+
+// holders lists who is on a node, with the devices of each.
+func holders(n *Node) string {
+	by := map[string][]int32{}
+	for _, d := range n.Devices {
+		for _, h := range d.Holders {
+			by[h.Job] = append(by[h.Job], d.ID)
+		}
+		if d.Status != "steady" {
+			by["("+d.Status+")"] = append(by["("+d.Status+")"], d.ID)
+		}
+	}
+	var parts []string
+	for _, job := range slices.Sorted(maps.Keys(by)) {
+		parts = append(parts, job+":"+ranges(by[job]))
+	}
+	return strings.Join(parts, " ")
+}
+
+// WriteCluster writes the summary.
+func WriteCluster(w io.Writer, c *Cluster, o TextOptions) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s, decided by %s\n", o.paint(bold, c.Name), c.Strategy)
+	d := &c.Devices
+	fmt.Fprintf(&b, "devices  %s: %s granted, %s free", number(d.Total), number(d.Granted), number(d.Free))
+	if d.Closed > 0 {
+		fmt.Fprintf(&b, ", %s on closed nodes", number(d.Closed))
+	}
+	if d.Lost > 0 {
+		fmt.Fprintf(&b, ", %s", o.paint(red, number(d.Lost)+" lost"))
+	}
+	fmt.Fprintf(&b, "\nnodes    %s\njobs     %s\n", counts(c.Nodes), counts(c.Jobs))
+	if q := &c.Queue; q.Waiting > 0 {
+		fmt.Fprintf(&b, "queue    %s for %s; %s has waited %s\n", count(q.Waiting, "job waits", "jobs wait"), devices(q.Devices), q.Oldest, SpanSec(q.OldestSec))
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func counts(by map[string]int) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		if by[name] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", by[name], name))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,97 @@
+package reproduce
+
+import (
+	"strings"
+	"testing"
+)
+
+// BenchmarkMuster runs what muster bench runs; memory is the whole process's here,
+// so the command's figures are the ones to quote.
+func BenchmarkMuster(b *testing.B) {
+	for _, m := range Benchmarks() {
+		b.Run(m.Name, func(b *testing.B) {
+			for b.Loop() {
+				got, err := m.Measure()
+				if err != nil {
+					b.Fatal(err)
+				}
+				if got.Missing != "" {
+					b.Skip(got.Missing)
+				}
+				if m.Group == "commit" {
+					b.ReportMetric(got.P50CommitSec*1e9, "p50-ns/commit")
+					b.ReportMetric(got.P99CommitSec*1e9, "p99-ns/commit")
+					b.ReportMetric(got.AllocsPerCommit, "allocs/commit")
+				} else {
+					b.ReportMetric(float64(got.Jobs)*float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+				}
+			}
+		})
+	}
+}
+
+func TestCommitCostDoesNotGrowWithTheCluster(t *testing.T) {
+	var costs []CommitCost
+	for _, devices := range []int{200, 4000} {
+		c, err := MeasureCommits("fifo", CommitWork{Devices: devices, Load: 0.9, Measured: 4000, Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Commits < 3000 || c.Jobs != 4000 {
+			t.Errorf("%d devices: %d commits for %d jobs: nearly every job should have started by itself", devices, c.Commits, c.Jobs)
+		}
+		costs = append(costs, c)
+	}
+	// Time is not compared here: it depends on who else uses the machine.
+	if costs[1].Allocs > costs[0].Allocs+0.5 {
+		t.Errorf("allocations per commit grew from %.2f to %.2f", costs[0].Allocs, costs[1].Allocs)
+	}
+}
+
+func TestMeasureCommitsPreempts(t *testing.T) {
+	c, err := MeasureCommits("tiresias", CommitWork{Devices: 200, Load: 1.2, Measured: 4000, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Preemptions == 0 || c.LongestQueueJobs == 0 {
+		t.Errorf("an overloaded cluster under tiresias: %d preemptions, longest queue %d", c.Preemptions, c.LongestQueueJobs)
+	}
+}
+
+func TestBenchmarksAreNamedOnceAndSayWhatTheyMiss(t *testing.T) {
+	seen := map[string]bool{}
+	for _, b := range Benchmarks() {
+		if seen[b.Name] {
+			t.Errorf("%s is listed twice", b.Name)
+		}
+		seen[b.Name] = true
+	}
+	t.Setenv("MUSTER_DATA", t.TempDir())
+	for _, b := range Benchmarks() {
+		if b.Name != "venus/fifo" {
+			continue
+		}
+		m, err := b.Measure()
+		if err != nil || !strings.Contains(m.Missing, "MUSTER_DATA") {
+			t.Errorf("without data: %+v, %v", m, err)
+		}
+	}
+}
+
+func TestJudgeCommits(t *testing.T) {
+	list := []Measurement{
+		{Name: "venus/fifo"},
+		{Name: "commit/a/1000", P99CommitSec: 1e-6, AllocsPerCommit: 3, Devices: 1000}, {Name: "commit/a/100000", P99CommitSec: 2.9e-6, AllocsPerCommit: 3.2},
+		{Name: "commit/b/1000", P99CommitSec: 1e-6, AllocsPerCommit: 3, Devices: 1000}, {Name: "commit/b/100000", P99CommitSec: 3.1e-6, AllocsPerCommit: 3},
+		{Name: "commit/c/1000", P99CommitSec: 1e-6, AllocsPerCommit: 3, Devices: 1000}, {Name: "commit/c/100000", P99CommitSec: 1e-6, AllocsPerCommit: 4},
+	}
+	JudgeCommits(list)
+	for i, missed := range []bool{false, false, false, false, true, false, true} {
+		if list[i].Missed != missed {
+			t.Errorf("%s: missed is %v", list[i].Name, list[i].Missed)
+		}
+	}
+	if list[0].Target != "" || list[2].Target == "" {
+		t.Error("only the larger size of each strategy has a target")
+	}
+}

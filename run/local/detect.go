@@ -1,0 +1,98 @@
+package local
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/run/local/cgroup"
+	"github.com/musterdl/muster/unit"
+)
+
+// Machine is what was found on this machine, or declared for it.
+type Machine struct {
+	Cluster *cluster.Cluster
+	GPUs    bool
+	// Slot is what each declared device is; zero where devices are GPUs.
+	SlotCPU    unit.Milli
+	SlotMemory unit.MiB
+	// Limits says in words what shares can be enforced.
+	Limits string
+}
+
+// Slots declares devices that are parts of this machine's cores and memory.
+type Slots struct {
+	Count  int
+	CPU    unit.Milli
+	Memory unit.MiB
+}
+
+// Detect finds the NVIDIA GPUs that the driver's own tool reports, or declares the
+// slots where there are none.
+func Detect(s Slots) (Machine, error) {
+	limits := cgroup.Probe().String()
+	gpus, err := nvidia()
+	if err != nil {
+		return Machine{}, fmt.Errorf("looking for GPUs: %w", err)
+	}
+	c := &cluster.Cluster{Name: "local"}
+	rack := c.AddRack(cluster.Rack{Name: "here"})
+	if len(gpus) > 0 {
+		model := c.AddModel(gpus[0])
+		c.AddNode(cluster.Node{Name: "here", Rack: rack, Model: model, CPU: cores(), Memory: hostMemory()}, len(gpus))
+		return Machine{Cluster: c, GPUs: true, Limits: limits}, nil
+	}
+	if s.Count < 1 || s.CPU < 1 {
+		return Machine{}, fmt.Errorf("%d slots of %s cores: expected at least one slot of at least 1m", s.Count, s.CPU)
+	}
+	model := c.AddModel(cluster.Model{Name: "slot", Memory: s.Memory, Speed: 1})
+	// A slot's cores and memory come with it, so the node has none besides to ask for.
+	c.AddNode(cluster.Node{Name: "here", Rack: rack, Model: model, CPU: cores(), Memory: hostMemory()}, s.Count)
+	return Machine{Cluster: c, SlotCPU: s.CPU, SlotMemory: s.Memory, Limits: limits}, nil
+}
+
+// smi is the part of nvidia-smi's account that is used.
+type smi struct {
+	GPUs []struct {
+		Name   string `xml:"product_name"`
+		Memory struct {
+			Total string `xml:"total"`
+		} `xml:"fb_memory_usage"`
+	} `xml:"gpu"`
+}
+
+// nvidia asks the driver's tool for the GPUs; without the tool there are none.
+func nvidia() ([]cluster.Model, error) {
+	out, err := exec.Command("nvidia-smi", "-q", "-x").Output()
+	if err != nil {
+		if errors.Is(err, exec.ErrNotFound) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("nvidia-smi: %w", err)
+	}
+	return parseSMI(out)
+}
+
+// parseSMI reads the tool's XML. GPUs of another model than the first are left out:
+// a node has devices of one model.
+func parseSMI(out []byte) ([]cluster.Model, error) {
+	var s smi
+	if err := xml.Unmarshal(out, &s); err != nil {
+		return nil, fmt.Errorf("reading nvidia-smi's answer: %w", err)
+	}
+	var models []cluster.Model
+	for _, g := range s.GPUs {
+		var mib int64
+		if _, err := fmt.Sscanf(g.Memory.Total, "%d MiB", &mib); err != nil {
+			return nil, fmt.Errorf("nvidia-smi: memory of %s is %q: expected MiB", g.Name, g.Memory.Total)
+		}
+		m := cluster.Model{Name: strings.ReplaceAll(strings.ToLower(g.Name), " ", "-"), Memory: unit.MiB(mib), Speed: 1}
+		if len(models) == 0 || m.Name == models[0].Name {
+			models = append(models, m)
+		}
+	}
+	return models, nil
+}

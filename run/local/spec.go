@@ -1,0 +1,139 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/musterdl/muster/run"
+	"github.com/musterdl/muster/run/local/cgroup"
+	"github.com/musterdl/muster/run/local/supervise"
+	"github.com/musterdl/muster/unit"
+)
+
+// spec says how one rank is to be run: the job's command with the environment that
+// the field uses, so that scripts written for torchrun work unchanged.
+func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
+	o, c, w := &a.order, &a.driver.config, &a.order.Workers[rank]
+	who, err := identity(o.Spec.User, c.AllowRoot)
+	if err != nil {
+		return supervise.Spec{}, err
+	}
+	home, err := a.home(who)
+	if err != nil {
+		return supervise.Spec{}, err
+	}
+	dir := o.Spec.Dir
+	if dir == "" {
+		dir = filepath.Join(home, "work")
+	}
+	s := supervise.Spec{State: c.State, Job: o.Name, Attempt: o.Attempt, Rank: int32(rank),
+		Command: o.Spec.Command, Dir: dir, User: who, TimeLimit: o.Spec.TimeLimit,
+		Stop: supervise.Stop{CheckpointWait: c.CheckpointWait, Grace: c.Grace}, SummaryEvery: c.SummaryEvery,
+		Limits: c.limits(w)}
+	if s.Secrets, err = a.driver.secrets(o.Name); err != nil {
+		return s, err
+	}
+	s.Env = append(append(s.Env, o.Spec.Env...),
+		"MASTER_ADDR=127.0.0.1", "MASTER_PORT="+strconv.Itoa(port),
+		"RANK="+strconv.Itoa(rank), "LOCAL_RANK="+strconv.Itoa(rank), "GROUP_RANK=0",
+		"WORLD_SIZE="+strconv.Itoa(len(o.Workers)), "LOCAL_WORLD_SIZE="+strconv.Itoa(len(o.Workers)),
+		"MUSTER_JOB="+o.Name, "MUSTER_ATTEMPT="+strconv.Itoa(int(o.Attempt)),
+		"MUSTER_CHECKPOINT_DIR="+filepath.Join(home, "checkpoints"),
+		"MUSTER_PROGRESS="+supervise.ProgressPath(a.dirs[rank]), "MUSTER_CONTROL="+supervise.ControlPath(a.dirs[rank]))
+	if c.GPUs {
+		s.Env = append(s.Env, "CUDA_VISIBLE_DEVICES="+devices(w.Devices))
+	}
+	if o.Plan != nil {
+		file := filepath.Join(home, fmt.Sprintf("plan.%d.json", o.Attempt))
+		if err := os.WriteFile(file, o.Plan.JSON, 0o644); err != nil {
+			return s, fmt.Errorf("writing the pipeline plan: %w", err)
+		}
+		s.Env = append(s.Env, "MUSTER_PLAN="+file)
+	}
+	return s, nil
+}
+
+// limits are what the worker's part of its devices amounts to: declared slots are
+// cores and memory, and a share of one is that share of both.
+func (c *Config) limits(w *run.Worker) cgroup.Limits {
+	l := cgroup.Limits{CPU: w.CPU, Memory: w.Memory}
+	if c.SlotCPU > 0 {
+		l.CPU += c.SlotCPU * unit.Milli(len(w.Devices)) * w.Share / unit.Whole
+		l.Memory += c.SlotMemory * unit.MiB(len(w.Devices)) * unit.MiB(w.Share) / 1000
+	}
+	return l
+}
+
+func devices[T ~int32](ids []T) string {
+	words := make([]string, len(ids))
+	for i, id := range ids {
+		words[i] = strconv.Itoa(int(id))
+	}
+	return strings.Join(words, ",")
+}
+
+// identity looks up the user a job runs as: who submitted it, or who runs the
+// control plane where nobody is named.
+func identity(name string, allowRoot bool) (supervise.Identity, error) {
+	u, err := user.Current()
+	if name != "" {
+		u, err = user.Lookup(name)
+	}
+	if err != nil {
+		return supervise.Identity{}, fmt.Errorf("looking up the user %q: %w", name, err)
+	}
+	uid, err1 := strconv.Atoi(u.Uid)
+	gid, err2 := strconv.Atoi(u.Gid)
+	if err := errors.Join(err1, err2); err != nil {
+		return supervise.Identity{}, fmt.Errorf("the user %q: %w", name, err)
+	}
+	return supervise.Identity{UID: uid, GID: gid, AllowRoot: allowRoot}, nil
+}
+
+// home makes the job's own directory, which all its attempts share: checkpoints
+// and, where it names none, the working directory.
+func (a *attempt) home(who supervise.Identity) (string, error) {
+	home := filepath.Join(a.driver.config.State, "jobs", a.order.Name)
+	for _, dir := range []string{home, filepath.Join(home, "checkpoints"), filepath.Join(home, "work")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return "", fmt.Errorf("making the job's directory: %w", err)
+		}
+		if os.Geteuid() == 0 {
+			if err := os.Chown(dir, who.UID, who.GID); err != nil {
+				return "", fmt.Errorf("giving the job its directory: %w", err)
+			}
+		}
+	}
+	return home, nil
+}
+
+// port is where rank 0 listens: free when it was chosen, and written down so that a
+// restarted control plane gives the remaining ranks the same.
+func (a *attempt) port() (int, error) {
+	dir := filepath.Dir(a.dirs[0])
+	file := filepath.Join(dir, "port")
+	if data, err := os.ReadFile(file); err == nil {
+		return strconv.Atoi(strings.TrimSpace(string(data)))
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if err := l.Close(); err != nil {
+		return 0, err
+	}
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return 0, err
+	}
+	return port, os.WriteFile(file, []byte(strconv.Itoa(port)), 0o644)
+}

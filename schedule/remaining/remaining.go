@@ -1,0 +1,81 @@
+// Package remaining is what the orders by size share: how much of a job is still
+// to be done as far as anybody believes, and how far a job has come of which
+// nothing is believed. Both are step functions of time or only ever get better,
+// with the instant of the next step, as the contract of schedule.Order asks.
+package remaining
+
+import (
+	"math/bits"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// Of is the running time that job id still needs on the workers it asked for,
+// going by its estimate, and until when that is believed; known is false for a job
+// without an estimate. An estimate that has been overrun was wrong, and the job is
+// not about to end: the estimate is doubled as often as it takes. Without that a
+// long job with a short estimate would stay first in rank to its end.
+func Of(v plan.View, id plan.JobID) (left unit.Duration, until unit.Time, known bool) {
+	believed := v.Job(id).Estimate
+	if believed <= 0 {
+		return 0, unit.Never, false
+	}
+	behind := done(v, id)
+	for believed < behind {
+		believed *= 2
+	}
+	left, until = believed-behind, unit.Never
+	if workers, computes := computing(v, id); computes {
+		// One microsecond more: a job that ends as estimated is not doubted.
+		until = v.Now().Add(scale(left, v.Shape(id).Gang, workers) + 1)
+	}
+	return left, until, true
+}
+
+// firstLevel is the service up to which all unknown jobs are alike: one minute on
+// one device, in the State's unit of service.
+const firstLevel = 1000 * int64(unit.Minute)
+
+// Level is the attained service of job id in steps of doubling, and until when it
+// keeps that level. Steps rather than the service itself, so that two unknown jobs
+// of like age do not displace each other back and forth.
+func Level(v plan.View, id plan.JobID) (level int64, until unit.Time) {
+	served := v.Service(id)
+	level = int64(bits.Len64(uint64(served / firstLevel)))
+	if workers, computes := computing(v, id); computes {
+		if rate := v.Shape(id).Milli(workers); rate > 0 {
+			next := firstLevel << level
+			return level, v.Now().Add(unit.Duration((next - served + rate - 1) / rate))
+		}
+	}
+	return level, unit.Never
+}
+
+// done is the running time behind a job, counted as if it had run on the workers
+// it asked for throughout: an elastic job gets on faster or slower with others.
+func done(v plan.View, id plan.JobID) unit.Duration {
+	s := v.Shape(id)
+	if gang := s.Milli(s.Gang); s.Elastic() && gang > 0 {
+		return unit.Duration(v.Service(id) / gang)
+	}
+	return v.Executed(id)
+}
+
+// computing reports whether a job is making progress, and on how many workers.
+func computing(v plan.View, id plan.JobID) (workers int32, computes bool) {
+	run := v.Job(id).Run
+	if run == plan.None {
+		return 0, false
+	}
+	r := v.Run(run)
+	return r.Workers, r.Status == plan.Running
+}
+
+// scale is what d on a gang takes on so many workers, rounded up.
+func scale(d unit.Duration, gang, workers int32) unit.Duration {
+	if gang == workers || workers <= 0 {
+		return d
+	}
+	return (d*unit.Duration(gang) + unit.Duration(workers) - 1) / unit.Duration(workers)
+}

@@ -1,0 +1,249 @@
+// The tests of this package are about the code itself: who may import whom, what the
+// pure core may not touch, how large things may grow, and that every package says
+// what it is.
+package tidy
+
+import (
+	"bufio"
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/musterdl/muster/"
+
+// source is one non-test Go file of the repository.
+type source struct {
+	path    string // from the root
+	folder  string
+	file    *ast.File
+	set     *token.FileSet
+	imports []string // of ours without the module, others whole
+	lines   int
+}
+
+// sources parses every Go file, tests left out.
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if n := d.Name(); n == "testdata" || strings.HasPrefix(n, ".") && path != ".." {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		s := source{path: strings.TrimPrefix(filepath.ToSlash(path), "../"), set: token.NewFileSet(), lines: bytes.Count(data, []byte("\n"))}
+		s.folder = filepath.ToSlash(filepath.Dir(s.path))
+		if s.file, err = parser.ParseFile(s.set, path, data, parser.ParseComments); err != nil {
+			return err
+		}
+		for _, i := range s.file.Imports {
+			p, err := strconv.Unquote(i.Path.Value)
+			if err != nil {
+				return err
+			}
+			s.imports = append(s.imports, strings.TrimPrefix(p, module))
+		}
+		all = append(all, s)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// in reports whether a folder is one of the given ones or lies below one.
+func in(folder string, of ...string) bool {
+	return slices.ContainsFunc(of, func(o string) bool { return folder == o || strings.HasPrefix(folder, o+"/") })
+}
+
+// strategies are the folders that hold one strategy each: two levels below a step,
+// the mechanisms that steps share left out.
+func strategyFolder(folder string) bool {
+	step, name, ok := strings.Cut(folder, "/")
+	return ok && in(step, "profile", "allocate", "schedule", "pipeline", "flow") &&
+		!slices.Contains([]string{"fit", "allocatetest", "scheduletest"}, name)
+}
+
+var nouns = []string{"unit", "cluster", "workload"}
+
+// TestImports keeps the house rules: what each folder may import of ours.
+func TestImports(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, imp := range s.imports {
+			if strings.Contains(strings.Split(imp, "/")[0], ".") || !ours(imp) {
+				continue // another module's, or the standard library's
+			}
+			if why := forbidden(s.folder, imp); why != "" {
+				t.Errorf("%s imports %s: %s", s.path, imp, why)
+			}
+		}
+	}
+}
+
+func ours(imp string) bool {
+	_, err := os.Stat(filepath.Join("..", strings.Split(imp, "/")[0]))
+	return err == nil
+}
+
+func forbidden(folder, imp string) string {
+	switch {
+	case in(folder, nouns...) && imp != "unit":
+		return "nouns import nothing but unit"
+	case folder == "plan" && !in(imp, nouns...):
+		return "plan imports nouns only"
+	case strategyFolder(imp) && folder != "catalogue" && folder != imp:
+		return "only catalogue imports strategies"
+	case imp == "world" && !in(folder, "run/simulated", "reproduce", "world"):
+		return "only run/simulated, and who sets it up, may know the truth"
+	case strategyFolder(folder) && in(imp, "engine", "run", "world", "internal", "report", "trace", "spec", "catalogue", "reproduce"):
+		return "a strategy imports its contracts, nouns, plan and mechanisms"
+	case in(folder, "profile", "allocate", "schedule", "flow", "pipeline") && in(imp, "engine", "run", "world", "internal"):
+		return "a contract knows no engine, driver or world"
+	case in(folder, "engine") && in(imp, "run", "world", "internal", "trace", "report", "spec", "catalogue"):
+		return "the engine knows no driver and no file"
+	case in(folder, "run") && in(imp, "catalogue"):
+		return "a driver contains no strategy"
+	}
+	return ""
+}
+
+// TestPureCore: engine, plan, contracts and strategies read no clock, open nothing,
+// start nothing and draw no chance that is not a parameter.
+func TestPureCore(t *testing.T) {
+	pure := append([]string{"plan", "engine", "profile", "allocate", "schedule", "flow", "pipeline", "taskgraph", "world", "bound"}, nouns...)
+	banned := []string{"os", "net", "net/http", "os/exec", "time", "syscall", "log", "log/slog", "math/rand", "crypto/rand", "io/ioutil"}
+	for _, s := range sources(t) {
+		if !in(s.folder, pure...) || in(s.folder, "world/pollux", "world/speed/fit", "schedule/scheduletest", "allocate/allocatetest") {
+			continue
+		}
+		for _, imp := range s.imports {
+			if slices.Contains(banned, imp) {
+				t.Errorf("%s imports %s: time, chance and the outside are parameters here", s.path, imp)
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if g, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%s:%d starts a goroutine", s.path, s.set.Position(g.Pos()).Line)
+			}
+			return true
+		})
+	}
+}
+
+// TestNames: no package is called after what it is not.
+func TestNames(t *testing.T) {
+	for _, s := range sources(t) {
+		if slices.Contains([]string{"utils", "util", "common", "helpers", "helper", "base", "manager", "misc"}, s.file.Name.Name) {
+			t.Errorf("%s: package %s says nothing", s.path, s.file.Name.Name)
+		}
+	}
+}
+
+// TestComments: every package has a sentence, and so has every exported name.
+func TestComments(t *testing.T) {
+	documented := map[string]bool{}
+	for _, s := range sources(t) {
+		documented[s.folder] = documented[s.folder] || s.file.Doc != nil
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Name.IsExported() && f.Doc == nil && f.Recv == nil {
+				t.Errorf("%s: func %s has no comment", s.path, f.Name.Name)
+			}
+			if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.TYPE && g.Doc == nil {
+				for _, spec := range g.Specs {
+					if ts := spec.(*ast.TypeSpec); ts.Name.IsExported() && ts.Doc == nil {
+						t.Errorf("%s: type %s has no comment", s.path, ts.Name.Name)
+					}
+				}
+			}
+		}
+	}
+	for folder, ok := range documented {
+		if !ok {
+			t.Errorf("%s: no file of the package has a package comment", folder)
+		}
+	}
+}
+
+// The ratchets: nothing new may be larger than the limits; what is larger today is
+// listed with its size and may only shrink.
+const (
+	mostFile      = 500
+	mostFunction  = 70
+	mostInterface = 5
+)
+
+// TestSizes applies the ratchets of testdata/sizes.txt.
+func TestSizes(t *testing.T) {
+	allowed := readSizes(t)
+	check := func(what string, size, most int) {
+		limit := max(most, allowed[what])
+		if size > limit {
+			t.Errorf("%s has %d lines or methods, at most %d: split it, or make it simpler", what, size, limit)
+		}
+		if size < allowed[what] && allowed[what] > most {
+			t.Logf("%s shrank to %d: lower its line in testdata/sizes.txt from %d", what, size, allowed[what])
+		}
+	}
+	for _, s := range sources(t) {
+		check(s.path, s.lines, mostFile)
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				n := s.set.Position(f.End()).Line - s.set.Position(f.Pos()).Line + 1
+				check(s.path+":"+f.Name.Name, n, mostFunction)
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if ts, ok := n.(*ast.TypeSpec); ok {
+				if it, ok := ts.Type.(*ast.InterfaceType); ok {
+					check(s.path+":"+ts.Name.Name, it.Methods.NumFields(), mostInterface)
+				}
+			}
+			return true
+		})
+	}
+}
+
+func readSizes(t *testing.T) map[string]int {
+	t.Helper()
+	f, err := os.Open("testdata/sizes.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sizes := map[string]int{}
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		name, size, ok := strings.Cut(strings.TrimSpace(lines.Text()), " ")
+		if !ok || strings.HasPrefix(name, "#") {
+			continue
+		}
+		if sizes[name], err = strconv.Atoi(size); err != nil {
+			t.Fatalf("testdata/sizes.txt: %q: %v", lines.Text(), err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return sizes
+}
