@@ -28,6 +28,9 @@ type Composition struct {
 	// "last-checkpoint" lets them lose what came after their own last one.
 	Restart string `json:"restart,omitempty"`
 
+	// Text is what it was read from: names, or a whole file.
+	Text string `json:"-" yaml:"-"`
+
 	options reflect.Value // of optionsType; the zero Value is everybody's defaults
 }
 
@@ -50,7 +53,20 @@ func Resolve(ref string) (Composition, error) {
 	if data, err := os.ReadFile(ref); err == nil {
 		return Read(ref, data)
 	}
-	c := Composition{Name: ref}
+	return named(ref)
+}
+
+// Parse reads what Text holds; file is what mistakes are said to be in.
+func Parse(file, text string) (Composition, error) {
+	if strings.Contains(text, ":") {
+		return Read(file, []byte(text))
+	}
+	return named(text)
+}
+
+// named composes the strategies whose names are joined by "+".
+func named(ref string) (Composition, error) {
+	c := Composition{Name: ref, Text: ref}
 	for _, name := range strings.Split(ref, "+") {
 		e, ok := Find(name)
 		if !ok {
@@ -68,7 +84,7 @@ func Read(name string, data []byte) (Composition, error) {
 	texts := reflect.TypeFor[Composition]()
 	fields := []reflect.StructField{{Name: "Options", Type: optionsType(), Tag: `yaml:"options"`}}
 	for i := range texts.NumField() {
-		if f := texts.Field(i); f.IsExported() {
+		if f := texts.Field(i); f.IsExported() && f.Name != "Text" {
 			fields = append(fields, reflect.StructField{Name: f.Name, Type: f.Type})
 		}
 	}
@@ -77,7 +93,7 @@ func Read(name string, data []byte) (Composition, error) {
 	if err := spec.Decode(name, data, v.Addr().Interface()); err != nil {
 		return Composition{}, err
 	}
-	c := Composition{options: v.FieldByName("Options")}
+	c := Composition{options: v.FieldByName("Options"), Text: string(data)}
 	for _, f := range fields[1:] {
 		reflect.ValueOf(&c).Elem().FieldByName(f.Name).Set(v.FieldByName(f.Name))
 	}

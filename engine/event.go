@@ -70,4 +70,7 @@ type Event struct {
 	By    string `json:"by,omitempty"`
 	Asker string `json:"asker,omitempty"`
 	Reply []byte `json:"reply,omitempty"`
+	// Setting is what a control plane that starts decides with; the engine does not
+	// read it.
+	Setting []byte `json:"setting,omitempty"`
 }

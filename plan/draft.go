@@ -157,10 +157,14 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 }
 
 // Stop ends a run and puts its job back in the queue; a promise that was not
-// carried out yet is withdrawn instead. It reports whether there was one to end.
+// carried out yet is withdrawn instead. It reports whether there was one to end: a
+// promise made in this very draft is not, it is rolled back.
 func (d *Draft) Stop(run RunID, reason Reason, price unit.Duration) bool {
 	s := d.s
 	if !s.isRun(run) || s.Runs[run].Status == Stopping {
+		return false
+	}
+	if s.Runs[run].Status == Promised && len(d.changes) > 0 && s.Runs[run].Change >= d.changes[0].ID {
 		return false
 	}
 	r := s.Runs[run]

@@ -186,6 +186,9 @@ func (s *State) attach(run RunID, tail int32, g Grant) int32 {
 func (s *State) leave(run RunID) {
 	r := s.touchRun(run)
 	must("run", runTable[:], r.Status, Stopping)
+	if r.Status == Suspended || r.Status == Resuming {
+		r.Paused += s.Now.Sub(r.Since)
+	}
 	r.Status, r.Since = Stopping, s.Now
 	s.eachNode(run, func(i int32) {
 		s.touchGrant(i).freed = true

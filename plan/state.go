@@ -403,30 +403,32 @@ func (v View) GrantsOn(id DeviceID, f func(g Grant)) {
 // present run up to now.
 func (v View) Executed(id JobID) unit.Duration {
 	j := &v.s.Jobs[id]
-	return j.Executed + v.s.running(j)
+	return j.Executed + v.s.useful(j.Run) + v.s.useful(j.Leaving)
 }
 
 // Service is the attained useful service of job id in thousandths of a device
 // times microseconds, up to now.
 func (v View) Service(id JobID) int64 {
 	j := &v.s.Jobs[id]
-	if r := v.s.running(j); r > 0 {
-		run := &v.s.Runs[j.Run]
-		return j.Service + int64(r)*v.s.Shapes[j.Shape].Milli(run.Workers)
+	total := j.Service
+	for _, run := range [...]RunID{j.Run, j.Leaving} {
+		if d := v.s.useful(run); d > 0 {
+			total += int64(d) * v.s.Shapes[j.Shape].Milli(v.s.Runs[run].Workers)
+		}
 	}
-	return j.Service
+	return total
 }
 
-// running is how long the job's present run has been doing useful work.
-func (s *State) running(j *Job) unit.Duration {
-	if j.Run == None {
+// useful is how long a run has been doing useful work; one that is stopping did
+// until it was told to.
+func (s *State) useful(run RunID) unit.Duration {
+	if run == None || s.Runs[run].Began == unit.Never {
 		return 0
 	}
-	r := &s.Runs[j.Run]
-	switch r.Status {
+	switch r := &s.Runs[run]; r.Status {
 	case Running:
 		return s.Now.Sub(r.Began) - r.Paused
-	case Suspended, Resuming:
+	case Suspended, Resuming, Stopping:
 		return r.Since.Sub(r.Began) - r.Paused
 	}
 	return 0

@@ -3,6 +3,7 @@ package fgd_test
 import (
 	"errors"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -133,33 +134,39 @@ func whole(shapes []plan.Shape, pods []int32) fgd.Config {
 	return c
 }
 
-func TestOpenbX(t *testing.T) {
+// The figures are means over ten shuffles; the artefact ships 95.39, 93.08 and 87.47
+// for the first, the third and the fourth.
+func TestOpenb(t *testing.T) {
 	c, shapes, pods := openb(t)
-	bf := bestfit.Default()
-	bfw := bf
-	bfw.Look = 10000
-	bf16 := bf
-	bf16.Look = 16
+	shuffles := uint64(1)
+	if os.Getenv("MUSTER_LONG") != "" {
+		shuffles = 10
+	}
 	for _, test := range []struct {
-		name string
-		new  func(seed uint64) allocate.Placer
+		name         string
+		want, within float64 // at the end
+		limit        time.Duration
+		new          func(seed uint64) allocate.Placer
 	}{
-		{"fgd", func(uint64) allocate.Placer { return fgd.New(whole(shapes, pods)) }},
-		{"fgd-learned", func(uint64) allocate.Placer { return fgd.New(fgd.Default()) }},
-		{"bestfit", func(uint64) allocate.Placer { return bestfit.New(bf) }},
-		{"bestfit-all", func(uint64) allocate.Placer { return bestfit.New(bfw) }},
-		{"bestfit-16", func(uint64) allocate.Placer { return bestfit.New(bf16) }},
-		{"random", func(s uint64) allocate.Placer { return random.New(random.Config{Seed: s}) }},
+		{"fgd", 95.3, .4, 2 * time.Second, func(uint64) allocate.Placer { return fgd.New(whole(shapes, pods)) }},
+		{"fgd that learns", 95.3, .4, 4 * time.Second, func(uint64) allocate.Placer { return fgd.New(fgd.Default()) }},
+		{"best-fit over all nodes", 93.1, .4, time.Minute, func(uint64) allocate.Placer { return bestfit.New(bestfit.Config{CoresPerDevice: 16}) }},
+		{"random", 87.5, .6, time.Minute, func(seed uint64) allocate.Placer { return random.New(random.Config{Seed: seed}) }},
 	} {
-		var a, b float64
-		var tt time.Duration
-		const n = 4
-		for seed := range uint64(n) {
-			f := fill(t, c, shapes, arrivals(shapes, pods, 1.3*1000*float64(len(c.Devices)), seed+42), test.new(seed+42))
-			a += f.at100 / n
-			b += f.end / n
-			tt += f.took / n
-		}
-		t.Logf("%-12s %.2f %.2f %v", test.name, a, b, tt)
+		t.Run(test.name, func(t *testing.T) {
+			at100, end, took := 0.0, 0.0, time.Duration(0)
+			for seed := range shuffles {
+				list := arrivals(shapes, pods, 1.3*1000*float64(len(c.Devices)), seed+1)
+				f := fill(t, c, shapes, list, test.new(seed+1))
+				at100, end, took = at100+f.at100/float64(shuffles), end+f.end/float64(shuffles), took+f.took/time.Duration(shuffles)
+			}
+			t.Logf("%.2f %% of the devices allocated at 100 %% arrived, %.2f %% at 130 %%; %v a run, %d runs", at100, end, took.Round(time.Millisecond), shuffles)
+			if math.Abs(end-test.want) > test.within {
+				t.Errorf("%.2f %% allocated, want %g within %g", end, test.want, test.within)
+			}
+			if took > test.limit {
+				t.Errorf("a run takes %v, want at most %v", took, test.limit)
+			}
+		})
 	}
 }

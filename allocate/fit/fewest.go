@@ -12,7 +12,7 @@ import (
 // nodes, and nodesTried how many nodes of a rack are looked at before one elsewhere
 // is taken: bounds on the search, so that it does not grow with the cluster.
 const (
-	racksTried = 4
+	racksTried = 8
 	nodesTried = 64
 )
 
@@ -51,18 +51,18 @@ func (f *Fewest) Place(v plan.View, need allocate.Need, except []plan.NodeID, in
 		return best, ok
 	}
 	// The rack of the fullest node may not hold the gang where another does.
-	room := v.Room()
-	tried := v.Node(best.Slots[0].Node).Rack
-	for free, left := room.MostFree(), racksTried-1; free > 0 && left > 0 && free >= int(need.Shape.Devices); free-- {
-		for n := NextWith(v, need.Shape.Models, free, 0); n != plan.None && left > 0; left-- {
-			if rack := v.Node(n).Rack; rack != tried {
+	home, left := v.Node(best.Slots[0].Node).Rack, racksTried-1
+	for free := v.Room().MostFree(); free >= int(need.Shape.Devices) && best.Racks > 1 && left > 0; free-- {
+		for n := NextWith(v, need.Shape.Models, free, 0); n != plan.None && best.Racks > 1 && left > 0; {
+			rack := v.Node(n).Rack
+			if rack != home {
+				left--
 				if p, ok := f.from(v, need, except, f.spare[:0], n); ok && best.worse(&p) {
 					p.Slots, f.spare = append(best.Slots[:0], p.Slots...), p.Slots
 					best = p
 				}
 			}
-			tried = v.Node(n).Rack
-			n = NextWith(v, need.Shape.Models, free, f.racks[tried].last+1)
+			n = NextWith(v, need.Shape.Models, free, f.racks[rack].last+1)
 		}
 	}
 	return best, true

@@ -256,6 +256,9 @@ func (s *Scheduler) worst(v plan.View) (item, bool) {
 func (s *Scheduler) mayDisplace(v plan.View, id plan.JobID, shape *plan.Shape) (milli int64, ok bool) {
 	run := v.Job(id).Run
 	r := v.Run(run)
+	if r.Status == plan.Promised && r.Since == v.Now() {
+		return 0, false // what was decided a moment ago stands
+	}
 	if s.rules.MinimumRun > 0 && (r.Status != plan.Running || v.Now().Sub(r.Began) < s.rules.MinimumRun) {
 		if r.Status == plan.Running {
 			s.ripens(v, r.Began)

@@ -5,9 +5,11 @@ import (
 	"encoding/gob"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/plan"
@@ -113,8 +115,9 @@ const maxDossier = 64
 
 // image is what a snapshot holds.
 type image struct {
-	State []byte
-	Jobs  []JobInfo
+	State   []byte
+	Jobs    []JobInfo
+	Setting []byte
 }
 
 // snapshot saves the state as of the last batch.
@@ -127,7 +130,7 @@ func (p *Plane) snapshot() error {
 	if err := p.engine.State().Save(&state); err != nil {
 		return err
 	}
-	if err := gob.NewEncoder(&b).Encode(image{State: state.Bytes(), Jobs: p.jobs}); err != nil {
+	if err := gob.NewEncoder(&b).Encode(image{State: state.Bytes(), Jobs: p.jobs, Setting: p.decide.current}); err != nil {
 		return fmt.Errorf("encoding a snapshot: %w", err)
 	}
 	if err := p.config.Journal.SaveSnapshot(seq, b.Bytes()); err != nil {
@@ -144,7 +147,7 @@ func (p *Plane) recover() error {
 		return err
 	}
 	state := plan.NewState(p.config.Cluster)
-	p.jobs = nil
+	p.jobs, p.decide = nil, decider{}
 	last, ok, err := p.config.Journal.LatestSnapshot()
 	if err != nil {
 		return err
@@ -157,12 +160,18 @@ func (p *Plane) recover() error {
 		if state, err = plan.Load(bytes.NewReader(img.State)); err != nil {
 			return fmt.Errorf("the snapshot of batch %d: %w", last.Seq, err)
 		}
-		p.jobs = img.Jobs
+		p.jobs, p.decide.current = img.Jobs, img.Setting
+	}
+	if err := sameDevices(p.config.Cluster, state.Cluster); err != nil {
+		return err
 	}
 	p.engine = engine.Restore(state, built.Scheduler, p.config.Policy)
 	return p.config.Journal.Replay(last.Seq+1, func(b store.Batch) error {
 		now, events, line, asides, notes, err := decodeBatch(b)
 		if err != nil {
+			return fmt.Errorf("batch %d: %w", b.Seq, err)
+		}
+		if err := p.decide.follow(p.engine, events); err != nil {
 			return fmt.Errorf("batch %d: %w", b.Seq, err)
 		}
 		out, err := p.engine.Fold(now, events, line, asides)
@@ -175,6 +184,15 @@ func (p *Plane) recover() error {
 		p.took(now, events, &out)
 		return nil
 	})
+}
+
+// sameDevices refuses a journal that was made for other devices than there are now.
+func sameDevices(now, was *cluster.Cluster) error {
+	if reflect.DeepEqual(now.Models, was.Models) && len(now.Nodes) == len(was.Nodes) && len(now.Devices) == len(was.Devices) {
+		return nil
+	}
+	return fmt.Errorf("the journal was made for %d devices on %d nodes, there are %d on %d now: declare the same, or use another state directory",
+		len(was.Devices), len(was.Nodes), len(now.Devices), len(now.Nodes))
 }
 
 // decodeBatch reads the records of a batch.

@@ -6,6 +6,7 @@
 package plane
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ type Config struct {
 type Plane struct {
 	config Config
 	engine *engine.Engine
+	decide decider
 	jobs   []JobInfo // by job: what the engine does not need to know
 	stats  Stats
 
@@ -116,7 +118,14 @@ func (p *Plane) Run(ctx context.Context) error {
 	p.config.Driver.Recover(p.liveRuns(), p.Report)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	batch := []message{{event: engine.Event{Kind: engine.Rebuilt}}}
+	setting, err := p.config.setting()
+	if err != nil {
+		return err
+	}
+	batch := []message{{event: engine.Event{Kind: engine.Rebuilt, Setting: setting}}}
+	if p.decide.current != nil && !bytes.Equal(p.decide.current, setting) {
+		batch = append(batch, message{event: engine.Event{Kind: engine.Switched}})
+	}
 	for {
 		wake, err := p.step(batch)
 		if err != nil {
@@ -163,6 +172,9 @@ func (p *Plane) gather(first message, batch []message) []message {
 func (p *Plane) step(batch []message) (unit.Time, error) {
 	now := p.config.Now()
 	events, replies, keys := p.accept(batch, now)
+	if err := p.decide.follow(p.engine, events); err != nil {
+		return 0, err
+	}
 	out := p.engine.Step(now, events)
 	if len(events) > 0 || out.Commit != nil || len(out.Asides) > 0 {
 		if err := p.journal(now, events, &out, keys); err != nil {

@@ -2,9 +2,9 @@ package plane
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
-	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/store"
 )
@@ -22,19 +22,22 @@ type Verdict struct {
 
 // Verify decides the history of a journal again, from its beginning, and compares
 // every commit byte for byte with what was recorded. The journal must hold its whole
-// history, and the configuration must be the one it was made with.
-func Verify(config Config) (Verdict, error) {
+// history; what it was decided with is in it.
+func Verify(journal *store.Store) (Verdict, error) {
 	var found Verdict
-	built, err := config.Strategy.Build(catalogue.Env{Seed: config.Seed}, true)
-	if err != nil {
-		return found, err
-	}
-	e := engine.New(config.Cluster, built.Scheduler, config.Policy)
-	err = config.Journal.Replay(1, func(b store.Batch) error {
+	var e *engine.Engine
+	var decide decider
+	err := journal.Replay(1, func(b store.Batch) error {
 		if found.Differs != 0 {
 			return nil
 		}
 		now, events, line, _, _, err := decodeBatch(b)
+		if err == nil && e == nil {
+			e, err = firstEngine(events)
+		}
+		if err == nil {
+			err = decide.follow(e, events)
+		}
 		if err != nil {
 			return fmt.Errorf("batch %d: %w", b.Seq, err)
 		}
@@ -52,4 +55,23 @@ func Verify(config Config) (Verdict, error) {
 		return nil
 	})
 	return found, err
+}
+
+// firstEngine is the engine a history began with, by its first event.
+func firstEngine(events []engine.Event) (*engine.Engine, error) {
+	for i := range events {
+		if events[i].Kind != engine.Rebuilt {
+			continue
+		}
+		s, err := parseSetting(events[i].Setting)
+		if err != nil {
+			return nil, err
+		}
+		sched, err := s.scheduler()
+		if err != nil {
+			return nil, err
+		}
+		return engine.New(s.Cluster, sched, s.Policy), nil
+	}
+	return nil, errors.New("the journal does not begin with the start of a control plane")
 }

@@ -29,7 +29,7 @@ func long(n int) int {
 // checkpointed, part of it in the log, snapshots at 20 and 40.
 func crashedFiles(t testing.TB) map[string][]byte {
 	t.Helper()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	s := open(t, dir, Options{})
 	fill(t, s, 1, 20)
 	if err := s.SaveSnapshot(20, state(20)); err != nil {
@@ -73,7 +73,7 @@ func readFiles(t testing.TB, dir string) map[string][]byte {
 // lay writes files into a new folder; a nil one is left out.
 func lay(t testing.TB, files map[string][]byte) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	for name, b := range files {
 		if b == nil {
 			continue
@@ -345,7 +345,7 @@ func TestAcceptWithDamagedHistory(t *testing.T) {
 func TestRebuildSurvivesCrash(t *testing.T) {
 	lost := lay(t, crashedFiles(t))
 	alter(t, lost, "DELETE FROM batch WHERE seq = 50")
-	ready := t.TempDir()
+	ready := tempDir(t)
 	if err := os.CopyFS(ready, os.DirFS(lost)); err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +369,7 @@ func TestRebuildSurvivesCrash(t *testing.T) {
 		}, 49},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := tempDir(t)
 			if err := errors.Join(os.CopyFS(dir, os.DirFS(lost)), c.damage(dir)); err != nil {
 				t.Fatal(err)
 			}
@@ -392,7 +392,7 @@ func TestRebuildSurvivesCrash(t *testing.T) {
 
 func TestFilesThatDoNotBelong(t *testing.T) {
 	files := crashedFiles(t)
-	other := t.TempDir()
+	other := tempDir(t)
 	s := open(t, other, Options{})
 	appendMany(t, s, damageBatches)
 	otherHead := readFiles(t, other)[headName]

@@ -47,7 +47,7 @@ func wantCount(t *testing.T, s *Store, n int64) {
 }
 
 func TestFullDisk(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempDir(t)
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("needs the right to mount a small tmpfs: %v", err)
 	}
@@ -92,7 +92,7 @@ func TestFullDisk(t *testing.T) {
 
 // The same without the right to mount: SQLite is told that the file may not grow.
 func TestFullDatabase(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, tempDir(t), Options{})
 	if _, err := s.writer.Exec("PRAGMA max_page_count=200"); err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestFullDatabase(t *testing.T) {
 
 // While the head file cannot be written nothing further is acknowledged.
 func TestHeadFileFails(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, tempDir(t), Options{})
 	fill(t, s, 1, 1)
 	readOnly, err := os.Open(s.head.file.Name())
 	if err != nil {
@@ -145,7 +145,7 @@ func TestHeadFileFails(t *testing.T) {
 // A failed commit that left something behind stops the journal: its next batch would
 // get a number that is taken.
 func TestHalfFailedCommitStops(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, tempDir(t), Options{})
 	fill(t, s, 1, 2)
 	if _, err := s.writer.Exec("INSERT INTO batch VALUES (3, x'00', x'00')"); err != nil {
 		t.Fatal(err)

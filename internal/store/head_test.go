@@ -9,7 +9,7 @@ import (
 )
 
 func TestHeadFileRemembersTheNewest(t *testing.T) {
-	path := filepath.Join(t.TempDir(), headName)
+	path := filepath.Join(tempDir(t), headName)
 	h, err := openHead(path)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestHeadFileRemembersTheNewest(t *testing.T) {
 // After a power cut the head file may be behind. What Open then finds and hands out
 // is as good as acknowledged.
 func TestOpenMovesTheHeadFileOn(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempDir(t)
 	s := open(t, dir, Options{})
 	fill(t, s, 1, 3)
 	behind := readFiles(t, dir)[headName]

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,7 +24,7 @@ func lock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the journal's lock: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock(f); err != nil {
 		defer f.Close()
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, fmt.Errorf("lock %s: %w", path, err)
@@ -31,10 +32,22 @@ func lock(dir string) (*os.File, error) {
 		return nil, fmt.Errorf("%w: %s is held by process %s: stop that control plane or use another folder", ErrLocked, path, holder(f))
 	}
 	if err := f.Truncate(0); err == nil {
-		_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+		// On a full disk the process id cannot be written; the lock holds all the same.
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
-	// On a full disk the process id cannot be written; the lock holds all the same.
 	return f, nil
+}
+
+// flock takes the lock. A process that was forked by the last holder, and has not yet
+// become another program, shares its lock for a moment: that is waited out.
+func flock(f *os.File) (err error) {
+	for range 50 {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
 }
 
 // holder reads the process id from a lock file, which is empty for a moment after it was taken.

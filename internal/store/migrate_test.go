@@ -21,7 +21,7 @@ PRAGMA application_id=1299412082; PRAGMA user_version=1;
 // which it could not hold, and a snapshot at 5.
 func writeFormat1(t testing.TB, n int) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := tempDir(t)
 	db, err := connect(filepath.Join(dir, databaseName), toWrite)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +106,7 @@ func TestForeignFormats(t *testing.T) {
 		{"another application", "PRAGMA application_id=1", "not a Muster journal"},
 		{"older than it says", "PRAGMA user_version=1", "already"},
 	} {
-		dir := t.TempDir()
+		dir := tempDir(t)
 		s := open(t, dir, Options{})
 		fill(t, s, 1, 3)
 		closeStore(t, s)

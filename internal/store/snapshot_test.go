@@ -8,7 +8,7 @@ import (
 func state(seq Seq) []byte { return []byte(strings.Repeat("state;", 1000+int(seq))) }
 
 func TestSnapshotsAndCompaction(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempDir(t)
 	s := open(t, dir, Options{})
 	if _, found, err := s.LatestSnapshot(); found || err != nil {
 		t.Fatalf("a new journal has a snapshot: %v, %v", found, err)
@@ -52,7 +52,7 @@ func TestSnapshotsAndCompaction(t *testing.T) {
 }
 
 func TestCompactInSteps(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, tempDir(t), Options{})
 	const last = 2*compactStep + 100
 	appendMany(t, s, last)
 	for _, seq := range []Seq{last - 1, last} {
@@ -73,7 +73,7 @@ func TestCompactInSteps(t *testing.T) {
 }
 
 func TestKeepHistory(t *testing.T) {
-	s := open(t, t.TempDir(), Options{KeepHistory: true})
+	s := open(t, tempDir(t), Options{KeepHistory: true})
 	fill(t, s, 1, 10)
 	for _, seq := range []Seq{5, 6, 7} {
 		if err := s.SaveSnapshot(seq, state(seq)); err != nil {
@@ -90,7 +90,7 @@ func TestKeepHistory(t *testing.T) {
 }
 
 func TestSaveSnapshotRefuses(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, tempDir(t), Options{})
 	fill(t, s, 1, 4)
 	if err := s.SaveSnapshot(3, state(3)); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestSaveSnapshotRefuses(t *testing.T) {
 
 // A replay that the compaction overtakes says so; it does not speak of damage.
 func TestCompactDuringReplay(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, tempDir(t), Options{})
 	fill(t, s, 1, 3*chunkBatches)
 	err := s.Replay(1, func(b Batch) error {
 		if b.Seq != 1 {

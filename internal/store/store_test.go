@@ -35,6 +35,22 @@ func numbered(i int) Batch {
 	return b
 }
 
+// tempDir returns a new folder, in memory where the system has such a place: these tests
+// wait for the disk some thousand times and are not about the disk.
+func tempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "muster-store-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 func open(t testing.TB, dir string, o Options) *Store {
 	t.Helper()
 	s, err := Open(dir, o)
@@ -96,7 +112,7 @@ func wantAll(t testing.TB, s *Store, from, last Seq) {
 }
 
 func TestAppendedIsReplayed(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "odd name #1 50%?x=y")
+	dir := filepath.Join(tempDir(t), "odd name #1 50%?x=y")
 	s := open(t, dir, Options{})
 	fill(t, s, 1, 300) // more than one chunk
 	wantAll(t, s, 1, 300)
@@ -113,7 +129,7 @@ func TestAppendedIsReplayed(t *testing.T) {
 }
 
 func TestReplayBounds(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, tempDir(t), Options{})
 	fill(t, s, 1, 3)
 	for _, from := range []Seq{-1, 0, 5} {
 		if err := s.Replay(from, func(Batch) error { return nil }); err == nil || !strings.Contains(err.Error(), "expected 1 to 4") {
@@ -130,7 +146,7 @@ func TestReplayBounds(t *testing.T) {
 
 // A callback may append: Replay holds nothing meanwhile, and ends where it was to end.
 func TestAppendDuringReplay(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, tempDir(t), Options{})
 	fill(t, s, 1, 5)
 	seen := 0
 	err := s.Replay(1, func(Batch) error {
@@ -146,7 +162,7 @@ func TestAppendDuringReplay(t *testing.T) {
 func TestManyWriters(t *testing.T) {
 	const writers, each = 32, 20
 	var commits, batches, records atomic.Int64
-	s := open(t, t.TempDir(), Options{MaxGroupBatches: 10, OnCommit: func(st Stats) {
+	s := open(t, tempDir(t), Options{MaxGroupBatches: 10, OnCommit: func(st Stats) {
 		commits.Add(1)
 		batches.Add(int64(st.Batches))
 		records.Add(int64(st.Records))
@@ -202,7 +218,7 @@ func TestManyWriters(t *testing.T) {
 func TestStatsMeasureTime(t *testing.T) {
 	var now atomic.Int64 // each look at the clock takes a millisecond
 	var got Stats
-	s := open(t, t.TempDir(), Options{
+	s := open(t, tempDir(t), Options{
 		Now:      func() unit.Time { return unit.Time(now.Add(int64(unit.Millisecond))) },
 		OnCommit: func(st Stats) { got = st; got.Waits = append([]unit.Duration(nil), st.Waits...) },
 	})
@@ -214,7 +230,7 @@ func TestStatsMeasureTime(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
-	s := open(t, t.TempDir(), Options{MaxBatchBytes: 100})
+	s := open(t, tempDir(t), Options{MaxBatchBytes: 100})
 	big := Batch{Events: []Record{{Kind: "k", Data: make([]byte, 200)}}}
 	if _, err := s.Append(big); err == nil || !strings.Contains(err.Error(), "at most 100 are allowed") {
 		t.Errorf("too big: %v", err)
@@ -222,7 +238,7 @@ func TestLimits(t *testing.T) {
 	if _, err := s.Append(Batch{}); err == nil {
 		t.Error("an empty batch was accepted")
 	}
-	if _, err := Open(t.TempDir(), Options{MaxGroupBytes: -1}); err == nil || !strings.Contains(err.Error(), "MaxGroupBytes is -1") {
+	if _, err := Open(tempDir(t), Options{MaxGroupBytes: -1}); err == nil || !strings.Contains(err.Error(), "MaxGroupBytes is -1") {
 		t.Errorf("negative option: %v", err)
 	}
 	if s.Last() != 0 {
@@ -232,7 +248,7 @@ func TestLimits(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	var now atomic.Int64
-	s := open(t, t.TempDir(), Options{Now: func() unit.Time { return unit.Time(now.Load()) }})
+	s := open(t, tempDir(t), Options{Now: func() unit.Time { return unit.Time(now.Load()) }})
 	keyed := func(value string, expires unit.Time) Batch {
 		return Batch{Events: []Record{{Kind: "submit"}}, Keys: []Key{{Key: "k", Value: []byte(value), ExpiresAt: expires}}}
 	}
@@ -275,7 +291,7 @@ func TestKeys(t *testing.T) {
 
 // Of many requests with one key exactly one is written, and the others learn which.
 func TestOneKeyManyWriters(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, tempDir(t), Options{})
 	var won, lost atomic.Int64
 	var group sync.WaitGroup
 	for w := range 20 {
@@ -299,7 +315,7 @@ func TestOneKeyManyWriters(t *testing.T) {
 }
 
 func TestLock(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempDir(t)
 	s := open(t, dir, Options{})
 	_, err := Open(dir, Options{})
 	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), fmt.Sprintf("process %d", os.Getpid())) {
@@ -311,7 +327,7 @@ func TestLock(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
-	s := open(t, t.TempDir(), Options{})
+	s := open(t, tempDir(t), Options{})
 	fill(t, s, 1, 2)
 	closeStore(t, s)
 	_, appendErr := s.Append(sample(3))
@@ -330,7 +346,7 @@ func TestClosed(t *testing.T) {
 
 // Close while many append: each call is answered, and what was acknowledged is there.
 func TestCloseWhileAppending(t *testing.T) {
-	dir := t.TempDir()
+	dir := tempDir(t)
 	s := open(t, dir, Options{})
 	var top atomic.Int64
 	var group sync.WaitGroup

@@ -165,3 +165,14 @@ func instant(t unit.Time) time.Time {
 
 // whole turns thousandths into whole ones.
 func whole[T ~int32 | ~int64](milli T) float64 { return float64(milli) / 1000 }
+
+// Jobs is a list of jobs.
+type Jobs struct {
+	Jobs    []Job `json:"jobs"`
+	LeftOut int   `json:"left_out,omitempty"` // live ones beyond the limit
+}
+
+// Nodes is a list of nodes.
+type Nodes struct {
+	Nodes []Node `json:"nodes"`
+}

@@ -236,17 +236,7 @@ func TestVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer journal.Close()
-	machine, err := local.Detect(local.Slots{Count: 4, CPU: 500, Memory: 512})
-	if err != nil {
-		t.Fatal(err)
-	}
-	composition, err := catalogue.Resolve("tiresias")
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy := engine.DefaultPolicy()
-	policy.BackOff = 100 * unit.Millisecond
-	found, err := plane.Verify(plane.Config{Cluster: machine.Cluster, Strategy: composition, Policy: policy, Journal: journal})
+	found, err := plane.Verify(journal)
 	if err != nil || found.Differs != 0 || found.Commits == 0 {
 		t.Errorf("deciding again: %+v, %v", found, err)
 	}

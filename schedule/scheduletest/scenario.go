@@ -88,8 +88,8 @@ func scenario(d *datadriven.TestData, parts compose.Parts) (string, error) {
 func say(said *strings.Builder, v plan.View, at unit.Time, c *plan.Change) {
 	fmt.Fprintf(said, "%s: %s %s", unit.Duration(at), c.Verb, v.Name(c.Job))
 	if c.Verb == plan.Start {
-		if n := v.Run(c.Run).Workers; n > 1 {
-			fmt.Fprintf(said, " on %d", n)
+		if r := v.Run(c.Run); r.Job == c.Job && r.Attempt == c.Attempt && r.Workers > 1 {
+			fmt.Fprintf(said, " on %d", r.Workers)
 		}
 		if c.Terms.Class > 0 {
 			fmt.Fprintf(said, " in class %d", c.Terms.Class)

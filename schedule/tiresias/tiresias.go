@@ -148,18 +148,22 @@ func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 	return key, until
 }
 
-// promotion is when a waiting job will have waited long enough.
+// promotion is when a waiting job will have waited PromoteAfter times as long as it
+// ran. Both are counted since its last promotion, before the first one since its
+// first start: the wait of a job that has not run yet is no reason to promote it.
 func (o *Order) promotion(v plan.View, id plan.JobID) unit.Time {
-	waited := v.WaitedFor(id) - unit.Duration(v.Job(id).Memo[1])
-	patience := unit.Duration(o.config.PromoteAfter * float64(v.Executed(id)))
-	return v.Now().Add(patience - waited)
+	j, shape := v.Job(id), v.Shape(id)
+	waited := v.WaitedFor(id) - max(unit.Duration(j.Memo[1]), j.Started.Sub(j.Submit))
+	ran := float64(v.Service(id)-j.Memo[0]) / float64(max(1, shape.Milli(shape.Gang)))
+	return v.Now().Add(unit.Duration(o.config.PromoteAfter*ran) - waited)
 }
 
 // Age promotes a job whose patience has run out: what it was served and how long it
 // waited are forgiven.
 func (o *Order) Age(v plan.View, id plan.JobID) ([2]int64, bool) {
 	j := v.Job(id)
-	if o.config.PromoteAfter <= 0 || j.Started == unit.Never || v.Service(id)-j.Memo[0] < o.bounds[0] || o.promotion(v, id) > v.Now() {
+	if o.config.PromoteAfter <= 0 || len(o.bounds) == 0 || j.Started == unit.Never ||
+		v.Service(id)-j.Memo[0] < o.bounds[0] || o.promotion(v, id) > v.Now() {
 		return j.Memo, false
 	}
 	return [2]int64{v.Service(id), int64(v.WaitedFor(id))}, true

@@ -11,7 +11,6 @@
 package tick
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -87,17 +86,13 @@ type run struct {
 
 type job struct {
 	workload.Job
-	truth          workload.Truth
-	id             int
-	queued         bool // has been submitted
-	waiting        bool
-	run, leaving   *run
-	attempts       int
-	left           float64 // reference time, in ticks
-	executed       unit.Duration
-	start, end     unit.Time
-	preempted, hit int32
-	ran            unit.Duration
+	truth           workload.Truth
+	became          Job
+	id, attempts    int
+	queued, waiting bool // has been submitted; is in the queue
+	run, leaving    *run
+	left            float64 // reference time, in ticks
+	executed        unit.Duration
 }
 
 type sim struct {
@@ -116,8 +111,8 @@ func Run(w World, ticks int) (History, error) {
 	s := &sim{World: w, holder: make([]*run, len(w.Cluster.Devices)), before: make([]*run, len(w.Cluster.Devices)),
 		down: make([]bool, len(w.Cluster.Nodes))}
 	for i := range w.Jobs {
-		s.jobs = append(s.jobs, &job{Job: w.Jobs[i], truth: w.Truths[i], id: i, start: unit.Never, end: unit.Never,
-			left: float64(w.Truths[i].Duration) / float64(w.Tick)})
+		s.jobs = append(s.jobs, &job{Job: w.Jobs[i], truth: w.Truths[i], id: i,
+			became: Job{Start: unit.Never, End: unit.Never}, left: float64(w.Truths[i].Duration) / float64(w.Tick)})
 	}
 	for range ticks {
 		s.outages()
@@ -129,7 +124,7 @@ func Run(w World, ticks int) (History, error) {
 			}
 			s.ready()
 		}
-		if !slices.ContainsFunc(s.jobs, func(j *job) bool { return j.end == unit.Never }) {
+		if !slices.ContainsFunc(s.jobs, func(j *job) bool { return j.became.End == unit.Never }) {
 			return s.history(), nil
 		}
 		s.now = s.now.Add(s.Tick)
@@ -141,7 +136,7 @@ func Run(w World, ticks int) (History, error) {
 func (s *sim) history() History {
 	h := History{Tied: s.tied}
 	for _, j := range s.jobs {
-		h.Jobs = append(h.Jobs, Job{j.start, j.end, j.preempted, j.hit, j.ran})
+		h.Jobs = append(h.Jobs, j.became)
 	}
 	return h
 }
@@ -168,13 +163,13 @@ func (s *sim) happen() bool {
 		switch {
 		case r.status == running && r.done >= r.job.left:
 			s.end(r)
-			r.job.end, happened = s.now, true
+			r.job.became.End, happened = s.now, true
 		case r.status == stopping && r.due == s.now:
 			s.end(r)
 			happened = true
 		case r.status == starting && r.due == s.now:
 			r.status, happened = running, true
-			r.job.start = min(r.job.start, s.now)
+			r.job.became.Start = min(r.job.became.Start, s.now)
 		}
 	}
 	s.ready()
@@ -212,7 +207,7 @@ func (s *sim) outages() {
 				continue
 			}
 			if r.status == starting || r.status == running {
-				r.job.hit++
+				r.job.became.Restarts++
 				s.keep(r, false)
 			}
 			r.job.waiting = r.job.waiting || r.job.run == r
@@ -233,7 +228,7 @@ func (s *sim) keep(r *run, saved bool) {
 	}
 	r.job.left -= r.rate * float64(kept/s.Tick)
 	r.job.executed += kept
-	r.job.ran += r.ran
+	r.job.became.Ran += r.ran
 	r.ran, r.done = 0, 0
 }
 
@@ -244,7 +239,7 @@ func (s *sim) stop(r *run) {
 		s.end(r)
 		return
 	}
-	r.job.preempted++
+	r.job.became.Preemptions++
 	r.due = s.now
 	if r.status == running && r.job.Checkpoint.OnRequest {
 		r.due = r.due.Add(r.job.Checkpoint.Save)
@@ -258,7 +253,7 @@ func (s *sim) stop(r *run) {
 
 // end takes a run off its devices and out of the world.
 func (s *sim) end(r *run) {
-	r.job.ran += r.ran
+	r.job.became.Ran += r.ran
 	for _, of := range [][]*run{s.holder, s.before} {
 		for d := range of {
 			if of[d] == r {
@@ -275,29 +270,26 @@ func (s *sim) end(r *run) {
 	s.runs = slices.DeleteFunc(s.runs, func(x *run) bool { return x == r })
 }
 
-// startOne starts the first job of the sorted queue that can be, and reports
+// startOne sorts the queue and starts the first job that can be, and reports
 // whether there was one.
 func (s *sim) startOne() bool {
-	var queue []*job
-	for _, j := range s.jobs {
-		if j.waiting {
-			queue = append(queue, j)
-		}
-	}
+	queue := slices.DeleteFunc(slices.Clone(s.jobs), func(j *job) bool { return !j.waiting })
 	slices.SortFunc(queue, s.compare)
 	for _, j := range queue {
 		devices := s.fit(j, nil)
 		if devices == nil && (s.Order == SRTF || s.Order == LAS) {
-			victims := s.victims(j)
-			for _, v := range victims {
+			for _, v := range s.victims(j) {
 				s.stop(v)
 			}
-			if victims != nil {
-				devices = s.fit(j, nil)
-			}
+			devices = s.fit(j, nil)
 		}
 		if devices != nil {
-			s.start(j, devices)
+			j.waiting, j.attempts = false, j.attempts+1
+			j.run = &run{job: j, devices: devices, rate: s.rate(j, devices)}
+			s.runs = append(s.runs, j.run)
+			for _, d := range devices {
+				s.holder[d] = j.run
+			}
 			return true
 		}
 		if s.Order == FIFOStrict {
@@ -307,48 +299,39 @@ func (s *sim) startOne() bool {
 	return false
 }
 
-func (s *sim) start(j *job, devices []int) {
-	j.waiting = false
-	j.attempts++
-	j.run = &run{job: j, devices: devices, rate: s.rate(j, devices)}
-	s.runs = append(s.runs, j.run)
-	for _, d := range devices {
-		s.holder[d] = j.run
-	}
-}
+func (s *sim) compare(a, b *job) int { return slices.Compare(s.rank(a), s.rank(b)) }
 
-// compare says which of two jobs goes first.
-func (s *sim) compare(a, b *job) int {
-	rank := 0
+// rank is a job's place in the order, smaller first.
+func (s *sim) rank(j *job) []int64 {
+	useful := j.executed // running time whose work is kept
+	if j.run != nil {
+		useful += j.run.ran
+	}
+	served := useful * unit.Duration(j.Gang*j.Devices)
 	switch s.Order {
 	case SRTF:
-		rank = cmp.Compare(a.remaining(), b.remaining())
+		if j.Estimate > 0 {
+			believed := j.Estimate
+			for believed < useful { // it was overrun, so it was wrong
+				believed *= 2
+			}
+			return []int64{-int64(j.Priority), 0, int64(believed - useful), int64(j.id)}
+		}
+		level := int64(0)
+		for bound := unit.Minute; served >= bound; bound *= 2 {
+			level++
+		}
+		return []int64{-int64(j.Priority), 1, level, int64(j.id)}
 	case LAS:
-		rank = cmp.Or(cmp.Compare(s.queueOf(a), s.queueOf(b)), cmp.Compare(a.start, b.start))
-	default:
-		rank = cmp.Compare(b.Priority, a.Priority)
+		queue := int64(0)
+		for _, bound := range s.Bounds {
+			if served >= bound {
+				queue++
+			}
+		}
+		return []int64{queue, int64(j.became.Start), int64(j.Submit), int64(j.id)}
 	}
-	return cmp.Or(rank, cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.id, b.id))
-}
-
-// useful is the running time of a job whose work is kept, so far.
-func (j *job) useful() unit.Duration {
-	if j.run != nil {
-		return j.executed + j.run.ran
-	}
-	return j.executed
-}
-
-func (j *job) remaining() unit.Duration { return max(0, j.Estimate-j.useful()) }
-
-// queueOf counts the bounds that a job's attained service has reached.
-func (s *sim) queueOf(j *job) int {
-	served := j.useful() * unit.Duration(j.Gang*j.Devices)
-	q := 0
-	for q < len(s.Bounds) && served >= s.Bounds[q] {
-		q++
-	}
-	return q
+	return []int64{-int64(j.Priority), int64(j.Submit), int64(j.id)}
 }
 
 // fit returns the first devices, by node and then by number, that can hold the
@@ -379,16 +362,18 @@ func (s *sim) usable(device int, j *job) bool {
 }
 
 // victims returns the runs that make way for a job: of those ranked below it the
-// lowest, until the job fits, but none whose room is not needed after all.
+// lowest, until the job fits. Those whose room is not needed after all go on, the
+// best first, unless the job does not fit then. It returns nil where all of them
+// would not do.
 func (s *sim) victims(j *job) []*run {
-	var below []*run
+	var below, needed []*run
 	size := map[*run]int{}
-	free := 0
+	left := -int(j.Gang * j.Devices)
 	for d, r := range s.holder {
 		switch {
 		case !s.usable(d, j):
 		case r == nil:
-			free++
+			left++
 		case s.compare(j, r.job) < 0:
 			if size[r]++; size[r] == 1 {
 				below = append(below, r)
@@ -396,31 +381,25 @@ func (s *sim) victims(j *job) []*run {
 		}
 	}
 	slices.SortFunc(below, func(a, b *run) int { return s.compare(b.job, a.job) })
-	left := free - int(j.Gang*j.Devices)
 	for n, r := range below {
 		left += size[r]
-		if chosen := below[:n+1]; left >= 0 && s.fit(j, chosen) != nil {
-			return s.spare(j, chosen, size, left)
-		}
-	}
-	return nil
-}
-
-// spare lets runs go on, the best first, whose room is not needed, unless the job
-// does not fit then.
-func (s *sim) spare(j *job, chosen []*run, size map[*run]int, left int) []*run {
-	var needed []*run
-	for _, r := range slices.Backward(chosen) {
-		if size[r] <= left {
-			left -= size[r]
+		chosen := below[:n+1]
+		if left < 0 || s.fit(j, chosen) == nil {
 			continue
 		}
-		needed = append(needed, r)
+		for _, r := range slices.Backward(chosen) {
+			if size[r] <= left {
+				left -= size[r]
+			} else {
+				needed = append(needed, r)
+			}
+		}
+		if s.fit(j, needed) == nil {
+			return chosen
+		}
+		return needed
 	}
-	if s.fit(j, needed) == nil {
-		return chosen
-	}
-	return needed
+	return nil
 }
 
 // rate is the progress of a gang on these devices per tick: as fast as the slowest

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterdl/muster/internal/client"
+	"github.com/musterdl/muster/internal/view"
+)
+
+func lsCommand() *cobra.Command {
+	var l live
+	var o client.ListOptions
+	cmd := &cobra.Command{Use: "ls", GroupID: "run", Args: cobra.NoArgs, Short: "List jobs: those that run, then those that wait",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := l.client().Jobs(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			return l.show(cmd.OutOrStdout(), list, func(w io.Writer, t view.TextOptions) error {
+				if err := view.WriteJobs(w, list.Jobs, t); err != nil || list.LeftOut == 0 {
+					return err
+				}
+				_, err := fmt.Fprintf(w, "and %d more; --limit shows more of them\n", list.LeftOut)
+				return err
+			})
+		}}
+	l.flags(cmd)
+	cmd.Flags().BoolVar(&o.All, "all", false, "also those that have ended")
+	cmd.Flags().StringSliceVar(&o.Phases, "phase", nil, "only jobs in these phases: waiting, held, blocked, backoff, active, finished, failed, cancelled, refused")
+	cmd.Flags().IntVar(&o.Limit, "limit", 0, "how many to list at most (default 1000)")
+	return cmd
+}
+
+func showCommand() *cobra.Command {
+	var l live
+	var steps bool
+	cmd := &cobra.Command{Use: "show JOB", GroupID: "run", Args: cobra.ExactArgs(1), Short: "Show all there is to say about a job",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if steps {
+				s, err := l.client().Steps(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return l.show(cmd.OutOrStdout(), s, func(w io.Writer, o view.TextOptions) error { return view.WriteSteps(w, &s, o) })
+			}
+			j, err := l.client().Job(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return l.show(cmd.OutOrStdout(), j, func(w io.Writer, o view.TextOptions) error { return view.WriteJob(w, &j, o) })
+		}}
+	l.flags(cmd)
+	cmd.Flags().BoolVar(&steps, "steps", false, "what each of the six steps decided, what it rejected, and the number that decided")
+	return cmd
+}
+
+func whyCommand() *cobra.Command {
+	var l live
+	cmd := &cobra.Command{Use: "why JOB", GroupID: "run", Args: cobra.ExactArgs(1), Short: "Say why a job is where it is",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			y, err := l.client().Why(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return l.show(cmd.OutOrStdout(), y, func(w io.Writer, o view.TextOptions) error { return view.WriteWhy(w, &y, o) })
+		}}
+	l.flags(cmd)
+	return cmd
+}
+
+func logsCommand() *cobra.Command {
+	var l live
+	var o client.LogOptions
+	cmd := &cobra.Command{Use: "logs JOB", GroupID: "run", Args: cobra.ExactArgs(1), Short: "Print what a job printed",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return l.client().Logs(cmd.Context(), args[0], o, cmd.OutOrStdout())
+		}}
+	cmd.Flags().StringVar(&l.socket, "socket", "", "the server's socket")
+	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the job has ended, through its later attempts")
+	cmd.Flags().Int32Var(&o.Rank, "rank", 0, "which worker")
+	cmd.Flags().Int32Var(&o.Attempt, "attempt", 0, "which attempt (default the latest)")
+	cmd.Flags().Int64Var(&o.From, "from", 0, "begin at this byte of all output")
+	return cmd
+}
+
+// changeCommand is a command that asks one thing of jobs.
+func changeCommand(verb, short string) *cobra.Command {
+	var l live
+	cmd := &cobra.Command{Use: verb + " JOB...", GroupID: "run", Args: cobra.MinimumNArgs(1), Short: short,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := l.client()
+			return each(cmd.Context(), args, func(ctx context.Context, name string) error {
+				j, err := c.ChangeJob(ctx, name, verb)
+				if err != nil {
+					return err
+				}
+				return l.show(cmd.OutOrStdout(), j, func(w io.Writer, _ view.TextOptions) error {
+					_, err := fmt.Fprintf(w, "%s is %s\n", j.Name, j.Phase)
+					return err
+				})
+			})
+		}}
+	l.flags(cmd)
+	return cmd
+}

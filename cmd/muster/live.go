@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterdl/muster/internal/client"
+	"github.com/musterdl/muster/internal/view"
+)
+
+// liveCommands talk to a server that is running.
+func liveCommands() []*cobra.Command {
+	return []*cobra.Command{submitCommand(), runCommand(), waitCommand(), lsCommand(), showCommand(), whyCommand(), logsCommand(),
+		changeCommand("cancel", "End jobs, whatever they are doing"),
+		changeCommand("hold", "Keep jobs back; those that run are stopped and keep their work"),
+		changeCommand("release", "Let held jobs go on, or try failed ones again at once"),
+		changeCommand("requeue", "Stop jobs and put them back in the queue, or run ended ones again"),
+		nodesCommand(), clusterCommand(),
+		nodeCommand("cordon", "Start nothing new on nodes; what runs goes on"),
+		nodeCommand("uncordon", "Let nodes take jobs again"),
+		nodeCommand("drain", "Cordon nodes and stop what runs on them; it goes on elsewhere"),
+		pauseCommand("pause", "Decide nothing until unpaused; what runs goes on"),
+		pauseCommand("unpause", "Decide again")}
+}
+
+// defaultSocket is where a server of this user's is looked for.
+func defaultSocket() string {
+	if path := os.Getenv("MUSTER_SOCKET"); path != "" {
+		return path
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		path := filepath.Join(dir, "muster", "muster.sock")
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return filepath.Join(defaultState(), "muster.sock")
+}
+
+// live is what the commands that ask a server have in common.
+type live struct {
+	socket string
+	asJSON bool
+}
+
+// flags adds the flags of every such command.
+func (l *live) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&l.socket, "socket", "", "the server's socket (default: MUSTER_SOCKET, or muster.sock in the runtime or state directory)")
+	cmd.Flags().BoolVar(&l.asJSON, "json", false, "print JSON")
+}
+
+func (l *live) client() *client.Client {
+	if l.socket == "" {
+		l.socket = defaultSocket()
+	}
+	return client.New(l.socket)
+}
+
+// show prints a value as JSON, or as its text.
+func (l *live) show(w io.Writer, value any, text func(w io.Writer, o view.TextOptions) error) error {
+	if l.asJSON {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(value)
+	}
+	return text(w, view.TextOptions{Width: width(), Color: colour()})
+}
+
+// each calls f for every name, goes on after errors, and tells all but the last as
+// they come.
+func each(ctx context.Context, names []string, f func(ctx context.Context, name string) error) error {
+	var last error
+	for _, name := range names {
+		if last != nil {
+			fmt.Fprintln(os.Stderr, "muster:", last)
+		}
+		if err := f(ctx, name); err != nil {
+			last = err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return last
+}

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterdl/muster/internal/client"
+	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/spec"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// jobFlags describe a job on the command line.
+type jobFlags struct {
+	job                     workload.Job
+	share, cpu, memory, ram string
+	env                     []string
+}
+
+func (f *jobFlags) add(cmd *cobra.Command) {
+	f.job = workload.Job{Gang: 1, Devices: 1, Share: unit.Whole}
+	fl, j := cmd.Flags(), &f.job
+	fl.StringVar(&j.Name, "name", "", "name of the job; the server makes one where none is given")
+	fl.Int32Var(&j.Gang, "workers", 1, "workers, which all start together")
+	fl.Int32Var(&j.Devices, "devices-per-worker", 1, "whole devices of each worker; 0 is a task without")
+	fl.StringVar(&f.share, "share", "", "part of a device of each worker, as in 500m")
+	fl.StringSliceVar(&j.Models, "model", nil, "device models it may use (default any)")
+	fl.StringVar(&f.memory, "memory", "", "memory of each device, as in 16GiB")
+	fl.StringVar(&f.cpu, "cpu", "", "cores of each worker")
+	fl.StringVar(&f.ram, "host-memory", "", "host memory of each worker")
+	fl.StringVar(&j.Tenant, "tenant", "", "whose share of the cluster it counts against")
+	fl.Int32Var(&j.Priority, "priority", 0, "higher goes first, where the order honours it")
+	fl.Int32Var(&j.Retries, "retries", 0, "how often it is started again after failures of its own making")
+	fl.Int32Var(&j.Array, "array", 0, "submit so many copies, NAME-0, NAME-1, ...")
+	fl.StringSliceVar(&j.After, "after", nil, "jobs that must have finished first")
+	fl.StringVar(&j.Dir, "dir", "", "working directory (default the present one)")
+	fl.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=VALUE or as NAME to pass it on; PATH, HOME, USER and LANG are passed on always")
+	fl.Var(durationFlag{&j.Estimate}, "estimate", "how long it should run")
+	fl.Var(durationFlag{&j.TimeLimit}, "time-limit", "end a run of it after this long")
+	fl.Var(durationFlag{&j.Deadline}, "deadline", "when it should be done, from now")
+	fl.Var(durationFlag{&j.Checkpoint.Every}, "checkpoint-every", "how often it saves by itself")
+	fl.BoolVar(&j.Checkpoint.OnRequest, "checkpoint-on-request", false, "it saves when asked to, before it is stopped")
+}
+
+// build completes the job with its command.
+func (f *jobFlags) build(command []string) (workload.Job, error) {
+	j := f.job
+	j.Command = command
+	var err error
+	parse := func(name, text string, into func(string) error) {
+		if text != "" && err == nil {
+			if err = into(text); err != nil {
+				err = fmt.Errorf("--%s: %w", name, err)
+			}
+		}
+	}
+	parse("share", f.share, func(s string) (err error) { j.Share, err = unit.ParseMilli(s); return err })
+	parse("cpu", f.cpu, func(s string) (err error) { j.CPU, err = unit.ParseMilli(s); return err })
+	parse("memory", f.memory, func(s string) (err error) { j.Memory, err = unit.ParseMiB(s); return err })
+	parse("host-memory", f.ram, func(s string) (err error) { j.HostMemory, err = unit.ParseMiB(s); return err })
+	if err != nil {
+		return j, err
+	}
+	for _, kv := range f.env {
+		name, _, given := strings.Cut(kv, "=")
+		if !given {
+			value, ok := os.LookupEnv(name)
+			if !ok {
+				return j, fmt.Errorf("--env %s: it is not set here: give it a value, as in --env %s=1", name, name)
+			}
+			kv = name + "=" + value
+		}
+		j.Env = append(j.Env, kv)
+	}
+	return j, surround(&j, ".")
+}
+
+// surround gives a job what of its submitter's surroundings it did not name: the
+// directory, resolved against base, and the variables that programs expect.
+func surround(j *workload.Job, base string) error {
+	dir, err := filepath.Abs(base)
+	if err != nil {
+		return fmt.Errorf("finding the present directory: %w", err)
+	}
+	switch {
+	case len(j.Command) == 0: // it runs nowhere
+	case j.Dir == "":
+		j.Dir = dir
+	case !filepath.IsAbs(j.Dir):
+		j.Dir = filepath.Join(dir, j.Dir)
+	}
+	for _, name := range []string{"PATH", "HOME", "USER", "LANG"} {
+		named := slices.ContainsFunc(j.Env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+		if value, set := os.LookupEnv(name); set && !named && len(j.Command) > 0 {
+			j.Env = append(j.Env, name+"="+value)
+		}
+	}
+	return nil
+}
+
+func submitCommand() *cobra.Command {
+	var l live
+	var f jobFlags
+	var wait bool
+	cmd := &cobra.Command{Use: "submit {FILE... | [flags] -- COMMAND [ARGUMENT...]}", GroupID: "run", Args: cobra.MinimumNArgs(1),
+		Short: "Submit jobs from files, or one command",
+		Example: "  muster submit jobs.yaml\n  muster submit - < jobs.yaml\n" +
+			"  muster submit --workers 2 --name mnist --estimate 20m -- python train.py --epochs 5",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			jobs, err := f.jobs(cmd, args)
+			if err != nil {
+				return err
+			}
+			c := l.client()
+			out, err := c.Submit(cmd.Context(), jobs, rand.Text())
+			if err != nil {
+				return err
+			}
+			err = l.show(cmd.OutOrStdout(), out, func(w io.Writer, _ view.TextOptions) error {
+				for _, j := range out.Jobs {
+					fmt.Fprintln(w, j.Name)
+				}
+				return nil
+			})
+			if err != nil || !wait {
+				return err
+			}
+			return waitAll(cmd.Context(), c, refNames(out.Jobs), cmd.ErrOrStderr())
+		}}
+	l.flags(cmd)
+	f.add(cmd)
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all have ended; exit with 1 unless all finished")
+	return cmd
+}
+
+func refNames(refs []view.Ref) (names []string) {
+	for _, r := range refs {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// jobs are those of the files, or the one of the command behind --.
+func (f *jobFlags) jobs(cmd *cobra.Command, args []string) ([]workload.Job, error) {
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash == 0:
+		j, err := f.build(args)
+		return []workload.Job{j}, err
+	case dash > 0:
+		return nil, errors.New("give either files, or a command behind --")
+	}
+	var jobs []workload.Job
+	for _, name := range args {
+		found, err := readJobs(name)
+		if err != nil {
+			return nil, err
+		}
+		jobs = append(jobs, found...)
+	}
+	return jobs, nil
+}
+
+// readJobs reads a file of jobs, here, so that its problems name the file.
+func readJobs(name string) ([]workload.Job, error) {
+	var data []byte
+	var err error
+	if name == "-" {
+		data, err = io.ReadAll(os.Stdin)
+	} else {
+		data, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading jobs: %w (a command goes behind --)", err)
+	}
+	jobs, err := spec.Jobs(name, data)
+	if err != nil {
+		return nil, err
+	}
+	for i := range jobs {
+		if err := surround(&jobs[i], "."); err != nil {
+			return nil, err
+		}
+	}
+	return jobs, nil
+}
+
+func runCommand() *cobra.Command {
+	var l live
+	var f jobFlags
+	cmd := &cobra.Command{Use: "run [flags] -- COMMAND [ARGUMENT...]", GroupID: "run", Args: cobra.MinimumNArgs(1),
+		Short: "Submit a command, follow its output and exit as it did",
+		Long: "Submit a command, follow the output of its first worker and exit with 0 if it finished, 1 if it failed, 2 if it\n" +
+			"was cancelled and 3 if it was refused. An interrupt cancels the job; a second one leaves it alone.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() != 0 {
+				return errors.New("the command goes behind --, as in muster run -- python train.py")
+			}
+			j, err := f.build(args)
+			if err != nil {
+				return err
+			}
+			if j.Array > 1 {
+				return errors.New("run follows one job: submit arrays with muster submit")
+			}
+			c := l.client()
+			out, err := c.Submit(cmd.Context(), []workload.Job{j}, rand.Text())
+			if err != nil {
+				return err
+			}
+			return follow(cmd, c, out.Jobs[0].Name, &l)
+		}}
+	l.flags(cmd)
+	f.add(cmd)
+	return cmd
+}
+
+// follow copies a job's log until it has ended, and exits as it did.
+func follow(cmd *cobra.Command, c *client.Client, name string, l *live) error {
+	fmt.Fprintf(cmd.ErrOrStderr(), "muster: submitted %s\n", name)
+	ctx, detach := context.WithCancel(cmd.Context())
+	defer detach()
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(interrupts)
+	go func() {
+		<-interrupts
+		fmt.Fprintf(cmd.ErrOrStderr(), "\nmuster: cancelling %s; interrupt once more to leave it alone\n", name)
+		if _, err := c.ChangeJob(ctx, name, "cancel"); err != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "muster:", err)
+		}
+		<-interrupts
+		detach()
+	}()
+	var refused *client.Error
+	err := c.Logs(ctx, name, client.LogOptions{Follow: true}, cmd.OutOrStdout())
+	if errors.As(err, &refused) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "muster: no output to follow:", err)
+		err = nil
+	}
+	var job view.Job
+	if err == nil {
+		job, err = c.Wait(ctx, name)
+	}
+	if ctx.Err() != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "muster: left %s alone: muster show %s tells how it goes\n", name, name)
+		return exit(130)
+	}
+	if err != nil {
+		return err
+	}
+	if l.asJSON {
+		if err := l.show(cmd.OutOrStdout(), job, nil); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "muster:", ending(&job))
+	return code(exitOf(&job))
+}
+
+// ending says in a line how a job ended.
+func ending(j *view.Job) string {
+	line := fmt.Sprintf("%s %s after %s", j.Name, j.Phase, view.SpanSec(j.WaitedSec+j.RanSec))
+	if j.Phase != plan.Finished.String() {
+		line += ": " + j.Reason
+	}
+	return line
+}
+
+// exitOf is the exit code that stands for how a job ended.
+func exitOf(j *view.Job) int {
+	switch j.Phase {
+	case plan.Finished.String():
+		return 0
+	case plan.Cancelled.String():
+		return 2
+	case plan.Refused.String():
+		return 3
+	}
+	return 1
+}
+
+func waitCommand() *cobra.Command {
+	var l live
+	cmd := &cobra.Command{Use: "wait JOB...", GroupID: "run", Args: cobra.MinimumNArgs(1),
+		Short: "Wait until jobs have ended; exit with 0 if all finished",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if l.asJSON {
+				return waitJSON(cmd.Context(), &l, args, cmd.OutOrStdout())
+			}
+			return waitAll(cmd.Context(), l.client(), args, cmd.OutOrStdout())
+		}}
+	l.flags(cmd)
+	return cmd
+}
+
+// waitAll waits for each job in turn and exits as the first that did not finish.
+func waitAll(ctx context.Context, c *client.Client, names []string, w io.Writer) error {
+	worst := 0
+	for _, name := range names {
+		job, err := c.Wait(ctx, name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(w, ending(&job))
+		worst = cmp.Or(worst, exitOf(&job))
+	}
+	return code(worst)
+}
+
+func waitJSON(ctx context.Context, l *live, names []string, w io.Writer) error {
+	c, worst, list := l.client(), 0, view.Jobs{}
+	for _, name := range names {
+		job, err := c.Wait(ctx, name)
+		if err != nil {
+			return err
+		}
+		list.Jobs, worst = append(list.Jobs, job), cmp.Or(worst, exitOf(&job))
+	}
+	if err := l.show(w, list, nil); err != nil {
+		return err
+	}
+	return code(worst)
+}

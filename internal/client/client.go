@@ -1,0 +1,283 @@
+// Package client talks to a Muster server over its unix socket. What it returns are
+// the values of package view; what the server refused is an *Error that lists all
+// the problems.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/spec"
+	"github.com/musterdl/muster/workload"
+)
+
+// Client is a connection to one server, to be used by many goroutines at once.
+type Client struct {
+	socket string
+	http   http.Client
+}
+
+// New returns a client of the server on a socket; nothing is dialled yet.
+func New(socket string) *Client {
+	c := &Client{socket: socket}
+	c.http.Transport = &http.Transport{MaxIdleConnsPerHost: 64,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", socket)
+		}}
+	return c
+}
+
+// Error is what the server refused, and why.
+type Error struct {
+	Status   int
+	Message  string    `json:"message"`
+	Problems []Problem `json:"problems"`
+}
+
+// Problem is one thing that was wrong.
+type Problem struct {
+	Text string `json:"text"`
+}
+
+// Error writes the message, and the problems a line each.
+func (e *Error) Error() string {
+	if len(e.Problems) == 0 {
+		return e.Message
+	}
+	lines := []string{e.Message}
+	for _, p := range e.Problems {
+		lines = append(lines, "  "+p.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// ErrNoServer is wrapped by every error of a call that reached no server.
+var ErrNoServer = errors.New("no muster server is running")
+
+// do sends a request and returns the answer, which the caller closes.
+func (c *Client) do(ctx context.Context, method, path string, header http.Header, body io.Reader) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, "http://muster"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	if resp.StatusCode < 300 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	var answer struct{ Error Error }
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(&answer); err != nil || answer.Error.Message == "" {
+		return nil, fmt.Errorf("the server answered %s, and not in words this program reads", resp.Status)
+	}
+	answer.Error.Status = resp.StatusCode
+	return nil, &answer.Error
+}
+
+// unreachable says what to do when nobody answers.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("%w: nobody listens on %s: start one with \"muster up\", or name its socket with --socket or MUSTER_SOCKET", ErrNoServer, c.socket)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("you may not use the socket %s: join the group that owns it, or ask its operator", c.socket)
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return fmt.Errorf("%w any more on %s: it went away before it answered", ErrNoServer, c.socket)
+	}
+	return fmt.Errorf("asking the server on %s: %w", c.socket, err)
+}
+
+// call sends a request without a body, or with one, and reads a JSON answer.
+func call[T any](ctx context.Context, c *Client, method, path string) (out T, err error) {
+	resp, err := c.do(ctx, method, path, nil, nil)
+	if err != nil {
+		return out, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		return out, fmt.Errorf("reading the server's answer: %w", err)
+	}
+	return out, nil
+}
+
+// Submit submits jobs. Sent again under the same key, the same jobs are not
+// submitted a second time; an empty key is none.
+func (c *Client) Submit(ctx context.Context, jobs []workload.Job, key string) (view.Submitted, error) {
+	var b bytes.Buffer
+	for i := range jobs {
+		b.WriteString("---\n")
+		b.Write(spec.FormatJob(jobs[i]))
+	}
+	return c.SubmitYAML(ctx, "request", b.Bytes(), key)
+}
+
+// SubmitYAML submits a file as it is; name is what its problems are told under.
+func (c *Client) SubmitYAML(ctx context.Context, name string, data []byte, key string) (out view.Submitted, err error) {
+	header := http.Header{"Content-Type": {"application/yaml"}}
+	if key != "" {
+		header.Set("Idempotency-Key", key)
+	}
+	resp, err := c.do(ctx, http.MethodPost, "/v1/jobs?file="+url.QueryEscape(name), header, bytes.NewReader(data))
+	if err != nil {
+		return out, err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		return out, fmt.Errorf("reading the server's answer: %w", err)
+	}
+	return out, nil
+}
+
+// ListOptions choose jobs.
+type ListOptions struct {
+	All    bool     // also those that have ended
+	Phases []string // empty is any
+	Limit  int      // 0 is the server's
+}
+
+// Jobs lists jobs.
+func (c *Client) Jobs(ctx context.Context, o ListOptions) (view.Jobs, error) {
+	q := url.Values{}
+	if o.All {
+		q.Set("all", "1")
+	}
+	if len(o.Phases) > 0 {
+		q.Set("phase", strings.Join(o.Phases, ","))
+	}
+	if o.Limit > 0 {
+		q.Set("limit", strconv.Itoa(o.Limit))
+	}
+	return call[view.Jobs](ctx, c, http.MethodGet, "/v1/jobs?"+q.Encode())
+}
+
+func jobPath(name, rest string) string { return "/v1/jobs/" + url.PathEscape(name) + rest }
+
+// Job describes the job of a name or an id.
+func (c *Client) Job(ctx context.Context, name string) (view.Job, error) {
+	return call[view.Job](ctx, c, http.MethodGet, jobPath(name, ""))
+}
+
+// Why explains where a job stands.
+func (c *Client) Why(ctx context.Context, name string) (view.Why, error) {
+	return call[view.Why](ctx, c, http.MethodGet, jobPath(name, "/why"))
+}
+
+// Steps returns a job's dossier.
+func (c *Client) Steps(ctx context.Context, name string) (view.Steps, error) {
+	return call[view.Steps](ctx, c, http.MethodGet, jobPath(name, "/steps"))
+}
+
+// Wait returns when a job has ended.
+func (c *Client) Wait(ctx context.Context, name string) (view.Job, error) {
+	for {
+		job, err := call[view.Job](ctx, c, http.MethodGet, jobPath(name, "?wait=60"))
+		if err != nil || job.Over() {
+			return job, err
+		}
+	}
+}
+
+// ChangeJob asks to cancel, hold, release or requeue a job.
+func (c *Client) ChangeJob(ctx context.Context, name, verb string) (view.Job, error) {
+	return call[view.Job](ctx, c, http.MethodPost, jobPath(name, "/"+url.PathEscape(verb)))
+}
+
+// LogOptions choose a log.
+type LogOptions struct {
+	Rank    int32
+	Attempt int32 // 0 is the latest
+	From    int64 // byte of all output
+	Follow  bool  // until the job has ended
+}
+
+// Logs copies a log to w.
+func (c *Client) Logs(ctx context.Context, name string, o LogOptions, w io.Writer) error {
+	q := url.Values{"rank": {strconv.Itoa(int(o.Rank))}, "from": {strconv.FormatInt(o.From, 10)}}
+	if o.Attempt > 0 {
+		q.Set("attempt", strconv.Itoa(int(o.Attempt)))
+	}
+	if o.Follow {
+		q.Set("follow", "1")
+	}
+	resp, err := c.do(ctx, http.MethodGet, jobPath(name, "/logs?"+q.Encode()), nil, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(w, resp.Body); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("reading the log of %s: %w", name, err)
+	}
+	return ctx.Err()
+}
+
+// Nodes lists the nodes.
+func (c *Client) Nodes(ctx context.Context) (view.Nodes, error) {
+	return call[view.Nodes](ctx, c, http.MethodGet, "/v1/nodes")
+}
+
+// ChangeNode asks to cordon, uncordon or drain a node.
+func (c *Client) ChangeNode(ctx context.Context, name, verb string) (view.Node, error) {
+	return call[view.Node](ctx, c, http.MethodPost, "/v1/nodes/"+url.PathEscape(name)+"/"+url.PathEscape(verb))
+}
+
+// Cluster sums up.
+func (c *Client) Cluster(ctx context.Context) (view.Cluster, error) {
+	return call[view.Cluster](ctx, c, http.MethodGet, "/v1/cluster")
+}
+
+// Pause stops all decisions, and Unpause lets them go on.
+func (c *Client) Pause(ctx context.Context) (view.Cluster, error) {
+	return call[view.Cluster](ctx, c, http.MethodPost, "/v1/pause")
+}
+
+// Unpause lets decisions go on.
+func (c *Client) Unpause(ctx context.Context) (view.Cluster, error) {
+	return call[view.Cluster](ctx, c, http.MethodPost, "/v1/unpause")
+}
+
+// Version says what answers.
+func (c *Client) Version(ctx context.Context) (view.Version, error) {
+	return call[view.Version](ctx, c, http.MethodGet, "/v1/version")
+}
+
+// Watch calls each with a snapshot now and after every change, until the context
+// ends, the server goes away or each returns an error.
+func (c *Client) Watch(ctx context.Context, each func(view.Snapshot) error) error {
+	resp, err := c.do(ctx, http.MethodGet, "/v1/watch", http.Header{"Accept": {"application/x-ndjson"}}, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	for d := json.NewDecoder(resp.Body); ; {
+		var s view.Snapshot
+		if err := d.Decode(&s); err != nil {
+			if ctx.Err() != nil || errors.Is(err, io.EOF) {
+				return ctx.Err()
+			}
+			return fmt.Errorf("watching the server: %w", err)
+		}
+		if err := each(s); err != nil {
+			return err
+		}
+	}
+}

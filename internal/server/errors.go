@@ -1,0 +1,172 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterdl/muster/spec"
+)
+
+// Problem is one thing that is wrong with a request.
+type Problem struct {
+	Job      string `json:"job,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Column   int    `json:"column,omitempty"`
+	Field    string `json:"field,omitempty"`
+	Found    string `json:"found,omitempty"`
+	Expected string `json:"expected,omitempty"`
+	Do       string `json:"do,omitempty"`
+	Text     string `json:"text"` // all of it in one line
+}
+
+// failure is an answer that is an error.
+type failure struct {
+	Status   int       `json:"-"`
+	Message  string    `json:"message"`
+	Problems []Problem `json:"problems,omitempty"`
+	retry    int       // seconds, for Retry-After
+}
+
+func (f *failure) Error() string { return f.Message }
+
+func refuse(status int, message string) error { return &failure{Status: status, Message: message} }
+
+// problems tells all that is wrong with a file at once.
+func problems(err error) error {
+	f := &failure{Status: http.StatusBadRequest, Message: "the jobs cannot be read"}
+	var list spec.Problems
+	if !errors.As(err, &list) {
+		f.Message += ": " + err.Error()
+		return f
+	}
+	for _, p := range list {
+		f.Problems = append(f.Problems, Problem{Line: p.Line, Column: p.Column, Field: p.Field, Found: p.Found,
+			Expected: p.Expected, Do: p.Do, Text: p.Error()})
+	}
+	return f
+}
+
+// fail answers with an error. What is not the caller's doing is logged, not told.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var f *failure
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &f):
+	case errors.As(err, &tooLarge):
+		f = &failure{Status: http.StatusRequestEntityTooLarge, Message: "the request is larger than 4 MiB: submit fewer jobs at once"}
+	case errors.Is(err, context.Canceled):
+		return // nobody is listening any more
+	default:
+		s.config.Log.Error("a request failed", "request", w.Header().Get("X-Request-Id"), "path", r.URL.Path, "error", err)
+		f = &failure{Status: http.StatusInternalServerError, Message: "it failed here; the server's log says why, under request " + w.Header().Get("X-Request-Id")}
+	}
+	if rec, ok := w.(*recorder); ok && rec.status != 0 {
+		return // it was already answering
+	}
+	if f.retry > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(f.retry))
+	}
+	writeJSON(w, f.Status, map[string]*failure{"error": f})
+}
+
+// writeJSON answers with a value. An error is that of a peer that went away.
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+// answer writes a value with status 200, for handlers to return through.
+func answer(w http.ResponseWriter, value any) error {
+	writeJSON(w, http.StatusOK, value)
+	return nil
+}
+
+// wrap is what happens around every request: an id, the limits, the log, and no
+// panic that ends the process.
+func (s *Server) wrap(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		rec := &recorder{ResponseWriter: w}
+		id := requestID(r)
+		rec.Header().Set("X-Request-Id", id)
+		rec.Header().Set("X-Content-Type-Options", "nosniff")
+		r.Body = http.MaxBytesReader(rec, r.Body, maxBody)
+		defer func() {
+			if p := recover(); p != nil {
+				s.config.Log.Error("a request panicked", "request", id, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				if rec.status == 0 {
+					s.fail(rec, r, refuse(http.StatusInternalServerError, "it failed here; the server's log says why, under request "+id))
+				}
+			}
+			s.done(rec, r, id, time.Since(began))
+		}()
+		if err := s.admit(r); err != nil {
+			s.fail(rec, r, err)
+			return
+		}
+		mux.ServeHTTP(rec, r)
+	})
+}
+
+// done logs a request that was answered, and counts it. Questions are only counted,
+// unless the log is verbose.
+func (s *Server) done(rec *recorder, r *http.Request, id string, took time.Duration) {
+	s.metrics.request(r, rec.code(), took)
+	level := slog.LevelDebug
+	if r.Method != http.MethodGet {
+		level = slog.LevelInfo
+	}
+	s.config.Log.Log(r.Context(), level, "request", "request", id, "by", peerOf(r).String(), "method", r.Method, "path", r.URL.Path,
+		"status", rec.code(), "bytes", rec.bytes, "ms", float64(took.Microseconds())/1000)
+}
+
+// requestID takes over the caller's id where it is harmless, or makes one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	if id == "" || len(id) > 64 || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return rand.Text()[:12]
+	}
+	return id
+}
+
+// recorder remembers what was answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	n, err := r.ResponseWriter.Write(b)
+	r.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController flush and set deadlines.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r *recorder) code() int {
+	if r.status == 0 {
+		return http.StatusOK
+	}
+	return r.status
+}

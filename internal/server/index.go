@@ -1,0 +1,43 @@
+package server
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/musterdl/muster/plan"
+)
+
+// index knows which jobs have not ended, so that listing them does not cost what
+// has ever been submitted. It is used inside queries only, so by one goroutine.
+type index struct {
+	seen plan.JobID // jobs below were looked at
+	live []plan.JobID
+	over map[plan.Phase]int
+}
+
+func newIndex() index { return index{over: map[plan.Phase]int{}} }
+
+// update takes in what happened since the last time.
+func (x *index) update(v plan.View) {
+	for ; x.seen < plan.JobID(v.Jobs()); x.seen++ {
+		x.live = append(x.live, x.seen)
+	}
+	x.live = slices.DeleteFunc(x.live, func(id plan.JobID) bool {
+		phase := v.Job(id).Phase
+		if phase.Over() {
+			x.over[phase]++
+		}
+		return phase.Over()
+	})
+}
+
+// revive is told of a job that was put back in the queue; was is the phase it had.
+func (x *index) revive(id plan.JobID, was plan.Phase) {
+	if i, found := slices.BinarySearch(x.live, id); !found && id < x.seen {
+		x.live = slices.Insert(x.live, i, id)
+		x.over[was]--
+	}
+}
+
+// all are the jobs that have not ended, by id.
+func (x *index) all() iter.Seq[plan.JobID] { return slices.Values(x.live) }

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"sync"
+	"time"
+)
+
+// limiter gives every user a bucket of tokens, one per request, that refills.
+type limiter struct {
+	perSec, burst float64
+
+	mu      sync.Mutex
+	buckets map[string]*bucket
+}
+
+type bucket struct {
+	tokens float64
+	at     time.Time
+}
+
+func newLimiter(perSec, burst float64) *limiter {
+	return &limiter{perSec: perSec, burst: max(1, burst), buckets: map[string]*bucket{}}
+}
+
+// take takes a token of the user's, or says how long until there is one.
+func (l *limiter) take(user string, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.buckets[user]
+	if b == nil {
+		b = &bucket{tokens: l.burst, at: now}
+		l.buckets[user] = b
+	}
+	b.tokens = min(l.burst, b.tokens+max(0, now.Sub(b.at).Seconds())*l.perSec)
+	b.at = now
+	if b.tokens < 1 {
+		return time.Duration((1 - b.tokens) / l.perSec * float64(time.Second))
+	}
+	b.tokens--
+	return 0
+}
+
+// keyLocks lets requests under the same idempotency key go one after the other: the
+// second then finds the answer of the first.
+type keyLocks struct {
+	mu   sync.Mutex
+	held map[string]chan struct{}
+}
+
+// lock returns the unlock, or false when gone is closed first.
+func (k *keyLocks) lock(key string, gone <-chan struct{}) (unlock func(), ok bool) {
+	for {
+		k.mu.Lock()
+		wait, taken := k.held[key]
+		if !taken {
+			if k.held == nil {
+				k.held = map[string]chan struct{}{}
+			}
+			mine := make(chan struct{})
+			k.held[key] = mine
+			k.mu.Unlock()
+			return func() {
+				k.mu.Lock()
+				delete(k.held, key)
+				k.mu.Unlock()
+				close(mine)
+			}, true
+		}
+		k.mu.Unlock()
+		select {
+		case <-wait:
+		case <-gone:
+			return nil, false
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/local/supervise"
+)
+
+// How a log is read.
+const (
+	logChunk = 256 << 10
+	logPoll  = 100 * time.Millisecond
+)
+
+// openStream counts an answer that stays open; whoever got nil must count it out.
+func (s *Server) openStream() error {
+	if s.streams.Add(1) > maxStreams {
+		s.streams.Add(-1)
+		return &failure{Status: http.StatusServiceUnavailable, retry: 5,
+			Message: fmt.Sprintf("%d answers are being streamed already: try again later", maxStreams)}
+	}
+	return nil
+}
+
+// getLogs streams what a rank of a job printed: of the latest attempt, or of
+// ?attempt=N; from byte ?from=N of all output; with ?follow=1 until the job has
+// ended, through its later attempts. The trailer Muster-Log-Next is the position
+// behind what was sent of the last attempt.
+func (s *Server) getLogs(w http.ResponseWriter, r *http.Request) error {
+	rank, err := number(r, "rank", 0, 0, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	attempt, err := number(r, "attempt", 0, 0, math.MaxInt32)
+	if err != nil {
+		return err
+	}
+	from, err := number(r, "from", 0, 0, math.MaxInt)
+	if err != nil {
+		return err
+	}
+	var at standing
+	if at, err = s.standing(r); err != nil {
+		return err
+	}
+	p := peerOf(r)
+	switch {
+	case !p.owns(at.owner):
+		return refuse(http.StatusForbidden, fmt.Sprintf("the log of %s is for %s and operators", at.name, at.owner))
+	case s.config.Logs == nil:
+		return refuse(http.StatusNotFound, "this server keeps no logs")
+	case rank >= int(at.workers):
+		return refuse(http.StatusNotFound, fmt.Sprintf("job %s has no rank %d: its ranks are 0 to %d", at.name, rank, at.workers-1))
+	case attempt > int(at.attempt):
+		return refuse(http.StatusNotFound, fmt.Sprintf("job %s has no attempt %d: its latest is %d", at.name, attempt, at.attempt))
+	}
+	if err := s.openStream(); err != nil {
+		return err
+	}
+	defer s.streams.Add(-1)
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Trailer", "Muster-Log-Next")
+	l := &logStream{w: w, control: http.NewResponseController(w), at: int64(from), attempt: int32(attempt), rank: int32(rank)}
+	if l.attempt == 0 {
+		l.attempt = at.attempt
+	}
+	follow := r.URL.Query().Get("follow")
+	err = s.streamLogs(r, l, at, follow != "" && follow != "0")
+	w.Header().Set("Muster-Log-Next", strconv.FormatInt(l.at, 10))
+	return err
+}
+
+// standing is what following a log needs to know of a job.
+type standing struct {
+	name, owner string
+	attempt     int32
+	workers     int32
+	over        bool
+}
+
+func (s *Server) standing(r *http.Request) (at standing, err error) {
+	err = s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
+		j, shape := v.Job(id), v.Shape(id)
+		at = standing{name: v.Name(id), owner: ownerOf(info), attempt: j.Attempt, workers: shape.Gang, over: j.Phase.Over() && j.Leaving == plan.None}
+		for _, size := range shape.Sizes {
+			at.workers = max(at.workers, size)
+		}
+	})
+	return at, err
+}
+
+// logStream writes one rank's log, attempt after attempt.
+type logStream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	at      int64
+	attempt int32
+	rank    int32
+}
+
+func (s *Server) streamLogs(r *http.Request, l *logStream, at standing, follow bool) error {
+	poll := time.NewTicker(logPoll)
+	defer poll.Stop()
+	for {
+		// What the job's state says must be older than what is read: then nothing is
+		// printed any more once it is over.
+		latest, over := at.attempt, at.over
+		if l.attempt > 0 {
+			if err := l.drain(s.config.Logs(at.name, l.attempt, l.rank)); err != nil {
+				return err
+			}
+		}
+		switch {
+		case follow && l.attempt < latest:
+			l.attempt, l.at = l.attempt+1, 0
+			if l.attempt > 1 {
+				fmt.Fprintf(l.w, "[muster: attempt %d]\n", l.attempt)
+			}
+			continue
+		case !follow, over:
+			return nil
+		}
+		select {
+		case <-poll.C:
+		case <-s.closing:
+			return nil
+		case <-r.Context().Done():
+			return r.Context().Err()
+		}
+		var err error
+		if at, err = s.standing(r); err != nil {
+			return nil // the plane went away: what was sent stands
+		}
+	}
+}
+
+// drain writes what there is. An attempt that has not begun, or was trimmed, has no
+// output.
+func (l *logStream) drain(dir string) error {
+	for {
+		chunk, err := supervise.ReadLog(dir, l.at, logChunk)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if chunk.Dropped > 0 {
+			fmt.Fprintf(l.w, "\n[muster: %d bytes of output dropped here]\n", chunk.Dropped)
+		}
+		if len(chunk.Data) == 0 {
+			return l.control.Flush()
+		}
+		if _, err := l.w.Write(chunk.Data); err != nil {
+			return err
+		}
+		l.at = chunk.Next
+	}
+}

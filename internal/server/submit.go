@@ -1,0 +1,253 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/spec"
+	"github.com/musterdl/muster/workload"
+)
+
+// submit takes jobs: a YAML file, or the same in JSON, which YAML contains. All
+// that is wrong is told at once, and then nothing was submitted. Under an
+// Idempotency-Key the same request has the same answer for a day, and no effect
+// after the first time.
+func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/yaml" && kind != "application/json" {
+		return refuse(http.StatusUnsupportedMediaType, "the content type is not known: send application/yaml or application/json")
+	}
+	key := r.Header.Get("Idempotency-Key")
+	if len(key) > 128 {
+		return refuse(http.StatusBadRequest, "the Idempotency-Key is longer than 128 bytes: send a shorter one")
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readBodyTime)) // not all connections have one
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return fmt.Errorf("reading a submission: %w", err)
+	}
+	jobs, err := spec.Jobs(cmp.Or(r.URL.Query().Get("file"), "request"), body)
+	if err != nil {
+		return problems(err)
+	}
+	p := peerOf(r)
+	// The key is the user's own, and of this very request: another one under the same
+	// key is another submission.
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s\x00%s", p.uid, key, body))
+	if key == "" {
+		rand.Read(sum[:]) // nothing to recognise it by
+	}
+	if jobs, err = s.expand(jobs, p, sum); err != nil {
+		return err
+	}
+	if key != "" {
+		unlock, ok := s.keys.lock(string(sum[:]), r.Context().Done())
+		if !ok {
+			return r.Context().Err()
+		}
+		defer unlock()
+		key = fmt.Sprintf("%d/%x", p.uid, sum[:16])
+	}
+	out, err := s.submitAll(r, jobs, key)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusCreated, out)
+	return nil
+}
+
+// expand names the jobs that have no name, writes in whose they are, makes the
+// copies of arrays, and puts jobs behind those they come after.
+func (s *Server) expand(jobs []workload.Job, p peer, sum [sha256.Size]byte) ([]workload.Job, error) {
+	var out []workload.Job
+	var wrong []Problem
+	total := 0
+	for i := range jobs {
+		j := &jobs[i]
+		if total += int(max(1, j.Array)); total > maxJobs {
+			return nil, refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d jobs, arrays counted: submit them in several requests", maxJobs))
+		}
+		if j.Name == "" {
+			j.Name = madeName(j, sum, i)
+		}
+		switch {
+		case j.User == "":
+			j.User = p.name
+		case !p.owns(j.User):
+			text := fmt.Sprintf("job %s: user: found %q, expected %q; remove it: jobs are submitted as oneself", j.Name, j.User, p.name)
+			wrong = append(wrong, Problem{Job: j.Name, Field: "user", Found: j.User, Expected: p.name, Do: "remove it", Text: text})
+		}
+		out = append(out, spec.ExpandArray(*j)...)
+	}
+	if len(wrong) > 0 {
+		return nil, &failure{Status: http.StatusForbidden, Message: "the jobs name other users", Problems: wrong}
+	}
+	return inOrder(out)
+}
+
+// madeName names a job after its command, and so that a repeated request makes the
+// same name.
+func madeName(j *workload.Job, sum [sha256.Size]byte, i int) string {
+	base := "job"
+	if len(j.Command) > 0 {
+		base = strings.Map(func(c rune) rune {
+			if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' {
+				return c
+			}
+			return '-'
+		}, filepath.Base(j.Command[0]))
+		base = cmp.Or(strings.Trim(base[:min(len(base), 40)], "-"), "job")
+	}
+	h := sha256.Sum256(fmt.Appendf(sum[:], "/%d", i))
+	return base + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(h[:])[:6])
+}
+
+// inOrder puts jobs behind those of the same request that they come after, and
+// leaves them in order otherwise.
+func inOrder(jobs []workload.Job) ([]workload.Job, error) {
+	at := make(map[string]int, len(jobs))
+	for i := range jobs {
+		if _, twice := at[jobs[i].Name]; twice {
+			return nil, refuse(http.StatusBadRequest, fmt.Sprintf("two of the jobs are named %q, arrays expanded: give each a name of its own", jobs[i].Name))
+		}
+		at[jobs[i].Name] = i
+	}
+	out := make([]workload.Job, 0, len(jobs))
+	const visiting, done = 1, 2
+	state := make([]int8, len(jobs))
+	var visit func(i int) error
+	visit = func(i int) error {
+		switch state[i] {
+		case done:
+			return nil
+		case visiting:
+			return refuse(http.StatusBadRequest, fmt.Sprintf("job %q comes after itself, by way of others: break the circle", jobs[i].Name))
+		}
+		state[i] = visiting
+		for _, name := range jobs[i].After {
+			if before, here := at[name]; here {
+				if err := visit(before); err != nil {
+					return err
+				}
+			}
+		}
+		state[i] = done
+		out = append(out, jobs[i])
+		return nil
+	}
+	for i := range jobs {
+		if err := visit(i); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// submitAll submits jobs one after the other, so that their ids are in order.
+func (s *Server) submitAll(r *http.Request, jobs []workload.Job, key string) (view.Submitted, error) {
+	out := view.Submitted{Jobs: make([]view.Ref, 0, len(jobs))}
+	// The plane checks one job by itself. It must not be prepared for nothing, though:
+	// that may touch what a live job of its name needs.
+	if len(jobs) > 1 || s.config.Prepare != nil && len(jobs[0].Env) > 0 {
+		if err := s.check(r.Context(), jobs, key != ""); err != nil {
+			return out, err
+		}
+	}
+	for i := range jobs {
+		if s.config.Prepare != nil {
+			if err := s.config.Prepare(&jobs[i]); err != nil {
+				return out, fmt.Errorf("preparing job %s: %w", jobs[i].Name, err)
+			}
+		}
+		own := key
+		if key != "" {
+			own = fmt.Sprintf("%s/%d", key, i)
+		}
+		id, err := s.send(r, engine.Event{Kind: engine.Submit, Spec: &jobs[i], By: peerOf(r).String()}, own)
+		if err != nil {
+			return out, partly(err, out.Jobs)
+		}
+		out.Jobs = append(out.Jobs, view.Ref{ID: int32(id), Name: jobs[i].Name})
+	}
+	return out, nil
+}
+
+// partly says of an error what was submitted before it.
+func partly(err error, before []view.Ref) error {
+	var f *failure
+	if len(before) == 0 || !errors.As(err, &f) {
+		return err
+	}
+	return &failure{Status: f.Status, retry: f.retry, Message: fmt.Sprintf("%s (%d jobs before it are submitted, the last is %s)",
+		f.Message, len(before), before[len(before)-1].Name)}
+}
+
+// send makes an event durable and returns the job it is about.
+func (s *Server) send(r *http.Request, e engine.Event, key string) (plan.JobID, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+	defer cancel()
+	id, err := s.config.Plane.Request(ctx, e, key)
+	switch {
+	case err == nil, errors.Is(err, plane.ErrClosed), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return id, s.unavailable(err)
+	case errors.Unwrap(err) != nil: // the plane's refusals wrap nothing, failures of its journal do
+		return id, refuse(http.StatusServiceUnavailable, err.Error())
+	}
+	return id, refuse(http.StatusConflict, err.Error())
+}
+
+// check finds what the plane would refuse, of all jobs at once. Under a key a job
+// may be there already: from the same request, which the plane recognises.
+func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) error {
+	var wrong []Problem
+	err := s.ask(ctx, func(v plan.View) {
+		here := make(map[string]bool, len(jobs))
+		for i := range jobs {
+			j := &jobs[i]
+			say := func(field, found, do string) {
+				wrong = append(wrong, Problem{Job: j.Name, Field: field, Found: found, Do: do,
+					Text: fmt.Sprintf("job %s: %s: found %s; %s", j.Name, field, found, do)})
+			}
+			if id, taken := s.config.Plane.Find(j.Name); taken && !v.Job(id).Phase.Over() && !(keyed && alike(s.config.Plane.Info(id).Spec, j)) {
+				say("name", fmt.Sprintf("a job named %q that is %s", j.Name, v.Job(id).Phase), "choose another name or cancel it")
+			}
+			for _, name := range j.After {
+				if _, ok := s.config.Plane.Find(name); !ok && !here[name] {
+					say("after", fmt.Sprintf("%q, which does not exist", name), "submit that first, or in the same request")
+				}
+			}
+			for _, m := range j.Models {
+				if _, ok := v.Cluster().ModelID(m); !ok {
+					say("models", fmt.Sprintf("%q, which the cluster does not have", m), "choose from those that muster nodes lists")
+				}
+			}
+			here[j.Name] = true
+		}
+	})
+	if err == nil && len(wrong) > 0 {
+		return &failure{Status: http.StatusConflict, Message: "nothing was submitted: " + wrong[0].Text, Problems: wrong}
+	}
+	return err
+}
+
+// alike reports whether a job may be what an earlier sending of the same request
+// made. Variables are left out: secrets among them are not kept.
+func alike(a, b *workload.Job) bool {
+	return a != nil && a.User == b.User && a.Gang == b.Gang && a.Dir == b.Dir && slices.Equal(a.Command, b.Command)
+}
