@@ -21,7 +21,7 @@ type Line struct {
 func Listing() []Line {
 	lines := make([]Line, len(All))
 	for i, e := range All {
-		lines[i] = Line{e.Name, e.System, e.Step, e.Part, e.Source, e.Status, e.Idea}
+		lines[i] = line(e.Description)
 	}
 	return lines
 }

@@ -44,8 +44,9 @@ func (e *Engine) acceptVerb(ev *Event) error {
 }
 
 func (e *Engine) acceptJob(j *workload.Job) error {
-	if id, taken := e.names[j.Name]; taken && !e.state.Jobs[id].Phase.Over() {
-		return fmt.Errorf("a job named %q is already %s: choose another name or cancel it", j.Name, e.state.Jobs[id].Phase)
+	// Names are used once: logs, checkpoints and records go by them.
+	if id, taken := e.names[j.Name]; taken {
+		return fmt.Errorf("a job named %q is already there (%s): choose another name, or requeue that one", j.Name, e.state.Jobs[id].Phase)
 	}
 	for _, after := range j.After {
 		if _, ok := e.names[after]; !ok {

@@ -308,9 +308,10 @@ func (d *Draft) Refuse(job JobID, reason Reason) bool {
 	return true
 }
 
-// Explain records why a job still waits; it is not a change.
+// Explain records why a job still waits; it is not a change. Of one that does not
+// wait nothing is recorded.
 func (d *Draft) Explain(job JobID, reason Reason) {
-	if d.s.isJob(job) && d.s.Jobs[job].Reason != reason {
+	if d.s.isJob(job) && d.s.Jobs[job].Phase.Waits() && d.s.Jobs[job].Reason != reason {
 		d.s.touchJob(job).Reason = reason
 		d.aside(Aside{Kind: "why", Job: job, Code: reason.Code, A: reason.A, B: reason.B})
 	}

@@ -335,6 +335,9 @@ func (s *State) View() View { return View{s} }
 // Now is the present instant.
 func (v View) Now() unit.Time { return v.s.Now }
 
+// Paused reports whether a person has paused all decisions.
+func (v View) Paused() bool { return v.s.Paused }
+
 // Cluster is what there is.
 func (v View) Cluster() *cluster.Cluster { return v.s.Cluster }
 

@@ -23,7 +23,7 @@ func BenchmarkMuster(b *testing.B) {
 					b.ReportMetric(got.P99CommitSec*1e9, "p99-ns/commit")
 					b.ReportMetric(got.AllocsPerCommit, "allocs/commit")
 				} else {
-					b.ReportMetric(float64(got.Jobs)*float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+					b.ReportMetric(float64(got.Jobs)/got.WallSec, "jobs/s")
 				}
 			}
 		})

@@ -144,7 +144,7 @@ func TestCompareReportsCensored(t *testing.T) {
 
 func TestCompareWithoutAddsRows(t *testing.T) {
 	c := comparison("gen:rw-a-prime", "tiresias", "fifo")
-	c.Setup.Without = []string{"schedule", "run"}
+	c.Setup.Without = []string{"schedule", "allocate"}
 	c.Seeds = 1
 	got, err := Compare(c)
 	if err != nil {
@@ -154,7 +154,7 @@ func TestCompareWithoutAddsRows(t *testing.T) {
 	for _, r := range got.Rows {
 		names = append(names, r.Strategy)
 	}
-	want := "tiresias, tiresias without schedule, tiresias without run, fifo, fifo without schedule, fifo without run"
+	want := "tiresias, tiresias without schedule, tiresias without allocate, fifo, fifo without schedule, fifo without allocate"
 	if strings.Join(names, ", ") != want {
 		t.Errorf("rows %q, expected %q", strings.Join(names, ", "), want)
 	}
@@ -195,6 +195,8 @@ func TestCompareMistakes(t *testing.T) {
 		{func(c *Comparison) { c.Setup.Trace = "gen:rw-a?jobs=9&seed=3" }, "fixes its seed"},
 		{func(c *Comparison) { c.Setup.Trace = "muster:no-such-file" }, "no-such-file"},
 		{func(c *Comparison) { c.Setup.Without = []string{"sleep"} }, "sleep"},
+		// Jobs that keep nothing when preempted never end: that is said, not simulated for ever.
+		{func(c *Comparison) { c.Setup.Without = []string{"run"} }, "no job has ended"},
 	} {
 		c := comparison("gen:rw-a-prime", "fifo", "tiresias")
 		m.change(&c)

@@ -29,7 +29,9 @@ import (
 
 // Setup names one simulation.
 type Setup struct {
-	Trace    string // FORMAT:PATH or gen:NAME
+	Trace string // FORMAT:PATH or gen:NAME
+	// Jobs, where it is set, opens what no trace can hold, in the place of Trace.
+	Jobs     func(seed uint64) (trace.Reader, error)
 	Cluster  string // preset, openb or a YAML file
 	Strategy string // name, names joined by +, or a YAML file
 	Without  []string
@@ -88,7 +90,7 @@ func Simulate(s Setup) (*Outcome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("strategy: %w", err)
 	}
-	jobs, err := trace.Open(s.Trace, trace.Options{Load: s.Load, Devices: len(c.Devices), Limit: s.Limit, Seed: s.Seed})
+	jobs, err := open(s, len(c.Devices))
 	if err != nil {
 		return nil, err
 	}
@@ -117,6 +119,13 @@ func Simulate(s Setup) (*Outcome, error) {
 		r.Notes = append(r.Notes, "hardly anybody waits: the mean wait is under a tenth of the mean duration, so strategies cannot differ much here")
 	}
 	return o, nil
+}
+
+func open(s Setup, devices int) (trace.Reader, error) {
+	if s.Jobs != nil {
+		return s.Jobs(s.Seed)
+	}
+	return trace.Open(s.Trace, trace.Options{Load: s.Load, Devices: devices, Limit: s.Limit, Seed: s.Seed})
 }
 
 func build(s Setup) (catalogue.Built, error) {

@@ -29,7 +29,7 @@ type Rebuilder interface {
 // Remembering is a Scheduler, or a part of a composed one, that remembers what no
 // State holds. The engine keeps what Remember returns in the State after every
 // decision, so that it is journaled and part of snapshots: equal memories must give
-// equal bytes. Recall is called after Rebuild.
+// equal bytes. Recall is called after Rebuild and replaces all that was remembered.
 type Remembering interface {
 	Remember() []byte
 	Recall(memory []byte) error

@@ -301,7 +301,7 @@ func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Endi
 			e.Kept = e.Ran / every * every
 		}
 		if e.Ran > 0 {
-			done *= float64(e.Kept) / float64(e.Ran)
+			done = done * float64(e.Kept) / float64(e.Ran) // in this order: an exact product stays exact
 		}
 	}
 	t.left = max(0, t.left-done)

@@ -39,7 +39,7 @@ func benchCommand() *cobra.Command {
 			return writeMeasurements(cmd.OutOrStdout(), list)
 		}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list (see docs/json.md)")
-	cmd.AddCommand(measureCommand())
+	cmd.AddCommand(benchAPICommand(), measureCommand())
 	return cmd
 }
 

@@ -66,13 +66,16 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 func simulateCommand() *cobra.Command {
 	s := reproduce.Defaults()
 	var asJSON, quiet bool
-	var decisions, html, perfetto string
+	var decisions, verify, html, perfetto string
 	cmd := &cobra.Command{Use: "simulate", GroupID: "try", Args: cobra.NoArgs,
 		Short: "Run a trace through a strategy on a simulated cluster",
 		Example: "  muster simulate --trace gen:rw-a --cluster gpus:15x4 --strategy tiresias\n" +
 			"  muster simulate --trace helios:../shared/data/helios --cluster gpus:74x8 --strategy srtf --json\n" +
 			"  muster simulate --trace gen:philly --cluster gpus:80x8 --strategy tiresias+fgd --html report.html",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if verify != "" {
+				return verifyDecisions(cmd.OutOrStdout(), s, verify)
+			}
 			closeAll, err := openOutputs(&s, decisions)
 			if err != nil {
 				return err
@@ -98,6 +101,8 @@ func simulateCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "no progress bar")
 	cmd.Flags().BoolVar(&s.Check, "check", false, "prove the state legal after every step (slow)")
 	cmd.Flags().StringVar(&decisions, "decisions", "", "write every commit to this file, one JSON line each")
+	cmd.Flags().StringVar(&verify, "verify", "", "simulate again and compare with this file of --decisions; print the first commit that differs")
+	cmd.MarkFlagsMutuallyExclusive("decisions", "verify")
 	cmd.Flags().StringVar(&html, "html", "", "write a report with plots to this file")
 	cmd.Flags().StringVar(&perfetto, "perfetto", "", "write a trace for ui.perfetto.dev to this file")
 	return cmd
@@ -139,6 +144,32 @@ func openOutputs(s *reproduce.Setup, decisions string) (closeAll func() error, e
 	}, nil
 }
 
+// verifyDecisions simulates again and fails with the first commit that differs.
+func verifyDecisions(w io.Writer, s reproduce.Setup, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	same, difference, err := reproduce.Verify(s, f)
+	if err != nil {
+		return err
+	}
+	if difference != nil {
+		fmt.Fprintf(w, "commit %d differs\n%s: %s\nnow: %s\n", difference.Line, file, orNone(difference.Recorded), orNone(difference.Decided))
+		return exit(1)
+	}
+	_, err = fmt.Fprintf(w, "all %d commits are the same\n", same)
+	return err
+}
+
+func orNone(line string) string {
+	if line == "" {
+		return "none"
+	}
+	return line
+}
+
 // writePages writes the HTML report and the Perfetto trace that were asked for.
 func writePages(o *reproduce.Outcome, html, perfetto string) error {
 	if html != "" {
@@ -176,19 +207,4 @@ func progressBar(w *os.File) func(unit.Time, int64, int64) {
 		last = time.Now()
 		fmt.Fprintf(w, "\r%s simulated, %d jobs submitted, %d ended \x1b[K", unit.Duration(now), submitted, ended)
 	}
-}
-
-func strategiesCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{Use: "strategies", GroupID: "try", Short: "List the strategies of each step", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				enc := json.NewEncoder(cmd.OutOrStdout())
-				enc.SetIndent("", "  ")
-				return enc.Encode(catalogue.Listing())
-			}
-			return catalogue.WriteListing(cmd.OutOrStdout())
-		}}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list")
-	return cmd
 }

@@ -206,10 +206,9 @@ type victim struct {
 // first, and leaves those alone that need not go after all.
 func (s *Scheduler) displace(d *plan.Draft, it item, n int32) bool {
 	shape := d.Shape(it.job)
+	// The idle part of a victim's device counts too, so this is the most there can be;
+	// whether the job fits in it only the placer knows.
 	need, free := shape.Milli(n), d.Room().FreeMilli(shape.Models)
-	if shape.Share == 1000 {
-		free = d.Room().Free(shape.Models) * 1000
-	}
 	s.victims = s.victims[:0]
 	mark := d.Mark()
 	ok := false

@@ -9,163 +9,178 @@ import (
 	"github.com/musterdl/muster/unit"
 )
 
-// gandiva lets gangs of one size take turns on the same devices, and tries whether two
-// do better side by side; what does not pay is undone (after Xiao et al., OSDI 2018;
-// no migration, no grow-shrink). It pulls at: turns, suspend and resume, memory given
-// up while suspended, terms that change a grant, decisions by observed progress.
-type gandiva struct{ memory gandivaMemory }
+// gandiva lets two gangs of one shape take turns on the same devices, tries once
+// whether they do better side by side, and undoes what does not pay (after Xiao et
+// al., OSDI 2018; no migration, no grow-shrink). It pulls at: turns, suspend and
+// resume, memory given up while suspended, terms that change a grant, decisions by
+// observed progress.
+type gandiva struct{ m gandivaMemory }
 
 type gandivaMemory struct {
-	Next   unit.Time
-	Tried  [][2]plan.JobID // pairs that were packed once
-	Trials []trial
+	Next  unit.Time
+	Pairs []pair // packed once; those on trial or kept have Packed set
 }
 
-// trial is two jobs packed to see whether it pays. Progress and Ran are theirs when it
-// began.
-type trial struct {
-	Jobs     [2]plan.JobID
-	Progress [2]int32
-	Ran      [2]unit.Duration
-	Judged   bool
+// pair is two jobs that were packed. Progress and Ran are theirs when that began.
+type pair struct {
+	Jobs            [2]plan.JobID
+	Progress        [2]int32
+	Ran             [2]unit.Duration
+	Packed, Settled bool
 }
 
 const slice = 60 * unit.Second
 
 func (g *gandiva) Remember() []byte {
-	b, err := json.Marshal(g.memory)
+	b, err := json.Marshal(g.m)
 	if err != nil {
 		panic(err) // numbers and lists of numbers
 	}
 	return b
 }
 
-func (g *gandiva) Recall(memory []byte) error { return json.Unmarshal(memory, &g.memory) }
+func (g *gandiva) Recall(memory []byte) error {
+	g.m = gandivaMemory{}
+	return json.Unmarshal(memory, &g.m)
+}
 
 func (g *gandiva) Decide(d *plan.Draft, _ schedule.Trigger) unit.Time {
 	if ended(d.View) {
 		return unit.Never
 	}
 	for _, job := range waiting(d.View) {
-		terms := plan.DefaultTerms()
-		terms.Swap = d.Shape(job).Memory
-		place(d, job, d.Shape(job).Gang, terms, plan.Reason{Code: plan.Fits})
+		place(d, job, d.Shape(job).Gang, plan.Terms{Plan: plan.None, Guest: plan.None, Swap: d.Shape(job).Memory}, plan.Reason{Code: plan.Fits})
 	}
-	g.repair(d)
-	if d.Now() >= g.memory.Next {
-		g.memory.Next = round(d.Now(), slice)
+	g.repair(d, plan.Suspended)
+	g.repair(d, plan.Running)
+	if d.Now() >= g.m.Next {
+		g.m.Next = round(d.Now(), slice)
 		g.judge(d)
-		turned := g.turn(d)
-		g.join(d)
-		if !turned {
-			g.pack(d)
+		for _, run := range running(d.View) {
+			if r := d.Run(run); r.Status == plan.Running && r.Terms.Share != 500 {
+				g.endSlice(d, run)
+			}
 		}
 	}
-	return g.memory.Next
+	return g.m.Next
 }
 
-// repair gives turns and devices back to those that an end or an undone packing left
-// without.
-func (g *gandiva) repair(d *plan.Draft) {
-	g.memory.Trials = slices.DeleteFunc(g.memory.Trials, func(t trial) bool {
-		return d.Job(t.Jobs[0]).Run == plan.None || d.Job(t.Jobs[1]).Run == plan.None
-	})
-	for _, run := range running(d.View) {
-		r := d.Run(run)
-		if r.Change != 0 || r.Terms.Share == 0 || g.onTrial(r.Job) {
-			continue
+// host returns a run's first device, and the other run on it.
+func host(v plan.View, run plan.RunID) (device plan.DeviceID, other plan.RunID) {
+	device, other = plan.None, plan.None
+	v.GrantsOf(run, func(h plan.Grant) {
+		if device == plan.None {
+			device = h.Device
 		}
-		terms := r.Terms // it was packed and is not any more
-		terms.Share, terms.Turn = 1000, g.turnOf(d.View, run)
-		d.Regrant(run, terms, plan.Reason{Code: plan.SliceBegins})
+	})
+	v.GrantsOn(device, func(h plan.Grant) {
+		if h.Run != run {
+			other = h.Run
+		}
+	})
+	return device, other
+}
+
+// repair gives devices, turns and time back to runs of a status that an end or an
+// undone packing left without.
+func (g *gandiva) repair(d *plan.Draft, status plan.RunStatus) {
+	for i := range g.m.Pairs {
+		p := &g.m.Pairs[i]
+		p.Packed = p.Packed && d.Job(p.Jobs[0]).Run != plan.None && d.Job(p.Jobs[1]).Run != plan.None
 	}
 	for _, run := range running(d.View) {
-		if d.Run(run).Status == plan.Suspended && !slices.ContainsFunc(g.mates(d.View, run), func(o plan.RunID) bool { return d.Run(o).Status.Computes() }) {
+		r := d.Run(run)
+		device, other := host(d.View, run)
+		packed := slices.ContainsFunc(g.m.Pairs, func(p pair) bool { return p.Packed && slices.Contains(p.Jobs[:], r.Job) })
+		if terms := r.Terms; r.Status == status && r.Change == 0 && terms.Share == 500 && !packed {
+			terms.Share, terms.Turn = 1000, int32(device)+1
+			d.Regrant(run, terms, plan.Reason{Code: plan.SliceBegins})
+		}
+		if r.Status == plan.Suspended && (other == plan.None || !d.Run(other).Status.Computes()) {
 			d.Resume(run, plan.Reason{Code: plan.SliceBegins})
 		}
 	}
 }
 
-func (g *gandiva) onTrial(job plan.JobID) bool {
-	return slices.ContainsFunc(g.memory.Trials, func(t trial) bool { return slices.Contains(t.Jobs[:], job) })
-}
-
-// turnOf numbers a turn by the first device of those who take it.
-func (g *gandiva) turnOf(v plan.View, run plan.RunID) (turn int32) {
-	v.GrantsOf(run, func(h plan.Grant) {
-		if turn == 0 {
-			turn = int32(h.Device) + 1
-		}
-	})
-	return turn
-}
-
-// mates are the other runs on a run's first device.
-func (g *gandiva) mates(v plan.View, run plan.RunID) (mates []plan.RunID) {
-	v.GrantsOn(plan.DeviceID(g.turnOf(v, run)-1), func(h plan.Grant) {
-		if h.Run != run {
-			mates = append(mates, h.Run)
-		}
-	})
-	return mates
-}
-
-// turn ends the slice of every run that others wait for, and begins that of the one
-// that has waited longest.
-func (g *gandiva) turn(d *plan.Draft) (turned bool) {
-	for _, run := range running(d.View) {
-		if r := d.Run(run); r.Status != plan.Running || r.Terms.Turn == 0 || g.onTrial(r.Job) {
-			continue
-		}
-		next := plan.RunID(plan.None)
-		for _, o := range g.mates(d.View, run) {
-			if r := d.Run(o); r.Status == plan.Suspended && r.Change == 0 && (next == plan.None || r.Since < d.Run(next).Since) {
-				next = o
+// endSlice lets another run or waiting job have the devices of a run for a slice, or
+// for a first time both at once.
+func (g *gandiva) endSlice(d *plan.Draft, run plan.RunID) {
+	mark, r := d.Mark(), d.Run(run)
+	device, other := host(d.View, run)
+	done := false
+	switch {
+	case other == plan.None:
+		terms := r.Terms
+		terms.Turn = int32(device) + 1
+		for _, job := range waiting(d.View) {
+			if done || d.Job(job).Shape != d.Job(r.Job).Shape || d.Shape(job).Share < 1000 {
+				continue
 			}
+			d.Regrant(run, terms, plan.Reason{Code: plan.SliceBegins})
+			d.Suspend(run, plan.Reason{Code: plan.SliceOver})
+			_, why := d.Start(job, same(d.View, run), terms, plan.Reason{Code: plan.SliceBegins})
+			done = why.Code == plan.NoReason
 		}
-		if next == plan.None || g.worthTrying(d.View, run, next) {
-			continue
-		}
-		mark := d.Mark()
-		d.Suspend(run, plan.Reason{Code: plan.SliceOver})
-		if !d.Resume(next, plan.Reason{Code: plan.SliceBegins}) {
-			d.Rollback(mark)
-			continue
-		}
-		turned = true
+	case d.Run(other).Status != plan.Suspended || d.Run(other).Terms.Share == 500:
+	case g.untried(d.View, r.Job, d.Run(other).Job):
+		done = g.pack(d, run, other)
+	default:
+		done = d.Suspend(run, plan.Reason{Code: plan.SliceOver}) && d.Resume(other, plan.Reason{Code: plan.SliceBegins})
 	}
-	return turned
+	if !done {
+		d.Rollback(mark)
+	}
 }
 
-// join lets waiting gangs take turns with the run of their size that has the fewest
-// mates.
-func (g *gandiva) join(d *plan.Draft) {
-	for _, job := range waiting(d.View) {
-		shape, best, fewest := d.Shape(job), plan.RunID(plan.None), 3
-		for _, run := range running(d.View) {
-			r := d.Run(run)
-			if n := len(g.mates(d.View, run)); r.Status == plan.Running && d.Job(r.Job).Shape == d.Job(job).Shape && shape.Share == 1000 && r.Terms.Share != 500 && n < fewest {
-				best, fewest = run, n
-			}
+// same names the devices of a run.
+func same(v plan.View, run plan.RunID) (slots []plan.Slot) {
+	v.GrantsOf(run, func(h plan.Grant) {
+		if n := len(slots); n == 0 || slots[n-1].Node != h.Node {
+			slots = append(slots, plan.Slot{Node: h.Node, Device: plan.None})
 		}
-		if best == plan.None {
+		s := &slots[len(slots)-1]
+		s.On = append(s.On, h.Device)
+		s.Workers = int32(len(s.On)) / v.Shape(v.Run(run).Job).Devices
+	})
+	return slots
+}
+
+func (g *gandiva) untried(v plan.View, a, b plan.JobID) bool {
+	return v.Job(a).Progress > 0 && v.Job(b).Progress > 0 && !slices.ContainsFunc(g.m.Pairs, func(p pair) bool {
+		return slices.Contains(p.Jobs[:], a) && slices.Contains(p.Jobs[:], b)
+	})
+}
+
+// pack lets two that take turns run side by side, each on half of every device.
+func (g *gandiva) pack(d *plan.Draft, a, b plan.RunID) bool {
+	p := pair{Jobs: [2]plan.JobID{d.Run(a).Job, d.Run(b).Job}, Packed: true}
+	for i, job := range p.Jobs {
+		p.Progress[i], p.Ran[i] = d.Job(job).Progress, d.Executed(job)
+	}
+	g.m.Pairs = append(g.m.Pairs, p)
+	half, other := d.Run(a).Terms, d.Run(b).Terms
+	half.Share, other.Share, other.Turn = 500, 500, 0
+	return d.Regrant(a, half, plan.Reason{Code: plan.Packed, A: int64(p.Jobs[1])}) &&
+		d.Regrant(b, other, plan.Reason{Code: plan.Packed, A: int64(p.Jobs[0])}) &&
+		d.Resume(b, plan.Reason{Code: plan.Packed, A: int64(p.Jobs[0])})
+}
+
+// judge compares what packed jobs did in the slice with what each had done by itself:
+// together they must have done more than one at a time.
+func (g *gandiva) judge(d *plan.Draft) {
+	for i := range g.m.Pairs {
+		p := &g.m.Pairs[i]
+		b := d.Job(p.Jobs[1]).Run
+		if !p.Packed || p.Settled || d.Run(b).Status != plan.Running {
 			continue
 		}
-		mark, terms := d.Mark(), d.Run(best).Terms
-		var slots []plan.Slot
-		d.GrantsOf(best, func(h plan.Grant) {
-			if n := len(slots); n == 0 || slots[n-1].Node != h.Node {
-				slots = append(slots, plan.Slot{Node: h.Node, Device: plan.None})
-			}
-			s := &slots[len(slots)-1]
-			s.On = append(s.On, h.Device)
-			s.Workers = int32(len(s.On)) / shape.Devices
-		})
-		terms.Turn = g.turnOf(d.View, best)
-		d.Regrant(best, terms, plan.Reason{Code: plan.SliceBegins})
-		d.Suspend(best, plan.Reason{Code: plan.SliceOver})
-		if _, why := d.Start(job, slots, terms, plan.Reason{Code: plan.SliceBegins}); why.Code != plan.NoReason {
-			d.Rollback(mark)
+		sum := int64(0) // of relative speeds, thousandths
+		for k, job := range p.Jobs {
+			alone := int64(p.Progress[k]) * int64(d.Executed(job)-p.Ran[k]) / max(1, int64(p.Ran[k]))
+			sum += int64(d.Job(job).Progress-p.Progress[k]) * 1000 / max(1, alone)
+		}
+		if p.Settled = true; sum < 1000 {
+			p.Packed = !d.Suspend(b, plan.Reason{Code: plan.Unpacked, A: int64(p.Jobs[0])})
 		}
 	}
 }

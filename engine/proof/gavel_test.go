@@ -32,6 +32,7 @@ func (g *gavel) Remember() []byte {
 }
 
 func (g *gavel) Recall(memory []byte) error {
+	*g = gavel{}
 	for i := 0; len(memory) > 0; i++ {
 		x, n := binary.Varint(memory)
 		if n <= 0 {
@@ -106,11 +107,13 @@ func (g *gavel) plan(d *plan.Draft) {
 		g.received[job]++
 	}
 	for _, run := range running(d.View) {
-		if !slices.Contains(in, d.Run(run).Job) {
+		job := d.Run(run).Job
+		with, paired := pairs[job]
+		if !slices.Contains(in, job) || paired && !together(d.View, run, d.Job(with).Run) {
 			d.Stop(run, plan.Reason{Code: plan.RoundPlan}, 0)
-			continue
+		} else {
+			grow(d, run)
 		}
-		grow(d, run)
 	}
 	for _, job := range in {
 		if with, paired := pairs[job]; paired {
@@ -145,6 +148,17 @@ func (g *gavel) pair(d *plan.Draft, job, with plan.JobID) {
 	if _, why := d.Start(job, []plan.Slot{slot}, terms, plan.Reason{Code: plan.Packed, A: int64(with)}); why.Code != plan.NoReason {
 		d.Rollback(mark)
 	}
+}
+
+// together reports whether two runs are on the same device.
+func together(v plan.View, a, b plan.RunID) (on bool) {
+	if b == plan.None {
+		return false
+	}
+	v.GrantsOf(a, func(g plan.Grant) {
+		v.GrantsOn(g.Device, func(h plan.Grant) { on = on || h.Run == b })
+	})
+	return on
 }
 
 // grow gives a packed run its device back when it is alone on it.

@@ -165,15 +165,15 @@ func (h *history) restarted(s *scenario, every int) error {
 		if !bytes.Equal(line, st.line) {
 			return fmt.Errorf("step %d at %s: the history has\n%swith restarts it is\n%s", i, unit.Duration(st.at), st.line, line)
 		}
+		if i%every != 0 {
+			continue
+		}
 		state, err := save(e)
 		if err != nil {
 			return err
 		}
-		if !bytes.Equal(state, st.state) {
+		if !alike(state, st.state) {
 			return fmt.Errorf("step %d at %s: the same commits led to another state: %s", i, unit.Duration(st.at), firstDifference(st.state, state))
-		}
-		if i%every != 0 {
-			continue
 		}
 		back, err := plan.Load(bytes.NewReader(state))
 		if err != nil {
@@ -198,6 +198,9 @@ func (h *history) folded(s *scenario) error {
 		if _, err := e.Fold(st.at, st.events, st.line, asides); err != nil {
 			return fmt.Errorf("step %d: %w", i, err)
 		}
+		if i%8 != 0 && i < len(h.steps)-1 {
+			continue
+		}
 		state, err := save(e)
 		if err != nil {
 			return err
@@ -213,6 +216,31 @@ func (h *history) folded(s *scenario) error {
 type idle struct{}
 
 func (idle) Decide(*plan.Draft, schedule.Trigger) unit.Time { return unit.Never }
+
+// alike reports whether two saved states are equal but for the reasons why jobs still
+// wait: a strategy that was restarted looks at all of them again, and explains them
+// anew.
+func alike(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var unexplained [2]bytes.Buffer
+	for i, state := range [][]byte{a, b} {
+		s, err := plan.Load(bytes.NewReader(state))
+		if err != nil {
+			return false
+		}
+		for id := range s.Jobs {
+			if s.Jobs[id].Phase == plan.Waiting {
+				s.Jobs[id].Reason = plan.Reason{}
+			}
+		}
+		if err := s.Save(&unexplained[i]); err != nil {
+			return false
+		}
+	}
+	return bytes.Equal(unexplained[0].Bytes(), unexplained[1].Bytes())
+}
 
 // firstDifference says in which record two saved states differ.
 func firstDifference(want, got []byte) string {

@@ -49,6 +49,7 @@ type body struct {
 	rate     int64
 	workers  int32
 	on       []plan.Grant
+	computes bool // or may, as far as the engine was told
 	maimed   bool // lost some of its members
 	leavesAt unit.Time
 }
@@ -69,6 +70,11 @@ func newNature(s *scenario, view func() plan.View) *nature {
 		spec := j.spec
 		n.after(unit.Duration(spec.Submit), engine.Event{Kind: engine.Submit, Spec: &spec})
 		n.left = append(n.left, int64(j.work)*1000)
+	}
+	for _, at := range s.uncordon {
+		for node := range plan.NodeID(len(s.cluster.Nodes)) {
+			n.after(at, engine.Event{Kind: engine.Uncordon, Node: node})
+		}
 	}
 	for _, l := range s.lose {
 		if !l.whileStopping {
@@ -160,6 +166,8 @@ func (n *nature) reports(b *body, e engine.Event) engine.Event {
 	switch e.Kind {
 	case engine.Started:
 		b.status, b.began = plan.Running, n.now
+	case engine.Suspended:
+		b.computes = false
 	case engine.Resumed:
 		b.status = plan.Running
 		b.paused += n.now.Sub(b.since)
@@ -227,6 +235,7 @@ func (n *nature) carryOut(c *plan.Change) {
 		b.status, b.since = plan.Suspended, n.now
 		n.schedule(b, suspendTakes, engine.Event{Kind: engine.Suspended})
 	case plan.Resume:
+		n.bodies[i].computes = true
 		n.schedule(n.bodies[i], suspendTakes, engine.Event{Kind: engine.Resumed})
 	case plan.Reshape:
 		n.after(reshapeTakes, engine.Event{Kind: engine.Reshaped, Device: c.Device, Change: c.ID})
@@ -234,7 +243,7 @@ func (n *nature) carryOut(c *plan.Change) {
 }
 
 func (n *nature) start(c *plan.Change) {
-	b := &body{job: c.Job, attempt: c.Attempt, run: c.Run, status: plan.Starting, began: unit.Never, leavesAt: unit.Never, workers: n.view().Run(c.Run).Workers}
+	b := &body{computes: true, job: c.Job, attempt: c.Attempt, run: c.Run, status: plan.Starting, began: unit.Never, leavesAt: unit.Never, workers: n.view().Run(c.Run).Workers}
 	n.view().GrantsOf(c.Run, func(g plan.Grant) { b.on = append(b.on, g) })
 	if len(b.on) == 0 {
 		n.fail("start of %s.%d on nothing", n.view().Name(c.Job), c.Attempt)
@@ -283,8 +292,8 @@ func (n *nature) rerate() {
 		b.on = b.on[:0]
 		v.GrantsOf(b.run, func(g plan.Grant) { b.on = append(b.on, g) })
 		for _, g := range b.on {
-			if used[g.Device] += g.Reserve; b.status == plan.Suspended {
-				used[g.Device] -= g.Reserve
+			if b.computes {
+				used[g.Device] += g.Reserve
 			}
 			if used[g.Device] > 1000 {
 				n.fail("device %d is used %d thousandths", g.Device, used[g.Device])
@@ -324,6 +333,7 @@ type scenario struct {
 	failStart    map[string]int
 	lateStop     map[string]unit.Duration
 	finishAnyway map[string]bool
+	uncordon     []unit.Duration // when a person puts quarantined nodes back
 	switches     []change
 	answer       func(question []byte) []byte
 }

@@ -56,6 +56,17 @@ func place(d *plan.Draft, job plan.JobID, n int32, terms plan.Terms, why plan.Re
 			}
 		}
 	}
+	for id := range plan.DeviceID(d.Devices()) { // it may fit no part
+		mark := d.Mark()
+		if d.Device(id).First == plan.None && d.Reshape(id, 0, plan.Reason{Code: plan.Partitioned}) {
+			if slots := parts(d.View, shape, n, id); slots != nil {
+				if _, reason := d.Start(job, slots, terms, why); reason.Code == plan.NoReason {
+					return true
+				}
+			}
+			d.Rollback(mark)
+		}
+	}
 	return false
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/musterdl/muster/catalogue"
@@ -120,23 +121,62 @@ type image struct {
 	Setting []byte
 }
 
-// snapshot saves the state as of the last batch.
+// snapshot saves the state as of the last batch, beside the work: the copy takes
+// milliseconds, encoding it much longer. One is under way at a time.
 func (p *Plane) snapshot() error {
+	if p.saving != nil {
+		select {
+		case err := <-p.saving:
+			p.saving = nil
+			if err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
 	seq := p.config.Journal.Last()
 	if seq == 0 {
 		return nil
 	}
-	var state, b bytes.Buffer
-	if err := p.engine.State().Save(&state); err != nil {
+	p.sinceSnap = 0
+	img := image{Jobs: slices.Clone(p.jobs), Setting: p.decide.current}
+	for i := range img.Jobs {
+		img.Jobs[i].Dossier = slices.Clone(img.Jobs[i].Dossier)
+	}
+	state, saving := p.engine.State().Copy(), make(chan error, 1)
+	p.saving = saving
+	go func() { saving <- p.save(seq, state, img) }()
+	return nil
+}
+
+// lastSnapshot saves the state before the plane ends.
+func (p *Plane) lastSnapshot() error {
+	if p.saving != nil {
+		err := <-p.saving
+		p.saving = nil
+		if err != nil {
+			return err
+		}
+	}
+	if err := p.snapshot(); err != nil || p.saving == nil {
 		return err
 	}
-	if err := gob.NewEncoder(&b).Encode(image{State: state.Bytes(), Jobs: p.jobs, Setting: p.decide.current}); err != nil {
+	return <-p.saving
+}
+
+func (p *Plane) save(seq store.Seq, s *plan.State, img image) error {
+	var state, b bytes.Buffer
+	if err := s.Save(&state); err != nil {
+		return err
+	}
+	img.State = state.Bytes()
+	if err := gob.NewEncoder(&b).Encode(img); err != nil {
 		return fmt.Errorf("encoding a snapshot: %w", err)
 	}
 	if err := p.config.Journal.SaveSnapshot(seq, b.Bytes()); err != nil {
 		return fmt.Errorf("saving a snapshot: %w", err)
 	}
-	p.sinceSnap = 0
 	return nil
 }
 
@@ -166,7 +206,7 @@ func (p *Plane) recover() error {
 		return err
 	}
 	p.engine = engine.Restore(state, built.Scheduler, p.config.Policy)
-	return p.config.Journal.Replay(last.Seq+1, func(b store.Batch) error {
+	err = p.config.Journal.Replay(last.Seq+1, func(b store.Batch) error {
 		now, events, line, asides, notes, err := decodeBatch(b)
 		if err != nil {
 			return fmt.Errorf("batch %d: %w", b.Seq, err)
@@ -184,6 +224,13 @@ func (p *Plane) recover() error {
 		p.took(now, events, &out)
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	if err := p.engine.State().Check(); err != nil {
+		return fmt.Errorf("the recovered state is not legal: %w", err)
+	}
+	return nil
 }
 
 // sameDevices refuses a journal that was made for other devices than there are now.

@@ -49,6 +49,7 @@ type Plane struct {
 	inbox     chan message
 	done      chan struct{}
 	sinceSnap int64
+	saving    chan error     // a snapshot under way; nil is none
 	lost      []engine.Event // reports of a batch that could not be made durable
 
 	mu       sync.Mutex
@@ -134,7 +135,7 @@ func (p *Plane) Run(ctx context.Context) error {
 		timer.Reset(p.until(wake))
 		select {
 		case <-ctx.Done():
-			return p.snapshot()
+			return p.lastSnapshot()
 		case m := <-p.inbox:
 			batch = p.gather(m, batch[:0])
 		case <-timer.C:
@@ -178,6 +179,11 @@ func (p *Plane) step(batch []message) (unit.Time, error) {
 	out := p.engine.Step(now, events)
 	if len(events) > 0 || out.Commit != nil || len(out.Asides) > 0 {
 		if err := p.journal(now, events, &out, keys); err != nil {
+			for _, m := range batch {
+				if m.query != nil {
+					m.reply <- Reply{Err: fmt.Errorf("the journal cannot be written: %w", err)}
+				}
+			}
 			return 0, p.undurable(err, events, replies)
 		}
 	}
@@ -210,7 +216,7 @@ type answer struct {
 // before under the same key, is answered without one.
 func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, replies []answer, keys []store.Key) {
 	events, p.lost = append(events, p.lost...), nil
-	taken := map[string]bool{}
+	taken, answered := map[string]bool{}, map[string]plan.JobID{}
 	next := plan.JobID(p.engine.View().Jobs())
 	for i := range batch {
 		m := &batch[i]
@@ -225,6 +231,9 @@ func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, r
 			continue
 		}
 		r, known := p.known(m.key)
+		if job, ok := answered[m.key]; ok {
+			r.Job, known = job, true // the same request twice in one batch
+		}
 		if !known {
 			r.Err = p.engine.Accept(&m.event)
 			if m.event.Kind == engine.Submit && r.Err == nil && taken[m.event.Spec.Name] {
@@ -238,6 +247,7 @@ func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, r
 				}
 				events = append(events, m.event)
 				if m.key != "" {
+					answered[m.key] = r.Job
 					keys = append(keys, store.Key{Key: m.key, Value: fmt.Append(nil, r.Job), ExpiresAt: now.Add(unit.Day)})
 				}
 			}

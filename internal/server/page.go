@@ -30,6 +30,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 		stats := s.config.Plane.Stats()
 		known.Strategy, known.Trace, known.Events, known.Commits = s.config.Plane.Strategy(), "live on "+v.Cluster().Name, stats.Events, stats.Commits
 		s.jobs.update(v)
+		s.history.note(v, s.jobs.live) // the last look may be a while ago
 		s.collectJobs(v, c)
 		for id := range plan.DeviceID(v.Devices()) {
 			n := v.Device(id).Node

@@ -161,41 +161,52 @@ func inOrder(jobs []workload.Job) ([]workload.Job, error) {
 
 // submitAll submits jobs one after the other, so that their ids are in order.
 func (s *Server) submitAll(r *http.Request, jobs []workload.Job, key string) (view.Submitted, error) {
-	out := view.Submitted{Jobs: make([]view.Ref, 0, len(jobs))}
+	out := view.Submitted{Jobs: make([]view.Ref, len(jobs))}
 	// The plane checks one job by itself. It must not be prepared for nothing, though:
 	// that may touch what a live job of its name needs.
+	var again []int
 	if len(jobs) > 1 || s.config.Prepare != nil && len(jobs[0].Env) > 0 {
-		if err := s.check(r.Context(), jobs, key != ""); err != nil {
+		var err error
+		if again, err = s.check(r.Context(), jobs, key != ""); err != nil {
 			return out, err
 		}
 	}
+	order := again // those there already, or refused, before anything new is submitted
+	first := len(again)
 	for i := range jobs {
-		if s.config.Prepare != nil {
-			if err := s.config.Prepare(&jobs[i]); err != nil {
-				return out, fmt.Errorf("preparing job %s: %w", jobs[i].Name, err)
-			}
+		if _, found := slices.BinarySearch(again[:first], i); !found {
+			order = append(order, i)
 		}
-		own := key
-		if key != "" {
-			own = fmt.Sprintf("%s/%d", key, i)
-		}
-		id, err := s.send(r, engine.Event{Kind: engine.Submit, Spec: &jobs[i], By: peerOf(r).String()}, own)
+	}
+	for n, i := range order {
+		id, err := s.submitOne(r, &jobs[i], key, i)
 		if err != nil {
-			return out, partly(err, out.Jobs)
+			return out, partly(err, n, jobs[order[max(0, n-1)]].Name)
 		}
-		out.Jobs = append(out.Jobs, view.Ref{ID: int32(id), Name: jobs[i].Name})
+		out.Jobs[i] = view.Ref{ID: int32(id), Name: jobs[i].Name}
 	}
 	return out, nil
 }
 
-// partly says of an error what was submitted before it.
-func partly(err error, before []view.Ref) error {
+func (s *Server) submitOne(r *http.Request, j *workload.Job, key string, i int) (plan.JobID, error) {
+	if s.config.Prepare != nil {
+		if err := s.config.Prepare(j); err != nil {
+			return plan.None, fmt.Errorf("preparing job %s: %w", j.Name, err)
+		}
+	}
+	if key != "" {
+		key = fmt.Sprintf("%s/%d", key, i)
+	}
+	return s.send(r, engine.Event{Kind: engine.Submit, Spec: j, By: peerOf(r).String()}, key)
+}
+
+// partly says of an error how many jobs were submitted before it.
+func partly(err error, before int, last string) error {
 	var f *failure
-	if len(before) == 0 || !errors.As(err, &f) {
+	if before == 0 || !errors.As(err, &f) {
 		return err
 	}
-	return &failure{Status: f.Status, retry: f.retry, Message: fmt.Sprintf("%s (%d jobs before it are submitted, the last is %s)",
-		f.Message, len(before), before[len(before)-1].Name)}
+	return &failure{Status: f.Status, retry: f.retry, Message: fmt.Sprintf("%s (%d of the jobs are submitted, the last is %s)", f.Message, before, last)}
 }
 
 // send makes an event durable and returns the job it is about.
@@ -212,11 +223,12 @@ func (s *Server) send(r *http.Request, e engine.Event, key string) (plan.JobID, 
 	return id, refuse(http.StatusConflict, err.Error())
 }
 
-// check finds what the plane would refuse, of all jobs at once. Under a key a job
-// may be there already: from the same request, which the plane recognises.
-func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) error {
+// check finds what the plane would refuse, of all jobs at once. Under a key a job may
+// be there already, from the same request: only the plane knows, which is asked about
+// those, again, first.
+func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) (again []int, err error) {
 	var wrong []Problem
-	err := s.ask(ctx, func(v plan.View) {
+	err = s.ask(ctx, func(v plan.View) {
 		here := make(map[string]bool, len(jobs))
 		for i := range jobs {
 			j := &jobs[i]
@@ -224,8 +236,12 @@ func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) err
 				wrong = append(wrong, Problem{Job: j.Name, Field: field, Found: found, Do: do,
 					Text: fmt.Sprintf("job %s: %s: found %s; %s", j.Name, field, found, do)})
 			}
-			if id, taken := s.config.Plane.Find(j.Name); taken && !v.Job(id).Phase.Over() && !(keyed && alike(s.config.Plane.Info(id).Spec, j)) {
-				say("name", fmt.Sprintf("a job named %q that is %s", j.Name, v.Job(id).Phase), "choose another name or cancel it")
+			if id, taken := s.config.Plane.Find(j.Name); taken && !v.Job(id).Phase.Over() {
+				if keyed && alike(s.config.Plane.Info(id).Spec, j) {
+					again = append(again, i)
+				} else {
+					say("name", fmt.Sprintf("a job named %q that is %s", j.Name, v.Job(id).Phase), "choose another name or cancel it")
+				}
 			}
 			for _, name := range j.After {
 				if _, ok := s.config.Plane.Find(name); !ok && !here[name] {
@@ -241,9 +257,9 @@ func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) err
 		}
 	})
 	if err == nil && len(wrong) > 0 {
-		return &failure{Status: http.StatusConflict, Message: "nothing was submitted: " + wrong[0].Text, Problems: wrong}
+		return nil, &failure{Status: http.StatusConflict, Message: "nothing was submitted", Problems: wrong}
 	}
-	return err
+	return again, err
 }
 
 // alike reports whether a job may be what an earlier sending of the same request

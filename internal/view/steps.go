@@ -58,10 +58,13 @@ func stepOf(v plan.View, n plan.Note) Step {
 	switch n.Step {
 	case plan.Profiling:
 		s.Chose, s.Rejected = expectation(n.Chosen), "nothing declared"
-		if n.Rejected > 0 {
+		switch {
+		case n.Rejected > 0 && n.Rejected == n.Chosen:
+			s.Rejected, s.Because = "nothing", "as declared"
+		case n.Rejected > 0:
 			s.Rejected = "the declared " + Span(unit.Duration(n.Rejected))
 			s.Because = fmt.Sprintf("estimated %s, declared %s", Span(unit.Duration(n.Won)), Span(unit.Duration(n.Lost)))
-		} else {
+		default:
 			s.Because = "the estimator's word alone"
 		}
 	case plan.Allocation:

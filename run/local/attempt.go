@@ -117,29 +117,34 @@ func (a *attempt) launch() error {
 }
 
 // prepare waits until every worker only has to be told go, and tells them. It
-// returns an event instead when the gang ended before it began.
+// returns an event instead when the gang ended before all of it had begun.
 func (a *attempt) prepare() (engine.Event, bool) {
 	deadline := time.Now().Add(prepareWithin)
 	for {
 		a.read()
-		stopping, _ := a.wants()
-		ended, ready := a.anyEnded(), true
-		for i := range a.seen {
-			ready = ready && (a.seen[i].prepared || a.seen[i].started > 0)
+		if a.allStarted() {
+			return engine.Event{}, true // found again, running or ended
 		}
+		stopping, _ := a.wants()
+		ended := a.anyEnded()
+		ready := a.all(func(s *seen) bool { return s.prepared || s.started > 0 })
 		switch {
+		case a.anyStarted() && ended:
+			a.abort() // it fell apart while it was being told to go
+			return a.ending(), false
 		case ended || stopping && !a.anyStarted() || !ready && time.Now().After(deadline):
 			a.abort()
 			return a.unstarted(stopping && !ended), false
 		case ready:
-			return engine.Event{}, a.release()
+			a.release()
+			return engine.Event{}, true
 		}
 		a.sleep()
 	}
 }
 
 // release tells all workers to go. One that has gone already is not told again.
-func (a *attempt) release() bool {
+func (a *attempt) release() {
 	for i, dir := range a.dirs {
 		if a.seen[i].started > 0 {
 			continue
@@ -148,7 +153,6 @@ func (a *attempt) release() bool {
 			a.driver.config.Log.Warn("telling a worker to go", "attempt", a.String(), "rank", i, "error", err)
 		}
 	}
-	return true
 }
 
 // unstarted is the event of a gang that ended before all of it had begun.

@@ -26,10 +26,14 @@ func (d *Driver) KeepSecrets(j *workload.Job) error {
 			kept = append(kept, kv)
 		}
 	}
+	file := d.secretsFile(j.Name)
 	if len(secrets) == 0 {
+		// None of an earlier job of this name, which was refused, may reach this one.
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("removing old secrets of %s: %w", j.Name, err)
+		}
 		return nil
 	}
-	file := d.secretsFile(j.Name)
 	data, err := json.Marshal(secrets)
 	if err != nil {
 		return fmt.Errorf("keeping the secrets of %s: %w", j.Name, err)

@@ -35,8 +35,11 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 	}
 	s := supervise.Spec{State: c.State, Job: o.Name, Attempt: o.Attempt, Rank: int32(rank),
 		Command: o.Spec.Command, Dir: dir, User: who, TimeLimit: o.Spec.TimeLimit,
-		Stop: supervise.Stop{CheckpointWait: c.CheckpointWait, Grace: c.Grace}, SummaryEvery: c.SummaryEvery,
+		Stop: supervise.Stop{Grace: c.Grace}, SummaryEvery: c.SummaryEvery,
 		Limits: c.limits(w)}
+	if o.Spec.Checkpoint.OnRequest {
+		s.Stop.CheckpointWait = c.CheckpointWait
+	}
 	if s.Secrets, err = a.driver.secrets(o.Name); err != nil {
 		return s, err
 	}

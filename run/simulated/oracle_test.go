@@ -3,6 +3,7 @@ package simulated_test
 import (
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -214,13 +215,25 @@ func (w *small) String() string {
 	return b.String()
 }
 
+// TestOracle: the engine in its world and the oracle agree on the start, the end,
+// the preemptions and the restarts of every job, to the microsecond.
 func TestOracle(t *testing.T) {
+	batches := 3 // of a hundred worlds
+	if os.Getenv("MUSTER_LONG") != "" {
+		batches = 100
+	}
 	for _, order := range []tick.Order{tick.FIFO, tick.FIFOStrict, tick.SRTF, tick.LAS} {
 		t.Run(string(order), func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				w := drawSmall(t, order)
-				compare(t, &w)
-			})
+			var seen tick.Job
+			for range batches {
+				rapid.Check(t, func(t *rapid.T) {
+					w := drawSmall(t, order)
+					compare(t, &w, &seen)
+				})
+			}
+			if preempts := order == tick.SRTF || order == tick.LAS; seen.Restarts == 0 || preempts != (seen.Preemptions > 0) {
+				t.Errorf("in all these worlds there were %d preemptions and %d restarts: they test too little", seen.Preemptions, seen.Restarts)
+			}
 		})
 	}
 }
@@ -274,8 +287,9 @@ func outcome(j report.JobRecord) tick.Job {
 	return tick.Job{Start: j.FirstStart, End: j.End, Preemptions: j.Preemptions, Restarts: j.Restarts, Ran: j.Run}
 }
 
-// compare runs a world on both simulators and reports every difference.
-func compare(t *rapid.T, w *small) {
+// compare runs a world on both simulators and reports every difference; seen adds
+// up what happened in it.
+func compare(t *rapid.T, w *small, seen *tick.Job) {
 	r, jobs, err := w.simulate()
 	if err != nil {
 		t.Fatal(err)
@@ -291,7 +305,9 @@ func compare(t *rapid.T, w *small) {
 		t.Skip("a run changed in the very instant a node was lost")
 	}
 	for i, j := range jobs {
-		if got := outcome(j); got != want.Jobs[i] {
+		got := outcome(j)
+		seen.Preemptions, seen.Restarts = seen.Preemptions+got.Preemptions, seen.Restarts+got.Restarts
+		if got != want.Jobs[i] {
 			t.Fatalf("%s: the engine says %+v, the oracle %+v, in\n%s", j.Name, got, want.Jobs[i], w)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,7 +101,7 @@ func (r *rough) add(n number, at unit.Time) {
 	case 0:
 		j.Share = unit.Milli(n(1, 9)) * 100
 	case 1:
-		j.Sizes = []int32{1, j.Gang, j.Gang + 1}
+		j.Sizes = slices.Compact([]int32{1, j.Gang, j.Gang + 1})
 	case 2:
 		if len(r.jobs) > 0 {
 			if before := &r.jobs[n(0, len(r.jobs)-1)]; before.Submit < at {
@@ -107,10 +109,12 @@ func (r *rough) add(n number, at unit.Time) {
 			}
 		}
 	}
-	// A job that keeps nothing when it is displaced may be displaced for ever.
-	j.Checkpoint = workload.Checkpoint{OnRequest: n(0, 1) == 1, Save: unit.Duration(n(0, 9)) * unit.Second, Load: unit.Duration(n(1, 9)) * unit.Second}
+	// A job that keeps nothing of what it did when it is displaced, or when a node is
+	// lost, may never end.
+	j.Checkpoint = workload.Checkpoint{Every: unit.Duration(n(1, 9)) * unit.Second, OnRequest: n(0, 1) == 1,
+		Save: unit.Duration(n(0, 9)) * unit.Second, Load: unit.Duration(n(1, 9)) * unit.Second}
 	if !j.Checkpoint.OnRequest {
-		j.Checkpoint.Every = unit.Second
+		j.Checkpoint.Every = unit.Microsecond
 	}
 	t := workload.Truth{Duration: unit.Duration(n(1, 300_000)) * unit.Millisecond, Sensitivity: float64(n(0, 5)) / 10, Busy: float64(n(0, 10)) / 10}
 	j.Estimate = t.Duration * unit.Duration(n(0, 4)) / 2
@@ -121,6 +125,19 @@ func (r *rough) add(n number, at unit.Time) {
 		j.TimeLimit = t.Duration / 2
 	}
 	r.jobs, r.truths = append(r.jobs, j), append(r.truths, t)
+}
+
+// String writes a history so that a person can follow it.
+func (r *rough) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, start %s, breaks %+v\n", reflect.TypeOf(r.order()), r.config.Start, r.config.Breaks)
+	for _, n := range r.config.Cluster.Nodes {
+		fmt.Fprintf(&b, "%+v\n", n)
+	}
+	for i, j := range r.jobs {
+		fmt.Fprintf(&b, "%+v\n  %+v\n", j, r.truths[i])
+	}
+	return b.String()
 }
 
 // run simulates the history; vary may change what must not matter.
@@ -140,7 +157,14 @@ func (r *rough) run(vary func(*simulated.Config, *compose.Parts)) (report.Result
 func TestProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRough(byRapid(t))
-		first, err := r.run(func(c *simulated.Config, _ *compose.Parts) { c.Check = true })
+		first, err := r.run(func(c *simulated.Config, _ *compose.Parts) {
+			c.Check = true
+			c.Progress = func(now unit.Time, _, _ int64) {
+				if now > unit.Time(10*unit.Day) {
+					panic("no end in sight: " + r.String())
+				}
+			}
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

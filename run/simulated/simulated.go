@@ -74,7 +74,12 @@ type Simulation struct {
 	spent     []unit.Duration // by job: running time, lost work included
 	now       []engine.Event  // events of this instant still to be fed
 	chance    map[uint64]*rand.Rand
+	barren    int // commits since a job last ended
 }
+
+// barrenCommits, and ten for every device, is how many commits may pass without the
+// end of a job. A history with more of them would go on for ever.
+const barrenCommits = 100_000
 
 type arrival struct {
 	job   workload.Job
@@ -179,6 +184,9 @@ func (s *Simulation) instant(at unit.Time) (wake unit.Time, err error) {
 func (s *Simulation) took(at unit.Time, out *engine.Out) error {
 	v := s.engine.View()
 	if c := out.Commit; c != nil {
+		if s.barren++; s.barren > barrenCommits+10*len(s.config.Cluster.Devices) {
+			return fmt.Errorf("at %s: no job has ended in the last %d commits: jobs keep displacing each other and lose their work; let them checkpoint", unit.Duration(at), s.barren)
+		}
 		s.line = c.AppendJSON(s.line[:0], v)
 		s.hash.Write(s.line)
 		if s.config.Decisions != nil {
@@ -270,6 +278,7 @@ func (s *Simulation) count(v plan.View, id plan.JobID) {
 func (s *Simulation) over(v plan.View, id plan.JobID) {
 	s.count(v, id)
 	s.ended++
+	s.barren = 0
 	s.config.Collector.Job(s.record(v, id))
 }
 

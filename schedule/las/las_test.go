@@ -8,10 +8,23 @@ import (
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/las"
 	"github.com/musterdl/muster/schedule/scheduletest"
+	"github.com/musterdl/muster/unit"
 )
 
 func TestConforms(t *testing.T) {
-	scheduletest.Conform(t, func() schedule.Order { return las.New(las.Default()) })
+	for name, c := range map[string]las.Config{"default": las.Default(), "patient": {Quantum: 20 * unit.Second, MinimumRun: 90 * unit.Second}} {
+		t.Run(name, func(t *testing.T) {
+			scheduletest.Conform(t, func() schedule.Order { return las.New(c) })
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, c := range []las.Config{{}, {Quantum: -1}, {Quantum: 1, MinimumRun: -1}} {
+		if c.Validate() == nil {
+			t.Errorf("%v is taken for valid", c)
+		}
+	}
 }
 
 func TestScenarios(t *testing.T) {

@@ -102,7 +102,7 @@ func say(said *strings.Builder, v plan.View, at unit.Time, c *plan.Change) {
 func parseJob(fields []string) (Job, error) {
 	var j Job
 	if len(fields) == 0 {
-		return j, fmt.Errorf("empty line: expected NAME key=value ...")
+		return j, fmt.Errorf("empty line: expected a name and keys")
 	}
 	j.Name, j.Gang, j.Devices, j.Share = fields[0], 1, 1, unit.Whole
 	j.Checkpoint = workload.Checkpoint{OnRequest: true}

@@ -1,0 +1,185 @@
+package catalogue
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+
+	"github.com/musterdl/muster/strategy"
+)
+
+// Option is one thing that can be set of a strategy, in a composition file under
+// options: and the strategy's name.
+type Option struct {
+	Name    string `json:"name"`
+	Default string `json:"default"`
+}
+
+// Options lists what can be set of a strategy, with the defaults.
+func (e Entry) Options() []Option {
+	if e.options == nil {
+		return nil
+	}
+	v := reflect.ValueOf(e.options()).Elem()
+	var list []Option
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if !f.IsExported() || name == "-" {
+			continue
+		}
+		if name == "" {
+			name = strings.ToLower(f.Name)
+		}
+		list = append(list, Option{name, plainText(v.Field(i))})
+	}
+	return list
+}
+
+// plainText writes a default as a user would in YAML.
+func plainText(v reflect.Value) string {
+	if v.Kind() == reflect.Slice {
+		parts := make([]string, v.Len())
+		for i := range parts {
+			parts[i] = plainText(v.Index(i))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	if v.Kind() == reflect.String && v.Len() == 0 {
+		return `""`
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// Shown is everything there is to know about a strategy.
+type Shown struct {
+	Line
+	Challenges []string     `json:"challenges,omitempty"`
+	Goal       string       `json:"goal"`
+	Needs      string       `json:"needs"`
+	Live       string       `json:"live"`
+	With       *Composition `json:"with,omitempty"`
+	Options    []Option     `json:"options,omitempty"`
+}
+
+// Show returns everything there is to know about a strategy.
+func Show(name string) (Shown, error) {
+	e, ok := Find(name)
+	if !ok {
+		return Shown{}, fmt.Errorf("there is no strategy named %q: muster strategies lists them", name)
+	}
+	return e.shown(), nil
+}
+
+func (e Entry) shown() Shown {
+	s := Shown{Line: line(e.Description), Challenges: e.Challenges, Goal: e.Goal, Needs: e.Needs, Live: e.Live, Options: e.Options()}
+	if with := e.With; with.parts() != "" {
+		s.With = &with
+	}
+	return s
+}
+
+func line(d strategy.Description) Line {
+	return Line{d.Name, d.System, d.Step, d.Part, d.Source, d.Status, d.Idea}
+}
+
+// parts writes the parts that a composition names: "size: fixed, place: first-fit".
+func (c Composition) parts() string {
+	var list []string
+	for _, p := range parts {
+		if n := *c.part(p); n != "" {
+			list = append(list, p+": "+n)
+		}
+	}
+	if c.Restart != "" {
+		list = append(list, "restart: "+c.Restart)
+	}
+	return strings.Join(list, ", ")
+}
+
+// facts are the lines of a description, in the order of reading.
+func (s Shown) facts() [][2]string {
+	all := [][2]string{{"idea", s.Idea}, {"step", s.Step + ", as its " + s.Part}, {"system", s.System}, {"source", s.Source},
+		{"status", statuses[s.Status]}, {"challenges", strings.Join(s.Challenges, ", ")}, {"goal", s.Goal}, {"needs", s.Needs}, {"live", s.Live}}
+	if s.With != nil {
+		all = append(all, [2]string{"comes with", s.With.parts()})
+	}
+	kept := all[:0]
+	for _, f := range all {
+		if f[1] != "" {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// statuses say in words how faithful a strategy is.
+var statuses = map[string]string{
+	"read":     "read: its source was read",
+	"recalled": "recalled: its paper is followed from memory",
+	"after":    "after: the idea is theirs, the details are ours",
+	"null":     "null: what one would do without this step",
+}
+
+// WriteShown prints a strategy with its options.
+func WriteShown(w io.Writer, s Shown) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintln(out, s.Name)
+	for _, f := range s.facts() {
+		fmt.Fprintf(out, "  %-11s %s\n", f[0], f[1])
+	}
+	if len(s.Options) > 0 {
+		fmt.Fprintf(out, "options, as in a file given as --strategy:\n\n  %s: %s\n  options:\n    %s:\n", s.Part, s.Name, s.Name)
+		for _, o := range s.Options {
+			fmt.Fprintf(out, "      %s: %s\n", o.Name, o.Default)
+		}
+	}
+	return out.Flush()
+}
+
+// stepTitles are the headings of the page of strategies.
+var stepTitles = map[string]string{
+	"profile":  "Step 1, profile: how long would this job be?",
+	"allocate": "Step 2, allocate: how many devices, and which?",
+	"schedule": "Step 3, schedule: which job next, which gives way?",
+	"pipeline": "Step 4, pipeline: which layer where, which microbatch when?",
+	"flow":     "Step 5, flow: which bytes first?",
+	"run":      "Step 6, run: make it so",
+}
+
+// WriteMarkdown prints the page of all strategies, docs/strategies.md.
+func WriteMarkdown(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprint(out, "# Strategies\n\nThis page is made from the catalogue by `muster strategies --markdown > docs/strategies.md`; do not edit it.\n\n"+
+		"Every job passes six steps, and a strategy fills one part of one of them. Join names with `+` (`--strategy tiresias+consolidate`), or name\n"+
+		"them in a file: one line `PART: NAME` for each part, and under `options:` what is to differ from the defaults.\n")
+	for _, step := range Steps {
+		first := true
+		for _, e := range All {
+			if e.Step != step {
+				continue
+			}
+			if first {
+				fmt.Fprintf(out, "\n## %s\n", stepTitles[step])
+				first = false
+			}
+			e.shown().markdown(out)
+		}
+	}
+	return out.Flush()
+}
+
+func (s Shown) markdown(out io.Writer) {
+	fmt.Fprintf(out, "\n### %s\n\n", s.Name)
+	for _, f := range s.facts() {
+		fmt.Fprintf(out, "- **%s**: %s\n", f[0], f[1])
+	}
+	if len(s.Options) > 0 {
+		fmt.Fprint(out, "\n| Option | Default |\n|---|---|\n")
+		for _, o := range s.Options {
+			fmt.Fprintf(out, "| `%s` | `%s` |\n", o.Name, o.Default)
+		}
+	}
+}

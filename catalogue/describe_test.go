@@ -1,0 +1,107 @@
+package catalogue
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestPageOfStrategies(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "strategies.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := WriteMarkdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	if b.String() != string(page) {
+		t.Error("docs/strategies.md is not what the catalogue says; run: go run ./cmd/muster strategies --markdown > docs/strategies.md")
+	}
+}
+
+// TestEverythingIsDescribed keeps the listings complete: an entry without a step or
+// a status word would be missing from the page, or unexplained.
+func TestEverythingIsDescribed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range All {
+		s := e.shown()
+		if seen[s.Name] {
+			t.Errorf("%s is listed twice", s.Name)
+		}
+		seen[s.Name] = true
+		if stepTitles[s.Step] == "" {
+			t.Errorf("%s is of step %q", s.Name, s.Step)
+		}
+		if statuses[s.Status] == "" {
+			t.Errorf("%s has status %q", s.Name, s.Status)
+		}
+		for what, text := range map[string]string{"idea": s.Idea, "source": s.Source, "goal": s.Goal, "needs": s.Needs, "live": s.Live} {
+			if text == "" {
+				t.Errorf("%s says nothing of its %s", s.Name, what)
+			}
+		}
+	}
+}
+
+// TestShownOptionsAreRead takes what show prints as a composition file: the printed
+// names must be the names that are read.
+func TestShownOptionsAreRead(t *testing.T) {
+	for _, e := range All {
+		s := e.shown()
+		if len(s.Options) == 0 {
+			continue
+		}
+		var b strings.Builder
+		if err := WriteShown(&b, s); err != nil {
+			t.Fatal(err)
+		}
+		_, file, ok := strings.Cut(b.String(), "--strategy:\n\n")
+		if !ok {
+			t.Fatalf("%s: no file in\n%s", s.Name, b.String())
+		}
+		file = strings.ReplaceAll("\n"+file, "\n  ", "\n")
+		c, err := Read(s.Name+".yaml", []byte(file))
+		if err != nil {
+			t.Errorf("%v, in%s", err, file)
+			continue
+		}
+		if _, err := c.Build(Env{Seed: 1}, false); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+	}
+}
+
+func TestShow(t *testing.T) {
+	if _, err := Show("nobody"); err == nil || !strings.Contains(err.Error(), "muster strategies") {
+		t.Errorf("an unknown name: %v", err)
+	}
+	s, err := Show("tiresias")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range s.Options {
+		if o.Name == "queues-device-s" && o.Default != "[36000]" || o.Name == "refresh" && o.Default != "1d" {
+			t.Errorf("%s is %s by default", o.Name, o.Default)
+		}
+	}
+	if len(s.Options) < 5 {
+		t.Errorf("options %v", s.Options)
+	}
+}
+
+// TestEverythingIsBuilt finds an entry whose value does not fulfil the contract of
+// its part: that is only looked at when it is used.
+func TestEverythingIsBuilt(t *testing.T) {
+	for _, e := range All {
+		c, err := Resolve(e.Name)
+		if err != nil {
+			t.Errorf("%s: %v", e.Name, err)
+			continue
+		}
+		if _, err := c.Build(Env{Seed: 1}, false); err != nil {
+			t.Errorf("%s: %v", e.Name, err)
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/musterdl/muster/internal/client"
+	"github.com/musterdl/muster/run/local/supervise"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// TestMain lets this binary be muster itself: the control planes, supervisors and
+// trainers that tests start are this program.
+func TestMain(m *testing.M) {
+	if os.Getenv("MUSTER_TEST_AS_MUSTER") != "" || len(os.Args) > 1 && os.Args[1] == "supervise" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// controlPlane is a muster up in a process of its own, to be killed.
+type controlPlane struct {
+	t      *testing.T
+	state  string
+	cmd    *exec.Cmd
+	client *client.Client
+}
+
+func (p *controlPlane) start() {
+	p.t.Helper()
+	log, err := os.OpenFile(filepath.Join(p.state, "muster.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer log.Close()
+	socket := filepath.Join(p.state, "s")
+	p.cmd = exec.Command(os.Args[0], "up", "--state", p.state, "--socket", socket, "--listen", "", "--strategy", "tiresias",
+		"--slots", "6", "--slot-cpu", "200m", "--allow-root", "--back-off", "100ms", "--grace", "1s", "--checkpoint-wait", "100ms")
+	p.cmd.Env = append(os.Environ(), "MUSTER_TEST_AS_MUSTER=1")
+	p.cmd.Stdout, p.cmd.Stderr = log, log
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.client = client.New(socket)
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := p.client.Version(p.t.Context()); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			text, _ := os.ReadFile(filepath.Join(p.state, "muster.log"))
+			p.t.Fatalf("the control plane did not come up:\n%s", text)
+		}
+	}
+}
+
+func (p *controlPlane) kill() {
+	p.t.Helper()
+	if err := p.cmd.Process.Kill(); err != nil {
+		p.t.Fatal(err)
+	}
+	_ = p.cmd.Wait() // killed, as it was meant to be
+}
+
+// dump logs what is known of a job that is not where it should be.
+func (p *controlPlane) dump(name string) {
+	j, err := p.client.Job(p.t.Context(), name)
+	p.t.Logf("%+v, %v", j, err)
+	for rank := range j.Gang {
+		for attempt := range j.Attempt {
+			spec := supervise.Spec{State: p.state, Job: name, Attempt: attempt + 1, Rank: rank}
+			m := supervise.Look(spec.MemberDir())
+			p.t.Logf("attempt %d rank %d: alive %v, started %v, last %+v, %v", attempt+1, rank, m.Alive, m.Started, m.Last, m.Err)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(p.state, "muster.log"))
+	p.t.Logf("%s %v", text[max(0, len(text)-3000):], err)
+}
+
+// TestKilledControlPlane kills the control plane at random moments, half of them
+// right after an acknowledgement, while short jobs run. The supervisors' own records
+// are the judges: at most one start and one end per attempt, no two live attempts of
+// one job, and every acknowledged job ends. The recovered state is proven legal at
+// each start, else the control plane refuses to come up.
+func TestKilledControlPlane(t *testing.T) {
+	rounds := 20
+	if os.Getenv("MUSTER_LONG") != "" {
+		rounds = 200
+	}
+	const seed = 1
+	chance := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d, %d kills", seed, rounds)
+	// Sockets have short names, so not below t.TempDir.
+	state, err := os.MkdirTemp("", "muster-kill-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(state)
+	p := &controlPlane{t: t, state: state}
+	p.start()
+	defer func() { p.kill() }()
+	var acknowledged []string
+	for round := range rounds {
+		for i := range 1 + chance.IntN(3) {
+			name := fmt.Sprintf("r%d-%d", round, i)
+			gang := int32(1 + chance.IntN(2))
+			job := workload.Job{Name: name, Gang: gang, Devices: 1, Share: unit.Whole, Retries: 2,
+				Command: []string{"sh", "-c", fmt.Sprintf("sleep 0.%d", chance.IntN(4))}, Env: []string{"PATH=" + os.Getenv("PATH")}}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			if _, err := p.client.Submit(ctx, []workload.Job{job}, "key-"+name); err == nil {
+				acknowledged = append(acknowledged, name)
+			}
+			cancel()
+		}
+		if round%2 == 0 {
+			time.Sleep(time.Duration(chance.IntN(50)) * time.Millisecond)
+		} else {
+			time.Sleep(time.Duration(chance.IntN(400)) * time.Millisecond)
+		}
+		p.kill()
+		p.start()
+	}
+	for _, name := range acknowledged {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		j, err := p.client.Wait(ctx, name)
+		cancel()
+		if err != nil || j.Phase != "finished" {
+			p.dump(name)
+			t.Fatalf("acknowledged job %s is %s (%s), %v", name, j.Phase, j.Reason, err)
+		}
+	}
+	judge(t, state)
+}
+
+// judge reads the record of every worker there ever was.
+func judge(t *testing.T, state string) {
+	t.Helper()
+	members, err := supervise.Scan(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type span struct {
+		attempt  int32
+		from, to unit.Time
+	}
+	lives := map[string][]span{}
+	for _, m := range members {
+		records, torn, err := supervise.ReadRecords(m.Dir, 0)
+		if err != nil || torn {
+			t.Errorf("%s: torn=%v, %v", m.Dir, torn, err)
+		}
+		starts, ends := 0, 0
+		var s span
+		for _, r := range records {
+			switch r.Kind {
+			case supervise.Started:
+				starts++
+				s.from = r.At
+			case supervise.Ended:
+				ends++
+				s.to = r.At
+			}
+		}
+		if starts > 1 || ends != 1 {
+			t.Errorf("%s: %d starts and %d ends", m.Dir, starts, ends)
+		}
+		if starts == 1 && m.Spec.Rank == 0 {
+			s.attempt = m.Spec.Attempt
+			lives[m.Spec.Job] = append(lives[m.Spec.Job], s)
+		}
+	}
+	for job, spans := range lives {
+		for i, a := range spans {
+			for _, b := range spans[:i] {
+				if a.from < b.to && b.from < a.to {
+					t.Errorf("attempts %d and %d of %s were alive at once", a.attempt, b.attempt, job)
+				}
+			}
+		}
+	}
+	if len(lives) == 0 {
+		t.Error("no worker ever started")
+	}
+}
+
+// TestKilledSupervisorsAndWorkers kills supervisors and workers at random: their
+// jobs recover or fail with a class and a reason.
+func TestKilledSupervisorsAndWorkers(t *testing.T) {
+	rounds := 6
+	if os.Getenv("MUSTER_LONG") != "" {
+		rounds = 60
+	}
+	const seed = 2
+	chance := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d, %d kills", seed, rounds)
+	state, err := os.MkdirTemp("", "muster-kill-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(state)
+	p := &controlPlane{t: t, state: state}
+	p.start()
+	defer func() { p.kill() }()
+	for round := range rounds {
+		name := fmt.Sprintf("victim-%d", round)
+		job := workload.Job{Name: name, Gang: 1 + int32(round%2), Devices: 1, Share: unit.Whole, Retries: 1,
+			Command: []string{"sh", "-c", "sleep 1"}, Env: []string{"PATH=" + os.Getenv("PATH")}}
+		if _, err := p.client.Submit(t.Context(), []workload.Job{job}, ""); err != nil {
+			t.Fatal(err)
+		}
+		killOne(t, state, name, chance)
+		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+		j, err := p.client.Wait(ctx, name)
+		cancel()
+		if err != nil || !j.Over() || j.Reason == "" || j.Phase == "finished" && j.Restarts == 0 {
+			t.Errorf("%s, whose process was killed, is %s after %d restarts (%s), %v", name, j.Phase, j.Restarts, j.Reason, err)
+		}
+	}
+	judge(t, state)
+}
+
+// killOne waits until the first attempt of a job runs and kills its worker or the
+// worker's supervisor.
+func killOne(t *testing.T, state, name string, chance *rand.Rand) {
+	t.Helper()
+	spec := supervise.Spec{State: state, Job: name, Attempt: 1}
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		records, _, err := supervise.ReadRecords(spec.MemberDir(), 0)
+		if err != nil {
+			continue
+		}
+		for _, r := range records {
+			if r.Kind != supervise.Started {
+				continue
+			}
+			pid := r.PID
+			if chance.IntN(2) == 0 {
+				if parent := parentOf(pid); parent > 1 {
+					pid = parent
+				}
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatalf("%s did not start", name)
+}
+
+func parentOf(pid int) int {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	var id, parent int
+	var comm, status string
+	if _, err := fmt.Sscanf(string(data), "%d %s %s %d", &id, &comm, &status, &parent); err != nil {
+		return 0
+	}
+	return parent
+}

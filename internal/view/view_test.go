@@ -1,0 +1,265 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+func TestSpan(t *testing.T) {
+	for sec, want := range map[float64]string{0: "0s", 0.045: "45ms", 2.5: "2.5s", 9: "9s", 59.9: "59s", 60: "1m00s", 725: "12m05s",
+		3600: "1h00m", 12345: "3h25m", 86400 * 12.5: "12d12h", -90: "-1m30s"} {
+		if got := SpanSec(sec); got != want {
+			t.Errorf("%v s is %q, want %q", sec, got, want)
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	for _, c := range []struct {
+		places []Place
+		want   string
+	}{
+		{nil, ""},
+		{[]Place{{Node: "a", Devices: []int32{0}}}, "a:0"},
+		{[]Place{{Node: "a", Devices: []int32{0, 1, 2, 5, 7, 8}}, {Node: "b", Devices: []int32{3}, Share: 0.5}}, "a:0-2,5,7-8 b:3*0.5"},
+		{[]Place{{Node: "cpu"}}, "cpu"},
+	} {
+		if got := placeText(c.places); got != c.want {
+			t.Errorf("%v is %q, want %q", c.places, got, c.want)
+		}
+	}
+}
+
+// history drives an engine through events, ten seconds apart, confirming every start.
+type history struct {
+	t   testing.TB
+	e   *engine.Engine
+	now unit.Time
+	// specs and dossiers are what the plane would keep.
+	info []plane.JobInfo
+}
+
+func newHistory(t testing.TB, strategy string) *history {
+	composition, err := catalogue.Resolve(strategy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := composition.Build(catalogue.Env{Seed: 1}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cluster.Uniform("lab", 2, 4, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 16)
+	return &history{t: t, e: engine.New(c, built.Scheduler, engine.DefaultPolicy()), now: 1_700_000_000_000_000}
+}
+
+func (h *history) step(events ...engine.Event) {
+	h.now += unit.Time(10 * unit.Second)
+	for len(events) > 0 {
+		for _, ev := range events {
+			if ev.Kind == engine.Submit {
+				h.info = append(h.info, plane.JobInfo{Spec: ev.Spec})
+			}
+		}
+		out := h.e.Step(h.now, events)
+		events = nil
+		if out.Commit != nil {
+			for _, c := range out.Commit.Changes {
+				entry := plane.Entry{At: h.now, Verb: c.Verb.String(), Attempt: c.Attempt, Words: c.Reason.Words(h.e.View())}
+				for _, n := range out.Commit.Notes {
+					if n.Change == c.ID {
+						entry.Notes = append(entry.Notes, n)
+					}
+				}
+				h.info[c.Job].Dossier = append(h.info[c.Job].Dossier, entry)
+			}
+		}
+		for _, c := range out.Ready {
+			kind := engine.Started
+			if c.Verb == plan.Stop {
+				kind = engine.Stopped
+			}
+			events = append(events, engine.Event{Kind: kind, Job: c.Job, Attempt: c.Attempt})
+		}
+	}
+}
+
+func submit(j workload.Job) engine.Event {
+	j.Gang, j.Share = max(1, j.Gang), unit.Whole
+	return engine.Event{Kind: engine.Submit, Spec: &j}
+}
+
+// job describes a job, and tests that its JSON is read back as the same.
+func (h *history) job(id plan.JobID) Job {
+	h.t.Helper()
+	j := JobOf(h.e.View(), h.info[id], id)
+	data, err := json.Marshal(j)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var back Job
+	if err := json.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(j, back) {
+		h.t.Errorf("%+v\nis read back as\n%+v (%v)", j, back, err)
+	}
+	return j
+}
+
+func TestStory(t *testing.T) {
+	h := newHistory(t, "fifo")
+	h.step(submit(workload.Job{Name: "big", Gang: 6, Devices: 1, Estimate: unit.Hour, Tenant: "vision", User: "ann", Command: []string{"train"}}))
+	h.step(submit(workload.Job{Name: "next", Gang: 4, Devices: 1}))
+	h.step(submit(workload.Job{Name: "later", Gang: 4, Devices: 1}), submit(workload.Job{Name: "never", Gang: 9, Devices: 1}))
+	h.step(engine.Event{Kind: engine.Hold, Job: 2}, submit(workload.Job{Name: "after", Devices: 1, After: []string{"next"}}))
+	v := h.e.View()
+	big := h.job(0)
+	wantWhere := []Place{{Node: "node0", Devices: []int32{0, 1, 2, 3}}, {Node: "node1", Devices: []int32{0, 1}}}
+	if big.Run != "running" || big.RanSec != 30 || big.WaitedSec != 0 || big.Devices != 6 || big.EstimateSec != 3600 || !reflect.DeepEqual(big.Where, wantWhere) {
+		t.Errorf("big is %+v", big)
+	}
+	for id, want := range []string{1: "wants 4 devices, 2 are free for it", 2: "held by a person; release it to go on",
+		3: "can never start here: wants 9 devices, the cluster has 8 it could use", 4: "comes after next"} {
+		if id == 0 {
+			continue
+		}
+		if j := h.job(plan.JobID(id)); j.Reason != want {
+			t.Errorf("%s is %s: %q, want %q", j.Name, j.Phase, j.Reason, want)
+		}
+	}
+	y := WhyOf(v, h.info[4], 4, slices.Values([]plan.JobID{0, 1, 2, 3, 4}))
+	if y.Ahead != "next" || y.Free != 2 || y.Needs != 1 || y.Earlier != 2 {
+		t.Errorf("why after: %+v", y)
+	}
+	c := ClusterOf(v, "fifo", slices.Values([]plan.JobID{0, 1, 2, 3, 4}), map[plan.Phase]int{plan.Finished: 3})
+	q := Queue{Waiting: 2, Held: 1, Blocked: 1, Devices: 13, Oldest: "next", OldestSec: 20}
+	if c.Queue != q || c.Jobs["finished"] != 3 || c.Jobs["active"] != 1 || c.Devices != (Capacity{Total: 8, Granted: 6, Free: 2}) {
+		t.Errorf("the cluster is %+v", c)
+	}
+	n := NodeOf(v, 1)
+	if n.Free != 2 || n.Devices[1].Holders[0] != (Holder{Job: "big", Run: "running", Share: 1}) || len(n.Devices[2].Holders) != 0 {
+		t.Errorf("node1 is %+v", n)
+	}
+	s := StepsOf(v, h.info[0], 0)
+	if len(s.Decisions) != 1 || s.Decisions[0].Verb != "start" {
+		t.Fatalf("the steps of big: %+v", s)
+	}
+	names := []string{}
+	for _, step := range s.Decisions[0].Steps {
+		names = append(names, step.Name)
+		if step.Chose == "" || step.Rejected == "" || step.Because == "" {
+			t.Errorf("step %s says nothing: %+v", step.Name, step)
+		}
+	}
+	if want := []string{"profile", "allocate", "schedule", "pipeline", "flow", "run"}; !slices.Equal(names, want) {
+		t.Errorf("the steps are %v, want %v", names, want)
+	}
+	h.step(engine.Event{Kind: engine.Exited, Job: 0, Attempt: 1})
+	h.step(engine.Event{Kind: engine.Rebuilt})
+	if j := h.job(0); j.Phase != "finished" || j.Progress != 1 || j.RanSec != 40 || !j.Over() || j.Ended.IsZero() {
+		t.Errorf("big is %+v", j)
+	}
+}
+
+// Waited and ran add up to the time since a job was submitted, whatever becomes of
+// it, and devices are neither lost nor counted twice.
+func TestSums(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		h := newHistory(t, rapid.SampledFrom([]string{"fifo", "tiresias"}).Draw(r, "strategy"))
+		for range rapid.IntRange(1, 25).Draw(r, "steps") {
+			if len(h.info) == 0 || rapid.Bool().Draw(r, "new") {
+				name := "j" + string(rune('a'+len(h.info)))
+				h.step(submit(workload.Job{Name: name, Gang: rapid.Int32Range(1, 8).Draw(r, "gang"), Devices: 1, Retries: 2}))
+				continue
+			}
+			id := plan.JobID(rapid.IntRange(0, len(h.info)-1).Draw(r, "job"))
+			h.step(engine.Event{Kind: rapid.SampledFrom([]engine.Kind{engine.Hold, engine.Release, engine.Exited, engine.Cancel}).Draw(r, "kind"),
+				Job: id, Attempt: h.e.View().Job(id).Attempt, Class: plan.FailureClass(rapid.IntRange(0, 2).Draw(r, "class"))})
+		}
+		v := h.e.View()
+		for id := range h.info {
+			j := h.job(plan.JobID(id))
+			until := instant(v.Now())
+			if j.Over() {
+				until = j.Ended
+			}
+			if d := until.Sub(j.Submitted).Seconds() - j.WaitedSec - j.RanSec; d > 1e-6 || d < -1e-6 {
+				r.Fatalf("%s: waited %v and ran %v of %v", j.Name, j.WaitedSec, j.RanSec, until.Sub(j.Submitted))
+			}
+		}
+		c, free := CapacityOf(v), 0.0
+		for _, n := range NodesOf(v) {
+			free += n.Free
+		}
+		if c.Total != c.Granted+c.Free+c.Closed+c.Lost || c.Free+c.Closed != free {
+			r.Fatalf("%+v does not add up, the nodes have %v free", c, free)
+		}
+	})
+}
+
+// No line of a table is wider than the terminal, unless its cells but the last are;
+// and without colour there is none.
+func TestTables(t *testing.T) {
+	h := newHistory(t, "fifo")
+	for _, name := range []string{"a", "b", "with-a-long-name", "d"} {
+		h.step(submit(workload.Job{Name: name, Gang: 4, Devices: 1}))
+	}
+	v := h.e.View()
+	var jobs []Job
+	for id := range h.info {
+		jobs = append(jobs, h.job(plan.JobID(id)))
+	}
+	var plainText bytes.Buffer
+	if err := WriteJobs(&plainText, jobs, TextOptions{Width: 90}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(plainText.String(), "\n"), "\n")
+	if len(lines) != 5 || !strings.HasSuffix(lines[3], "…") {
+		t.Errorf("the table is\n%s", plainText.String())
+	}
+	for _, l := range lines {
+		if utf8.RuneCountInString(l) > 90 || strings.TrimRight(l, " ") != l {
+			t.Errorf("too wide, or with blanks at the end: %q", l)
+		}
+	}
+	cluster := ClusterOf(v, "fifo", slices.Values([]plan.JobID{0, 1, 2, 3}), nil)
+	why, steps := WhyOf(v, h.info[2], 2, slices.Values([]plan.JobID{0, 1, 2, 3})), StepsOf(v, h.info[0], 0)
+	for _, color := range []bool{false, true} {
+		o := TextOptions{Width: 120, Color: color}
+		for name, f := range map[string]func(w io.Writer) error{
+			"jobs": func(w io.Writer) error { return WriteJobs(w, jobs, o) }, "job": func(w io.Writer) error { return WriteJob(w, &jobs[0], o) },
+			"nodes": func(w io.Writer) error { return WriteNodes(w, NodesOf(v), o) }, "cluster": func(w io.Writer) error { return WriteCluster(w, &cluster, o) },
+			"why": func(w io.Writer) error { return WriteWhy(w, &why, o) }, "steps": func(w io.Writer) error { return WriteSteps(w, &steps, o) },
+		} {
+			var b bytes.Buffer
+			if err := f(&b); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(b.String(), "\x1b") != color {
+				t.Errorf("%s in colour %v:\n%s", name, color, b.String())
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := WriteWhy(&b, &why, TextOptions{}); err != nil || b.String() != `with-a-long-name is waiting: wants 4 devices, 0 are free for it
+  - needs 4 devices together: 4 workers with 1 each
+  - 0 of 8 devices it may use are free
+  - 0 waiting jobs were submitted earlier, 0 of the same shape
+  - has waited 10s in all
+` {
+		t.Errorf("why says (%v)\n%s", err, b.String())
+	}
+}
