@@ -31,6 +31,9 @@ func (e *Engine) apply(ev *Event) {
 	case Answered:
 		e.why.Answers = append(e.why.Answers, schedule.Answer{Asker: ev.Asker, Reply: ev.Reply})
 	case Reshaped:
+		if ev.Device < 0 || int(ev.Device) >= len(e.state.Devices) {
+			return
+		}
 		if d := &e.state.Devices[ev.Device]; d.Change == ev.Change && d.Status == plan.Reshaping {
 			e.state.SetDevice(ev.Device, plan.Steady)
 			e.why.Room = true

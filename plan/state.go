@@ -304,16 +304,25 @@ func NewState(c *cluster.Cluster) *State {
 
 // Copy returns an independent copy: the append-only tables are shared, all else moved.
 func (s *State) Copy() *State {
-	c := *s
+	c := new(State)
+	s.CopyInto(c)
+	return c
+}
+
+// CopyInto makes c an independent copy of s, in the memory that c has: what-if asks
+// for one after another, and fresh memory costs more than the copying.
+func (s *State) CopyInto(c *State) {
+	old := *c
+	*c = *s
 	c.log, c.undone, c.draft = nil, nil, nil
-	c.Jobs = append([]Job(nil), s.Jobs...)
-	c.Runs = append([]Run(nil), s.Runs...)
-	c.Grants = append([]Grant(nil), s.Grants...)
-	c.Devices = append([]Device(nil), s.Devices...)
-	c.Nodes = append([]Node(nil), s.Nodes...)
-	c.FreeRuns = append([]RunID(nil), s.FreeRuns...)
-	c.FreeGrants = append([]int32(nil), s.FreeGrants...)
-	c.Pending = append([]Pending(nil), s.Pending...)
+	c.Jobs = append(old.Jobs[:0], s.Jobs...)
+	c.Runs = append(old.Runs[:0], s.Runs...)
+	c.Grants = append(old.Grants[:0], s.Grants...)
+	c.Devices = append(old.Devices[:0], s.Devices...)
+	c.Nodes = append(old.Nodes[:0], s.Nodes...)
+	c.FreeRuns = append(old.FreeRuns[:0], s.FreeRuns...)
+	c.FreeGrants = append(old.FreeGrants[:0], s.FreeGrants...)
+	c.Pending = append(old.Pending[:0], s.Pending...)
 	// Two owners may append to a shared table: cap it, so that the first to do so moves.
 	c.Shapes = s.Shapes[:len(s.Shapes):len(s.Shapes)]
 	c.Names = s.Names[:len(s.Names):len(s.Names)]
@@ -323,7 +332,6 @@ func (s *State) Copy() *State {
 	c.Plans = s.Plans[:len(s.Plans):len(s.Plans)]
 	c.Links = s.Links[:len(s.Links):len(s.Links)]
 	c.room = s.room.copy()
-	return &c
 }
 
 // View is the read-only face of a State.

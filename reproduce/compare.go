@@ -99,7 +99,7 @@ func Compare(c Comparison) (*Compared, error) {
 
 // check says what cannot be compared, and whether the work is generated.
 func (c *Comparison) check() (generated bool, err error) {
-	generated = strings.HasPrefix(c.Setup.Trace, "gen:")
+	generated = c.Setup.Jobs != nil || strings.HasPrefix(c.Setup.Trace, "gen:")
 	_, query, _ := strings.Cut(c.Setup.Trace, "?")
 	switch {
 	case len(c.Strategies) == 0:

@@ -195,8 +195,6 @@ func TestCompareMistakes(t *testing.T) {
 		{func(c *Comparison) { c.Setup.Trace = "gen:rw-a?jobs=9&seed=3" }, "fixes its seed"},
 		{func(c *Comparison) { c.Setup.Trace = "muster:no-such-file" }, "no-such-file"},
 		{func(c *Comparison) { c.Setup.Without = []string{"sleep"} }, "sleep"},
-		// Jobs that keep nothing when preempted never end: that is said, not simulated for ever.
-		{func(c *Comparison) { c.Setup.Without = []string{"run"} }, "no job has ended"},
 	} {
 		c := comparison("gen:rw-a-prime", "fifo", "tiresias")
 		m.change(&c)

@@ -97,7 +97,7 @@ func sharedLinks(estimates string) func(*testing.T) Setup {
 		}
 		s := on("", file, "fifo+spread+strict")(t)
 		s.Jobs = changed("gen:rw-a-prime?estimate=exact", func(j *workload.Job) {
-			j.Traffic = 800
+			j.Traffic = 600
 			if estimates == "alike" {
 				j.Estimate = unit.Second
 			}

@@ -12,12 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterdl/muster/reproduce"
-	"github.com/musterdl/muster/unit"
 )
 
 func benchCommand() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "bench [sim|commit|all]", GroupID: "operate", ValidArgs: []string{"sim", "commit", "all"},
+	cmd := &cobra.Command{Use: "bench [sim|commit|all|api]", GroupID: "operate", ValidArgs: []string{"sim", "commit", "all"},
 		Short: "Measure this program on this machine",
 		Long: "Measure this program on this machine, each figure in a process of its own on one core.\n" +
 			"sim: whole simulations of published traces (from ../shared/data or $MUSTER_DATA), of\n" +
@@ -115,8 +114,8 @@ func writeMeasurements(w io.Writer, list []reproduce.Measurement) error {
 		}
 		timed := m.P50CommitSec > 0
 		row(m.Name, fmt.Sprint(m.Devices), fmt.Sprint(m.Jobs), fmt.Sprintf("%.2f s", m.CPUSec), cell(!timed, "%.0f", m.JobsPerCPUSec),
-			fmt.Sprintf("%.0f MB", float64(m.RSSBytes)/1e6), cell(timed, "%s", unit.Seconds(m.P50CommitSec)),
-			cell(timed, "%s", unit.Seconds(m.P99CommitSec)), cell(timed, "%.1f", m.AllocsPerCommit), verdict)
+			fmt.Sprintf("%.0f MB", float64(m.RSSBytes)/1e6), cell(timed, "%.1f us", m.P50CommitSec*1e6),
+			cell(timed, "%.1f us", m.P99CommitSec*1e6), cell(timed, "%.1f", m.AllocsPerCommit), verdict)
 	}
 	for _, line := range missing {
 		fmt.Fprintln(t, line)

@@ -163,8 +163,11 @@ func (s *Scheduler) learn(v plan.View, id plan.JobID) {
 
 // admit passes a job that never ran through step 1, and a new one through the gate.
 func (s *Scheduler) admit(d *plan.Draft, id plan.JobID, j *plan.Job) bool {
+	if j.Admitted {
+		return true // what was believed at the start stands, also after a restart
+	}
 	d.Estimate(id, s.parts.Estimator.Estimate(d.View, id).Mean)
-	if s.parts.Gate != nil && !j.Admitted {
+	if s.parts.Gate != nil {
 		if ok, why := s.parts.Gate.Admit(d.View, id); !ok {
 			return !d.Refuse(id, why)
 		}
@@ -202,8 +205,8 @@ func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 	if !s.rules.Preempt {
 		return
 	}
-	if r := v.Run(v.Job(id).Run); s.rules.MinimumRun > 0 && r.Status == plan.Running {
-		s.ripens(v, r.Began)
+	if at := s.ripe(v, id); at > v.Now() {
+		s.patient = min(s.patient, at)
 	}
 	key, until := s.parts.Order.Key(v, id)
 	s.running.push(item{key, id})
@@ -248,14 +251,6 @@ func (s *Scheduler) unblock(v plan.View) {
 func (s *Scheduler) unblockAll() {
 	for i := range s.classes {
 		s.classes[i].blocked = false
-	}
-}
-
-// ripens notes when a run that began at this instant will be old enough to be
-// displaced: classes that were tried in vain are tried again then.
-func (s *Scheduler) ripens(v plan.View, began unit.Time) {
-	if at := began.Add(s.rules.MinimumRun); at > v.Now() {
-		s.patient = min(s.patient, at)
 	}
 }
 

@@ -250,6 +250,27 @@ func (s *Scheduler) worst(v plan.View) (item, bool) {
 	return item{}, false
 }
 
+// ripe is when a run may be displaced: not before the order's minimum run, and one
+// that cannot save when asked not before it has saved by itself, or else jobs could
+// displace each other for ever and none get on. Never is not for now.
+func (s *Scheduler) ripe(v plan.View, id plan.JobID) unit.Time {
+	j := v.Job(id)
+	wait := s.rules.MinimumRun
+	if !j.Checkpoint.OnRequest {
+		if j.Checkpoint.Every == 0 {
+			return unit.Never
+		}
+		wait = max(wait, j.Checkpoint.Every)
+	}
+	switch r := v.Run(j.Run); {
+	case wait == 0:
+		return v.Now()
+	case r.Status == plan.Running:
+		return r.Began.Add(wait)
+	}
+	return unit.Never
+}
+
 // mayDisplace reports whether a run may be displaced for a shape, and how much room
 // it would leave.
 func (s *Scheduler) mayDisplace(v plan.View, id plan.JobID, shape *plan.Shape) (milli int64, ok bool) {
@@ -258,10 +279,8 @@ func (s *Scheduler) mayDisplace(v plan.View, id plan.JobID, shape *plan.Shape) (
 	if r.Status == plan.Promised && r.Since == v.Now() {
 		return 0, false // what was decided a moment ago stands
 	}
-	if s.rules.MinimumRun > 0 && (r.Status != plan.Running || v.Now().Sub(r.Began) < s.rules.MinimumRun) {
-		if r.Status == plan.Running {
-			s.ripens(v, r.Began)
-		}
+	if at := s.ripe(v, id); at > v.Now() {
+		s.patient = min(s.patient, at)
 		return 0, false
 	}
 	v.GrantsOf(run, func(g plan.Grant) {

@@ -24,7 +24,7 @@ func TestRandom(t *testing.T) {
 	for range rounds {
 		rapid.Check(t, func(t *rapid.T) {
 			s := draw(t)
-			if err := prove(&s); err != nil {
+			if err := prove(&s, 1, 7); err != nil {
 				t.Fatalf("%s on %s: %v", s.strategy, s.cluster.Name, err)
 			}
 		})

@@ -122,22 +122,20 @@ type image struct {
 }
 
 // snapshot saves the state as of the last batch, beside the work: the copy takes
-// milliseconds, encoding it much longer. One is under way at a time.
-func (p *Plane) snapshot() error {
+// milliseconds, encoding it much longer. One is under way at a time. One that fails is
+// no harm, the journal has everything: the next is tried as if it had not been.
+func (p *Plane) snapshot() {
 	if p.saving != nil {
 		select {
 		case err := <-p.saving:
-			p.saving = nil
-			if err != nil {
-				return err
-			}
+			p.saved(err)
 		default:
-			return nil
+			return
 		}
 	}
 	seq := p.config.Journal.Last()
 	if seq == 0 {
-		return nil
+		return
 	}
 	p.sinceSnap = 0
 	img := image{Jobs: slices.Clone(p.jobs), Setting: p.decide.current}
@@ -147,22 +145,25 @@ func (p *Plane) snapshot() error {
 	state, saving := p.engine.State().Copy(), make(chan error, 1)
 	p.saving = saving
 	go func() { saving <- p.save(seq, state, img) }()
-	return nil
+}
+
+// saved takes in how a snapshot went.
+func (p *Plane) saved(err error) {
+	p.saving = nil
+	if err != nil {
+		p.config.Log.Warn("no snapshot was saved; the next start takes longer", "error", err)
+	}
 }
 
 // lastSnapshot saves the state before the plane ends.
-func (p *Plane) lastSnapshot() error {
+func (p *Plane) lastSnapshot() {
 	if p.saving != nil {
-		err := <-p.saving
-		p.saving = nil
-		if err != nil {
-			return err
-		}
+		p.saved(<-p.saving)
 	}
-	if err := p.snapshot(); err != nil || p.saving == nil {
-		return err
+	p.snapshot()
+	if p.saving != nil {
+		p.saved(<-p.saving)
 	}
-	return <-p.saving
 }
 
 func (p *Plane) save(seq store.Seq, s *plan.State, img image) error {

@@ -6,7 +6,6 @@
 package plane
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +31,7 @@ type Config struct {
 	Policy   engine.Policy
 	Journal  *store.Store
 	Driver   run.Driver
-	Now      func() unit.Time // microseconds since the Unix epoch, never going back
+	Now      func() unit.Time // microseconds since the Unix epoch
 	Log      *slog.Logger
 	// SnapshotEvery is the number of batches between snapshots.
 	SnapshotEvery int64
@@ -49,8 +48,11 @@ type Plane struct {
 	inbox     chan message
 	done      chan struct{}
 	sinceSnap int64
-	saving    chan error     // a snapshot under way; nil is none
-	lost      []engine.Event // reports of a batch that could not be made durable
+	saving    chan error      // a snapshot under way; nil is none
+	lost      []engine.Event  // of a batch that could not be made durable, to be tried again
+	wall      unit.Time       // the clock when it was last read
+	ahead     unit.Duration   // of that clock, because it went back
+	starting  []engine.Event  // what a start, or going back to what is durable, begins with
 
 	mu       sync.Mutex
 	watchers map[chan struct{}]bool
@@ -110,7 +112,22 @@ func Open(config Config) (*Plane, error) {
 	if err := p.recover(); err != nil {
 		return nil, fmt.Errorf("rebuilding the control plane from its journal: %w", err)
 	}
+	p.wall = config.Now()
+	p.ahead = max(0, p.engine.View().Now().Sub(p.wall))
 	return p, nil
+}
+
+// now is the time as the engine is told it. It never goes back: when the clock does,
+// time goes on from where it was, at half speed until the clock has caught up.
+func (p *Plane) now() unit.Time {
+	wall := p.config.Now()
+	if passed := wall.Sub(p.wall); passed < 0 {
+		p.ahead -= passed
+	} else {
+		p.ahead -= min(p.ahead, passed/2)
+	}
+	p.wall = wall
+	return wall.Add(p.ahead)
 }
 
 // Run serves until the context ends; then it saves a snapshot.
@@ -119,14 +136,7 @@ func (p *Plane) Run(ctx context.Context) error {
 	p.config.Driver.Recover(p.liveRuns(), p.Report)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	setting, err := p.config.setting()
-	if err != nil {
-		return err
-	}
-	batch := []message{{event: engine.Event{Kind: engine.Rebuilt, Setting: setting}}}
-	if p.decide.current != nil && !bytes.Equal(p.decide.current, setting) {
-		batch = append(batch, message{event: engine.Event{Kind: engine.Switched}})
-	}
+	var batch []message // the first has only what a start begins with
 	for {
 		wake, err := p.step(batch)
 		if err != nil {
@@ -135,11 +145,12 @@ func (p *Plane) Run(ctx context.Context) error {
 		timer.Reset(p.until(wake))
 		select {
 		case <-ctx.Done():
-			return p.lastSnapshot()
+			p.lastSnapshot()
+			return nil
 		case m := <-p.inbox:
 			batch = p.gather(m, batch[:0])
 		case <-timer.C:
-			batch = append(batch[:0], message{event: engine.Event{Kind: engine.Tick}})
+			batch = batch[:0]
 		}
 	}
 }
@@ -147,7 +158,7 @@ func (p *Plane) Run(ctx context.Context) error {
 // until is how long to sleep for an instant to come, at most a minute, so that a
 // clock that jumps cannot oversleep it for long.
 func (p *Plane) until(wake unit.Time) time.Duration {
-	d := wake.Sub(p.config.Now())
+	d := wake.Sub(p.now())
 	if wake == unit.Never || d > unit.Minute {
 		d = unit.Minute
 	}
@@ -171,40 +182,42 @@ func (p *Plane) gather(first message, batch []message) []message {
 // step accepts the requests of a batch, lets the engine decide, makes both durable,
 // and then answers and orders.
 func (p *Plane) step(batch []message) (unit.Time, error) {
-	now := p.config.Now()
+	now := p.now()
 	events, replies, keys := p.accept(batch, now)
 	if err := p.decide.follow(p.engine, events); err != nil {
 		return 0, err
 	}
 	out := p.engine.Step(now, events)
-	if len(events) > 0 || out.Commit != nil || len(out.Asides) > 0 {
-		if err := p.journal(now, events, &out, keys); err != nil {
-			for _, m := range batch {
-				if m.query != nil {
-					m.reply <- Reply{Err: fmt.Errorf("the journal cannot be written: %w", err)}
-				}
-			}
-			return 0, p.undurable(err, events, replies)
+	if err := p.journal(now, events, &out, keys); err != nil {
+		if err := p.undurable(err, events, replies); err != nil {
+			return 0, err
 		}
+		p.answer(batch) // there is still something to look at
+		return now, nil
 	}
 	p.took(now, events, &out)
 	for _, r := range replies {
 		r.to <- r.reply
 	}
 	p.order(&out)
-	if len(events) > 0 || out.Commit != nil {
+	if len(events) > 0 {
 		p.notify()
 	}
+	p.answer(batch)
+	if p.sinceSnap >= p.config.SnapshotEvery {
+		p.snapshot()
+	}
+	return out.Wake, nil
+}
+
+// answer answers the questions of a batch.
+func (p *Plane) answer(batch []message) {
 	for _, m := range batch {
 		if m.query != nil {
 			m.query(p.engine.View())
 			m.reply <- Reply{}
 		}
 	}
-	if p.sinceSnap >= p.config.SnapshotEvery {
-		return out.Wake, p.snapshot()
-	}
-	return out.Wake, nil
 }
 
 type answer struct {
@@ -215,7 +228,8 @@ type answer struct {
 // accept turns messages into events; a request that is refused, or was acknowledged
 // before under the same key, is answered without one.
 func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, replies []answer, keys []store.Key) {
-	events, p.lost = append(events, p.lost...), nil
+	events = append(append(events, p.starting...), p.lost...)
+	p.starting, p.lost = nil, nil
 	taken, answered := map[string]bool{}, map[string]plan.JobID{}
 	next := plan.JobID(p.engine.View().Jobs())
 	for i := range batch {
@@ -224,10 +238,7 @@ func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, r
 		case m.query != nil:
 			continue
 		case m.reply == nil:
-			// A tick that nobody waited for changes nothing and is not worth a write.
-			if m.event.Kind != engine.Tick || p.engine.Due(now) {
-				events = append(events, m.event)
-			}
+			events = append(events, m.event)
 			continue
 		}
 		r, known := p.known(m.key)
@@ -253,6 +264,10 @@ func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, r
 			}
 		}
 		replies = append(replies, answer{m.reply, r})
+	}
+	if len(events) == 0 && p.engine.Due(now) {
+		// Time alone changes the state now, and that has to be durable like all else.
+		events = append(events, engine.Event{Kind: engine.Tick})
 	}
 	return events, replies, keys
 }
@@ -338,7 +353,7 @@ func (p *Plane) liveRuns() []run.Order {
 	v := p.engine.View()
 	var live []run.Order
 	for id := range plan.RunID(v.RunSlots()) {
-		if s := v.Run(id).Status; s == plan.Starting || s == plan.Running || s == plan.Suspended || s == plan.Stopping {
+		if s := v.Run(id).Status; s == plan.Starting || s == plan.Running || s == plan.Suspended || s == plan.Resuming || s == plan.Stopping {
 			o := p.orderOf(id)
 			o.Change = v.Run(id).Change
 			live = append(live, o)

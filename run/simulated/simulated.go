@@ -168,6 +168,9 @@ func (s *Simulation) instant(at unit.Time) (wake unit.Time, err error) {
 			return 0, err
 		}
 		wake = out.Wake
+		if err := s.arrivals(at); err != nil {
+			return 0, err
+		}
 		if len(s.now) == 0 {
 			break
 		}
@@ -235,6 +238,9 @@ func (s *Simulation) read() error {
 // arrivals submits the jobs that are due.
 func (s *Simulation) arrivals(at unit.Time) error {
 	for !s.next.done && s.next.job.Submit <= at {
+		if len(s.next.job.After) > 0 && len(s.now) > 0 {
+			return nil // what it comes after may be among these: they go first
+		}
 		job, truth := s.next.job, s.next.truth
 		id := plan.JobID(s.submitted)
 		if err := s.engine.Accept(&engine.Event{Kind: engine.Submit, Spec: &job}); err != nil {

@@ -361,6 +361,13 @@ func (s *sim) usable(device int, j *job) bool {
 	return !s.down[n] && (len(j.Models) == 0 || slices.Contains(j.Models, model))
 }
 
+// mayGo says whether a run may be displaced: one that cannot save when asked only
+// once it has saved by itself.
+func (r *run) mayGo() bool {
+	c := r.job.Checkpoint
+	return c.OnRequest || c.Every > 0 && r.status == running && r.ran >= c.Every
+}
+
 // victims returns the runs that make way for a job: of those ranked below it the
 // lowest, until the job fits. Those whose room is not needed after all go on, the
 // best first, unless the job does not fit then. It returns nil where all of them
@@ -374,7 +381,7 @@ func (s *sim) victims(j *job) []*run {
 		case !s.usable(d, j):
 		case r == nil:
 			left++
-		case s.compare(j, r.job) < 0:
+		case s.compare(j, r.job) < 0 && r.mayGo():
 			if size[r]++; size[r] == 1 {
 				below = append(below, r)
 			}

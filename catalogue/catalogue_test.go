@@ -1,0 +1,79 @@
+package catalogue_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/musterdl/muster/catalogue"
+)
+
+// TestAll: every entry says what it is, under a name of its own, and can be built in
+// a composition that consists of it and defaults.
+func TestAll(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range catalogue.All {
+		if e.Name == "" || e.Idea == "" || e.Source == "" || seen[e.Name] || !slices.Contains(catalogue.Steps, e.Step) ||
+			!slices.Contains([]string{"null", "read", "recalled", "after"}, e.Status) {
+			t.Errorf("entry %q: name, step, source, idea or status is missing, unknown or used twice", e.Name)
+		}
+		seen[e.Name] = true
+		c, err := catalogue.Resolve(e.Name)
+		if err != nil {
+			t.Errorf("%s: %v", e.Name, err)
+			continue
+		}
+		if _, err := c.Build(catalogue.Env{Seed: 1}, true); err != nil {
+			t.Errorf("%s: %v", e.Name, err)
+		}
+	}
+}
+
+// TestFile: a composition file is read strictly and names the place of a mistake.
+func TestFile(t *testing.T) {
+	c, err := catalogue.Read("my.yaml", []byte("name: mine\norder: tiresias\nplace: fgd\noptions:\n  tiresias:\n    queues-device-s: [10, 20]\n    gittins: true\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := c.Build(catalogue.Env{}, false); err != nil || b.Composition.Order != "tiresias" || b.Composition.Flow != "max-min" {
+		t.Errorf("%+v, %v", b.Composition, err)
+	}
+	for text, want := range map[string]string{
+		"order: tiresia\n": `my.yaml: order: there is no order strategy named "tiresia": choose one of fifo, fifo-strict, las, sjf, srsf, srtf, tiresias`,
+		"place: fifo\n":    `my.yaml: place: there is no place strategy named "fifo": choose one of best-fit, consolidate, fgd, first-fit, random, spread, tiresias-place`,
+	} {
+		if _, err := catalogue.Read("my.yaml", []byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := catalogue.Read("my.yaml", []byte("options:\n  tiresias:\n    queues: [1]\n")); err == nil {
+		t.Error("an option that does not exist was read")
+	}
+	bad, err := catalogue.Read("my.yaml", []byte("order: tiresias\noptions:\n  tiresias:\n    queues-device-s: [20, 10]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bad.Build(catalogue.Env{}, false); err == nil {
+		t.Error("descending bounds were accepted")
+	}
+}
+
+// TestWithout puts the null of a step in its place.
+func TestWithout(t *testing.T) {
+	c, err := catalogue.Resolve("tiresias+fgd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for step, want := range map[string]func(catalogue.Composition) bool{
+		"schedule": func(c catalogue.Composition) bool { return c.Order == "fifo" && c.Place == "fgd" },
+		"allocate": func(c catalogue.Composition) bool { return c.Order == "tiresias" && c.Place == "first-fit" },
+		"run":      func(c catalogue.Composition) bool { return c.Restart == "last-checkpoint" },
+	} {
+		got, err := c.Without(step)
+		if err != nil || !want(got) {
+			t.Errorf("without %s: %+v, %v", step, got, err)
+		}
+	}
+	if _, err := c.Without("sleep"); err == nil {
+		t.Error("a step that does not exist was left out")
+	}
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// muster runs a command line and returns what it prints.
+func muster(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var b bytes.Buffer
+	cmd := root()
+	cmd.SetOut(&b)
+	cmd.SetErr(&b)
+	cmd.SetArgs(args)
+	err := cmd.Execute()
+	return b.String(), err
+}
+
+// mustMuster is muster where a mistake ends the test.
+func mustMuster(t *testing.T, args ...string) string {
+	t.Helper()
+	out, err := muster(t, args...)
+	if err != nil {
+		t.Fatalf("muster %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+func TestCompareCommand(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.html")
+	out := mustMuster(t, "compare", "--trace", "gen:rw-a-prime", "--strategies", "fifo,tiresias", "--seeds", "3", "--html", page)
+	for _, want := range []string{"seeds 1 to 3", "vs first", "tiresias", "95 % intervals over 3 seeds"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if data, err := os.ReadFile(page); err != nil || !bytes.Contains(data, []byte("<svg")) {
+		t.Errorf("the page: %v", err)
+	}
+	var c struct {
+		Over string
+		Rows []struct {
+			Strategy string
+			Jobs     int
+			Ratio    struct{ Point, Low, High *float64 }
+			BySeed   []struct {
+				Hash string `json:"decision_hash"`
+			} `json:"by_seed"`
+		}
+	}
+	out = mustMuster(t, "compare", "--trace", "gen:rw-a-prime", "--strategies", "fifo", "--without", "run", "--seeds", "1", "--json")
+	if err := json.Unmarshal([]byte(out), &c); err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Rows) != 2 || c.Over != "seeds" || c.Rows[0].Jobs != 160 || len(c.Rows[1].BySeed[0].Hash) != 64 {
+		t.Errorf("%+v", c)
+	}
+	if r := c.Rows[1].Ratio; *r.Point != 1 || r.Low != nil {
+		t.Errorf("ratio of one seed: %v, %v", *r.Point, r.Low)
+	}
+}
+
+func TestTraceCommands(t *testing.T) {
+	dir := t.TempDir()
+	stats := mustMuster(t, "trace", "stats", "gen:rw-a", "--json")
+	var generated, read map[string]any
+	if err := json.Unmarshal([]byte(stats), &generated); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"jobs.csv", "jobs.jsonl", "jobs.csv.gz", "jobs.jsonl.gz"} {
+		file := filepath.Join(dir, name)
+		if out := mustMuster(t, "trace", "convert", "gen:rw-a", "--to", file); !strings.Contains(out, "480 jobs") {
+			t.Errorf("%s: %s", name, out)
+		}
+		if err := json.Unmarshal([]byte(mustMuster(t, "trace", "stats", "muster:"+file, "--json")), &read); err != nil {
+			t.Fatal(err)
+		}
+		for key := range generated {
+			if key != "trace" && key != "gangs" && generated[key] != read[key] {
+				t.Errorf("%s: %s is %v, was %v", name, key, read[key], generated[key])
+			}
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if zipped := data[0] == 0x1f && data[1] == 0x8b; zipped != strings.HasSuffix(name, ".gz") {
+			t.Errorf("%s: zipped is %v", name, zipped)
+		}
+	}
+	if out := mustMuster(t, "trace", "stats", "gen:rw-a", "--devices", "60"); !strings.Contains(out, "offered load on 60 devices") {
+		t.Errorf("no load in\n%s", out)
+	}
+	var kinds []struct{ Ref, About string }
+	if err := json.Unmarshal([]byte(mustMuster(t, "trace", "kinds", "--json")), &kinds); err != nil || len(kinds) < 10 {
+		t.Errorf("kinds %v, %v", kinds, err)
+	}
+}
+
+func TestTraceConvertLeavesNothingBehind(t *testing.T) {
+	dir := t.TempDir()
+	broken, kept := filepath.Join(dir, "broken.csv"), filepath.Join(dir, "kept.csv")
+	for file, text := range map[string]string{broken: "name,submit_s,duration_s\na,0,x\n", kept: "old\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := muster(t, "trace", "convert", "muster:"+broken, "--to", kept); err == nil {
+		t.Error("a broken trace was converted")
+	}
+	if _, err := muster(t, "trace", "convert", "gen:rw-a", "--to", filepath.Join(dir, "jobs.parquet")); err == nil || !strings.Contains(err.Error(), ".jsonl.gz") {
+		t.Errorf("an unknown ending: %v", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(kept); err != nil || string(data) != "old\n" || len(entries) != 2 {
+		t.Errorf("kept %q, %v, and %v are there", data, err, entries)
+	}
+}
+
+func TestSimulateVerify(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "decisions")
+	args := []string{"simulate", "--trace", "gen:rw-a-prime", "--strategy", "tiresias", "--quiet"}
+	mustMuster(t, append(args, "--decisions", file)...)
+	if out := mustMuster(t, append(args, "--verify", file)...); !strings.Contains(out, "commits are the same") {
+		t.Error(out)
+	}
+	out, err := muster(t, append(args, "--seed", "2", "--verify", file)...)
+	var code exit
+	if !errors.As(err, &code) || code != 1 || !strings.Contains(out, "differs") {
+		t.Errorf("another seed: %v\n%s", err, out)
+	}
+}
+
+func TestStrategyCommands(t *testing.T) {
+	if out := mustMuster(t, "strategies", "show", "tiresias"); !strings.Contains(out, "queues-device-s: [36000]") {
+		t.Errorf("no default in\n%s", out)
+	}
+	var shown struct {
+		Name    string
+		Options []struct{ Name, Default string }
+	}
+	if err := json.Unmarshal([]byte(mustMuster(t, "strategies", "show", "tiresias", "--json")), &shown); err != nil || len(shown.Options) == 0 {
+		t.Errorf("%+v, %v", shown, err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module github.com/musterdl/muster\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "flow"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	out := mustMuster(t, "strategies", "new", "my-flow", "--step", "flow", "--dir", dir)
+	if !strings.Contains(out, "plain(myflow.Description, myflow.Policy{}),") {
+		t.Errorf("no line in\n%s", out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "flow", "myflow", "myflow_test.go")); err != nil {
+		t.Error(err)
+	}
+}
