@@ -405,7 +405,7 @@ func TestAcceptSaysWhatIsWrong(t *testing.T) {
 		event engine.Event
 		want  string
 	}{
-		{submit("a", 1), `a job named "a" is already active`},
+		{submit("a", 1), `a job named "a" is already there (active)`},
 		{submit("b", 0), "workers must be at least 1"},
 		{submit("b", 1, after("z")), `which does not exist`},
 		{submit("b", 1, func(j *workload.Job) { j.Models = []string{"tpu"} }), `device model "tpu"`},

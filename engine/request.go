@@ -58,8 +58,9 @@ func (e *Engine) acceptJob(j *workload.Job) error {
 			return fmt.Errorf("job %q asks for device model %q, which the cluster does not have", j.Name, m)
 		}
 	}
-	if j.Gang < 1 || j.Devices < 0 || j.Share < 1 || j.Share > unit.Whole || len(j.Sizes) > 8 {
-		return fmt.Errorf("job %q: workers must be at least 1, devices at least 0, the share 1m to 1, sizes at most 8", j.Name)
+	if j.Gang < 1 || j.Devices < 0 || j.Share < 1 || j.Share > unit.Whole || len(j.Sizes) > 8 ||
+		j.Share < unit.Whole && j.Devices != 1 || len(j.Sizes) > 0 && slices.Min(j.Sizes) < 1 || min(j.Memory, unit.MiB(j.CPU), j.HostMemory) < 0 {
+		return fmt.Errorf("job %q: workers must be at least 1, devices at least 0, the share 1m to 1 of one device, sizes at most 8 and at least 1, amounts not negative", j.Name)
 	}
 	return nil
 }

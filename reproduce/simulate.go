@@ -74,7 +74,7 @@ func (o *Outcome) Lanes() []report.Lane {
 	lanes := make([]report.Lane, len(o.Cluster.Devices))
 	for i := range lanes {
 		n := &o.Cluster.Nodes[o.Cluster.Devices[i].Node]
-		lanes[i] = report.Lane{Node: n.Name, Name: fmt.Sprintf("%s/%d", n.Name, int32(i)-n.First)}
+		lanes[i] = report.Lane{Node: n.Name, Name: fmt.Sprint(int32(i) - n.First)}
 	}
 	return lanes
 }

@@ -28,18 +28,9 @@ type askMemory struct {
 
 const patience = 30 * unit.Second
 
-func (a *ask) Remember() []byte {
-	b, err := json.Marshal(a.m)
-	if err != nil {
-		panic(err) // numbers and a string
-	}
-	return b
-}
+func (a *ask) Remember() []byte { return remember(a.m) }
 
-func (a *ask) Recall(memory []byte) error {
-	a.m = askMemory{}
-	return json.Unmarshal(memory, &a.m)
-}
+func (a *ask) Recall(memory []byte) error { return recall(memory, &a.m) }
 
 // Asks hands over the question of the last decision, once.
 func (a *ask) Asks() []schedule.Ask {

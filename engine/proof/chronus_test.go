@@ -2,7 +2,6 @@ package proof
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	"github.com/musterdl/muster/plan"
@@ -29,18 +28,9 @@ const (
 	slack = 30 * unit.Second // for starting, and for those who have to leave first
 )
 
-func (c *chronus) Remember() []byte {
-	b, err := json.Marshal(c.calendar)
-	if err != nil {
-		panic(err) // numbers
-	}
-	return b
-}
+func (c *chronus) Remember() []byte { return remember(c.calendar) }
 
-func (c *chronus) Recall(memory []byte) error {
-	c.calendar = nil
-	return json.Unmarshal(memory, &c.calendar)
-}
+func (c *chronus) Recall(memory []byte) error { return recall(memory, &c.calendar) }
 
 func (c *chronus) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	c.calendar = slices.DeleteFunc(c.calendar, func(x claim) bool { return d.Job(x.Job).Phase.Over() })

@@ -1,7 +1,6 @@
 package proof
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/musterdl/muster/plan"
@@ -31,18 +30,9 @@ type pair struct {
 
 const slice = 60 * unit.Second
 
-func (g *gandiva) Remember() []byte {
-	b, err := json.Marshal(g.m)
-	if err != nil {
-		panic(err) // numbers and lists of numbers
-	}
-	return b
-}
+func (g *gandiva) Remember() []byte { return remember(g.m) }
 
-func (g *gandiva) Recall(memory []byte) error {
-	g.m = gandivaMemory{}
-	return json.Unmarshal(memory, &g.m)
-}
+func (g *gandiva) Recall(memory []byte) error { return recall(memory, &g.m) }
 
 func (g *gandiva) Decide(d *plan.Draft, _ schedule.Trigger) unit.Time {
 	if ended(d.View) {

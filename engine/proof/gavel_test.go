@@ -2,8 +2,6 @@ package proof
 
 import (
 	"cmp"
-	"encoding/binary"
-	"fmt"
 	"slices"
 
 	"github.com/musterdl/muster/plan"
@@ -16,47 +14,28 @@ import (
 // in pairs (after Narayanan et al., OSDI 2020; all fractions are equal). It pulls at:
 // what was received as memory beside the State, packing through a slot's reserve and
 // through new terms of a run that goes on.
-type gavel struct {
-	next     unit.Time
-	received []int64 // rounds, by job
+type gavel struct{ gavelMemory }
+
+type gavelMemory struct {
+	Next     unit.Time
+	Received []int64 // rounds, by job
 }
 
 const gavelRound = 360 * unit.Second
 
-func (g *gavel) Remember() []byte {
-	b := binary.AppendVarint(nil, int64(g.next))
-	for _, n := range g.received {
-		b = binary.AppendVarint(b, n)
-	}
-	return b
-}
+func (g *gavel) Remember() []byte { return remember(g.gavelMemory) }
 
-func (g *gavel) Recall(memory []byte) error {
-	*g = gavel{}
-	for i := 0; len(memory) > 0; i++ {
-		x, n := binary.Varint(memory)
-		if n <= 0 {
-			return fmt.Errorf("number %d is cut short", i)
-		}
-		if i == 0 {
-			g.next = unit.Time(x)
-		} else {
-			g.received = append(g.received, x)
-		}
-		memory = memory[n:]
-	}
-	return nil
-}
+func (g *gavel) Recall(memory []byte) error { return recall(memory, &g.gavelMemory) }
 
 func (g *gavel) Decide(d *plan.Draft, _ schedule.Trigger) unit.Time {
-	for len(g.received) < d.Jobs() {
-		g.received = append(g.received, 0)
+	for len(g.Received) < d.Jobs() {
+		g.Received = append(g.Received, 0)
 	}
 	if ended(d.View) {
 		return unit.Never
 	}
-	if d.Now() >= g.next {
-		g.next = round(d.Now(), gavelRound)
+	if d.Now() >= g.Next {
+		g.Next = round(d.Now(), gavelRound)
 		g.plan(d)
 	}
 	for _, job := range g.ranked(d.View) { // room that nobody planned with
@@ -64,7 +43,7 @@ func (g *gavel) Decide(d *plan.Draft, _ schedule.Trigger) unit.Time {
 			place(d, job, d.Shape(job).Gang, plan.DefaultTerms(), plan.Reason{Code: plan.Fits})
 		}
 	}
-	return g.next
+	return g.Next
 }
 
 // ranked lists the jobs that run or wait, the least served first.
@@ -74,7 +53,7 @@ func (g *gavel) ranked(v plan.View) (jobs []plan.JobID) {
 			jobs = append(jobs, id)
 		}
 	}
-	slices.SortStableFunc(jobs, func(a, b plan.JobID) int { return cmp.Compare(g.received[a], g.received[b]) })
+	slices.SortStableFunc(jobs, func(a, b plan.JobID) int { return cmp.Compare(g.Received[a], g.Received[b]) })
 	return jobs
 }
 
@@ -104,7 +83,7 @@ func (g *gavel) plan(d *plan.Draft) {
 			continue
 		}
 		in = append(in, job)
-		g.received[job]++
+		g.Received[job]++
 	}
 	for _, run := range running(d.View) {
 		job := d.Run(run).Job

@@ -1,11 +1,31 @@
 package proof
 
 import (
+	"encoding/json"
+
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
 )
 
-// What the eight strategies share: the lists they go through and first fit.
+// What the eight strategies share: how they remember, the lists they go through and
+// first fit.
+
+// remember encodes a memory: numbers, strings and lists of them.
+func remember(memory any) []byte {
+	b, err := json.Marshal(memory)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// recall replaces a memory by one that was encoded.
+func recall[T any](memory []byte, into *T) error {
+	var fresh T
+	err := json.Unmarshal(memory, &fresh)
+	*into = fresh
+	return err
+}
 
 // waiting lists the jobs in the queue, in order of submission.
 func waiting(v plan.View) (jobs []plan.JobID) {

@@ -1,9 +1,6 @@
 package proof
 
 import (
-	"encoding/binary"
-	"fmt"
-
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/unit"
@@ -17,16 +14,9 @@ type pollux struct{ next unit.Time }
 
 const polluxRound = 30 * unit.Second
 
-func (p *pollux) Remember() []byte { return binary.AppendVarint(nil, int64(p.next)) }
+func (p *pollux) Remember() []byte { return remember(p.next) }
 
-func (p *pollux) Recall(memory []byte) error {
-	next, n := binary.Varint(memory)
-	if n <= 0 {
-		return fmt.Errorf("the next round is missing")
-	}
-	p.next = unit.Time(next)
-	return nil
-}
+func (p *pollux) Recall(memory []byte) error { return recall(memory, &p.next) }
 
 func (p *pollux) Decide(d *plan.Draft, _ schedule.Trigger) unit.Time {
 	if ended(d.View) {

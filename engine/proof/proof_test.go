@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -146,6 +147,29 @@ func prove(s *scenario, restarts ...int) error {
 		}
 	}
 	return h.folded(s)
+}
+
+// TestStrategiesAreShort counts the lines of code of each of the eight.
+func TestStrategiesAreShort(t *testing.T) {
+	for _, name := range append(names[1:], "ask.py") {
+		path, most := name+"_test.go", 150
+		if name == "ask.py" {
+			path, most = "testdata/ask.py", 40
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		for line := range strings.Lines(string(text)) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+				lines++
+			}
+		}
+		if lines > most {
+			t.Errorf("%s has %d lines of code, more than %d", path, lines, most)
+		}
+	}
 }
 
 // python answers a question with the program in testdata.

@@ -5,8 +5,8 @@ import (
 	"encoding/gob"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterdl/muster/catalogue"
@@ -183,64 +183,124 @@ func (p *Plane) save(seq store.Seq, s *plan.State, img image) error {
 
 // recover builds the engine from the newest snapshot and folds what follows.
 func (p *Plane) recover() error {
-	built, err := p.config.Strategy.Build(catalogue.Env{Seed: p.config.Seed}, true)
-	if err != nil {
-		return err
-	}
-	state := plan.NewState(p.config.Cluster)
-	p.jobs, p.decide = nil, decider{}
+	p.engine, p.jobs, p.decide = nil, nil, decider{}
 	last, ok, err := p.config.Journal.LatestSnapshot()
 	if err != nil {
 		return err
 	}
 	if ok {
-		var img image
-		if err := gob.NewDecoder(bytes.NewReader(last.Data)).Decode(&img); err != nil {
-			return fmt.Errorf("decoding the snapshot of batch %d: %w", last.Seq, err)
-		}
-		if state, err = plan.Load(bytes.NewReader(img.State)); err != nil {
+		if err := p.load(last); err != nil {
 			return fmt.Errorf("the snapshot of batch %d: %w", last.Seq, err)
 		}
-		p.jobs, p.decide.current = img.Jobs, img.Setting
 	}
-	if err := sameDevices(p.config.Cluster, state.Cluster); err != nil {
-		return err
-	}
-	p.engine = engine.Restore(state, built.Scheduler, p.config.Policy)
 	err = p.config.Journal.Replay(last.Seq+1, func(b store.Batch) error {
-		now, events, line, asides, notes, err := decodeBatch(b)
-		if err != nil {
+		if err := p.fold(b); err != nil {
 			return fmt.Errorf("batch %d: %w", b.Seq, err)
 		}
-		if err := p.decide.follow(p.engine, events); err != nil {
-			return fmt.Errorf("batch %d: %w", b.Seq, err)
-		}
-		out, err := p.engine.Fold(now, events, line, asides)
-		if err != nil {
-			return fmt.Errorf("batch %d: %w", b.Seq, err)
-		}
-		if out.Commit != nil {
-			out.Commit.Notes = notes
-		}
-		p.took(now, events, &out)
 		return nil
 	})
+	if err == nil && p.engine == nil {
+		err = p.restore(plan.NewState(p.config.Cluster)) // nothing has happened yet
+	}
 	if err != nil {
 		return err
 	}
 	if err := p.engine.State().Check(); err != nil {
 		return fmt.Errorf("the recovered state is not legal: %w", err)
 	}
+	p.starting, err = p.starts()
+	return err
+}
+
+// load restores what a snapshot holds.
+func (p *Plane) load(snapshot store.Snapshot) error {
+	var img image
+	if err := gob.NewDecoder(bytes.NewReader(snapshot.Data)).Decode(&img); err != nil {
+		return fmt.Errorf("decoding it: %w", err)
+	}
+	state, err := plan.Load(bytes.NewReader(img.State))
+	if err != nil {
+		return err
+	}
+	p.jobs, p.decide.current = img.Jobs, img.Setting
+	return p.restore(state)
+}
+
+// restore builds the engine over a state.
+func (p *Plane) restore(s *plan.State) error {
+	if err := sameDevices(p.config.Cluster, s.Cluster); err != nil {
+		return err
+	}
+	built, err := p.config.Strategy.Build(catalogue.Env{Seed: p.config.Seed}, true)
+	if err != nil {
+		return err
+	}
+	p.engine = engine.Restore(s, built.Scheduler, p.config.Policy)
 	return nil
+}
+
+// fold applies a recorded batch. The first of all says which devices the history is
+// about: not those that the machine happens to have now.
+func (p *Plane) fold(b store.Batch) error {
+	now, events, line, asides, notes, err := decodeBatch(b)
+	if err != nil {
+		return err
+	}
+	if p.engine == nil {
+		first, err := firstSetting(events)
+		if err != nil {
+			return err
+		}
+		if err := p.restore(plan.NewState(first.Cluster)); err != nil {
+			return err
+		}
+	}
+	if err := p.decide.follow(p.engine, events); err != nil {
+		return err
+	}
+	out, err := p.engine.Fold(now, events, line, asides)
+	if err != nil {
+		return err
+	}
+	if out.Commit != nil {
+		out.Commit.Notes = notes
+	}
+	p.took(now, events, &out)
+	return nil
+}
+
+// starts are the events that a plane begins with: it was rebuilt, and the strategy
+// may be another.
+func (p *Plane) starts() ([]engine.Event, error) {
+	setting, err := p.config.setting()
+	if err != nil {
+		return nil, err
+	}
+	events := []engine.Event{{Kind: engine.Rebuilt, Setting: setting}}
+	if p.decide.current != nil && !bytes.Equal(p.decide.current, setting) {
+		events = append(events, engine.Event{Kind: engine.Switched})
+	}
+	return events, nil
 }
 
 // sameDevices refuses a journal that was made for other devices than there are now.
 func sameDevices(now, was *cluster.Cluster) error {
-	if reflect.DeepEqual(now.Models, was.Models) && len(now.Nodes) == len(was.Nodes) && len(now.Devices) == len(was.Devices) {
+	if slices.EqualFunc(now.Nodes, was.Nodes, func(a, b cluster.Node) bool {
+		m, n := &now.Models[a.Model], &was.Models[b.Model]
+		return a.Count == b.Count && m.Name == n.Name && m.Memory == n.Memory
+	}) {
 		return nil
 	}
-	return fmt.Errorf("the journal was made for %d devices on %d nodes, there are %d on %d now: declare the same, or use another state directory",
-		len(was.Devices), len(was.Nodes), len(now.Devices), len(now.Nodes))
+	return fmt.Errorf("the journal was made for %s, there are %s now: declare the same, or use another state directory", inWords(was), inWords(now))
+}
+
+// inWords says what devices a cluster has.
+func inWords(c *cluster.Cluster) string {
+	var models []string
+	for i := range c.Models {
+		models = append(models, fmt.Sprintf("%s with %s", c.Models[i].Name, c.Models[i].Memory))
+	}
+	return fmt.Sprintf("%d devices (%s) on %d nodes", len(c.Devices), strings.Join(models, ", "), len(c.Nodes))
 }
 
 // decodeBatch reads the records of a batch.

@@ -48,11 +48,11 @@ type Plane struct {
 	inbox     chan message
 	done      chan struct{}
 	sinceSnap int64
-	saving    chan error      // a snapshot under way; nil is none
-	lost      []engine.Event  // of a batch that could not be made durable, to be tried again
-	wall      unit.Time       // the clock when it was last read
-	ahead     unit.Duration   // of that clock, because it went back
-	starting  []engine.Event  // what a start, or going back to what is durable, begins with
+	saving    chan error     // a snapshot under way; nil is none
+	lost      []engine.Event // of a batch that could not be made durable, to be tried again
+	wall      unit.Time      // the clock when it was last read
+	ahead     unit.Duration  // of that clock, because it went back
+	starting  []engine.Event // what a start, or going back to what is durable, begins with
 
 	mu       sync.Mutex
 	watchers map[chan struct{}]bool

@@ -57,21 +57,25 @@ func Verify(journal *store.Store) (Verdict, error) {
 	return found, err
 }
 
-// firstEngine is the engine a history began with, by its first event.
+// firstEngine is the engine a history began with, by its first events.
 func firstEngine(events []engine.Event) (*engine.Engine, error) {
-	for i := range events {
-		if events[i].Kind != engine.Rebuilt {
-			continue
-		}
-		s, err := parseSetting(events[i].Setting)
-		if err != nil {
-			return nil, err
-		}
-		sched, err := s.scheduler()
-		if err != nil {
-			return nil, err
-		}
-		return engine.New(s.Cluster, sched, s.Policy), nil
+	s, err := firstSetting(events)
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.New("the journal does not begin with the start of a control plane")
+	sched, err := s.scheduler()
+	if err != nil {
+		return nil, err
+	}
+	return engine.New(s.Cluster, sched, s.Policy), nil
+}
+
+// firstSetting is what a history began with.
+func firstSetting(events []engine.Event) (setting, error) {
+	for i := range events {
+		if events[i].Kind == engine.Rebuilt {
+			return parseSetting(events[i].Setting)
+		}
+	}
+	return setting{}, errors.New("the journal does not begin with the start of a control plane")
 }
