@@ -46,6 +46,8 @@ type Setup struct {
 	NodeEvery, NodeFor, LinkEvery, LinkFor unit.Duration
 	// StragglerPart of the jobs run StragglerSlowdown times slower.
 	StragglerPart, StragglerSlowdown float64
+	// World is "" for the event-driven one, or PolluxArtefact.
+	World string
 	// MeasuredSpeeds uses the shipped tables for classes they know.
 	MeasuredSpeeds bool
 
@@ -86,6 +88,9 @@ func Simulate(s Setup) (*Outcome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
+	if s.World != "" {
+		return simulateIn(s, c, began, cpu)
+	}
 	built, err := build(s)
 	if err != nil {
 		return nil, fmt.Errorf("strategy: %w", err)
@@ -125,7 +130,25 @@ func open(s Setup, devices int) (trace.Reader, error) {
 	if s.Jobs != nil {
 		return s.Jobs(s.Seed)
 	}
-	return trace.Open(s.Trace, trace.Options{Load: s.Load, Devices: devices, Limit: s.Limit, Seed: s.Seed})
+	r, err := trace.Open(s.Trace, trace.Options{Load: s.Load, Devices: devices, Limit: s.Limit, Seed: s.Seed})
+	if err != nil || !strings.HasPrefix(s.Trace, "pollux:") {
+		return r, err
+	}
+	return newTimed(r, s.Trace)
+}
+
+// simulateIn runs a setup in another world than the event-driven one.
+func simulateIn(s Setup, c *cluster.Cluster, began time.Time, cpu float64) (*Outcome, error) {
+	if s.World != PolluxArtefact || !strings.HasPrefix(s.Trace, "pollux:") {
+		return nil, fmt.Errorf("world %q with trace %s: the one other world is %s, for pollux traces", s.World, s.Trace, PolluxArtefact)
+	}
+	r, collector, err := simulateArtefact(s, c)
+	if err != nil {
+		return nil, err
+	}
+	r.Strategy, r.Trace, r.Seed = s.Strategy+" in the world "+s.World, s.Trace, s.Seed
+	r.WallSec, r.CPUSec, r.PeakRSSBytes = time.Since(began).Seconds(), cpuSeconds()-cpu, peakRSS()
+	return &Outcome{Result: r, Collector: collector, Cluster: c}, nil
 }
 
 func build(s Setup) (catalogue.Built, error) {

@@ -74,6 +74,9 @@ func New(c Config) Policy { return Policy{c} }
 
 // Terms puts the run in its class.
 func (p Policy) Terms(v plan.View, job plan.JobID, terms plan.Terms) plan.Terms {
+	if v.Job(job).Traffic == 0 {
+		return terms // it sends nothing that could be ordered
+	}
 	if p.config.By == ByPriority {
 		terms.Class = byPriority(v.Job(job).Priority)
 	} else {

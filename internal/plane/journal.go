@@ -26,34 +26,11 @@ const (
 
 // journal makes a batch durable.
 func (p *Plane) journal(now unit.Time, events []engine.Event, out *engine.Out, keys []store.Key) error {
-	b := store.Batch{Keys: keys}
-	for i := range events {
-		data, err := json.Marshal(&events[i])
-		if err != nil {
-			return fmt.Errorf("encoding an event: %w", err)
-		}
-		b.Events = append(b.Events, store.Record{Kind: events[i].Kind.String(), At: now, Data: data})
+	b, err := encodeBatch(now, events, out, p.engine.View())
+	if err != nil || len(b.Events)+len(b.Commits) == 0 {
+		return err
 	}
-	if out.Commit != nil {
-		b.Commits = append(b.Commits, store.Record{Kind: recordCommit, At: now, Data: out.Commit.AppendJSON(nil, p.engine.View())})
-		if len(out.Commit.Notes) > 0 {
-			notes, err := json.Marshal(out.Commit.Notes)
-			if err != nil {
-				return fmt.Errorf("encoding notes: %w", err)
-			}
-			b.Commits = append(b.Commits, store.Record{Kind: recordNotes, At: now, Data: notes})
-		}
-	}
-	if len(out.Asides) > 0 {
-		asides, err := json.Marshal(out.Asides)
-		if err != nil {
-			return fmt.Errorf("encoding asides: %w", err)
-		}
-		b.Commits = append(b.Commits, store.Record{Kind: recordAsides, At: now, Data: asides})
-	}
-	if len(b.Events)+len(b.Commits) == 0 {
-		return nil
-	}
+	b.Keys = keys
 	began := time.Now()
 	if _, err := p.config.Journal.Append(b); err != nil {
 		return err
@@ -61,6 +38,35 @@ func (p *Plane) journal(now unit.Time, events []engine.Event, out *engine.Out, k
 	p.stats.commitTook(time.Since(began))
 	p.sinceSnap++
 	return nil
+}
+
+// encodeBatch writes the records of a batch.
+func encodeBatch(now unit.Time, events []engine.Event, out *engine.Out, v plan.View) (b store.Batch, err error) {
+	for i := range events {
+		data, err := json.Marshal(&events[i])
+		if err != nil {
+			return b, fmt.Errorf("encoding an event: %w", err)
+		}
+		b.Events = append(b.Events, store.Record{Kind: events[i].Kind.String(), At: now, Data: data})
+	}
+	if out.Commit != nil {
+		b.Commits = append(b.Commits, store.Record{Kind: recordCommit, At: now, Data: out.Commit.AppendJSON(nil, v)})
+		if len(out.Commit.Notes) > 0 {
+			notes, err := json.Marshal(out.Commit.Notes)
+			if err != nil {
+				return b, fmt.Errorf("encoding notes: %w", err)
+			}
+			b.Commits = append(b.Commits, store.Record{Kind: recordNotes, At: now, Data: notes})
+		}
+	}
+	if len(out.Asides) > 0 {
+		asides, err := json.Marshal(out.Asides)
+		if err != nil {
+			return b, fmt.Errorf("encoding asides: %w", err)
+		}
+		b.Commits = append(b.Commits, store.Record{Kind: recordAsides, At: now, Data: asides})
+	}
+	return b, nil
 }
 
 func (s *Stats) commitTook(d time.Duration) {

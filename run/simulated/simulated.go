@@ -47,7 +47,9 @@ type Config struct {
 
 	Collector *report.Collector
 	Decisions io.Writer // canonical commits, nil for none
-	// Commit, Progress and Check are called after every step, where they are set.
+	// Step, Commit and Progress are called after every step, where they are set; Step
+	// gets what the engine was fed and what it made of it, as a journal would.
+	Step     func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View)
 	Commit   func(v plan.View, c *plan.Commit)
 	Progress func(now unit.Time, submitted, ended int64)
 	Check    bool // prove the state legal after every step
@@ -164,6 +166,9 @@ func (s *Simulation) instant(at unit.Time) (wake unit.Time, err error) {
 		s.now = nil
 		s.events += int64(len(events))
 		out := s.engine.Step(at, events)
+		if s.config.Step != nil {
+			s.config.Step(at, events, &out, s.engine.View())
+		}
 		if err := s.took(at, &out); err != nil {
 			return 0, err
 		}
