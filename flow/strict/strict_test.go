@@ -18,6 +18,7 @@ import (
 func classOf(c strict.Config, shape plan.Shape, job plan.Job) int32 {
 	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
 	s.Shapes = []plan.Shape{shape}
+	job.Traffic = 100
 	return strict.New(c).Terms(s.View(), s.Admit("job", job), plan.DefaultTerms()).Class
 }
 
@@ -50,6 +51,15 @@ func TestByPriority(t *testing.T) {
 		if got := classOf(c, plan.Shape{Gang: 1}, plan.Job{Priority: priority}); got != want {
 			t.Errorf("priority %d is in class %d, want %d", priority, got, want)
 		}
+	}
+}
+
+// TestSilent: a job that sends nothing is in no class.
+func TestSilent(t *testing.T) {
+	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
+	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000}}
+	if got := strict.New(strict.Default()).Terms(s.View(), s.Admit("job", plan.Job{}), plan.DefaultTerms()); got != plan.DefaultTerms() {
+		t.Errorf("its terms are %+v", got)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestRestartAtEveryBatch(t *testing.T) {
 			w.step(batch...)
 			fresh := w.rebuilt()
 			if !bytes.Equal(state(t, w.plane), state(t, fresh)) {
-				t.Fatalf("batch %d: the rebuilt state is another", w.journal.Last())
+				t.Fatalf("batch %d: the rebuilt state is another %s", w.journal.Last(), diffState(w.plane, fresh))
 			}
 			sameInfo(t, w.plane, fresh)
 			switch rapid.IntRange(0, 5).Draw(t, "then") {
