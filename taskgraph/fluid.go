@@ -33,7 +33,8 @@ type flow struct {
 	task  int32
 }
 
-func (f flow) before(o flow) bool {
+// Before orders transfers by what is left of them.
+func (f flow) Before(o flow) bool {
 	return f.until < o.until || f.until == o.until && f.task < o.task
 }
 

@@ -10,7 +10,8 @@ type event struct {
 	wake int32 // 0 for a task, else the generation of a link's wake-up
 }
 
-func (e event) before(o event) bool {
+// Before orders ends by instant, then by what they are, then by id.
+func (e event) Before(o event) bool {
 	switch {
 	case e.at != o.at:
 		return e.at < o.at
@@ -23,7 +24,8 @@ func (e event) before(o event) bool {
 // ready is a task that waits for nothing but its turn.
 type ready struct{ priority, task int32 }
 
-func (r ready) before(o ready) bool {
+// Before orders by priority, then by id.
+func (r ready) Before(o ready) bool {
 	return r.priority < o.priority || r.priority == o.priority && r.task < o.task
 }
 

@@ -310,7 +310,7 @@ func gone(pid int) bool {
 		return true
 	}
 	f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-	const state, threads = 3 - 3, 20 - 3 // as numbered in proc(5)
+	const state, threads = 0, 17 // fields 3 and 20 of proc(5), counted from the state
 	return len(f) > threads && (f[state] == "Z" || f[state] == "X") && (f[threads] == "0" || f[threads] == "1")
 }
 
