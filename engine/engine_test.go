@@ -349,6 +349,46 @@ func TestStopWhileSuspending(t *testing.T) {
 	}
 }
 
+// TestStopWhileResuming: a resume that waits is dropped with the run it was for.
+func TestStopWhileResuming(t *testing.T) {
+	w := newWorld(t, 1, 1, engine.DefaultPolicy())
+	turn := plan.DefaultTerms()
+	turn.Turn = 1
+	slot := []plan.Slot{{Device: 0, Workers: 1}}
+	w.sched.first = func(d *plan.Draft) { d.Start(0, slot, turn, plan.Reason{}) }
+	w.step(0, submit("a", 1))
+	w.step(1, report(engine.Started, 0, 1))
+	w.sched.first = func(d *plan.Draft) {
+		d.Suspend(d.Job(0).Run, plan.Reason{})
+		d.Start(1, slot, turn, plan.Reason{})
+	}
+	w.step(2, submit("b", 1))
+	w.step(3, report(engine.Suspended, 0, 1))
+	w.sched.first = func(d *plan.Draft) {
+		d.Suspend(d.Job(1).Run, plan.Reason{})
+		d.Resume(d.Job(0).Run, plan.Reason{})
+	}
+	if out := w.step(4, report(engine.Started, 1, 1)); verbs(out.Ready) != "suspend" {
+		t.Fatalf("ready is %v", verbs(out.Ready))
+	}
+	w.step(5, engine.Event{Kind: engine.Cancel, Job: 0})
+	if out := w.step(6, report(engine.Suspended, 1, 1)); len(out.Ready) != 0 {
+		t.Errorf("ready is %v, want no word to a run that is stopping", verbs(out.Ready))
+	}
+}
+
+// TestOvertakenInTheSameStep: a run that ended is not told to stop.
+func TestOvertakenInTheSameStep(t *testing.T) {
+	w := newWorld(t, 1, 1, engine.DefaultPolicy())
+	w.step(0, submit("a", 1), submit("b", 1))
+	w.step(1, report(engine.Started, 0, 1))
+	out := w.step(2, engine.Event{Kind: engine.Requeue, Job: 0}, report(engine.Exited, 0, 1))
+	w.phase(0, plan.Finished)
+	if verbs(out.Ready) != "start" || out.Ready[0].Job != 1 {
+		t.Errorf("ready is %v, want the other's start alone", verbs(out.Ready))
+	}
+}
+
 // TestSwitchStopsTheSuspended: only the old strategy would have resumed them.
 func TestSwitchStopsTheSuspended(t *testing.T) {
 	w := newWorld(t, 1, 1, engine.DefaultPolicy())

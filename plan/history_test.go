@@ -15,6 +15,7 @@ import (
 // machine drives a State through random edits and facts, as an engine would.
 type machine struct {
 	s    *plan.State
+	held []plan.Change // to be handed over
 	sent []plan.Change // handed over and not confirmed
 }
 
@@ -105,14 +106,24 @@ func (m *machine) slots(t *rapid.T, d *plan.Draft, device plan.DeviceID) (slots 
 	return slots
 }
 
-// commit closes a draft and hands over what need not wait.
-func (m *machine) commit(d *plan.Draft) {
+// commit closes a draft; what need not wait is handed over, or will be.
+func (m *machine) commit(t *rapid.T, d *plan.Draft) {
 	changes, _ := d.Commit()
 	for _, c := range changes {
 		if len(c.After) == 0 {
-			m.dispatch(c)
+			m.held = append(m.held, c)
 		}
 	}
+	if rapid.Bool().Draw(t, "at once") {
+		m.handOver()
+	}
+}
+
+func (m *machine) handOver() {
+	for _, c := range m.held {
+		m.dispatch(c)
+	}
+	m.held = nil
 }
 
 func (m *machine) dispatch(c plan.Change) {
@@ -162,9 +173,7 @@ func (m *machine) confirm(t *rapid.T) {
 }
 
 func (m *machine) release(change int64) {
-	for _, c := range m.s.Confirm(change) {
-		m.dispatch(c)
-	}
+	m.held = append(m.held, m.s.Confirm(change)...)
 }
 
 // happen lets something come from outside.
@@ -181,6 +190,7 @@ func (m *machine) happen(t *rapid.T) {
 			m.s.SetNode(node, plan.Up)
 		}
 	default:
+		m.handOver()
 		m.confirm(t)
 	}
 }
@@ -215,7 +225,7 @@ func TestRandomHistory(t *testing.T) {
 			if err := m.s.Check(); err != nil {
 				t.Fatal(err)
 			}
-			m.commit(d)
+			m.commit(t, d)
 			if err := m.s.Check(); err != nil {
 				t.Fatalf("after the commit: %v", err)
 			}
@@ -244,7 +254,7 @@ func TestEverythingComesBack(t *testing.T) {
 			m.happen(t)
 			d := m.s.Edit()
 			m.edit(t, d)
-			m.commit(d)
+			m.commit(t, d)
 		}
 		for id := range m.s.Runs {
 			if r := m.s.Runs[id]; r.Status != plan.Gone {

@@ -344,11 +344,11 @@ func demoJobs() (first, second []workload.Job, err error) {
 		return workload.Job{Name: name, Gang: 1, Devices: 1, Share: unit.Whole, Command: command,
 			Checkpoint: workload.Checkpoint{OnRequest: true, Load: 2 * unit.Second}}
 	}
-	pipe := train("pipeline", 180, "--seed", "2")
+	pipe := train("pipeline", 260, "--seed", "2")
 	pipe.Gang = 2
 	pipe.Pipeline = workload.Pipeline{Stages: 2, Microbatches: 8,
 		Layers: trainer.Profile(trainer.Default(), trainer.Speed{Microbatches: 8, GFLOPS: 4})}
-	long := train("long", 420, "--seed", "1")
+	long := train("long", 520, "--seed", "1")
 	long.Gang = 2
 	fragile := train("fragile", 90, "--seed", "5")
 	fragile.Retries = 3

@@ -106,7 +106,7 @@ const maxBatch = 512
 func Open(config Config) (*Plane, error) {
 	p := &Plane{config: config, inbox: make(chan message, 4096), done: make(chan struct{}), watchers: map[chan struct{}]bool{}}
 	if p.config.SnapshotEvery == 0 {
-		p.config.SnapshotEvery = 5000
+		p.config.SnapshotEvery = 50_000
 	}
 	p.stats.Started = config.Now()
 	if err := p.recover(); err != nil {
