@@ -42,8 +42,8 @@ type Setup struct {
 	// start takes, CheckpointEvery the interval of jobs that state none.
 	RestartCost, Start, CheckpointEvery unit.Duration
 	// NodeEvery and NodeFor are the mean time between a node's failures and to its
-	// repair; LinkEvery and LinkFor those of a link. 0 never fails.
-	NodeEvery, NodeFor, LinkEvery, LinkFor unit.Duration
+	// repair; the others those of a device and of a link. 0 never fails.
+	NodeEvery, NodeFor, DeviceEvery, DeviceFor, LinkEvery, LinkFor unit.Duration
 	// StragglerPart of the jobs run StragglerSlowdown times slower.
 	StragglerPart, StragglerSlowdown float64
 	// World is "" for the event-driven one, or PolluxArtefact.
@@ -105,8 +105,9 @@ func Simulate(s Setup) (*Outcome, error) {
 	config := simulated.Config{Cluster: c, Jobs: source, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(),
 		TellTruth: built.TellTruth, Restart: s.RestartCost, Start: s.Start, Collector: o.Collector,
 		Decisions: s.Decisions, Commit: s.Commit, Progress: s.Progress, Check: s.Check,
-		World:  world.Config{StragglerPart: s.StragglerPart, StragglerSlowdown: s.StragglerSlowdown, Seed: s.Seed},
-		Breaks: simulated.Breaks{Seed: s.Seed, NodeEvery: s.NodeEvery, NodeFor: s.NodeFor, LinkEvery: s.LinkEvery, LinkFor: s.LinkFor}}
+		World: world.Config{StragglerPart: s.StragglerPart, StragglerSlowdown: s.StragglerSlowdown, Seed: s.Seed},
+		Breaks: simulated.Breaks{Seed: s.Seed, NodeEvery: s.NodeEvery, NodeFor: s.NodeFor,
+			DeviceEvery: s.DeviceEvery, DeviceFor: s.DeviceFor, LinkEvery: s.LinkEvery, LinkFor: s.LinkFor}}
 	if s.MeasuredSpeeds {
 		config.World.Speeds = speeds{}
 	}

@@ -54,6 +54,8 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 		{"checkpoint-every", "how often jobs that state nothing save by themselves; 0 is never", &s.CheckpointEvery},
 		{"node-mtbf", "mean time between failures of a node; 0 is never", &s.NodeEvery},
 		{"node-repair", "mean time to repair a node", &s.NodeFor},
+		{"device-mtbf", "mean time between failures of a device; 0 is never", &s.DeviceEvery},
+		{"device-repair", "mean time to repair a device", &s.DeviceFor},
 		{"link-mtbf", "mean time between failures of a link; 0 is never", &s.LinkEvery},
 		{"link-repair", "mean time to repair a link", &s.LinkFor},
 	} {

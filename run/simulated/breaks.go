@@ -10,26 +10,34 @@ import (
 )
 
 // Breaks says how often things fail and how long mending takes: exponential, each
-// node and link with a random stream of its own from the seed, so that one's
+// node, device and link with a random stream of its own from the seed, so that one's
 // history does not depend on another's. Zero never fails.
 type Breaks struct {
-	Seed               uint64
-	NodeEvery, NodeFor unit.Duration // mean time between failures; mean repair
-	LinkEvery, LinkFor unit.Duration
+	Seed                   uint64
+	NodeEvery, NodeFor     unit.Duration // mean time between failures; mean repair
+	DeviceEvery, DeviceFor unit.Duration
+	LinkEvery, LinkFor     unit.Duration
 }
 
 const (
 	nodeStream = 1 << 32
 	linkStream = 2 << 32
+	devStream  = 3 << 32
 )
 
-// schedulingBreaks queues the first failure of each node and link.
+// schedulingBreaks queues the first failure of each node, device and link.
 func (s *Simulation) schedulingBreaks() {
 	b := s.config.Breaks
 	s.chance = map[uint64]*rand.Rand{}
+	s.down, s.broken = make([]bool, len(s.config.Cluster.Nodes)), make([]bool, len(s.config.Cluster.Devices))
 	for n := range s.config.Cluster.Nodes {
 		if b.NodeEvery > 0 {
 			s.queueUp(s.draw(0, nodeStream+uint64(n), b.NodeEvery), entry{kind: nodeBreaks, node: plan.NodeID(n)})
+		}
+	}
+	for d := range s.config.Cluster.Devices {
+		if b.DeviceEvery > 0 {
+			s.queueUp(s.draw(0, devStream+uint64(d), b.DeviceEvery), entry{kind: deviceBreaks, device: plan.DeviceID(d)})
 		}
 	}
 	for l := range int32(s.config.Cluster.Links()) {
@@ -49,7 +57,7 @@ func (s *Simulation) draw(at unit.Time, stream uint64, mean unit.Duration) unit.
 	return at.Add(unit.Duration(math.Ceil(r.ExpFloat64()*float64(mean))) + 1)
 }
 
-// breakOrMend lets a node or link fail or come back, and queues what follows.
+// breakOrMend lets a node, device or link fail or come back, and queues what follows.
 func (s *Simulation) breakOrMend(at unit.Time, e entry) {
 	b := s.config.Breaks
 	switch e.kind {
@@ -57,9 +65,14 @@ func (s *Simulation) breakOrMend(at unit.Time, e entry) {
 		s.loseNode(at, e.node)
 		s.queueUp(s.draw(at, nodeStream+uint64(e.node), b.NodeFor), entry{kind: nodeMends, node: e.node})
 	case nodeMends:
-		s.ledger.capacity += int64(s.config.Cluster.Nodes[e.node].Count) * 1000
-		s.emit(engine.Event{Kind: engine.NodeUp, Node: e.node})
+		s.mendNode(e.node)
 		s.queueUp(s.draw(at, nodeStream+uint64(e.node), b.NodeEvery), entry{kind: nodeBreaks, node: e.node})
+	case deviceBreaks:
+		s.loseDevice(at, e.device)
+		s.queueUp(s.draw(at, devStream+uint64(e.device), b.DeviceFor), entry{kind: deviceMends, device: e.device})
+	case deviceMends:
+		s.mendDevice(e.device)
+		s.queueUp(s.draw(at, devStream+uint64(e.device), b.DeviceEvery), entry{kind: deviceBreaks, device: e.device})
 	case linkBreaks:
 		s.moved(at, s.world.SetLink(at, e.link, true))
 		s.queueUp(s.draw(at, linkStream+uint64(e.link), b.LinkFor), entry{kind: linkMends, link: e.link})
@@ -69,9 +82,52 @@ func (s *Simulation) breakOrMend(at unit.Time, e entry) {
 	}
 }
 
-// loseNode ends every run with a member on the node, each with what its last
-// periodic checkpoint kept, and then reports the node lost.
+// loseNode ends what runs on a node and then reports the node lost.
 func (s *Simulation) loseNode(at unit.Time, node plan.NodeID) {
+	s.loseRuns(at, func(g plan.Grant) bool { return g.Node == node })
+	s.ledger.capacity -= s.healthy(node) * 1000
+	s.down[node] = true
+	s.emit(engine.Event{Kind: engine.NodeDown, Node: node})
+}
+
+func (s *Simulation) mendNode(node plan.NodeID) {
+	s.down[node] = false
+	s.ledger.capacity += s.healthy(node) * 1000
+	s.emit(engine.Event{Kind: engine.NodeUp, Node: node})
+}
+
+// healthy counts the devices of a node that are not broken themselves.
+func (s *Simulation) healthy(node plan.NodeID) (n int64) {
+	is := &s.config.Cluster.Nodes[node]
+	for d := is.First; d < is.First+is.Count; d++ {
+		if !s.broken[d] {
+			n++
+		}
+	}
+	return n
+}
+
+// loseDevice ends what runs on a device and then reports the device lost.
+func (s *Simulation) loseDevice(at unit.Time, device plan.DeviceID) {
+	s.loseRuns(at, func(g plan.Grant) bool { return g.Device == device })
+	s.broken[device] = true
+	if !s.down[s.config.Cluster.Devices[device].Node] {
+		s.ledger.capacity -= 1000
+	}
+	s.emit(engine.Event{Kind: engine.DeviceDown, Device: device})
+}
+
+func (s *Simulation) mendDevice(device plan.DeviceID) {
+	s.broken[device] = false
+	if !s.down[s.config.Cluster.Devices[device].Node] {
+		s.ledger.capacity += 1000
+	}
+	s.emit(engine.Event{Kind: engine.DeviceUp, Device: device})
+}
+
+// loseRuns ends every run with a member on what is lost, each with what its last
+// periodic checkpoint kept.
+func (s *Simulation) loseRuns(at unit.Time, lost func(plan.Grant) bool) {
 	v := s.engine.View()
 	for i := range s.runs {
 		id := plan.RunID(i)
@@ -79,7 +135,7 @@ func (s *Simulation) loseNode(at unit.Time, node plan.NodeID) {
 			continue
 		}
 		here := false
-		v.GrantsOf(id, func(g plan.Grant) { here = here || g.Node == node })
+		v.GrantsOf(id, func(g plan.Grant) { here = here || lost(g) })
 		if !here {
 			continue
 		}
@@ -91,6 +147,4 @@ func (s *Simulation) loseNode(at unit.Time, node plan.NodeID) {
 		}
 		s.exit(at, id, plan.NodeFailure)
 	}
-	s.ledger.capacity -= int64(s.config.Cluster.Nodes[node].Count) * 1000
-	s.emit(engine.Event{Kind: engine.NodeDown, Node: node})
 }

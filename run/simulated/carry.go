@@ -80,7 +80,7 @@ func (s *Simulation) halt(at unit.Time, id plan.RunID, saved bool) unit.Duration
 // happen turns a queue entry that has come up into events.
 func (s *Simulation) happen(at unit.Time, e entry) {
 	switch e.kind {
-	case nodeBreaks, nodeMends, linkBreaks, linkMends:
+	case nodeBreaks, nodeMends, deviceBreaks, deviceMends, linkBreaks, linkMends:
 		s.breakOrMend(at, e)
 		return
 	case deviceReshaped:

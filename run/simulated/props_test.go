@@ -81,6 +81,7 @@ func drawRough(n number) rough {
 		World: world.Config{StragglerPart: float64(n(0, 3)) / 10, StragglerSlowdown: 2.5, Seed: uint64(n(0, 1000))}}
 	if n(0, 1) == 1 {
 		r.config.Breaks = simulated.Breaks{Seed: uint64(n(0, 1000)), NodeEvery: 20 * unit.Minute, NodeFor: unit.Minute,
+			DeviceEvery: 30 * unit.Minute, DeviceFor: unit.Minute,
 			LinkEvery: 10 * unit.Minute, LinkFor: unit.Minute}
 	}
 	at := unit.Time(0)

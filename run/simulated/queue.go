@@ -17,6 +17,8 @@ const (
 	deviceReshaped
 	nodeBreaks
 	nodeMends
+	deviceBreaks
+	deviceMends
 	linkBreaks
 	linkMends
 )

@@ -76,7 +76,9 @@ type Simulation struct {
 	spent     []unit.Duration // by job: running time, lost work included
 	now       []engine.Event  // events of this instant still to be fed
 	chance    map[uint64]*rand.Rand
-	barren    int // commits since a job last ended
+	down      []bool // by node
+	broken    []bool // by device
+	barren    int    // commits since a job last ended
 }
 
 // barrenCommits, and ten for every device, is how many commits may pass without the
