@@ -16,6 +16,7 @@ import (
 type machine struct {
 	s    *plan.State
 	held []plan.Change // to be handed over
+	most int           // live runs at once
 	sent []plan.Change // handed over and not confirmed
 }
 
@@ -55,15 +56,28 @@ func newMachine(t *rapid.T) *machine {
 // edit makes one random edit, legal or not.
 func (m *machine) edit(t *rapid.T, d *plan.Draft) {
 	job := plan.JobID(rapid.IntRange(-1, max(0, d.Jobs())).Draw(t, "job"))
+	if plain := rapid.IntRange(0, 3).Draw(t, "plain") > 0; plain {
+		job = plan.JobID(d.Jobs() - 1) // the latest most likely waits
+	}
 	run := plan.RunID(rapid.IntRange(-1, max(0, d.RunSlots())).Draw(t, "run"))
+	live := 0
+	for id := range plan.RunID(d.RunSlots()) {
+		if d.Run(id).Status != plan.Gone {
+			live++
+		}
+	}
+	m.most = max(m.most, live)
 	device := plan.DeviceID(rapid.IntRange(-1, d.Devices()).Draw(t, "device"))
 	terms := plan.DefaultTerms()
 	terms.Turn, terms.Batch = int32(rapid.IntRange(0, 2).Draw(t, "turn")), int32(rapid.IntRange(0, 1).Draw(t, "batch"))
+	if rapid.Bool().Draw(t, "no turn") {
+		terms.Turn = 0
+	}
 	terms.Share, terms.Swap = rapid.SampledFrom([]int32{0, 0, 500, 1000, 2000}).Draw(t, "of it"), rapid.SampledFrom([]int32{0, 500, 1 << 20}).Draw(t, "swap")
 	why := plan.Reason{Code: plan.Fits, A: int64(rapid.IntRange(0, 3).Draw(t, "why"))}
 	switch rapid.IntRange(0, 12).Draw(t, "edit") {
 	case 0, 1, 2, 3, 4:
-		d.Start(job, m.slots(t, d, device), terms, why)
+		d.Start(job, m.slots(t, d, job, device), terms, why)
 	case 5, 6:
 		d.Stop(run, why, 0)
 	case 7:
@@ -88,7 +102,15 @@ func (m *machine) edit(t *rapid.T, d *plan.Draft) {
 	}
 }
 
-func (m *machine) slots(t *rapid.T, d *plan.Draft, device plan.DeviceID) (slots []plan.Slot) {
+// slots asks for a job on one node as it may be, or for anything at all.
+func (m *machine) slots(t *rapid.T, d *plan.Draft, job plan.JobID, device plan.DeviceID) (slots []plan.Slot) {
+	if job >= 0 && int(job) < d.Jobs() && rapid.IntRange(0, 2).Draw(t, "sane") > 0 {
+		slot := plan.Slot{Node: plan.NodeID(rapid.IntRange(0, min(3, d.Nodes()-1)).Draw(t, "on node")), Device: plan.None, Workers: d.Shape(job).Gang}
+		if n := d.Node(slot.Node); d.Shape(job).Share < 1000 && n.Count > 0 {
+			slot.Device = n.First
+		}
+		return append(slots, slot)
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "slots") {
 		s := plan.Slot{Node: plan.NodeID(rapid.IntRange(-1, d.Nodes()).Draw(t, "node")), Device: plan.None,
 			Workers: int32(rapid.IntRange(-1, 3).Draw(t, "workers")), Reserve: rapid.SampledFrom([]int32{0, 0, 300, 500, -1}).Draw(t, "reserve")}

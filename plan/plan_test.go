@@ -346,3 +346,32 @@ func BenchmarkCopy(b *testing.B) {
 		})
 	}
 }
+
+// TestRollbackRestoresWhatWaits: a withdrawal and a stop that took a suspension's place
+// are undone, and those that wait go on as if nothing had been tried.
+func TestRollbackRestoresWhatWaits(t *testing.T) {
+	whole := plan.Shape{Gang: 1, Share: 1000}
+	for _, leave := range []func(d *plan.Draft, run plan.RunID){
+		func(d *plan.Draft, run plan.RunID) { d.Stop(run, plan.Reason{}, 0) },
+		func(d *plan.Draft, run plan.RunID) { d.Suspend(run, plan.Reason{}) },
+	} {
+		s := one(1, cluster.Model{Name: "gpu"}, whole, whole)
+		here := plan.Slot{Device: 0, Workers: 1}
+		a := started(t, s, 0, here, turn(1))
+		d := s.Edit()
+		leave(d, a)
+		leaving := d.Changes()[0].ID
+		b, _ := d.Start(1, []plan.Slot{here}, turn(1), plan.Reason{})
+		d.Commit()
+		d = s.Edit()
+		mark := d.Mark()
+		if d.Stop(a, plan.Reason{}, 0); !d.Stop(b, plan.Reason{}, 0) {
+			t.Fatal("a promise of an earlier draft cannot be withdrawn")
+		}
+		d.Rollback(mark)
+		d.Commit()
+		if ready := s.Confirm(leaving); len(ready) != 1 || ready[0].Run != b {
+			t.Errorf("after the rollback %v is ready, want the start that waited", ready)
+		}
+	}
+}
