@@ -175,6 +175,17 @@ func (w *World) fill(component []plan.RunID, class int32, free map[int32]float64
 	}
 }
 
+// Regrant gives a run its new class and weight on the links, and returns the runs
+// whose end has moved.
+func (w *World) Regrant(now unit.Time, v plan.View, id plan.RunID) []plan.RunID {
+	x, terms := &w.runs[id], v.Run(id).Terms
+	x.class, x.weight = terms.Class, float64(terms.Weight)
+	if x.weight == 0 {
+		x.weight = 1000
+	}
+	return w.rerate(now, id)
+}
+
 // SetLink takes a link down or brings it back, and returns the runs whose end moved.
 func (w *World) SetLink(now unit.Time, id int32, down bool) []plan.RunID {
 	w.links[id].down = down

@@ -25,6 +25,12 @@ func (s *Simulation) carryOut(at unit.Time, c *plan.Change) {
 		s.become(at, c.Run, plan.Running)
 		s.moved(at, s.world.Unpause(at, c.Run))
 		s.emit(engine.Event{Kind: engine.Resumed, Job: c.Job, Attempt: c.Attempt})
+	case plan.Regrant:
+		// What a run holds of a device changes in engine/proof's own driver only: no
+		// strategy of the catalogue asks for it yet.
+		if s.runs[c.Run].status == plan.Running {
+			s.moved(at, s.world.Regrant(at, s.engine.View(), c.Run))
+		}
 	case plan.Reshape:
 		s.queueUp(at.Add(reshapeTime), entry{kind: deviceReshaped, device: c.Device, change: c.ID})
 	}
