@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterdl/muster/control"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
@@ -57,6 +58,9 @@ func (e *Engine) acceptJob(j *workload.Job) error {
 		if _, ok := e.state.Cluster.ModelID(m); !ok {
 			return fmt.Errorf("job %q asks for device model %q, which the cluster does not have", j.Name, m)
 		}
+	}
+	if _, ok := control.Find(j.Law); !ok {
+		return fmt.Errorf("job %q: there is no law %q: leave it out, or name one of package control", j.Name, j.Law)
 	}
 	if j.Gang < 1 || j.Devices < 0 || j.Share < 1 || j.Share > unit.Whole || len(j.Sizes) > 8 ||
 		j.Share < unit.Whole && j.Devices != 1 || len(j.Sizes) > 0 && slices.Min(j.Sizes) < 1 || min(j.Memory, unit.MiB(j.CPU), j.HostMemory) < 0 {

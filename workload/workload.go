@@ -56,6 +56,10 @@ type Job struct {
 	// Pipeline asks step 4 for a plan over this many stages; zero Stages is none.
 	Pipeline Pipeline
 
+	// Law names the fast law that a live worker is under (package control); empty is
+	// none.
+	Law string
+
 	// Command, Dir and Env are what a live driver runs; simulated jobs have none.
 	Command []string
 	Dir     string

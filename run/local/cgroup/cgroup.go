@@ -191,6 +191,17 @@ func (g *Group) settings(limits Limits) (settings []setting) {
 	return settings
 }
 
+// SetCPU changes the group's share of cores; where CPU is not limited it is no error
+// and no change.
+func (g Group) SetCPU(share unit.Milli) error {
+	for _, w := range g.settings(Limits{CPU: share}) {
+		if err := write(w.path, w.value); err != nil {
+			return fmt.Errorf("changing the share of a control group: %w", err)
+		}
+	}
+	return nil
+}
+
 // lacks reports whether a reason was already given why this is not limited.
 func (g *Group) lacks(what string) bool {
 	return slices.ContainsFunc(g.Missing, func(m string) bool { return strings.HasPrefix(m, what+" is not limited") })

@@ -15,13 +15,6 @@ import (
 	"github.com/musterdl/muster/unit"
 )
 
-// Sample is one measurement of a running worker.
-type Sample struct {
-	At     unit.Time
-	Report Report
-	Usage  Usage
-}
-
 // sampler measures a worker and reads what it reports.
 type sampler struct {
 	group  cgroup.Group

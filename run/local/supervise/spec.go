@@ -59,7 +59,10 @@ type Spec struct {
 	Rlimits []Rlimit `json:"rlimits,omitempty"`
 
 	Limits cgroup.Limits `json:"limits,omitzero"`
-	Ports  []int         `json:"ports,omitempty"` // TCP ports that must be free
+	// Law is stepped with every sample and sets the worker's cores between a tenth of
+	// its limit and all of it; empty is none.
+	Law   string `json:"law,omitempty"`
+	Ports []int  `json:"ports,omitempty"` // TCP ports that must be free
 	// TimeLimit ends the worker after this much running time; 0 is none.
 	TimeLimit unit.Duration `json:"time_limit_us,omitempty"`
 	Stop      Stop          `json:"stop,omitzero"`

@@ -24,18 +24,9 @@ const (
 	ExitTaken  = 3 // another supervisor lives, or the attempt was used
 )
 
-// Host is a supervisor's surroundings.
-type Host struct {
-	// Law is called with every sample; a law that steps a grant goes here. May be nil.
-	Law func(Sample)
-}
-
 // Main is the supervisor of the worker in dir: it returns when the worker has
 // ended, with the exit code of the process. It takes over the whole process.
-func Main(dir string) int { return Host{}.Main(dir) }
-
-// Main is the supervisor of the worker in dir, in these surroundings.
-func (h Host) Main(dir string) int {
+func Main(dir string) int {
 	if supervisor := os.Getenv(stageVariable); supervisor != "" {
 		return stage(dir, supervisor)
 	}
@@ -48,7 +39,7 @@ func (h Host) Main(dir string) int {
 	if err == nil {
 		defer held.Close()
 		var used bool
-		if used, err = h.supervise(dir); used {
+		if used, err = superviseIn(dir); used {
 			return ExitTaken
 		}
 	}
@@ -61,7 +52,7 @@ func (h Host) Main(dir string) int {
 
 // supervisor is a supervisor that has its lock.
 type supervisor struct {
-	Host
+	law     lawful
 	dir     string
 	spec    Spec
 	record  *recorder
@@ -99,8 +90,8 @@ type stopping struct {
 	killed    bool        // by us
 }
 
-// supervise runs the worker in dir from its first record to its last.
-func (h Host) supervise(dir string) (used bool, err error) {
+// superviseIn runs the worker in dir from its first record to its last.
+func superviseIn(dir string) (used bool, err error) {
 	record, records, err := openRecord(dir)
 	if err != nil {
 		return false, err
@@ -109,7 +100,7 @@ func (h Host) supervise(dir string) (used bool, err error) {
 	if len(records) > 0 {
 		return true, nil
 	}
-	s := &supervisor{Host: h, dir: dir, record: record, logged: make(chan struct{}), orders: make(chan Order, 16), signals: make(chan os.Signal, 4)}
+	s := &supervisor{dir: dir, record: record, logged: make(chan struct{}), orders: make(chan Order, 16), signals: make(chan os.Signal, 4)}
 	ended := s.run()
 	if err := s.end(ended); err != nil {
 		return false, err

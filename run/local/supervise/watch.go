@@ -75,9 +75,7 @@ func (s *supervisor) note(r Record) {
 func (s *supervisor) observe() {
 	checkpoint, saved := s.sampler.read()
 	s.sampler.measure()
-	if s.Law != nil {
-		s.Law(Sample{At: s.record.now(), Report: s.sampler.report, Usage: s.sampler.usage})
-	}
+	s.stepLaw()
 	if saved {
 		s.note(Record{Kind: Checkpoint, Report: checkpoint})
 	}
