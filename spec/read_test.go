@@ -72,7 +72,7 @@ func TestExampleJobs(t *testing.T) {
 		Models: []string{"A100", "V100"}, Memory: 16 << 10, CPU: 4000, HostMemory: 32 << 10, Estimate: 150 * unit.Minute,
 		TimeLimit: unit.Day, Deadline: 12 * unit.Hour,
 		Checkpoint: workload.Checkpoint{Every: 30 * unit.Minute, OnRequest: true, Save: 20 * unit.Second, Load: 45 * unit.Second},
-		Retries:    3, After: []string{"prepare"}, Class: "resnet50/64", Skew: 120, Traffic: 2000,
+		Retries:    3, After: []string{"prepare"}, Class: "resnet50/64", Skew: 120, Traffic: 2000, Law: "give-way",
 		Command: []string{"python", "train.py", "--lr", "0.1"}, Dir: "/data/resnet", Env: []string{"OMP_NUM_THREADS=8", "MODE=fast"},
 	}, {
 		Name: "sweep", Gang: 1, Devices: 1, Share: 1000, Array: 8, Command: []string{"sh", "-c", "./try.sh && echo done"},
