@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 type controlPlane struct {
 	t      *testing.T
 	state  string
+	flags  []string // besides the usual ones
 	cmd    *exec.Cmd
 	client *client.Client
 }
@@ -45,6 +46,7 @@ func (p *controlPlane) start() {
 	socket := filepath.Join(p.state, "s")
 	p.cmd = exec.Command(os.Args[0], "up", "--state", p.state, "--socket", socket, "--listen", "", "--strategy", "tiresias",
 		"--slots", "6", "--slot-cpu", "200m", "--allow-root", "--back-off", "100ms", "--grace", "1s", "--checkpoint-wait", "100ms")
+	p.cmd.Args = append(p.cmd.Args, p.flags...)
 	p.cmd.Env = append(os.Environ(), "MUSTER_TEST_AS_MUSTER=1")
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {

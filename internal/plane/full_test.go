@@ -49,7 +49,7 @@ func big(name string, bytes int) engine.Event {
 // space again, with the strategy that it was restarted with meanwhile.
 func TestFullDisk(t *testing.T) {
 	dir, resize := smallDisk(t)
-	w := newWorld(t, dir, "tiresias")
+	w := newBench(t, dir, "tiresias")
 	defer w.close()
 	running := w.submit("running", 1)
 	w.settle()
@@ -95,7 +95,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // fill submits jobs until there is no space.
-func (w *world) fill() (acknowledged []string) {
+func (w *bench) fill() (acknowledged []string) {
 	w.t.Helper()
 	size := 20_000
 	for i := range 1000 {
@@ -123,7 +123,7 @@ func (w *world) fill() (acknowledged []string) {
 // TestFullDiskLive is the same through Run: it does not end, and goes on by itself.
 func TestFullDiskLive(t *testing.T) {
 	dir, resize := smallDisk(t)
-	w := newWorld(t, dir, "fifo")
+	w := newBench(t, dir, "fifo")
 	defer w.close()
 	began := time.Now()
 	w.config.Now = func() unit.Time { return epoch.Add(unit.Duration(time.Since(began).Microseconds())) }
@@ -151,11 +151,21 @@ func TestFullDiskLive(t *testing.T) {
 		t.Errorf("without a journal the run is %s", s)
 	}
 	resize("64m")
-	for deadline := time.Now().Add(10 * time.Second); status() != plan.Running; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("with space again the run is %s", status())
+	until := func(what string, ok func(v plan.View) bool) {
+		t.Helper()
+		good := false
+		for deadline := time.Now().Add(10 * time.Second); !good; time.Sleep(10 * time.Millisecond) {
+			if err := w.plane.Query(t.Context(), func(v plan.View) { good = ok(v) }); err != nil {
+				t.Fatal(err)
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("with space again %s", what)
+			}
 		}
 	}
+	until("the start is not known", func(v plan.View) bool { return v.Run(v.Job(0).Run).Status == plan.Running })
+	w.plane.Report(engine.Event{Kind: engine.Exited, Job: 0, Attempt: 1})
+	until("no waiting job takes a free place", func(v plan.View) bool { return v.Job(0).Phase == plan.Finished && v.Job(4).Phase == plan.Active })
 	if _, err := w.plane.Request(t.Context(), engine.Event{Kind: engine.Submit, Spec: &workload.Job{Name: "again", Gang: 1, Devices: 1, Share: unit.Whole}}, ""); err != nil {
 		t.Error(err)
 	}

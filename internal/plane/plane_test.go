@@ -14,7 +14,7 @@ import (
 // TestKeys: a request under a key is answered the same however often it comes and
 // happens once: in two batches, twice in one batch, and after a restart.
 func TestKeys(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "fifo")
+	w := newBench(t, t.TempDir(), "fifo")
 	defer w.close()
 	first := w.submit("before", 1)
 	one := w.ask(submission("a", 1), "key-a")
@@ -51,7 +51,7 @@ func TestKeys(t *testing.T) {
 
 // TestRefusedKey: what was refused may be sent again under the same key.
 func TestRefusedKey(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "fifo")
+	w := newBench(t, t.TempDir(), "fifo")
 	defer w.close()
 	e := submission("b", 1)
 	e.Spec.After = []string{"a"}
@@ -70,7 +70,7 @@ func TestClockJumps(t *testing.T) {
 	for _, jump := range []unit.Duration{-unit.Hour, -365 * unit.Day, 365 * unit.Day, -unit.Duration(epoch) - unit.Hour} {
 		for _, restart := range []string{"running", "restarted"} {
 			t.Run(jump.String()+" "+restart, func(t *testing.T) {
-				w := newWorld(t, t.TempDir(), "tiresias")
+				w := newBench(t, t.TempDir(), "tiresias")
 				defer w.close()
 				e := submission("flaky", 1)
 				e.Spec.Retries = 3
@@ -110,7 +110,7 @@ func TestClockJumps(t *testing.T) {
 
 // TestClockCatchesUp: time that ran ahead of a clock that went back meets it again.
 func TestClockCatchesUp(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "fifo")
+	w := newBench(t, t.TempDir(), "fifo")
 	defer w.close()
 	w.clock = w.clock.Add(-unit.Hour)
 	w.step()
@@ -129,7 +129,7 @@ func TestClockCatchesUp(t *testing.T) {
 // TestStrategyChanges: a journal goes through three strategies; nothing is lost, and
 // all of it is decided again by what decided it.
 func TestStrategyChanges(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "tiresias")
+	w := newBench(t, t.TempDir(), "tiresias")
 	defer w.close()
 	names := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	for round, strategy := range []string{"tiresias", "srtf", "tiresias"} {
@@ -168,7 +168,7 @@ func TestStrategyChanges(t *testing.T) {
 // snapshot and without, and the message says what to do.
 func TestOtherDevices(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
-		w := newWorld(t, t.TempDir(), "fifo")
+		w := newBench(t, t.TempDir(), "fifo")
 		w.submit("a", 1)
 		if snapshot {
 			w.plane.lastSnapshot()
@@ -195,7 +195,7 @@ func TestOtherDevices(t *testing.T) {
 // TestSnapshot: what follows a snapshot is folded onto it, and the batches before it
 // may be gone.
 func TestSnapshot(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "tiresias")
+	w := newBench(t, t.TempDir(), "tiresias")
 	defer w.close()
 	w.config.SnapshotEvery = 5
 	w.start()
@@ -228,7 +228,7 @@ func TestSnapshot(t *testing.T) {
 
 // TestClosed: after the end requests are refused and reports dropped; nobody hangs.
 func TestClosed(t *testing.T) {
-	w := newWorld(t, t.TempDir(), "fifo")
+	w := newBench(t, t.TempDir(), "fifo")
 	defer w.close()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -46,7 +46,8 @@ const (
 )
 
 func newAttempt(d *Driver, o run.Order) *attempt {
-	a := &attempt{driver: d, order: o, seen: make([]seen, len(o.Workers)), changed: make(chan struct{}, 1)}
+	a := &attempt{driver: d, order: o, seen: make([]seen, len(o.Workers)), changed: make(chan struct{}, 1),
+		stopping: o.Status == plan.Stopping, asleep: o.Status == plan.Suspended}
 	for rank := range o.Workers {
 		a.dirs = append(a.dirs, d.MemberDir(o.Name, o.Attempt, int32(rank)))
 	}
@@ -87,6 +88,9 @@ func (a *attempt) run() engine.Event {
 	if err := a.launch(); err != nil {
 		a.driver.config.Log.Error("starting a gang", "attempt", a.String(), "error", err)
 		a.abort()
+		if errors.As(err, new(*mistake)) {
+			return a.event(engine.Exited, plan.UserFailure, 0) // no reason to think that this machine is sick
+		}
 		return a.event(engine.NotStarted, plan.StartFailure, 0)
 	}
 	if e, ok := a.prepare(); !ok {
@@ -94,6 +98,12 @@ func (a *attempt) run() engine.Event {
 	}
 	return a.follow()
 }
+
+// mistake is an error that lies in what the job asks for: it cannot be run anywhere.
+type mistake struct{ error }
+
+// Unwrap returns what is wrong.
+func (m *mistake) Unwrap() error { return m.error }
 
 // launch starts the supervisors that are not there yet.
 func (a *attempt) launch() error {
@@ -108,6 +118,9 @@ func (a *attempt) launch() error {
 		spec, err := a.spec(rank, port)
 		if err != nil {
 			return fmt.Errorf("rank %d: %w", rank, err)
+		}
+		if err := spec.Validate(); err != nil {
+			return fmt.Errorf("rank %d: %w", rank, &mistake{err})
 		}
 		if err := supervise.Launch(spec, a.driver.config.Exe); err != nil {
 			return fmt.Errorf("rank %d: %w", rank, err)
@@ -172,7 +185,9 @@ func (a *attempt) unstarted(stopped bool) engine.Event {
 // follow reports the gang's start, progress and end.
 func (a *attempt) follow() engine.Event {
 	reported, halted := false, false
-	resting := a.order.Status == plan.Suspended
+	// Of a run that is found again while it is being put to rest, or woken, nobody knows
+	// how far that came: it is told once more, and reported.
+	resting := a.order.Status == plan.Suspended && a.order.Change == 0 || a.order.Status == plan.Resuming
 	for {
 		a.read()
 		if !reported && a.allStarted() {

@@ -65,13 +65,7 @@ func New(c Config) *Driver {
 func (d *Driver) Recover(live []run.Order, report func(engine.Event)) {
 	d.report = report
 	for _, o := range live {
-		a := d.adopt(o)
-		switch o.Status {
-		case plan.Stopping:
-			a.stop()
-		case plan.Suspended:
-			a.suspend(true)
-		}
+		d.adopt(o)
 	}
 }
 
@@ -85,7 +79,8 @@ func (d *Driver) Order(o run.Order) {
 		a := d.attempts[key{o.Job, o.Attempt}]
 		d.mu.Unlock()
 		if a == nil {
-			d.report(engine.Event{Kind: engine.Stopped, Job: o.Job, Attempt: o.Attempt})
+			// Orders are given by who takes reports in: it must not wait for itself.
+			go d.report(engine.Event{Kind: engine.Stopped, Job: o.Job, Attempt: o.Attempt})
 			return
 		}
 		switch o.Verb {
@@ -102,7 +97,7 @@ func (d *Driver) Order(o run.Order) {
 }
 
 // adopt follows an attempt, starting what of it has not been started.
-func (d *Driver) adopt(o run.Order) *attempt {
+func (d *Driver) adopt(o run.Order) {
 	a := newAttempt(d, o)
 	d.mu.Lock()
 	d.attempts[key{o.Job, o.Attempt}] = a
@@ -119,7 +114,6 @@ func (d *Driver) adopt(o run.Order) *attempt {
 			}
 		}
 	}()
-	return a
 }
 
 // MemberDir is the directory of a rank of an attempt, for its log.

@@ -30,10 +30,11 @@ func TestMain(m *testing.M) {
 
 // host is a control plane over real processes.
 type host struct {
-	t     *testing.T
-	state string
-	plane *plane.Plane
-	stop  func()
+	t      *testing.T
+	state  string
+	driver *local.Driver
+	plane  *plane.Plane
+	stop   func()
 }
 
 func start(t *testing.T, state string, strategy string) *host {
@@ -67,7 +68,7 @@ func start(t *testing.T, state string, strategy string) *host {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- p.Run(ctx) }()
-	h := &host{t: t, state: state, plane: p}
+	h := &host{t: t, state: state, driver: driver, plane: p}
 	h.stop = func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -36,7 +36,10 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 	s := supervise.Spec{State: c.State, Job: o.Name, Attempt: o.Attempt, Rank: int32(rank),
 		Command: o.Spec.Command, Dir: dir, User: who, TimeLimit: o.Spec.TimeLimit,
 		Stop: supervise.Stop{Grace: c.Grace}, SummaryEvery: c.SummaryEvery,
-		Limits: c.limits(w)}
+		Limits: c.limits(w), Law: o.Spec.Law}
+	if c.SummaryEvery < 2*unit.Second {
+		s.SampleEvery = c.SummaryEvery // what is to be told more often has to be looked at more often
+	}
 	if o.Spec.Checkpoint.OnRequest {
 		s.Stop.CheckpointWait = c.CheckpointWait
 	}
@@ -89,6 +92,9 @@ func identity(name string, allowRoot bool) (supervise.Identity, error) {
 	if name != "" {
 		u, err = user.Lookup(name)
 	}
+	if errors.As(err, new(user.UnknownUserError)) {
+		err = &mistake{err}
+	}
 	if err != nil {
 		return supervise.Identity{}, fmt.Errorf("looking up the user %q: %w", name, err)
 	}
@@ -101,15 +107,17 @@ func identity(name string, allowRoot bool) (supervise.Identity, error) {
 }
 
 // home makes the job's own directory, which all its attempts share: checkpoints
-// and, where it names none, the working directory.
+// and, where it names none, the working directory. Those two are the user's; the
+// directory around them is not, or the user could put a link in their place, and
+// what the control plane gives away or writes here would be something else.
 func (a *attempt) home(who supervise.Identity) (string, error) {
 	home := filepath.Join(a.driver.config.State, "jobs", a.order.Name)
-	for _, dir := range []string{home, filepath.Join(home, "checkpoints"), filepath.Join(home, "work")} {
+	for _, dir := range []string{filepath.Join(home, "checkpoints"), filepath.Join(home, "work")} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return "", fmt.Errorf("making the job's directory: %w", err)
 		}
 		if os.Geteuid() == 0 {
-			if err := os.Chown(dir, who.UID, who.GID); err != nil {
+			if err := os.Lchown(dir, who.UID, who.GID); err != nil {
 				return "", fmt.Errorf("giving the job its directory: %w", err)
 			}
 		}

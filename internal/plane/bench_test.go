@@ -72,8 +72,8 @@ func (n *nature) members() []member {
 	})
 }
 
-// world is a plane over nature that is stepped by hand, with a clock of its own.
-type world struct {
+// bench is a plane over nature that is stepped by hand, with a clock of its own.
+type bench struct {
 	t       failer
 	journal *store.Store
 	nature  *nature
@@ -85,9 +85,9 @@ type world struct {
 
 const epoch = unit.Time(1_700_000_000_000_000)
 
-func newWorld(t failer, dir, strategy string) *world {
+func newBench(t failer, dir, strategy string) *bench {
 	t.Helper()
-	w := &world{t: t, clock: epoch, nature: &nature{t: t, alive: map[member]plan.Verb{}}}
+	w := &bench{t: t, clock: epoch, nature: &nature{t: t, alive: map[member]plan.Verb{}}}
 	w.open(dir)
 	w.config = Config{Cluster: devices(2, 2), Seed: 1, Policy: engine.DefaultPolicy(), Driver: w.nature,
 		Now: func() unit.Time { return w.clock }, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), SnapshotEvery: 1 << 40}
@@ -96,7 +96,7 @@ func newWorld(t failer, dir, strategy string) *world {
 	return w
 }
 
-func (w *world) open(dir string) {
+func (w *bench) open(dir string) {
 	w.t.Helper()
 	var err error
 	if w.journal, err = store.Open(dir, store.Options{Now: func() unit.Time { return w.clock }}); err != nil {
@@ -104,7 +104,7 @@ func (w *world) open(dir string) {
 	}
 }
 
-func (w *world) strategy(name string) {
+func (w *bench) strategy(name string) {
 	w.t.Helper()
 	var err error
 	if w.config.Strategy, err = catalogue.Resolve(name); err != nil {
@@ -118,7 +118,7 @@ func devices(nodes, perNode int) *cluster.Cluster {
 }
 
 // start lets a new plane take over the journal, as Run does.
-func (w *world) start() {
+func (w *bench) start() {
 	w.t.Helper()
 	w.plane = w.rebuilt()
 	w.nature.Recover(w.plane.liveRuns(), nil)
@@ -126,7 +126,7 @@ func (w *world) start() {
 }
 
 // rebuilt is a plane that has read the journal and done nothing yet.
-func (w *world) rebuilt() *Plane {
+func (w *bench) rebuilt() *Plane {
 	w.t.Helper()
 	w.config.Journal = w.journal
 	p, err := Open(w.config)
@@ -137,7 +137,7 @@ func (w *world) rebuilt() *Plane {
 }
 
 // step lets the plane take messages in.
-func (w *world) step(batch ...message) {
+func (w *bench) step(batch ...message) {
 	w.t.Helper()
 	wake, err := w.plane.step(batch)
 	if err != nil {
@@ -147,7 +147,7 @@ func (w *world) step(batch ...message) {
 }
 
 // report feeds events of the driver.
-func (w *world) report(events ...engine.Event) {
+func (w *bench) report(events ...engine.Event) {
 	w.t.Helper()
 	var batch []message
 	for _, e := range events {
@@ -157,7 +157,7 @@ func (w *world) report(events ...engine.Event) {
 }
 
 // ask makes one request in a step of its own.
-func (w *world) ask(e engine.Event, key string) Reply {
+func (w *bench) ask(e engine.Event, key string) Reply {
 	w.t.Helper()
 	m := request(e, key)
 	w.step(m)
@@ -173,7 +173,7 @@ func submission(name string, gang int32) engine.Event {
 }
 
 // submit submits a job that must be accepted.
-func (w *world) submit(name string, gang int32) plan.JobID {
+func (w *bench) submit(name string, gang int32) plan.JobID {
 	w.t.Helper()
 	r := w.ask(submission(name, gang), "")
 	if r.Err != nil {
@@ -183,7 +183,7 @@ func (w *world) submit(name string, gang int32) plan.JobID {
 }
 
 // settle confirms everything that was ordered, until nothing more is.
-func (w *world) settle() {
+func (w *bench) settle() {
 	w.t.Helper()
 	for {
 		told := w.nature.told
@@ -205,14 +205,14 @@ func (w *world) settle() {
 }
 
 // exit lets a run end by itself.
-func (w *world) exit(m member, class plan.FailureClass) {
+func (w *bench) exit(m member, class plan.FailureClass) {
 	w.t.Helper()
 	delete(w.nature.alive, m)
 	w.report(engine.Event{Kind: engine.Exited, Job: m.job, Attempt: m.attempt, Class: class})
 }
 
 // finishAll lets every job run to its end.
-func (w *world) finishAll() {
+func (w *bench) finishAll() {
 	w.t.Helper()
 	for range 1000 {
 		w.settle()
@@ -234,7 +234,7 @@ func (w *world) finishAll() {
 }
 
 // phase is where a job stands.
-func (w *world) phase(id plan.JobID) plan.Phase { return w.plane.engine.View().Job(id).Phase }
+func (w *bench) phase(id plan.JobID) plan.Phase { return w.plane.engine.View().Job(id).Phase }
 
 // state is the state as a snapshot would keep it. Time also passes when nothing
 // happens, which no journal records, and whether a job that is over was ever looked
@@ -254,7 +254,7 @@ func state(t failer, p *Plane) []byte {
 }
 
 // verify decides the journal again.
-func (w *world) verify() Verdict {
+func (w *bench) verify() Verdict {
 	w.t.Helper()
 	found, err := Verify(w.journal)
 	if err != nil {
@@ -266,7 +266,7 @@ func (w *world) verify() Verdict {
 	return found
 }
 
-func (w *world) close() {
+func (w *bench) close() {
 	w.t.Helper()
 	if err := w.journal.Close(); err != nil {
 		w.t.Fatal(err)
