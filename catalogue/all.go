@@ -28,7 +28,7 @@ import (
 )
 
 // clairvoyant goes with orders that are nothing without run times: a simulation
-// tells the true ones, live the declared ones stand in.
+// tells the true ones; live the declared ones stand in (Composition.Live).
 var clairvoyant = Composition{Estimate: oracle.Description.Name}
 
 // All lists every strategy, by step and then by name.

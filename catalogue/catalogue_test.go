@@ -57,6 +57,29 @@ func TestFile(t *testing.T) {
 	}
 }
 
+// TestLive: nobody tells the truth live.
+func TestLive(t *testing.T) {
+	for ref, want := range map[string]string{"srtf": "declared", "srtf+history": "history", "fifo": ""} {
+		c, err := catalogue.Resolve(ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, err = c.Live(); err != nil || c.Estimate != want {
+			t.Errorf("%s: estimate %q, want %q, %v", ref, c.Estimate, want, err)
+		}
+		if again, err := catalogue.Parse("journal", c.Text); err != nil || again.Estimate != want {
+			t.Errorf("%s read back from a journal: %q, %v", ref, again.Estimate, err)
+		}
+	}
+	c, err := catalogue.Read("my.yaml", []byte("order: srtf\nestimate: oracle\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Live(); err == nil {
+		t.Error("a file that wants the truth was accepted live")
+	}
+}
+
 // TestWithout puts the null of a step in its place.
 func TestWithout(t *testing.T) {
 	c, err := catalogue.Resolve("tiresias+fgd")

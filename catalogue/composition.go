@@ -157,6 +157,23 @@ func (c Composition) over(d Composition) Composition {
 	return c
 }
 
+// Live is the composition for a driver that cannot tell true run times: an
+// estimator that wants them gives way to what owners declare. A file that names one
+// is a mistake, since it says something that cannot be had.
+func (c Composition) Live() (Composition, error) {
+	var e profile.Estimator
+	if err := c.over(Default).fill("estimate", Env{}, &e); err != nil {
+		return c, err
+	}
+	if _, truth := e.(profile.Oracular); !truth {
+		return c, nil
+	}
+	if strings.Contains(c.Text, ":") {
+		return c, fmt.Errorf("%s: the estimator %s wants true run times, which only a simulation has: use declared or history", c.Name, c.Estimate)
+	}
+	return named(c.Text + "+" + Default.Estimate)
+}
+
 // Without puts a step's null in the place of what the composition has for it.
 func (c Composition) Without(step string) (Composition, error) {
 	var of []string

@@ -155,7 +155,9 @@ func (e *Engine) View() plan.View { return e.state.View() }
 func (e *Engine) State() *plan.State { return e.state }
 
 // Due reports whether an instant that the engine asked to be woken at has come.
-func (e *Engine) Due(now unit.Time) bool { return min(e.wake, e.backoff.next()) <= now }
+func (e *Engine) Due(now unit.Time) bool {
+	return !e.state.Paused && min(e.wake, e.backoff.next()) <= now
+}
 
 // Find returns the latest job of a name.
 func (e *Engine) Find(name string) (plan.JobID, bool) {

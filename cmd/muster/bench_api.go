@@ -113,14 +113,13 @@ func (b *apiBench) start(ctx context.Context, dir string) (p *plane.Plane, done 
 	if err != nil {
 		return nil, nil, err
 	}
-	clock := newClock()
-	journal, err := store.Open(filepath.Join(dir, "journal"), store.Options{Now: clock.now})
+	journal, err := store.Open(filepath.Join(dir, "journal"), store.Options{Now: now})
 	if err != nil {
 		return nil, nil, err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	p, err = plane.Open(plane.Config{Cluster: c, Strategy: composition, Seed: 1, Policy: engine.DefaultPolicy(), Journal: journal,
-		Driver: newIdleDriver(ctx), Now: clock.now, Log: log})
+		Driver: newIdleDriver(ctx), Now: now, Log: log})
 	if err != nil {
 		return nil, nil, errors.Join(err, journal.Close())
 	}

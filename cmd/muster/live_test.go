@@ -57,8 +57,7 @@ func startLive(env *testscript.Env) (*plane.Plane, string, error) {
 		return nil, "", err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	clock := newClock()
-	journal, err := store.Open(filepath.Join(dir, "journal"), store.Options{Now: clock.now})
+	journal, err := store.Open(filepath.Join(dir, "journal"), store.Options{Now: now})
 	if err != nil {
 		cancel()
 		return nil, "", err
@@ -70,7 +69,7 @@ func startLive(env *testscript.Env) (*plane.Plane, string, error) {
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	p, err := plane.Open(plane.Config{Cluster: cluster.Uniform("lab", 1, 4, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 16),
-		Strategy: composition, Seed: 1, Policy: engine.DefaultPolicy(), Journal: journal, Driver: newIdleDriver(ctx), Now: clock.now, Log: log})
+		Strategy: composition, Seed: 1, Policy: engine.DefaultPolicy(), Journal: journal, Driver: newIdleDriver(ctx), Now: now, Log: log})
 	if err != nil {
 		cancel()
 		return nil, "", err

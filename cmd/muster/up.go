@@ -96,6 +96,9 @@ func up(f upFlags, logTo io.Writer) error {
 		return err
 	}
 	composition, err := catalogue.Resolve(f.strategy)
+	if err == nil {
+		composition, err = composition.Live()
+	}
 	if err != nil {
 		return err
 	}
@@ -110,8 +113,7 @@ func up(f upFlags, logTo io.Writer) error {
 	if err := os.MkdirAll(state, 0o711); err != nil {
 		return err
 	}
-	clock := newClock()
-	journal, err := store.Open(filepath.Join(state, "journal"), store.Options{AcceptTruncatedTail: f.acceptLoss, Now: clock.now})
+	journal, err := store.Open(filepath.Join(state, "journal"), store.Options{AcceptTruncatedTail: f.acceptLoss, Now: now})
 	if err != nil {
 		return err
 	}
@@ -122,7 +124,7 @@ func up(f upFlags, logTo io.Writer) error {
 	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs,
 		AllowRoot: f.allowRoot, CheckpointWait: f.stop.checkpoint, Grace: f.stop.grace, SummaryEvery: f.summaryEvery, Log: log})
 	p, err := plane.Open(plane.Config{Cluster: machine.Cluster, Strategy: composition, Seed: 1, Policy: f.policy, Journal: journal,
-		Driver: driver, Now: clock.now, Log: log})
+		Driver: driver, Now: now, Log: log})
 	if err != nil {
 		return err
 	}
@@ -184,21 +186,8 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, state string, log *s
 	return first
 }
 
-// clock tells the time since the Unix epoch and never goes back: when the machine's
-// clock does, time stands still until it has caught up.
-type clock struct {
-	mu   sync.Mutex
-	last unit.Time
-}
-
-func newClock() *clock { return &clock{} }
-
-func (c *clock) now() unit.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last = max(c.last, unit.Time(time.Now().UnixMicro()))
-	return c.last
-}
+// now is the machine's clock; the plane sees to it that time does not go back.
+func now() unit.Time { return unit.Time(time.Now().UnixMicro()) }
 
 // superviseCommand and trainerCommand are what the control plane starts: users do
 // not type them.

@@ -54,8 +54,15 @@ func (s *Scheduler) best() (class int, next plan.JobID) {
 			second, next = it, it.job
 		}
 	}
-	if class >= 0 && s.classes[class].blocked {
+	if class < 0 || s.classes[class].blocked {
 		return -1, plan.None
+	}
+	// The next of the same shape stands right below the best in its heap.
+	same := s.classes[class].waiting.items
+	for _, it := range same[1:min(3, len(same))] {
+		if next == plan.None || it.before(second) {
+			second, next = it, it.job
+		}
 	}
 	return class, next
 }

@@ -3,6 +3,7 @@ package supervise
 import (
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,16 +25,11 @@ func TestLawGivesWay(t *testing.T) {
 	if s.law.set != 1000 {
 		t.Fatalf("it begins with %s cores, want all of its limit", s.law.set)
 	}
-	stop := make(chan struct{})
-	defer close(stop)
+	var stop atomic.Bool
+	defer stop.Store(true)
 	for range 64 { // keep every processor busy
 		go func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+			for !stop.Load() {
 			}
 		}()
 	}

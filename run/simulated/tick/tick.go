@@ -122,7 +122,7 @@ func Run(w World, ticks int) (History, error) {
 			for s.startOne() {
 				again = true
 			}
-			s.ready()
+			again = s.ready() || again
 		}
 		if !slices.ContainsFunc(s.jobs, func(j *job) bool { return j.became.End == unit.Never }) {
 			return s.history(), nil
@@ -172,12 +172,11 @@ func (s *sim) happen() bool {
 			r.job.became.Start = min(r.job.became.Start, s.now)
 		}
 	}
-	s.ready()
-	return happened
+	return s.ready() || happened
 }
 
 // ready starts the promised runs whose devices have been left.
-func (s *sim) ready() {
+func (s *sim) ready() (due bool) {
 	for _, r := range s.runs {
 		if r.status != promised || r.job.leaving != nil || slices.ContainsFunc(r.devices, func(d int) bool { return s.before[d] != nil }) {
 			continue
@@ -186,7 +185,9 @@ func (s *sim) ready() {
 		if r.job.attempts > 1 {
 			r.due = r.due.Add(r.job.Checkpoint.Load)
 		}
+		due = due || r.due == s.now
 	}
+	return due
 }
 
 // outages takes nodes down and brings them back.
