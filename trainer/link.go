@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -62,6 +63,7 @@ type link struct {
 	// other is the link to the other neighbour, which fails with this one: who waits
 	// for a neighbour that computes for minutes learns at once that the job is lost.
 	other *link
+	sent  atomic.Int64 // bytes written to the wire
 
 	mu    sync.Mutex
 	ready sync.Cond
@@ -216,6 +218,7 @@ func (l *link) writeAll(b []byte) error {
 			return err
 		}
 		n, err := l.conn.Write(b)
+		l.sent.Add(int64(n))
 		b = b[n:]
 		silent++
 		if n > 0 {

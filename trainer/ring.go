@@ -8,6 +8,14 @@ type ring struct {
 	next, prev  *link // nil in a world of one
 }
 
+// sent is how many bytes this worker has put on the wire so far.
+func (r *ring) sent() int64 {
+	if r.world == 1 {
+		return 0
+	}
+	return r.next.sent.Load() + r.prev.sent.Load()
+}
+
 // allReduce replaces x by its sum over all workers. Every element is summed in one
 // place, in ring order, and then copied: all workers get the same bits, and a rerun
 // gets them again.

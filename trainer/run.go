@@ -162,7 +162,7 @@ func (r *run) tell(step int, loss float32, rate float64) {
 		return
 	}
 	r.report.Write(progress.Event{Kind: progress.Step, Step: int64(step), Of: int64(r.config.Steps),
-		Loss: float64(loss), HasLoss: true, Samples: int64(step) * int64(r.config.Batch), Rate: rate})
+		Loss: float64(loss), HasLoss: true, Samples: int64(step) * int64(r.config.Batch), Sent: r.worker.ring.sent(), Rate: rate})
 	if step == 1 || step%logEvery == 0 || step == r.config.Steps {
 		r.logf("step %d of %d, loss %.4f, %.1f steps/s", step, r.config.Steps, loss, rate)
 	}

@@ -143,8 +143,15 @@ func TestProgressTellsTheStory(t *testing.T) {
 	dir := t.TempDir()
 	r := attempt(t, 2, flags(c), map[string]string{"MUSTER_CHECKPOINT_DIR": dir}).must(t, ExitDone)
 	var story []string
+	sent := int64(0)
 	for _, e := range r.events {
-		e.Loss, e.HasLoss, e.Rate = 0, false, 0
+		if e.Kind == progress.Step {
+			if e.Sent <= sent {
+				t.Errorf("by step %d it has sent %d bytes, by the step before %d: two workers exchange gradients", e.Step, e.Sent, sent)
+			}
+			sent = e.Sent
+		}
+		e.Loss, e.HasLoss, e.Rate, e.Sent = 0, false, 0, 0
 		story = append(story, strings.ReplaceAll(e.String(), dir, "DIR"))
 	}
 	want := []string{

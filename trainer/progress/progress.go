@@ -44,6 +44,8 @@ type Event struct {
 	Of int64
 	// Samples is the number of samples seen so far, over all workers.
 	Samples int64
+	// Sent is the number of bytes this worker has put on the wire in this attempt.
+	Sent int64
 	// Loss is meaningful where HasLoss is set.
 	Loss    float64
 	HasLoss bool
@@ -76,6 +78,9 @@ func (e Event) String() string {
 		}
 		if e.Samples > 0 {
 			fmt.Fprintf(&b, " samples=%d", e.Samples)
+		}
+		if e.Sent > 0 {
+			fmt.Fprintf(&b, " sent=%d", e.Sent)
 		}
 		if e.Rate > 0 {
 			b.WriteString(" rate=" + strconv.FormatFloat(e.Rate, 'g', 4, 64))
@@ -168,6 +173,8 @@ func (e *Event) set(key, value string) (err error) {
 		e.Of, err = count(key, value)
 	case key == "samples":
 		e.Samples, err = count(key, value)
+	case key == "sent":
+		e.Sent, err = count(key, value)
 	case key == "loss":
 		e.Loss, e.HasLoss, err = finite(key, value)
 	case key == "rate":

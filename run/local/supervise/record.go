@@ -54,6 +54,7 @@ type Report struct {
 	Step    int64   `json:"step,omitempty"`
 	Of      int64   `json:"of,omitempty"`
 	Samples int64   `json:"samples,omitempty"`
+	Sent    int64   `json:"sent_bytes,omitempty"` // put on the wire in this attempt
 	Loss    float64 `json:"loss,omitempty"`
 	Rate    float64 `json:"rate,omitempty"` // steps per second
 	Phase   string  `json:"phase,omitempty"`

@@ -50,7 +50,7 @@ func (s *sampler) read() (checkpoint Report, isNew bool) {
 			case progress.Phase:
 				s.report.Phase = e.Name
 			default:
-				s.report = Report{Step: e.Step, Of: max(e.Of, s.report.Of), Samples: e.Samples, Loss: e.Loss, Rate: e.Rate,
+				s.report = Report{Step: e.Step, Of: max(e.Of, s.report.Of), Samples: e.Samples, Sent: e.Sent, Loss: e.Loss, Rate: e.Rate,
 					Phase: s.report.Phase}
 			}
 		}
