@@ -156,7 +156,7 @@ func (e *Engine) State() *plan.State { return e.state }
 
 // Due reports whether an instant that the engine asked to be woken at has come.
 func (e *Engine) Due(now unit.Time) bool {
-	return !e.state.Paused && min(e.wake, e.backoff.next()) <= now
+	return e.backoff.next() <= now || !e.state.Paused && e.wake <= now
 }
 
 // Find returns the latest job of a name.
