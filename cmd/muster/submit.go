@@ -216,26 +216,29 @@ func runCommand() *cobra.Command {
 			if j.Array > 1 {
 				return errors.New("run follows one job: submit arrays with muster submit")
 			}
+			// From here on an interrupt is the job's: one that comes while it is being
+			// submitted cancels it.
+			interrupts := make(chan os.Signal, 2)
+			signal.Notify(interrupts, syscall.SIGINT, syscall.SIGTERM)
+			defer signal.Stop(interrupts)
 			c := l.client()
 			out, err := c.Submit(cmd.Context(), []workload.Job{j}, rand.Text())
 			if err != nil {
 				return err
 			}
-			return follow(cmd, c, out.Jobs[0].Name, &l)
+			return follow(cmd, c, out.Jobs[0].Name, &l, interrupts)
 		}}
 	l.flags(cmd)
 	f.add(cmd)
 	return cmd
 }
 
-// follow copies a job's log until it has ended, and exits as it did.
-func follow(cmd *cobra.Command, c *client.Client, name string, l *live) error {
+// follow copies a job's log until it has ended, and exits as it did. The first
+// interrupt cancels the job, the second leaves it alone.
+func follow(cmd *cobra.Command, c *client.Client, name string, l *live, interrupts <-chan os.Signal) error {
 	fmt.Fprintf(cmd.ErrOrStderr(), "muster: submitted %s\n", name)
 	ctx, detach := context.WithCancel(cmd.Context())
 	defer detach()
-	interrupts := make(chan os.Signal, 2)
-	signal.Notify(interrupts, syscall.SIGINT, syscall.SIGTERM)
-	defer signal.Stop(interrupts)
 	go func() {
 		<-interrupts
 		fmt.Fprintf(cmd.ErrOrStderr(), "\nmuster: cancelling %s; interrupt once more to leave it alone\n", name)
