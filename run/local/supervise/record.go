@@ -70,6 +70,9 @@ type Usage struct {
 	Peak    unit.MiB      `json:"peak_mib,omitempty"`   // the most of any sample
 	Read    int64         `json:"read_bytes,omitempty"` // from storage
 	Written int64         `json:"written_bytes,omitempty"`
+	// GPU is the mean utilisation of its GPUs in percent, GPUMemory what is in use on them.
+	GPU       int      `json:"gpu_percent,omitempty"`
+	GPUMemory unit.MiB `json:"gpu_memory_mib,omitempty"`
 }
 
 // Record is one line of a record file. Which fields are set depends on Kind.

@@ -22,6 +22,8 @@ type sampler struct {
 	tail   *progress.Tail
 	parser progress.Parser
 
+	gpus gpuMeter
+
 	report      Report
 	usage       Usage
 	io          map[int]storage // of living processes
@@ -64,6 +66,10 @@ func (s *sampler) read() (checkpoint Report, isNew bool) {
 
 // measure takes in what the worker and its children use.
 func (s *sampler) measure() {
+	gpu, gpuMemory := s.usage.GPU, s.usage.GPUMemory
+	if percent, memory, ok := s.gpus.measure(time.Now()); ok {
+		gpu, gpuMemory = percent, unit.MiB(memory)
+	}
 	var total process
 	living := map[int]storage{}
 	for _, p := range s.processes() {
@@ -91,7 +97,8 @@ func (s *sampler) measure() {
 	if u.Memory == 0 {
 		u.Memory = total.rss
 	}
-	s.usage = Usage{CPU: max(u.CPU, s.usage.CPU), Memory: u.Memory, Peak: max(u.Memory, s.usage.Peak), Read: sum.read, Written: sum.written}
+	s.usage = Usage{CPU: max(u.CPU, s.usage.CPU), Memory: u.Memory, Peak: max(u.Memory, s.usage.Peak), Read: sum.read, Written: sum.written,
+		GPU: gpu, GPUMemory: gpuMemory}
 }
 
 // processes are the worker's: from its group, or by descent.
