@@ -36,6 +36,25 @@ type controlPlane struct {
 	client *client.Client
 }
 
+// toKill starts a control plane, and says how many kills to make, drawn from a seed.
+func toKill(t *testing.T, seed uint64, few, many int) (p *controlPlane, rounds int, chance *rand.Rand) {
+	t.Helper()
+	if rounds = few; os.Getenv("MUSTER_LONG") != "" {
+		rounds = many
+	}
+	t.Logf("seed %d, %d kills", seed, rounds)
+	// Sockets have short names, so not below t.TempDir.
+	state, err := os.MkdirTemp("", "muster-kill-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(state) })
+	p = &controlPlane{t: t, state: state}
+	p.start()
+	t.Cleanup(p.kill)
+	return p, rounds, rand.New(rand.NewPCG(seed, 0))
+}
+
 func (p *controlPlane) start() {
 	p.t.Helper()
 	log, err := os.OpenFile(filepath.Join(p.state, "muster.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
@@ -93,22 +112,7 @@ func (p *controlPlane) dump(name string) {
 // one job, and every acknowledged job ends. The recovered state is proven legal at
 // each start, else the control plane refuses to come up.
 func TestKilledControlPlane(t *testing.T) {
-	rounds := 20
-	if os.Getenv("MUSTER_LONG") != "" {
-		rounds = 200
-	}
-	const seed = 1
-	chance := rand.New(rand.NewPCG(seed, 0))
-	t.Logf("seed %d, %d kills", seed, rounds)
-	// Sockets have short names, so not below t.TempDir.
-	state, err := os.MkdirTemp("", "muster-kill-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(state)
-	p := &controlPlane{t: t, state: state}
-	p.start()
-	defer func() { p.kill() }()
+	p, rounds, chance := toKill(t, 1, 20, 200)
 	var acknowledged []string
 	for round := range rounds {
 		for i := range 1 + chance.IntN(3) {
@@ -139,7 +143,7 @@ func TestKilledControlPlane(t *testing.T) {
 			t.Fatalf("acknowledged job %s is %s (%s), %v", name, j.Phase, j.Reason, err)
 		}
 	}
-	judge(t, state)
+	judge(t, p.state)
 }
 
 // judge reads the record of every worker there ever was.
@@ -196,21 +200,7 @@ func judge(t *testing.T, state string) {
 // TestKilledSupervisorsAndWorkers kills supervisors and workers at random: their
 // jobs recover or fail with a class and a reason.
 func TestKilledSupervisorsAndWorkers(t *testing.T) {
-	rounds := 6
-	if os.Getenv("MUSTER_LONG") != "" {
-		rounds = 60
-	}
-	const seed = 2
-	chance := rand.New(rand.NewPCG(seed, 0))
-	t.Logf("seed %d, %d kills", seed, rounds)
-	state, err := os.MkdirTemp("", "muster-kill-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(state)
-	p := &controlPlane{t: t, state: state}
-	p.start()
-	defer func() { p.kill() }()
+	p, rounds, chance := toKill(t, 2, 6, 60)
 	for round := range rounds {
 		name := fmt.Sprintf("victim-%d", round)
 		job := workload.Job{Name: name, Gang: 1 + int32(round%2), Devices: 1, Share: unit.Whole, Retries: 1,
@@ -218,7 +208,7 @@ func TestKilledSupervisorsAndWorkers(t *testing.T) {
 		if _, err := p.client.Submit(t.Context(), []workload.Job{job}, ""); err != nil {
 			t.Fatal(err)
 		}
-		killOne(t, state, name, chance)
+		killOne(t, p.state, name, chance)
 		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 		j, err := p.client.Wait(ctx, name)
 		cancel()
@@ -226,7 +216,7 @@ func TestKilledSupervisorsAndWorkers(t *testing.T) {
 			t.Errorf("%s, whose process was killed, is %s after %d restarts (%s), %v", name, j.Phase, j.Restarts, j.Reason, err)
 		}
 	}
-	judge(t, state)
+	judge(t, p.state)
 }
 
 // killOne waits until the first attempt of a job runs and kills its worker or the
