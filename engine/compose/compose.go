@@ -10,6 +10,8 @@
 package compose
 
 import (
+	"slices"
+
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/plan"
@@ -57,7 +59,8 @@ type Scheduler struct {
 	active  int    // jobs waiting or running
 	elastic int    // elastic jobs among the running
 	resize  unit.Time
-	patient unit.Time // when a run that is too young to be displaced will be old enough
+	patient unit.Time       // when a run that is too young to be displaced will be old enough
+	cut     []plan.DeviceID // devices that another strategy left cut
 
 	memories []schedule.Remembering // of the parts
 
@@ -100,6 +103,23 @@ func (s *Scheduler) Rebuild(v plan.View) {
 			s.learn(v, id)
 		}
 	}
+	s.cut = s.cut[:0]
+	for id := range plan.DeviceID(v.Devices()) {
+		if v.Device(id).Geometry != 0 {
+			s.cut = append(s.cut, id)
+		}
+	}
+}
+
+// mend makes devices whole that another strategy left cut, as they fall idle: the
+// parts of step 2 place on whole devices and on shares of them.
+func (s *Scheduler) mend(d *plan.Draft) {
+	s.cut = slices.DeleteFunc(s.cut, func(id plan.DeviceID) bool {
+		if d.Device(id).First == plan.None {
+			d.Reshape(id, 0, plan.Reason{Code: plan.Partitioned})
+		}
+		return d.Device(id).Geometry == 0
+	})
 }
 
 // Decide is the cycle: take in what changed, then start what the order and the room
@@ -110,6 +130,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.take(d, id)
 	}
 	if why.Room {
+		s.mend(d)
 		s.unblock(d.View)
 	}
 	if s.patient <= d.Now() {

@@ -96,7 +96,7 @@ func (a *ask) ask(v plan.View) {
 	}
 	for id := range plan.NodeID(v.Nodes()) {
 		if n := v.Node(id); n.Status == plan.Up {
-			q.Nodes = append(q.Nodes, questionNode{id, n.FreeDevices})
+			q.Nodes = append(q.Nodes, questionNode{id, n.FreeDevices + idleCut(v, n)})
 		}
 	}
 	if of := fmt.Sprint(q.Jobs, q.Nodes); !a.m.Open && of != a.m.Of {
@@ -108,6 +108,16 @@ func (a *ask) ask(v plan.View) {
 		}
 		a.asks = append(a.asks, schedule.Ask{Asker: "ask", Question: text})
 	}
+}
+
+// idleCut counts the devices of a node that would be free whole if they were made so.
+func idleCut(v plan.View, n plan.Node) (count int32) {
+	for id := n.First; id < n.First+plan.DeviceID(n.Count); id++ {
+		if d := v.Device(id); d.Geometry != 0 && d.First == plan.None {
+			count++
+		}
+	}
+	return count
 }
 
 // apply tries the operations of an answer one by one.

@@ -55,11 +55,9 @@ func draw(t *rapid.T) scenario {
 		s.lose = append(s.lose, loss{node: plan.NodeID(rapid.IntRange(0, nodes-1).Draw(t, "node")), at: unit.Time(seconds(t, "lost at", 900)),
 			lasts: unit.Second + seconds(t, "lost for", 400), whileStopping: rapid.Bool().Draw(t, "while stopping")})
 	}
-	if s.strategy != "tiresias" || !cuts { // which cuts no device back, so that a job might never fit
-		for range rapid.IntRange(0, 1).Draw(t, "switch") {
-			first := seconds(t, "switch at", 500)
-			s.switches = []change{{unit.Time(first), rapid.SampledFrom(names).Draw(t, "to")}, {unit.Time(first + seconds(t, "switch back after", 500)), s.strategy}}
-		}
+	for range rapid.IntRange(0, 1).Draw(t, "switch") {
+		first := seconds(t, "switch at", 500)
+		s.switches = []change{{unit.Time(first), rapid.SampledFrom(names).Draw(t, "to")}, {unit.Time(first + seconds(t, "switch back after", 500)), s.strategy}}
 	}
 	return s
 }
