@@ -28,6 +28,8 @@ func (e *Engine) apply(ev *Event) {
 			e.state.Jobs[ev.Job].Oracle = ev.Span
 			e.touch(ev.Job)
 		}
+	case Shares:
+		e.shares(ev)
 	case Answered:
 		e.why.Answers = append(e.why.Answers, schedule.Answer{Asker: ev.Asker, Reply: ev.Reply})
 	case Reshaped:
@@ -68,9 +70,10 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 		e.endRun(run, ev, ev.Class)
 	case ev.Kind == Suspended && r.Status == plan.Suspended, ev.Kind == Resumed && r.Status == plan.Resuming:
 		change := r.Change
-		r.Change = 0
 		if ev.Kind == Resumed {
 			e.state.Began(run)
+		} else {
+			e.state.Rested(run)
 		}
 		e.touch(ev.Job)
 		e.confirm(change)

@@ -54,6 +54,7 @@ type Engine struct {
 	shapes  map[plan.Shape]int32
 	names   map[string]plan.JobID // latest job of each name
 	tenants map[string]int32
+	users   map[string]int32
 	classes map[string]int32
 }
 
@@ -84,7 +85,7 @@ func New(c *cluster.Cluster, sched schedule.Scheduler, policy Policy) *Engine {
 func Restore(s *plan.State, sched schedule.Scheduler, policy Policy) *Engine {
 	e := &Engine{state: s, sched: sched, policy: policy, wake: unit.Never,
 		touched: make([]bool, len(s.Jobs)),
-		shapes:  map[plan.Shape]int32{}, names: map[string]plan.JobID{}, tenants: map[string]int32{}, classes: map[string]int32{}}
+		shapes:  map[plan.Shape]int32{}, names: map[string]plan.JobID{}, tenants: map[string]int32{}, users: map[string]int32{}, classes: map[string]int32{}}
 	for i, shape := range s.Shapes {
 		e.shapes[shape] = int32(i)
 	}
@@ -93,6 +94,9 @@ func Restore(s *plan.State, sched schedule.Scheduler, policy Policy) *Engine {
 	}
 	for i, name := range s.Tenants {
 		e.tenants[name] = int32(i)
+	}
+	for i, name := range s.Users {
+		e.users[name] = int32(i)
 	}
 	for i, name := range s.Classes {
 		e.classes[name] = int32(i)
@@ -188,6 +192,7 @@ func (e *Engine) Step(now unit.Time, events []Event) Out {
 // all are in: a start must not be handed over to a node that is lost in the same
 // instant.
 func (e *Engine) happen(now unit.Time, events []Event) {
+	e.state.Age(now)
 	e.state.Now = now
 	e.ready, e.asks, e.over, e.confirms = e.ready[:0], nil, e.over[:0], e.confirms[:0]
 	for i := range events {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
 )
@@ -38,13 +39,14 @@ const (
 	Answered               // an outside decider replied
 	Rebuilt                // the control plane was restarted: caches are built anew
 	Switched               // request: another strategy decides; who builds it calls Switch
+	Shares                 // request: another tree of queues
 	numKinds
 )
 
 var kindNames = [...]string{"tick", "submit", "cancel", "hold", "release", "requeue", "cordon", "uncordon", "drain",
 	"pause", "unpause", "started", "not-started", "stopped", "exited", "suspended", "resumed", "reshaped", "node-down",
 	"node-up", "device-down", "device-up", "observed", "truth", "answered", "rebuilt",
-	"switched"}
+	"switched", "shares"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -70,6 +72,8 @@ type Event struct {
 	By    string `json:"by,omitempty"`
 	Asker string `json:"asker,omitempty"`
 	Reply []byte `json:"reply,omitempty"`
+	// Queues are another tree of queues.
+	Queues *queue.Tree `json:"queues,omitempty"`
 	// Setting is what a control plane that starts decides with; the engine does not
 	// read it.
 	Setting []byte `json:"setting,omitempty"`

@@ -25,6 +25,14 @@ func (e *Engine) Accept(ev *Event) error {
 		if ev.Node < 0 || int(ev.Node) >= len(e.state.Nodes) {
 			return fmt.Errorf("there is no node %d", ev.Node)
 		}
+	case Shares:
+		if ev.Queues == nil {
+			return fmt.Errorf("the tree of queues is missing")
+		}
+		return ev.Queues.Check(func(model string) bool {
+			_, ok := e.state.Cluster.ModelID(model)
+			return ok
+		})
 	}
 	return nil
 }
@@ -72,9 +80,12 @@ func (e *Engine) acceptJob(j *workload.Job) error {
 func (e *Engine) submit(ev *Event) {
 	w := ev.Spec
 	j := plan.Job{Declared: w.Estimate, TimeLimit: w.TimeLimit, Deadline: w.Deadline,
-		Shape: e.shape(w), Tenant: intern(e.tenants, &e.state.Tenants, w.Tenant), Class: intern(e.classes, &e.state.Classes, w.Class),
+		Shape: e.shape(w), Tenant: intern(e.tenants, &e.state.Tenants, w.Tenant), User: intern(e.users, &e.state.Users, w.User), Class: intern(e.classes, &e.state.Classes, w.Class),
 		Profile: e.profile(w), Priority: w.Priority, Retries: w.Retries, Traffic: int32(w.Traffic),
 		Checkpoint: plan.Checkpointing{Every: w.Checkpoint.Every, Save: w.Checkpoint.Save, Load: w.Checkpoint.Load, OnRequest: w.Checkpoint.OnRequest}}
+	if most := e.longest(j.Tenant); most > 0 && (j.TimeLimit == 0 || j.TimeLimit > most) {
+		j.TimeLimit = most
+	}
 	var broken plan.JobID = plan.None
 	var before []plan.JobID
 	for _, name := range w.After {
@@ -101,6 +112,28 @@ func (e *Engine) submit(ev *Event) {
 		e.state.Jobs[id].Reason = plan.Reason{Code: plan.WaitsForJob, A: int64(before[0])}
 	}
 	e.touch(id)
+}
+
+// longest is how long a run of a tenant's job may be; 0 is no limit.
+func (e *Engine) longest(tenant int32) (most unit.Duration) {
+	tree := &e.state.Queues
+	if len(tree.Queues) == 0 {
+		return 0
+	}
+	for q := e.state.View().QueueOf(tenant); q >= 0; q = tree.Queues[q].Parent {
+		if m := tree.Queues[q].MaxRun; m > 0 && (most == 0 || m < most) {
+			most = m
+		}
+	}
+	return most
+}
+
+// shares gives the cluster another tree of queues.
+func (e *Engine) shares(ev *Event) {
+	if e.Accept(ev) == nil {
+		e.state.SetQueues(*ev.Queues)
+		e.rebuild()
+	}
 }
 
 // shape returns the id of a job's shape, adding it if it is new.

@@ -18,6 +18,7 @@ func (s *State) Admit(name string, j Job) JobID {
 	if j.Blockers > 0 {
 		j.Phase = Blocked
 	}
+	j.Account = s.accounts(j.Tenant, j.User)
 	s.Jobs = append(s.Jobs, j)
 	s.Names = append(s.Names, name)
 	return JobID(len(s.Jobs) - 1)
@@ -73,6 +74,7 @@ func (s *State) Dispatch(run RunID) {
 	must("run", runTable[:], r.Status, Starting)
 	r.Status, r.Since = Starting, s.Now
 	s.eachNode(run, func(i int32) { s.Grants[i].reserved = false })
+	s.charge(run, true)
 }
 
 // Began notes that a run is computing.
@@ -88,6 +90,13 @@ func (s *State) Began(run RunID) {
 	}
 	must("run", runTable[:], r.Status, Running)
 	r.Status, r.Since, r.Change = Running, s.Now, 0
+	s.charge(run, true)
+}
+
+// Rested notes that a run computes no more and stays resident.
+func (s *State) Rested(run RunID) {
+	s.Runs[run].Change = 0
+	s.charge(run, false)
 }
 
 // EndRun takes a run's grants back and credits its job with the running time whose
@@ -106,6 +115,7 @@ func (s *State) EndRun(run RunID, kept unit.Duration) {
 	if r.Status == Promised {
 		s.drop(r.Change)
 	}
+	s.charge(run, false)
 	s.release(run)
 }
 

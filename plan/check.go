@@ -7,7 +7,8 @@ import (
 
 // Check proves a State legal from scratch: grants fit devices and partitions,
 // lists and counts agree, every active job has its run, and the index of free
-// capacity is what it would be if built anew. It returns the first thing wrong.
+// capacity is what it would be if built anew, and every device-hour is in the books
+// once. It returns the first thing wrong.
 func (s *State) Check() error {
 	seen := make([]bool, len(s.Grants))
 	for id := range s.Runs {
@@ -25,7 +26,10 @@ func (s *State) Check() error {
 			return err
 		}
 	}
-	return s.checkRoom()
+	if err := s.checkRoom(); err != nil {
+		return err
+	}
+	return s.Balance()
 }
 
 func (s *State) checkRun(id RunID, seen []bool) error {

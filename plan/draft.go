@@ -16,6 +16,7 @@ type Draft struct {
 	notes   []Note
 	asides  []Aside
 	start   Mark
+	held    []heldBack
 }
 
 // Mark is a point of a draft to roll back to.
@@ -64,7 +65,7 @@ func (s *State) Edit() *Draft {
 	s.log = s.undone
 	s.log.reset()
 	d := s.draft
-	d.changes, d.notes, d.asides = d.changes[:0], d.notes[:0], d.asides[:0]
+	d.changes, d.notes, d.asides, d.held = d.changes[:0], d.notes[:0], d.asides[:0], d.held[:0]
 	d.start = d.Mark()
 	return d
 }
@@ -92,6 +93,9 @@ func (d *Draft) Discard() {
 
 // Commit closes the draft and returns its changes and the notes about them.
 func (d *Draft) Commit() ([]Change, []Note) {
+	if len(d.held) > 0 {
+		panic("plan: a draft is committed while room is held back")
+	}
 	d.s.log = nil
 	return d.changes, d.notes
 }
@@ -245,6 +249,10 @@ func (d *Draft) Regrant(run RunID, terms Terms, reason Reason) bool {
 	}
 	m := d.Mark()
 	s.touchRun(run).Terms = terms
+	if charged := r.Charged; charged { // for less or more from now on
+		s.charge(run, false)
+		defer s.charge(run, true)
+	}
 	if (terms.Share != r.Terms.Share || terms.Turn != r.Terms.Turn || terms.Swap != r.Terms.Swap) && !s.resettle(run) {
 		d.Rollback(m)
 		return false

@@ -17,6 +17,9 @@ func (s *State) recompute(id DeviceID) {
 	held, heldMem := s.sum(dev, occupied)
 	dev.Free, dev.FreeMemory = 1000-taken, dev.Memory-takenMem
 	dev.Now, dev.NowMemory = 1000-held, dev.Memory-heldMem
+	if dev.held {
+		dev.Free, dev.FreeMemory = 0, 0
+	}
 	s.countWhole(dev, was)
 }
 

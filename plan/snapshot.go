@@ -9,7 +9,7 @@ import (
 )
 
 // snapshotVersion is bumped when a State can no longer be read as it was written.
-const snapshotVersion = 1
+const snapshotVersion = 2
 
 type snapshot struct {
 	Version int

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -100,8 +101,13 @@ type Job struct {
 	NotBefore unit.Time // end of a back-off
 	Reason    Reason    // why it is where it is
 
+	// Used is what its ended runs used of devices, starts and stops included.
+	Used unit.DeviceTime
+
 	Shape    int32
 	Tenant   int32
+	User     int32
+	Account  int32 // the first of its accounts, one per device model
 	Class    int32 // kind of work, key to measured speeds
 	Profile  int32 // layer profile and pipeline request; None without
 	Priority int32
@@ -146,6 +152,9 @@ type Run struct {
 	Saved  unit.Duration // running time covered by its last reported checkpoint
 	Terms  Terms
 	Change int64 // the unconfirmed change that is moving it; 0 is none
+	// Charged says that what it holds is charged to its accounts, since ChargedAt.
+	Charged   bool
+	ChargedAt unit.Time
 }
 
 // Terms are the settings of a run besides its grants.
@@ -198,6 +207,7 @@ type Device struct {
 	Geometry   int16
 	Status     DeviceStatus
 	Generation int32 // counts reshapes
+	held       bool  // out of the room while a placement is tried
 	Change     int64 // the unconfirmed reshape; 0 is none
 }
 
@@ -239,10 +249,18 @@ type State struct {
 	// decision.
 	Memory []byte
 
+	// Queues is the tree of queues. Accounts say who used what; past use in them was
+	// last aged at AgedAt, for the Ages-th time.
+	Queues   queue.Tree
+	Accounts []Account
+	AgedAt   unit.Time
+	Ages     int64
+
 	// Append-only tables.
 	Shapes   []Shape
 	Names    []string // of jobs
 	Tenants  []string
+	Users    []string
 	Classes  []string
 	Profiles []Profile
 	Plans    []Pipeline
@@ -250,11 +268,14 @@ type State struct {
 
 	Cluster *cluster.Cluster // never changes
 
-	room   Room
-	stamp  int64
-	log    *undo // of the open draft; nil when none is
-	undone *undo // its memory, used again
-	draft  *Draft
+	room Room
+	// What follows from the tables, made when it is asked for.
+	ledger  map[[2]int32]int32
+	queueOf []int32
+	stamp   int64
+	log     *undo // of the open draft; nil when none is
+	undone  *undo // its memory, used again
+	draft   *Draft
 }
 
 // Dependency says that After may start only once Before has finished.
@@ -315,6 +336,8 @@ func (s *State) CopyInto(c *State) {
 	old := *c
 	*c = *s
 	c.log, c.undone, c.draft = nil, nil, nil
+	c.ledger, c.queueOf = nil, nil
+	c.Accounts = append(old.Accounts[:0], s.Accounts...)
 	c.Jobs = append(old.Jobs[:0], s.Jobs...)
 	c.Runs = append(old.Runs[:0], s.Runs...)
 	c.Grants = append(old.Grants[:0], s.Grants...)
@@ -327,6 +350,7 @@ func (s *State) CopyInto(c *State) {
 	c.Shapes = s.Shapes[:len(s.Shapes):len(s.Shapes)]
 	c.Names = s.Names[:len(s.Names):len(s.Names)]
 	c.Tenants = s.Tenants[:len(s.Tenants):len(s.Tenants)]
+	c.Users = s.Users[:len(s.Users):len(s.Users)]
 	c.Classes = s.Classes[:len(s.Classes):len(s.Classes)]
 	c.Profiles = s.Profiles[:len(s.Profiles):len(s.Profiles)]
 	c.Plans = s.Plans[:len(s.Plans):len(s.Plans)]

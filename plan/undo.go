@@ -4,20 +4,21 @@ import "slices"
 
 // undo remembers the records a draft has touched, newest last.
 type undo struct {
-	kinds   []undoKind
-	ids     []int32
-	jobs    []Job
-	runs    []Run
-	grants  []Grant
-	devices []Device
-	nodes   []Node
-	pending []Pending
+	kinds    []undoKind
+	ids      []int32
+	jobs     []Job
+	runs     []Run
+	grants   []Grant
+	devices  []Device
+	nodes    []Node
+	pending  []Pending
+	accounts []Account
 }
 
 func (u *undo) reset() {
 	u.kinds, u.ids = u.kinds[:0], u.ids[:0]
 	u.jobs, u.runs, u.grants, u.devices, u.nodes = u.jobs[:0], u.runs[:0], u.grants[:0], u.devices[:0], u.nodes[:0]
-	u.pending = u.pending[:0]
+	u.pending, u.accounts = u.pending[:0], u.accounts[:0]
 }
 
 type undoKind uint8
@@ -36,6 +37,7 @@ const (
 	undoFreeRun
 	undoFreeGrant
 	undoPend
+	undoAccount
 )
 
 func (u *undo) add(kind undoKind, id int32) {
@@ -73,6 +75,8 @@ func (s *State) rollback(n int) {
 			s.stampNode(NodeID(id))
 		case undoPending:
 			s.Pending[id] = pop(&u.pending)
+		case undoAccount:
+			s.Accounts[id] = pop(&u.accounts)
 		case undoNewRun:
 			s.Runs = s.Runs[:len(s.Runs)-1]
 		case undoNewGrant:

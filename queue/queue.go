@@ -80,7 +80,7 @@ func Flat(tenants ...string) Tree {
 // Find returns the queue that a tenant's jobs go to: the one of that name, or the
 // nearest above it that exists, the root at last.
 func (t *Tree) Find(tenant string) int32 {
-	for {
+	for len(t.Queues) > 0 {
 		for i := range t.Queues {
 			if t.Queues[i].Name == tenant {
 				return int32(i)
@@ -92,6 +92,7 @@ func (t *Tree) Find(tenant string) int32 {
 		}
 		tenant = tenant[:cut]
 	}
+	return 0
 }
 
 // Check says what is wrong with a tree, and nil where nothing is. known reports

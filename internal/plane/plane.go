@@ -329,7 +329,9 @@ func (p *Plane) orderOf(id plan.RunID) run.Order {
 	v := p.engine.View()
 	r := v.Run(id)
 	shape := v.Shape(r.Job)
-	o := run.Order{Job: r.Job, Name: v.Name(r.Job), Attempt: r.Attempt, Status: r.Status, Spec: p.jobs[r.Job].Spec}
+	spec := *p.jobs[r.Job].Spec
+	spec.TimeLimit = v.Job(r.Job).TimeLimit // its queue may allow less
+	o := run.Order{Job: r.Job, Name: v.Name(r.Job), Attempt: r.Attempt, Status: r.Status, Spec: &spec}
 	if r.Terms.Plan != plan.None {
 		pl := v.Pipeline(r.Terms.Plan)
 		o.Plan = &pl

@@ -1,0 +1,58 @@
+package plan
+
+// Hold is room on a node that is kept from a placement which is being tried: so many
+// wholly free devices, thousandths of a core and MiB of host memory.
+type Hold struct {
+	Node    NodeID
+	Devices int32
+	CPU     int32
+	Host    int32
+}
+
+// heldBack is a Hold with what it found to hold.
+type heldBack struct {
+	Hold
+	devices []DeviceID
+}
+
+// Hold takes room out of the index of what is free until Unhold, so that no placer
+// finds it and no Start takes it: the highest wholly free devices of each node, and
+// no more than there is. A mark set before must not be rolled back to in between.
+func (d *Draft) Hold(holds []Hold) {
+	s := d.s
+	for _, h := range holds {
+		s.room.remove(s, h.Node)
+		n := s.touchNode(h.Node)
+		b := heldBack{Hold: h}
+		b.CPU, b.Host = max(0, min(h.CPU, n.FreeCPU)), max(0, min(h.Host, n.FreeHost))
+		n.FreeCPU -= b.CPU
+		n.FreeHost -= b.Host
+		for id := n.First + DeviceID(n.Count) - 1; id >= n.First && int32(len(b.devices)) < h.Devices; id-- {
+			if s.Devices[id].whole() {
+				s.touchDevice(id).held = true
+				n.FreeDevices--
+				s.Devices[id].Free, s.Devices[id].FreeMemory = 0, 0
+				b.devices = append(b.devices, id)
+			}
+		}
+		s.room.add(s, h.Node)
+		d.held = append(d.held, b)
+	}
+}
+
+// Unhold gives back what is held.
+func (d *Draft) Unhold() {
+	s := d.s
+	for _, b := range d.held {
+		s.room.remove(s, b.Node)
+		n := s.touchNode(b.Node)
+		n.FreeCPU += b.CPU
+		n.FreeHost += b.Host
+		for _, id := range b.devices {
+			s.touchDevice(id).held = false
+			s.recompute(id)
+		}
+		s.room.add(s, b.Node)
+	}
+	d.held = d.held[:0]
+}
