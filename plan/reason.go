@@ -58,6 +58,15 @@ const (
 	Impossible               // asked for what is not there, or for A workers, which the job cannot have
 	Outdated                 // an outside decider's answer no longer fits, for reason A
 	Switched                 // another strategy decides from now on
+	QueueLimit               // queue A may hold only B milli more
+	BorrowLimit              // queue A may borrow only B milli more
+	UserLimit                // its user may hold only B milli more in queue A
+	KeptBack                 // queue A does not lend the B milli that it keeps idle
+	Reserved                 // what is free is reserved for job A from B on
+	Maintenance              // node A is closed from B on
+	Reclaimed                // taken back for the guarantee of job A's queue
+	Outranked                // made way for job A of higher priority
+	Defragmented             // moved to make room for job A
 	numReasons
 )
 
@@ -65,7 +74,8 @@ var reasonNames = [...]string{"", "new", "fits", "backfilled", "no-room", "fragm
 	"waits-for-job", "held", "backing-off", "crash-loop", "made-way-for", "took-room-of", "slice-over", "slice-begins",
 	"rebalanced", "moved", "lease-over", "lease-begins", "node-lost", "start-broke", "run-failed", "over-limit", "by-user",
 	"round-plan", "packed", "unpacked", "interleaved", "partitioned", "not-feasible", "answered", "superseded", "finished",
-	"dependency-ended", "node-sick", "estimated", "impossible", "outdated", "switched"}
+	"dependency-ended", "node-sick", "estimated", "impossible", "outdated", "switched", "queue-limit", "borrow-limit",
+	"user-limit", "kept-back", "reserved", "maintenance", "reclaimed", "outranked", "defragmented"}
 
 func (c ReasonCode) String() string { return reasonNames[c] }
 
@@ -93,9 +103,33 @@ func (r Reason) Words(v View) string {
 		}
 		return v.s.Cluster.Nodes[id].Name
 	}
+	queue := func(id int64) string {
+		if q := v.s.Queues.Queues; id > 0 && id < int64(len(q)) {
+			return "queue " + q[id].Name
+		}
+		return "the cluster"
+	}
 	switch r.Code {
 	case NoReason:
 		return ""
+	case QueueLimit:
+		return fmt.Sprintf("%s is at its limit: %s devices are left of it", queue(r.A), unit.Milli(r.B))
+	case BorrowLimit:
+		return fmt.Sprintf("%s borrows as much as it may: %s devices are left of that", queue(r.A), unit.Milli(r.B))
+	case UserLimit:
+		return fmt.Sprintf("its user is at the limit for one user in %s: %s devices are left of it", queue(r.A), unit.Milli(r.B))
+	case KeptBack:
+		return fmt.Sprintf("%s keeps %s free devices for itself and does not lend them", queue(r.A), unit.Milli(r.B))
+	case Reserved:
+		return "what is free is reserved for " + name(r.A)
+	case Maintenance:
+		return node(r.A) + " is closed for maintenance before the job would end"
+	case Reclaimed:
+		return "gave back what its queue had borrowed, to " + name(r.A)
+	case Outranked:
+		return "made way for " + name(r.A) + ", which has a higher priority"
+	case Defragmented:
+		return "moved to make room for " + name(r.A)
 	case New:
 		return "just submitted"
 	case Fits:

@@ -50,10 +50,15 @@ type Scheduler struct {
 	ager  schedule.Ager
 	pupil schedule.Learner
 
+	tree    tree
 	classes []class
+	class   map[kind]int32
 	running heap // worst first; only where the order preempts
 	pos     []int32
-	home    []int32 // by job: its class, atRunning or nowhere
+	home    []int32  // by job: its class, atRunning or nowhere
+	charged []charge // by job: what its run counts for in the tree
+	more    map[plan.JobID][]charge
+	pass    int64
 	timers  timers
 	learned []bool // by job: the estimator was told of its end
 	active  int    // jobs waiting or running
@@ -65,13 +70,26 @@ type Scheduler struct {
 	memories []schedule.Remembering // of the parts
 
 	found   []allocate.Candidate
+	why     plan.Reason // what beside room kept the job that was tried last from starting
 	victims []victim
 }
 
-// class is the waiting jobs of one shape.
+// class is the waiting jobs of one kind.
 type class struct {
+	kind
 	waiting heap
 	blocked bool // its best job was tried and could not be placed
+	open    bool // it has jobs and is not blocked, and is counted so in the tree
+}
+
+// kind is what jobs have in common that cannot be placed if one of them cannot: where
+// they are filed and what they ask for, and their user where users have limits.
+type kind struct{ leaf, shape, user int32 }
+
+// charge is what a run counts for in the tree of queues.
+type charge struct {
+	leaf, user, model int32
+	milli             int64
 }
 
 const (
@@ -89,7 +107,8 @@ func New(parts Parts) *Scheduler {
 }
 
 func (s *Scheduler) reset() {
-	s.classes, s.pos, s.home, s.learned, s.timers = nil, nil, nil, nil, timers{}
+	s.classes, s.class, s.pos, s.home, s.learned, s.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
+	s.charged, s.more, s.tree = nil, map[plan.JobID][]charge{}, tree{}
 	s.running = heap{pos: &s.pos, worst: true}
 	s.active, s.elastic, s.resize, s.patient = 0, 0, unit.Never, unit.Never
 }
@@ -97,6 +116,7 @@ func (s *Scheduler) reset() {
 // Rebuild forgets every cache; the engine names all live jobs in the next trigger.
 func (s *Scheduler) Rebuild(v plan.View) {
 	s.reset()
+	s.tree = newTree(v)
 	for id := range plan.JobID(v.Jobs()) {
 		if v.Job(id).Phase == plan.Finished {
 			s.grow(v)
@@ -125,10 +145,14 @@ func (s *Scheduler) mend(d *plan.Draft) {
 // Decide is the cycle: take in what changed, then start what the order and the room
 // allow until nothing more can be.
 func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
+	if s.tree.branches == nil {
+		s.tree = newTree(d.View)
+	}
 	s.grow(d.View)
 	for _, id := range why.Jobs {
 		s.take(d, id)
 	}
+	s.tree.age(d.View)
 	if why.Room {
 		s.mend(d)
 		s.unblock(d.View)
@@ -148,6 +172,7 @@ func (s *Scheduler) grow(v plan.View) {
 	for len(s.home) < v.Jobs() {
 		s.home = append(s.home, nowhere)
 		s.pos = append(s.pos, -1)
+		s.charged = append(s.charged, charge{})
 		s.learned = append(s.learned, false)
 		s.timers.grow()
 	}
@@ -198,18 +223,82 @@ func (s *Scheduler) admit(d *plan.Draft, id plan.JobID, j *plan.Job) bool {
 
 // file puts a waiting job in its class.
 func (s *Scheduler) file(v plan.View, id plan.JobID) {
-	shape := v.Job(id).Shape
-	for int(shape) >= len(s.classes) {
-		s.classes = append(s.classes, class{waiting: heap{pos: &s.pos}})
+	j := v.Job(id)
+	k := kind{leaf: s.tree.leaf(v, &j), shape: j.Shape, user: plan.None}
+	if s.tree.limitsUsers(k.leaf) {
+		k.user = j.User
 	}
-	c := &s.classes[shape]
+	at, known := s.class[k]
+	if !known {
+		at = int32(len(s.classes))
+		s.class[k] = at
+		s.classes = append(s.classes, class{kind: k, waiting: heap{pos: &s.pos}})
+		leaf := &s.tree.branches[k.leaf]
+		leaf.classes = append(leaf.classes, at)
+	}
+	c := &s.classes[at]
 	key, until := s.parts.Order.Key(v, id)
 	c.waiting.push(item{key, id})
-	s.home[id] = shape
+	s.home[id] = at
 	s.active++
 	s.timers.set(until, id)
 	if s.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1) {
 		c.blocked = false // the class has a new best job
+	}
+	s.recount(c)
+}
+
+// block marks that a class is not worth a try, or is again.
+func (s *Scheduler) block(c *class, blocked bool) {
+	c.blocked = blocked
+	s.recount(c)
+}
+
+// recount keeps the tree's count of classes worth a try.
+func (s *Scheduler) recount(c *class) {
+	if open := !c.blocked && len(c.waiting.items) > 0; open != c.open {
+		c.open = open
+		if open {
+			s.tree.opened(c.leaf, 1)
+		} else {
+			s.tree.opened(c.leaf, -1)
+		}
+	}
+}
+
+// charge counts what a job's run holds against its queue and user.
+func (s *Scheduler) charge(v plan.View, id plan.JobID) {
+	j := v.Job(id)
+	c := charge{leaf: s.tree.leaf(v, &j), user: j.User, model: plan.None}
+	v.GrantsOf(j.Run, func(g plan.Grant) {
+		if g.Device == plan.None {
+			return
+		}
+		if model := v.Node(g.Node).Model; model != c.model {
+			if c.milli > 0 {
+				s.more[id] = append(s.more[id], c)
+			}
+			c.model, c.milli = model, 0
+		}
+		c.milli += int64(g.Reserve)
+	})
+	s.charged[id] = c
+	s.count(id, 1)
+}
+
+// discharge takes back what charge counted.
+func (s *Scheduler) discharge(id plan.JobID) {
+	s.count(id, -1)
+	s.charged[id] = charge{}
+	delete(s.more, id)
+}
+
+func (s *Scheduler) count(id plan.JobID, sign int64) {
+	if c := s.charged[id]; c.milli > 0 {
+		s.tree.use(c.leaf, c.user, c.model, sign*c.milli)
+		for _, c := range s.more[id] {
+			s.tree.use(c.leaf, c.user, c.model, sign*c.milli)
+		}
 	}
 }
 
@@ -217,6 +306,7 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 	s.home[id] = atRunning
 	s.active++
+	s.charge(v, id)
 	if v.Shape(id).Elastic() {
 		s.elastic++
 		if s.resize == unit.Never {
@@ -246,8 +336,10 @@ func (s *Scheduler) drop(v plan.View, id plan.JobID) {
 		if s.rules.Preempt {
 			s.running.remove(id)
 		}
+		s.discharge(id)
 	default:
 		s.classes[h].waiting.remove(id)
+		s.recount(&s.classes[h])
 	}
 	s.home[id] = nowhere
 	s.active--
@@ -263,15 +355,15 @@ func (s *Scheduler) unblock(v plan.View) {
 			continue
 		}
 		shape := v.Shape(c.waiting.items[0].job)
-		if s.rules.Preempt || roomFor(v, shape, smallest(shape)) {
-			c.blocked = false
+		if s.rules.Preempt || s.takesBack(c) || roomFor(v, shape, smallest(shape)) {
+			s.block(c, false)
 		}
 	}
 }
 
 func (s *Scheduler) unblockAll() {
 	for i := range s.classes {
-		s.classes[i].blocked = false
+		s.block(&s.classes[i], false)
 	}
 }
 

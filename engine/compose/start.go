@@ -14,6 +14,7 @@ const resizeEvery = unit.Minute
 
 // start starts jobs in order of rank until nothing more fits.
 func (s *Scheduler) start(d *plan.Draft) {
+	s.pass++
 	ahead := plan.JobID(plan.None) // the best job that could not be placed
 	for {
 		c, next := s.best()
@@ -21,10 +22,11 @@ func (s *Scheduler) start(d *plan.Draft) {
 			return
 		}
 		it := s.classes[c].waiting.items[0]
+		s.why = plan.Reason{}
 		if s.place(d, it, ahead, next) {
 			continue
 		}
-		s.classes[c].blocked = true
+		s.block(&s.classes[c], true)
 		s.explain(d, it.job, ahead)
 		if ahead == plan.None {
 			ahead = it.job
@@ -32,13 +34,27 @@ func (s *Scheduler) start(d *plan.Draft) {
 	}
 }
 
-// best returns the class whose best job ranks first among those worth a try, and
-// the runner-up's job for the dossier. Under a strict order nobody passes a
-// blocked class.
+// best returns the class whose best job is next among those worth a try, and the
+// runner-up's job for the dossier: of the queue that the tree puts first.
 func (s *Scheduler) best() (class int, next plan.JobID) {
+	for {
+		leaf := s.tree.first(s)
+		if leaf < 0 {
+			return -1, plan.None
+		}
+		if class, next = s.bestOf(leaf); class >= 0 {
+			return class, next
+		}
+		s.tree.branches[leaf].closed = s.pass
+	}
+}
+
+// bestOf returns the class of a leaf whose best job ranks first. Under a strict
+// order nobody passes a blocked class.
+func (s *Scheduler) bestOf(leaf int32) (class int, next plan.JobID) {
 	class, next = -1, plan.None
 	var first, second item
-	for i := range s.classes {
+	for _, i := range s.tree.branches[leaf].classes {
 		c := &s.classes[i]
 		if len(c.waiting.items) == 0 || c.blocked && !s.rules.Strict {
 			continue
@@ -49,7 +65,7 @@ func (s *Scheduler) best() (class int, next plan.JobID) {
 			if class >= 0 {
 				next = second.job
 			}
-			class, first = i, it
+			class, first = int(i), it
 		case next == plan.None || it.before(second):
 			second, next = it, it.job
 		}
@@ -113,14 +129,25 @@ func smaller(shape *plan.Shape, n int32) int32 {
 
 // fits promises the job n workers where the placer likes it best.
 func (s *Scheduler) fits(d *plan.Draft, job plan.JobID, shape *plan.Shape, n int32, reason plan.Reason) bool {
+	j := d.Job(job)
+	models, why := s.tree.allow(d.View, s.tree.leaf(d.View, &j), j.User, shape.Models, shape.Milli(n))
+	if models == 0 {
+		s.why = why
+		return false
+	}
 	if !roomFor(d.View, shape, n) {
 		return false
+	}
+	if models != shape.Models {
+		narrow := *shape
+		narrow.Models = models
+		shape = &narrow
 	}
 	k := 1
 	if s.parts.Explain {
 		k = 2
 	}
-	s.found = s.parts.Placer.Place(d.View, allocate.Need{Job: job, Attempt: d.Job(job).Attempt, Workers: n, Shape: shape}, k, s.found[:0])
+	s.found = s.parts.Placer.Place(d.View, allocate.Need{Job: job, Attempt: j.Attempt, Workers: n, Shape: shape}, k, s.found[:0])
 	if len(s.found) == 0 {
 		return false
 	}
@@ -178,6 +205,9 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 // explain records why a job waits, when the kind of reason is a new one.
 func (s *Scheduler) explain(d *plan.Draft, job, ahead plan.JobID) {
 	why := Why(d.View, job)
+	if s.why.Code != plan.NoReason && why.Code != plan.Unsatisfiable {
+		why = s.why
+	}
 	if s.rules.Strict && ahead != plan.None {
 		why = plan.Reason{Code: plan.Behind, A: int64(ahead)}
 	}
@@ -355,6 +385,7 @@ func (s *Scheduler) refile(d *plan.Draft, displaced bool) {
 			if d.Shape(v.job).Elastic() {
 				s.elastic--
 			}
+			s.discharge(v.job)
 			s.file(d.View, v.job)
 			continue
 		}
@@ -385,12 +416,16 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 		}
 		mark := d.Mark()
 		reason := plan.Reason{Code: plan.Rebalanced, A: int64(r.Workers), B: int64(want)}
-		d.Stop(id, reason, d.Job(r.Job).Checkpoint.Load)
-		if !s.fits(d, r.Job, shape, want, reason) {
+		job := r.Job
+		s.discharge(job)
+		d.Stop(id, reason, d.Job(job).Checkpoint.Load)
+		if !s.fits(d, job, shape, want, reason) {
 			d.Rollback(mark)
+			s.charge(d.View, job)
 			continue
 		}
-		s.drop(d.View, r.Job)
-		s.fileRunning(d.View, r.Job)
+		s.charge(d.View, job)
+		s.drop(d.View, job)
+		s.fileRunning(d.View, job)
 	}
 }
