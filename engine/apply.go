@@ -28,6 +28,8 @@ func (e *Engine) apply(ev *Event) {
 			e.state.Jobs[ev.Job].Oracle = ev.Span
 			e.touch(ev.Job)
 		}
+	case Close, Reopen:
+		e.window(ev)
 	case Shares:
 		e.shares(ev)
 	case Answered:

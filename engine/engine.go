@@ -160,7 +160,7 @@ func (e *Engine) State() *plan.State { return e.state }
 
 // Due reports whether an instant that the engine asked to be woken at has come.
 func (e *Engine) Due(now unit.Time) bool {
-	return e.backoff.next() <= now || !e.state.Paused && e.wake <= now
+	return min(e.backoff.next(), e.nextWindow()) <= now || !e.state.Paused && e.wake <= now
 }
 
 // Find returns the latest job of a name.
@@ -181,7 +181,7 @@ func (e *Engine) Step(now unit.Time, events []Event) Out {
 	e.prune()
 	out.Ready, out.Asks, out.Over, out.Asides = e.ready, e.asks, e.over, e.asides
 	out.Forgot, e.forgot = e.forgot, nil
-	out.Wake = min(e.wake, e.backoff.next())
+	out.Wake = min(e.wake, e.backoff.next(), e.nextWindow())
 	if e.state.Paused {
 		out.Wake = unit.Never
 	}
@@ -199,6 +199,7 @@ func (e *Engine) happen(now unit.Time, events []Event) {
 		e.apply(&events[i])
 	}
 	e.endBackoffs()
+	e.turnWindows()
 	for _, change := range e.confirms {
 		for _, c := range e.state.Confirm(change) {
 			e.dispatch(c)

@@ -40,13 +40,15 @@ const (
 	Rebuilt                // the control plane was restarted: caches are built anew
 	Switched               // request: another strategy decides; who builds it calls Switch
 	Shares                 // request: another tree of queues
+	Close                  // request: a maintenance window of a node
+	Reopen                 // request: no maintenance window of a node any more
 	numKinds
 )
 
 var kindNames = [...]string{"tick", "submit", "cancel", "hold", "release", "requeue", "cordon", "uncordon", "drain",
 	"pause", "unpause", "started", "not-started", "stopped", "exited", "suspended", "resumed", "reshaped", "node-down",
 	"node-up", "device-down", "device-up", "observed", "truth", "answered", "rebuilt",
-	"switched", "shares"}
+	"switched", "shares", "close", "reopen"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -74,6 +76,9 @@ type Event struct {
 	Reply []byte `json:"reply,omitempty"`
 	// Queues are another tree of queues.
 	Queues *queue.Tree `json:"queues,omitempty"`
+	// From and To bound a maintenance window.
+	From unit.Time `json:"from_us,omitempty"`
+	To   unit.Time `json:"to_us,omitempty"`
 	// Setting is what a control plane that starts decides with; the engine does not
 	// read it.
 	Setting []byte `json:"setting,omitempty"`

@@ -110,6 +110,8 @@ func (e *Engine) refoldAside(d *plan.Draft, a *plan.Aside) {
 		d.Lease(plan.RunID(a.Job), unit.Time(a.A))
 	case "plan":
 		d.AddPlan(*a.Plan)
+	case "claims":
+		d.Reserve(a.Claims)
 	case "memory":
 		d.Remember(a.Memory)
 	}

@@ -25,6 +25,13 @@ func (e *Engine) Accept(ev *Event) error {
 		if ev.Node < 0 || int(ev.Node) >= len(e.state.Nodes) {
 			return fmt.Errorf("there is no node %d", ev.Node)
 		}
+	case Close, Reopen:
+		if ev.Node < 0 || int(ev.Node) >= len(e.state.Nodes) {
+			return fmt.Errorf("there is no node %d", ev.Node)
+		}
+		if ev.Kind == Close && (ev.To <= ev.From || ev.To <= e.state.Now) {
+			return fmt.Errorf("a maintenance window ends after it begins, and not in the past")
+		}
 	case Shares:
 		if ev.Queues == nil {
 			return fmt.Errorf("the tree of queues is missing")

@@ -23,6 +23,7 @@ type Draft struct {
 type Mark struct {
 	undo, changes, notes, asides, plans int
 	memory                              []byte
+	claims                              []Claim
 }
 
 // Aside is an edit that no driver carries out but that belongs to the state: an
@@ -30,7 +31,7 @@ type Mark struct {
 // commit, so that a journal can be folded without asking a strategy.
 type Aside struct {
 	After int        `json:"after,omitempty"` // how many of the draft's changes it follows
-	Kind  string     `json:"kind"`            // estimate, memo, why, lease, plan or memory
+	Kind  string     `json:"kind"`            // estimate, memo, why, lease, plan, memory or claims
 	Job   JobID      `json:"job"`             // or the run, of a lease
 	A     int64      `json:"a,omitempty"`
 	B     int64      `json:"b,omitempty"`
@@ -38,6 +39,8 @@ type Aside struct {
 	Plan  *Pipeline  `json:"plan,omitempty"`
 	// Memory is all that the strategy remembers beside the state.
 	Memory []byte `json:"memory,omitempty"`
+	// Claims are all places in the calendar.
+	Claims []Claim `json:"claims,omitempty"`
 }
 
 // Slot asks for workers on one node. On names every device they get, in order;
@@ -72,7 +75,7 @@ func (s *State) Edit() *Draft {
 
 // Mark remembers this point of the draft.
 func (d *Draft) Mark() Mark {
-	return Mark{len(d.s.log.kinds), len(d.changes), len(d.notes), len(d.asides), len(d.s.Plans), d.s.Memory}
+	return Mark{len(d.s.log.kinds), len(d.changes), len(d.notes), len(d.asides), len(d.s.Plans), d.s.Memory, d.s.Claims}
 }
 
 // Rollback undoes every edit since the mark.
@@ -82,7 +85,7 @@ func (d *Draft) Rollback(m Mark) {
 	d.changes = d.changes[:m.changes]
 	d.notes = d.notes[:m.notes]
 	d.asides = d.asides[:m.asides]
-	d.s.Plans, d.s.Memory = d.s.Plans[:m.plans], m.memory
+	d.s.Plans, d.s.Memory, d.s.Claims = d.s.Plans[:m.plans], m.memory, m.claims
 }
 
 // Discard undoes the whole draft and closes it.
@@ -181,7 +184,7 @@ func (d *Draft) Stop(run RunID, reason Reason, price unit.Duration) bool {
 		return true
 	}
 	j.Leaving = run
-	if reason.Code == MadeWayFor || reason.Code == RoundPlan || reason.Code == SliceOver || reason.Code == LeaseOver {
+	if reason.Code == MadeWayFor || reason.Code == Reclaimed || reason.Code == Outranked || reason.Code == RoundPlan || reason.Code == SliceOver || reason.Code == LeaseOver {
 		j.Preemptions++
 	}
 	s.leave(run)

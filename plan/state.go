@@ -256,6 +256,10 @@ type State struct {
 	AgedAt   unit.Time
 	Ages     int64
 
+	// The calendar. Both lists are replaced, never written into.
+	Claims  []Claim
+	Windows []Window
+
 	// Append-only tables.
 	Shapes   []Shape
 	Names    []string // of jobs

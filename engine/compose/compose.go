@@ -17,6 +17,7 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/victims"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -27,7 +28,8 @@ type Planner interface {
 }
 
 // Parts are what a Scheduler is composed of. Estimator, Order, Sizer, Placer and
-// Flow are required; a nil Gate admits all, a nil Planner plans nothing.
+// Flow are required; a nil Gate admits all, a nil Planner plans nothing, nil
+// Victims are the cheapest.
 type Parts struct {
 	Estimator profile.Estimator
 	Gate      schedule.Gate
@@ -36,6 +38,7 @@ type Parts struct {
 	Placer    allocate.Placer
 	Planner   Planner
 	Flow      flow.Policy
+	Victims   victims.Chooser
 	// Explain asks for the best rejected alternative of every decision, for dossiers.
 	// It never changes a decision.
 	Explain bool
@@ -64,14 +67,19 @@ type Scheduler struct {
 	active  int    // jobs waiting or running
 	elastic int    // elastic jobs among the running
 	resize  unit.Time
-	patient unit.Time       // when a run that is too young to be displaced will be old enough
-	cut     []plan.DeviceID // devices that another strategy left cut
+	patient unit.Time // when a run that is too young to be displaced will be old enough
+	// When a run may be displaced for a claim that was protected from it until then.
+	unprotected unit.Time
+	cut         []plan.DeviceID // devices that another strategy left cut
 
 	memories []schedule.Remembering // of the parts
 
 	found   []allocate.Candidate
 	why     plan.Reason // what beside room kept the job that was tried last from starting
 	victims []victim
+	// Those that may be displaced for a claim, and for which.
+	candidates []victims.Candidate
+	claims     []plan.ReasonCode
 }
 
 // class is the waiting jobs of one kind.
@@ -111,6 +119,7 @@ func (s *Scheduler) reset() {
 	s.charged, s.more, s.tree = nil, map[plan.JobID][]charge{}, tree{}
 	s.running = heap{pos: &s.pos, worst: true}
 	s.active, s.elastic, s.resize, s.patient = 0, 0, unit.Never, unit.Never
+	s.unprotected = unit.Never
 }
 
 // Rebuild forgets every cache; the engine names all live jobs in the next trigger.
@@ -161,10 +170,18 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.patient = unit.Never
 		s.unblockAll()
 	}
+	if s.unprotected <= d.Now() {
+		s.unprotected = unit.Never
+		for i := range s.classes {
+			if c := &s.classes[i]; c.blocked && s.takesBack(c) {
+				s.block(c, false)
+			}
+		}
+	}
 	s.expire(d)
 	s.rebalance(d)
 	s.start(d)
-	return min(s.timers.next(), s.resize, s.patient)
+	return min(s.timers.next(), s.resize, s.patient, s.unprotected)
 }
 
 // grow makes room for jobs and shapes that are new.
@@ -312,6 +329,10 @@ func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 		if s.resize == unit.Never {
 			s.resize = v.Now().Add(resizeEvery)
 		}
+	}
+	if s.tree.shared() {
+		r := v.Run(v.Job(id).Run)
+		s.unprotected = min(s.unprotected, s.protectedUntil(v, &r))
 	}
 	if !s.rules.Preempt {
 		return

@@ -103,6 +103,11 @@ func (s *Scheduler) place(d *plan.Draft, it item, ahead, next plan.JobID) bool {
 		s.unblock(d.View) // what was taken may be more than was needed
 		return true
 	}
+	if s.takesBack(&s.classes[s.home[it.job]]) && s.takeBack(d, it, want) {
+		s.settled(d, it, want, want, next)
+		s.unblock(d.View)
+		return true
+	}
 	return false
 }
 
@@ -427,5 +432,6 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 		s.charge(d.View, job)
 		s.drop(d.View, job)
 		s.fileRunning(d.View, job)
+		s.unblock(d.View) // what it gave up may be what others wait for
 	}
 }

@@ -1,0 +1,171 @@
+package compose
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/victims"
+	"github.com/musterdl/muster/unit"
+)
+
+// takeBack makes room for a job from runs that have a weaker claim on it: those that
+// hold what the job's queue is guaranteed and others have borrowed, and those of lower
+// priority where the tree of queues lets priority preempt. Nobody is stopped unless
+// the job starts in the room; elastic runs go on at once with fewer workers where
+// that leaves room enough.
+func (s *Scheduler) takeBack(d *plan.Draft, it item, n int32) bool {
+	shape := d.Shape(it.job)
+	s.weaker(d.View, it.job, shape.Milli(n))
+	if len(s.candidates) == 0 {
+		return false
+	}
+	in := victims.Input{View: d.View, Need: allocate.Need{Job: it.job, Attempt: d.Job(it.job).Attempt, Workers: n, Shape: shape}, Candidates: s.candidates}
+	chosen, ok := s.chooser().Choose(in, func(chosen []int) bool {
+		mark := d.Mark()
+		fits := s.stopFor(d, it.job, n, chosen)
+		d.Rollback(mark)
+		s.recharge(chosen, 1)
+		return fits
+	})
+	if !ok {
+		return false
+	}
+	if !s.stopFor(d, it.job, n, chosen) {
+		panic("compose: a placement that was made cannot be made again")
+	}
+	s.recharge(chosen, 1)
+	s.shrink(d, chosen)
+	return true
+}
+
+func (s *Scheduler) chooser() victims.Chooser {
+	if s.parts.Victims == nil {
+		s.parts.Victims = &victims.Cheapest{}
+	}
+	return s.parts.Victims
+}
+
+// weaker lists the runs that a job may displace, with what that costs.
+func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
+	s.candidates, s.claims = s.candidates[:0], s.claims[:0]
+	j := v.Job(job)
+	leaf := s.tree.leaf(v, &j)
+	for id := range plan.RunID(v.RunSlots()) {
+		r := v.Run(id)
+		if r.Status == plan.Gone || r.Status == plan.Stopping || r.Job == job || s.home[r.Job] != atRunning {
+			continue
+		}
+		code := s.stronger(v, leaf, job, r.Job, milli)
+		if code == plan.NoReason {
+			continue
+		}
+		if at := s.protectedUntil(v, &r); at > v.Now() {
+			s.unprotected = min(s.unprotected, at)
+			continue
+		}
+		_, _, price := victims.Price(v, id)
+		s.candidates = append(s.candidates, victims.Candidate{Job: r.Job, Run: id, Price: price})
+		s.claims = append(s.claims, code)
+	}
+}
+
+// protectedUntil is when a run may be displaced for a guarantee or a priority: when
+// it has computed for its time. A promise stands, or others would have been stopped
+// for nothing. Never is not for now.
+func (s *Scheduler) protectedUntil(v plan.View, r *plan.Run) unit.Time {
+	if r.Status != plan.Running && r.Status != plan.Suspended {
+		return unit.Never
+	}
+	wait := s.tree.protect
+	if c := v.Job(r.Job).Checkpoint; !c.OnRequest {
+		wait = max(wait, c.Every)
+	}
+	return r.Began.Add(wait)
+}
+
+// stronger says by which claim a job may take milli of room from another's run, or
+// that it may not.
+func (s *Scheduler) stronger(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
+	held := s.charged[other]
+	if held.milli == 0 || v.Shape(job).Models&(1<<held.model) == 0 {
+		return plan.NoReason
+	}
+	t := &s.tree
+	mine, theirs, meet := t.fork(leaf, held.leaf)
+	if mine >= 0 && t.branches[theirs].over(int(held.model)) {
+		for b := leaf; b != meet; b = t.branches[b].parent {
+			if t.branches[b].within(int(held.model), milli) {
+				return plan.Reclaimed
+			}
+		}
+	}
+	j, o := v.Job(job), v.Job(other)
+	if j.Priority <= o.Priority || mine >= 0 && !t.branches[theirs].over(int(held.model)) {
+		return plan.NoReason
+	}
+	if t.budget > 0 && int64(o.Preemptions) >= int64(t.budget)*(1+int64(v.Now().Sub(o.Submit)/unit.Day)) {
+		return plan.NoReason
+	}
+	for b := meet; b >= 0; b = t.branches[b].parent {
+		if t.branches[b].preempt {
+			return plan.Outranked
+		}
+	}
+	return plan.NoReason
+}
+
+// fork returns the branch where the paths of two leaves meet, and the last of each
+// before it; of one leaf with itself there are none.
+func (t *tree) fork(a, b int32) (beforeA, beforeB, meet int32) {
+	beforeA, beforeB = plan.None, plan.None
+	for ; !t.above(a, b); a = t.branches[a].parent {
+		beforeA = a
+	}
+	for ; b != a; b = t.branches[b].parent {
+		beforeB = b
+	}
+	return beforeA, beforeB, a
+}
+
+// stopFor stops the chosen and starts the job. What they held is no longer counted;
+// the caller counts it again.
+func (s *Scheduler) stopFor(d *plan.Draft, job plan.JobID, n int32, chosen []int) bool {
+	j, shape := d.Job(job), d.Shape(job)
+	leaf, fair := s.tree.leaf(d.View, &j), true
+	for _, i := range chosen {
+		c := &s.candidates[i]
+		// What one gives back may bring its queue to its guarantee: the rest is its own.
+		fair = fair && s.stronger(d.View, leaf, job, c.Job, shape.Milli(n)) == s.claims[i]
+		s.count(c.Job, -1)
+		d.Stop(c.Run, plan.Reason{Code: s.claims[i], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
+	}
+	return fair && s.fits(d, job, shape, n, plan.Reason{Code: plan.TookRoomOf, A: int64(len(chosen))})
+}
+
+// recharge counts again what stopFor left out.
+func (s *Scheduler) recharge(chosen []int, sign int64) {
+	for _, i := range chosen {
+		s.count(s.candidates[i].Job, sign)
+	}
+}
+
+// shrink files those that gave way in the queue, or lets the elastic among them go on
+// with fewer workers in what is left.
+func (s *Scheduler) shrink(d *plan.Draft, chosen []int) {
+	for _, i := range slices.Clone(chosen) {
+		c := s.candidates[i]
+		shape := d.Shape(c.Job)
+		had := d.Run(c.Run).Workers
+		s.drop(d.View, c.Job)
+		again := false
+		for size := smaller(shape, had); size > 0 && shape.Elastic() && !again; size = smaller(shape, size) {
+			again = s.fits(d, c.Job, shape, size, plan.Reason{Code: plan.Rebalanced, A: int64(had), B: int64(size)})
+		}
+		if again {
+			s.fileRunning(d.View, c.Job)
+		} else {
+			s.file(d.View, c.Job)
+		}
+	}
+}

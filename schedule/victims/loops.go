@@ -1,0 +1,171 @@
+package victims
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/unit"
+)
+
+// Limits say how much Loops remembers.
+type Limits struct {
+	Window unit.Duration // displacements longer ago do not count
+	Most   int           // pairs of jobs; the longest ago are forgotten first
+}
+
+// DefaultLimits are those used where none are given. A pair takes about 10 bytes.
+func DefaultLimits() Limits { return Limits{Window: 6 * unit.Hour, Most: 256} }
+
+// Validate says what is wrong with limits.
+func (l Limits) Validate() error {
+	switch {
+	case l.Window <= 0:
+		return errors.New("window must be longer than 0")
+	case l.Most <= 0:
+		return errors.New("most must be at least 1")
+	}
+	return nil
+}
+
+// Loops remembers which job displaced which, and says whether another displacement
+// would go in a circle. A displaced B and B displaced A is a loop of two, and may
+// have its reason (ranks age); when A is to displace B once more the second round
+// begins, and Repeats says so. If no displacement is made that repeats, no jobs
+// displace each other without end within a window: those that did would in time
+// repeat every displacement of some circle.
+type Loops struct {
+	limits Limits
+	pairs  []pair // by preemptor and victim
+	reach  []plan.JobID
+}
+
+// pair is that one job displaced another, and when last.
+type pair struct {
+	preemptor, victim plan.JobID
+	at                unit.Time
+}
+
+var _ schedule.Remembering = (*Loops)(nil)
+
+// NewLoops returns an empty memory; the limits must be valid.
+func NewLoops(limits Limits) *Loops { return &Loops{limits: limits} }
+
+// Note remembers a displacement. Time must not go back from one call to the next.
+func (l *Loops) Note(preemptor, victim plan.JobID, at unit.Time) {
+	l.pairs = slices.DeleteFunc(l.pairs, func(p pair) bool { return !l.counts(p, at) })
+	i, found := l.find(preemptor, victim)
+	if found {
+		l.pairs[i].at = at
+		return
+	}
+	l.pairs = slices.Insert(l.pairs, i, pair{preemptor, victim, at})
+	if len(l.pairs) > l.limits.Most {
+		oldest := 0
+		for i := range l.pairs {
+			if l.pairs[i].at < l.pairs[oldest].at {
+				oldest = i
+			}
+		}
+		l.pairs = slices.Delete(l.pairs, oldest, oldest+1)
+	}
+}
+
+// Forget drops a job that has ended: it takes part in no loop any more.
+func (l *Loops) Forget(job plan.JobID) {
+	l.pairs = slices.DeleteFunc(l.pairs, func(p pair) bool { return p.preemptor == job || p.victim == job })
+}
+
+// Closes reports whether a displacement would close a circle: the victim displaced
+// the preemptor within the window, itself or through others.
+func (l *Loops) Closes(preemptor, victim plan.JobID, now unit.Time) bool {
+	l.reach = append(l.reach[:0], victim)
+	for i := 0; i < len(l.reach); i++ {
+		from, _ := l.find(l.reach[i], -1)
+		for _, p := range l.pairs[from:] {
+			if p.preemptor != l.reach[i] {
+				break
+			}
+			if !l.counts(p, now) || slices.Contains(l.reach, p.victim) {
+				continue
+			}
+			if p.victim == preemptor {
+				return true
+			}
+			l.reach = append(l.reach, p.victim)
+		}
+	}
+	return false
+}
+
+// Repeats reports whether a displacement would begin the second round of a loop: it
+// was made before, within the window, and closes a circle. Where it was not made
+// before, which is nearly always, the answer costs one search of a sorted list.
+func (l *Loops) Repeats(preemptor, victim plan.JobID, now unit.Time) bool {
+	i, found := l.find(preemptor, victim)
+	return found && l.counts(l.pairs[i], now) && l.Closes(preemptor, victim, now)
+}
+
+func (l *Loops) counts(p pair, now unit.Time) bool { return now.Sub(p.at) < l.limits.Window }
+
+func (l *Loops) find(preemptor, victim plan.JobID) (int, bool) {
+	return slices.BinarySearchFunc(l.pairs, pair{preemptor: preemptor, victim: victim}, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(a.preemptor, b.preemptor), cmp.Compare(a.victim, b.victim))
+	})
+}
+
+// Remember encodes the pairs: their number, then each with its jobs and its time as
+// the difference to the one before.
+func (l *Loops) Remember() []byte {
+	if len(l.pairs) == 0 {
+		return nil
+	}
+	b := binary.AppendUvarint(nil, uint64(len(l.pairs)))
+	last := pair{}
+	for _, p := range l.pairs {
+		b = binary.AppendVarint(b, int64(p.preemptor-last.preemptor))
+		b = binary.AppendVarint(b, int64(p.victim))
+		b = binary.AppendVarint(b, int64(p.at-last.at))
+		last = p
+	}
+	return b
+}
+
+// Recall reads what Remember wrote.
+func (l *Loops) Recall(memory []byte) error {
+	l.pairs = l.pairs[:0]
+	if len(memory) == 0 {
+		return nil
+	}
+	n, used := binary.Uvarint(memory)
+	if used <= 0 || n > uint64(len(memory)) {
+		return errors.New("the memory of displacements does not begin with how many there are")
+	}
+	memory = memory[used:]
+	var pairs []pair
+	last := pair{}
+	for i := range n {
+		var fields [3]int64
+		for f := range fields {
+			x, used := binary.Varint(memory)
+			if used <= 0 {
+				return fmt.Errorf("the memory of displacements ends in pair %d of %d", i+1, n)
+			}
+			fields[f], memory = x, memory[used:]
+		}
+		p := pair{last.preemptor + plan.JobID(fields[0]), plan.JobID(fields[1]), last.at + unit.Time(fields[2])}
+		if i > 0 && cmp.Or(cmp.Compare(last.preemptor, p.preemptor), cmp.Compare(last.victim, p.victim)) >= 0 {
+			return fmt.Errorf("pair %d of %d in the memory of displacements is out of order", i+1, n)
+		}
+		pairs, last = append(pairs, p), p
+	}
+	if len(memory) > 0 {
+		return fmt.Errorf("%d bytes are left over behind the memory of %d displacements", len(memory), n)
+	}
+	l.pairs = pairs
+	return nil
+}
