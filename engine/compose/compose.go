@@ -80,6 +80,8 @@ type Scheduler struct {
 	// Those that may be displaced for a claim, and for which.
 	candidates []victims.Candidate
 	claims     []plan.ReasonCode
+	loops      *victims.Loops
+	stirred    bool // a start put a queue above its guarantee: others may have a claim now
 }
 
 // class is the waiting jobs of one kind.
@@ -97,6 +99,7 @@ type kind struct{ leaf, shape, user int32 }
 // charge is what a run counts for in the tree of queues.
 type charge struct {
 	leaf, user, model int32
+	place             int32 // in its leaf's list of running jobs
 	milli             int64
 }
 
@@ -120,6 +123,7 @@ func (s *Scheduler) reset() {
 	s.running = heap{pos: &s.pos, worst: true}
 	s.active, s.elastic, s.resize, s.patient = 0, 0, unit.Never, unit.Never
 	s.unprotected = unit.Never
+	s.loops = victims.NewLoops(victims.DefaultLimits())
 }
 
 // Rebuild forgets every cache; the engine names all live jobs in the next trigger.
@@ -172,11 +176,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	}
 	if s.unprotected <= d.Now() {
 		s.unprotected = unit.Never
-		for i := range s.classes {
-			if c := &s.classes[i]; c.blocked && s.takesBack(c) {
-				s.block(c, false)
-			}
-		}
+		s.unblockClaims(d.View)
 	}
 	s.expire(d)
 	s.rebalance(d)
@@ -218,6 +218,7 @@ func (s *Scheduler) learn(v plan.View, id plan.JobID) {
 		return
 	}
 	s.learned[id] = true
+	s.loops.Forget(id)
 	s.parts.Estimator.Learn(v, id)
 	if s.pupil != nil {
 		s.pupil.Learn(v, id)
@@ -259,7 +260,7 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	s.home[id] = at
 	s.active++
 	s.timers.set(until, id)
-	if s.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1) {
+	if s.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c)) {
 		c.blocked = false // the class has a new best job
 	}
 	s.recount(c)
@@ -299,6 +300,10 @@ func (s *Scheduler) charge(v plan.View, id plan.JobID) {
 		}
 		c.milli += int64(g.Reserve)
 	})
+	if list := &s.tree.branches[c.leaf].running; s.tree.shared() {
+		c.place = int32(len(*list))
+		*list = append(*list, id)
+	}
 	s.charged[id] = c
 	s.count(id, 1)
 }
@@ -306,6 +311,12 @@ func (s *Scheduler) charge(v plan.View, id plan.JobID) {
 // discharge takes back what charge counted.
 func (s *Scheduler) discharge(id plan.JobID) {
 	s.count(id, -1)
+	if c := s.charged[id]; s.tree.shared() {
+		list := s.tree.branches[c.leaf].running
+		last := list[len(list)-1]
+		list[c.place], s.charged[last].place = last, c.place
+		s.tree.branches[c.leaf].running = list[:len(list)-1]
+	}
 	s.charged[id] = charge{}
 	delete(s.more, id)
 }
@@ -376,7 +387,16 @@ func (s *Scheduler) unblock(v plan.View) {
 			continue
 		}
 		shape := v.Shape(c.waiting.items[0].job)
-		if s.rules.Preempt || s.takesBack(c) || roomFor(v, shape, smallest(shape)) {
+		if s.rules.Preempt || s.takesBack(v, c) || roomFor(v, shape, smallest(shape)) {
+			s.block(c, false)
+		}
+	}
+}
+
+// unblockClaims lets those be tried again that may claim room from what runs.
+func (s *Scheduler) unblockClaims(v plan.View) {
+	for i := range s.classes {
+		if c := &s.classes[i]; c.blocked && s.takesBack(v, c) {
 			s.block(c, false)
 		}
 	}

@@ -21,9 +21,11 @@ func (p *Parts) rememberers() []schedule.Remembering {
 	return list
 }
 
-// Remember encodes the next look at elastic jobs and the memory of every part.
+// Remember encodes the next look at elastic jobs, the memory of every part, and who
+// displaced whom.
 func (s *Scheduler) Remember() []byte {
-	if s.resize == unit.Never && len(s.memories) == 0 {
+	loops := s.loops.Remember()
+	if s.resize == unit.Never && len(s.memories)+len(loops) == 0 {
 		return nil
 	}
 	b := binary.AppendVarint(nil, int64(s.resize))
@@ -32,7 +34,7 @@ func (s *Scheduler) Remember() []byte {
 		b = binary.AppendUvarint(b, uint64(len(memory)))
 		b = append(b, memory...)
 	}
-	return b
+	return append(b, loops...)
 }
 
 // Recall reads what Remember wrote.
@@ -52,5 +54,5 @@ func (s *Scheduler) Recall(memory []byte) error {
 		}
 		memory = memory[n+int(size):]
 	}
-	return nil
+	return s.loops.Recall(memory)
 }

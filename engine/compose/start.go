@@ -18,6 +18,12 @@ func (s *Scheduler) start(d *plan.Draft) {
 	ahead := plan.JobID(plan.None) // the best job that could not be placed
 	for {
 		c, next := s.best()
+		if c < 0 && s.stirred {
+			s.stirred = false
+			s.unblockClaims(d.View)
+			s.pass++
+			continue
+		}
 		if c < 0 {
 			return
 		}
@@ -103,10 +109,12 @@ func (s *Scheduler) place(d *plan.Draft, it item, ahead, next plan.JobID) bool {
 		s.unblock(d.View) // what was taken may be more than was needed
 		return true
 	}
-	if s.takesBack(&s.classes[s.home[it.job]]) && s.takeBack(d, it, want) {
-		s.settled(d, it, want, want, next)
-		s.unblock(d.View)
-		return true
+	for n, leaf := want, s.classes[s.home[it.job]].leaf; n > 0 && s.tree.shared(); n = smaller(shape, n) {
+		if s.tree.claims(leaf, shape.Models, shape.Milli(n)) && s.takeBack(d, it, n) {
+			s.settled(d, it, n, want, next)
+			s.unblock(d.View)
+			return true
+		}
 	}
 	return false
 }
@@ -205,6 +213,7 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 	}
 	s.drop(d.View, it.job)
 	s.fileRunning(d.View, it.job)
+	s.stirred = s.stirred || s.tree.shared() && s.tree.overGuarantee(s.charged[it.job].leaf)
 }
 
 // explain records why a job waits, when the kind of reason is a new one.

@@ -35,6 +35,9 @@ func (s *Scheduler) takeBack(d *plan.Draft, it item, n int32) bool {
 		panic("compose: a placement that was made cannot be made again")
 	}
 	s.recharge(chosen, 1)
+	for _, i := range chosen {
+		s.loops.Note(it.job, s.candidates[i].Job, d.Now())
+	}
 	s.shrink(d, chosen)
 	return true
 }
@@ -48,25 +51,31 @@ func (s *Scheduler) chooser() victims.Chooser {
 
 // weaker lists the runs that a job may displace, with what that costs.
 func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
-	s.candidates, s.claims = s.candidates[:0], s.claims[:0]
+	s.candidates = s.candidates[:0]
 	j := v.Job(job)
 	leaf := s.tree.leaf(v, &j)
-	for id := range plan.RunID(v.RunSlots()) {
-		r := v.Run(id)
-		if r.Status == plan.Gone || r.Status == plan.Stopping || r.Job == job || s.home[r.Job] != atRunning {
-			continue
+	for b := range s.tree.branches {
+		for _, other := range s.tree.branches[b].running {
+			if s.stronger(v, leaf, job, other, milli) == plan.NoReason {
+				continue
+			}
+			if s.loops.Repeats(job, other, v.Now()) {
+				s.unprotected = min(s.unprotected, v.Now().Add(victims.DefaultLimits().Window))
+				continue
+			}
+			r := v.Run(v.Job(other).Run)
+			if at := s.protectedUntil(v, &r); at > v.Now() {
+				s.unprotected = min(s.unprotected, at)
+				continue
+			}
+			_, _, price := victims.Price(v, v.Job(other).Run)
+			s.candidates = append(s.candidates, victims.Candidate{Job: other, Run: v.Job(other).Run, Price: price})
 		}
-		code := s.stronger(v, leaf, job, r.Job, milli)
-		if code == plan.NoReason {
-			continue
-		}
-		if at := s.protectedUntil(v, &r); at > v.Now() {
-			s.unprotected = min(s.unprotected, at)
-			continue
-		}
-		_, _, price := victims.Price(v, id)
-		s.candidates = append(s.candidates, victims.Candidate{Job: r.Job, Run: id, Price: price})
-		s.claims = append(s.claims, code)
+	}
+	slices.SortFunc(s.candidates, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
+	s.claims = s.claims[:0]
+	for i := range s.candidates {
+		s.claims = append(s.claims, s.stronger(v, leaf, job, s.candidates[i].Job, milli))
 	}
 }
 
@@ -104,7 +113,8 @@ func (s *Scheduler) stronger(v plan.View, leaf int32, job, other plan.JobID, mil
 	if j.Priority <= o.Priority || mine >= 0 && !t.branches[theirs].over(int(held.model)) {
 		return plan.NoReason
 	}
-	if t.budget > 0 && int64(o.Preemptions) >= int64(t.budget)*(1+int64(v.Now().Sub(o.Submit)/unit.Day)) {
+	if days := v.Now().Sub(o.Submit) / unit.Day; t.budget > 0 && int64(o.Preemptions) >= int64(t.budget)*(1+int64(days)) {
+		s.unprotected = min(s.unprotected, o.Submit.Add((days+1)*unit.Day))
 		return plan.NoReason
 	}
 	for b := meet; b >= 0; b = t.branches[b].parent {

@@ -32,12 +32,13 @@ type branch struct {
 	user             []int64
 	preempt          bool
 
-	used    []int64 // by runs that are not on their way out
-	share   int64   // of the cluster, now and in the past, per weight; less goes first
-	past    int64   // thousandths of a device times seconds
-	open    int32   // classes in it and below that are worth a try
-	closed  int64   // the pass in which a strict order found its best job stuck
-	classes []int32 // that are filed here
+	used    []int64      // by runs that are not on their way out
+	share   int64        // of the cluster, now and in the past, per weight; less goes first
+	past    int64        // thousandths of a device times seconds
+	open    int32        // classes in it and below that are worth a try
+	closed  int64        // the pass in which a strict order found its best job stuck
+	classes []int32      // that are filed here
+	running []plan.JobID // likewise, in no order
 }
 
 // newTree reads the queues of a state.
@@ -373,12 +374,41 @@ func (s *Scheduler) ranksBefore(a, b int32) bool {
 	return x >= 0 && y >= 0 && s.classes[x].waiting.items[0].before(s.classes[y].waiting.items[0])
 }
 
-// takesBack reports whether a class may take room from what runs: its queue is below
-// its guarantee, or its best job may have a higher priority than others.
-func (s *Scheduler) takesBack(c *class) bool {
-	for b := c.leaf; b >= 0 && s.tree.shared(); b = s.tree.branches[b].parent {
-		if x := &s.tree.branches[b]; x.preempt || x.belowGuarantee() {
+// takesBack reports whether the best job of a class may claim room from what runs: it
+// is within a guarantee, or priority counts where it is.
+func (s *Scheduler) takesBack(v plan.View, c *class) bool {
+	if !s.tree.shared() || len(c.waiting.items) == 0 {
+		return false
+	}
+	shape := v.Shape(c.waiting.items[0].job)
+	return s.tree.claims(c.leaf, shape.Models, shape.Milli(smallest(shape)))
+}
+
+// claims reports whether milli more for a leaf are within a guarantee, or may be
+// claimed by priority.
+func (t *tree) claims(leaf int32, models uint64, milli int64) bool {
+	for b := leaf; b >= 0; b = t.branches[b].parent {
+		x := &t.branches[b]
+		if x.preempt {
 			return true
+		}
+		for m := range len(t.capacity) - 1 {
+			if models&(1<<m) != 0 && x.within(m, milli) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// overGuarantee reports whether a leaf or a queue above it holds more than it is
+// guaranteed.
+func (t *tree) overGuarantee(leaf int32) bool {
+	for b := leaf; b >= 0; b = t.branches[b].parent {
+		for m := range len(t.capacity) - 1 {
+			if t.branches[b].over(m) {
+				return true
+			}
 		}
 	}
 	return false
