@@ -19,12 +19,14 @@ import (
 	"github.com/musterdl/muster/profile/history"
 	"github.com/musterdl/muster/profile/noisy"
 	"github.com/musterdl/muster/profile/oracle"
+	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/schedule/fifo"
 	"github.com/musterdl/muster/schedule/las"
 	"github.com/musterdl/muster/schedule/sjf"
 	"github.com/musterdl/muster/schedule/srsf"
 	"github.com/musterdl/muster/schedule/srtf"
 	"github.com/musterdl/muster/schedule/tiresias"
+	"github.com/musterdl/muster/schedule/victims"
 )
 
 // clairvoyant goes with orders that are nothing without run times: a simulation
@@ -56,6 +58,13 @@ var All = []Entry{
 	plain(srtf.Description, srtf.Order{}).with(clairvoyant),
 	tuned(tiresias.Description, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.New(c) }).
 		with(Composition{Place: tiresias.PlacerDescription.Name}),
+
+	tuned(calendar.ConservativeDescription, calendar.Conservative, func(c calendar.Policy, _ Env) any { return c }),
+	tuned(calendar.EasyDescription, calendar.Easy, func(c calendar.Policy, _ Env) any { return c }),
+	plain(calendar.None, calendar.Policy{}),
+	fresh(victims.CheapestDescription, func() any { return &victims.Cheapest{} }),
+	fresh(victims.LowestRankDescription, func() any { return &victims.LowestRank{} }),
+	fresh(victims.NewestDescription, func() any { return &victims.Newest{} }),
 
 	plain(dpcut.Description, dpcut.Partitioner{}),
 	plain(equal.Description, equal.Partitioner{}),

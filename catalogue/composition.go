@@ -21,6 +21,8 @@ type Composition struct {
 	Size     string `json:"size,omitempty"`
 	Place    string `json:"place,omitempty"`
 	Order    string `json:"order,omitempty"`
+	Reserve  string `json:"reserve,omitempty"`
+	Victims  string `json:"victims,omitempty"`
 	Cut      string `json:"cut,omitempty"`
 	Sequence string `json:"sequence,omitempty"`
 	Flow     string `json:"flow,omitempty"`
@@ -36,12 +38,12 @@ type Composition struct {
 
 // Null is what one would do without any of the six steps.
 var Null = Composition{Name: "null", Estimate: "declared", Size: "fixed", Place: "first-fit", Order: "fifo",
-	Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "last-checkpoint"}
+	Reserve: "no-reservation", Victims: "newest", Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "last-checkpoint"}
 
 // Default fills the parts that a user left open: the null of each step but the last,
 // since nobody wants to lose work that can be kept.
 var Default = Composition{Estimate: "declared", Size: "fixed", Place: "first-fit", Order: "fifo",
-	Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "on-request"}
+	Reserve: "no-reservation", Victims: "cheapest", Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "on-request"}
 
 // Steps are the six steps in order, as --without names them.
 var Steps = []string{"profile", "allocate", "schedule", "pipeline", "flow", "run"}
@@ -119,7 +121,7 @@ func (c Composition) check(file string) error {
 }
 
 // parts are the contracts that a composition fills.
-var parts = []string{"estimate", "size", "place", "order", "cut", "sequence", "flow"}
+var parts = []string{"estimate", "size", "place", "order", "reserve", "victims", "cut", "sequence", "flow"}
 
 func (c *Composition) part(name string) *string {
 	switch name {
@@ -131,6 +133,10 @@ func (c *Composition) part(name string) *string {
 		return &c.Place
 	case "order":
 		return &c.Order
+	case "reserve":
+		return &c.Reserve
+	case "victims":
+		return &c.Victims
 	case "cut":
 		return &c.Cut
 	case "sequence":
@@ -183,7 +189,7 @@ func (c Composition) Without(step string) (Composition, error) {
 	case "allocate":
 		of = []string{"size", "place"}
 	case "schedule":
-		of = []string{"order"}
+		of = []string{"order", "reserve", "victims"}
 	case "pipeline":
 		of = []string{"cut", "sequence"}
 	case "flow":
@@ -217,7 +223,7 @@ func (c Composition) Build(env Env, explain bool) (Built, error) {
 	var sequence, nullSequence pipeline.Ordering
 	for _, err := range []error{
 		c.fill("estimate", env, &p.Estimator), c.fill("size", env, &p.Sizer), c.fill("place", env, &p.Placer),
-		c.fill("order", env, &p.Order), c.fill("flow", env, &p.Flow), c.fill("cut", env, &cut), c.fill("sequence", env, &sequence),
+		c.fill("order", env, &p.Order), c.fill("reserve", env, &p.Reserve), c.fill("victims", env, &p.Victims), c.fill("flow", env, &p.Flow), c.fill("cut", env, &cut), c.fill("sequence", env, &sequence),
 		Null.fill("cut", env, &nullCut), Null.fill("sequence", env, &nullSequence),
 	} {
 		if err != nil {

@@ -8,18 +8,22 @@ import (
 
 // Claim is a place in the calendar: what a waiting job will be given, from when on.
 type Claim struct {
-	Job JobID
-	// Made is when the job first had a claim, and First the instant it was given then.
-	Made, First unit.Time
-	At          unit.Time     // Never where it hangs on runs of which nobody knows the end
-	Length      unit.Duration // Forever where unknown
-	Parts       []Part
+	Job     JobID
+	Workers int32
+	// At is when it is expected to start; Never if that hangs on runs whose end nobody
+	// knows.
+	At unit.Time
+	// Due is the earliest At that was ever claimed. From then on, and for as long as At
+	// is Never, the claim is closed: no other work gets its room.
+	Due    unit.Time
+	Length unit.Duration // of the run to come; Forever when unknown
+	Parts  []Part        // by node
 }
 
 // Part is what a claim takes of one node.
 type Part struct {
 	Node    NodeID
-	Devices int32
+	Devices int32 // whole ones
 	CPU     int32 // thousandths of a core
 	Host    int32 // MiB
 }
@@ -41,14 +45,22 @@ func (v View) Windows() []Window { return v.s.Windows }
 
 // Reserve replaces the claims in the calendar.
 func (d *Draft) Reserve(claims []Claim) {
-	if !slices.EqualFunc(d.s.Claims, claims, Claim.equal) {
-		d.s.Claims = slices.Clone(claims) // a new list: a mark, or a copy of the state, may hold the old
+	if !slices.EqualFunc(d.s.Claims, claims, Claim.Equal) {
+		claims = slices.Clone(claims) // a new list: a mark, or a copy of the state, may hold the old
+		for i := range claims {
+			claims[i].Parts = slices.Clone(claims[i].Parts)
+		}
+		d.s.Claims = claims
 		d.aside(Aside{Kind: "claims", Claims: d.s.Claims})
 	}
 }
 
-func (c Claim) equal(o Claim) bool {
-	return c.Job == o.Job && c.Made == o.Made && c.First == o.First && c.At == o.At && c.Length == o.Length && slices.Equal(c.Parts, o.Parts)
+// Closed reports whether a claim's room is kept from all other work by now.
+func (c *Claim) Closed(now unit.Time) bool { return c.At == unit.Never || c.Due <= now }
+
+// Equal reports whether two claims are the same.
+func (c Claim) Equal(o Claim) bool {
+	return c.Job == o.Job && c.Workers == o.Workers && c.At == o.At && c.Due == o.Due && c.Length == o.Length && slices.Equal(c.Parts, o.Parts)
 }
 
 // Close adds a window to the calendar.

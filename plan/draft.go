@@ -17,6 +17,7 @@ type Draft struct {
 	asides  []Aside
 	start   Mark
 	held    []heldBack
+	turns   int64
 }
 
 // Mark is a point of a draft to roll back to.
@@ -80,6 +81,9 @@ func (d *Draft) Mark() Mark {
 
 // Rollback undoes every edit since the mark.
 func (d *Draft) Rollback(m Mark) {
+	if len(d.changes) > m.changes {
+		d.turns++
+	}
 	d.s.rollback(m.undo)
 	d.s.NextChange -= int64(len(d.changes) - m.changes)
 	d.changes = d.changes[:m.changes]
@@ -102,6 +106,10 @@ func (d *Draft) Commit() ([]Change, []Note) {
 	d.s.log = nil
 	return d.changes, d.notes
 }
+
+// Turns counts the changes made and taken back so far: while it stays the same, so do
+// the runs.
+func (d *Draft) Turns() int64 { return d.turns }
 
 // Changes is what the draft would commit so far.
 func (d *Draft) Changes() []Change { return d.changes }
@@ -369,6 +377,7 @@ func (d *Draft) Asides() []Aside { return d.asides }
 func (d *Draft) emit(c Change) int64 {
 	c.ID = d.s.NextChange
 	d.s.NextChange++
+	d.turns++
 	if len(c.After) > 0 {
 		d.s.pend(Pending{Change: c, Left: c.After})
 	}

@@ -7,6 +7,8 @@ type Hold struct {
 	Devices int32
 	CPU     int32
 	Host    int32
+	// Shared closes the devices that are partly free as well.
+	Shared bool
 }
 
 // heldBack is a Hold with what it found to hold.
@@ -27,12 +29,18 @@ func (d *Draft) Hold(holds []Hold) {
 		b.CPU, b.Host = max(0, min(h.CPU, n.FreeCPU)), max(0, min(h.Host, n.FreeHost))
 		n.FreeCPU -= b.CPU
 		n.FreeHost -= b.Host
-		for id := n.First + DeviceID(n.Count) - 1; id >= n.First && int32(len(b.devices)) < h.Devices; id-- {
-			if s.Devices[id].whole() {
-				s.touchDevice(id).held = true
+		left := h.Devices
+		for id := n.First + DeviceID(n.Count) - 1; id >= n.First; id-- {
+			whole := s.Devices[id].whole()
+			if whole && left == 0 || !whole && (!h.Shared || s.Devices[id].Free == 0) {
+				continue
+			}
+			dev := s.touchDevice(id)
+			dev.held, dev.Free, dev.FreeMemory = true, 0, 0
+			b.devices = append(b.devices, id)
+			if whole {
 				n.FreeDevices--
-				s.Devices[id].Free, s.Devices[id].FreeMemory = 0, 0
-				b.devices = append(b.devices, id)
+				left--
 			}
 		}
 		s.room.add(s, h.Node)

@@ -91,45 +91,16 @@ func ReasonByName(name string) (ReasonCode, bool) {
 
 // Words puts the reason in a sentence for people.
 func (r Reason) Words(v View) string {
-	name := func(id int64) string {
-		if id < 0 || id >= int64(len(v.s.Names)) {
-			return "another job"
-		}
-		return v.s.Names[id]
+	if words, ok := reasonWords[r.Code]; ok {
+		return words
 	}
-	node := func(id int64) string {
-		if id < 0 || id >= int64(len(v.s.Cluster.Nodes)) {
-			return "a node"
-		}
-		return v.s.Cluster.Nodes[id].Name
+	if words, ok := r.aboutShares(v); ok {
+		return words
 	}
-	queue := func(id int64) string {
-		if q := v.s.Queues.Queues; id > 0 && id < int64(len(q)) {
-			return "queue " + q[id].Name
-		}
-		return "the cluster"
-	}
+	name := v.s.jobName
 	switch r.Code {
 	case NoReason:
 		return ""
-	case QueueLimit:
-		return fmt.Sprintf("%s is at its limit: %s devices are left of it", queue(r.A), unit.Milli(r.B))
-	case BorrowLimit:
-		return fmt.Sprintf("%s borrows as much as it may: %s devices are left of that", queue(r.A), unit.Milli(r.B))
-	case UserLimit:
-		return fmt.Sprintf("its user is at the limit for one user in %s: %s devices are left of it", queue(r.A), unit.Milli(r.B))
-	case KeptBack:
-		return fmt.Sprintf("%s keeps %s free devices for itself and does not lend them", queue(r.A), unit.Milli(r.B))
-	case Reserved:
-		return "what is free is reserved for " + name(r.A)
-	case Maintenance:
-		return node(r.A) + " is closed for maintenance before the job would end"
-	case Reclaimed:
-		return "gave back what its queue had borrowed, to " + name(r.A)
-	case Outranked:
-		return "made way for " + name(r.A) + ", which has a higher priority"
-	case Defragmented:
-		return "moved to make room for " + name(r.A)
 	case New:
 		return "just submitted"
 	case Fits:
@@ -159,7 +130,7 @@ func (r Reason) Words(v View) string {
 	case Rebalanced:
 		return fmt.Sprintf("resized from %d to %d workers", r.A, r.B)
 	case NodeLost:
-		return "its node " + node(r.A) + " was lost"
+		return "its node " + v.s.nodeName(r.A) + " was lost"
 	case StartBroke, RunFailed:
 		return fmt.Sprintf("attempt failed (%s)", FailureClass(r.A))
 	case Packed:
@@ -173,13 +144,56 @@ func (r Reason) Words(v View) string {
 	case DependencyEnd:
 		return name(r.A) + ", which it comes after, ended without finishing"
 	case NodeSick:
-		return fmt.Sprintf("%s is quarantined after %d failures in a row", node(r.A), r.B)
+		return fmt.Sprintf("%s is quarantined after %d failures in a row", v.s.nodeName(r.A), r.B)
 	case Impossible:
 		return fmt.Sprintf("%d workers of it were asked for somewhere that is not there or may not be", r.A)
 	case Estimated:
 		return "expected to run " + unit.Duration(r.A).String()
 	}
-	return reasonWords[r.Code]
+	return ""
+}
+
+// aboutShares puts a reason about queues, the calendar or giving way in a sentence.
+func (r Reason) aboutShares(v View) (words string, ok bool) {
+	queue, name := "the cluster", v.s.jobName(r.A)
+	if q := v.s.Queues.Queues; r.A > 0 && r.A < int64(len(q)) {
+		queue = "queue " + q[r.A].Name
+	}
+	switch r.Code {
+	case QueueLimit:
+		return fmt.Sprintf("%s is at its limit: %s devices are left of it", queue, unit.Milli(r.B)), true
+	case BorrowLimit:
+		return fmt.Sprintf("%s borrows as much as it may: %s devices are left of that", queue, unit.Milli(r.B)), true
+	case UserLimit:
+		return fmt.Sprintf("its user is at the limit for one user in %s: %s devices are left of it", queue, unit.Milli(r.B)), true
+	case KeptBack:
+		return fmt.Sprintf("%s keeps %s free devices for itself and does not lend them", queue, unit.Milli(r.B)), true
+	case Reserved:
+		return "what is free is reserved for " + name, true
+	case Maintenance:
+		return v.s.nodeName(r.A) + " is closed for maintenance before the job would end", true
+	case Reclaimed:
+		return "gave back what its queue had borrowed, to " + name, true
+	case Outranked:
+		return "made way for " + name + ", which has a higher priority", true
+	case Defragmented:
+		return "moved to make room for " + name, true
+	}
+	return "", false
+}
+
+func (s *State) jobName(id int64) string {
+	if id < 0 || id >= int64(len(s.Names)) {
+		return "another job"
+	}
+	return s.Names[id]
+}
+
+func (s *State) nodeName(id int64) string {
+	if id < 0 || id >= int64(len(s.Cluster.Nodes)) {
+		return "a node"
+	}
+	return s.Cluster.Nodes[id].Name
 }
 
 var reasonWords = map[ReasonCode]string{

@@ -46,6 +46,9 @@ type Setup struct {
 	NodeEvery, NodeFor, DeviceEvery, DeviceFor, LinkEvery, LinkFor unit.Duration
 	// StragglerPart of the jobs run StragglerSlowdown times slower.
 	StragglerPart, StragglerSlowdown float64
+	// Queues is a tree of queues (preset or YAML file), and Tenants whose tenants, users
+	// and priorities are drawn for jobs that have none; empty is none.
+	Queues, Tenants string
 	// World is "" for the event-driven one, or PolluxArtefact.
 	World string
 	// MeasuredSpeeds uses the shipped tables for classes they know.
@@ -100,9 +103,24 @@ func Simulate(s Setup) (*Outcome, error) {
 		return nil, err
 	}
 	defer jobs.Close()
+	var first []engine.Event
+	if s.Queues != "" {
+		tree, err := spec.ResolveQueues(s.Queues, c)
+		if err != nil {
+			return nil, fmt.Errorf("queues: %w", err)
+		}
+		first = append(first, engine.Event{Kind: engine.Shares, Queues: &tree})
+	}
+	var tenanted *trace.Tenanted
+	if s.Tenants != "" {
+		if tenanted, err = trace.WithTenants(jobs, s.Tenants, s.Seed); err != nil {
+			return nil, fmt.Errorf("tenants: %w", err)
+		}
+		jobs = tenanted
+	}
 	o := &Outcome{Collector: report.NewCollector(s.Limits), Cluster: c}
 	source := &adjusted{source: jobs, s: &s, onRequest: built.OnRequest}
-	config := simulated.Config{Cluster: c, Jobs: source, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(),
+	config := simulated.Config{Cluster: c, First: first, Jobs: source, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(),
 		TellTruth: built.TellTruth, Restart: s.RestartCost, Start: s.Start, Collector: o.Collector,
 		Decisions: s.Decisions, Commit: s.Commit, Progress: s.Progress, Check: s.Check,
 		World: world.Config{StragglerPart: s.StragglerPart, StragglerSlowdown: s.StragglerSlowdown, Seed: s.Seed},
@@ -121,6 +139,9 @@ func Simulate(s Setup) (*Outcome, error) {
 		r.Strategy += " without " + step
 	}
 	r.WallSec, r.CPUSec, r.PeakRSSBytes = time.Since(began).Seconds(), cpuSeconds()-cpu, peakRSS()
+	if tenanted != nil {
+		r.Notes = append(r.Notes, tenanted.About())
+	}
 	if waits := r.AvgWaitSec * 10; waits < r.MeanDurationSec {
 		r.Notes = append(r.Notes, "hardly anybody waits: the mean wait is under a tenth of the mean duration, so strategies cannot differ much here")
 	}

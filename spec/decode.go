@@ -163,6 +163,10 @@ func (d *decoder) read(n ast.Node, path string, v reflect.Value) {
 		d.quantity(n, path, v, q)
 		return
 	}
+	if v.Type() == reflect.TypeFor[amounts]() {
+		d.amounts(n, path, v)
+		return
+	}
 	if reflect.PointerTo(v.Type()).Implements(textType) {
 		if text, ok := d.scalar(n, path, "text"); ok {
 			if err := v.Addr().Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(text)); err != nil {

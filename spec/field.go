@@ -55,6 +55,7 @@ var starts = map[reflect.Type]reflect.Value{
 	reflect.TypeFor[workload.Job]():  reflect.ValueOf(workload.Job{Gang: 1, Devices: 1, Share: unit.Whole}),
 	reflect.TypeFor[cluster.Model](): reflect.ValueOf(cluster.Model{Speed: 1}),
 	reflect.TypeFor[nodeFile]():      reflect.ValueOf(nodeFile{Count: 1}),
+	reflect.TypeFor[queueFile]():     reflect.ValueOf(queueFile{Weight: unit.Whole}),
 }
 
 // special reads a field whose type does not say how.

@@ -20,6 +20,22 @@ func (w *World) rerate(now unit.Time, id plan.RunID) []plan.RunID {
 		return nil
 	}
 	component := w.component(id)
+	rates := w.rates(component)
+	changed := component[:0]
+	for i, r := range component {
+		y := &w.runs[r]
+		if rates[i] != y.rate || r == id {
+			y.advance(now)
+			y.rate = rates[i]
+			changed = append(changed, r)
+		}
+	}
+	return changed
+}
+
+// rates are those of the runs of a component, beside each other and over the links
+// that they share.
+func (w *World) rates(component []plan.RunID) []float64 {
 	crossing := false
 	for _, r := range component {
 		crossing = crossing || len(w.runs[r].demand) > 0
@@ -28,20 +44,15 @@ func (w *World) rerate(now unit.Time, id plan.RunID) []plan.RunID {
 	if crossing {
 		shares = w.network(component)
 	}
-	changed := component[:0]
+	w.scratch = w.scratch[:0]
 	for _, r := range component {
-		y := &w.runs[r]
-		rate := y.solo * w.beside(r)
+		rate := w.runs[r].solo * w.beside(r)
 		if f, ok := shares[r]; ok {
 			rate *= f
 		}
-		if rate != y.rate || r == id {
-			y.advance(now)
-			y.rate = rate
-			changed = append(changed, r)
-		}
+		w.scratch = append(w.scratch, rate)
 	}
-	return changed
+	return w.scratch
 }
 
 // component collects the live runs connected to id, in the order they are found.

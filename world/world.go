@@ -37,16 +37,17 @@ type Config struct {
 
 // World knows the truth about every job and the progress of every run.
 type World struct {
-	config Config
-	c      *cluster.Cluster
-	truth  []truth // by job
-	runs   []run   // by slot
-	links  []link  // by link
-	onDev  [][]plan.RunID
-	mark   []int32 // by slot: generation it was last visited in
-	round  int32
-	queue  []plan.RunID      // scratch of the component search
-	plans  map[int32]float64 // by pipeline plan: its part of the ideal rate
+	config  Config
+	c       *cluster.Cluster
+	truth   []truth // by job
+	runs    []run   // by slot
+	links   []link  // by link
+	onDev   [][]plan.RunID
+	mark    []int32 // by slot: generation it was last visited in
+	round   int32
+	queue   []plan.RunID      // scratch of the component search
+	scratch []float64         // rates of the component
+	plans   map[int32]float64 // by pipeline plan: its part of the ideal rate
 }
 
 type truth struct {
@@ -94,17 +95,32 @@ func New(c *cluster.Cluster, config Config) *World {
 	return w
 }
 
+// Known is the truth about a job: about one that is new, its Truth alone.
+type Known struct {
+	workload.Truth
+	// Done is how much of the work, in microseconds of the true running time, runs
+	// that have ended did and kept; Spent how long they computed in all.
+	Done  float64
+	Spent unit.Duration
+}
+
 // Know tells the world the truth about a job.
-func (w *World) Know(id plan.JobID, class string, t workload.Truth) {
-	for int(id) >= len(w.truth) {
-		w.truth = append(w.truth, truth{})
+func (w *World) Know(id plan.JobID, class string, k Known) {
+	if int(id) >= len(w.truth) {
+		w.truth = append(w.truth, make([]truth, int(id)+1-len(w.truth))...)
 	}
-	w.truth[id] = truth{Truth: t, class: class, left: float64(t.Duration)}
+	w.truth[id] = truth{Truth: k.Truth, class: class, left: max(0, float64(k.Duration)-k.Done), spent: k.Spent}
 }
 
 // Begin starts a run's progress and returns the runs whose end has moved, itself
 // included.
 func (w *World) Begin(now unit.Time, v plan.View, id plan.RunID) []plan.RunID {
+	w.place(now, v, id)
+	return w.rerate(now, id)
+}
+
+// place puts a run where its grants say.
+func (w *World) place(now unit.Time, v plan.View, id plan.RunID) {
 	r := v.Run(id)
 	for int(id) >= len(w.runs) {
 		w.runs = append(w.runs, run{})
@@ -126,7 +142,6 @@ func (w *World) Begin(now unit.Time, v plan.View, id plan.RunID) []plan.RunID {
 	for _, d := range x.demand {
 		w.links[d.link].runs = append(w.links[d.link].runs, id)
 	}
-	return w.rerate(now, id)
 }
 
 // shape fills in what a run's placement means: its solo rate, the devices it
@@ -301,7 +316,7 @@ func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Endi
 			e.Kept = e.Ran / every * every
 		}
 		if e.Ran > 0 {
-			done = done * float64(e.Kept) / float64(e.Ran) // in this order: an exact product stays exact
+			done = part(done, float64(e.Kept), float64(e.Ran))
 		}
 	}
 	t.left = max(0, t.left-done)
@@ -314,6 +329,14 @@ func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Endi
 		w.links[d.link].runs = without(w.links[d.link].runs, id)
 	}
 	return e, w.rerate(now, id)
+}
+
+// part is x*n/d, rounded once: an exact result stays exact, however large the product.
+func part(x, n, d float64) float64 {
+	product := x * n
+	missing := math.FMA(x, n, -product)
+	quotient := product / d
+	return quotient + (math.FMA(-quotient, d, product)+missing)/d
 }
 
 func without(list []plan.RunID, id plan.RunID) []plan.RunID {

@@ -61,6 +61,8 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 	} {
 		f.Var(durationFlag{d.into}, d.name, d.help)
 	}
+	f.StringVar(&s.Queues, "queues", "", "a tree of queues: venus, philly, queues:NxG or a YAML file; empty is one queue")
+	f.StringVar(&s.Tenants, "tenants", "", "draw tenants, users and priorities for jobs that have none, in the shape of: venus or philly")
 	f.Float64Var(&s.StragglerPart, "stragglers", 0, "part of the jobs that run slow")
 	f.Float64Var(&s.StragglerSlowdown, "straggler-slowdown", 2, "how many times slower those run")
 }

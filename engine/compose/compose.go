@@ -17,6 +17,7 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/schedule/victims"
 	"github.com/musterdl/muster/unit"
 )
@@ -39,6 +40,7 @@ type Parts struct {
 	Planner   Planner
 	Flow      flow.Policy
 	Victims   victims.Chooser
+	Reserve   calendar.Policy
 	// Explain asks for the best rejected alternative of every decision, for dossiers.
 	// It never changes a decision.
 	Explain bool
@@ -74,9 +76,17 @@ type Scheduler struct {
 
 	memories []schedule.Remembering // of the parts
 
-	found   []allocate.Candidate
-	why     plan.Reason // what beside room kept the job that was tried last from starting
-	victims []victim
+	found    []allocate.Candidate
+	calendar calendar.Calendar
+	looked   int64 // turns of the draft that the calendar has seen
+	held     bool  // room was held back from the job that was tried last
+	holds    []plan.Hold
+	weak     []ranked    // claims that are left out for a moment
+	oldest   plan.JobID  // no older one waits
+	outlived unit.Time   // when the next run is expected to end, and else takes longer
+	endures  unit.Time   // when the oldest that waits will have waited long enough
+	why      plan.Reason // what beside room kept the job that was tried last from starting
+	victims  []victim
 	// Those that may be displaced for a claim, and for which.
 	candidates []victims.Candidate
 	claims     []plan.ReasonCode
@@ -122,7 +132,8 @@ func (s *Scheduler) reset() {
 	s.charged, s.more, s.tree = nil, map[plan.JobID][]charge{}, tree{}
 	s.running = heap{pos: &s.pos, worst: true}
 	s.active, s.elastic, s.resize, s.patient = 0, 0, unit.Never, unit.Never
-	s.unprotected = unit.Never
+	s.unprotected, s.endures, s.outlived, s.oldest = unit.Never, unit.Never, unit.Never, 0
+	s.calendar = calendar.Calendar{}
 	s.loops = victims.NewLoops(victims.DefaultLimits())
 }
 
@@ -179,9 +190,12 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.unblockClaims(d.View)
 	}
 	s.expire(d)
+	s.open(d)
 	s.rebalance(d)
 	s.start(d)
-	return min(s.timers.next(), s.resize, s.patient, s.unprotected)
+	s.endure(d)
+	s.close(d)
+	return min(s.timers.next(), s.resize, s.patient, s.unprotected, s.endures, s.outlived, s.calendar.Wake(d.Now()))
 }
 
 // grow makes room for jobs and shapes that are new.

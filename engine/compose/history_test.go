@@ -21,6 +21,7 @@ import (
 	"github.com/musterdl/muster/profile/declared"
 	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/schedule/fifo"
 	"github.com/musterdl/muster/schedule/sjf"
 	"github.com/musterdl/muster/unit"
@@ -41,7 +42,7 @@ type site struct {
 	t         *rapid.T
 	parts     func() compose.Parts
 	e         *engine.Engine
-	now       unit.Time
+	now, wake unit.Time
 	due       []due
 	names     int
 	truth     map[plan.JobID]unit.Duration
@@ -75,7 +76,7 @@ func (s *site) step(events ...engine.Event) {
 			}
 		}
 		out := s.e.Step(s.now, events)
-		events = nil
+		events, s.wake = nil, out.Wake
 		if err := s.e.State().Check(); err != nil {
 			s.t.Fatalf("at %d: %v", s.now, err)
 		}
@@ -163,6 +164,9 @@ func (s *site) pass(d unit.Duration) {
 	if len(s.due) > 0 {
 		next = min(next, s.due[0].at)
 	}
+	if s.wake > s.now {
+		next = min(next, s.wake)
+	}
 	s.now = max(s.now, next)
 	s.step()
 }
@@ -183,9 +187,11 @@ func (s *site) restart() {
 		s.t.Fatal(err)
 	}
 	s.e = engine.Restore(state, compose.New(s.parts()), engine.DefaultPolicy())
-	if out := s.e.Step(s.now, []engine.Event{{Kind: engine.Rebuilt}}); out.Commit != nil {
+	out := s.e.Step(s.now, []engine.Event{{Kind: engine.Rebuilt}})
+	if out.Commit != nil {
 		s.t.Fatalf("a restart decides anew: %s", out.Commit.AppendJSON(nil, s.e.View()))
 	}
+	s.wake = out.Wake
 }
 
 func drawTree(t *rapid.T, devices int64) queue.Tree {
@@ -218,8 +224,10 @@ func drawParts(t *rapid.T) func() compose.Parts {
 	order := rapid.SampledFrom([]schedule.Order{fifo.New(fifo.Default()), fifo.New(fifo.Config{}), sjf.Order{}}).Draw(t, "order")
 	placer := rapid.SampledFrom([]func() allocate.Placer{
 		func() allocate.Placer { return firstfit.Placer{} }, func() allocate.Placer { return bestfit.New(bestfit.Default()) }}).Draw(t, "placer")
+	reserve := calendar.Policy{Depth: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "depth"),
+		Patience: unit.Duration(rapid.IntRange(0, 2).Draw(t, "patience")) * unit.Hour}
 	return func() compose.Parts {
-		return compose.Parts{Estimator: declared.Estimator{}, Order: order, Sizer: equal.Sizer{}, Placer: placer(), Flow: maxmin.Policy{}}
+		return compose.Parts{Reserve: reserve, Estimator: declared.Estimator{}, Order: order, Sizer: equal.Sizer{}, Placer: placer(), Flow: maxmin.Policy{}}
 	}
 }
 

@@ -24,15 +24,20 @@ func (s *Scheduler) start(d *plan.Draft) {
 			s.pass++
 			continue
 		}
+		if c < 0 && s.claimed(d) {
+			s.pass++
+			continue
+		}
 		if c < 0 {
 			return
 		}
 		it := s.classes[c].waiting.items[0]
-		s.why = plan.Reason{}
+		s.why, s.held = plan.Reason{}, false
 		if s.place(d, it, ahead, next) {
 			continue
 		}
 		s.block(&s.classes[c], true)
+		s.reserve(d, it.job)
 		s.explain(d, it.job, ahead)
 		if ahead == plan.None {
 			ahead = it.job
@@ -156,6 +161,8 @@ func (s *Scheduler) fits(d *plan.Draft, job plan.JobID, shape *plan.Shape, n int
 		narrow.Models = models
 		shape = &narrow
 	}
+	s.hold(d, job, n)
+	defer d.Unhold()
 	k := 1
 	if s.parts.Explain {
 		k = 2
@@ -213,6 +220,10 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 	}
 	s.drop(d.View, it.job)
 	s.fileRunning(d.View, it.job)
+	if s.calendar.Find(it.job) >= 0 {
+		s.calendar.Drop(it.job)
+		s.unblock(d.View) // it may have started elsewhere than it claimed
+	}
 	s.stirred = s.stirred || s.tree.shared() && s.tree.overGuarantee(s.charged[it.job].leaf)
 }
 
@@ -221,6 +232,11 @@ func (s *Scheduler) explain(d *plan.Draft, job, ahead plan.JobID) {
 	why := Why(d.View, job)
 	if s.why.Code != plan.NoReason && why.Code != plan.Unsatisfiable {
 		why = s.why
+	}
+	if s.held && why.Code == plan.Fragmented {
+		if r := s.reserved(d.View, job, smallest(d.Shape(job))); r.Code != plan.NoReason {
+			why = r
+		}
 	}
 	if s.rules.Strict && ahead != plan.None {
 		why = plan.Reason{Code: plan.Behind, A: int64(ahead)}

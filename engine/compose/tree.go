@@ -384,6 +384,23 @@ func (s *Scheduler) takesBack(v plan.View, c *class) bool {
 	return s.tree.claims(c.leaf, shape.Models, shape.Milli(smallest(shape)))
 }
 
+// guaranteed reports whether a job's smallest size is within what a queue that it is
+// in is guaranteed.
+func (t *tree) guaranteed(v plan.View, job plan.JobID) bool {
+	if !t.shared() {
+		return false
+	}
+	j, shape := v.Job(job), v.Shape(job)
+	for b := t.leaf(v, &j); b >= 0; b = t.branches[b].parent {
+		for m := range len(t.capacity) - 1 {
+			if shape.Models&(1<<m) != 0 && t.branches[b].within(m, shape.Milli(smallest(shape))) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // claims reports whether milli more for a leaf are within a guarantee, or may be
 // claimed by priority.
 func (t *tree) claims(leaf int32, models uint64, milli int64) bool {

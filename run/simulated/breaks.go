@@ -25,24 +25,35 @@ const (
 	devStream  = 3 << 32
 )
 
-// schedulingBreaks queues the first failure of each node, device and link.
-func (s *Simulation) schedulingBreaks() {
-	b := s.config.Breaks
+// schedulingBreaks queues the first failure of each node, device and link, and the
+// mending of those that are lost already.
+func (s *Simulation) schedulingBreaks(now unit.Time) {
+	b, v := s.config.Breaks, s.engine.View()
 	s.chance = map[uint64]*rand.Rand{}
-	s.down, s.broken = make([]bool, len(s.config.Cluster.Nodes)), make([]bool, len(s.config.Cluster.Devices))
-	for n := range s.config.Cluster.Nodes {
-		if b.NodeEvery > 0 {
-			s.queueUp(s.draw(0, nodeStream+uint64(n), b.NodeEvery), entry{kind: nodeBreaks, node: plan.NodeID(n)})
+	s.down, s.broken = make([]bool, v.Nodes()), make([]bool, v.Devices())
+	for n := range plan.NodeID(v.Nodes()) {
+		if s.down[n] = v.Node(n).Status == plan.Down; b.NodeEvery == 0 {
+			continue
+		}
+		if s.down[n] {
+			s.queueUp(s.draw(now, nodeStream+uint64(n), b.NodeFor), entry{kind: nodeMends, node: n})
+		} else {
+			s.queueUp(s.draw(now, nodeStream+uint64(n), b.NodeEvery), entry{kind: nodeBreaks, node: n})
 		}
 	}
-	for d := range s.config.Cluster.Devices {
-		if b.DeviceEvery > 0 {
-			s.queueUp(s.draw(0, devStream+uint64(d), b.DeviceEvery), entry{kind: deviceBreaks, device: plan.DeviceID(d)})
+	for d := range plan.DeviceID(v.Devices()) {
+		if s.broken[d] = v.Device(d).Status == plan.Lost; b.DeviceEvery == 0 {
+			continue
+		}
+		if s.broken[d] {
+			s.queueUp(s.draw(now, devStream+uint64(d), b.DeviceFor), entry{kind: deviceMends, device: d})
+		} else {
+			s.queueUp(s.draw(now, devStream+uint64(d), b.DeviceEvery), entry{kind: deviceBreaks, device: d})
 		}
 	}
-	for l := range int32(s.config.Cluster.Links()) {
-		if b.LinkEvery > 0 && s.config.Cluster.LinkBandwidth(l) > 0 {
-			s.queueUp(s.draw(0, linkStream+uint64(l), b.LinkEvery), entry{kind: linkBreaks, link: l})
+	for l := range int32(v.Cluster().Links()) {
+		if b.LinkEvery > 0 && v.Cluster().LinkBandwidth(l) > 0 {
+			s.queueUp(s.draw(now, linkStream+uint64(l), b.LinkEvery), entry{kind: linkBreaks, link: l})
 		}
 	}
 }
@@ -98,7 +109,7 @@ func (s *Simulation) mendNode(node plan.NodeID) {
 
 // healthy counts the devices of a node that are not broken themselves.
 func (s *Simulation) healthy(node plan.NodeID) (n int64) {
-	is := &s.config.Cluster.Nodes[node]
+	is := &s.engine.View().Cluster().Nodes[node]
 	for d := is.First; d < is.First+is.Count; d++ {
 		if !s.broken[d] {
 			n++
@@ -111,7 +122,7 @@ func (s *Simulation) healthy(node plan.NodeID) (n int64) {
 func (s *Simulation) loseDevice(at unit.Time, device plan.DeviceID) {
 	s.loseRuns(at, func(g plan.Grant) bool { return g.Device == device })
 	s.broken[device] = true
-	if !s.down[s.config.Cluster.Devices[device].Node] {
+	if !s.down[s.engine.View().Cluster().Devices[device].Node] {
 		s.ledger.capacity -= 1000
 	}
 	s.emit(engine.Event{Kind: engine.DeviceDown, Device: device})
@@ -119,7 +130,7 @@ func (s *Simulation) loseDevice(at unit.Time, device plan.DeviceID) {
 
 func (s *Simulation) mendDevice(device plan.DeviceID) {
 	s.broken[device] = false
-	if !s.down[s.config.Cluster.Devices[device].Node] {
+	if !s.down[s.engine.View().Cluster().Devices[device].Node] {
 		s.ledger.capacity += 1000
 	}
 	s.emit(engine.Event{Kind: engine.DeviceUp, Device: device})
@@ -142,7 +153,7 @@ func (s *Simulation) loseRuns(at unit.Time, lost func(plan.Grant) bool) {
 		if l := &s.runs[i]; l.status == plan.Stopping {
 			l.version++
 			s.gone(at, id)
-			s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Kept: l.useful})
+			s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Kept: l.kept})
 			continue
 		}
 		s.exit(at, id, plan.NodeFailure)

@@ -49,11 +49,15 @@ func (s *Simulation) begin(at unit.Time, c *plan.Change) {
 		version: s.runs[c.Run].version + 1}
 	s.ledger.live++
 	s.ledger.occupy(milli)
-	delay := s.config.Start
-	if j := v.Job(c.Job); j.Attempt > 1 {
-		delay += j.Checkpoint.Load
+	s.queueUp(at.Add(s.delay(v, c.Job)), entry{kind: runStarts, run: c.Run, job: c.Job, version: s.runs[c.Run].version})
+}
+
+// delay is what starting a job's present run takes.
+func (s *Simulation) delay(v plan.View, id plan.JobID) unit.Duration {
+	if j := v.Job(id); j.Attempt > 1 {
+		return s.config.Start + j.Checkpoint.Load
 	}
-	s.queueUp(at.Add(delay), entry{kind: runStarts, run: c.Run, version: s.runs[c.Run].version})
+	return s.config.Start
 }
 
 // stop ends a run as told: one that can saves first.
@@ -61,10 +65,10 @@ func (s *Simulation) stop(at unit.Time, id plan.RunID) {
 	l := &s.runs[id]
 	c := s.engine.View().Job(l.job).Checkpoint
 	l.version++
-	e := entry{kind: runStopped, run: id, version: l.version}
+	e := entry{kind: runStopped, run: id, job: l.job, version: l.version}
 	delay := unit.Duration(0)
 	if l.status == plan.Running || l.status == plan.Suspended {
-		e.kept = s.halt(at, id, c.OnRequest)
+		l.kept = s.halt(at, id, c.OnRequest)
 		if c.OnRequest {
 			delay = c.Save
 		}
@@ -77,8 +81,11 @@ func (s *Simulation) stop(at unit.Time, id plan.RunID) {
 func (s *Simulation) halt(at unit.Time, id plan.RunID, saved bool) unit.Duration {
 	l := &s.runs[id]
 	e, moved := s.world.End(at, s.engine.View(), id, saved)
-	s.spent[l.job] += e.Ran
-	l.useful, l.lost = e.Kept, e.Ran-e.Kept
+	// What was done before the books were opened is in none of them.
+	ran := e.Ran - l.before
+	s.spent[l.job] += ran
+	l.useful = max(0, e.Kept-l.before)
+	l.lost = ran - l.useful
 	s.moved(at, moved)
 	return e.Kept
 }
@@ -103,11 +110,11 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 		s.emit(engine.Event{Kind: engine.Started, Job: l.job, Attempt: l.attempt})
 		s.moved(at, s.world.Begin(at, s.engine.View(), e.run))
 		if limit := s.engine.View().Job(l.job).TimeLimit; limit > 0 {
-			s.queueUp(at.Add(limit), entry{kind: runOverLimit, run: e.run, version: l.version})
+			s.queueUp(at.Add(limit), entry{kind: runOverLimit, run: e.run, job: l.job, version: l.version})
 		}
 	case runStopped:
 		s.gone(at, e.run)
-		s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Kept: e.kept})
+		s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Kept: l.kept})
 	case runFinishes:
 		if s.due(at, e) {
 			s.exit(at, e.run, plan.NoFailure)
@@ -154,7 +161,7 @@ func (s *Simulation) moved(at unit.Time, runs []plan.RunID) {
 		if fails {
 			kind = runFails
 		}
-		s.queueUp(max(end, at), entry{kind: kind, run: id, version: s.runs[id].version})
+		s.queueUp(max(end, at), entry{kind: kind, run: id, job: s.runs[id].job, version: s.runs[id].version})
 	}
 }
 
@@ -178,6 +185,7 @@ func (s *Simulation) leave(at unit.Time, id plan.RunID) {
 		l.overhead += at.Sub(l.since)
 		s.span(at, l, id, report.SpanOverhead)
 	case plan.Running:
+		l.ran += at.Sub(l.since)
 		s.span(at, l, id, report.SpanRun)
 	}
 }

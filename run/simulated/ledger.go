@@ -74,8 +74,10 @@ func (s *Simulation) closeRuns(v plan.View) {
 		l := &s.runs[id]
 		switch l.status {
 		case plan.Running:
-			l.useful += s.ledger.now.Sub(l.since)
+			l.useful = l.ran + s.ledger.now.Sub(l.since)
 			s.span(s.ledger.now, l, plan.RunID(id), report.SpanRun)
+		case plan.Suspended:
+			l.useful = l.ran
 		case plan.Starting, plan.Stopping:
 			l.overhead += s.ledger.now.Sub(l.since)
 		}

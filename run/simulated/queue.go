@@ -30,20 +30,38 @@ type entry struct {
 	kind    entryKind
 	version int32
 	run     plan.RunID
+	job     plan.JobID // of the run
 	device  plan.DeviceID
 	node    plan.NodeID
 	link    int32
-	kept    unit.Duration
 	change  int64
 }
 
-// queue is a heap of entries by instant, then by the order they were made in.
+// queue is a heap of entries by instant. Those of one instant go by kind and by what
+// they are about, not by when they were made: a simulation that goes on from a State
+// does not know when they were.
 type queue struct {
 	heap []entry
 	seq  int64
 }
 
-func (a *entry) before(b *entry) bool { return a.at < b.at || a.at == b.at && a.seq < b.seq }
+func (a *entry) before(b *entry) bool {
+	switch {
+	case a.at != b.at:
+		return a.at < b.at
+	case a.kind != b.kind:
+		return a.kind < b.kind
+	case a.job != b.job:
+		return a.job < b.job
+	case a.node != b.node:
+		return a.node < b.node
+	case a.device != b.device:
+		return a.device < b.device
+	case a.link != b.link:
+		return a.link < b.link
+	}
+	return a.seq < b.seq
+}
 
 func (s *Simulation) queueUp(at unit.Time, e entry) {
 	q := &s.queue

@@ -12,6 +12,7 @@ import (
 	"hash"
 	"io"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/musterdl/muster/bound"
 	"github.com/musterdl/muster/cluster"
@@ -31,7 +32,18 @@ type Source interface {
 
 // Config is one simulation.
 type Config struct {
-	Cluster   *cluster.Cluster
+	Cluster *cluster.Cluster // of an idle beginning
+	// From is the State to go on from in place of an idle cluster, and belongs to the
+	// simulation from then on. At is the instant it does so, by default the State's own;
+	// Known is the truth about each of its jobs.
+	From  *plan.State
+	At    unit.Time
+	Known func(v plan.View, job plan.JobID) world.Known
+	// First are fed at the first instant, before anything else.
+	First []engine.Event
+	// Later are what happens besides jobs and their runs, in order: requests of people,
+	// losses that are known beforehand. A job is submitted by Jobs alone.
+	Later     []Later
 	Jobs      Source
 	Scheduler schedule.Scheduler
 	Policy    engine.Policy
@@ -39,8 +51,8 @@ type Config struct {
 	Breaks    Breaks
 	// TellTruth lets the estimators oracle and noisy see true durations.
 	TellTruth bool
-	// Restart is the restore cost of jobs that declare none, and Start what any
-	// start costs.
+	// Restart is the restore cost of jobs that declare none, where the beginning is
+	// idle, and Start what any start costs.
 	Restart, Start unit.Duration
 	// Until ends the history; jobs still alive are censored. 0 runs to the last end.
 	Until unit.Time
@@ -55,9 +67,16 @@ type Config struct {
 	Check    bool // prove the state legal after every step
 }
 
+// Later is an event whose instant is known beforehand.
+type Later struct {
+	At    unit.Time
+	Event engine.Event
+}
+
 // Simulation is one under way.
 type Simulation struct {
 	config Config
+	wake   unit.Time
 	engine *engine.Engine
 	world  *world.World
 	queue  queue
@@ -68,6 +87,7 @@ type Simulation struct {
 	waiting   int
 	submitted int64
 	ended     int64
+	before    int64 // of those that ended, before it began
 	events    int64
 	hash      hash.Hash
 	line      []byte
@@ -75,6 +95,7 @@ type Simulation struct {
 	rigid     []bound.Job
 	spent     []unit.Duration // by job: running time, lost work included
 	now       []engine.Event  // events of this instant still to be fed
+	late      []engine.Event  // what the driver before was about to report
 	chance    map[uint64]*rand.Rand
 	down      []bool // by node
 	broken    []bool // by device
@@ -98,64 +119,86 @@ type live struct {
 	status   plan.RunStatus
 	since    unit.Time // of the status
 	milli    int64
+	before   unit.Duration // running time before the books were opened
+	ran      unit.Duration // running time since, the present stretch left out
 	useful   unit.Duration // running time whose work is kept
 	lost     unit.Duration // running time whose work is not
 	overhead unit.Duration // starting, saving, stopping
+	kept     unit.Duration // of all its running time, once it was told to stop
 	version  int32         // of its scheduled end or start; older entries are void
 }
 
 // Run simulates to the end and returns the result, with the fields that only the
 // caller knows (names, load, effort) left empty.
 func Run(config Config) (report.Result, error) {
-	s := &Simulation{config: config, hash: sha256.New()}
-	s.engine = engine.New(config.Cluster, config.Scheduler, config.Policy)
-	s.world = world.New(config.Cluster, config.World)
-	s.ledger.capacity = int64(len(config.Cluster.Devices)) * 1000
+	s, err := New(config)
+	for more := true; more && err == nil; {
+		more, err = s.Advance()
+	}
+	if err != nil {
+		return report.Result{}, err
+	}
+	return s.Result()
+}
+
+// New begins a simulation: with an idle cluster, or from a State.
+func New(config Config) (*Simulation, error) {
+	submits := func(e engine.Event) bool { return e.Kind == engine.Submit }
+	if slices.ContainsFunc(config.First, submits) || slices.ContainsFunc(config.Later, func(l Later) bool { return submits(l.Event) }) {
+		return nil, errors.New("a job is submitted by the source of jobs, not by an event")
+	}
+	s := &Simulation{config: config, hash: sha256.New(), wake: unit.Never}
 	if s.config.Collector == nil {
 		s.config.Collector = report.NewCollector(report.Limits{})
 	}
-	s.schedulingBreaks()
-	if err := s.read(); err != nil {
-		return report.Result{}, err
+	if config.From == nil {
+		s.engine = engine.New(config.Cluster, config.Scheduler, config.Policy)
+		s.world = world.New(config.Cluster, config.World)
+		s.ledger.capacity = int64(len(config.Cluster.Devices)) * 1000
+		s.schedulingBreaks(0)
+		s.now = append(s.now, config.First...)
+		return s, s.read()
 	}
-	wake := unit.Never
-	for {
-		at := s.after(wake)
-		if at == unit.Never || s.config.Until > 0 && at > s.config.Until {
-			break
-		}
-		var err error
-		if wake, err = s.instant(at); err != nil {
-			return report.Result{}, err
-		}
-		if s.finished() {
-			break
-		}
-	}
-	return s.result()
+	return s, s.resume()
 }
 
-// finished reports whether nothing is left but things breaking for nobody.
-func (s *Simulation) finished() bool {
-	return s.next.done && s.submitted == s.ended && s.ledger.live == 0
+// Advance simulates the next instant at which anything happens, and reports whether
+// there was one before the end.
+func (s *Simulation) Advance() (more bool, err error) {
+	at := s.Next()
+	if at == unit.Never || s.config.Until > 0 && at > s.config.Until {
+		return false, nil
+	}
+	return true, s.instant(at)
 }
 
-// after returns the next instant at which anything happens.
-func (s *Simulation) after(wake unit.Time) unit.Time {
-	at := min(wake, s.queue.next())
+// State is what the engine knows; nobody else edits it.
+func (s *Simulation) State() *plan.State { return s.engine.State() }
+
+// Next is the next instant at which anything happens. It is Never when nothing is left
+// but things breaking for nobody.
+func (s *Simulation) Next() unit.Time {
+	if s.next.done && len(s.config.Later) == 0 && s.submitted == s.ended && s.ledger.live == 0 {
+		return unit.Never
+	}
+	at := min(s.wake, s.queue.next())
 	if !s.next.done {
-		at = min(at, s.next.job.Submit)
+		at = min(at, max(s.ledger.now, s.next.job.Submit))
+	}
+	if len(s.config.Later) > 0 {
+		at = min(at, max(s.ledger.now, s.config.Later[0].At))
 	}
 	return at
 }
 
 // instant feeds the engine everything that happens at one instant, and what its
 // changes cause at the same instant, until nothing more does.
-func (s *Simulation) instant(at unit.Time) (wake unit.Time, err error) {
+func (s *Simulation) instant(at unit.Time) error {
 	s.ledger.advance(at)
 	if err := s.arrivals(at); err != nil {
-		return 0, err
+		return err
 	}
+	s.later(at)
 	for {
 		e, due := s.queue.popDue(at)
 		if !due {
@@ -163,6 +206,12 @@ func (s *Simulation) instant(at unit.Time) (wake unit.Time, err error) {
 		}
 		s.happen(at, e)
 	}
+	return s.settle(at)
+}
+
+// settle feeds what has happened at an instant, and what that causes, until nothing
+// more does.
+func (s *Simulation) settle(at unit.Time) error {
 	for {
 		events := s.now
 		s.now = nil
@@ -172,11 +221,11 @@ func (s *Simulation) instant(at unit.Time) (wake unit.Time, err error) {
 			s.config.Step(at, events, &out, s.engine.View())
 		}
 		if err := s.took(at, &out); err != nil {
-			return 0, err
+			return err
 		}
-		wake = out.Wake
+		s.wake = out.Wake
 		if err := s.arrivals(at); err != nil {
-			return 0, err
+			return err
 		}
 		if len(s.now) == 0 {
 			break
@@ -187,14 +236,14 @@ func (s *Simulation) instant(at unit.Time) (wake unit.Time, err error) {
 	if s.config.Progress != nil {
 		s.config.Progress(at, s.submitted, s.ended)
 	}
-	return wake, nil
+	return nil
 }
 
 // took carries out what a step yields.
 func (s *Simulation) took(at unit.Time, out *engine.Out) error {
 	v := s.engine.View()
 	if c := out.Commit; c != nil {
-		if s.barren++; s.barren > barrenCommits+10*len(s.config.Cluster.Devices) {
+		if s.barren++; s.barren > barrenCommits+10*v.Devices() {
 			return fmt.Errorf("at %s: no job has ended in the last %d commits: jobs keep displacing each other and lose their work; let them checkpoint", unit.Duration(at), s.barren)
 		}
 		s.line = c.AppendJSON(s.line[:0], v)
@@ -214,6 +263,10 @@ func (s *Simulation) took(at unit.Time, out *engine.Out) error {
 	for i := range out.Ready {
 		s.carryOut(at, &out.Ready[i])
 	}
+	s.now, s.late = append(s.now, s.late...), nil
+	// What has come of them is told in an order that does not depend on how they came
+	// to be ready together.
+	slices.SortStableFunc(s.now, func(a, b engine.Event) int { return int(a.Job) - int(b.Job) })
 	for _, id := range out.Over {
 		s.over(v, id)
 	}
@@ -235,7 +288,7 @@ func (s *Simulation) read() error {
 	if err != nil {
 		return fmt.Errorf("reading jobs: %w", err)
 	}
-	if job.Checkpoint.Load == 0 && job.Checkpoint.Every == 0 {
+	if s.config.From == nil && job.Checkpoint.Load == 0 && job.Checkpoint.Every == 0 {
 		job.Checkpoint = workload.Checkpoint{OnRequest: true, Load: s.config.Restart}
 	}
 	s.next.job, s.next.truth = job, truth
@@ -251,14 +304,16 @@ func (s *Simulation) arrivals(at unit.Time) error {
 		job, truth := s.next.job, s.next.truth
 		id := plan.JobID(s.submitted)
 		if err := s.engine.Accept(&engine.Event{Kind: engine.Submit, Spec: &job}); err != nil {
-			return fmt.Errorf("job %d of the trace: %w", s.submitted+1, err)
+			return fmt.Errorf("submission %d: %w", s.submitted+1, err)
 		}
 		s.submitted++
-		s.world.Know(id, job.Class, truth)
+		s.world.Know(id, job.Class, world.Known{Truth: truth})
 		s.spent = append(s.spent, 0)
 		s.wait = append(s.wait, true)
 		s.waiting++
-		s.rigid = append(s.rigid, bound.Of(job, truth))
+		if s.config.From == nil { // else those before it are missing, and there is no bound
+			s.rigid = append(s.rigid, bound.Of(job, truth))
+		}
 		s.now = append(s.now, engine.Event{Kind: engine.Submit, Spec: &job})
 		if s.config.TellTruth {
 			s.now = append(s.now, engine.Event{Kind: engine.Truth, Job: id, Span: truth.Duration})
@@ -320,8 +375,8 @@ func Outcome(j plan.Job) report.Outcome {
 	return report.Unfinished
 }
 
-// result balances the books and sums up.
-func (s *Simulation) result() (report.Result, error) {
+// Result balances the books and sums up, once and at the end.
+func (s *Simulation) Result() (report.Result, error) {
 	v := s.engine.View()
 	for id := range plan.JobID(v.Jobs()) {
 		if !v.Job(id).Phase.Over() {
@@ -333,10 +388,10 @@ func (s *Simulation) result() (report.Result, error) {
 	r.Commits, r.Events = s.engine.State().Commits, s.events
 	r.DecisionHash = hex.EncodeToString(s.hash.Sum(nil))
 	s.ledger.settle(&r)
-	b := bound.Compute(s.rigid, len(s.config.Cluster.Devices))
+	b := bound.Compute(s.rigid, v.Devices())
 	r.JCTBoundSec, r.IsolatedSec, r.SquashedSRPTSec = b.MeanJCT.Seconds(), b.Isolated.Seconds(), b.SquashedSRPT.Seconds()
 	r = s.config.Collector.Result(r)
-	if jobs := int64(v.Jobs()); jobs != s.submitted || r.Jobs != jobs {
+	if jobs := int64(v.Jobs()); jobs != s.submitted || r.Jobs != jobs-s.before {
 		r.Balanced = false
 	}
 	return r, nil

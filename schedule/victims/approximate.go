@@ -6,15 +6,19 @@ import (
 )
 
 // Bounds on the work of the heuristic: the nodes looked at closely, the windows of a
-// set that are improved, and the calls of try (one for the empty set, those for the
-// sets found, one per step of growing, and those for shrinking what has grown).
+// set that are improved, and what may replace them.
 const (
 	leads      = 8
 	windows    = 8
+	mostOthers = 3 * exactUpTo / 2
+)
+
+// Bounds on the calls of try: for the sets found, for growing and for shrinking.
+// With one for the empty set and one for all candidates they make 64.
+const (
 	firstTries = 8
 	growths    = 16
 	shrinks    = 38
-	mostTries  = 1 + firstTries + growths + 1 + shrinks // 64
 )
 
 // approximate chooses among many candidates. It finds sets that should do by the
@@ -153,20 +157,57 @@ func (s *search) spread() {
 	set := s.take(nil, s.l.workers)
 	set = s.prune(set)
 	s.options = append(s.options, slices.Clone(set))
+	others := s.others()
 	for at := 0; at < len(set) && at < windows*exactUpTo/2; at += exactUpTo / 2 {
-		set = s.improve(set, at)
+		for from := 0; from < len(others); from += exactUpTo / 2 {
+			set = s.improve(set, at, others[from:])
+		}
 	}
+	set = s.prune(set) // what one window took may do for another
 	s.toggle(set)
 	s.options = append(s.options, set)
 }
 
-// improve replaces a few of a set, at a place counted from its dearest bundle, by
-// the best of these and of the cheapest others. The set is gone before and after.
-func (s *search) improve(set []int32, at int) []int32 {
-	to := len(set) - at
+// others are the candidates that may replace some of a set: by turns one of the
+// bundles that would have been next, and one that offers much for its price when its
+// use on all nodes is counted.
+func (s *search) others() []int32 {
+	total := make([]int64, len(s.in.Candidates))
+	for _, seat := range s.seats {
+		total[seat.candidate] += seat.use
+	}
+	compare := func(a, b int32) int {
+		return cmp.Or(compareRatios(s.in.Candidates[a].Price, total[a], s.in.Candidates[b].Price, total[b]), int(b-a))
+	}
+	var cheap []int32
+	for i := range total {
+		c := int32(i)
+		if full := len(cheap) == mostOthers; total[c] == 0 || s.l.in[c] || full && compare(cheap[mostOthers-1], c) <= 0 {
+			continue
+		} else if full {
+			cheap = cheap[:mostOthers-1]
+		}
+		at, _ := slices.BinarySearchFunc(cheap, c, compare)
+		cheap = slices.Insert(cheap, at, c)
+	}
+	var others []int32
+	for i := range mostOthers {
+		for _, list := range [...][]int32{s.next, cheap} {
+			if i < len(list) && len(others) < mostOthers && !s.l.in[list[i]] && !slices.Contains(others, list[i]) {
+				others = append(others, list[i])
+			}
+		}
+	}
+	return others
+}
+
+// improve replaces a few of a set, at a place counted from the bundle taken last, by
+// the best of these and a few others. The set is gone before and after.
+func (s *search) improve(set []int32, at int, others []int32) []int32 {
+	to := max(0, len(set)-at)
 	from := max(0, to-exactUpTo/2)
 	pool := slices.Clone(set[from:to])
-	for _, candidate := range s.next {
+	for _, candidate := range others {
 		if len(pool) < exactUpTo && !s.l.in[candidate] && !slices.Contains(pool, candidate) {
 			pool = append(pool, candidate)
 		}

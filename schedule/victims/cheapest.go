@@ -72,7 +72,8 @@ func sortByJob(in *Input, pool []int32) {
 	slices.SortFunc(pool, func(a, b int32) int { return cmp.Compare(in.Candidates[a].Job, in.Candidates[b].Job) })
 }
 
-// each yields every subset of a pool that is enough together with those already gone. It goes from one to the next by a single candidate, as the Gray code does.
+// each yields every subset of a pool that is enough together with those already
+// gone. It goes from one to the next by a single candidate, as the Gray code does.
 func (l *ledger) each(in *Input, pool []int32, enough func() bool, yield func(subset)) {
 	mask := uint32(0)
 	for i := uint32(0); ; {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -103,7 +102,7 @@ func choosers() map[string]victims.Chooser {
 }
 
 // gap compares the heuristic with the best of all sets of a few more than ten.
-func gap(t *testing.T, seed uint64, scenes, least, most int) {
+func gap(t *testing.T, seed uint64, scenes, least, most int, bound float64) {
 	var chooser victims.Cheapest
 	compared, equal, size, tries, mostTries := 0, 0, 0, 0, 0
 	mean, worst := 0.0, 1.0
@@ -135,19 +134,78 @@ func gap(t *testing.T, seed uint64, scenes, least, most int) {
 	mean /= float64(compared)
 	t.Logf("seed %d, %d to %d candidates: %d scenes of %.1f victims, %d equal to the best; price over the best's: mean %.4f, worst %.3f; tries: mean %.1f, most %d",
 		seed, least, most, compared, float64(size)/float64(compared), equal, mean, worst, float64(tries)/float64(compared), mostTries)
-	if mean > 1.02 {
+	if mean > bound {
 		t.Errorf("the heuristic costs %.3f times the best on average", mean)
 	}
 }
 
-func TestGap(t *testing.T) { gap(t, 1, 30, 11, 12) }
+func TestGap(t *testing.T) { gap(t, 1, 60, 11, 12, 1.002) }
 
 func TestGapLong(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") == "" {
 		t.Skip("set MUSTER_LONG=1 to compare the heuristic with the best of all sets on larger cases")
 	}
-	gap(t, 2, 1000, 11, 14)
-	gap(t, 3, 100, 15, 17)
+	gap(t, 2, 1000, 11, 14, 1.005)
+	gap(t, 3, 100, 15, 17, 1.005)
+}
+
+// On 10,000 jobs of one device each the best is known in closed form.
+func TestLarge(t *testing.T) {
+	s := full(1250, 1)
+	random := rand.New(rand.NewPCG(1, 2))
+	var prices, nodes []int64
+	for i := range s.input.Candidates {
+		s.input.Candidates[i].Price = random.Int64N(1e12)
+		prices = append(prices, s.input.Candidates[i].Price)
+		if i%8 == 0 {
+			nodes = append(nodes, 0)
+		}
+		nodes[i/8] += prices[i] // first fit filled the nodes in order
+	}
+	slices.Sort(prices)
+	slices.Sort(nodes)
+	sum := func(of []int64) (sum int64) {
+		for _, p := range of {
+			sum += p
+		}
+		return sum
+	}
+	for _, test := range []struct {
+		need plan.Shape
+		want int64
+	}{
+		{whole(1, 1), prices[0]}, {whole(64, 1), sum(prices[:64])}, {whole(1, 8), nodes[0]}, {whole(8, 8), sum(nodes[:8])},
+		{plan.Shape{Gang: 4, Devices: 1, Share: 500, Models: 1}, sum(prices[:2])},
+	} {
+		s.wants(test.need)
+		got, ok := new(victims.Cheapest).Choose(s.input, s.try)
+		if price := s.price(got); !ok || price != test.want {
+			t.Errorf("%+v: costs %d (%v), the best %d", test.need, price, ok, test.want)
+		}
+	}
+}
+
+// Whatever else the caller wants, as long as more victims never make it worse, a set
+// is found if all would do, within 64 tries.
+func TestPicky(t *testing.T) {
+	s := full(40, 1, 2, 1, 4, 8, 16, 1, 3)
+	rapid.Check(t, func(t *rapid.T) {
+		s.wants(whole(int32(rapid.IntRange(1, 40).Draw(t, "gang")), int32(rapid.IntRange(1, 8).Draw(t, "devices"))))
+		least := rapid.IntRange(0, len(s.input.Candidates)+1).Draw(t, "least")
+		must := rapid.IntRange(0, len(s.input.Candidates)-1).Draw(t, "must")
+		tries := 0
+		picky := func(chosen []int) bool {
+			tries++
+			return len(chosen) >= least && slices.Contains(chosen, must) && s.try(chosen)
+		}
+		got, ok := new(victims.Cheapest).Choose(s.input, picky)
+		if n := tries; n > 64 {
+			t.Fatalf("%d tries", n)
+		}
+		if want := least <= len(s.input.Candidates); ok != want || ok && !picky(got) {
+			t.Fatalf("found %v: %v", ok, got)
+		}
+	})
 }
 
 // The order of choice, where a person can follow it. Gangs fill nodes of 8 in order.
@@ -194,52 +252,36 @@ func whole(gang, devices int32) plan.Shape {
 	return plan.Shape{Gang: gang, Devices: devices, Share: 1000, Models: 1}
 }
 
-var needs = []struct {
-	name  string
-	shape plan.Shape
-}{
-	{"one", whole(1, 1)},
-	{"node", whole(1, 8)},
-	{"gang64", whole(64, 1)},
-	{"gang8x8", whole(8, 8)},
-	{"gang512", whole(512, 1)},
-	{"share", plan.Shape{Gang: 3, Devices: 1, Share: 300, Models: 1}},
-	{"impossible", whole(20000, 1)},
-}
-
-// BenchmarkChoose chooses among all jobs of 10,000 devices: 10,000 of one device, or
-// gangs of up to 64.
-func BenchmarkChoose(b *testing.B) {
-	for _, mix := range []struct {
-		name  string
-		gangs []int32
-	}{{"singles", []int32{1}}, {"gangs", []int32{1, 1, 1, 1, 1, 1, 2, 4, 4, 8, 16, 4, 32, 1, 1, 1, 1, 64}}} {
-		s := full(1250, mix.gangs...)
-		random := rand.New(rand.NewPCG(1, 2))
+// No victim of a choice among many could stay.
+func TestNoneTooMany(t *testing.T) {
+	s := full(40, 1, 2, 1, 4, 8, 16, 1, 3)
+	rapid.Check(t, func(t *rapid.T) {
 		for i := range s.input.Candidates {
-			s.input.Candidates[i].Price = random.Int64N(1e12)
+			s.input.Candidates[i].Price = int64(rapid.IntRange(0, 9).Draw(t, "price"))
 		}
-		for _, need := range needs {
-			s.wants(need.shape)
-			for name, chooser := range choosers() {
-				b.Run(fmt.Sprintf("%s/%s/%s", mix.name, need.name, name), func(b *testing.B) {
-					b.ReportAllocs()
-					in, victims, tries := time.Duration(0), 0, 0
-					for b.Loop() {
-						s.tries = 0
-						got, _ := chooser.Choose(s.input, func(chosen []int) bool {
-							began := time.Now()
-							defer func() { in += time.Since(began) }()
-							return s.try(chosen)
-						})
-						victims, tries = len(got), s.tries
-					}
-					b.ReportMetric(float64(len(s.input.Candidates)), "candidates")
-					b.ReportMetric(float64(in.Nanoseconds())/float64(b.N), "ns-in-try/op")
-					b.ReportMetric(float64(victims), "victims")
-					b.ReportMetric(float64(tries), "tries")
-				})
+		devices := int32(rapid.IntRange(1, 8).Draw(t, "devices"))
+		s.wants(whole(8/devices*int32(41-rapid.IntRange(1, 40).Draw(t, "nodes")), devices))
+		got, ok := new(victims.Cheapest).Choose(s.input, s.try)
+		if !ok {
+			t.Fatal("found none")
+		}
+		for i := range got {
+			if fewer := slices.Delete(slices.Clone(got), i, i+1); s.try(fewer) {
+				t.Fatalf("%v would do, and %v are displaced", fewer, got)
 			}
 		}
+	})
+}
+
+// A caller that insists on the dearest gets no others with it.
+func TestShrinks(t *testing.T) {
+	s := full(40, 1)
+	for i := range s.input.Candidates {
+		s.input.Candidates[i].Price = int64(i)
+	}
+	s.wants(whole(1, 1))
+	got, ok := new(victims.Cheapest).Choose(s.input, func(chosen []int) bool { return slices.Contains(chosen, 319) && s.try(chosen) })
+	if !ok || !slices.Equal(got, []int{319}) {
+		t.Errorf("displaces %v (%v), want [319]", got, ok)
 	}
 }

@@ -137,8 +137,8 @@ func (l *Loops) Remember() []byte {
 
 // Recall reads what Remember wrote.
 func (l *Loops) Recall(memory []byte) error {
-	l.pairs = l.pairs[:0]
 	if len(memory) == 0 {
+		l.pairs = nil
 		return nil
 	}
 	n, used := binary.Uvarint(memory)

@@ -10,9 +10,8 @@
 // is the caller's affair, and so is the last word on room: every set returned has
 // been tried by the caller's oracle.
 //
-// The price is the lost work and the restart times the devices held, the quantity
-// that the CheckFreq and Gandiva lines of work minimise by when to save; here it
-// decides whom to stop.
+// A price is in device-microseconds: what would be computed again and the time that
+// saving and loading take, times the devices held.
 package victims
 
 import (

@@ -1,0 +1,177 @@
+package compose
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/unit"
+)
+
+// open shows the calendar the state as a decision finds it: claims of jobs that wait
+// no more are dropped, the others revised. Room that is not held any longer is worth a
+// try.
+func (s *Scheduler) open(d *plan.Draft) {
+	c := &s.calendar
+	for len(c.Claims()) > 0 {
+		c.Drop(c.Claims()[0].Job)
+	}
+	firm := 0 // claims within a guarantee go before others
+	for _, claim := range d.Claims() {
+		if d.Job(claim.Job).Phase != plan.Waiting {
+			continue
+		}
+		if s.tree.guaranteed(d.View, claim.Job) {
+			c.Insert(firm, claim)
+			firm++
+		} else {
+			c.Insert(len(c.Claims()), claim)
+		}
+	}
+	c.SetWindows(d.Windows())
+	s.outlived = unit.Never
+	if !c.Empty() {
+		s.look(d)
+		c.Revise(nil)
+	}
+	if !slices.EqualFunc(c.Claims(), d.Claims(), plan.Claim.Equal) {
+		s.unblockAll()
+	}
+}
+
+// look shows the calendar what is free and what runs.
+func (s *Scheduler) look(d *plan.Draft) {
+	s.outlived = unit.Never
+	s.calendar.Look(d.View, func(run plan.RunID) unit.Time {
+		end := calendar.Ends(d.View, run)
+		if end > d.Now() {
+			s.outlived = min(s.outlived, end)
+		}
+		return end
+	})
+	s.looked = d.Turns()
+}
+
+// hold takes out of the room what others have a claim on while a job is placed. What
+// a queue is guaranteed goes before the claims of jobs that are not.
+func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
+	if s.calendar.Empty() {
+		return
+	}
+	if s.looked != d.Turns() {
+		s.look(d)
+	}
+	until := d.Now().Add(calendar.Length(d.View, job, n))
+	weak := s.weak[:0]
+	if s.tree.guaranteed(d.View, job) {
+		for rank := len(s.calendar.Claims()) - 1; rank >= 0; rank-- {
+			if c := s.calendar.Claims()[rank]; c.Job != job && !s.tree.guaranteed(d.View, c.Job) {
+				weak = append(weak, ranked{rank, c})
+				s.calendar.Drop(c.Job)
+			}
+		}
+	}
+	s.held = true
+	s.holds = s.calendar.Holds(job, until, s.holds[:0])
+	for i := len(weak) - 1; i >= 0; i-- {
+		s.calendar.Insert(weak[i].rank, weak[i].claim)
+	}
+	s.weak = weak
+	d.Hold(s.holds)
+}
+
+// ranked is a claim with its place among the claims.
+type ranked struct {
+	rank  int
+	claim plan.Claim
+}
+
+// claimed starts a job that has a claim and that no better one of its class keeps
+// from its turn: room that is held for it is nobody else's.
+func (s *Scheduler) claimed(d *plan.Draft) bool {
+	for _, claim := range s.calendar.Claims() {
+		if s.home[claim.Job] < 0 {
+			continue
+		}
+		key, _ := s.parts.Order.Key(d.View, claim.Job)
+		if s.place(d, item{key, claim.Job}, plan.None, plan.None) {
+			return true
+		}
+	}
+	return false
+}
+
+// reserve gives a job that does not fit a place in the calendar, if it is its turn.
+func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) {
+	if s.why.Code != plan.NoReason || len(s.calendar.Claims()) >= s.parts.Reserve.Depth || s.calendar.Find(job) >= 0 {
+		return
+	}
+	s.claim(d, job)
+}
+
+func (s *Scheduler) claim(d *plan.Draft, job plan.JobID) {
+	if s.calendar.Empty() || s.looked != d.Turns() {
+		s.look(d)
+	}
+	n := smallest(d.Shape(job))
+	if claim, ok := s.calendar.Earliest(job, n, calendar.Length(d.View, job, n)); ok {
+		s.calendar.Insert(len(s.calendar.Claims()), claim)
+	}
+}
+
+// reserved says whose claim, or which window, keeps free room from a job.
+func (s *Scheduler) reserved(v plan.View, job plan.JobID, n int32) plan.Reason {
+	until := v.Now().Add(calendar.Length(v, job, n))
+	for _, w := range v.Windows() {
+		if !w.Open && w.From < until && len(s.calendar.Claims()) == 0 {
+			return plan.Reason{Code: plan.Maintenance, A: int64(w.Node), B: int64(w.From)}
+		}
+	}
+	for _, claim := range s.calendar.Claims() {
+		if claim.Job != job && (claim.At < until || claim.Closed(v.Now())) {
+			return plan.Reason{Code: plan.Reserved, A: int64(claim.Job), B: int64(claim.At)}
+		}
+	}
+	return plan.Reason{}
+}
+
+// endure gives the oldest job that waits a claim when it has waited long enough. One
+// that its queue's limits hold back is passed over.
+func (s *Scheduler) endure(d *plan.Draft) {
+	patience := s.parts.Reserve.Patience
+	s.endures = unit.Never
+	if patience == 0 {
+		return
+	}
+	for ; int(s.oldest) < d.Jobs(); s.oldest++ {
+		if p := d.Job(s.oldest).Phase; !p.Over() && p != plan.Active {
+			break
+		}
+	}
+	for id := s.oldest; int(id) < d.Jobs(); id++ {
+		j := d.Job(id)
+		if d.Now().Sub(j.Submit) < patience {
+			s.endures = j.Submit.Add(patience)
+			return
+		}
+		if s.home[id] < 0 || j.Phase != plan.Waiting {
+			continue
+		}
+		if s.calendar.Find(id) >= 0 {
+			return
+		}
+		shape := d.Shape(id)
+		if models, _ := s.tree.allow(d.View, s.tree.leaf(d.View, &j), j.User, shape.Models, shape.Milli(smallest(shape))); models != 0 {
+			s.claim(d, id)
+			return
+		}
+	}
+}
+
+// close keeps the calendar in the state.
+func (s *Scheduler) close(d *plan.Draft) {
+	if s.calendar.Empty() {
+		s.outlived = unit.Never
+	}
+	d.Reserve(s.calendar.Claims())
+}

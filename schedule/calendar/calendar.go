@@ -1,0 +1,168 @@
+// Package calendar is the mechanism of reservation and backfill: which nodes a gang
+// that does not fit yet will get and when, and how much of every node has to be kept
+// free of other work so that it does. Smaller work fills in around the claims.
+//
+// With one claim this is EASY backfilling (Lifka, "The ANL/IBM SP scheduling
+// system", JSSPP 1995), with a claim for every job ahead conservative backfilling
+// (Mu'alem and Feitelson, TPDS 12(6), 2001); maintenance windows are entries of the
+// same calendar. What running work is expected to end at is said by the caller;
+// predictions that were outlived are corrected (Tsafrir, Etsion and Feitelson, TPDS
+// 18(6), 2007), and Ends does so by doubling them.
+//
+// What holds where expected ends are upper bounds: no claim is ever put off, however
+// much work is filled in. Where they are wrong a claim may be put off, but only until
+// the instant that it was first made for: from then on its room is closed for all
+// other work, and the gang starts at the latest when what runs on its nodes at that
+// moment has really ended.
+//
+// Devices are counted per node and not named: whole devices of a node are alike.
+package calendar
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// A claim, its parts and a window are facts of the state.
+type (
+	Claim  = plan.Claim
+	Part   = plan.Part
+	Window = plan.Window
+)
+
+// Calendar is the claims, in order of rank, and the windows. Look shows it the
+// running work before it is asked anything. It is used again from one decision to
+// the next; the zero value is an empty one.
+type Calendar struct {
+	claims  []Claim
+	windows []Window
+
+	v       plan.View
+	now     unit.Time
+	nodes   []node
+	ends    []unit.Time // by run
+	entries []entry     // claims and windows by node, made when they are asked for
+	indexed bool
+
+	steps  []step
+	offers []offer
+	hold   []int32     // by node: workers it could take at the instant that is looked at
+	since  []unit.Time // by node: since when it could take so many
+	order  []offer
+	drains []drain
+}
+
+// Claims are the claims in order of rank, to be read.
+func (c *Calendar) Claims() []Claim { return c.claims }
+
+// Windows are the maintenance windows, to be read.
+func (c *Calendar) Windows() []Window { return c.windows }
+
+// Empty reports whether nothing is to be kept free.
+func (c *Calendar) Empty() bool { return len(c.claims) == 0 && len(c.windows) == 0 }
+
+// Insert gives a claim a rank: 0 is the first, len(Claims()) the last.
+func (c *Calendar) Insert(rank int, claim Claim) {
+	c.claims = slices.Insert(c.claims, rank, claim)
+	c.indexed = false
+}
+
+// Find returns the rank of a job's claim, or -1.
+func (c *Calendar) Find(job plan.JobID) int {
+	return slices.IndexFunc(c.claims, func(cl Claim) bool { return cl.Job == job })
+}
+
+// Drop takes a job's claim out, if it has one.
+func (c *Calendar) Drop(job plan.JobID) {
+	if i := c.Find(job); i >= 0 {
+		c.claims = slices.Delete(c.claims, i, i+1)
+		c.indexed = false
+	}
+}
+
+// SetWindows replaces all windows.
+func (c *Calendar) SetWindows(windows []Window) {
+	c.windows = append(c.windows[:0], windows...)
+	c.indexed = false
+}
+
+// Wake is the next instant at which the calendar wants a decision even if nothing
+// else happens: a claim's time has come, or a window is over. One that has come due
+// waits for runs to end.
+func (c *Calendar) Wake(now unit.Time) unit.Time {
+	wake := unit.Never
+	next := func(at unit.Time) {
+		if at > now {
+			wake = min(wake, at)
+		}
+	}
+	for i := range c.claims {
+		if next(c.claims[i].Due); c.claims[i].Due > now {
+			next(c.claims[i].At)
+		}
+	}
+	for i := range c.windows {
+		next(c.windows[i].To)
+	}
+	return wake
+}
+
+// entry is one claim's part of a node, or a window.
+type entry struct {
+	node               plan.NodeID
+	rank               int32 // of the claim; window for a window
+	from, to           unit.Time
+	devices, cpu, host int64
+}
+
+// window is the rank of windows: before all claims, and not that of no claim (-1).
+const window = -2
+
+// all is what a window takes of a node: more than any has.
+const all = 1 << 40
+
+// index lists the entries by node, those of the better rank first.
+func (c *Calendar) index() {
+	if c.indexed {
+		return
+	}
+	c.indexed = true
+	c.entries = c.entries[:0]
+	for _, w := range c.windows {
+		if w.To > c.now && w.From < w.To {
+			c.entries = append(c.entries, entry{w.Node, window, max(w.From, c.now), w.To, all, all, all})
+		}
+	}
+	for i := range c.claims {
+		cl := &c.claims[i]
+		from := max(cl.At, c.now)
+		if cl.Closed(c.now) {
+			from = c.now
+		}
+		for _, p := range cl.Parts {
+			c.entries = append(c.entries, entry{p.Node, int32(i), from, max(cl.At, c.now).Add(cl.Length),
+				int64(p.Devices), int64(p.CPU), int64(p.Host)})
+		}
+	}
+	slices.SortFunc(c.entries, func(a, b entry) int {
+		if a.node != b.node {
+			return int(a.node - b.node)
+		}
+		return int(a.rank - b.rank)
+	})
+}
+
+// on returns the entries of a node.
+func (c *Calendar) on(id plan.NodeID) []entry {
+	first, found := slices.BinarySearchFunc(c.entries, id, func(e entry, id plan.NodeID) int { return int(e.node - id) })
+	if !found {
+		return nil
+	}
+	last := first
+	for last < len(c.entries) && c.entries[last].node == id {
+		last++
+	}
+	return c.entries[first:last]
+}

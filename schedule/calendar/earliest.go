@@ -1,0 +1,270 @@
+package calendar
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// gang is who a place is looked for.
+type gang struct {
+	job     plan.JobID
+	workers int32
+	length  unit.Duration
+	shape   *plan.Shape
+}
+
+// offer is how many workers a node could take from an instant on.
+type offer struct {
+	at      unit.Time
+	node    plan.NodeID
+	workers int32
+}
+
+// Earliest finds the earliest instant at which a gang fits for its whole length
+// beside all other claims and windows, by the expected ends of what runs, and on
+// which nodes: as few as may be, and of equals those that come free last, so that
+// there is room to fill in elsewhere. Work that asks for shares claims whole devices
+// for them.
+//
+// If no end that is known is enough, it chooses what to drain: the nodes on which
+// the fewest runs of unknown end are in the way, the oldest first, and At is Never.
+// There is no claim if an empty cluster could not hold the gang beside the other
+// claims and windows that have no end.
+//
+// A claim for this very instant is to be tried at once: with its own room left open
+// to it a job of shares may find a place that it did not find before.
+func (c *Calendar) Earliest(job plan.JobID, workers int32, length unit.Duration) (Claim, bool) {
+	g := gang{job, workers, length, c.v.Shape(job)}
+	b := beside{len(c.claims), c.Find(job)}
+	if claim, ok := c.soonest(g, b, unit.Never); ok {
+		return claim, true
+	}
+	return c.drain(g, b)
+}
+
+// soonest is the earliest claim before a given instant.
+func (c *Calendar) soonest(g gang, b beside, before unit.Time) (Claim, bool) {
+	c.offers = c.offers[:0]
+	c.hold, c.since = slices.Grow(c.hold[:0], len(c.nodes))[:len(c.nodes)], slices.Grow(c.since[:0], len(c.nodes))[:len(c.nodes)]
+	for id := range c.nodes {
+		c.hold[id], c.since[id] = 0, c.now
+		if c.takes(plan.NodeID(id), &g) {
+			c.offer(plan.NodeID(id), &g, b, before)
+		}
+	}
+	slices.SortFunc(c.offers, func(x, y offer) int { return cmp.Compare(x.at, y.at) })
+	total := int64(0)
+	for i, o := range c.offers {
+		total += int64(o.workers - c.hold[o.node])
+		if o.workers > c.hold[o.node] {
+			c.since[o.node] = o.at
+		}
+		c.hold[o.node] = o.workers
+		if total >= int64(g.workers) && (i+1 == len(c.offers) || c.offers[i+1].at > o.at) {
+			return c.choose(g, o.at), true
+		}
+	}
+	return Claim{}, false
+}
+
+// takes reports whether a node may have workers of the gang at all.
+func (c *Calendar) takes(id plan.NodeID, g *gang) bool {
+	n := &c.nodes[id]
+	return n.back && g.shape.Models&(1<<n.model) != 0 && (g.shape.Devices == 0 || n.memory >= g.shape.Memory)
+}
+
+// perDevice is how many workers of the gang share one device of a node.
+func (c *Calendar) perDevice(id plan.NodeID, shape *plan.Shape) int64 {
+	per := int64(1000 / max(1, shape.Share))
+	if shape.Memory > 0 {
+		per = min(per, int64(c.nodes[id].memory/shape.Memory))
+	}
+	return per
+}
+
+// workers is how many workers of the gang go into what a node has.
+func (c *Calendar) workers(id plan.NodeID, g *gang, has step) int32 {
+	most, shape := int64(g.workers), g.shape
+	if shape.CPU > 0 {
+		most = min(most, has.cpu/int64(shape.CPU))
+	}
+	if shape.Host > 0 {
+		most = min(most, has.host/int64(shape.Host))
+	}
+	switch {
+	case has.shut():
+		return 0
+	case shape.Devices == 0:
+	case shape.Share == 1000:
+		most = min(most, has.devices()/int64(shape.Devices))
+	default:
+		most = min(most, has.devices()*c.perDevice(id, shape))
+	}
+	return int32(max(0, most))
+}
+
+// offer lists from when on a node could take how many workers for the whole length.
+func (c *Calendar) offer(id plan.NodeID, g *gang, b beside, before unit.Time) {
+	steps := c.timeline(id, b)
+	last := int32(0)
+	put := func(at unit.Time, workers int32) {
+		c.offers = append(c.offers, offer{at, id, workers})
+	}
+	falls := slices.ContainsFunc(steps, func(s step) bool { return s.falls })
+	if !falls { // there is ever more
+		for i := 0; i < len(steps) && steps[i].at < before; i++ {
+			if w := c.workers(id, g, steps[i]); w != last {
+				put(steps[i].at, w)
+				last = w
+			}
+		}
+		return
+	}
+	from := func(at unit.Time) {
+		if at >= c.now && at < before {
+			put(at, c.workers(id, g, least(steps, at, at.Add(g.length))))
+		}
+	}
+	for i := range steps {
+		from(steps[i].at)
+		if steps[i].falls && g.length != unit.Forever {
+			from(steps[i].at.Add(1 - g.length)) // what starts then is the first to run into it
+		}
+	}
+}
+
+// choose takes the nodes for a gang from what they could take at an instant: the
+// fullest until one holds the rest, and then the tightest that does.
+func (c *Calendar) choose(g gang, at unit.Time) Claim {
+	c.order = c.order[:0]
+	for id, w := range c.hold {
+		if w > 0 {
+			c.order = append(c.order, offer{c.since[id], plan.NodeID(id), w})
+		}
+	}
+	slices.SortFunc(c.order, func(a, b offer) int {
+		return cmp.Or(cmp.Compare(b.workers, a.workers), cmp.Compare(b.at, a.at), cmp.Compare(a.node, b.node))
+	})
+	claim := Claim{Job: g.job, Workers: g.workers, At: at, Due: at, Length: g.length}
+	rest := g.workers
+	for i := range c.order {
+		o := c.order[i]
+		if o.workers >= rest {
+			tight := i
+			for k := i; k < len(c.order) && c.order[k].workers >= rest; k++ {
+				if c.order[k].workers < c.order[tight].workers {
+					tight = k
+				}
+			}
+			o = c.order[tight]
+		}
+		n := min(rest, o.workers)
+		claim.Parts = append(claim.Parts, c.part(o.node, g.shape, n))
+		if rest -= n; rest == 0 {
+			break
+		}
+	}
+	byNode(claim.Parts)
+	return claim
+}
+
+func byNode(parts []Part) {
+	slices.SortFunc(parts, func(a, b Part) int { return cmp.Compare(a.Node, b.Node) })
+}
+
+// part is what so many workers take of a node.
+func (c *Calendar) part(id plan.NodeID, shape *plan.Shape, workers int32) Part {
+	p := Part{Node: id, Devices: workers * shape.Devices, CPU: workers * shape.CPU, Host: workers * shape.Host}
+	if shape.Devices > 0 && shape.Share < 1000 {
+		per := int32(c.perDevice(id, shape))
+		p.Devices = (workers + per - 1) / per
+	}
+	return p
+}
+
+// drain is how many workers more a node could take once so many runs of unknown end
+// are over, the oldest of which began at an instant.
+type drain struct {
+	node    plan.NodeID
+	workers int32
+	runs    int32
+	oldest  unit.Time
+	last    plan.RunID // counted last
+}
+
+// drain chooses nodes to drain. It follows a search that found nothing, which leaves
+// what the nodes hold when all is over whose end is known.
+func (c *Calendar) drain(g gang, b beside) (Claim, bool) {
+	c.drains = c.drains[:0]
+	for id := range plan.NodeID(len(c.nodes)) {
+		c.drains = append(c.drains, drain{node: id, oldest: unit.Never, last: plan.None})
+		if c.takes(id, &g) {
+			c.drains[id].workers = max(0, c.workers(id, &g, c.emptied(id, b))-c.hold[id])
+		}
+	}
+	for run, end := range c.ends {
+		if end != unit.Never {
+			continue
+		}
+		since := c.v.Run(plan.RunID(run)).Since
+		if began := c.v.Run(plan.RunID(run)).Began; began != unit.Never {
+			since = began
+		}
+		c.v.GrantsOf(plan.RunID(run), func(on plan.Grant) {
+			if d := &c.drains[on.Node]; d.last != plan.RunID(run) {
+				d.last, d.runs, d.oldest = plan.RunID(run), d.runs+1, min(d.oldest, since)
+			}
+		})
+	}
+	for id, w := range c.hold {
+		c.drains = append(c.drains, drain{node: plan.NodeID(id), workers: w, oldest: unit.Never})
+	}
+	c.drains = slices.DeleteFunc(c.drains, func(d drain) bool { return d.workers == 0 })
+	slices.SortFunc(c.drains, func(x, y drain) int {
+		return cmp.Or(cmp.Compare(int64(x.runs)*int64(y.workers), int64(y.runs)*int64(x.workers)),
+			cmp.Compare(x.oldest, y.oldest), cmp.Compare(y.workers, x.workers), cmp.Compare(x.node, y.node))
+	})
+	return c.fill(g)
+}
+
+// emptied is what a node has once all that runs on it is over, and all claims that
+// ever are.
+func (c *Calendar) emptied(id plan.NodeID, b beside) step {
+	n := &c.nodes[id]
+	has := step{full: int64(n.whole), cpu: int64(n.cpu), host: int64(n.host)}
+	for _, r := range n.releases {
+		has.add(step{full: int64(r.full + r.partly), cpu: int64(r.cpu), host: int64(r.host)})
+	}
+	for _, e := range c.on(id) {
+		if b.counts(&e) && e.to == unit.Never {
+			has.add(step{full: -e.devices, cpu: -e.cpu, host: -e.host})
+		}
+	}
+	return has
+}
+
+// fill takes the drains in their order until the gang is complete.
+func (c *Calendar) fill(g gang) (Claim, bool) {
+	rest := g.workers
+	for i := range c.hold {
+		c.hold[i] = 0
+	}
+	for _, d := range c.drains {
+		n := min(rest, d.workers)
+		c.hold[d.node] += n
+		rest -= n
+	}
+	if rest > 0 {
+		return Claim{}, false
+	}
+	claim := Claim{Job: g.job, Workers: g.workers, At: unit.Never, Due: unit.Never, Length: g.length}
+	for id, n := range c.hold {
+		if n > 0 {
+			claim.Parts = append(claim.Parts, c.part(plan.NodeID(id), g.shape, n))
+		}
+	}
+	return claim, true
+}

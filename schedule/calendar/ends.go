@@ -1,0 +1,34 @@
+package calendar
+
+import (
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/remaining"
+	"github.com/musterdl/muster/unit"
+)
+
+// Length is how long a run of a job on so many workers is expected to take from now
+// on: by its estimate, doubled as often as it has been outlived; without one until
+// its time limit; else Forever.
+func Length(v plan.View, job plan.JobID, workers int32) unit.Duration {
+	length := unit.Forever
+	if left, _, known := remaining.Of(v, job); known {
+		length = max(1, left)
+		if gang := v.Shape(job).Gang; workers != gang && workers > 0 {
+			length = (length*unit.Duration(gang) + unit.Duration(workers) - 1) / unit.Duration(workers)
+		}
+	}
+	if limit := v.Job(job).TimeLimit; limit > 0 {
+		length = min(length, limit)
+	}
+	return length
+}
+
+// Ends is when a run is expected to end: Never if nothing is known.
+func Ends(v plan.View, run plan.RunID) unit.Time {
+	r := v.Run(run)
+	end := v.Now().Add(Length(v, r.Job, r.Workers))
+	if limit := v.Job(r.Job).TimeLimit; limit > 0 && r.Began != unit.Never {
+		end = min(end, max(r.Began.Add(limit), v.Now()+1))
+	}
+	return end
+}

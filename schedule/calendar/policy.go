@@ -1,0 +1,56 @@
+package calendar
+
+import (
+	"errors"
+
+	"github.com/musterdl/muster/strategy"
+	"github.com/musterdl/muster/unit"
+)
+
+// Policy says who gets a place in the calendar, so that work which fills in does not
+// put him off for ever.
+type Policy struct {
+	// Depth is how many of the best-ranked jobs that do not fit have a claim.
+	Depth int `yaml:"depth"`
+	// Patience is how long the oldest job waits until it has a claim whatever its rank;
+	// 0 is for ever. It bounds starvation under orders that would let it wait.
+	Patience unit.Duration `yaml:"patience"`
+}
+
+// Validate says what is wrong with a policy.
+func (p Policy) Validate() error {
+	if p.Depth < 0 || p.Patience < 0 {
+		return errors.New("depth and patience are at least 0")
+	}
+	return nil
+}
+
+// None has no calendar but for maintenance.
+var None = strategy.Description{
+	Name: "no-reservation", Step: "schedule", Part: "reserve", Status: "null",
+	Source: "folklore: what YARN's backfill does",
+	Idea:   "nobody has a claim on what comes free: whoever fits and ranks first takes it",
+	Goal:   "throughput", Needs: "nothing", Live: "as simulated",
+}
+
+// EasyDescription describes one claim, for the best-ranked job that does not fit.
+var EasyDescription = strategy.Description{
+	Name: "easy", System: "EASY", Step: "schedule", Part: "reserve", Status: "after",
+	Source: "Lifka, The ANL/IBM SP scheduling system, JSSPP 1995; sticky claims and the bound on starvation are ours",
+	Idea:   "the first job that does not fit has a place in the calendar; smaller work fills in where it does not put that off",
+	Goal:   "throughput", Needs: "an estimate of the run time; without one the gang's nodes are drained", Live: "as simulated",
+}
+
+// ConservativeDescription describes claims for all that wait, up to a depth.
+var ConservativeDescription = strategy.Description{
+	Name: "conservative", System: "conservative backfilling", Step: "schedule", Part: "reserve", Status: "after",
+	Source: "Mu'alem and Feitelson, TPDS 12(6), 2001; bounded depth and sticky claims are ours",
+	Idea:   "every job that does not fit has a place in the calendar, up to a depth; nothing that fills in puts one off",
+	Goal:   "throughput", Needs: "an estimate of the run time", Live: "as simulated",
+}
+
+// Easy and Conservative are the default policies of their names.
+func Easy() Policy { return Policy{Depth: 1, Patience: unit.Day} }
+
+// Conservative is the default policy of its name.
+func Conservative() Policy { return Policy{Depth: 32, Patience: unit.Day} }

@@ -1,0 +1,114 @@
+package calendar
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// Revise looks at every claim again, in order of rank, and returns the jobs whose
+// claims it had to give up: the cluster can no longer hold the gang beside the claims
+// of better rank whose end nobody knows. A claim stays where it is
+//
+//   - unless there is a strictly earlier place for it that no other claim is hurt by;
+//   - unless a node of it is lost or cordoned or has got a window, or what runs there
+//     takes longer than was expected, or a claim of better rank needs its room: then it
+//     gets the earliest place beside the claims of better rank, be it later.
+//
+// One that has come due does not move any more for runs that take longer, since
+// otherwise it could be put off for ever; its At then follows what is expected. One
+// that drains moves only for an instant that is known.
+func (c *Calendar) Revise(into []plan.JobID) []plan.JobID {
+	for i := 0; i < len(c.claims); i++ {
+		if !c.revise(i) {
+			into = append(into, c.claims[i].Job)
+			c.claims = slices.Delete(c.claims, i, i+1)
+			c.indexed = false
+			i--
+		}
+	}
+	return into
+}
+
+func (c *Calendar) revise(i int) bool {
+	cl := &c.claims[i]
+	lost := c.lost(cl)
+	if !lost && cl.Due <= c.now {
+		c.move(i, c.expected(i))
+		return true
+	}
+	g := gang{cl.Job, cl.Workers, cl.Length, c.v.Shape(cl.Job)}
+	if !lost && (cl.At == unit.Never || c.expected(i) == cl.At) {
+		if sooner, ok := c.soonest(g, beside{len(c.claims), i}, cl.At); ok {
+			c.replace(i, sooner)
+		}
+		return true
+	}
+	b := beside{i, i}
+	next, ok := c.soonest(g, b, unit.Never)
+	if !ok {
+		next, ok = c.drain(g, b)
+	}
+	if ok {
+		c.replace(i, next)
+	}
+	return ok
+}
+
+// replace gives a claim another place; what it was due at stays.
+func (c *Calendar) replace(i int, by Claim) {
+	by.Due = min(by.Due, c.claims[i].Due)
+	c.claims[i] = by
+	c.indexed = false
+}
+
+func (c *Calendar) move(i int, at unit.Time) {
+	if c.claims[i].At != at {
+		c.claims[i].At = at
+		c.indexed = false
+	}
+}
+
+// lost reports whether a claim can no longer count on one of its nodes.
+func (c *Calendar) lost(cl *Claim) bool {
+	end := max(cl.At, c.now).Add(cl.Length)
+	for _, p := range cl.Parts {
+		n := &c.nodes[p.Node]
+		devices := n.whole
+		for _, r := range n.releases {
+			devices += r.full + r.partly
+		}
+		if !n.back || devices < p.Devices {
+			return true
+		}
+		for _, w := range c.windows {
+			if w.Node == p.Node && w.To > c.now && w.From < end && (cl.Closed(c.now) || w.To > cl.At) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// expected is the earliest instant, from that of the claim on, at which all its
+// parts are free beside the claims of better rank.
+func (c *Calendar) expected(i int) unit.Time {
+	cl := &c.claims[i]
+	at := c.now
+	if !cl.Closed(c.now) {
+		at = max(at, cl.At)
+	}
+	for settled := false; !settled && at != unit.Never; {
+		settled = true
+		for _, p := range cl.Parts {
+			if next := when(c.timeline(p.Node, beside{i, i}), p, at, cl.Length); next != at {
+				at, settled = next, false
+			}
+			if at == unit.Never {
+				break
+			}
+		}
+	}
+	return at
+}
