@@ -144,7 +144,7 @@ func (d *demo) start(ctx context.Context) error {
 		return err
 	}
 	defer logFile.Close()
-	args := []string{"up", "--state", d.dir, "--socket", d.socket(), "--listen", d.address, "--strategy", filepath.Join(d.dir, "strategy.yaml"),
+	args := []string{"up", "--state", d.dir, "--socket", d.socket(), "--page", d.address, "--strategy", filepath.Join(d.dir, "strategy.yaml"),
 		"--back-off", "2s", "--summary-every", "500ms", "--slots", "4", "--slot-cpu", "500m"}
 	if os.Geteuid() == 0 {
 		args = append(args, "--allow-root") // who starts a demo as root has asked for it

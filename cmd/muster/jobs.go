@@ -79,7 +79,7 @@ func logsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return l.client().Logs(cmd.Context(), args[0], o, cmd.OutOrStdout())
 		}}
-	cmd.Flags().StringVar(&l.socket, "socket", "", "the server's socket")
+	l.target(cmd)
 	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the job has ended, through its later attempts")
 	cmd.Flags().Int32Var(&o.Rank, "rank", 0, "which worker")
 	cmd.Flags().Int32Var(&o.Attempt, "attempt", 0, "which attempt (default the latest)")

@@ -45,17 +45,36 @@ func defaultSocket() string {
 
 // live is what the commands that ask a server have in common.
 type live struct {
-	socket string
-	asJSON bool
+	socket    string
+	remote    client.Remote // but for the token, which is no flag: others see flags
+	tokenFile string
+	asJSON    bool
 }
 
 // flags adds the flags of every such command.
 func (l *live) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&l.socket, "socket", "", "the server's socket (default: MUSTER_SOCKET, or muster.sock in the runtime or state directory)")
+	l.target(cmd)
 	cmd.Flags().BoolVar(&l.asJSON, "json", false, "print JSON")
 }
 
+// target adds the flags that say which server.
+func (l *live) target(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&l.socket, "socket", "", "the server's socket (default: MUSTER_SOCKET, or muster.sock in the runtime or state directory)")
+	fl.StringVar(&l.remote.Address, "server", "", "a server elsewhere, HOST:PORT (default: MUSTER_SERVER, or that of muster login)")
+	fl.StringVar(&l.remote.CA, "ca", "", "file of certificates, one of which vouches for that server's")
+	fl.StringVar(&l.remote.Fingerprint, "fingerprint", "", "the certificate of that server, as muster up printed it")
+	fl.StringVar(&l.tokenFile, "token-file", "", "file with the token for it (default: MUSTER_TOKEN, or that of muster login)")
+}
+
 func (l *live) client() *client.Client {
+	remote, elsewhere, err := l.elsewhere()
+	switch {
+	case err != nil:
+		return client.Broken(err)
+	case elsewhere:
+		return client.NewRemote(remote)
+	}
 	if l.socket == "" {
 		l.socket = defaultSocket()
 	}

@@ -42,6 +42,8 @@ func root() *cobra.Command {
 		&cobra.Group{ID: "operate", Title: "Operate:"})
 	cmd.AddCommand(simulateCommand(), compareCommand(), traceCommand(), benchCommand(), strategiesCommand(), versionCommand())
 	cmd.AddCommand(liveCommands()...)
+	cmd.AddCommand(accessCommands()...)
+	cmd.AddCommand(snapshotCommand())
 	cmd.AddCommand(demoCommand(), upCommand(), replayCommand(), superviseCommand(), trainerCommand())
 	return cmd
 }

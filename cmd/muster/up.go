@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
 	"github.com/musterdl/muster/internal/store"
@@ -29,13 +29,14 @@ import (
 
 // upFlags are the settings of a control plane on this machine.
 type upFlags struct {
-	state, socket, listen, strategy string
-	slots                           local.Slots
-	slotCPU, slotMemory             string
-	policy                          engine.Policy
-	stop                            struct{ checkpoint, grace unit.Duration }
-	summaryEvery                    unit.Duration
-	allowRoot, acceptLoss, verbose  bool
+	state, socket, strategy        string
+	listen, tlsCert, tlsKey, page  string
+	slots                          local.Slots
+	slotCPU, slotMemory            string
+	policy                         engine.Policy
+	stop                           struct{ checkpoint, grace unit.Duration }
+	summaryEvery                   unit.Duration
+	allowRoot, acceptLoss, verbose bool
 }
 
 // defaultUp declares four slots of half a core, the shape of the demonstration.
@@ -57,7 +58,10 @@ func upCommand() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVar(&f.state, "state", defaultState(), "directory of the journal, the jobs' checkpoints and logs")
 	fl.StringVar(&f.socket, "socket", "", "where to listen; by default muster.sock in the state directory")
-	fl.StringVar(&f.listen, "listen", "127.0.0.1:0", "where the report page and metrics are served; empty is nowhere")
+	fl.StringVar(&f.listen, "listen", "", "where the API is served to other machines over TLS, HOST:PORT; callers show a token (see muster user)")
+	fl.StringVar(&f.tlsCert, "tls-cert", "", "PEM file of the certificate for --listen (default one made at the first start)")
+	fl.StringVar(&f.tlsKey, "tls-key", "", "PEM file of its key")
+	fl.StringVar(&f.page, "page", "127.0.0.1:0", "where the report page and metrics are served to this machine; off is nowhere")
 	fl.StringVar(&f.strategy, "strategy", f.strategy, "a strategy, several joined by +, or a YAML file (see muster strategies)")
 	fl.IntVar(&f.slots.Count, "slots", f.slots.Count, "how many slots to declare where there are no GPUs")
 	fl.StringVar(&f.slotCPU, "slot-cpu", f.slotCPU, "cores of a slot")
@@ -146,22 +150,24 @@ func (f *upFlags) machine() (m local.Machine, err error) {
 func serve(f upFlags, p *plane.Plane, driver *local.Driver, state string, log *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	s := server.New(server.Config{Plane: p, Version: version(), Log: log, Logs: driver.MemberDir, Prepare: driver.KeepSecrets})
-	if f.socket == "" {
-		f.socket = filepath.Join(state, "muster.sock")
-	}
-	socket, err := server.ListenUnix(f.socket)
+	users, err := access.Open(accessDir(state))
 	if err != nil {
 		return err
 	}
-	listeners := []net.Listener{socket}
-	if f.listen != "" {
-		page, err := net.Listen("tcp", f.listen)
-		if err != nil {
-			return errors.Join(err, socket.Close())
+	audit, err := access.OpenLog(accessDir(state))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := audit.Close(); err != nil {
+			log.Error("closing the audit log", "error", err)
 		}
-		listeners = append(listeners, page)
-		log.Info("listening", "api", f.socket, "report", "http://"+page.Addr().String()+"/")
+	}()
+	s := server.New(server.Config{Plane: p, Version: version(), Log: log, Logs: driver.MemberDir, Prepare: driver.KeepSecrets,
+		Access: users, Audit: audit, Closed: f.listen != ""})
+	listeners, err := f.listeners(state, log)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

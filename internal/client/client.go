@@ -1,11 +1,12 @@
-// Package client talks to a Muster server over its unix socket. What it returns are
-// the values of package view; what the server refused is an *Error that lists all
-// the problems.
+// Package client talks to a Muster server over its unix socket, or from elsewhere over
+// TLS with a token. What it returns are the values of package view; what the server
+// refused is an *Error that lists all the problems.
 package client
 
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/spec"
 	"github.com/musterdl/muster/workload"
@@ -25,13 +27,16 @@ import (
 
 // Client is a connection to one server, to be used by many goroutines at once.
 type Client struct {
-	socket string
+	base   string // of every address
+	server string // as people know it
+	token  string
 	http   http.Client
+	broken error // every call's, where there is no way to call
 }
 
 // New returns a client of the server on a socket; nothing is dialled yet.
 func New(socket string) *Client {
-	c := &Client{socket: socket}
+	c := &Client{base: "http://muster", server: socket}
 	c.http.Transport = &http.Transport{MaxIdleConnsPerHost: 64,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
@@ -69,9 +74,15 @@ var ErrNoServer = errors.New("no muster server is running")
 
 // do sends a request and returns the answer, which the caller closes.
 func (c *Client) do(ctx context.Context, method, path string, header http.Header, body io.Reader) (*http.Response, error) {
-	r, err := http.NewRequestWithContext(ctx, method, "http://muster"+path, body)
+	if c.broken != nil {
+		return nil, c.broken
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return nil, err
+	}
+	if c.token != "" {
+		r.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	for name, values := range header {
 		r.Header[name] = values
@@ -94,22 +105,45 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 
 // unreachable says what to do when nobody answers.
 func (c *Client) unreachable(ctx context.Context, err error) error {
+	var unknown *tls.CertificateVerificationError
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.As(err, &unknown) && len(unknown.UnverifiedCertificates) > 0:
+		return fmt.Errorf("%s shows a certificate that nobody vouches for (%w): if its fingerprint, %s, is what muster up printed there, say so with --fingerprint",
+			c.server, unknown.Err, access.Fingerprint(unknown.UnverifiedCertificates[0].Raw))
+	case errors.Is(err, syscall.ECONNREFUSED) && c.token != "":
+		return fmt.Errorf("%w: nobody listens on %s", ErrNoServer, c.server)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("%w: nobody listens on %s: start one with \"muster up\", or name its socket with --socket or MUSTER_SOCKET", ErrNoServer, c.socket)
+		return fmt.Errorf("%w: nobody listens on %s: start one with \"muster up\", or name its socket with --socket or MUSTER_SOCKET", ErrNoServer, c.server)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("you may not use the socket %s: join the group that owns it, or ask its operator", c.socket)
+		return fmt.Errorf("you may not use the socket %s: join the group that owns it, or ask its operator", c.server)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("%w any more on %s: it went away before it answered", ErrNoServer, c.socket)
+		return fmt.Errorf("%w any more on %s: it went away before it answered", ErrNoServer, c.server)
 	}
-	return fmt.Errorf("asking the server on %s: %w", c.socket, err)
+	return fmt.Errorf("asking the server on %s: %w", c.server, err)
 }
 
-// call sends a request without a body, or with one, and reads a JSON answer.
+// call sends a request without a body and reads a JSON answer.
 func call[T any](ctx context.Context, c *Client, method, path string) (out T, err error) {
-	resp, err := c.do(ctx, method, path, nil, nil)
+	return exchange[T](ctx, c, method, path, nil)
+}
+
+// send sends a value and reads a JSON answer.
+func send[T any](ctx context.Context, c *Client, method, path string, value any) (out T, err error) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return out, fmt.Errorf("encoding the request: %w", err)
+	}
+	return exchange[T](ctx, c, method, path, bytes.NewReader(body))
+}
+
+func exchange[T any](ctx context.Context, c *Client, method, path string, body io.Reader) (out T, err error) {
+	header := http.Header{}
+	if body != nil {
+		header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.do(ctx, method, path, header, body)
 	if err != nil {
 		return out, err
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/spec"
 )
 
@@ -33,6 +34,7 @@ type failure struct {
 	Message  string    `json:"message"`
 	Problems []Problem `json:"problems,omitempty"`
 	retry    int       // seconds, for Retry-After
+	denied   string    // what the audit log is told of a refusal that does not look like one
 }
 
 func (f *failure) Error() string { return f.Message }
@@ -62,8 +64,10 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &f):
 	case errors.As(err, &tooLarge):
 		f = &failure{Status: http.StatusRequestEntityTooLarge, Message: "the request is larger than 4 MiB: submit fewer jobs at once"}
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
 		return // nobody is listening any more
+	case errors.Is(err, context.Canceled): // of a stream, see openStream
+		f = &failure{Status: http.StatusUnauthorized, Message: "the right to this ended while it was waited for"}
 	default:
 		s.config.Log.Error("a request failed", "request", w.Header().Get("X-Request-Id"), "path", r.URL.Path, "error", err)
 		f = &failure{Status: http.StatusInternalServerError, Message: "it failed here; the server's log says why, under request " + w.Header().Get("X-Request-Id")}
@@ -73,6 +77,15 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if f.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(f.retry))
+	}
+	switch call := access.CallOf(r.Context()); f.Status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		call.Refused = f.Message
+	case http.StatusForbidden, http.StatusTooManyRequests:
+		call.Refused = f.Message
+	default:
+		call.Refused = f.denied
 	}
 	writeJSON(w, f.Status, map[string]*failure{"error": f})
 }
@@ -90,13 +103,15 @@ func answer(w http.ResponseWriter, value any) error {
 	return nil
 }
 
-// wrap is what happens around every request: an id, the limits, the log, and no
-// panic that ends the process.
-func (s *Server) wrap(mux *http.ServeMux) http.Handler {
+// wrap is what happens around every request: an id, who asks, the limits, the logs,
+// and no panic that ends the process.
+func (s *Server) wrap(table http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
+		id, call := requestID(r), &access.Call{}
+		r = r.WithContext(access.With(r.Context(), call))
 		rec := &recorder{ResponseWriter: w}
-		id := requestID(r)
+		rec.before = func(status int) { s.audit(r, call, id, status) }
 		rec.Header().Set("X-Request-Id", id)
 		rec.Header().Set("X-Content-Type-Options", "nosniff")
 		r.Body = http.MaxBytesReader(rec, r.Body, maxBody)
@@ -109,24 +124,31 @@ func (s *Server) wrap(mux *http.ServeMux) http.Handler {
 			}
 			s.done(rec, r, id, time.Since(began))
 		}()
-		if err := s.admit(r); err != nil {
+		var err error
+		if call.Identity, err = s.who(r); err == nil {
+			err = s.admit(r, call)
+		} else if slow := s.slow(&call.Identity, r, call); slow != nil {
+			err = slow
+		}
+		if err != nil {
 			s.fail(rec, r, err)
 			return
 		}
-		mux.ServeHTTP(rec, r)
+		table.ServeHTTP(rec, r)
 	})
 }
 
 // done logs a request that was answered, and counts it. Questions are only counted,
 // unless the log is verbose.
 func (s *Server) done(rec *recorder, r *http.Request, id string, took time.Duration) {
-	s.metrics.request(r, rec.code(), took)
+	rec.begin(http.StatusOK) // of an answer without a body, or to nobody
+	s.metrics.request(r, rec.status, took)
 	level := slog.LevelDebug
 	if r.Method != http.MethodGet {
 		level = slog.LevelInfo
 	}
-	s.config.Log.Log(r.Context(), level, "request", "request", id, "by", peerOf(r).String(), "method", r.Method, "path", r.URL.Path,
-		"status", rec.code(), "bytes", rec.bytes, "ms", float64(took.Microseconds())/1000)
+	s.config.Log.Log(r.Context(), level, "request", "request", id, "by", access.From(r.Context()).String(), "method", r.Method, "path", r.URL.Path,
+		"status", rec.status, "bytes", rec.bytes, "ms", float64(took.Microseconds())/1000)
 }
 
 // requestID takes over the caller's id where it is harmless, or makes one.
@@ -138,24 +160,29 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// recorder remembers what was answered.
+// recorder remembers what was answered, and calls before with the status before the
+// caller learns of it.
 type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
+	before func(status int)
+}
+
+func (r *recorder) begin(status int) {
+	if r.status == 0 {
+		r.status = status
+		r.before(status)
+	}
 }
 
 func (r *recorder) WriteHeader(status int) {
-	if r.status == 0 {
-		r.status = status
-	}
+	r.begin(status)
 	r.ResponseWriter.WriteHeader(status)
 }
 
 func (r *recorder) Write(b []byte) (int, error) {
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
+	r.begin(http.StatusOK)
 	n, err := r.ResponseWriter.Write(b)
 	r.bytes += int64(n)
 	return n, err
@@ -163,10 +190,3 @@ func (r *recorder) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController flush and set deadlines.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
-
-func (r *recorder) code() int {
-	if r.status == 0 {
-		return http.StatusOK
-	}
-	return r.status
-}

@@ -77,7 +77,7 @@ func (s *Server) look() {
 		s.jobs.update(v)
 		s.history.note(v, s.jobs.live)
 		if watched {
-			snap = s.snapshot(v)
+			snap = s.snapshot(v, &everybody)
 		}
 	})
 	if err == nil && watched {

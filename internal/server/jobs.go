@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"
@@ -20,22 +21,26 @@ const (
 	mostListed  = 10_000
 )
 
-// find resolves what a path calls a job: its name, else its id.
-func (s *Server) find(v plan.View, ref string) (plan.JobID, error) {
-	if id, ok := s.config.Plane.Find(ref); ok {
+// find resolves what a path calls a job: its name, else its id. A job that the caller
+// does not see is not there.
+func (s *Server) find(v plan.View, ref string, who *access.Identity) (plan.JobID, error) {
+	id, there := s.config.Plane.Find(ref)
+	if there && sees(who, s.config.Plane.Info(id)) {
 		return id, nil
 	}
 	if n, err := strconv.ParseInt(ref, 10, 32); err == nil && n >= 0 && int(n) < v.Jobs() {
-		return plan.JobID(n), nil
+		if there = true; sees(who, s.config.Plane.Info(plan.JobID(n))) {
+			return plan.JobID(n), nil
+		}
 	}
-	return plan.None, refuse(http.StatusNotFound, fmt.Sprintf("there is no job %q: muster ls --all lists them", ref))
+	return plan.None, missing(ref, who, there)
 }
 
 // about asks the plane about the job that the path names.
 func (s *Server) about(r *http.Request, f func(v plan.View, id plan.JobID, info plane.JobInfo)) error {
 	var missing error
 	err := s.ask(r.Context(), func(v plan.View) {
-		id, err := s.find(v, r.PathValue("job"))
+		id, err := s.find(v, r.PathValue("job"), access.From(r.Context()))
 		if err != nil {
 			missing = err
 			return
@@ -57,7 +62,9 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 	}
 	var job view.Job
 	look := func() error {
-		return s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) { job = view.JobOf(v, info, id) })
+		return s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
+			job = s.veil(access.From(r.Context())).job(v, info, id)
+		})
 	}
 	if err := look(); err != nil {
 		return err
@@ -65,10 +72,11 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 	if wait == 0 || job.Over() {
 		return answer(w, job)
 	}
-	if err := s.openStream(); err != nil {
+	r, done, err := s.openStream(r)
+	if err != nil {
 		return err
 	}
-	defer s.streams.Add(-1)
+	defer done()
 	changed, stop := s.config.Plane.Watch()
 	defer stop()
 	deadline := time.After(time.Duration(wait) * time.Second)
@@ -83,6 +91,7 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 		case <-deadline:
 		case <-s.closing:
 		case <-r.Context().Done():
+			return r.Context().Err()
 		}
 		break
 	}
@@ -93,7 +102,7 @@ func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
 	var why view.Why
 	err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
 		s.jobs.update(v)
-		why = view.WhyOf(v, info, id, s.jobs.all())
+		why = s.veil(access.From(r.Context())).why(view.WhyOf(v, info, id, s.jobs.all()))
 	})
 	if err != nil {
 		return err
@@ -103,7 +112,10 @@ func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) getSteps(w http.ResponseWriter, r *http.Request) error {
 	var steps view.Steps
-	if err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) { steps = view.StepsOf(v, info, id) }); err != nil {
+	err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
+		steps = s.veil(access.From(r.Context())).steps(view.StepsOf(v, info, id))
+	})
+	if err != nil {
 		return err
 	}
 	return answer(w, steps)
@@ -123,38 +135,51 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) error {
 	}
 	all := r.URL.Query().Get("all") != "" && r.URL.Query().Get("all") != "0"
 	var list view.Jobs
-	err = s.ask(r.Context(), func(v plan.View) { list = s.list(v, wanted, all, limit) })
+	err = s.ask(r.Context(), func(v plan.View) {
+		list = s.list(v, access.From(r.Context()), choice{phases: wanted, ended: all, limit: limit})
+	})
 	if err != nil {
 		return err
 	}
 	return answer(w, list)
 }
 
-// list is called inside a query. An empty wanted is every phase.
-func (s *Server) list(v plan.View, wanted []plan.Phase, all bool, limit int) view.Jobs {
+// choice says which jobs are listed.
+type choice struct {
+	phases []plan.Phase // none is any
+	ended  bool         // also those that have ended
+	limit  int
+}
+
+// list lists the jobs that an identity sees. It is called inside a query.
+func (s *Server) list(v plan.View, who *access.Identity, c choice) view.Jobs {
 	s.jobs.update(v)
 	out := view.Jobs{Jobs: []view.Job{}}
+	x := s.veil(who)
 	add := func(id plan.JobID) {
-		if len(out.Jobs) < limit {
-			out.Jobs = append(out.Jobs, view.JobOf(v, s.config.Plane.Info(id), id))
-		} else {
+		info := s.config.Plane.Info(id)
+		switch {
+		case !x.all && !sees(who, info):
+		case len(out.Jobs) < c.limit:
+			out.Jobs = append(out.Jobs, x.job(v, info, id))
+		default:
 			out.LeftOut++
 		}
 	}
-	ended := all
-	for _, p := range wanted {
+	ended := c.ended
+	for _, p := range c.phases {
 		ended = ended || p.Over()
 	}
 	for _, active := range []bool{true, false} {
 		for _, id := range s.jobs.live {
 			p := v.Job(id).Phase
-			if (p == plan.Active) == active && (len(wanted) == 0 || slices.Contains(wanted, p)) {
+			if (p == plan.Active) == active && (len(c.phases) == 0 || slices.Contains(c.phases, p)) {
 				add(id)
 			}
 		}
 	}
-	for id := plan.JobID(v.Jobs()) - 1; ended && id >= 0 && len(out.Jobs) < limit; id-- {
-		if p := v.Job(id).Phase; p.Over() && (len(wanted) == 0 || slices.Contains(wanted, p)) {
+	for id := plan.JobID(v.Jobs()) - 1; ended && id >= 0 && len(out.Jobs) < c.limit; id-- {
+		if p := v.Job(id).Phase; p.Over() && (len(c.phases) == 0 || slices.Contains(c.phases, p)) {
 			add(id)
 		}
 	}
@@ -202,19 +227,19 @@ func (s *Server) changeJob(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusNotFound, fmt.Sprintf("a job cannot %s: expected cancel, hold, release or requeue", r.PathValue("verb")))
 	}
 	var target plan.JobID
-	var name, owner string
+	var name, owner, tenant string
 	var was plan.Phase
 	err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
-		target, name, owner, was = id, v.Name(id), ownerOf(info), v.Job(id).Phase
+		target, name, owner, tenant, was = id, v.Name(id), ownerOf(info), tenantOf(info), v.Job(id).Phase
 	})
 	if err != nil {
 		return err
 	}
-	p := peerOf(r)
-	if !p.owns(owner) {
-		return refuse(http.StatusForbidden, fmt.Sprintf("job %s belongs to %s, and you are %s: ask its owner, or an operator", name, owner, p.name))
+	who := access.From(r.Context())
+	if !who.Steers(tenant, owner) {
+		return refuse(http.StatusForbidden, fmt.Sprintf("job %s belongs to %s, and you are %s: ask its owner, or an operator", name, owner, who.Name))
 	}
-	if err := s.request(r, engine.Event{Kind: kind, Job: target, By: p.String()}, ""); err != nil {
+	if err := s.request(r, engine.Event{Kind: kind, Job: target, By: who.String()}, ""); err != nil {
 		return err
 	}
 	var job view.Job
@@ -222,19 +247,12 @@ func (s *Server) changeJob(w http.ResponseWriter, r *http.Request) error {
 		if was.Over() {
 			s.jobs.revive(target, was)
 		}
-		job = view.JobOf(v, s.config.Plane.Info(target), target)
+		job = s.veil(who).job(v, s.config.Plane.Info(target), target)
 	})
 	if err != nil {
 		return err
 	}
 	return answer(w, job)
-}
-
-func ownerOf(info plane.JobInfo) string {
-	if info.Spec == nil {
-		return ""
-	}
-	return info.Spec.User
 }
 
 // request makes an event durable. A refusal of the plane's is a conflict with what
@@ -251,9 +269,6 @@ func (s *Server) changeNode(w http.ResponseWriter, r *http.Request) error {
 	if !ok {
 		return refuse(http.StatusNotFound, fmt.Sprintf("a node cannot %s: expected cordon, uncordon or drain", r.PathValue("verb")))
 	}
-	if err := operator(r); err != nil {
-		return err
-	}
 	node := plan.NodeID(plan.None)
 	err := s.ask(r.Context(), func(v plan.View) {
 		for i := range v.Cluster().Nodes {
@@ -268,7 +283,7 @@ func (s *Server) changeNode(w http.ResponseWriter, r *http.Request) error {
 	if node == plan.None {
 		return refuse(http.StatusNotFound, fmt.Sprintf("there is no node %q: muster nodes lists them", r.PathValue("node")))
 	}
-	if err := s.request(r, engine.Event{Kind: kind, Node: node, By: peerOf(r).String()}, ""); err != nil {
+	if err := s.request(r, engine.Event{Kind: kind, Node: node, By: access.From(r.Context()).String()}, ""); err != nil {
 		return err
 	}
 	var out view.Node
@@ -278,23 +293,13 @@ func (s *Server) changeNode(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, out)
 }
 
-func operator(r *http.Request) error {
-	if p := peerOf(r); !p.operates() {
-		return refuse(http.StatusForbidden, fmt.Sprintf("this is for root and the user the server runs as, and you are %s", p.name))
-	}
-	return nil
-}
-
 // changeCluster pauses and unpauses the decisions.
 func (s *Server) changeCluster(w http.ResponseWriter, r *http.Request) error {
 	kind, ok := map[string]engine.Kind{"pause": engine.Pause, "unpause": engine.Unpause}[r.PathValue("verb")]
 	if !ok {
 		return refuse(http.StatusNotFound, "there is nothing here: expected /v1/pause or /v1/unpause")
 	}
-	if err := operator(r); err != nil {
-		return err
-	}
-	if err := s.request(r, engine.Event{Kind: kind, By: peerOf(r).String()}, ""); err != nil {
+	if err := s.request(r, engine.Event{Kind: kind, By: access.From(r.Context()).String()}, ""); err != nil {
 		return err
 	}
 	return s.getCluster(w, r)
@@ -302,7 +307,8 @@ func (s *Server) changeCluster(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) error {
 	var list view.Nodes
-	if err := s.ask(r.Context(), func(v plan.View) { list.Nodes = view.NodesOf(v) }); err != nil {
+	err := s.ask(r.Context(), func(v plan.View) { list.Nodes = s.veil(access.From(r.Context())).nodes(view.NodesOf(v)) })
+	if err != nil {
 		return err
 	}
 	return answer(w, list)
@@ -310,7 +316,8 @@ func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) error {
 
 func (s *Server) getCluster(w http.ResponseWriter, r *http.Request) error {
 	var c view.Cluster
-	if err := s.ask(r.Context(), func(v plan.View) { c = s.cluster(v) }); err != nil {
+	err := s.ask(r.Context(), func(v plan.View) { c = s.veil(access.From(r.Context())).cluster(s.cluster(v)) })
+	if err != nil {
 		return err
 	}
 	return answer(w, c)

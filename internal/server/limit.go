@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -16,28 +17,39 @@ type limiter struct {
 type bucket struct {
 	tokens float64
 	at     time.Time
+	empty  bool // since the last token was asked for
 }
+
+// mostBuckets is when the full ones are given up, which are as good as new ones.
+const mostBuckets = 10_000
 
 func newLimiter(perSec, burst float64) *limiter {
 	return &limiter{perSec: perSec, burst: max(1, burst), buckets: map[string]*bucket{}}
 }
 
-// take takes a token of the user's, or says how long until there is one.
-func (l *limiter) take(user string, now time.Time) time.Duration {
+// take takes a token of the user's, or says how long until there is one; first is
+// whether the one before was given.
+func (l *limiter) take(user string, now time.Time) (wait time.Duration, first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.buckets[user]
 	if b == nil {
+		if len(l.buckets) >= mostBuckets {
+			maps.DeleteFunc(l.buckets, func(_ string, b *bucket) bool {
+				return b.tokens+now.Sub(b.at).Seconds()*l.perSec >= l.burst
+			})
+		}
 		b = &bucket{tokens: l.burst, at: now}
 		l.buckets[user] = b
 	}
 	b.tokens = min(l.burst, b.tokens+max(0, now.Sub(b.at).Seconds())*l.perSec)
 	b.at = now
-	if b.tokens < 1 {
-		return time.Duration((1 - b.tokens) / l.perSec * float64(time.Second))
+	first, b.empty = !b.empty, b.tokens < 1
+	if b.empty {
+		return time.Duration((1 - b.tokens) / l.perSec * float64(time.Second)), first
 	}
 	b.tokens--
-	return 0
+	return 0, first
 }
 
 // keyLocks lets requests under the same idempotency key go one after the other: the

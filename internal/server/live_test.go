@@ -56,6 +56,7 @@ type world struct {
 	logs   string
 	http   *http.Client // over the socket
 	page   string       // base address of the loopback port
+	server *server.Server
 }
 
 func start(t *testing.T, change func(*server.Config)) *world {
@@ -88,6 +89,7 @@ func start(t *testing.T, change func(*server.Config)) *world {
 		change(&config)
 	}
 	s := server.New(config)
+	w.server = s
 	ctx, cancel := context.WithCancel(context.Background())
 	socket, err := server.ListenUnix(w.socket)
 	if err != nil {

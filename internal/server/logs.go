@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/local/supervise"
@@ -20,14 +21,20 @@ const (
 	logPoll  = 100 * time.Millisecond
 )
 
-// openStream counts an answer that stays open; whoever got nil must count it out.
-func (s *Server) openStream() error {
+// openStream counts an answer that stays open, and returns the request with a context
+// that ends with the right to it too: a token may be revoked meanwhile. Whoever got no
+// error calls done.
+func (s *Server) openStream(r *http.Request) (open *http.Request, done func(), err error) {
 	if s.streams.Add(1) > maxStreams {
 		s.streams.Add(-1)
-		return &failure{Status: http.StatusServiceUnavailable, retry: 5,
+		return nil, nil, &failure{Status: http.StatusServiceUnavailable, retry: 5,
 			Message: fmt.Sprintf("%d answers are being streamed already: try again later", maxStreams)}
 	}
-	return nil
+	ctx, stop := s.access.Follow(r.Context(), access.From(r.Context()), func() (access.Identity, error) { return s.who(r) })
+	return r.WithContext(ctx), func() {
+		stop()
+		s.streams.Add(-1)
+	}, nil
 }
 
 // getLogs streams what a rank of a job printed: of the latest attempt, or of
@@ -51,9 +58,8 @@ func (s *Server) getLogs(w http.ResponseWriter, r *http.Request) error {
 	if at, err = s.standing(r); err != nil {
 		return err
 	}
-	p := peerOf(r)
 	switch {
-	case !p.owns(at.owner):
+	case !access.From(r.Context()).Steers(at.tenant, at.owner):
 		return refuse(http.StatusForbidden, fmt.Sprintf("the log of %s is for %s and operators", at.name, at.owner))
 	case s.config.Logs == nil:
 		return refuse(http.StatusNotFound, "this server keeps no logs")
@@ -62,10 +68,11 @@ func (s *Server) getLogs(w http.ResponseWriter, r *http.Request) error {
 	case attempt > int(at.attempt):
 		return refuse(http.StatusNotFound, fmt.Sprintf("job %s has no attempt %d: its latest is %d", at.name, attempt, at.attempt))
 	}
-	if err := s.openStream(); err != nil {
+	r, done, err := s.openStream(r)
+	if err != nil {
 		return err
 	}
-	defer s.streams.Add(-1)
+	defer done()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Trailer", "Muster-Log-Next")
 	l := &logStream{w: w, control: http.NewResponseController(w), at: int64(from), attempt: int32(attempt), rank: int32(rank)}
@@ -80,16 +87,16 @@ func (s *Server) getLogs(w http.ResponseWriter, r *http.Request) error {
 
 // standing is what following a log needs to know of a job.
 type standing struct {
-	name, owner string
-	attempt     int32
-	workers     int32
-	over        bool
+	name, owner, tenant string
+	attempt             int32
+	workers             int32
+	over                bool
 }
 
 func (s *Server) standing(r *http.Request) (at standing, err error) {
 	err = s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
 		j, shape := v.Job(id), v.Shape(id)
-		at = standing{name: v.Name(id), owner: ownerOf(info), attempt: j.Attempt, workers: shape.Gang, over: j.Phase.Over() && j.Leaving == plan.None}
+		at = standing{name: v.Name(id), owner: ownerOf(info), tenant: tenantOf(info), attempt: j.Attempt, workers: shape.Gang, over: j.Phase.Over() && j.Leaving == plan.None}
 		for _, size := range shape.Sizes {
 			at.workers = max(at.workers, size)
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,28 +17,17 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterdl/muster/internal/access"
 )
 
 // peer is who is at the other end of a connection, by the kernel's word.
 type peer struct {
-	known    bool
-	uid, gid uint32
-	name     string // or the uid in digits where it has none
+	via      access.Via
+	uid, gid uint32 // on the socket
+	name     string // likewise, or the uid in digits where it has none
+	from     string // address
 }
-
-// String names the peer for events and logs.
-func (p peer) String() string {
-	if !p.known {
-		return "anonymous"
-	}
-	return fmt.Sprintf("%s uid=%d gid=%d", p.name, p.uid, p.gid)
-}
-
-// operates reports whether the peer may change what belongs to nobody or to others.
-func (p peer) operates() bool { return p.known && (p.uid == 0 || int(p.uid) == os.Getuid()) }
-
-// owns reports whether the peer may change what belongs to a user.
-func (p peer) owns(user string) bool { return p.operates() || p.known && p.name == user }
 
 type peerKey struct{}
 
@@ -55,19 +45,26 @@ func peerOf(r *http.Request) peer {
 func identify(c net.Conn) peer {
 	u, ok := c.(*net.UnixConn)
 	if !ok {
-		return peer{}
+		p := peer{from: c.RemoteAddr().String()}
+		if addr, ok := c.RemoteAddr().(*net.TCPAddr); ok && addr.IP.IsLoopback() {
+			if _, encrypted := c.(*tls.Conn); !encrypted { // that port is for other machines
+				p.via = access.Loopback
+			}
+		}
+		return p
 	}
+	unknown := peer{from: "socket"}
 	raw, err := u.SyscallConn()
 	if err != nil {
-		return peer{}
+		return unknown
 	}
 	var cred *unix.Ucred
 	var errCred error
 	err = raw.Control(func(fd uintptr) { cred, errCred = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
 	if err != nil || errCred != nil {
-		return peer{}
+		return unknown
 	}
-	return peer{known: true, uid: cred.Uid, gid: cred.Gid, name: userName(cred.Uid)}
+	return peer{via: access.Socket, uid: cred.Uid, gid: cred.Gid, name: userName(cred.Uid), from: "socket"}
 }
 
 // names remembers user names: a look-up may ask a directory server.
@@ -117,36 +114,4 @@ func ListenUnix(path string) (net.Listener, error) {
 		return nil, errors.Join(fmt.Errorf("opening the socket to its group: %w", err), l.Close())
 	}
 	return l, nil
-}
-
-// admit applies the limits and rules that every request is under.
-func (s *Server) admit(r *http.Request) error {
-	p := peerOf(r)
-	if !p.known {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			return refuse(http.StatusForbidden, "changes are made over the unix socket, where the kernel says who asks: use the muster command")
-		}
-		if !localHost(r.Host) {
-			return refuse(http.StatusForbidden, "this is for programs on this machine: use 127.0.0.1 or localhost as the host")
-		}
-	}
-	user := "anonymous"
-	if p.known {
-		user = strconv.FormatUint(uint64(p.uid), 10)
-	}
-	if wait := s.limiter.take(user, time.Now()); wait > 0 {
-		return &failure{Status: http.StatusTooManyRequests, retry: int(wait/time.Second) + 1,
-			Message: fmt.Sprintf("more than %.0f requests per second: slow down, or submit several jobs in one request", s.limiter.perSec)}
-	}
-	return nil
-}
-
-// localHost keeps pages of other sites out, which a browser may be tricked to send here.
-func localHost(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = hostport
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -1,11 +1,12 @@
 // Package server is Muster's API: HTTP and JSON under /v1, on a unix socket whose
-// peers the kernel names, and for reading also on a loopback port that serves the
-// report page and the metrics. It authenticates, limits, translates and answers;
-// what is asked goes to the plane, and what is shown comes from package view.
+// peers the kernel names, over TLS for who shows a token, and for reading also on a
+// loopback port that serves the report page and the metrics. It authenticates,
+// limits, translates and answers; what is asked goes to the plane, and what is shown
+// comes from package view.
 //
-// A change needs an identity, so it needs the unix socket: the owner of a job, root
-// and the user the server runs as may change that job and read its log; root and
-// the server's user may change nodes and pause the decisions.
+// Package access says who may do what: each line of the table in routes names the
+// right that it takes. Which jobs an identity sees and steers depends on the job, and
+// handlers ask the identity that is in the request's context.
 package server
 
 import (
@@ -18,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/workload"
@@ -33,6 +35,13 @@ type Config struct {
 	Logs func(name string, attempt, rank int32) string
 	// Prepare changes a job before it is submitted; nil changes nothing.
 	Prepare func(*workload.Job) error
+	// Access knows the users and tokens; nil is a registry that begins empty and is not
+	// kept. Audit takes what was changed and refused; nil keeps nothing.
+	Access *access.Registry
+	Audit  *access.Log
+	// Closed asks for a token on the loopback port too, as it must where several
+	// people's jobs are. It does so by itself once there are users.
+	Closed bool
 	// RatePerSec and Burst bound the requests of each user; 0 is 1,000 and 2,000.
 	RatePerSec, Burst float64
 }
@@ -42,6 +51,8 @@ const (
 	maxBody        = 4 << 20
 	maxJobs        = 10_000 // in one submission
 	maxStreams     = 256    // open watches and followed logs
+	strangerRate   = 10     // requests per second of an address that has not said who it is
+	strangerBurst  = 50
 	readHeaderTime = 5 * time.Second
 	readBodyTime   = 30 * time.Second
 	askTime        = 10 * time.Second // to wait for the plane
@@ -50,14 +61,17 @@ const (
 
 // Server answers requests about one plane.
 type Server struct {
-	config  Config
-	handler http.Handler
-	limiter *limiter
-	keys    keyLocks
-	metrics *metrics
-	hub     *hub
-	history history
-	streams atomic.Int64
+	config    Config
+	access    *access.Registry
+	handler   http.Handler
+	table     *access.Routes
+	limiter   *limiter
+	strangers *limiter // by address, of whoever has not said who it is
+	keys      keyLocks
+	metrics   *metrics
+	hub       *hub
+	history   history
+	streams   atomic.Int64
 
 	jobs     index        // touched by the plane's goroutine only, inside a query
 	answered atomic.Int64 // unix microseconds of the plane's last answer
@@ -72,43 +86,60 @@ func New(config Config) *Server {
 	if config.RatePerSec == 0 {
 		config.RatePerSec, config.Burst = 1000, 2000
 	}
-	s := &Server{config: config, limiter: newLimiter(config.RatePerSec, config.Burst), hub: newHub(),
-		jobs: newIndex(), closing: make(chan struct{})}
+	s := &Server{config: config, access: config.Access, hub: newHub(), jobs: newIndex(), closing: make(chan struct{}),
+		limiter:   newLimiter(config.RatePerSec, config.Burst),
+		strangers: newLimiter(min(config.RatePerSec, strangerRate), min(config.Burst, strangerBurst))}
+	if s.access == nil {
+		s.access = &access.Registry{}
+	}
 	s.metrics = newMetrics(s)
-	s.handler = s.wrap(s.routes())
+	s.table = s.routes()
+	s.handler = s.wrap(s.table)
 	return s
 }
 
-func (s *Server) routes() *http.ServeMux {
-	mux := http.NewServeMux()
-	route := func(pattern string, f func(w http.ResponseWriter, r *http.Request) error) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+// routes is the table of the API: what answers, and the right that it takes. A handler
+// finds who asks in access.From(r.Context()). TestRights has a line for each too.
+func (s *Server) routes() *access.Routes {
+	table := access.NewRoutes(s.deny)
+	route := func(pattern string, right access.Right, f func(w http.ResponseWriter, r *http.Request) error) {
+		table.Add(pattern, right, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := f(w, r); err != nil {
 				s.fail(w, r, err)
 			}
-		})
+		}))
 	}
-	route("POST /v1/jobs", s.submit)
-	route("GET /v1/jobs", s.listJobs)
-	route("GET /v1/jobs/{job}", s.getJob)
-	route("GET /v1/jobs/{job}/why", s.getWhy)
-	route("GET /v1/jobs/{job}/steps", s.getSteps)
-	route("GET /v1/jobs/{job}/logs", s.getLogs)
-	route("POST /v1/jobs/{job}/{verb}", s.changeJob)
-	route("GET /v1/nodes", s.listNodes)
-	route("POST /v1/nodes/{node}/{verb}", s.changeNode)
-	route("POST /v1/{verb}", s.changeCluster)
-	route("GET /v1/cluster", s.getCluster)
-	route("GET /v1/watch", s.watch)
-	route("GET /v1/version", s.getVersion)
-	route("GET /healthz", s.healthy)
-	route("GET /readyz", s.ready)
-	mux.Handle("GET /metrics", s.metrics.handler())
-	route("GET /{$}", s.page)
-	route("/", func(http.ResponseWriter, *http.Request) error {
+	route("POST /v1/jobs", access.Submit, s.submit)
+	route("GET /v1/jobs", access.View, s.listJobs)
+	route("GET /v1/jobs/{job}", access.View, s.getJob)
+	route("GET /v1/jobs/{job}/why", access.View, s.getWhy)
+	route("GET /v1/jobs/{job}/steps", access.View, s.getSteps)
+	route("GET /v1/jobs/{job}/logs", access.View, s.getLogs)
+	route("POST /v1/jobs/{job}/{verb}", access.Submit, s.changeJob)
+	route("GET /v1/nodes", access.View, s.listNodes)
+	route("POST /v1/nodes/{node}/{verb}", access.Operate, s.changeNode)
+	route("POST /v1/{verb}", access.Operate, s.changeCluster)
+	route("GET /v1/cluster", access.View, s.getCluster)
+	route("GET /v1/watch", access.View, s.watch)
+	route("GET /v1/snapshot", access.Operate, s.snapshots())
+	route("GET /v1/version", access.View, s.getVersion)
+	route("GET /v1/whoami", access.View, s.whoami)
+	route("GET /v1/users", access.Operate, s.listUsers)
+	route("POST /v1/users", access.Operate, s.addUser)
+	route("PUT /v1/users/{user}", access.Operate, s.setUser)
+	route("DELETE /v1/users/{user}", access.Operate, s.removeUser)
+	route("GET /v1/tokens", access.View, s.listTokens)
+	route("POST /v1/tokens", access.View, s.newToken)
+	route("DELETE /v1/tokens/{token}", access.View, s.revokeToken)
+	route("GET /v1/audit", access.Operate, s.readAudit)
+	route("GET /healthz", access.Anyone, s.healthy)
+	route("GET /readyz", access.Anyone, s.ready)
+	table.Add("GET /metrics", access.Machine, s.metrics.handler())
+	route("GET /{$}", access.ViewAll, s.page)
+	route("/", access.Anyone, func(http.ResponseWriter, *http.Request) error {
 		return refuse(http.StatusNotFound, "there is nothing here: the API is under /v1")
 	})
-	return mux
+	return table
 }
 
 // Serve answers on a listener until the context ends, then lets what is under way

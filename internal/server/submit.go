@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"
@@ -46,14 +47,14 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return problems(err)
 	}
-	p := peerOf(r)
+	who := access.From(r.Context())
 	// The key is the user's own, and of this very request: another one under the same
 	// key is another submission.
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d\x00%s\x00%s", p.uid, key, body))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", who.Key(), key, body))
 	if key == "" {
 		rand.Read(sum[:]) // nothing to recognise it by
 	}
-	if jobs, err = s.expand(jobs, p, sum); err != nil {
+	if jobs, err = s.expand(jobs, who, sum); err != nil {
 		return err
 	}
 	if key != "" {
@@ -62,19 +63,33 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 			return r.Context().Err()
 		}
 		defer unlock()
-		key = fmt.Sprintf("%d/%x", p.uid, sum[:16])
+		key = fmt.Sprintf("%s/%x", who.Key(), sum[:16])
 	}
 	out, err := s.submitAll(r, jobs, key)
 	if err != nil {
 		return err
 	}
+	access.CallOf(r.Context()).Note = submitted(out)
 	writeJSON(w, http.StatusCreated, out)
 	return nil
 }
 
-// expand names the jobs that have no name, writes in whose they are, makes the
-// copies of arrays, and puts jobs behind those they come after.
-func (s *Server) expand(jobs []workload.Job, p peer, sum [sha256.Size]byte) ([]workload.Job, error) {
+// submitted names some of the jobs for the audit log; the journal has all.
+func submitted(out view.Submitted) string {
+	const some = 5
+	var names []string
+	for _, j := range out.Jobs[:min(some, len(out.Jobs))] {
+		names = append(names, j.Name)
+	}
+	if len(out.Jobs) > some {
+		names = append(names, "...")
+	}
+	return fmt.Sprintf("%d jobs: %s", len(out.Jobs), strings.Join(names, ", "))
+}
+
+// expand names the jobs that have no name, writes in whose they are and of which
+// tenant, makes the copies of arrays, and puts jobs behind those they come after.
+func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.Size]byte) ([]workload.Job, error) {
 	var out []workload.Job
 	var wrong []Problem
 	total := 0
@@ -88,15 +103,22 @@ func (s *Server) expand(jobs []workload.Job, p peer, sum [sha256.Size]byte) ([]w
 		}
 		switch {
 		case j.User == "":
-			j.User = p.name
-		case !p.owns(j.User):
-			text := fmt.Sprintf("job %s: user: found %q, expected %q; remove it: jobs are submitted as oneself", j.Name, j.User, p.name)
-			wrong = append(wrong, Problem{Job: j.Name, Field: "user", Found: j.User, Expected: p.name, Do: "remove it", Text: text})
+			j.User = who.Name
+		case !who.Owns(j.User):
+			text := fmt.Sprintf("job %s: user: found %q, expected %q; remove it: jobs are submitted as oneself", j.Name, j.User, who.Name)
+			wrong = append(wrong, Problem{Job: j.Name, Field: "user", Found: j.User, Expected: who.Name, Do: "remove it", Text: text})
 		}
+		tenant, may := who.Tenant(j.Tenant)
+		if !may {
+			own := cmp.Or(strings.Join(who.Tenants, ", "), "no tenant")
+			text := fmt.Sprintf("job %s: tenant: found %q, expected %s; choose one of yours", j.Name, j.Tenant, own)
+			wrong = append(wrong, Problem{Job: j.Name, Field: "tenant", Found: j.Tenant, Expected: own, Do: "choose one of yours", Text: text})
+		}
+		j.Tenant = tenant
 		out = append(out, spec.ExpandArray(*j)...)
 	}
 	if len(wrong) > 0 {
-		return nil, &failure{Status: http.StatusForbidden, Message: "the jobs name other users", Problems: wrong}
+		return nil, &failure{Status: http.StatusForbidden, Message: "the jobs name other users or tenants", Problems: wrong}
 	}
 	return inOrder(out)
 }
@@ -165,7 +187,8 @@ func (s *Server) submitAll(r *http.Request, jobs []workload.Job, key string) (vi
 	// The plane checks one job by itself. It must not be prepared for nothing, though:
 	// that may touch what a live job of its name needs.
 	var again []int
-	if len(jobs) > 1 || s.config.Prepare != nil && len(jobs[0].Env) > 0 {
+	// And what it says of a job may not be for this caller.
+	if len(jobs) > 1 || s.config.Prepare != nil && len(jobs[0].Env) > 0 || !access.From(r.Context()).SeesAll() {
 		var err error
 		if again, err = s.check(r.Context(), jobs, key != ""); err != nil {
 			return out, err
@@ -197,7 +220,7 @@ func (s *Server) submitOne(r *http.Request, j *workload.Job, key string, i int) 
 	if key != "" {
 		key = fmt.Sprintf("%s/%d", key, i)
 	}
-	return s.send(r, engine.Event{Kind: engine.Submit, Spec: j, By: peerOf(r).String()}, key)
+	return s.send(r, engine.Event{Kind: engine.Submit, Spec: j, By: access.From(r.Context()).String()}, key)
 }
 
 // partly says of an error how many jobs were submitted before it.
@@ -228,6 +251,7 @@ func (s *Server) send(r *http.Request, e engine.Event, key string) (plan.JobID, 
 // those, again, first.
 func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) (again []int, err error) {
 	var wrong []Problem
+	x := s.veil(access.From(ctx))
 	err = s.ask(ctx, func(v plan.View) {
 		here := make(map[string]bool, len(jobs))
 		for i := range jobs {
@@ -237,14 +261,17 @@ func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) (ag
 					Text: fmt.Sprintf("job %s: %s: found %s; %s", j.Name, field, found, do)})
 			}
 			if id, taken := s.config.Plane.Find(j.Name); taken && !v.Job(id).Phase.Over() {
-				if keyed && alike(s.config.Plane.Info(id).Spec, j) {
+				switch {
+				case keyed && alike(s.config.Plane.Info(id).Spec, j):
 					again = append(again, i)
-				} else {
+				case x.name(j.Name) != j.Name:
+					say("name", fmt.Sprintf("%q, which is taken", j.Name), "choose another name")
+				default:
 					say("name", fmt.Sprintf("a job named %q that is %s", j.Name, v.Job(id).Phase), "choose another name or cancel it")
 				}
 			}
 			for _, name := range j.After {
-				if _, ok := s.config.Plane.Find(name); !ok && !here[name] {
+				if _, ok := s.config.Plane.Find(name); (!ok || x.name(name) != name) && !here[name] {
 					say("after", fmt.Sprintf("%q, which does not exist", name), "submit that first, or in the same request")
 				}
 			}

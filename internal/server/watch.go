@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"
 )
@@ -72,35 +74,60 @@ func (h *hub) get() frame {
 	return h.latest
 }
 
-// snapshot is called inside a query.
-func (s *Server) snapshot(v plan.View) view.Snapshot {
-	jobs := s.list(v, nil, false, watchJobs)
+// snapshot is what an identity sees. It is called inside a query.
+func (s *Server) snapshot(v plan.View, who *access.Identity) view.Snapshot {
+	jobs := s.list(v, who, choice{limit: watchJobs})
 	stats := s.config.Plane.Stats()
+	x := s.veil(who)
 	return view.Snapshot{ID: fmt.Sprintf("%x-%d-%d", int64(stats.Started), stats.Events, stats.Commits),
-		Cluster: s.cluster(v), Jobs: jobs.Jobs, JobsLeftOut: jobs.LeftOut, Nodes: view.NodesOf(v)}
+		Cluster: x.cluster(s.cluster(v)), Jobs: jobs.Jobs, JobsLeftOut: jobs.LeftOut, Nodes: x.nodes(view.NodesOf(v))}
+}
+
+// everybody is who sees what the hub has.
+var everybody = access.Identity{Role: access.Viewer, Tenants: []string{access.Everything}}
+
+func frameOf(snap view.Snapshot) (frame, error) {
+	data, err := json.Marshal(snap)
+	if err != nil {
+		return frame{}, fmt.Errorf("encoding a snapshot: %w", err)
+	}
+	return frame{id: snap.ID, json: data}, nil
+}
+
+// frame is the latest snapshot for an identity. Those that see everything share one.
+func (s *Server) frame(ctx context.Context, who *access.Identity) (frame, error) {
+	if who.SeesAll() {
+		return s.hub.get(), nil
+	}
+	var snap view.Snapshot
+	if err := s.ask(ctx, func(v plan.View) { snap = s.snapshot(v, who) }); err != nil {
+		return frame{}, err
+	}
+	return frameOf(snap)
 }
 
 func (s *Server) publish(snap view.Snapshot) error {
-	data, err := json.Marshal(snap)
-	if err != nil {
-		return fmt.Errorf("encoding a snapshot: %w", err)
+	f, err := frameOf(snap)
+	if err == nil {
+		s.hub.publish(f)
 	}
-	s.hub.publish(frame{id: snap.ID, json: data})
-	return nil
+	return err
 }
 
 // watch streams a snapshot at each change, as server-sent events, or as JSON lines
 // where the caller accepts application/x-ndjson. One that names the last snapshot it
 // saw (Last-Event-ID, or ?last=) gets nothing until something has changed since.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
-	if err := s.openStream(); err != nil {
+	r, done, err := s.openStream(r)
+	if err != nil {
 		return err
 	}
-	defer s.streams.Add(-1)
+	defer done()
+	who := access.From(r.Context())
 	changed, stop := s.hub.subscribe()
 	defer stop()
 	var snap view.Snapshot
-	if err := s.ask(r.Context(), func(v plan.View) { snap = s.snapshot(v) }); err != nil {
+	if err := s.ask(r.Context(), func(v plan.View) { snap = s.snapshot(v, &everybody) }); err != nil {
 		return err
 	}
 	if err := s.publish(snap); err != nil {
@@ -121,7 +148,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()
 	for {
-		if f := s.hub.get(); f.id != last {
+		f, err := s.frame(r.Context(), who)
+		if err != nil {
+			return nil // it began: there is nobody to tell
+		}
+		if f.id != last {
 			if err := write(w, f, lines); err != nil {
 				return nil // the watcher went away
 			}
