@@ -10,6 +10,7 @@
 package compose
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
@@ -103,8 +104,9 @@ type class struct {
 }
 
 // kind is what jobs have in common that cannot be placed if one of them cannot: where
-// they are filed and what they ask for, and their user where users have limits.
-type kind struct{ leaf, shape, user int32 }
+// they are filed and what they ask for, their user where users have limits, and, where
+// short work may fill in around claims, about how long they take.
+type kind struct{ leaf, shape, user, octave int32 }
 
 // charge is what a run counts for in the tree of queues.
 type charge struct {
@@ -260,6 +262,9 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	if s.tree.limitsUsers(k.leaf) {
 		k.user = j.User
 	}
+	if s.parts.Reserve.Depth > 0 {
+		k.octave = int32(bits.Len64(uint64(calendar.Length(v, id, v.Shape(id).Gang))))
+	}
 	at, known := s.class[k]
 	if !known {
 		at = int32(len(s.classes))
@@ -274,7 +279,7 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	s.home[id] = at
 	s.active++
 	s.timers.set(until, id)
-	if s.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c)) {
+	if s.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c) || !s.calendar.Empty()) {
 		c.blocked = false // the class has a new best job
 	}
 	s.recount(c)

@@ -101,22 +101,36 @@ func (s *Scheduler) claimed(d *plan.Draft) bool {
 	return false
 }
 
-// reserve gives a job that does not fit a place in the calendar, if it is its turn.
-func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) {
-	if s.why.Code != plan.NoReason || len(s.calendar.Claims()) >= s.parts.Reserve.Depth || s.calendar.Find(job) >= 0 {
-		return
+// note tells the calendar of a run that was just promised.
+func (s *Scheduler) note(d *plan.Draft, run plan.RunID) {
+	if !s.calendar.Empty() && s.looked == d.Turns()-1 {
+		end := calendar.Ends(d.View, run)
+		s.calendar.Started(run, end)
+		s.looked, s.outlived = d.Turns(), min(s.outlived, max(end, d.Now()+1))
 	}
-	s.claim(d, job)
 }
 
-func (s *Scheduler) claim(d *plan.Draft, job plan.JobID) {
+// reserve gives a job that does not fit a place in the calendar, if it is its turn,
+// and reports whether that place is this moment.
+func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) bool {
+	if s.why.Code != plan.NoReason || len(s.calendar.Claims()) >= s.parts.Reserve.Depth || s.calendar.Find(job) >= 0 {
+		return false
+	}
+	return s.claim(d, job) <= d.Now()
+}
+
+// claim returns the instant of the place that a job gets, Never if there is none.
+func (s *Scheduler) claim(d *plan.Draft, job plan.JobID) unit.Time {
 	if s.calendar.Empty() || s.looked != d.Turns() {
 		s.look(d)
 	}
 	n := smallest(d.Shape(job))
-	if claim, ok := s.calendar.Earliest(job, n, calendar.Length(d.View, job, n)); ok {
-		s.calendar.Insert(len(s.calendar.Claims()), claim)
+	claim, ok := s.calendar.Earliest(job, n, calendar.Length(d.View, job, n))
+	if !ok {
+		return unit.Never
 	}
+	s.calendar.Insert(len(s.calendar.Claims()), claim)
+	return claim.At
 }
 
 // reserved says whose claim, or which window, keeps free room from a job.

@@ -36,8 +36,10 @@ func (s *Scheduler) start(d *plan.Draft) {
 		if s.place(d, it, ahead, next) {
 			continue
 		}
+		if s.reserve(d, it.job) {
+			continue // its place is this moment: it may fit now that it is its own
+		}
 		s.block(&s.classes[c], true)
-		s.reserve(d, it.job)
 		s.explain(d, it.job, ahead)
 		if ahead == plan.None {
 			ahead = it.job
@@ -172,9 +174,11 @@ func (s *Scheduler) fits(d *plan.Draft, job plan.JobID, shape *plan.Shape, n int
 		return false
 	}
 	terms, planned, null := s.terms(d, job)
-	if _, why := d.Start(job, s.found[0].Slots, terms, reason); why.Code != plan.NoReason {
+	run, why := d.Start(job, s.found[0].Slots, terms, reason)
+	if why.Code != plan.NoReason {
 		return false
 	}
+	s.note(d, run)
 	if s.parts.Explain {
 		s.noteSteps(d, job, terms, planned, null)
 	}

@@ -195,6 +195,7 @@ func TestRights(t *testing.T) {
 		"GET /readyz":                  {everyone, "", "", ""},
 		"GET /metrics":                 {known + " neighbour", "", "", ""},
 		"GET /{$}":                     {"wide olga root", "", "/", ""},
+		"GET /console/":                {everyone, "", "", ""},
 		"/":                            {everyone, "", "/none", ""},
 	}
 	w := share(t)

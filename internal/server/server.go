@@ -136,6 +136,7 @@ func (s *Server) routes() *access.Routes {
 	route("GET /readyz", access.Anyone, s.ready)
 	table.Add("GET /metrics", access.Machine, s.metrics.handler())
 	route("GET /{$}", access.ViewAll, s.page)
+	table.Add("GET /console/", access.Anyone, console())
 	route("/", access.Anyone, func(http.ResponseWriter, *http.Request) error {
 		return refuse(http.StatusNotFound, "there is nothing here: the API is under /v1")
 	})

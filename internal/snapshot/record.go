@@ -1,0 +1,294 @@
+package snapshot
+
+import (
+	"math"
+	"slices"
+
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/report"
+	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// recorder follows a history and keeps the books that a simulation keeps: who waited,
+// what was occupied, and what it was used for.
+type recorder struct {
+	collector *report.Collector
+	start     unit.Time // of the first batch
+	now       unit.Time
+	begun     bool
+	jobs      []tracked
+	waiting   int
+	occupied  int64 // thousandths of devices
+	capacity  int64
+
+	capacityTime, occupiedTime unit.DeviceTime   // from the devices' side
+	useful, lost, overhead     unit.DeviceTime   // from the runs' side
+	starts                     []unit.Duration   // how long first starts took
+	later                      []simulated.Later // what happened besides jobs and their runs
+	events                     int64
+}
+
+// tracked is what is remembered of a job.
+type tracked struct {
+	spec     *workload.Job
+	submit   unit.Time
+	waits    bool
+	ran      unit.Duration // running time, lost work included
+	executed unit.Duration // whose work is kept, as of the last look
+	work     float64       // the same in microseconds on the gang it asked for and the reference device
+	runs     []tracking
+}
+
+// tracking is one run that occupies devices.
+type tracking struct {
+	id       plan.RunID
+	attempt  int32
+	status   plan.RunStatus
+	since    unit.Time // of the status
+	milli    int64
+	rate     float64 // of work, by the devices' declared speed
+	ran      unit.Duration
+	overhead unit.Duration
+}
+
+func newRecorder() *recorder {
+	// Weeks are compared by their jobs: all are kept, and nothing for pictures.
+	return &recorder{collector: report.NewCollector(report.Limits{Points: 2, Spans: 1, Jobs: math.MaxInt})}
+}
+
+// take looks at what a batch did.
+func (r *recorder) take(v plan.View, m plane.Moment) {
+	if !r.begun {
+		r.begun, r.start, r.now, r.capacity = true, v.Now(), v.Now(), healthy(v)
+	}
+	r.advance(v.Now())
+	all := false
+	for i := range m.Events {
+		e := &m.Events[i]
+		if repeats(e.Kind) {
+			r.later = append(r.later, simulated.Later{At: r.now, Event: *e})
+		}
+		switch e.Kind {
+		case engine.Tick, engine.Rebuilt:
+			continue // no simulation has them
+		case engine.Submit:
+			r.jobs = append(r.jobs, tracked{spec: e.Spec, submit: r.now})
+			r.touch(v, plan.JobID(len(r.jobs)-1))
+		case engine.Drain, engine.NodeDown, engine.NodeUp, engine.DeviceDown, engine.DeviceUp, engine.Switched:
+			all = true
+		default:
+			r.touch(v, e.Job)
+		}
+		r.events++
+	}
+	if c := m.Out.Commit; c != nil {
+		for i := range c.Changes {
+			r.touch(v, c.Changes[i].Job)
+		}
+	}
+	for i := range m.Out.Ready {
+		r.touch(v, m.Out.Ready[i].Job)
+	}
+	for _, id := range m.Out.Over {
+		r.touch(v, id)
+	}
+	if all {
+		r.capacity = healthy(v)
+		for id := range r.jobs {
+			r.touch(v, plan.JobID(id))
+		}
+	}
+}
+
+// repeats reports whether an event happens in a replay too, at its instant: all that
+// people ask and all that breaks, but not what drivers report of runs, which may be
+// others there.
+func repeats(k engine.Kind) bool {
+	switch k {
+	case engine.Submit, engine.Tick, engine.Rebuilt, engine.Switched, engine.Truth, engine.Answered, engine.Started, engine.NotStarted,
+		engine.Stopped, engine.Exited, engine.Suspended, engine.Resumed, engine.Reshaped, engine.Observed:
+		return false
+	}
+	return true
+}
+
+// healthy is what there is, in thousandths of a device: lost devices and nodes are not.
+func healthy(v plan.View) (milli int64) {
+	for id := range plan.DeviceID(v.Devices()) {
+		if d := v.Device(id); d.Status != plan.Lost && v.Node(d.Node).Status != plan.Down {
+			milli += 1000
+		}
+	}
+	return milli
+}
+
+// advance integrates up to an instant. Several batches may have the same: what is seen
+// is how the last of them left things.
+func (r *recorder) advance(at unit.Time) {
+	if at <= r.now {
+		return
+	}
+	r.observe()
+	r.capacityTime = r.capacityTime.Plus(unit.Use(r.capacity, at.Sub(r.now)))
+	r.occupiedTime = r.occupiedTime.Plus(unit.Use(r.occupied, at.Sub(r.now)))
+	r.now = at
+}
+
+func (r *recorder) observe() {
+	r.collector.Queue(r.now, r.waiting)
+	r.collector.Busy(r.now, unit.Milli(r.occupied), unit.Milli(r.capacity))
+}
+
+// touch brings what is tracked of a job up to date.
+func (r *recorder) touch(v plan.View, id plan.JobID) {
+	if id < 0 || int(id) >= len(r.jobs) {
+		return
+	}
+	t, j := &r.jobs[id], v.Job(id)
+	if waits := j.Phase.Waits(); waits != t.waits {
+		t.waits = waits
+		if waits {
+			r.waiting++
+		} else {
+			r.waiting--
+		}
+	}
+	kept := j.Executed - t.executed
+	t.executed = j.Executed
+	t.runs = slices.DeleteFunc(t.runs, func(run tracking) bool {
+		if status := r.status(v, id, &run); status != plan.Gone {
+			return false
+		}
+		r.leave(t, &run, plan.Gone)
+		r.gone(t, &run, kept)
+		kept = 0
+		return true
+	})
+	t.work += float64(kept) // of a run that came and went within this batch
+	for i := range t.runs {
+		run := &t.runs[i]
+		if status := r.status(v, id, run); status != run.status {
+			r.leave(t, run, status)
+		}
+	}
+	for _, run := range [...]plan.RunID{j.Leaving, j.Run} {
+		if run != plan.None {
+			r.begin(v, t, run)
+		}
+	}
+}
+
+// status is where a tracked run stands now.
+func (r *recorder) status(v plan.View, id plan.JobID, run *tracking) plan.RunStatus {
+	if now := v.Run(run.id); now.Job == id && now.Attempt == run.attempt {
+		return now.Status
+	}
+	return plan.Gone
+}
+
+// begin tracks a run that occupies devices and is not tracked yet.
+func (r *recorder) begin(v plan.View, t *tracked, id plan.RunID) {
+	now := v.Run(id)
+	if now.Status == plan.Promised || now.Status == plan.Gone ||
+		slices.ContainsFunc(t.runs, func(run tracking) bool { return run.id == id && run.attempt == now.Attempt }) {
+		return
+	}
+	run := tracking{id: id, attempt: now.Attempt, status: now.Status, since: r.now}
+	speed := math.Inf(1)
+	v.GrantsOf(id, func(g plan.Grant) {
+		if g.Device != plan.None {
+			run.milli += int64(g.Reserve)
+		}
+		if s := v.Cluster().Models[v.Node(g.Node).Model].Speed; s > 0 {
+			speed = min(speed, s)
+		}
+	})
+	if math.IsInf(speed, 1) {
+		speed = 1
+	}
+	run.rate = speed * float64(now.Workers) / float64(max(1, v.Shape(now.Job).Gang))
+	if run.status != plan.Suspended {
+		r.occupied += run.milli
+	}
+	t.runs = append(t.runs, run)
+}
+
+// leave books the status that a run is in up to now, and moves it on.
+func (r *recorder) leave(t *tracked, run *tracking, next plan.RunStatus) {
+	passed := r.now.Sub(run.since)
+	switch run.status {
+	case plan.Starting:
+		if run.attempt == 1 && next == plan.Running {
+			r.starts = append(r.starts, passed)
+		}
+		run.overhead += passed
+	case plan.Stopping, plan.Resuming:
+		run.overhead += passed
+	case plan.Running:
+		run.ran += passed
+		t.ran += passed
+	}
+	held, holds := run.status != plan.Suspended, next != plan.Suspended && next != plan.Gone
+	switch {
+	case holds && !held:
+		r.occupied += run.milli
+	case held && !holds:
+		r.occupied -= run.milli
+	}
+	run.status, run.since = next, r.now
+}
+
+// gone takes a run off the books, of which so much running time was kept. A driver may
+// have seen more of that than was reported while it ran.
+func (r *recorder) gone(t *tracked, run *tracking, kept unit.Duration) {
+	r.book(run, min(max(0, kept), run.ran))
+	t.work += float64(kept) * run.rate
+}
+
+func (r *recorder) book(run *tracking, useful unit.Duration) {
+	r.useful = r.useful.Plus(unit.Use(run.milli, useful))
+	r.lost = r.lost.Plus(unit.Use(run.milli, run.ran-useful))
+	r.overhead = r.overhead.Plus(unit.Use(run.milli, run.overhead))
+}
+
+// settle brings everything up to the end of the history, where runs may be alive.
+func (r *recorder) settle(v plan.View) {
+	for id := range r.jobs {
+		r.touch(v, plan.JobID(id))
+		for i := range r.jobs[id].runs {
+			run := &r.jobs[id].runs[i]
+			r.leave(&r.jobs[id], run, run.status)
+		}
+	}
+}
+
+// close books what is alive at the end, and adds up.
+func (r *recorder) close(v plan.View, truths []workload.Truth) report.Result {
+	for id := range r.jobs {
+		t := &r.jobs[id]
+		for i := range t.runs {
+			r.book(&t.runs[i], t.runs[i].ran)
+		}
+		r.collector.Job(r.job(v, plan.JobID(id), truths[id].Duration))
+	}
+	r.observe()
+	var out report.Result
+	seconds := func(t unit.DeviceTime) float64 { return t.Hours() * 3600 }
+	out.DeviceSec, out.UsefulDeviceSec, out.LostDeviceSec = seconds(r.capacityTime), seconds(r.useful), seconds(r.lost)
+	out.OverheadDeviceSec, out.IdleDeviceSec = seconds(r.overhead), out.DeviceSec-seconds(r.occupiedTime)
+	out.Balanced = r.useful.Plus(r.lost).Plus(r.overhead) == r.occupiedTime
+	out.Events = r.events
+	return r.collector.Result(out)
+}
+
+// job is the record of a job, as a simulation writes it.
+func (r *recorder) job(v plan.View, id plan.JobID, alone unit.Duration) report.JobRecord {
+	t, j, shape := &r.jobs[id], v.Job(id), v.Shape(id)
+	return report.JobRecord{ID: int32(id), Name: v.Name(id), Tenant: t.spec.Tenant, Submit: t.submit, FirstStart: j.Started, End: min(j.Ended, r.now),
+		Gang: shape.Gang, Devices: unit.Milli(shape.Milli(shape.Gang)), Alone: alone, Run: t.ran, Waited: v.WaitedFor(id),
+		Preemptions: j.Preemptions, Restarts: j.Restarts, Outcome: simulated.Outcome(j)}
+}
