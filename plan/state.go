@@ -383,11 +383,17 @@ func (v View) Jobs() int { return len(v.s.Jobs) }
 // Job returns a job by id.
 func (v View) Job(id JobID) Job { return v.s.Jobs[id] }
 
+// Priority returns a job's priority, for those who look at many.
+func (v View) Priority(id JobID) int32 { return v.s.Jobs[id].Priority }
+
 // Name returns a job's name.
 func (v View) Name(id JobID) string { return v.s.Names[id] }
 
 // Shape returns the shape of a job.
 func (v View) Shape(id JobID) *Shape { return &v.s.Shapes[v.s.Jobs[id].Shape] }
+
+// ShapeOf returns a shape by its id.
+func (v View) ShapeOf(id int32) *Shape { return &v.s.Shapes[id] }
 
 // RunSlots is the number of run slots, some of them empty (Status Gone).
 func (v View) RunSlots() int { return len(v.s.Runs) }

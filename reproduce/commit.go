@@ -124,6 +124,8 @@ type bench struct {
 	now    []engine.Event
 	more   []engine.Event
 	times  []time.Duration
+	all    []time.Duration // of every step, where timed is set
+	timed  bool
 
 	preemptions      int64
 	waiting, longest int64
@@ -151,6 +153,9 @@ func (b *bench) runTo(jobs int) {
 			began := time.Now()
 			out := b.engine.Step(at, events)
 			took := time.Since(began)
+			if b.timed {
+				b.all = append(b.all, took)
+			}
 			if out.Commit != nil {
 				b.times = append(b.times, took)
 			}

@@ -10,6 +10,7 @@
 package compose
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 
@@ -59,7 +60,9 @@ type Scheduler struct {
 	tree    tree
 	classes []class
 	class   map[kind]int32
-	running heap // worst first; only where the order preempts
+	ofShape [][]int32 // by shape: its classes
+	full    []int32   // by shape: how many of those are blocked
+	running heap      // worst first; only where the order preempts
 	pos     []int32
 	home    []int32  // by job: its class, atRunning or nowhere
 	charged []charge // by job: what its run counts for in the tree
@@ -92,6 +95,8 @@ type Scheduler struct {
 	candidates []victims.Candidate
 	claims     []plan.ReasonCode
 	loops      *victims.Loops
+	gives      []give // what could be taken back, in pass gave
+	gave       int64
 	stirred    bool // a start put a queue above its guarantee: others may have a claim now
 }
 
@@ -130,6 +135,7 @@ func New(parts Parts) *Scheduler {
 }
 
 func (s *Scheduler) reset() {
+	s.ofShape, s.full = nil, nil
 	s.classes, s.class, s.pos, s.home, s.learned, s.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
 	s.charged, s.more, s.tree = nil, map[plan.JobID][]charge{}, tree{}
 	s.running = heap{pos: &s.pos, worst: true}
@@ -175,6 +181,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.tree = newTree(d.View)
 	}
 	s.grow(d.View)
+	s.pass++
 	for _, id := range why.Jobs {
 		s.take(d, id)
 	}
@@ -272,6 +279,10 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 		s.classes = append(s.classes, class{kind: k, waiting: heap{pos: &s.pos}})
 		leaf := &s.tree.branches[k.leaf]
 		leaf.classes = append(leaf.classes, at)
+		for int(k.shape) >= len(s.ofShape) {
+			s.ofShape, s.full = append(s.ofShape, nil), append(s.full, 0)
+		}
+		s.ofShape[k.shape] = append(s.ofShape[k.shape], at)
 	}
 	c := &s.classes[at]
 	key, until := s.parts.Order.Key(v, id)
@@ -280,19 +291,27 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	s.active++
 	s.timers.set(until, id)
 	if s.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c) || !s.calendar.Empty()) {
-		c.blocked = false // the class has a new best job
+		s.block(c, false) // the class has a new best job
 	}
 	s.recount(c)
 }
 
 // block marks that a class is not worth a try, or is again.
 func (s *Scheduler) block(c *class, blocked bool) {
-	c.blocked = blocked
+	if c.blocked == blocked {
+		return
+	}
+	if c.blocked = blocked; blocked {
+		s.full[c.shape]++
+	} else {
+		s.full[c.shape]--
+	}
 	s.recount(c)
 }
 
 // recount keeps the tree's count of classes worth a try.
 func (s *Scheduler) recount(c *class) {
+	s.tree.branches[c.leaf].headed = false
 	if open := !c.blocked && len(c.waiting.items) > 0; open != c.open {
 		c.open = open
 		if open {
@@ -360,7 +379,7 @@ func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 			s.resize = v.Now().Add(resizeEvery)
 		}
 	}
-	if s.tree.shared() {
+	if leaf := s.charged[id].leaf; s.tree.shared() && (s.tree.overGuarantee(leaf) || s.tree.preempts(leaf)) {
 		r := v.Run(v.Job(id).Run)
 		s.unprotected = min(s.unprotected, s.protectedUntil(v, &r))
 	}
@@ -400,23 +419,47 @@ func (s *Scheduler) drop(v plan.View, id plan.JobID) {
 // unblock lets the classes be tried again that the free room might now hold. Where
 // the order preempts every class might, since what runs counts as room too.
 func (s *Scheduler) unblock(v plan.View) {
-	for i := range s.classes {
-		c := &s.classes[i]
-		if !c.blocked || len(c.waiting.items) == 0 {
+	for id, list := range s.ofShape {
+		if len(list) == 0 || s.full[id] == 0 {
 			continue
 		}
-		shape := v.Shape(c.waiting.items[0].job)
-		if s.rules.Preempt || s.takesBack(v, c) || roomFor(v, shape, smallest(shape)) {
-			s.block(c, false)
+		shape := v.ShapeOf(int32(id))
+		if s.rules.Preempt || roomFor(v, shape, smallest(shape)) {
+			for _, at := range list {
+				s.block(&s.classes[at], false)
+			}
+		} else if s.mayTakeBack(v, shape, math.MaxInt32) {
+			s.unblockClaimsOf(v, list)
 		}
 	}
 }
 
 // unblockClaims lets those be tried again that may claim room from what runs.
 func (s *Scheduler) unblockClaims(v plan.View) {
-	for i := range s.classes {
-		if c := &s.classes[i]; c.blocked && s.takesBack(v, c) {
+	for id, list := range s.ofShape {
+		if s.full[id] > 0 && s.mayTakeBack(v, v.ShapeOf(int32(id)), math.MaxInt32) {
+			s.unblockClaimsOf(v, list)
+		}
+	}
+}
+
+func (s *Scheduler) unblockClaimsOf(v plan.View, list []int32) {
+	for _, at := range list {
+		if c := &s.classes[at]; c.blocked && s.takesBack(v, c) {
 			s.block(c, false)
+		}
+	}
+}
+
+// crowd blocks all classes of a shape for which there is no room: nobody's job of it
+// fits, unless it may take room back.
+func (s *Scheduler) crowd(v plan.View, id int32) {
+	shape := v.ShapeOf(id)
+	anybody := s.mayTakeBack(v, shape, math.MaxInt32)
+	for _, at := range s.ofShape[id] {
+		c := &s.classes[at]
+		if c.open && !(anybody && s.mayTakeBack(v, shape, v.Priority(c.waiting.items[0].job)) && s.takesBack(v, c)) {
+			s.block(c, true)
 		}
 	}
 }

@@ -321,8 +321,9 @@ func TestGuarantees(t *testing.T) {
 				s.submit(workload.Job{Tenant: tree.Queues[tenant].Name, Gang: 1, Devices: 1, Share: 1000, Checkpoint: workload.Checkpoint{OnRequest: true}},
 					unit.Duration(rapid.IntRange(1, 5000).Draw(t, "takes"))*unit.Second)
 			}
-			// A start that was made a moment ago is protected from when it computes.
-			for until := s.now.Add(tree.Protect + 2*s.stopDelay + 4*unit.Second); s.now < until; {
+			// A start that was made a moment ago is protected from when it computes, and who
+			// loses his protection within ten seconds is looked at together.
+			for until := s.now.Add(tree.Protect + 2*s.stopDelay + 15*unit.Second); s.now < until; {
 				s.pass(until.Sub(s.now))
 			}
 			held, waits := count(s.e.View(), 4)

@@ -39,6 +39,9 @@ func (s *Scheduler) start(d *plan.Draft) {
 		if s.reserve(d, it.job) {
 			continue // its place is this moment: it may fit now that it is its own
 		}
+		if s.why.Code == plan.NoReason && !s.held && !s.rules.Preempt && !s.rules.Strict && s.tree.shared() {
+			s.crowd(d.View, s.classes[c].shape)
+		}
 		s.block(&s.classes[c], true)
 		s.explain(d, it.job, ahead)
 		if ahead == plan.None {
@@ -62,38 +65,53 @@ func (s *Scheduler) best() (class int, next plan.JobID) {
 	}
 }
 
-// bestOf returns the class of a leaf whose best job ranks first. Under a strict
-// order nobody passes a blocked class.
+// bestOf returns the class of a leaf whose best job ranks first, and the runner-up's
+// job for the dossier. Under a strict order nobody passes a blocked class.
 func (s *Scheduler) bestOf(leaf int32) (class int, next plan.JobID) {
-	class, next = -1, plan.None
-	var first, second item
-	for _, i := range s.tree.branches[leaf].classes {
-		c := &s.classes[i]
-		if len(c.waiting.items) == 0 || c.blocked && !s.rules.Strict {
-			continue
-		}
-		switch it := c.waiting.items[0]; {
-		case class < 0 || it.before(first):
-			next, second = plan.None, first
-			if class >= 0 {
-				next = second.job
-			}
-			class, first = int(i), it
-		case next == plan.None || it.before(second):
-			second, next = it, it.job
-		}
+	class, next = s.head(leaf), plan.None
+	if class < 0 || !s.parts.Explain {
+		return class, next
 	}
-	if class < 0 || s.classes[class].blocked {
-		return -1, plan.None
-	}
-	// The next of the same shape stands right below the best in its heap.
-	same := s.classes[class].waiting.items
-	for _, it := range same[1:min(3, len(same))] {
+	var second item
+	consider := func(it item) {
 		if next == plan.None || it.before(second) {
 			second, next = it, it.job
 		}
 	}
+	for _, i := range s.tree.branches[leaf].classes {
+		if c := &s.classes[i]; int(i) != class && len(c.waiting.items) > 0 && (!c.blocked || s.rules.Strict) {
+			consider(c.waiting.items[0])
+		}
+	}
+	// The next of the same shape stands right below the best in its heap.
+	same := s.classes[class].waiting.items
+	for _, it := range same[1:min(3, len(same))] {
+		consider(it)
+	}
 	return class, next
+}
+
+// head returns the class of a leaf whose best job ranks first, or none.
+func (s *Scheduler) head(leaf int32) int {
+	x := &s.tree.branches[leaf]
+	if x.headed {
+		return int(x.head)
+	}
+	class, first := plan.None, item{}
+	for _, i := range x.classes {
+		c := &s.classes[i]
+		if len(c.waiting.items) == 0 || c.blocked && !s.rules.Strict {
+			continue
+		}
+		if it := c.waiting.items[0]; class < 0 || it.before(first) {
+			class, first = int(i), it
+		}
+	}
+	if class >= 0 && s.classes[class].blocked {
+		class = plan.None
+	}
+	x.head, x.headed = int32(class), true
+	return class
 }
 
 // place starts a job where there is room for it, at the size it should have or the
@@ -117,7 +135,7 @@ func (s *Scheduler) place(d *plan.Draft, it item, ahead, next plan.JobID) bool {
 		return true
 	}
 	for n, leaf := want, s.classes[s.home[it.job]].leaf; n > 0 && s.tree.shared(); n = smaller(shape, n) {
-		if s.tree.claims(leaf, shape.Models, shape.Milli(n)) && s.takeBack(d, it, n) {
+		if s.tree.claims(leaf, shape.Models, shape.Milli(n)) && s.mayTakeBack(d.View, shape, d.Job(it.job).Priority) && s.takeBack(d, it, n) {
 			s.settled(d, it, n, want, next)
 			s.unblock(d.View)
 			return true
@@ -222,13 +240,15 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 		}
 		d.Note(plan.Scheduling, int64(it.job), int64(next), it.key[0], lost)
 	}
+	leaf := s.classes[s.home[it.job]].leaf
+	over := s.tree.shared() && s.tree.overGuarantee(leaf)
 	s.drop(d.View, it.job)
 	s.fileRunning(d.View, it.job)
 	if s.calendar.Find(it.job) >= 0 {
 		s.calendar.Drop(it.job)
 		s.unblock(d.View) // it may have started elsewhere than it claimed
 	}
-	s.stirred = s.stirred || s.tree.shared() && s.tree.overGuarantee(s.charged[it.job].leaf)
+	s.stirred = s.stirred || s.tree.shared() && !over && s.tree.overGuarantee(leaf)
 }
 
 // explain records why a job waits, when the kind of reason is a new one.

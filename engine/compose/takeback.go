@@ -79,6 +79,84 @@ func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
 	}
 }
 
+// mayTakeBack reports whether free room and all that anybody might have to give up to
+// a job of a priority are enough for the smallest size of a shape: a bound that costs
+// one look at what runs for all classes of a decision.
+func (s *Scheduler) mayTakeBack(v plan.View, shape *plan.Shape, priority int32) bool {
+	if !s.tree.shared() {
+		return false
+	}
+	need := shape.Milli(smallest(shape)) - v.Room().FreeMilli(shape.Models)
+	return need <= sum(s.tree.lent, shape.Models) && need <= sum(s.givable(v, priority), shape.Models)
+}
+
+// sum adds up the models of a set.
+func sum(of []int64, models uint64) (n int64) {
+	for m, milli := range of {
+		if models&(1<<m) != 0 {
+			n += milli
+		}
+	}
+	return n
+}
+
+// givable is, by model, what unprotected runs hold that are above a guarantee or of
+// lower priority where that counts.
+func (s *Scheduler) givable(v plan.View, priority int32) []int64 {
+	if s.gave != s.pass {
+		s.gave, s.gives = s.pass, s.gives[:0]
+	}
+	for i := range s.gives {
+		if s.gives[i].priority == priority {
+			return s.gives[i].milli
+		}
+	}
+	g := give{priority, make([]int64, len(s.tree.capacity)-1)}
+	for b := range s.tree.branches {
+		x := &s.tree.branches[b]
+		if len(x.running) == 0 || !x.lends {
+			continue
+		}
+		over, preempt := s.tree.overGuarantee(int32(b)), s.tree.preempts(int32(b))
+		for _, id := range x.running {
+			if !over && !(preempt && v.Priority(id) < priority) {
+				continue
+			}
+			r := v.Run(v.Job(id).Run)
+			if at := s.protectedUntil(v, &r); at > v.Now() {
+				s.unprotected = min(s.unprotected, at)
+				continue
+			}
+			g.milli[s.charged[id].model] += s.charged[id].milli
+			for _, c := range s.more[id] {
+				g.milli[c.model] += c.milli
+			}
+		}
+	}
+	s.gives = append(s.gives, g)
+	return g.milli
+}
+
+// give is what could be taken back for a job of a priority, by model.
+type give struct {
+	priority int32
+	milli    []int64
+}
+
+// preempts reports whether priority counts for the jobs of a leaf.
+func (t *tree) preempts(leaf int32) bool {
+	for b := leaf; b >= 0; b = t.branches[b].parent {
+		if t.branches[b].preempt {
+			return true
+		}
+	}
+	return false
+}
+
+// together is how exactly the end of a protection is kept: those that lose it within
+// this time are looked at together.
+const together = unit.Time(10 * unit.Second)
+
 // protectedUntil is when a run may be displaced for a guarantee or a priority: when
 // it has computed for its time. A promise stands, or others would have been stopped
 // for nothing. Never is not for now.
@@ -90,7 +168,7 @@ func (s *Scheduler) protectedUntil(v plan.View, r *plan.Run) unit.Time {
 	if c := v.Job(r.Job).Checkpoint; !c.OnRequest {
 		wait = max(wait, c.Every)
 	}
-	return r.Began.Add(wait)
+	return (r.Began.Add(wait) + together - 1) / together * together
 }
 
 // stronger says by which claim a job may take milli of room from another's run, or

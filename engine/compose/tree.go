@@ -14,6 +14,7 @@ type tree struct {
 	branches []branch
 	fileIn   []int32 // by queue: the branch that its own jobs are filed in
 	capacity []int64
+	lent     []int64              // by model: what leaves hold of which anything might be taken back
 	keepers  []int32              // branches that do not lend all they are guaranteed
 	ofUser   map[[2]int32][]int64 // what a user holds below a branch that limits users
 	ages     int64
@@ -32,12 +33,16 @@ type branch struct {
 	user             []int64
 	preempt          bool
 
-	used    []int64      // by runs that are not on their way out
-	share   int64        // of the cluster, now and in the past, per weight; less goes first
-	past    int64        // thousandths of a device times seconds
-	open    int32        // classes in it and below that are worth a try
-	closed  int64        // the pass in which a strict order found its best job stuck
-	classes []int32      // that are filed here
+	used    []int64 // by runs that are not on their way out
+	share   int64   // of the cluster, now and in the past, per weight; less goes first
+	past    int64   // thousandths of a device times seconds
+	open    int32   // classes in it and below that are worth a try
+	closed  int64   // the pass in which a strict order found its best job stuck
+	classes []int32 // that are filed here
+	head    int32   // of those, the one whose best job ranks first; if headed
+	headed  bool
+	borrows bool         // holds more than it is guaranteed
+	lends   bool         // of a leaf: what it holds counts as lent
 	running []plan.JobID // likewise, in no order
 }
 
@@ -48,7 +53,7 @@ func newTree(v plan.View) tree {
 	t.protect, t.budget = config.Protect, config.Disruptions
 	t.steady = float64(config.HalfLife) / math.Ln2 / float64(unit.Second)
 	models := v.Cluster().Models
-	t.capacity = make([]int64, len(models)+1)
+	t.capacity, t.lent = make([]int64, len(models)+1), make([]int64, len(models))
 	for m := range models {
 		t.capacity[m] = v.Room().All(1<<m) * 1000
 		t.capacity[len(models)] += t.capacity[m]
@@ -122,12 +127,18 @@ func (t *tree) limitsUsers(leaf int32) bool {
 // use adds to what a leaf, and one user of it, hold of a model; milli is negative
 // when it is given back.
 func (t *tree) use(leaf, user, model int32, milli int64) {
+	t.lend(leaf, -1)
+	flipped := int32(plan.None) // the topmost queue that came to its guarantee, or left it
 	for b := leaf; b >= 0; b = t.branches[b].parent {
 		x := &t.branches[b]
 		x.used[model] += milli
 		x.used[len(x.used)-1] += milli
-		if t.shared() {
-			t.weigh(x)
+		if !t.shared() {
+			continue
+		}
+		t.weigh(x)
+		if over := x.overAny(); over != x.borrows {
+			x.borrows, flipped = over, b
 		}
 		if x.user != nil {
 			key := [2]int32{b, user}
@@ -136,6 +147,37 @@ func (t *tree) use(leaf, user, model int32, milli int64) {
 			}
 			t.ofUser[key][model] += milli
 			t.ofUser[key][len(x.used)-1] += milli
+		}
+	}
+	t.lend(leaf, 1)
+	if flipped >= 0 && len(t.branches[flipped].below) > 0 {
+		t.relend()
+	}
+}
+
+// lend adds what a leaf holds to what might be taken back from anybody, if it might,
+// or takes it out.
+func (t *tree) lend(leaf int32, sign int64) {
+	x := &t.branches[leaf]
+	if sign > 0 {
+		x.lends = false
+		for b := leaf; b >= 0 && !x.lends; b = t.branches[b].parent {
+			x.lends = t.branches[b].borrows || t.branches[b].preempt
+		}
+	}
+	if x.lends {
+		for m := range t.lent {
+			t.lent[m] += sign * x.used[m]
+		}
+	}
+}
+
+// relend adds up anew what might be taken back.
+func (t *tree) relend() {
+	clear(t.lent)
+	for b := range t.branches {
+		if len(t.branches[b].below) == 0 {
+			t.lend(int32(b), 1)
 		}
 	}
 }
@@ -369,8 +411,7 @@ func (s *Scheduler) ranksBefore(a, b int32) bool {
 	if len(s.tree.branches[a].below)+len(s.tree.branches[b].below) > 0 {
 		return false
 	}
-	x, _ := s.bestOf(a)
-	y, _ := s.bestOf(b)
+	x, y := s.head(a), s.head(b)
 	return x >= 0 && y >= 0 && s.classes[x].waiting.items[0].before(s.classes[y].waiting.items[0])
 }
 
@@ -380,7 +421,7 @@ func (s *Scheduler) takesBack(v plan.View, c *class) bool {
 	if !s.tree.shared() || len(c.waiting.items) == 0 {
 		return false
 	}
-	shape := v.Shape(c.waiting.items[0].job)
+	shape := v.ShapeOf(c.shape)
 	return s.tree.claims(c.leaf, shape.Models, shape.Milli(smallest(shape)))
 }
 
@@ -422,10 +463,18 @@ func (t *tree) claims(leaf int32, models uint64, milli int64) bool {
 // guaranteed.
 func (t *tree) overGuarantee(leaf int32) bool {
 	for b := leaf; b >= 0; b = t.branches[b].parent {
-		for m := range len(t.capacity) - 1 {
-			if t.branches[b].over(m) {
-				return true
-			}
+		if t.branches[b].borrows {
+			return true
+		}
+	}
+	return false
+}
+
+// overAny reports whether a branch holds more than it is guaranteed of any model.
+func (x *branch) overAny() bool {
+	for m := range len(x.used) - 1 {
+		if x.over(m) {
+			return true
 		}
 	}
 	return false
