@@ -32,6 +32,8 @@ func (e *Engine) apply(ev *Event) {
 		e.window(ev)
 	case Shares:
 		e.shares(ev)
+	case Arranged:
+		e.arrange(ev)
 	case Answered:
 		e.why.Answers = append(e.why.Answers, schedule.Answer{Asker: ev.Asker, Reply: ev.Reply})
 	case Reshaped:

@@ -42,13 +42,14 @@ const (
 	Shares                 // request: another tree of queues
 	Close                  // request: a maintenance window of a node
 	Reopen                 // request: no maintenance window of a node any more
+	Arranged               // request: runs are moved so that a job can start
 	numKinds
 )
 
 var kindNames = [...]string{"tick", "submit", "cancel", "hold", "release", "requeue", "cordon", "uncordon", "drain",
 	"pause", "unpause", "started", "not-started", "stopped", "exited", "suspended", "resumed", "reshaped", "node-down",
 	"node-up", "device-down", "device-up", "observed", "truth", "answered", "rebuilt",
-	"switched", "shares", "close", "reopen"}
+	"switched", "shares", "close", "reopen", "arranged"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -79,6 +80,8 @@ type Event struct {
 	// From and To bound a maintenance window.
 	From unit.Time `json:"from_us,omitempty"`
 	To   unit.Time `json:"to_us,omitempty"`
+	// Moves are what is arranged for Job, whose own start is one of them.
+	Moves []Move `json:"moves,omitempty"`
 	// Setting is what a control plane that starts decides with; the engine does not
 	// read it.
 	Setting []byte `json:"setting,omitempty"`

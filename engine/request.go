@@ -32,6 +32,8 @@ func (e *Engine) Accept(ev *Event) error {
 		if ev.Kind == Close && (ev.To <= ev.From || ev.To <= e.state.Now) {
 			return fmt.Errorf("a maintenance window ends after it begins, and not in the past")
 		}
+	case Arranged:
+		return e.acceptMoves(ev)
 	case Shares:
 		if ev.Queues == nil {
 			return fmt.Errorf("the tree of queues is missing")

@@ -60,7 +60,7 @@ func showCommand() *cobra.Command {
 
 func whyCommand() *cobra.Command {
 	var l live
-	cmd := &cobra.Command{Use: "why JOB", GroupID: "run", Args: cobra.ExactArgs(1), Short: "Say why a job is where it is",
+	cmd := &cobra.Command{Use: "why JOB", GroupID: "run", Args: cobra.ExactArgs(1), Short: "Say why a job waits, what would have to change, and who holds it",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			y, err := l.client().Why(cmd.Context(), args[0])
 			if err != nil {

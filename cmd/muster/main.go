@@ -43,7 +43,8 @@ func root() *cobra.Command {
 	cmd.AddCommand(simulateCommand(), compareCommand(), traceCommand(), benchCommand(), strategiesCommand(), versionCommand())
 	cmd.AddCommand(liveCommands()...)
 	cmd.AddCommand(accessCommands()...)
-	cmd.AddCommand(snapshotCommand())
+	cmd.AddCommand(shareCommands()...)
+	cmd.AddCommand(snapshotCommand(), defragCommand())
 	cmd.AddCommand(demoCommand(), upCommand(), replayCommand(), superviseCommand(), trainerCommand())
 	return cmd
 }

@@ -42,7 +42,7 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.memory, "memory", "", "memory of each device, as in 16GiB")
 	fl.StringVar(&f.cpu, "cpu", "", "cores of each worker")
 	fl.StringVar(&f.ram, "host-memory", "", "host memory of each worker")
-	fl.StringVar(&j.Tenant, "tenant", "", "whose share of the cluster it counts against")
+	fl.StringVar(&j.Tenant, "tenant", "", "whose share of the cluster it counts against: the queue it is in, as in research/vision")
 	fl.Int32Var(&j.Priority, "priority", 0, "higher goes first, where the order honours it")
 	fl.Int32Var(&j.Retries, "retries", 0, "how often it is started again after failures of its own making")
 	fl.Int32Var(&j.Array, "array", 0, "submit so many copies, NAME-0, NAME-1, ...")

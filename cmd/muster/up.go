@@ -16,27 +16,30 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/run/local"
 	"github.com/musterdl/muster/run/local/supervise"
+	"github.com/musterdl/muster/spec"
 	"github.com/musterdl/muster/trainer"
 	"github.com/musterdl/muster/unit"
 )
 
 // upFlags are the settings of a control plane on this machine.
 type upFlags struct {
-	state, socket, strategy        string
-	listen, tlsCert, tlsKey, page  string
-	slots                          local.Slots
-	slotCPU, slotMemory            string
-	policy                         engine.Policy
-	stop                           struct{ checkpoint, grace unit.Duration }
-	summaryEvery                   unit.Duration
-	allowRoot, acceptLoss, verbose bool
+	state, socket, strategy, queues string
+	listen, tlsCert, tlsKey, page   string
+	slots                           local.Slots
+	slotCPU, slotMemory             string
+	policy                          engine.Policy
+	stop                            struct{ checkpoint, grace unit.Duration }
+	summaryEvery                    unit.Duration
+	allowRoot, acceptLoss, verbose  bool
 }
 
 // defaultUp declares four slots of half a core, the shape of the demonstration.
@@ -63,6 +66,7 @@ func upCommand() *cobra.Command {
 	fl.StringVar(&f.tlsKey, "tls-key", "", "PEM file of its key")
 	fl.StringVar(&f.page, "page", "127.0.0.1:0", "where the report page and metrics are served to this machine; off is nowhere")
 	fl.StringVar(&f.strategy, "strategy", f.strategy, "a strategy, several joined by +, or a YAML file (see muster strategies)")
+	fl.StringVar(&f.queues, "queues", "", "a tree of queues to begin with: a YAML file, venus, philly or queues:NxG (default the last one; see muster queues)")
 	fl.IntVar(&f.slots.Count, "slots", f.slots.Count, "how many slots to declare where there are no GPUs")
 	fl.StringVar(&f.slotCPU, "slot-cpu", f.slotCPU, "cores of a slot")
 	fl.StringVar(&f.slotMemory, "slot-memory", f.slotMemory, "memory of a slot")
@@ -106,6 +110,10 @@ func up(f upFlags, logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
+	queues, err := f.tree(machine.Cluster)
+	if err != nil {
+		return err
+	}
 	state, err := filepath.Abs(f.state)
 	if err != nil {
 		return err
@@ -128,7 +136,7 @@ func up(f upFlags, logTo io.Writer) error {
 	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs,
 		AllowRoot: f.allowRoot, CheckpointWait: f.stop.checkpoint, Grace: f.stop.grace, SummaryEvery: f.summaryEvery, Log: log})
 	p, err := plane.Open(plane.Config{Cluster: machine.Cluster, Strategy: composition, Seed: 1, Policy: f.policy, Journal: journal,
-		Driver: driver, Now: now, Log: log})
+		Driver: driver, Now: now, Log: log, Queues: queues})
 	if err != nil {
 		return err
 	}
@@ -144,6 +152,18 @@ func (f *upFlags) machine() (m local.Machine, err error) {
 		return m, fmt.Errorf("--slot-memory: %w", err)
 	}
 	return local.Detect(f.slots)
+}
+
+// tree is the tree of queues that was asked for, nil if none was.
+func (f *upFlags) tree(c *cluster.Cluster) (*queue.Tree, error) {
+	if f.queues == "" {
+		return nil, nil
+	}
+	t, err := spec.ResolveQueues(f.queues, c)
+	if err != nil {
+		return nil, fmt.Errorf("--queues: %w", err)
+	}
+	return &t, nil
 }
 
 // serve runs the plane and its API side by side; the first to end ends the other.

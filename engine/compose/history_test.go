@@ -283,7 +283,9 @@ func drawJob(t *rapid.T, s *site) workload.Job {
 	j := workload.Job{Tenant: rapid.SampledFrom(tenants).Draw(t, "tenant"), User: fmt.Sprint("u", rapid.IntRange(0, 2).Draw(t, "user")),
 		Priority: int32(rapid.IntRange(0, 3).Draw(t, "priority") / 3), Gang: int32(rapid.IntRange(1, 4).Draw(t, "gang")), Devices: 1, Share: 1000,
 		Estimate: unit.Duration(rapid.IntRange(0, 3000).Draw(t, "estimate")) * unit.Second}
-	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	switch rapid.IntRange(0, 6).Draw(t, "kind") {
+	case 6:
+		j.Devices, j.CPU = 0, 4000
 	case 0:
 		j.Gang, j.Share = 1, unit.Milli(rapid.SampledFrom([]int{200, 500, 700}).Draw(t, "share"))
 	case 1:

@@ -262,7 +262,7 @@ func (s *Scheduler) explain(d *plan.Draft, job, ahead plan.JobID) {
 			why = r
 		}
 	}
-	if s.rules.Strict && ahead != plan.None {
+	if s.rules.Strict && !s.tree.shared() && ahead != plan.None {
 		why = plan.Reason{Code: plan.Behind, A: int64(ahead)}
 	}
 	if d.Job(job).Reason.Code != why.Code {

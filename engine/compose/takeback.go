@@ -127,7 +127,9 @@ func (s *Scheduler) givable(v plan.View, priority int32) []int64 {
 				s.unprotected = min(s.unprotected, at)
 				continue
 			}
-			g.milli[s.charged[id].model] += s.charged[id].milli
+			if c := s.charged[id]; c.milli > 0 {
+				g.milli[c.model] += c.milli
+			}
 			for _, c := range s.more[id] {
 				g.milli[c.model] += c.milli
 			}

@@ -269,7 +269,7 @@ func (c *Client) Nodes(ctx context.Context) (view.Nodes, error) {
 	return call[view.Nodes](ctx, c, http.MethodGet, "/v1/nodes")
 }
 
-// ChangeNode asks to cordon, uncordon or drain a node.
+// ChangeNode asks to cordon, uncordon, drain or reopen a node.
 func (c *Client) ChangeNode(ctx context.Context, name, verb string) (view.Node, error) {
 	return call[view.Node](ctx, c, http.MethodPost, "/v1/nodes/"+url.PathEscape(name)+"/"+url.PathEscape(verb))
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -275,8 +276,8 @@ func (p *Plane) fold(b store.Batch) error {
 	return nil
 }
 
-// starts are the events that a plane begins with: it was rebuilt, and the strategy
-// may be another.
+// starts are the events that a plane begins with: it was rebuilt, and the strategy or
+// the queues may be others.
 func (p *Plane) starts() ([]engine.Event, error) {
 	setting, err := p.config.setting()
 	if err != nil {
@@ -286,7 +287,31 @@ func (p *Plane) starts() ([]engine.Event, error) {
 	if p.decide.current != nil && !bytes.Equal(p.decide.current, setting) {
 		events = append(events, engine.Event{Kind: engine.Switched})
 	}
-	return events, nil
+	if p.config.Queues == nil {
+		return events, nil
+	}
+	shares := engine.Event{Kind: engine.Shares, Queues: p.config.Queues}
+	if err := p.engine.Accept(&shares); err != nil {
+		return nil, fmt.Errorf("the queues: %w", err)
+	}
+	if same, err := sameQueues(p.config.Queues, p.engine.View().Queues()); err != nil || same {
+		return events, err
+	}
+	return append(events, shares), nil
+}
+
+// sameQueues compares trees as they are journaled, where no list and an empty one are
+// the same.
+func sameQueues(a, b *queue.Tree) (bool, error) {
+	x, err := json.Marshal(a)
+	if err != nil {
+		return false, fmt.Errorf("encoding queues: %w", err)
+	}
+	y, err := json.Marshal(b)
+	if err != nil {
+		return false, fmt.Errorf("encoding queues: %w", err)
+	}
+	return bytes.Equal(x, y), nil
 }
 
 // sameDevices refuses a journal that was made for other devices than there are now.

@@ -18,6 +18,7 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
@@ -33,6 +34,9 @@ type Config struct {
 	Driver   run.Driver
 	Now      func() unit.Time // microseconds since the Unix epoch
 	Log      *slog.Logger
+	// Queues, where it is given, is the tree of queues to begin with; nil is the one
+	// that the journal left.
+	Queues *queue.Tree
 	// SnapshotEvery is the number of batches between snapshots.
 	SnapshotEvery int64
 }
@@ -196,6 +200,7 @@ func (p *Plane) step(batch []message) (unit.Time, error) {
 		return now, nil
 	}
 	p.took(now, events, &out)
+	p.config.Queues = nil // it was the first batch that had them; later ones may be others
 	for _, r := range replies {
 		r.to <- r.reply
 	}

@@ -81,5 +81,9 @@ func (p *Plane) Find(name string) (plan.JobID, bool) { return p.engine.Find(name
 // Strategy is the composition that decides; call it inside Query.
 func (p *Plane) Strategy() string { return p.config.Strategy.Name }
 
+// Balance proves that the books of device time balance, and says what is wrong with
+// them where they do not; call it inside Query.
+func (p *Plane) Balance() error { return p.engine.State().Balance() }
+
 // Stats returns what the plane did since it started; call it inside Query.
 func (p *Plane) Stats() Stats { return p.stats }

@@ -76,6 +76,7 @@ func (s *Server) look() {
 	err := s.ask(ctx, func(v plan.View) {
 		s.jobs.update(v)
 		s.history.note(v, s.jobs.live)
+		s.shares.note(v)
 		if watched {
 			snap = s.snapshot(v, &everybody)
 		}

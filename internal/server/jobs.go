@@ -98,18 +98,6 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, job)
 }
 
-func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
-	var why view.Why
-	err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
-		s.jobs.update(v)
-		why = s.veil(access.From(r.Context())).why(view.WhyOf(v, info, id, s.jobs.all()))
-	})
-	if err != nil {
-		return err
-	}
-	return answer(w, why)
-}
-
 func (s *Server) getSteps(w http.ResponseWriter, r *http.Request) error {
 	var steps view.Steps
 	err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
@@ -267,30 +255,13 @@ var nodeVerbs = map[string]engine.Kind{"cordon": engine.Cordon, "uncordon": engi
 func (s *Server) changeNode(w http.ResponseWriter, r *http.Request) error {
 	kind, ok := nodeVerbs[r.PathValue("verb")]
 	if !ok {
-		return refuse(http.StatusNotFound, fmt.Sprintf("a node cannot %s: expected cordon, uncordon or drain", r.PathValue("verb")))
+		return refuse(http.StatusNotFound, fmt.Sprintf("a node cannot %s: expected cordon, uncordon, drain, close or reopen", r.PathValue("verb")))
 	}
-	node := plan.NodeID(plan.None)
-	err := s.ask(r.Context(), func(v plan.View) {
-		for i := range v.Cluster().Nodes {
-			if v.Cluster().Nodes[i].Name == r.PathValue("node") {
-				node = plan.NodeID(i)
-			}
-		}
-	})
+	node, err := s.node(r)
 	if err != nil {
 		return err
 	}
-	if node == plan.None {
-		return refuse(http.StatusNotFound, fmt.Sprintf("there is no node %q: muster nodes lists them", r.PathValue("node")))
-	}
-	if err := s.request(r, engine.Event{Kind: kind, Node: node, By: access.From(r.Context()).String()}, ""); err != nil {
-		return err
-	}
-	var out view.Node
-	if err := s.ask(r.Context(), func(v plan.View) { out = view.NodeOf(v, node) }); err != nil {
-		return err
-	}
-	return answer(w, out)
+	return s.steer(w, r, engine.Event{Kind: kind, Node: node})
 }
 
 // changeCluster pauses and unpauses the decisions.

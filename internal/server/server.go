@@ -74,6 +74,7 @@ type Server struct {
 	streams   atomic.Int64
 
 	jobs     index        // touched by the plane's goroutine only, inside a query
+	shares   shareHistory // likewise
 	answered atomic.Int64 // unix microseconds of the plane's last answer
 
 	begin   sync.Once
@@ -118,7 +119,16 @@ func (s *Server) routes() *access.Routes {
 	route("POST /v1/jobs/{job}/{verb}", access.Submit, s.changeJob)
 	route("GET /v1/nodes", access.View, s.listNodes)
 	route("POST /v1/nodes/{node}/{verb}", access.Operate, s.changeNode)
+	route("POST /v1/nodes/{node}/close", access.Operate, s.closeNode)
+	route("POST /v1/nodes/{node}/reopen", access.Operate, s.reopenNode)
+	route("GET /v1/queues", access.View, s.getQueues)
+	route("POST /v1/queues", access.Operate, s.setQueues)
+	route("GET /v1/shares", access.View, s.getShares)
+	route("GET /v1/shares/history", access.View, s.getShareHistory)
+	route("GET /v1/accounts", access.View, s.getAccounts)
+	route("GET /v1/calendar", access.View, s.getCalendar)
 	route("POST /v1/{verb}", access.Operate, s.changeCluster)
+	route("POST /v1/defrag", access.Operate, s.postDefrag)
 	route("GET /v1/cluster", access.View, s.getCluster)
 	route("GET /v1/watch", access.View, s.watch)
 	route("GET /v1/snapshot", access.Operate, s.snapshots())

@@ -142,7 +142,7 @@ func TestLife(t *testing.T) {
 	ctx := t.Context()
 	w.submit(job("first", 2), job("second", 2), job("third", 2), job("huge", 3))
 	w.until("second", "active", "running")
-	if y, err := w.client.Why(ctx, "third"); err != nil || !strings.Contains(y.Reason, "wants 2 devices, 0 are free") || y.Needs != 2 || y.Free != 0 || y.Exist != 4 {
+	if y, err := w.client.Why(ctx, "third"); err != nil || !strings.Contains(y.Words, "; 0 are free") || y.Wants != 2 || y.Free != 0 || y.Exist != 4 {
 		t.Errorf("why third: %+v (%v)", y, err)
 	}
 	if y, err := w.client.Why(ctx, "huge"); err != nil || y.Earlier != 1 || y.Alike != 0 || len(y.Detail) < 3 {

@@ -83,14 +83,6 @@ func (x veil) job(v plan.View, info plane.JobInfo, id plan.JobID) view.Job {
 	return j
 }
 
-func (x veil) why(w view.Why) view.Why {
-	w.Reason, w.Ahead = x.text(w.Reason), x.name(w.Ahead)
-	for i := range w.Detail {
-		w.Detail[i] = x.text(w.Detail[i])
-	}
-	return w
-}
-
 func (x veil) steps(s view.Steps) view.Steps {
 	for i := range s.Decisions {
 		d := &s.Decisions[i]

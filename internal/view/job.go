@@ -1,13 +1,9 @@
 package view
 
 import (
-	"fmt"
-	"iter"
-
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // JobOf describes one job.
@@ -35,6 +31,7 @@ func JobOf(v plan.View, info plane.JobInfo, id plan.JobID) Job {
 	if w := info.Spec; w != nil {
 		out.Tenant, out.User, out.After, out.Command, out.Dir = w.Tenant, w.User, w.After, w.Command, w.Dir
 	}
+	out.Queue = queueName(v, id)
 	if j.Run != plan.None {
 		out.Run, out.Where = v.Run(j.Run).Status.String(), where(v, j.Run)
 	}
@@ -79,113 +76,4 @@ func where(v plan.View, run plan.RunID) []Place {
 		}
 	})
 	return places
-}
-
-// Why says what keeps a job from running, or where it stands otherwise: one sentence
-// first, then what is behind it.
-type Why struct {
-	Job    string   `json:"job"`
-	Phase  string   `json:"phase"`
-	Reason string   `json:"reason"`
-	Detail []string `json:"detail,omitempty"`
-
-	Needs float64 `json:"needs"` // devices, at its smallest size
-	Free  float64 `json:"free"`  // of the models it may use, parts included
-	Exist float64 `json:"exist"`
-	// Ahead is the job that must go first, where there is one.
-	Ahead string `json:"ahead,omitempty"`
-	// Earlier counts the waiting jobs that were submitted before this one, and Alike
-	// those of the same shape among them.
-	Earlier int `json:"earlier"`
-	Alike   int `json:"alike"`
-}
-
-// WhyOf explains a job; live are the jobs that have not ended, in any order.
-func WhyOf(v plan.View, info plane.JobInfo, id plan.JobID, live iter.Seq[plan.JobID]) Why {
-	j, shape := v.Job(id), v.Shape(id)
-	r := reason(v, id)
-	smallest := shape.Gang
-	if shape.Elastic() {
-		smallest = min(smallest, shape.Sizes[0])
-	}
-	w := Why{Job: v.Name(id), Phase: j.Phase.String(), Reason: sentence(v, id, r),
-		Free: whole(v.Room().FreeMilli(shape.Models)), Exist: float64(v.Room().All(shape.Models))}
-	if shape.Devices > 0 {
-		w.Needs = whole(shape.Milli(smallest))
-	}
-	switch r.Code {
-	case plan.Behind, plan.WaitsForJob:
-		if r.A >= 0 && r.A < int64(v.Jobs()) {
-			w.Ahead = v.Name(plan.JobID(r.A))
-		}
-	}
-	if !j.Phase.Waits() {
-		return w
-	}
-	for other := range live {
-		if o := v.Job(other); o.Phase == plan.Waiting && other < id {
-			w.Earlier++
-			if o.Shape == j.Shape {
-				w.Alike++
-			}
-		}
-	}
-	w.Detail = detail(v, info, id, &w)
-	return w
-}
-
-// sentence puts the phase in front of the reason, where the reason alone does not say it.
-func sentence(v plan.View, id plan.JobID, r plan.Reason) string {
-	j, words := v.Job(id), r.Words(v)
-	switch {
-	case j.Phase == plan.Waiting && r.Code == plan.New:
-		return "it was just submitted, or nothing has been decided since"
-	case j.Phase == plan.Active:
-		return v.Run(j.Run).Status.String() + ": " + words
-	case j.Phase == plan.Finished:
-		return "finished"
-	case j.Phase.Over():
-		return j.Phase.String() + ": " + words
-	}
-	return words
-}
-
-// detail lists the counts behind a reason to wait.
-func detail(v plan.View, info plane.JobInfo, id plan.JobID, w *Why) []string {
-	j, shape := v.Job(id), v.Shape(id)
-	var lines []string
-	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	switch {
-	case shape.Devices == 0:
-		say("needs %d workers with %s cores and %s each, and no device", shape.Gang, unit.Milli(shape.CPU), unit.MiB(shape.Host))
-	case shape.Share < 1000:
-		say("needs %s: %d workers with %s of a device each", devices(w.Needs), shape.Gang, unit.Milli(shape.Share))
-	default:
-		say("needs %s together: %d workers with %d each", devices(w.Needs), shape.Gang, shape.Devices)
-	}
-	say("%s of %s it may use %s free", number(w.Free), devices(w.Exist), isAre(w.Free))
-	if closed := closedNodes(v); closed > 0 {
-		say("%s no new runs", count(closed, "node takes", "nodes take"))
-	}
-	if w.Ahead != "" {
-		say("%s goes first", w.Ahead)
-	}
-	if j.Phase == plan.Waiting {
-		say("%s submitted earlier, %d of the same shape", count(w.Earlier, "waiting job was", "waiting jobs were"), w.Alike)
-	}
-	say("has waited %s in all", Span(v.WaitedFor(id)))
-	if n := len(info.Dossier); n > 0 {
-		e := &info.Dossier[n-1]
-		say("last decision, %s ago: %s, %s", Span(v.Now().Sub(e.At)), e.Verb, e.Words)
-	}
-	return lines
-}
-
-func closedNodes(v plan.View) (n int) {
-	for id := range plan.NodeID(v.Nodes()) {
-		if v.Node(id).Status != plan.Up {
-			n++
-		}
-	}
-	return n
 }

@@ -11,7 +11,7 @@ import (
 func NodeOf(v plan.View, id plan.NodeID) Node {
 	n, is, c := v.Node(id), &v.Cluster().Nodes[id], v.Cluster()
 	out := Node{Name: is.Name, Rack: c.Racks[is.Rack].Name, Status: n.Status.String(),
-		FreeCPU: whole(n.FreeCPU), FreeMiB: int64(n.FreeHost), Devices: make([]Device, 0, n.Count)}
+		FreeCPU: whole(n.FreeCPU), FreeMiB: int64(n.FreeHost), Devices: make([]Device, 0, n.Count), Windows: windowsOf(v, id)}
 	if int(is.Model) < len(c.Models) {
 		out.Model = c.Models[is.Model].Name
 	}

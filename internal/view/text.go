@@ -54,6 +54,14 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
+// drop leaves out a column.
+func (t *table) drop(column int) {
+	t.head = slices.Delete(t.head, column, column+1)
+	for i := range t.rows {
+		t.rows[i] = slices.Delete(t.rows[i], column, column+1)
+	}
+}
+
 func (t *table) write(w io.Writer, o TextOptions) error {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {
@@ -95,14 +103,18 @@ func WriteJobs(w io.Writer, jobs []Job, o TextOptions) error {
 		_, err := fmt.Fprintln(w, "no jobs")
 		return err
 	}
-	t := table{head: []string{"JOB", "PHASE", "DEVICES", "WAITED", "RAN", "DONE", "LOSS", "WHERE OR WHY"}}
+	t := table{head: []string{"JOB", "QUEUE", "PHASE", "DEVICES", "WAITED", "RAN", "DONE", "LOSS", "WHERE OR WHY"}}
+	queues := slices.ContainsFunc(jobs, func(j Job) bool { return j.Queue != "" })
 	for i := range jobs {
 		j := &jobs[i]
 		state, at := j.Phase, j.Reason
 		if len(j.Where) > 0 {
 			state, at = j.Run, placeText(j.Where)
 		}
-		t.add(j.Name, state, number(j.Devices), SpanSec(j.WaitedSec), SpanSec(j.RanSec), percent(j.Progress), lossText(j.LastLoss), at)
+		t.add(j.Name, shownQueue(j.Queue), state, number(j.Devices), SpanSec(j.WaitedSec), SpanSec(j.RanSec), percent(j.Progress), lossText(j.LastLoss), at)
+	}
+	if !queues {
+		t.drop(1)
 	}
 	return t.write(w, o)
 }
@@ -124,6 +136,7 @@ func WriteJob(w io.Writer, j *Job, o TextOptions) error {
 		who += " of " + j.Tenant
 	}
 	row("owner", who)
+	row("queue", j.Queue)
 	row("asks for", fmt.Sprintf("%s, %s", devices(j.Devices), count(int(j.Gang), "worker", "workers")))
 	row("after", strings.Join(j.After, ", "))
 	row("command", strings.Join(j.Command, " "))
@@ -142,17 +155,6 @@ func WriteJob(w io.Writer, j *Job, o TextOptions) error {
 		row("loss", lossText(j.FirstLoss)+" at first, "+lossText(j.LastLoss)+" at last")
 	}
 	row("attempt", fmt.Sprintf("%d (%s, %s)", j.Attempt, count(int(j.Preemptions), "preemption", "preemptions"), count(int(j.Restarts), "restart", "restarts")))
-	_, err := w.Write(b.Bytes())
-	return err
-}
-
-// WriteWhy writes the one reason first, then what is behind it.
-func WriteWhy(w io.Writer, y *Why, o TextOptions) error {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s is %s: %s\n", o.paint(bold, y.Job), o.paint(styleOf(y.Phase), y.Phase), y.Reason)
-	for _, line := range y.Detail {
-		fmt.Fprintf(&b, "  - %s\n", line)
-	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
@@ -183,10 +185,15 @@ func WriteSteps(w io.Writer, s *Steps, o TextOptions) error {
 
 // WriteNodes writes a table of nodes.
 func WriteNodes(w io.Writer, nodes []Node, o TextOptions) error {
-	t := table{head: []string{"NODE", "STATUS", "MODEL", "FREE", "DEVICES", "CORES FREE", "HELD BY"}}
+	t := table{head: []string{"NODE", "STATUS", "MODEL", "FREE", "DEVICES", "CORES FREE", "MAINTENANCE", "HELD BY"}}
+	windows := false
 	for i := range nodes {
 		n := &nodes[i]
-		t.add(n.Name, n.Status, n.Model, number(n.Free), fmt.Sprint(len(n.Devices)), number(n.FreeCPU), holders(n))
+		windows = windows || len(n.Windows) > 0
+		t.add(n.Name, n.Status, n.Model, number(n.Free), fmt.Sprint(len(n.Devices)), number(n.FreeCPU), maintenance(n), holders(n))
+	}
+	if !windows {
+		t.drop(6)
 	}
 	return t.write(w, o)
 }

@@ -20,6 +20,7 @@ type Job struct {
 	Phase    string   `json:"phase"`
 	Reason   string   `json:"reason"` // why it is there, in words
 	Tenant   string   `json:"tenant,omitempty"`
+	Queue    string   `json:"queue,omitempty"` // that the tenant's jobs are in; empty for the root
 	User     string   `json:"user,omitempty"`
 	Priority int32    `json:"priority,omitempty"`
 	Gang     int32    `json:"gang"`
@@ -78,6 +79,8 @@ type Node struct {
 	FreeCPU float64  `json:"free_cpu"`
 	FreeMiB int64    `json:"free_memory_mib"`
 	Devices []Device `json:"devices"`
+	// Windows are the maintenance windows that have not ended.
+	Windows []Window `json:"windows,omitempty"`
 }
 
 // Device is one device of a node.

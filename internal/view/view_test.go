@@ -141,7 +141,7 @@ func TestStory(t *testing.T) {
 		}
 	}
 	y := WhyOf(v, h.info[4], 4, slices.Values([]plan.JobID{0, 1, 2, 3, 4}))
-	if y.Ahead != "next" || y.Free != 2 || y.Needs != 1 || y.Earlier != 2 {
+	if y.Code != "waits-for-job" || y.Words != "comes after next, which is waiting" || y.Free != 2 || y.Wants != 1 || y.Earlier != 2 {
 		t.Errorf("why after: %+v", y)
 	}
 	c := ClusterOf(v, "fifo", slices.Values([]plan.JobID{0, 1, 2, 3, 4}), map[plan.Phase]int{plan.Finished: 3})
@@ -254,11 +254,20 @@ func TestTables(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	if err := WriteWhy(&b, &why, TextOptions{}); err != nil || b.String() != `with-a-long-name is waiting: wants 4 devices, 0 are free for it
+	if err := WriteWhy(&b, &why, TextOptions{}); err != nil || b.String() != `with-a-long-name is waiting: wants 4 devices; 0 are free
+what would have to change
+  - a to end; how long that takes nobody has said
+the nodes
+    2  no device free
+who holds it
+  JOB  QUEUE  DEVICES  EXPECTED UNTIL
+  a           4        nobody knows
+the counts behind it
   - needs 4 devices together: 4 workers with 1 each
   - 0 of 8 devices it may use are free
   - 0 waiting jobs were submitted earlier, 0 of the same shape
   - has waited 10s in all
+  - noted of it since `+timeText(instant(v.Job(2).Submit))+`: wants 4 devices, 0 are free for it
 ` {
 		t.Errorf("why says (%v)\n%s", err, b.String())
 	}

@@ -1,8 +1,6 @@
 package simulated
 
 import (
-	"math/bits"
-
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/unit"
@@ -17,55 +15,47 @@ type ledger struct {
 	occupied int64
 	live     int // runs on the books
 
-	capacityTime, occupiedTime amount // from the devices' side
-	useful, lost, overhead     amount // from the runs' side
-	over                       bool   // more was occupied than there is
+	capacityTime, occupiedTime unit.DeviceTime // from the devices' side
+	useful, lost, overhead     unit.DeviceTime // from the runs' side
+	before                     unit.DeviceTime // what the accounts said when the books were opened
+	over                       bool            // more was occupied than there is
 }
-
-// amount is a sum of products of thousandths and microseconds; a large cluster over
-// a year does not fit 64 bits.
-type amount struct{ hi, lo uint64 }
-
-func (a *amount) add(milli int64, d unit.Duration) {
-	hi, lo := bits.Mul64(uint64(milli), uint64(d))
-	var carry uint64
-	a.lo, carry = bits.Add64(a.lo, lo, 0)
-	a.hi, _ = bits.Add64(a.hi, hi, carry)
-}
-
-func (a amount) plus(b amount) amount {
-	lo, carry := bits.Add64(a.lo, b.lo, 0)
-	hi, _ := bits.Add64(a.hi, b.hi, carry)
-	return amount{hi, lo}
-}
-
-// deviceSec converts to device-seconds.
-func (a amount) deviceSec() float64 { return (float64(a.hi)*(1<<64) + float64(a.lo)) / 1e9 }
 
 // advance integrates up to an instant.
 func (l *ledger) advance(at unit.Time) {
-	l.capacityTime.add(l.capacity, at.Sub(l.now))
-	l.occupiedTime.add(l.occupied, at.Sub(l.now))
+	l.capacityTime = l.capacityTime.Plus(unit.Use(l.capacity, at.Sub(l.now)))
+	l.occupiedTime = l.occupiedTime.Plus(unit.Use(l.occupied, at.Sub(l.now)))
 	l.now = at
 }
 
 // occupy changes what is occupied from now on.
 func (l *ledger) occupy(milli int64) { l.occupied += milli }
 
-// settle writes the ledger into a result and says whether it balances.
-func (l *ledger) settle(r *report.Result) {
-	used := l.useful.plus(l.lost).plus(l.overhead)
-	r.DeviceSec = l.capacityTime.deviceSec()
-	r.UsefulDeviceSec, r.LostDeviceSec, r.OverheadDeviceSec = l.useful.deviceSec(), l.lost.deviceSec(), l.overhead.deviceSec()
-	r.IdleDeviceSec = r.DeviceSec - l.occupiedTime.deviceSec()
-	r.Balanced = used == l.occupiedTime && !l.over
+// charged is what all accounts of the engine say was used up to an instant since which
+// nothing has happened.
+func charged(v plan.View, at unit.Time) (all unit.DeviceTime) {
+	for id := range v.Accounts() {
+		a := v.Account(id)
+		all = all.Plus(a.Used).Plus(unit.Use(a.Held, at.Sub(v.Now())))
+	}
+	return all
+}
+
+// settle writes the ledger into a result and says whether it balances: the devices'
+// side, the runs' side and the engine's accounts of tenants and users must agree.
+func (l *ledger) settle(r *report.Result, accounts unit.DeviceTime) {
+	used := l.useful.Plus(l.lost).Plus(l.overhead)
+	r.DeviceSec = l.capacityTime.Hours() * 3600
+	r.UsefulDeviceSec, r.LostDeviceSec, r.OverheadDeviceSec = l.useful.Hours()*3600, l.lost.Hours()*3600, l.overhead.Hours()*3600
+	r.IdleDeviceSec = r.DeviceSec - l.occupiedTime.Hours()*3600
+	r.Balanced = used == l.occupiedTime && l.before.Plus(l.occupiedTime) == accounts && !l.over
 }
 
 // book adds what a run did with what it held.
 func (l *ledger) book(milli int64, useful, lost, overhead unit.Duration) {
-	l.useful.add(milli, useful)
-	l.lost.add(milli, lost)
-	l.overhead.add(milli, overhead)
+	l.useful = l.useful.Plus(unit.Use(milli, useful))
+	l.lost = l.lost.Plus(unit.Use(milli, lost))
+	l.overhead = l.overhead.Plus(unit.Use(milli, overhead))
 }
 
 // closeRuns books the runs that the end of the history finds alive.

@@ -19,7 +19,7 @@ func (s *Simulation) resume() error {
 	at := max(s.config.At, from.Now)
 	s.engine = engine.Restore(from, s.config.Scheduler, s.config.Policy)
 	s.world = world.New(from.Cluster, s.config.World)
-	s.ledger.now = at
+	s.ledger.now, s.ledger.before = at, charged(s.engine.View(), at)
 	s.schedulingBreaks(at)
 	s.openBooks()
 	s.resumeJobs()

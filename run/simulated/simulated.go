@@ -387,7 +387,7 @@ func (s *Simulation) Result() (report.Result, error) {
 	var r report.Result
 	r.Commits, r.Events = s.engine.State().Commits, s.events
 	r.DecisionHash = hex.EncodeToString(s.hash.Sum(nil))
-	s.ledger.settle(&r)
+	s.ledger.settle(&r, charged(v, s.ledger.now))
 	b := bound.Compute(s.rigid, v.Devices())
 	r.JCTBoundSec, r.IsolatedSec, r.SquashedSRPTSec = b.MeanJCT.Seconds(), b.Isolated.Seconds(), b.SquashedSRPT.Seconds()
 	r = s.config.Collector.Result(r)

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/spec"
+)
+
+func queuesCommand() *cobra.Command {
+	var l live
+	var asYAML bool
+	cmd := &cobra.Command{Use: "queues", GroupID: "operate", Args: cobra.NoArgs, Short: "Show the tree of queues, or set another",
+		Long: "Show the tree of queues: what each is guaranteed, may hold, keeps for itself and may borrow. A job is in the queue\n" +
+			"that its tenant names, or in the nearest one above that there is.",
+		Example: "  muster queues\n  muster queues --yaml > queues.yaml\n  muster queues set queues.yaml",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			tree, err := l.client().Queues(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if asYAML {
+				_, err := cmd.OutOrStdout().Write(spec.FormatQueues(tree))
+				return err
+			}
+			return l.show(cmd.OutOrStdout(), tree, func(w io.Writer, o view.TextOptions) error { return view.WriteQueues(w, &tree, o) })
+		}}
+	l.flags(cmd)
+	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the file that muster queues set reads")
+	cmd.MarkFlagsMutuallyExclusive("yaml", "json")
+	cmd.AddCommand(setQueuesCommand())
+	return cmd
+}
+
+func setQueuesCommand() *cobra.Command {
+	var l live
+	cmd := &cobra.Command{Use: "set FILE", Args: cobra.ExactArgs(1), Short: "Give the cluster another tree of queues, at once",
+		Long: "Give the cluster another tree of queues, from a YAML file or one of the presets venus, philly and queues:NxG. It holds\n" +
+			"at once and after restarts. Jobs and accounts stay; jobs whose queue is gone are in the nearest one above it.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := l.client()
+			nodes, err := c.Nodes(cmd.Context())
+			if err != nil {
+				return err
+			}
+			tree, err := spec.ResolveQueues(args[0], devicesOf(nodes.Nodes))
+			if err != nil {
+				return err
+			}
+			if tree, err = c.SetQueues(cmd.Context(), tree); err != nil {
+				return err
+			}
+			return l.show(cmd.OutOrStdout(), tree, func(w io.Writer, o view.TextOptions) error { return view.WriteQueues(w, &tree, o) })
+		}}
+	l.flags(cmd)
+	return cmd
+}
+
+// devicesOf is of a cluster what a file of queues is read for: the device models by
+// name, and how many devices there are.
+func devicesOf(nodes []view.Node) *cluster.Cluster {
+	c := &cluster.Cluster{}
+	for i := range nodes {
+		if _, known := c.ModelID(nodes[i].Model); !known && nodes[i].Model != "" {
+			c.Models = append(c.Models, cluster.Model{Name: nodes[i].Model})
+		}
+		c.Devices = append(c.Devices, make([]cluster.Device, len(nodes[i].Devices))...)
+	}
+	return c
+}

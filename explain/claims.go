@@ -1,0 +1,170 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// limited is a limit of a queue that the job is in, or on its user.
+func (q *question) limited() (cause, bool) {
+	b, left := q.tightest()
+	if left != 0 || b.code == plan.NoReason {
+		return cause{}, false
+	}
+	models := q.v.Cluster().Models
+	of := uint64(1)<<len(models) - 1
+	if b.model < len(models) {
+		of = 1 << b.model
+	}
+	named, name := func(milli int64) string { return q.named(milli, of) }, q.queueName(b.queue)
+	c := cause{code: b.code}
+	switch b.code {
+	case plan.QueueLimit:
+		c.words = fmt.Sprintf("%s may hold %s and holds %s; the job wants %s", name, named(b.most), milliText(b.used), milliText(q.wants()))
+	case plan.BorrowLimit:
+		lent := b.most - amount(q.v, q.v.Queues().Queues[b.queue].Borrow, b.model, 0)
+		c.words = fmt.Sprintf("%s is guaranteed %s, may borrow %s more and holds %s; the job wants %s",
+			name, named(lent), milliText(b.most-lent), milliText(b.used), milliText(q.wants()))
+	default:
+		user := q.v.User(q.job.User)
+		if user == "" {
+			user = "its user"
+		}
+		c.words = fmt.Sprintf("%s may hold %s in %s and holds %s there; the job wants %s", user, named(b.most), name, milliText(b.used), milliText(q.wants()))
+	}
+	if q.wants() > b.most {
+		c.words = "can never start under its limits: " + c.words
+		c.needs = []string{fmt.Sprintf("that limit raised to %s", milliText(q.wants()))}
+		return c, true
+	}
+	c.holders = q.holders(q.ofQueue(b))
+	c.needs = []string{q.toEnd(c.holders), fmt.Sprintf("or that limit raised to %s", milliText(b.used+q.wants()))}
+	return c, true
+}
+
+// ofQueue are the first runs to end that count against a bound and whose end would
+// leave enough of it.
+func (q *question) ofQueue(b bound) (list []ending) {
+	missing := q.wants() - (b.most - b.used)
+	for _, e := range q.endings() {
+		j := q.v.Job(q.v.Run(e.run).Job)
+		if missing <= 0 {
+			break
+		}
+		if !q.in(b.queue, j.Tenant) || b.code == plan.UserLimit && j.User != q.job.User {
+			continue
+		}
+		milli := int64(0)
+		q.v.GrantsOf(e.run, func(g plan.Grant) {
+			if g.Device != plan.None && (b.model == len(q.v.Cluster().Models) || int(q.v.Node(g.Node).Model) == b.model) {
+				milli += int64(g.Reserve)
+			}
+		})
+		if milli > 0 {
+			list = append(list, e)
+			missing -= milli
+		}
+	}
+	return list
+}
+
+// keptBack is room that a queue keeps for itself although it is idle.
+func (q *question) keptBack() (cause, bool) {
+	if q.wants() == 0 || q.fits < int64(q.n) {
+		return cause{}, false
+	}
+	_, models := q.tightest()
+	worst, milli := int32(plan.None), int64(0)
+	for m := range q.v.Cluster().Models {
+		if models&(1<<m) == 0 {
+			continue
+		}
+		at, kept := q.kept(m)
+		if at == plan.None || q.v.Room().FreeMilli(1<<m)-kept >= q.wants() {
+			return cause{}, false
+		}
+		if kept > milli {
+			worst, milli = at, kept
+		}
+	}
+	name, free := q.queueName(worst), q.v.Room().FreeMilli(models)
+	return cause{code: plan.KeptBack,
+		words: fmt.Sprintf("%s %s free, but %s keeps %s for itself and does not lend them; the job wants %s",
+			q.named(free, models), isAre(free), name, milliText(milli), milliText(q.wants())),
+		needs: []string{fmt.Sprintf("%s more free, or %s to keep less back", q.named(q.wants()+milli-free, models), name)}}, true
+}
+
+// maintenance is a window that the job would run into on nodes that have room for it.
+func (q *question) maintenance() (cause, bool) {
+	if q.fits < int64(q.n) || q.beside.total() >= int64(q.n) {
+		return cause{}, false
+	}
+	for _, w := range q.v.Windows() {
+		if w.Open || w.From >= q.until() || q.now.holds(w.Node) == q.beside.holds(w.Node) {
+			continue
+		}
+		c := cause{code: plan.Maintenance, words: fmt.Sprintf("%s is closed for maintenance %s for %s, before the job would end", q.nodeName(w.Node), q.away(w.From), rough(w.To.Sub(w.From))),
+			needs: []string{"that to be over, expected " + q.away(w.To)}}
+		q.tooLong(&c, w.From)
+		return c, true
+	}
+	return cause{}, false
+}
+
+// tooLong adds what the length of the job has to do with it.
+func (q *question) tooLong(c *cause, from unit.Time) {
+	gap := from.Sub(q.v.Now())
+	if gap <= 0 {
+		return
+	}
+	if length := q.until(); length == unit.Never {
+		c.words += "; nobody has said how long this job runs, so it may take longer"
+		c.needs = append(c.needs, "or an estimate or a time limit of at most "+rough(gap))
+	} else {
+		c.words += "; this job is expected to run " + rough(length.Sub(q.v.Now()))
+		c.needs = append(c.needs, "or a run of at most "+rough(gap))
+	}
+}
+
+// reserved is room that is kept for another job's place in the calendar.
+func (q *question) reserved() (cause, bool) {
+	if q.fits < int64(q.n) || q.left.total() >= int64(q.n) || len(q.v.Claims()) == 0 {
+		return cause{}, false
+	}
+	for _, claim := range q.v.Claims() {
+		closed := claim.Closed(q.v.Now())
+		if claim.Job == q.id || claim.At >= q.until() && !closed || !q.inHeld(&claim) {
+			continue
+		}
+		milli := int64(0)
+		for _, p := range claim.Parts {
+			milli += int64(p.Devices) * 1000
+		}
+		name, free := q.v.Name(claim.Job), q.now.milli()
+		c := cause{code: plan.Reserved, holders: []Holder{{Job: name, Queue: q.queueOf(claim.Job), Devices: float64(milli) / 1000, Until: claim.At.Add(claim.Length)}}}
+		c.words = fmt.Sprintf("%s %s free for it, but reserved for %s, which ", q.kind(free), isAre(free), name)
+		c.needs = []string{name + " to start and to end"}
+		if claim.At == unit.Never {
+			c.words += "waits for runs whose end nobody knows"
+		} else {
+			c.words += "is to start " + q.away(claim.At)
+		}
+		if !closed {
+			q.tooLong(&c, claim.At)
+		}
+		return c, true
+	}
+	return cause{}, false
+}
+
+// inHeld reports whether a claim has a part of a node from which the job is kept.
+func (q *question) inHeld(claim *plan.Claim) bool {
+	for _, p := range claim.Parts {
+		if q.beside.holds(p.Node) > q.left.holds(p.Node) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,201 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// shares is how the queues of a history stand.
+func (h *history) shares() Shares {
+	return SharesOf(h.e.View(), func(yield func(plan.JobID) bool) {
+		for id := range plan.JobID(h.e.View().Jobs()) {
+			if !h.e.View().Job(id).Phase.Over() && !yield(id) {
+				return
+			}
+		}
+	})
+}
+
+func (h *history) set(queues ...queue.Queue) {
+	tree := queue.Flat()
+	tree.Protect = 0
+	tree.Queues = append(tree.Queues, queues...)
+	h.step(engine.Event{Kind: engine.Shares, Queues: &tree})
+}
+
+func devs(n int64) []queue.Amount { return []queue.Amount{{Milli: n * 1000}} }
+
+// A queue that is idle lends; who borrowed gives back when it asks, and the figures
+// say so at every step.
+func TestShares(t *testing.T) {
+	h := newHistory(t, "fifo")
+	h.set(queue.Queue{Name: "a", Weight: 1000, Guarantee: devs(6)}, queue.Queue{Name: "b", Weight: 2000, Guarantee: devs(2), Limit: devs(7)})
+	want := func(lines ...string) {
+		t.Helper()
+		for i, q := range h.shares().Queues {
+			got := fmt.Sprintf("%s: deserves %v wants %v uses %v borrowed %v lent %v risk %v, %d run %d wait", q.Name, q.Deserved, q.Wanted, q.Used, q.Borrowed, q.Lent, q.AtRisk, q.Running, q.Waiting)
+			if got != lines[i] {
+				t.Errorf("%s, want %s (%s)", got, lines[i], q.Arithmetic)
+			}
+		}
+	}
+	for i := range 9 {
+		h.step(submit(workload.Job{Name: fmt.Sprint("b", i), Tenant: "b/sub", User: "bob", Devices: 1}))
+	}
+	// b may hold 7 of the 9 it wants; 5 of them are lent by a.
+	want(": deserves 7 wants 9 uses 7 borrowed 0 lent 0 risk 0, 7 run 2 wait", "a: deserves 0 wants 0 uses 0 borrowed 0 lent 5 risk 0, 0 run 0 wait",
+		"b: deserves 7 wants 9 uses 7 borrowed 5 lent 0 risk 5, 7 run 2 wait")
+	if q := h.shares().Queues[2]; q.Limit != 7 || q.Guarantee != 2 || q.Weight != 2 || q.ByModel != nil || !strings.Contains(q.Arithmetic, "guarantee 2") {
+		t.Errorf("b is %+v", q)
+	}
+	h.step(submit(workload.Job{Name: "a0", Tenant: "a", User: "ann", Gang: 4, Devices: 1}))
+	// One device was free; three were taken back, and their jobs wait again.
+	want(": deserves 8 wants 13 uses 8 borrowed 0 lent 0 risk 0, 5 run 5 wait", "a: deserves 4 wants 4 uses 4 borrowed 0 lent 2 risk 0, 1 run 0 wait",
+		"b: deserves 4 wants 9 uses 4 borrowed 2 lent 0 risk 2, 4 run 5 wait")
+	var b bytes.Buffer
+	shares := h.shares()
+	if err := WriteShares(&b, &shares, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"(all)", "half is forgotten every 7d00h", "b: guarantee 2 + 1/1 of 2 spare = 4, wants 9 -> deserves 4\n"} {
+		if !strings.Contains(b.String(), line) {
+			t.Errorf("it does not say %q:\n%s", line, &b)
+		}
+	}
+	if _, used := UsedOf(h.e.View()); fmt.Sprint(used) != "[8000 4000 4000]" {
+		t.Errorf("in use are %v", used)
+	}
+}
+
+// Without a tree there is one queue, and it stands as the cluster does.
+func TestNoQueues(t *testing.T) {
+	h := newHistory(t, "fifo")
+	h.step(submit(workload.Job{Name: "x", Tenant: "a", Gang: 3, Devices: 1}))
+	if s := h.shares(); len(s.Queues) != 1 || s.Queues[0].Used != 3 || s.Queues[0].Limit != -1 || s.Queues[0].Deserved != 3 || s.HalfLifeSec != 0 {
+		t.Errorf("%+v", s)
+	}
+	if j := h.job(0); j.Queue != "" {
+		t.Errorf("a queue %q without a tree", j.Queue)
+	}
+}
+
+// Exact sums are exact, whatever the size.
+func TestUse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var sum unit.DeviceTime
+		want := new(big.Int)
+		for range rapid.IntRange(1, 20).Draw(t, "terms") {
+			milli, d := rapid.Int64Range(0, 1<<40).Draw(t, "milli"), rapid.Int64Range(0, 1<<60).Draw(t, "us")
+			sum = sum.Plus(unit.Use(milli, unit.Duration(d)))
+			want.Add(want, new(big.Int).Mul(big.NewInt(milli), big.NewInt(d)))
+		}
+		if got := useOf(sum).Exact; got != want.String() {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	})
+}
+
+// The books list who used what, and their sum is what the jobs used.
+func TestAccounts(t *testing.T) {
+	h := newHistory(t, "fifo")
+	h.set(queue.Queue{Name: "a", Weight: 1000})
+	h.step(submit(workload.Job{Name: "x", Tenant: "a/deep", User: "ann", Gang: 3, Devices: 1}), submit(workload.Job{Name: "y", Tenant: "z", User: "zoe", Gang: 1, Devices: 2}))
+	h.step(engine.Event{Kind: engine.Tick})
+	everyone := func(string, string) bool { return true }
+	a := AccountsOf(h.e.View(), everyone)
+	if len(a.Accounts) != 2 || a.Accounts[0].Tenant != "a/deep" || a.Accounts[0].Queue != "a" || a.Accounts[1].Queue != "" {
+		t.Fatalf("%+v", a)
+	}
+	// Each holds its devices for ten seconds: 3 and 2 devices.
+	if a.Accounts[0].Exact != "30000000000" || a.Accounts[1].Exact != "20000000000" || a.Total.Exact != "50000000000" || a.Accounts[0].Held != 3 {
+		t.Errorf("%+v", a)
+	}
+	if a = AccountsOf(h.e.View(), func(tenant, user string) bool { return user == "zoe" }); len(a.Accounts) != 1 || a.Total.Exact != "20000000000" {
+		t.Errorf("who sees one account sees %+v", a)
+	}
+	if err := h.e.State().Balance(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The calendar has runs with the end that is expected of them, what a gang that waits
+// has a claim on, and maintenance.
+func TestCalendar(t *testing.T) {
+	h := newHistory(t, "fifo+easy")
+	h.set(queue.Queue{Name: "a", Weight: 1000})
+	h.step(submit(workload.Job{Name: "known", Tenant: "a", Gang: 4, Devices: 1, Estimate: unit.Hour}))
+	h.step(submit(workload.Job{Name: "limited", Gang: 1, Devices: 1, TimeLimit: 2 * unit.Hour}))
+	h.step(submit(workload.Job{Name: "endless", Gang: 1, Devices: 1}))
+	h.step(submit(workload.Job{Name: "gang", Tenant: "a", Gang: 6, Devices: 1, Estimate: unit.Hour}))
+	from := h.now.Add(3 * unit.Day)
+	h.step(engine.Event{Kind: engine.Close, Node: 1, From: from, To: from.Add(unit.Hour)})
+	c := CalendarOf(h.e.View())
+	var lines []string
+	for _, e := range c.Entries {
+		length := "unknown"
+		if e.ToUs >= 0 {
+			length = unit.Duration(e.ToUs - e.FromUs).String()
+		}
+		lines = append(lines, fmt.Sprintf("%s %s of %q: %v on %d nodes for %s, %s", e.Kind, e.Job, e.Queue, e.Devices, len(e.Nodes), length, e.Words))
+	}
+	want := []string{
+		`run known of "a": 4 on 1 nodes for 1h, by its estimate of 1h00m`,
+		`run limited of "": 1 on 1 nodes for 2h, ends by its time limit of 2h00m at the latest`,
+		`run endless of "": 1 on 1 nodes for unknown, nobody knows how long it runs: it has no estimate and no time limit`,
+		`claim gang of "a": 6 on 2 nodes for 1h, reserved for its 6 workers; what fits before may run there`,
+		`window  of "": 4 on 1 nodes for 1h, maintenance: the node is drained when it begins`,
+	}
+	if got := strings.Join(lines, "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("the calendar is\n%s\nwant\n%s", got, strings.Join(want, "\n"))
+	}
+	if n := NodeOf(h.e.View(), 1); len(n.Windows) != 1 || n.Windows[0].FromUs != int64(from) || n.Windows[0].Open {
+		t.Errorf("the node has windows %+v", n.Windows)
+	}
+	var b bytes.Buffer
+	if err := WriteCalendar(&b, &c, TextOptions{}); err != nil || !strings.Contains(b.String(), "(in 3d00h)") && !strings.Contains(b.String(), "(in 2d23h)") {
+		t.Errorf("%v\n%s", err, &b)
+	}
+}
+
+// BenchmarkShares tells the shares of 1,000 queues with 100,000 jobs waiting.
+func BenchmarkShares(b *testing.B) {
+	const queues, jobs = 1000, 100_000
+	s := plan.NewState(cluster.Uniform("large", 1250, 8, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 16))
+	tree := queue.Flat()
+	for i := range queues {
+		name := fmt.Sprint("q", i)
+		tree.Queues = append(tree.Queues, queue.Queue{Name: name, Weight: int32(1000 * (1 + i%4)), Guarantee: devs(5)})
+		s.Tenants = append(s.Tenants, name)
+	}
+	s.Users = []string{"ann"}
+	s.Shapes = []plan.Shape{{Gang: 4, Devices: 1, Share: 1000, Models: 1}}
+	s.SetQueues(tree)
+	for i := range jobs {
+		s.Admit(fmt.Sprint("j", i), plan.Job{Tenant: int32(i * 7919 % queues)})
+	}
+	v := s.View()
+	for b.Loop() {
+		shares := SharesOf(v, func(yield func(plan.JobID) bool) {
+			for id := range plan.JobID(jobs) {
+				if !yield(id) {
+					return
+				}
+			}
+		})
+		if shares.Queues[0].Waiting != jobs || shares.Queues[0].Deserved != 10_000 {
+			b.Fatalf("%+v", shares.Queues[0])
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package web_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterdl/muster/internal/view"
+)
+
+// Every view at its address, without a click: what must be there, on a desk and on a
+// phone, in light and dark, without anything too wide and without an error.
+func TestViews(t *testing.T) {
+	f := fixed(t)
+	for _, c := range []struct {
+		name, hash string
+		says       []string
+		there      []string // selectors
+	}{
+		{"map", "#/", []string{"Cluster", "lab", "tiresias+backfill", "Live", "Devices in use", "of 192", "Jobs waiting", "rack-b", "8 nodes", "gpu-04", "down", "research", "closed to new work", "lost"}, []string{".node.is-down .device.lost", ".node.is-cordoned .device.closed", ".device i.cx, .device i.c0"}},
+		{"map-state", "#/?by=state&node=gpu-21", []string{"running", "suspended", "being cut anew", "gpu-21", "h100-80g", "rack rack-c", "3g+4g", "Held by"}, []string{".device i.run-suspended", ".device.changing", ".node.chosen"}},
+		{"queue", "#/queue", []string{"Waiting, 9", "Running, 15", "Why it waits", "48 devices are needed together and 27 are free", "in 28m", "14m to 69m", "llama-base", "gpu-00:0-7", "62 %", "2.118", "suspended"}, []string{"td .meter", "a[href='#/job/llama-long']"}},
+		{"queue-filter", "#/queue?q=product", []string{"Waiting, 2", "ads-train", "Running, 4", "ranker-daily"}, nil},
+		{"job", "#/job/llama-base", []string{"llama-base", "active", "its run is running", "62 %", "Attempts", "suspended", "Loss", "Dossier", "Which devices?", "score 412 against 388", "rather than gpu-08", "5 decisions in all", "Log", "step 48590"}, []string{".steps li:nth-child(6)", ".strip .stay-pauses", "svg .line"}},
+		{"job-waiting", "#/job/llama-long", []string{"Why it waits", "What is in the way", "14 nodes", "What would have to change", "21 more devices", "Who holds it", "protein-fold", "unknown", "Last tried 10 Mar 13:59:18", "When it starts", "In 28m", "64 possible futures", "Of 412 past promises in queue research, 81 % fell inside"}, []string{".range .median", ".bars .meter"}},
+		{"job-missing", "#/job/nobody", []string{"There is no job of this name", "Go to the queue"}, nil},
+		{"shares", "#/shares", []string{"Now", "all queues", "uses 76 of 70 deserved, 6 borrowed, 4 at risk", "lends 8", "Over time", "all 192 devices", "Guaranteed", "device-hours", "20114.3", "summer", "Past use counts half after 7d", "none"}, []string{".bullet .borrowed", ".bullet .lent", ".bullet .risk", "svg .layer:nth-of-type(5)"}},
+		{"calendar", "#/calendar", []string{"By node", "now", "gpu-16", "claimed for a waiting job", "maintenance"}, []string{"svg .bar.claim", "svg .bar.window", "svg .bar.run", "svg .open", "svg .now"}},
+		{"calendar-job", "#/calendar?by=job&span=604800", []string{"llama-long", "9 Mar 07:00 to 17 Mar 14:00", "As a table, 17 entries"}, []string{"svg .bar.claim"}},
+		{"whatif", "#/whatif?strategy=srtf&horizon=24", []string{"With srtf instead of tiresias", "As it is", "With the change", "28m less (−31 %)", "2.8 points more", "5 more (+36 %)", "Devices busy", "Jobs waiting", "sweep-0", "earlier", "not in this time"}, []string{".futures .line", ".delta .earlier", ".delta .later"}},
+		{"whatif-form", "#/whatif", []string{"Change something, and compare", "Run both futures", "devices that it is sure of"}, nil},
+		{"defrag", "#/defrag?job=protein-big", []string{"Three moves make gpu-09 free as a whole", "protein-big, which starts", "0.53 device-hours", "Before", "After", "vision-sweep-0", "gpu-08, gpu-15", "6m50s", "0 nodes are free as a whole", "protein-big (16 devices)"}, []string{".node.changed", ".device i.stays"}},
+		{"promises", "#/promises", []string{"77 % fell inside", "too hopeful", "too wide", "as meant", "too few to judge", "Median error"}, []string{".bullet .band"}},
+		{"nowhere", "#/nowhere", []string{"There is no such page"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := open(t, desk, f.page(c.hash))
+			p.says(c.says...)
+			for _, selector := range c.there {
+				p.until("document.querySelector(" + quote(selector) + ")")
+			}
+			for _, at := range []screen{{1280, 800, "light"}, {1280, 800, "dark"}, {390, 844, "light"}, {390, 844, "dark"}} {
+				p.look(at)
+				p.until("innerWidth === " + map[int]string{1280: "1280", 390: "390"}[at.width] + " && document.documentElement.scrollWidth <= innerWidth")
+				kind := map[int]string{1280: "desk", 390: "phone"}[at.width]
+				if os.Getenv("MUSTER_SHOTS") == "" {
+					continue
+				}
+				p.eval("new Promise((done) => setTimeout(done, 1100))", nil) // pictures are drawn anew at most once in a second
+				p.shot(c.name + "-" + kind + "-" + at.scheme)
+				p.shot(c.name + "-" + kind + "-" + at.scheme + "-whole")
+			}
+		})
+	}
+}
+
+func quote(s string) string { return "`" + s + "`" }
+
+// A name with markup in it is text wherever it is shown.
+func TestMarkup(t *testing.T) {
+	f := fixed(t)
+	p := open(t, desk, f.page("#/"))
+	for _, hash := range []string{"#/", "#/?node=" + url.QueryEscape("gpu-"+nasty), "#/queue", "#/job/" + url.PathEscape(nasty), "#/job/llama-long", "#/calendar?by=job", "#/whatif?strategy=" + url.QueryEscape(nasty), "#/defrag", "#/shares"} {
+		p.turn(hash)
+		p.until("document.querySelector('.card')")
+		if hash != "#/shares" { // where no name is nasty
+			p.until("document.body.innerText.includes('onerror=') || [...document.querySelectorAll('[aria-label], [data-tip], input')].some((e) => (e.ariaLabel + e.dataset.tip + e.value).includes('onerror='))")
+		}
+		var images int
+		p.eval("document.querySelectorAll('main img, main script, main iframe').length", &images)
+		if images != 0 {
+			t.Errorf("%s: a name became %d elements", hash, images)
+		}
+		var title string
+		if p.eval("document.title", &title); title == "owned" {
+			t.Errorf("%s: a name was run", hash)
+		}
+	}
+}
+
+// What a server does not offer is said in words, and the rest works.
+func TestNotOffered(t *testing.T) {
+	f := fixed(t)
+	for key := range f.answers {
+		if !strings.HasPrefix(key, "GET /v1/jobs/") || strings.HasSuffix(key, "/when") {
+			delete(f.answers, key)
+		}
+	}
+	p := open(t, desk, f.page("#/"))
+	for hash, says := range map[string]string{"#/shares": "This server does not offer shares", "#/calendar": "This server does not offer a calendar", "#/whatif?nodes=2": "This server does not offer what-if",
+		"#/defrag": "This server does not offer defragmentation", "#/promises": "This server does not offer scores of its promises", "#/queue": "This server does not offer estimates of when a job starts",
+		"#/job/llama-long": "This server does not offer estimates of when a job starts"} {
+		p.turn(hash)
+		p.says(says)
+	}
+}
+
+// An empty cluster says what to do next, on every view.
+func TestEmpty(t *testing.T) {
+	f := fixed(t)
+	f.change(func(s *view.Snapshot) {
+		*s = view.Snapshot{ID: "2", Cluster: view.Cluster{Name: "new", Strategy: "fifo", At: now, Jobs: map[string]int{}, Devices: view.Capacity{Total: 2, Free: 2}}, Jobs: []view.Job{},
+			Nodes: []view.Node{{Name: "here", Status: "up", Devices: []view.Device{{Status: "steady", Free: 1}, {ID: 1, Status: "steady", Free: 1}}}}}
+	})
+	f.answers["GET /v1/shares"] = object{"queues": []object{}}
+	f.answers["GET /v1/calendar"] = object{"now_us": us(0), "entries": []object{}}
+	f.answers["GET /v1/promises"] = object{"queues": []object{}}
+	f.answers["POST /v1/defrag"] = object{"moves": []object{}, "before": []object{}, "after": []object{}, "words": ""}
+	p := open(t, desk, f.page("#/"))
+	for hash, says := range map[string]string{"#/": "No job has been submitted yet", "#/queue": "Nothing runs and nothing waits", "#/shares": "There are no queues", "#/calendar": "The calendar is empty",
+		"#/defrag": "There is nothing to move", "#/promises": "No promise has been made yet"} {
+		p.turn(hash)
+		p.says(says)
+		p.shot("empty" + strings.ReplaceAll(hash[1:], "/", "-"))
+	}
+	f.change(func(s *view.Snapshot) { s.Nodes = []view.Node{} })
+	p.turn("#/")
+	p.says("This cluster has no nodes", "muster up --slots 4")
+}
+
+// The pictures of the README, where MUSTER_SHOTS names a directory for them.
+func TestPictures(t *testing.T) {
+	if os.Getenv("MUSTER_SHOTS") == "" {
+		t.Skip("it makes pictures for people: set MUSTER_SHOTS to the directory that they go to")
+	}
+	f := fixed(t)
+	f.plain = true
+	delete(f.answers, "GET /v1/whoami")
+	for _, c := range []struct {
+		name, hash, says string
+		at               screen
+	}{
+		{"console-map", "#/", "rack-c", screen{1280, 690, "light"}}, {"console-queue", "#/queue", "in 70m", screen{1160, 680, "light"}},
+		{"console-job", "#/job/llama-long", "All promises", screen{1160, 720, "light"}}, {"console-shares", "#/shares", "all 192 devices", screen{1160, 780, "light"}},
+		{"console-calendar", "#/calendar", "maintenance", screen{1160, 720, "light"}}, {"console-whatif", "#/whatif?strategy=srtf&horizon=24", "Devices busy", screen{1160, 1020, "dark"}},
+	} {
+		p := open(t, c.at, f.page(c.hash))
+		p.says(c.says)
+		p.shot(c.name)
+	}
+}
+
+// Of a map of 10,000 devices only what changed is made anew.
+func TestLargeMap(t *testing.T) {
+	f := fixed(t)
+	f.change(func(s *view.Snapshot) {
+		one := s.Nodes[3]
+		s.Nodes = nil
+		for i := range 1250 {
+			one.Name = fmt.Sprintf("n%04d", i)
+			s.Nodes = append(s.Nodes, one)
+		}
+	})
+	p := open(t, desk, f.page("#/"))
+	p.until("document.querySelectorAll('.node.is-up .device').length === 10000")
+	p.shot("large")
+	p.eval("window.made = 0; { const make = document.createElement.bind(document); document.createElement = (tag) => { made++; return make(tag); }; }", nil)
+	f.change(func(s *view.Snapshot) {
+		s.Nodes = slices.Clone(s.Nodes)
+		s.Nodes[77].Status = "down"
+	})
+	p.until("document.querySelectorAll('.node').length === 1250 && document.querySelectorAll('.device:not(.key)').length === 10000 && document.querySelector('[data-key=n0077].is-down .device.lost')")
+	var made int
+	if p.eval("made", &made); made > 3000 { // a cell for each node, and the rest of the page
+		t.Errorf("it made %d elements for one change", made)
+	}
+	// Another order is another layout: nothing of the old one may stay.
+	f.change(func(s *view.Snapshot) { s.Nodes = slices.Clone(s.Nodes[70:90]) })
+	p.until("document.querySelectorAll('.node').length === 20 && document.querySelectorAll('.node .device').length === 160 && document.querySelector('.node .device')")
+	p.says("n0070", "n0089", "down")
+	nodes := []view.Node{}
+	f.change(func(s *view.Snapshot) { nodes, s.Nodes = s.Nodes, nodes })
+	p.says("This cluster has no nodes")
+	f.change(func(s *view.Snapshot) { s.Nodes = nodes })
+	p.until("document.querySelectorAll('.node .device').length === 160")
+	// A node that changes while others go shows what it is now.
+	f.change(func(s *view.Snapshot) {
+		s.Nodes = slices.Clone(s.Nodes[:10])
+		s.Nodes[0].Status = "cordoned"
+	})
+	p.until("document.querySelectorAll('.node').length === 10 && document.querySelector('[data-key=n0070].is-cordoned .device.closed')")
+}
