@@ -15,9 +15,11 @@ import (
 type Page struct {
 	Title string
 	// When is shown as it is given.
-	When  string
-	Runs  []Run
-	Lanes []Lane // the names of the Gantt chart's rows; may be empty
+	When string
+	// Console is the address of the live console; empty where there is none.
+	Console string
+	Runs    []Run
+	Lanes   []Lane // the names of the Gantt chart's rows; may be empty
 }
 
 // Run is one run of a page.
@@ -38,6 +40,7 @@ var pageTemplate = template.Must(template.New("page").Parse(pageText))
 type (
 	pageData struct {
 		Title, When string
+		Console     string
 		Facts       []string // what all runs share
 		Tiles       []tile
 		Head        []string
@@ -95,7 +98,7 @@ func HTML(w io.Writer, p Page) error {
 }
 
 func (p Page) data() (pageData, error) {
-	d := pageData{Title: p.Title, When: p.When, Facts: sharedFacts(p.Runs)}
+	d := pageData{Title: p.Title, When: p.When, Console: p.Console, Facts: sharedFacts(p.Runs)}
 	if len(p.Runs) == 1 {
 		d.Tiles = tiles(&p.Runs[0].Result)
 	} else if len(p.Runs) > 1 {

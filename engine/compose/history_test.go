@@ -47,6 +47,7 @@ type site struct {
 	names     int
 	truth     map[plan.JobID]unit.Duration
 	stopDelay unit.Duration
+	atOnce    bool // starts take no time
 	down      map[plan.NodeID]bool
 	// By preemptor: those it displaced, and the commit in which it did.
 	displaced map[plan.JobID][]plan.JobID
@@ -75,6 +76,10 @@ func (s *site) step(events ...engine.Event) {
 				s.t.Fatalf("%s: %v", ev.Kind, err)
 			}
 		}
+		for len(s.due) > 0 && s.due[0].at <= s.now {
+			events = append(events, s.due[0].ev)
+			s.due = s.due[1:]
+		}
 		out := s.e.Step(s.now, events)
 		events, s.wake = nil, out.Wake
 		if err := s.e.State().Check(); err != nil {
@@ -87,8 +92,6 @@ func (s *site) step(events ...engine.Event) {
 		if len(s.due) == 0 || s.due[0].at > s.now {
 			return
 		}
-		events = append(events, s.due[0].ev)
-		s.due = s.due[1:]
 	}
 }
 
@@ -136,9 +139,13 @@ func (s *site) carryOut(c plan.Change) {
 	switch c.Verb {
 	case plan.Start:
 		delete(s.displaced, c.Job)
-		report(engine.Started, unit.Second, 0)
+		start := unit.Second
+		if s.atOnce {
+			start = 0
+		}
+		report(engine.Started, start, 0)
 		left := max(unit.Second, s.truth[c.Job]-s.e.View().Executed(c.Job))
-		report(engine.Exited, unit.Second+left, left)
+		report(engine.Exited, start+left, left)
 	case plan.Stop:
 		s.due = slices.DeleteFunc(s.due, func(d due) bool { return d.ev.Job == c.Job && d.ev.Attempt == c.Attempt })
 		kept := unit.Duration(0)

@@ -136,7 +136,7 @@ func TestPlans(t *testing.T) {
 			c.on("a", 0, 2)
 			return c.admit("big", 1, 4)
 		}},
-		{name: "too little is free", want: "moving makes no more of them", setup: func(c *scene) plan.JobID {
+		{name: "too little is free", want: "moving makes no more", setup: func(c *scene) plan.JobID {
 			c.on("a", 0, 4)
 			c.on("b", 1, 4)
 			c.on("c", 2, 1)

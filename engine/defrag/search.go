@@ -56,7 +56,7 @@ func (p *Planner) search(s *plan.State, job plan.JobID) (*search, string) {
 	}
 	x.shape.Models = models
 	if free := v.Room().FreeMilli(models); free < milli {
-		return nil, fmt.Sprintf("%s wants %s devices, %s are free for it: moving makes no more of them", name, unit.Milli(milli), unit.Milli(free))
+		return nil, fmt.Sprintf("%s wants %s, and %s are free for it: moving makes no more", name, devices(milli), unit.Milli(free))
 	}
 	if p.Settle != nil {
 		x.terms, x.pipeline = p.Settle(v, job)
@@ -288,7 +288,7 @@ func (x *search) none(movable int) string {
 	}
 	limit := ""
 	if x.budget.Price > 0 {
-		limit = fmt.Sprintf(" and %.2f device-hours", hours(x.budget.Price))
+		limit = fmt.Sprintf(" and %.3g device-hours", hours(x.budget.Price))
 	}
-	return fmt.Sprintf("no plan of at most %d moves%s was found that makes room for %s; runs that can be moved: %d", x.budget.Moves, limit, name, movable)
+	return fmt.Sprintf("no plan of at most %d moves%s was found that makes room for %s, with %d runs that can be moved", x.budget.Moves, limit, name, movable)
 }

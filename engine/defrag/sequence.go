@@ -86,8 +86,15 @@ func (x *search) words(s *Sequence) string {
 	if n := len(s.Moves); n > 1 {
 		moves = fmt.Sprintf("%d moves make", n)
 	}
-	return fmt.Sprintf("%s room for %s on %s (%s devices), at a price of %.2f device-hours", moves, name, where,
-		unit.Milli(x.shape.Milli(x.workers)), hours(s.Price))
+	return fmt.Sprintf("%s room for %s on %s (%s), at a price of %.3g device-hours", moves, name, where,
+		devices(x.shape.Milli(x.workers)), hours(s.Price))
+}
+
+func devices(milli int64) string {
+	if milli == 1000 {
+		return "1 device"
+	}
+	return unit.Milli(milli).String() + " devices"
 }
 
 // hours turns device-microseconds into device-hours.

@@ -48,7 +48,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 	if skipped := c.View().JobsLeftOut; skipped > 0 {
 		known.Notes = append(known.Notes, fmt.Sprintf("The table has %d jobs; muster ls --all lists them all.", keptJobs))
 	}
-	p := report.Page{Title: "Muster: " + known.Trace, When: time.UnixMicro(int64(at)).Format(time.RFC1123), Lanes: lanes,
+	p := report.Page{Title: "Muster: " + known.Trace, When: time.UnixMicro(int64(at)).Format(time.RFC1123), Lanes: lanes, Console: "/console/",
 		Runs: []report.Run{{Row: report.Row{Result: c.Result(known)}, View: c.View()}}}
 	var b bytes.Buffer
 	if err := report.HTML(&b, p); err != nil {

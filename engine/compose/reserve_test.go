@@ -1,0 +1,112 @@
+package compose_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/bestfit"
+	"github.com/musterdl/muster/allocate/firstfit"
+	"github.com/musterdl/muster/allocate/fixed"
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/flow/maxmin"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/profile/declared"
+	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/fifo"
+	"github.com/musterdl/muster/schedule/sjf"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// TestBackfillDelaysNobody: where estimates are upper bounds, no job starts after the
+// instant that its first claim promised, whatever fills in around it, in the engine as
+// it is: with a strategy of each part and shares of devices.
+func TestBackfillDelaysNobody(t *testing.T) {
+	cases, claims := 0, 0
+	want := 1000
+	if os.Getenv("MUSTER_LONG") != "" {
+		want = 10_000
+	}
+	for cases < want {
+		rapid.Check(t, func(t *rapid.T) {
+			cases++
+			claims += promisesKept(t)
+		})
+	}
+	t.Logf("%d claims in %d cases", claims, cases)
+	if claims < cases/4 {
+		t.Errorf("only %d claims were made in %d cases: they test too little", claims, cases)
+	}
+}
+
+// promisesKept runs a random history and returns how many claims were made in it.
+func promisesKept(t *rapid.T) int {
+	nodes, devices := rapid.IntRange(1, 4).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices")
+	order := rapid.SampledFrom([]schedule.Order{fifo.New(fifo.Default()), sjf.Order{}}).Draw(t, "order")
+	best := rapid.Bool().Draw(t, "best fit")
+	depth := rapid.SampledFrom([]int{1, 1, 2, 100}).Draw(t, "depth")
+	s := newSite(t, cluster.Uniform("site", nodes, devices, cluster.Model{Name: "gpu", Speed: 1}, 2), queue.Tree{}, func() compose.Parts {
+		var placer allocate.Placer = firstfit.Placer{}
+		if best {
+			placer = bestfit.New(bestfit.Default())
+		}
+		return compose.Parts{Estimator: declared.Estimator{}, Order: order, Sizer: fixed.Sizer{}, Placer: placer, Flow: maxmin.Policy{},
+			Reserve: calendar.Policy{Depth: depth}}
+	})
+	s.atOnce = true // the time of starting is in no estimate
+	promised := map[plan.JobID]unit.Time{}
+	kept := map[plan.JobID]bool{}
+	look := func() {
+		v := s.e.View()
+		for _, c := range v.Claims() {
+			if _, known := promised[c.Job]; !known {
+				promised[c.Job] = c.At
+			}
+		}
+		for job, at := range promised {
+			if j := v.Job(job); !kept[job] && j.Phase != plan.Waiting {
+				kept[job] = true
+				if j.Since > at && j.Attempt == 1 && j.Phase == plan.Active {
+					t.Fatalf("job %d was promised %d and was started at %d", job, at/1e6, j.Since/1e6)
+				}
+			} else if !kept[job] && v.Now() > at {
+				t.Fatalf("job %d was promised %d and still waits at %d", job, at/1e6, v.Now()/1e6)
+			}
+		}
+	}
+	for i := range rapid.IntRange(4, 25).Draw(t, "jobs") {
+		takes := unit.Duration(rapid.IntRange(1, 300).Draw(t, "takes")) * unit.Second
+		j := workload.Job{Gang: int32(rapid.IntRange(1, nodes*devices).Draw(t, "gang")), Devices: 1, Share: 1000,
+			Estimate: takes + unit.Duration(rapid.IntRange(0, 200).Draw(t, "more"))*unit.Second, User: fmt.Sprint(i)}
+		if rapid.IntRange(0, 4).Draw(t, "shared") == 0 {
+			j.Gang, j.Share = 1, unit.Milli(rapid.SampledFrom([]int{200, 500, 700}).Draw(t, "share"))
+		}
+		s.submit(j, takes)
+		look()
+		if rapid.Bool().Draw(t, "wait") {
+			s.pass(unit.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")) * unit.Second)
+			look()
+		}
+	}
+	for range 500 {
+		if len(s.due) == 0 && s.wake == unit.Never {
+			break
+		}
+		s.pass(unit.Hour)
+		look()
+	}
+	v := s.e.View()
+	for id := range plan.JobID(v.Jobs()) {
+		if !v.Job(id).Phase.Over() {
+			t.Fatalf("job %d never ended: %s, %s", id, v.Job(id).Phase, v.Job(id).Reason.Words(v))
+		}
+	}
+	return len(promised)
+}
