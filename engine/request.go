@@ -32,6 +32,11 @@ func (e *Engine) Accept(ev *Event) error {
 		if ev.Kind == Close && (ev.To <= ev.From || ev.To <= e.state.Now) {
 			return fmt.Errorf("a maintenance window ends after it begins, and not in the past")
 		}
+		for _, w := range e.state.Windows {
+			if ev.Kind == Close && w.Node == ev.Node && ev.From < w.To && w.From < ev.To {
+				return fmt.Errorf("the node has a maintenance window from %d to %d already: cancel that first, or choose another time", w.From, w.To)
+			}
+		}
 	case Arranged:
 		return e.acceptMoves(ev)
 	case Shares:

@@ -16,7 +16,7 @@ func (e *Engine) window(ev *Event) {
 	if ev.Kind == Close {
 		e.state.Close(plan.Window{Node: ev.Node, From: max(ev.From, e.state.Now), To: ev.To})
 	} else {
-		open := slices.ContainsFunc(e.state.Windows, func(w plan.Window) bool { return w.Node == ev.Node && w.Open })
+		open := slices.ContainsFunc(e.state.Windows, func(w plan.Window) bool { return w.Node == ev.Node && w.Open && !w.Kept })
 		e.state.Reopen(ev.Node, unit.Never)
 		if open {
 			e.node(&Event{Kind: Uncordon, Node: ev.Node})
@@ -46,7 +46,7 @@ func (e *Engine) turnWindows() {
 	windows := slices.Clone(e.state.Windows)
 	for i := range windows {
 		if w := &windows[i]; !w.Open && w.From <= e.state.Now && w.To > e.state.Now {
-			w.Open = true
+			w.Open, w.Kept = true, e.state.Nodes[w.Node].Status == plan.Cordoned
 			e.node(&Event{Kind: Drain, Node: w.Node})
 		}
 	}
@@ -54,7 +54,7 @@ func (e *Engine) turnWindows() {
 	for _, w := range windows {
 		if w.To <= e.state.Now {
 			e.state.Windows = slices.DeleteFunc(slices.Clone(e.state.Windows), func(o plan.Window) bool { return o == w })
-			if w.Open {
+			if w.Open && !w.Kept {
 				e.node(&Event{Kind: Uncordon, Node: w.Node})
 			}
 		}

@@ -33,8 +33,9 @@ type Part struct {
 type Window struct {
 	Node     NodeID
 	From, To unit.Time
-	// Open says that it has begun.
-	Open bool
+	// Open says that it has begun, and Kept that the node was closed already by then and
+	// stays so.
+	Open, Kept bool
 }
 
 // Claims are the places in the calendar, the best-ranked job's first.

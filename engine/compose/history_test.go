@@ -277,7 +277,10 @@ func history(t *rapid.T) int {
 			s.step(engine.Event{Kind: engine.Shares, Queues: &tree})
 		case 11:
 			from := s.now.Add(unit.Duration(rapid.IntRange(0, 1000).Draw(t, "from")) * unit.Second)
-			s.step(engine.Event{Kind: engine.Close, Node: plan.NodeID(rapid.IntRange(0, nodes-1).Draw(t, "closed")), From: from, To: from.Add(unit.Hour)})
+			ev := engine.Event{Kind: engine.Close, Node: plan.NodeID(rapid.IntRange(0, nodes-1).Draw(t, "closed")), From: from, To: from.Add(unit.Hour)}
+			if s.e.Accept(&ev) == nil { // it may have one already
+				s.step(ev)
+			}
 		default:
 			s.pass(unit.Duration(rapid.IntRange(1, 1000).Draw(t, "seconds")) * unit.Second)
 		}

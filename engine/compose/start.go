@@ -196,6 +196,7 @@ func (s *Scheduler) fits(d *plan.Draft, job plan.JobID, shape *plan.Shape, n int
 	if why.Code != plan.NoReason {
 		return false
 	}
+	d.Unhold() // the calendar looks at what is free
 	s.note(d, run)
 	if s.parts.Explain {
 		s.noteSteps(d, job, terms, planned, null)

@@ -132,6 +132,13 @@ func TestPlans(t *testing.T) {
 			c.full(2)
 			return c.admit("big", 1, 2)
 		}},
+		{name: "who would change places stays", want: "no plan", plan: func(p *defrag.Planner) { p.Placer = firstfit.Placer{} }, setup: func(c *scene) plan.JobID {
+			c.full(2)
+			c.on("x", 0, 3)
+			c.on("y", 1, 2)
+			c.on("z", 1, 1, never)
+			return c.admit("big", 1, 2)
+		}},
 		{name: "it fits as it is", want: "nothing has to be moved", setup: func(c *scene) plan.JobID {
 			c.on("a", 0, 2)
 			return c.admit("big", 1, 4)
@@ -304,6 +311,49 @@ func follow(t interface{ Fatalf(string, ...any) }, s *plan.State, q *defrag.Sequ
 		do(m.Move)
 	}
 	do(q.Start)
+}
+
+// TestModels: nobody is moved to another device model, even one that may be there, and
+// the gang is given room of a model that its queue has left.
+func TestModels(t *testing.T) {
+	make := func(models ...int32) *scene {
+		c := &cluster.Cluster{}
+		c.AddRack(cluster.Rack{})
+		for _, name := range []string{"a", "b"} {
+			c.AddModel(cluster.Model{Name: name, Memory: 32 << 10})
+		}
+		for _, m := range models {
+			c.AddNode(cluster.Node{Model: m, Rack: 0}, 4)
+		}
+		s := plan.NewState(c)
+		s.Tenants, s.Users, s.Now = []string{"", "q"}, []string{"u"}, unit.Time(unit.Hour)
+		return &scene{t, s}
+	}
+	any, never := func(_ *plan.Job, s *plan.Shape) { s.Models = 3 }, onRequest(true)
+	b := func(_ *plan.Job, s *plan.Shape) { s.Models = 2 }
+
+	c := make(0, 0, 1, 0)
+	c.on("x", 0, 2, any)
+	c.on("y", 1, 3, never)
+	c.on("z", 3, 3, never)
+	if got, ok := planner().Plan(c.s, c.admit("big", 1, 4)); ok {
+		t.Errorf("to another model: %s", got.Why)
+	}
+
+	c = make(0, 0, 1, 1)
+	c.on("x", 0, 1)
+	c.on("y", 1, 3, never)
+	c.on("z", 2, 2, b)
+	c.on("w", 3, 2, b, never)
+	big := c.admit("big", 1, 4, any, func(j *plan.Job, _ *plan.Shape) { j.Tenant = 1 })
+	for limit, want := range map[string]int{"b": 0, "a": 2} {
+		c.s.SetQueues(queue.Tree{Queues: []queue.Queue{queue.Root(), {Name: "q", Weight: 1000, Limit: []queue.Amount{{Model: limit, Milli: 3000}}}}})
+		got, ok := planner().Plan(c.s, big)
+		if !ok || len(got.Moves) != 1 || got.Start.Places[0].Node != plan.NodeID(want) {
+			t.Errorf("with a limit on %s: %s", limit, got.Why)
+		}
+		follow(t, c.s, &got)
+	}
 }
 
 // TestAny: the best-ranked job that fragmentation keeps goes first, and one that no
