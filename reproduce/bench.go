@@ -27,6 +27,8 @@ type Measurement struct {
 	P99CommitSec    float64 `json:"p99_commit_s,omitempty"`
 	AllocsPerCommit float64 `json:"allocs_per_commit,omitempty"`
 	BytesPerCommit  float64 `json:"bytes_per_commit,omitempty"`
+	// AdmissionsPerSec is submissions taken in by second while a queue fills.
+	AdmissionsPerSec float64 `json:"admissions_per_s,omitempty"`
 
 	// Target is what the figures are held against; a missed one fails nothing, because
 	// machines differ.
@@ -40,11 +42,12 @@ type Measurement struct {
 // memory is its own.
 type Benchmark struct {
 	Name  string
-	Group string // sim or commit
+	Group string // sim, commit or queues
 
 	trace, cluster string // of a simulation; the trace may start with DATA/
 	strategy       string
 	commits        CommitWork
+	queues         QueueWork
 	mostCPUSec     float64
 	mostRSSBytes   int64
 }
@@ -57,6 +60,9 @@ const (
 	largeRSSBytes = 2e9
 	// commitGrowth bounds the 99th percentile at 100,000 devices by that at 1,000.
 	commitGrowth = 3
+	// On a shared cluster with a long queue, on one core.
+	queueAdmissions = 5000
+	queueP99        = 20 * time.Millisecond
 )
 
 // Benchmarks lists all of them in the order they are run.
@@ -84,19 +90,40 @@ func Benchmarks() []Benchmark {
 				commits: CommitWork{Devices: devices, Load: 0.95, Measured: 50_000, Seed: 1}})
 		}
 	}
+	for _, s := range []string{"fifo", "fifo+easy"} {
+		list = append(list, Benchmark{Name: "queues/" + s, Group: "queues", strategy: s,
+			queues: QueueWork{Queues: 1000, Groups: 30, Devices: 10_000, Waiting: 100_000, Measured: 1000, Seed: 1}})
+	}
 	return list
+}
+
+func (b Benchmark) measureQueues(m Measurement) (Measurement, error) {
+	began := time.Now()
+	cost, err := MeasureQueues(b.strategy, b.queues)
+	if err != nil {
+		return m, fmt.Errorf("%s: %w", b.Name, err)
+	}
+	m.Jobs, m.Devices, m.Commits = int64(b.queues.Waiting+b.queues.Measured), b.queues.Devices, cost.Steps
+	m.WallSec, m.CPUSec, m.RSSBytes = time.Since(began).Seconds(), cpuSeconds(), peakRSS()
+	m.P50CommitSec, m.P99CommitSec, m.AllocsPerCommit, m.AdmissionsPerSec = cost.P50.Seconds(), cost.P99.Seconds(), cost.AllocsPerStep, cost.AdmissionsPerSec
+	m.Target = fmt.Sprintf("p99 %s, and at least %d admissions/s", queueP99, queueAdmissions)
+	m.Missed = cost.P99 > queueP99 || cost.AdmissionsPerSec < queueAdmissions
+	return m, nil
 }
 
 // Measure runs a benchmark in this process, of which it takes the processor time and
 // the memory: run nothing else in it.
 func (b Benchmark) Measure() (Measurement, error) {
 	m := Measurement{Name: b.Name}
-	if _, ok := catalogue.Find(b.strategy); !ok {
-		m.Missing = "there is no strategy " + b.strategy
+	if _, err := catalogue.Resolve(b.strategy); err != nil {
+		m.Missing = err.Error()
 		return m, nil
 	}
-	if b.Group == "commit" {
+	switch b.Group {
+	case "commit":
 		return b.measureCommits(m)
+	case "queues":
+		return b.measureQueues(m)
 	}
 	s := Defaults()
 	s.Cluster, s.Strategy = b.cluster, b.strategy

@@ -16,12 +16,13 @@ import (
 
 func benchCommand() *cobra.Command {
 	var asJSON bool
-	cmd := &cobra.Command{Use: "bench [sim|commit|all|api]", GroupID: "operate", ValidArgs: []string{"sim", "commit", "all"},
+	cmd := &cobra.Command{Use: "bench [sim|commit|queues|all|api]", GroupID: "operate", ValidArgs: []string{"sim", "commit", "queues", "all"},
 		Short: "Measure this program on this machine",
 		Long: "Measure this program on this machine, each figure in a process of its own on one core.\n" +
 			"sim: whole simulations of published traces (from ../shared/data or $MUSTER_DATA), of\n" +
 			"generated work, and of a million jobs on 100,000 devices: processor time and memory.\n" +
-			"commit: the time and the allocations of single commits on 1,000 and 100,000 devices.",
+			"commit: the time and the allocations of single commits on 1,000 and 100,000 devices.\n" +
+			"queues: a thousand queues, 10,000 devices, 100,000 waiting jobs: admissions, decisions.",
 		Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			group := "all"
