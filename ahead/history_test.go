@@ -290,7 +290,7 @@ func startNext(d *plan.Draft, device plan.DeviceID) {
 
 // strategies need no reservations.
 var strategies = []string{"fifo", "fifo-strict", "las", "sjf", "srsf", "srtf", "tiresias", "srtf+declared", "srsf+declared", "sjf+history",
-	"fifo+equal-share", "tiresias+equal-share", "srtf+declared+consolidate", "fifo+random", "turns",
+	"fifo+equal-share", "tiresias+equal-share", "srtf+declared+consolidate", "fifo+random",
 	"srtf+declared+cheapest", "las+newest", "tiresias+lowest-rank"}
 
 // reserving keep places in a calendar.
@@ -299,10 +299,14 @@ var reserving = []string{"fifo+easy", "fifo+conservative", "srtf+declared+easy+c
 // TestFaithful: a future that is told what is true commits the same bytes as the
 // history that it was forked off, from the fork to the end.
 func TestFaithful(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		h := drawHistory(t, strategies)
-		faithful(t, &h)
-	})
+	for name, list := range map[string][]string{"displace": strategies, "suspend": {"turns"}} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				h := drawHistory(t, list)
+				faithful(t, &h)
+			})
+		})
+	}
 }
 
 // TestFaithfulWithClaims: the same with reservations, and while trees of queues come

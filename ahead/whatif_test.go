@@ -110,6 +110,8 @@ func TestWhatIf(t *testing.T) {
 		// What runs there saves for 2 s. It has 90 s left and is the first in the queue.
 		{"a node less", ahead.Change{Remove: []plan.NodeID{0}},
 			map[string][2]float64{"long": {43, 133}, "short": {-1, 40}, "wide": {-1, -1}, "small": {-1, -1}}},
+		{"a node for another", ahead.Change{Remove: []plan.NodeID{0}, Add: []ahead.NewNode{node(gpu, 2)}},
+			map[string][2]float64{"long": {15, 105}, "short": {-1, 40}, "wide": {105, 155}, "small": {155, 175}}},
 		{"one job more", ahead.Change{Submit: []ahead.Arrival{{Job: job("extra", 2, 30*unit.Second)}}},
 			map[string][2]float64{"long": {-1, 100}, "short": {-1, 40}, "wide": {100, 150}, "small": {150, 170}, "extra": {150, 180}}},
 		{"one job is cancelled", ahead.Change{First: []engine.Event{{Kind: engine.Cancel, Job: 2}}},

@@ -188,8 +188,8 @@ func TestPCS(t *testing.T) {
 	workloads, jobs, how := []string{"0e4a51"}, 400, predictions{every: 10}
 	slacks := []float64{2}
 	if os.Getenv("MUSTER_LONG") == "1" {
-		workloads, jobs, how = []string{"0e4a51", "2869ce", "6c71a0", "b436b2", "ee9e8c", "6214e9"}, 2001, predictions{every: 40, futures: 5}
-		slacks = []float64{1, 1.5, 2, 4}
+		workloads, jobs, how = []string{"0e4a51", "2869ce", "6c71a0", "b436b2", "ee9e8c", "6214e9"}, 2001, predictions{every: 80, futures: 3}
+		slacks = []float64{1, 2}
 	}
 	chosen := configurations(t)
 	for _, vc := range workloads {

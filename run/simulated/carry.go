@@ -172,6 +172,8 @@ func (s *Simulation) become(at unit.Time, id plan.RunID, status plan.RunStatus) 
 	switch {
 	case status == plan.Suspended:
 		s.ledger.occupy(-l.milli)
+	case l.status == plan.Suspended && status == plan.Stopping:
+		l.idle = true
 	case l.status == plan.Suspended:
 		s.ledger.occupy(l.milli)
 	}
@@ -182,7 +184,9 @@ func (s *Simulation) become(at unit.Time, id plan.RunID, status plan.RunStatus) 
 func (s *Simulation) leave(at unit.Time, id plan.RunID) {
 	switch l := &s.runs[id]; l.status {
 	case plan.Starting, plan.Stopping:
-		l.overhead += at.Sub(l.since)
+		if !l.idle {
+			l.overhead += at.Sub(l.since)
+		}
 		s.span(at, l, id, report.SpanOverhead)
 	case plan.Running:
 		l.ran += at.Sub(l.since)
@@ -194,7 +198,7 @@ func (s *Simulation) leave(at unit.Time, id plan.RunID) {
 func (s *Simulation) gone(at unit.Time, id plan.RunID) {
 	l := &s.runs[id]
 	s.leave(at, id)
-	if l.status != plan.Suspended {
+	if l.status != plan.Suspended && !l.idle {
 		s.ledger.occupy(-l.milli)
 	}
 	s.ledger.book(l.milli, l.useful, l.lost, l.overhead)

@@ -69,7 +69,9 @@ func (s *Simulation) closeRuns(v plan.View) {
 		case plan.Suspended:
 			l.useful = l.ran
 		case plan.Starting, plan.Stopping:
-			l.overhead += s.ledger.now.Sub(l.since)
+			if !l.idle {
+				l.overhead += s.ledger.now.Sub(l.since)
+			}
 		}
 		if l.status != plan.Gone {
 			s.ledger.book(l.milli, l.useful, l.lost, l.overhead)

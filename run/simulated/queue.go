@@ -5,22 +5,23 @@ import (
 	"github.com/musterdl/muster/unit"
 )
 
-// entryKind is what will happen.
+// entryKind is what will happen. Of one instant what is lost goes first: a run does not
+// end in the very instant in which its node is lost.
 type entryKind uint8
 
 const (
-	runStarts entryKind = iota
-	runStopped
-	runFinishes
-	runFails
-	runOverLimit
-	deviceReshaped
-	nodeBreaks
+	nodeBreaks entryKind = iota
 	nodeMends
 	deviceBreaks
 	deviceMends
 	linkBreaks
 	linkMends
+	deviceReshaped
+	runStarts
+	runStopped
+	runFinishes
+	runFails
+	runOverLimit
 )
 
 // entry is something that will happen, unless it is overtaken.

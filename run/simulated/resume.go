@@ -91,6 +91,7 @@ func (s *Simulation) resumeRuns(at unit.Time) []engine.Event {
 		case plan.Starting:
 			s.queueUp(max(at, r.Since.Add(s.delay(v, r.Job))), entry{kind: runStarts, run: id, job: r.Job, version: 1})
 		case plan.Stopping:
+			l.idle = !r.Charged
 			s.resumeStop(at, id, r)
 		default:
 			if r.Status != plan.Running && r.Change != 0 && !s.pending(r.Change) {
@@ -107,7 +108,7 @@ func (s *Simulation) resumeRuns(at unit.Time) []engine.Event {
 				s.queueUp(max(at, r.Began.Add(limit)), entry{kind: runOverLimit, run: id, job: r.Job, version: 1})
 			}
 		}
-		if l.status != plan.Suspended {
+		if l.status != plan.Suspended && !l.idle {
 			s.ledger.occupy(l.milli)
 		}
 	}

@@ -125,6 +125,7 @@ type live struct {
 	lost     unit.Duration // running time whose work is not
 	overhead unit.Duration // starting, saving, stopping
 	kept     unit.Duration // of all its running time, once it was told to stop
+	idle     bool          // it was told to stop while suspended: it holds nothing in the books
 	version  int32         // of its scheduled end or start; older entries are void
 }
 
