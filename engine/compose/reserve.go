@@ -94,7 +94,8 @@ func (s *Scheduler) claimed(d *plan.Draft) bool {
 			continue
 		}
 		key, _ := s.parts.Order.Key(d.View, claim.Job)
-		if s.place(d, item{key, claim.Job}, plan.None, plan.None) {
+		it := item{key, claim.Job}
+		if s.place(d, it, s.ahead(s.classes[s.home[claim.Job]].leaf, it), plan.None) {
 			return true
 		}
 	}

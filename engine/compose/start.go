@@ -15,7 +15,6 @@ const resizeEvery = unit.Minute
 // start starts jobs in order of rank until nothing more fits.
 func (s *Scheduler) start(d *plan.Draft) {
 	s.pass++
-	ahead := plan.JobID(plan.None) // the best job that could not be placed
 	for {
 		c, next := s.best()
 		if c < 0 && s.stirred {
@@ -33,6 +32,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 		}
 		it := s.classes[c].waiting.items[0]
 		s.why, s.held = plan.Reason{}, false
+		ahead := s.ahead(s.classes[c].leaf, it)
 		if s.place(d, it, ahead, next) {
 			continue
 		}
@@ -44,10 +44,17 @@ func (s *Scheduler) start(d *plan.Draft) {
 		}
 		s.block(&s.classes[c], true)
 		s.explain(d, it.job, ahead)
-		if ahead == plan.None {
-			ahead = it.job
-		}
 	}
+}
+
+// ahead returns the best-ranked job that waits in a leaf if it ranks before another,
+// which then passes it.
+func (s *Scheduler) ahead(leaf int32, it item) plan.JobID {
+	s.head(leaf)
+	if x := &s.tree.branches[leaf]; x.front.job != it.job && x.front.before(it) {
+		return x.front.job
+	}
+	return plan.None
 }
 
 // best returns the class whose best job is next among those worth a try, and the
@@ -97,13 +104,20 @@ func (s *Scheduler) head(leaf int32) int {
 	if x.headed {
 		return int(x.head)
 	}
-	class, first := plan.None, item{}
+	class, first, waits := plan.None, item{}, false
 	for _, i := range x.classes {
 		c := &s.classes[i]
-		if len(c.waiting.items) == 0 || c.blocked && !s.rules.Strict {
+		if len(c.waiting.items) == 0 {
 			continue
 		}
-		if it := c.waiting.items[0]; class < 0 || it.before(first) {
+		it := c.waiting.items[0]
+		if !waits || it.before(x.front) {
+			x.front, waits = it, true
+		}
+		if c.blocked && !s.rules.Strict {
+			continue
+		}
+		if class < 0 || it.before(first) {
 			class, first = int(i), it
 		}
 	}

@@ -41,6 +41,7 @@ type branch struct {
 	classes []int32 // that are filed here
 	head    int32   // of those, the one whose best job ranks first; if headed
 	headed  bool
+	front   item         // the best of all jobs that wait here; if headed and there is one
 	borrows bool         // holds more than it is guaranteed
 	lends   bool         // of a leaf: what it holds counts as lent
 	running []plan.JobID // likewise, in no order

@@ -174,6 +174,14 @@ func TestPlans(t *testing.T) {
 			c.s.Close(plan.Window{Node: 2, From: c.s.Now.Add(unit.Hour), To: c.s.Now.Add(2 * unit.Hour)})
 			return job
 		}},
+		{name: "the time that the move takes counts", want: "no plan", setup: func(c *scene) plan.JobID {
+			job := apart(c)
+			for i := range c.s.Jobs {
+				c.s.Jobs[i].Estimate = 20 * unit.Minute // ten are left
+			}
+			c.s.Close(plan.Window{Node: 2, From: c.s.Now.Add(11 * unit.Minute), To: c.s.Now.Add(2 * unit.Hour)})
+			return job
+		}},
 		{name: "what is claimed is left free", want: "no plan", setup: func(c *scene) plan.JobID {
 			job := apart(c)
 			other := c.admit("claimant", 1, 2)
@@ -184,7 +192,7 @@ func TestPlans(t *testing.T) {
 		{name: "its own claim is not in its way", want: "a:node0>node2 b:node1>node2; big@node0+node1", price: 2 * (save + load), setup: func(c *scene) plan.JobID {
 			job := apart(c)
 			c.s.Claims = []plan.Claim{{Job: job, Workers: 2, At: unit.Never, Due: c.s.Now, Length: unit.Forever,
-				Parts: []plan.Part{{Node: 0, Devices: 4}, {Node: 1, Devices: 4}}}}
+				Parts: []plan.Part{{Node: 2, Devices: 2}}}} // which it does not take
 			return job
 		}},
 		{name: "who has just begun is protected", want: "no run can be moved", setup: func(c *scene) plan.JobID {
