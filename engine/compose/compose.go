@@ -10,7 +10,6 @@
 package compose
 
 import (
-	"math"
 	"math/bits"
 	"slices"
 
@@ -282,6 +281,7 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	c.waiting.push(item{key, id})
 	s.home[id] = at
 	s.active++
+	s.tree.lowest = min(s.tree.lowest, j.Priority)
 	s.timers.set(until, id)
 	if s.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c) || !s.calendar.Empty()) {
 		s.block(c, false) // the class has a new best job
@@ -319,6 +319,7 @@ func (s *Scheduler) recount(c *class) {
 func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 	s.home[id] = atRunning
 	s.active++
+	s.tree.lowest = min(s.tree.lowest, v.Priority(id))
 	s.charge(v, id)
 	if v.Shape(id).Elastic() {
 		s.elastic++
@@ -375,7 +376,7 @@ func (s *Scheduler) unblock(v plan.View) {
 			for _, at := range list {
 				s.block(&s.classes[at], false)
 			}
-		} else if s.mayTakeBack(v, shape, math.MaxInt32) {
+		} else if s.mightTakeBack(v, shape) {
 			s.unblockClaimsOf(v, list)
 		}
 	}
@@ -384,7 +385,7 @@ func (s *Scheduler) unblock(v plan.View) {
 // unblockClaims lets those be tried again that may claim room from what runs.
 func (s *Scheduler) unblockClaims(v plan.View) {
 	for id, list := range s.ofShape {
-		if s.full[id] > 0 && s.mayTakeBack(v, v.ShapeOf(int32(id)), math.MaxInt32) {
+		if s.full[id] > 0 && s.mightTakeBack(v, v.ShapeOf(int32(id))) {
 			s.unblockClaimsOf(v, list)
 		}
 	}
@@ -402,10 +403,9 @@ func (s *Scheduler) unblockClaimsOf(v plan.View, list []int32) {
 // fits, unless it may take room back.
 func (s *Scheduler) crowd(v plan.View, id int32) {
 	shape := v.ShapeOf(id)
-	anybody := s.mayTakeBack(v, shape, math.MaxInt32)
 	for _, at := range s.ofShape[id] {
 		c := &s.classes[at]
-		if c.open && !(anybody && s.mayTakeBack(v, shape, v.Priority(c.waiting.items[0].job)) && s.takesBack(v, c)) {
+		if c.open && !(s.takesBack(v, c) && s.mayTakeBack(v, shape, v.Priority(c.waiting.items[0].job))) {
 			s.block(c, true)
 		}
 	}

@@ -149,7 +149,7 @@ func (s *Scheduler) place(d *plan.Draft, it item, ahead, next plan.JobID) bool {
 		return true
 	}
 	for n, leaf := want, s.classes[s.home[it.job]].leaf; n > 0 && s.tree.shared(); n = smaller(shape, n) {
-		if s.tree.claims(leaf, shape.Models, shape.Milli(n)) && s.mayTakeBack(d.View, shape, d.Job(it.job).Priority) && s.takeBack(d, it, n) {
+		if s.tree.claims(leaf, shape.Models, shape.Milli(n), d.Priority(it.job)) && s.mayTakeBack(d.View, shape, d.Priority(it.job)) && s.takeBack(d, it, n) {
 			s.settled(d, it, n, want, next)
 			s.unblock(d.View)
 			return true

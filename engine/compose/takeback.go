@@ -83,11 +83,14 @@ func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
 // a job of a priority are enough for the smallest size of a shape: a bound that costs
 // one look at what runs for all classes of a decision.
 func (s *Scheduler) mayTakeBack(v plan.View, shape *plan.Shape, priority int32) bool {
-	if !s.tree.shared() {
-		return false
-	}
 	need := shape.Milli(smallest(shape)) - v.Room().FreeMilli(shape.Models)
-	return need <= sum(s.tree.lent, shape.Models) && need <= sum(s.givable(v, priority), shape.Models)
+	return s.mightTakeBack(v, shape) && need <= sum(s.givable(v, priority), shape.Models)
+}
+
+// mightTakeBack is a wider bound that costs nothing.
+func (s *Scheduler) mightTakeBack(v plan.View, shape *plan.Shape) bool {
+	need := shape.Milli(smallest(shape)) - v.Room().FreeMilli(shape.Models)
+	return s.tree.shared() && need <= sum(s.tree.lent, shape.Models)
 }
 
 // sum adds up the models of a set.

@@ -19,6 +19,7 @@ type tree struct {
 	ofUser   map[[2]int32][]int64 // what a user holds below a branch that limits users
 	ages     int64
 	steady   float64 // what use that never ends comes to when half is forgotten per half-life, in seconds
+	lowest   int32   // no job that was ever filed has a lower priority
 	protect  unit.Duration
 	budget   int32 // disruptions of one job for priority within a day; 0 is no bound
 }
@@ -49,7 +50,7 @@ type branch struct {
 
 // newTree reads the queues of a state.
 func newTree(v plan.View) tree {
-	t := tree{ofUser: map[[2]int32][]int64{}, ages: -1}
+	t := tree{ofUser: map[[2]int32][]int64{}, ages: -1, lowest: math.MaxInt32}
 	config := v.Queues()
 	t.protect, t.budget = config.Protect, config.Disruptions
 	t.steady = float64(config.HalfLife) / math.Ln2 / float64(unit.Second)
@@ -423,7 +424,7 @@ func (s *Scheduler) takesBack(v plan.View, c *class) bool {
 		return false
 	}
 	shape := v.ShapeOf(c.shape)
-	return s.tree.claims(c.leaf, shape.Models, shape.Milli(smallest(shape)))
+	return s.tree.claims(c.leaf, shape.Models, shape.Milli(smallest(shape)), v.Priority(c.waiting.items[0].job))
 }
 
 // guaranteed reports whether a job's smallest size is within what a queue that it is
@@ -445,10 +446,10 @@ func (t *tree) guaranteed(v plan.View, job plan.JobID) bool {
 
 // claims reports whether milli more for a leaf are within a guarantee, or may be
 // claimed by priority.
-func (t *tree) claims(leaf int32, models uint64, milli int64) bool {
+func (t *tree) claims(leaf int32, models uint64, milli int64, priority int32) bool {
 	for b := leaf; b >= 0; b = t.branches[b].parent {
 		x := &t.branches[b]
-		if x.preempt {
+		if x.preempt && priority > t.lowest {
 			return true
 		}
 		for m := range len(t.capacity) - 1 {
