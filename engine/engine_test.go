@@ -458,3 +458,17 @@ func TestAcceptSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestRequeueBehindOthers: an ended job that comes after one still open waits for it.
+func TestRequeueBehindOthers(t *testing.T) {
+	w := newWorld(t, 1, 1, engine.DefaultPolicy())
+	w.step(0, submit("a", 1))
+	b := submit("b", 1)
+	b.Spec.After = []string{"a"}
+	w.step(1, b)
+	w.step(2, engine.Event{Kind: engine.Cancel, Job: 1})
+	w.step(3, engine.Event{Kind: engine.Requeue, Job: 1})
+	w.phase(1, plan.Blocked)
+	w.step(4, engine.Event{Kind: engine.Cancel, Job: 0})
+	w.phase(1, plan.Failed)
+}

@@ -216,21 +216,27 @@ func (e *Engine) request(ev *Event) {
 		e.stop(id, byUser)
 		e.state.SetPhase(id, plan.Held, plan.Reason{Code: plan.UserHeld})
 	case Release:
-		j.Failures, j.Unstarted = 0, 0
-		if j.Phase == plan.Held && j.Blockers > 0 {
-			e.state.SetPhase(id, plan.Blocked, plan.Reason{Code: plan.WaitsForJob, A: plan.None})
-		} else {
-			e.state.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.New})
-		}
+		e.again(id)
 	case Requeue:
 		if j.Phase == plan.Active {
 			e.stop(id, byUser)
 		} else {
-			j.Failures, j.Unstarted = 0, 0
-			e.state.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.New})
+			e.again(id)
 		}
 	}
 	e.touch(id)
+}
+
+// again puts a job that was held or has ended back in the queue, or behind those it
+// comes after.
+func (e *Engine) again(id plan.JobID) {
+	j := &e.state.Jobs[id]
+	j.Failures, j.Unstarted = 0, 0
+	if j.Blockers > 0 && j.Phase != plan.Backoff {
+		e.state.SetPhase(id, plan.Blocked, plan.Reason{Code: plan.WaitsForJob, A: plan.None})
+		return
+	}
+	e.state.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.New})
 }
 
 // stop ends a job's run because a person or an event says so; the change is part

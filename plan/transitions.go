@@ -117,7 +117,7 @@ var phaseTable = [numPhases][]Phase{
 	Backoff: {Waiting, Held, Cancelled, Failed},
 	Active:  {Waiting, Backoff, Held, Finished, Failed, Cancelled},
 	// A person may put an ended job back in the queue.
-	Finished: {Waiting}, Failed: {Waiting}, Cancelled: {Waiting}, Refused: {},
+	Finished: {Waiting, Blocked}, Failed: {Waiting, Blocked}, Cancelled: {Waiting, Blocked}, Refused: {},
 }
 
 var runTable = [numRunStatuses][]RunStatus{

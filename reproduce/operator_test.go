@@ -87,35 +87,45 @@ func reserving(reserve, options string) string {
 
 // TestReservationOnVenus: with a place in the calendar, gangs of 16 and more wait half
 // as long as where nobody has one, at no more than three points of utilisation. The
-// beginning of the trace, which has a queue only for some days, shows no more than that
-// the longest wait is bounded; MUSTER_LONG=1 runs all of it, and what else was tried.
+// beginning of the trace, which has a queue for some days only, shows no more than that
+// the longest wait is bounded; MUSTER_LONG=1 runs all of it with three draws of the
+// errors, and what else was tried.
 func TestReservationOnVenus(t *testing.T) {
 	long := os.Getenv("MUSTER_LONG") == "1"
-	measure := func(what, composition string) (r report.Result, gangs, others got) {
+	measure := func(t *testing.T, what, composition string, seed uint64) (utilisation float64, gangs got) {
 		s := venus(t, composition)
-		if !long {
-			s.Limit, s.Load = 12_000, 0.75
+		if s.Seed = seed; !long {
+			s.Limit, s.Load = 8000, 0.65
 		}
 		o := simulateWhole(t, s)
-		gangs, others = bySize(o)
-		t.Logf("%-26s utilisation %.4f, gangs of 16 and more %s; others %s", what, o.Result.Utilization, &gangs, &others)
-		return o.Result, gangs, others
+		gangs, others := bySize(o)
+		t.Logf("%-16s utilisation %.4f, gangs of 16 and more %s; others %s", what, o.Result.Utilization, &gangs, &others)
+		return o.Result.Utilization, gangs
 	}
-	without, free, _ := measure("no reservation", reserving("no-reservation", ""))
-	with, held, _ := measure("easy", reserving("easy", ""))
-	if with.Utilization < without.Utilization-0.03 {
-		t.Errorf("utilisation falls from %.4f to %.4f: by more than three points", without.Utilization, with.Utilization)
+	before, free := measure(t, "no reservation", reserving("no-reservation", ""), 1)
+	seeds := uint64(1)
+	if long {
+		seeds = 3
 	}
-	if held.longestWaitSec > free.longestWaitSec/2 {
-		t.Errorf("a gang waits %.0f s, without reservation %.0f s: no bound on starvation is seen", held.longestWaitSec, free.longestWaitSec)
+	for seed := range seeds {
+		after, held := measure(t, "easy", reserving("easy", ""), seed+1)
+		if after < before-0.03 {
+			t.Errorf("utilisation falls from %.4f to %.4f: by more than three points", before, after)
+		}
+		if held.longestWaitSec > free.longestWaitSec/2 {
+			t.Errorf("a gang waits %.0f s, without reservation %.0f s: no bound on starvation is seen", held.longestWaitSec, free.longestWaitSec)
+		}
+		if ratio := held.waitSec / free.waitSec; long && ratio > 0.5 {
+			t.Errorf("gangs wait %.0f s, without reservation %.0f s: %.2f of it, more than half", held.waitSec, free.waitSec, ratio)
+		}
 	}
 	if !long {
 		return
 	}
-	if held.waitSec > free.waitSec/2 {
-		t.Errorf("gangs wait %.0f s, without reservation %.0f s: %.2f of it, more than half", held.waitSec, free.waitSec, held.waitSec/free.waitSec)
+	for _, other := range []struct{ what, composition string }{
+		{"exact estimates", "order: fifo\nplace: first-fit\nestimate: oracle\nreserve: easy\n"},
+		{"two claims", reserving("easy", "  easy: {depth: 2}\n")},
+	} {
+		measure(t, other.what, other.composition, 1)
 	}
-	measure("easy, exact estimates", "order: fifo\nplace: first-fit\nestimate: oracle\nreserve: easy\n")
-	measure("two claims", reserving("easy", "  easy: {depth: 2}\n"))
-	measure("easy, no patience", reserving("easy", "  easy: {patience: 0s}\n"))
 }

@@ -129,7 +129,7 @@ func Simulate(s Setup) (*Outcome, error) {
 	if s.MeasuredSpeeds {
 		config.World.Speeds = speeds{}
 	}
-	if o.Result, err = simulated.Run(config); err != nil {
+	if o.Result, err = finish(config); err != nil {
 		return nil, err
 	}
 	r := &o.Result
@@ -146,6 +146,21 @@ func Simulate(s Setup) (*Outcome, error) {
 		r.Notes = append(r.Notes, "hardly anybody waits: the mean wait is under a tenth of the mean duration, so strategies cannot differ much here")
 	}
 	return o, nil
+}
+
+// finish simulates to the end and proves that every device-hour is in the accounts once.
+func finish(config simulated.Config) (report.Result, error) {
+	s, err := simulated.New(config)
+	for more := true; more && err == nil; {
+		more, err = s.Advance()
+	}
+	if err != nil {
+		return report.Result{}, err
+	}
+	if err := s.State().Balance(); err != nil {
+		return report.Result{}, fmt.Errorf("check the accounts at the end: %w", err)
+	}
+	return s.Result()
 }
 
 func open(s Setup, devices int) (trace.Reader, error) {

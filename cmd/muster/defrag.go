@@ -81,10 +81,10 @@ func writePlan(w io.Writer, s *defrag.Shown) error {
 		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(t, "\nMOVE\tJOB\tDEVICES\tFROM\tTO\tPRICE\tDEVICE-HOURS")
 		for i, m := range s.Moves {
-			fmt.Fprintf(t, "%d\t%s\t%g\t%s\t%s\t%s\t%.2f\n", i+1, m.Job, m.Devices, strings.Join(m.From, " "), strings.Join(m.To, " "),
+			fmt.Fprintf(t, "%d\t%s\t%g\t%s\t%s\t%s\t%.3g\n", i+1, m.Job, m.Devices, strings.Join(m.From, " "), strings.Join(m.To, " "),
 				view.SpanSec(m.PriceSec), m.PriceDeviceHours)
 		}
-		fmt.Fprintf(t, "\t%s\t%g\t\t%s\tstarts\t%.2f\n", s.Starts.Job, s.Starts.Devices, strings.Join(s.Starts.Nodes, " "), s.PriceDeviceHours)
+		fmt.Fprintf(t, "\t%s\t%g\t\t%s\tstarts\t%.3g\n", s.Starts.Job, s.Starts.Devices, strings.Join(s.Starts.Nodes, " "), s.PriceDeviceHours)
 		fmt.Fprintln(t, "\nNODE\tBEFORE\tAFTER")
 		for i := range s.Before {
 			fmt.Fprintf(t, "%s\t%s\t%s\n", s.Before[i].Node, onDevices(s.Before[i].Devices), onDevices(s.After[i].Devices))
@@ -97,7 +97,7 @@ func writePlan(w io.Writer, s *defrag.Shown) error {
 	return err
 }
 
-// onDevices writes who is on the devices of a node: "a*4 b free*3".
+// onDevices writes who is on the devices of a node: "a*4 | b | free*3".
 func onDevices(devices []string) string {
 	var words []string
 	for i := 0; i < len(devices); {
@@ -113,5 +113,5 @@ func onDevices(devices []string) string {
 		}
 		words = append(words, name)
 	}
-	return strings.Join(words, " ")
+	return strings.Join(words, " | ")
 }

@@ -44,7 +44,8 @@ func root() *cobra.Command {
 	cmd.AddCommand(liveCommands()...)
 	cmd.AddCommand(accessCommands()...)
 	cmd.AddCommand(shareCommands()...)
-	cmd.AddCommand(snapshotCommand(), defragCommand())
+	cmd.AddCommand(snapshotCommand(), defragCommand(), whatIfCommand())
+	cmd.AddCommand(whenCommand(), promisesCommand(), shadowCommand())
 	cmd.AddCommand(demoCommand(), upCommand(), replayCommand(), superviseCommand(), trainerCommand())
 	return cmd
 }

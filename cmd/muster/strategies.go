@@ -1,11 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/internal/whatif"
+	"github.com/musterdl/muster/unit"
 )
 
 func strategiesCommand() *cobra.Command {
@@ -23,7 +29,7 @@ func strategiesCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list")
 	cmd.Flags().BoolVar(&markdown, "markdown", false, "print the page docs/strategies.md")
 	cmd.MarkFlagsMutuallyExclusive("json", "markdown")
-	cmd.AddCommand(showStrategyCommand(), newStrategyCommand())
+	cmd.AddCommand(showStrategyCommand(), newStrategyCommand(), switchStrategyCommand())
 	return cmd
 }
 
@@ -72,4 +78,54 @@ func newStrategyCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cobra.CheckErr(cmd.MarkFlagRequired("step"))
 	return cmd
+}
+
+func switchStrategyCommand() *cobra.Command {
+	var l live
+	var q whatif.SwitchRequest
+	var horizon unit.Duration
+	cmd := &cobra.Command{Use: "switch {NAME | FILE | --undo}", Args: cobra.MaximumNArgs(1), Short: "Let another strategy decide, while everything runs",
+		Long: "Let another strategy decide from now on, also after restarts that name none. No job is lost: what runs goes on, but for\n" +
+			"runs that only the strategy before would have resumed, which save, stop and queue. --dry-run says what the other one would\n" +
+			"decide at this moment and runs both forward. --undo goes back to the one before; again, further back.",
+		Example: "  muster strategies switch srtf --dry-run\n  muster strategies switch srtf\n  muster strategies switch --undo",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if q.Undo == (len(args) > 0) {
+				return errors.New("expected a strategy, or --undo")
+			}
+			if len(args) > 0 {
+				c, err := resolveLive(args[0])
+				if err != nil {
+					return err
+				}
+				q.Strategy = c.Text
+			}
+			q.HorizonS = horizon.Seconds()
+			out, err := l.client().SwitchStrategy(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			return l.show(cmd.OutOrStdout(), out, func(w io.Writer, _ view.TextOptions) error { return whatif.WriteSwitched(w, &out) })
+		}}
+	l.flags(cmd)
+	cmd.Flags().BoolVar(&q.DryRun, "dry-run", false, "say what it would do, and do nothing")
+	cmd.Flags().BoolVar(&q.Undo, "undo", false, "go back to the strategy that decided before")
+	cmd.Flags().Var(durationFlag{&horizon}, "horizon", "how far a dry run looks ahead (default 7d)")
+	return cmd
+}
+
+// resolveLive reads what names a strategy for a cluster that does not know true running
+// times. Its text is all that others get, so a file that has no name is given its own.
+func resolveLive(ref string) (catalogue.Composition, error) {
+	c, err := catalogue.Resolve(ref)
+	if err != nil {
+		return c, err
+	}
+	if c.Name == ref && c.Text != ref {
+		named := fmt.Sprintf("%s\nname: %q\n", c.Text, filepath.Base(ref))
+		if again, err := catalogue.Parse(ref, named); err == nil { // not of every form of YAML
+			c = again
+		}
+	}
+	return c.Live()
 }

@@ -34,6 +34,7 @@ import (
 type upFlags struct {
 	state, socket, strategy, queues string
 	listen, tlsCert, tlsKey, page   string
+	shadows                         []string
 	slots                           local.Slots
 	slotCPU, slotMemory             string
 	policy                          engine.Policy
@@ -44,7 +45,7 @@ type upFlags struct {
 
 // defaultUp declares four slots of half a core, the shape of the demonstration.
 func defaultUp() upFlags {
-	f := upFlags{strategy: "tiresias", slots: local.Slots{Count: 4}, slotCPU: "500m", slotMemory: "1GiB", policy: engine.DefaultPolicy(),
+	f := upFlags{slots: local.Slots{Count: 4}, slotCPU: "500m", slotMemory: "1GiB", policy: engine.DefaultPolicy(),
 		summaryEvery: 5 * unit.Second}
 	f.stop.checkpoint, f.stop.grace = 30*unit.Second, 10*unit.Second
 	return f
@@ -65,8 +66,9 @@ func upCommand() *cobra.Command {
 	fl.StringVar(&f.tlsCert, "tls-cert", "", "PEM file of the certificate for --listen (default one made at the first start)")
 	fl.StringVar(&f.tlsKey, "tls-key", "", "PEM file of its key")
 	fl.StringVar(&f.page, "page", "127.0.0.1:0", "where the report page and metrics are served to this machine; off is nowhere")
-	fl.StringVar(&f.strategy, "strategy", f.strategy, "a strategy, several joined by +, or a YAML file (see muster strategies)")
-	fl.StringVar(&f.queues, "queues", "", "a tree of queues to begin with: a YAML file, venus, philly or queues:NxG (default the last one; see muster queues)")
+	fl.StringVar(&f.strategy, "strategy", "", "a strategy, several joined by +, or a YAML file (default the last one, at first "+plane.FirstStrategy+"; see muster strategies)")
+	fl.StringVar(&f.queues, "queues", "", "a tree of queues that replaces the last one at the start: a YAML file, venus, philly or queues:NxG (see muster queues)")
+	fl.StringArrayVar(&f.shadows, "shadow", nil, "a strategy that is asked what it would decide, and not obeyed (may be repeated; see muster shadow)")
 	fl.IntVar(&f.slots.Count, "slots", f.slots.Count, "how many slots to declare where there are no GPUs")
 	fl.StringVar(&f.slotCPU, "slot-cpu", f.slotCPU, "cores of a slot")
 	fl.StringVar(&f.slotMemory, "slot-memory", f.slotMemory, "memory of a slot")
@@ -103,12 +105,11 @@ func up(f upFlags, logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
-	composition, err := catalogue.Resolve(f.strategy)
-	if err == nil {
-		composition, err = composition.Live()
-	}
-	if err != nil {
-		return err
+	var composition catalogue.Composition // the last one's
+	if f.strategy != "" {
+		if composition, err = resolveLive(f.strategy); err != nil {
+			return err
+		}
 	}
 	queues, err := f.tree(machine.Cluster)
 	if err != nil {
@@ -183,8 +184,21 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, state string, log *s
 			log.Error("closing the audit log", "error", err)
 		}
 	}()
+	shadows, err := f.followers(p, log)
+	if err != nil {
+		return err
+	}
+	promises, err := keepPromises(p, state, log)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := promises.Close(); err != nil {
+			log.Error("closing the log of promises", "error", err)
+		}
+	}()
 	s := server.New(server.Config{Plane: p, Version: version(), Log: log, Logs: driver.MemberDir, Prepare: driver.KeepSecrets,
-		Access: users, Audit: audit, Closed: f.listen != ""})
+		Access: users, Audit: audit, Closed: f.listen != "", Promises: promises, Shadows: shadows})
 	listeners, err := f.listeners(state, log)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -13,13 +14,14 @@ type Fork struct {
 	State    *plan.State
 	Strategy catalogue.Composition
 	Seed     uint64
+	Policy   engine.Policy
 }
 
 // Fork copies the state. The plane goes on meanwhile.
 func (p *Plane) Fork(ctx context.Context) (Fork, error) {
 	var f Fork
 	err := p.Query(ctx, func(plan.View) {
-		f = Fork{State: p.engine.State().Copy(), Strategy: p.config.Strategy, Seed: p.config.Seed}
+		f = Fork{State: p.engine.State().Copy(), Strategy: p.decide.strategy, Seed: p.config.Seed, Policy: p.config.Policy}
 		now := max(f.State.Now, p.now())
 		f.State.Age(now)
 		f.State.Now = now

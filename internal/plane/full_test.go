@@ -59,6 +59,9 @@ func TestFullDisk(t *testing.T) {
 	if len(w.plane.lost) != 1 || string(state(t, w.plane)) != string(before) {
 		t.Fatalf("%d reports are kept, or the state went on without its journal", len(w.plane.lost))
 	}
+	if err := w.switchTo("fifo"); !errors.Is(err, store.ErrFull) || w.plane.Strategy() != "tiresias" || len(w.plane.lost) != 1 {
+		t.Errorf("a switch that is not durable: %v, %s decides, %d reports are kept", err, w.plane.Strategy(), len(w.plane.lost))
+	}
 	asked := false
 	q := message{query: func(v plan.View) { asked = v.Jobs() == len(acknowledged)+1 }, reply: make(chan Reply, 1)}
 	w.step(q)

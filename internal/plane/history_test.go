@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
@@ -15,8 +17,9 @@ import (
 
 // TestRestartAtEveryBatch: after every batch of a random history a plane that is built
 // from the journal has the state of the one that wrote it, to the byte, and then takes
-// over from it half of the time, sometimes with another strategy. No job is lost, no
-// run forgotten, and deciding the whole history again finds no difference.
+// over from it half of the time, sometimes with another strategy; strategies are also
+// switched while it runs. No job is lost, no run forgotten, and deciding the whole
+// history again finds no difference.
 func TestRestartAtEveryBatch(t *testing.T) {
 	steps := 15
 	if os.Getenv("MUSTER_LONG") != "" {
@@ -41,6 +44,9 @@ func TestRestartAtEveryBatch(t *testing.T) {
 				t.Fatalf("batch %d: the rebuilt state is another", w.journal.Last())
 			}
 			sameInfo(t, w.plane, fresh)
+			if a, b := w.plane.decide, fresh.decide; !bytes.Equal(a.current, b.current) || !slices.Equal(a.before, b.before) {
+				t.Fatalf("rebuilt, %s decides after %q, not %s after %q", b.strategy.Name, b.before, a.strategy.Name, a.before)
+			}
 			switch rapid.IntRange(0, 5).Draw(t, "then") {
 			case 0:
 				w.plane.lastSnapshot()
@@ -49,13 +55,33 @@ func TestRestartAtEveryBatch(t *testing.T) {
 			case 3:
 				w.strategy(rapid.SampledFrom(strategies).Draw(t, "strategy"))
 				w.start()
+			case 4:
+				w.config.Strategy = catalogue.Composition{}
+				w.start()
 			}
 		}
 		if v := w.plane.engine.View(); v.Jobs() != submitted {
 			t.Fatalf("%d jobs were acknowledged, %d are there", submitted, v.Jobs())
 		}
+		w.free()
+		w.finishAll()
 		w.verify()
 	})
+}
+
+// free takes away what people keep jobs and nodes back with.
+func (w *bench) free() {
+	v := w.plane.engine.View()
+	batch := []message{request(engine.Event{Kind: engine.Unpause}, "")}
+	for id := range plan.NodeID(v.Nodes()) {
+		batch = append(batch, request(engine.Event{Kind: engine.Uncordon, Node: id}, ""))
+	}
+	for id := range plan.JobID(v.Jobs()) {
+		if v.Job(id).Phase == plan.Held {
+			batch = append(batch, request(engine.Event{Kind: engine.Release, Job: id}, ""))
+		}
+	}
+	w.step(batch...)
 }
 
 // sameInfo compares what is kept beside the state.
@@ -80,7 +106,7 @@ func (w *bench) draw(t *rapid.T, submitted *int) (batch []message) {
 	for range rapid.IntRange(0, 3).Draw(t, "messages") {
 		job := plan.JobID(rapid.IntRange(0, max(0, v.Jobs()-1)).Draw(t, "job"))
 		node := plan.NodeID(rapid.IntRange(0, v.Nodes()-1).Draw(t, "node"))
-		switch rapid.IntRange(0, 9).Draw(t, "what") {
+		switch rapid.IntRange(0, 10).Draw(t, "what") {
 		case 0, 1, 2:
 			e := submission(fmt.Sprint("j", *submitted), int32(rapid.IntRange(1, 4).Draw(t, "gang")))
 			e.Spec.Estimate = unit.Duration(rapid.IntRange(0, 500).Draw(t, "estimate")) * unit.Second
@@ -103,6 +129,12 @@ func (w *bench) draw(t *rapid.T, submitted *int) (batch []message) {
 			kind := rapid.SampledFrom([]engine.Kind{engine.Pause, engine.Unpause, engine.Unpause}).Draw(t, "kind")
 			batch = append(batch, request(engine.Event{Kind: kind}, ""))
 		case 6:
+			to, err := catalogue.Resolve(rapid.SampledFrom([]string{"fifo", "srtf", "tiresias"}).Draw(t, "to"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch = append(batch, w.plane.switching(Switch{To: to, Undo: rapid.Bool().Draw(t, "undo")}, &Switched{}))
+		case 7:
 			batch = append(batch, message{query: func(plan.View) {}, reply: make(chan Reply, 1)})
 		default:
 			batch = w.happen(t, batch)

@@ -33,11 +33,14 @@ func (p *Plane) journal(now unit.Time, events []engine.Event, out *engine.Out, k
 	}
 	b.Keys = keys
 	began := time.Now()
-	if _, err := p.config.Journal.Append(b); err != nil {
+	if b.Seq, err = p.config.Journal.Append(b); err != nil {
 		return err
 	}
 	p.stats.commitTook(time.Since(began))
 	p.sinceSnap++
+	if p.follower != nil {
+		p.follower.Follow(b)
+	}
 	return nil
 }
 
@@ -126,6 +129,7 @@ type image struct {
 	State   []byte
 	Jobs    []JobInfo
 	Setting []byte
+	Before  []string // strategies that decided before
 }
 
 // snapshot saves the state as of the last batch, beside the work: the copy takes
@@ -145,7 +149,7 @@ func (p *Plane) snapshot() {
 		return
 	}
 	p.sinceSnap = 0
-	img := image{Jobs: slices.Clone(p.jobs), Setting: p.decide.current}
+	img := image{Jobs: slices.Clone(p.jobs), Setting: p.decide.current, Before: slices.Clone(p.decide.before)}
 	for i := range img.Jobs {
 		img.Jobs[i].Dossier = slices.Clone(img.Jobs[i].Dossier)
 	}
@@ -207,7 +211,7 @@ func (p *Plane) recover() error {
 		return nil
 	})
 	if err == nil && p.engine == nil {
-		err = p.restore(plan.NewState(p.config.Cluster)) // nothing has happened yet
+		err = p.restore(plan.NewState(p.config.Cluster), "") // nothing has happened yet
 	}
 	if err != nil {
 		return err
@@ -229,16 +233,30 @@ func (p *Plane) load(snapshot store.Snapshot) error {
 	if err != nil {
 		return err
 	}
-	p.jobs, p.decide.current = img.Jobs, img.Setting
-	return p.restore(state)
+	was, err := parseSetting(img.Setting)
+	if err != nil {
+		return err
+	}
+	// A strategy that is not understood any more is no harm where another is named.
+	composition, err := catalogue.Parse("journal", was.Strategy)
+	if err != nil && p.config.Strategy.Text == "" {
+		return err
+	}
+	composition.Text = was.Strategy
+	p.jobs, p.decide = img.Jobs, decider{current: img.Setting, strategy: composition, before: img.Before}
+	return p.restore(state, was.Strategy)
 }
 
-// restore builds the engine over a state.
-func (p *Plane) restore(s *plan.State) error {
+// restore builds the engine over a state that a strategy had decided last.
+func (p *Plane) restore(s *plan.State, last string) error {
 	if err := sameDevices(p.config.Cluster, s.Cluster); err != nil {
 		return err
 	}
-	built, err := p.config.Strategy.Build(catalogue.Env{Seed: p.config.Seed}, true)
+	chosen, err := p.config.chosen(last)
+	if err != nil {
+		return err
+	}
+	built, err := chosen.Build(catalogue.Env{Seed: p.config.Seed}, true)
 	if err != nil {
 		return err
 	}
@@ -258,7 +276,7 @@ func (p *Plane) fold(b store.Batch) error {
 		if err != nil {
 			return err
 		}
-		if err := p.restore(plan.NewState(first.Cluster)); err != nil {
+		if err := p.restore(plan.NewState(first.Cluster), first.Strategy); err != nil {
 			return err
 		}
 	}
@@ -279,7 +297,7 @@ func (p *Plane) fold(b store.Batch) error {
 // starts are the events that a plane begins with: it was rebuilt, and the strategy or
 // the queues may be others.
 func (p *Plane) starts() ([]engine.Event, error) {
-	setting, err := p.config.setting()
+	setting, err := p.config.setting(p.decide.strategy.Text)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ const RecordCommit = recordCommit
 // Setting is what decisions depend on besides events.
 type Setting = setting
 
-// ReadSetting decodes the setting of an event of kind Rebuilt.
+// ReadSetting decodes the setting of an event of kind Rebuilt or Switched.
 func ReadSetting(data []byte) (Setting, error) { return parseSetting(data) }
 
 // Past goes through a recorded history from its beginning, batch by batch, without a
@@ -102,6 +102,9 @@ func (h *Past) next(b store.Batch) (m Moment, line []byte, asides []plan.Aside, 
 // View is the state after the last batch; there must have been one.
 func (h *Past) View() plan.View { return h.plane.engine.View() }
 
+// State is a copy of the state after the last batch.
+func (h *Past) State() *plan.State { return h.plane.engine.State().Copy() }
+
 // Seq is the number of the last batch.
 func (h *Past) Seq() store.Seq { return h.seq }
 
@@ -117,7 +120,7 @@ func (h *Past) Image() ([]byte, error) {
 	if err := h.plane.engine.State().Save(&state); err != nil {
 		return nil, err
 	}
-	img := image{State: state.Bytes(), Jobs: h.plane.jobs, Setting: h.plane.decide.current}
+	img := image{State: state.Bytes(), Jobs: h.plane.jobs, Setting: h.plane.decide.current, Before: h.plane.decide.before}
 	if err := gob.NewEncoder(&b).Encode(img); err != nil {
 		return nil, fmt.Errorf("encoding the state: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,9 @@ import (
 
 // Config is a control plane.
 type Config struct {
-	Cluster  *cluster.Cluster
+	Cluster *cluster.Cluster
+	// Strategy decides from the start on; the zero one leaves it to the strategy that
+	// decided last, at first FirstStrategy.
 	Strategy catalogue.Composition
 	Seed     uint64
 	Policy   engine.Policy
@@ -57,6 +60,7 @@ type Plane struct {
 	wall      unit.Time      // the clock when it was last read
 	ahead     unit.Duration  // of that clock, because it went back
 	starting  []engine.Event // what a start, or going back to what is durable, begins with
+	follower  Follower       // nil is none
 
 	mu       sync.Mutex
 	watchers map[chan struct{}]bool
@@ -90,8 +94,9 @@ type Stats struct {
 type message struct {
 	event engine.Event
 	key   string
-	reply chan Reply        // nil for reports
-	query func(v plan.View) // instead of an event
+	reply chan Reply             // nil for reports
+	query func(v plan.View)      // instead of an event
+	enter func() ([]byte, error) // of a switch: the setting, as things stand when it is accepted
 }
 
 // Reply answers a request.
@@ -188,6 +193,9 @@ func (p *Plane) gather(first message, batch []message) []message {
 func (p *Plane) step(batch []message) (unit.Time, error) {
 	now := p.now()
 	events, replies, keys := p.accept(batch, now)
+	if len(events) > 0 {
+		p.begin()
+	}
 	if err := p.decide.follow(p.engine, events); err != nil {
 		return 0, err
 	}
@@ -200,7 +208,8 @@ func (p *Plane) step(batch []message) (unit.Time, error) {
 		return now, nil
 	}
 	p.took(now, events, &out)
-	p.config.Queues = nil // it was the first batch that had them; later ones may be others
+	// It was the first batch that had these; later ones may be others.
+	p.config.Queues, p.config.Strategy = nil, catalogue.Composition{}
 	for _, r := range replies {
 		r.to <- r.reply
 	}
@@ -251,10 +260,7 @@ func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, r
 			r.Job, known = job, true // the same request twice in one batch
 		}
 		if !known {
-			r.Err = p.engine.Accept(&m.event)
-			if m.event.Kind == engine.Submit && r.Err == nil && taken[m.event.Spec.Name] {
-				r.Err = fmt.Errorf("a job named %q was submitted at this moment: choose another name", m.event.Spec.Name)
-			}
+			r.Err = p.admit(m, events, taken)
 			if r.Err == nil {
 				r.Job = m.event.Job
 				if m.event.Kind == engine.Submit {
@@ -275,6 +281,25 @@ func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, r
 		events = append(events, engine.Event{Kind: engine.Tick})
 	}
 	return events, replies, keys
+}
+
+// admit says what is wrong with a request, if anything; events are accepted already,
+// and names are taken by them.
+func (p *Plane) admit(m *message, events []engine.Event, taken map[string]bool) (err error) {
+	if m.enter != nil {
+		if slices.ContainsFunc(events, func(e engine.Event) bool { return e.Kind == engine.Switched }) {
+			return errors.New("another strategy was chosen at this moment: look at which, and try again")
+		}
+		m.event.Setting, err = m.enter()
+		return err
+	}
+	if err := p.engine.Accept(&m.event); err != nil {
+		return err
+	}
+	if m.event.Kind == engine.Submit && taken[m.event.Spec.Name] {
+		return fmt.Errorf("a job named %q was submitted at this moment: choose another name", m.event.Spec.Name)
+	}
+	return nil
 }
 
 // known looks an idempotency key up.

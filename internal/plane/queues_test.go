@@ -55,6 +55,12 @@ func TestQueues(t *testing.T) {
 	if r := w.ask(engine.Event{Kind: engine.Shares, Queues: &second}, ""); r.Err != nil || now() != " c" {
 		t.Fatalf("set while it runs: %q, %v", now(), r.Err)
 	}
+	if err := w.plane.recover(); err != nil { // as after a disk that was full
+		t.Fatal(err)
+	}
+	if w.step(); now() != " c" {
+		t.Fatalf("back at what is durable the queues are %q", now())
+	}
 	w.submit("y", 1)
 	w.settle()
 	start(nil, " c", 2)

@@ -79,7 +79,7 @@ func (p *Plane) Info(id plan.JobID) JobInfo { return p.jobs[id] }
 func (p *Plane) Find(name string) (plan.JobID, bool) { return p.engine.Find(name) }
 
 // Strategy is the composition that decides; call it inside Query.
-func (p *Plane) Strategy() string { return p.config.Strategy.Name }
+func (p *Plane) Strategy() string { return p.decide.strategy.Name }
 
 // Balance proves that the books of device time balance, and says what is wrong with
 // them where they do not; call it inside Query.

@@ -21,6 +21,8 @@ import (
 
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/promise"
+	"github.com/musterdl/muster/internal/shadow"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/workload"
 )
@@ -42,6 +44,10 @@ type Config struct {
 	// Closed asks for a token on the loopback port too, as it must where several
 	// people's jobs are. It does so by itself once there are users.
 	Closed bool
+	// Promises says when jobs start and keeps what it said; nil is one that forgets.
+	// Shadows are the strategies that follow in the shadow; nil begins without any.
+	Promises *promise.Keeper
+	Shadows  *shadow.Set
 	// RatePerSec and Burst bound the requests of each user; 0 is 1,000 and 2,000.
 	RatePerSec, Burst float64
 }
@@ -87,6 +93,12 @@ func New(config Config) *Server {
 	if config.RatePerSec == 0 {
 		config.RatePerSec, config.Burst = 1000, 2000
 	}
+	if config.Promises == nil {
+		config.Promises = promise.New(promise.Default(config.Plane, config.Log))
+	}
+	if config.Shadows == nil {
+		config.Shadows = shadow.New(shadow.Config{Plane: config.Plane, Log: config.Log})
+	}
 	s := &Server{config: config, access: config.Access, hub: newHub(), jobs: newIndex(), closing: make(chan struct{}),
 		limiter:   newLimiter(config.RatePerSec, config.Burst),
 		strangers: newLimiter(min(config.RatePerSec, strangerRate), min(config.Burst, strangerBurst))}
@@ -114,6 +126,7 @@ func (s *Server) routes() *access.Routes {
 	route("GET /v1/jobs", access.View, s.listJobs)
 	route("GET /v1/jobs/{job}", access.View, s.getJob)
 	route("GET /v1/jobs/{job}/why", access.View, s.getWhy)
+	route("GET /v1/jobs/{job}/when", access.View, s.getWhen)
 	route("GET /v1/jobs/{job}/steps", access.View, s.getSteps)
 	route("GET /v1/jobs/{job}/logs", access.View, s.getLogs)
 	route("POST /v1/jobs/{job}/{verb}", access.Submit, s.changeJob)
@@ -129,6 +142,11 @@ func (s *Server) routes() *access.Routes {
 	route("GET /v1/calendar", access.View, s.getCalendar)
 	route("POST /v1/{verb}", access.Operate, s.changeCluster)
 	route("POST /v1/defrag", access.Operate, s.postDefrag)
+	route("GET /v1/promises", access.View, s.getPromises)
+	route("GET /v1/shadows", access.ViewAll, s.getShadows)
+	route("POST /v1/shadows", access.Operate, s.changeShadows)
+	route("POST /v1/strategy", access.Operate, s.switches())
+	route("POST /v1/whatif", access.View, s.whatIfs())
 	route("GET /v1/cluster", access.View, s.getCluster)
 	route("GET /v1/watch", access.View, s.watch)
 	route("GET /v1/snapshot", access.Operate, s.snapshots())
@@ -156,7 +174,11 @@ func (s *Server) routes() *access.Routes {
 // Serve answers on a listener until the context ends, then lets what is under way
 // finish. It may be called for several listeners at once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	s.begin.Do(func() { go s.observe() })
+	s.begin.Do(func() {
+		go s.observe()
+		go s.beside(s.config.Promises.Run)
+		go s.beside(s.config.Shadows.Run)
+	})
 	h := &http.Server{Handler: s.handler, ReadHeaderTimeout: readHeaderTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ConnContext: withPeer, ErrorLog: slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug)}
 	stopped := context.AfterFunc(ctx, func() {

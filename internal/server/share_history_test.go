@@ -34,6 +34,9 @@ func TestShareHistory(t *testing.T) {
 			if i > 0 && p.from < h.points[i-1].from.Add(shareEvery) {
 				t.Fatalf("point %d is %s after the one before", i, p.from.Sub(h.points[i-1].from))
 			}
+			if most := h.every / shareEvery * (shareEvery + longest); i > 0 && p.from.Sub(h.points[i-1].from) > most {
+				t.Fatalf("point %d is %s after the one before, points stand for %s", i, p.from.Sub(h.points[i-1].from), h.every)
+			}
 			for k+1 < len(all) && (i+1 == len(h.points) || all[k+1].at < h.points[i+1].from) {
 				k++
 			}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/queue"
 )
@@ -106,7 +107,12 @@ func TestSharesSeen(t *testing.T) {
 	secret.Tenant, mine.Tenant, mine.User = "ops", "research/vision/lab", "sue"
 	w.submit(secret, mine)
 	w.until("mine", "active", "running")
+	if err := w.registry.Add(access.User{Name: "deep", Role: access.Viewer, Tenants: []string{"research/vision/lab"}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	w.token("deep", "deep", time.Now())
 	for _, c := range []struct{ who, queues string }{
+		{"deep", " research research/vision"},
 		{"sue", " research research/vision"}, {"vera", " research research/speech research/vision"}, {"fred", " ops"}, {"fay", " ops"},
 		{"ada", " research research/speech research/vision"}, {"wide", " ops research research/speech research/vision"}, {"olga", " ops research research/speech research/vision"},
 	} {

@@ -237,13 +237,18 @@ func (s *Server) send(r *http.Request, e engine.Event, key string) (plan.JobID, 
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)
 	defer cancel()
 	id, err := s.config.Plane.Request(ctx, e, key)
+	return id, s.refused(err)
+}
+
+// refused translates what the plane says of a request.
+func (s *Server) refused(err error) error {
 	switch {
 	case err == nil, errors.Is(err, plane.ErrClosed), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return id, s.unavailable(err)
+		return s.unavailable(err)
 	case errors.Unwrap(err) != nil: // the plane's refusals wrap nothing, failures of its journal do
-		return id, refuse(http.StatusServiceUnavailable, err.Error())
+		return refuse(http.StatusServiceUnavailable, err.Error())
 	}
-	return id, refuse(http.StatusConflict, err.Error())
+	return refuse(http.StatusConflict, err.Error())
 }
 
 // check finds what the plane would refuse, of all jobs at once. Under a key a job may

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/plan"
@@ -88,6 +89,16 @@ func TestNoQueues(t *testing.T) {
 	}
 	if j := h.job(0); j.Queue != "" {
 		t.Errorf("a queue %q without a tree", j.Queue)
+	}
+}
+
+// A job that is being stopped and waits again is wanted once.
+func TestStoppingIsWantedOnce(t *testing.T) {
+	h := newHistory(t, "fifo")
+	h.step(submit(workload.Job{Name: "x", Gang: 3, Devices: 1}))
+	h.e.Step(h.now+1, []engine.Event{{Kind: engine.Requeue, Job: 0}}) // which nobody confirms
+	if q := h.shares().Queues[0]; q.Used != 3 || q.Wanted != 3 {
+		t.Errorf("%+v", q)
 	}
 }
 
@@ -197,5 +208,56 @@ func BenchmarkShares(b *testing.B) {
 		if shares.Queues[0].Waiting != jobs || shares.Queues[0].Deserved != 10_000 {
 			b.Fatalf("%+v", shares.Queues[0])
 		}
+	}
+}
+
+// Limits by model are one over all where every model has one; the tightest holds.
+func TestLimits(t *testing.T) {
+	models := []string{"v", "a"}
+	for _, c := range []struct {
+		limit []queue.Amount
+		want  string
+	}{
+		{nil, "-1 [-1 -1]"},
+		{[]queue.Amount{{Milli: 5000}}, "5 [-1 -1]"},
+		{[]queue.Amount{{Model: "a", Milli: 2000}}, "-1 [-1 2]"},
+		{[]queue.Amount{{Model: "a", Milli: 2000}, {Model: "v", Milli: 1500}}, "3.5 [1.5 2]"},
+		{[]queue.Amount{{Milli: 3000}, {Model: "a", Milli: 2000}, {Model: "v", Milli: 1500}}, "3 [1.5 2]"},
+	} {
+		total, byModel := limits(&queue.Queue{Limit: c.limit}, models)
+		if got := fmt.Sprint(total, byModel); got != c.want {
+			t.Errorf("%+v is %s, want %s", c.limit, got, c.want)
+		}
+	}
+}
+
+// Of several device models each is told apart. What waits and may have either counts
+// for the first.
+func TestSharesByModel(t *testing.T) {
+	c := cluster.Uniform("lab", 2, 4, cluster.Model{Name: "v", Memory: 32 << 10, Speed: 1}, 16)
+	c.Models = append(c.Models, cluster.Model{Name: "a", Memory: 32 << 10, Speed: 2})
+	c.Nodes[1].Model = 1
+	composition, err := catalogue.Resolve("fifo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := composition.Build(catalogue.Env{Seed: 1}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHistory(t, "fifo")
+	h.e = engine.New(c, built.Scheduler, engine.DefaultPolicy())
+	h.set(queue.Queue{Name: "x", Weight: 1000, Guarantee: []queue.Amount{{Model: "a", Milli: 1000}}})
+	h.step(submit(workload.Job{Name: "r", Tenant: "x", Gang: 3, Devices: 1, Models: []string{"a"}}), submit(workload.Job{Name: "w", Tenant: "x", Gang: 9, Devices: 1}))
+	q := h.shares().Queues[1]
+	if len(q.ByModel) != 2 || q.Used != 3 || q.Wanted != 12 || q.Deserved != 7 || q.Borrowed != 2 {
+		t.Fatalf("%+v", q)
+	}
+	if v, a := q.ByModel[0], q.ByModel[1]; v.Model != "v" || v.Wanted != 9 || v.Deserved != 4 || v.Used != 0 || a.Model != "a" || a.Used != 3 || a.Borrowed != 2 || a.Guarantee != 1 {
+		t.Errorf("%+v", q.ByModel)
+	}
+	var b bytes.Buffer
+	if err := WriteShares(&b, &Shares{Queues: []QueueShare{q}}, TextOptions{}); err != nil || !strings.Contains(b.String(), "\n  a ") || !strings.Contains(b.String(), "x: v: ") {
+		t.Errorf("%v\n%s", err, &b)
 	}
 }

@@ -1,0 +1,87 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/internal/access"
+	"github.com/musterdl/muster/internal/shadow"
+	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// getShadows says what strategies would have done. With ?regret=1 the history is
+// replayed under each, which takes as long as the history is.
+func (s *Server) getShadows(w http.ResponseWriter, r *http.Request) error {
+	replay, err := number(r, "regret", 0, 0, 1)
+	if err != nil {
+		return err
+	}
+	out, err := s.shadows(r)
+	if err != nil || replay == 0 {
+		if err != nil {
+			return err
+		}
+		return answer(w, out)
+	}
+	regrets, calibration, err := s.config.Shadows.Regrets(r.Context())
+	switch {
+	case errors.Is(err, shadow.ErrBusy):
+		return &failure{Status: http.StatusTooManyRequests, retry: 10, Message: err.Error()}
+	case err != nil:
+		return err
+	}
+	out.Calibration = calibration
+	for i := range out.Shadows {
+		if g, there := regrets[out.Shadows[i].Name]; there {
+			out.Shadows[i].Regret = &g
+		}
+	}
+	return answer(w, out)
+}
+
+func (s *Server) shadows(r *http.Request) (out view.Shadows, err error) {
+	err = s.ask(r.Context(), func(plan.View) { out.Active = s.config.Plane.Strategy() })
+	out.Shadows = s.config.Shadows.List()
+	return out, err
+}
+
+// changeShadows adds a shadow or removes one.
+func (s *Server) changeShadows(w http.ResponseWriter, r *http.Request) error {
+	var ask view.ShadowRequest
+	if err := receive(w, r, &ask); err != nil {
+		return err
+	}
+	var err error
+	switch {
+	case ask.Add != "" && ask.Remove == "":
+		// It is read as a text and never as the name of a file of this machine.
+		c, bad := catalogue.Parse("strategy", ask.Add)
+		if bad != nil {
+			return refuse(http.StatusBadRequest, bad.Error())
+		}
+		access.CallOf(r.Context()).Note = fmt.Sprintf("shadow %s added", c.Name)
+		err = s.config.Shadows.Add(c, unit.Time(time.Now().UnixMicro()))
+	case ask.Remove != "" && ask.Add == "":
+		access.CallOf(r.Context()).Note = fmt.Sprintf("shadow %s removed", ask.Remove)
+		err = s.config.Shadows.Remove(ask.Remove)
+	default:
+		return refuse(http.StatusBadRequest, `expected {"add": STRATEGY} or {"remove": NAME}`)
+	}
+	var refused shadow.Refused
+	if errors.As(err, &refused) {
+		return refuse(http.StatusConflict, refused.Error())
+	}
+	if err != nil {
+		return err
+	}
+	out, err := s.shadows(r)
+	if err != nil {
+		return err
+	}
+	return answer(w, out)
+}

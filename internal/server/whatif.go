@@ -1,0 +1,205 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/musterdl/muster/internal/access"
+	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/snapshot"
+	"github.com/musterdl/muster/internal/whatif"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/spec"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// Bounds of questions about what if. Each takes two cores, and memory for two states.
+const (
+	mostWhatIfs = 2 // at once
+	whatIfTime  = time.Minute
+)
+
+// whatIfs returns the handler of what-if. Everybody who sees jobs may ask: the sums of
+// all jobs are told, as those of the present are (see veil.cluster), and what becomes of
+// single ones only of those that the caller sees.
+func (s *Server) whatIfs() func(w http.ResponseWriter, r *http.Request) error {
+	slots := make(chan struct{}, mostWhatIfs)
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var q whatif.Request
+		if err := receive(w, r, &q); err != nil {
+			return err
+		}
+		answered, err := s.whatIf(r, &q, slots)
+		if err != nil {
+			return err
+		}
+		return answer(w, answered)
+	}
+}
+
+// whatIf answers a question when there is a slot for it.
+func (s *Server) whatIf(r *http.Request, q *whatif.Request, slots chan struct{}) (a whatif.Answer, err error) {
+	if err := q.Check(); err != nil {
+		return a, refuse(http.StatusBadRequest, err.Error())
+	}
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+	default:
+		return a, &failure{Status: http.StatusTooManyRequests, retry: 5, Message: "others look ahead at this moment: try again in a few seconds"}
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), whatIfTime)
+	defer cancel()
+	base, err := s.base(ctx, q)
+	if err != nil {
+		return a, err
+	}
+	who := access.From(r.Context())
+	if base.Jobs, err = s.supposed(r, q, who); err != nil {
+		return a, err
+	}
+	if a, err = whatif.Ask(ctx, base, *q); err != nil {
+		switch {
+		case whatif.IsWrong(err):
+			return a, refuse(http.StatusBadRequest, err.Error())
+		case errors.Is(err, context.DeadlineExceeded):
+			return a, refuse(http.StatusServiceUnavailable, "looking ahead took longer than a minute: ask for a shorter horizon")
+		}
+		return a, err
+	}
+	return a, s.ask(r.Context(), func(plan.View) { s.veil(who).whatIf(&a) })
+}
+
+// base is what a question is about: this moment, or one that is past.
+func (s *Server) base(ctx context.Context, q *whatif.Request) (base whatif.Base, err error) {
+	fork, err := s.config.Plane.Fork(ctx)
+	if err != nil {
+		return base, s.unavailable(err)
+	}
+	if q.Queue != nil && !queueSeen(fork.State.View(), q.Queue.Name, access.From(ctx)) {
+		return base, refuse(http.StatusNotFound, "there is no such queue: muster queues lists them")
+	}
+	if q.LastS == 0 {
+		return whatif.Base{Fork: fork}, nil
+	}
+	w, err := snapshot.ReadWindow(ctx, s.config.Plane.History, fork.State.Now.Add(-q.Last()), snapshot.ReadOptions{Restart: restartCost})
+	if err != nil {
+		return base, err
+	}
+	if base, err = whatif.Of(w); err != nil {
+		return base, err
+	}
+	w.To = max(w.To, fork.State.Now) // nothing may have happened lately
+	return base, nil
+}
+
+// restartCost is what a resumed job is taken to lose that does not say.
+const restartCost = 30 * unit.Second
+
+func queueSeen(v plan.View, name string, who *access.Identity) bool {
+	seen := queuesSeen(v.Queues(), who)
+	for i := range v.Queues().Queues {
+		if v.Queues().Queues[i].Name == name {
+			return seen[i]
+		}
+	}
+	return false
+}
+
+// supposed are the jobs that are submitted in the question alone, by the same rules as
+// those that are.
+func (s *Server) supposed(r *http.Request, q *whatif.Request, who *access.Identity) ([]workload.Job, error) {
+	if q.Job == "" {
+		return nil, nil
+	}
+	jobs, err := spec.Jobs("job", []byte(q.Job))
+	if err != nil {
+		return nil, problems(err)
+	}
+	var sum [sha256.Size]byte
+	rand.Read(sum[:])
+	if jobs, err = s.expand(jobs, who, sum); err != nil {
+		return nil, err
+	}
+	_, err = s.check(r.Context(), jobs, false)
+	return jobs, err
+}
+
+// whatIf leaves the sums and takes out what becomes of jobs that the identity does not
+// see. A job that is not submitted is the caller's own.
+func (x veil) whatIf(a *whatif.Answer) {
+	a.Keep(func(job string) bool { return x.name(job) == job })
+	if x.all {
+		return
+	}
+	a.Words = x.text(a.Words)
+	for i := range a.Submitted {
+		j := &a.Submitted[i]
+		j.Words = x.text(j.Words)
+		for k := range j.Preempts {
+			j.Preempts[k] = x.name(j.Preempts[k])
+		}
+	}
+}
+
+// switches returns the handler of POST /v1/strategy.
+func (s *Server) switches() func(w http.ResponseWriter, r *http.Request) error {
+	slots := make(chan struct{}, 1)
+	return func(w http.ResponseWriter, r *http.Request) error {
+		var ask whatif.SwitchRequest
+		if err := receive(w, r, &ask); err != nil {
+			return err
+		}
+		if err := ask.Check(); err != nil {
+			return refuse(http.StatusBadRequest, err.Error())
+		}
+		if ask.DryRun {
+			return s.wouldSwitch(w, r, &ask, slots)
+		}
+		change := plane.Switch{Undo: ask.Undo, By: access.From(r.Context()).String()}
+		if !ask.Undo {
+			var err error
+			if change.To, err = whatif.Strategy(ask.Strategy); err != nil {
+				return refuse(http.StatusBadRequest, err.Error())
+			}
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), askTime)
+		defer cancel()
+		did, err := s.config.Plane.Switch(ctx, change)
+		if err != nil {
+			return s.refused(err)
+		}
+		out := whatif.Did(did.From.Name, did.To.Name)
+		access.CallOf(r.Context()).Note = out.To + " instead of " + out.From
+		return answer(w, out)
+	}
+}
+
+// wouldSwitch says what a switch would do.
+func (s *Server) wouldSwitch(w http.ResponseWriter, r *http.Request, ask *whatif.SwitchRequest, slots chan struct{}) error {
+	q := whatif.Request{Strategy: ask.Strategy, HorizonS: ask.HorizonS}
+	if ask.Undo {
+		var none error
+		err := s.ask(r.Context(), func(plan.View) {
+			before, err := s.config.Plane.Before()
+			q.Strategy, none = before.Text, err
+		})
+		if err != nil {
+			return err
+		}
+		if none != nil {
+			return refuse(http.StatusConflict, none.Error())
+		}
+	}
+	access.CallOf(r.Context()).Note = "dry run"
+	a, err := s.whatIf(r, &q, slots)
+	if err != nil {
+		return err
+	}
+	return answer(w, whatif.Would(a.Base.Strategy, a.Alternative.Strategy, &a))
+}

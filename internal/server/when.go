@@ -1,0 +1,73 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/musterdl/muster/internal/access"
+	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/promise"
+	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// getWhen says when a job starts and ends. It is worked out beside the plane, on a copy
+// of the state.
+func (s *Server) getWhen(w http.ResponseWriter, r *http.Request) error {
+	var job plan.JobID
+	err := s.about(r, func(_ plan.View, id plan.JobID, _ plane.JobInfo) { job = id })
+	if err != nil {
+		return err
+	}
+	when, err := s.config.Promises.When(r.Context(), job)
+	switch {
+	case errors.Is(err, promise.ErrBusy):
+		return &failure{Status: http.StatusTooManyRequests, retry: 5, Message: err.Error()}
+	case err != nil:
+		return s.unavailable(err)
+	}
+	return answer(w, when)
+}
+
+// getPromises says how good promises were, of the queues that the caller sees.
+func (s *Server) getPromises(w http.ResponseWriter, r *http.Request) error {
+	var now unit.Time
+	who := access.From(r.Context())
+	seen := map[string]bool{"": true}
+	err := s.ask(r.Context(), func(v plan.View) {
+		t := v.Queues()
+		for q, shown := range queuesSeen(t, who) {
+			if shown && q < len(t.Queues) {
+				seen[t.Queues[q].Name] = true
+			}
+		}
+		now = v.Now()
+	})
+	if err != nil {
+		return err
+	}
+	scores := s.config.Promises.Scores(now)
+	out := view.Promises{Queues: []view.PromiseScore{}}
+	for _, score := range scores {
+		if seen[score.Queue] || who.Sees(score.Queue, "") {
+			out.Queues = append(out.Queues, view.PromiseScoreOf(score))
+		}
+	}
+	if len(scores) == 1 && scores[0].End.Promises == 0 {
+		out.Queues = out.Queues[:0] // of all queues together there is nothing either
+	}
+	return answer(w, out)
+}
+
+// beside lets something go on while the server serves.
+func (s *Server) beside(run func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-s.closing
+		cancel()
+	}()
+	run(ctx)
+}
