@@ -52,7 +52,8 @@ type Next struct {
 	Seed     uint64
 	Policy   engine.Policy
 
-	line   []byte
+	// Line is the canonical one of what was decided; nil is nothing.
+	Line   []byte
 	asides []plan.Aside
 }
 
@@ -63,7 +64,7 @@ func (silent) Decide(*plan.Draft, schedule.Trigger) unit.Time { return unit.Neve
 
 // Next reads a batch. The state stays as it is before it until Take.
 func (m *Mirror) Next(b store.Batch) (n Next, err error) {
-	if n.At, n.Events, n.line, n.asides, _, err = decodeBatch(b); err != nil {
+	if n.At, n.Events, n.Line, n.asides, _, err = decodeBatch(b); err != nil {
 		return n, err
 	}
 	if m.engine == nil {
@@ -82,5 +83,5 @@ func (m *Mirror) State() *plan.State { return m.state }
 
 // Take lets the batch happen as it was recorded.
 func (m *Mirror) Take(n Next) (engine.Out, error) {
-	return m.engine.Fold(n.At, n.Events, n.line, n.asides)
+	return m.engine.Fold(n.At, n.Events, n.Line, n.asides)
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -318,7 +319,13 @@ func calibration(scores []forecast.Score, p *forecast.Promise) *view.Calibration
 
 // promise makes promises and keeps them. Where looking ahead takes longer than the
 // budget, past waits are all they rest on.
-func (k *Keeper) promise(ctx context.Context, fork plane.Fork, jobs []plan.JobID, budget time.Duration) ([]forecast.Promise, error) {
+func (k *Keeper) promise(ctx context.Context, fork plane.Fork, jobs []plan.JobID, budget time.Duration) (promises []forecast.Promise, err error) {
+	defer func() {
+		// A strategy that breaks in a future must not take the control plane with it.
+		if p := recover(); p != nil {
+			promises, err = nil, fmt.Errorf("looking ahead panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
 	v := fork.State.View()
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(id plan.JobID) bool { return int(id) >= v.Jobs() || v.Job(id).Phase.Over() })
 	if len(jobs) == 0 {
@@ -343,7 +350,7 @@ func (k *Keeper) promise(ctx context.Context, fork plane.Fork, jobs []plan.JobID
 		draw = cold
 	}
 	began := time.Now()
-	promises, err := draw(within, c, book, jobs)
+	promises, err = draw(within, c, book, jobs)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		k.spent(budget)
 		c.Futures = 0

@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"bytes"
 	"fmt"
 	"runtime/debug"
 	"strconv"
@@ -14,10 +15,16 @@ import (
 	"github.com/musterdl/muster/unit"
 )
 
-// asking is what a shadow is asked with: a copy of the state, and what it noted itself
-// when it was asked before.
+// asking is what a shadow is asked with: an engine of its own, which goes along as long
+// as it decides what was decided, to the byte. Where it would do otherwise it is put back
+// to where the cluster is, with its caches built anew from that as after a restart; what
+// it noted itself it keeps.
 type asking struct {
 	state  plan.State
+	engine *engine.Engine // over the state; nil has to be put back
+	mirror *plane.Mirror  // that it goes along with
+	active bool           // its own strategy decides
+
 	memory []byte
 	claims []plan.Claim
 	own    []own // by job
@@ -40,32 +47,54 @@ func worthAsking(events []engine.Event, commits []store.Record) bool {
 	return len(commits) > 0
 }
 
-// ask lets a strategy decide a batch on a copy of the state before it. Its caches are
-// built anew from that, as after a restart, so nothing of what it decided earlier and
-// was not done misleads it.
-func (a *asking) ask(c catalogue.Composition, before *plan.State, next *plane.Next) (would []string, err error) {
+// ask lets a strategy decide a batch, and says what it would do. Of the strategy that
+// decides itself that is what it does, by definition: it is not asked, and ok is false.
+func (a *asking) ask(c catalogue.Composition, m *plane.Mirror, next *plane.Next) (would []string, ok bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
+			a.engine = nil
 			err = fmt.Errorf("it panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	built, err := c.Build(catalogue.Env{Seed: next.Seed}, false)
-	if err != nil {
-		return nil, err
+	if c.Text == next.Strategy.Text {
+		a.engine, a.active = nil, true
+		return nil, false, nil
 	}
-	before.CopyInto(&a.state)
-	if c.Text != next.Strategy.Text {
-		a.dress()
+	if a.engine == nil || a.mirror != m {
+		if err := a.putBack(c, m, next); err != nil {
+			return nil, false, err
+		}
 	}
-	out := engine.Restore(&a.state, built.Scheduler, next.Policy).Step(next.At, next.Events)
-	would = deeds(out.Commit, a.state.View())
-	a.note()
-	return would, nil
+	out := a.engine.Step(next.At, next.Events)
+	v := a.state.View()
+	would = deeds(out.Commit, v)
+	var line []byte
+	if out.Commit != nil {
+		line = out.Commit.AppendJSON(nil, v)
+	}
+	if !bytes.Equal(line, next.Line) {
+		a.note(&a.state)
+		a.engine = nil
+	}
+	return would, true, nil
 }
 
-// dress puts in the state what the shadow noted, in place of what the active strategy
-// did. No lease is the shadow's: all ended when the strategy before was left.
-func (a *asking) dress() {
+// putBack begins with the state as it is, in which what the shadow noted stands in place
+// of what the active strategy did. No lease is the shadow's: all ended when the strategy
+// before was left.
+func (a *asking) putBack(c catalogue.Composition, m *plane.Mirror, next *plane.Next) error {
+	built, err := c.Build(catalogue.Env{Seed: next.Seed}, false)
+	if err != nil {
+		return err
+	}
+	if a.engine != nil {
+		a.note(&a.state) // it went along with a mirror that is no more
+	}
+	if a.active {
+		a.note(m.State()) // its strategy decided until now
+		a.active = false
+	}
+	m.State().CopyInto(&a.state)
 	s := &a.state
 	for i := range s.Jobs {
 		if i < len(a.own) {
@@ -78,11 +107,12 @@ func (a *asking) dress() {
 		s.Runs[i].Until = unit.Never
 	}
 	s.Memory, s.Claims = a.memory, a.claims
+	a.engine, a.mirror = engine.Restore(s, built.Scheduler, next.Policy), m
+	return nil
 }
 
-// note keeps what the shadow noted.
-func (a *asking) note() {
-	s := &a.state
+// note keeps what a strategy noted in a state.
+func (a *asking) note(s *plan.State) {
 	a.own = a.own[:0]
 	for i := range s.Jobs {
 		a.own = append(a.own, own{s.Jobs[i].Memo, s.Jobs[i].Estimate})

@@ -1,10 +1,10 @@
 // Package shadow runs strategies in the shadow of the one that decides on a live
 // cluster. What they would do is noted and scored, and never done.
 //
-// Two questions are kept apart. Divergence is exact and one step deep: before every
-// batch of events the shadow is asked, on a copy of the state as it is, what it would
-// decide on it, and that is compared with what was decided; then the copy goes the way
-// that the cluster went. Regret (Regrets) is counterfactual: the history's arrivals
+// Two questions are kept apart. Divergence is exact and one step deep: the shadow is asked
+// about every batch of events, on a copy of the state as it was before it, what it would
+// decide, and that is compared with what was decided; then the copy goes the way that the
+// cluster went. Regret (Regrets) is counterfactual: the history's arrivals
 // replayed under the shadow from the beginning, in a world fitted to what was observed,
 // which is wrong by some error that is told with it.
 //
@@ -248,21 +248,24 @@ func (s *Set) follow(mirror *plane.Mirror, b store.Batch) error {
 	s.mu.Lock()
 	shadows := s.shadows // Remove replaces the list, Add appends behind it
 	s.mu.Unlock()
-	ask := worthAsking(next.Events, b.Commits)
-	would := make([][]string, len(shadows))
+	would, asked := make([][]string, len(shadows)), make([]bool, len(shadows))
 	for i, x := range shadows {
-		if ask && x.broken == "" {
-			if would[i], err = x.asking.ask(x.composition, mirror.State(), &next); err != nil {
-				s.breaks(x, err)
-			}
+		if x.broken != "" {
+			continue
+		}
+		if would[i], asked[i], err = x.asking.ask(x.composition, mirror, &next); err != nil {
+			s.breaks(x, err)
 		}
 	}
 	out, err := mirror.Take(next)
-	if err != nil || !ask {
+	if err != nil || !worthAsking(next.Events, b.Commits) {
 		return err
 	}
 	did := deeds(out.Commit, mirror.State().View())
 	for i, x := range shadows {
+		if !asked[i] {
+			would[i] = did
+		}
 		s.compare(x, did, would[i], view.Difference{AtUs: int64(next.At), Batch: int64(b.Seq)})
 	}
 	return nil

@@ -1,0 +1,170 @@
+package compose
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// victim is a running job that may have to give way.
+type victim struct {
+	item
+	milli   int64
+	stays   bool // looked at, and left alone
+	stopped bool
+}
+
+// displace takes room for a job from running jobs ranked below it, the lowest
+// first, and leaves those alone that need not go after all.
+func (s *Scheduler) displace(d *plan.Draft, it item, n int32) bool {
+	shape := d.Shape(it.job)
+	// The idle part of a victim's device counts too, so this is the most there can be;
+	// whether the job fits in it only the placer knows.
+	need, free := shape.Milli(n), d.Room().FreeMilli(shape.Models)
+	s.victims = s.victims[:0]
+	mark := d.Mark()
+	ok := false
+	for !ok {
+		w, found := s.worst(d.View)
+		if !found || !it.before(w) {
+			break
+		}
+		s.running.remove(w.job)
+		milli, may := s.mayDisplace(d.View, w.job, shape)
+		s.victims = append(s.victims, victim{item: w, milli: milli, stays: !may})
+		if !may {
+			continue
+		}
+		if free += milli; free >= need {
+			ok = s.stopAndPlace(d, it, n)
+		}
+	}
+	if ok {
+		s.spare(d, mark, it, n, free-need)
+	} else {
+		d.Rollback(mark)
+	}
+	s.refile(d, ok)
+	return ok
+}
+
+// worst returns the running job ranked last, with its rank of this moment: ranks of
+// running jobs may have improved since they were filed.
+func (s *Scheduler) worst(v plan.View) (item, bool) {
+	for len(s.running.items) > 0 {
+		top := s.running.items[0]
+		key, _ := s.parts.Order.Key(v, top.job)
+		if key == top.key {
+			return top, true
+		}
+		s.running.rerank(item{key, top.job})
+	}
+	return item{}, false
+}
+
+// ripe is when a run may be displaced: not before the order's minimum run, and one
+// that cannot save when asked not before it has saved by itself, or else jobs could
+// displace each other for ever and none get on. Never is not for now.
+func (s *Scheduler) ripe(v plan.View, id plan.JobID) unit.Time {
+	j := v.Job(id)
+	wait := s.rules.MinimumRun
+	if !j.Checkpoint.OnRequest {
+		if j.Checkpoint.Every == 0 {
+			return unit.Never
+		}
+		wait = max(wait, j.Checkpoint.Every)
+	}
+	switch r := v.Run(j.Run); {
+	case wait == 0:
+		return v.Now()
+	case r.Status == plan.Running:
+		return r.Began.Add(wait)
+	}
+	return unit.Never
+}
+
+// mayDisplace reports whether a run may be displaced for a shape, and how much room
+// it would leave.
+func (s *Scheduler) mayDisplace(v plan.View, id plan.JobID, shape *plan.Shape) (milli int64, ok bool) {
+	run := v.Job(id).Run
+	r := v.Run(run)
+	if r.Status == plan.Promised && r.Since == v.Now() {
+		return 0, false // what was decided a moment ago stands
+	}
+	if at := s.ripe(v, id); at > v.Now() {
+		s.patient = min(s.patient, at)
+		return 0, false
+	}
+	v.GrantsOf(run, func(g plan.Grant) {
+		if shape.Models&(1<<v.Node(g.Node).Model) != 0 && v.Node(g.Node).Status == plan.Up {
+			milli += int64(g.Reserve)
+		}
+	})
+	return milli, milli > 0
+}
+
+func (s *Scheduler) stopAndPlace(d *plan.Draft, it item, n int32) bool {
+	stopped := int64(0)
+	for i := range s.victims {
+		v := &s.victims[i]
+		if v.stays {
+			continue
+		}
+		stopped++
+		if !v.stopped {
+			v.stopped = true
+			d.Stop(d.Job(v.job).Run, plan.Reason{Code: plan.MadeWayFor, A: int64(it.job)}, d.Job(v.job).Checkpoint.Load)
+		}
+	}
+	return s.fits(d, it.job, d.Shape(it.job), n, plan.Reason{Code: plan.TookRoomOf, A: stopped})
+}
+
+// spare tries again without the victims whose room was not needed, best first; if
+// the job cannot be placed then, all of them go.
+func (s *Scheduler) spare(d *plan.Draft, mark plan.Mark, it item, n int32, left int64) {
+	spared := false
+	for i := range slices.Backward(s.victims) {
+		if v := &s.victims[i]; !v.stays && v.milli <= left {
+			left -= v.milli
+			v.stays, spared = true, true
+		}
+	}
+	if !spared {
+		return
+	}
+	again := func() bool {
+		d.Rollback(mark)
+		for i := range s.victims {
+			s.victims[i].stopped = false
+		}
+		return s.stopAndPlace(d, it, n)
+	}
+	if again() {
+		return
+	}
+	for i := range s.victims {
+		s.victims[i].stays = s.victims[i].milli == 0
+	}
+	if !again() {
+		panic("compose: a placement that was made cannot be made again")
+	}
+}
+
+// refile puts the running jobs that were looked at back, and the stopped ones in
+// the queue.
+func (s *Scheduler) refile(d *plan.Draft, displaced bool) {
+	for _, v := range s.victims {
+		if displaced && !v.stays {
+			s.home[v.job] = nowhere
+			s.active--
+			if d.Shape(v.job).Elastic() {
+				s.elastic--
+			}
+			s.discharge(v.job)
+			s.file(d.View, v.job)
+			continue
+		}
+		s.running.push(v.item)
+	}
+}
