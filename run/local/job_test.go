@@ -21,7 +21,7 @@ import (
 
 // TestGangStartsWholeOrNotAtAll: the command of one rank does not exist, so none runs.
 func TestGangStartsWholeOrNotAtAll(t *testing.T) {
-	state := t.TempDir()
+	state := stateDir(t)
 	h := start(t, state, "fifo")
 	defer h.stop()
 	ran := filepath.Join(state, "ran")
@@ -69,7 +69,7 @@ func (h *host) spec(name string, attempt, rank int32) (s supervise.Spec) {
 
 // TestShareOfASlot: half a slot is half of its cores and memory.
 func TestShareOfASlot(t *testing.T) {
-	h := start(t, t.TempDir(), "fifo")
+	h := start(t, stateDir(t), "fifo")
 	defer h.stop()
 	whole := h.submit(workload.Job{Name: "whole", Command: shell("true")})
 	half := h.submit(workload.Job{Name: "half", Share: 500, Command: shell("true")})
@@ -85,7 +85,7 @@ func TestShareOfASlot(t *testing.T) {
 
 // TestLimits: a job that runs for too long, or takes too much memory, fails and says so.
 func TestLimits(t *testing.T) {
-	h := start(t, t.TempDir(), "fifo")
+	h := start(t, stateDir(t), "fifo")
 	defer h.stop()
 	long := h.submit(workload.Job{Name: "long", TimeLimit: 300 * unit.Millisecond, Retries: 3, Command: shell("sleep 1000")})
 	if j := h.wait(long, "over", over); j.Phase != plan.Failed || j.Reason.Code != plan.OverLimit || j.Attempt != 1 {
@@ -103,7 +103,7 @@ func TestLimits(t *testing.T) {
 // TestSecrets: a variable whose name speaks of a secret reaches the process and no
 // file but the one kept for it.
 func TestSecrets(t *testing.T) {
-	state := t.TempDir()
+	state := stateDir(t)
 	h := start(t, state, "fifo")
 	const value = "correct-horse-battery"
 	job := workload.Job{Name: "discreet", Env: []string{"MY_TOKEN=" + value, "PLAIN=public-value"},
@@ -192,7 +192,7 @@ func TestOtherUser(t *testing.T) {
 
 // TestMistakes: jobs that can be run nowhere fail, and their machine is not blamed.
 func TestMistakes(t *testing.T) {
-	h := start(t, t.TempDir(), "fifo")
+	h := start(t, stateDir(t), "fifo")
 	defer h.stop()
 	for _, j := range []workload.Job{
 		{Name: "empty"},

@@ -144,7 +144,7 @@ func over(j plan.Job, _ plan.View) bool { return j.Phase.Over() }
 func shell(script string) []string { return []string{"sh", "-c", script} }
 
 func TestJobsRunAndEnd(t *testing.T) {
-	state := t.TempDir()
+	state := stateDir(t)
 	h := start(t, state, "fifo")
 	defer h.stop()
 	good := h.submit(workload.Job{Name: "good", Command: shell("echo $RANK of $WORLD_SIZE; exit 0")})
@@ -170,7 +170,7 @@ func TestJobsRunAndEnd(t *testing.T) {
 }
 
 func TestRetryAfterFailure(t *testing.T) {
-	h := start(t, t.TempDir(), "fifo")
+	h := start(t, stateDir(t), "fifo")
 	defer h.stop()
 	id := h.submit(workload.Job{Name: "flaky", Retries: 2, Command: shell(`test -e "$MUSTER_CHECKPOINT_DIR/seen" || { touch "$MUSTER_CHECKPOINT_DIR/seen"; exit 1; }`)})
 	if j := h.wait(id, "over", over); j.Phase != plan.Finished || j.Attempt != 2 {
@@ -179,7 +179,7 @@ func TestRetryAfterFailure(t *testing.T) {
 }
 
 func TestCancelStopsTheProcess(t *testing.T) {
-	state := t.TempDir()
+	state := stateDir(t)
 	h := start(t, state, "fifo")
 	defer h.stop()
 	id := h.submit(workload.Job{Name: "long", Command: shell("sleep 1000")})
@@ -197,7 +197,7 @@ func TestCancelStopsTheProcess(t *testing.T) {
 // TestPlaneRestart: the control plane ends and another takes over; a job that ran on
 // is found again with the same attempt and ends well.
 func TestPlaneRestart(t *testing.T) {
-	state := t.TempDir()
+	state := stateDir(t)
 	h := start(t, state, "tiresias")
 	release := filepath.Join(state, "release")
 	id := h.submit(workload.Job{Name: "through", Command: shell("while [ ! -e " + release + " ]; do sleep .05; done")})
@@ -220,7 +220,7 @@ func TestPlaneRestart(t *testing.T) {
 // TestVerify: what was decided live, through a restart, is decided again from the
 // journal without a difference.
 func TestVerify(t *testing.T) {
-	state := t.TempDir()
+	state := stateDir(t)
 	h := start(t, state, "tiresias")
 	var ids []plan.JobID
 	for i := range 6 {
@@ -241,4 +241,24 @@ func TestVerify(t *testing.T) {
 	if err != nil || found.Differs != 0 || found.Commits == 0 {
 		t.Errorf("deciding again: %+v, %v", found, err)
 	}
+}
+
+// stateDir is a directory that workers may still write their last to when the test is
+// over: it is removed when they are done.
+func stateDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "muster-local-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for range 100 {
+			if err = os.RemoveAll(dir); err == nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		t.Error(err)
+	})
+	return dir
 }

@@ -55,7 +55,7 @@ func (d *drive) want(kind engine.Kind) engine.Event {
 // TestRest: a gang is put to rest and woken, by one control plane and by the next,
 // which also finishes what the one before had only begun.
 func TestRest(t *testing.T) {
-	state := t.TempDir()
+	state := stateDir(t)
 	ticks := filepath.Join(state, "ticks")
 	order := run.Order{Verb: plan.Start, Name: "restless", Attempt: 1, Workers: []run.Worker{{Share: unit.Whole}, {Share: unit.Whole}},
 		Spec: &workload.Job{Name: "restless", Env: []string{"PATH=" + os.Getenv("PATH")},
