@@ -13,8 +13,9 @@ type Claim struct {
 	// At is when it is expected to start; Never if that hangs on runs whose end nobody
 	// knows.
 	At unit.Time
-	// Due is the earliest At that was ever claimed. From then on, and for as long as At
-	// is Never, the claim is closed: no other work gets its room.
+	// Due is the earliest At that was ever claimed, and the calendar's slack. From then
+	// on, and for as long as At is Never, the claim is closed: no other work gets its
+	// room.
 	Due    unit.Time
 	Length unit.Duration // of the run to come; Forever when unknown
 	Parts  []Part        // by node

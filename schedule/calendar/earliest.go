@@ -148,7 +148,7 @@ func (c *Calendar) choose(g gang, at unit.Time) Claim {
 	slices.SortFunc(c.order, func(a, b offer) int {
 		return cmp.Or(cmp.Compare(b.workers, a.workers), cmp.Compare(b.at, a.at), cmp.Compare(a.node, b.node))
 	})
-	claim := Claim{Job: g.job, Workers: g.workers, At: at, Due: at, Length: g.length}
+	claim := Claim{Job: g.job, Workers: g.workers, At: at, Due: at.Add(c.Slack), Length: g.length}
 	rest := g.workers
 	for i := range c.order {
 		o := c.order[i]

@@ -51,6 +51,7 @@ type loop struct {
 
 func newLoop(c *cluster.Cluster, works []work, placer allocate.Placer, depth int) *loop {
 	l := &loop{s: plan.NewState(c), placer: placer, depth: depth, works: works, running: map[plan.RunID]int{}}
+	l.cal.Slack = unit.Duration(len(works) % 3 * 10)
 	for range works {
 		l.fates = append(l.fates, fate{end: unit.Never, started: unit.Never, claimed: unit.Never, rank: -1, bound: unit.Never})
 	}

@@ -15,12 +15,17 @@ type Policy struct {
 	// Patience is how long the oldest job waits until it has a claim whatever its rank;
 	// 0 is for ever. It bounds starvation under orders that would let it wait.
 	Patience unit.Duration `yaml:"patience"`
+	// Slack is how long a claim may be put off by work that takes longer than expected
+	// before its room is closed for all other work. Room that is closed lies idle until
+	// the last run on it has really ended, so without slack every estimate that is too
+	// short costs devices.
+	Slack unit.Duration `yaml:"slack"`
 }
 
 // Validate says what is wrong with a policy.
 func (p Policy) Validate() error {
-	if p.Depth < 0 || p.Patience < 0 {
-		return errors.New("depth and patience are at least 0")
+	if p.Depth < 0 || p.Patience < 0 || p.Slack < 0 {
+		return errors.New("depth, patience and slack are at least 0")
 	}
 	return nil
 }
@@ -50,7 +55,7 @@ var ConservativeDescription = strategy.Description{
 }
 
 // Easy and Conservative are the default policies of their names.
-func Easy() Policy { return Policy{Depth: 1, Patience: unit.Day} }
+func Easy() Policy { return Policy{Depth: 1, Patience: unit.Day, Slack: unit.Day} }
 
 // Conservative is the default policy of its name.
-func Conservative() Policy { return Policy{Depth: 32, Patience: unit.Day} }
+func Conservative() Policy { return Policy{Depth: 32, Patience: unit.Day, Slack: unit.Day} }
