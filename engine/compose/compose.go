@@ -79,17 +79,18 @@ type Scheduler struct {
 
 	memories []schedule.Remembering // of the parts
 
-	found    []allocate.Candidate
-	calendar calendar.Calendar
-	looked   int64 // turns of the draft that the calendar has seen
-	held     bool  // room was held back from the job that was tried last
-	holds    []plan.Hold
-	weak     []ranked    // claims that are left out for a moment
-	oldest   plan.JobID  // no older one waits
-	outlived unit.Time   // when the next run is expected to end, and else takes longer
-	endures  unit.Time   // when the oldest that waits will have waited long enough
-	why      plan.Reason // what beside room kept the job that was tried last from starting
-	victims  []victim
+	found     []allocate.Candidate
+	calendar  calendar.Calendar
+	looked    int64 // turns of the draft that the calendar has seen
+	held      bool  // room was held back from the job that was tried last
+	holds     []plan.Hold
+	weak      []ranked    // claims that are left out for a moment
+	overruled bool        // a start did not mind all claims, or stopped others
+	oldest    plan.JobID  // no older one waits
+	outlived  unit.Time   // when the next run is expected to end, and else takes longer
+	endures   unit.Time   // when the oldest that waits will have waited long enough
+	why       plan.Reason // what beside room kept the job that was tried last from starting
+	victims   []victim
 	// Those that may be displaced for a claim, and for which.
 	candidates []victims.Candidate
 	claims     []plan.ReasonCode
@@ -356,8 +357,12 @@ func (s *Scheduler) drop(v plan.View, id plan.JobID) {
 		}
 		s.discharge(id)
 	default:
-		s.classes[h].waiting.remove(id)
-		s.recount(&s.classes[h])
+		c := &s.classes[h]
+		if s.pos[id] == 0 && !s.calendar.Empty() {
+			s.block(c, false) // the next may be short enough to fit before a claim or a window
+		}
+		c.waiting.remove(id)
+		s.recount(c)
 	}
 	s.home[id] = nowhere
 	s.active--

@@ -56,6 +56,7 @@ func (s *Scheduler) look(d *plan.Draft) {
 // a queue is guaranteed goes before the claims of jobs that are not: a gang that
 // borrows has no bound on its wait but the guarantees of others.
 func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
+	s.weak = s.weak[:0]
 	if s.calendar.Empty() {
 		return
 	}
@@ -101,6 +102,24 @@ func (s *Scheduler) claimed(d *plan.Draft) bool {
 		}
 	}
 	return false
+}
+
+// putOff revises the calendar when starts did not mind all claims, and reports whether
+// that left room for others: what a claim no longer needs so early.
+func (s *Scheduler) putOff(d *plan.Draft) bool {
+	if !s.overruled || s.calendar.Empty() {
+		s.overruled = false
+		return false
+	}
+	s.overruled = false
+	before := slices.Clone(s.calendar.Claims())
+	s.look(d)
+	s.calendar.Revise(nil)
+	if slices.EqualFunc(before, s.calendar.Claims(), plan.Claim.Equal) {
+		return false
+	}
+	s.unblockAll()
+	return true
 }
 
 // note tells the calendar of a run that was just promised.

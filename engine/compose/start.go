@@ -21,7 +21,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 			s.pass++
 			continue
 		}
-		if c < 0 && s.claimed(d) {
+		if c < 0 && (s.claimed(d) || s.putOff(d)) {
 			s.pass++
 			continue
 		}
@@ -142,12 +142,14 @@ func (s *Scheduler) place(d *plan.Draft, it item, ahead, next plan.JobID) bool {
 		}
 	}
 	if s.rules.Preempt && s.displace(d, it, want) {
+		s.overruled = true
 		s.settled(d, it, want, want, next)
 		s.unblock(d.View) // what was taken may be more than was needed
 		return true
 	}
 	for n, leaf := want, s.classes[s.home[it.job]].leaf; n > 0 && s.tree.shared(); n = smaller(shape, n) {
 		if s.tree.claims(leaf, shape.Models, shape.Milli(n), d.Priority(it.job)) && s.mayTakeBack(d.View, shape, d.Priority(it.job)) && s.takeBack(d, it, n) {
+			s.overruled = true
 			s.settled(d, it, n, want, next)
 			s.unblock(d.View)
 			return true
@@ -261,6 +263,7 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 		s.calendar.Drop(it.job)
 		s.unblock(d.View) // it may have started elsewhere than it claimed
 	}
+	s.overruled = s.overruled || len(s.weak) > 0
 	s.stirred = s.stirred || s.tree.shared() && !over && s.tree.overGuarantee(leaf)
 }
 
