@@ -18,6 +18,8 @@ import (
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 func strategy(t testing.TB, name string) func() (schedule.Scheduler, error) {
@@ -176,6 +178,7 @@ func TestVictims(t *testing.T) {
 // changes its strategy at that instant.
 func TestSwitched(t *testing.T) {
 	names := []string{"fifo", "fifo-strict", "las", "tiresias", "srtf+declared"}
+	draws.Seed(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawLived(t, names)
 		l := live{t: t, h: &h}
@@ -201,6 +204,7 @@ func TestSwitched(t *testing.T) {
 
 // TestGrow: whatever the State, it is legal with more nodes, of old and new models.
 func TestGrow(t *testing.T) {
+	draws.Seed(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHistory(t, strategies)
 		steps, _, _ := h.simulate(t, 0)

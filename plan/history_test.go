@@ -7,6 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
+
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
@@ -228,6 +230,7 @@ func bytesOf(t *rapid.T, s *plan.State) []byte {
 // TestRandomHistory edits at random: nothing is ever over-committed, a rollback
 // restores every byte, and a snapshot comes back as it was.
 func TestRandomHistory(t *testing.T) {
+	draws.Seed(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		var used plan.State
@@ -269,6 +272,7 @@ func TestRandomHistory(t *testing.T) {
 
 // TestEverythingComesBack ends all runs and expects an idle cluster.
 func TestEverythingComesBack(t *testing.T) {
+	draws.Seed(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		m := newMachine(t)
 		idle := m.s.Copy()

@@ -9,6 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
+
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/bestfit"
 	"github.com/musterdl/muster/allocate/equal"
@@ -245,6 +247,7 @@ func drawParts(t *rapid.T) func() compose.Parts {
 func TestHistories(t *testing.T) {
 	taken := 0
 	for taken < steps() {
+		draws.Seed(t, taken)
 		rapid.Check(t, func(t *rapid.T) { taken += history(t) })
 	}
 }
@@ -314,6 +317,7 @@ func drawJob(t *rapid.T, s *site) workload.Job {
 // has it when those who hold it have had their protected time and were stopped: what
 // is lent returns.
 func TestGuarantees(t *testing.T) {
+	draws.Seed(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		devices := rapid.IntRange(2, 8).Draw(t, "devices")
 		tree := queue.Flat("a", "b", "c")
@@ -368,6 +372,7 @@ func count(v plan.View, queues int) (held []int64, waits []int) {
 
 // TestSameBytes: two engines fed the same history decide the same.
 func TestSameBytes(t *testing.T) {
+	draws.Seed(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		tree, parts := drawTree(t, 4), drawParts(t)
 		c := cluster.Uniform("site", 2, 2, cluster.Model{Name: "gpu", Speed: 1}, 2)

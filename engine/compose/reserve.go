@@ -32,7 +32,7 @@ func (s *Scheduler) open(d *plan.Draft) {
 	s.outlived = unit.Never
 	if !c.Empty() {
 		s.look(d)
-		c.Revise(nil)
+		s.revise()
 	}
 	if !slices.EqualFunc(c.Claims(), d.Claims(), plan.Claim.Equal) {
 		s.unblockAll()
@@ -112,14 +112,27 @@ func (s *Scheduler) putOff(d *plan.Draft) bool {
 		return false
 	}
 	s.overruled = false
-	before := slices.Clone(s.calendar.Claims())
 	s.look(d)
-	s.calendar.Revise(nil)
-	if slices.EqualFunc(before, s.calendar.Claims(), plan.Claim.Equal) {
+	if !s.revise() {
 		return false
 	}
 	s.unblockAll()
 	return true
+}
+
+// revise moves claims until none moves any more, since one that moves may make room
+// for another; a decision that is asked for again at the same moment must find nothing
+// to do. It reports whether any moved.
+func (s *Scheduler) revise() (moved bool) {
+	for range 16 {
+		before := slices.Clone(s.calendar.Claims())
+		s.calendar.Revise(nil)
+		if slices.EqualFunc(before, s.calendar.Claims(), plan.Claim.Equal) {
+			break
+		}
+		moved = true
+	}
+	return moved
 }
 
 // note tells the calendar of a run that was just promised.

@@ -8,6 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
+
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/bestfit"
 	"github.com/musterdl/muster/allocate/firstfit"
@@ -36,6 +38,7 @@ func TestBackfillDelaysNobody(t *testing.T) {
 		want = 10_000
 	}
 	for cases < want {
+		draws.Seed(t, cases)
 		rapid.Check(t, func(t *rapid.T) {
 			cases++
 			claims += promisesKept(t)

@@ -11,6 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
+
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/bestfit"
 	"github.com/musterdl/muster/allocate/equal"
@@ -433,6 +435,7 @@ func steps() int {
 func TestHistories(t *testing.T) {
 	taken, applied, late := 0, 0, 0
 	for taken < steps() {
+		draws.Seed(t, taken)
 		rapid.Check(t, func(t *rapid.T) {
 			s := newSite(t)
 			s.fill()

@@ -7,6 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
+
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
@@ -21,7 +23,8 @@ func TestRandom(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") == "1" {
 		rounds = 50
 	}
-	for range rounds {
+	for round := range rounds {
+		draws.Seed(t, round)
 		rapid.Check(t, func(t *rapid.T) {
 			s := draw(t)
 			if err := prove(&s, 1, 7); err != nil {

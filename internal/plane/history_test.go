@@ -9,6 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
+
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/plan"
@@ -25,6 +27,7 @@ func TestRestartAtEveryBatch(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") != "" {
 		steps = 120
 	}
+	draws.Seed(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "muster-plane-")
 		if err != nil {

@@ -26,6 +26,8 @@ import (
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 // small is a random world that both simulators can run.
@@ -225,7 +227,8 @@ func TestOracle(t *testing.T) {
 	for _, order := range []tick.Order{tick.FIFO, tick.FIFOStrict, tick.SRTF, tick.LAS} {
 		t.Run(string(order), func(t *testing.T) {
 			var seen tick.Job
-			for range batches {
+			for batch := range batches {
+				draws.Seed(t, batch)
 				rapid.Check(t, func(t *rapid.T) {
 					w := drawSmall(t, order)
 					compare(t, &w, &seen)

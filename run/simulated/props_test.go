@@ -27,6 +27,8 @@ import (
 	"github.com/musterdl/muster/workload"
 	"github.com/musterdl/muster/world"
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 // number draws a whole number; rapid or a seed is behind it.
@@ -156,6 +158,7 @@ func (r *rough) run(vary func(*simulated.Config, *compose.Parts)) (report.Result
 // TestProperties: the books balance, every state is legal, every job is accounted
 // for, and nothing that only looks on changes a decision.
 func TestProperties(t *testing.T) {
+	draws.Seed(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRough(byRapid(t))
 		first, err := r.run(func(c *simulated.Config, _ *compose.Parts) {
