@@ -9,19 +9,19 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/musterdl/muster/ahead"
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
-	"pgregory.net/rapid"
-
-	"github.com/musterdl/muster/internal/draws"
 )
 
 // history is a random one in which everything happens that a State tells apart:

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/musterdl/muster/ahead"
-	"github.com/musterdl/muster/engine"
-	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/ahead"
+	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/draws"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
 )
 
 // live is a control plane as an engine sees one: what drivers and people say comes in

@@ -7,19 +7,19 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/musterdl/muster/ahead"
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
-	"pgregory.net/rapid"
-
-	"github.com/musterdl/muster/internal/draws"
 )
 
 func strategy(t testing.TB, name string) func() (schedule.Scheduler, error) {

@@ -8,8 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/musterdl/muster/internal/draws"
-
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/bestfit"
 	"github.com/musterdl/muster/allocate/firstfit"
@@ -17,6 +15,7 @@ import (
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/flow/maxmin"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile/declared"
 	"github.com/musterdl/muster/queue"

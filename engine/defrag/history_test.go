@@ -11,8 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/musterdl/muster/internal/draws"
-
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/bestfit"
 	"github.com/musterdl/muster/allocate/equal"
@@ -23,6 +21,7 @@ import (
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/engine/defrag"
 	"github.com/musterdl/muster/flow/maxmin"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile/declared"
 	"github.com/musterdl/muster/queue"

@@ -9,10 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/musterdl/muster/internal/draws"
-
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
 )

@@ -12,9 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/musterdl/muster/internal/draws"
-
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"

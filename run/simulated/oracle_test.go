@@ -8,12 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/musterdl/muster/allocate/firstfit"
 	"github.com/musterdl/muster/allocate/fixed"
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/flow/maxmin"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile/declared"
 	"github.com/musterdl/muster/report"
@@ -25,9 +28,6 @@ import (
 	"github.com/musterdl/muster/schedule/tiresias"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
-	"pgregory.net/rapid"
-
-	"github.com/musterdl/muster/internal/draws"
 )
 
 // small is a random world that both simulators can run.

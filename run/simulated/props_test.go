@@ -10,12 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/musterdl/muster/allocate/firstfit"
 	"github.com/musterdl/muster/allocate/fixed"
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/flow/maxmin"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/profile/declared"
 	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/run/simulated"
@@ -26,9 +29,6 @@ import (
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
 	"github.com/musterdl/muster/world"
-	"pgregory.net/rapid"
-
-	"github.com/musterdl/muster/internal/draws"
 )
 
 // number draws a whole number; rapid or a seed is behind it.

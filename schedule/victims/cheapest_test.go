@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/internal/draws"
-
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/victims"
 )

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/internal/draws"
-
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/victims"
 	"github.com/musterdl/muster/unit"
