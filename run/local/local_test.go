@@ -189,6 +189,13 @@ func TestCancelStopsTheProcess(t *testing.T) {
 	}
 	h.wait(id, "gone", func(j plan.Job, v plan.View) bool { return j.Phase == plan.Cancelled && j.Leaving == plan.None })
 	m := supervise.Look(filepath.Join(state, "attempts", "long.1", "0"))
+	for range 100 { // the record is written just before the supervisor ends
+		if !m.Alive {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+		m = supervise.Look(filepath.Join(state, "attempts", "long.1", "0"))
+	}
 	if m.Alive || m.Last.Kind != supervise.Ended {
 		t.Errorf("the worker is alive=%v, its last record %s", m.Alive, m.Last.Kind)
 	}
