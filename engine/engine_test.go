@@ -469,6 +469,8 @@ func TestRequeueBehindOthers(t *testing.T) {
 	w.step(2, engine.Event{Kind: engine.Cancel, Job: 1})
 	w.step(3, engine.Event{Kind: engine.Requeue, Job: 1})
 	w.phase(1, plan.Blocked)
-	w.step(4, engine.Event{Kind: engine.Cancel, Job: 0})
-	w.phase(1, plan.Failed)
+	w.step(4, engine.Event{Kind: engine.Cancel, Job: 1})
+	w.step(5, engine.Event{Kind: engine.Cancel, Job: 0})
+	w.step(6, engine.Event{Kind: engine.Requeue, Job: 1}) // what it came after is over by now
+	w.phase(1, plan.Active)
 }

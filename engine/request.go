@@ -231,7 +231,12 @@ func (e *Engine) request(ev *Event) {
 // comes after.
 func (e *Engine) again(id plan.JobID) {
 	j := &e.state.Jobs[id]
-	j.Failures, j.Unstarted = 0, 0
+	j.Failures, j.Unstarted, j.Blockers = 0, 0, 0
+	for _, l := range e.state.Links { // nobody counted while it was over
+		if l.After == id && !e.state.Jobs[l.Before].Phase.Over() {
+			j.Blockers++
+		}
+	}
 	if j.Blockers > 0 && j.Phase != plan.Backoff {
 		e.state.SetPhase(id, plan.Blocked, plan.Reason{Code: plan.WaitsForJob, A: plan.None})
 		return

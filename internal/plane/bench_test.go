@@ -230,7 +230,12 @@ func (w *bench) finishAll() {
 		w.clock = max(w.clock, min(w.wake, w.clock.Add(unit.Hour)))
 		w.step()
 	}
-	w.t.Fatal("not all jobs end")
+	v := w.plane.engine.View()
+	for id := range plan.JobID(v.Jobs()) {
+		if j := v.Job(id); !j.Phase.Over() {
+			w.t.Fatalf("job %d does not end: it is %s, attempt %d, %d blockers: %s", id, j.Phase, j.Attempt, j.Blockers, j.Reason.Words(v))
+		}
+	}
 }
 
 // phase is where a job stands.
