@@ -234,7 +234,7 @@ func TestSuspendedMakesNoProgress(t *testing.T) {
 	dir := runTo(t, shell(t, `echo up; i=0; while :; do i=$((i+1)); echo $i; sleep 0.01; done`), "up")
 	send(t, dir, Suspend)
 	await(t, dir, Suspended)
-	time.Sleep(30 * time.Millisecond)
+	time.Sleep(300 * time.Millisecond) // what it wrote before may still be on its way to the log
 	before := output(t, dir)
 	time.Sleep(150 * time.Millisecond)
 	if after := output(t, dir); after != before {
