@@ -81,72 +81,72 @@ func Compute(jobs []Job, devices int) Bounds {
 }
 
 func isolated(jobs []Job) unit.Duration {
-	var sum wide
+	var sum unit.DeviceTime
 	for _, j := range jobs {
-		sum = sum.plus(wide{lo: uint64(j.Duration)})
+		sum = sum.Plus(unit.Use(1, j.Duration))
 	}
-	return sum.over(uint64(len(jobs)))
+	return sum.Over(uint64(len(jobs)))
 }
 
 // makespan takes the jobs in order of submission, counted from the first.
 func makespan(jobs []Job, speed uint64) unit.Duration {
 	var last unit.Duration
-	var area wide // of what is submitted from here on
+	var area unit.DeviceTime // of what is submitted from here on
 	for _, j := range slices.Backward(jobs) {
 		since := unit.Duration(j.Submit)
-		area = area.plus(j.area())
-		last = max(last, since+j.Duration, since+area.over(speed))
+		area = area.Plus(j.area())
+		last = max(last, since+j.Duration, since+area.Over(speed))
 	}
 	return last
 }
 
-func (j Job) area() wide { return product(uint64(j.Devices), uint64(j.Duration)) }
+func (j Job) area() unit.DeviceTime { return unit.Use(int64(j.Devices), j.Duration) }
 
 // squashed runs shortest remaining processing time, from event to event: on a
 // submission or a finish. The jobs come in order of submission, counted from the
 // first. Its unit of time is a microsecond over the speed, in which the machine
 // does one unit of area.
 func squashed(jobs []Job, speed uint64) unit.Duration {
-	var left remaining // of the jobs submitted and not finished
-	var sum, now wide  // of completion times
+	var left remaining           // of the jobs submitted and not finished
+	var sum, now unit.DeviceTime // of completion times
 	for next := 0; next < len(jobs) || len(left) > 0; {
 		if len(left) == 0 {
-			if at := product(uint64(jobs[next].Submit), speed); now.less(at) {
+			if at := unit.Use(int64(speed), unit.Duration(jobs[next].Submit)); now.Less(at) {
 				now = at
 			}
 		}
-		var until wide // the next submission
+		var until unit.DeviceTime // the next submission
 		for ; next < len(jobs); next++ {
-			until = product(uint64(jobs[next].Submit), speed)
-			if now.less(until) {
+			until = unit.Use(int64(speed), unit.Duration(jobs[next].Submit))
+			if now.Less(until) {
 				break
 			}
 			heap.Push(&left, task{left: jobs[next].area(), submitted: until})
 		}
-		end := now.plus(left[0].left)
-		if next < len(jobs) && until.less(end) {
-			left[0].left = end.minus(until) // it stays the shortest
+		end := now.Plus(left[0].left)
+		if next < len(jobs) && until.Less(end) {
+			left[0].left = end.Minus(until) // it stays the shortest
 			now = until
 			continue
 		}
-		sum = sum.plus(end.minus(left[0].submitted))
+		sum = sum.Plus(end.Minus(left[0].submitted))
 		now = end
 		heap.Pop(&left)
 	}
-	return sum.over(uint64(len(jobs)) * speed)
+	return sum.Over(uint64(len(jobs)) * speed)
 }
 
 // task is a job on the fast machine.
 type task struct {
-	left      wide
-	submitted wide
+	left      unit.DeviceTime
+	submitted unit.DeviceTime
 }
 
 // remaining is a heap, shortest first.
 type remaining []task
 
 func (r remaining) Len() int           { return len(r) }
-func (r remaining) Less(i, j int) bool { return r[i].left.less(r[j].left) }
+func (r remaining) Less(i, j int) bool { return r[i].left.Less(r[j].left) }
 func (r remaining) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
 
 // Push appends a task; it is called by package heap.

@@ -218,21 +218,34 @@ type Built struct {
 // Build makes the Scheduler of a composition.
 func (c Composition) Build(env Env, explain bool) (Built, error) {
 	c = c.over(Default)
-	p := compose.Parts{Explain: explain}
+	p, err := c.Parts(env)
+	if err != nil {
+		return Built{}, err
+	}
+	p.Explain = explain
+	_, truth := p.Estimator.(profile.Oracular)
+	return Built{Scheduler: compose.New(p), TellTruth: truth, OnRequest: c.Restart != "last-checkpoint", Composition: c}, nil
+}
+
+// Parts makes the parts of a composition, for its Scheduler and for whoever plans
+// beside it.
+func (c Composition) Parts(env Env) (compose.Parts, error) {
+	c = c.over(Default)
+	var p compose.Parts
 	var cut, nullCut pipeline.Partitioner
 	var sequence, nullSequence pipeline.Ordering
 	for _, err := range []error{
 		c.fill("estimate", env, &p.Estimator), c.fill("size", env, &p.Sizer), c.fill("place", env, &p.Placer),
-		c.fill("order", env, &p.Order), c.fill("reserve", env, &p.Reserve), c.fill("victims", env, &p.Victims), c.fill("flow", env, &p.Flow), c.fill("cut", env, &cut), c.fill("sequence", env, &sequence),
+		c.fill("order", env, &p.Order), c.fill("reserve", env, &p.Reserve), c.fill("victims", env, &p.Victims),
+		c.fill("flow", env, &p.Flow), c.fill("cut", env, &cut), c.fill("sequence", env, &sequence),
 		Null.fill("cut", env, &nullCut), Null.fill("sequence", env, &nullSequence),
 	} {
 		if err != nil {
-			return Built{}, err
+			return compose.Parts{}, err
 		}
 	}
 	p.Planner = &compose.Pipelines{Cut: cut, Sequence: sequence, NullCut: nullCut, NullSequence: nullSequence, Name: c.Cut + "+" + c.Sequence}
-	_, truth := p.Estimator.(profile.Oracular)
-	return Built{Scheduler: compose.New(p), TellTruth: truth, OnRequest: c.Restart != "last-checkpoint", Composition: c}, nil
+	return p, nil
 }
 
 // fill makes the strategy of one part and stores it where into points.

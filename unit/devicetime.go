@@ -27,6 +27,19 @@ func (t DeviceTime) Minus(u DeviceTime) DeviceTime {
 	return DeviceTime{hi, lo}
 }
 
+// Less reports whether t is less than u.
+func (t DeviceTime) Less(u DeviceTime) bool { return t.Hi < u.Hi || t.Hi == u.Hi && t.Lo < u.Lo }
+
+// Over is how long milli thousandths of a device take for t, rounded down; what no
+// Duration can hold is Forever.
+func (t DeviceTime) Over(milli uint64) Duration {
+	if t.Hi >= milli {
+		return Forever
+	}
+	q, _ := bits.Div64(t.Hi, t.Lo, milli)
+	return Duration(min(q, uint64(Forever)))
+}
+
 // MilliSeconds is t in whole thousandths of a device times seconds.
 func (t DeviceTime) MilliSeconds() int64 {
 	const second = uint64(Second)
