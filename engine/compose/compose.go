@@ -73,7 +73,7 @@ type Scheduler struct {
 	elastic int    // elastic jobs among the running
 	resize  unit.Time
 	patient unit.Time // when a run that is too young to be displaced will be old enough
-	// When a run may be displaced for a claim that was protected from it until then.
+	// When a run may be displaced again that was protected from it until then.
 	unprotected unit.Time
 	cut         []plan.DeviceID // devices that another strategy left cut
 
@@ -91,9 +91,9 @@ type Scheduler struct {
 	endures   unit.Time   // when the oldest that waits will have waited long enough
 	why       plan.Reason // what beside room kept the job that was tried last from starting
 	victims   []victim
-	// Those that may be displaced for a claim, and for which.
+	// Those that may be displaced, and on which grounds.
 	candidates []victims.Candidate
-	claims     []plan.ReasonCode
+	grounds    []plan.ReasonCode
 	loops      *victims.Loops
 	gives      []give // what could be taken back, in pass gave
 	gave       int64
@@ -189,14 +189,14 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	}
 	if s.unprotected <= d.Now() {
 		s.unprotected = unit.Never
-		s.unblockClaims(d.View)
+		s.unblockTakers(d.View)
 	}
 	s.expire(d)
-	s.open(d)
+	s.openCalendar(d)
 	s.rebalance(d)
 	s.start(d)
 	s.endure(d)
-	s.close(d)
+	s.closeCalendar(d)
 	return min(s.timers.next(), s.resize, s.patient, s.unprotected, s.endures, s.outlived, s.calendar.Wake(d.Now()))
 }
 
@@ -381,22 +381,22 @@ func (s *Scheduler) unblock(v plan.View) {
 			for _, at := range list {
 				s.block(&s.classes[at], false)
 			}
-		} else if s.mightTakeBack(v, shape) {
-			s.unblockClaimsOf(v, list)
+		} else if s.couldTakeBack(v, shape) {
+			s.unblockTakersOf(v, list)
 		}
 	}
 }
 
-// unblockClaims lets those be tried again that may claim room from what runs.
-func (s *Scheduler) unblockClaims(v plan.View) {
+// unblockTakers lets those be tried again that may take room back from what runs.
+func (s *Scheduler) unblockTakers(v plan.View) {
 	for id, list := range s.ofShape {
-		if s.full[id] > 0 && s.mightTakeBack(v, v.ShapeOf(int32(id))) {
-			s.unblockClaimsOf(v, list)
+		if s.full[id] > 0 && s.couldTakeBack(v, v.ShapeOf(int32(id))) {
+			s.unblockTakersOf(v, list)
 		}
 	}
 }
 
-func (s *Scheduler) unblockClaimsOf(v plan.View, list []int32) {
+func (s *Scheduler) unblockTakersOf(v plan.View, list []int32) {
 	for _, at := range list {
 		if c := &s.classes[at]; c.blocked && s.takesBack(v, c) {
 			s.block(c, false)

@@ -8,10 +8,10 @@ import (
 	"github.com/musterdl/muster/unit"
 )
 
-// open shows the calendar the state as a decision finds it: claims of jobs that wait
+// openCalendar shows the calendar the state as a decision finds it: claims of jobs that wait
 // no more are dropped, the others revised. Room that is not held any longer is worth a
 // try.
-func (s *Scheduler) open(d *plan.Draft) {
+func (s *Scheduler) openCalendar(d *plan.Draft) {
 	c := &s.calendar
 	for len(c.Claims()) > 0 {
 		c.Drop(c.Claims()[0].Job)
@@ -216,8 +216,8 @@ func (s *Scheduler) endure(d *plan.Draft) {
 	}
 }
 
-// close keeps the calendar in the state.
-func (s *Scheduler) close(d *plan.Draft) {
+// closeCalendar keeps the calendar in the state.
+func (s *Scheduler) closeCalendar(d *plan.Draft) {
 	if s.calendar.Empty() {
 		s.outlived = unit.Never
 	}

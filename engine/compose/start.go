@@ -17,7 +17,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 		c, next := s.best()
 		if c < 0 && s.stirred {
 			s.stirred = false
-			s.unblockClaims(d.View)
+			s.unblockTakers(d.View)
 			s.pass++
 			continue
 		}
@@ -148,7 +148,7 @@ func (s *Scheduler) place(d *plan.Draft, it item, ahead, next plan.JobID) bool {
 		return true
 	}
 	for n, leaf := want, s.classes[s.home[it.job]].leaf; n > 0 && s.tree.shared(); n = smaller(shape, n) {
-		if s.tree.claims(leaf, shape.Models, shape.Milli(n), d.Priority(it.job)) && s.mayTakeBack(d.View, shape, d.Priority(it.job)) && s.takeBack(d, it, n) {
+		if s.tree.entitled(leaf, shape.Models, shape.Milli(n), d.Priority(it.job)) && s.mayTakeBack(d.View, shape, d.Priority(it.job)) && s.takeBack(d, it, n) {
 			s.overruled = true
 			s.settled(d, it, n, want, next)
 			s.unblock(d.View)

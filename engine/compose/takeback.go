@@ -73,9 +73,9 @@ func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
 		}
 	}
 	slices.SortFunc(s.candidates, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
-	s.claims = s.claims[:0]
+	s.grounds = s.grounds[:0]
 	for i := range s.candidates {
-		s.claims = append(s.claims, s.stronger(v, leaf, job, s.candidates[i].Job, milli))
+		s.grounds = append(s.grounds, s.stronger(v, leaf, job, s.candidates[i].Job, milli))
 	}
 }
 
@@ -84,11 +84,11 @@ func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
 // one look at what runs for all classes of a decision.
 func (s *Scheduler) mayTakeBack(v plan.View, shape *plan.Shape, priority int32) bool {
 	need := shape.Milli(smallest(shape)) - v.Room().FreeMilli(shape.Models)
-	return s.mightTakeBack(v, shape) && need <= sum(s.givable(v, priority), shape.Models)
+	return s.couldTakeBack(v, shape) && need <= sum(s.givable(v, priority), shape.Models)
 }
 
-// mightTakeBack is a wider bound that costs nothing.
-func (s *Scheduler) mightTakeBack(v plan.View, shape *plan.Shape) bool {
+// couldTakeBack is a wider bound that costs nothing.
+func (s *Scheduler) couldTakeBack(v plan.View, shape *plan.Shape) bool {
 	need := shape.Milli(smallest(shape)) - v.Room().FreeMilli(shape.Models)
 	return s.tree.shared() && need <= sum(s.tree.lent, shape.Models)
 }
@@ -229,9 +229,9 @@ func (s *Scheduler) stopFor(d *plan.Draft, job plan.JobID, n int32, chosen []int
 	for _, i := range chosen {
 		c := &s.candidates[i]
 		// What one gives back may bring its queue to its guarantee: the rest is its own.
-		fair = fair && s.stronger(d.View, leaf, job, c.Job, shape.Milli(n)) == s.claims[i]
+		fair = fair && s.stronger(d.View, leaf, job, c.Job, shape.Milli(n)) == s.grounds[i]
 		s.count(c.Job, -1)
-		d.Stop(c.Run, plan.Reason{Code: s.claims[i], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
+		d.Stop(c.Run, plan.Reason{Code: s.grounds[i], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
 	}
 	return fair && s.fits(d, job, shape, n, plan.Reason{Code: plan.TookRoomOf, A: int64(len(chosen))})
 }

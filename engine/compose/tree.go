@@ -424,7 +424,7 @@ func (s *Scheduler) takesBack(v plan.View, c *class) bool {
 		return false
 	}
 	shape := v.ShapeOf(c.shape)
-	return s.tree.claims(c.leaf, shape.Models, shape.Milli(smallest(shape)), v.Priority(c.waiting.items[0].job))
+	return s.tree.entitled(c.leaf, shape.Models, shape.Milli(smallest(shape)), v.Priority(c.waiting.items[0].job))
 }
 
 // guaranteed reports whether a job's smallest size is within what a queue that it is
@@ -444,9 +444,9 @@ func (t *tree) guaranteed(v plan.View, job plan.JobID) bool {
 	return false
 }
 
-// claims reports whether milli more for a leaf are within a guarantee, or may be
-// claimed by priority.
-func (t *tree) claims(leaf int32, models uint64, milli int64, priority int32) bool {
+// entitled reports whether milli more for a leaf are within a guarantee, or may be
+// taken by priority.
+func (t *tree) entitled(leaf int32, models uint64, milli int64, priority int32) bool {
 	for b := leaf; b >= 0; b = t.branches[b].parent {
 		x := &t.branches[b]
 		if x.preempt && priority > t.lowest {
