@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/musterdl/muster/unit"
 )
@@ -137,4 +138,28 @@ func Uniform(name string, nodes, count int, m Model, rackNodes int) *Cluster {
 			CPU: unit.Milli(count) * 12 * unit.Whole, Memory: unit.MiB(count) * 64 << 10}, count)
 	}
 	return c
+}
+
+// Plus returns a cluster with the nodes of another appended, in racks of the same
+// names where there are any. It shares what does not change, and c stays as it is.
+func (c *Cluster) Plus(more *Cluster) (*Cluster, error) {
+	sum := &Cluster{Name: c.Name, Models: c.Models, Racks: slices.Clone(c.Racks), Nodes: slices.Clone(c.Nodes), Devices: slices.Clone(c.Devices)}
+	racks := map[string]int32{}
+	for i := range sum.Racks {
+		racks[sum.Racks[i].Name] = int32(i)
+	}
+	for i := range more.Nodes {
+		n := more.Nodes[i]
+		model, known := c.ModelID(more.Models[n.Model].Name)
+		if !known {
+			return nil, fmt.Errorf("node %s has devices of model %q, which the cluster does not know", n.Name, more.Models[n.Model].Name)
+		}
+		rack := more.Racks[n.Rack]
+		if _, known := racks[rack.Name]; !known {
+			racks[rack.Name] = sum.AddRack(rack)
+		}
+		n.Model, n.Rack = model, racks[rack.Name]
+		sum.AddNode(n, int(n.Count))
+	}
+	return sum, nil
 }

@@ -34,6 +34,10 @@ func (e *Engine) apply(ev *Event) {
 		e.shares(ev)
 	case Arranged:
 		e.arrange(ev)
+	case Assembled:
+		e.assembled(ev)
+	case Joined, Occupied, Confined:
+		e.around(ev)
 	case Answered:
 		e.why.Answers = append(e.why.Answers, schedule.Answer{Asker: ev.Asker, Reply: ev.Reply})
 	case Reshaped:

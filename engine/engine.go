@@ -46,6 +46,7 @@ type Engine struct {
 	forced   []plan.Change // stops that people and failures asked for in this step
 	asks     []schedule.Ask
 	over     []plan.JobID // ended in this step
+	changed  []plan.JobID // in this step
 	confirms []int64      // changes confirmed in this step, or that never will be
 	asides   []plan.Aside
 	refolded []plan.Change // made by Fold
@@ -69,6 +70,9 @@ type Out struct {
 	Asides []plan.Aside
 	// Over are the jobs that ended in this step, whatever their end.
 	Over []plan.JobID
+	// Touched are the jobs of which the state may say something else now, in no
+	// particular order; one may come twice.
+	Touched []plan.JobID
 	// Forgot says why the strategy starts afresh although it had something to
 	// remember; nil where it does not.
 	Forgot error
@@ -180,6 +184,7 @@ func (e *Engine) Step(now unit.Time, events []Event) Out {
 	out := Out{Commit: e.decide()}
 	e.prune()
 	out.Ready, out.Asks, out.Over, out.Asides = e.ready, e.asks, e.over, e.asides
+	out.Touched = e.touchedBy(&out, events)
 	out.Forgot, e.forgot = e.forgot, nil
 	out.Wake = min(e.wake, e.backoff.next(), e.nextWindow())
 	if e.state.Paused {
@@ -194,7 +199,7 @@ func (e *Engine) Step(now unit.Time, events []Event) Out {
 func (e *Engine) happen(now unit.Time, events []Event) {
 	e.state.Age(now)
 	e.state.Now = now
-	e.ready, e.asks, e.over, e.confirms = e.ready[:0], nil, e.over[:0], e.confirms[:0]
+	e.ready, e.asks, e.over, e.confirms, e.changed = e.ready[:0], nil, e.over[:0], e.confirms[:0], e.changed[:0]
 	for i := range events {
 		e.apply(&events[i])
 	}
@@ -261,11 +266,46 @@ func (e *Engine) ask(commit *plan.Commit) {
 
 // saw empties the trigger: those in it were seen, and not refused.
 func (e *Engine) saw() {
+	e.changed = append(e.changed, e.why.Jobs...)
 	for _, j := range e.why.Jobs {
 		e.touched[j] = false
 		e.state.Jobs[j].Admitted = true
 	}
 	e.why = schedule.Trigger{Jobs: e.why.Jobs[:0], Answers: e.why.Answers[:0]}
+}
+
+// touchedBy are the jobs whose rows a step may have changed: those that were in the
+// trigger or are to be in the next, and those of its changes, asides and reports.
+func (e *Engine) touchedBy(out *Out, events []Event) []plan.JobID {
+	e.changed = append(append(e.changed, e.why.Jobs...), out.Over...)
+	for i := range events {
+		if ev := &events[i]; ev.Kind != Submit && ev.Kind >= Cancel && e.valid(ev.Job) {
+			e.changed = append(e.changed, ev.Job)
+		}
+	}
+	if out.Commit != nil {
+		for i := range out.Commit.Changes {
+			if job := out.Commit.Changes[i].Job; job != plan.None {
+				e.changed = append(e.changed, job)
+			}
+		}
+	}
+	for i := range out.Ready {
+		if out.Ready[i].Job != plan.None {
+			e.changed = append(e.changed, out.Ready[i].Job)
+		}
+	}
+	for i := range out.Asides {
+		switch a := &out.Asides[i]; a.Kind {
+		case "lease":
+			if run := plan.RunID(a.Job); int(run) < len(e.state.Runs) && e.state.Runs[run].Status != plan.Gone {
+				e.changed = append(e.changed, e.state.Runs[run].Job)
+			}
+		case "estimate", "memo", "why":
+			e.changed = append(e.changed, a.Job)
+		}
+	}
+	return e.changed
 }
 
 // send hands a change of this commit to the driver, unless it has to wait.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/unit"
@@ -43,13 +44,17 @@ const (
 	Close                  // request: a maintenance window of a node
 	Reopen                 // request: no maintenance window of a node any more
 	Arranged               // request: runs are moved so that a job can start
+	Joined                 // report: nodes are added to the cluster
+	Occupied               // report: what work that is not ours uses of a node
+	Confined               // report: the nodes that a set of nodes holds
+	Assembled              // the state was put together from what a store kept; it replaces all
 	numKinds
 )
 
 var kindNames = [...]string{"tick", "submit", "cancel", "hold", "release", "requeue", "cordon", "uncordon", "drain",
 	"pause", "unpause", "started", "not-started", "stopped", "exited", "suspended", "resumed", "reshaped", "node-down",
 	"node-up", "device-down", "device-up", "observed", "truth", "answered", "rebuilt",
-	"switched", "shares", "close", "reopen", "arranged"}
+	"switched", "shares", "close", "reopen", "arranged", "joined", "occupied", "confined", "assembled"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -82,7 +87,37 @@ type Event struct {
 	To   unit.Time `json:"to_us,omitempty"`
 	// Moves are what is arranged for Job, whose own start is one of them.
 	Moves []Move `json:"moves,omitempty"`
+	// Nodes are what joins.
+	Nodes *cluster.Cluster `json:"nodes,omitempty"`
+	// Use is what others use of Node.
+	Use *Use `json:"use,omitempty"`
+	// Set is a set of nodes, counted from 1, and Within the nodes that it holds, 64 to a
+	// word.
+	Set    int32    `json:"set,omitempty"`
+	Within []uint64 `json:"within,omitempty"`
+	// Image is a whole state.
+	Image *Image `json:"image,omitempty"`
 	// Setting is what a control plane that starts decides with; the engine does not
 	// read it.
 	Setting []byte `json:"setting,omitempty"`
+}
+
+// Image is a state that plan.State.Save wrote, and the jobs in it as they were asked
+// for, by id.
+type Image struct {
+	State []byte          `json:"state"`
+	Specs []*workload.Job `json:"specs"`
+}
+
+// Use is an amount of a node.
+type Use struct {
+	CPU     unit.Milli `json:"cpu"`
+	Memory  unit.MiB   `json:"memory_mib"`
+	Devices int32      `json:"devices"`
+}
+
+// Reported reports whether an event of this kind is somebody's report of what is so,
+// which nobody can refuse and nobody waits for.
+func (k Kind) Reported() bool {
+	return k >= Started && k <= Observed || k >= Joined && k <= Confined
 }

@@ -81,6 +81,9 @@ func (e *Engine) acceptJob(j *workload.Job) error {
 			return fmt.Errorf("job %q asks for device model %q, which the cluster does not have", j.Name, m)
 		}
 	}
+	if j.NodeSet < 0 || j.PerNode < 0 {
+		return fmt.Errorf("job %q is confined to set %d of nodes, at most %d workers on each: neither is negative", j.Name, j.NodeSet, j.PerNode)
+	}
 	if _, ok := control.Find(j.Law); !ok {
 		return fmt.Errorf("job %q: there is no law %q: leave it out, or name one of package control", j.Name, j.Law)
 	}
@@ -153,7 +156,8 @@ func (e *Engine) shares(ev *Event) {
 // shape returns the id of a job's shape, adding it if it is new.
 func (e *Engine) shape(w *workload.Job) int32 {
 	s := plan.Shape{Gang: w.Gang, Devices: w.Devices, Share: int32(w.Share), Memory: int32(w.Memory),
-		CPU: int32(w.CPU), Host: int32(w.HostMemory), Skew: int32(w.Skew), Models: ^uint64(0) >> (64 - len(e.state.Cluster.Models))}
+		CPU: int32(w.CPU), Host: int32(w.HostMemory), Skew: int32(w.Skew), Models: ^uint64(0) >> (64 - len(e.state.Cluster.Models)),
+		NodeSet: w.NodeSet, PerNode: w.PerNode}
 	if len(w.Models) > 0 {
 		s.Models = 0
 		for _, m := range w.Models {

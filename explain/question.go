@@ -172,6 +172,7 @@ const (
 	cordoned    = "cordoned"
 	inWindow    = "closed for maintenance"
 	otherModel  = "another device model"
+	outsideSet  = "outside the nodes that its constraints allow"
 	littleRAM   = "too little device memory"
 	lost        = "devices lost"
 	tooSmall    = "too small for one worker"
@@ -186,7 +187,7 @@ const (
 	hasRoom     = "has room for a worker" // and is none: it comes last
 )
 
-var obstacleNames = [...]string{isDown, quarantined, cordoned, inWindow, otherModel, littleRAM, lost, tooSmall, cut, full, scattered,
+var obstacleNames = [...]string{isDown, quarantined, cordoned, inWindow, otherModel, outsideSet, littleRAM, lost, tooSmall, cut, full, scattered,
 	fewCores, littleHost, littleFree, windowAhead, claimed}
 
 // obstacle is the first thing that keeps workers off a node.
@@ -206,6 +207,8 @@ func (q *question) obstacle(id plan.NodeID) string {
 	switch {
 	case q.shape.Models&(1<<n.Model) == 0:
 		return otherModel
+	case !q.v.InSet(q.shape, id):
+		return outsideSet
 	case q.now.holds(id) == 0:
 		return q.full(id)
 	case q.beside.holds(id) == 0:
@@ -226,7 +229,7 @@ func (q *question) full(id plan.NodeID) string {
 	n, c, shape := q.v.Node(id), &q.v.Cluster().Nodes[id], q.shape
 	healthy, memory, free := int32(0), int32(0), int64(0)
 	for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
-		if dev := q.v.Device(d); dev.Status != plan.Lost {
+		if dev := q.v.Device(d); !dev.Status.Out() {
 			healthy, memory, free = healthy+1, max(memory, dev.Memory), free+int64(dev.Free)
 		}
 	}

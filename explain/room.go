@@ -90,7 +90,7 @@ func (r *room) total() (workers int64) {
 // holds is how many workers a node has room for.
 func (r *room) holds(id plan.NodeID) int32 {
 	n, of := &r.nodes[id], r.v.Node(id)
-	if !n.open || !r.anyModel && r.shape.Models&(1<<of.Model) == 0 {
+	if !n.open || !r.anyModel && r.shape.Models&(1<<of.Model) == 0 || !r.v.InSet(r.shape, id) {
 		return 0
 	}
 	most := int32(math.MaxInt32)
@@ -116,7 +116,7 @@ func (r *room) whole(id plan.NodeID) (devices int32) {
 		if r.free[d] < 1000 {
 			continue
 		}
-		if dev := r.v.Device(d); dev.Status != plan.Lost && (r.noCuts || dev.Geometry == 0) && (r.noMemory || dev.Memory >= r.shape.Memory) {
+		if dev := r.v.Device(d); !dev.Status.Out() && (r.noCuts || dev.Geometry == 0) && (r.noMemory || dev.Memory >= r.shape.Memory) {
 			devices++
 		}
 	}
@@ -130,7 +130,7 @@ func (r *room) shares(id plan.NodeID) (workers int32) {
 		dev := r.v.Device(d)
 		whole := r.free[d] >= 1000 && dev.Geometry == 0
 		switch {
-		case dev.Status == plan.Lost || !whole && r.nodes[id].noShares:
+		case dev.Status.Out() || !whole && r.nodes[id].noShares:
 			continue
 		case whole && held > 0:
 			held--
@@ -203,12 +203,12 @@ func (r *room) milli() (milli int64) {
 // milliOn is the same of one node.
 func (r *room) milliOn(id plan.NodeID) (milli int64) {
 	n := r.v.Node(id)
-	if !r.anyModel && r.shape.Models&(1<<n.Model) == 0 {
+	if !r.anyModel && r.shape.Models&(1<<n.Model) == 0 || !r.v.InSet(r.shape, id) {
 		return 0
 	}
 	for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
 		dev := r.v.Device(d)
-		if dev.Status == plan.Lost || dev.Memory < r.shape.Memory && !r.noMemory || r.shape.Share == 1000 && r.free[d] < 1000 {
+		if dev.Status.Out() || dev.Memory < r.shape.Memory && !r.noMemory || r.shape.Share == 1000 && r.free[d] < 1000 {
 			continue
 		}
 		milli += int64(min(r.free[d], 1000))

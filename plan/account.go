@@ -23,6 +23,9 @@ type Account struct {
 	// seconds, as of the last ageing; Aged is Used at that moment.
 	Past int64
 	Aged unit.DeviceTime
+	// Before is what of Used is of jobs that are not known any more, of all models; it
+	// stands in the first of an owner's accounts.
+	Before unit.DeviceTime
 }
 
 // AgeEvery is how often past use is aged.
@@ -229,6 +232,7 @@ func (s *State) Balance() error {
 		a := v.Account(i)
 		o := owner{a.Tenant, a.User}
 		books[o] = books[o].Plus(a.Used)
+		jobs[o] = jobs[o].Plus(a.Before)
 		if held[i] != a.Held {
 			return fmt.Errorf("account %d (%s, %s, %s) holds %d thousandths, the runs' grants say %d", i,
 				v.Tenant(a.Tenant), v.User(a.User), s.Cluster.Models[a.Model].Name, a.Held, held[i])

@@ -54,7 +54,7 @@ func (s *State) checkRun(id RunID, seen []bool) error {
 		if g.reserved != (r.Status == Promised) || g.freed != (r.Status == Stopping) {
 			return fmt.Errorf("grant %d of a %s run is marked reserved=%v freed=%v", i, r.Status, g.reserved, g.freed)
 		}
-		if r.Status != Stopping && (s.Nodes[g.Node].Status == Down || g.Device != None && s.Devices[g.Device].Status == Lost) {
+		if r.Status != Stopping && (s.Nodes[g.Node].Status == Down || g.Device != None && s.Devices[g.Device].Status.Out()) {
 			return fmt.Errorf("run %d of job %d is %s on a lost device", id, r.Job, r.Status)
 		}
 	}
@@ -134,7 +134,7 @@ func (s *State) checkRoom() error {
 	}
 	for id := range s.Nodes {
 		n, sum := &s.Nodes[id], of[id]
-		cores, host := int32(s.Cluster.Nodes[id].CPU), int32(s.Cluster.Nodes[id].Memory)
+		cores, host := int32(s.Cluster.Nodes[id].CPU)-n.OtherCPU, int32(s.Cluster.Nodes[id].Memory)-n.OtherHost
 		free := int32(0)
 		for d := n.First; d < n.First+DeviceID(n.Count); d++ {
 			if s.Devices[d].whole() {
@@ -149,7 +149,8 @@ func (s *State) checkRoom() error {
 			return fmt.Errorf("node %d counts %d cores/1000 and %d MiB leaving; it has %d and %d", id,
 				n.LeavingCPU, n.LeavingHost, sum.leaving, sum.leavingHost)
 		}
-		if max(sum.taken, sum.held) > cores || max(sum.takenHost, sum.heldHost) > host {
+		// What others take beside that is not ours to bound.
+		if max(sum.taken, sum.held) > cores+n.OtherCPU || max(sum.takenHost, sum.heldHost) > host+n.OtherHost {
 			return fmt.Errorf("node %d: more cores or host memory are promised or occupied than it has", id)
 		}
 	}

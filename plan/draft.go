@@ -139,7 +139,7 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 		}
 		workers += slots[i].Workers
 	}
-	if !shape.MayHave(workers) || terms.Share < 0 || terms.Share > 1000 {
+	if !shape.MayHave(workers) || crowded(slots, shape) || terms.Share < 0 || terms.Share > 1000 {
 		return None, Reason{Impossible, int64(workers), 0}
 	}
 	if terms == (Terms{}) {

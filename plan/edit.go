@@ -128,11 +128,11 @@ func (s *State) sound(slot *Slot, shape *Shape) bool {
 		return false
 	}
 	n := &s.Nodes[slot.Node]
-	if n.Status != Up || shape.Models&(1<<n.Model) == 0 || slot.Reserve < 0 || slot.Reserve > 1000 {
+	if n.Status != Up || !s.View().Allows(shape, slot.Node) || slot.Reserve < 0 || slot.Reserve > 1000 {
 		return false
 	}
 	healthy := func(d DeviceID) bool {
-		return d >= n.First && d < n.First+DeviceID(n.Count) && s.Devices[d].Status != Lost
+		return d >= n.First && d < n.First+DeviceID(n.Count) && !s.Devices[d].Status.Out()
 	}
 	if slot.On == nil {
 		// A worker's own devices are different ones: one name cannot stand for several.
@@ -162,7 +162,7 @@ func (s *State) wholeFree(n *Node, from DeviceID) DeviceID {
 }
 
 // whole reports whether a device is wholly free, healthy and undivided.
-func (d *Device) whole() bool { return d.Free == 1000 && d.Status != Lost && d.Geometry == 0 }
+func (d *Device) whole() bool { return d.Free == 1000 && !d.Status.Out() && d.Geometry == 0 }
 
 func (s *State) attach(run RunID, tail int32, g Grant) int32 {
 	id := s.newGrant()

@@ -19,6 +19,8 @@ type machine struct {
 	held []plan.Change // to be handed over
 	most int           // live runs at once
 	sent []plan.Change // handed over and not confirmed
+	// around lets things happen around the engine's own work as well.
+	around bool
 }
 
 func newMachine(t *rapid.T) *machine {
@@ -37,6 +39,8 @@ func newMachine(t *rapid.T) *machine {
 		c.AddNode(cluster.Node{Name: "node", Model: int32(rapid.IntRange(0, len(c.Models)-1).Draw(t, "model")), CPU: 8000, Memory: 1000}, rapid.IntRange(0, 4).Draw(t, "devices"))
 	}
 	m := &machine{s: plan.NewState(c)}
+	m.s.Tenants, m.s.Users, m.s.Classes = []string{"tenant", "other"}, []string{"user"}, []string{"class"}
+	m.s.NodeSets = [][]uint64{nil}
 	for range 4 {
 		shape := plan.Shape{Gang: int32(rapid.IntRange(1, 4).Draw(t, "gang")), Devices: 1, Share: 1000, Models: 3,
 			CPU: int32(rapid.IntRange(0, 3).Draw(t, "cores")) * 1000, Host: int32(rapid.IntRange(0, 1).Draw(t, "host")) * 300}
@@ -47,6 +51,8 @@ func newMachine(t *rapid.T) *machine {
 			shape.Share = int32(rapid.IntRange(1, 10).Draw(t, "share")) * 100
 		case 2:
 			shape.Sizes = [8]int32{1, 2}
+		case 3:
+			shape.NodeSet, shape.PerNode = int32(rapid.IntRange(0, 2).Draw(t, "set")), int32(rapid.IntRange(0, 2).Draw(t, "per node"))
 		}
 		shape.Memory = int32(rapid.IntRange(0, 3).Draw(t, "memory")) << 10
 		m.s.Shapes = append(m.s.Shapes, shape)
@@ -202,9 +208,12 @@ func (m *machine) release(change int64) {
 // happen lets something come from outside.
 func (m *machine) happen(t *rapid.T) {
 	m.s.Now++
+	if m.around && rapid.IntRange(0, 3).Draw(t, "around") == 0 {
+		m.elsewhere(t)
+	}
 	switch rapid.IntRange(0, 6).Draw(t, "fact") {
 	case 0, 1:
-		m.s.Admit("job", plan.Job{Shape: int32(rapid.IntRange(0, len(m.s.Shapes)-1).Draw(t, "shape"))})
+		m.s.Admit("job", plan.Job{Shape: int32(rapid.IntRange(0, len(m.s.Shapes)-1).Draw(t, "shape")), Tenant: int32(rapid.IntRange(0, 1).Draw(t, "tenant")), Profile: plan.None})
 	case 2:
 		node := plan.NodeID(rapid.IntRange(0, len(m.s.Nodes)-1).Draw(t, "node"))
 		if m.s.Nodes[node].Status == plan.Up {
@@ -215,6 +224,21 @@ func (m *machine) happen(t *rapid.T) {
 	default:
 		m.handOver()
 		m.confirm(t)
+	}
+}
+
+// elsewhere lets something happen that is not the engine's own doing.
+func (m *machine) elsewhere(t *rapid.T) {
+	node := plan.NodeID(rapid.IntRange(0, len(m.s.Nodes)-1).Draw(t, "where"))
+	switch rapid.IntRange(0, 2).Draw(t, "what") {
+	case 0:
+		m.s.Occupy(node, int32(rapid.IntRange(0, 9).Draw(t, "cores"))*1000, int32(rapid.IntRange(0, 1200).Draw(t, "memory")), int32(rapid.IntRange(0, 5).Draw(t, "devices")))
+	case 1:
+		m.s.Confine(int32(rapid.IntRange(1, 2).Draw(t, "set")), []uint64{rapid.Uint64().Draw(t, "nodes")})
+	default:
+		if err := m.s.Grow(more(m.s.Cluster, rapid.IntRange(1, 70).Draw(t, "joined"))); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

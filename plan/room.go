@@ -119,7 +119,7 @@ func (r *Room) count(s *State, id NodeID, sign int64) {
 	milli, partial := int64(0), false
 	for d := n.First; d < n.First+DeviceID(n.Count); d++ {
 		dev := &s.Devices[d]
-		if dev.Status == Lost {
+		if dev.Status.Out() {
 			continue
 		}
 		milli += int64(dev.Free)

@@ -9,7 +9,7 @@ import (
 )
 
 // snapshotVersion is bumped when a State can no longer be read as it was written.
-const snapshotVersion = 2
+const snapshotVersion = 3
 
 type snapshot struct {
 	Version int

@@ -43,6 +43,10 @@ type Shape struct {
 	Host    int32 // MiB of host memory per worker
 	Skew    int32 // largest tensor over model size, thousandths
 	Models  uint64
+	// NodeSet numbers the set of nodes it may be on; 0 is all of them. PerNode is how many
+	// of its workers one node takes at most; 0 is any number.
+	NodeSet int32
+	PerNode int32
 	// Sizes lists legal worker counts other than Gang, ascending, zero-terminated.
 	Sizes [8]int32
 }
@@ -223,6 +227,8 @@ type Node struct {
 	FreeHost    int32
 	LeavingCPU  int32 // of stopping runs: counted as free, still occupied
 	LeavingHost int32
+	OtherCPU    int32 // what work that is not ours uses
+	OtherHost   int32
 	Sick        int32 // failed starts in a row
 	Status      NodeStatus
 	// Stamp changes whenever anything on the node does; caches compare it.
@@ -260,6 +266,10 @@ type State struct {
 	Claims  []Claim
 	Windows []Window
 
+	// NodeSets are the nodes that work is confined to, 64 to a word; each is replaced,
+	// never written into. A Shape's NodeSet counts from 1.
+	NodeSets [][]uint64
+
 	// Append-only tables.
 	Shapes   []Shape
 	Names    []string // of jobs
@@ -270,7 +280,7 @@ type State struct {
 	Plans    []Pipeline
 	Links    []Dependency
 
-	Cluster *cluster.Cluster // never changes
+	Cluster *cluster.Cluster // is replaced when it grows, never written into
 
 	room Room
 	// What follows from the tables, made when it is asked for.

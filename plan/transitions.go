@@ -43,6 +43,7 @@ const (
 	Reshaping              // its partition is being changed
 	Arriving               // rented or repaired, not here yet
 	Lost                   // failed, or its node is
+	Elsewhere              // in use by work that is not ours
 	numDeviceStatuses
 )
 
@@ -83,7 +84,7 @@ const (
 var (
 	phaseNames   = [...]string{"waiting", "held", "blocked", "backoff", "active", "finished", "failed", "cancelled", "refused"}
 	statusNames  = [...]string{"promised", "starting", "running", "suspended", "resuming", "stopping", "gone"}
-	deviceNames  = [...]string{"steady", "reshaping", "arriving", "lost"}
+	deviceNames  = [...]string{"steady", "reshaping", "arriving", "lost", "elsewhere"}
 	nodeNames    = [...]string{"up", "cordoned", "quarantined", "down"}
 	failureNames = [...]string{"none", "user", "node", "memory", "time-limit", "start"}
 )
@@ -93,6 +94,9 @@ func (s RunStatus) String() string    { return statusNames[s] }
 func (s DeviceStatus) String() string { return deviceNames[s] }
 func (s NodeStatus) String() string   { return nodeNames[s] }
 func (c FailureClass) String() string { return failureNames[c] }
+
+// Out reports whether a device in this status has nothing to give.
+func (s DeviceStatus) Out() bool { return s == Lost || s == Elsewhere }
 
 // Computes reports whether a run in this status computes or is about to: of the
 // members of one turn on a device at most one does.
@@ -131,10 +135,11 @@ var runTable = [numRunStatuses][]RunStatus{
 }
 
 var deviceTable = [numDeviceStatuses][]DeviceStatus{
-	Steady:    {Reshaping, Lost},
+	Steady:    {Reshaping, Lost, Elsewhere},
 	Reshaping: {Steady, Lost},
 	Arriving:  {Steady, Lost},
 	Lost:      {Steady, Arriving},
+	Elsewhere: {Steady, Lost},
 }
 
 var nodeTable = [numNodeStatuses][]NodeStatus{

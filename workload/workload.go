@@ -31,6 +31,11 @@ type Job struct {
 	CPU        unit.Milli
 	HostMemory unit.MiB
 
+	// NodeSet numbers the set of nodes, known to who submits the job, that it is confined
+	// to; 0 is none. PerNode is how many workers one node takes at most; 0 is any number.
+	NodeSet int32
+	PerNode int32
+
 	// Estimate is the declared run time on Gang workers, without restarts; 0 is unknown.
 	Estimate unit.Duration
 	// TimeLimit ends a run of the job after this much running time; 0 is none.

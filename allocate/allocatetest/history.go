@@ -101,7 +101,7 @@ func disturb(t *rapid.T, s *plan.State) {
 		}
 		id := plan.DeviceID(rapid.IntRange(0, len(s.Devices)-1).Draw(t, "device"))
 		switch dev := s.Devices[id]; {
-		case dev.Status == plan.Lost || dev.Status == plan.Reshaping:
+		case dev.Status.Out() || dev.Status == plan.Reshaping:
 			s.SetDevice(id, plan.Steady)
 		case dev.First != plan.None:
 		case rapid.Bool().Draw(t, "lost"):

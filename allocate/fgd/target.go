@@ -170,7 +170,7 @@ func (n *node) read(v plan.View, id plan.NodeID, shape *plan.Shape, g *fit.Gang)
 		dev := v.Device(d)
 		free := dev.Free
 		switch {
-		case dev.Status == plan.Lost:
+		case dev.Status.Out():
 			free = 0
 		case shape.Share < 1000:
 			free -= g.On(d) * shape.Share

@@ -18,10 +18,13 @@ import (
 // Holds is how many workers of a shape a node could take at this moment.
 func Holds(v plan.View, id plan.NodeID, shape *plan.Shape) int32 {
 	n := v.Node(id)
-	if n.Status != plan.Up || shape.Models&(1<<n.Model) == 0 {
+	if n.Status != plan.Up || !v.Allows(shape, id) {
 		return 0
 	}
 	most := int32(math.MaxInt32)
+	if shape.PerNode > 0 {
+		most = shape.PerNode
+	}
 	if shape.CPU > 0 {
 		most = min(most, n.FreeCPU/shape.CPU)
 	}
@@ -50,7 +53,7 @@ func Holds(v plan.View, id plan.NodeID, shape *plan.Shape) int32 {
 // has room for.
 func Shares(v plan.View, id plan.DeviceID, shape *plan.Shape) int32 {
 	d := v.Device(id)
-	if d.Status == plan.Lost || d.Free < shape.Share {
+	if d.Status.Out() || d.Free < shape.Share {
 		return 0
 	}
 	most := d.Free / shape.Share
@@ -65,7 +68,7 @@ func Shares(v plan.View, id plan.DeviceID, shape *plan.Shape) int32 {
 
 // Whole reports whether a device is wholly free, healthy and undivided.
 func Whole(d *plan.Device) bool {
-	return d.Free == 1000 && d.Status != plan.Lost && d.Geometry == 0
+	return d.Free == 1000 && !d.Status.Out() && d.Geometry == 0
 }
 
 // parts are the pieces a device is cut into; none where it is undivided.
@@ -201,7 +204,7 @@ func Leftover(v plan.View, id plan.NodeID, shape *plan.Shape, workers int32, cor
 	n := v.Node(id)
 	devices, cores := int64(0), int64(0)
 	for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
-		if dev := v.Device(d); dev.Status != plan.Lost {
+		if dev := v.Device(d); !dev.Status.Out() {
 			devices += int64(dev.Free)
 		}
 	}

@@ -97,7 +97,7 @@ func (s *Scheduler) mayDisplace(v plan.View, id plan.JobID, shape *plan.Shape) (
 		return 0, false
 	}
 	v.GrantsOf(run, func(g plan.Grant) {
-		if shape.Models&(1<<v.Node(g.Node).Model) != 0 && v.Node(g.Node).Status == plan.Up {
+		if v.Allows(shape, g.Node) && v.Node(g.Node).Status == plan.Up {
 			milli += int64(g.Reserve)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/gob"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
 )
 
 // Kinds of records in a batch besides events, which go by their own kind.
@@ -88,6 +90,8 @@ func (p *Plane) took(now unit.Time, events []engine.Event, out *engine.Out) {
 	for i := range events {
 		e := &events[i]
 		switch {
+		case e.Kind == engine.Assembled:
+			p.jobs = withSpecs(e.Image.Specs)
 		case e.Kind == engine.Submit:
 			p.jobs = append(p.jobs, JobInfo{Spec: e.Spec})
 		case e.Kind == engine.Observed && e.Loss != 0 && int(e.Job) < len(p.jobs):
@@ -210,7 +214,13 @@ func (p *Plane) recover() error {
 		}
 		return nil
 	})
-	if err == nil && p.engine == nil {
+	switch {
+	case err != nil:
+	case p.config.Image != nil && p.engine != nil:
+		err = errors.New("there is a journal already: what another store kept needs an empty one")
+	case p.config.Image != nil:
+		err = p.begins(p.config.Image)
+	case p.engine == nil:
 		err = p.restore(plan.NewState(p.config.Cluster), "") // nothing has happened yet
 	}
 	if err != nil {
@@ -221,6 +231,23 @@ func (p *Plane) recover() error {
 	}
 	p.starting, err = p.starts()
 	return err
+}
+
+// begins takes over a state from another store.
+func (p *Plane) begins(img *engine.Image) error {
+	state, err := plan.Load(bytes.NewReader(img.State))
+	if err != nil {
+		return err
+	}
+	p.jobs = withSpecs(img.Specs)
+	return p.restore(state, "")
+}
+
+func withSpecs(specs []*workload.Job) (list []JobInfo) {
+	for _, spec := range specs {
+		list = append(list, JobInfo{Spec: spec})
+	}
+	return list
 }
 
 // load restores what a snapshot holds.
@@ -302,6 +329,9 @@ func (p *Plane) starts() ([]engine.Event, error) {
 		return nil, err
 	}
 	events := []engine.Event{{Kind: engine.Rebuilt, Setting: setting}}
+	if p.config.Image != nil {
+		events = append(events, engine.Event{Kind: engine.Assembled, Image: p.config.Image})
+	}
 	if p.decide.current != nil && !bytes.Equal(p.decide.current, setting) {
 		events = append(events, engine.Event{Kind: engine.Switched})
 	}

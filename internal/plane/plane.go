@@ -40,6 +40,12 @@ type Config struct {
 	// Queues, where it is given, is the tree of queues to begin with; nil is the one
 	// that the journal left.
 	Queues *queue.Tree
+	// Image, where it is given, is the state to begin with: that of a store other than
+	// the journal, which must be empty.
+	Image *engine.Image
+	// Told, where it is given, hears of every step once it is durable and before its
+	// changes are handed to the driver. It is called in the plane's goroutine.
+	Told func(s *plan.State, out *engine.Out)
 	// SnapshotEvery is the number of batches between snapshots.
 	SnapshotEvery int64
 }
@@ -209,9 +215,12 @@ func (p *Plane) step(batch []message) (unit.Time, error) {
 	}
 	p.took(now, events, &out)
 	// It was the first batch that had these; later ones may be others.
-	p.config.Queues, p.config.Strategy = nil, catalogue.Composition{}
+	p.config.Queues, p.config.Strategy, p.config.Image = nil, catalogue.Composition{}, nil
 	for _, r := range replies {
 		r.to <- r.reply
+	}
+	if p.config.Told != nil {
+		p.config.Told(p.engine.State(), &out)
 	}
 	p.order(&out)
 	if len(events) > 0 {
@@ -330,7 +339,7 @@ func (p *Plane) undurable(cause error, events []engine.Event, replies []answer) 
 		r.to <- r.reply
 	}
 	for _, e := range events {
-		if e.Kind >= engine.Started && e.Kind <= engine.Observed {
+		if e.Kind.Reported() {
 			p.lost = append(p.lost, e)
 		}
 	}

@@ -23,6 +23,36 @@ func (p *Plane) Request(ctx context.Context, e engine.Event, key string) (plan.J
 	return r.Job, err
 }
 
+// Requests asks for several events to happen, in this order among themselves, and
+// returns once all are durable or refused.
+func (p *Plane) Requests(ctx context.Context, events []engine.Event) []Reply {
+	replies := make([]Reply, len(events))
+	waits := make([]chan Reply, len(events))
+	for i := range events {
+		waits[i] = make(chan Reply, 1)
+		select {
+		case p.inbox <- message{event: events[i], reply: waits[i]}:
+		case <-ctx.Done():
+			replies[i].Err, waits[i] = ctx.Err(), nil
+		case <-p.done:
+			replies[i].Err, waits[i] = ErrClosed, nil
+		}
+	}
+	for i, wait := range waits {
+		if wait == nil {
+			continue
+		}
+		select {
+		case replies[i] = <-wait:
+		case <-ctx.Done():
+			replies[i].Err = ctx.Err()
+		case <-p.done:
+			replies[i].Err = ErrClosed
+		}
+	}
+	return replies
+}
+
 // Query calls f with the state, between two steps.
 func (p *Plane) Query(ctx context.Context, f func(v plan.View)) error {
 	_, err := p.send(ctx, message{query: f, reply: make(chan Reply, 1)})

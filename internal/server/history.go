@@ -169,7 +169,7 @@ func pointOf(v plan.View, live []plan.JobID) point {
 		}
 	}
 	for id := range plan.DeviceID(v.Devices()) {
-		if d := v.Device(id); d.Status != plan.Lost {
+		if d := v.Device(id); !d.Status.Out() {
 			p.capacity += unit.Whole
 			p.granted += unit.Milli(1000 - d.Free)
 		}

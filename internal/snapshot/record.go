@@ -119,7 +119,7 @@ func repeats(k engine.Kind) bool {
 // healthy is what there is, in thousandths of a device: lost devices and nodes are not.
 func healthy(v plan.View) (milli int64) {
 	for id := range plan.DeviceID(v.Devices()) {
-		if d := v.Device(id); d.Status != plan.Lost && v.Node(d.Node).Status != plan.Down {
+		if d := v.Device(id); !d.Status.Out() && v.Node(d.Node).Status != plan.Down {
 			milli += 1000
 		}
 	}

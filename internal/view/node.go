@@ -18,7 +18,7 @@ func NodeOf(v plan.View, id plan.NodeID) Node {
 	for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
 		dev := v.Device(d)
 		view := Device{ID: int32(d - n.First), Status: dev.Status.String(), MemoryMiB: int64(dev.Memory)}
-		if dev.Status != plan.Lost {
+		if !dev.Status.Out() {
 			view.Free = whole(dev.Free)
 			out.Free += view.Free
 		}
@@ -84,7 +84,7 @@ func CapacityOf(v plan.View) Capacity {
 	var granted, free, closed, lost int64
 	for id := range plan.DeviceID(v.Devices()) {
 		dev := v.Device(id)
-		if dev.Status == plan.Lost || v.Node(dev.Node).Status == plan.Down {
+		if dev.Status.Out() || v.Node(dev.Node).Status == plan.Down {
 			lost += 1000
 			continue
 		}

@@ -232,7 +232,7 @@ func (s *side) step(at unit.Time, events []engine.Event, out *engine.Out, v plan
 
 func healthy(v plan.View) (n int) {
 	for id := range plan.DeviceID(v.Devices()) {
-		if d := v.Device(id); d.Status != plan.Lost && v.Node(d.Node).Status != plan.Down {
+		if d := v.Device(id); !d.Status.Out() && v.Node(d.Node).Status != plan.Down {
 			n++
 		}
 	}

@@ -73,7 +73,7 @@ func (c *Calendar) soonest(g gang, b beside, before unit.Time) (Claim, bool) {
 // takes reports whether a node may have workers of the gang at all.
 func (c *Calendar) takes(id plan.NodeID, g *gang) bool {
 	n := &c.nodes[id]
-	return n.back && g.shape.Models&(1<<n.model) != 0 && (g.shape.Devices == 0 || n.memory >= g.shape.Memory)
+	return n.back && c.v.Allows(g.shape, id) && (g.shape.Devices == 0 || n.memory >= g.shape.Memory)
 }
 
 // perDevice is how many workers of the gang share one device of a node.
@@ -88,6 +88,9 @@ func (c *Calendar) perDevice(id plan.NodeID, shape *plan.Shape) int64 {
 // workers is how many workers of the gang go into what a node has.
 func (c *Calendar) workers(id plan.NodeID, g *gang, has step) int32 {
 	most, shape := int64(g.workers), g.shape
+	if shape.PerNode > 0 {
+		most = min(most, int64(shape.PerNode))
+	}
 	if shape.CPU > 0 {
 		most = min(most, has.cpu/int64(shape.CPU))
 	}

@@ -110,7 +110,7 @@ func (c *Calendar) devices(id plan.NodeID) {
 	n, of := &c.nodes[id], c.v.Node(id)
 	for d := of.First; d < of.First+plan.DeviceID(of.Count); d++ {
 		dev := c.v.Device(d)
-		if dev.Status == plan.Lost || dev.Geometry != 0 {
+		if dev.Status.Out() || dev.Geometry != 0 {
 			continue
 		}
 		at := left

@@ -90,10 +90,10 @@ func (l *ledger) at(v plan.View, id plan.NodeID) int32 {
 	}
 	n := v.Node(id)
 	room := nodeRoom{id: id, device: int32(len(l.devices)), cpu: n.FreeCPU, host: n.FreeHost,
-		useful: n.Status == plan.Up && l.shape.Models&(1<<n.Model) != 0}
+		useful: n.Status == plan.Up && v.Allows(&l.shape, id)}
 	for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
 		dev := v.Device(d)
-		r := deviceRoom{free: dev.Free, memory: dev.FreeMemory, all: dev.Memory, cut: dev.Geometry != 0, lost: dev.Status == plan.Lost}
+		r := deviceRoom{free: dev.Free, memory: dev.FreeMemory, all: dev.Memory, cut: dev.Geometry != 0, lost: dev.Status.Out()}
 		r.units = l.units(&r)
 		room.units += r.units
 		l.devices = append(l.devices, r)
@@ -126,12 +126,15 @@ func (l *ledger) recount(n *nodeRoom) {
 	holds := int32(0)
 	if n.useful {
 		holds = math.MaxInt32
+		if l.shape.PerNode > 0 {
+			holds = l.shape.PerNode
+		}
 		switch {
 		case l.shape.Devices == 0:
 		case l.shape.Share < 1000:
-			holds = n.units
+			holds = min(holds, n.units)
 		default:
-			holds = n.units / l.shape.Devices
+			holds = min(holds, n.units/l.shape.Devices)
 		}
 		if l.shape.CPU > 0 {
 			holds = min(holds, n.cpu/l.shape.CPU)

@@ -1,0 +1,378 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/unit"
+)
+
+// A State in pieces, one per job and one for the rest, for a store that keeps many
+// small values and has no transactions over them. Put together again, whole pieces
+// give the State that they were taken of, its free slots included, so that it decides
+// the same. Pieces of different moments give a State that is legal and holds the runs
+// that can be.
+
+// Piece is all that a State knows of one job.
+type Piece struct {
+	ID                  JobID
+	Name                string
+	Tenant, User, Class string
+	Job                 Job
+	Shape               Shape
+	Profile             *Profile     `json:",omitempty"`
+	After               []JobID      `json:",omitempty"` // the jobs it comes after
+	Runs                []PieceOfRun `json:",omitempty"`
+}
+
+// PieceOfRun is a run with the slots that it and its grants are in.
+type PieceOfRun struct {
+	Slot   RunID
+	Run    Run
+	Plan   *Pipeline `json:",omitempty"`
+	Grants []PieceOfGrant
+}
+
+// PieceOfGrant is a grant with its slot.
+type PieceOfGrant struct {
+	Slot  int32
+	Grant Grant
+}
+
+// Rest is what a State knows beside its jobs. Its cluster is known to who puts the
+// pieces together; nodes and models are told by name.
+type Rest struct {
+	Now                   unit.Time
+	Jobs                  int // that there ever were
+	RunSlots, GrantSlots  int
+	FreeRuns              []RunID
+	FreeGrants            []int32
+	Pending               []Pending
+	NextChange, Commits   int64
+	Paused                bool
+	Memory                []byte
+	Queues                queue.Tree
+	Accounts              []Account
+	AgedAt                unit.Time
+	Ages                  int64
+	Claims                []Claim
+	Windows               []Window
+	NodeSets              [][]uint64
+	Tenants, Users, Class []string
+	Models, Nodes         []string
+	// Odd are the nodes and devices that are not as new.
+	OddNodes   []OddNode
+	OddDevices []OddDevice
+}
+
+// OddNode is what a node's row says beside its grants.
+type OddNode struct {
+	Node                      NodeID
+	Status                    NodeStatus
+	Sick, OtherCPU, OtherHost int32
+}
+
+// OddDevice is what a device's row says beside its grants.
+type OddDevice struct {
+	Device     DeviceID
+	Status     DeviceStatus
+	Geometry   int16
+	Generation int32
+	Change     int64
+}
+
+// Piece returns what the State knows of a job.
+func (s *State) Piece(id JobID) Piece {
+	j := s.Jobs[id]
+	p := Piece{ID: id, Name: s.Names[id], Tenant: s.Tenants[j.Tenant], User: s.Users[j.User], Class: s.Classes[j.Class],
+		Job: j, Shape: s.Shapes[j.Shape]}
+	if j.Profile != None {
+		p.Profile = &s.Profiles[j.Profile]
+	}
+	for _, l := range s.Links {
+		if l.After == id {
+			p.After = append(p.After, l.Before)
+		}
+	}
+	for _, run := range [...]RunID{j.Run, j.Leaving} {
+		if run == None {
+			continue
+		}
+		r := PieceOfRun{Slot: run, Run: s.Runs[run]}
+		if pl := r.Run.Terms.Plan; pl != None {
+			r.Plan = &s.Plans[pl]
+		}
+		for i := r.Run.First; i != None; i = s.Grants[i].OfRun {
+			r.Grants = append(r.Grants, PieceOfGrant{i, s.Grants[i]})
+		}
+		p.Runs = append(p.Runs, r)
+	}
+	return p
+}
+
+// Rest returns what the State knows beside its jobs. It shares what it can: it is to
+// be encoded before the State moves on.
+func (s *State) Rest() Rest {
+	r := Rest{Now: s.Now, Jobs: len(s.Jobs), RunSlots: len(s.Runs), GrantSlots: len(s.Grants), FreeRuns: s.FreeRuns, FreeGrants: s.FreeGrants,
+		NextChange: s.NextChange, Commits: s.Commits, Paused: s.Paused, Memory: s.Memory, Queues: s.Queues, Accounts: s.Accounts,
+		AgedAt: s.AgedAt, Ages: s.Ages, Claims: s.Claims, Windows: s.Windows, NodeSets: s.NodeSets,
+		Tenants: s.Tenants, Users: s.Users, Class: s.Classes}
+	r.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(p Pending) bool { return p.Gone })
+	for i := range s.Cluster.Models {
+		r.Models = append(r.Models, s.Cluster.Models[i].Name)
+	}
+	for i := range s.Nodes {
+		r.Nodes = append(r.Nodes, s.Cluster.Nodes[i].Name)
+		if n := (OddNode{NodeID(i), s.Nodes[i].Status, s.Nodes[i].Sick, s.Nodes[i].OtherCPU, s.Nodes[i].OtherHost}); n != (OddNode{Node: NodeID(i)}) {
+			r.OddNodes = append(r.OddNodes, n)
+		}
+	}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		if odd := (OddDevice{DeviceID(i), d.Status, d.Geometry, d.Generation, d.Change}); odd != (OddDevice{Device: DeviceID(i)}) {
+			r.OddDevices = append(r.OddDevices, odd)
+		}
+	}
+	return r
+}
+
+// Assemble puts pieces together that are all of one moment; an error says what is
+// not. The cluster must begin with the nodes and models that the rest names, in that
+// order; jobs of which there is no piece are over.
+func Assemble(c *cluster.Cluster, r Rest, pieces []Piece) (*State, error) {
+	s, err := begin(c, &r, pieces)
+	if err != nil {
+		return nil, err
+	}
+	s.Runs, s.Grants = make([]Run, r.RunSlots), make([]Grant, r.GrantSlots)
+	for i := range s.Runs {
+		s.Runs[i] = Run{Job: None, Status: Gone, First: None, Began: unit.Never, Until: unit.Never}
+	}
+	for i := range s.Grants {
+		s.Grants[i] = Grant{Run: None, Device: None, OfRun: None, OnDevice: None}
+	}
+	s.FreeRuns, s.FreeGrants, s.Pending, s.Claims = slices.Clone(r.FreeRuns), slices.Clone(r.FreeGrants), slices.Clone(r.Pending), r.Claims
+	for i := range pieces {
+		if err := s.fill(&pieces[i]); err != nil {
+			return nil, fmt.Errorf("job %s: %w", pieces[i].Name, err)
+		}
+	}
+	if used := r.RunSlots - len(s.FreeRuns); used != countIf(s.Runs, func(r Run) bool { return r.Status != Gone }) {
+		return nil, fmt.Errorf("%d runs should be alive", used)
+	}
+	if used := r.GrantSlots - len(s.FreeGrants); used != countIf(s.Grants, func(g Grant) bool { return g.Run != None }) {
+		return nil, fmt.Errorf("%d grants should be held", used)
+	}
+	s.derive()
+	s.settleBooks()
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func countIf[T any](list []T, is func(T) bool) (n int) {
+	for i := range list {
+		if is(list[i]) {
+			n++
+		}
+	}
+	return n
+}
+
+// begin makes a State of all but runs.
+func begin(c *cluster.Cluster, r *Rest, pieces []Piece) (*State, error) {
+	if len(c.Nodes) < len(r.Nodes) || len(c.Models) < len(r.Models) {
+		return nil, fmt.Errorf("the cluster has %d nodes of %d models, there were %d of %d", len(c.Nodes), len(c.Models), len(r.Nodes), len(r.Models))
+	}
+	for i, name := range r.Nodes {
+		if c.Nodes[i].Name != name {
+			return nil, fmt.Errorf("node %d is %s, it was %s", i, c.Nodes[i].Name, name)
+		}
+	}
+	for i, name := range r.Models {
+		if c.Models[i].Name != name {
+			return nil, fmt.Errorf("device model %d is %s, it was %s", i, c.Models[i].Name, name)
+		}
+	}
+	s := NewState(c)
+	s.Now, s.NextChange, s.Commits, s.Paused, s.Memory = r.Now, max(1, r.NextChange), r.Commits, r.Paused, r.Memory
+	s.Queues, s.AgedAt, s.Ages, s.Windows, s.NodeSets = r.Queues, r.AgedAt, r.Ages, r.Windows, r.NodeSets
+	s.Tenants, s.Users, s.Classes = slices.Clone(r.Tenants), slices.Clone(r.Users), slices.Clone(r.Class)
+	s.layAccounts(r)
+	for _, n := range r.OddNodes {
+		row := &s.Nodes[n.Node]
+		row.Status, row.Sick, row.OtherCPU, row.OtherHost = n.Status, n.Sick, n.OtherCPU, n.OtherHost
+		row.FreeCPU -= n.OtherCPU
+		row.FreeHost -= n.OtherHost
+	}
+	for _, d := range r.OddDevices {
+		row := &s.Devices[d.Device]
+		row.Status, row.Geometry, row.Generation, row.Change = d.Status, d.Geometry, d.Generation, d.Change
+	}
+	s.file(r, pieces)
+	return s, nil
+}
+
+// layAccounts takes the accounts over, to which there may be more device models now.
+func (s *State) layAccounts(r *Rest) {
+	per := len(r.Models)
+	for i := 0; per > 0 && i+per <= len(r.Accounts); i += per {
+		first := s.accounts(r.Accounts[i].Tenant, r.Accounts[i].User)
+		copy(s.Accounts[first:], r.Accounts[i:i+per])
+	}
+}
+
+// file makes the rows of the jobs, without runs.
+func (s *State) file(r *Rest, pieces []Piece) {
+	shapes := map[Shape]int32{}
+	names := func(list *[]string, name string) int32 {
+		if i := slices.Index(*list, name); i >= 0 {
+			return int32(i)
+		}
+		*list = append(*list, name)
+		return int32(len(*list) - 1)
+	}
+	jobs := r.Jobs
+	for i := range pieces {
+		jobs = max(jobs, int(pieces[i].ID)+1)
+	}
+	s.Jobs, s.Names = make([]Job, jobs), make([]string, jobs)
+	for i := range s.Jobs {
+		s.Jobs[i] = Job{Phase: Cancelled, Started: unit.Never, Ended: s.Now, Run: None, Leaving: None, Profile: None, Admitted: true}
+	}
+	for i := range pieces {
+		p := &pieces[i]
+		j := p.Job
+		id, known := shapes[p.Shape]
+		if !known {
+			id = int32(len(s.Shapes))
+			shapes[p.Shape] = id
+			s.Shapes = append(s.Shapes, p.Shape)
+		}
+		j.Shape, j.Tenant, j.User, j.Class = id, names(&s.Tenants, p.Tenant), names(&s.Users, p.User), names(&s.Classes, p.Class)
+		j.Account, j.Run, j.Leaving = s.accounts(j.Tenant, j.User), None, None
+		if p.Profile != nil {
+			j.Profile = int32(len(s.Profiles))
+			s.Profiles = append(s.Profiles, *p.Profile)
+		}
+		s.Jobs[p.ID], s.Names[p.ID] = j, p.Name
+		for _, before := range p.After {
+			s.Links = append(s.Links, Dependency{Before: before, After: p.ID})
+		}
+	}
+	if jobs > 0 && len(s.Shapes) == 0 {
+		s.Shapes = append(s.Shapes, Shape{Gang: 1, Share: 1000}) // of jobs of which nothing is known
+	}
+	if jobs > 0 && len(s.Accounts) == 0 {
+		s.accounts(names(&s.Tenants, ""), names(&s.Users, ""))
+	}
+	if jobs > 0 && len(s.Classes) == 0 {
+		names(&s.Classes, "")
+	}
+	slices.SortStableFunc(s.Links, func(a, b Dependency) int { return cmp.Compare(a.After, b.After) })
+}
+
+// fill puts the runs of a piece in their slots.
+func (s *State) fill(p *Piece) error {
+	j := &s.Jobs[p.ID]
+	j.Run, j.Leaving = p.Job.Run, p.Job.Leaving
+	for i := range p.Runs {
+		r := &p.Runs[i]
+		if int(r.Slot) >= len(s.Runs) || r.Slot < 0 || s.Runs[r.Slot].Status != Gone {
+			return fmt.Errorf("its run is in slot %d, which is another's or none", r.Slot)
+		}
+		run := r.Run
+		if r.Plan != nil {
+			run.Terms.Plan = int32(len(s.Plans))
+			s.Plans = append(s.Plans, *r.Plan)
+		}
+		s.Runs[r.Slot] = run
+		for _, g := range r.Grants {
+			if int(g.Slot) >= len(s.Grants) || g.Slot < 0 || s.Grants[g.Slot].Run != None {
+				return fmt.Errorf("a grant of its run is in slot %d, which is another's or none", g.Slot)
+			}
+			if int(g.Grant.Node) >= len(s.Nodes) || int(g.Grant.Device) >= len(s.Devices) {
+				return fmt.Errorf("it runs on node %d, which there is not", g.Grant.Node)
+			}
+			s.Grants[g.Slot] = g.Grant
+			s.Grants[g.Slot].freed, s.Grants[g.Slot].reserved = run.Status == Stopping, run.Status == Promised
+		}
+	}
+	for _, run := range [...]RunID{j.Run, j.Leaving} {
+		if run != None && (int(run) >= len(s.Runs) || s.Runs[run].Job != p.ID) {
+			return fmt.Errorf("run %d is missing", run)
+		}
+	}
+	return nil
+}
+
+// derive computes what follows from the grants: the lists on devices, what devices
+// and nodes have free, and the index.
+func (s *State) derive() {
+	behind := make([]bool, len(s.Grants))
+	for i := range s.Grants {
+		if g := &s.Grants[i]; g.Run != None && g.OnDevice != None {
+			behind[g.OnDevice] = true
+		}
+	}
+	for i := range s.Grants {
+		g := &s.Grants[i]
+		if g.Run == None {
+			continue
+		}
+		n := &s.Nodes[g.Node]
+		if g.freed {
+			n.LeavingCPU += g.CPU
+			n.LeavingHost += g.Host
+		} else {
+			n.FreeCPU -= g.CPU
+			n.FreeHost -= g.Host
+		}
+		if g.Device != None && !behind[i] {
+			s.Devices[g.Device].First = int32(i)
+		}
+	}
+	for i := range s.Nodes {
+		s.Nodes[i].FreeDevices = 0
+	}
+	for i := range s.Devices {
+		d := &s.Devices[i]
+		d.Free = 0 // so that it is counted as whole when it is found to be
+		s.recompute(DeviceID(i))
+	}
+	s.room = newRoom(s)
+}
+
+// settleBooks makes the accounts agree with the jobs that are known: what those used
+// of which nothing is known any more is kept apart.
+func (s *State) settleBooks() {
+	type owner struct{ tenant, user int32 }
+	known, books := map[owner]unit.DeviceTime{}, map[owner]unit.DeviceTime{}
+	v := s.View()
+	for id := range s.Jobs {
+		o := owner{s.Jobs[id].Tenant, s.Jobs[id].User}
+		known[o] = known[o].Plus(v.JobUsed(JobID(id)))
+	}
+	for i := range s.Accounts {
+		a := &s.Accounts[i]
+		o := owner{a.Tenant, a.User}
+		books[o] = books[o].Plus(a.used(s.Now))
+	}
+	for i := range s.Accounts {
+		a := &s.Accounts[i]
+		o := owner{a.Tenant, a.User}
+		if a.Model != 0 {
+			continue
+		}
+		if known[o].Less(books[o]) {
+			a.Before = books[o].Minus(known[o])
+			continue
+		}
+		a.Before = unit.DeviceTime{}
+		a.Used = a.Used.Plus(known[o].Minus(books[o])) // the accounts are older than the jobs
+	}
+}
