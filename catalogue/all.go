@@ -20,6 +20,7 @@ import (
 	"github.com/musterdl/muster/profile/noisy"
 	"github.com/musterdl/muster/profile/oracle"
 	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/feasible"
 	"github.com/musterdl/muster/schedule/fifo"
 	"github.com/musterdl/muster/schedule/las"
 	"github.com/musterdl/muster/schedule/sjf"
@@ -62,6 +63,8 @@ var All = []Entry{
 	tuned(calendar.ConservativeDescription, calendar.Conservative, func(c calendar.Policy, _ Env) any { return c }),
 	tuned(calendar.EasyDescription, calendar.Easy, func(c calendar.Policy, _ Env) any { return c }),
 	plain(calendar.None, calendar.Policy{}),
+	plain(feasible.AllDescription, feasible.All{}),
+	plain(feasible.Description, feasible.Gate{}),
 	fresh(victims.CheapestDescription, func() any { return &victims.Cheapest{} }),
 	fresh(victims.LowestRankDescription, func() any { return &victims.LowestRank{} }),
 	fresh(victims.NewestDescription, func() any { return &victims.Newest{} }),

@@ -20,6 +20,7 @@ type Composition struct {
 	Estimate string `json:"estimate,omitempty"`
 	Size     string `json:"size,omitempty"`
 	Place    string `json:"place,omitempty"`
+	Gate     string `json:"gate,omitempty"`
 	Order    string `json:"order,omitempty"`
 	Reserve  string `json:"reserve,omitempty"`
 	Victims  string `json:"victims,omitempty"`
@@ -37,12 +38,12 @@ type Composition struct {
 }
 
 // Null is what one would do without any of the six steps.
-var Null = Composition{Name: "null", Estimate: "declared", Size: "fixed", Place: "first-fit", Order: "fifo",
+var Null = Composition{Name: "null", Estimate: "declared", Size: "fixed", Place: "first-fit", Gate: "admit-all", Order: "fifo",
 	Reserve: "no-reservation", Victims: "newest", Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "last-checkpoint"}
 
 // Default fills the parts that a user left open: the null of each step but the last,
 // since nobody wants to lose work that can be kept.
-var Default = Composition{Estimate: "declared", Size: "fixed", Place: "first-fit", Order: "fifo",
+var Default = Composition{Estimate: "declared", Size: "fixed", Place: "first-fit", Gate: "admit-all", Order: "fifo",
 	Reserve: "no-reservation", Victims: "cheapest", Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "on-request"}
 
 // Steps are the six steps in order, as --without names them.
@@ -121,7 +122,7 @@ func (c Composition) check(file string) error {
 }
 
 // parts are the contracts that a composition fills.
-var parts = []string{"estimate", "size", "place", "order", "reserve", "victims", "cut", "sequence", "flow"}
+var parts = []string{"estimate", "size", "place", "gate", "order", "reserve", "victims", "cut", "sequence", "flow"}
 
 func (c *Composition) part(name string) *string {
 	switch name {
@@ -131,6 +132,8 @@ func (c *Composition) part(name string) *string {
 		return &c.Size
 	case "place":
 		return &c.Place
+	case "gate":
+		return &c.Gate
 	case "order":
 		return &c.Order
 	case "reserve":
@@ -189,7 +192,7 @@ func (c Composition) Without(step string) (Composition, error) {
 	case "allocate":
 		of = []string{"size", "place"}
 	case "schedule":
-		of = []string{"order", "reserve", "victims"}
+		of = []string{"gate", "order", "reserve", "victims"}
 	case "pipeline":
 		of = []string{"cut", "sequence"}
 	case "flow":
@@ -236,7 +239,7 @@ func (c Composition) Parts(env Env) (compose.Parts, error) {
 	var sequence, nullSequence pipeline.Ordering
 	for _, err := range []error{
 		c.fill("estimate", env, &p.Estimator), c.fill("size", env, &p.Sizer), c.fill("place", env, &p.Placer),
-		c.fill("order", env, &p.Order), c.fill("reserve", env, &p.Reserve), c.fill("victims", env, &p.Victims),
+		c.fill("gate", env, &p.Gate), c.fill("order", env, &p.Order), c.fill("reserve", env, &p.Reserve), c.fill("victims", env, &p.Victims),
 		c.fill("flow", env, &p.Flow), c.fill("cut", env, &cut), c.fill("sequence", env, &sequence),
 		Null.fill("cut", env, &nullCut), Null.fill("sequence", env, &nullSequence),
 	} {

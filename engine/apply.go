@@ -67,6 +67,8 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 		e.state.Jobs[ev.Job].Unstarted = 0
 		e.state.Began(run)
 		e.touch(ev.Job)
+	case ev.Kind == NotStarted && r.Status == plan.Starting && ev.Class == plan.Misplaced:
+		e.endRun(run, ev, plan.Misplaced)
 	case ev.Kind == NotStarted && r.Status == plan.Starting:
 		e.markSick(run)
 		e.endRun(run, ev, plan.StartFailure)
@@ -129,6 +131,13 @@ func (e *Engine) settle(id plan.JobID, class plan.FailureClass) {
 	case plan.TimeFailure:
 		s.SetPhase(id, plan.Failed, plan.Reason{Code: plan.OverLimit})
 		e.ended(id)
+	case plan.Misplaced:
+		// Not the job's doing, and nothing that gets worse; but what was in the way may be
+		// in the way for a moment more.
+		j.Restarts++
+		j.NotBefore = s.Now.Add(e.policy.BackOff)
+		s.SetPhase(id, plan.Backoff, plan.Reason{Code: plan.BackingOff, A: int64(j.NotBefore), B: int64(class)})
+		e.backoff.add(j.NotBefore, id)
 	case plan.NodeFailure:
 		// Not the job's doing: it waits for room, no longer.
 		j.Restarts++

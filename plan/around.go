@@ -30,6 +30,9 @@ func (v View) InSet(shape *Shape, id NodeID) bool {
 // NodeSets is the number of sets of nodes.
 func (v View) NodeSets() int { return len(v.s.NodeSets) }
 
+// NodeSet returns the nodes of a set, 64 to a word.
+func (v View) NodeSet(set int32) []uint64 { return v.s.NodeSets[set-1] }
+
 // Confine says which nodes a set holds from now on; a set that is not there yet has
 // the number that follows the last one. Runs stay where they are.
 func (s *State) Confine(set int32, nodes []uint64) {

@@ -167,6 +167,7 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 	j.Phase, j.Since, j.Reason = Active, s.Now, reason
 	r := s.touchRun(run)
 	r.Job, r.Attempt, r.Workers, r.Since, r.Terms = job, j.Attempt, workers, s.Now, terms
+	r.Start = d.s.NextChange
 	r.Change = d.emit(Change{Job: job, Attempt: j.Attempt, Run: run, Device: None, Verb: Start, After: after, Terms: terms, Reason: reason})
 	return run, Reason{}
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/musterdl/muster/cluster"
@@ -63,6 +64,7 @@ type Rest struct {
 	NodeSets              [][]uint64
 	Tenants, Users, Class []string
 	Models, Nodes         []string
+	Counts                []int32 // devices, by node
 	// Odd are the nodes and devices that are not as new.
 	OddNodes   []OddNode
 	OddDevices []OddDevice
@@ -125,7 +127,7 @@ func (s *State) Rest() Rest {
 		r.Models = append(r.Models, s.Cluster.Models[i].Name)
 	}
 	for i := range s.Nodes {
-		r.Nodes = append(r.Nodes, s.Cluster.Nodes[i].Name)
+		r.Nodes, r.Counts = append(r.Nodes, s.Cluster.Nodes[i].Name), append(r.Counts, s.Nodes[i].Count)
 		if n := (OddNode{NodeID(i), s.Nodes[i].Status, s.Nodes[i].Sick, s.Nodes[i].OtherCPU, s.Nodes[i].OtherHost}); n != (OddNode{Node: NodeID(i)}) {
 			r.OddNodes = append(r.OddNodes, n)
 		}
@@ -143,6 +145,7 @@ func (s *State) Rest() Rest {
 // not. The cluster must begin with the nodes and models that the rest names, in that
 // order; jobs of which there is no piece are over.
 func Assemble(c *cluster.Cluster, r Rest, pieces []Piece) (*State, error) {
+	pieces = renumber(c, &r, pieces)
 	s, err := begin(c, &r, pieces)
 	if err != nil {
 		return nil, err
@@ -216,6 +219,55 @@ func begin(c *cluster.Cluster, r *Rest, pieces []Piece) (*State, error) {
 	s.file(r, pieces)
 	return s, nil
 }
+
+// renumber gives devices the numbers that they have in a cluster whose nodes may have
+// more or fewer of them than before.
+func renumber(c *cluster.Cluster, r *Rest, pieces []Piece) []Piece {
+	first, same := make([]int32, len(r.Nodes)), true
+	for i, at := 0, int32(0); i < len(r.Counts) && i < len(first) && i < len(c.Nodes); i++ {
+		first[i] = at
+		same = same && c.Nodes[i].First == at && c.Nodes[i].Count == r.Counts[i]
+		at += r.Counts[i]
+	}
+	if same || len(c.Nodes) < len(r.Nodes) {
+		return pieces
+	}
+	now := func(d DeviceID) DeviceID {
+		i, _ := slices.BinarySearch(first, int32(d)+1)
+		for i--; i >= 0 && (i >= len(r.Counts) || int32(d) >= first[i]+r.Counts[i]); i-- {
+		}
+		if i < 0 || int32(d)-first[i] >= c.Nodes[i].Count {
+			return None
+		}
+		return DeviceID(c.Nodes[i].First + int32(d) - first[i])
+	}
+	odd := r.OddDevices
+	r.OddDevices = nil
+	for _, d := range odd {
+		if d.Device = now(d.Device); d.Device != None {
+			r.OddDevices = append(r.OddDevices, d)
+		}
+	}
+	pieces = slices.Clone(pieces)
+	for i := range pieces {
+		pieces[i].Runs = slices.Clone(pieces[i].Runs)
+		for k := range pieces[i].Runs {
+			grants := slices.Clone(pieces[i].Runs[k].Grants)
+			for g := range grants {
+				if at := &grants[g].Grant.Device; *at != None {
+					if *at = now(*at); *at == None {
+						*at = lostDevice
+					}
+				}
+			}
+			pieces[i].Runs[k].Grants = grants
+		}
+	}
+	return pieces
+}
+
+// lostDevice stands for one that is not there any more.
+const lostDevice = math.MaxInt32
 
 // layAccounts takes the accounts over, to which there may be more device models now.
 func (s *State) layAccounts(r *Rest) {
@@ -313,12 +365,7 @@ func (s *State) fill(p *Piece) error {
 // derive computes what follows from the grants: the lists on devices, what devices
 // and nodes have free, and the index.
 func (s *State) derive() {
-	behind := make([]bool, len(s.Grants))
-	for i := range s.Grants {
-		if g := &s.Grants[i]; g.Run != None && g.OnDevice != None {
-			behind[g.OnDevice] = true
-		}
-	}
+	s.relink()
 	for i := range s.Grants {
 		g := &s.Grants[i]
 		if g.Run == None {
@@ -332,9 +379,6 @@ func (s *State) derive() {
 			n.FreeCPU -= g.CPU
 			n.FreeHost -= g.Host
 		}
-		if g.Device != None && !behind[i] {
-			s.Devices[g.Device].First = int32(i)
-		}
 	}
 	for i := range s.Nodes {
 		s.Nodes[i].FreeDevices = 0
@@ -345,6 +389,26 @@ func (s *State) derive() {
 		s.recompute(DeviceID(i))
 	}
 	s.room = newRoom(s)
+}
+
+// relink puts the grants on the lists of their devices, in the order in which runs were
+// promised: the pieces of others on a device say nothing new when one comes or goes.
+func (s *State) relink() {
+	var runs []RunID
+	for id := range s.Runs {
+		if s.Runs[id].Status != Gone {
+			runs = append(runs, RunID(id))
+		}
+	}
+	slices.SortFunc(runs, func(a, b RunID) int { return cmp.Compare(s.Runs[a].Start, s.Runs[b].Start) })
+	for _, run := range runs {
+		for i := s.Runs[run].First; i != None; i = s.Grants[i].OfRun {
+			if g := &s.Grants[i]; g.Device != None {
+				dev := &s.Devices[g.Device]
+				g.OnDevice, dev.First = dev.First, i
+			}
+		}
+	}
 }
 
 // settleBooks makes the accounts agree with the jobs that are known: what those used

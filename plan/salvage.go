@@ -16,15 +16,30 @@ func Salvage(c *cluster.Cluster, r Rest, pieces []Piece) (*State, []JobID, error
 	for i := range pieces {
 		r.Now = max(r.Now, pieces[i].Job.Since)
 	}
+	// What others use is told anew, and so may be which nodes are closed; runs that are
+	// there are there, whatever their job may be confined to by now.
 	for i := range r.OddDevices {
-		if r.OddDevices[i].Status == Reshaping {
+		if st := r.OddDevices[i].Status; st == Reshaping || st == Elsewhere {
 			r.OddDevices[i].Status = Steady
 		}
 		r.OddDevices[i].Change = 0
 	}
+	for i := range r.OddNodes {
+		r.OddNodes[i].OtherCPU, r.OddNodes[i].OtherHost = 0, 0
+	}
+	pieces = renumber(c, &r, pieces)
 	s, err := begin(c, &r, pieces)
 	if err != nil {
 		return nil, nil, err
+	}
+	sets := s.NodeSets
+	s.NodeSets = everywhere(len(sets), len(s.Nodes))
+	closed := map[int]NodeStatus{}
+	for i := range s.Nodes {
+		if st := s.Nodes[i].Status; st == Cordoned || st == Quarantined {
+			closed[i] = st
+			s.Nodes[i].Status = Up
+		}
 	}
 	s.derive()
 	for i := range s.Accounts {
@@ -51,8 +66,27 @@ func Salvage(c *cluster.Cluster, r Rest, pieces []Piece) (*State, []JobID, error
 			lost = append(lost, runs[i].Run.Job)
 		}
 	}
+	s.NodeSets = sets
+	for i := range s.Nodes {
+		if st, was := closed[i]; was {
+			s.SetNode(NodeID(i), st)
+		}
+	}
 	s.settleBooks()
 	return s, lost, s.Check()
+}
+
+// everywhere are sets of all nodes.
+func everywhere(sets, nodes int) [][]uint64 {
+	all := make([]uint64, (nodes+63)/64)
+	for i := range all {
+		all[i] = ^uint64(0)
+	}
+	list := make([][]uint64, sets)
+	for i := range list {
+		list[i] = all
+	}
+	return list
 }
 
 // startAgain makes a run anew as it was, and reports whether it could.

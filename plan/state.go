@@ -156,6 +156,7 @@ type Run struct {
 	Saved  unit.Duration // running time covered by its last reported checkpoint
 	Terms  Terms
 	Change int64 // the unconfirmed change that is moving it; 0 is none
+	Start  int64 // the change that promised it: runs in order of their starts
 	// Charged says that what it holds is charged to its accounts, since ChargedAt.
 	Charged   bool
 	ChargedAt unit.Time

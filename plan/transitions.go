@@ -79,6 +79,7 @@ const (
 	MemoryFailure              // out of memory: counts against the job
 	TimeFailure                // its time limit: final
 	StartFailure               // could not be started: counts against the node
+	Misplaced                  // could not be started there, which is nobody's fault: something else is in the way
 )
 
 var (
@@ -86,7 +87,7 @@ var (
 	statusNames  = [...]string{"promised", "starting", "running", "suspended", "resuming", "stopping", "gone"}
 	deviceNames  = [...]string{"steady", "reshaping", "arriving", "lost", "elsewhere"}
 	nodeNames    = [...]string{"up", "cordoned", "quarantined", "down"}
-	failureNames = [...]string{"none", "user", "node", "memory", "time-limit", "start"}
+	failureNames = [...]string{"none", "user", "node", "memory", "time-limit", "start", "misplaced"}
 )
 
 func (p Phase) String() string        { return phaseNames[p] }

@@ -41,3 +41,51 @@ type Worker struct {
 	CPU     unit.Milli // cores asked for besides
 	Memory  unit.MiB   // host memory asked for
 }
+
+// Carry describes a change that is ready to a driver; spec tells a job as it was asked
+// for.
+func Carry(v plan.View, c *plan.Change, spec func(plan.JobID) *workload.Job) Order {
+	if c.Verb == plan.Reshape {
+		return Order{Verb: c.Verb, Change: c.ID, Job: c.Job, Attempt: c.Attempt, Device: c.Device, Shape: c.Shape}
+	}
+	o := orderOf(v, c.Run, spec)
+	o.Verb, o.Change, o.Device, o.Shape = c.Verb, c.ID, c.Device, c.Shape
+	return o
+}
+
+// Live describes the runs that a driver must find again.
+func Live(v plan.View, spec func(plan.JobID) *workload.Job) []Order {
+	var live []Order
+	for id := range plan.RunID(v.RunSlots()) {
+		if s := v.Run(id).Status; s == plan.Starting || s == plan.Running || s == plan.Suspended || s == plan.Resuming || s == plan.Stopping {
+			o := orderOf(v, id, spec)
+			o.Change = v.Run(id).Change
+			live = append(live, o)
+		}
+	}
+	return live
+}
+
+func orderOf(v plan.View, id plan.RunID, spec func(plan.JobID) *workload.Job) Order {
+	r := v.Run(id)
+	shape := v.Shape(r.Job)
+	job := *spec(r.Job)
+	job.TimeLimit = v.Job(r.Job).TimeLimit // its queue may allow less
+	o := Order{Job: r.Job, Name: v.Name(r.Job), Attempt: r.Attempt, Status: r.Status, Spec: &job}
+	if r.Terms.Plan != plan.None {
+		pl := v.Pipeline(r.Terms.Plan)
+		o.Plan = &pl
+	}
+	n := int32(0)
+	v.GrantsOf(id, func(g plan.Grant) {
+		if n%max(1, shape.Devices) == 0 {
+			o.Workers = append(o.Workers, Worker{Node: g.Node, CPU: unit.Milli(g.CPU), Memory: unit.MiB(g.Host), Share: unit.Milli(g.Reserve)})
+		}
+		n++
+		if g.Device != plan.None {
+			w := &o.Workers[len(o.Workers)-1]
+			w.Devices = append(w.Devices, g.Device)
+		}
+	})
+	return o
+}

@@ -8,7 +8,7 @@ type Description struct {
 	// System is the published system it comes from, empty for the field's folklore.
 	System string
 	Step   string // profile, allocate, schedule, pipeline, flow or run
-	Part   string // the contract it fulfils: order, reserve, victims, place, size, estimate, cut, sequence, flow, scheduler
+	Part   string // the contract it fulfils: gate, order, reserve, victims, place, size, estimate, cut, sequence, flow, scheduler
 	Source string // paper or code it follows
 	Idea   string // one line
 	// Challenges are those of the survey it answers (C1 to C14).

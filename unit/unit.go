@@ -85,6 +85,7 @@ func (d Duration) String() string {
 	case d < Minute:
 		return trimZeros(fmt.Sprintf("%.3f", float64(d)/1e6)) + "s"
 	}
+	d = (d + Second/2) / Second * Second // before it is split, so that there are no 60 seconds
 	var b strings.Builder
 	for _, p := range []struct {
 		size Duration
@@ -95,7 +96,7 @@ func (d Duration) String() string {
 			d -= n * p.size
 		}
 	}
-	if s := (d + Second/2) / Second; s > 0 {
+	if s := d / Second; s > 0 {
 		fmt.Fprintf(&b, "%ds", s)
 	}
 	return b.String()

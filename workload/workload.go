@@ -33,8 +33,8 @@ type Job struct {
 
 	// NodeSet numbers the set of nodes, known to who submits the job, that it is confined
 	// to; 0 is none. PerNode is how many workers one node takes at most; 0 is any number.
-	NodeSet int32
-	PerNode int32
+	NodeSet int32 `yaml:"-"`
+	PerNode int32 `yaml:"-"`
 
 	// Estimate is the declared run time on Gang workers, without restarts; 0 is unknown.
 	Estimate unit.Duration

@@ -61,7 +61,7 @@ func (l *live) flags(cmd *cobra.Command) {
 func (l *live) target(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&l.socket, "socket", "", "the server's socket (default: MUSTER_SOCKET, or muster.sock in the runtime or state directory)")
-	fl.StringVar(&l.remote.Address, "server", "", "a server elsewhere, HOST:PORT (default: MUSTER_SERVER, or that of muster login)")
+	fl.StringVar(&l.remote.Address, "server", "", "a server elsewhere, HOST:PORT, or http://127.0.0.1:PORT for one on this machine (default: MUSTER_SERVER, or that of muster login)")
 	fl.StringVar(&l.remote.CA, "ca", "", "file of certificates, one of which vouches for that server's")
 	fl.StringVar(&l.remote.Fingerprint, "fingerprint", "", "the certificate of that server, as muster up printed it")
 	fl.StringVar(&l.tokenFile, "token-file", "", "file with the token for it (default: MUSTER_TOKEN, or that of muster login)")

@@ -18,7 +18,7 @@ import (
 
 // Remote is a server elsewhere, and how it is known that it is that server.
 type Remote struct {
-	Address string `json:"server"` // host:port
+	Address string `json:"server"` // host:port, or http://host:port on this machine
 	Token   string `json:"token"`
 	// CA is a file of certificates, one of which vouches for the server's; Fingerprint
 	// is that of the server's own. Without either the machine's authorities vouch.
@@ -28,7 +28,13 @@ type Remote struct {
 
 // NewRemote returns a client of a server elsewhere; nothing is dialled yet. Where r is
 // mistaken every call says so.
+//
+// An Address of http://HOST:PORT is a server on this machine, such as the end of a
+// kubectl port-forward, which is not encrypted and asks for no token.
 func NewRemote(r Remote) *Client {
+	if address, plain := strings.CutPrefix(r.Address, "http://"); plain {
+		return newLoopback(address)
+	}
 	c := &Client{base: "https://" + r.Address, server: r.Address, token: r.Token}
 	config, err := r.tls()
 	if err != nil {
@@ -37,6 +43,18 @@ func NewRemote(r Remote) *Client {
 	c.http.Transport = &http.Transport{MaxIdleConnsPerHost: 64, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second,
 		DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a token goes nowhere else
+	return c
+}
+
+// newLoopback returns a client of a server on this machine.
+func newLoopback(address string) *Client {
+	c := &Client{base: "http://" + address, server: address}
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		c.broken = fmt.Errorf("server http://%s: what is not encrypted stays on this machine: expected http://127.0.0.1:PORT or http://localhost:PORT", address)
+	}
+	c.http.Transport = &http.Transport{MaxIdleConnsPerHost: 64, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext}
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c
 }
 

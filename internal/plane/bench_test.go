@@ -121,7 +121,7 @@ func devices(nodes, perNode int) *cluster.Cluster {
 func (w *bench) start() {
 	w.t.Helper()
 	w.plane = w.rebuilt()
-	w.nature.Recover(w.plane.liveRuns(), nil)
+	w.nature.Recover(run.Live(w.plane.engine.View(), w.plane.spec), nil)
 	w.step()
 }
 

@@ -148,7 +148,7 @@ func (p *Plane) now() unit.Time {
 // Run serves until the context ends; then it saves a snapshot.
 func (p *Plane) Run(ctx context.Context) error {
 	defer close(p.done)
-	p.config.Driver.Recover(p.liveRuns(), p.Report)
+	p.config.Driver.Recover(run.Live(p.engine.View(), p.spec), p.Report)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var batch []message // the first has only what a start begins with
@@ -353,52 +353,8 @@ func (p *Plane) undurable(cause error, events []engine.Event, replies []answer) 
 // order hands the ready changes to the driver.
 func (p *Plane) order(out *engine.Out) {
 	for i := range out.Ready {
-		c := &out.Ready[i]
-		o := run.Order{Verb: c.Verb, Change: c.ID, Job: c.Job, Attempt: c.Attempt, Device: c.Device, Shape: c.Shape}
-		if c.Verb != plan.Reshape {
-			o = p.orderOf(c.Run)
-			o.Verb, o.Change = c.Verb, c.ID
-		}
-		p.config.Driver.Order(o)
+		p.config.Driver.Order(run.Carry(p.engine.View(), &out.Ready[i], p.spec))
 	}
 }
 
-// orderOf describes a run to the driver.
-func (p *Plane) orderOf(id plan.RunID) run.Order {
-	v := p.engine.View()
-	r := v.Run(id)
-	shape := v.Shape(r.Job)
-	spec := *p.jobs[r.Job].Spec
-	spec.TimeLimit = v.Job(r.Job).TimeLimit // its queue may allow less
-	o := run.Order{Job: r.Job, Name: v.Name(r.Job), Attempt: r.Attempt, Status: r.Status, Spec: &spec}
-	if r.Terms.Plan != plan.None {
-		pl := v.Pipeline(r.Terms.Plan)
-		o.Plan = &pl
-	}
-	n := int32(0)
-	v.GrantsOf(id, func(g plan.Grant) {
-		if n%max(1, shape.Devices) == 0 {
-			o.Workers = append(o.Workers, run.Worker{Node: g.Node, CPU: unit.Milli(g.CPU), Memory: unit.MiB(g.Host), Share: unit.Milli(g.Reserve)})
-		}
-		n++
-		if g.Device != plan.None {
-			w := &o.Workers[len(o.Workers)-1]
-			w.Devices = append(w.Devices, g.Device)
-		}
-	})
-	return o
-}
-
-// liveRuns lists the runs a driver must find again.
-func (p *Plane) liveRuns() []run.Order {
-	v := p.engine.View()
-	var live []run.Order
-	for id := range plan.RunID(v.RunSlots()) {
-		if s := v.Run(id).Status; s == plan.Starting || s == plan.Running || s == plan.Suspended || s == plan.Resuming || s == plan.Stopping {
-			o := p.orderOf(id)
-			o.Change = v.Run(id).Change
-			live = append(live, o)
-		}
-	}
-	return live
-}
+func (p *Plane) spec(id plan.JobID) *workload.Job { return p.jobs[id].Spec }

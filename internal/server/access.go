@@ -33,7 +33,7 @@ func (s *Server) who(r *http.Request) (access.Identity, error) {
 	case access.Loopback:
 		id := access.Identity{Via: p.via, From: p.from}
 		if !s.config.Closed && s.access.Alone() {
-			id.Role, id.Tenants = access.Viewer, []string{access.Everything}
+			id.Role, id.Tenants = max(access.Viewer, s.config.Loopback), []string{access.Everything}
 		}
 		return id, nil
 	}

@@ -57,6 +57,7 @@ func newMetrics(s *Server) *metrics {
 			started:  describe("start_time_seconds", "When the control plane started, since the Unix epoch."),
 		}}
 	m.registry.MustRegister(m, m.requests, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(s.config.Collectors...)
 	return m
 }
 

@@ -31,8 +31,8 @@ type peer struct {
 
 type peerKey struct{}
 
-// withPeer is the ConnContext of every connection.
-func withPeer(ctx context.Context, c net.Conn) context.Context {
+// WithPeer is the ConnContext of every connection.
+func WithPeer(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, identify(c))
 }
 

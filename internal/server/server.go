@@ -19,6 +19,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/promise"
@@ -44,10 +46,17 @@ type Config struct {
 	// Closed asks for a token on the loopback port too, as it must where several
 	// people's jobs are. It does so by itself once there are users.
 	Closed bool
+	// Loopback is the role of programs on this machine while there are no users; less
+	// than Viewer is Viewer.
+	Loopback access.Role
 	// Promises says when jobs start and keeps what it said; nil is one that forgets.
 	// Shadows are the strategies that follow in the shadow; nil begins without any.
 	Promises *promise.Keeper
 	Shadows  *shadow.Set
+	// OpenMetrics shows /metrics to anyone, as is usual inside a cluster. Collectors are
+	// metrics beside the server's own.
+	OpenMetrics bool
+	Collectors  []prometheus.Collector
 	// RatePerSec and Burst bound the requests of each user; 0 is 1,000 and 2,000.
 	RatePerSec, Burst float64
 }
@@ -162,7 +171,11 @@ func (s *Server) routes() *access.Routes {
 	route("GET /v1/audit", access.Operate, s.readAudit)
 	route("GET /healthz", access.Anyone, s.healthy)
 	route("GET /readyz", access.Anyone, s.ready)
-	table.Add("GET /metrics", access.Machine, s.metrics.handler())
+	scrape := access.Machine
+	if s.config.OpenMetrics {
+		scrape = access.Anyone
+	}
+	table.Add("GET /metrics", scrape, s.metrics.handler())
 	route("GET /{$}", access.ViewAll, s.page)
 	table.Add("GET /console/", access.Anyone, console())
 	route("/", access.Anyone, func(http.ResponseWriter, *http.Request) error {
@@ -171,18 +184,26 @@ func (s *Server) routes() *access.Routes {
 	return table
 }
 
-// Serve answers on a listener until the context ends, then lets what is under way
-// finish. It may be called for several listeners at once.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+// Handler is what answers, for a caller that has an http.Server of its own, with
+// WithPeer as its ConnContext. The second function ends what goes on beside it.
+func (s *Server) Handler() (http.Handler, func()) {
 	s.begin.Do(func() {
 		go s.observe()
 		go s.beside(s.config.Promises.Run)
 		go s.beside(s.config.Shadows.Run)
 	})
-	h := &http.Server{Handler: s.handler, ReadHeaderTimeout: readHeaderTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ConnContext: withPeer, ErrorLog: slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug)}
+	return s.handler, func() { s.end.Do(func() { close(s.closing) }) }
+}
+
+// Serve answers on a listener until the context ends, then lets what is under way
+// finish. It may be called for several listeners at once.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	handler, over := s.Handler()
+	defer over()
+	h := &http.Server{Handler: handler, ReadHeaderTimeout: readHeaderTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ConnContext: WithPeer, ErrorLog: slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug)}
 	stopped := context.AfterFunc(ctx, func() {
-		s.end.Do(func() { close(s.closing) })
+		over()
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 		defer cancel()
 		if h.Shutdown(ctx) != nil {

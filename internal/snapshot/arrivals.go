@@ -44,7 +44,7 @@ func (r *recorder) arrivals(v plan.View, restart unit.Duration) *Arrivals {
 	a := &Arrivals{}
 	median := r.median(v)
 	for id := range r.jobs {
-		truth := r.truth(a, v, plan.JobID(id), median)
+		truth := r.truth(a, v, &r.jobs[id], median)
 		job := *r.jobs[id].spec
 		job.Submit = r.jobs[id].submit
 		if truth.FailAfter > 0 {
@@ -60,7 +60,7 @@ func (r *recorder) arrivals(v plan.View, restart unit.Duration) *Arrivals {
 func (r *recorder) median(v plan.View) unit.Duration {
 	var all []unit.Duration
 	for id := range r.jobs {
-		if v.Job(plan.JobID(id)).Phase == plan.Finished {
+		if v.Job(r.jobs[id].id).Phase == plan.Finished {
 			all = append(all, r.jobs[id].observed())
 		}
 	}
@@ -82,8 +82,8 @@ func (t *tracked) observed() unit.Duration {
 }
 
 // truth is how long a job is taken to run.
-func (r *recorder) truth(a *Arrivals, v plan.View, id plan.JobID, median unit.Duration) workload.Truth {
-	t, j := &r.jobs[id], v.Job(id)
+func (r *recorder) truth(a *Arrivals, v plan.View, t *tracked, median unit.Duration) workload.Truth {
+	j := v.Job(t.id)
 	switch {
 	case j.Phase == plan.Finished:
 		return workload.Truth{Duration: t.observed()}

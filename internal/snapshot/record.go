@@ -20,7 +20,9 @@ type recorder struct {
 	start     unit.Time // of the first batch
 	now       unit.Time
 	begun     bool
+	next      plan.JobID // of the next submission
 	jobs      []tracked
+	at        map[plan.JobID]int // in jobs, where that is not their number
 	waiting   int
 	occupied  int64 // thousandths of devices
 	capacity  int64
@@ -34,6 +36,7 @@ type recorder struct {
 
 // tracked is what is remembered of a job.
 type tracked struct {
+	id       plan.JobID
 	spec     *workload.Job
 	submit   unit.Time
 	waits    bool
@@ -69,15 +72,16 @@ func (r *recorder) take(v plan.View, m plane.Moment) {
 	all := false
 	for i := range m.Events {
 		e := &m.Events[i]
-		if repeats(e.Kind) {
-			r.later = append(r.later, simulated.Later{At: r.now, Event: *e})
-		}
+		r.repeat(e)
 		switch e.Kind {
 		case engine.Tick, engine.Rebuilt:
 			continue // no simulation has them
 		case engine.Submit:
-			r.jobs = append(r.jobs, tracked{spec: e.Spec, submit: r.now})
-			r.touch(v, plan.JobID(len(r.jobs)-1))
+			r.add(v, r.next, e.Spec)
+			r.next++
+		case engine.Assembled:
+			r.assemble(v, e.Image)
+			all = true
 		case engine.Drain, engine.NodeDown, engine.NodeUp, engine.DeviceDown, engine.DeviceUp, engine.Switched:
 			all = true
 		default:
@@ -99,9 +103,76 @@ func (r *recorder) take(v plan.View, m plane.Moment) {
 	if all {
 		r.capacity = healthy(v)
 		for id := range r.jobs {
-			r.touch(v, plan.JobID(id))
+			r.touch(v, r.jobs[id].id)
 		}
 	}
+}
+
+// add tracks a job from now on.
+func (r *recorder) add(v plan.View, id plan.JobID, spec *workload.Job) {
+	if r.at != nil {
+		r.at[id] = len(r.jobs)
+	}
+	r.jobs = append(r.jobs, tracked{id: id, spec: spec, submit: r.now})
+	r.touch(v, id)
+}
+
+// assemble begins with a state that was put together from elsewhere: what waits or runs
+// there arrives now, and the world around it is as it is there.
+func (r *recorder) assemble(v plan.View, img *engine.Image) {
+	r.jobs, r.at, r.next = nil, map[plan.JobID]int{}, plan.JobID(v.Jobs())
+	r.waiting, r.occupied, r.capacity = 0, 0, healthy(v)
+	for id, spec := range img.Specs {
+		if id < v.Jobs() && v.Name(plan.JobID(id)) != "" && !v.Job(plan.JobID(id)).Phase.Over() {
+			r.add(v, plan.JobID(id), spec)
+		}
+	}
+	later := func(e engine.Event) { r.later = append(r.later, simulated.Later{At: r.now, Event: e}) }
+	for set := range int32(v.NodeSets()) {
+		later(engine.Event{Kind: engine.Confined, Set: set + 1, Within: v.NodeSet(set + 1)})
+	}
+	for id := range plan.NodeID(v.Nodes()) {
+		n, use := v.Node(id), engine.Use{}
+		use.CPU, use.Memory = unit.Milli(n.OtherCPU), unit.MiB(n.OtherHost)
+		for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
+			if v.Device(d).Status == plan.Elsewhere {
+				use.Devices++
+			}
+		}
+		if use != (engine.Use{}) {
+			later(engine.Event{Kind: engine.Occupied, Node: id, Use: &use})
+		}
+	}
+}
+
+// repeat keeps an event that happens in a replay too.
+func (r *recorder) repeat(e *engine.Event) {
+	if !repeats(e.Kind) || r.at != nil && e.Kind == engine.Arranged {
+		return
+	}
+	again := *e
+	if r.at != nil && e.Kind >= engine.Cancel && e.Kind <= engine.Requeue {
+		i, known := r.at[e.Job]
+		if !known {
+			return
+		}
+		again.Job = plan.JobID(i)
+	}
+	r.later = append(r.later, simulated.Later{At: r.now, Event: again})
+}
+
+// find is where a job is tracked, -1 if it is not.
+func (r *recorder) find(id plan.JobID) int {
+	if r.at != nil {
+		if i, known := r.at[id]; known {
+			return i
+		}
+		return -1
+	}
+	if id < 0 || int(id) >= len(r.jobs) {
+		return -1
+	}
+	return int(id)
 }
 
 // repeats reports whether an event happens in a replay too, at its instant: all that
@@ -110,7 +181,7 @@ func (r *recorder) take(v plan.View, m plane.Moment) {
 func repeats(k engine.Kind) bool {
 	switch k {
 	case engine.Submit, engine.Tick, engine.Rebuilt, engine.Switched, engine.Truth, engine.Answered, engine.Started, engine.NotStarted,
-		engine.Stopped, engine.Exited, engine.Suspended, engine.Resumed, engine.Reshaped, engine.Observed:
+		engine.Stopped, engine.Exited, engine.Suspended, engine.Resumed, engine.Reshaped, engine.Observed, engine.Joined, engine.Assembled:
 		return false
 	}
 	return true
@@ -145,10 +216,11 @@ func (r *recorder) observe() {
 
 // touch brings what is tracked of a job up to date.
 func (r *recorder) touch(v plan.View, id plan.JobID) {
-	if id < 0 || int(id) >= len(r.jobs) {
+	at := r.find(id)
+	if at < 0 {
 		return
 	}
-	t, j := &r.jobs[id], v.Job(id)
+	t, j := &r.jobs[at], v.Job(id)
 	if waits := j.Phase.Waits(); waits != t.waits {
 		t.waits = waits
 		if waits {
@@ -258,7 +330,7 @@ func (r *recorder) book(run *tracking, useful unit.Duration) {
 // settle brings everything up to the end of the history, where runs may be alive.
 func (r *recorder) settle(v plan.View) {
 	for id := range r.jobs {
-		r.touch(v, plan.JobID(id))
+		r.touch(v, r.jobs[id].id)
 		for i := range r.jobs[id].runs {
 			run := &r.jobs[id].runs[i]
 			r.leave(&r.jobs[id], run, run.status)
@@ -273,7 +345,7 @@ func (r *recorder) close(v plan.View, truths []workload.Truth) report.Result {
 		for i := range t.runs {
 			r.book(&t.runs[i], t.runs[i].ran)
 		}
-		r.collector.Job(r.job(v, plan.JobID(id), truths[id].Duration))
+		r.collector.Job(r.job(v, t, truths[id].Duration))
 	}
 	r.observe()
 	var out report.Result
@@ -286,8 +358,9 @@ func (r *recorder) close(v plan.View, truths []workload.Truth) report.Result {
 }
 
 // job is the record of a job, as a simulation writes it.
-func (r *recorder) job(v plan.View, id plan.JobID, alone unit.Duration) report.JobRecord {
-	t, j, shape := &r.jobs[id], v.Job(id), v.Shape(id)
+func (r *recorder) job(v plan.View, t *tracked, alone unit.Duration) report.JobRecord {
+	id := t.id
+	j, shape := v.Job(id), v.Shape(id)
 	return report.JobRecord{ID: int32(id), Name: v.Name(id), Tenant: t.spec.Tenant, Submit: t.submit, FirstStart: j.Started, End: min(j.Ended, r.now),
 		Gang: shape.Gang, Devices: unit.Milli(shape.Milli(shape.Gang)), Alone: alone, Run: t.ran, Waited: v.WaitedFor(id),
 		Preemptions: j.Preemptions, Restarts: j.Restarts, Outcome: simulated.Outcome(j)}

@@ -75,6 +75,7 @@ func Read(f *File, o ReadOptions) (*Past, error) {
 		return nil, fmt.Errorf("reading the history of a snapshot: %w", err)
 	}
 	v := past.View()
+	p.setting.Cluster = v.Cluster() // nodes may have joined: they are there from the start
 	r.settle(v)
 	p.Arrivals, p.Cluster = r.arrivals(v, o.Restart), p.setting.Cluster.Name
 	slices.Sort(r.starts)
