@@ -127,7 +127,7 @@ func forbidden(folder, imp string) string {
 		return "a contract knows no engine, driver or world"
 	case in(folder, "engine") && in(imp, "run", "world", "internal", "trace", "report", "spec", "catalogue"):
 		return "the engine knows no driver and no file"
-	case in(folder, "run") && in(imp, "catalogue"):
+	case in(folder, "run") && in(imp, "catalogue") && !in(folder, "run/kube/cmd", "run/kube/advise"):
 		return "a driver contains no strategy"
 	}
 	return ""

@@ -1,0 +1,86 @@
+package apitest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// budgets are the disruption budgets of a namespace, by name.
+func (w *World) budgets(namespace string) (all []*policyv1.PodDisruptionBudget) {
+	if w.budgeted == 0 {
+		return nil // most worlds have none, and this is asked for every change of a pod
+	}
+	for key, o := range w.objects {
+		if b, ok := o.(*policyv1.PodDisruptionBudget); ok && key.namespace == namespace {
+			all = append(all, b)
+		}
+	}
+	slices.SortFunc(all, func(a, b *policyv1.PodDisruptionBudget) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+func protects(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
+	s, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+	return err == nil && s.Matches(labels.Set(p.Labels))
+}
+
+func (w *World) markBudgets(p *corev1.Pod) {
+	for _, b := range w.budgets(p.Namespace) {
+		if protects(b, p) {
+			w.mark(b.UID)
+		}
+	}
+}
+
+// syncBudget counts how many disruptions a budget allows.
+func (w *World) syncBudget(b *policyv1.PodDisruptionBudget) {
+	var all, healthy int32
+	disrupted := maps.Clone(b.Status.DisruptedPods)
+	for key, o := range w.objects {
+		p, ok := o.(*corev1.Pod)
+		if !ok || key.namespace != b.Namespace || !protects(b, p) || ended(p) {
+			continue
+		}
+		all++
+		if _, leaves := disrupted[p.Name]; p.DeletionTimestamp == nil && !leaves && isReady(p) {
+			healthy++
+		}
+	}
+	maps.DeleteFunc(disrupted, func(name string, _ metav1.Time) bool {
+		p, ok := get[*corev1.Pod](w, id{kindPod, b.Namespace, name})
+		return !ok || p.DeletionTimestamp != nil
+	})
+	need := all
+	if b.Spec.MinAvailable != nil {
+		need = portion(*b.Spec.MinAvailable, all)
+	} else if b.Spec.MaxUnavailable != nil {
+		need = max(all-portion(*b.Spec.MaxUnavailable, all), 0)
+	}
+	c := *b
+	c.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation, DisruptedPods: disrupted, ExpectedPods: all,
+		CurrentHealthy: healthy, DesiredHealthy: need, DisruptionsAllowed: max(healthy-need, 0)}
+	if c.Status.DisruptionsAllowed != b.Status.DisruptionsAllowed || healthy != b.Status.CurrentHealthy || need != b.Status.DesiredHealthy || all != b.Status.ExpectedPods || len(disrupted) != len(b.Status.DisruptedPods) {
+		w.put(&c)
+	}
+}
+
+func portion(v intstr.IntOrString, of int32) int32 {
+	n, err := intstr.GetScaledValueFromIntOrPercent(&v, int(of), true)
+	if err != nil {
+		return of
+	}
+	return int32(n)
+}
+
+func isReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}

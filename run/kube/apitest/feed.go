@@ -1,0 +1,157 @@
+package apitest
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/musterdl/muster/run/kube/api"
+)
+
+// Next returns what the client has not been told yet, in the order in which it
+// happened; at first, and after Restart, all there is. It is nil while nothing is to
+// be told, or nothing can be.
+func (c *Client) Next() []api.Change {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	changes := c.next()
+	if c == c.w.Client && c.w.tape != nil {
+		c.w.tape.steps = append(c.w.tape.steps, step{at: c.w.now, isTold: true, told: changes})
+	}
+	return changes
+}
+
+// Restart has Next tell all there is again, as the scheduler behind the client has
+// forgotten everything.
+func (c *Client) Restart() {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	c.listed = false
+}
+
+func (c *Client) next() []api.Change {
+	w := c.w
+	over, holds := w.faults.overGaps(w.now.Sub(w.start))
+	if holds {
+		return nil
+	}
+	end := w.trimmed + len(w.log)
+	gapped := over > c.gaps
+	from := c.told
+	c.told, c.gaps = end, over
+	if !c.listed {
+		c.listed = true
+		return w.all()
+	}
+	if w.play != nil && c == w.Client {
+		return w.play.next(w)
+	}
+	pending := w.log[from-w.trimmed:]
+	var changes []api.Change
+	if gapped {
+		changes = difference(pending)
+	} else if len(pending) > 0 {
+		changes = make([]api.Change, len(pending))
+		for i := range pending {
+			changes[i] = pending[i].Change
+		}
+	}
+	w.trim()
+	return changes
+}
+
+// difference is what is left of changes that were not told one by one.
+func difference(pending []logged) (changes []api.Change) {
+	last, fresh := map[types.UID]int{}, map[types.UID]bool{}
+	uid := func(l *logged) types.UID { return l.Object.(object).GetUID() }
+	for i := range pending {
+		l := &pending[i]
+		last[uid(l)] = i
+		if l.added {
+			fresh[uid(l)] = true
+		}
+	}
+	for i := range pending {
+		l := &pending[i]
+		if last[uid(l)] == i && !(l.Gone && fresh[uid(l)]) {
+			changes = append(changes, l.Change)
+		}
+	}
+	return changes
+}
+
+// trim forgets changes that every client has been told.
+func (w *World) trim() {
+	const some = 4096
+	least := w.trimmed + len(w.log)
+	for _, c := range w.clients {
+		if c.listed {
+			least = min(least, c.told)
+		}
+	}
+	if least-w.trimmed >= some {
+		w.log = slices.Clone(w.log[least-w.trimmed:])
+		w.trimmed = least
+	}
+}
+
+// Watch implements api.Watcher. It tells nothing by itself: Pump does, or Live.
+func (c *Client) Watch(ctx context.Context, tell func([]api.Change)) (<-chan struct{}, error) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	c.listed, c.synced = false, make(chan struct{})
+	c.watch = func(changes []api.Change) {
+		if ctx.Err() == nil {
+			tell(changes)
+		}
+	}
+	return c.synced, nil
+}
+
+// Pump tells everybody who watches what there is to tell, in the goroutine that calls
+// it, and returns how many changes that were. Only one goroutine may pump.
+func (w *World) Pump() (told int) {
+	w.mu.Lock()
+	clients := slices.Clone(w.clients)
+	w.mu.Unlock()
+	for _, c := range clients {
+		w.mu.Lock()
+		watch, synced, first := c.watch, c.synced, !c.listed
+		w.mu.Unlock()
+		if watch == nil {
+			continue
+		}
+		changes := c.Next()
+		w.mu.Lock()
+		first = first && c.listed
+		w.mu.Unlock()
+		if len(changes) > 0 || first {
+			watch(changes)
+			told += len(changes)
+		}
+		if first {
+			close(synced)
+		}
+	}
+	return told
+}
+
+// Live has the World go with the real clock and tell who watches, every so often,
+// until the context ends.
+func (w *World) Live(ctx context.Context, every time.Duration) {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			w.Advance(now.Sub(last))
+			last = now
+			w.Pump()
+		}
+	}
+}

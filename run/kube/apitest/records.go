@@ -1,0 +1,247 @@
+package apitest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/musterdl/muster/run/kube/api"
+)
+
+// kept is an object that only schedulers write.
+type kept interface {
+	*api.Job | *api.Ledger
+	object
+}
+
+// record is such an object with who wrote it last.
+type record[O kept] struct {
+	value  O
+	writer *Client // nil where a fault did
+	lost   bool    // the writer was not answered
+}
+
+// ListJobs implements api.Records.
+func (c *Client) ListJobs(ctx context.Context) (jobs []api.Job, err error) {
+	err = c.call(ctx, Call{Verb: "list"}, func() error {
+		for _, r := range c.w.records {
+			jobs = append(jobs, *r.value)
+		}
+		slices.SortFunc(jobs, func(a, b api.Job) int {
+			return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+		})
+		return nil
+	}, nothing)
+	if err != nil {
+		return nil, err
+	}
+	return jobs, nil
+}
+
+// GetJob implements api.Records.
+func (c *Client) GetJob(ctx context.Context, namespace, name string) (j api.Job, found bool, err error) {
+	err = c.call(ctx, Call{Verb: "get"}, func() error {
+		if r := c.w.records[types.NamespacedName{Namespace: namespace, Name: name}]; r != nil {
+			j, found = *r.value, true
+		}
+		return nil
+	}, nothing)
+	if err != nil {
+		return api.Job{}, false, err
+	}
+	return j, found, nil
+}
+
+// PutJob implements api.Records.
+func (c *Client) PutJob(ctx context.Context, j *api.Job) (version string, err error) {
+	name := types.NamespacedName{Namespace: j.Namespace, Name: j.Name}
+	err = c.call(ctx, Call{Verb: "put", Object: api.KindJob + " " + name.String(), What: j.Status.Phase}, func() error {
+		w := c.w
+		if w.records[name] == nil {
+			w.records[name] = &record[*api.Job]{}
+		}
+		r := w.records[name]
+		next := j.DeepCopy()
+		var before string
+		if r.value != nil {
+			before = r.value.Status.Fence
+		}
+		version, err = replace(w, c, r, next, before, next.Status.Fence)
+		if r.value == nil {
+			delete(w.records, name)
+		}
+		if err == nil {
+			w.keep(step{job: next})
+			if w.orphaned(next) {
+				owner := next.OwnerReferences[0].UID
+				w.after(w.options.Timing.Controller, func() { w.collectRecords(owner) })
+			}
+		}
+		return err
+	}, func() { c.w.records[name].lost = true })
+	return version, err
+}
+
+// orphaned reports whether the owner of a record is gone already.
+func (w *World) orphaned(j *api.Job) bool {
+	return len(j.OwnerReferences) > 0 && w.byUID[j.OwnerReferences[0].UID] == nil
+}
+
+// DeleteJob implements api.Records. A record that is not there is as good as deleted.
+func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	return c.call(ctx, Call{Verb: "delete", Object: api.KindJob + " " + key.String()}, func() error {
+		if c.w.records[key] != nil {
+			c.w.dropRecord(key)
+		}
+		return nil
+	}, nothing)
+}
+
+func (w *World) dropRecord(name types.NamespacedName) {
+	w.keep(step{job: w.records[name].value, gone: true})
+	delete(w.records, name)
+}
+
+// GetLedger implements api.Ledgers.
+func (c *Client) GetLedger(ctx context.Context, scheduler string) (l api.Ledger, found bool, err error) {
+	err = c.call(ctx, Call{Verb: "get"}, func() error {
+		if r := c.w.ledgers[scheduler]; r != nil {
+			l, found = *r.value, true
+		}
+		return nil
+	}, nothing)
+	if err != nil {
+		return api.Ledger{}, false, err
+	}
+	return l, found, nil
+}
+
+// PutLedger implements api.Ledgers.
+func (c *Client) PutLedger(ctx context.Context, l *api.Ledger) (version string, err error) {
+	name := l.Name
+	err = c.call(ctx, Call{Verb: "put", Object: api.KindLedger + " " + name}, func() error {
+		w := c.w
+		if w.ledgers[name] == nil {
+			w.ledgers[name] = &record[*api.Ledger]{}
+		}
+		r := w.ledgers[name]
+		next := l.DeepCopy()
+		var before string
+		if r.value != nil {
+			before = r.value.Status.Fence
+		}
+		version, err = replace(w, c, r, next, before, next.Status.Fence)
+		if r.value == nil {
+			delete(w.ledgers, name)
+		}
+		if err == nil {
+			w.keep(step{ledger: next})
+		}
+		return err
+	}, func() { c.w.ledgers[name].lost = true })
+	return version, err
+}
+
+// replace writes a record over the version that it names.
+func replace[O kept](w *World, c *Client, r *record[O], next O, before, fence string) (string, error) {
+	name, version := next.GetName(), next.GetResourceVersion()
+	switch {
+	case name == "":
+		return "", apierrors.NewBadRequest("the record has no name")
+	case r.value == nil && version != "":
+		return "", apierrors.NewNotFound(api.JobResource.GroupResource(), name)
+	case r.value == nil:
+		w.made++
+		next.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", w.made)))
+		next.SetCreationTimestamp(w.stamp())
+	case version != r.value.GetResourceVersion():
+		if r.writer == c && !r.lost && w.play == nil {
+			w.violate("%s writes record %s over version %q; its own latest is %s", c.name, name, version, r.value.GetResourceVersion())
+		}
+		if version == "" {
+			return "", apierrors.NewAlreadyExists(api.JobResource.GroupResource(), name)
+		}
+		return "", apierrors.NewConflict(api.JobResource.GroupResource(), name, errModified)
+	default:
+		next.SetUID(r.value.GetUID())
+		next.SetCreationTimestamp(r.value.GetCreationTimestamp())
+		if term(fence) < term(before) {
+			w.violate("%s writes record %s with fence %q, which is older than %q that is there", c.name, name, fence, before)
+		}
+	}
+	w.version++
+	next.SetResourceVersion(strconv.FormatInt(w.version, 10))
+	*r = record[O]{value: next, writer: c}
+	return next.GetResourceVersion(), nil
+}
+
+// term is the number of a fence, NUMBER/HOLDER.
+func term(fence string) int64 {
+	number, _, _ := strings.Cut(fence, "/")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Depose has another leader take the ledger over: it carries a newer fence from now
+// on. It returns that fence.
+func (w *World) Depose() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.depose()
+}
+
+func (w *World) depose() string {
+	r := w.ledgers[w.options.Scheduler]
+	if r == nil {
+		return ""
+	}
+	next := r.value.DeepCopy()
+	next.Status.Fence = fmt.Sprintf("%d/another", term(next.Status.Fence)+1)
+	w.version++
+	next.ResourceVersion = strconv.FormatInt(w.version, 10)
+	*r = record[*api.Ledger]{value: next}
+	w.keep(step{ledger: next})
+	return next.Status.Fence
+}
+
+// keep notes a write of a record on the tape.
+func (w *World) keep(s step) {
+	if w.tape != nil {
+		s.at = w.now
+		w.tape.steps = append(w.tape.steps, s)
+	}
+}
+
+// Word is something that was said about an object.
+type Word struct {
+	At                    time.Duration
+	Client                string
+	Object                string
+	Kind, Reason, Message string
+}
+
+// Say implements api.Voice.
+func (c *Client) Say(object corev1.ObjectReference, kind, reason, message string) {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	c.w.words = append(c.w.words, Word{c.w.now.Sub(c.w.start), c.name, nameOf(object), kind, reason, message})
+}
+
+// Words are what was said so far.
+func (w *World) Words() []Word {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.words)
+}

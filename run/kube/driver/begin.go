@@ -1,0 +1,463 @@
+package driver
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run"
+	"github.com/musterdl/muster/run/kube/api"
+	"github.com/musterdl/muster/run/kube/gang"
+	"github.com/musterdl/muster/run/kube/inventory"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// Beginning is what a control plane begins with, put together from objects alone.
+type Beginning struct {
+	Cluster *cluster.Cluster
+	Image   *engine.Image
+	// Strategy decided last; it is empty where nothing was written yet.
+	Strategy string
+	// Lost are the jobs whose runs could not be found again.
+	Lost []string
+}
+
+// Begin puts the state together from the objects taken in so far, the ledger and the
+// records of jobs. It is called once, after the first Take.
+func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error) {
+	var b Beginning
+	old := exactLedger{}
+	if found {
+		if err := json.Unmarshal([]byte(l.Status.Exact), &old); err != nil {
+			c.config.Log.Error("the ledger cannot be read; what is in it is lost", "error", err)
+			old = exactLedger{}
+		}
+		c.ledger.version, b.Strategy = l.ResourceVersion, old.Strategy
+	}
+	c.survey()
+	cl, err := c.clusterOf(&old.Rest)
+	if err != nil {
+		return b, err
+	}
+	c.settle(cl)
+	pieces, kept := c.pieces(jobs)
+	if len(old.Rest.Nodes) == 0 {
+		c.relocate(&old, pieces, kept, jobs)
+	}
+	learnSets(&old, pieces, kept)
+	state, err := plan.Assemble(cl, old.Rest, pieces)
+	if err != nil {
+		c.config.Log.Warn("the records are not of one moment; what they agree on is kept", "what", err)
+		var lost []plan.JobID
+		if state, lost, err = plan.Salvage(cl, old.Rest, pieces); err != nil {
+			return b, fmt.Errorf("putting the state together: %w", err)
+		}
+		for _, id := range lost {
+			b.Lost = append(b.Lost, state.Names[id])
+		}
+	}
+	c.remember(&old, state, kept)
+	c.staleNodes = true // what was known of them may not be so any more
+	c.settleNodes()
+	state = c.adopt(state)
+	c.recover(run.Live(state.View(), c.spec))
+	c.settleUse()
+	state = c.around(state)
+	b.Cluster = state.Cluster
+	r := state.Rest()
+	c.keepLedger(&r)
+	b.Image, err = c.image(state)
+	return b, err
+}
+
+func (c *Core) spec(id plan.JobID) *workload.Job {
+	if e := c.byJob[id]; e != nil {
+		return e.spec
+	}
+	return &workload.Job{Gang: 1, Share: unit.Whole}
+}
+
+// around makes what is known of the world beside the engine's work part of the state,
+// so that nothing is decided before it.
+func (c *Core) around(s *plan.State) *plan.State {
+	var now, later []engine.Event
+	for _, e := range c.events {
+		switch e.Kind {
+		case engine.Occupied, engine.Confined, engine.Cordon, engine.Uncordon:
+			now = append(now, e)
+		default:
+			later = append(later, e)
+		}
+	}
+	c.events = later
+	if len(now) == 0 {
+		return s
+	}
+	x := engine.Restore(s, idle{}, engine.DefaultPolicy())
+	x.Step(s.Now, now)
+	return x.State()
+}
+
+// clusterOf is the cluster that there is, its nodes and models in the order in which
+// they were known before.
+func (c *Core) clusterOf(r *plan.Rest) (*cluster.Cluster, error) {
+	fresh, err := inventory.Cluster(c.machines, inventory.Order(r.Nodes, c.machines))
+	if err != nil {
+		return nil, fmt.Errorf("reading the nodes: %w", err)
+	}
+	cl := &cluster.Cluster{Name: fresh.Name, Racks: fresh.Racks, Nodes: fresh.Nodes, Devices: fresh.Devices}
+	for _, name := range r.Models {
+		m := cluster.Model{Name: name, Speed: 1}
+		if id, ok := fresh.ModelID(name); ok {
+			m = fresh.Models[id]
+		}
+		cl.AddModel(m)
+	}
+	cl.AddModel(cluster.Model{Name: "cpu", Speed: 1}) // also where there is no node yet
+	for i := range cl.Nodes {
+		cl.Nodes[i].Model = cl.AddModel(fresh.Models[cl.Nodes[i].Model])
+	}
+	if len(cl.Racks) == 0 {
+		cl.AddRack(cluster.Rack{Name: "none"})
+	}
+	return cl, nil
+}
+
+// keptJob is a job that its record tells of.
+type keptJob struct {
+	exact
+	name, version string
+}
+
+// pieces reads the records. One that cannot be read is as if it had not been written.
+func (c *Core) pieces(jobs []api.Job) (pieces []plan.Piece, kept []keptJob) {
+	seen := map[plan.JobID]bool{}
+	for i := range jobs {
+		j := &jobs[i]
+		k := keptJob{name: j.Name, version: j.ResourceVersion}
+		if err := json.Unmarshal([]byte(j.Status.Exact), &k.exact); err != nil || k.Spec == nil || k.Piece.ID < 0 || seen[k.Piece.ID] {
+			c.config.Log.Warn("a record cannot be read", "record", j.Namespace+"/"+j.Name, "error", err)
+			continue
+		}
+		seen[k.Piece.ID] = true
+		pieces, kept = append(pieces, k.Piece), append(kept, k)
+	}
+	slices.SortFunc(pieces, func(a, b plan.Piece) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(kept, func(a, b keptJob) int { return cmp.Compare(a.Piece.ID, b.Piece.ID) })
+	return pieces, kept
+}
+
+// relocate mends what records say in numbers that the ledger would explain, which is
+// lost: nodes and devices by the placement that they tell in words, device models and
+// sets of nodes by name. Runs that are not told so are left out, and their pods count
+// as others'.
+func (c *Core) relocate(old *exactLedger, pieces []plan.Piece, kept []keptJob, jobs []api.Job) {
+	placed := map[plan.JobID][]api.Place{}
+	for i := range jobs {
+		placed[plan.JobID(jobs[i].Status.Number)] = jobs[i].Status.Placement
+	}
+	sets := map[string]int32{}
+	for i := range kept {
+		p, spec := &pieces[i], kept[i].Spec
+		p.Shape.Models = 0
+		for _, name := range spec.Models {
+			if id, ok := c.places.cluster.ModelID(name); ok {
+				p.Shape.Models |= 1 << id
+			}
+		}
+		if len(spec.Models) == 0 {
+			p.Shape.Models = 1<<len(c.places.cluster.Models) - 1
+		}
+		if name := kept[i].Set; p.Shape.NodeSet > 0 && sets[name] == 0 {
+			sets[name] = int32(len(sets)) + 1
+			old.Sets, old.Rest.NodeSets = append(old.Sets, name), append(old.Rest.NodeSets, nil)
+		}
+		p.Shape.NodeSet = sets[kept[i].Set]
+		spec.NodeSet = p.Shape.NodeSet
+		for k := range p.Runs {
+			if r := &p.Runs[k]; len(p.Runs) > 1 || !c.replace(r, placed[p.ID], max(1, p.Shape.Devices)) {
+				r.Run.Status = plan.Gone
+			}
+		}
+	}
+}
+
+// learnSets adds the sets of nodes that records tell of to those of a ledger that is
+// older than they are. They are of no node until they have been looked at.
+func learnSets(old *exactLedger, pieces []plan.Piece, kept []keptJob) {
+	ids := map[string]int32{}
+	for i, name := range old.Sets {
+		ids[name] = int32(i) + 1
+	}
+	for i := range kept {
+		name, spec := kept[i].Set, kept[i].Spec
+		if spec.NodeSet == 0 {
+			continue
+		}
+		if ids[name] == 0 {
+			old.Sets = append(old.Sets, name)
+			ids[name] = int32(len(old.Sets))
+		}
+		spec.NodeSet, pieces[i].Shape.NodeSet = ids[name], ids[name]
+	}
+	for len(old.Rest.NodeSets) < len(old.Sets) {
+		old.Rest.NodeSets = append(old.Rest.NodeSets, nil)
+	}
+}
+
+// replace puts the grants of a run where its record's placement says that they are.
+func (c *Core) replace(r *plan.PieceOfRun, places []api.Place, perWorker int32) bool {
+	at := 0
+	for _, p := range places {
+		id, known := c.places.ids[p.Node]
+		grants := int(p.Workers * perWorker)
+		if !known || at+grants > len(r.Grants) || len(p.Devices) > 0 && len(p.Devices) != grants {
+			return false
+		}
+		for i := range grants {
+			g := &r.Grants[at+i].Grant
+			g.Node = id
+			if len(p.Devices) > 0 {
+				g.Device = plan.DeviceID(c.places.cluster.Nodes[id].First + p.Devices[i])
+			}
+		}
+		at += grants
+	}
+	return at == len(r.Grants)
+}
+
+// remember gives gangs what their records tell.
+func (c *Core) remember(old *exactLedger, s *plan.State, kept []keptJob) {
+	for i, signature := range old.Sets {
+		if i < len(s.NodeSets) {
+			c.sets.ids[signature] = int32(i) + 1
+			c.sets.pods, c.sets.told, c.sets.bars = append(c.sets.pods, nil), append(c.sets.told, nil), append(c.sets.bars, nil)
+		}
+	}
+	for id := range s.Nodes {
+		c.places.told[id] = standing{out: slices.Contains(old.Out, plan.NodeID(id)),
+			use: engine.Use{CPU: unit.Milli(s.Nodes[id].OtherCPU), Memory: unit.MiB(s.Nodes[id].OtherHost), Devices: elsewhere(s, plan.NodeID(id))}}
+		c.places.joined[id].gone = s.Nodes[id].Status == plan.Down
+	}
+	for i := range kept {
+		k := &kept[i]
+		j := &s.Jobs[k.Piece.ID]
+		e := c.gangs[k.Key]
+		if e == nil {
+			if j.Phase.Over() {
+				c.ledger.names[k.Piece.Name] = true
+				continue
+			}
+			e = c.entryOf(k.Key)
+		}
+		e.job, e.name, e.spec, e.set, e.paused = k.Piece.ID, k.Piece.Name, k.Spec, k.Set, k.Paused
+		e.phase, e.why, e.over = j.Phase, j.Reason.Code, j.Phase.Over()
+		e.saw = map[int32]plan.Run{}
+		for _, r := range k.Piece.Runs {
+			e.saw[r.Run.Attempt] = r.Run
+		}
+		e.put = record{name: k.name, version: k.version}
+		c.byJob[e.job], c.byName[e.name] = e, e
+		c.stir(e)
+		if set := e.spec.NodeSet; set > 0 && int(set) <= len(c.sets.pods) && c.sets.pods[set-1] == nil {
+			for _, p := range e.list() {
+				c.sets.pods[set-1] = p
+			}
+		}
+	}
+}
+
+func elsewhere(s *plan.State, id plan.NodeID) (n int32) {
+	first := s.Nodes[id].First
+	for d := first; d < first+plan.DeviceID(s.Nodes[id].Count); d++ {
+		if s.Devices[d].Status == plan.Elsewhere {
+			n++
+		}
+	}
+	return n
+}
+
+// idle decides nothing.
+type idle struct{}
+
+func (idle) Decide(*plan.Draft, schedule.Trigger) unit.Time { return unit.Never }
+
+// adopt takes in the runs of single pods that were bound and not recorded yet: their
+// annotations say all there is to say of them.
+func (c *Core) adopt(s *plan.State) *plan.State {
+	var list []*entry
+	for _, e := range c.gangs {
+		if e.job == plan.None && len(e.pods) == 1 {
+			for _, m := range e.pods {
+				if m.pod.Spec.NodeName != "" && !ended(m.pod) && m.pod.Annotations[noteAttempt] != "" {
+					e.age(c)
+					list = append(list, e)
+				}
+			}
+		}
+	}
+	if len(list) == 0 {
+		return s
+	}
+	slices.SortFunc(list, func(a, b *entry) int {
+		return cmp.Or(cmp.Compare(numberOf(a), numberOf(b)), byAge(a, b))
+	})
+	x := engine.Restore(s, idle{}, engine.DefaultPolicy())
+	for _, e := range list {
+		c.adoptOne(x, e)
+	}
+	return x.State()
+}
+
+// numberOf is the number of the job that a pod was bound for.
+func numberOf(e *entry) int {
+	for _, m := range e.pods {
+		n, _ := strconv.Atoi(m.pod.Annotations[noteJob])
+		return n
+	}
+	return 0
+}
+
+func (c *Core) adoptOne(x *engine.Engine, e *entry) {
+	pods := e.list()
+	pod := pods[0]
+	g, problems := gang.Read(e.key, pods, c.owners)
+	e.gang = g
+	need, problem := c.reader.Ask(pod, c.claims)
+	if gang.Holds(problems) || !problem.None() || g.Size != 1 {
+		return
+	}
+	spec := c.specOf(e, need, pod)
+	events := c.events
+	c.events = nil
+	x.Step(x.State().Now, append(events, engine.Event{Kind: engine.Submit, Spec: spec, By: spec.User}))
+	id, ok := x.Find(spec.Name)
+	if !ok {
+		return
+	}
+	e.job, e.name, e.spec = id, spec.Name, spec
+	c.byJob[id], c.byName[e.name] = e, e
+	place, ok := c.placeOf(x.State(), pod, need.Devices)
+	if !ok {
+		return
+	}
+	x.Step(x.State().Now, []engine.Event{{Kind: engine.Arranged, Job: id,
+		Moves: []engine.Move{{Job: id, Attempt: x.View().Job(id).Attempt + 1, Places: []engine.Place{place}}}}})
+	if pod.Status.Phase == corev1.PodRunning {
+		x.Step(x.State().Now, []engine.Event{{Kind: engine.Started, Job: id, Attempt: x.View().Job(id).Attempt}})
+	}
+	j := x.View().Job(id)
+	e.phase, e.why, e.over = j.Phase, j.Reason.Code, j.Phase.Over()
+	piece := x.State().Piece(id)
+	e.put.piece = &piece
+	c.toKeep[e] = true
+}
+
+// placeOf is where the annotations of a pod say that it is.
+func (c *Core) placeOf(s *plan.State, pod *corev1.Pod, devices int32) (engine.Place, bool) {
+	on := parseList(pod.Annotations[noteDevices])
+	for i := range c.machines {
+		m := &c.machines[i]
+		id, known := c.places.ids[m.Name]
+		if !known || m.KubeNode != pod.Spec.NodeName || int32(m.Count) < devices {
+			continue
+		}
+		p := engine.Place{Node: id, Workers: 1}
+		for _, d := range on {
+			if d < 0 || d >= s.Nodes[id].Count {
+				return p, false
+			}
+			p.On = append(p.On, s.Nodes[id].First+plan.DeviceID(d))
+		}
+		return p, int32(len(p.On)) == devices
+	}
+	return engine.Place{}, false
+}
+
+func parseList(s string) (list []int32) {
+	for _, f := range splitComma(s) {
+		n, err := strconv.ParseInt(f, 10, 32)
+		if err != nil {
+			return nil
+		}
+		list = append(list, int32(n))
+	}
+	return list
+}
+
+// image writes the state as a control plane takes it over.
+func (c *Core) image(s *plan.State) (*engine.Image, error) {
+	var b bytes.Buffer
+	if err := s.Save(&b); err != nil {
+		return nil, err
+	}
+	img := &engine.Image{State: b.Bytes(), Specs: make([]*workload.Job, len(s.Jobs))}
+	for id := range img.Specs {
+		img.Specs[id] = &workload.Job{Name: s.Names[id], Gang: 1, Share: unit.Whole}
+		if e := c.byJob[plan.JobID(id)]; e != nil {
+			img.Specs[id] = e.spec
+		}
+	}
+	return img, nil
+}
+
+// recover takes in the runs that the state says are alive, and finds their pods.
+func (c *Core) recover(live []run.Order) {
+	for i := range live {
+		o := &live[i]
+		e := c.byJob[o.Job]
+		if e == nil {
+			kind := engine.Exited
+			if o.Status == plan.Stopping {
+				kind = engine.Stopped
+			}
+			c.report(engine.Event{Kind: kind, Job: o.Job, Attempt: o.Attempt, Class: plan.NodeFailure})
+			continue
+		}
+		x := c.execution(o)
+		x.recorded, x.stopping = true, o.Status == plan.Stopping
+		x.started = o.Status == plan.Running || x.stopping
+		x.resumed = o.Status != plan.Starting
+		x.began, x.until = c.config.Now(), c.config.Now()
+		if was, ok := e.saw[o.Attempt]; ok && was.Began != unit.Never {
+			x.began, x.until = was.Began, was.Since
+		}
+		e.run = x
+		c.sit(e)
+		if x.stopping {
+			c.stop(e)
+		}
+		c.stir(e)
+	}
+}
+
+// sit gives pods that are bound already the seats they were bound for, those included
+// that are told to go: they are there until they are gone.
+func (c *Core) sit(e *entry) {
+	pods := e.list()
+	e.gang, _ = gang.Read(e.key, pods, c.owners)
+	c.sortRiders(e)
+	e.gang.Sort(pods)
+	attempt := strconv.Itoa(int(e.run.attempt))
+	for _, p := range pods {
+		if p.Spec.NodeName == "" || ended(p) || p.Annotations[noteAttempt] != attempt || e.rides(p) {
+			continue
+		}
+		rank, _ := e.gang.Rank(p)
+		if at := e.run.seatFor(p, int(rank)); at >= 0 {
+			m := e.pods[p.UID]
+			w := &e.run.workers[at]
+			w.pod, w.state, m.seat = m, bound, at
+		}
+	}
+}

@@ -1,0 +1,470 @@
+package driver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/kube/api"
+	"github.com/musterdl/muster/run/kube/gang"
+	"github.com/musterdl/muster/run/kube/lead"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// record is what is kept of a job at the API server.
+type record struct {
+	name    string
+	version string
+	piece   *plan.Piece // the latest that is to be written
+	reason  string      // in words
+	written *plan.Piece // the one that was last handed over to be written
+	urgent  bool        // a start waits for it
+	busy    bool
+}
+
+// exact is what a record has for the engine.
+type exact struct {
+	Piece  plan.Piece    `json:"piece"`
+	Spec   *workload.Job `json:"spec"`
+	Key    gang.Key      `json:"key"`
+	Paused bool          `json:"paused,omitempty"`
+	Set    string        `json:"set,omitempty"`
+}
+
+// ledger is what is kept beside the jobs.
+type ledger struct {
+	version string
+	rest    []byte // the latest that is to be written; nil is none
+	commits int64
+	jobs    int64
+	busy    bool
+	names   map[string]bool // of jobs that are over, which are not used again
+}
+
+// exactLedger is what a ledger has for the engine.
+type exactLedger struct {
+	Rest     plan.Rest `json:"rest"`
+	Sets     []string  `json:"sets"` // signatures, by number
+	Strategy string    `json:"strategy"`
+	// Out are the nodes that were closed because Kubernetes had closed them.
+	Out []plan.NodeID `json:"out,omitempty"`
+}
+
+// Notice is what a step of the engine changed, as its Told hook gathers it.
+type Notice struct {
+	jobs []told
+	rest *plan.Rest
+}
+
+type told struct {
+	piece plan.Piece
+	words string
+}
+
+// Gather reads off the state what a step changed. It is called before the state moves
+// on, with the rest where the ledger is to be written.
+func Gather(s *plan.State, out *engine.Out, withRest bool) Notice {
+	var n Notice
+	v, seen := s.View(), make(map[plan.JobID]bool, len(out.Touched))
+	for _, id := range out.Touched {
+		if seen[id] || int(id) >= len(s.Jobs) || s.Names[id] == "" {
+			continue
+		}
+		seen[id] = true
+		n.jobs = append(n.jobs, told{piece: s.Piece(id), words: s.Jobs[id].Reason.Words(v)})
+	}
+	if withRest {
+		r := copyRest(s.Rest())
+		n.rest = &r
+	}
+	return n
+}
+
+// copyRest copies what a State goes on to write into.
+func copyRest(r plan.Rest) plan.Rest {
+	r.FreeRuns = append([]plan.RunID(nil), r.FreeRuns...)
+	r.FreeGrants = append([]int32(nil), r.FreeGrants...)
+	r.Accounts = append([]plan.Account(nil), r.Accounts...)
+	return r
+}
+
+// Told takes in what a step of the engine changed.
+func (c *Core) Told(n Notice) {
+	for i := range n.jobs {
+		p := &n.jobs[i].piece
+		e := c.byName[p.Name]
+		if e == nil {
+			continue
+		}
+		if e.job == plan.None {
+			e.job, e.asked = p.ID, false
+			c.byJob[p.ID] = e
+		}
+		e.phase, e.why = p.Job.Phase, p.Job.Reason.Code
+		if e.phase.Over() && !e.over {
+			c.ended(e, n.jobs[i].words)
+		}
+		e.over = e.phase.Over()
+		e.put.piece, e.put.reason = p, n.jobs[i].words
+		c.keep(e, false)
+		c.stir(e)
+	}
+	if n.rest != nil {
+		c.keepLedger(n.rest)
+	}
+}
+
+// ended tells people how a job ended where Kubernetes does not.
+func (c *Core) ended(e *entry, words string) {
+	switch e.phase {
+	case plan.Refused:
+		c.config.Voice.Say(e.reference(), corev1.EventTypeWarning, "Refused", words)
+		for _, m := range e.pods {
+			c.explainOne(e, m, "Refused", words)
+		}
+	case plan.Cancelled, plan.Failed:
+		c.config.Voice.Say(e.reference(), corev1.EventTypeWarning, "Ended", words)
+	}
+}
+
+// explain tells the pods of a gang why they wait, each when the words are new to it.
+func (c *Core) explain(e *entry, pods []*corev1.Pod) {
+	if e.put.reason == "" || e.phase == plan.Active {
+		return
+	}
+	words, fresh := e.put.reason, false
+	if e.set != "" && c.config.Filter != nil {
+		if id := c.sets.ids[e.set]; id > 0 && c.sets.told[id-1] != nil && len(c.sets.told[id-1].Refused) > 0 {
+			words += "; " + c.sets.told[id-1].Words()
+		}
+	}
+	for _, p := range pods {
+		if m := e.pods[p.UID]; m != nil && p.Spec.NodeName == "" && m.words != e.put.reason {
+			m.words, fresh = e.put.reason, true
+			c.explainOne(e, m, corev1.PodReasonUnschedulable, words)
+		}
+	}
+	if fresh && e.gang.Control.Kind != "" {
+		c.config.Voice.Say(e.gang.Control, corev1.EventTypeNormal, "Waits", words)
+	}
+}
+
+// explainOne tells a pod, in its condition and, as kubectl describe shows no more of
+// that than its name, in an event.
+func (c *Core) explainOne(e *entry, m *member, reason, words string) {
+	p, kind := m.pod, corev1.EventTypeNormal
+	if reason != corev1.PodReasonUnschedulable {
+		kind = corev1.EventTypeWarning
+	}
+	c.config.Voice.Say(referenceTo(p), kind, reason, words)
+	c.tasks = append(c.tasks, Task{Lane: Telling, About: p.Name,
+		Do: func(ctx context.Context) error {
+			return c.config.Pods.Explain(ctx, p, reason, words)
+		},
+		Then: func(err error) {
+			if api.IsConflict(err) { // it changed meanwhile
+				m.words = ""
+				c.later = append(c.later, e)
+			}
+		}})
+}
+
+// keep has the record of a job written, the latest version of it. Where a start waits
+// for it, it is urgent.
+func (c *Core) keep(e *entry, urgent bool) {
+	e.put.urgent = e.put.urgent || urgent
+	if e.put.piece != nil || urgent {
+		c.toKeep[e] = true
+	}
+}
+
+// Keep hands out writes of records: those that starts wait for, and at most so many
+// others.
+func (c *Core) Keep(others int) []Task {
+	var tasks []Task
+	list := make([]*entry, 0, len(c.toKeep))
+	for e := range c.toKeep {
+		if !e.put.busy && (e.put.urgent || len(c.toKeep) <= 4*others || len(list) < others) {
+			list = append(list, e)
+		}
+	}
+	slices.SortFunc(list, func(a, b *entry) int { return cmp.Compare(a.job, b.job) })
+	for _, e := range list {
+		lane := Binding
+		if !e.put.urgent {
+			if lane = Keeping; others == 0 {
+				continue
+			}
+			others--
+		}
+		delete(c.toKeep, e)
+		tasks = append(tasks, c.writeOf(e, lane))
+	}
+	if c.ledger.rest != nil && !c.ledger.busy && others > 0 {
+		tasks = append(tasks, c.writeOfLedger())
+	}
+	return tasks
+}
+
+// Kept reports whether everything that is known is written.
+func (c *Core) Kept() bool { return len(c.toKeep) == 0 && c.ledger.rest == nil && !c.ledger.busy }
+
+// writeOf writes the record of a job.
+func (c *Core) writeOf(e *entry, lane Lane) Task {
+	r := &e.put
+	job := c.recordOf(e)
+	attempt, records, fence := int32(-1), c.config.Records, c.config.Fence
+	if r.piece != nil {
+		attempt = r.piece.Job.Attempt
+		r.written = r.piece
+	}
+	r.busy, r.urgent, r.piece = true, false, nil
+	version := ""
+	return Task{Lane: lane, About: e.name + ": record",
+		Do: func(ctx context.Context) (err error) {
+			version, err = putJob(ctx, records, job, fence)
+			return err
+		},
+		Then: func(err error) {
+			r.busy = false
+			switch {
+			case err == nil:
+				r.version = version
+			case errors.Is(err, ErrDeposed):
+				c.broken = err.Error()
+			default:
+				c.config.Log.Error("a record cannot be written", "job", e.name, "error", err)
+				if r.piece == nil {
+					r.piece = r.written
+				}
+				c.toKeep[e] = true
+				return
+			}
+			if x := e.run; x != nil && !x.recorded && attempt >= x.attempt {
+				x.recorded = true
+				c.stir(e)
+			}
+			if r.piece != nil {
+				c.toKeep[e] = true
+			}
+		}}
+}
+
+// ErrDeposed says that another leader has written already.
+var ErrDeposed = errors.New("another leader has written to the records: this one stops")
+
+// putJob writes a record. Where somebody wrote meanwhile it may have been ourselves,
+// whose answer was lost.
+func putJob(ctx context.Context, records api.Records, job *api.Job, fence string) (string, error) {
+	for try := 0; ; try++ {
+		version, err := records.PutJob(ctx, job)
+		if err == nil || !api.IsConflict(err) && !(api.IsGone(err) && job.ResourceVersion != "") || try == 3 {
+			return version, err
+		}
+		now, found, err := records.GetJob(ctx, job.Namespace, job.Name)
+		if err != nil {
+			return "", err
+		}
+		if found && newer(now.Status.Fence, fence) {
+			return "", ErrDeposed
+		}
+		job.ResourceVersion, job.UID = now.ResourceVersion, now.UID
+	}
+}
+
+// newer reports whether a fence is of a later term than another.
+func newer(a, b string) bool {
+	x, err := lead.ParseFence(a)
+	if err != nil {
+		return false
+	}
+	y, err := lead.ParseFence(b)
+	return err == nil && x.Newer(y)
+}
+
+// recordOf is a job as its record tells it.
+func (c *Core) recordOf(e *entry) *api.Job {
+	p := e.put.piece
+	if p == nil {
+		p = e.put.written
+	}
+	j := &api.Job{}
+	j.TypeMeta = metav1.TypeMeta{APIVersion: api.GroupVersion.String(), Kind: api.KindJob}
+	if e.put.name == "" {
+		e.put.name = api.JobName(e.key.Kind, e.key.Name, e.hash())
+	}
+	j.Namespace, j.Name, j.ResourceVersion = e.key.Namespace, e.put.name, e.put.version
+	j.Spec.Owner = e.owner()
+	j.OwnerReferences = api.OwnedBy(j.Spec.Owner)
+	s := e.spec
+	j.Spec.Gang, j.Spec.Sizes, j.Spec.DevicesPerWorker, j.Spec.Models = s.Gang, s.Sizes, s.Devices, s.Models
+	j.Spec.Queue, j.Spec.User, j.Spec.Priority, j.Spec.Profile = s.Tenant, s.User, s.Priority, s.Class
+	j.Spec.EstimateSeconds, j.Spec.TimeLimitSeconds, j.Spec.DeadlineSeconds = seconds(s.Estimate), seconds(s.TimeLimit), seconds(s.Deadline)
+	if s.Share < unit.Whole {
+		j.Spec.ShareMilli = int32(s.Share)
+	}
+	if cp := s.Checkpoint; cp.Every > 0 || cp.OnRequest {
+		j.Spec.Checkpoint = fmt.Sprintf("every %s, on request: %t", time.Duration(cp.Every)*time.Microsecond, cp.OnRequest)
+	}
+	st := &j.Status
+	st.Phase, st.Reason, st.Number, st.Attempt = p.Job.Phase.String(), e.put.reason, int64(p.ID), p.Job.Attempt
+	st.Submitted, st.Started, st.Ended = when(p.Job.Submit), when(p.Job.Started), when(p.Job.Ended)
+	st.WaitedSeconds, st.ExecutedSeconds, st.ServiceDeviceSeconds = seconds(p.Job.Waited), seconds(p.Job.Executed), p.Job.Service/int64(unit.Second)/1000
+	st.Preemptions, st.Restarts, st.Failures, st.Memory = p.Job.Preemptions, p.Job.Restarts, p.Job.Failures, p.Job.Memo
+	st.Placement = c.placement(p)
+	for _, w := range st.Placement {
+		st.Workers += w.Workers
+	}
+	st.Fence = c.config.Fence
+	b, err := json.Marshal(exact{Piece: *p, Spec: e.spec, Key: e.key, Paused: e.paused, Set: e.set})
+	if err != nil {
+		c.config.Log.Error("a record cannot be encoded", "job", e.name, "error", err)
+	}
+	st.Exact = string(b)
+	return j
+}
+
+// hash tells apart what has the same kind and name.
+func (e *entry) hash() string {
+	if e.key.Group > 0 {
+		return string(e.key.UID) + "/" + strconv.Itoa(int(e.key.Group))
+	}
+	return string(e.key.UID)
+}
+
+// owner is the object that a record goes with.
+func (e *entry) owner() api.JobOwner {
+	for _, k := range gang.Kinds() {
+		if k.Name == e.key.Kind && e.key.UID != "" {
+			return api.JobOwner{APIVersion: k.APIVersion, Kind: k.Kind, Name: e.key.Name, UID: e.key.UID}
+		}
+	}
+	if e.key.Kind == "Pod" {
+		return api.JobOwner{APIVersion: "v1", Kind: "Pod", Name: e.key.Name, UID: e.key.UID}
+	}
+	return api.JobOwner{APIVersion: "v1", Kind: e.key.Kind, Name: e.key.Name}
+}
+
+// placement is where a job's run is, in the words of Kubernetes.
+func (c *Core) placement(p *plan.Piece) (list []api.Place) {
+	for _, r := range p.Runs {
+		if r.Slot != p.Job.Run {
+			continue
+		}
+		per := max(1, p.Shape.Devices)
+		for i, g := range r.Grants {
+			node := c.kubeNode(g.Grant.Node)
+			if n := len(list); n == 0 || list[n-1].Node != node {
+				list = append(list, api.Place{Node: node})
+			}
+			at := &list[len(list)-1]
+			if int32(i)%per == 0 {
+				at.Workers++
+			}
+			if g.Grant.Device != plan.None {
+				at.Devices = append(at.Devices, int32(g.Grant.Device)-c.places.cluster.Nodes[g.Grant.Node].First)
+			}
+		}
+	}
+	return list
+}
+
+func seconds(d unit.Duration) int64 {
+	if d == unit.Forever {
+		return 0
+	}
+	return int64(d / unit.Second)
+}
+
+func when(t unit.Time) *metav1.Time {
+	if t == unit.Never {
+		return nil
+	}
+	m := metav1.NewTime(time.UnixMicro(int64(t)).UTC())
+	return &m
+}
+
+// keepLedger has the ledger written.
+func (c *Core) keepLedger(r *plan.Rest) {
+	b, err := json.Marshal(exactLedger{Rest: *r, Sets: c.signatures(), Strategy: c.config.Strategy, Out: c.closed()})
+	if err != nil {
+		c.config.Log.Error("the ledger cannot be encoded", "error", err)
+		return
+	}
+	c.ledger.rest, c.ledger.commits, c.ledger.jobs = b, r.Commits, int64(r.Jobs)
+}
+
+func (c *Core) closed() (list []plan.NodeID) {
+	for id := range c.places.told {
+		if c.places.told[id].out {
+			list = append(list, plan.NodeID(id))
+		}
+	}
+	return list
+}
+
+func (c *Core) signatures() []string {
+	list := make([]string, len(c.sets.pods))
+	for s, id := range c.sets.ids {
+		list[id-1] = s
+	}
+	return list
+}
+
+func (c *Core) writeOfLedger() Task {
+	l := &c.ledger
+	o := &api.Ledger{}
+	o.TypeMeta = metav1.TypeMeta{APIVersion: api.GroupVersion.String(), Kind: api.KindLedger}
+	o.Name, o.ResourceVersion, o.Spec.Scheduler = c.config.Scheduler, l.version, c.config.Scheduler
+	o.Status = api.LedgerStatus{Strategy: c.config.Strategy, Commits: l.commits, Nodes: int32(len(c.places.told)), Jobs: l.jobs, Fence: c.config.Fence, Exact: string(l.rest)}
+	was := l.rest
+	l.rest, l.busy = nil, true
+	ledgers, fence, version := c.config.Ledgers, c.config.Fence, ""
+	return Task{Lane: Keeping, About: "ledger",
+		Do: func(ctx context.Context) (err error) {
+			version, err = putLedger(ctx, ledgers, o, fence)
+			return err
+		},
+		Then: func(err error) {
+			l.busy = false
+			switch {
+			case err == nil:
+				l.version = version
+			case errors.Is(err, ErrDeposed):
+				c.broken = err.Error()
+			default:
+				c.config.Log.Error("the ledger cannot be written", "error", err)
+				if l.rest == nil {
+					l.rest = was
+				}
+			}
+		}}
+}
+
+func putLedger(ctx context.Context, ledgers api.Ledgers, l *api.Ledger, fence string) (string, error) {
+	for try := 0; ; try++ {
+		version, err := ledgers.PutLedger(ctx, l)
+		if err == nil || !api.IsConflict(err) || try == 3 {
+			return version, err
+		}
+		now, found, err := ledgers.GetLedger(ctx, l.Spec.Scheduler)
+		if err != nil {
+			return "", err
+		}
+		if found && newer(now.Status.Fence, fence) {
+			return "", ErrDeposed
+		}
+		l.ResourceVersion, l.UID = now.ResourceVersion, now.UID
+	}
+}
