@@ -11,8 +11,8 @@ var farm = Setting{Nodes: 1000, Node: NodeTemplate{Devices: 8}, Kwok: true}
 
 func long(t *testing.T) {
 	t.Helper()
-	if os.Getenv("MUSTER_LONG") != "1" {
-		t.Skip("measures other schedulers for some minutes; set MUSTER_LONG=1")
+	if os.Getenv("MUSTER_FULL") != "1" {
+		t.Skip("measures other schedulers for some minutes; set MUSTER_FULL=1")
 	}
 }
 
@@ -62,7 +62,7 @@ func TestUpstreamBacklog(t *testing.T) {
 // TestFakeClient is quick enough to run always at a tenth of the size.
 func TestFakeClient(t *testing.T) {
 	setting, load := farm, Load{Pods: 5000}
-	if os.Getenv("MUSTER_LONG") != "1" {
+	if os.Getenv("MUSTER_FULL") != "1" {
 		setting.Nodes, load.Pods = 100, 500
 	}
 	d, err := MeasureFake(setting, load, "kube-scheduler", "default-scheduler", UpstreamOnFake)
