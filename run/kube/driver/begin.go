@@ -300,7 +300,7 @@ func (c *Core) adopt(s *plan.State) *plan.State {
 		if e.job == plan.None && len(e.pods) == 1 {
 			for _, m := range e.pods {
 				if m.pod.Spec.NodeName != "" && !ended(m.pod) && m.pod.Annotations[noteAttempt] != "" {
-					e.age(c)
+					e.age()
 					list = append(list, e)
 				}
 			}

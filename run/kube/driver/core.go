@@ -352,7 +352,7 @@ func (c *Core) Events() []engine.Event {
 		}
 		clear(c.dirty)
 		for _, e := range list {
-			e.age(c)
+			e.age()
 		}
 		slices.SortFunc(list, byAge)
 		for _, e := range list {

@@ -86,7 +86,7 @@ func byAge(a, b *entry) int {
 }
 
 // age finds out how old the gang is.
-func (e *entry) age(*Core) {
+func (e *entry) age() {
 	if !e.since.IsZero() {
 		return
 	}
@@ -97,11 +97,13 @@ func (e *entry) age(*Core) {
 	}
 }
 
+// list are the pods of the gang by name.
 func (e *entry) list() []*corev1.Pod {
 	list := make([]*corev1.Pod, 0, len(e.pods))
 	for _, m := range e.pods {
 		list = append(list, m.pod)
 	}
+	slices.SortFunc(list, func(a, b *corev1.Pod) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID))) })
 	return list
 }
 
