@@ -103,7 +103,9 @@ func (e *entry) list() []*corev1.Pod {
 	for _, m := range e.pods {
 		list = append(list, m.pod)
 	}
-	slices.SortFunc(list, func(a, b *corev1.Pod) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID))) })
+	slices.SortFunc(list, func(a, b *corev1.Pod) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.UID), string(b.UID)))
+	})
 	return list
 }
 
