@@ -3,6 +3,7 @@ package catalogue
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 
@@ -57,6 +58,22 @@ func Resolve(ref string) (Composition, error) {
 		return Read(ref, data)
 	}
 	return named(ref)
+}
+
+// ResolveLive reads what names a strategy for a cluster that does not know true running
+// times. Its text is all that others get, so a file that has no name is given its own.
+func ResolveLive(ref string) (Composition, error) {
+	c, err := Resolve(ref)
+	if err != nil {
+		return c, err
+	}
+	if c.Name == ref && c.Text != ref {
+		named := fmt.Sprintf("%s\nname: %q\n", c.Text, filepath.Base(ref))
+		if again, err := Parse(ref, named); err == nil { // not of every form of YAML
+			c = again
+		}
+	}
+	return c.Live()
 }
 
 // Parse reads what Text holds; file is what mistakes are said to be in.

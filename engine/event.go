@@ -103,10 +103,12 @@ type Event struct {
 }
 
 // Image is a state that plan.State.Save wrote, and the jobs in it as they were asked
-// for, by id.
+// for, by id; Strategy is the text of the one whose memory is in it, empty if nobody has
+// decided yet.
 type Image struct {
-	State []byte          `json:"state"`
-	Specs []*workload.Job `json:"specs"`
+	Strategy string          `json:"strategy,omitempty"`
+	State    []byte          `json:"state"`
+	Specs    []*workload.Job `json:"specs"`
 }
 
 // Use is an amount of a node.

@@ -75,6 +75,19 @@ func ManyQueues(queues, groups, devices int) queue.Tree {
 	return t
 }
 
+// QueuesFlag returns the queues that a flag --queues names for a cluster, nil where it
+// was not given.
+func QueuesFlag(ref string, c *cluster.Cluster) (*queue.Tree, error) {
+	if ref == "" {
+		return nil, nil
+	}
+	t, err := ResolveQueues(ref, c)
+	if err != nil {
+		return nil, fmt.Errorf("--queues: %w", err)
+	}
+	return &t, nil
+}
+
 // ResolveQueues returns the queues that ref names for a cluster: a preset, or a file,
 // whose device models must be the cluster's.
 func ResolveQueues(ref string, c *cluster.Cluster) (queue.Tree, error) {

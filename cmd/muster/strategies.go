@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -94,7 +93,7 @@ func switchStrategyCommand() *cobra.Command {
 				return errors.New("expected a strategy, or --undo")
 			}
 			if len(args) > 0 {
-				c, err := resolveLive(args[0])
+				c, err := catalogue.ResolveLive(args[0])
 				if err != nil {
 					return err
 				}
@@ -112,20 +111,4 @@ func switchStrategyCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&q.Undo, "undo", false, "go back to the strategy that decided before")
 	cmd.Flags().Var(durationFlag{&horizon}, "horizon", "how far a dry run looks ahead (default 7d)")
 	return cmd
-}
-
-// resolveLive reads what names a strategy for a cluster that does not know true running
-// times. Its text is all that others get, so a file that has no name is given its own.
-func resolveLive(ref string) (catalogue.Composition, error) {
-	c, err := catalogue.Resolve(ref)
-	if err != nil {
-		return c, err
-	}
-	if c.Name == ref && c.Text != ref {
-		named := fmt.Sprintf("%s\nname: %q\n", c.Text, filepath.Base(ref))
-		if again, err := catalogue.Parse(ref, named); err == nil { // not of every form of YAML
-			c = again
-		}
-	}
-	return c.Live()
 }

@@ -16,13 +16,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
 	"github.com/musterdl/muster/internal/store"
-	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/run/local"
 	"github.com/musterdl/muster/run/local/supervise"
 	"github.com/musterdl/muster/spec"
@@ -107,11 +105,11 @@ func up(f upFlags, logTo io.Writer) error {
 	}
 	var composition catalogue.Composition // the last one's
 	if f.strategy != "" {
-		if composition, err = resolveLive(f.strategy); err != nil {
+		if composition, err = catalogue.ResolveLive(f.strategy); err != nil {
 			return err
 		}
 	}
-	queues, err := f.tree(machine.Cluster)
+	queues, err := spec.QueuesFlag(f.queues, machine.Cluster)
 	if err != nil {
 		return err
 	}
@@ -153,18 +151,6 @@ func (f *upFlags) machine() (m local.Machine, err error) {
 		return m, fmt.Errorf("--slot-memory: %w", err)
 	}
 	return local.Detect(f.slots)
-}
-
-// tree is the tree of queues that was asked for, nil if none was.
-func (f *upFlags) tree(c *cluster.Cluster) (*queue.Tree, error) {
-	if f.queues == "" {
-		return nil, nil
-	}
-	t, err := spec.ResolveQueues(f.queues, c)
-	if err != nil {
-		return nil, fmt.Errorf("--queues: %w", err)
-	}
-	return &t, nil
 }
 
 // serve runs the plane and its API side by side; the first to end ends the other.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/internal/snapshot"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/internal/whatif"
@@ -86,7 +87,7 @@ func whatIfCommand() *cobra.Command {
 func (f *whatIfFlags) read(guaranteed bool) error {
 	q := &f.q
 	if f.strategy != "" {
-		c, err := resolveLive(f.strategy)
+		c, err := catalogue.ResolveLive(f.strategy)
 		if err != nil {
 			return err
 		}

@@ -239,8 +239,8 @@ func (p *Plane) begins(img *engine.Image) error {
 	if err != nil {
 		return err
 	}
-	p.jobs = withSpecs(img.Specs)
-	return p.restore(state, "")
+	p.jobs, p.decide.strategy.Text = withSpecs(img.Specs), img.Strategy
+	return p.restore(state, img.Strategy)
 }
 
 func withSpecs(specs []*workload.Job) (list []JobInfo) {
@@ -329,10 +329,16 @@ func (p *Plane) starts() ([]engine.Event, error) {
 		return nil, err
 	}
 	events := []engine.Event{{Kind: engine.Rebuilt, Setting: setting}}
-	if p.config.Image != nil {
-		events = append(events, engine.Event{Kind: engine.Assembled, Image: p.config.Image})
+	another := p.decide.current != nil && !bytes.Equal(p.decide.current, setting)
+	if img := p.config.Image; img != nil {
+		events = append(events, engine.Event{Kind: engine.Assembled, Image: img})
+		now, err := parseSetting(setting)
+		if err != nil {
+			return nil, err
+		}
+		another = img.Strategy != "" && img.Strategy != now.Strategy
 	}
-	if p.decide.current != nil && !bytes.Equal(p.decide.current, setting) {
+	if another {
 		events = append(events, engine.Event{Kind: engine.Switched})
 	}
 	if p.config.Queues == nil {

@@ -111,6 +111,9 @@ func (p *Plane) Find(name string) (plan.JobID, bool) { return p.engine.Find(name
 // Strategy is the composition that decides; call it inside Query.
 func (p *Plane) Strategy() string { return p.decide.strategy.Name }
 
+// StrategyText is what that composition was read from; call it inside Query.
+func (p *Plane) StrategyText() string { return p.decide.strategy.Text }
+
 // Balance proves that the books of device time balance, and says what is wrong with
 // them where they do not; call it inside Query.
 func (p *Plane) Balance() error { return p.engine.State().Balance() }

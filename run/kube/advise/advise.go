@@ -308,7 +308,7 @@ func (a *Adviser) begin() error {
 func (a *Adviser) newCore() *driver.Core {
 	return driver.New(driver.Config{Scheduler: schedulerName, Rules: a.options.Rules, Filter: a.options.Filter, Supposed: true,
 		Pods: a.nature, Owners: a.nature, Records: a.records, Ledgers: a.records, Voice: a.nature,
-		Strategy: a.options.Strategy.Text, Fence: "1/advise", Now: func() unit.Time { return a.now }, Log: a.log})
+		Fence: "1/advise", Now: func() unit.Time { return a.now }, Log: a.log})
 }
 
 // assemble puts the engine together from what the Core was told, and what was kept of

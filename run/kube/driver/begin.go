@@ -26,8 +26,6 @@ import (
 type Beginning struct {
 	Cluster *cluster.Cluster
 	Image   *engine.Image
-	// Strategy decided last; it is empty where nothing was written yet.
-	Strategy string
 	// Lost are the jobs whose runs could not be found again.
 	Lost []string
 }
@@ -42,7 +40,7 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 			c.config.Log.Error("the ledger cannot be read; what is in it is lost", "error", err)
 			old = exactLedger{}
 		}
-		c.ledger.version, b.Strategy = l.ResourceVersion, old.Strategy
+		c.ledger.version = l.ResourceVersion
 	}
 	c.survey()
 	cl, err := c.clusterOf(&old.Rest)
@@ -52,7 +50,7 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 	c.settle(cl)
 	pieces, kept := c.pieces(jobs)
 	if len(old.Rest.Nodes) == 0 {
-		c.relocate(&old, pieces, kept, jobs)
+		c.relocate(pieces, kept, jobs)
 	}
 	learnSets(&old, pieces, kept)
 	state, err := plan.Assemble(cl, old.Rest, pieces)
@@ -70,13 +68,15 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 	c.staleNodes = true // what was known of them may not be so any more
 	c.settleNodes()
 	state = c.adopt(state)
-	c.recover(run.Live(state.View(), c.spec))
+	c.rejoin(run.Live(state.View(), c.spec))
 	c.settleUse()
 	state = c.around(state)
 	b.Cluster = state.Cluster
 	r := state.Rest()
-	c.keepLedger(&r)
-	b.Image, err = c.image(state)
+	c.keepLedger(&r, old.Strategy)
+	if b.Image, err = c.image(state); err == nil {
+		b.Image.Strategy = old.Strategy
+	}
 	return b, err
 }
 
@@ -158,15 +158,13 @@ func (c *Core) pieces(jobs []api.Job) (pieces []plan.Piece, kept []keptJob) {
 }
 
 // relocate mends what records say in numbers that the ledger would explain, which is
-// lost: nodes and devices by the placement that they tell in words, device models and
-// sets of nodes by name. Runs that are not told so are left out, and their pods count
-// as others'.
-func (c *Core) relocate(old *exactLedger, pieces []plan.Piece, kept []keptJob, jobs []api.Job) {
+// lost: nodes and devices by the placement that they tell in words, device models by
+// name. Runs that are not told so are left out, and their pods count as others'.
+func (c *Core) relocate(pieces []plan.Piece, kept []keptJob, jobs []api.Job) {
 	placed := map[plan.JobID][]api.Place{}
 	for i := range jobs {
 		placed[plan.JobID(jobs[i].Status.Number)] = jobs[i].Status.Placement
 	}
-	sets := map[string]int32{}
 	for i := range kept {
 		p, spec := &pieces[i], kept[i].Spec
 		p.Shape.Models = 0
@@ -178,12 +176,6 @@ func (c *Core) relocate(old *exactLedger, pieces []plan.Piece, kept []keptJob, j
 		if len(spec.Models) == 0 {
 			p.Shape.Models = 1<<len(c.places.cluster.Models) - 1
 		}
-		if name := kept[i].Set; p.Shape.NodeSet > 0 && sets[name] == 0 {
-			sets[name] = int32(len(sets)) + 1
-			old.Sets, old.Rest.NodeSets = append(old.Sets, name), append(old.Rest.NodeSets, nil)
-		}
-		p.Shape.NodeSet = sets[kept[i].Set]
-		spec.NodeSet = p.Shape.NodeSet
 		for k := range p.Runs {
 			if r := &p.Runs[k]; len(p.Runs) > 1 || !c.replace(r, placed[p.ID], max(1, p.Shape.Devices)) {
 				r.Run.Status = plan.Gone
@@ -411,8 +403,8 @@ func (c *Core) image(s *plan.State) (*engine.Image, error) {
 	return img, nil
 }
 
-// recover takes in the runs that the state says are alive, and finds their pods.
-func (c *Core) recover(live []run.Order) {
+// rejoin takes in the runs that the state says are alive, and finds their pods.
+func (c *Core) rejoin(live []run.Order) {
 	for i := range live {
 		o := &live[i]
 		e := c.byJob[o.Job]

@@ -45,11 +45,10 @@ type Config struct {
 	// Supposed says that bindings only might have been (package advise): no volume or
 	// claim is chosen and written before one.
 	Supposed bool
-	// Strategy is told in the ledger, and Fence in all that is written.
-	Strategy string
-	Fence    string
-	Now      func() unit.Time
-	Log      *slog.Logger
+	// Fence is told in all that is written.
+	Fence string
+	Now   func() unit.Time
+	Log   *slog.Logger
 }
 
 // Core is the driver without its surroundings. It is for one goroutine.

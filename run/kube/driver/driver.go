@@ -238,7 +238,8 @@ func (d *Driver) settle(ctx context.Context) error {
 // rest gathers what the ledger tells, in the plane's goroutine.
 func (d *Driver) rest() {
 	r := copyRest(d.state.Rest())
-	d.post(func() { d.core.keepLedger(&r) })
+	strategy := d.plane.StrategyText()
+	d.post(func() { d.core.keepLedger(&r, strategy) })
 }
 
 // others is how many records of no urgency may be written now: they wait for bindings,

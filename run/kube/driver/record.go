@@ -45,11 +45,13 @@ type exact struct {
 // ledger is what is kept beside the jobs.
 type ledger struct {
 	version string
-	rest    []byte // the latest that is to be written; nil is none
-	commits int64
-	jobs    int64
-	busy    bool
-	names   map[string]bool // of jobs that are over, which are not used again
+	// strategy is what decides.
+	strategy string
+	rest     []byte // the latest that is to be written; nil is none
+	commits  int64
+	jobs     int64
+	busy     bool
+	names    map[string]bool // of jobs that are over, which are not used again
 }
 
 // exactLedger is what a ledger has for the engine.
@@ -121,7 +123,7 @@ func (c *Core) Told(n Notice) {
 		c.stir(e)
 	}
 	if n.rest != nil {
-		c.keepLedger(n.rest)
+		c.keepLedger(n.rest, c.ledger.strategy)
 	}
 }
 
@@ -396,12 +398,13 @@ func when(t unit.Time) *metav1.Time {
 }
 
 // keepLedger has the ledger written.
-func (c *Core) keepLedger(r *plan.Rest) {
-	b, err := json.Marshal(exactLedger{Rest: *r, Sets: c.signatures(), Strategy: c.config.Strategy, Out: c.closed()})
+func (c *Core) keepLedger(r *plan.Rest, strategy string) {
+	b, err := json.Marshal(exactLedger{Rest: *r, Sets: c.signatures(), Strategy: strategy, Out: c.closed()})
 	if err != nil {
 		c.config.Log.Error("the ledger cannot be encoded", "error", err)
 		return
 	}
+	c.ledger.strategy = strategy
 	c.ledger.rest, c.ledger.commits, c.ledger.jobs = b, r.Commits, int64(r.Jobs)
 }
 
@@ -427,7 +430,7 @@ func (c *Core) writeOfLedger() Task {
 	o := &api.Ledger{}
 	o.TypeMeta = metav1.TypeMeta{APIVersion: api.GroupVersion.String(), Kind: api.KindLedger}
 	o.Name, o.ResourceVersion, o.Spec.Scheduler = c.config.Scheduler, l.version, c.config.Scheduler
-	o.Status = api.LedgerStatus{Strategy: c.config.Strategy, Commits: l.commits, Nodes: int32(len(c.places.told)), Jobs: l.jobs, Fence: c.config.Fence, Exact: string(l.rest)}
+	o.Status = api.LedgerStatus{Strategy: l.strategy, Commits: l.commits, Nodes: int32(len(c.places.told)), Jobs: l.jobs, Fence: c.config.Fence, Exact: string(l.rest)}
 	was := l.rest
 	l.rest, l.busy = nil, true
 	ledgers, fence, version := c.config.Ledgers, c.config.Fence, ""

@@ -105,10 +105,7 @@ func (f *flags) composition() (c catalogue.Composition, err error) {
 	if f.strategy == "" {
 		return c, nil
 	}
-	if c, err = catalogue.Resolve(f.strategy); err == nil {
-		c, err = c.Live()
-	}
-	if err != nil {
+	if c, err = catalogue.ResolveLive(f.strategy); err != nil {
 		return c, fmt.Errorf("--strategy: %w", err)
 	}
 	return c, nil
@@ -197,20 +194,16 @@ func (s *scheduler) once(ctx context.Context, term lead.Term) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, journal.Close()) }()
-	strategy, err := s.decides(begin.Strategy)
-	if err != nil {
-		return err
-	}
 	queues, err := s.tree(begin.Cluster)
 	if err != nil {
 		return err
 	}
-	p, err := plane.Open(plane.Config{Cluster: begin.Cluster, Image: begin.Image, Strategy: strategy, Seed: 1, Policy: engine.DefaultPolicy(),
+	p, err := plane.Open(plane.Config{Cluster: begin.Cluster, Image: begin.Image, Strategy: s.strategy, Seed: 1, Policy: engine.DefaultPolicy(),
 		Journal: journal, Driver: d, Told: d.Told, Now: now, Log: s.log, Queues: queues})
 	if err != nil {
 		return err
 	}
-	s.log.Info("scheduling", "nodes", len(begin.Cluster.Nodes), "devices", len(begin.Cluster.Devices), "strategy", strategy.Name, "fence", term.Fence.String())
+	s.log.Info("scheduling", "nodes", len(begin.Cluster.Nodes), "devices", len(begin.Cluster.Devices), "fence", term.Fence.String())
 	return s.drive(ctx, cancel, p, d)
 }
 
@@ -265,32 +258,13 @@ func (s *scheduler) driver(ctx context.Context, client *api.Client, term lead.Te
 		return nil, err
 	}
 	core := driver.New(driver.Config{Scheduler: s.scheduler, Rules: s.rules, Filter: host, Pods: client, Owners: client, Records: client,
-		Ledgers: client, Voice: client, Strategy: s.strategy.Text, Fence: term.Fence.String(), Now: now, Log: s.log})
+		Ledgers: client, Voice: client, Fence: term.Fence.String(), Now: now, Log: s.log})
 	return driver.NewDriver(core, driver.Options{Valid: func() bool { return term.Valid(time.Now()) }}), nil
 }
 
-// decides is the strategy that was asked for, or the one that decided last.
-func (s *scheduler) decides(last string) (catalogue.Composition, error) {
-	if s.strategy.Text != "" || last == "" {
-		return s.strategy, nil
-	}
-	c, err := catalogue.Parse("ledger", last)
-	if err != nil {
-		s.log.Warn("the strategy that decided last is not known any more", "strategy", last, "error", err)
-		return s.strategy, nil
-	}
-	return c.Live()
-}
-
+// tree is the tree of queues that was asked for, nil if none was.
 func (s *scheduler) tree(c *cluster.Cluster) (*queue.Tree, error) {
-	if s.queues == "" {
-		return nil, nil
-	}
-	t, err := spec.ResolveQueues(s.queues, c)
-	if err != nil {
-		return nil, fmt.Errorf("--queues: %w", err)
-	}
-	return &t, nil
+	return spec.QueuesFlag(s.queues, c)
 }
 
 // journal opens an empty journal, beside the one before, which is kept for a look.
