@@ -235,7 +235,7 @@ func (r *runner) simulation(sched schedule.Scheduler, collector *report.Collecto
 	}
 	return simulated.Config{From: state, At: r.future.From, First: first, Later: c.Later, Jobs: arrivals(), Scheduler: sched, Policy: c.Policy,
 		Known: func(v plan.View, id plan.JobID) world.Known {
-			return world.Known{Truth: workload.Truth{Duration: beliefs(v, id)}, Done: done(v, id)}
+			return world.Known{Truth: workload.Truth{Duration: beliefs(v, id)}, Done: done(v, id), Menu: v.Menu(id)}
 		},
 		TellTruth: c.TellTruth, Start: c.Start, Until: r.future.From.Add(horizon), Collector: collector, Decisions: c.Decisions,
 		Step: r.step, Progress: c.Progress}

@@ -106,6 +106,8 @@ func done(v plan.View, id plan.JobID) float64 {
 	j, shape := v.Job(id), v.Shape(id)
 	gang := shape.Milli(shape.Gang)
 	switch {
+	case len(v.Menu(id)) > 0:
+		return float64(j.Work)
 	case gang == 0:
 		return float64(j.Executed)
 	case j.Service%gang == 0: // as it is for all that is not elastic: exact

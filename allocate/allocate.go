@@ -18,6 +18,17 @@ type Need struct {
 type Candidate struct {
 	Slots []plan.Slot
 	Score int64
+	// Terms are those the run is placed under, of one that shares devices; the zero
+	// value is what its job asks.
+	Terms plan.Terms
+	// Cut lists the devices that are to be cut another way first.
+	Cut []Cut
+}
+
+// Cut is a device and the geometry, of its model, that it is to have.
+type Cut struct {
+	Device   plan.DeviceID
+	Geometry int16
 }
 
 // Placer finds room. It appends at most k candidates to into, best first, all of
@@ -43,7 +54,7 @@ func Extend(list []Candidate) []Candidate {
 	if len(list) < cap(list) {
 		list = list[:len(list)+1]
 		c := &list[len(list)-1]
-		c.Slots, c.Score = c.Slots[:0], 0
+		*c = Candidate{Slots: c.Slots[:0], Cut: c.Cut[:0]}
 		return list
 	}
 	return append(list, Candidate{})

@@ -38,10 +38,13 @@ type Geometry struct {
 	Parts []Part
 }
 
-// Part is one piece of a geometry: its compute and its memory.
+// Part is one piece of a geometry: its compute and its memory, and where on the device
+// it begins, in the device's own slots. Cutting a device another way leaves a part in
+// use alone only if the new geometry has the same one in the same place.
 type Part struct {
 	Milli  unit.Milli
 	Memory unit.MiB
+	Start  int32
 }
 
 // Rack groups nodes behind one uplink.
@@ -63,6 +66,10 @@ type Node struct {
 	Memory unit.MiB   // host memory
 	// Uplink is the node's bandwidth to its rack; 0 is unlimited.
 	Uplink unit.Mbps
+	// MilliPerHour is what the node costs, in thousandths of a unit of money per hour.
+	// A rental is paid for only while it is rented.
+	MilliPerHour int32
+	Rental       bool
 }
 
 // Device is one accelerator, or one declared slot of cores and memory.

@@ -90,7 +90,22 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 	case ev.Kind == Observed:
 		e.state.Jobs[ev.Job].Progress = ev.Progress
 		r.Saved = max(r.Saved, ev.Saved)
+		if ev.RateMicro > 0 || ev.Loss > 0 {
+			e.observe(ev, run)
+		}
 	}
+}
+
+// observe takes in at which rate a run goes and what it has reached, for those who
+// learn from it.
+func (e *Engine) observe(ev *Event, run plan.RunID) {
+	if ev.RateMicro > 0 {
+		e.state.Observe(run, ev.RateMicro)
+	}
+	if ev.Loss > 0 {
+		e.state.Jobs[ev.Job].Loss = ev.Loss
+	}
+	e.why.Observed = append(e.why.Observed, schedule.Observation{Job: ev.Job, RateMicro: ev.RateMicro, Loss: ev.Loss, Progress: ev.Progress})
 }
 
 // endRun ends a run, whatever it was doing, and settles what becomes of its job.

@@ -215,7 +215,7 @@ func (e *Engine) happen(now unit.Time, events []Event) {
 // prune leaves out what was to be handed over and was overtaken in the same step.
 func (e *Engine) prune() {
 	e.ready = slices.DeleteFunc(e.ready, func(c plan.Change) bool {
-		return c.Verb != plan.Reshape && e.state.RunOf(c.Job, c.Attempt) != c.Run
+		return c.Verb.OfRun() && e.state.RunOf(c.Job, c.Attempt) != c.Run
 	})
 }
 
@@ -226,7 +226,7 @@ func (e *Engine) decide() *plan.Commit {
 		e.why.Wake = true
 	}
 	commit := &plan.Commit{At: e.state.Now, Changes: e.forced}
-	if !e.state.Paused && (len(e.why.Jobs) > 0 || e.why.Room || e.why.Wake || len(e.why.Answers) > 0) {
+	if !e.state.Paused && (len(e.why.Jobs) > 0 || e.why.Room || e.why.Wake || len(e.why.Answers)+len(e.why.Observed) > 0) {
 		e.ask(commit)
 	}
 	e.forced, e.asides = nil, commit.Asides
@@ -271,7 +271,7 @@ func (e *Engine) saw() {
 		e.touched[j] = false
 		e.state.Jobs[j].Admitted = true
 	}
-	e.why = schedule.Trigger{Jobs: e.why.Jobs[:0], Answers: e.why.Answers[:0]}
+	e.why = schedule.Trigger{Jobs: e.why.Jobs[:0], Answers: e.why.Answers[:0], Observed: e.why.Observed[:0]}
 }
 
 // touchedBy are the jobs whose rows a step may have changed: those that were in the

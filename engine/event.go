@@ -76,6 +76,9 @@ type Event struct {
 	Progress int32         `json:"progress,omitempty"`
 	Saved    unit.Duration `json:"saved,omitempty"`
 	Loss     float64       `json:"loss,omitempty"`
+	// RateMicro is the rate at which a run was seen to go, in millionths of its job's
+	// reference; 0 is not seen.
+	RateMicro int64 `json:"rate_micro,omitempty"`
 	// By is who asked.
 	By    string `json:"by,omitempty"`
 	Asker string `json:"asker,omitempty"`

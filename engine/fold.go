@@ -22,6 +22,7 @@ type recordedChange struct {
 	Attempt  int32         `json:"attempt"`
 	Device   plan.DeviceID `json:"device"`
 	Geometry int16         `json:"geometry"`
+	Node     *plan.NodeID  `json:"node"`
 	On       [][3]int32    `json:"on"`
 	Batch    int32         `json:"batch"`
 	Plan     *int32        `json:"plan"`
@@ -33,6 +34,8 @@ type recordedChange struct {
 	Reserved int32         `json:"reserved_mbps"`
 	Share    int32         `json:"share"`
 	Swap     int32         `json:"swap_mib"`
+	Ceiling  int32         `json:"ceiling"`
+	Fence    plan.Fence    `json:"fence"`
 	Reason   string        `json:"reason"`
 	A        int64         `json:"a"`
 	B        int64         `json:"b"`
@@ -102,6 +105,8 @@ func (e *Engine) refoldAside(d *plan.Draft, a *plan.Aside) {
 	switch a.Kind {
 	case "estimate":
 		d.Estimate(a.Job, unit.Duration(a.A))
+	case "menu":
+		d.Offers(a.Job, a.Menu)
 	case "memo":
 		d.Memo(a.Job, [2]int64{a.A, a.B})
 	case "why":
@@ -126,7 +131,7 @@ func (e *Engine) refoldChange(d *plan.Draft, c *recordedChange) error {
 		return fmt.Errorf("unknown reason %q", c.Reason)
 	}
 	reason := plan.Reason{Code: code, A: c.A, B: c.B}
-	if c.Verb != plan.Reshape.String() && !e.valid(c.Job) {
+	if c.Node == nil && c.Verb != plan.Reshape.String() && !e.valid(c.Job) {
 		return fmt.Errorf("there is no job %d", c.Job)
 	}
 	run := e.state.RunOf(c.Job, c.Attempt)
@@ -147,6 +152,10 @@ func (e *Engine) refoldChange(d *plan.Draft, c *recordedChange) error {
 		done = d.Reshape(c.Device, c.Geometry, reason)
 	case plan.Refuse.String():
 		done = d.Refuse(c.Job, reason)
+	case plan.Rent.String():
+		done = c.Node != nil && d.Rent(*c.Node, reason)
+	case plan.Return.String():
+		done = c.Node != nil && d.Return(*c.Node, reason)
 	}
 	if !done {
 		return fmt.Errorf("%s of job %d attempt %d does not fit the state", c.Verb, c.Job, c.Attempt)
@@ -157,7 +166,7 @@ func (e *Engine) refoldChange(d *plan.Draft, c *recordedChange) error {
 func (c *recordedChange) terms() plan.Terms {
 	t := plan.DefaultTerms()
 	t.Batch, t.Class, t.Weight, t.Shift, t.Turn, t.Reserved = c.Batch, c.Class, c.Weight, c.Shift, c.Turn, c.Reserved
-	t.Share, t.Swap = c.Share, c.Swap
+	t.Share, t.Swap, t.Ceiling, t.Fence = c.Share, c.Swap, c.Ceiling, c.Fence
 	if c.Plan != nil {
 		t.Plan = *c.Plan
 	}

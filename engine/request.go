@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"math"
+	"reflect"
 	"slices"
 
 	"github.com/musterdl/muster/control"
@@ -181,14 +183,18 @@ func (e *Engine) shape(w *workload.Job) int32 {
 	return e.shapes[s]
 }
 
+// profile keeps what a job's owner says of it beside its shape.
 func (e *Engine) profile(w *workload.Job) int32 {
-	if w.Pipeline.Stages == 0 {
-		return plan.None
-	}
-	p := plan.Profile{Stages: w.Pipeline.Stages, Microbatches: w.Pipeline.Microbatches}
+	p := plan.Profile{Stages: w.Pipeline.Stages, Microbatches: w.Pipeline.Microbatches, Menu: plan.MenuOf(e.state.Cluster, w.Menu),
+		Compute: w.Phase.Compute, Communicate: w.Phase.Communicate, Servers: w.Servers, Group: w.Group, Base: w.Base, Law: w.Law,
+		Opportunistic: w.Opportunistic, Persistent: int32(w.Persistent),
+		RatePerSecMilli: int64(math.Round(w.Service.RatePerSec * 1000)), SLO: w.Service.SLO}
 	for _, l := range w.Pipeline.Layers {
 		p.Layers = append(p.Layers, plan.ProfileLayer{Forward: l.Forward, Backward: l.Backward,
 			ParamKiB: l.ParamKiB, OutputKiB: l.OutputKiB, ActivationKiB: l.ActivationKiB})
+	}
+	if reflect.ValueOf(p).IsZero() {
+		return plan.None
 	}
 	e.state.Profiles = append(e.state.Profiles, p)
 	return int32(len(e.state.Profiles) - 1)
@@ -281,7 +287,7 @@ func (e *Engine) node(ev *Event) {
 			e.eachRunOn(ev.Node, func(run plan.RunID) { e.stop(e.state.Runs[run].Job, plan.Reason{Code: plan.ByUser}) })
 		}
 	case NodeDown:
-		if n.Status == plan.Down {
+		if n.Status == plan.Down || n.Status == plan.Away {
 			return
 		}
 		e.eachRunOn(ev.Node, func(run plan.RunID) { e.lose(run, ev.Node) })
@@ -290,7 +296,8 @@ func (e *Engine) node(ev *Event) {
 		}
 		e.state.SetNode(ev.Node, plan.Down)
 	case Uncordon, NodeUp:
-		if ev.Kind == NodeUp && n.Status != plan.Down || ev.Kind == Uncordon && n.Status == plan.Down {
+		came := n.Status == plan.Down || n.Status == plan.Coming
+		if ev.Kind == NodeUp && !came || ev.Kind == Uncordon && (came || n.Status == plan.Away) {
 			return
 		}
 		n.Sick = 0

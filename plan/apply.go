@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/musterdl/muster/unit"
@@ -106,6 +107,7 @@ func (s *State) EndRun(run RunID, kept unit.Duration) {
 	j := &s.Jobs[r.Job]
 	j.Executed += kept
 	j.Service += int64(kept) * s.Shapes[j.Shape].Milli(r.Workers)
+	j.Work += s.keptOf(run, kept)
 	if j.Run == run {
 		j.Run = None
 	}
@@ -117,6 +119,17 @@ func (s *State) EndRun(run RunID, kept unit.Duration) {
 	}
 	s.charge(run, false)
 	s.release(run)
+}
+
+// keptOf is how much of what a run has done was done in the running time that is kept.
+func (s *State) keptOf(run RunID, kept unit.Duration) unit.Duration {
+	ran := s.useful(run)
+	if ran <= 0 || kept >= ran {
+		return s.work(run) + scaled(max(0, kept-ran), s.Runs[run].RateMicro)
+	}
+	high, low := bits.Mul64(uint64(s.work(run)), uint64(max(0, kept)))
+	part, _ := bits.Div64(high, low, uint64(ran))
+	return unit.Duration(part)
 }
 
 // SetNode changes a node's status; the index follows.

@@ -19,12 +19,17 @@ const (
 	Reshape              // cut a device another way
 	Refuse               // do not accept a job
 	Withdraw             // take back a promise before it was carried out
+	Rent                 // send for a node that can be rented
+	Return               // give a rented node back
 	numVerbs
 )
 
-var verbNames = [...]string{"start", "stop", "suspend", "resume", "regrant", "reshape", "refuse", "withdraw"}
+var verbNames = [...]string{"start", "stop", "suspend", "resume", "regrant", "reshape", "refuse", "withdraw", "rent", "return"}
 
 func (v Verb) String() string { return verbNames[v] }
+
+// OfRun reports whether a change is about a run of a job.
+func (v Verb) OfRun() bool { return v != Reshape && v != Rent && v != Return }
 
 // Change is one thing to be carried out. It goes to the driver once every change
 // in After is confirmed; its own confirmation or failure comes back as an event.
@@ -34,6 +39,7 @@ type Change struct {
 	Attempt int32
 	Run     RunID
 	Device  DeviceID // of a reshape
+	Node    NodeID   // that is rented or given back
 	Verb    Verb
 	Shape   int16 // geometry of a reshape
 	After   []int64
@@ -108,10 +114,13 @@ func (c *Change) appendJSON(b []byte, v View) []byte {
 	b = append(b, `,"verb":"`...)
 	b = append(b, c.Verb.String()...)
 	b = append(b, '"')
-	if c.Verb == Reshape {
+	switch c.Verb {
+	case Reshape:
 		b = appendInt(b, "device", int64(c.Device))
 		b = appendInt(b, "geometry", int64(c.Shape))
-	} else {
+	case Rent, Return:
+		b = appendInt(b, "node", int64(c.Node))
+	default:
 		b = appendInt(b, "job", int64(c.Job))
 		b = appendInt(b, "attempt", int64(c.Attempt))
 	}
@@ -197,7 +206,7 @@ func appendTerms(b []byte, t Terms) []byte {
 		value, not int64
 	}{{"batch", int64(t.Batch), 0}, {"plan", int64(t.Plan), None}, {"class", int64(t.Class), 0},
 		{"weight", int64(t.Weight), 0}, {"shift_us", int64(t.Shift), 0}, {"turn", int64(t.Turn), 0},
-		{"guest", int64(t.Guest), None}, {"share", int64(t.Share), 0}, {"swap_mib", int64(t.Swap), 0}, {"reserved_mbps", int64(t.Reserved), 0}} {
+		{"guest", int64(t.Guest), None}, {"ceiling", int64(t.Ceiling), 0}, {"fence", int64(t.Fence), 0}, {"share", int64(t.Share), 0}, {"swap_mib", int64(t.Swap), 0}, {"reserved_mbps", int64(t.Reserved), 0}} {
 		if f.value != f.not {
 			b = appendInt(b, f.name, f.value)
 		}

@@ -81,6 +81,9 @@ func (s *State) checkDevice(id DeviceID) error {
 	if dev.FreeMemory < 0 || dev.NowMemory < 0 {
 		return fmt.Errorf("device %d: its memory is overrun: %d MiB free, %d MiB unoccupied", id, dev.FreeMemory, dev.NowMemory)
 	}
+	if guests := s.guestMemory(&dev, promised); guests > dev.FreeMemory && guests > 0 {
+		return fmt.Errorf("device %d: its guests hold %d MiB, of which %d are there", id, guests, dev.FreeMemory)
+	}
 	if !s.fits(id, promised) {
 		return fmt.Errorf("device %d: its grants do not fit geometry %d", id, dev.Geometry)
 	}

@@ -32,7 +32,7 @@ type Mark struct {
 // commit, so that a journal can be folded without asking a strategy.
 type Aside struct {
 	After int        `json:"after,omitempty"` // how many of the draft's changes it follows
-	Kind  string     `json:"kind"`            // estimate, memo, why, lease, plan, memory or claims
+	Kind  string     `json:"kind"`            // estimate, menu, memo, why, lease, plan, memory or claims
 	Job   JobID      `json:"job"`             // or the run, of a lease
 	A     int64      `json:"a,omitempty"`
 	B     int64      `json:"b,omitempty"`
@@ -40,6 +40,8 @@ type Aside struct {
 	Plan  *Pipeline  `json:"plan,omitempty"`
 	// Memory is all that the strategy remembers beside the state.
 	Memory []byte `json:"memory,omitempty"`
+	// Menu is another one of the job.
+	Menu Menu `json:"menu,omitempty"`
 	// Claims are all places in the calendar.
 	Claims []Claim `json:"claims,omitempty"`
 }
@@ -147,6 +149,7 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 	}
 	m := d.Mark()
 	run := s.newRun()
+	s.Runs[run].Terms = terms
 	tail := int32(None)
 	for i := range slots {
 		var ok bool
@@ -155,8 +158,12 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 			return None, Reason{NoRoom, shape.Milli(workers), s.room.FreeMilli(shape.Models)}
 		}
 	}
+	if !d.makeRoom(run) {
+		d.Rollback(m)
+		return None, Reason{NoRoom, shape.Milli(workers), s.room.FreeMilli(shape.Models)}
+	}
 	var after []int64
-	if j.Leaving != None {
+	if j = &s.Jobs[job]; j.Leaving != None {
 		after = append(after, s.Runs[j.Leaving].Change)
 	}
 	after = s.blockers(run, after)
@@ -166,10 +173,32 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 	j.Waited += s.Now.Sub(j.Since)
 	j.Phase, j.Since, j.Reason = Active, s.Now, reason
 	r := s.touchRun(run)
-	r.Job, r.Attempt, r.Workers, r.Since, r.Terms = job, j.Attempt, workers, s.Now, terms
+	r.Job, r.Attempt, r.Workers, r.Since = job, j.Attempt, workers, s.Now
+	s.believe(run)
 	r.Start = d.s.NextChange
 	r.Change = d.emit(Change{Job: job, Attempt: j.Attempt, Run: run, Device: None, Verb: Start, After: after, Terms: terms, Reason: reason})
 	return run, Reason{}
+}
+
+// makeRoom stops the guests whose memory a new run needs, the last to come first, and
+// reports whether that is enough; a guest itself takes what is there.
+func (d *Draft) makeRoom(run RunID) bool {
+	s := d.s
+	for i := s.Runs[run].First; i != None; i = s.Grants[i].OfRun {
+		device := s.Grants[i].Device
+		for device != None && !s.holdsAll(device, promised) {
+			guest := RunID(None)
+			for o := s.Devices[device].First; o != None && guest == None && s.Runs[run].Terms.Guest == None; o = s.Grants[o].OnDevice {
+				if g := &s.Grants[o]; g.Run != run && !g.freed && s.guest(g) {
+					guest = g.Run
+				}
+			}
+			if guest == None || !d.Stop(guest, Reason{MadeWayFor, int64(s.Runs[run].Job), 0}, 0) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Stop ends a run and puts its job back in the queue; a promise that was not
@@ -265,7 +294,8 @@ func (d *Draft) Regrant(run RunID, terms Terms, reason Reason) bool {
 		s.charge(run, false)
 		defer s.charge(run, true)
 	}
-	if (terms.Share != r.Terms.Share || terms.Turn != r.Terms.Turn || terms.Swap != r.Terms.Swap) && !s.resettle(run) {
+	if (terms.Share != r.Terms.Share || terms.Turn != r.Terms.Turn || terms.Swap != r.Terms.Swap || terms.Guest != r.Terms.Guest ||
+		terms.Ceiling != r.Terms.Ceiling) && !s.resettle(run) {
 		d.Rollback(m)
 		return false
 	}
@@ -281,8 +311,9 @@ func (d *Draft) Lease(run RunID, until unit.Time) {
 	}
 }
 
-// Reshape cuts a device another way. Every run on it must be stopping already;
-// the reshape waits for them, and later starts on it wait for the reshape.
+// Reshape cuts a device another way. A run on it must be stopping already, then the
+// reshape waits for it, or have a part that the new geometry has in the same place.
+// Later starts on the device wait for the reshape.
 func (d *Draft) Reshape(device DeviceID, geometry int16, reason Reason) bool {
 	s := d.s
 	if device < 0 || int(device) >= len(s.Devices) || s.Nodes[s.Devices[device].Node].Status == Down {
@@ -293,9 +324,14 @@ func (d *Draft) Reshape(device DeviceID, geometry int16, reason Reason) bool {
 		return false
 	}
 	var after []int64
+	was, will := s.partsOf(&s.Devices[device]), model.Geometries[geometry].Parts
 	for g := s.Devices[device].First; g != None; g = s.Grants[g].OnDevice {
 		if !s.Grants[g].freed {
-			return false
+			part := s.Grants[g].Part
+			if part == 0 || !slices.Contains(will, was[part-1]) {
+				return false
+			}
+			continue
 		}
 		if c := s.Runs[s.Grants[g].Run].Change; !slices.Contains(after, c) {
 			after = append(after, c)
@@ -306,9 +342,15 @@ func (d *Draft) Reshape(device DeviceID, geometry int16, reason Reason) bool {
 	s.touchNode(node)
 	dev := s.touchDevice(device)
 	must("device", deviceTable[:], dev.Status, Reshaping)
-	was := dev.whole()
+	whole := dev.whole()
 	dev.Status, dev.Geometry, dev.Generation = Reshaping, geometry, dev.Generation+1
-	s.countWhole(dev, was)
+	for g := dev.First; g != None; g = s.Grants[g].OnDevice {
+		if !s.Grants[g].freed {
+			grant := s.touchGrant(g)
+			grant.Part = int16(slices.Index(will, was[grant.Part-1]) + 1)
+		}
+	}
+	s.countWhole(dev, whole)
 	s.room.add(s, node)
 	dev.Change = d.emit(Change{Job: None, Run: None, Device: device, Verb: Reshape, Shape: geometry, After: after, Reason: reason})
 	return true

@@ -74,6 +74,11 @@ func (s *State) take(run RunID, tail int32, slot Slot, shape *Shape, terms *Term
 					g.Device, next = next, next+1
 				}
 			}
+			if g.Device != None {
+				if g.Part = s.choosePart(g.Device, &g); g.Part < 0 {
+					return tail, false
+				}
+			}
 			tail = s.attach(run, tail, g)
 			if g.Device != None && !(s.fits(g.Device, promised) && s.turnFree(tail, anyChange)) {
 				return tail, false
@@ -91,7 +96,13 @@ func (g *Grant) settle(shape *Shape, terms *Terms, reserve int32) {
 	if reserve == 0 {
 		reserve = shape.Share
 	}
+	if terms.Guest != None {
+		reserve = 0 // it lives in what others leave
+	}
 	g.Reserve, g.Ceiling, g.Turn = reserve, 1000, terms.Turn
+	if terms.Ceiling > 0 {
+		g.Ceiling = max(terms.Ceiling, reserve)
+	}
 	g.Peak = min(max(0, terms.Swap), shape.Memory)
 	g.Persist = shape.Memory - g.Peak
 }
@@ -107,7 +118,7 @@ func (s *State) resettle(run RunID) bool {
 		if g := s.touchGrant(i); g.Device != None {
 			keep := int32(0)
 			if terms.Share == 0 {
-				keep = g.Reserve
+				keep = g.Reserve // 0 of one that was a guest: then what its job asks
 			}
 			g.settle(shape, terms, keep)
 		}

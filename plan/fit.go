@@ -46,7 +46,7 @@ func either(*Grant) bool     { return true }
 func (s *State) sum(dev *Device, counts func(*Grant) bool) (milli, memory int32) {
 	for i := dev.First; i != None; i = s.Grants[i].OnDevice {
 		g := &s.Grants[i]
-		if !counts(g) {
+		if !counts(g) || s.guest(g) {
 			continue
 		}
 		memory += g.Persist
@@ -78,42 +78,98 @@ func (s *State) turnCounted(dev *Device, i int32, counts func(*Grant) bool) bool
 }
 
 // fits reports whether the grants on a device that count fit it and its partition.
+// Guests reserve nothing and give way: they count only where they are told to.
 func (s *State) fits(id DeviceID, counts func(*Grant) bool) bool {
 	dev := &s.Devices[id]
 	if milli, memory := s.sum(dev, counts); milli > 1000 || memory > dev.Memory {
 		return false
 	}
-	model := &s.Cluster.Models[s.Nodes[dev.Node].Model]
-	if len(model.Geometries) == 0 || len(model.Geometries[dev.Geometry].Parts) == 0 {
-		return true
-	}
-	return s.fitParts(dev, model.Geometries[dev.Geometry].Parts, counts)
+	parts := s.partsOf(dev)
+	return len(parts) == 0 || s.fitParts(dev, parts, counts)
 }
 
-// fitParts reports whether every grant that counts finds a part of its own. The
-// smallest grants choose first, each the smallest part that holds it; where a larger
-// part never has less memory, as on every device sold, that finds a way if there is
-// one.
-func (s *State) fitParts(dev *Device, all []cluster.Part, counts func(*Grant) bool) bool {
-	parts := slices.Clone(all)
-	slices.SortFunc(parts, func(a, b cluster.Part) int {
-		return cmp.Or(cmp.Compare(a.Milli, b.Milli), cmp.Compare(a.Memory, b.Memory))
-	})
-	var want []cluster.Part
+// partsOf are the parts that a device is cut into; none of one that is whole, which
+// shares divide as they like.
+func (s *State) partsOf(dev *Device) []cluster.Part {
+	model := &s.Cluster.Models[s.Nodes[dev.Node].Model]
+	if dev.Geometry == 0 {
+		return nil
+	}
+	return model.Geometries[dev.Geometry].Parts
+}
+
+// guest reports whether a grant is that of a guest.
+func (s *State) guest(g *Grant) bool { return s.Runs[g.Run].Terms.Guest != None }
+
+// guestMemory is what the guests on a device that count hold of its memory.
+func (s *State) guestMemory(dev *Device, counts func(*Grant) bool) (memory int32) {
 	for i := dev.First; i != None; i = s.Grants[i].OnDevice {
-		if g := &s.Grants[i]; counts(g) {
-			want = append(want, cluster.Part{Milli: unit.Milli(g.Reserve), Memory: unit.MiB(g.Persist + g.Peak)})
+		if g := &s.Grants[i]; counts(g) && s.guest(g) {
+			memory += g.Persist + g.Peak
 		}
 	}
-	slices.SortFunc(want, func(a, b cluster.Part) int {
-		return cmp.Or(cmp.Compare(a.Milli, b.Milli), cmp.Compare(a.Memory, b.Memory))
-	})
-	for _, w := range want {
-		i := slices.IndexFunc(parts, func(p cluster.Part) bool { return p.Milli >= w.Milli && p.Memory >= w.Memory })
-		if i < 0 {
+	return memory
+}
+
+// holdsAll reports whether a device has the memory of all that counts, guests too.
+func (s *State) holdsAll(id DeviceID, counts func(*Grant) bool) bool {
+	dev := &s.Devices[id]
+	guests := s.guestMemory(dev, counts)
+	if guests == 0 {
+		return true
+	}
+	_, memory := s.sum(dev, counts)
+	return memory+guests <= dev.Memory
+}
+
+// choosePart is the smallest part of a cut device that holds a grant and that nobody
+// has who stays, counted from 1; 0 where the device is whole, -1 where there is none.
+func (s *State) choosePart(id DeviceID, g *Grant) int16 {
+	dev := &s.Devices[id]
+	parts, best := s.partsOf(dev), int16(-1)
+	if len(parts) == 0 {
+		return 0
+	}
+	for k := range parts {
+		part := int16(k + 1)
+		if !holds(&parts[k], g) || s.partTaken(dev, part) {
+			continue
+		}
+		if best < 0 || cmp.Or(cmp.Compare(parts[k].Milli, parts[best-1].Milli), cmp.Compare(parts[k].Memory, parts[best-1].Memory)) < 0 {
+			best = part
+		}
+	}
+	return best
+}
+
+func holds(p *cluster.Part, g *Grant) bool {
+	return p.Milli >= unit.Milli(g.Reserve) && p.Memory >= unit.MiB(g.Persist+g.Peak)
+}
+
+func (s *State) partTaken(dev *Device, part int16) bool {
+	for i := dev.First; i != None; i = s.Grants[i].OnDevice {
+		if g := &s.Grants[i]; g.Part == part && !g.freed {
+			return true
+		}
+	}
+	return false
+}
+
+// fitParts reports whether every grant that counts has a part to itself that holds it.
+func (s *State) fitParts(dev *Device, parts []cluster.Part, counts func(*Grant) bool) bool {
+	for i := dev.First; i != None; i = s.Grants[i].OnDevice {
+		g := &s.Grants[i]
+		if !counts(g) {
+			continue
+		}
+		if g.Part < 1 || int(g.Part) > len(parts) || !holds(&parts[g.Part-1], g) {
 			return false
 		}
-		parts = slices.Delete(parts, i, i+1)
+		for o := g.OnDevice; o != None; o = s.Grants[o].OnDevice {
+			if other := &s.Grants[o]; counts(other) && other.Part == g.Part {
+				return false
+			}
+		}
 	}
 	return true
 }
@@ -163,7 +219,7 @@ func (s *State) blockers(run RunID, after []int64) []int64 {
 		}
 		dev := &s.Devices[g.Device]
 		add(dev.Change)
-		short := !s.fits(g.Device, either)
+		short := !s.fits(g.Device, either) || !s.holdsAll(g.Device, either)
 		for o := dev.First; o != None; o = s.Grants[o].OnDevice {
 			other := &s.Grants[o]
 			if other.Run == run {
@@ -191,3 +247,12 @@ func (s *State) eachLeaving(node NodeID, f func(change int64)) {
 		}
 	}
 }
+
+// Shared reports whether there is more than one grant on a device.
+func (v View) Shared(id DeviceID) bool {
+	first := v.s.Devices[id].First
+	return first != None && v.s.Grants[first].OnDevice != None
+}
+
+// PartOf is the part of a cut device that a grant has.
+func (v View) PartOf(g Grant) cluster.Part { return v.s.partsOf(&v.s.Devices[g.Device])[g.Part-1] }

@@ -67,6 +67,10 @@ const (
 	Reclaimed                // taken back for the guarantee of job A's queue
 	Outranked                // made way for job A of higher priority
 	Defragmented             // moved to make room for job A
+	Rented                   // node A is worth its price
+	NotNeeded                // node A is not worth its price any more
+	Merged                   // trains together with job A, whose model it shares
+	Shed                     // stopped for overload: its goal is reached, or near enough
 	numReasons
 )
 
@@ -75,7 +79,7 @@ var reasonNames = [...]string{"", "new", "fits", "backfilled", "no-room", "fragm
 	"rebalanced", "moved", "lease-over", "lease-begins", "node-lost", "start-broke", "run-failed", "over-limit", "by-user",
 	"round-plan", "packed", "unpacked", "interleaved", "partitioned", "not-feasible", "answered", "superseded", "finished",
 	"dependency-ended", "node-sick", "estimated", "impossible", "outdated", "switched", "queue-limit", "borrow-limit",
-	"user-limit", "kept-back", "reserved", "maintenance", "reclaimed", "outranked", "defragmented"}
+	"user-limit", "kept-back", "reserved", "maintenance", "reclaimed", "outranked", "defragmented", "rented", "not-needed", "merged", "shed"}
 
 func (c ReasonCode) String() string { return reasonNames[c] }
 
@@ -178,6 +182,14 @@ func (r Reason) aboutShares(v View) (words string, ok bool) {
 		return "made way for " + name + ", which has a higher priority", true
 	case Defragmented:
 		return "moved to make room for " + name, true
+	case Rented:
+		return v.s.nodeName(r.A) + " is worth its price", true
+	case NotNeeded:
+		return v.s.nodeName(r.A) + " is not worth its price any more", true
+	case Merged:
+		return "trains together with " + name + ", whose model it shares", true
+	case Shed:
+		return "stopped under overload: its goal is reached, or near enough", true
 	}
 	return "", false
 }

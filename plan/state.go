@@ -98,6 +98,9 @@ type Job struct {
 	// lost work is in neither.
 	Executed unit.Duration
 	Service  int64
+	// Work is the same as Executed in reference running time: at another rate than
+	// that of what the job asked for, more or less gets done.
+	Work unit.Duration
 	// Memo is two words that the active Order keeps for this job. They are rolled
 	// back with a draft, saved with a snapshot and zeroed when the strategy changes.
 	Memo [2]int64
@@ -113,7 +116,7 @@ type Job struct {
 	User     int32
 	Account  int32 // the first of its accounts, one per device model
 	Class    int32 // kind of work, key to measured speeds
-	Profile  int32 // layer profile and pipeline request; None without
+	Profile  int32 // what is known of it beside its shape; None without
 	Priority int32
 	Run      RunID // the run it has or is promised; None
 	Leaving  RunID // an earlier run that is still stopping; None
@@ -121,12 +124,13 @@ type Job struct {
 
 	Preemptions int32
 	Restarts    int32
-	Failures    int32 // of its own making
-	Unstarted   int32 // starts in a row that failed
-	Retries     int32 // how many of those are forgiven
-	Blockers    int32 // unfinished jobs it comes after
-	Traffic     int32 // Mbps per worker at full speed
-	Progress    int32 // last reported, in millionths of its work
+	Failures    int32   // of its own making
+	Unstarted   int32   // starts in a row that failed
+	Retries     int32   // how many of those are forgiven
+	Blockers    int32   // unfinished jobs it comes after
+	Traffic     int32   // Mbps per worker at full speed
+	Progress    int32   // last reported, in millionths of its work
+	Loss        float64 // last reported; 0 before
 	Checkpoint  Checkpointing
 
 	// Admitted says that a decision has seen the job and not refused it: from then on
@@ -154,9 +158,13 @@ type Run struct {
 	Paused unit.Duration
 	Until  unit.Time     // end of a lease; Never without
 	Saved  unit.Duration // running time covered by its last reported checkpoint
-	Terms  Terms
-	Change int64 // the unconfirmed change that is moving it; 0 is none
-	Start  int64 // the change that promised it: runs in order of their starts
+	// RateMicro is the rate that it is believed, or seen, to have; Done is what it had
+	// done, in reference running time, when it had computed for DoneAt.
+	RateMicro    int64
+	Done, DoneAt unit.Duration
+	Terms        Terms
+	Change       int64 // the unconfirmed change that is moving it; 0 is none
+	Start        int64 // the change that promised it: runs in order of their starts
 	// Charged says that what it holds is charged to its accounts, since ChargedAt.
 	Charged   bool
 	ChargedAt unit.Time
@@ -172,9 +180,21 @@ type Terms struct {
 	Turn     int32         // time slice it takes turns in; 0 is none
 	Share    int32         // thousandths of each device it holds; 0 is what its slots or its job say
 	Swap     int32         // MiB per device that it gives up while suspended
-	Guest    JobID         // the job in whose gaps it lives; None
+	Guest    JobID         // the job in whose gaps it lives, reserving nothing; None
+	Ceiling  int32         // thousandths of each device it may use at most; 0 is all
+	Fence    Fence         // what keeps those who share a device apart
 	Reserved int32         // Mbps reserved per worker; 0 shares what is left
 }
+
+// Fence says what keeps the work of several runs on one device apart.
+type Fence uint8
+
+// The fences.
+const (
+	TimeSliced Fence = iota // they alternate, each with its own context
+	MPS                     // they compute side by side: a crash of one takes all
+	Partition               // each has a part of its own in hardware
+)
 
 // DefaultTerms are those of a run that nothing has been decided about.
 func DefaultTerms() Terms { return Terms{Plan: None, Guest: None} }
@@ -192,6 +212,7 @@ type Grant struct {
 	CPU      int32 // thousandths of a core; on the first grant of each worker
 	Host     int32 // MiB of host memory; likewise
 	Turn     int32 // members of one turn alternate; 0 shares with nobody
+	Part     int16 // of a cut device, counted from 1; 0 is a whole one
 	OfRun    int32 // next grant of the run; None
 	OnDevice int32 // next grant on the device; None
 	freed    bool  // stopping: counts as occupied, no longer as taken
@@ -296,20 +317,6 @@ type State struct {
 // Dependency says that After may start only once Before has finished.
 type Dependency struct{ Before, After JobID }
 
-// Profile is a layer profile with the pipeline that was asked for.
-type Profile struct {
-	Stages, Microbatches int32
-	Layers               []ProfileLayer
-}
-
-// ProfileLayer is one layer's cost for one microbatch.
-type ProfileLayer struct {
-	Forward, Backward unit.Duration
-	ParamKiB          int64
-	OutputKiB         int64
-	ActivationKiB     int64
-}
-
 // Pipeline is a plan made by step 4: where each later stage begins, in which
 // order each stage works, and how long one iteration should take.
 type Pipeline struct {
@@ -333,6 +340,9 @@ func NewState(c *cluster.Cluster) *State {
 		n := &c.Nodes[i]
 		s.Nodes[i] = Node{Model: n.Model, Rack: n.Rack, First: DeviceID(n.First), Count: n.Count,
 			FreeDevices: n.Count, FreeCPU: int32(n.CPU), FreeHost: int32(n.Memory)}
+		if n.Rental {
+			s.Nodes[i].Status = Away
+		}
 	}
 	s.room = newRoom(s)
 	return s
@@ -453,48 +463,4 @@ func (v View) GrantsOn(id DeviceID, f func(g Grant)) {
 	for i := v.s.Devices[id].First; i != None; i = v.s.Grants[i].OnDevice {
 		f(v.s.Grants[i])
 	}
-}
-
-// Executed is the running time of job id whose work is kept, with that of its
-// present run up to now.
-func (v View) Executed(id JobID) unit.Duration {
-	j := &v.s.Jobs[id]
-	return j.Executed + v.s.useful(j.Run) + v.s.useful(j.Leaving)
-}
-
-// Service is the attained useful service of job id in thousandths of a device
-// times microseconds, up to now.
-func (v View) Service(id JobID) int64 {
-	j := &v.s.Jobs[id]
-	total := j.Service
-	for _, run := range [...]RunID{j.Run, j.Leaving} {
-		if d := v.s.useful(run); d > 0 {
-			total += int64(d) * v.s.Shapes[j.Shape].Milli(v.s.Runs[run].Workers)
-		}
-	}
-	return total
-}
-
-// useful is how long a run has been doing useful work; one that is stopping did
-// until it was told to.
-func (s *State) useful(run RunID) unit.Duration {
-	if run == None || s.Runs[run].Began == unit.Never {
-		return 0
-	}
-	switch r := &s.Runs[run]; r.Status {
-	case Running:
-		return s.Now.Sub(r.Began) - r.Paused
-	case Suspended, Resuming, Stopping:
-		return r.Since.Sub(r.Began) - r.Paused
-	}
-	return 0
-}
-
-// WaitedFor is how long job id has waited in all, up to now.
-func (v View) WaitedFor(id JobID) unit.Duration {
-	j := &v.s.Jobs[id]
-	if j.Phase.Waits() {
-		return j.Waited + v.s.Now.Sub(j.Since)
-	}
-	return j.Waited
 }

@@ -56,6 +56,8 @@ const (
 	Cordoned               // keeps its runs, takes no new ones
 	Quarantined            // cordoned by the engine after repeated failures
 	Down                   // lost
+	Away                   // could be rented
+	Coming                 // rented, not here yet
 	numNodeStatuses
 )
 
@@ -86,7 +88,7 @@ var (
 	phaseNames   = [...]string{"waiting", "held", "blocked", "backoff", "active", "finished", "failed", "cancelled", "refused"}
 	statusNames  = [...]string{"promised", "starting", "running", "suspended", "resuming", "stopping", "gone"}
 	deviceNames  = [...]string{"steady", "reshaping", "arriving", "lost", "elsewhere"}
-	nodeNames    = [...]string{"up", "cordoned", "quarantined", "down"}
+	nodeNames    = [...]string{"up", "cordoned", "quarantined", "down", "away", "coming"}
 	failureNames = [...]string{"none", "user", "node", "memory", "time-limit", "start", "misplaced"}
 )
 
@@ -144,10 +146,12 @@ var deviceTable = [numDeviceStatuses][]DeviceStatus{
 }
 
 var nodeTable = [numNodeStatuses][]NodeStatus{
-	Up:          {Cordoned, Quarantined, Down},
-	Cordoned:    {Up, Down},
+	Up:          {Cordoned, Quarantined, Down, Away},
+	Cordoned:    {Up, Down, Away},
 	Quarantined: {Up, Cordoned, Down},
 	Down:        {Up, Cordoned},
+	Away:        {Coming},
+	Coming:      {Up, Down},
 }
 
 // Transitions returns the one table of legal transitions, as the documentation

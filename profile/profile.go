@@ -21,6 +21,19 @@ type Estimator interface {
 	Learn(v plan.View, job plan.JobID)
 }
 
+// Observer is an Estimator that learns how fast jobs go on what: from the rate, in
+// millionths of its job's reference, at which a running job is seen to go. It returns
+// what it now believes the job can be offered, nil for no change.
+type Observer interface {
+	Observe(v plan.View, job plan.JobID, rateMicro int64) plan.Menu
+}
+
+// Offerer is an Estimator that knows, when a job comes, what it can be offered; nil
+// leaves what its owner declared.
+type Offerer interface {
+	Offers(v plan.View, job plan.JobID) plan.Menu
+}
+
 // Oracular is an Estimator that wants drivers to tell it the truth; only a
 // simulated one can.
 type Oracular interface {

@@ -87,6 +87,10 @@ type Ledger struct {
 	OverheadDeviceSec float64 `json:"overhead_device_s"`
 	LostDeviceSec     float64 `json:"lost_device_s"`
 	IdleDeviceSec     float64 `json:"idle_device_s"`
+	// BusyDeviceSec is what jobs kept busy of what they held; Cost is the price of the
+	// nodes while they were there.
+	BusyDeviceSec float64 `json:"busy_device_s,omitempty"`
+	Cost          float64 `json:"cost,omitempty"`
 	// Balanced says that the integers behind these figures added up exactly.
 	Balanced bool `json:"balanced"`
 }

@@ -31,6 +31,7 @@ type Order struct {
 	Plan    *plan.Pipeline
 	Device  plan.DeviceID // of a reshape
 	Shape   int16         // its geometry
+	Node    plan.NodeID   // that is rented or given back
 }
 
 // Worker is where one rank of a run goes.
@@ -45,8 +46,8 @@ type Worker struct {
 // Carry describes a change that is ready to a driver; spec tells a job as it was asked
 // for.
 func Carry(v plan.View, c *plan.Change, spec func(plan.JobID) *workload.Job) Order {
-	if c.Verb == plan.Reshape {
-		return Order{Verb: c.Verb, Change: c.ID, Job: c.Job, Attempt: c.Attempt, Device: c.Device, Shape: c.Shape}
+	if !c.Verb.OfRun() {
+		return Order{Verb: c.Verb, Change: c.ID, Job: c.Job, Attempt: c.Attempt, Device: c.Device, Shape: c.Shape, Node: c.Node}
 	}
 	o := orderOf(v, c.Run, spec)
 	o.Verb, o.Change, o.Device, o.Shape = c.Verb, c.ID, c.Device, c.Shape

@@ -46,6 +46,17 @@ type Trigger struct {
 	Wake bool
 	// Answers are what outside deciders replied, in order of arrival.
 	Answers []Answer
+	// Observed is what running jobs were seen to do, in order of arrival.
+	Observed []Observation
+}
+
+// Observation is what a run was seen to do in an interval at constant allocation: its
+// rate in millionths of its job's reference, its loss and progress; 0 is not seen.
+type Observation struct {
+	Job       plan.JobID
+	RateMicro int64
+	Loss      float64
+	Progress  int32
 }
 
 // Ask is a question to a slow or foreign decider: a program to solve, another

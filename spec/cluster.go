@@ -43,6 +43,9 @@ type nodeFile struct {
 	CPU     unit.Milli
 	Memory  unit.MiB
 	Uplink  unit.Mbps
+	// PricePerHour is in units of money; a Rental is paid for only while it is rented.
+	PricePerHour unit.Milli
+	Rental       bool
 }
 
 // Cluster reads a cluster file. An error is of type Problems.
@@ -170,7 +173,8 @@ func (d *decoder) addNodes(path string, c *cluster.Cluster, rack int32, f *nodeF
 		}
 		taken[name] = true
 		if len(d.problems) == 0 {
-			c.AddNode(cluster.Node{Name: name, Rack: rack, Model: model, CPU: f.CPU, Memory: f.Memory, Uplink: f.Uplink}, int(f.Devices))
+			c.AddNode(cluster.Node{Name: name, Rack: rack, Model: model, CPU: f.CPU, Memory: f.Memory, Uplink: f.Uplink,
+				MilliPerHour: int32(f.PricePerHour), Rental: f.Rental}, int(f.Devices))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ const (
 	maxRetries   = 1000
 	maxStages    = 10_000
 	maxName      = 128 // bytes
+	maxRate      = 1_000_000
 )
 
 // Jobs reads the jobs of a file: one per document, or a list of them under jobs.
@@ -115,6 +117,7 @@ func (d *decoder) checkJob(path string, j *workload.Job) {
 	if d.has(at("command")) && (len(j.Command) == 0 || strings.TrimSpace(j.Command[0]) == "") {
 		d.wrong(at("command"), "an empty command", "a program and its arguments", "write [python, train.py] or one line for a shell")
 	}
+	d.checkProfile(at, j)
 	if d.has(at("pipeline")) {
 		d.checkPipeline(at("pipeline"), &j.Pipeline)
 	}
@@ -151,6 +154,26 @@ func (d *decoder) checkDistinct(path string, names []string) {
 			d.wrong(p, quote(name)+" a second time", "", "remove it")
 		}
 		seen[name] = true
+	}
+}
+
+// checkProfile holds what is said of a job's speed and kind against the rules.
+func (d *decoder) checkProfile(at func(string) string, j *workload.Job) {
+	for i, o := range j.Menu {
+		p := fmt.Sprintf("%s[%d]", at("menu"), i)
+		between(d, p+".workers", o.Workers, 1, maxGang)
+		between(d, p+".nodes", o.Nodes, 0, maxGang)
+		between(d, p+".batch", o.Batch, 0, math.MaxInt32)
+		if !(o.Rate > 0 && o.Rate <= maxRate) {
+			d.wrong(p+".rate", fmt.Sprint(o.Rate), fmt.Sprintf("more than 0, up to %d, where 1 is the job as it asks", maxRate), "")
+		}
+	}
+	between(d, at("servers"), j.Servers, 0, max(0, j.Gang))
+	between(d, at("persistent"), j.Persistent, 0, max(0, j.Memory))
+	d.checkName(at("group"), j.Group, "/")
+	d.checkName(at("base"), j.Base, "/")
+	if s := j.Service; d.has(at("service")) && (!(s.RatePerSec > 0 && s.RatePerSec <= maxRate) || s.SLO <= 0) {
+		d.wrong(at("service"), fmt.Sprintf("%g requests per second within %s", s.RatePerSec, s.SLO), "both more than 0", "write {rate-per-sec: 40, slo: 200ms}")
 	}
 }
 

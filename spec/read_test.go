@@ -38,8 +38,8 @@ func TestExampleCluster(t *testing.T) {
 		t.Fatalf("%d nodes, %d devices, racks %v", len(c.Nodes), len(c.Devices), c.Racks)
 	}
 	want := map[int]cluster.Node{
-		1:  {Name: "node01", Rack: 0, Model: 0, First: 8, Count: 8, CPU: 96_000, Memory: 1 << 20, Uplink: 100_000},
-		16: {Name: "node20", Rack: 0, Model: 0, First: 128, Count: 8, CPU: 96_000, Memory: 1 << 20, Uplink: 100_000},
+		1:  {Name: "node01", Rack: 0, Model: 0, First: 8, Count: 8, CPU: 96_000, Memory: 1 << 20, Uplink: 100_000, MilliPerHour: 12_500},
+		16: {Name: "node20", Rack: 0, Model: 0, First: 128, Count: 8, CPU: 96_000, Memory: 1 << 20, Uplink: 100_000, MilliPerHour: 12_500},
 		17: {Name: "old0", Rack: 1, Model: 1, First: 136, Count: 4, CPU: 48_000, Memory: 256 << 10},
 		21: {Name: "login", Rack: 1, Model: 0, First: 152, Count: 0, CPU: 32_000, Memory: 128 << 10},
 	}
@@ -53,7 +53,7 @@ func TestExampleCluster(t *testing.T) {
 	}
 	whole := cluster.Geometry{Name: "whole", Parts: []cluster.Part{{Milli: 1000, Memory: 40 << 10}}}
 	if a := c.Models[0]; a.Speed != 2.5 || len(a.Geometries) != 3 || !reflect.DeepEqual(a.Geometries[0], whole) ||
-		a.Geometries[1].Parts[1] != (cluster.Part{Milli: 571, Memory: 20 << 10}) {
+		a.Geometries[1].Parts[1] != (cluster.Part{Milli: 571, Memory: 20 << 10, Start: 4}) {
 		t.Errorf("A100 is %+v", a)
 	}
 	if v := c.Models[1]; v.Speed != 1 || v.Geometries != nil {
@@ -79,6 +79,12 @@ func TestExampleJobs(t *testing.T) {
 	}, {
 		Name: "gpt", Gang: 4, Devices: 1, Share: 1000, Pipeline: workload.Pipeline{Stages: 2, Microbatches: 8, Layers: []workload.Layer{
 			{Name: "embed", Forward: 3000, Backward: 6000, ParamKiB: 4096, OutputKiB: 1024, ActivationKiB: 2048}, layer}},
+	}, {
+		Name: "lora", Gang: 2, Devices: 1, Share: 1000, Memory: 20 << 10, Persistent: 2 << 10, Opportunistic: true, Group: "sweep-7", Base: "llama-7b",
+		Servers: 1, Phase: workload.Phase{Compute: 60 * unit.Millisecond, Communicate: 40 * unit.Millisecond},
+		Menu: []workload.Offer{{Workers: 1, Rate: 0.55}, {Model: "A100", Workers: 4, Nodes: 2, Batch: 512, Rate: 3.1}},
+	}, {
+		Name: "chat", Gang: 1, Devices: 1, Share: 1000, Service: workload.Service{RatePerSec: 40, SLO: 200 * unit.Millisecond},
 	}}
 	if !reflect.DeepEqual(jobs, want) {
 		t.Errorf("got  %+v\nwant %+v", jobs, want)
@@ -89,7 +95,8 @@ func TestExampleJobs(t *testing.T) {
 // example do not mention.
 func TestExampleNamesEveryField(t *testing.T) {
 	for kind, types := range map[string][]reflect.Type{
-		"jobs":    {reflect.TypeFor[workload.Job](), reflect.TypeFor[workload.Checkpoint](), reflect.TypeFor[workload.Pipeline](), reflect.TypeFor[workload.Layer]()},
+		"jobs": {reflect.TypeFor[workload.Job](), reflect.TypeFor[workload.Checkpoint](), reflect.TypeFor[workload.Pipeline](), reflect.TypeFor[workload.Layer](),
+			reflect.TypeFor[workload.Offer](), reflect.TypeFor[workload.Phase](), reflect.TypeFor[workload.Service]()},
 		"cluster": {reflect.TypeFor[clusterFile](), reflect.TypeFor[cluster.Model](), reflect.TypeFor[rackFile](), reflect.TypeFor[nodeFile](), reflect.TypeFor[cluster.Geometry](), reflect.TypeFor[cluster.Part]()},
 	} {
 		text := string(example(t, kind))

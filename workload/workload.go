@@ -60,6 +60,24 @@ type Job struct {
 	Traffic unit.Mbps
 	// Pipeline asks step 4 for a plan over this many stages; zero Stages is none.
 	Pipeline Pipeline
+	// Menu lists how fast the job is believed to go on other numbers and models of
+	// devices than it asks for; empty is: in proportion to its workers.
+	Menu []Offer
+	// Phase is one iteration: how long it computes, how long it communicates at full
+	// speed.
+	Phase Phase
+	// Opportunistic work runs in what others leave and is promised nothing.
+	Opportunistic bool
+	// Persistent is the part of Memory that stays while the job is resident without
+	// computing; 0 is all of it.
+	Persistent unit.MiB
+	// Group names the tuning jobs that belong together, Base the foundation model that
+	// the job fine-tunes.
+	Group, Base string
+	// Servers is how many of the workers, the first ranks, are parameter servers.
+	Servers int32
+	// Service makes the job an inference service.
+	Service Service
 
 	// Law names the fast law that a live worker is under (package control); empty is
 	// none.
@@ -89,6 +107,27 @@ type Pipeline struct {
 	Layers []Layer
 }
 
+// Offer is one way to run a job: so many workers on a device model, on one node or
+// on several, with a global batch, and how fast that is.
+type Offer struct {
+	Model   string // empty is the reference device
+	Workers int32
+	Nodes   int32 // 0 and 1 are one node; 2 stands for several
+	Batch   int32 // 0 is the job's own
+	// Rate is the progress per second, where the job's own workers on one node of the
+	// reference device make 1.
+	Rate float64
+}
+
+// Phase is one iteration of a job that computes and then communicates.
+type Phase struct{ Compute, Communicate unit.Duration }
+
+// Service is what an inference service has to answer, and how fast.
+type Service struct {
+	RatePerSec float64
+	SLO        unit.Duration
+}
+
 // Layer is the profile of one layer for one microbatch.
 type Layer struct {
 	Name                string
@@ -108,6 +147,11 @@ type Truth struct {
 	Sensitivity float64
 	// Busy is the part of its device share that the job keeps busy, 0..1; 0 means 1.
 	Busy float64
+	// Menu lists the true rates on other shapes; empty is what its owner believes.
+	Menu []Offer
+	// Merge is how much longer a step takes for each other job that is trained together
+	// with this one, as a part of its own step alone.
+	Merge float64
 	// FailAfter ends every attempt as a failure of the user's making after this much
 	// running time in all; 0 is never.
 	FailAfter unit.Duration

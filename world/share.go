@@ -85,36 +85,57 @@ func (w *World) component(id plan.RunID) []plan.RunID {
 	return w.queue
 }
 
-// beside is what sharing devices leaves of a run's rate: the measured pair where
-// two classes are known, else the device's time divided in proportion to what each
-// keeps busy. A run that asked for a share was measured on that share, so it is
-// only slowed when the device is asked for more than a whole.
+// beside is what sharing devices leaves of a run's rate, on the worst of them.
 func (w *World) beside(id plan.RunID) float64 {
 	x := &w.runs[id]
 	least := 1.0
 	for _, d := range x.devices {
-		total, others := 0.0, 0
-		other := plan.RunID(plan.None)
-		for _, r := range w.onDev[d] {
-			if y := &w.runs[r]; !y.paused {
-				total += y.busy * float64(y.share) / 1000
-				if r != id {
-					others, other = others+1, r
-				}
-			}
-		}
-		if others == 1 && w.config.Speeds != nil {
-			model := w.c.Models[w.c.Nodes[w.c.Devices[d].Node].Model].Name
-			if mine, _, ok := w.config.Speeds.Pair(w.truth[x.job].class, w.truth[w.runs[other].job].class, model); ok {
-				least = min(least, mine)
-				continue
-			}
-		}
-		if total > 1 {
-			least = min(least, 1/total)
-		}
+		least = min(least, w.besideOn(d, id, x))
 	}
 	return least
+}
+
+// besideOn is what the others on a device leave of a run's rate: the measured pair
+// where two classes are known; for those trained together with it, what the longer
+// step leaves; else the device's time divided in proportion to what each needs, of
+// which guests under a law get only what the others do not use. A run that asked for a
+// share was measured on that share, so it is slowed only when the device is asked for
+// more than a whole.
+func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
+	others, other := 0, plan.RunID(plan.None)
+	hosts, guests, merged := 0.0, 0.0, 0
+	for _, r := range w.onDev[d] {
+		y := &w.runs[r]
+		if y.paused {
+			continue
+		}
+		if r != id {
+			others, other = others+1, r
+		}
+		use := min(y.need, y.limit)
+		switch {
+		case r != id && x.base != "" && y.base == x.base && (x.guest || y.guest):
+			merged++
+		case y.guest && y.law:
+			guests += use
+		default:
+			hosts += use
+		}
+	}
+	if others == 1 && merged == 0 && w.config.Speeds != nil {
+		model := w.c.Models[w.c.Nodes[w.c.Devices[d].Node].Model].Name
+		if mine, _, ok := w.config.Speeds.Pair(w.truth[x.job].class, w.truth[w.runs[other].job].class, model); ok {
+			return mine
+		}
+	}
+	rate := 1 / (1 + w.truth[x.job].Merge*float64(merged))
+	switch {
+	case x.guest && x.law && merged == 0:
+		return min(1, max(0, 1-hosts)/guests)
+	case hosts > 1:
+		return rate / hosts
+	}
+	return rate
 }
 
 // network shares the links of a component: classes in strict order, inside a class
@@ -186,15 +207,50 @@ func (w *World) fill(component []plan.RunID, class int32, free map[int32]float64
 	}
 }
 
-// Regrant gives a run its new class and weight on the links, and returns the runs
-// whose end has moved.
+// Regrant gives a run what its terms now say, of devices and of links, and returns the
+// runs whose end has moved.
 func (w *World) Regrant(now unit.Time, v plan.View, id plan.RunID) []plan.RunID {
-	x, terms := &w.runs[id], v.Run(id).Terms
-	x.class, x.weight = terms.Class, float64(terms.Weight)
-	if x.weight == 0 {
+	x := &w.runs[id]
+	for _, d := range x.devices {
+		w.onDev[d] = without(w.onDev[d], id)
+	}
+	for _, d := range x.demand {
+		w.links[d.link].runs = without(w.links[d.link].runs, id)
+	}
+	x.advance(now)
+	w.busy += x.worked * x.busy * x.width
+	left := w.rerateAll(now, x.devices)
+	x = &w.runs[id]
+	x.worked, x.width, x.demand = 0, 0, x.demand[:0]
+	terms := v.Run(id).Terms
+	if x.class, x.weight = terms.Class, float64(terms.Weight); x.weight == 0 {
 		x.weight = 1000
 	}
-	return w.rerate(now, id)
+	w.shape(v, id, x)
+	w.enter(v, id)
+	for _, d := range x.demand {
+		w.links[d.link].runs = append(w.links[d.link].runs, id)
+	}
+	for _, r := range w.rerate(now, id) {
+		if !slices.Contains(left, r) {
+			left = append(left, r)
+		}
+	}
+	return left
+}
+
+// rerateAll recomputes the rates of those that are on devices which somebody leaves.
+func (w *World) rerateAll(now unit.Time, devices []plan.DeviceID) (changed []plan.RunID) {
+	for _, d := range devices {
+		if len(w.onDev[d]) > 0 {
+			for _, r := range w.rerate(now, w.onDev[d][0]) {
+				if !slices.Contains(changed, r) {
+					changed = append(changed, r)
+				}
+			}
+		}
+	}
+	return changed
 }
 
 // SetLink takes a link down or brings it back, and returns the runs whose end moved.

@@ -11,6 +11,7 @@ package world
 
 import (
 	"math"
+	"slices"
 
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/plan"
@@ -48,11 +49,13 @@ type World struct {
 	queue   []plan.RunID      // scratch of the component search
 	scratch []float64         // rates of the component
 	plans   map[int32]float64 // by pipeline plan: its part of the ideal rate
+	busy    float64           // device microseconds kept busy, of runs that ended
 }
 
 type truth struct {
 	workload.Truth
 	class string
+	menu  plan.Menu
 	left  float64       // reference microseconds of work not yet done and kept
 	spent unit.Duration // running time so far, for failures of the user's making
 }
@@ -64,15 +67,21 @@ type run struct {
 	rate    float64
 	solo    float64       // rate without neighbours on devices and links
 	done    float64       // reference microseconds done since it began
+	worked  float64       // microseconds its devices were as busy as it makes them, since it began
 	rested  unit.Duration // time spent suspended since it began
 	busy    float64
 	devices []plan.DeviceID // only where it shares one
-	share   int32
-	demand  []demand // on links, only where it crosses any
+	demand  []demand        // on links, only where it crosses any
 	class   int32
 	weight  float64
 	live    bool
 	paused  bool
+	base    string // it may be merged with others of the same
+	guest   bool
+	law     bool    // a law keeps it from slowing down those whose gaps it lives in
+	need    float64 // of a device, what it uses at full rate
+	limit   float64 // of a device, what it may use
+	width   float64 // devices, for the books
 }
 
 type demand struct {
@@ -102,6 +111,8 @@ type Known struct {
 	// that have ended did and kept; Spent how long they computed in all.
 	Done  float64
 	Spent unit.Duration
+	// Menu lists the true rates on other shapes.
+	Menu plan.Menu
 }
 
 // Know tells the world the truth about a job.
@@ -109,7 +120,7 @@ func (w *World) Know(id plan.JobID, class string, k Known) {
 	if int(id) >= len(w.truth) {
 		w.truth = append(w.truth, make([]truth, int(id)+1-len(w.truth))...)
 	}
-	w.truth[id] = truth{Truth: k.Truth, class: class, left: max(0, float64(k.Duration)-k.Done), spent: k.Spent}
+	w.truth[id] = truth{Truth: k.Truth, class: class, menu: k.Menu, left: max(0, float64(k.Duration)-k.Done), spent: k.Spent}
 }
 
 // Begin starts a run's progress and returns the runs whose end has moved, itself
@@ -136,11 +147,24 @@ func (w *World) place(now unit.Time, v plan.View, id plan.RunID) {
 	}
 	w.shape(v, id, &x)
 	w.runs[id] = x
-	for _, d := range x.devices {
-		w.onDev[d] = append(w.onDev[d], id)
-	}
+	w.enter(v, id)
 	for _, d := range x.demand {
 		w.links[d.link].runs = append(w.links[d.link].runs, id)
+	}
+}
+
+// enter puts a run on the devices it shares, and those there too that had them to
+// themselves until now.
+func (w *World) enter(v plan.View, id plan.RunID) {
+	for _, d := range w.runs[id].devices {
+		v.GrantsOn(d, func(g plan.Grant) {
+			if int(g.Run) < len(w.runs) && w.runs[g.Run].live && !slices.Contains(w.onDev[d], g.Run) {
+				w.onDev[d] = append(w.onDev[d], g.Run)
+				if !slices.Contains(w.runs[g.Run].devices, d) {
+					w.runs[g.Run].devices = append(w.runs[g.Run].devices, d)
+				}
+			}
+		})
 	}
 }
 
@@ -150,13 +174,20 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	r, shape := v.Run(id), v.Shape(x.job)
 	nodes, perNode := 0, int32(0)
 	last, slowest := plan.NodeID(plan.None), math.Inf(1)
-	class, model := w.truth[x.job].class, ""
+	class, model, kind := w.truth[x.job].class, "", int32(0)
+	p := v.ProfileOf(x.job)
+	x.base, x.guest, x.law = p.Base, r.Terms.Guest != plan.None, p.Law != "" && p.Law != "fixed"
+	x.need, x.limit = x.busy, 1
+	if shape.Share < 1000 {
+		x.need *= float64(shape.Share) / 1000 // it was measured on that
+	}
+	x.devices = x.devices[:0]
 	traffic := float64(v.Job(x.job).Traffic)
 	v.GrantsOf(id, func(g plan.Grant) {
 		if g.Node != last {
 			nodes, last = nodes+1, g.Node
 			if m := &w.c.Models[w.c.Nodes[g.Node].Model]; m.Speed < slowest {
-				slowest, model = m.Speed, m.Name
+				slowest, model, kind = m.Speed, m.Name, w.c.Nodes[g.Node].Model
 			}
 			perNode = max(perNode, w.c.Nodes[g.Node].Count)
 			if traffic > 0 {
@@ -166,13 +197,25 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 		if traffic > 0 {
 			x.demand[len(x.demand)-1].mbps += traffic
 		}
-		if g.Device != plan.None && g.Reserve < 1000 {
+		if g.Device == plan.None {
+			return
+		}
+		x.width += float64(max(g.Reserve, shape.Share)) / 1000
+		if g.Ceiling < 1000 {
+			x.limit = min(x.limit, float64(g.Ceiling)/1000)
+		}
+		if g.Part > 0 {
+			x.limit = min(x.limit, float64(v.PartOf(g).Milli)/1000)
+		} else if g.Reserve < 1000 || v.Shared(g.Device) {
 			x.devices = append(x.devices, g.Device)
-			x.share = g.Reserve
 		}
 	})
 	x.demand = w.crossing(x.demand, nodes)
 	x.solo = w.soloRate(x.job, shape, r.Workers, nodes, int(perNode), class, model, slowest)
+	if menu := w.truth[x.job].menu; len(menu) > 0 {
+		x.solo = w.straggle(x.job, float64(menu.Rate(w.c, kind, r.Workers, nodes > 1))/plan.FullRate)
+	}
+	x.solo *= min(1, x.limit/x.need)
 	if r.Terms.Plan != plan.None {
 		x.solo *= w.planned(v, x.job, r.Terms.Plan)
 	}
@@ -259,6 +302,9 @@ func (x *run) advance(now unit.Time) {
 		x.rested += now.Sub(x.updated)
 	} else {
 		x.done += float64(now.Sub(x.updated)) * x.rate
+		if x.solo > 0 {
+			x.worked += float64(now.Sub(x.updated)) * x.rate / x.solo
+		}
 	}
 	x.updated = now
 }
@@ -321,6 +367,7 @@ func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Endi
 	}
 	t.left = max(0, t.left-done)
 	t.spent += e.Ran
+	w.busy += x.worked * x.busy * x.width
 	x.live = false
 	for _, d := range x.devices {
 		w.onDev[d] = without(w.onDev[d], id)
@@ -350,3 +397,20 @@ func without(list []plan.RunID, id plan.RunID) []plan.RunID {
 
 // Duration is a job's true running time on its reference shape.
 func (w *World) Duration(id plan.JobID) unit.Duration { return w.truth[id].Truth.Duration }
+
+// BusySec is the device seconds that runs kept busy up to an instant.
+func (w *World) BusySec(now unit.Time) float64 {
+	busy := w.busy
+	for i := range w.runs {
+		if x := &w.runs[i]; x.live {
+			x.advance(now)
+			busy += x.worked * x.busy * x.width
+		}
+	}
+	return busy / float64(unit.Second)
+}
+
+// RateMicro is the rate of a run as it is seen from outside, in millionths.
+func (w *World) RateMicro(id plan.RunID) int64 {
+	return int64(math.Round(w.runs[id].rate * plan.FullRate))
+}

@@ -42,6 +42,10 @@ type Parts struct {
 	Flow      flow.Policy
 	Victims   victims.Chooser
 	Reserve   calendar.Policy
+	// Rater, where there is one, chooses among the placer's candidates; Shaper gives
+	// runs that go on other terms on the network when their company changes.
+	Rater  allocate.Rater
+	Shaper flow.Shaper
 	// Explain asks for the best rejected alternative of every decision, for dossiers.
 	// It never changes a decision.
 	Explain bool
@@ -178,6 +182,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	for _, id := range why.Jobs {
 		s.take(d, id)
 	}
+	s.parts.observed(d, why)
 	s.tree.age(d.View)
 	if why.Room {
 		s.mend(d)
@@ -196,6 +201,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	s.rebalance(d)
 	s.start(d)
 	s.endure(d)
+	s.parts.reshape(d, why)
 	s.closeCalendar(d)
 	return min(s.timers.next(), s.resize, s.patient, s.unprotected, s.endures, s.outlived, s.calendar.Wake(d.Now()))
 }
@@ -217,7 +223,7 @@ func (s *Scheduler) take(d *plan.Draft, id plan.JobID) {
 	s.drop(d.View, id)
 	switch {
 	case j.Phase == plan.Waiting:
-		if j.Attempt == 0 && !s.admit(d, id, &j) {
+		if j.Attempt == 0 && !s.parts.admit(d, id, &j) {
 			return
 		}
 		s.file(d.View, id)
@@ -239,20 +245,6 @@ func (s *Scheduler) learn(v plan.View, id plan.JobID) {
 	if s.pupil != nil {
 		s.pupil.Learn(v, id)
 	}
-}
-
-// admit passes a job that never ran through step 1, and a new one through the gate.
-func (s *Scheduler) admit(d *plan.Draft, id plan.JobID, j *plan.Job) bool {
-	if j.Admitted {
-		return true // what was believed at the start stands, also after a restart
-	}
-	d.Estimate(id, s.parts.Estimator.Estimate(d.View, id).Mean)
-	if s.parts.Gate != nil {
-		if ok, why := s.parts.Gate.Admit(d.View, id); !ok {
-			return !d.Refuse(id, why)
-		}
-	}
-	return true
 }
 
 // file puts a waiting job in its class.

@@ -29,12 +29,16 @@ func (s *Scheduler) Remember() []byte {
 		return nil
 	}
 	b := binary.AppendVarint(nil, int64(s.resize))
-	for _, part := range s.memories {
+	return append(appendMemories(b, s.memories), loops...)
+}
+
+func appendMemories(b []byte, parts []schedule.Remembering) []byte {
+	for _, part := range parts {
 		memory := part.Remember()
 		b = binary.AppendUvarint(b, uint64(len(memory)))
 		b = append(b, memory...)
 	}
-	return append(b, loops...)
+	return b
 }
 
 // Recall reads what Remember wrote.
@@ -43,16 +47,25 @@ func (s *Scheduler) Recall(memory []byte) error {
 	if n <= 0 {
 		return fmt.Errorf("the memory of a composed scheduler begins with an instant, this one does not")
 	}
-	s.resize, memory = unit.Time(resize), memory[n:]
-	for i, part := range s.memories {
+	s.resize = unit.Time(resize)
+	rest, err := recallMemories(memory[n:], s.memories)
+	if err != nil {
+		return err
+	}
+	return s.loops.Recall(rest)
+}
+
+// recallMemories hands each part its memory and returns what follows.
+func recallMemories(memory []byte, parts []schedule.Remembering) ([]byte, error) {
+	for i, part := range parts {
 		size, n := binary.Uvarint(memory)
 		if n <= 0 || size > uint64(len(memory)-n) {
-			return fmt.Errorf("the memory of part %d of %d is cut short: was the scheduler composed of others?", i+1, len(s.memories))
+			return nil, fmt.Errorf("the memory of part %d of %d is cut short: was the scheduler composed of others?", i+1, len(parts))
 		}
 		if err := part.Recall(memory[n : n+int(size)]); err != nil {
-			return err
+			return nil, err
 		}
 		memory = memory[n+int(size):]
 	}
-	return s.loops.Recall(memory)
+	return memory, nil
 }

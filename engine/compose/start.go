@@ -198,15 +198,18 @@ func (s *Scheduler) fits(d *plan.Draft, job plan.JobID, shape *plan.Shape, n int
 	s.hold(d, job, n)
 	defer d.Unhold()
 	k := 1
-	if s.parts.Explain {
+	if s.parts.Rater != nil {
+		k = ratedCandidates
+	} else if s.parts.Explain {
 		k = 2
 	}
 	s.found = s.parts.Placer.Place(d.View, allocate.Need{Job: job, Attempt: j.Attempt, Workers: n, Shape: shape}, k, s.found[:0])
 	if len(s.found) == 0 {
 		return false
 	}
-	terms, planned, null := s.terms(d, job)
-	run, why := d.Start(job, s.found[0].Slots, terms, reason)
+	best := s.parts.rate(d.View, job, n, shape, s.found)
+	terms, planned, null := s.parts.terms(d, job, s.found[best].Terms)
+	run, why := s.parts.begin(d, job, &s.found[best], terms, reason)
 	if why.Code != plan.NoReason {
 		return false
 	}
@@ -216,17 +219,6 @@ func (s *Scheduler) fits(d *plan.Draft, job plan.JobID, shape *plan.Shape, n int
 		s.noteSteps(d, job, terms, planned, null)
 	}
 	return true
-}
-
-// terms asks steps 4 and 5 for the settings of the run.
-func (s *Scheduler) terms(d *plan.Draft, job plan.JobID) (t plan.Terms, planned, null unit.Duration) {
-	t = plan.DefaultTerms()
-	if s.parts.Planner != nil && d.Job(job).Profile != plan.None {
-		if p, without, ok := s.parts.Planner.Plan(d.View, job); ok {
-			t.Plan, planned, null = d.AddPlan(p), p.Iteration, without
-		}
-	}
-	return s.parts.Flow.Terms(d.View, job, t), planned, null
 }
 
 // noteSteps writes the dossier's lines of steps 1, 2, 4, 5 and 6: what was chosen,

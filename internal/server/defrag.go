@@ -119,7 +119,7 @@ func planner(c catalogue.Composition, seed uint64) (defrag.Planner, schedule.Ord
 	}
 	settle := func(v plan.View, job plan.JobID) (t plan.Terms, pipeline *plan.Pipeline) {
 		t = plan.DefaultTerms()
-		if v.Job(job).Profile != plan.None {
+		if v.ProfileOf(job).Stages > 0 {
 			if p, _, ok := parts.Planner.Plan(v, job); ok {
 				pipeline = &p
 			}

@@ -120,7 +120,7 @@ func (m *metrics) Collect(c chan<- prometheus.Metric) {
 	for p := range plan.Refused + 1 {
 		gauge(m.desc.jobs, float64(cluster.Jobs[p.String()]), p.String())
 	}
-	for status := range plan.Down + 1 {
+	for status := range plan.Coming + 1 {
 		gauge(m.desc.nodes, float64(cluster.Nodes[status.String()]), status.String())
 	}
 	d := &cluster.Devices

@@ -333,7 +333,7 @@ func deeds(c *plan.Commit, v plan.View) (list []string) {
 		return nil
 	}
 	for i := range c.Changes {
-		if change := &c.Changes[i]; change.Verb != plan.Reshape {
+		if change := &c.Changes[i]; change.Verb.OfRun() {
 			list = append(list, deed(change, v))
 		}
 	}

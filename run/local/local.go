@@ -89,6 +89,8 @@ func (d *Driver) Order(o run.Order) {
 		default:
 			a.suspend(o.Verb == plan.Suspend)
 		}
+	case plan.Rent, plan.Return:
+		d.config.Log.Error("this machine can neither be rented nor given back", "node", o.Node)
 	case plan.Reshape:
 		// No device found here has partitions, so no strategy can ask for this; say that
 		// it did not happen rather than keep anybody waiting.

@@ -32,7 +32,7 @@ func (s *Simulation) schedulingBreaks(now unit.Time) {
 	s.chance = map[uint64]*rand.Rand{}
 	s.down, s.broken = make([]bool, v.Nodes()), make([]bool, v.Devices())
 	for n := range plan.NodeID(v.Nodes()) {
-		if s.down[n] = v.Node(n).Status == plan.Down; b.NodeEvery == 0 {
+		if s.down[n] = v.Node(n).Status == plan.Down; b.NodeEvery == 0 || v.Cluster().Nodes[n].Rental {
 			continue
 		}
 		if s.down[n] {

@@ -26,11 +26,12 @@ func (s *Simulation) carryOut(at unit.Time, c *plan.Change) {
 		s.moved(at, s.world.Unpause(at, c.Run))
 		s.emit(engine.Event{Kind: engine.Resumed, Job: c.Job, Attempt: c.Attempt})
 	case plan.Regrant:
-		// What a run holds of a device changes in engine/proof's own driver only: no
-		// strategy of the catalogue asks for it yet.
-		if s.runs[c.Run].status == plan.Running {
-			s.moved(at, s.world.Regrant(at, s.engine.View(), c.Run))
-		}
+		s.regrant(at, c.Run)
+	case plan.Rent:
+		s.queueUp(at.Add(s.config.Arrival), entry{kind: rentalComes, node: c.Node})
+	case plan.Return:
+		s.ledger.capacity -= s.healthy(c.Node) * 1000
+		s.ledger.price -= int64(s.engine.View().Cluster().Nodes[c.Node].MilliPerHour)
 	case plan.Reshape:
 		s.queueUp(at.Add(reshapeTime), entry{kind: deviceReshaped, device: c.Device, change: c.ID})
 	}
@@ -58,6 +59,27 @@ func (s *Simulation) delay(v plan.View, id plan.JobID) unit.Duration {
 		return s.config.Start + j.Checkpoint.Load
 	}
 	return s.config.Start
+}
+
+// regrant gives a run that goes on other terms. What it held until now is booked as
+// what it did until now.
+func (s *Simulation) regrant(at unit.Time, id plan.RunID) {
+	l, v := &s.runs[id], s.engine.View()
+	milli := int64(0)
+	v.GrantsOf(id, func(g plan.Grant) { milli += int64(g.Reserve) })
+	if milli != l.milli {
+		s.leave(at, id)
+		l.since = at
+		l.pieces = append(l.pieces, piece{l.milli, l.ran - l.piecesRan, l.overhead})
+		l.piecesRan, l.overhead = l.ran, 0
+		if l.status != plan.Suspended {
+			s.ledger.occupy(milli - l.milli)
+		}
+		l.milli = milli
+	}
+	if l.status == plan.Running || l.status == plan.Suspended {
+		s.moved(at, s.world.Regrant(at, v, id))
+	}
 }
 
 // stop ends a run as told: one that can saves first.
@@ -95,6 +117,11 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 	switch e.kind {
 	case nodeBreaks, nodeMends, deviceBreaks, deviceMends, linkBreaks, linkMends:
 		s.breakOrMend(at, e)
+		return
+	case rentalComes:
+		s.ledger.capacity += s.healthy(e.node) * 1000
+		s.ledger.price += int64(s.engine.View().Cluster().Nodes[e.node].MilliPerHour)
+		s.emit(engine.Event{Kind: engine.NodeUp, Node: e.node})
 		return
 	case deviceReshaped:
 		s.emit(engine.Event{Kind: engine.Reshaped, Device: e.device, Change: e.change})
@@ -161,6 +188,9 @@ func (s *Simulation) moved(at unit.Time, runs []plan.RunID) {
 		if fails {
 			kind = runFails
 		}
+		if s.config.Observe {
+			s.emit(engine.Event{Kind: engine.Observed, Job: s.runs[id].job, Attempt: s.runs[id].attempt, RateMicro: s.world.RateMicro(id)})
+		}
 		s.queueUp(max(end, at), entry{kind: kind, run: id, job: s.runs[id].job, version: s.runs[id].version})
 	}
 }
@@ -201,7 +231,7 @@ func (s *Simulation) gone(at unit.Time, id plan.RunID) {
 	if l.status != plan.Suspended && !l.idle {
 		s.ledger.occupy(-l.milli)
 	}
-	s.ledger.book(l.milli, l.useful, l.lost, l.overhead)
+	s.ledger.book(l)
 	s.ledger.live--
 	l.status = plan.Gone
 }

@@ -19,12 +19,15 @@ type ledger struct {
 	useful, lost, overhead     unit.DeviceTime // from the runs' side
 	before                     unit.DeviceTime // what the accounts said when the books were opened
 	over                       bool            // more was occupied than there is
+	price                      int64           // thousandths of money per hour
+	cost                       float64         // money
 }
 
 // advance integrates up to an instant.
 func (l *ledger) advance(at unit.Time) {
 	l.capacityTime = l.capacityTime.Plus(unit.Use(l.capacity, at.Sub(l.now)))
 	l.occupiedTime = l.occupiedTime.Plus(unit.Use(l.occupied, at.Sub(l.now)))
+	l.cost += float64(l.price) / 1000 * at.Sub(l.now).Seconds() / 3600
 	l.now = at
 }
 
@@ -51,11 +54,23 @@ func (l *ledger) settle(r *report.Result, accounts unit.DeviceTime) {
 	r.Balanced = used == l.occupiedTime && l.before.Plus(l.occupiedTime) == accounts && !l.over
 }
 
-// book adds what a run did with what it held.
-func (l *ledger) book(milli int64, useful, lost, overhead unit.Duration) {
-	l.useful = l.useful.Plus(unit.Use(milli, useful))
-	l.lost = l.lost.Plus(unit.Use(milli, lost))
-	l.overhead = l.overhead.Plus(unit.Use(milli, overhead))
+// piece is a stretch of a run in which it held so much, and what it did in it.
+type piece struct {
+	milli         int64
+	ran, overhead unit.Duration
+}
+
+// book adds what a run did with what it held. What it kept of its work is what it did
+// first.
+func (l *ledger) book(r *live) {
+	useful, ran := r.useful, r.useful+r.lost
+	for _, p := range append(r.pieces, piece{r.milli, ran - r.piecesRan, r.overhead}) {
+		kept := min(useful, p.ran)
+		useful -= kept
+		l.useful = l.useful.Plus(unit.Use(p.milli, kept))
+		l.lost = l.lost.Plus(unit.Use(p.milli, p.ran-kept))
+		l.overhead = l.overhead.Plus(unit.Use(p.milli, p.overhead))
+	}
 }
 
 // closeRuns books the runs that the end of the history finds alive.
@@ -74,7 +89,7 @@ func (s *Simulation) closeRuns(v plan.View) {
 			}
 		}
 		if l.status != plan.Gone {
-			s.ledger.book(l.milli, l.useful, l.lost, l.overhead)
+			s.ledger.book(l)
 		}
 	}
 }

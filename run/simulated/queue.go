@@ -17,6 +17,7 @@ const (
 	linkBreaks
 	linkMends
 	deviceReshaped
+	rentalComes
 	runStarts
 	runStopped
 	runFinishes

@@ -38,8 +38,10 @@ func (s *Simulation) resume() error {
 
 // openBooks counts what there is: the books begin here.
 func (s *Simulation) openBooks() {
-	for n := range plan.NodeID(s.engine.View().Nodes()) {
-		if !s.down[n] {
+	v := s.engine.View()
+	for n := range plan.NodeID(v.Nodes()) {
+		if st := v.Node(n).Status; !s.down[n] && st != plan.Away && st != plan.Coming {
+			s.ledger.price += int64(v.Cluster().Nodes[n].MilliPerHour)
 			s.ledger.capacity += s.healthy(n) * 1000
 		}
 	}

@@ -54,6 +54,12 @@ type Config struct {
 	// Restart is the restore cost of jobs that declare none, where the beginning is
 	// idle, and Start what any start costs.
 	Restart, Start unit.Duration
+	// Arrival is how long a rented node takes to come.
+	Arrival unit.Duration
+	// Observe reports the rate of a run whenever it changes.
+	Observe bool
+	// Answer replies to the questions that the Scheduler puts outside, at once.
+	Answer func(question []byte) ([]byte, error)
 	// Until ends the history; jobs still alive are censored. 0 runs to the last end.
 	Until unit.Time
 
@@ -126,6 +132,8 @@ type live struct {
 	overhead unit.Duration // starting, saving, stopping
 	kept     unit.Duration // of all its running time, once it was told to stop
 	idle     bool          // it was told to stop while suspended: it holds nothing in the books
+	pieces    []piece // in which it held otherwise than now
+	piecesRan unit.Duration
 	version  int32         // of its scheduled end or start; older entries are void
 }
 
@@ -155,7 +163,12 @@ func New(config Config) (*Simulation, error) {
 	if config.From == nil {
 		s.engine = engine.New(config.Cluster, config.Scheduler, config.Policy)
 		s.world = world.New(config.Cluster, config.World)
-		s.ledger.capacity = int64(len(config.Cluster.Devices)) * 1000
+		for i := range config.Cluster.Nodes {
+			if n := &config.Cluster.Nodes[i]; !n.Rental {
+				s.ledger.capacity += int64(n.Count) * 1000
+				s.ledger.price += int64(n.MilliPerHour)
+			}
+		}
 		s.schedulingBreaks(0)
 		s.now = append(s.now, config.First...)
 		return s, s.read()
@@ -264,6 +277,11 @@ func (s *Simulation) took(at unit.Time, out *engine.Out) error {
 	for i := range out.Ready {
 		s.carryOut(at, &out.Ready[i])
 	}
+	for _, ask := range out.Asks {
+		if err := s.answer(ask); err != nil {
+			return err
+		}
+	}
 	s.now, s.late = append(s.now, s.late...), nil
 	// What has come of them is told in an order that does not depend on how they came
 	// to be ready together.
@@ -276,6 +294,20 @@ func (s *Simulation) took(at unit.Time, out *engine.Out) error {
 			return fmt.Errorf("at %s: %w", unit.Duration(at), err)
 		}
 	}
+	return nil
+}
+
+// answer lets who is outside reply to a question, at once: it has a budget of work, not
+// of time.
+func (s *Simulation) answer(ask schedule.Ask) error {
+	if s.config.Answer == nil {
+		return errors.New("the strategy asks questions, and nobody is there to answer")
+	}
+	reply, err := s.config.Answer(ask.Question)
+	if err != nil {
+		return fmt.Errorf("answering the strategy: %w", err)
+	}
+	s.emit(engine.Event{Kind: engine.Answered, Asker: ask.Asker, Reply: reply})
 	return nil
 }
 
@@ -308,7 +340,7 @@ func (s *Simulation) arrivals(at unit.Time) error {
 			return fmt.Errorf("submission %d: %w", s.submitted+1, err)
 		}
 		s.submitted++
-		s.world.Know(id, job.Class, world.Known{Truth: truth})
+		s.world.Know(id, job.Class, world.Known{Truth: truth, Menu: s.menu(&job, &truth)})
 		s.spent = append(s.spent, 0)
 		s.wait = append(s.wait, true)
 		s.waiting++
@@ -324,6 +356,15 @@ func (s *Simulation) arrivals(at unit.Time) error {
 		}
 	}
 	return nil
+}
+
+// menu is how fast a job truly goes on what: as its owner believes, where nothing else
+// is known.
+func (s *Simulation) menu(job *workload.Job, truth *workload.Truth) plan.Menu {
+	if len(truth.Menu) > 0 {
+		return plan.MenuOf(s.config.Cluster, truth.Menu)
+	}
+	return plan.MenuOf(s.config.Cluster, job.Menu)
 }
 
 // count keeps the number of waiting jobs up to date with a job's phase.
@@ -388,6 +429,7 @@ func (s *Simulation) Result() (report.Result, error) {
 	var r report.Result
 	r.Commits, r.Events = s.engine.State().Commits, s.events
 	r.DecisionHash = hex.EncodeToString(s.hash.Sum(nil))
+	r.BusyDeviceSec, r.Cost = s.world.BusySec(s.ledger.now), s.ledger.cost
 	s.ledger.settle(&r, charged(v, s.ledger.now))
 	b := bound.Compute(s.rigid, v.Devices())
 	r.JCTBoundSec, r.IsolatedSec, r.SquashedSRPTSec = b.MeanJCT.Seconds(), b.Isolated.Seconds(), b.SquashedSRPT.Seconds()

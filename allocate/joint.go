@@ -1,0 +1,49 @@
+package allocate
+
+import (
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// Wish is what a joint decider wants one job to have from now on.
+type Wish struct {
+	Job     plan.JobID
+	Workers int32 // 0: it waits
+	// Slots are exact places; nil lets the composition's placer choose among the device
+	// models of Models, where 0 is all that the job may use.
+	Slots  []plan.Slot
+	Models uint64
+	// Terms are those of its run; the zero value is plan.DefaultTerms.
+	Terms plan.Terms
+	// Suspend keeps its run resident without computing.
+	Suspend bool
+	Reason  plan.Reason
+}
+
+// Joint decides for all jobs at once. Jobs are all that wait or run, by id. One without
+// a wish gets nothing: it waits, or is stopped. Wishes are carried out in their order,
+// as far as there is room. again is when it wants to decide even if nothing happens;
+// unit.Never is only when jobs come and go.
+type Joint interface {
+	Wishes(v plan.View, jobs []plan.JobID, into []Wish) (wishes []Wish, again unit.Time)
+}
+
+// Rhythm is a Joint that is asked at most once in Every, however much happens.
+type Rhythm interface {
+	Every() unit.Duration
+}
+
+// Slow is a Joint whose decision may take longer than a cycle has. Its question is put
+// outside, where Solve, which must follow from the question alone, answers it; Learn is
+// handed the reply before Wishes is next called. A nil question asks nothing.
+type Slow interface {
+	Question(v plan.View, jobs []plan.JobID) []byte
+	Solve(question []byte) (reply []byte, err error)
+	Learn(reply []byte)
+}
+
+// Renter is a Joint that rents nodes: it says which of them it wants, and which not any
+// more; those are given back once they are empty.
+type Renter interface {
+	Rentals(v plan.View) (want, unwanted []plan.NodeID)
+}

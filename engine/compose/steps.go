@@ -1,0 +1,89 @@
+package compose
+
+import (
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/profile"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/unit"
+)
+
+// What a job goes through between its place and its start, the same for a composed
+// scheduler and for one that decides for all jobs at once.
+
+// admit passes a job that never ran through step 1, and a new one through the gate.
+func (p *Parts) admit(d *plan.Draft, id plan.JobID, j *plan.Job) bool {
+	if j.Admitted {
+		return true // what was believed at the start stands, also after a restart
+	}
+	d.Estimate(id, p.Estimator.Estimate(d.View, id).Mean)
+	if o, ok := p.Estimator.(profile.Offerer); ok {
+		if menu := o.Offers(d.View, id); menu != nil {
+			d.Offers(id, menu)
+		}
+	}
+	if p.Gate != nil {
+		if ok, why := p.Gate.Admit(d.View, id); !ok {
+			return !d.Refuse(id, why)
+		}
+	}
+	return true
+}
+
+// ratedCandidates is how many places a rater is given to choose from.
+const ratedCandidates = 8
+
+// rate is the candidate that the rater likes best; the placer's own first without one.
+func (p *Parts) rate(v plan.View, job plan.JobID, n int32, shape *plan.Shape, found []allocate.Candidate) int {
+	if p.Rater == nil || len(found) < 2 {
+		return 0
+	}
+	return p.Rater.Rate(v, allocate.Need{Job: job, Attempt: v.Job(job).Attempt, Workers: n, Shape: shape}, found)
+}
+
+// terms asks steps 4 and 5 for the settings of a run, from those it is placed under.
+func (p *Parts) terms(d *plan.Draft, job plan.JobID, t plan.Terms) (terms plan.Terms, planned, null unit.Duration) {
+	if t == (plan.Terms{}) {
+		t = plan.DefaultTerms()
+	}
+	if p.Planner != nil && d.ProfileOf(job).Stages > 0 {
+		if pl, without, ok := p.Planner.Plan(d.View, job); ok {
+			t.Plan, planned, null = d.AddPlan(pl), pl.Iteration, without
+		}
+	}
+	return p.Flow.Terms(d.View, job, t), planned, null
+}
+
+// begin cuts the devices that a candidate wants cut, and starts the job on it.
+func (p *Parts) begin(d *plan.Draft, job plan.JobID, c *allocate.Candidate, terms plan.Terms, reason plan.Reason) (plan.RunID, plan.Reason) {
+	mark := d.Mark()
+	for _, cut := range c.Cut {
+		if !d.Reshape(cut.Device, cut.Geometry, plan.Reason{Code: plan.Partitioned, A: int64(cut.Geometry)}) {
+			d.Rollback(mark)
+			return plan.None, plan.Reason{Code: plan.NoRoom}
+		}
+	}
+	run, why := d.Start(job, c.Slots, terms, reason)
+	if why.Code != plan.NoReason {
+		d.Rollback(mark)
+	}
+	return run, why
+}
+
+// reshape gives runs other terms on the network after their company has changed: one
+// started or ended.
+func (p *Parts) reshape(d *plan.Draft, why schedule.Trigger) {
+	if p.Shaper == nil || len(why.Jobs) == 0 && len(d.Changes()) == 0 {
+		return
+	}
+	var runs []plan.RunID
+	for id := range plan.RunID(d.RunSlots()) {
+		if s := d.Run(id).Status; s == plan.Running || s == plan.Starting {
+			runs = append(runs, id)
+		}
+	}
+	for _, set := range p.Shaper.Shape(d.View, runs, []flow.Setting(nil)) {
+		d.Regrant(set.Run, set.Terms, plan.Reason{Code: plan.Interleaved, A: int64(set.Terms.Shift)})
+	}
+}

@@ -1,0 +1,16 @@
+package flow
+
+import "github.com/musterdl/muster/plan"
+
+// Setting is new terms for a run that goes on.
+type Setting struct {
+	Run   plan.RunID
+	Terms plan.Terms
+}
+
+// Shaper looks at all runs together: it is asked after every commit that started or
+// ended something, and what it answers becomes regrants. A run without a setting
+// stays as it is.
+type Shaper interface {
+	Shape(v plan.View, runs []plan.RunID, into []Setting) []Setting
+}

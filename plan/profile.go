@@ -1,0 +1,215 @@
+package plan
+
+import (
+	"math"
+
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// Profile is what is known of a job beside its shape: its layers and the pipeline that
+// was asked for, how fast it goes on what, what one iteration does, and what it
+// belongs to. Jobs of which nothing of this was said have none.
+type Profile struct {
+	Stages, Microbatches int32
+	Layers               []ProfileLayer
+	Menu                 Menu
+	// Compute and Communicate are the two phases of one iteration; 0 is unknown.
+	Compute, Communicate unit.Duration
+	Servers              int32 // of the workers, the first ranks: parameter servers
+	Group, Base          string
+	Opportunistic        bool
+	Persistent           int32  // MiB that stay while resident without computing; 0 is all
+	Law                  string // the fast law its workers are under
+	RatePerSecMilli      int64  // requests to a service; 0 is none
+	SLO                  unit.Duration
+}
+
+// ProfileLayer is one layer's cost for one microbatch.
+type ProfileLayer struct {
+	Forward, Backward unit.Duration
+	ParamKiB          int64
+	OutputKiB         int64
+	ActivationKiB     int64
+}
+
+// Offer is one way to run a job: so many workers on a device model, on one node or on
+// several (Nodes 2), and how fast that is in millionths of the reference.
+type Offer struct {
+	Model   int32 // None is the reference device
+	Workers int32
+	Nodes   int32
+	Batch   int32 // 0 is the job's own
+	// RateMicro is 1,000,000 for the job's own gang on one node of the reference device.
+	RateMicro int64
+}
+
+// Menu is what a job can be offered; empty is: in proportion to its workers, on any
+// model alike.
+type Menu []Offer
+
+// FullRate is the rate of a job on what it asked for, in millionths.
+const FullRate = 1_000_000
+
+// rate finds the rate on n workers of one model, over several nodes or on one: as
+// listed, or between the two sizes around n on a straight line; 0 beyond the largest.
+// Where only the other spread is listed, that is taken.
+func (m Menu) rate(model, n int32, several bool) (micro int64, listed bool) {
+	for _, exact := range [...]bool{true, false} {
+		low, high := Offer{}, Offer{}
+		for i := range m {
+			o := &m[i]
+			if o.Model != model || exact && (o.Nodes > 1) != several {
+				continue
+			}
+			listed = true
+			if o.Workers <= n && (o.Workers > low.Workers || o.Workers == low.Workers && o.RateMicro > low.RateMicro) {
+				low = *o
+			}
+			if o.Workers >= n && (high.Workers == 0 || o.Workers < high.Workers || o.Workers == high.Workers && o.RateMicro > high.RateMicro) {
+				high = *o
+			}
+		}
+		switch {
+		case !listed:
+			continue
+		case high.Workers == 0:
+			return 0, true
+		case high.Workers == low.Workers:
+			return low.RateMicro, true
+		}
+		return low.RateMicro + (high.RateMicro-low.RateMicro)*int64(n-low.Workers)/int64(high.Workers-low.Workers), true
+	}
+	return 0, false
+}
+
+// Rate is the rate on n workers of a device model of a cluster; of one that is not
+// listed it is that of the reference device times the model's speed.
+func (m Menu) Rate(c *cluster.Cluster, model, n int32, several bool) int64 {
+	if micro, listed := m.rate(model, n, several); listed {
+		return micro
+	}
+	micro, _ := m.rate(None, n, several)
+	if speed := c.Models[model].Speed; speed > 0 {
+		return int64(float64(micro) * speed)
+	}
+	return micro
+}
+
+// MenuOf turns a declared menu into one of a cluster's models; those that it does not
+// have are left out.
+func MenuOf(c *cluster.Cluster, offers []workload.Offer) (menu Menu) {
+	for _, o := range offers {
+		model, ok := int32(None), true
+		if o.Model != "" {
+			model, ok = c.ModelID(o.Model)
+		}
+		if ok {
+			menu = append(menu, Offer{Model: model, Workers: o.Workers, Nodes: o.Nodes, Batch: o.Batch, RateMicro: int64(math.Round(o.Rate * FullRate))})
+		}
+	}
+	return menu
+}
+
+// Batch is the global batch that a menu's fastest offer of this size has; 0 is the
+// job's own.
+func (m Menu) Batch(model, n int32, several bool) (batch int32) {
+	best := int64(0)
+	for i := range m {
+		if o := &m[i]; o.Model == model && o.Workers == n && (o.Nodes > 1) == several && o.RateMicro > best {
+			best, batch = o.RateMicro, o.Batch
+		}
+	}
+	return batch
+}
+
+var noProfile Profile
+
+// ProfileOf returns what is known of a job beside its shape; never nil, not to be
+// written into.
+func (v View) ProfileOf(id JobID) *Profile {
+	if p := v.s.Jobs[id].Profile; p >= 0 && int(p) < len(v.s.Profiles) {
+		return &v.s.Profiles[p]
+	}
+	return &noProfile
+}
+
+// Rate is the believed rate of a job on n workers of a device model, on one node or
+// over several, in millionths of what it does on what it asked for; 0 where it cannot
+// run so.
+func (v View) Rate(id JobID, model, n int32, several bool) int64 {
+	shape := v.Shape(id)
+	if n <= 0 || shape.Models&(1<<model) == 0 {
+		return 0
+	}
+	menu := v.ProfileOf(id).Menu
+	if len(menu) == 0 {
+		return FullRate * int64(n) / int64(shape.Gang)
+	}
+	return menu.Rate(v.s.Cluster, model, n, several)
+}
+
+// Menu is what a job can be offered.
+func (v View) Menu(id JobID) Menu { return v.ProfileOf(id).Menu }
+
+// Work is the reference running time of a job that is done and kept, with that of its
+// present run up to now: as observed where its rate was, else as believed.
+func (v View) Work(id JobID) unit.Duration {
+	j := &v.s.Jobs[id]
+	return j.Work + v.s.work(j.Run) + v.s.work(j.Leaving)
+}
+
+// Left is the reference running time that a job is believed to need still. An estimate
+// that was overrun is doubled as often as it takes: the job is not about to end.
+func (v View) Left(id JobID) (left unit.Duration, known bool) {
+	believed := v.s.Jobs[id].Estimate
+	if believed <= 0 {
+		return 0, false
+	}
+	done := v.Work(id)
+	for believed < done {
+		believed *= 2
+	}
+	return believed - done, true
+}
+
+// work is what a run has done, in reference running time.
+func (s *State) work(run RunID) unit.Duration {
+	if run == None {
+		return 0
+	}
+	r := &s.Runs[run]
+	return r.Done + scaled(s.useful(run)-r.DoneAt, r.RateMicro)
+}
+
+func scaled(d unit.Duration, micro int64) unit.Duration {
+	return d/FullRate*unit.Duration(micro) + d%FullRate*unit.Duration(micro)/FullRate
+}
+
+// Observe notes at which rate a run is seen to go from now on, in millionths.
+func (s *State) Observe(run RunID, micro int64) {
+	r := &s.Runs[run]
+	r.Done, r.DoneAt, r.RateMicro = s.work(run), s.useful(run), micro
+}
+
+// believe gives a run the rate that its job is believed to have where it is.
+func (s *State) believe(run RunID) {
+	r := &s.Runs[run]
+	node, nodes, model := NodeID(None), 0, int32(0)
+	for i := r.First; i != None; i = s.Grants[i].OfRun {
+		if g := &s.Grants[i]; g.Node != node {
+			node, nodes, model = g.Node, nodes+1, s.Nodes[g.Node].Model
+		}
+	}
+	r.RateMicro = s.View().Rate(r.Job, model, r.Workers, nodes > 1)
+}
+
+// Offers gives a job another menu.
+func (d *Draft) Offers(job JobID, menu Menu) {
+	p := *d.ProfileOf(job)
+	p.Menu = menu
+	d.s.Profiles = append(d.s.Profiles, p)
+	d.s.touchJob(job).Profile = int32(len(d.s.Profiles) - 1)
+	d.aside(Aside{Kind: "menu", Job: job, Menu: menu})
+}

@@ -1,0 +1,47 @@
+package plan
+
+import "github.com/musterdl/muster/unit"
+
+// Executed is the running time of job id whose work is kept, with that of its
+// present run up to now.
+func (v View) Executed(id JobID) unit.Duration {
+	j := &v.s.Jobs[id]
+	return j.Executed + v.s.useful(j.Run) + v.s.useful(j.Leaving)
+}
+
+// Service is the attained useful service of job id in thousandths of a device
+// times microseconds, up to now.
+func (v View) Service(id JobID) int64 {
+	j := &v.s.Jobs[id]
+	total := j.Service
+	for _, run := range [...]RunID{j.Run, j.Leaving} {
+		if d := v.s.useful(run); d > 0 {
+			total += int64(d) * v.s.Shapes[j.Shape].Milli(v.s.Runs[run].Workers)
+		}
+	}
+	return total
+}
+
+// useful is how long a run has been doing useful work; one that is stopping did
+// until it was told to.
+func (s *State) useful(run RunID) unit.Duration {
+	if run == None || s.Runs[run].Began == unit.Never {
+		return 0
+	}
+	switch r := &s.Runs[run]; r.Status {
+	case Running:
+		return s.Now.Sub(r.Began) - r.Paused
+	case Suspended, Resuming, Stopping:
+		return r.Since.Sub(r.Began) - r.Paused
+	}
+	return 0
+}
+
+// WaitedFor is how long job id has waited in all, up to now.
+func (v View) WaitedFor(id JobID) unit.Duration {
+	j := &v.s.Jobs[id]
+	if j.Phase.Waits() {
+		return j.Waited + v.s.Now.Sub(j.Since)
+	}
+	return j.Waited
+}
