@@ -156,6 +156,12 @@ func (e *Engine) rebuild() {
 	e.why.Room = true
 }
 
+// Answerer is who answers what the Scheduler asks; nil where it does not say.
+func (e *Engine) Answerer() schedule.Answerer {
+	a, _ := e.sched.(schedule.Answerer)
+	return a
+}
+
 // View returns the read-only state.
 func (e *Engine) View() plan.View { return e.state.View() }
 

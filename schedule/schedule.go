@@ -78,6 +78,13 @@ type Asker interface {
 	Asks() []Ask
 }
 
+// Answerer is an Asker that says how its questions are answered. What Answer returns
+// follows from the question alone, so that it may be called beside the engine, by
+// whoever drives it, and take its time.
+type Answerer interface {
+	Answer(question []byte) (reply []byte, err error)
+}
+
 // Key ranks jobs: smaller goes first, compared from the left; equal keys go by id.
 type Key [3]int64
 

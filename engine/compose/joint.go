@@ -40,6 +40,7 @@ var (
 	_ schedule.Rebuilder   = (*Joint)(nil)
 	_ schedule.Remembering = (*Joint)(nil)
 	_ schedule.Asker       = (*Joint)(nil)
+	_ schedule.Answerer    = (*Joint)(nil)
 )
 
 // NewJoint composes a Scheduler around a joint decider. Of the parts the Order, Sizer,
@@ -80,8 +81,9 @@ func (s *Joint) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	s.parts.observed(d, why)
 	if slow, ok := s.decider.(allocate.Slow); ok {
 		for _, a := range why.Answers {
-			slow.Learn(a.Reply)
-			s.asked = nil
+			if s.asked = nil; len(a.Reply) > 0 {
+				slow.Learn(a.Reply)
+			}
 		}
 	}
 	if at := s.mayAsk(d.Now()); at > d.Now() && len(why.Answers) == 0 {
@@ -124,6 +126,15 @@ func (s *Joint) Asks() []schedule.Ask {
 	asks := s.asks
 	s.asks = nil
 	return asks
+}
+
+// Answer solves a question that the decider put.
+func (s *Joint) Answer(question []byte) ([]byte, error) {
+	slow, ok := s.decider.(allocate.Slow)
+	if !ok {
+		return nil, fmt.Errorf("this strategy asks nothing")
+	}
+	return slow.Solve(question)
 }
 
 // take files a job by its phase.

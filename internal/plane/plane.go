@@ -21,6 +21,7 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/run"
+	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
 )
@@ -355,6 +356,21 @@ func (p *Plane) order(out *engine.Out) {
 	for i := range out.Ready {
 		p.config.Driver.Order(run.Carry(p.engine.View(), &out.Ready[i], p.spec))
 	}
+	for _, ask := range out.Asks {
+		if answerer := p.engine.Answerer(); answerer != nil {
+			go p.solve(answerer, ask)
+		}
+	}
+}
+
+// solve lets a question be answered beside the engine. One that cannot be is answered
+// with nothing: the strategy goes on with what it has.
+func (p *Plane) solve(answerer schedule.Answerer, ask schedule.Ask) {
+	reply, err := answerer.Answer(ask.Question)
+	if err != nil {
+		p.config.Log.Error("a question of the strategy was not answered", "asker", ask.Asker, "err", err)
+	}
+	p.Report(engine.Event{Kind: engine.Answered, Asker: ask.Asker, Reply: reply})
 }
 
 func (p *Plane) spec(id plan.JobID) *workload.Job { return p.jobs[id].Spec }

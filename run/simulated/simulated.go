@@ -58,8 +58,6 @@ type Config struct {
 	Arrival unit.Duration
 	// Observe reports the rate of a run whenever it changes.
 	Observe bool
-	// Answer replies to the questions that the Scheduler puts outside, at once.
-	Answer func(question []byte) ([]byte, error)
 	// Until ends the history; jobs still alive are censored. 0 runs to the last end.
 	Until unit.Time
 
@@ -300,10 +298,11 @@ func (s *Simulation) took(at unit.Time, out *engine.Out) error {
 // answer lets who is outside reply to a question, at once: it has a budget of work, not
 // of time.
 func (s *Simulation) answer(ask schedule.Ask) error {
-	if s.config.Answer == nil {
+	answerer := s.engine.Answerer()
+	if answerer == nil {
 		return errors.New("the strategy asks questions, and nobody is there to answer")
 	}
-	reply, err := s.config.Answer(ask.Question)
+	reply, err := answerer.Answer(ask.Question)
 	if err != nil {
 		return fmt.Errorf("answering the strategy: %w", err)
 	}

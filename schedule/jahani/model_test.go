@@ -1,0 +1,134 @@
+package jahani
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/musterdl/muster/solve"
+)
+
+// draw makes a problem of so many jobs and nodes; the first machines of three.
+func draw(seed uint64, jobs, nodes, machines int) *Problem {
+	chance := rand.New(rand.NewPCG(seed, 5))
+	p := &Problem{Nodes: nodes, HorizonSec: 3600, Rho: 3, Machines: []Machine{{"small", 3.06, 1}, {"old", 7.2, 8}, {"big", 12.24, 4}}[3-machines:]}
+	for range jobs {
+		w := Work{DueSec: 3600 * (8*chance.Float64() - 1), Weight: (1 + 9*chance.Float64()) / 3600}
+		length, scaling := 3600*math.Exp(chance.NormFloat64()), 0.5+0.5*chance.Float64()
+		for _, m := range p.Machines {
+			times := make([]float64, m.Devices)
+			speed := 1.0
+			if m.Name == "old" {
+				speed = 0.15 + 0.3*chance.Float64()
+			}
+			for g := 1; g <= m.Devices; g *= 2 {
+				times[g-1] = length / speed / math.Pow(float64(g), scaling)
+			}
+			w.Seconds = append(w.Seconds, times)
+		}
+		p.Jobs = append(p.Jobs, w)
+	}
+	return p
+}
+
+// brute is the least cost of all plans.
+func brute(p *Problem) float64 {
+	plan := Plan{Rented: make([]int, p.Nodes), Jobs: make([]Choice, len(p.Jobs))}
+	least := math.Inf(1)
+	var jobs, nodes func(i int)
+	jobs = func(i int) {
+		if i == len(p.Jobs) {
+			least = min(least, p.Cost(plan))
+			return
+		}
+		plan.Jobs[i] = Choice{}
+		jobs(i + 1)
+		for n, m := range plan.Rented {
+			if m == none {
+				continue
+			}
+			for g := 1; g <= p.Machines[m].Devices; g++ {
+				if !math.IsInf(p.seconds(i, m, g), 1) {
+					plan.Jobs[i] = Choice{n, g}
+					jobs(i + 1)
+				}
+			}
+		}
+	}
+	nodes = func(n int) {
+		if n == p.Nodes {
+			jobs(0)
+			return
+		}
+		for plan.Rented[n] = none; plan.Rented[n] < len(p.Machines); plan.Rented[n]++ {
+			nodes(n + 1)
+		}
+	}
+	nodes(0)
+	return least
+}
+
+// near says that two costs are the same but for rounding.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(b)) }
+
+// TestExactIsBruteForce: three jobs on two nodes that may be two machines each.
+func TestExactIsBruteForce(t *testing.T) {
+	for seed := range uint64(25) {
+		p := draw(seed, 3, 2, 2)
+		plan, proven, err := Exact(p, solve.Budget{})
+		if err != nil || !proven {
+			t.Fatalf("seed %d: proven %t, %v", seed, proven, err)
+		}
+		if want, got := brute(p), p.Cost(plan); !near(got, want) {
+			t.Errorf("seed %d: the program's plan costs %.6f, the best %.6f", seed, got, want)
+		}
+		if want, got := brute(p), p.Cost(Search(p)); got < want-1e-6 {
+			t.Errorf("seed %d: the search found %.6f, less than the least, %.6f", seed, got, want)
+		}
+	}
+}
+
+// TestSearchIsNearExact: on problems the program can solve, the search is on average
+// within a tenth of it.
+func TestSearchIsNearExact(t *testing.T) {
+	seeds := uint64(6)
+	if os.Getenv("MUSTER_LONG") == "1" {
+		seeds = 30
+	}
+	exact, search, worst := 0.0, 0.0, 0.0
+	for seed := range seeds {
+		p := draw(seed, 6, 3, 3)
+		plan, proven, err := Exact(p, solve.Budget{Nodes: 20000})
+		if err != nil || !proven {
+			t.Fatalf("seed %d: proven %t, %v", seed, proven, err)
+		}
+		e, s := p.Cost(plan), p.Cost(Search(p))
+		exact, search, worst = exact+e, search+s, max(worst, s/e-1)
+		t.Logf("seed %d: %.4f, the search %.4f (%.3f)", seed, e, s, s/e)
+	}
+	t.Logf("the search costs %.4f of the program, at worst %.3f more", search/exact, worst)
+	if search > 1.1*exact {
+		t.Errorf("the search costs %.3f of the program, want at most 1.1", search/exact)
+	}
+}
+
+// TestSearchScales: 400 jobs on 100 nodes within 5 s.
+func TestSearchScales(t *testing.T) {
+	p := draw(1, 400, 100, 3)
+	began := time.Now()
+	plan := Search(p)
+	took := time.Since(began)
+	running := 0
+	for _, c := range plan.Jobs {
+		if c.Devices > 0 {
+			running++
+		}
+	}
+	cost := p.Cost(plan)
+	t.Logf("%v: %d of 400 jobs run, cost %.2f", took, running, cost)
+	if took > 5*time.Second || math.IsInf(cost, 1) || running < 100 {
+		t.Errorf("took %v, cost %.2f, %d jobs run", took, cost, running)
+	}
+}
