@@ -38,6 +38,44 @@ type Placer interface {
 	Place(v plan.View, need Need, k int, into []Candidate) []Candidate
 }
 
+// Picky is a Placer for some jobs only; others go to the next of a chain of placers.
+type Picky interface {
+	Takes(v plan.View, job plan.JobID) bool
+}
+
+// Finder is a Placer that may find room for a job that the count of free devices does
+// not show: beside a host, or on a device that it would have cut another way.
+type Finder interface {
+	Finds(v plan.View, job plan.JobID) bool
+}
+
+// Finds asks the placer that takes the job.
+func (c Chain) Finds(v plan.View, job plan.JobID) bool {
+	for _, p := range c {
+		if picky, ok := p.(Picky); !ok || picky.Takes(v, job) {
+			f, ok := p.(Finder)
+			return ok && f.Finds(v, job)
+		}
+	}
+	return false
+}
+
+// Chain is several placers: each job goes to the first that takes it. All but the last
+// are Picky.
+type Chain []Placer
+
+var _ Placer = Chain(nil)
+
+// Place asks the first placer that takes the job.
+func (c Chain) Place(v plan.View, need Need, k int, into []Candidate) []Candidate {
+	for _, p := range c {
+		if picky, ok := p.(Picky); !ok || picky.Takes(v, need.Job) {
+			return p.Place(v, need, k, into)
+		}
+	}
+	return into
+}
+
 // Crowd is who competes for the room.
 type Crowd struct {
 	Active  int   // jobs waiting or running

@@ -1,14 +1,32 @@
 package catalogue
 
 import (
+	"github.com/musterdl/muster/allocate/advantage"
+	"github.com/musterdl/muster/allocate/afs"
+	"github.com/musterdl/muster/allocate/antman"
 	"github.com/musterdl/muster/allocate/bestfit"
+	"github.com/musterdl/muster/allocate/clustering"
 	"github.com/musterdl/muster/allocate/consolidate"
+	"github.com/musterdl/muster/allocate/dotproduct"
+	"github.com/musterdl/muster/allocate/easyscale"
+	"github.com/musterdl/muster/allocate/efficient"
 	equalshare "github.com/musterdl/muster/allocate/equal"
 	"github.com/musterdl/muster/allocate/fgd"
 	"github.com/musterdl/muster/allocate/firstfit"
 	"github.com/musterdl/muster/allocate/fixed"
+	"github.com/musterdl/muster/allocate/gandiva"
+	"github.com/musterdl/muster/allocate/gpupacking"
+	"github.com/musterdl/muster/allocate/hydro"
+	"github.com/musterdl/muster/allocate/liquid"
+	"github.com/musterdl/muster/allocate/mig"
+	"github.com/musterdl/muster/allocate/mps"
+	"github.com/musterdl/muster/allocate/optimus"
+	"github.com/musterdl/muster/allocate/philly"
+	"github.com/musterdl/muster/allocate/pollux"
 	"github.com/musterdl/muster/allocate/random"
+	"github.com/musterdl/muster/allocate/salus"
 	"github.com/musterdl/muster/allocate/spread"
+	"github.com/musterdl/muster/allocate/titan"
 	"github.com/musterdl/muster/flow/maxmin"
 	"github.com/musterdl/muster/flow/strict"
 	"github.com/musterdl/muster/pipeline/dpcut"
@@ -20,14 +38,18 @@ import (
 	"github.com/musterdl/muster/profile/noisy"
 	"github.com/musterdl/muster/profile/oracle"
 	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/edf"
 	"github.com/musterdl/muster/schedule/feasible"
 	"github.com/musterdl/muster/schedule/fifo"
+	"github.com/musterdl/muster/schedule/gavel"
 	"github.com/musterdl/muster/schedule/las"
 	"github.com/musterdl/muster/schedule/sjf"
 	"github.com/musterdl/muster/schedule/srsf"
 	"github.com/musterdl/muster/schedule/srtf"
 	"github.com/musterdl/muster/schedule/tiresias"
 	"github.com/musterdl/muster/schedule/victims"
+	"github.com/musterdl/muster/serve/igniter"
+	polluxworld "github.com/musterdl/muster/world/pollux"
 )
 
 // clairvoyant goes with orders that are nothing without run times: a simulation
@@ -41,16 +63,38 @@ var All = []Entry{
 	tuned(noisy.Description, noisy.Default, func(c noisy.Config, e Env) any { c.Seed += e.Seed; return noisy.New(c) }),
 	plain(oracle.Description, oracle.Estimator{}),
 
+	tuned(advantage.Description, advantage.Default, func(c advantage.Config, _ Env) any { return advantage.New(c) }),
+	tuned(antman.Description, antman.Default, func(c antman.Config, _ Env) any { return antman.New(c) }).claims(antman.Claim, antman.Measure),
 	tuned(bestfit.Description, bestfit.Default, func(c bestfit.Config, _ Env) any { return bestfit.New(c) }),
+	fresh(clustering.Description, func() any { return clustering.New() }),
 	fresh(consolidate.Description, func() any { return consolidate.New() }),
-	tuned(fgd.Description, fgd.Default, func(c fgd.Config, _ Env) any { return fgd.New(c) }),
+	fresh(dotproduct.Description, func() any { return dotproduct.New() }),
+	tuned(fgd.Description, fgd.Default, func(c fgd.Config, _ Env) any { return fgd.New(c) }).claims(fgd.Claim, nil),
 	plain(firstfit.Description, firstfit.Placer{}),
+	fresh(gpupacking.Description, func() any { return gpupacking.New() }),
+	tuned(igniter.Description, igniter.Default, func(c igniter.Config, _ Env) any { return igniter.New(c) }).claims(igniter.Claim, igniter.Measure),
+	tuned(mig.Description, mig.Default, func(c mig.Config, _ Env) any { return mig.New(c) }).claims(mig.Claim, mig.Measure),
+	tuned(mps.Description, mps.Default, func(c mps.Config, _ Env) any { return mps.New(c) }).claims(mps.Claim, mps.Measure),
+	tuned(liquid.Description, liquid.Default, func(c liquid.Config, _ Env) any { return liquid.New(c) }).claims(liquid.Claim, liquid.Measure),
+	tuned(philly.Description, philly.Default, func(c philly.Config, _ Env) any { return philly.New(c) }).claims(philly.Claim, nil),
 	tuned(random.Description, random.Default, func(c random.Config, e Env) any { c.Seed += e.Seed; return random.New(c) }),
 	tuned(spread.Description, spread.Default, func(c spread.Config, _ Env) any { return spread.New(c) }),
 	tuned(tiresias.PlacerDescription, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.NewPlacer(c) }),
+	tuned(afs.Description, afs.Default, func(c afs.Config, _ Env) any { return afs.New(c) }).claims(afs.Claim, afs.Measure),
+	tuned(easyscale.Description, easyscale.Default, func(c easyscale.Config, _ Env) any { return easyscale.New(c) }).claims(easyscale.Claim, easyscale.Measure),
+	tuned(gandiva.Description, gandiva.Default, func(c gandiva.Config, _ Env) any { return gandiva.New(c) }).claims(gandiva.Claim, gandiva.Measure),
+	tuned(hydro.Description, hydro.Default, func(c hydro.Config, _ Env) any { return hydro.New(c) }).claims(hydro.Claim, hydro.Measure),
+	tuned(salus.Description, salus.Default, func(c salus.Config, _ Env) any { return salus.New(c) }).claims(salus.Claim, salus.Measure),
+	tuned(titan.Description, titan.Default, func(c titan.Config, _ Env) any { return titan.New(c) }).claims(titan.Claim, titan.Measure),
+	tuned(liquid.BatchDescription, liquid.DefaultBatch, func(c liquid.BatchConfig, e Env) any { c.Seed += e.Seed; return liquid.NewBatch(c) }),
+	tuned(optimus.Description, optimus.Default, func(c optimus.Config, _ Env) any { return optimus.New(c) }).claims(optimus.Claim, polluxworld.MeasureOptimus),
+	tuned(pollux.Description, pollux.Default, func(c pollux.Config, e Env) any { c.Seed += e.Seed; return pollux.New(c) }).claims(pollux.Claim, polluxworld.Measure),
+	tuned(efficient.Description, efficient.Default, func(c efficient.Config, _ Env) any { return efficient.New(c) }),
 	plain(equalshare.Description, equalshare.Sizer{}),
 	plain(fixed.Description, fixed.Sizer{}),
 
+	tuned(gavel.Description, gavel.Default, func(c gavel.Config, e Env) any { c.Seed += e.Seed; return gavel.New(c) }).claims(gavel.Claim, gavel.Measure),
+	tuned(edf.Description, edf.Default, func(c edf.Config, _ Env) any { return edf.New(c) }),
 	tuned(fifo.Description, fifo.Default, func(c fifo.Config, _ Env) any { return fifo.New(c) }),
 	plain(fifo.Strict, fifo.New(fifo.Config{})),
 	tuned(las.Description, las.Default, func(c las.Config, _ Env) any { return las.New(c) }),
@@ -58,7 +102,7 @@ var All = []Entry{
 	plain(srsf.Description, srsf.Order{}).with(clairvoyant),
 	plain(srtf.Description, srtf.Order{}).with(clairvoyant),
 	tuned(tiresias.Description, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.New(c) }).
-		with(Composition{Place: tiresias.PlacerDescription.Name}),
+		with(Composition{Place: tiresias.PlacerDescription.Name}).claims(tiresias.Claim, nil),
 
 	tuned(calendar.ConservativeDescription, calendar.Conservative, func(c calendar.Policy, _ Env) any { return c }),
 	tuned(calendar.EasyDescription, calendar.Easy, func(c calendar.Policy, _ Env) any { return c }),

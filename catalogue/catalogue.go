@@ -19,6 +19,10 @@ type Entry struct {
 	strategy.Description
 	// With are the parts that come with it unless the user names others.
 	With Composition
+	// Claim is the experiment of its system as data (reproduce/CLAIMS.md), and Measure
+	// the function of one of kind measure; most parts have neither.
+	Claim   []byte
+	Measure Measure
 
 	options func() any         // a pointer to the default options; nil where there are none
 	make    func(any, Env) any // from a pointer to options

@@ -7,7 +7,9 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
@@ -28,6 +30,11 @@ type Composition struct {
 	Cut      string `json:"cut,omitempty"`
 	Sequence string `json:"sequence,omitempty"`
 	Flow     string `json:"flow,omitempty"`
+	// Rate chooses among the places that the placer offers.
+	Rate string `json:"rate,omitempty"`
+	// Joint decides for all jobs at once, in the place of size, order, reserve and
+	// victims.
+	Joint string `json:"joint,omitempty"`
 	// Restart is step 6: "on-request" asks jobs to checkpoint before they are stopped,
 	// "last-checkpoint" lets them lose what came after their own last one.
 	Restart string `json:"restart,omitempty"`
@@ -52,8 +59,11 @@ var Steps = []string{"profile", "allocate", "schedule", "pipeline", "flow", "run
 
 // Resolve reads what a user gives as --strategy: the name of a strategy (which is
 // then used with what comes with it and defaults for the rest), several joined by
-// "+", or a YAML file.
+// "+", or a YAML file. A claim may give the lines of such a file in its place.
 func Resolve(ref string) (Composition, error) {
+	if strings.Contains(ref, "\n") {
+		return Read("composition", []byte(ref))
+	}
 	if data, err := os.ReadFile(ref); err == nil {
 		return Read(ref, data)
 	}
@@ -86,17 +96,26 @@ func Parse(file, text string) (Composition, error) {
 
 // named composes the strategies whose names are joined by "+".
 func named(ref string) (Composition, error) {
-	c := Composition{Name: ref, Text: ref}
+	c, placers := Composition{Name: ref, Text: ref}, ""
 	for _, name := range strings.Split(ref, "+") {
 		e, ok := Find(name)
 		if !ok {
 			return c, fmt.Errorf("%q is neither a strategy (see muster strategies) nor a file that can be read", name)
 		}
-		*c.part(e.Part) = name
+		if e.Part == "place" && placers != "" {
+			name = placers + chained + name
+		}
+		if *c.part(e.Part) = name; e.Part == "place" {
+			placers = name
+		}
 		c = c.over(e.With)
 	}
 	return c, nil
 }
+
+// chained stands between the names of placers, of which each job goes to the first
+// that takes it.
+const chained = "/"
 
 // Read reads a composition file: the parts by name, and under options: the options
 // of any strategy by its name.
@@ -126,8 +145,9 @@ func Read(name string, data []byte) (Composition, error) {
 // check says which part of a file names no strategy of that part.
 func (c Composition) check(file string) error {
 	for _, p := range parts {
-		if n := *c.part(p); n != "" {
-			if e, ok := Find(n); !ok || e.Part != p {
+		names := *c.part(p)
+		for _, n := range strings.Split(names, chained) {
+			if e, ok := Find(n); names != "" && (!ok || e.Part != p) {
 				return fmt.Errorf("%s: %s: %w", file, p, unknown(p, n))
 			}
 		}
@@ -139,7 +159,7 @@ func (c Composition) check(file string) error {
 }
 
 // parts are the contracts that a composition fills.
-var parts = []string{"estimate", "size", "place", "gate", "order", "reserve", "victims", "cut", "sequence", "flow"}
+var parts = []string{"estimate", "size", "place", "gate", "order", "reserve", "victims", "cut", "sequence", "flow", "rate", "joint"}
 
 func (c *Composition) part(name string) *string {
 	switch name {
@@ -163,6 +183,10 @@ func (c *Composition) part(name string) *string {
 		return &c.Sequence
 	case "flow":
 		return &c.Flow
+	case "rate":
+		return &c.Rate
+	case "joint":
+		return &c.Joint
 	}
 	panic("catalogue: there is no part " + name)
 }
@@ -222,7 +246,20 @@ func (c Composition) Without(step string) (Composition, error) {
 	for _, p := range of {
 		*c.part(p) = *Null.part(p)
 	}
+	if e, ok := Find(c.Joint); ok && e.Step == step {
+		c.Joint = ""
+	}
 	return c, nil
+}
+
+// clash says which parts do not go together; nil where all do.
+func (c Composition) clash() error {
+	for _, p := range []string{"size", "order", "reserve", "victims"} {
+		if name := *c.part(p); c.Joint != "" && name != "" && name != *Null.part(p) && name != *Default.part(p) {
+			return fmt.Errorf("%s: %s decides for all jobs at once and takes the place of %s: remove %s, or %s", c.Name, c.Joint, p, name, c.Joint)
+		}
+	}
+	return nil
 }
 
 // Built is a Scheduler with what a driver has to know of it.
@@ -237,6 +274,9 @@ type Built struct {
 
 // Build makes the Scheduler of a composition.
 func (c Composition) Build(env Env, explain bool) (Built, error) {
+	if err := c.clash(); err != nil {
+		return Built{}, err
+	}
 	c = c.over(Default)
 	p, err := c.Parts(env)
 	if err != nil {
@@ -244,7 +284,18 @@ func (c Composition) Build(env Env, explain bool) (Built, error) {
 	}
 	p.Explain = explain
 	_, truth := p.Estimator.(profile.Oracular)
-	return Built{Scheduler: compose.New(p), TellTruth: truth, OnRequest: c.Restart != "last-checkpoint", Composition: c}, nil
+	scheduler := schedule.Scheduler(compose.New(p))
+	if c.Joint != "" {
+		var decider allocate.Joint
+		if err := c.fill("joint", env, &decider); err != nil {
+			return Built{}, err
+		}
+		if gate, ok := decider.(schedule.Gate); ok {
+			p.Gate = gate
+		}
+		scheduler = compose.NewJoint(decider, p)
+	}
+	return Built{Scheduler: scheduler, TellTruth: truth, OnRequest: c.Restart != "last-checkpoint", Composition: c}, nil
 }
 
 // Parts makes the parts of a composition, for its Scheduler and for whoever plans
@@ -255,22 +306,52 @@ func (c Composition) Parts(env Env) (compose.Parts, error) {
 	var cut, nullCut pipeline.Partitioner
 	var sequence, nullSequence pipeline.Ordering
 	for _, err := range []error{
-		c.fill("estimate", env, &p.Estimator), c.fill("size", env, &p.Sizer), c.fill("place", env, &p.Placer),
+		c.fill("estimate", env, &p.Estimator), c.fill("size", env, &p.Sizer), c.placers(env, &p.Placer),
 		c.fill("gate", env, &p.Gate), c.fill("order", env, &p.Order), c.fill("reserve", env, &p.Reserve), c.fill("victims", env, &p.Victims),
-		c.fill("flow", env, &p.Flow), c.fill("cut", env, &cut), c.fill("sequence", env, &sequence),
+		c.fill("flow", env, &p.Flow), c.fill("rate", env, &p.Rater), c.fill("cut", env, &cut), c.fill("sequence", env, &sequence),
 		Null.fill("cut", env, &nullCut), Null.fill("sequence", env, &nullSequence),
 	} {
 		if err != nil {
 			return compose.Parts{}, err
 		}
 	}
+	if s, ok := p.Rater.(flow.Shaper); ok {
+		p.Shaper = s
+	} else if s, ok := p.Flow.(flow.Shaper); ok {
+		p.Shaper = s
+	}
 	p.Planner = &compose.Pipelines{Cut: cut, Sequence: sequence, NullCut: nullCut, NullSequence: nullSequence, Name: c.Cut + "+" + c.Sequence}
 	return p, nil
+}
+
+// placers makes the chain of placers, or the one there is.
+func (c Composition) placers(env Env, into *allocate.Placer) error {
+	names := strings.Split(c.Place, chained)
+	var chain allocate.Chain
+	for i, name := range names {
+		one := c
+		one.Place = name
+		var p allocate.Placer
+		if err := one.fill("place", env, &p); err != nil {
+			return err
+		}
+		if _, picky := p.(allocate.Picky); !picky && i < len(names)-1 {
+			return fmt.Errorf("%s: %s places every job, so that none is left for %s: put it last", c.Name, name, names[i+1])
+		}
+		chain = append(chain, p)
+	}
+	if *into = chain; len(chain) == 1 {
+		*into = chain[0]
+	}
+	return nil
 }
 
 // fill makes the strategy of one part and stores it where into points.
 func (c Composition) fill(part string, env Env, into any) error {
 	name := *c.part(part)
+	if name == "" {
+		return nil // a part that there need not be
+	}
 	for i, e := range All {
 		if e.Name != name || e.Part != part {
 			continue

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
-
-	"github.com/musterdl/muster/strategy"
 )
 
 // Option is one thing that can be set of a strategy, in a composition file under
@@ -24,44 +23,73 @@ func (e Entry) Options() []Option {
 	}
 	v := reflect.ValueOf(e.options()).Elem()
 	var list []Option
-	for i := range v.NumField() {
-		f := v.Type().Field(i)
-		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		if !f.IsExported() || name == "-" {
-			continue
+	for i, name := range fieldNames(v.Type()) {
+		if name != "" {
+			list = append(list, Option{name, plainText(v.Field(i))})
 		}
-		if name == "" {
-			name = strings.ToLower(f.Name)
-		}
-		list = append(list, Option{name, plainText(v.Field(i))})
 	}
 	return list
 }
 
 // plainText writes a default as a user would in YAML.
 func plainText(v reflect.Value) string {
-	if v.Kind() == reflect.Slice {
+	if _, ok := v.Interface().(fmt.Stringer); ok {
+		return fmt.Sprint(v.Interface())
+	}
+	switch v.Kind() {
+	case reflect.Slice, reflect.Array:
 		parts := make([]string, v.Len())
 		for i := range parts {
 			parts[i] = plainText(v.Index(i))
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
-	}
-	if v.Kind() == reflect.String && v.Len() == 0 {
-		return `""`
+	case reflect.Struct:
+		var parts []string
+		for i, name := range fieldNames(v.Type()) {
+			if name != "" {
+				parts = append(parts, name+": "+plainText(v.Field(i)))
+			}
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	case reflect.Map:
+		parts := make([]string, 0, v.Len())
+		for _, key := range v.MapKeys() {
+			parts = append(parts, fmt.Sprint(key.Interface())+": "+plainText(v.MapIndex(key)))
+		}
+		slices.Sort(parts)
+		return "{" + strings.Join(parts, ", ") + "}"
+	case reflect.String:
+		if v.Len() == 0 {
+			return `""`
+		}
 	}
 	return fmt.Sprint(v.Interface())
+}
+
+// fieldNames are the names of a struct's fields in YAML; "" is not read.
+func fieldNames(t reflect.Type) []string {
+	names := make([]string, t.NumField())
+	for i := range names {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		switch {
+		case !f.IsExported() || name == "-":
+		case name == "":
+			names[i] = strings.ToLower(f.Name)
+		default:
+			names[i] = name
+		}
+	}
+	return names
 }
 
 // Shown is everything there is to know about a strategy.
 type Shown struct {
 	Line
-	Challenges []string     `json:"challenges,omitempty"`
-	Goal       string       `json:"goal"`
-	Needs      string       `json:"needs"`
-	Live       string       `json:"live"`
-	With       *Composition `json:"with,omitempty"`
-	Options    []Option     `json:"options,omitempty"`
+	Needs   string       `json:"needs"`
+	Live    string       `json:"live"`
+	With    *Composition `json:"with,omitempty"`
+	Options []Option     `json:"options,omitempty"`
 }
 
 // Show returns everything there is to know about a strategy.
@@ -74,15 +102,19 @@ func Show(name string) (Shown, error) {
 }
 
 func (e Entry) shown() Shown {
-	s := Shown{Line: line(e.Description), Challenges: e.Challenges, Goal: e.Goal, Needs: e.Needs, Live: e.Live, Options: e.Options()}
+	s := Shown{Line: e.line(), Needs: e.Needs, Live: e.Live, Options: e.Options()}
 	if with := e.With; with.parts() != "" {
 		s.With = &with
 	}
 	return s
 }
 
-func line(d strategy.Description) Line {
-	return Line{d.Name, d.System, d.Step, d.Part, d.Source, d.Status, d.Idea}
+func (e Entry) line() Line {
+	l := Line{Name: e.Name, System: e.System, Step: e.Step, Part: e.Part, Source: e.Source, Status: e.Status, Idea: e.Idea, Goal: e.Goal, Claim: e.Claim != nil}
+	for _, p := range e.places() {
+		l.Challenges = append(l.Challenges, p.challenge)
+	}
+	return l
 }
 
 // parts writes the parts that a composition names: "size: fixed, place: first-fit".
@@ -149,12 +181,15 @@ var stepTitles = map[string]string{
 	"run":      "Step 6, run: make it so",
 }
 
-// WriteMarkdown prints the page of all strategies, docs/strategies.md.
-func WriteMarkdown(w io.Writer) error {
+// WriteMarkdown prints the page of all strategies, docs/strategies.md, with what was
+// found when their claims were run.
+func WriteMarkdown(w io.Writer, found []Finding) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprint(out, "# Strategies\n\nThis page is made from the catalogue by `muster strategies --markdown > docs/strategies.md`; do not edit it.\n\n"+
 		"Every job passes six steps, and a strategy fills one part of one of them. Join names with `+` (`--strategy tiresias+consolidate`), or name\n"+
 		"them in a file: one line `PART: NAME` for each part, and under `options:` what is to differ from the defaults.\n")
+	writeFound(out, found)
+	writeMap(out)
 	for _, step := range Steps {
 		first := true
 		for _, e := range All {
@@ -166,9 +201,58 @@ func WriteMarkdown(w io.Writer) error {
 				first = false
 			}
 			e.shown().markdown(out)
+			writeMetrics(out, found, e.Name)
 		}
 	}
 	return out.Flush()
+}
+
+// writeFound is one line per claim: how many of its figures hold.
+func writeFound(out io.Writer, found []Finding) {
+	if len(found) == 0 {
+		return
+	}
+	fmt.Fprint(out, "\n## Published claims, measured\n\nWhat `muster reproduce --all --write docs/claims.json` found last, on the machine that ran it; the figures stand\n"+
+		"with the strategies below, and the format of a claim in [reproduce/CLAIMS.md](../reproduce/CLAIMS.md).\n\n"+
+		"| Claim | System | Strategy | Holds | Missed | Reported | Skipped |\n|---|---|---|---|---|---|---|\n")
+	for i := 0; i < len(found); {
+		f, count := &found[i], map[string]int{}
+		for ; i < len(found) && found[i].Name == f.Name; i++ {
+			count[found[i].Verdict]++
+		}
+		fmt.Fprintf(out, "| %s | %s | [%s](#%s) | %d | %d | %d | %d |\n", f.Name, f.System, f.Strategy, f.Strategy, count[Holds], count[Missed]+count[Open], count[Reported], count[Skipped])
+	}
+}
+
+// writeMetrics are the figures of a strategy's claims, with the notes on those that do
+// not hold.
+func writeMetrics(out io.Writer, found []Finding, strategy string) {
+	cell := func(text string) string {
+		return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
+	}
+	var notes []string
+	about := map[string][]string{}
+	first := true
+	for i := range found {
+		f := &found[i]
+		if f.Strategy != strategy {
+			continue
+		}
+		if first {
+			fmt.Fprint(out, "\n| Figure | Published | Ours | Band | Verdict |\n|---|---|---|---|---|\n")
+			first = false
+		}
+		fmt.Fprintf(out, "| %s | %s | %s | %s | %s |\n", cell(f.Metric), cell(f.Published), f.Ours(), f.Band(), f.Verdict)
+		if f.Note != "" && f.Verdict != Holds {
+			if about[f.Note] == nil {
+				notes = append(notes, f.Note)
+			}
+			about[f.Note] = append(about[f.Note], cell(f.Metric))
+		}
+	}
+	for _, note := range notes {
+		fmt.Fprintf(out, "\n*%s*: %s.\n", strings.Join(about[note], "; "), strings.TrimSuffix(cell(note), "."))
+	}
 }
 
 func (s Shown) markdown(out io.Writer) {

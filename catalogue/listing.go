@@ -15,23 +15,34 @@ type Line struct {
 	Source string `json:"source"`
 	Status string `json:"status"`
 	Idea   string `json:"idea"`
+	Goal   string `json:"goal"`
+	// Challenges are those of the survey that it answers.
+	Challenges []string `json:"challenges,omitempty"`
+	// Claim is whether muster reproduce can run its system's experiment.
+	Claim bool `json:"claim"`
 }
 
-// Listing is every strategy in the order of the steps.
-func Listing() []Line {
-	lines := make([]Line, len(All))
-	for i, e := range All {
-		lines[i] = line(e.Description)
+// Listing is every selected strategy in the order of the steps.
+func Listing(s Selection) []Line {
+	lines := []Line{}
+	for _, e := range All {
+		if s.takes(e) {
+			lines = append(lines, e.line())
+		}
 	}
 	return lines
 }
 
-// WriteListing prints the strategies as a table.
-func WriteListing(w io.Writer) error {
+// WriteListing prints the selected strategies as a table, and what the survey has
+// beside them.
+func WriteListing(w io.Writer, s Selection) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "STEP\tPART\tNAME\tSTATUS\tIDEA")
-	for _, l := range Listing() {
+	for _, l := range Listing(s) {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", l.Step, l.Part, l.Name, l.Status, l.Idea)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return s.writeMissing(w)
 }

@@ -16,13 +16,33 @@ type Observation struct {
 	Idle unit.Milli
 	// Used is what the worker used of its cores, in thousandths of a core.
 	Used unit.Milli
+	// Rate is how fast the protected job beside the worker went, Solo how fast it goes
+	// by itself, both in thousandths of one reference. Zero Solo: there is none, or it
+	// has not been seen by itself yet.
+	Rate, Solo unit.Milli
+	// Spare is the device memory that the protected job does not hold.
+	Spare unit.MiB
 }
 
-// Range bounds a law: the least and the most cores it may leave the worker.
-type Range struct{ Floor, Ceiling unit.Milli }
+// Range bounds a law: the least and the most cores, or part of a device's time, and
+// the most device memory that it may leave the worker; zero Memory is no matter.
+type Range struct {
+	Floor, Ceiling unit.Milli
+	Memory         unit.MiB
+}
 
-// Actuator is what a law sets: the cores that the worker may use from now on.
-type Actuator struct{ CPU unit.Milli }
+// Actuator is what a law sets from now on.
+type Actuator struct {
+	// CPU is the cores, or the part of a device's time, that the worker may use.
+	CPU unit.Milli
+	// Yield has the worker run only where the protected job leaves the processor idle:
+	// cpu.idle of its control group (the class of its processes does nothing across
+	// groups), the lower priority on a device.
+	Yield bool
+	// Memory is the device memory it may hold; what is beyond moves to the host. Zero
+	// where the range has none.
+	Memory unit.MiB
+}
 
 // State is what a law remembers between steps; zero at the start.
 type State [4]int64
@@ -38,6 +58,10 @@ var Laws = []Law{
 	{Name: "fixed", Source: "folklore", Idea: "always the most its grant allows: the null", Step: fixed},
 	{Name: "give-way", Source: "after AntMan (OSDI 2020) and TGS (NSDI 2023): additive increase, multiplicative decrease",
 		Idea: "an opportunistic worker halves when the machine gets busy and grows back slowly", Step: giveWay},
+	{Name: "antman", Source: "AntMan (OSDI 2020); the constants are ours",
+		Idea: "seven tenths of its time when the protected job slows by a twentieth, else a twentieth more", Step: antman},
+	{Name: "antman-fill", Source: "AntMan (OSDI 2020), the operator manager that runs in idle slots; the constants are ours",
+		Idea: "as antman, and only while the protected job leaves the processor idle", Step: antmanFill},
 }
 
 // Find returns the law of a name; "" is fixed.
@@ -52,7 +76,9 @@ func Find(name string) (Law, bool) {
 	return Laws[i], true
 }
 
-func fixed(r Range, _ Observation, s State) (Actuator, State) { return Actuator{r.Ceiling}, s }
+func fixed(r Range, _ Observation, s State) (Actuator, State) {
+	return Actuator{CPU: r.Ceiling, Memory: r.Memory}, s
+}
 
 // Below busy the machine has no room to spare, above calm it has; between them
 // nothing changes, so that the law does not swing on noise.
@@ -71,5 +97,5 @@ func giveWay(r Range, o Observation, s State) (Actuator, State) {
 	}
 	now = min(max(now, r.Floor), r.Ceiling)
 	s[0] = int64(now)
-	return Actuator{now}, s
+	return Actuator{CPU: now, Memory: r.Memory}, s
 }

@@ -15,14 +15,18 @@ func TestLaws(t *testing.T) {
 	for _, law := range control.Laws {
 		rapid.Check(t, func(t *rapid.T) {
 			floor := unit.Milli(rapid.Int64Range(1, 1000).Draw(t, "floor"))
-			r := control.Range{Floor: floor, Ceiling: floor + unit.Milli(rapid.Int64Range(0, 4000).Draw(t, "more"))}
+			r := control.Range{Floor: floor, Ceiling: floor + unit.Milli(rapid.Int64Range(0, 4000).Draw(t, "more")),
+				Memory: unit.MiB(rapid.Int64Range(0, 1000).Draw(t, "memory"))}
 			var a, b control.State
 			for range rapid.IntRange(1, 50).Draw(t, "steps") {
-				o := control.Observation{Idle: unit.Milli(rapid.Int64Range(0, 1000).Draw(t, "idle"))}
+				milli := func(label string) unit.Milli { return unit.Milli(rapid.Int64Range(0, 1000).Draw(t, label)) }
+				o := control.Observation{
+					Idle: milli("idle"), Rate: milli("rate"), Solo: milli("solo"), Spare: unit.MiB(rapid.Int64Range(-5, 2000).Draw(t, "spare")),
+				}
 				var x, y control.Actuator
 				x, a = law.Step(r, o, a)
 				y, b = law.Step(r, o, b)
-				if x != y || x.CPU < r.Floor || x.CPU > r.Ceiling {
+				if x != y || x.CPU < r.Floor || x.CPU > r.Ceiling || x.Memory < 0 || x.Memory > r.Memory {
 					t.Fatalf("%s set %v and %v in %v", law.Name, x, y, r)
 				}
 			}

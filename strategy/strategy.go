@@ -8,14 +8,20 @@ type Description struct {
 	// System is the published system it comes from, empty for the field's folklore.
 	System string
 	Step   string // profile, allocate, schedule, pipeline, flow or run
-	Part   string // the contract it fulfils: gate, order, reserve, victims, place, size, estimate, cut, sequence, flow, scheduler
+	Part   string // the contract it fulfils: gate, order, reserve, victims, place, size, estimate, cut, sequence, flow, rate, joint
 	Source string // paper or code it follows
 	Idea   string // one line
 	// Challenges are those of the survey it answers (C1 to C14).
 	Challenges []string
-	Goal       string // throughput, cost, deadline, latency or energy
-	Needs      string // what it needs from a profile
-	Live       string // how it acts on real devices
+	// Granularity is what it decides about, where that is not what the survey says of
+	// its system or challenge: job, trial group, gradient block, coflow, request, kernel.
+	Granularity string
+	Goal        string // throughput, cost, deadline, latency or energy
+	Needs       string // what it needs from a profile
+	Live        string // how it acts on real devices
+	// Acts lists what it does with runs beyond starting and stopping them: suspend,
+	// regrant, reshape, rent. A driver that cannot refuses it.
+	Acts []string
 	// Status is how faithful it is: read (its source was read), recalled (from
 	// memory), after (details are ours), null (what one would do without).
 	Status string

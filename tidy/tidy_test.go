@@ -82,8 +82,11 @@ func in(folder string, of ...string) bool {
 func strategyFolder(folder string) bool {
 	step, name, ok := strings.Cut(folder, "/")
 	return ok && in(step, "profile", "allocate", "schedule", "pipeline", "flow") &&
-		!slices.Contains([]string{"fit", "remaining", "calendar", "victims"}, name) && !suite(folder)
+		!slices.Contains(mechanisms, name) && !suite(folder)
 }
+
+var mechanisms = []string{"fit", "scored", "tiers", "divide", "envelope", "interfere", "reside", "search", "switching",
+	"remaining", "calendar", "victims", "lease", "circle", "fluid", "perf"}
 
 // suite is a conformance suite: a test that happens to be a package.
 func suite(folder string) bool { return strings.HasSuffix(folder, "test") }

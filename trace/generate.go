@@ -26,6 +26,7 @@ type settings struct {
 	seed          uint64
 	restart       unit.Duration
 	estimate      string // "", "exact" or "noisy"
+	phase         bool   // whether jobs say how much they communicate
 }
 
 // Streams of chance. Each has its own, so that asking for estimates, say, leaves
@@ -117,8 +118,12 @@ func (s *settings) key(pair string) error {
 		if s.estimate = value; value != "exact" && value != "noisy" {
 			err = fmt.Errorf("%s: expected exact or noisy", shown(value))
 		}
+	case "phase":
+		if s.phase = value == "known"; !s.phase {
+			err = fmt.Errorf("%s: expected known", shown(value))
+		}
 	default:
-		return fmt.Errorf("unknown key %q: expected jobs, devices, load, days, seed, restart or estimate", key)
+		return fmt.Errorf("unknown key %q: expected jobs, devices, load, days, seed, restart, estimate or phase", key)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
@@ -269,6 +274,9 @@ func (g *generator) Next() (workload.Job, workload.Truth, error) {
 		job.Estimate = truth.Duration
 	case "noisy":
 		job.Estimate = max(unit.Second, unit.Seconds(truth.Duration.Seconds()*math.Exp(noise*g.estimates.NormFloat64())))
+	}
+	if g.set.phase && len(g.shape.sensitivities) > 0 {
+		job.Phase = workload.Phase{Compute: unit.Second, Communicate: unit.Seconds(truth.Sensitivity)}
 	}
 	return job, truth, nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
 )
 
 // The catalogue's definitions, word for word in numbers.
@@ -169,6 +170,24 @@ func TestGeneratorsRepeat(t *testing.T) {
 				t.Fatalf("%s: an estimate changed job %d", s.name, i)
 			}
 		}
+	}
+}
+
+// A job whose phase is known says of a second of computation how much longer one node
+// more than it needs would make it, and all else stays.
+func TestPhasesAreDeclared(t *testing.T) {
+	plain, known := readJobs(t, "gen:rw-l"), readJobs(t, "gen:rw-l?phase=known")
+	for i, e := range known {
+		if want := (workload.Phase{Compute: unit.Second, Communicate: unit.Seconds(e.truth.Sensitivity)}); e.job.Phase != want {
+			t.Fatalf("%+v, want %+v", e.job.Phase, want)
+		}
+		e.job.Phase = workload.Phase{}
+		if !reflect.DeepEqual(e, plain[i]) {
+			t.Fatalf("a phase changed job %d", i)
+		}
+	}
+	if _, err := Open("gen:rw-l?phase=maybe", Options{}); err == nil || !strings.Contains(err.Error(), "expected known") {
+		t.Error(err)
 	}
 }
 

@@ -218,7 +218,7 @@ func (w *World) Regrant(now unit.Time, v plan.View, id plan.RunID) []plan.RunID 
 		w.links[d.link].runs = without(w.links[d.link].runs, id)
 	}
 	x.advance(now)
-	w.busy += x.worked * x.busy * x.width
+	w.busy[x.model] += x.worked * x.width
 	left := w.rerateAll(now, x.devices)
 	x = &w.runs[id]
 	x.worked, x.width, x.demand = 0, 0, x.demand[:0]

@@ -49,7 +49,7 @@ type World struct {
 	queue   []plan.RunID      // scratch of the component search
 	scratch []float64         // rates of the component
 	plans   map[int32]float64 // by pipeline plan: its part of the ideal rate
-	busy    float64           // device microseconds kept busy, of runs that ended
+	busy    []float64         // by device model: device microseconds kept busy, of runs that ended
 }
 
 type truth struct {
@@ -81,7 +81,8 @@ type run struct {
 	law     bool    // a law keeps it from slowing down those whose gaps it lives in
 	need    float64 // of a device, what it uses at full rate
 	limit   float64 // of a device, what it may use
-	width   float64 // devices, for the books
+	width   float64 // devices that it keeps busy at full rate, for the books
+	model   int32
 }
 
 type demand struct {
@@ -97,7 +98,7 @@ type link struct {
 
 // New returns a world over a cluster.
 func New(c *cluster.Cluster, config Config) *World {
-	w := &World{config: config, c: c, links: make([]link, c.Links()), onDev: make([][]plan.RunID, len(c.Devices))}
+	w := &World{config: config, c: c, links: make([]link, c.Links()), onDev: make([][]plan.RunID, len(c.Devices)), busy: make([]float64, len(c.Models))}
 	for i := range w.links {
 		w.links[i].capacity = float64(c.LinkBandwidth(int32(i)))
 	}
@@ -215,10 +216,24 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	if menu := w.truth[x.job].menu; len(menu) > 0 {
 		x.solo = w.straggle(x.job, float64(menu.Rate(w.c, kind, r.Workers, nodes > 1))/plan.FullRate)
 	}
+	x.model, x.width = kind, x.width*x.busy*w.efficiency(x.job, kind, r.Workers, nodes > 1)
 	x.solo *= min(1, x.limit/x.need)
 	if r.Terms.Plan != plan.None {
-		x.solo *= w.planned(v, x.job, r.Terms.Plan)
+		planned := w.planned(v, x.job, r.Terms.Plan)
+		x.solo *= planned
+		x.width *= min(1, planned)
 	}
+}
+
+// efficiency is how busy a device is kept by one of several workers, of what one alone
+// keeps it busy: where the menu tells both rates.
+func (w *World) efficiency(job plan.JobID, model, workers int32, several bool) float64 {
+	menu := w.truth[job].menu
+	one, all := menu.Rate(w.c, model, 1, false), menu.Rate(w.c, model, workers, several)
+	if workers < 2 || one == 0 || all == 0 {
+		return 1
+	}
+	return min(1, float64(all)/float64(one)/float64(workers))
 }
 
 // crossing keeps the link demands of a run that spans nodes, and adds its rack
@@ -367,7 +382,7 @@ func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Endi
 	}
 	t.left = max(0, t.left-done)
 	t.spent += e.Ran
-	w.busy += x.worked * x.busy * x.width
+	w.busy[x.model] += x.worked * x.width
 	x.live = false
 	for _, d := range x.devices {
 		w.onDev[d] = without(w.onDev[d], id)
@@ -398,13 +413,14 @@ func without(list []plan.RunID, id plan.RunID) []plan.RunID {
 // Duration is a job's true running time on its reference shape.
 func (w *World) Duration(id plan.JobID) unit.Duration { return w.truth[id].Truth.Duration }
 
-// BusySec is the device seconds that runs kept busy up to an instant.
-func (w *World) BusySec(now unit.Time) float64 {
-	busy := w.busy
+// BusySec is the device seconds, of one device model, that runs kept busy up to an
+// instant. A run over several models counts for its slowest.
+func (w *World) BusySec(now unit.Time, model int32) float64 {
+	busy := w.busy[model]
 	for i := range w.runs {
-		if x := &w.runs[i]; x.live {
+		if x := &w.runs[i]; x.live && x.model == model {
 			x.advance(now)
-			busy += x.worked * x.busy * x.width
+			busy += x.worked * x.width
 		}
 	}
 	return busy / float64(unit.Second)
@@ -413,4 +429,10 @@ func (w *World) BusySec(now unit.Time) float64 {
 // RateMicro is the rate of a run as it is seen from outside, in millionths.
 func (w *World) RateMicro(id plan.RunID) int64 {
 	return int64(math.Round(w.runs[id].rate * plan.FullRate))
+}
+
+// Known is what is true of a job, with what its ended runs did and kept.
+func (w *World) Known(id plan.JobID) Known {
+	t := &w.truth[id]
+	return Known{Truth: t.Truth, Done: float64(t.Duration) - t.left, Spent: t.spent, Menu: t.menu}
 }

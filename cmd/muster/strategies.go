@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -15,21 +17,50 @@ import (
 
 func strategiesCommand() *cobra.Command {
 	var asJSON, markdown bool
+	var s catalogue.Selection
+	var claims string
 	cmd := &cobra.Command{Use: "strategies", GroupID: "try", Short: "List the strategies of each step", Args: cobra.NoArgs,
+		Long: "List the strategies of each step, all of them or those that answer a challenge of the survey (C1 to C14),\n" +
+			"are after a goal or fill a step, and say which systems the survey has there that are not here.",
+		Example: "  muster strategies --challenge C6 --goal throughput\n  muster strategies --step allocate",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := s.Check(); err != nil {
+				return err
+			}
 			switch {
 			case asJSON:
-				return printJSON(cmd.OutOrStdout(), catalogue.Listing())
+				return printJSON(cmd.OutOrStdout(), catalogue.Listing(s))
 			case markdown:
-				return catalogue.WriteMarkdown(cmd.OutOrStdout())
+				found, err := readFindings(claims)
+				if err != nil {
+					return err
+				}
+				return catalogue.WriteMarkdown(cmd.OutOrStdout(), found)
 			}
-			return catalogue.WriteListing(cmd.OutOrStdout())
+			return catalogue.WriteListing(cmd.OutOrStdout(), s)
 		}}
+	cmd.Flags().StringVar(&s.Challenge, "challenge", "", "those that answer this challenge of the survey, C1 to C14")
+	cmd.Flags().StringVar(&s.Goal, "goal", "", "those after throughput, cost, deadline, latency or energy")
+	cmd.Flags().StringVar(&s.Step, "step", "", "those of profile, allocate, schedule, pipeline, flow or run")
+	cmd.Flags().StringVar(&claims, "claims", "docs/claims.json", "what was found last, for the page")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list")
 	cmd.Flags().BoolVar(&markdown, "markdown", false, "print the page docs/strategies.md")
 	cmd.MarkFlagsMutuallyExclusive("json", "markdown")
 	cmd.AddCommand(showStrategyCommand(), newStrategyCommand(), switchStrategyCommand())
 	return cmd
+}
+
+// readFindings reads what muster reproduce --write wrote; nothing where it wrote nothing.
+func readFindings(file string) ([]catalogue.Finding, error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return catalogue.ReadFindings(f)
 }
 
 func showStrategyCommand() *cobra.Command {

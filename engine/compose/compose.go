@@ -369,7 +369,7 @@ func (s *Scheduler) unblock(v plan.View) {
 			continue
 		}
 		shape := v.ShapeOf(int32(id))
-		if s.rules.Preempt || roomFor(v, shape, smallest(shape)) {
+		if _, finds := s.parts.Placer.(allocate.Finder); finds || s.rules.Preempt || roomFor(v, shape, smallest(shape)) {
 			for _, at := range list {
 				s.block(&s.classes[at], false)
 			}

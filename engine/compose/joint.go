@@ -324,7 +324,8 @@ func (s *Joint) grant(d *plan.Draft, w *allocate.Wish) {
 		if w.Models != 0 {
 			narrow.Models &= w.Models
 		}
-		if !roomFor(d.View, &narrow, n) && w.Terms.Guest == plan.None {
+		guest := w.Terms != (plan.Terms{}) && w.Terms.Guest != plan.None
+		if !guest && !roomFor(d.View, &narrow, n) && !s.parts.finds(d.View, w.Job) {
 			continue
 		}
 		k := 1

@@ -187,7 +187,7 @@ func (s *Scheduler) fits(d *plan.Draft, job plan.JobID, shape *plan.Shape, n int
 		s.why = why
 		return false
 	}
-	if !roomFor(d.View, shape, n) {
+	if !roomFor(d.View, shape, n) && !s.parts.finds(d.View, job) {
 		return false
 	}
 	if models != shape.Models {

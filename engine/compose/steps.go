@@ -55,6 +55,13 @@ func (p *Parts) terms(d *plan.Draft, job plan.JobID, t plan.Terms) (terms plan.T
 	return p.Flow.Terms(d.View, job, t), planned, null
 }
 
+// finds reports whether the placer may find room that the count of free devices does
+// not show.
+func (p *Parts) finds(v plan.View, job plan.JobID) bool {
+	f, ok := p.Placer.(allocate.Finder)
+	return ok && f.Finds(v, job)
+}
+
 // begin cuts the devices that a candidate wants cut, and starts the job on it.
 func (p *Parts) begin(d *plan.Draft, job plan.JobID, c *allocate.Candidate, terms plan.Terms, reason plan.Reason) (plan.RunID, plan.Reason) {
 	mark := d.Mark()

@@ -118,21 +118,21 @@ type arrival struct {
 
 // live is what the driver knows of a run it was told to start.
 type live struct {
-	job      plan.JobID
-	attempt  int32
-	status   plan.RunStatus
-	since    unit.Time // of the status
-	milli    int64
-	before   unit.Duration // running time before the books were opened
-	ran      unit.Duration // running time since, the present stretch left out
-	useful   unit.Duration // running time whose work is kept
-	lost     unit.Duration // running time whose work is not
-	overhead unit.Duration // starting, saving, stopping
-	kept     unit.Duration // of all its running time, once it was told to stop
-	idle     bool          // it was told to stop while suspended: it holds nothing in the books
-	pieces    []piece // in which it held otherwise than now
+	job       plan.JobID
+	attempt   int32
+	status    plan.RunStatus
+	since     unit.Time // of the status
+	milli     int64
+	before    unit.Duration // running time before the books were opened
+	ran       unit.Duration // running time since, the present stretch left out
+	useful    unit.Duration // running time whose work is kept
+	lost      unit.Duration // running time whose work is not
+	overhead  unit.Duration // starting, saving, stopping
+	kept      unit.Duration // of all its running time, once it was told to stop
+	idle      bool          // it was told to stop while suspended: it holds nothing in the books
+	pieces    []piece       // in which it held otherwise than now
 	piecesRan unit.Duration
-	version  int32         // of its scheduled end or start; older entries are void
+	version   int32 // of its scheduled end or start; older entries are void
 }
 
 // Run simulates to the end and returns the result, with the fields that only the
@@ -186,6 +186,12 @@ func (s *Simulation) Advance() (more bool, err error) {
 
 // State is what the engine knows; nobody else edits it.
 func (s *Simulation) State() *plan.State { return s.engine.State() }
+
+// Known is what is true of a job at this moment.
+func (s *Simulation) Known(id plan.JobID) world.Known { return s.world.Known(id) }
+
+// BusySec is the device seconds, of one device model, that jobs have kept busy so far.
+func (s *Simulation) BusySec(model int32) float64 { return s.world.BusySec(s.ledger.now, model) }
 
 // Next is the next instant at which anything happens. It is Never when nothing is left
 // but things breaking for nobody.
@@ -428,7 +434,10 @@ func (s *Simulation) Result() (report.Result, error) {
 	var r report.Result
 	r.Commits, r.Events = s.engine.State().Commits, s.events
 	r.DecisionHash = hex.EncodeToString(s.hash.Sum(nil))
-	r.BusyDeviceSec, r.Cost = s.world.BusySec(s.ledger.now), s.ledger.cost
+	for model := range int32(len(v.Cluster().Models)) {
+		r.BusyDeviceSec += s.BusySec(model)
+	}
+	r.Cost = s.ledger.cost
 	s.ledger.settle(&r, charged(v, s.ledger.now))
 	b := bound.Compute(s.rigid, v.Devices())
 	r.JCTBoundSec, r.IsolatedSec, r.SquashedSRPTSec = b.MeanJCT.Seconds(), b.Isolated.Seconds(), b.SquashedSRPT.Seconds()

@@ -80,6 +80,6 @@ func (s *selector) adopt(now unit.Time, asks []lease.Ask, slots []slot, x []floa
 		}
 	}
 	slices.SortFunc(holdings, func(a, b lease.Holding) int { return int(a.Job) - int(b.Job) })
-	s.cal.Replace(now, holdings)
+	s.cal.Replace(holdings)
 	return true
 }

@@ -104,7 +104,7 @@ func leased(c Config, devices int64) policy {
 				s.cal.Drop(h.Job)
 			}
 		}
-		state := func(i int) live { return live{plan.JobID(i), tasks[i].size, tasks[i].left()} }
+		state := func(i int) live { return live{job: plan.JobID(i), size: tasks[i].size, left: tasks[i].left()} }
 		left := func(job plan.JobID) unit.Duration { return tasks[job].left() }
 		for _, i := range arrived {
 			if t := &tasks[i]; t.due != unit.Never {

@@ -18,7 +18,7 @@ func shared(path string) (io.ReadCloser, error) {
 // TestExperiment holds the experiment to what was published or measured before, on
 // average over seeds; the integer program only where MUSTER_LONG is set.
 func TestExperiment(t *testing.T) {
-	seeds, players := 3.0, contenders()
+	seeds, players := 2.0, contenders()
 	players = players[:len(players)-1] // without the integer program
 	if os.Getenv("MUSTER_LONG") == "1" {
 		seeds, players = 10, contenders()

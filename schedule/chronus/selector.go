@@ -17,11 +17,13 @@ type selector struct {
 	cal    *lease.Calendar
 }
 
-// live is a job that waits or runs: what it takes and what is believed to be left.
+// live is a job that waits or runs: what it takes, what is believed to be left, and
+// whether it goes on for now unless a holder needs its room.
 type live struct {
-	job  plan.JobID
-	size int64
-	left unit.Duration
+	job   plan.JobID
+	size  int64
+	left  unit.Duration
+	stays bool
 }
 
 func newSelector(c Config, capacity int64) *selector {
@@ -144,6 +146,12 @@ func (s *selector) choose(now unit.Time, jobs []live, into []plan.JobID) (chosen
 	}
 	holders = len(into)
 	slices.SortFunc(rest, func(a, b live) int {
+		if a.stays != b.stays {
+			if a.stays {
+				return -1
+			}
+			return 1
+		}
 		return cmp.Or(cmp.Compare(int64(a.left)*a.size, int64(b.left)*b.size), cmp.Compare(a.job, b.job))
 	})
 	for _, l := range rest {

@@ -1,10 +1,8 @@
 package gavel
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/musterdl/muster/solve"
 )
@@ -135,7 +133,7 @@ func (p Problem) agnostic() Shares {
 	low, high := 0.0, p.devices() // of the level g_j/w_j * time_j
 	needs := func(level float64) (sum float64) {
 		for j, g := range p.Gang {
-			sum += g * min(1, level*p.weight(j)/g)
+			sum += float64(g * min(1, level*p.weight(j)/g))
 		}
 		return sum
 	}
@@ -180,27 +178,29 @@ func (p Problem) isolated(j int) float64 {
 // so at a given rho the division that exceeds all of these by the largest factor has
 // a ratio no worse than rho, and from there we go on until it stays.
 func (p Problem) finish(f filler) (Shares, error) {
-	isolated := make([]float64, len(p.Rate))
-	rho := 0.0
+	isolated, rho := make([]float64, len(p.Rate)), 0.0
 	for j := range p.Rate {
-		isolated[j] = p.isolated(j)
-		// An n-th of the cluster from now on is a division, so its ratio is one to start at.
-		rest := isolated[j] * p.Steps[j] / (p.Done[j] + p.Steps[j])
-		rho = max(rho, (p.AgeSec[j]+rest)/isolated[j])
+		if len(p.choices(j, p.Rate[j])) > 0 { // else it takes no part
+			isolated[j] = p.isolated(j)
+			rho = max(rho, p.AgeSec[j]/isolated[j]+1)
+		}
 	}
 	value := func() [][]float64 {
-		return p.perSteps(func(j int) float64 { return float64(rho*isolated[j]) - p.AgeSec[j] })
+		return p.perSteps(func(j int) float64 { return max(0, float64(rho*isolated[j])-p.AgeSec[j]) })
 	}
-	for range 60 {
+	for i := range 60 {
 		x, _, err := f(p, value(), false)
 		if err != nil {
 			return Shares{}, err
 		}
 		worst := 0.0
 		for j, rates := range p.Rate {
-			worst = max(worst, (p.AgeSec[j]+p.Steps[j]/dot(rates, x[j]))/isolated[j])
+			if isolated[j] > 0 {
+				worst = max(worst, (p.AgeSec[j]+p.Steps[j]/dot(rates, x[j]))/isolated[j])
+			}
 		}
-		if worst >= rho*(1-1e-10) {
+		// The ratio we start at need not be one that can be kept; all later ones are.
+		if i > 0 && worst >= rho*(1-1e-10) {
 			break
 		}
 		rho = worst
@@ -216,164 +216,6 @@ func dot(a, x []float64) (sum float64) {
 	return sum
 }
 
-// frame is the linear program all policies share: parts of time that are not negative
-// and add up to 1 at most, on no more devices than there are.
-func (p Problem) frame() (*solve.Problem, [][]int) {
-	lp := &solve.Problem{}
-	at := make([][]int, len(p.Rate))
-	used := make([][]solve.Term, len(p.Room))
-	for j, rates := range p.Rate {
-		at[j] = make([]int, len(rates))
-		var time []solve.Term
-		for k, r := range rates {
-			most := 1.0
-			if r <= 0 || p.Gang[j] > p.Room[k] {
-				most = 0
-			}
-			at[j][k] = lp.Var(0, most, 0)
-			time = append(time, solve.Term{Var: at[j][k], Coef: 1})
-			used[k] = append(used[k], solve.Term{Var: at[j][k], Coef: p.Gang[j]})
-		}
-		lp.Row(0, 1, time...)
-	}
-	for k, w := range p.Room {
-		lp.Row(0, w, used[k]...)
-	}
-	return lp, at
-}
-
-// fill raises the least value as far as it goes, fixes the jobs that hold it there
-// (those whose row has a price) and, if it is to refine, goes on with the others
-// until all are fixed. Their values are then the one division no job of which can
-// gain but at the expense of one that has no more; of the ways to reach it, it takes
-// one of least device time.
-func fill(p Problem, a [][]float64, refine bool) ([][]float64, float64, error) {
-	_, unit, err := pour(p, a, false) // near the level we look for, which is good for the figures
-	if err != nil {
-		return nil, 0, err
-	}
-	f := filling{p: p, a: a, floor: make([]float64, len(a)), unit: unit}
-	for j := range a {
-		f.floor[j] = -1
-		if f.cap = append(f.cap, slices.Max(a[j])); f.cap[j] > 0 {
-			f.free++
-		} else {
-			f.floor[j], f.cap[j] = 0, 1 // it cannot run and must not hold the level at 0
-		}
-	}
-	first := 0.0
-	for f.free > 0 {
-		level, err := f.raise()
-		if err != nil {
-			return nil, 0, err
-		}
-		if first == 0 {
-			first = level
-		}
-		if !refine {
-			return f.x, first, nil
-		}
-	}
-	lp, at := p.frame()
-	for j, vars := range at {
-		lp.Row(f.floor[j]-slack, solve.Inf, f.value(j, vars)...)
-		for k, v := range vars {
-			lp.Cost(v, p.Gang[j]*taste(j*len(vars)+k))
-		}
-	}
-	s, err := solved(lp)
-	if err != nil {
-		return nil, 0, err
-	}
-	return p.parts(s.X, at), first, nil
-}
-
-// filling is where fill has got to.
-type filling struct {
-	p     Problem
-	a     [][]float64
-	cap   []float64 // the best value each job can have; rows are in parts of it
-	floor []float64 // what fixed jobs have, in parts of cap; -1 is free
-	free  int
-	unit  float64 // of the level, so that it is about 1 in the program
-	x     [][]float64
-}
-
-// slack is what a fixed value gives way, so that rounding does not make the next
-// program infeasible.
-const slack = 1e-9
-
-// taste makes one of equally good divisions the best: a price of 1 to 1.5, by no rule
-// that a program could share.
-func taste(i int) float64 {
-	_, part := math.Modf(float64(i+1) * math.Phi)
-	return 1 + part/2
-}
-
-func (f *filling) value(j int, vars []int) []solve.Term {
-	terms := make([]solve.Term, len(vars), len(vars)+1)
-	for k, v := range vars {
-		terms[k] = solve.Term{Var: v, Coef: f.a[j][k] / f.cap[j]}
-	}
-	return terms
-}
-
-// raise solves one program: the level the free jobs can reach while the others keep
-// theirs. It fixes those that hold it and returns it.
-func (f *filling) raise() (float64, error) {
-	lp, at := f.p.frame()
-	lp.Maximise = true
-	least := lp.Var(0, solve.Inf, 1)
-	rows := make([]int, len(at))
-	for j, vars := range at {
-		if f.floor[j] >= 0 {
-			rows[j] = lp.Row(f.floor[j]-slack, solve.Inf, f.value(j, vars)...)
-		} else {
-			rows[j] = lp.Row(0, solve.Inf, append(f.value(j, vars), solve.Term{Var: least, Coef: -f.unit / f.cap[j]})...)
-		}
-	}
-	s, err := solved(lp)
-	if err != nil {
-		return 0, err
-	}
-	f.x = f.p.parts(s.X, at)
-	level, before := s.Objective*f.unit, f.free
-	for j := range at {
-		has := dot(f.a[j], f.x[j]) / f.cap[j]
-		switch {
-		case f.floor[j] >= 0:
-			f.floor[j] = min(f.floor[j], has) // has is less by rounding at most
-		case math.Abs(s.Dual[rows[j]])*f.unit/f.cap[j] > 1e-7:
-			f.floor[j] = min(level/f.cap[j], has)
-			f.free--
-		}
-	}
-	if f.free == before {
-		return 0, errors.New("max-min: nobody holds the level")
-	}
-	f.unit = level
-	return level, nil
-}
-
-func solved(lp *solve.Problem) (solve.Solution, error) {
-	s, err := solve.Solve(lp, solve.Budget{})
-	if err == nil && s.Status != solve.Optimal {
-		err = fmt.Errorf("the program is %s", s.Status)
-	}
-	return s, err
-}
-
-func (p Problem) parts(x []float64, at [][]int) [][]float64 {
-	parts := make([][]float64, len(at))
-	for j, vars := range at {
-		parts[j] = make([]float64, len(vars))
-		for k, v := range vars {
-			parts[j][k] = min(max(x[v], 0), 1)
-		}
-	}
-	return parts
-}
-
 // cost is the most steps per second and price. Deadlines are kept as rates; where
 // they cannot all be kept none is.
 func cost(p Problem) (Shares, error) {
@@ -386,7 +228,11 @@ func cost(p Problem) (Shares, error) {
 			}
 		}
 	}
-	lp, at := p.frame()
+	each := make([]float64, len(p.Rate))
+	for j := range each {
+		each[j] = 1
+	}
+	lp, at := p.frame(each)
 	worth(lp, at)
 	for j := range p.SLOSec {
 		if p.SLOSec[j] <= 0 {
@@ -400,7 +246,7 @@ func cost(p Problem) (Shares, error) {
 	}
 	s, err := solve.Solve(lp, solve.Budget{})
 	if err == nil && s.Status == solve.Infeasible {
-		lp, at = p.frame()
+		lp, at = p.frame(each)
 		worth(lp, at)
 		s, err = solved(lp)
 	}
@@ -425,7 +271,7 @@ func (p Problem) valued(x [][]float64) Shares {
 	s := Shares{X: x}
 	for j, parts := range x {
 		for k, part := range parts {
-			s.Objective += part * p.Rate[j][k] / p.price(k)
+			s.Objective += float64(part * p.Rate[j][k] / p.price(k))
 		}
 	}
 	return s

@@ -8,8 +8,8 @@ import (
 
 // pour is the greedy twin of fill: it looks for the highest level to which everybody
 // can be brought when the jobs help themselves one after the other, each to the types
-// that cost it the fewest devices; those who lose most by their second choice go
-// first. What is left then goes to those who can use it, in the same order.
+// that cost it the fewest devices; those go first to whom the second choice is worth
+// least beside the first. What is left then goes to those who can use it, in the same order.
 func pour(p Problem, a [][]float64, refine bool) ([][]float64, float64, error) {
 	order := make([]int, 0, len(a))
 	loss := make([]float64, len(a))
@@ -22,7 +22,7 @@ func pour(p Problem, a [][]float64, refine bool) ([][]float64, float64, error) {
 		}
 		loss[j] = math.Inf(1)
 		if len(choices[j]) > 1 {
-			loss[j] = p.Gang[j] * (1/a[j][choices[j][1]] - 1/a[j][choices[j][0]])
+			loss[j] = a[j][choices[j][0]] / a[j][choices[j][1]]
 		}
 		high = min(high, a[j][choices[j][0]])
 		order = append(order, j)
@@ -59,7 +59,7 @@ func pour(p Problem, a [][]float64, refine bool) ([][]float64, float64, error) {
 			more := min(free, room[k]/p.Gang[j])
 			best[j][k] += more
 			free -= more
-			room[k] -= p.Gang[j] * more
+			room[k] -= float64(p.Gang[j] * more)
 		}
 	}
 	return best, max(low, 1e-12), nil
@@ -96,9 +96,9 @@ func (p Problem) bring(a [][]float64, choices [][]int, order []int, level float6
 				continue
 			}
 			x[j][k] = part
-			missing -= part * a[j][k]
+			missing -= float64(part * a[j][k])
 			time -= part
-			room[k] -= p.Gang[j] * part
+			room[k] -= float64(p.Gang[j] * part)
 		}
 		if missing > 1e-9*level {
 			return nil, nil, false
@@ -135,7 +135,7 @@ func greedyCost(p Problem) (Shares, error) {
 		part := min(most, 1-sum(x[c.job]), room[c.kind]/p.Gang[c.job])
 		if part > 0 {
 			x[c.job][c.kind] += part
-			room[c.kind] -= part * p.Gang[c.job]
+			room[c.kind] -= float64(part * p.Gang[c.job])
 		}
 	}
 	for _, c := range all {

@@ -26,8 +26,8 @@ type trial struct {
 	x       []float64
 }
 
-// kinds are the device types of the tables, the fastest first.
-var kinds = []string{"v100", "p100", "k80"}
+// gpus are the device types of the tables, the fastest first.
+var gpus = []string{"v100", "p100", "k80"}
 
 // table holds steps per second by type and job configuration.
 type table map[string]map[string]float64
@@ -63,8 +63,8 @@ func tables(open func(string) (io.ReadCloser, error)) (table, error) {
 }
 
 func (t table) job(model string, gang int, steps, arrival float64) *trial {
-	j := &trial{gang: gang, steps: steps, arrival: arrival, got: make([]float64, len(kinds)), deficit: make([]float64, len(kinds)), x: make([]float64, len(kinds))}
-	for _, kind := range kinds {
+	j := &trial{gang: gang, steps: steps, arrival: arrival, got: make([]float64, len(gpus)), deficit: make([]float64, len(gpus)), x: make([]float64, len(gpus))}
+	for _, kind := range gpus {
 		j.rate = append(j.rate, t[kind][fmt.Sprintf("('%s', %d)", model, gang)])
 	}
 	return j
@@ -101,7 +101,7 @@ func bundled(open func(string) (io.ReadCloser, error), t table, name string) ([]
 func continuous(t table, n int, load float64, room []int, seed uint64) []*trial {
 	r := rand.New(rand.NewPCG(seed, 0x6761))
 	var models []string
-	for name, rate := range t[kinds[0]] {
+	for name, rate := range t[gpus[0]] {
 		if strings.HasSuffix(name, ", 1)") && rate > 0 {
 			models = append(models, name[2:len(name)-len("', 1)")])
 		}
@@ -122,13 +122,13 @@ func continuous(t table, n int, load float64, room []int, seed uint64) []*trial 
 		jobs[i].steps = math.Ceil(60 * minutes * jobs[i].rate[0])
 		blind := 0.0
 		for k, w := range room {
-			blind += jobs[i].rate[k] * float64(w) / float64(devices)
+			blind += float64(jobs[i].rate[k] * float64(w) / float64(devices))
 		}
 		busy += jobs[i].steps / blind
 	}
 	gap := busy / float64(n) / (load * float64(devices))
 	for i := 1; i < n; i++ {
-		jobs[i].arrival = jobs[i-1].arrival + gap*r.ExpFloat64()
+		jobs[i].arrival = jobs[i-1].arrival + float64(gap*r.ExpFloat64())
 	}
 	return jobs
 }
@@ -187,7 +187,7 @@ func (s *simulation) divide() error {
 	}
 	for _, j := range s.active {
 		for k := range j.got {
-			j.deficit[k] += j.x[k]*(s.now-s.last) - j.got[k]
+			j.deficit[k] += float64(j.x[k]*(s.now-s.last)) - j.got[k]
 			j.got[k] = 0
 		}
 		p.Rate, p.Gang = append(p.Rate, j.rate), append(p.Gang, float64(j.gang))
@@ -255,4 +255,48 @@ func hours(jobs []*trial) (jct, makespan float64) {
 		makespan = max(makespan, j.end/3600)
 	}
 	return jct, makespan
+}
+
+// Measure runs the published experiments on the published tables: the example of
+// section 3, the two bundled traces, and continuous arrivals at a load of 0.9 on
+// 36:36:36 devices, whose jobs 200 to 350 of 500 are counted.
+func Measure(open func(string) (io.ReadCloser, error), seed uint64) (map[string]float64, error) {
+	figures := map[string]float64{}
+	s, err := Divide(example())
+	if err != nil {
+		return nil, err
+	}
+	figures["example_ratio"] = s.Objective
+	t, err := tables(open)
+	if err != nil {
+		return nil, err
+	}
+	small, large := []int{8, 16, 24}, []int{36, 36, 36}
+	for _, r := range []struct{ policy, trace, name string }{
+		{Agnostic, "max_min_fairness.trace", "agnostic"}, {MaxMin, "max_min_fairness.trace", "aware"},
+		{FinishTimeFairest, "max_min_fairness.trace", "finish_time_fairness"}, {Makespan, "minimize_makespan.trace", "makespan"},
+	} {
+		jobs, err := bundled(open, t, r.trace)
+		if err != nil {
+			return nil, err
+		}
+		if err := (&simulation{policy: r.policy, room: small, roundSec: 360}).run(jobs); err != nil {
+			return nil, fmt.Errorf("%s under %s: %w", r.trace, r.policy, err)
+		}
+		figures["jct_h_"+r.name], figures["end_h_"+r.name] = hours(jobs)
+	}
+	for _, r := range []struct{ policy, name string }{{Agnostic, "agnostic"}, {MaxMin, "aware"}} {
+		jobs := continuous(t, 500, .9, large, seed)
+		sim := &simulation{policy: r.policy, room: large, roundSec: 360, window: jobs[200:350]}
+		if err := sim.run(jobs); err != nil {
+			return nil, fmt.Errorf("continuous arrivals under %s: %w", r.policy, err)
+		}
+		figures["load_jct_h_"+r.name], _ = hours(sim.window)
+	}
+	return figures, nil
+}
+
+// example is that of the paper's section 3: three jobs, one device of each of two types.
+func example() Problem {
+	return Problem{Policy: MaxMin, Rate: [][]float64{{4, 1}, {3, 1}, {2, 1}}, Gang: []float64{1, 1, 1}, Room: []float64{1, 1}}
 }

@@ -32,6 +32,15 @@ func Exact(p *Problem, b solve.Budget) (plan Plan, proven bool, err error) {
 			q.Row(-solve.Inf, 0, append(rank, before...)...)
 		}
 	}
+	for m := range p.Machines {
+		if most := p.Machines[m].Most; most > 0 {
+			all := make([]solve.Term, p.Nodes)
+			for n := range all {
+				all[n] = solve.Term{Var: rented[n][m], Coef: 1}
+			}
+			q.Row(0, float64(most), all...)
+		}
+	}
 	places, base := p.places(q, rented)
 	answer, err := solve.Solve(q, b)
 	if err != nil {

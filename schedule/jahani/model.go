@@ -7,6 +7,7 @@ type Machine struct {
 	Name         string
 	PricePerHour float64
 	Devices      int
+	Most         int // how many there are to be had; 0 is any number
 }
 
 // Work is a job as the problem sees it: Seconds[m][g-1] is the running time that is
@@ -97,9 +98,13 @@ func (p *Problem) Cost(plan Plan) float64 {
 		on[c.Node] = append(on[c.Node], placed{job, c.Devices})
 		cost += p.late(job, p.seconds(job, m, c.Devices))
 	}
+	count := make([]int, len(p.Machines))
 	for node, m := range plan.Rented {
-		if m != none && len(on[node]) == 0 {
-			return math.Inf(1) // rented for nothing
+		if m == none {
+			continue
+		}
+		if count[m]++; len(on[node]) == 0 || p.Machines[m].Most > 0 && count[m] > p.Machines[m].Most {
+			return math.Inf(1) // rented for nothing, or more than there are
 		}
 		cost += p.rent(m, on[node])
 	}

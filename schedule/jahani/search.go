@@ -10,57 +10,78 @@ import (
 type search struct {
 	*Problem
 	nodes []node
-	jobs  []Choice
+	at    []int     // by job: its node, or none
+	count []int     // by machine: how many are rented
 	delay []float64 // by job: what postponing it costs
+	table []cell    // of cut
+	shape []int     // devices by job, as cut found them
 }
 
-// node is a machine that may be rented, and who is on it.
+// node is a machine that is rented, or not, and who is on it. Cost is its rent and the
+// lateness of its jobs.
 type node struct {
-	machine, used int
-	jobs          []placed
-	rent          float64
+	machine int
+	jobs    []placed
+	cost    float64
 }
 
-// Search is the heuristic: jobs in order of pressure go where they cost least, and then
-// one or two at a time are moved, exchanged or given another machine as long as that
-// saves anything.
-func Search(p *Problem) Plan {
-	s := &search{Problem: p, nodes: make([]node, p.Nodes), jobs: make([]Choice, len(p.Jobs)), delay: make([]float64, len(p.Jobs))}
+// rounds bounds how often all jobs are looked at again.
+const rounds = 10
+
+// Search is the heuristic: jobs in order of pressure go where they cost least, and are
+// then moved one at a time as long as that saves anything. Whoever comes to a node makes
+// it be cut up anew among all who are there, as the machine that suits them best, and
+// may drive others out. It begins with nothing and with the plan there is, which it
+// leaves only for a cheaper one: otherwise it would go to and fro between equals.
+func Search(p *Problem, now Plan) Plan {
+	best, fresh := p.improve(now), p.improve(Plan{})
+	if p.Cost(fresh) < p.Cost(best)-little {
+		return fresh
+	}
+	return best
+}
+
+// improve moves jobs as long as that saves anything.
+func (p *Problem) improve(now Plan) Plan {
+	s := &search{Problem: p, nodes: make([]node, p.Nodes), at: make([]int, len(p.Jobs)), count: make([]int, len(p.Machines)), delay: make([]float64, len(p.Jobs))}
 	for n := range s.nodes {
 		s.nodes[n].machine = none
 	}
 	for job := range p.Jobs {
-		s.delay[job] = p.postponed(job)
+		s.at[job], s.delay[job] = none, p.postponed(job)
+	}
+	for n, m := range now.Rented {
+		as := node{machine: m}
+		for job, c := range now.Jobs {
+			if c.Devices > 0 && c.Node == n {
+				as.jobs = append(as.jobs, placed{job, c.Devices})
+			}
+		}
+		s.settle(n, as, none)
 	}
 	order := s.pressed()
-	for _, job := range order {
-		s.move(job)
-	}
-	// A round costs the square of the jobs: the largest problems get few.
-	for range 20 {
+	for range rounds {
 		better := false
 		for _, job := range order {
 			better = s.move(job) || better
 		}
-		for n := range s.nodes {
-			better = s.change(n) || better
-		}
-		better = s.exchange() || better
 		if !better {
 			break
 		}
 	}
-	plan := Plan{Jobs: s.jobs}
-	for _, n := range s.nodes {
-		plan.Rented = append(plan.Rented, n.machine)
+	plan := Plan{Jobs: make([]Choice, len(p.Jobs))}
+	for n, at := range s.nodes {
+		plan.Rented = append(plan.Rented, at.machine)
+		for _, j := range at.jobs {
+			plan.Jobs[j.job] = Choice{n, j.devices}
+		}
 	}
 	return plan
 }
 
 // pressed lists the jobs, the one with the least time to spare first.
 func (s *search) pressed() []int {
-	spare := make([]float64, len(s.Jobs))
-	order := make([]int, len(s.Jobs))
+	spare, order := make([]float64, len(s.Jobs)), make([]int, len(s.Jobs))
 	for job := range order {
 		order[job] = job
 		fastest := math.Inf(1)
@@ -78,166 +99,163 @@ func (s *search) pressed() []int {
 // little is what is not worth a change: costs are sums of floats.
 const little = 1e-9
 
-// move puts a job where it costs least, or postpones it.
+// move puts a job on the node where all in all it costs least, or postpones it.
 func (s *search) move(job int) bool {
-	was, before := s.jobs[job], s.costOf(job)
-	machine := none
-	if was.Devices > 0 {
-		machine = s.nodes[was.Node].machine
+	from := s.at[job]
+	left, leaves := s.delay[job], 0.0 // what it costs where it is, and what its node does without it
+	if from != none {
+		left, leaves = s.nodes[from].cost, s.suit(s.nodes[from].machine, without(s.nodes[from].jobs, job)).cost
 	}
-	removed := s.remove(job)
-	best, bestMachine, least := Choice{}, none, s.delay[job]
+	best, to, least := node{machine: none}, none, s.delay[job]+leaves
 	opened := false // all nodes that are not rented are alike
 	for n := range s.nodes {
 		at := &s.nodes[n]
-		if at.machine != none {
-			s.tryOn(job, n, at.machine, &best, &bestMachine, &least)
-		} else if !opened {
-			opened = true
-			for m := range s.Machines {
-				s.tryOn(job, n, m, &best, &bestMachine, &least)
-			}
-		}
-	}
-	if least >= before+removed-little {
-		best, bestMachine = was, machine
-	}
-	s.put(job, best, bestMachine)
-	return best != was || bestMachine != machine
-}
-
-// tryOn finds the number of devices of a node on which a job costs least.
-func (s *search) tryOn(job, n, machine int, best *Choice, bestMachine *int, least *float64) {
-	at := &s.nodes[n]
-	for g := 1; g <= s.Machines[machine].Devices-at.used; g++ {
-		t := s.seconds(job, machine, g)
-		if math.IsInf(t, 1) {
+		if at.machine == none && opened {
 			continue
 		}
-		rent := s.Machines[machine].PricePerHour / 3600 * t
-		if len(at.jobs) > 0 {
-			rent = min(rent, at.rent)
+		opened = opened || at.machine == none
+		with := s.suit(at.machine, append(without(at.jobs, job), placed{job: job}))
+		cost := with.cost - at.cost + leaves
+		if n == from {
+			cost = with.cost
 		}
-		if cost := rent - at.rent + s.late(job, t); cost < *least-little {
-			*best, *bestMachine, *least = Choice{n, g}, machine, cost
+		if cost < least-little {
+			best, to, least = with, n, cost
 		}
 	}
-}
-
-// costOf is a job's lateness as it is placed now.
-func (s *search) costOf(job int) float64 {
-	c := s.jobs[job]
-	if c.Devices == 0 {
-		return s.delay[job]
-	}
-	return s.late(job, s.seconds(job, s.nodes[c.Node].machine, c.Devices))
-}
-
-// remove takes a job from its node, and returns how much rent that saves.
-func (s *search) remove(job int) float64 {
-	c := s.jobs[job]
-	if c.Devices == 0 {
-		return 0
-	}
-	s.jobs[job] = Choice{}
-	at := &s.nodes[c.Node]
-	at.jobs = slices.DeleteFunc(at.jobs, func(p placed) bool { return p.job == job })
-	at.used -= c.Devices
-	before := at.rent
-	if at.rent = s.rent(at.machine, at.jobs); len(at.jobs) == 0 {
-		at.machine = none
-	}
-	return before - at.rent
-}
-
-// put places a job that is nowhere.
-func (s *search) put(job int, c Choice, machine int) {
-	if s.jobs[job] = c; c.Devices == 0 {
-		return
-	}
-	at := &s.nodes[c.Node]
-	at.machine = machine
-	at.used += c.Devices
-	at.jobs = append(at.jobs, placed{job, c.Devices})
-	at.rent = s.rent(machine, at.jobs)
-}
-
-// change rents a node as the machine on which its jobs cost least as they are.
-func (s *search) change(n int) bool {
-	at := &s.nodes[n]
-	if at.machine == none {
+	if least >= left-little {
 		return false
 	}
-	cost := func(machine int) float64 {
-		sum := s.rent(machine, at.jobs)
-		for _, j := range at.jobs {
-			sum += s.late(j.job, s.seconds(j.job, machine, j.devices))
-		}
-		return sum
+	if from != none {
+		s.settle(from, s.suit(s.nodes[from].machine, without(s.nodes[from].jobs, job)), job)
 	}
-	best, least := at.machine, cost(at.machine)
-	for m := range s.Machines {
-		if s.Machines[m].Devices < at.used {
-			continue
+	if to != none {
+		at := &s.nodes[to]
+		if m := best.machine; m != at.machine && s.Machines[m].Most > 0 && s.count[m] >= s.Machines[m].Most {
+			best = s.suit(at.machine, append(without(at.jobs, job), placed{job: job})) // the node it left took the last one
 		}
-		if c := cost(m); c < least-little {
-			best, least = m, c
-		}
+		s.settle(to, best, none)
 	}
-	changed := best != at.machine
-	at.machine, at.rent = best, s.rent(best, at.jobs)
-	return changed
+	return true
 }
 
-// exchange lets two jobs change places where that saves anything; one of them may be
-// postponed.
-func (s *search) exchange() (better bool) {
-	for a := range s.jobs {
-		for b := a + 1; b < len(s.jobs); b++ {
-			ca, cb := s.jobs[a], s.jobs[b]
-			if ca.Devices == 0 && cb.Devices == 0 || ca.Node == cb.Node && ca.Devices > 0 && cb.Devices > 0 && ca.Devices == cb.Devices {
+// without lists the jobs of a node but for one.
+func without(jobs []placed, job int) []placed {
+	return slices.DeleteFunc(slices.Clone(jobs), func(p placed) bool { return p.job == job })
+}
+
+// settle makes a node be as it was found to be best. Those who lost their place are
+// postponed; one job is known to leave.
+func (s *search) settle(n int, as node, leaving int) {
+	for _, j := range s.nodes[n].jobs {
+		s.at[j.job] = none
+	}
+	if leaving != none {
+		s.at[leaving] = none
+	}
+	if was := s.nodes[n].machine; was != none {
+		s.count[was]--
+	}
+	if as.machine != none {
+		s.count[as.machine]++
+	}
+	as.jobs = slices.DeleteFunc(as.jobs, func(p placed) bool { return p.devices == 0 })
+	as.cost = s.rent(as.machine, as.jobs)
+	for _, j := range as.jobs {
+		s.at[j.job] = n
+		as.cost += s.late(j.job, s.seconds(j.job, as.machine, j.devices))
+	}
+	s.nodes[n] = as
+}
+
+// suit finds the machine that suits some jobs best, of those that are to be had in the
+// place of what a node was, and cuts it up among them. The cost has that of postponing
+// those who get nothing.
+func (s *search) suit(was int, jobs []placed) node {
+	best := node{machine: none}
+	for _, j := range jobs {
+		best.cost += s.delay[j.job]
+	}
+	for m := range s.Machines {
+		if most := s.Machines[m].Most; most > 0 && m != was && s.count[m] >= most {
+			continue
+		}
+		if cost := s.cut(m, jobs); cost < best.cost-little {
+			best.machine, best.cost = m, cost
+			best.jobs = best.jobs[:0]
+			for i, j := range jobs {
+				best.jobs = append(best.jobs, placed{j.job, s.shape[i]})
+			}
+		}
+	}
+	return best
+}
+
+// cell is the least cost of so many jobs on so many devices, with the one that ends
+// first among them or not, and what the last of them got for it.
+type cell struct {
+	cost    float64
+	devices int
+	first   bool
+}
+
+// cut divides a machine among jobs: some get devices, some are postponed, and one of
+// those that run is taken for the one that ends first, whose time is the rent's. (To
+// take another than the first for it only costs more.)
+func (s *search) cut(machine int, jobs []placed) float64 {
+	total, price := s.Machines[machine].Devices, s.Machines[machine].PricePerHour/3600
+	width := 2 * (total + 1)
+	for len(s.table) < (len(jobs)+1)*width {
+		s.table = append(s.table, cell{})
+	}
+	for i := range width {
+		s.table[i].cost = math.Inf(1)
+	}
+	s.table[0].cost = 0
+	for i, j := range jobs {
+		before, after := s.table[i*width:(i+1)*width], s.table[(i+1)*width:(i+2)*width]
+		for u := range before {
+			after[u] = cell{cost: before[u].cost + s.delay[j.job]}
+		}
+		for g := 1; g <= total; g++ {
+			t := s.seconds(j.job, machine, g)
+			if math.IsInf(t, 1) {
 				continue
 			}
-			if before := s.both(a, b); s.swapped(a, b) < before-little {
-				s.swap(a, b)
-				better = true
+			late := s.late(j.job, t)
+			for u := range 2 * (total + 1 - g) {
+				to, cost := u+2*g, before[u].cost+late
+				if cost < after[to].cost {
+					after[to] = cell{cost, g, false}
+				}
+				if u%2 == 0 && cost+price*t < after[to+1].cost {
+					after[to+1] = cell{cost + price*t, g, true}
+				}
 			}
 		}
 	}
-	return better
-}
-
-// both is what two jobs and their nodes cost.
-func (s *search) both(a, b int) float64 {
-	cost := s.costOf(a) + s.costOf(b)
-	ca, cb := s.jobs[a], s.jobs[b]
-	if ca.Devices > 0 {
-		cost += s.nodes[ca.Node].rent
-	}
-	if cb.Devices > 0 && (ca.Devices == 0 || cb.Node != ca.Node) {
-		cost += s.nodes[cb.Node].rent
-	}
-	return cost
-}
-
-// swapped is what both would cost in each other's place.
-func (s *search) swapped(a, b int) float64 {
-	s.swap(a, b)
-	cost := s.both(a, b)
-	s.swap(a, b)
-	return cost
-}
-
-func (s *search) swap(a, b int) {
-	s.jobs[a], s.jobs[b] = s.jobs[b], s.jobs[a]
-	for _, job := range []int{a, b} {
-		c := s.jobs[job]
-		if c.Devices == 0 {
-			continue
+	last := s.table[len(jobs)*width : (len(jobs)+1)*width]
+	end := 1
+	for u := 1; u < width; u += 2 {
+		if last[u].cost < last[end].cost {
+			end = u
 		}
-		at := &s.nodes[c.Node]
-		i := slices.IndexFunc(at.jobs, func(p placed) bool { return (p.job == a || p.job == b) && p.devices == c.Devices })
-		at.jobs[i].job = job
-		at.rent = s.rent(at.machine, at.jobs)
+	}
+	s.trace(len(jobs), width, end)
+	return last[end].cost
+}
+
+// trace reads from the table what every job got.
+func (s *search) trace(jobs, width, u int) {
+	s.shape = append(s.shape[:0], make([]int, jobs)...)
+	if math.IsInf(s.table[jobs*width+u].cost, 1) {
+		return
+	}
+	for i := jobs; i > 0; i-- {
+		c := s.table[i*width+u]
+		s.shape[i-1] = c.devices
+		if u -= 2 * c.devices; c.first {
+			u--
+		}
 	}
 }

@@ -166,6 +166,9 @@ func (c *Calendar) keep(h *Holding, n int) {
 // takeAll counts devices of leases as promised.
 func (c *Calendar) takeAll(leases []int64, size int64) {
 	for _, lease := range leases {
+		if before := c.first - lease; before > 0 {
+			c.used, c.first = slices.Insert(c.used, 0, make([]int64, before)...), lease
+		}
 		for lease-c.first >= int64(len(c.used)) {
 			c.used = append(c.used, 0)
 		}
@@ -291,9 +294,12 @@ func (c *Calendar) Pack(now unit.Time, asks []Ask) bool {
 
 // Replace promises exactly these holdings, which are in order of job; it is for
 // promises that somebody else worked out, or that were remembered.
-func (c *Calendar) Replace(now unit.Time, holdings []Holding) {
-	*c = Calendar{length: c.length, capacity: c.capacity, first: c.At(now)}
+func (c *Calendar) Replace(holdings []Holding) {
+	*c = Calendar{length: c.length, capacity: c.capacity}
 	for _, h := range holdings {
+		if len(c.used) == 0 && len(h.Leases) > 0 {
+			c.first = h.Leases[0]
+		}
 		c.promise(Ask{Job: h.Job, Size: h.Size, By: h.By}, slices.Clone(h.Leases))
 	}
 }

@@ -6,9 +6,6 @@ import (
 	"slices"
 )
 
-// RestartSeconds is what a job loses each time its replicas are placed anew.
-const RestartSeconds = 30
-
 // Job is the truth about one job: what it would do if placed.
 type Job struct {
 	Request
@@ -28,13 +25,16 @@ type Job struct {
 	progress       float64
 	placement      []int // replicas on each node used; empty while waiting
 	batch          int
+	tuner          Tuner
 	restartSeconds int // of the restart still to come
+	eachRestart    int // seconds
 	started        bool
 }
 
-// NewJob returns a job that waits at second 0.
-func NewJob(r Request, app *Application) *Job {
-	return &Job{Request: r, App: app, batch: r.Batch}
+// NewJob returns a job that waits at second 0 and loses so many seconds whenever its
+// replicas are placed.
+func NewJob(r Request, app *Application, restartSeconds int) *Job {
+	return &Job{Request: r, App: app, batch: r.Batch, eachRestart: restartSeconds}
 }
 
 // Place puts the replicas on nodes (replicas on each node used, in ring order) and
@@ -45,7 +45,7 @@ func (j *Job) Place(placement []int) {
 	if len(placement) == 0 {
 		return
 	}
-	j.restartSeconds = RestartSeconds
+	j.restartSeconds = j.eachRestart
 	if j.started {
 		j.Restarts++
 	}
@@ -54,6 +54,16 @@ func (j *Job) Place(placement []int) {
 
 // SetBatch changes the total batch size, at once and at no cost.
 func (j *Job) SetBatch(batch int) { j.batch = batch }
+
+// Tuner chooses the batch of a job from what it sees of the training, where the user
+// left that to it.
+type Tuner interface {
+	// Split says how to compute a batch on replicas on so many nodes. The local batch
+	// is capped so that the total stays within the application's largest.
+	Split(nodes, replicas int) Split
+	// Observe tells of a step at that split and of the gradient during it.
+	Observe(nodes, replicas int, split Split, step Step, gradient Gradient)
+}
 
 // Advance lets time pass. Slowdown is the part of its speed (0 to 1) that the job
 // loses to its neighbours meanwhile.
@@ -102,7 +112,12 @@ func (j *Job) spend(seconds, replicas int) {
 
 // rate is the progress per second of the current epoch as placed.
 func (j *Job) rate(replicas int) (float64, error) {
+	nodes := len(j.placement)
 	split := j.App.Split(j.batch, replicas)
+	if j.tuner != nil {
+		split = j.tuner.Split(nodes, replicas)
+		split.Local = min(split.Local, j.App.MaxBatch/(replicas*(split.Accumulation+1)))
+	}
 	batch := replicas * split.Local * (split.Accumulation + 1)
 	step, err := j.App.StepTime(j.placement, split.Local)
 	if err != nil {
@@ -111,6 +126,9 @@ func (j *Job) rate(replicas int) (float64, error) {
 	gradient, err := j.App.Gradient(batch, j.Epoch)
 	if err != nil {
 		return 0, err
+	}
+	if j.tuner != nil {
+		j.tuner.Observe(nodes, replicas, split, step, gradient)
 	}
 	gain := gradient.Gain(float64(batch) / float64(j.App.InitBatch))
 	return gain / step.Accumulated(split.Accumulation), nil

@@ -9,31 +9,40 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 )
 
-// applications are the six kinds of jobs, with the epochs that complete each and,
+// Open opens a file of measurements by its path with slashes.
+type Open func(path string) (io.ReadCloser, error)
+
+// applications are the six kinds of jobs, with the epochs that complete each, the
+// smallest and the largest batch with a recorded run, each twice the one before, and,
 // where the measurements go beyond what fits in training, the largest local batch.
 var applications = []struct {
-	name     string
-	epochs   int
-	maxLocal int
+	name        string
+	epochs      int
+	first, last int
+	maxLocal    int
 }{
-	{name: "bert", epochs: 2},
-	{name: "cifar10", epochs: 100},
-	{name: "deepspeech2", epochs: 80},
-	{name: "imagenet", epochs: 90},
-	{name: "ncf", epochs: 10},
-	{name: "yolov3", epochs: 50, maxLocal: 8},
+	{name: "bert", epochs: 2, first: 12, last: 384},
+	{name: "cifar10", epochs: 100, first: 128, last: 4096},
+	{name: "deepspeech2", epochs: 80, first: 20, last: 640},
+	{name: "imagenet", epochs: 90, first: 200, last: 12800},
+	{name: "ncf", epochs: 10, first: 256, last: 32768},
+	{name: "yolov3", epochs: 50, first: 8, last: 512, maxLocal: 8},
 }
 
 // Load reads the profiles of the six applications from a directory with one folder each.
 func Load(dir string) (map[string]*Application, error) {
+	return LoadFrom(func(path string) (io.ReadCloser, error) { return os.Open(filepath.Join(dir, filepath.FromSlash(path))) })
+}
+
+// LoadFrom reads the profiles from folders that open finds.
+func LoadFrom(open Open) (map[string]*Application, error) {
 	all := make(map[string]*Application)
 	for _, known := range applications {
-		a := &Application{Name: known.name, Epochs: known.epochs, MaxLocal: known.maxLocal}
+		a := &Application{Name: known.name, Epochs: known.epochs, MaxLocal: known.maxLocal, InitBatch: known.first, MaxBatch: known.last}
 		a.scatter.known = make(map[point]Step)
-		if err := a.load(filepath.Join(dir, known.name)); err != nil {
+		if err := a.load(open); err != nil {
 			return nil, fmt.Errorf("loading application %s: %w", known.name, err)
 		}
 		all[known.name] = a
@@ -41,37 +50,31 @@ func Load(dir string) (map[string]*Application, error) {
 	return all, nil
 }
 
-func (a *Application) load(dir string) error {
-	if err := a.loadPlacements(filepath.Join(dir, "placements.csv")); err != nil {
+func (a *Application) load(open Open) error {
+	if err := a.loadPlacements(open, a.Name+"/placements.csv"); err != nil {
 		return err
 	}
-	if err := a.loadScalability(filepath.Join(dir, "scalability.csv")); err != nil {
+	if err := a.loadScalability(open, a.Name+"/scalability.csv"); err != nil {
 		return err
 	}
 	a.scatter.sort()
-	paths, err := filepath.Glob(filepath.Join(dir, "validation-*.csv"))
-	if err != nil || len(paths) == 0 {
-		return fmt.Errorf("%s: expected files validation-BATCH.csv, found none", dir)
-	}
-	for _, path := range paths {
-		r, err := loadRun(path, a.Epochs)
+	for batch := a.InitBatch; batch <= a.MaxBatch; batch *= 2 {
+		r, err := loadRun(open, fmt.Sprintf("%s/validation-%d.csv", a.Name, batch), batch, a.Epochs)
 		if err != nil {
 			return err
 		}
 		a.runs = append(a.runs, r)
 	}
-	slices.SortFunc(a.runs, func(x, y run) int { return x.batch - y.batch })
-	a.InitBatch, a.MaxBatch = a.runs[0].batch, a.runs[len(a.runs)-1].batch
 	return nil
 }
 
 // loadPlacements reads the measured placements: each becomes a curve of its own,
 // and the mean over placements of equal nodes, replicas and local batch a point.
-func (a *Application) loadPlacements(path string) error {
+func (a *Application) loadPlacements(open Open, path string) error {
 	a.placed = make(map[string]timing)
 	sums, counts := make(map[point]Step), make(map[point]int)
 	most := 0
-	err := eachRow(path, []string{"placement", "local_bsz", "step_time", "sync_time"}, func(line int, v []float64) error {
+	err := eachRow(open, path, []string{"placement", "local_bsz", "step_time", "sync_time"}, func(line int, v []float64) error {
 		name, local, step := strconv.Itoa(int(v[0])), int(v[1]), Step{v[2], v[3]}
 		placement := make([]int, len(name))
 		for i := range name {
@@ -113,9 +116,9 @@ func (a *Application) addTiming(path string, line int, name string, local int, s
 	return nil
 }
 
-func (a *Application) loadScalability(path string) error {
+func (a *Application) loadScalability(open Open, path string) error {
 	columns := []string{"num_nodes", "num_replicas", "local_bsz", "step_time", "sync_time"}
-	return eachRow(path, columns, func(line int, v []float64) error {
+	return eachRow(open, path, columns, func(line int, v []float64) error {
 		p := point{int64(v[0]), int64(v[1]), int64(v[2])}
 		a.scatter.add(p, Step{v[3], v[4]})
 		return inRange(path, line, p)
@@ -131,14 +134,9 @@ func inRange(path string, line int, p point) error {
 	return nil
 }
 
-func loadRun(path string, epochs int) (run, error) {
-	digits := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), "validation-"), ".csv")
-	batch, err := strconv.Atoi(digits)
-	if err != nil {
-		return run{}, fmt.Errorf("%s: expected a batch size in the file name, found %q", path, digits)
-	}
+func loadRun(open Open, path string, batch, epochs int) (run, error) {
 	r := run{batch: batch}
-	err = eachRow(path, []string{"progress", "iteration", "grad_sqr", "grad_var"}, func(_ int, v []float64) error {
+	err := eachRow(open, path, []string{"progress", "iteration", "grad_sqr", "grad_var"}, func(_ int, v []float64) error {
 		r.progress = append(r.progress, v[0])
 		r.iterations = append(r.iterations, v[1])
 		r.gradients = append(r.gradients, Gradient{v[2], v[3]})
@@ -151,8 +149,8 @@ func loadRun(path string, epochs int) (run, error) {
 }
 
 // eachRow calls row with the named columns of every line of a CSV file.
-func eachRow(path string, columns []string, row func(line int, values []float64) error) error {
-	f, err := os.Open(path)
+func eachRow(open Open, path string, columns []string, row func(line int, values []float64) error) error {
+	f, err := open(path)
 	if err != nil {
 		return err
 	}

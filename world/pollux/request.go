@@ -62,6 +62,10 @@ func ReadArchive(path, member string) ([]Request, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return readMember(f, path, member)
+}
+
+func readMember(f io.Reader, path, member string) ([]Request, error) {
 	z, err := gzip.NewReader(f)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)

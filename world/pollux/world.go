@@ -11,6 +11,9 @@ type Config struct {
 	DevicesPerNode int
 	// TickSeconds is the interval at which the policy is asked.
 	TickSeconds int
+	// RestartSeconds is what a job loses each time its replicas are placed anew, the
+	// first time included.
+	RestartSeconds int
 	// Slowdown is the part of its speed (0 to 1) that a job on several nodes loses
 	// while it shares one of them with another job on several nodes.
 	Slowdown float64
@@ -20,7 +23,7 @@ type Config struct {
 
 // Default is the cluster of the published experiments: 16 nodes of 4 T4.
 func Default() Config {
-	return Config{Nodes: 16, DevicesPerNode: 4, TickSeconds: 60, HorizonSeconds: 60 * 86400}
+	return Config{Nodes: 16, DevicesPerNode: 4, TickSeconds: 60, RestartSeconds: 30, HorizonSeconds: 60 * 86400}
 }
 
 // Validate says what is wrong with c.
@@ -30,6 +33,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("pollux world: nodes and devices per node must be at least 1, found %d and %d", c.Nodes, c.DevicesPerNode)
 	case c.TickSeconds < 1 || c.HorizonSeconds < c.TickSeconds:
 		return fmt.Errorf("pollux world: tick must be at least 1 s and the horizon a tick, found %d s and %d s", c.TickSeconds, c.HorizonSeconds)
+	case c.RestartSeconds < 0:
+		return fmt.Errorf("pollux world: a restart must not take less than nothing, found %d s", c.RestartSeconds)
 	case !(c.Slowdown >= 0 && c.Slowdown < 1):
 		return fmt.Errorf("pollux world: slowdown must be in [0, 1), found %v", c.Slowdown)
 	}
@@ -45,6 +50,9 @@ type View struct {
 	Epoch int
 	// Nodes is the node of each replica, empty while the job waits.
 	Nodes []int
+	// Restarts counts its placements after the first, DeviceSeconds the device time
+	// it has held.
+	Restarts, DeviceSeconds int
 }
 
 // Grant is what a policy gives a job.
@@ -61,6 +69,12 @@ type Policy interface {
 	// Allocate returns one grant per job, in the order of jobs, which is that of
 	// the workload.
 	Allocate(nowSeconds int, jobs []View, cluster Config) ([]Grant, error)
+}
+
+// Tuning, optional: a policy that also chooses the batches of jobs.
+type Tuning interface {
+	// Tuner is asked for once per job before the history begins.
+	Tuner(r Request, app *Application) Tuner
 }
 
 // Result is the outcome of a history.
@@ -105,7 +119,11 @@ func Run(workload []Request, apps map[string]*Application, cluster Config, polic
 		if !ok {
 			return Result{}, fmt.Errorf("job %s: unknown application %q", r.Name, r.Application)
 		}
-		w.jobs = append(w.jobs, NewJob(r, app))
+		j := NewJob(r, app, cluster.RestartSeconds)
+		if tuning, ok := policy.(Tuning); ok {
+			j.tuner = tuning.Tuner(r, app)
+		}
+		w.jobs = append(w.jobs, j)
 	}
 	for !w.done() && w.now < w.HorizonSeconds {
 		if err := w.tick(policy); err != nil {
@@ -140,7 +158,8 @@ func (w *world) tick(policy Policy) error {
 			w.nodes[i] = nil
 		} else if j.SubmitSeconds <= w.now {
 			asked = append(asked, i)
-			views = append(views, View{Request: j.Request, App: j.App, Epoch: j.Epoch, Nodes: slices.Clone(w.nodes[i])})
+			views = append(views, View{Request: j.Request, App: j.App, Epoch: j.Epoch, Nodes: slices.Clone(w.nodes[i]),
+				Restarts: j.Restarts, DeviceSeconds: j.DeviceSeconds})
 		}
 	}
 	if len(asked) == 0 {

@@ -44,7 +44,7 @@ func TestJobClosedForms(t *testing.T) {
 		{"epochs of 2.5 s end after 2", signal, 8, []int{1}, 2.5, 30 + 4},
 		{"epochs of 3.5 s end after 4", signal, 8, []int{1}, 3.5, 30 + 8},
 	} {
-		j := NewJob(Request{Name: "j", Batch: c.batch}, toy(c.progress, c.gradient))
+		j := NewJob(Request{Name: "j", Batch: c.batch}, toy(c.progress, c.gradient), 30)
 		j.Place(c.placement)
 		for range 20 {
 			if err := j.Advance(60, 0); err != nil {
@@ -114,7 +114,7 @@ func TestRun(t *testing.T) {
 		{"a larger batch of a pure signal is no help but its second pass costs", []Grant{{Nodes: []int{0}, Batch: 16}}, 53 + 30 + 150, 0},
 		{"no grant, no end", []Grant{{}}, 0, 0},
 	} {
-		cluster := Config{Nodes: 2, DevicesPerNode: 4, TickSeconds: 60, HorizonSeconds: 3600}
+		cluster := Config{Nodes: 2, DevicesPerNode: 4, TickSeconds: 60, RestartSeconds: 30, HorizonSeconds: 3600}
 		workload := []Request{{Name: "j", SubmitSeconds: 7, Application: "toy", Replicas: 1, Batch: 8}}
 		r, err := Run(workload, map[string]*Application{"toy": toy(50, signal)}, cluster, &scripted{script: c.script})
 		if err != nil {
@@ -138,7 +138,7 @@ func (f fixed) Allocate(_ int, jobs []View, _ Config) ([]Grant, error) {
 }
 
 func TestSlowdownOfSharedNodes(t *testing.T) {
-	cluster := Config{Nodes: 4, DevicesPerNode: 4, TickSeconds: 60, Slowdown: 0.5, HorizonSeconds: 3600}
+	cluster := Config{Nodes: 4, DevicesPerNode: 4, TickSeconds: 60, RestartSeconds: 30, Slowdown: 0.5, HorizonSeconds: 3600}
 	workload := []Request{
 		{Name: "a", Application: "toy", Replicas: 2, Batch: 8},
 		{Name: "b", Application: "toy", Replicas: 2, Batch: 8},
@@ -158,7 +158,7 @@ func TestSlowdownOfSharedNodes(t *testing.T) {
 }
 
 func TestRunRefuses(t *testing.T) {
-	cluster := Config{Nodes: 1, DevicesPerNode: 2, TickSeconds: 60, HorizonSeconds: 600}
+	cluster := Config{Nodes: 1, DevicesPerNode: 2, TickSeconds: 60, RestartSeconds: 30, HorizonSeconds: 600}
 	apps := map[string]*Application{"toy": toy(1, signal)}
 	one := []Request{{Name: "j", Application: "toy", Replicas: 1, Batch: 8}}
 	for _, c := range []struct {

@@ -1,0 +1,208 @@
+// Package divide is the mechanism that allocators share: who gets how many units of
+// a pool, each rule a small pure function over a rate function. Greedy gives the next
+// unit to whoever gains most (Optimus, and many since); Pairs is the rule of AFS;
+// Accept takes proposals by their gain (EasyScale); Level and Heights pour a total
+// over bounded shares (max-min fairness, and the rule of Fluid).
+//
+// Run plays jobs under a rule to their ends, so that a rule can be measured alone.
+// It knows no places, no devices and no engine: those claims that need them are
+// simulated with the engine.
+package divide
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Rate is how fast a job goes on n units, in a unit that is the same for all jobs.
+// It is 0 on none and must not be negative.
+type Rate func(job int, n int32) float64
+
+// Greedy gives unit after unit of those to spare to the job that gains most by one
+// more, on top of the shares given, and returns how many nobody gains by. The lower
+// job wins a tie. Where no job's gain ever grows with its share, the sum of all gains
+// is the largest possible.
+func Greedy(shares []int32, spare int32, gain func(job int, n int32) float64) int32 {
+	next := make([]float64, len(shares))
+	for j, n := range shares {
+		next[j] = gain(j, n)
+	}
+	for ; spare > 0; spare-- {
+		best, most := -1, 0.0
+		for j, g := range next {
+			if g > most {
+				best, most = j, g
+			}
+		}
+		if best < 0 {
+			break
+		}
+		shares[best]++
+		next[best] = gain(best, shares[best])
+	}
+	return spare
+}
+
+// Claimant is a job as the pair rule sees it: the work that is left at rate 1, and
+// the most units that it may have.
+type Claimant struct {
+	Left float64
+	Most int32
+}
+
+// Pairs divides units by the rule of AFS: each unit goes to the winner of a knock-out
+// in the order of the jobs, in which one more unit for the job that would end sooner,
+// and then for the other, is weighed against one more for the other from now on. A job
+// that gains nothing by one more takes no part.
+func Pairs(jobs []Claimant, units int32, rate Rate) []int32 {
+	sides := make([]Side, len(jobs))
+	for j, c := range jobs {
+		sides[j] = Side{Left: c.Left, First: rate(j, 1), More: rate(j, 1)}
+	}
+	shares := make([]int32, len(jobs))
+	for ; units > 0; units-- {
+		winner := -1
+		for j := range sides {
+			if shares[j] < jobs[j].Most && sides[j].More > sides[j].Now && (winner < 0 || !First(sides[winner], sides[j])) {
+				winner = j
+			}
+		}
+		if winner < 0 {
+			break
+		}
+		shares[winner]++
+		s := &sides[winner]
+		s.Now, s.More = s.More, rate(winner, shares[winner]+1)
+	}
+	return shares
+}
+
+// Side is one of two jobs between which the pair rule decides: the work that is left,
+// and its rates on one unit, on what it has, and on one more.
+type Side struct{ Left, First, Now, More float64 }
+
+// First reports whether the first of two jobs should have the next unit. The two
+// denominators differ, and have to: with a the job that ends sooner, on (na+1) units
+// until it ends, and b on nb and then nb+1, their completion times sum to less than
+// with b on nb+1 from now on exactly if a's gain over its present rate exceeds b's over
+// its next one. The work that is left cancels out; it only says who is a.
+func First(x, y Side) bool {
+	if x.Now == 0 && y.Now == 0 {
+		return x.Left/x.First <= y.Left/y.First
+	}
+	if remaining(y) < remaining(x) {
+		return !sooner(y, x)
+	}
+	return sooner(x, y)
+}
+
+// sooner decides where a ends before b.
+func sooner(a, b Side) bool { return (a.More-a.Now)/a.Now > (b.More-b.Now)/b.More }
+
+func remaining(s Side) float64 {
+	if s.Now == 0 {
+		return math.Inf(1)
+	}
+	return s.Left / s.Now
+}
+
+// Proposal is a job's wish for more units of one kind, and what it says that it gains.
+type Proposal struct {
+	Job, Kind int
+	Units     int32
+	Gain      float64
+}
+
+// Accept takes proposals in the order of their gain while free units of their kind
+// last, at most one of each job, and lowers what is free. Ties go to the lower job,
+// then the lower kind.
+func Accept(proposals []Proposal, free []int32) []Proposal {
+	sorted := slices.Clone(proposals)
+	slices.SortFunc(sorted, func(a, b Proposal) int {
+		return cmp.Or(cmp.Compare(b.Gain, a.Gain), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Units, b.Units))
+	})
+	var taken []Proposal
+	for _, p := range sorted {
+		mine := func(t Proposal) bool { return t.Job == p.Job }
+		if p.Units > 0 && free[p.Kind] >= p.Units && !slices.ContainsFunc(taken, mine) {
+			free[p.Kind] -= p.Units
+			taken = append(taken, p)
+		}
+	}
+	return taken
+}
+
+// Bounds are those of one share, and the weight at which it rises.
+type Bounds struct{ Weight, Least, Most float64 }
+
+// Level pours a total over bounded shares: each is its weight times one level, held
+// between its bounds, and the level is such that they sum to the total, or to all the
+// bounds allow. This is weighted max-min fairness. A total below the sum of the least
+// leaves each its least: who then goes without is the caller's to say.
+func Level(total float64, shares []Bounds) []float64 {
+	// The level is between two of the places where a share leaves its least or meets
+	// its most; the sum grows with it, linearly in between.
+	var corners []float64
+	for _, s := range shares {
+		if s.Weight > 0 {
+			corners = append(corners, s.Least/s.Weight, s.Most/s.Weight)
+		}
+	}
+	slices.Sort(corners)
+	low := 0.0
+	for _, c := range corners {
+		if math.IsInf(c, 1) || sum(at(c, shares)) > total {
+			break
+		}
+		low = c
+	}
+	filled, slope := at(low, shares), 0.0
+	for _, s := range shares {
+		if s.Weight > 0 && low >= s.Least/s.Weight && low < s.Most/s.Weight {
+			slope += s.Weight
+		}
+	}
+	if spare := total - sum(filled); spare > 0 && slope > 0 {
+		return at(low+spare/slope, shares)
+	}
+	return filled
+}
+
+func at(level float64, shares []Bounds) []float64 {
+	out := make([]float64, len(shares))
+	for i, s := range shares {
+		out[i] = max(s.Least, min(s.Most, level*s.Weight))
+	}
+	return out
+}
+
+// Heights is the rule of Fluid: of n trials with these heights (running times on one
+// unit), each gets its part of n, rounded down and held between least and most, and
+// all are then scaled to fill the units, within the same bounds as far as the units
+// reach: with more trials than units hold at the least, all shrink alike.
+func Heights(units float64, heights []float64, least, most float64) []float64 {
+	all, n := sum(heights), float64(len(heights))
+	wants := make([]Bounds, len(heights))
+	for i, h := range heights {
+		w := least
+		if all > 0 {
+			w = min(max(math.Floor(n*h/all), least), most)
+		}
+		wants[i] = Bounds{Weight: w, Least: least, Most: most}
+	}
+	if least*n > units {
+		for i := range wants {
+			wants[i].Least = 0
+		}
+	}
+	return Level(units, wants)
+}
+
+func sum(x []float64) float64 {
+	total := 0.0
+	for _, v := range x {
+		total += v
+	}
+	return total
+}

@@ -1,0 +1,194 @@
+package gandiva
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/firstfit"
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/flow/maxmin"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/profile/oracle"
+	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// source submits jobs that are given.
+type source struct {
+	jobs   []workload.Job
+	truths []workload.Truth
+}
+
+func (s *source) add(gang int32, minutes int, busy float64, sizes ...int32) {
+	s.jobs = append(s.jobs, workload.Job{Name: fmt.Sprint("job", len(s.jobs)), Submit: unit.Time(0).Add(unit.Duration(len(s.jobs)) * unit.Second),
+		Gang: gang, Devices: 1, Share: 1000, Memory: 4 << 10, Sizes: sizes, Checkpoint: workload.Checkpoint{OnRequest: true}})
+	s.truths = append(s.truths, workload.Truth{Duration: unit.Duration(minutes) * unit.Minute, Busy: busy})
+}
+
+func (s *source) Next() (j workload.Job, t workload.Truth, err error) {
+	if len(s.jobs) == 0 {
+		return j, t, io.EOF
+	}
+	j, t = s.jobs[0], s.truths[0]
+	s.jobs, s.truths = s.jobs[1:], s.truths[1:]
+	return j, t, nil
+}
+
+// history is what a run of the engine showed.
+type history struct {
+	first   []unit.Duration // by job: until it had computed for ten minutes, or ended
+	jct     float64
+	commits []byte
+	reasons map[plan.ReasonCode]int
+}
+
+func run(t *testing.T, decider allocate.Joint, nodes, devices int, src source) history {
+	t.Helper()
+	var b bytes.Buffer
+	n := len(src.jobs)
+	h := history{first: make([]unit.Duration, n), reasons: map[plan.ReasonCode]int{}}
+	c := cluster.Uniform("c", nodes, devices, cluster.Model{Name: "gpu", Memory: 16 << 10, Speed: 1}, 4)
+	s, err := simulated.New(simulated.Config{Cluster: c, Jobs: &src, TellTruth: true, Observe: true, Check: true, Decisions: &b,
+		Scheduler: compose.NewJoint(decider, compose.Parts{Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}),
+		Step: func(at unit.Time, _ []engine.Event, _ *engine.Out, v plan.View) {
+			for id := range plan.JobID(v.Jobs()) {
+				if h.first[id] == 0 && (v.Executed(id) >= 10*unit.Minute || v.Job(id).Phase == plan.Finished) {
+					h.first[id] = at.Sub(v.Job(id).Submit)
+				}
+			}
+		},
+		Commit: func(_ plan.View, c *plan.Commit) {
+			for _, change := range c.Changes {
+				h.reasons[change.Reason.Code]++
+			}
+		}})
+	for more := true; more && err == nil; {
+		more, err = s.Advance()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Result()
+	if err != nil || int(r.Finished) != n {
+		t.Fatalf("%d of %d jobs finished (%v)", r.Finished, n, err)
+	}
+	h.jct, h.commits = r.AvgJCTSec, b.Bytes()
+	return h
+}
+
+// exclusive gives devices first come, first served, for good.
+func exclusive() allocate.Joint { return New(Config{Quantum: unit.Minute, MaxResidents: 1}) }
+
+// TestEarlyFeedback: with twelve jobs of an hour on four devices all have had their ten
+// minutes within three turns each, which the last of a queue waits two hours for.
+func TestEarlyFeedback(t *testing.T) {
+	var src source
+	for range 12 {
+		src.add(1, 60, 1)
+	}
+	config := Default()
+	config.Pack = false
+	sliced, queued := run(t, New(config), 2, 2, src), run(t, exclusive(), 2, 2, src)
+	if s, q := slices.Max(sliced.first), slices.Max(queued.first); s > 32*unit.Minute || q < 125*unit.Minute {
+		t.Errorf("the last has had ten minutes after %s, in a queue after %s", s, q)
+	}
+	again := run(t, New(config), 2, 2, src)
+	if !bytes.Equal(sliced.commits, again.commits) {
+		t.Error("two equal runs commit different bytes")
+	}
+}
+
+// TestPackingOnTrial: jobs that keep a device less than half busy stay packed and end
+// earlier than in turns; jobs that keep it wholly busy are tried once and parted.
+func TestPackingOnTrial(t *testing.T) {
+	turns := Default()
+	turns.Pack = false
+	for _, busy := range []float64{.4, 1} {
+		var src source
+		for range 8 {
+			src.add(1, 30, busy)
+		}
+		packed, apart := run(t, New(Default()), 2, 2, src), run(t, New(turns), 2, 2, src)
+		if packed.reasons[plan.Packed] == 0 {
+			t.Errorf("busy %g: nothing was packed", busy)
+		}
+		if gains := packed.jct < .6*apart.jct; gains != (busy < .5) {
+			t.Errorf("busy %g: mean JCT %.0f s packed, %.0f s in turns", busy, packed.jct, apart.jct)
+		}
+	}
+}
+
+// TestMoves: when a device falls idle, one of those who take turns elsewhere moves there;
+// and a gang gets its turns beside single workers.
+func TestMoves(t *testing.T) {
+	turns := Default()
+	turns.Pack = false
+	still := turns
+	still.Migrate = false
+	var src, gang source
+	for _, minutes := range []int{5, 60, 5, 60} {
+		src.add(1, minutes, 1)
+		gang.add(1, minutes, 1)
+	}
+	moved, stayed := run(t, New(turns), 1, 2, src), run(t, New(still), 1, 2, src)
+	if moved.reasons[plan.Moved] != 1 || moved.jct > .8*stayed.jct {
+		t.Errorf("%d moves; mean JCT %.0f s, without moving %.0f s", moved.reasons[plan.Moved], moved.jct, stayed.jct)
+	}
+	gang.add(2, 30, 1)
+	if h := run(t, New(turns), 1, 2, gang); h.first[4] > 40*unit.Minute {
+		t.Errorf("a gang has had ten minutes after %s", h.first[4])
+	}
+}
+
+// TestGrows: an elastic job alone on its node grows into it, and ends earlier.
+func TestGrows(t *testing.T) {
+	var src source
+	src.add(1, 60, 1, 1, 2, 4)
+	if h := run(t, New(Default()), 1, 4, src); h.jct > 20*60 {
+		t.Errorf("an hour's work for one device took %.0f s with four", h.jct)
+	}
+}
+
+// TestSmall is S-small in the engine: the jobs of the model, whose demands say what they
+// do beside each other. Feedback comes four times earlier than first come, first served.
+func TestSmall(t *testing.T) {
+	var src source
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, j := range draw(1, 60, 16, 1, 2) {
+		src.add(j.gang, int(j.needs/60)+1, .3+.65*r.Float64())
+		src.jobs[len(src.jobs)-1].Submit = unit.Time(0).Add(unit.Seconds(j.submit))
+	}
+	p95 := func(h history) unit.Duration {
+		slices.Sort(h.first)
+		return h.first[len(h.first)*95/100]
+	}
+	shared, queued := run(t, New(Default()), 4, 4, src), run(t, exclusive(), 4, 4, src)
+	t.Logf("95 %% have had ten minutes after %s, in a queue after %s; mean JCT %.0f and %.0f s; %d packed, %d moved",
+		p95(shared), p95(queued), shared.jct, queued.jct, shared.reasons[plan.Packed], shared.reasons[plan.Moved])
+	if 4*p95(shared) > p95(queued) {
+		t.Errorf("95 %% have had ten minutes after %s, in a queue after %s", p95(shared), p95(queued))
+	}
+}
+
+// TestMemory: what is remembered comes back, and is written the same again.
+func TestMemory(t *testing.T) {
+	a, b := New(Default()), New(Default())
+	a.m.Slice, a.m.Next = 3, 99
+	a.m.Last[7], a.m.Last[12], a.m.Idle[2], a.m.Grown[7] = 2, 3, 44, []int32{1, 2}
+	a.m.Tried, a.m.Pairs = [][2]int32{{7, 12}}, []pair{{Jobs: [2]plan.JobID{7, 12}, Settled: true}}
+	if err := b.Recall(a.Remember()); err != nil || !reflect.DeepEqual(a.m, b.m) || !bytes.Equal(a.Remember(), b.Remember()) {
+		t.Errorf("%+v came back as %+v (%v)", a.m, b.m, err)
+	}
+	if b.Recall([]byte("nonsense")) == nil {
+		t.Error("nonsense was read")
+	}
+}

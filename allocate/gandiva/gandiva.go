@@ -1,0 +1,245 @@
+// Package gandiva shares devices in time, packs jobs on trial and moves them (Gandiva,
+// Xiao et al., OSDI 2018). Every job gets devices soon: on a node of its size class
+// where there is room, else it takes turns with others, a quantum each, those who do
+// not run suspended in place. Of jobs that take turns on the same devices two are tried
+// side by side for a quantum, the least busy first, and stay together if the sum of
+// their rates, each over its rate by itself, is at least one. Who would wait for a turn
+// moves to devices that stand empty, and elastic jobs grow into those of their node that
+// stay empty.
+//
+// Recalled: Algorithm 1 and the introspection; the rule of one is read in Gavel's
+// Gandiva policy. Ours: whose turn it is where gangs of different sizes share a node
+// (who has waited longest, on devices that nobody has taken before), and the limit of
+// residents per device. Left out: moves that make room for a gang, which takes turns
+// instead; moves away from interference, of which packing on trial is the other half;
+// shares of a device, which the placer places as asked.
+package gandiva
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/strategy"
+	"github.com/musterdl/muster/unit"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "gandiva", System: "Gandiva", Step: "allocate", Part: "joint", Status: "recalled",
+	Source: "Xiao et al., OSDI 2018; the packing rule as in stanford-futuredata/gavel",
+	Idea:   "time slices for all, packing on trial, moves to idle devices, growth into them",
+	Goal:   "latency", Needs: "nothing; it watches progress",
+	Live: "suspends and resumes by the driver's means",
+}
+
+// Config tunes the introspection.
+type Config struct {
+	// Quantum is the length of a time slice.
+	Quantum unit.Duration `yaml:"quantum"`
+	// MaxResidents is how many jobs take turns on one device at most.
+	MaxResidents int32 `yaml:"max-residents"`
+	// Oversubscribe lets jobs take turns; without, who finds no free devices waits.
+	Oversubscribe bool `yaml:"oversubscribe"`
+	// Pack tries whether jobs that take turns do better side by side.
+	Pack bool `yaml:"pack"`
+	// Migrate moves jobs that would wait for their turn to empty devices.
+	Migrate bool `yaml:"migrate"`
+}
+
+// Default returns the configuration used where none is given.
+func Default() Config {
+	return Config{Quantum: 60 * unit.Second, MaxResidents: 8, Oversubscribe: true, Pack: true, Migrate: true}
+}
+
+// Validate says what is wrong with a configuration.
+func (c Config) Validate() error {
+	switch {
+	case c.Quantum <= 0:
+		return errors.New("quantum must be positive")
+	case c.MaxResidents < 1:
+		return errors.New("max-residents must be at least 1")
+	}
+	return nil
+}
+
+// Decider is the strategy. Who is resident where it reads from the State; what is not
+// there it remembers.
+type Decider struct {
+	config Config
+	m      memory
+}
+
+type memory struct {
+	Slice int64
+	Next  unit.Time              // end of the slice
+	Last  map[plan.JobID]int64   // the slice a job last computed in
+	Tried [][2]int32             // pairs that were packed once
+	Pairs []pair                 // packed now
+	Idle  map[int32]unit.Time    // by node: since when it has devices that nobody is on
+	Grown map[plan.JobID][]int32 // devices that a job has grown to
+}
+
+// pair is two packed jobs; until it is settled it is on trial since its baseline: what
+// they had done by then, and at which rate each went by itself.
+type pair struct {
+	Jobs      [2]plan.JobID
+	Work, Ran [2]unit.Duration
+	SoloMicro [2]int64
+	Settled   bool
+}
+
+var _ allocate.Joint = (*Decider)(nil)
+
+// New returns the strategy; the configuration must be valid.
+func New(c Config) *Decider { return &Decider{config: c, m: newMemory()} }
+
+func newMemory() memory {
+	return memory{Last: map[plan.JobID]int64{}, Idle: map[int32]unit.Time{}, Grown: map[plan.JobID][]int32{}}
+}
+
+// Remember encodes what the State does not say; map keys come out in order.
+func (g *Decider) Remember() []byte {
+	b, err := json.Marshal(g.m)
+	if err != nil {
+		panic(err) // numbers and lists of them
+	}
+	return b
+}
+
+// Recall reads what Remember wrote.
+func (g *Decider) Recall(b []byte) error {
+	g.m = newMemory()
+	return json.Unmarshal(b, &g.m)
+}
+
+// turn is the time slice of all jobs that take turns: who computes on a device, and
+// when, the strategy says itself.
+const turn = 1
+
+// Wishes gives everybody a place and, at the end of a quantum, turns to those who have
+// waited longest.
+func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
+	p, left := g.read(v, jobs)
+	var moving *task
+	if v.Now() >= g.m.Next {
+		g.m.Next = v.Now().Add(g.config.Quantum)
+		g.judge(v, p)
+		if moving = p.migrate(); moving != nil {
+			delete(g.m.Grown, plan.JobID(moving.id))
+		}
+		p.rotate()
+		if g.config.Pack {
+			for _, t := range p.try() {
+				g.m.Pairs = append(g.m.Pairs, baseline(v, t))
+			}
+		}
+		g.grow(v, p, len(left) > 0)
+	} else {
+		p.fill(false)
+	}
+	g.idle(v, p)
+	g.write(p, jobs)
+	for _, t := range p.tasks {
+		into = append(into, g.wish(v, p, t, t == moving))
+	}
+	for _, id := range left {
+		into = append(into, allocate.Wish{Job: id, Workers: v.Shape(id).Gang, Reason: plan.Reason{Code: plan.Fits}})
+	}
+	return into, g.m.Next
+}
+
+// wish is what a task is to have; one that moves stops first and starts again where
+// there is room then.
+func (g *Decider) wish(v plan.View, p *planner, t *task, moves bool) allocate.Wish {
+	id := plan.JobID(t.id)
+	w := allocate.Wish{Job: id, Workers: t.gang, Terms: plan.DefaultTerms(), Suspend: !t.active, Reason: plan.Reason{Code: plan.SliceBegins}}
+	for _, d := range t.devices {
+		n := plan.NodeID(p.node(d))
+		if k := len(w.Slots); k == 0 || w.Slots[k-1].Node != n {
+			w.Slots = append(w.Slots, plan.Slot{Node: n, Device: plan.None})
+		}
+		s := &w.Slots[len(w.Slots)-1]
+		s.Workers, s.On = s.Workers+1, append(s.On, plan.DeviceID(d))
+	}
+	w.Terms.Turn, w.Terms.Swap = turn, v.Shape(id).Memory-min(v.ProfileOf(id).Persistent, v.Shape(id).Memory)
+	switch {
+	case moves && v.Job(id).Run != plan.None:
+		return allocate.Wish{Job: id, Reason: plan.Reason{Code: plan.Moved}}
+	case t.partner != nil && t.partner.id < t.id:
+		// The younger of a pair lives in what the other leaves, as far as the books go.
+		w.Terms.Turn, w.Terms.Swap, w.Terms.Guest = 0, 0, plan.JobID(t.partner.id)
+		w.Reason = plan.Reason{Code: plan.Packed, A: int64(t.partner.id)}
+	case !t.active:
+		w.Reason = plan.Reason{Code: plan.SliceOver}
+	}
+	return w
+}
+
+// baseline notes what two jobs had done when their trial began, and at which rate each
+// was last seen by itself.
+func baseline(v plan.View, t [2]*task) (p pair) {
+	for k := range t {
+		id := plan.JobID(t[k].id)
+		p.Jobs[k], p.Work[k], p.Ran[k], p.SoloMicro[k] = id, v.Work(id), v.Executed(id), plan.FullRate
+		if run := v.Job(id).Run; run != plan.None {
+			p.SoloMicro[k] = max(v.Run(run).RateMicro, 1)
+		}
+	}
+	return p
+}
+
+// judge ends the trials: what each did per running time in the quantum over what it does
+// by itself must add up to one. Of a pair that could not begin that is nothing.
+func (g *Decider) judge(v plan.View, p *planner) {
+	for i := range g.m.Pairs {
+		o := &g.m.Pairs[i]
+		a, b := p.task(o.Jobs[0]), p.task(o.Jobs[1])
+		if o.Settled || a == nil || b == nil || a.partner != b {
+			continue
+		}
+		sum := 0.0
+		for k, id := range o.Jobs {
+			ran := max(1, v.Executed(id)-o.Ran[k])
+			sum += float64(v.Work(id)-o.Work[k]) / float64(ran) * plan.FullRate / float64(o.SoloMicro[k])
+		}
+		o.Settled = true
+		p.judge([2]*task{a, b}, unit.Milli(sum*1000+.5))
+	}
+}
+
+// grow gives an elastic job that has its devices to itself the devices of its node that
+// nobody has been on for a quantum, and takes them back when somebody waits.
+func (g *Decider) grow(v plan.View, p *planner, waits bool) {
+	for _, t := range p.tasks {
+		waits = waits || !t.active
+	}
+	if waits {
+		clear(g.m.Grown)
+	}
+	for _, t := range p.tasks {
+		if len(t.devices) == 0 || waits || v.Job(plan.JobID(t.id)).Run == plan.None {
+			continue
+		}
+		n := p.node(t.devices[0])
+		if since, idle := g.m.Idle[n]; !idle || v.Now().Sub(since) < g.config.Quantum || t.gang >= p.size(n) {
+			continue
+		}
+		most := t.gang
+		for _, size := range v.Shape(plan.JobID(t.id)).Sizes {
+			if size <= t.gang+p.free(n) {
+				most = max(most, size)
+			}
+		}
+		if more := p.take(&task{gang: most - t.gang}, []int32{n}, 1); most > t.gang && more != nil {
+			all := append(slices.Clone(t.devices), more...)
+			slices.Sort(all)
+			p.unsettle(t)
+			p.settle(t, all)
+			t.gang, t.active = most, true
+			g.m.Grown[plan.JobID(t.id)] = all
+		}
+	}
+}

@@ -1,0 +1,293 @@
+package gandiva
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/musterdl/muster/unit"
+)
+
+// task is one job as the planner sees it.
+type task struct {
+	id      int32
+	gang    int32                 // devices
+	memory  int32                 // MiB per device, while it computes
+	allows  func(node int32) bool // nil is any
+	busy    int32                 // how much it keeps its devices busy, in any unit; the least is packed first
+	devices []int32
+	active  bool  // computes in this slice
+	last    int64 // the slice it last computed in; 0 is never
+	partner *task // packed with it
+}
+
+// planner keeps who is resident where and whose turn it is. Devices are numbered node
+// by node.
+type planner struct {
+	config    Config
+	first     []int32   // by node: its first device, and at the end the number of devices
+	memory    []int32   // by node: MiB of a device; 0 takes no job
+	residents [][]*task // by device
+	tasks     []*task   // resident, by id
+	tried     map[[2]int32]bool
+	slice     int64
+}
+
+func newPlanner(c Config) *planner {
+	return &planner{config: c, first: []int32{0}, tried: map[[2]int32]bool{}}
+}
+
+// addNode adds a node of so many devices with so much memory each.
+func (p *planner) addNode(devices, memory int32) {
+	p.memory = append(p.memory, memory)
+	p.residents = append(p.residents, make([][]*task, devices)...)
+	p.first = append(p.first, int32(len(p.residents)))
+}
+
+func (p *planner) nodes() int32 { return int32(len(p.memory)) }
+
+// size is how many devices a node has, node which one a device is on.
+func (p *planner) size(node int32) int32 { return p.first[node+1] - p.first[node] }
+
+func (p *planner) node(device int32) int32 {
+	n, found := slices.BinarySearch(p.first, device)
+	if !found {
+		n--
+	}
+	for p.size(int32(n)) == 0 {
+		n++ // nodes without devices begin where the next one does
+	}
+	return int32(n)
+}
+
+// free counts the devices of a node that nobody is resident on.
+func (p *planner) free(node int32) (n int32) {
+	for d := p.first[node]; d < p.first[node+1]; d++ {
+		if len(p.residents[d]) == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// height is how many residents a node has per device, in thousandths.
+func (p *planner) height(node int32) (n int32) {
+	for d := p.first[node]; d < p.first[node+1]; d++ {
+		n += int32(len(p.residents[d])) * 1000
+	}
+	return n / max(1, p.size(node))
+}
+
+// affinity is the size class of what is on a node: the gang of its first resident.
+func (p *planner) affinity(node int32) int32 {
+	for d := p.first[node]; d < p.first[node+1]; d++ {
+		if len(p.residents[d]) > 0 {
+			return p.residents[d][0].gang
+		}
+	}
+	return 0
+}
+
+// find chooses devices as the paper's Algorithm 1 does: free ones on the least loaded
+// node of the job's size class, then on one without, then on any; else it lets the job
+// take turns with others of its class, then of any. None where that is not allowed.
+func (p *planner) find(t *task) []int32 {
+	order := make([]int32, p.nodes())
+	for i := range order {
+		order[i] = int32(i)
+	}
+	rank := func(n int32) int32 {
+		switch p.affinity(n) {
+		case t.gang:
+			return 0
+		case 0:
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(p.height(a), p.height(b)))
+	})
+	if devices := p.take(t, order, 1); devices != nil || !p.config.Oversubscribe {
+		return devices
+	}
+	for most := int32(2); most <= p.config.MaxResidents; most++ {
+		if devices := p.take(t, order, most); devices != nil {
+			return devices
+		}
+	}
+	return nil
+}
+
+// take gathers a gang's devices from the first node that holds it, or from whole nodes
+// where one is too small, of devices that will have at most so many residents.
+func (p *planner) take(t *task, order []int32, most int32) []int32 {
+	var all []int32
+	for _, n := range order {
+		if p.memory[n] == 0 || t.memory > p.memory[n] || t.allows != nil && !t.allows(n) {
+			continue
+		}
+		var devices []int32
+		for d := p.first[n]; d < p.first[n+1]; d++ {
+			if int32(len(p.residents[d])) < most {
+				devices = append(devices, d)
+			}
+		}
+		if want := min(t.gang-int32(len(all)), p.size(n)); int32(len(devices)) >= want {
+			// Beside one of its own size, so that the two take turns and leave the
+			// other devices of the node alone.
+			slices.SortStableFunc(devices, func(a, b int32) int {
+				return cmp.Or(cmp.Compare(len(p.residents[a]), len(p.residents[b])), cmp.Compare(p.alien(a, t.gang), p.alien(b, t.gang)))
+			})
+			all = append(all, devices[:want]...)
+		}
+		if int32(len(all)) >= t.gang {
+			slices.Sort(all)
+			return all[:t.gang]
+		}
+	}
+	return nil
+}
+
+// alien is 1 for a device whose residents are of another size.
+func (p *planner) alien(device, gang int32) int {
+	if r := p.residents[device]; len(r) > 0 && r[0].gang != gang {
+		return 1
+	}
+	return 0
+}
+
+// add makes a task resident where there is room for it, and reports whether.
+func (p *planner) add(t *task) bool {
+	devices := p.find(t)
+	if devices == nil {
+		return false
+	}
+	p.settle(t, devices)
+	at, _ := slices.BinarySearchFunc(p.tasks, t, byID)
+	p.tasks = slices.Insert(p.tasks, at, t)
+	return true
+}
+
+func byID(a, b *task) int { return cmp.Compare(a.id, b.id) }
+
+func (p *planner) settle(t *task, devices []int32) {
+	t.devices = devices
+	for _, d := range devices {
+		p.residents[d] = append(p.residents[d], t)
+	}
+}
+
+func (p *planner) unsettle(t *task) {
+	for _, d := range t.devices {
+		p.residents[d] = slices.DeleteFunc(p.residents[d], func(o *task) bool { return o == t })
+	}
+	t.devices, t.active = nil, false
+}
+
+// remove takes away a task that has ended.
+func (p *planner) remove(t *task) {
+	p.unsettle(t)
+	p.part(t)
+	p.tasks = slices.DeleteFunc(p.tasks, func(o *task) bool { return o == t })
+}
+
+func (p *planner) part(t *task) {
+	if t.partner != nil {
+		t.partner.partner, t.partner = nil, nil
+	}
+}
+
+// rotate begins a slice: who has waited longest for a turn goes first, on devices that
+// nobody has taken before in this slice; a packed partner goes along.
+func (p *planner) rotate() {
+	p.slice++
+	p.fill(true)
+}
+
+// fill gives turns to tasks in order of their last one: to all anew, or only on
+// devices that stand idle in the middle of a slice.
+func (p *planner) fill(anew bool) {
+	taken := make([]bool, len(p.residents))
+	for _, t := range p.tasks {
+		t.active = t.active && !anew
+		for _, d := range t.devices {
+			taken[d] = taken[d] || t.active
+		}
+	}
+	order := slices.Clone(p.tasks)
+	slices.SortStableFunc(order, func(a, b *task) int { return cmp.Compare(a.last, b.last) })
+	for _, t := range order {
+		if t.active || slices.ContainsFunc(t.devices, func(d int32) bool { return taken[d] }) {
+			continue
+		}
+		for _, d := range t.devices {
+			taken[d] = true
+		}
+		for _, o := range []*task{t, t.partner} {
+			if o != nil {
+				o.active, o.last = true, p.slice
+			}
+		}
+	}
+}
+
+// try packs, for the slice that begins, one more task beside each that has a turn: the
+// least busy first, both on the same devices, never a pair that did badly before.
+// It returns the pairs on trial.
+func (p *planner) try() (trials [][2]*task) {
+	order := slices.Clone(p.tasks)
+	slices.SortStableFunc(order, func(a, b *task) int { return cmp.Compare(a.busy, b.busy) })
+	for _, t := range order {
+		if !t.active || t.partner != nil {
+			continue
+		}
+		for _, o := range order {
+			if o.active || o.partner != nil || p.tried[key(t, o)] || o.memory+t.memory > p.memory[p.node(t.devices[0])] || !slices.Equal(o.devices, t.devices) {
+				continue
+			}
+			p.tried[key(t, o)] = true
+			t.partner, o.partner = o, t
+			o.active, o.last = true, p.slice
+			trials = append(trials, [2]*task{t, o})
+			break
+		}
+	}
+	return trials
+}
+
+func key(a, b *task) [2]int32 { return [2]int32{min(a.id, b.id), max(a.id, b.id)} }
+
+// judge ends the trial of a pair with the sum of both rates, each as a part of the
+// rate by itself, in thousandths: less than one job alone does, and they part for good.
+func (p *planner) judge(pair [2]*task, sum unit.Milli) {
+	if sum < unit.Whole {
+		p.part(pair[0])
+		pair[1].active = false
+	}
+}
+
+// migrate moves one task that would wait for its turn to devices that stand empty, the
+// longest waiting first, and returns it; nil when nobody gains.
+func (p *planner) migrate() *task {
+	if !p.config.Migrate {
+		return nil
+	}
+	order := slices.Clone(p.tasks)
+	slices.SortStableFunc(order, func(a, b *task) int { return cmp.Compare(a.last, b.last) })
+	nodes := make([]int32, p.nodes())
+	for i := range nodes {
+		nodes[i] = int32(i)
+	}
+	slices.SortStableFunc(nodes, func(a, b int32) int { return cmp.Compare(p.free(a), p.free(b)) })
+	for _, t := range order {
+		if t.active || t.partner != nil || !slices.ContainsFunc(t.devices, func(d int32) bool { return len(p.residents[d]) > 1 }) {
+			continue
+		}
+		if devices := p.take(t, nodes, 1); devices != nil {
+			p.unsettle(t)
+			p.settle(t, devices)
+			return t
+		}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package optimus
+
+import "slices"
+
+// Demand is what one task takes of each kind of resource: devices, cores, memory.
+type Demand [3]float64
+
+// Job is a job that tasks are divided among.
+type Job struct {
+	// Sizes are the numbers of workers it may have, ascending.
+	Sizes []int
+	// Servers is the largest number of parameter servers; 0 is a job whose workers
+	// reduce gradients among themselves.
+	Servers int
+	// Left is the time it still needs with so many.
+	Left           func(workers, servers int) float64
+	Worker, Server Demand
+}
+
+// Tasks are what a job was given.
+type Tasks struct {
+	Workers, Servers int
+}
+
+// Divide gives every job in turn the fewest tasks it can run with, as far as there is
+// room, and then adds one task at a time, worker or server, where the time that is left
+// falls most per share of the resource that the task takes most of.
+func Divide(jobs []Job, room Demand) []Tasks {
+	d := division{jobs: jobs, free: room, all: room, has: make([]Tasks, len(jobs)), gain: make([][2]float64, len(jobs))}
+	for i := range jobs {
+		c := &jobs[i]
+		least := Tasks{Workers: c.Sizes[0], Servers: min(c.Servers, 1)}
+		if d.take(c, least) {
+			d.has[i] = least
+			d.weigh(i)
+		}
+	}
+	for {
+		best, kind := -1, 0
+		for i := range d.gain {
+			for k, g := range d.gain[i] {
+				if g > 0 && (best < 0 || g > d.gain[best][kind]) {
+					best, kind = i, k
+				}
+			}
+		}
+		if best < 0 {
+			return d.has
+		}
+		if more := d.step(best, kind); d.take(&jobs[best], more) {
+			d.has[best].Workers += more.Workers
+			d.has[best].Servers += more.Servers
+			d.weigh(best)
+		} else {
+			d.gain[best][kind] = 0 // there will not be more room later
+		}
+	}
+}
+
+type division struct {
+	jobs      []Job
+	free, all Demand
+	has       []Tasks
+	gain      [][2]float64 // by job: of more workers, of one more server
+}
+
+const workers, servers = 0, 1
+
+// step is what a job may be given next; nothing where it has the most.
+func (d *division) step(i, kind int) Tasks {
+	c, has := &d.jobs[i], d.has[i]
+	if kind == servers {
+		return Tasks{Servers: min(1, c.Servers-has.Servers)}
+	}
+	if at, _ := slices.BinarySearch(c.Sizes, has.Workers+1); at < len(c.Sizes) {
+		return Tasks{Workers: c.Sizes[at] - has.Workers}
+	}
+	return Tasks{}
+}
+
+func (d *division) weigh(i int) {
+	c, has := &d.jobs[i], d.has[i]
+	now := c.Left(has.Workers, has.Servers)
+	for kind := range d.gain[i] {
+		d.gain[i][kind] = 0
+		if more := d.step(i, kind); more != (Tasks{}) {
+			dominant := 0.0
+			for r, x := range c.demand(more) {
+				if d.all[r] > 0 {
+					dominant = max(dominant, x/d.all[r])
+				}
+			}
+			d.gain[i][kind] = (now - c.Left(has.Workers+more.Workers, has.Servers+more.Servers)) / max(dominant, 1e-9)
+		}
+	}
+}
+
+func (c *Job) demand(t Tasks) (sum Demand) {
+	for r := range sum {
+		sum[r] = float64(t.Workers)*c.Worker[r] + float64(t.Servers)*c.Server[r]
+	}
+	return sum
+}
+
+// take takes room for tasks if there is enough.
+func (d *division) take(c *Job, t Tasks) bool {
+	need := c.demand(t)
+	for r, x := range need {
+		if x > d.free[r]+1e-9 {
+			return false
+		}
+	}
+	for r, x := range need {
+		d.free[r] -= x
+	}
+	return true
+}
+
+// Spread lays so many like workers on nodes as evenly as possible on as few as
+// possible, the freest first; where no number of nodes takes them evenly, it fills the
+// freest ones. It returns the workers by node, nil if there is no room.
+func Spread(count int, free []int) []int {
+	order := make([]int, len(free))
+	sum := 0
+	for n := range free {
+		order[n] = n
+		sum += free[n]
+	}
+	if sum < count || count <= 0 {
+		return nil
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return free[b] - free[a] })
+	on := make([]int, len(free))
+	for nodes := 1; nodes <= min(count, len(order)); nodes++ {
+		// The last of the prefix is the least free: it decides, with its lower share.
+		high, low, extra := (count+nodes-1)/nodes, count/nodes, count%nodes
+		if extra == 0 {
+			extra = nodes
+		}
+		if free[order[extra-1]] < high || free[order[nodes-1]] < low {
+			continue
+		}
+		for k, n := range order[:nodes] {
+			on[n] = low
+			if k < count%nodes {
+				on[n]++
+			}
+		}
+		return on
+	}
+	for _, n := range order {
+		on[n] = min(count, free[n])
+		count -= on[n]
+	}
+	return on
+}

@@ -1,0 +1,97 @@
+package pipeswitch
+
+import (
+	"math/rand/v2"
+
+	"github.com/musterdl/muster/allocate/switching"
+	"github.com/musterdl/muster/unit"
+)
+
+// forwardMs is what a forward pass of ResNet152 at batch 8 takes on a V100 (our
+// assumption; the layers divide it by their operations).
+const forwardMs = 25
+
+// resnet152 are its convolutions and its classifier: bottleneck blocks of three, the
+// first of a stage with a projection beside it.
+func resnet152() (layers []switching.Layer) {
+	var operations []float64
+	add := func(parameters, side int) {
+		layers = append(layers, switching.Layer{Bytes: 4 * int64(parameters)})
+		operations = append(operations, float64(parameters)*float64(side*side))
+	}
+	add(7*7*3*64, 112)
+	in := 64
+	for stage, blocks := range []int{3, 8, 36, 3} {
+		width, side := 64<<stage, 56>>stage
+		for block := range blocks {
+			if block == 0 {
+				add(in*4*width, side)
+			}
+			add(in*width, side)
+			add(9*width*width, side)
+			add(4*width*width, side)
+			in = 4 * width
+		}
+	}
+	add(in*1000, 1)
+	total := 0.0
+	for _, o := range operations {
+		total += o
+	}
+	for i, o := range operations {
+		layers[i].Compute = unit.Seconds(forwardMs / 1000. * o / total)
+	}
+	return layers
+}
+
+// Measure switches to ResNet152 in the best groups, layer by layer, in one group, and
+// without any overlap; and compares the best groups with all groupings on small
+// models drawn at random.
+func Measure(seed uint64) map[string]float64 {
+	by := Default().switching()
+	layers := resnet152()
+	bytes, compute := int64(0), unit.Duration(0)
+	for _, l := range layers {
+		bytes, compute = bytes+l.Bytes, compute+l.Compute
+	}
+	transfer := by.Path.Links[0].Time(bytes)
+	ms := func(finish unit.Duration) float64 { return 1000 * (finish - compute).Seconds() }
+	best := by.Path.Group(layers)
+	return map[string]float64{
+		"parameters_m":   float64(bytes) / 4e6,
+		"groups":         float64(len(best.Ends)),
+		"best_ms":        ms(best.Finish),
+		"per_layer_ms":   ms(by.Path.Finish(layers, switching.Single(layers))),
+		"one_group_ms":   ms(by.Path.Finish(layers, switching.Whole(layers))),
+		"no_overlap_ms":  ms(transfer + compute),
+		"not_hidden_ms":  1000 * max(0, transfer-compute).Seconds(),
+		"above_bound_ms": ms(best.Finish) - 1000*max(0, transfer-compute).Seconds(),
+		"missed_optima":  missed(by.Path, seed),
+	}
+}
+
+// missed counts the models, of 20 with up to 14 layers, of which some grouping finishes
+// before the one that was found.
+func missed(path switching.Path, seed uint64) (n float64) {
+	dice := rand.New(rand.NewPCG(seed, 0))
+	for range 20 {
+		layers := make([]switching.Layer, 2+dice.IntN(13))
+		for i := range layers {
+			layers[i] = switching.Layer{Bytes: dice.Int64N(4 << 20), Compute: unit.Duration(dice.IntN(400))}
+		}
+		found := path.Group(layers).Finish
+		for cuts := range 1 << (len(layers) - 1) {
+			var ends []int
+			for i := range len(layers) - 1 {
+				if cuts&(1<<i) != 0 {
+					ends = append(ends, i+1)
+				}
+			}
+			if path.Finish(layers, append(ends, len(layers))) < found {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,184 @@
+// Package titan merges fine-tuning jobs of one foundation model into one multi-task run
+// (Titan, Gao et al., SoCC 2022). The model's structure is fixed, so one profile tells
+// how long every job on it takes; jobs go shortest remaining time first; and who finds
+// no room joins a run of its model and size, the backbone in memory once and computed
+// once over the sum of the batches, if by that profile all jobs together then end
+// earlier.
+//
+// After the abstract and the authors' published profiles: how they choose what to merge
+// is not public, so the rule is ours, a look ahead over what is known with and without
+// the merge. A run falls apart when the job that brought the devices ends; who is left
+// is planned anew. Left out: the pipelined switch, since what a start and a stop cost is
+// the world's and the same for all strategies; the integer program for few jobs, since
+// the look-ahead already decides on the sum of ends that it would minimise; and devices
+// of several models, which are taken as alike.
+package titan
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/strategy"
+	"github.com/musterdl/muster/unit"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "titan", System: "Titan", Step: "allocate", Part: "joint", Status: "after",
+	Source: "Gao et al., SoCC 2022; profiles of gaow0007/TitanSched",
+	Idea:   "shortest first, and fine-tunes of one foundation model in one run where all then end earlier",
+	Goal:   "throughput", Needs: "the foundation model and the remaining time",
+	Live: "guests join the host's devices; a trainer for several tasks must merge them",
+}
+
+// Config holds what is known of the foundation models, and whether jobs merge.
+type Config struct {
+	// Merge lets jobs of one foundation model share a run; without, the strategy is
+	// shortest remaining time first.
+	Merge bool `yaml:"merge"`
+	// HeadPercent is what the jobs' own heads cost, of the backbone's time per sample.
+	HeadPercent float64 `yaml:"head-percent"`
+	// Batch is the samples per step and device of a job whose menu does not say.
+	Batch int32 `yaml:"batch"`
+	// Models is the table of foundation models.
+	Models []Model `yaml:"models"`
+}
+
+// Model is the profile of one foundation model: a step on so many devices takes a
+// constant and a time per sample on each device.
+type Model struct {
+	Name string `yaml:"name"`
+	// StepUS is the constant on 1, 2, 4 and 8 devices: launch and synchronisation.
+	StepUS [4]float64 `yaml:"step-us"`
+	// SampleUS is the time per sample of a device's batch.
+	SampleUS float64 `yaml:"sample-us"`
+	// MemoryMiB is what the weights take, SampleMiB what each sample adds.
+	MemoryMiB float64 `yaml:"memory-mib"`
+	SampleMiB float64 `yaml:"sample-mib"`
+}
+
+// Default returns the configuration used where none is given. The models are fitted to
+// the authors' profiles on A100 (gaow0007/TitanSched, MIT); the fit is tested.
+func Default() Config {
+	return Config{Merge: true, HeadPercent: 1, Batch: 16, Models: []Model{
+		{"vit", [4]float64{17267, 18469, 23045, 33122}, 1890, 519, 97.0},
+		{"vit-large", [4]float64{38654, 43366, 56532, 94188}, 5014, 1796, 260.2},
+		{"roberta-base", [4]float64{11236, 12422, 13271, 28527}, 5033, 658, 525.4},
+	}}
+}
+
+// Validate says what is wrong with a configuration.
+func (c Config) Validate() error {
+	for i, m := range c.Models {
+		switch {
+		case m.Name == "":
+			return fmt.Errorf("models[%d] has no name", i)
+		case m.SampleUS <= 0 || min(m.StepUS[0], m.StepUS[1], m.StepUS[2], m.StepUS[3]) <= 0:
+			return fmt.Errorf("models[%d]: step-us and sample-us must be positive", i)
+		case m.MemoryMiB < 0 || m.SampleMiB < 0:
+			return fmt.Errorf("models[%d]: memory must not be negative", i)
+		}
+	}
+	switch {
+	case c.HeadPercent < 0:
+		return errors.New("head-percent must not be negative")
+	case c.Batch < 1:
+		return errors.New("batch must be at least 1")
+	}
+	return nil
+}
+
+// Decider is the strategy. Who is whose guest it reads from the State.
+type Decider struct{ config Config }
+
+var _ allocate.Joint = (*Decider)(nil)
+
+// New returns the strategy; the configuration must be valid.
+func New(c Config) *Decider { return &Decider{config: c} }
+
+// Wishes gives devices to the shortest, and lets others join them as guests.
+func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
+	devices, memory := int32(0), int32(0)
+	for id := range plan.NodeID(v.Nodes()) {
+		if n := v.Node(id); n.Status == plan.Up && n.Count > 0 {
+			devices, memory = devices+n.Count, max(memory, v.Device(n.First).Memory)
+		}
+	}
+	runs, waiting := t.read(v, jobs, devices)
+	for _, g := range t.config.plan(runs, waiting, devices, float64(memory)) {
+		host := plan.JobID(g.jobs[0].id)
+		w := allocate.Wish{Job: host, Workers: v.Shape(host).Gang, Terms: plan.DefaultTerms(), Reason: plan.Reason{Code: plan.Fits, A: int64(g.gang) * 1000}}
+		into = append(into, w)
+		if v.Job(host).Run == plan.None {
+			continue // its guests come when it is there
+		}
+		slots := places(v, v.Job(host).Run)
+		for _, j := range g.jobs[1:] {
+			w.Job, w.Slots, w.Reason = plan.JobID(j.id), slots, plan.Reason{Code: plan.Merged, A: int64(host)}
+			w.Terms.Guest = host
+			into = append(into, w)
+		}
+	}
+	return into, unit.Never
+}
+
+// read makes runs of the jobs that train together and the rest wait, or run alone. What
+// takes more than there is, or no whole devices, counts as the smallest that fits.
+func (t *Decider) read(v plan.View, jobs []plan.JobID, devices int32) (runs []*group, waiting []*tune) {
+	hosts := map[plan.JobID]*group{}
+	var guests []*tune
+	for _, id := range jobs {
+		j := t.tune(v, id)
+		j.gang = min(max(j.gang, 1), max(devices, 1))
+		if run := v.Job(id).Run; run != plan.None && v.Run(run).Terms.Guest != plan.None {
+			guests = append(guests, j)
+			continue
+		}
+		hosts[id] = &group{jobs: []*tune{j}, gang: j.gang}
+		runs = append(runs, hosts[id])
+	}
+	for _, j := range guests {
+		if g := hosts[v.Run(v.Job(plan.JobID(j.id)).Run).Terms.Guest]; g != nil {
+			g.jobs = append(g.jobs, j)
+		} else {
+			waiting = append(waiting, j)
+		}
+	}
+	return runs, waiting
+}
+
+func (t *Decider) tune(v plan.View, id plan.JobID) *tune {
+	shape, base := v.Shape(id), v.ProfileOf(id).Base
+	j := &tune{id: int32(id), gang: shape.Gang * shape.Devices, memory: float64(shape.Memory)}
+	for i := range t.config.Models {
+		if m := &t.config.Models[i]; m.Name == base && shape.Devices > 0 && shape.Share == 1000 {
+			j.model = m
+		}
+	}
+	j.batch = float64(t.config.Batch * j.gang)
+	if b := v.Menu(id).Batch(plan.None, shape.Gang, false); b > 0 {
+		j.batch = float64(b)
+	}
+	left, known := v.Left(id)
+	if !known {
+		left = 365 * unit.Day // behind all that are known
+	}
+	j.steps = float64(left) / t.config.step([]*tune{j}, max(j.gang, 1))
+	return j
+}
+
+// places are the devices of a run as slots.
+func places(v plan.View, run plan.RunID) (slots []plan.Slot) {
+	perWorker := max(1, v.Shape(v.Run(run).Job).Devices)
+	v.GrantsOf(run, func(h plan.Grant) {
+		if n := len(slots); n == 0 || slots[n-1].Node != h.Node {
+			slots = append(slots, plan.Slot{Node: h.Node, Device: plan.None})
+		}
+		s := &slots[len(slots)-1]
+		s.On = append(s.On, h.Device)
+		s.Workers = int32(len(s.On)) / perWorker
+	})
+	return slots
+}

@@ -1,0 +1,97 @@
+package catalogue
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Measure runs an experiment that is no simulation of jobs and returns named figures.
+// Files are opened by their path in the folder of published data.
+type Measure func(open func(path string) (io.ReadCloser, error), seed uint64) (map[string]float64, error)
+
+// claims gives an entry its claim (reproduce/CLAIMS.md) and, for one of kind measure,
+// the function that measures, in either of its two forms.
+func (e Entry) claims(claim []byte, measure any) Entry {
+	e.Claim = claim
+	switch m := measure.(type) {
+	case nil:
+	case func(seed uint64) map[string]float64:
+		e.Measure = func(_ func(string) (io.ReadCloser, error), seed uint64) (map[string]float64, error) {
+			return m(seed), nil
+		}
+	case func(open func(path string) (io.ReadCloser, error), seed uint64) (map[string]float64, error):
+		e.Measure = m
+	default:
+		panic(fmt.Sprintf("catalogue: the Measure of %s is a %T", e.Name, measure))
+	}
+	return e
+}
+
+// Finding is one metric of a claim, as it was found. With --json a list of them is
+// printed, and docs/claims.json keeps those of the last full run.
+type Finding struct {
+	Name      string `json:"name"`     // of the claim
+	Strategy  string `json:"strategy"` // the entry that makes it
+	System    string `json:"system"`
+	Step      string `json:"step"`
+	Metric    string `json:"metric"`
+	Published string `json:"published"`
+	// Measured is the mean over the seeds, or a ratio of two means over the same seeds;
+	// nothing where it was skipped.
+	Measured *float64 `json:"measured,omitempty"`
+	// Interval is the low and the high end of the 95 % interval of Measured, where
+	// there are seeds enough for one.
+	Interval []float64 `json:"interval,omitempty"`
+	// Low and High are the accepted band; a metric without is only reported.
+	Low     *float64 `json:"low,omitempty"`
+	High    *float64 `json:"high,omitempty"`
+	Holds   bool     `json:"holds"`
+	Verdict string   `json:"verdict"` // holds, open, missed, reported or skipped
+	Note    string   `json:"note,omitempty"`
+	Seeds   int      `json:"seeds"`
+	// WallSec is what the whole experiment of the claim took.
+	WallSec float64 `json:"wall_s"`
+}
+
+// The verdicts on a metric.
+const (
+	Holds    = "holds"
+	Open     = "open" // of a quick run: outside the band, but not with certainty
+	Missed   = "missed"
+	Reported = "reported" // there is no band
+	Skipped  = "skipped"
+)
+
+// Band writes an accepted band: "0.5 to 0.75", "at most 0.75".
+func (f *Finding) Band() string {
+	switch {
+	case f.Low != nil && f.High != nil:
+		return fmt.Sprintf("%.4g to %.4g", *f.Low, *f.High)
+	case f.Low != nil:
+		return fmt.Sprintf("at least %.4g", *f.Low)
+	case f.High != nil:
+		return fmt.Sprintf("at most %.4g", *f.High)
+	}
+	return "none"
+}
+
+// Ours writes what was measured, with its interval where it is known.
+func (f *Finding) Ours() string {
+	switch {
+	case f.Measured == nil:
+		return "-"
+	case len(f.Interval) == 2:
+		return fmt.Sprintf("%.4g [%.4g, %.4g]", *f.Measured, f.Interval[0], f.Interval[1])
+	}
+	return fmt.Sprintf("%.4g", *f.Measured)
+}
+
+// ReadFindings reads what muster reproduce --write wrote.
+func ReadFindings(r io.Reader) ([]Finding, error) {
+	var list []Finding
+	if err := json.NewDecoder(r).Decode(&list); err != nil {
+		return nil, fmt.Errorf("reading findings: %w", err)
+	}
+	return list, nil
+}

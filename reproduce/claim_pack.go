@@ -1,0 +1,185 @@
+package reproduce
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/trace"
+	"github.com/musterdl/muster/workload"
+)
+
+// pack is the experiment of packing papers: the jobs of a trace come in a random order,
+// go on with draws from them until they have asked for so many times the devices, and
+// never leave. What does not fit is turned away.
+func (x *experiment) pack(trace, ref string, labels []string) error {
+	c, err := resolveCluster(x.Cluster)
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	shapes, jobs, err := shapesOf(ref, c)
+	if err != nil {
+		return err
+	}
+	var tell sync.Mutex
+	done := 0
+	runs := make([][]map[string]float64, len(labels))
+	for i := range runs {
+		runs[i] = make([]map[string]float64, x.seeds)
+	}
+	err = each(x.seeds*len(labels), func(n int) error {
+		label, seed := labels[n%len(labels)], uint64(n/len(labels))+1
+		placer, err := placerOf(x.Strategies[label], seed)
+		if err != nil {
+			return fmt.Errorf("%s: %w", label, err)
+		}
+		list := arrivals(shapes, jobs, x.Arrivals*1000*float64(len(c.Devices)), seed)
+		figures, err := fill(c, shapes, list, placer)
+		if err != nil {
+			return fmt.Errorf("%s: %w", label, err)
+		}
+		runs[n%len(labels)][seed-1] = figures
+		tell.Lock()
+		defer tell.Unlock()
+		if done++; x.Progress != nil {
+			x.Progress(x.Name+" "+trace, done, x.seeds*len(labels))
+		}
+		return nil
+	})
+	for i, label := range labels {
+		x.runs[term{trace: trace, label: label}] = runs[i]
+	}
+	return err
+}
+
+// placerOf is what a strategy places with.
+func placerOf(strategy string, seed uint64) (allocate.Placer, error) {
+	composed, err := catalogue.Resolve(strategy)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := composed.Parts(catalogue.Env{Seed: seed})
+	return parts.Placer, err
+}
+
+// each calls f for 0 to n-1, as many at once as there are cores, and returns the first
+// mistake, after which nothing more begins.
+func each(n int, f func(int) error) error {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	errs := make([]error, n)
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if errs[i] = f(i); errs[i] != nil {
+					next.Store(int64(n))
+				}
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// shapesOf reads a trace as different shapes, and each job as the index of its shape.
+func shapesOf(ref string, c *cluster.Cluster) (shapes []plan.Shape, jobs []int32, err error) {
+	r, err := trace.Open(ref, trace.Options{Seed: 1, Devices: len(c.Devices)})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	known := map[plan.Shape]int32{}
+	for {
+		w, _, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return shapes, jobs, nil
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		s := shapeOf(&w, c)
+		id, ok := known[s]
+		if !ok {
+			id = int32(len(shapes))
+			known[s], shapes = id, append(shapes, s)
+		}
+		jobs = append(jobs, id)
+	}
+}
+
+// shapeOf is what a job asks for. A model that the cluster does not have is no model.
+func shapeOf(w *workload.Job, c *cluster.Cluster) plan.Shape {
+	s := plan.Shape{Gang: w.Gang, Devices: w.Devices, Share: int32(w.Share), CPU: int32(w.CPU), Host: int32(w.HostMemory), Models: 1<<len(c.Models) - 1}
+	if len(w.Models) > 0 {
+		s.Models = 0
+		for _, name := range w.Models {
+			if id, ok := c.ModelID(name); ok {
+				s.Models |= 1 << id
+			}
+		}
+	}
+	return s
+}
+
+// arrivals shuffles the jobs and goes on with draws from them until the next would
+// bring what they ask for above so many thousandths of a device.
+func arrivals(shapes []plan.Shape, jobs []int32, milli float64, seed uint64) []int32 {
+	dice := rand.New(rand.NewPCG(seed, 0))
+	list := append([]int32(nil), jobs...)
+	dice.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	asked := int64(0)
+	for i, p := range list {
+		if asked += shapes[p].Milli(shapes[p].Gang); float64(asked) > milli {
+			return list[:i]
+		}
+	}
+	for {
+		p := jobs[dice.IntN(len(jobs))]
+		if asked += shapes[p].Milli(shapes[p].Gang); float64(asked) > milli {
+			return list
+		}
+		list = append(list, p)
+	}
+}
+
+// fill lets jobs come and never go, and returns in percent how much of the devices is
+// taken in the end and was when jobs for all of them had come.
+func fill(c *cluster.Cluster, shapes []plan.Shape, jobs []int32, p allocate.Placer) (map[string]float64, error) {
+	s := plan.NewState(c)
+	s.Shapes = slices.Clone(shapes)
+	all := float64(len(c.Devices)) * 1000
+	arrived, taken, placed, at100 := int64(0), int64(0), 0, 0.0
+	var found []allocate.Candidate
+	began := time.Now()
+	for _, job := range jobs {
+		shape := &shapes[job]
+		if arrived += shape.Milli(shape.Gang); at100 == 0 && float64(arrived) >= all {
+			at100 = float64(taken) / all * 100
+		}
+		id := s.Admit("job", plan.Job{Shape: job})
+		found = p.Place(s.View(), allocate.Need{Job: id, Workers: shape.Gang, Shape: shape}, 1, found[:0])
+		if len(found) == 0 {
+			continue
+		}
+		d := s.Edit()
+		if run, why := d.Start(id, found[0].Slots, plan.DefaultTerms(), plan.Reason{}); run == plan.None {
+			return nil, fmt.Errorf("job %d of shape %+v cannot start on %+v: %v", id, *shape, found[0].Slots, why)
+		}
+		d.Commit()
+		taken += shape.Milli(shape.Gang)
+		placed++
+	}
+	took := time.Since(began)
+	return map[string]float64{"allocated_pct": float64(taken) / all * 100, "allocated_at_100_pct": at100,
+		"placed_pct": float64(placed) / float64(len(jobs)) * 100, "place_ms": took.Seconds() * 1000 / float64(len(jobs))}, s.Check()
+}

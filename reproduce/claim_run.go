@@ -1,0 +1,362 @@
+package reproduce
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/report"
+	"github.com/musterdl/muster/unit"
+)
+
+// ClaimRun says how claims are run.
+type ClaimRun struct {
+	// Data is the folder of published data; see DataFolder.
+	Data string
+	// Quick takes fewer seeds and leaves long metrics out; a band is then missed only
+	// where the whole interval lies outside.
+	Quick bool
+	// Seeds, where it is set, takes so many instead of what the claim says.
+	Seeds int
+	// Progress, where it is set, is told of every run that ended.
+	Progress func(claim string, done, runs int)
+}
+
+// DataFolder is where published data lies: $MUSTER_DATA, else beside the repository.
+func DataFolder() string {
+	if data := os.Getenv("MUSTER_DATA"); data != "" {
+		return data
+	}
+	return filepath.Join("..", "shared", "data")
+}
+
+// experiment is a claim while it is run, with the figures of every run by what was
+// run, one map per seed.
+type experiment struct {
+	*Claim
+	ClaimRun
+	seeds int
+	runs  map[term][]map[string]float64 // by trace and label
+}
+
+// missing is a claim whose data is not here.
+type missing string
+
+func (m missing) Error() string { return "needs " + string(m) }
+
+// Run makes the experiment of a claim and holds its figures against what was
+// published. A claim whose data is absent is skipped.
+func (r ClaimRun) Run(c *Claim) ([]catalogue.Finding, error) {
+	x := &experiment{Claim: c, ClaimRun: r, seeds: c.Seeds, runs: map[term][]map[string]float64{}}
+	if r.Quick {
+		x.seeds = c.QuickSeeds
+	}
+	if r.Seeds > 0 {
+		x.seeds = r.Seeds
+	}
+	began := time.Now()
+	err := x.all()
+	var absent missing
+	if err != nil && !errors.As(err, &absent) {
+		return nil, fmt.Errorf("claim %s: %w", c.Name, err)
+	}
+	var list []catalogue.Finding
+	for i := range c.Metrics {
+		if m := &c.Metrics[i]; x.wanted(m) {
+			f, err := x.find(m, absent)
+			if err != nil {
+				return nil, fmt.Errorf("claim %s: %s: %w", c.Name, m.Metric, err)
+			}
+			list = append(list, f)
+		}
+	}
+	if inner, ok := x.inner(); ok {
+		f, err := x.find(inner, absent)
+		if err != nil {
+			return nil, fmt.Errorf("claim %s: %w", c.Name, err)
+		}
+		list = append(list, f)
+	}
+	for i := range list {
+		list[i].WallSec = math.Round(time.Since(began).Seconds()*100) / 100
+	}
+	return list, nil
+}
+
+// innerKey is what a strategy that scores measures besides: how well the order of its
+// inner scores agrees with that of the goal they stand for (Spearman).
+const innerKey = "inner_rank_correlation"
+
+// inner is the metric of the inner score, where it was measured and none of the
+// claim's own reads it.
+func (x *experiment) inner() (*Metric, bool) {
+	for i := range x.Metrics {
+		if x.Metrics[i].over.figure == innerKey {
+			return nil, false
+		}
+	}
+	runs := x.runs[term{}]
+	if len(runs) == 0 {
+		return nil, false
+	}
+	_, ok := runs[0][innerKey]
+	return &Metric{Metric: "rank correlation of inner score and goal", Figure: innerKey, Published: "-", over: term{figure: innerKey}}, ok
+}
+
+func (x *experiment) wanted(m *Metric) bool { return !x.Quick || !m.Long }
+
+// all makes every run that a wanted metric reads.
+func (x *experiment) all() error {
+	if x.Kind == "measure" {
+		return x.measure()
+	}
+	want := map[string][]string{} // labels by trace
+	add := func(t term) {
+		if !slices.Contains(want[t.trace], t.label) {
+			want[t.trace] = append(want[t.trace], t.label)
+		}
+	}
+	for i := range x.Metrics {
+		if m := &x.Metrics[i]; x.wanted(m) {
+			add(m.over)
+			if m.under != nil {
+				add(*m.under)
+			}
+		}
+	}
+	traces := make([]string, 0, len(want))
+	for trace := range want {
+		traces = append(traces, trace)
+	}
+	slices.Sort(traces)
+	run := x.simulate
+	if x.Kind == "pack" {
+		run = x.pack
+	}
+	for _, trace := range traces {
+		ref, err := x.locate(x.Traces[trace])
+		if err != nil {
+			return err
+		}
+		slices.Sort(want[trace])
+		if err := run(trace, ref, want[trace]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// locate puts the data folder before the path of FORMAT:PATH.
+func (x *experiment) locate(ref string) (string, error) {
+	format, path, ok := strings.Cut(ref, ":")
+	if !ok || format == "gen" {
+		return ref, nil
+	}
+	full := filepath.Join(x.Data, path)
+	file, _, _ := strings.Cut(full, "#")
+	if _, err := os.Stat(file); err != nil {
+		return "", missing(full)
+	}
+	return format + ":" + full, nil
+}
+
+// simulate compares the strategies on one trace.
+func (x *experiment) simulate(trace, ref string, labels []string) error {
+	c := Comparison{Setup: Defaults(), Seeds: x.seeds}
+	c.Setup.Trace, c.Setup.Cluster, c.Setup.Load, c.Setup.Limit = ref, x.Cluster, x.Load, x.Limit
+	c.Setup.RestartCost = unit.Seconds(x.RestartSec)
+	for _, label := range labels {
+		text, err := x.withHistory(x.Strategies[label], &c.Setup)
+		if err != nil {
+			return err
+		}
+		c.Strategies = append(c.Strategies, text)
+	}
+	if x.Progress != nil {
+		c.Progress = func(p Progress) { x.Progress(x.Name, p.Done, p.Runs) }
+	}
+	compared, err := Compare(c)
+	if err != nil {
+		return err
+	}
+	for i, label := range labels {
+		row := &compared.Rows[i]
+		if !row.Balanced {
+			return fmt.Errorf("the ledger of %s does not balance", label)
+		}
+		for k := range row.BySeed {
+			figures, err := figuresOf(&row.BySeed[k])
+			if err != nil {
+				return err
+			}
+			at := term{trace: trace, label: label}
+			x.runs[at] = append(x.runs[at], figures)
+		}
+	}
+	return nil
+}
+
+// firstHistorySeed is far from those that are compared.
+const firstHistorySeed = 10_001
+
+// withHistory puts what jobs of other seeds took, in device-seconds, in the place of
+// $HISTORY.
+func (x *experiment) withHistory(strategy string, s *Setup) (string, error) {
+	if x.HistorySeeds == 0 || !strings.Contains(strategy, "$HISTORY") {
+		return strategy, nil
+	}
+	c, err := resolveCluster(s.Cluster)
+	if err != nil {
+		return "", err
+	}
+	var took []string
+	other := *s
+	for k := range uint64(x.HistorySeeds) {
+		other.Seed = firstHistorySeed + k
+		jobs, err := open(other, len(c.Devices))
+		if err != nil {
+			return "", err
+		}
+		for {
+			job, truth, err := jobs.Next()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return "", err
+			}
+			took = append(took, fmt.Sprintf("%.6f", float64(job.Workers())/1000*truth.Duration.Seconds()))
+		}
+		if err := jobs.Close(); err != nil {
+			return "", err
+		}
+	}
+	return strings.ReplaceAll(strategy, "$HISTORY", "["+strings.Join(took, ", ")+"]"), nil
+}
+
+// figuresOf are the numbers of a result by their names in JSON, and what follows from
+// them: the time with devices, and how much longer that is than running alone.
+func figuresOf(r *report.Result) (map[string]float64, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	var all map[string]any
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, err
+	}
+	figures := map[string]float64{}
+	for name, value := range all {
+		if n, ok := value.(float64); ok {
+			figures[name] = n
+		}
+	}
+	figures["avg_run_s"] = r.AvgJCTSec - r.AvgWaitSec
+	figures["run_inflation"] = figures["avg_run_s"] / r.MeanDurationSec
+	return figures, nil
+}
+
+// measure calls the strategy's function once per seed.
+func (x *experiment) measure() error {
+	open := func(path string) (io.ReadCloser, error) {
+		f, err := os.Open(filepath.Join(x.Data, filepath.FromSlash(path)))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, missing(filepath.Join(x.Data, path))
+		}
+		return f, err
+	}
+	for k := range x.seeds {
+		figures, err := x.Entry.Measure(open, uint64(k)+1)
+		if err != nil {
+			return err
+		}
+		x.runs[term{}] = append(x.runs[term{}], figures)
+		if x.Progress != nil {
+			x.Progress(x.Name, k+1, x.seeds)
+		}
+	}
+	return nil
+}
+
+// find judges one metric.
+func (x *experiment) find(m *Metric, absent missing) (catalogue.Finding, error) {
+	f := catalogue.Finding{Name: x.Name, Strategy: x.Entry.Name, System: x.System, Step: x.Entry.Step, Metric: m.Metric,
+		Published: m.Published, Low: m.Low, High: m.High, Note: strings.TrimSpace(m.Note)}
+	if absent != "" {
+		f.Verdict, f.Note = catalogue.Skipped, absent.Error()
+		return f, nil
+	}
+	over, err := x.samples(m.over)
+	if err != nil {
+		return f, err
+	}
+	i := report.MeanInterval(over)
+	if m.under != nil {
+		under, err := x.samples(*m.under)
+		if err != nil {
+			return f, err
+		}
+		if i, err = report.PairedRatio(over, under, report.Bootstrap{Seed: bootstrapSeed}); err != nil {
+			return f, err
+		}
+	}
+	if math.IsNaN(i.Point) || math.IsInf(i.Point, 0) {
+		return f, fmt.Errorf("%s is %g", m.Figure, i.Point)
+	}
+	f.Measured, f.Seeds = &i.Point, len(over)
+	if i.Known() {
+		f.Interval = []float64{i.Low, i.High}
+	}
+	f.Verdict = judge(i, m, x.Quick)
+	f.Holds = f.Verdict == catalogue.Holds
+	return f, nil
+}
+
+// samples are the values of a figure, one per seed.
+func (x *experiment) samples(t term) ([]float64, error) {
+	runs := x.runs[term{trace: t.trace, label: t.label}]
+	values := make([]float64, len(runs))
+	for i, figures := range runs {
+		v, ok := figures[t.figure]
+		if !ok {
+			names := make([]string, 0, len(figures))
+			for name := range figures {
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			return nil, fmt.Errorf("there is no figure %q: the run has %s", t.figure, strings.Join(names, ", "))
+		}
+		values[i] = v
+	}
+	return values, nil
+}
+
+// judge holds the point against the band. A quick run has few seeds, and so misses a
+// band only with certainty.
+func judge(i report.Interval, m *Metric, quick bool) string {
+	low, high := math.Inf(-1), math.Inf(1)
+	if m.Low != nil {
+		low = *m.Low
+	}
+	if m.High != nil {
+		high = *m.High
+	}
+	switch {
+	case m.Low == nil && m.High == nil:
+		return catalogue.Reported
+	case i.Point >= low && i.Point <= high:
+		return catalogue.Holds
+	case quick && i.Known() && i.Low <= high && i.High >= low:
+		return catalogue.Open
+	}
+	return catalogue.Missed
+}

@@ -1,0 +1,137 @@
+package gavel
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// memory is what no State holds: the division, what everybody has got of it, and the
+// round.
+type memory struct {
+	roundEnd unit.Time
+	divided  unit.Time // when the division came; -1 is never
+	booked   unit.Time // up to when time is booked
+	ended    bool      // a job of the division has ended
+	room     []int64   // that it was of
+	jobs     []standing
+}
+
+// standing is one job's, by id.
+type standing struct {
+	job      plan.JobID
+	kind     int32   // the model it has this round; None
+	answered bool    // the division knew it
+	x        []int64 // by model, millionths of its time
+	got      []int64 // microseconds run on each since the division came
+	deficit  []int64 // microseconds it lacked when earlier divisions ended
+}
+
+// find returns a job's place.
+func (m *memory) find(id plan.JobID) (int, bool) {
+	return slices.BinarySearchFunc(m.jobs, id, func(s standing, id plan.JobID) int { return int(s.job) - int(id) })
+}
+
+// book adds the time since the last booking to whoever is running, forgets who is gone
+// and takes up who is new.
+func (m *memory) book(v plan.View, jobs []plan.JobID, models int) {
+	passed := int64(v.Now().Sub(m.booked))
+	m.booked = v.Now()
+	for i := range m.jobs {
+		s := &m.jobs[i]
+		if model, runs := modelOf(v, s.job); runs && int(model) < len(s.got) && v.Run(v.Job(s.job).Run).Status == plan.Running {
+			s.got[model] += passed
+		}
+	}
+	before := len(m.jobs)
+	m.jobs = slices.DeleteFunc(m.jobs, func(s standing) bool {
+		_, lives := slices.BinarySearch(jobs, s.job)
+		return !lives
+	})
+	m.ended = m.ended || len(m.jobs) < before
+	for _, id := range jobs {
+		if at, ok := m.find(id); !ok {
+			none := v.Shape(id).Milli(v.Shape(id).Gang) == 0 // of the devices that are divided
+			m.jobs = slices.Insert(m.jobs, at, standing{job: id, kind: plan.None, answered: none, x: make([]int64, models), got: make([]int64, models), deficit: make([]int64, models)})
+		}
+	}
+}
+
+// take makes a reply the division: what the last one still owed becomes deficit.
+func (m *memory) take(now unit.Time, r *reply) {
+	for i := range m.jobs {
+		s := &m.jobs[i]
+		for k := range s.x {
+			if m.divided >= 0 {
+				s.deficit[k] += int64(float64(now.Sub(m.divided))*float64(s.x[k])/micro) - s.got[k]
+			}
+			s.x[k], s.got[k] = 0, 0
+		}
+	}
+	for i, id := range r.Jobs {
+		if at, ok := m.find(id); ok && len(r.X[i]) == len(m.jobs[at].x) {
+			m.jobs[at].x, m.jobs[at].answered = r.X[i], true
+		}
+	}
+	m.divided, m.room = now, r.Room
+	m.ended = slices.ContainsFunc(r.Jobs, func(id plan.JobID) bool { _, ok := m.find(id); return !ok })
+}
+
+// Remember encodes the memory, all in whole figures.
+func (m *memory) Remember() []byte {
+	b := []byte{}
+	put := func(xs ...int64) {
+		for _, x := range xs {
+			b = binary.AppendVarint(b, x)
+		}
+	}
+	truth := map[bool]int64{true: 1}
+	put(int64(m.roundEnd), int64(m.divided), int64(m.booked), truth[m.ended], int64(len(m.room)))
+	put(m.room...)
+	put(int64(len(m.jobs)))
+	for i := range m.jobs {
+		s := &m.jobs[i]
+		put(int64(s.job), int64(s.kind), truth[s.answered], int64(len(s.x)))
+		put(s.x...)
+		put(s.got...)
+		put(s.deficit...)
+	}
+	return b
+}
+
+// Recall reads what Remember wrote.
+func (m *memory) Recall(b []byte) error {
+	broken := false
+	next := func() int64 {
+		x, n := binary.Varint(b)
+		if n <= 0 {
+			broken, b = true, nil
+			return 0
+		}
+		b = b[n:]
+		return x
+	}
+	list := func(n int64) []int64 {
+		var xs []int64
+		for i := int64(0); i < n && !broken; i++ {
+			xs = append(xs, next())
+		}
+		return xs
+	}
+	read := memory{roundEnd: unit.Time(next()), divided: unit.Time(next()), booked: unit.Time(next()), ended: next() == 1}
+	read.room = list(next())
+	for n := next(); n > 0 && !broken; n-- {
+		s := standing{job: plan.JobID(next()), kind: int32(next()), answered: next() == 1}
+		k := next()
+		s.x, s.got, s.deficit = list(k), list(k), list(k)
+		read.jobs = append(read.jobs, s)
+	}
+	if broken || len(b) > 0 {
+		return errors.New("this is not a memory of gavel")
+	}
+	*m = read
+	return nil
+}

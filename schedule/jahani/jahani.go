@@ -1,0 +1,285 @@
+// Package jahani decides at every arrival and every end which machines to rent, which
+// jobs run on how many devices of which of them and which are postponed, so that rent
+// and lateness together cost least (Jahani et al., ICCCS 2019).
+//
+// What a node costs is its rent until its first job ends, for then it is decided anew; a
+// job that runs costs its lateness, one that is postponed the lateness that is feared for
+// it, many times over. The published program is Exact. What decides here is Search: jobs
+// in order of pressure go to the node where all in all they cost least, which is cut up
+// anew by dynamic programming among all who are on it, until no move saves anything.
+//
+// After the abstract and what later papers of the group say of the model: the constants,
+// the search's moves and how time-outs are replaced by counted rounds are ours, as is
+// that a job without a deadline is late from the start and that moving one costs it its
+// checkpoint. Left out: gangs on several machines, and the program as the decider (it is
+// minutes where the search is milliseconds, and saves a percent).
+package jahani
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/strategy"
+	"github.com/musterdl/muster/unit"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "jahani", System: "Jahani et al.", Step: "schedule", Part: "joint", Status: "after",
+	Source: "Jahani et al., ICCCS 2019 (abstract), and the ANDREAS line of the same group",
+	Idea:   "rents the machines, cuts them up among jobs and postpones others so that rent and lateness cost least",
+	Goal:   "cost", Needs: "rates by device model and count, an estimate of the run time, prices", Live: "rents, stops and starts through the driver; preempts by checkpoint and restart",
+}
+
+// Decider is the strategy.
+type Decider struct {
+	config Config
+	kinds  []kindOf
+	jobs   []plan.JobID // of the problem, in its order
+	want   []plan.NodeID
+	taken  []bool // by node: it is in the plan
+	last   []spot // the last plan, by job
+	answer *answer
+}
+
+// kindOf is a machine of the problem and the nodes that are one.
+type kindOf struct {
+	model, count, price int32
+	nodes               []plan.NodeID
+}
+
+// spot is where a plan has a job.
+type spot struct {
+	job     plan.JobID
+	node    plan.NodeID
+	devices int
+}
+
+var (
+	_ allocate.Joint       = (*Decider)(nil)
+	_ allocate.Renter      = (*Decider)(nil)
+	_ schedule.Remembering = (*Decider)(nil)
+)
+
+// New returns the strategy; the configuration must be valid.
+func New(c Config) *Decider { return &Decider{config: c} }
+
+// Wishes are the places that the search finds. It begins with its last plan, carried out
+// or not yet, so that it does not go to and fro while changes are under way.
+func (d *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
+	d.want, d.taken = d.want[:0], make([]bool, v.Nodes())
+	if len(jobs) == 0 {
+		d.last = d.last[:0]
+		return into, unit.Never
+	}
+	p := d.problem(v, jobs)
+	now := d.now()
+	p.Nodes = max(p.Nodes, len(now.Rented))
+	var found Plan
+	if d.large(p) {
+		found = d.answered()
+	} else {
+		found = Search(p, now)
+	}
+	var spots []spot
+	for n, m := range found.Rented {
+		if m == none {
+			continue
+		}
+		node := d.concrete(v, found, n)
+		if node == plan.None {
+			continue // it was lost since the plan was made
+		}
+		d.taken[node] = true
+		d.want = append(d.want, node)
+		for i, c := range found.Jobs {
+			if c.Devices > 0 && c.Node == n {
+				spots = append(spots, spot{d.jobs[i], node, c.Devices})
+				into = append(into, d.wish(v, d.jobs[i], node, c.Devices))
+			}
+		}
+	}
+	slices.SortFunc(spots, func(a, b spot) int { return int(a.job) - int(b.job) })
+	d.last = spots
+	return into, v.Now().Add(unit.Seconds(d.config.HorizonSec))
+}
+
+// wish is a place for a job. One that runs elsewhere is stopped first: that it pays to
+// move it, others' gains included, was weighed already.
+func (d *Decider) wish(v plan.View, job plan.JobID, node plan.NodeID, devices int) allocate.Wish {
+	if run := v.Job(job).Run; run != plan.None {
+		on := plan.NodeID(plan.None)
+		v.GrantsOf(run, func(g plan.Grant) { on = g.Node })
+		if on != node {
+			return allocate.Wish{Job: job, Reason: plan.Reason{Code: plan.Moved}}
+		}
+	}
+	workers := int32(devices) / max(1, v.Shape(job).Devices)
+	return allocate.Wish{Job: job, Workers: workers, Reason: plan.Reason{Code: plan.RoundPlan},
+		Slots: []plan.Slot{{Node: node, Device: plan.None, Workers: workers}}}
+}
+
+// Rentals are the nodes of the plan, and all others, which may be given back.
+func (d *Decider) Rentals(v plan.View) (want, unwanted []plan.NodeID) {
+	for id := range plan.NodeID(v.Nodes()) {
+		if v.Cluster().Nodes[id].Rental && v.Node(id).Status == plan.Up && !d.taken[id] {
+			unwanted = append(unwanted, id)
+		}
+	}
+	return d.want, unwanted
+}
+
+// problem is what the search is asked.
+func (d *Decider) problem(v plan.View, jobs []plan.JobID) *Problem {
+	d.look(v)
+	p := &Problem{HorizonSec: d.config.HorizonSec + d.config.NoticeSec, Rho: d.config.Rho}
+	for _, k := range d.kinds {
+		p.Machines = append(p.Machines, Machine{PricePerHour: float64(k.price) / 1000, Devices: int(k.count), Most: len(k.nodes)})
+		p.Nodes += len(k.nodes)
+	}
+	d.jobs = append(d.jobs[:0], jobs...)
+	p.Nodes = min(p.Nodes, len(jobs))
+	for _, id := range jobs {
+		p.Jobs = append(p.Jobs, d.work(v, id))
+	}
+	return p
+}
+
+// now is the last plan, as far as its jobs and its nodes are still there.
+func (d *Decider) now() Plan {
+	now := Plan{Jobs: make([]Choice, len(d.jobs))}
+	var nodes []plan.NodeID
+	for _, at := range d.last {
+		i, lives := slices.BinarySearch(d.jobs, at.job)
+		kind := slices.IndexFunc(d.kinds, func(k kindOf) bool { return slices.Contains(k.nodes, at.node) })
+		if !lives || kind < 0 {
+			continue
+		}
+		n := slices.Index(nodes, at.node)
+		if n < 0 {
+			n = len(nodes)
+			nodes, now.Rented = append(nodes, at.node), append(now.Rented, kind)
+		}
+		now.Jobs[i] = Choice{n, at.devices}
+	}
+	return now
+}
+
+// look sorts the nodes that are there or can be had into kinds. Our own cost nothing
+// more when they are used.
+func (d *Decider) look(v plan.View) {
+	d.kinds = d.kinds[:0]
+	for id := range plan.NodeID(v.Nodes()) {
+		n, c := v.Node(id), &v.Cluster().Nodes[id]
+		if n.Status != plan.Up && n.Status != plan.Away && n.Status != plan.Coming {
+			continue
+		}
+		k := kindOf{model: n.Model, count: n.Count}
+		if c.Rental {
+			k.price = c.MilliPerHour
+		}
+		i := slices.IndexFunc(d.kinds, func(o kindOf) bool { return o.model == k.model && o.count == k.count && o.price == k.price })
+		if i < 0 {
+			i = len(d.kinds)
+			d.kinds = append(d.kinds, k)
+		}
+		d.kinds[i].nodes = append(d.kinds[i].nodes, id)
+	}
+}
+
+// work is a job as the problem sees it. Where it runs now it just goes on; anywhere else
+// it has to be stopped and started.
+func (d *Decider) work(v plan.View, id plan.JobID) Work {
+	j, shape := v.Job(id), v.Shape(id)
+	left, known := v.Left(id)
+	if !known {
+		left = d.config.Guess
+	}
+	w := Work{Weight: d.config.LatePerHour / 3600, DueSec: j.Submit.Add(j.Deadline).Sub(v.Now()).Seconds()}
+	each := max(1, shape.Devices)
+	model, workers := int32(plan.None), int32(0)
+	if j.Run != plan.None {
+		workers = v.Run(j.Run).Workers
+		v.GrantsOf(j.Run, func(g plan.Grant) { model = v.Node(g.Node).Model })
+	}
+	for _, k := range d.kinds {
+		times := make([]float64, k.count)
+		for n := int32(1); n*each <= k.count; n++ {
+			rate := v.Rate(id, k.model, n, false)
+			if !shape.MayHave(n) || rate <= 0 {
+				continue
+			}
+			t := left.Seconds() * float64(plan.FullRate) / float64(rate)
+			if j.Run != plan.None && (k.model != model || n != workers) {
+				t += (j.Checkpoint.Save + j.Checkpoint.Load).Seconds()
+			}
+			times[n*each-1] = max(t, 1e-3)
+		}
+		w.Seconds = append(w.Seconds, times)
+	}
+	return w
+}
+
+// concrete picks the node that a node of the plan is to be: one that had most of its
+// jobs in the last plan, else one that is there, else one that is coming, else any.
+func (d *Decider) concrete(v plan.View, found Plan, n int) plan.NodeID {
+	holds := func(id plan.NodeID) (count int) {
+		for _, at := range d.last {
+			if i, lives := slices.BinarySearch(d.jobs, at.job); lives && at.node == id && found.Jobs[i].Devices > 0 && found.Jobs[i].Node == n {
+				count++
+			}
+		}
+		return count
+	}
+	best, score := plan.NodeID(plan.None), -1
+	for _, id := range d.kinds[found.Rented[n]].nodes {
+		if d.taken[id] {
+			continue
+		}
+		s := 4 * holds(id)
+		switch v.Node(id).Status {
+		case plan.Up:
+			s += 2
+		case plan.Coming:
+			s++
+		}
+		if s > score {
+			best, score = id, s
+		}
+	}
+	return best
+}
+
+// Remember encodes the last plan.
+func (d *Decider) Remember() []byte {
+	b := binary.AppendVarint(nil, int64(len(d.last)))
+	for _, at := range d.last {
+		for _, x := range []int64{int64(at.job), int64(at.node), int64(at.devices)} {
+			b = binary.AppendVarint(b, x)
+		}
+	}
+	return b
+}
+
+// Recall reads what Remember wrote.
+func (d *Decider) Recall(memory []byte) error {
+	broken := false
+	next := func() int64 {
+		x, n := binary.Varint(memory)
+		broken = broken || n <= 0
+		memory = memory[max(0, n):]
+		return x
+	}
+	d.last = d.last[:0]
+	for n := next(); n > 0 && !broken; n-- {
+		d.last = append(d.last, spot{plan.JobID(next()), plan.NodeID(next()), int(next())})
+	}
+	if broken || len(memory) > 0 {
+		return errors.New("the memory of jahani is a list of places, this is none")
+	}
+	return nil
+}

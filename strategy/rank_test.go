@@ -1,0 +1,23 @@
+package strategy
+
+import (
+	"math"
+	"testing"
+)
+
+func TestRankCorrelation(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		inner, goal []float64
+		want        float64
+	}{
+		{"alike", []float64{1, 10, 100}, []float64{2, 3, 4}, 1},
+		{"reversed", []float64{1, 2, 3, 4}, []float64{9, 7, 5, 1}, -1},
+		{"one pair swapped: 1 - 6*2/(4*15)", []float64{1, 2, 3, 4}, []float64{1, 3, 2, 4}, .8},
+		{"ties share their rank", []float64{1, 1, 2}, []float64{5, 5, 6}, 1},
+	} {
+		if got := RankCorrelation(c.inner, c.goal); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s: %g, want %g", c.name, got, c.want)
+		}
+	}
+}
