@@ -3,7 +3,10 @@
 // below, and what several of them share in allocate/fit.
 package allocate
 
-import "github.com/musterdl/muster/plan"
+import (
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
 
 // Need is what is to be placed.
 type Need struct {
@@ -58,6 +61,18 @@ func (c Chain) Finds(v plan.View, job plan.JobID) bool {
 		}
 	}
 	return false
+}
+
+// Patient is a Placer that lets a job wait for a better place although there is room:
+// Retry is when it would settle for less.
+type Patient interface {
+	Retry(v plan.View, job plan.JobID) unit.Time
+}
+
+// Switcher says what it costs to let one job have a device after another, neither of
+// which is ended: the running time that both lose. plan.None is nobody.
+type Switcher interface {
+	Switch(v plan.View, from, to plan.JobID) unit.Duration
 }
 
 // Chain is several placers: each job goes to the first that takes it. All but the last

@@ -5,6 +5,7 @@ import (
 	"github.com/musterdl/muster/allocate/afs"
 	"github.com/musterdl/muster/allocate/antman"
 	"github.com/musterdl/muster/allocate/bestfit"
+	"github.com/musterdl/muster/allocate/cassini"
 	"github.com/musterdl/muster/allocate/clustering"
 	"github.com/musterdl/muster/allocate/consolidate"
 	"github.com/musterdl/muster/allocate/dotproduct"
@@ -22,12 +23,14 @@ import (
 	"github.com/musterdl/muster/allocate/mps"
 	"github.com/musterdl/muster/allocate/optimus"
 	"github.com/musterdl/muster/allocate/philly"
+	"github.com/musterdl/muster/allocate/pipeswitch"
 	"github.com/musterdl/muster/allocate/pollux"
 	"github.com/musterdl/muster/allocate/random"
 	"github.com/musterdl/muster/allocate/salus"
 	"github.com/musterdl/muster/allocate/spread"
 	"github.com/musterdl/muster/allocate/titan"
 	"github.com/musterdl/muster/flow/maxmin"
+	"github.com/musterdl/muster/flow/parrot"
 	"github.com/musterdl/muster/flow/strict"
 	"github.com/musterdl/muster/pipeline/dpcut"
 	"github.com/musterdl/muster/pipeline/equal"
@@ -38,10 +41,14 @@ import (
 	"github.com/musterdl/muster/profile/noisy"
 	"github.com/musterdl/muster/profile/oracle"
 	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/chronus"
 	"github.com/musterdl/muster/schedule/edf"
+	"github.com/musterdl/muster/schedule/express"
+	"github.com/musterdl/muster/schedule/external"
 	"github.com/musterdl/muster/schedule/feasible"
 	"github.com/musterdl/muster/schedule/fifo"
 	"github.com/musterdl/muster/schedule/gavel"
+	"github.com/musterdl/muster/schedule/jahani"
 	"github.com/musterdl/muster/schedule/las"
 	"github.com/musterdl/muster/schedule/sjf"
 	"github.com/musterdl/muster/schedule/srsf"
@@ -80,6 +87,8 @@ var All = []Entry{
 	tuned(random.Description, random.Default, func(c random.Config, e Env) any { c.Seed += e.Seed; return random.New(c) }),
 	tuned(spread.Description, spread.Default, func(c spread.Config, _ Env) any { return spread.New(c) }),
 	tuned(tiresias.PlacerDescription, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.NewPlacer(c) }),
+	fresh(cassini.Description, func() any { return cassini.New() }).claims(cassini.Claim, cassini.Measure),
+	tuned(pipeswitch.Description, pipeswitch.Default, func(c pipeswitch.Config, _ Env) any { return pipeswitch.New(c) }).claims(pipeswitch.Claim, pipeswitch.Measure),
 	tuned(afs.Description, afs.Default, func(c afs.Config, _ Env) any { return afs.New(c) }).claims(afs.Claim, afs.Measure),
 	tuned(easyscale.Description, easyscale.Default, func(c easyscale.Config, _ Env) any { return easyscale.New(c) }).claims(easyscale.Claim, easyscale.Measure),
 	tuned(gandiva.Description, gandiva.Default, func(c gandiva.Config, _ Env) any { return gandiva.New(c) }).claims(gandiva.Claim, gandiva.Measure),
@@ -94,7 +103,11 @@ var All = []Entry{
 	plain(fixed.Description, fixed.Sizer{}),
 
 	tuned(gavel.Description, gavel.Default, func(c gavel.Config, e Env) any { c.Seed += e.Seed; return gavel.New(c) }).claims(gavel.Claim, gavel.Measure),
+	tuned(chronus.Description, chronus.Default, func(c chronus.Config, _ Env) any { return chronus.New(c) }).with(clairvoyant).claims(chronus.Claim, chronus.Measure),
+	tuned(jahani.Description, jahani.Default, func(c jahani.Config, _ Env) any { return jahani.New(c) }).with(clairvoyant).claims(jahani.Claim, jahani.Measure),
+	tuned(express.Description, express.Default, func(c express.Config, _ Env) any { return express.New(c, fifo.New(fifo.Default())) }),
 	tuned(edf.Description, edf.Default, func(c edf.Config, _ Env) any { return edf.New(c) }),
+	tuned(external.Description, external.Default, newExternal),
 	tuned(fifo.Description, fifo.Default, func(c fifo.Config, _ Env) any { return fifo.New(c) }),
 	plain(fifo.Strict, fifo.New(fifo.Config{})),
 	tuned(las.Description, las.Default, func(c las.Config, _ Env) any { return las.New(c) }),
@@ -119,5 +132,6 @@ var All = []Entry{
 	plain(onefoneb.Description, onefoneb.Ordering{}),
 
 	plain(maxmin.Description, maxmin.Policy{}),
+	tuned(parrot.Description, parrot.Default, func(c parrot.Config, _ Env) any { return parrot.New(c) }).claims(parrot.Claim, parrot.Measure),
 	tuned(strict.Description, strict.Default, func(c strict.Config, _ Env) any { return strict.New(c) }),
 }

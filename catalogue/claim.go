@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"strings"
 )
 
 // Measure runs an experiment that is no simulation of jobs and returns named figures.
@@ -67,11 +69,11 @@ const (
 func (f *Finding) Band() string {
 	switch {
 	case f.Low != nil && f.High != nil:
-		return fmt.Sprintf("%.4g to %.4g", *f.Low, *f.High)
+		return number(*f.Low) + " to " + number(*f.High)
 	case f.Low != nil:
-		return fmt.Sprintf("at least %.4g", *f.Low)
+		return "at least " + number(*f.Low)
 	case f.High != nil:
-		return fmt.Sprintf("at most %.4g", *f.High)
+		return "at most " + number(*f.High)
 	}
 	return "none"
 }
@@ -82,9 +84,38 @@ func (f *Finding) Ours() string {
 	case f.Measured == nil:
 		return "-"
 	case len(f.Interval) == 2:
-		return fmt.Sprintf("%.4g [%.4g, %.4g]", *f.Measured, f.Interval[0], f.Interval[1])
+		return fmt.Sprintf("%s [%s, %s]", number(*f.Measured), number(f.Interval[0]), number(f.Interval[1]))
 	}
-	return fmt.Sprintf("%.4g", *f.Measured)
+	return number(*f.Measured)
+}
+
+// number writes four digits, and all of a larger whole number.
+func number(x float64) string {
+	if size := math.Abs(x); size >= 1e4 && size < 1e9 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.4g", x)
+}
+
+// Notes are what is said of figures that do not hold, each once and after the metrics
+// that it is said of.
+func Notes(found []Finding) []string {
+	var notes []string
+	about := map[string][]string{}
+	for i := range found {
+		f := &found[i]
+		if f.Note == "" || f.Verdict != Missed && f.Verdict != Open && f.Verdict != Skipped {
+			continue
+		}
+		if about[f.Note] == nil {
+			notes = append(notes, f.Note)
+		}
+		about[f.Note] = append(about[f.Note], f.Metric)
+	}
+	for i, note := range notes {
+		notes[i] = strings.Join(about[note], "; ") + ": " + note
+	}
+	return notes
 }
 
 // ReadFindings reads what muster reproduce --write wrote.

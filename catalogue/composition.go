@@ -1,10 +1,12 @@
 package catalogue
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/musterdl/muster/allocate"
@@ -32,6 +34,8 @@ type Composition struct {
 	Flow     string `json:"flow,omitempty"`
 	// Rate chooses among the places that the placer offers.
 	Rate string `json:"rate,omitempty"`
+	// Switch prices suspending one job for another.
+	Switch string `json:"switch,omitempty"`
 	// Joint decides for all jobs at once, in the place of size, order, reserve and
 	// victims.
 	Joint string `json:"joint,omitempty"`
@@ -59,7 +63,7 @@ var Steps = []string{"profile", "allocate", "schedule", "pipeline", "flow", "run
 
 // Resolve reads what a user gives as --strategy: the name of a strategy (which is
 // then used with what comes with it and defaults for the rest), several joined by
-// "+", or a YAML file. A claim may give the lines of such a file in its place.
+// "+", a script as script:PATH, or a YAML file. A claim may give the lines of such a file in its place.
 func Resolve(ref string) (Composition, error) {
 	if strings.Contains(ref, "\n") {
 		return Read("composition", []byte(ref))
@@ -96,6 +100,9 @@ func Parse(file, text string) (Composition, error) {
 
 // named composes the strategies whose names are joined by "+".
 func named(ref string) (Composition, error) {
+	if strings.HasPrefix(ref, scripted) {
+		return fromScript(ref)
+	}
 	c, placers := Composition{Name: ref, Text: ref}, ""
 	for _, name := range strings.Split(ref, "+") {
 		e, ok := Find(name)
@@ -159,7 +166,7 @@ func (c Composition) check(file string) error {
 }
 
 // parts are the contracts that a composition fills.
-var parts = []string{"estimate", "size", "place", "gate", "order", "reserve", "victims", "cut", "sequence", "flow", "rate", "joint"}
+var parts = []string{"estimate", "size", "place", "gate", "order", "reserve", "victims", "cut", "sequence", "flow", "rate", "switch", "joint"}
 
 func (c *Composition) part(name string) *string {
 	switch name {
@@ -185,6 +192,8 @@ func (c *Composition) part(name string) *string {
 		return &c.Flow
 	case "rate":
 		return &c.Rate
+	case "switch":
+		return &c.Switch
 	case "joint":
 		return &c.Joint
 	}
@@ -252,11 +261,47 @@ func (c Composition) Without(step string) (Composition, error) {
 	return c, nil
 }
 
+// WithOptions is the composition with other options of one strategy: a value of its
+// configuration. It panics where the strategy has none such: that is ours to know.
+func (c Composition) WithOptions(name string, options any) Composition {
+	for i, e := range All {
+		if e.Name != name {
+			continue
+		}
+		all := defaultOptions()
+		if c.options.IsValid() {
+			all.Set(c.options)
+		}
+		all.FieldByName(fmt.Sprintf("F%d", i)).Set(reflect.ValueOf(options))
+		c.options = all
+		return c
+	}
+	panic("catalogue: there is no strategy " + name)
+}
+
 // clash says which parts do not go together; nil where all do.
 func (c Composition) clash() error {
 	for _, p := range []string{"size", "order", "reserve", "victims"} {
 		if name := *c.part(p); c.Joint != "" && name != "" && name != *Null.part(p) && name != *Default.part(p) {
 			return fmt.Errorf("%s: %s decides for all jobs at once and takes the place of %s: remove %s, or %s", c.Name, c.Joint, p, name, c.Joint)
+		}
+	}
+	return nil
+}
+
+// Refuse says why a driver that can do only so much with runs cannot obey the
+// composition: which of its parts acts in which other way. It is nil where it can.
+func (c Composition) Refuse(can ...string) error {
+	full := c.over(Default)
+	for _, p := range parts {
+		for _, name := range strings.Split(*full.part(p), chained) {
+			e, _ := Find(name)
+			for _, act := range e.Acts {
+				if !slices.Contains(can, act) {
+					return fmt.Errorf("the strategy %s needs what cannot be done here: its %s %s acts by %q, and this driver can %s",
+						c.Name, p, name, act, cmp.Or(strings.Join(can, ", "), "only start and stop runs"))
+				}
+			}
 		}
 	}
 	return nil
@@ -290,9 +335,6 @@ func (c Composition) Build(env Env, explain bool) (Built, error) {
 		if err := c.fill("joint", env, &decider); err != nil {
 			return Built{}, err
 		}
-		if gate, ok := decider.(schedule.Gate); ok {
-			p.Gate = gate
-		}
 		scheduler = compose.NewJoint(decider, p)
 	}
 	return Built{Scheduler: scheduler, TellTruth: truth, OnRequest: c.Restart != "last-checkpoint", Composition: c}, nil
@@ -308,7 +350,7 @@ func (c Composition) Parts(env Env) (compose.Parts, error) {
 	for _, err := range []error{
 		c.fill("estimate", env, &p.Estimator), c.fill("size", env, &p.Sizer), c.placers(env, &p.Placer),
 		c.fill("gate", env, &p.Gate), c.fill("order", env, &p.Order), c.fill("reserve", env, &p.Reserve), c.fill("victims", env, &p.Victims),
-		c.fill("flow", env, &p.Flow), c.fill("rate", env, &p.Rater), c.fill("cut", env, &cut), c.fill("sequence", env, &sequence),
+		c.fill("flow", env, &p.Flow), c.fill("rate", env, &p.Rater), c.fill("switch", env, &p.Switcher), c.fill("cut", env, &cut), c.fill("sequence", env, &sequence),
 		Null.fill("cut", env, &nullCut), Null.fill("sequence", env, &nullSequence),
 	} {
 		if err != nil {

@@ -230,28 +230,21 @@ func writeMetrics(out io.Writer, found []Finding, strategy string) {
 	cell := func(text string) string {
 		return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", `\|`)
 	}
-	var notes []string
-	about := map[string][]string{}
-	first := true
+	var mine []Finding
 	for i := range found {
-		f := &found[i]
-		if f.Strategy != strategy {
-			continue
-		}
-		if first {
-			fmt.Fprint(out, "\n| Figure | Published | Ours | Band | Verdict |\n|---|---|---|---|---|\n")
-			first = false
-		}
-		fmt.Fprintf(out, "| %s | %s | %s | %s | %s |\n", cell(f.Metric), cell(f.Published), f.Ours(), f.Band(), f.Verdict)
-		if f.Note != "" && f.Verdict != Holds {
-			if about[f.Note] == nil {
-				notes = append(notes, f.Note)
-			}
-			about[f.Note] = append(about[f.Note], cell(f.Metric))
+		if found[i].Strategy == strategy {
+			mine = append(mine, found[i])
 		}
 	}
-	for _, note := range notes {
-		fmt.Fprintf(out, "\n*%s*: %s.\n", strings.Join(about[note], "; "), strings.TrimSuffix(cell(note), "."))
+	if len(mine) > 0 {
+		fmt.Fprint(out, "\n| Figure | Published | Ours | Band | Verdict |\n|---|---|---|---|---|\n")
+	}
+	for i := range mine {
+		f := &mine[i]
+		fmt.Fprintf(out, "| %s | %s | %s | %s | %s |\n", cell(f.Metric), cell(f.Published), f.Ours(), f.Band(), f.Verdict)
+	}
+	for _, note := range Notes(mine) {
+		fmt.Fprintf(out, "\n%s\n", cell(note))
 	}
 }
 

@@ -88,11 +88,11 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 		e.touch(ev.Job)
 		e.confirm(change)
 	case ev.Kind == Observed:
-		e.state.Jobs[ev.Job].Progress = ev.Progress
-		r.Saved = max(r.Saved, ev.Saved)
 		if ev.RateMicro > 0 || ev.Loss > 0 {
 			e.observe(ev, run)
 		}
+		e.state.Jobs[ev.Job].Progress = ev.Progress
+		r.Saved = max(r.Saved, ev.Saved)
 	}
 }
 
@@ -103,7 +103,7 @@ func (e *Engine) observe(ev *Event, run plan.RunID) {
 		e.state.Observe(run, ev.RateMicro)
 	}
 	if ev.Loss > 0 {
-		e.state.Jobs[ev.Job].Loss = ev.Loss
+		e.state.ObserveLoss(ev.Job, ev.Loss, ev.Progress)
 	}
 	e.why.Observed = append(e.why.Observed, schedule.Observation{Job: ev.Job, RateMicro: ev.RateMicro, Loss: ev.Loss, Progress: ev.Progress})
 }
@@ -119,6 +119,10 @@ func (e *Engine) endRun(run plan.RunID, ev *Event, class plan.FailureClass) {
 		e.settle(r.Job, class)
 	case ev.Kind == Exited && class == plan.NoFailure:
 		e.finishedAnyway(r.Job)
+	}
+	if j := &e.state.Jobs[r.Job]; stopping && j.Phase == plan.Finished && j.Reason.Code == plan.Shed {
+		j.Ended = e.state.Now
+		e.ended(r.Job)
 	}
 	// Otherwise the job was put back in the queue, or ended, when the stop was decided.
 	e.touch(r.Job)

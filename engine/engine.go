@@ -319,6 +319,10 @@ func (e *Engine) send(c *plan.Change) {
 	switch {
 	case c.Verb == plan.Refuse:
 		e.ended(c.Job)
+	case c.Verb == plan.Finish:
+		if e.state.Jobs[c.Job].Leaving == plan.None {
+			e.ended(c.Job)
+		} // else once its run is gone
 	case c.Verb == plan.Withdraw:
 	case len(c.After) == 0:
 		e.dispatch(*c)

@@ -152,6 +152,8 @@ func (e *Engine) refoldChange(d *plan.Draft, c *recordedChange) error {
 		done = d.Reshape(c.Device, c.Geometry, reason)
 	case plan.Refuse.String():
 		done = d.Refuse(c.Job, reason)
+	case plan.Finish.String():
+		done = d.Shed(c.Job)
 	case plan.Rent.String():
 		done = c.Node != nil && d.Rent(*c.Node, reason)
 	case plan.Return.String():

@@ -188,7 +188,7 @@ func (e *Engine) profile(w *workload.Job) int32 {
 	p := plan.Profile{Stages: w.Pipeline.Stages, Microbatches: w.Pipeline.Microbatches, Menu: plan.MenuOf(e.state.Cluster, w.Menu),
 		Compute: w.Phase.Compute, Communicate: w.Phase.Communicate, Servers: w.Servers, Group: w.Group, Base: w.Base, Law: w.Law,
 		Opportunistic: w.Opportunistic, Persistent: int32(w.Persistent),
-		RatePerSecMilli: int64(math.Round(w.Service.RatePerSec * 1000)), SLO: w.Service.SLO}
+		RatePerSecMilli: int64(math.Round(w.Service.RatePerSec * 1000)), SLO: w.Service.SLO, TargetLoss: w.TargetLoss}
 	for _, l := range w.Pipeline.Layers {
 		p.Layers = append(p.Layers, plan.ProfileLayer{Forward: l.Forward, Backward: l.Backward,
 			ParamKiB: l.ParamKiB, OutputKiB: l.OutputKiB, ActivationKiB: l.ActivationKiB})

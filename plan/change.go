@@ -21,10 +21,11 @@ const (
 	Withdraw             // take back a promise before it was carried out
 	Rent                 // send for a node that can be rented
 	Return               // give a rented node back
+	Finish               // end a job although work is left: its goal is reached
 	numVerbs
 )
 
-var verbNames = [...]string{"start", "stop", "suspend", "resume", "regrant", "reshape", "refuse", "withdraw", "rent", "return"}
+var verbNames = [...]string{"start", "stop", "suspend", "resume", "regrant", "reshape", "refuse", "withdraw", "rent", "return", "finish"}
 
 func (v Verb) String() string { return verbNames[v] }
 

@@ -370,6 +370,25 @@ func (d *Draft) Refuse(job JobID, reason Reason) bool {
 	return true
 }
 
+// Shed ends a job for good although work is left, since its goal is reached or near
+// enough. A run of it is stopped first; the job has finished once that is gone. It
+// reports whether there was one to end: a promise made in this very draft is not.
+func (d *Draft) Shed(job JobID) bool {
+	s, shed := d.s, Reason{Code: Shed}
+	if !s.isJob(job) || s.Jobs[job].Phase != Waiting && s.Jobs[job].Phase != Active {
+		return false
+	}
+	if run := s.Jobs[job].Run; run != None && !d.Stop(run, shed, 0) {
+		return false
+	}
+	j := s.touchJob(job)
+	must("job", phaseTable[:], j.Phase, Finished)
+	j.Waited += s.Now.Sub(j.Since)
+	j.Phase, j.Since, j.Ended, j.Reason, j.Admitted = Finished, s.Now, s.Now, shed, true
+	d.emit(Change{Job: job, Run: None, Device: None, Verb: Finish, Reason: shed})
+	return true
+}
+
 // Explain records why a job still waits; it is not a change. Of one that does not
 // wait nothing is recorded.
 func (d *Draft) Explain(job JobID, reason Reason) {

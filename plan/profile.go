@@ -24,6 +24,7 @@ type Profile struct {
 	Law                  string // the fast law its workers are under
 	RatePerSecMilli      int64  // requests to a service; 0 is none
 	SLO                  unit.Duration
+	TargetLoss           float64 // at which its goal is reached; 0 is none
 }
 
 // ProfileLayer is one layer's cost for one microbatch.
@@ -191,6 +192,19 @@ func scaled(d unit.Duration, micro int64) unit.Duration {
 func (s *State) Observe(run RunID, micro int64) {
 	r := &s.Runs[run]
 	r.Done, r.DoneAt, r.RateMicro = s.work(run), s.useful(run), micro
+}
+
+// ObserveLoss notes the loss that a job has when so many millionths of its work are
+// done.
+func (s *State) ObserveLoss(id JobID, loss float64, progress int32) {
+	j := &s.Jobs[id]
+	if j.Loss > 0 {
+		j.Fallen += j.Loss - loss
+		if more := progress - j.Progress; more > 0 {
+			j.Pace = (j.Loss - loss) / float64(more)
+		}
+	}
+	j.Loss = loss
 }
 
 // believe gives a run the rate that its job is believed to have where it is.

@@ -131,6 +131,8 @@ type Job struct {
 	Traffic     int32   // Mbps per worker at full speed
 	Progress    int32   // last reported, in millionths of its work
 	Loss        float64 // last reported; 0 before
+	Fallen      float64 // how far the loss has come down since the first report
+	Pace        float64 // how far, per millionth of the work, between the last two reports
 	Checkpoint  Checkpointing
 
 	// Admitted says that a decision has seen the job and not refused it: from then on

@@ -18,6 +18,11 @@ type Driver interface {
 	Order(o Order)
 }
 
+// Able is implemented by drivers that cannot do all that strategies may do with runs:
+// Can names what they can, as strategy.Description.Acts does. A strategy that does
+// more is refused before it decides anything.
+type Able interface{ Can() []string }
+
 // Order is a change with all that a driver needs to carry it out.
 type Order struct {
 	Verb    plan.Verb
@@ -32,13 +37,24 @@ type Order struct {
 	Device  plan.DeviceID // of a reshape
 	Shape   int16         // its geometry
 	Node    plan.NodeID   // that is rented or given back
+	// Guest says that the run lives in what others leave of its devices. Host is the
+	// run in whose gaps that is; its Name is empty where there is none.
+	Guest bool
+	Host  Host
+}
+
+// Host is the run of another job that a guest lives beside.
+type Host struct {
+	Name    string
+	Attempt int32
 }
 
 // Worker is where one rank of a run goes.
 type Worker struct {
 	Node    plan.NodeID
 	Devices []plan.DeviceID
-	Share   unit.Milli // of each device
+	Share   unit.Milli // of each device; 0 of a guest's
+	Ceiling unit.Milli // of each device it may use at most
 	CPU     unit.Milli // cores asked for besides
 	Memory  unit.MiB   // host memory asked for
 }
@@ -77,10 +93,16 @@ func orderOf(v plan.View, id plan.RunID, spec func(plan.JobID) *workload.Job) Or
 		pl := v.Pipeline(r.Terms.Plan)
 		o.Plan = &pl
 	}
+	if h := r.Terms.Guest; h != plan.None {
+		o.Guest = true
+		if h != r.Job && v.Job(h).Run != plan.None {
+			o.Host = Host{v.Name(h), v.Job(h).Attempt}
+		}
+	}
 	n := int32(0)
 	v.GrantsOf(id, func(g plan.Grant) {
 		if n%max(1, shape.Devices) == 0 {
-			o.Workers = append(o.Workers, Worker{Node: g.Node, CPU: unit.Milli(g.CPU), Memory: unit.MiB(g.Host), Share: unit.Milli(g.Reserve)})
+			o.Workers = append(o.Workers, Worker{Node: g.Node, CPU: unit.Milli(g.CPU), Memory: unit.MiB(g.Host), Share: unit.Milli(g.Reserve), Ceiling: unit.Milli(g.Ceiling)})
 		}
 		n++
 		if g.Device != plan.None {

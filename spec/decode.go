@@ -182,6 +182,13 @@ func (d *decoder) read(n ast.Node, path string, v reflect.Value) {
 		d.mapping(n, path, v)
 	case reflect.Slice:
 		d.list(n, path, v)
+	case reflect.Array:
+		items := reflect.New(reflect.SliceOf(v.Type().Elem())).Elem()
+		d.list(n, path, items)
+		if items.Len() != v.Len() {
+			d.wrong(path, fmt.Sprintf("%d items", items.Len()), fmt.Sprint(v.Len()), "")
+		}
+		reflect.Copy(v, items)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		d.read(n, path, v.Elem())

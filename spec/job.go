@@ -170,6 +170,9 @@ func (d *decoder) checkProfile(at func(string) string, j *workload.Job) {
 	}
 	between(d, at("servers"), j.Servers, 0, max(0, j.Gang))
 	between(d, at("persistent"), j.Persistent, 0, max(0, j.Memory))
+	if d.has(at("target-loss")) && !(j.TargetLoss > 0) {
+		d.wrong(at("target-loss"), fmt.Sprint(j.TargetLoss), "more than 0", "remove the field if there is none")
+	}
 	d.checkName(at("group"), j.Group, "/")
 	d.checkName(at("base"), j.Base, "/")
 	if s := j.Service; d.has(at("service")) && (!(s.RatePerSec > 0 && s.RatePerSec <= maxRate) || s.SLO <= 0) {

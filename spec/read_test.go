@@ -80,7 +80,7 @@ func TestExampleJobs(t *testing.T) {
 		Name: "gpt", Gang: 4, Devices: 1, Share: 1000, Pipeline: workload.Pipeline{Stages: 2, Microbatches: 8, Layers: []workload.Layer{
 			{Name: "embed", Forward: 3000, Backward: 6000, ParamKiB: 4096, OutputKiB: 1024, ActivationKiB: 2048}, layer}},
 	}, {
-		Name: "lora", Gang: 2, Devices: 1, Share: 1000, Memory: 20 << 10, Persistent: 2 << 10, Opportunistic: true, Group: "sweep-7", Base: "llama-7b",
+		Name: "lora", Gang: 2, Devices: 1, Share: 1000, Memory: 20 << 10, Persistent: 2 << 10, Opportunistic: true, TargetLoss: 0.35, Group: "sweep-7", Base: "llama-7b",
 		Servers: 1, Phase: workload.Phase{Compute: 60 * unit.Millisecond, Communicate: 40 * unit.Millisecond},
 		Menu: []workload.Offer{{Workers: 1, Rate: 0.55}, {Model: "A100", Workers: 4, Nodes: 2, Batch: 512, Rate: 3.1}},
 	}, {

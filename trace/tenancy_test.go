@@ -60,7 +60,7 @@ func TestTenancyChangesNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(undressed(got.job), job) || got.truth != truth {
+		if !reflect.DeepEqual(undressed(got.job), job) || !reflect.DeepEqual(got.truth, truth) {
 			t.Fatalf("job %d was %+v %+v, is %+v", i, job, truth, got)
 		}
 	}

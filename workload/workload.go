@@ -78,6 +78,8 @@ type Job struct {
 	Servers int32
 	// Service makes the job an inference service.
 	Service Service
+	// TargetLoss is the training loss at which its owner has what he wants; 0 is none.
+	TargetLoss float64
 
 	// Law names the fast law that a live worker is under (package control); empty is
 	// none.
@@ -152,6 +154,9 @@ type Truth struct {
 	// Merge is how much longer a step takes for each other job that is trained together
 	// with this one, as a part of its own step alone.
 	Merge float64
+	// Loss is {a, b, c} of the training loss 1/(a*k + b) + c when k percent of the work
+	// are done; all zero is a job that reports none.
+	Loss [3]float64
 	// FailAfter ends every attempt as a failure of the user's making after this much
 	// running time in all; 0 is never.
 	FailAfter unit.Duration

@@ -3,6 +3,7 @@ package world
 import (
 	"slices"
 
+	"github.com/musterdl/muster/control"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
 )
@@ -97,13 +98,13 @@ func (w *World) beside(id plan.RunID) float64 {
 
 // besideOn is what the others on a device leave of a run's rate: the measured pair
 // where two classes are known; for those trained together with it, what the longer
-// step leaves; else the device's time divided in proportion to what each needs, of
-// which guests under a law get only what the others do not use. A run that asked for a
-// share was measured on that share, so it is slowed only when the device is asked for
-// more than a whole.
+// step leaves; else the device's time divided in proportion to what each needs. A run
+// that asked for a share was measured on that share, so it is slowed only when the
+// device is asked for more than a whole. Between a host and guests under a law it is as
+// the law makes it, once it has settled.
 func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	others, other := 0, plan.RunID(plan.None)
-	hosts, guests, merged := 0.0, 0.0, 0
+	hosts, guests, merged, law := 0.0, 0.0, 0, ""
 	for _, r := range w.onDev[d] {
 		y := &w.runs[r]
 		if y.paused {
@@ -116,8 +117,8 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 		switch {
 		case r != id && x.base != "" && y.base == x.base && (x.guest || y.guest):
 			merged++
-		case y.guest && y.law:
-			guests += use
+		case y.guest && y.law != "":
+			guests, law = guests+use, y.law
 		default:
 			hosts += use
 		}
@@ -129,13 +130,16 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 		}
 	}
 	rate := 1 / (1 + w.truth[x.job].Merge*float64(merged))
-	switch {
-	case x.guest && x.law && merged == 0:
-		return min(1, max(0, 1-hosts)/guests)
-	case hosts > 1:
-		return rate / hosts
+	if law != "" && hosts > 0 {
+		host, guest := control.Steady(law, unit.Milli(1000*min(1, hosts)), unit.Milli(1000*min(1, guests)))
+		if x.guest && x.law != "" {
+			return rate * guest
+		}
+		rate *= host
+	} else if x.guest && x.law != "" {
+		return rate / max(1, guests)
 	}
-	return rate
+	return rate / max(1, hosts)
 }
 
 // network shares the links of a component: classes in strict order, inside a class

@@ -78,7 +78,7 @@ type run struct {
 	paused  bool
 	base    string // it may be merged with others of the same
 	guest   bool
-	law     bool    // a law keeps it from slowing down those whose gaps it lives in
+	law     string  // that it is under as a guest
 	need    float64 // of a device, what it uses at full rate
 	limit   float64 // of a device, what it may use
 	width   float64 // devices that it keeps busy at full rate, for the books
@@ -177,7 +177,7 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	last, slowest := plan.NodeID(plan.None), math.Inf(1)
 	class, model, kind := w.truth[x.job].class, "", int32(0)
 	p := v.ProfileOf(x.job)
-	x.base, x.guest, x.law = p.Base, r.Terms.Guest != plan.None, p.Law != "" && p.Law != "fixed"
+	x.base, x.guest, x.law = p.Base, r.Terms.Guest != plan.None, p.Law
 	x.need, x.limit = x.busy, 1
 	if shape.Share < 1000 {
 		x.need *= float64(shape.Share) / 1000 // it was measured on that

@@ -69,8 +69,8 @@ type Placer struct {
 }
 
 var (
-	_ allocate.Placer = (*Placer)(nil)
-	_ tiers.Patient   = (*Placer)(nil)
+	_ allocate.Placer  = (*Placer)(nil)
+	_ allocate.Patient = (*Placer)(nil)
 )
 
 // New returns the placer; the configuration must be valid.

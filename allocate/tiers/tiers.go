@@ -12,7 +12,6 @@ import (
 	"github.com/musterdl/muster/allocate/fit"
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Tier is how near each other the workers of a gang are, the nearest first.
@@ -24,15 +23,6 @@ const (
 	Rack
 	Any
 )
-
-// Patient is a placer that at times wants no place although there is room, because it
-// waits for a better one. Retry is when, as things are, it would take what it does not
-// take now; unit.Never where it would not, or does not wait. Whoever asks a placer has to
-// ask again then, even if nothing happened; and that it wants no place for one job says
-// nothing of another of the same shape.
-type Patient interface {
-	Retry(v plan.View, job plan.JobID) unit.Time
-}
 
 // Search finds placements by tier. It is used again from one placement to the next.
 type Search struct {

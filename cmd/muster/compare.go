@@ -28,6 +28,7 @@ func compareCommand() *cobra.Command {
 			"  muster compare --trace helios:../shared/data/helios --cluster gpus:74x8 --strategies fifo,srtf,tiresias --html venus.html\n" +
 			"  muster compare --trace gen:rw-l --cluster gpus:16x4 --strategies tiresias+consolidate --without allocate --without schedule",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			defer simulatedScripts(cmd.ErrOrStderr())()
 			if !quiet && !asJSON && term.IsTerminal(int(os.Stderr.Fd())) {
 				c.Progress = comparisonBar(os.Stderr)
 			}

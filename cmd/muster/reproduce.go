@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -146,14 +144,8 @@ func writeFindings(w io.Writer, c *reproduce.Claim, list []catalogue.Finding) er
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	notes := map[string][]string{} // the metrics that one is about
-	for i := range list {
-		if f := &list[i]; f.Note != "" && (f.Verdict == catalogue.Missed || f.Verdict == catalogue.Open) {
-			notes[f.Note] = append(notes[f.Note], f.Metric)
-		}
-	}
-	for _, note := range slices.Sorted(maps.Keys(notes)) {
-		fmt.Fprintf(w, "  %s: %s\n", strings.Join(notes[note], "; "), note)
+	for _, note := range catalogue.Notes(list) {
+		fmt.Fprintf(w, "  %s\n", note)
 	}
 	_, err := fmt.Fprintf(w, "  %d seeds, %.1f s\n\n", list[0].Seeds, list[0].WallSec)
 	return err

@@ -77,6 +77,7 @@ func simulateCommand() *cobra.Command {
 			"  muster simulate --trace helios:../shared/data/helios --cluster gpus:74x8 --strategy srtf --json\n" +
 			"  muster simulate --trace gen:philly --cluster gpus:80x8 --strategy tiresias+fgd --html report.html",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			defer simulatedScripts(cmd.ErrOrStderr())()
 			if verify != "" {
 				return verifyDecisions(cmd.OutOrStdout(), s, verify)
 			}
@@ -100,7 +101,7 @@ func simulateCommand() *cobra.Command {
 			return show(cmd.OutOrStdout(), &o.Result, asJSON)
 		}}
 	setupFlags(cmd.Flags(), &s)
-	cmd.Flags().StringVar(&s.Strategy, "strategy", s.Strategy, "a strategy, several joined by +, or a YAML file (see muster strategies)")
+	cmd.Flags().StringVar(&s.Strategy, "strategy", s.Strategy, "a strategy, several joined by +, script:PATH (see docs/external.md) or a YAML file (see muster strategies)")
 	cmd.Flags().StringVar(&s.World, "world", "", "another nature: "+reproduce.PolluxArtefact+" follows the Pollux artefact's simulator (pollux traces only)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "no progress bar")

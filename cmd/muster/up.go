@@ -32,7 +32,7 @@ import (
 type upFlags struct {
 	state, socket, strategy, queues string
 	listen, tlsCert, tlsKey, page   string
-	shadows                         []string
+	shadows, scripts                []string
 	slots                           local.Slots
 	slotCPU, slotMemory             string
 	policy                          engine.Policy
@@ -64,9 +64,10 @@ func upCommand() *cobra.Command {
 	fl.StringVar(&f.tlsCert, "tls-cert", "", "PEM file of the certificate for --listen (default one made at the first start)")
 	fl.StringVar(&f.tlsKey, "tls-key", "", "PEM file of its key")
 	fl.StringVar(&f.page, "page", "127.0.0.1:0", "where the report page and metrics are served to this machine; off is nowhere")
-	fl.StringVar(&f.strategy, "strategy", "", "a strategy, several joined by +, or a YAML file (default the last one, at first "+plane.FirstStrategy+"; see muster strategies)")
+	fl.StringVar(&f.strategy, "strategy", "", "a strategy, several joined by +, script:PATH (see docs/external.md) or a YAML file (default the last one, at first "+plane.FirstStrategy+"; see muster strategies)")
 	fl.StringVar(&f.queues, "queues", "", "a tree of queues that replaces the last one at the start: a YAML file, venus, philly or queues:NxG (see muster queues)")
 	fl.StringArrayVar(&f.shadows, "shadow", nil, "a strategy that is asked what it would decide, and not obeyed (may be repeated; see muster shadow)")
+	fl.StringArrayVar(&f.scripts, "script", nil, "a script that a strategy chosen later may run; one of --strategy or --shadow may anyway (may be repeated)")
 	fl.IntVar(&f.slots.Count, "slots", f.slots.Count, "how many slots to declare where there are no GPUs")
 	fl.StringVar(&f.slotCPU, "slot-cpu", f.slotCPU, "cores of a slot")
 	fl.StringVar(&f.slotMemory, "slot-memory", f.slotMemory, "memory of a slot")
@@ -109,6 +110,11 @@ func up(f upFlags, logTo io.Writer) error {
 			return err
 		}
 	}
+	endScripts, err := f.liveScripts(log, composition)
+	if err != nil {
+		return err
+	}
+	defer endScripts()
 	queues, err := spec.QueuesFlag(f.queues, machine.Cluster)
 	if err != nil {
 		return err

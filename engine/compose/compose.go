@@ -46,6 +46,9 @@ type Parts struct {
 	// runs that go on other terms on the network when their company changes.
 	Rater  allocate.Rater
 	Shaper flow.Shaper
+	// Switcher, where there is one, prices suspending: a joint decider's slice that is not
+	// worth its switch is not made.
+	Switcher allocate.Switcher
 	// Explain asks for the best rejected alternative of every decision, for dossiers.
 	// It never changes a decision.
 	Explain bool
@@ -76,13 +79,15 @@ type Scheduler struct {
 	active  int    // jobs waiting or running
 	elastic int    // elastic jobs among the running
 	resize  unit.Time
-	patient unit.Time // when a run that is too young to be displaced will be old enough
+	aside   []plan.JobID // wait for a better place, and are in no class
+	patient unit.Time    // when a run that is too young to be displaced will be old enough
 	// When a run may be displaced again that was protected from it until then.
 	unprotected unit.Time
 	cut         []plan.DeviceID // devices that another strategy left cut
 
 	memories []schedule.Remembering // of the parts
 
+	scanned   int // of the draft's changes, for guests that had to give way
 	found     []allocate.Candidate
 	calendar  calendar.Calendar
 	looked    int64 // turns of the draft that the calendar has seen
@@ -132,6 +137,7 @@ func New(parts Parts) *Scheduler {
 }
 
 func (s *Scheduler) reset() {
+	s.aside = s.aside[:0]
 	s.ofShape, s.full = nil, nil
 	s.classes, s.class, s.pos, s.home, s.learned, s.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
 	s.charged, s.more, s.tree = nil, map[plan.JobID][]charge{}, tree{}
@@ -179,11 +185,15 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	}
 	s.grow(d.View)
 	s.pass++
+	s.scanned = 0
 	for _, id := range why.Jobs {
 		s.take(d, id)
 	}
 	s.parts.observed(d, why)
 	s.tree.age(d.View)
+	if why.Room || s.patient <= d.Now() {
+		s.recallAside(d)
+	}
 	if why.Room {
 		s.mend(d)
 		s.unblock(d.View)

@@ -88,6 +88,9 @@ func (s *Scheduler) ripe(v plan.View, id plan.JobID) unit.Time {
 // it would leave.
 func (s *Scheduler) mayDisplace(v plan.View, id plan.JobID, shape *plan.Shape) (milli int64, ok bool) {
 	run := v.Job(id).Run
+	if run == plan.None {
+		return 0, false // a guest that gave way a moment ago
+	}
 	r := v.Run(run)
 	if r.Status == plan.Promised && r.Since == v.Now() {
 		return 0, false // what was decided a moment ago stands
@@ -148,6 +151,19 @@ func (s *Scheduler) spare(d *plan.Draft, mark plan.Mark, it item, n int32, left 
 	}
 	if !again() {
 		panic("compose: a placement that was made cannot be made again")
+	}
+}
+
+// evicted queues the guests that have had to give way to what was started since it was
+// last asked.
+func (s *Scheduler) evicted(d *plan.Draft) {
+	changes := d.Changes()
+	for s.scanned = min(s.scanned, len(changes)); s.scanned < len(changes); s.scanned++ {
+		c := &changes[s.scanned]
+		if c.Verb == plan.Stop && s.home[c.Job] == atRunning && d.Job(c.Job).Phase == plan.Waiting {
+			s.drop(d.View, c.Job)
+			s.file(d.View, c.Job)
+		}
 	}
 }
 

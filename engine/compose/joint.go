@@ -44,9 +44,14 @@ var (
 )
 
 // NewJoint composes a Scheduler around a joint decider. Of the parts the Order, Sizer,
-// Victims and Reserve are not asked: they are what it decides itself.
-func NewJoint(decider allocate.Joint, parts Parts) *Joint {
-	s := &Joint{parts: parts, decider: decider, Horizon: DefaultHorizon, last: -1, again: unit.Never}
+// Victims and Reserve are not asked: they are what it decides itself. One that is a
+// Gate is that too.
+func NewJoint(decider allocate.Joint, parts Parts) (s *Joint) {
+	if gate, ok := decider.(schedule.Gate); ok {
+		parts.Gate = nil // it remembers for both
+		defer func() { s.parts.Gate = gate }()
+	}
+	s = &Joint{parts: parts, decider: decider, Horizon: DefaultHorizon, last: -1, again: unit.Never}
 	for _, part := range []any{decider, parts.Estimator, parts.Gate, parts.Placer, parts.Planner, parts.Flow} {
 		if r, ok := part.(schedule.Remembering); ok {
 			s.memories = append(s.memories, r)
@@ -86,7 +91,7 @@ func (s *Joint) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 			}
 		}
 	}
-	if at := s.mayAsk(d.Now()); at > d.Now() && len(why.Answers) == 0 {
+	if at := s.mayAsk(d.Now()); min(at, s.again) > d.Now() && len(why.Answers) == 0 {
 		return min(at, s.again)
 	}
 	s.last = d.Now()
@@ -199,14 +204,23 @@ func (s *Joint) settle(d *plan.Draft, id plan.RunID, r *plan.Run) {
 		}
 		d.Stop(id, reason, s.price(d.View, r.Job))
 	case w.Suspend:
-		if r.Status == plan.Running {
+		if r.Status == plan.Running && s.slice(d.View, r) {
 			d.Suspend(id, w.Reason)
 		}
-	case !s.asWished(d.View, id, r, w) && s.worth(d.View, id, r, w):
+	case !s.asWished(d.View, id, r, w) && (w.Firm || s.worth(d.View, id, r, w)):
 		d.Stop(id, w.Reason, s.price(d.View, r.Job))
 	case w.Terms != (plan.Terms{}) && w.Terms != keptTerms(r.Terms, w.Terms):
 		d.Regrant(id, keptTerms(w.Terms, r.Terms), w.Reason)
 	}
+}
+
+// leastSlice is how many times as long as its switch a slice must be.
+const leastSlice = 10
+
+// slice reports whether a run has computed for long enough to pay for being switched
+// out and in again.
+func (s *Joint) slice(v plan.View, r *plan.Run) bool {
+	return s.parts.Switcher == nil || v.Now().Sub(r.Since) >= leastSlice*s.parts.Switcher.Switch(v, r.Job, plan.None)
 }
 
 // keptTerms are terms with the pipeline plan of others: that is not for a joint decider

@@ -32,6 +32,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 		s.why, s.held = plan.Reason{}, false
 		ahead := s.ahead(s.classes[c].leaf, it)
 		if s.place(d, it, ahead, next) {
+			s.evicted(d)
 			continue
 		}
 		if s.reserve(d, it.job) {
@@ -39,6 +40,9 @@ func (s *Scheduler) start(d *plan.Draft) {
 		}
 		if s.why.Code == plan.NoReason && !s.held && !s.rules.Preempt && !s.rules.Strict && s.tree.shared() {
 			s.crowd(d.View, s.classes[c].shape)
+		}
+		if s.setAside(d, it.job) {
+			continue
 		}
 		s.block(&s.classes[c], true)
 		s.explain(d, it.job, ahead)
@@ -327,6 +331,7 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 		s.charge(d.View, job)
 		s.drop(d.View, job)
 		s.fileRunning(d.View, job)
+		s.evicted(d)
 		s.unblock(d.View) // what it gave up may be what others wait for
 	}
 }

@@ -229,6 +229,33 @@ func TestSteadyBounds(t *testing.T) {
 	}
 }
 
+// TestMemory: what is remembered is what would be computed, and only for the same.
+func TestMemory(t *testing.T) {
+	var r circle.Memory
+	ms := func(shifts ...unit.Duration) []unit.Duration {
+		for i := range shifts {
+			shifts[i] *= unit.Millisecond
+		}
+		return shifts
+	}
+	jobs := []circle.Periodic{on(60, 40, 0), on(60, 40, 0)}
+	light := []circle.Periodic{on(60, 40, 0), on(60, 40, 0)}
+	light[1].Uses[0].Per = .5
+	for _, test := range []struct {
+		jobs     []circle.Periodic
+		capacity float64
+		shifts   []unit.Duration
+		want     float64
+	}{
+		{jobs, 1, nil, 1.4}, {jobs, 1, ms(0, 50), 1}, {jobs, 1, ms(50, 0), 1}, {jobs, 1, ms(20, 70), 1}, {jobs, 1, ms(0, 20), 1.2},
+		{jobs, 2, nil, 1}, {light, 1, nil, 1.2}, {jobs, 1, nil, 1.4}, {jobs[:1], 1, nil, 1},
+	} {
+		if got := r.Steady(test.jobs, []float64{test.capacity}, test.shifts); math.Abs(got[0]-test.want) > .001 {
+			t.Errorf("capacity %g, shifts %v: slowdown %v, want %g", test.capacity, test.shifts, got, test.want)
+		}
+	}
+}
+
 func BenchmarkSteady(b *testing.B) {
 	dice := rand.New(rand.NewPCG(3, 0))
 	jobs := make([]circle.Periodic, 8)

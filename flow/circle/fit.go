@@ -10,9 +10,10 @@
 // rotations per link into one shift per job, which works where it has no cycle.
 //
 // Recalled: score, circle and graph are the paper's; ours are how the circle is kept
-// small, the exact search's bound, and that links with the same jobs are one. Left
-// out: profiles of more than one communication phase per iteration, and agents that
-// correct a drift.
+// small, the exact search's bound, that links with the same jobs are one, and that
+// where the graph has a cycle jobs are turned one by one while that helps. Left out:
+// profiles of more than one communication phase per iteration, and agents that correct
+// a drift.
 package circle
 
 import (

@@ -9,6 +9,7 @@ import (
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/schedule"
 )
 
@@ -55,10 +56,21 @@ func (c *Config) chosen(last string) (catalogue.Composition, error) {
 // setting encodes what the configuration begins with.
 func (c *Config) setting(last string) ([]byte, error) {
 	chosen, err := c.chosen(last)
+	if err == nil {
+		err = c.obeys(chosen)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return (&setting{Strategy: chosen.Text, Seed: c.Seed, Policy: c.Policy, Cluster: c.Cluster}).encode()
+}
+
+// obeys says what of a strategy the driver cannot carry out.
+func (c *Config) obeys(to catalogue.Composition) error {
+	if able, ok := c.Driver.(run.Able); ok {
+		return to.Refuse(able.Can()...)
+	}
+	return nil
 }
 
 // decider follows the settings that a history goes through.

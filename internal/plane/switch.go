@@ -38,6 +38,9 @@ func (p *Plane) Switch(ctx context.Context, s Switch) (Switched, error) {
 func (p *Plane) switching(s Switch, out *Switched) message {
 	return message{event: engine.Event{Kind: engine.Switched, By: s.By}, reply: make(chan Reply, 1), enter: func() ([]byte, error) {
 		to, err := p.decide.next(s)
+		if err == nil {
+			err = p.config.obeys(to)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -86,6 +86,23 @@ func (c class) traffic(n int32) unit.Mbps {
 	return unit.Mbps((1 - 1/c.spread) * 25_000 / float64(min(n, 8)))
 }
 
+// runsOn lists the models that n workers of a class were measured on, on one node and on
+// several; on others their memory does not do.
+func (c class) runsOn(n int32) (names []string) {
+	n = min(n, 8)
+	for n > 1 && n&(n-1) != 0 {
+		n &= n - 1 // the measured size below
+	}
+	for _, model := range models {
+		together, ok := speed.Rate(c.name, model, int(n), 1)
+		apart, okApart := speed.Rate(c.name, model, int(n), int(n))
+		if ok && together > 0 && (n == 1 || okApart && apart > 0) {
+			names = append(names, model)
+		}
+	}
+	return names
+}
+
 // sensitivity is the slowdown per doubling of nodes, for gangs that no menu holds.
 func (c class) sensitivity() float64 { return (c.spread - 1) / math.Log2(8) }
 

@@ -3,6 +3,9 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/serve/igniter"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
 	"github.com/musterdl/muster/world"
@@ -100,8 +104,8 @@ func worth(c *cluster.Cluster) (sum float64) {
 
 // goals are the compositions of the day, by what is wanted most.
 var goals = map[string]string{
-	"throughput": "srtf+easy+cheapest+advantage+efficient+dp-cut+1f1b+strict+noisy",
-	"deadline":   "edf+easy+cheapest+advantage+efficient+dp-cut+1f1b+strict+noisy",
+	"throughput": "srtf+easy+cheapest+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy",
+	"deadline":   "edf+easy+cheapest+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy",
 }
 
 // Goals lists them.
@@ -178,6 +182,10 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 	c, err := catalogue.Resolve(ref)
 	if err != nil {
 		return Day{}, err
+	}
+	fitted, err := igniter.Fitted(func(path string) (io.ReadCloser, error) { return os.Open(filepath.Join(w.setup.Data, path)) })
+	if err == nil { // else services have whole devices: nothing is known of their models
+		c = c.WithOptions(igniter.Description.Name, fitted)
 	}
 	for _, step := range null {
 		if c, err = c.Without(step); err != nil {

@@ -162,16 +162,16 @@ func dress(it *item, all []class, r *rand.Rand) {
 	}
 	j.Class, j.Tenant, j.Memory = c.name, "train", 8<<10
 	it.truth.Busy, it.truth.Sensitivity = busy(r), c.sensitivity()
-	j.Menu = c.menu(j.Gang)
+	j.Menu, j.Models = c.menu(j.Gang), c.runsOn(j.Gang)
 	if len(j.Menu) > 0 && c.scales && j.Gang <= 8 && j.Gang&(j.Gang-1) == 0 && r.Float64() < 0.3 {
-		j.Sizes = []int32{1, 2, 4, 8}
+		j.Sizes, j.Models = []int32{1, 2, 4, 8}, c.runsOn(8)
 	}
 	kept := unit.Duration(it.truth.Busy * 100 * float64(unit.Millisecond))
 	j.Phase = workload.Phase{Compute: kept, Communicate: 100*unit.Millisecond - kept}
 	j.Traffic = c.traffic(j.Gang)
 	j.Opportunistic = j.Gang == 1 && r.Float64() < opportunistic
 	if j.Opportunistic {
-		j.Law = "give-way"
+		j.Law = "antman-fill"
 	}
 	j.Estimate = unit.Duration(math.Max(float64(unit.Minute), float64(it.truth.Duration)*math.Exp(r.NormFloat64())))
 	j.Checkpoint = workload.Checkpoint{Every: 30 * unit.Minute, Save: 10 * unit.Second, Load: 60 * unit.Second}

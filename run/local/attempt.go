@@ -25,6 +25,7 @@ type attempt struct {
 	mu       sync.Mutex
 	stopping bool
 	asleep   bool          // should be
+	granted  []run.Worker  // what the workers should be held to, where they have to be told; nil is none
 	changed  chan struct{} // receives when one of the above changes
 }
 
@@ -68,6 +69,27 @@ func (a *attempt) suspend(rest bool) {
 	a.asleep = rest
 	a.mu.Unlock()
 	a.wake()
+}
+
+// regrant holds the workers to what they are granted from now on.
+func (a *attempt) regrant(o run.Order) {
+	a.mu.Lock()
+	a.granted = o.Workers
+	a.mu.Unlock()
+	a.wake()
+}
+
+// tellGrants tells the workers what they are granted, if it is news.
+func (a *attempt) tellGrants() {
+	a.mu.Lock()
+	granted := a.granted
+	a.granted = nil
+	a.mu.Unlock()
+	for rank := range granted {
+		if l := a.driver.config.limits(&a.order, &granted[rank]); a.seen[rank].ended == nil {
+			a.send(rank, supervise.Grant(l))
+		}
+	}
 }
 
 func (a *attempt) wake() {
@@ -208,6 +230,9 @@ func (a *attempt) follow() engine.Event {
 			halted = true
 			a.tell(supervise.Halt)
 		}
+		if reported {
+			a.tellGrants()
+		}
 		if reported && !stopping && asleep != resting {
 			resting = a.rest(asleep)
 		}
@@ -239,13 +264,17 @@ func (a *attempt) rest(asleep bool) bool {
 
 // tell gives one order to every worker that has not ended.
 func (a *attempt) tell(o supervise.Order) {
-	for i, dir := range a.dirs {
-		if a.seen[i].ended != nil {
-			continue
+	for i := range a.dirs {
+		if a.seen[i].ended == nil {
+			a.send(i, o)
 		}
-		if err := supervise.Send(dir, o); err != nil && !errors.Is(err, supervise.ErrNotListening) {
-			a.driver.config.Log.Warn("ordering a worker", "attempt", a.String(), "rank", i, "order", o, "error", err)
-		}
+	}
+}
+
+// send gives one order to one worker.
+func (a *attempt) send(rank int, o supervise.Order) {
+	if err := supervise.Send(a.dirs[rank], o); err != nil && !errors.Is(err, supervise.ErrNotListening) {
+		a.driver.config.Log.Warn("ordering a worker", "attempt", a.String(), "rank", rank, "order", o, "error", err)
 	}
 }
 

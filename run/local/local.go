@@ -44,7 +44,10 @@ type Driver struct {
 	attempts map[key]*attempt
 }
 
-var _ run.Driver = (*Driver)(nil)
+var (
+	_ run.Driver = (*Driver)(nil)
+	_ run.Able   = (*Driver)(nil)
+)
 
 type key struct {
 	job     plan.JobID
@@ -66,18 +69,26 @@ func (d *Driver) Recover(live []run.Order, report func(engine.Event)) {
 	d.report = report
 	for _, o := range live {
 		d.adopt(o)
+		o.Verb = plan.Regrant // nobody knows which grants the plane before had told
+		d.Order(o)
 	}
 }
+
+// Can implements run.Able.
+func (d *Driver) Can() []string { return []string{"suspend", "regrant"} }
 
 // Order carries out one change.
 func (d *Driver) Order(o run.Order) {
 	switch o.Verb {
 	case plan.Start:
 		d.adopt(o)
-	case plan.Stop, plan.Suspend, plan.Resume:
+	case plan.Stop, plan.Suspend, plan.Resume, plan.Regrant:
 		d.mu.Lock()
 		a := d.attempts[key{o.Job, o.Attempt}]
 		d.mu.Unlock()
+		if a == nil && o.Verb == plan.Regrant {
+			return // it has ended, and has been or will be reported
+		}
 		if a == nil {
 			// Orders are given by who takes reports in: it must not wait for itself.
 			go d.report(engine.Event{Kind: engine.Stopped, Job: o.Job, Attempt: o.Attempt})
@@ -86,6 +97,8 @@ func (d *Driver) Order(o run.Order) {
 		switch o.Verb {
 		case plan.Stop:
 			a.stop()
+		case plan.Regrant:
+			a.regrant(o)
 		default:
 			a.suspend(o.Verb == plan.Suspend)
 		}

@@ -36,7 +36,13 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 	s := supervise.Spec{State: c.State, Job: o.Name, Attempt: o.Attempt, Rank: int32(rank),
 		Command: o.Spec.Command, Dir: dir, User: who, TimeLimit: o.Spec.TimeLimit,
 		Stop: supervise.Stop{Grace: c.Grace}, SummaryEvery: c.SummaryEvery,
-		Limits: c.limits(w), Law: o.Spec.Law}
+		Limits: c.limits(o, w), Law: o.Spec.Law}
+	if o.Guest && s.Law == "" {
+		s.Law = guestLaw
+	}
+	if o.Guest && o.Host.Name != "" {
+		s.Host = a.driver.MemberDir(o.Host.Name, o.Host.Attempt, 0)
+	}
 	if c.SummaryEvery < 2*unit.Second {
 		s.SampleEvery = c.SummaryEvery // what is to be told more often has to be looked at more often
 	}
@@ -66,13 +72,21 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 	return s, nil
 }
 
+// guestLaw is the law that guests are under whose jobs name none.
+const guestLaw = "antman-fill"
+
 // limits are what the worker's part of its devices amounts to: declared slots are
-// cores and memory, and a share of one is that share of both.
-func (c *Config) limits(w *run.Worker) cgroup.Limits {
+// cores and memory, and a share of one is that share of both. A guest has no share: it
+// may use cores up to its ceiling, in the gaps of others, and the memory it asks for.
+func (c *Config) limits(o *run.Order, w *run.Worker) cgroup.Limits {
 	l := cgroup.Limits{CPU: w.CPU, Memory: w.Memory}
+	cpu, memory := w.Share, w.Share
+	if o.Guest {
+		cpu, memory = w.Ceiling, o.Spec.Share
+	}
 	if c.SlotCPU > 0 {
-		l.CPU += c.SlotCPU * unit.Milli(len(w.Devices)) * w.Share / unit.Whole
-		l.Memory += c.SlotMemory * unit.MiB(len(w.Devices)) * unit.MiB(w.Share) / 1000
+		l.CPU += c.SlotCPU * unit.Milli(len(w.Devices)) * cpu / unit.Whole
+		l.Memory += c.SlotMemory * unit.MiB(len(w.Devices)) * unit.MiB(memory) / 1000
 	}
 	return l
 }

@@ -135,7 +135,9 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 	case runStarts:
 		s.become(at, e.run, plan.Running)
 		s.emit(engine.Event{Kind: engine.Started, Job: l.job, Attempt: l.attempt})
+		l.doneAt = at
 		s.moved(at, s.world.Begin(at, s.engine.View(), e.run))
+		s.observeLater(at, e.run)
 		if limit := s.engine.View().Job(l.job).TimeLimit; limit > 0 {
 			s.queueUp(at.Add(limit), entry{kind: runOverLimit, run: e.run, job: l.job, version: l.version})
 		}
@@ -152,6 +154,8 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 		}
 	case runOverLimit:
 		s.exit(at, e.run, plan.TimeFailure)
+	case runObserved:
+		s.observe(at, e.run)
 	}
 }
 
@@ -177,6 +181,9 @@ func (s *Simulation) exit(at unit.Time, id plan.RunID, class plan.FailureClass) 
 // moved schedules anew the ends of runs whose rate changed.
 func (s *Simulation) moved(at unit.Time, runs []plan.RunID) {
 	for _, id := range runs {
+		if s.config.ObserveEvery > 0 {
+			s.rerated(at, id)
+		}
 		if s.runs[id].status != plan.Running {
 			continue
 		}
@@ -189,7 +196,7 @@ func (s *Simulation) moved(at unit.Time, runs []plan.RunID) {
 			kind = runFails
 		}
 		if s.config.Observe {
-			s.emit(engine.Event{Kind: engine.Observed, Job: s.runs[id].job, Attempt: s.runs[id].attempt, RateMicro: s.world.RateMicro(id)})
+			s.emit(engine.Event{Kind: engine.Observed, Job: s.runs[id].job, Attempt: s.runs[id].attempt, RateMicro: s.world.RateMicro(id), Progress: s.progress(id)})
 		}
 		s.queueUp(max(end, at), entry{kind: kind, run: id, job: s.runs[id].job, version: s.runs[id].version})
 	}

@@ -23,6 +23,7 @@ const (
 	runFinishes
 	runFails
 	runOverLimit
+	runObserved
 )
 
 // entry is something that will happen, unless it is overtaken.

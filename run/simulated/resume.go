@@ -56,7 +56,7 @@ func (s *Simulation) resumeJobs() {
 	for id := range plan.JobID(n) {
 		j := v.Job(id)
 		s.spent[id] = j.Executed
-		if j.Phase.Over() {
+		if over(v, id) {
 			s.before++
 			continue
 		}
@@ -66,7 +66,7 @@ func (s *Simulation) resumeJobs() {
 		s.world.Know(id, v.Class(j.Class), s.config.Known(v, id))
 	}
 	s.ended = s.before
-	if n > 0 && v.Job(plan.JobID(n-1)).Phase.Over() {
+	if n > 0 && over(v, plan.JobID(n-1)) {
 		s.world.Know(plan.JobID(n-1), "", world.Known{}) // all jobs up to here have their place
 	}
 }
@@ -115,6 +115,7 @@ func (s *Simulation) resumeRuns(at unit.Time) []engine.Event {
 		}
 	}
 	s.world.Resume(v, computing, midway)
+	s.resumeReports(at, computing)
 	s.moved(at, computing)
 	return s.confirmations(late)
 }

@@ -58,6 +58,9 @@ type Config struct {
 	Arrival unit.Duration
 	// Observe reports the rate of a run whenever it changes.
 	Observe bool
+	// ObserveEvery is how often running jobs report their progress and loss, those that
+	// have a curve; 0 is never.
+	ObserveEvery unit.Duration
 	// Until ends the history; jobs still alive are censored. 0 runs to the last end.
 	Until unit.Time
 
@@ -133,6 +136,12 @@ type live struct {
 	pieces    []piece       // in which it held otherwise than now
 	piecesRan unit.Duration
 	version   int32 // of its scheduled end or start; older entries are void
+
+	// Kept for reports of progress alone: what the run had done, in microseconds of the
+	// true running time, at an instant, and its rate since.
+	done      float64
+	doneAt    unit.Time
+	rateMicro int64
 }
 
 // Run simulates to the end and returns the result, with the fields that only the
@@ -426,7 +435,7 @@ func Outcome(j plan.Job) report.Outcome {
 func (s *Simulation) Result() (report.Result, error) {
 	v := s.engine.View()
 	for id := range plan.JobID(v.Jobs()) {
-		if !v.Job(id).Phase.Over() {
+		if !over(v, id) {
 			s.config.Collector.Job(s.record(v, id))
 		}
 	}

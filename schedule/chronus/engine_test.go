@@ -84,6 +84,9 @@ func TestPublishedTrace(t *testing.T) {
 	textbook := scheduletest.Config(scheduletest.Nodes(1, 60, 0), jobs, scheduletest.With(edf.New(edf.Default())))
 	textbook.Check = false
 	_, edfMin := measure("edf", textbook)
+	aware := scheduletest.Config(scheduletest.Nodes(1, 60, 0), jobs, scheduletest.With(edf.New(edf.Config{Hopeless: true})))
+	aware.Check = false
+	measure("edf, hopeless", aware)
 	plain := scheduletest.Config(scheduletest.Nodes(1, 60, 0), jobs, scheduletest.With(fifo.New(fifo.Default())))
 	plain.Check = false
 	measure("fifo", plain)

@@ -43,7 +43,10 @@ type Decider struct {
 	want   []plan.NodeID
 	taken  []bool // by node: it is in the plan
 	last   []spot // the last plan, by job
-	answer *answer
+	// Of large problems: the last that was put, without its text, and what came back.
+	posed   question
+	posedAt unit.Time
+	answer  *answer
 }
 
 // kindOf is a machine of the problem and the nodes that are one.
@@ -274,7 +277,7 @@ func (d *Decider) Recall(memory []byte) error {
 		memory = memory[max(0, n):]
 		return x
 	}
-	d.last = d.last[:0]
+	d.last, d.posed, d.answer = d.last[:0], question{}, nil
 	for n := next(); n > 0 && !broken; n-- {
 		d.last = append(d.last, spot{plan.JobID(next()), plan.NodeID(next()), int(next())})
 	}

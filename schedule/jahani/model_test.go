@@ -75,7 +75,7 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(b)) }
 
 // TestExactIsBruteForce: three jobs on two nodes that may be two machines each.
 func TestExactIsBruteForce(t *testing.T) {
-	seeds := uint64(6)
+	seeds := uint64(4)
 	if os.Getenv("MUSTER_LONG") == "1" {
 		seeds = 40
 	}
@@ -98,7 +98,7 @@ func TestExactIsBruteForce(t *testing.T) {
 // TestSearchIsNearExact: on problems the program can solve, the search is on average
 // within a tenth of it.
 func TestSearchIsNearExact(t *testing.T) {
-	seeds := uint64(4)
+	seeds := uint64(3)
 	if os.Getenv("MUSTER_LONG") == "1" {
 		seeds = 30
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
 )
 
 // Large problems take longer than a decision may: they are solved outside, and until
@@ -41,7 +42,8 @@ func (d *Decider) names() (names []string) {
 	return names
 }
 
-// Question puts a large problem.
+// Question puts a large problem: when jobs or machines have come or gone since the last
+// one, or the horizon has passed.
 func (d *Decider) Question(v plan.View, jobs []plan.JobID) []byte {
 	if len(jobs) == 0 {
 		return nil
@@ -51,6 +53,10 @@ func (d *Decider) Question(v plan.View, jobs []plan.JobID) []byte {
 	if p.Nodes = max(p.Nodes, len(now.Rented)); !d.large(p) {
 		return nil
 	}
+	if slices.Equal(d.posed.Jobs, jobs) && slices.Equal(d.posed.Kinds, d.names()) && v.Now() < d.posedAt.Add(unit.Seconds(d.config.HorizonSec)) {
+		return nil
+	}
+	d.posed, d.posedAt = question{Jobs: slices.Clone(jobs), Kinds: d.names()}, v.Now()
 	q, err := json.Marshal(question{p, now, d.jobs, d.names()})
 	if err != nil {
 		panic("jahani: a problem that is no JSON: " + err.Error())

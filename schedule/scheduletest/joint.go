@@ -17,7 +17,6 @@ import (
 	"github.com/musterdl/muster/profile/oracle"
 	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
 )
@@ -26,9 +25,6 @@ import (
 // nulls of the other steps.
 func JointConfig(c *cluster.Cluster, jobs Jobs, decider allocate.Joint, estimator profile.Estimator) simulated.Config {
 	parts := compose.Parts{Estimator: estimator, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}
-	if gate, ok := decider.(schedule.Gate); ok {
-		parts.Gate = gate
-	}
 	_, truth := estimator.(profile.Oracular)
 	return simulated.Config{Cluster: c, Jobs: jobs.Source(), Scheduler: compose.NewJoint(decider, parts), Policy: engine.DefaultPolicy(),
 		TellTruth: truth, Check: true, Arrival: unit.Minute}

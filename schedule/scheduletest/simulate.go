@@ -80,6 +80,9 @@ type Outcome struct {
 func Run(config simulated.Config) (Outcome, error) {
 	config.Collector = report.NewCollector(report.Limits{Jobs: 1 << 20})
 	r, err := simulated.Run(config)
+	if err != nil {
+		return Outcome{}, err
+	}
 	o := Outcome{Result: r, Jobs: make([]report.JobRecord, r.Jobs)}
 	for _, j := range config.Collector.View().Jobs {
 		o.Jobs[j.ID] = j

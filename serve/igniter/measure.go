@@ -11,28 +11,11 @@ import (
 // Measure runs the example of the public code on its V100 profile, sized with and
 // without regard to interference, and packs services drawn at random.
 func Measure(open func(path string) (io.ReadCloser, error), seed uint64) (map[string]float64, error) {
-	file, err := open("inference-sharing/igniter/v100_coefficients.config")
+	fitted, err := Fitted(open)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	profile, networks, err := Read(file)
-	if err != nil {
-		return nil, fmt.Errorf("reading the profile of the V100: %w", err)
-	}
-	d, err := profile.Fit()
-	if err != nil {
-		return nil, err
-	}
-	var models []Model
-	for _, name := range []string{"alexnet", "resnet50", "vgg19", "ssd"} {
-		p := networks[name]
-		m, err := p.Fit(name, &d)
-		if err != nil {
-			return nil, err
-		}
-		models = append(models, m)
-	}
+	d, models := fitted.Device, fitted.Models
 	figures := example(&d, models)
 	dice := rand.New(rand.NewPCG(seed, 0))
 	var work []Workload
@@ -45,6 +28,33 @@ func Measure(open func(path string) (io.ReadCloser, error), seed uint64) (map[st
 	late, devices = d.late(work, d.blind(work))
 	figures["blind_late_of_100"], figures["blind_devices_of_100"] = float64(late), float64(devices)
 	return figures, nil
+}
+
+// Fitted is the configuration for a V100 and the four networks of the public profile,
+// fitted to it anew: the file may be used and not passed on.
+func Fitted(open func(path string) (io.ReadCloser, error)) (Config, error) {
+	c := Default()
+	file, err := open("inference-sharing/igniter/v100_coefficients.config")
+	if err != nil {
+		return c, err
+	}
+	defer file.Close()
+	profile, networks, err := Read(file)
+	if err != nil {
+		return c, fmt.Errorf("reading the profile of the V100: %w", err)
+	}
+	if c.Device, err = profile.Fit(); err != nil {
+		return c, err
+	}
+	for _, name := range []string{"alexnet", "resnet50", "vgg19", "ssd"} {
+		p := networks[name]
+		m, err := p.Fit(name, &c.Device)
+		if err != nil {
+			return c, err
+		}
+		c.Models = append(c.Models, m)
+	}
+	return c, nil
 }
 
 // example is alexnet at 15 ms and 500 per second, resnet50 at 40 and 400, vgg19 at 60

@@ -145,6 +145,9 @@ func (d *Driver) Recover([]run.Order, func(engine.Event)) {
 	d.post(func() { d.begun = true }) // the Core has found them when it put the state together
 }
 
+// Can implements run.Able: Kubernetes starts and stops pods, and nothing else.
+func (d *Driver) Can() []string { return nil }
+
 // Order implements run.Driver.
 func (d *Driver) Order(o run.Order) { d.post(func() { d.core.Order(o) }) }
 

@@ -191,13 +191,34 @@ func (g *Group) settings(limits Limits) (settings []setting) {
 	return settings
 }
 
-// SetCPU changes the group's share of cores; where CPU is not limited it is no error
-// and no change.
-func (g Group) SetCPU(share unit.Milli) error {
-	for _, w := range g.settings(Limits{CPU: share}) {
-		if err := write(w.path, w.value); err != nil {
-			return fmt.Errorf("changing the share of a control group: %w", err)
+// SetLimits changes what the group may use; 0 leaves a limit as it is. Where something
+// is not limited it is no error and no change.
+func (g Group) SetLimits(limits Limits) error {
+	for _, w := range g.settings(limits) {
+		if err := write(w.path, w.value); err != nil && w.what != "" {
+			return fmt.Errorf("changing the limits of a control group: %w", err)
 		}
+	}
+	return nil
+}
+
+// SetIdle has the group run only where nobody else wants a processor. Kernels before
+// 5.15 have no such class: there it gets the least weight, 2 against 1024.
+// errors.ErrUnsupported is returned where the machine has no controller of CPU.
+func (g Group) SetIdle() error {
+	dir, weight, least := g.CPU, "cpu.shares", "2"
+	if dir == "" && g.Unified != "" && !g.lacks("CPU") {
+		dir, weight, least = g.Unified, "cpu.weight", "1"
+	}
+	if dir == "" {
+		return fmt.Errorf("a control group in the idle class: %w", errors.ErrUnsupported)
+	}
+	err := write(filepath.Join(dir, "cpu.idle"), "1")
+	if errors.Is(err, fs.ErrNotExist) {
+		err = write(filepath.Join(dir, weight), least)
+	}
+	if err != nil {
+		return fmt.Errorf("a control group in the idle class: %w", err)
 	}
 	return nil
 }

@@ -1,13 +1,17 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterdl/muster/control"
+	"github.com/musterdl/muster/run/local/cgroup"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -19,6 +23,8 @@ type lawful struct {
 	at    time.Time
 	cpu   unit.Duration // of the worker at the last step
 	ticks [2]int64      // of the machine at the last step: idle, all
+	host  hostMeter
+	idle  bool // the worker is in the idle class
 }
 
 // stepLaw lets the worker's law see the last interval and sets what it decides.
@@ -32,6 +38,10 @@ func (s *supervisor) stepLaw() {
 	}
 	idle, all := machineTicks()
 	o := control.Observation{Idle: unit.Whole}
+	var news bool
+	if o.Rate, o.Solo, news = l.host.measure(s.spec.Host, time.Now()); !news && !l.at.IsZero() {
+		return // a law that answers twice to the same news answers too much
+	}
 	if d := all - l.ticks[1]; l.ticks[1] > 0 && d > 0 {
 		o.Idle = unit.Milli((idle - l.ticks[0]) * 1000 / d)
 	}
@@ -45,14 +55,41 @@ func (s *supervisor) stepLaw() {
 	}
 	var a control.Actuator
 	a, l.state = l.law.Step(control.Range{Floor: max(1, s.spec.Limits.CPU/10), Ceiling: s.spec.Limits.CPU}, o, l.state)
+	if a.Yield && !l.idle {
+		l.idle = true
+		if err := s.yield(); err != nil {
+			s.say(fmt.Errorf("law %s: %w", s.spec.Law, err))
+		}
+	}
 	if a.CPU == l.set {
 		return
 	}
-	if err := s.group.SetCPU(a.CPU); err != nil {
+	if err := s.group.SetLimits(cgroup.Limits{CPU: a.CPU}); err != nil {
 		s.say(fmt.Errorf("law %s: %w", s.spec.Law, err))
 		return
 	}
 	l.set = a.CPU
+}
+
+// yield has the worker run only where nobody else wants the processor: all of its
+// group, or else each of its threads, whose children inherit it.
+func (s *supervisor) yield() error {
+	err := s.group.SetIdle()
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	for _, p := range descendants(os.Getpid()) {
+		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.pid))
+		if err != nil {
+			continue // it has ended
+		}
+		for _, t := range threads {
+			if tid, err := strconv.Atoi(t.Name()); err == nil {
+				_ = unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0) // likewise
+			}
+		}
+	}
+	return nil
 }
 
 // machineTicks is how long all processors together were idle, and in all, in clock

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterdl/muster/run/local/cgroup"
 )
 
 // ErrAlive is returned where a living supervisor is in the way.
@@ -68,6 +70,15 @@ const (
 	Suspend Order = "suspend"
 	Resume  Order = "resume"
 )
+
+// Grant is the order to hold the worker to other limits from now on.
+func Grant(l cgroup.Limits) Order { return Order(fmt.Sprintf("grant %d %d", l.CPU, l.Memory)) }
+
+// granted reads such an order.
+func (o Order) granted() (l cgroup.Limits, ok bool) {
+	n, err := fmt.Sscanf(string(o), "grant %d %d", &l.CPU, &l.Memory)
+	return l, n == 2 && err == nil && l.CPU >= 0 && l.Memory >= 0
+}
 
 // Send gives an order. It returns once the supervisor is sure to read it; the
 // record tells when it has been carried out.

@@ -60,8 +60,11 @@ type Spec struct {
 
 	Limits cgroup.Limits `json:"limits,omitzero"`
 	// Law is stepped with every sample and sets the worker's cores between a tenth of
-	// its limit and all of it; empty is none.
+	// its limit and all of it; empty is none. Host is the member directory of the
+	// protected job's first worker beside it, whose progress the law is told; empty is
+	// none.
 	Law   string `json:"law,omitempty"`
+	Host  string `json:"host,omitempty"`
 	Ports []int  `json:"ports,omitempty"` // TCP ports that must be free
 	// TimeLimit ends the worker after this much running time; 0 is none.
 	TimeLimit unit.Duration `json:"time_limit_us,omitempty"`

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterdl/muster/run/local/cgroup"
 	"github.com/musterdl/muster/trainer/progress"
 	"github.com/musterdl/muster/unit"
 )
@@ -18,6 +19,7 @@ const saveSample = 50 * unit.Millisecond
 func (s *supervisor) watch() syscall.WaitStatus {
 	s.sampler = newSampler(s.dir, s.group, s.reaper)
 	s.sampler.gpus.devices = visibleGPUs(s.spec.Env)
+	s.stepLaw() // a guest is held back from the first moment on
 	s.sampleNext = time.NewTimer(pause(s.spec.SampleEvery, 0))
 	s.stopping.next, s.limit.timer = stoppedTimer(), stoppedTimer()
 	s.limit.left = time.Duration(s.spec.TimeLimit) * time.Microsecond
@@ -103,6 +105,18 @@ func (s *supervisor) obey(o Order) {
 		s.suspend()
 	case Resume:
 		s.resume()
+	default:
+		if l, ok := o.granted(); ok {
+			s.grant(l)
+		}
+	}
+}
+
+// grant holds the worker to other limits. A law goes on within them.
+func (s *supervisor) grant(l cgroup.Limits) {
+	s.spec.Limits, s.law.set = l, 0
+	if err := s.group.SetLimits(l); err != nil {
+		s.say(fmt.Errorf("other limits: %w", err))
 	}
 }
 

@@ -108,7 +108,10 @@ func (f *flags) composition() (c catalogue.Composition, err error) {
 	if c, err = catalogue.ResolveLive(f.strategy); err != nil {
 		return c, fmt.Errorf("--strategy: %w", err)
 	}
-	return c, nil
+	if f.advise {
+		return c, nil // whoever only advises need not be able to carry it out
+	}
+	return c, c.Refuse() // as driver.Driver.Can says
 }
 
 func (f *flags) rules() (r inventory.Rules, err error) {

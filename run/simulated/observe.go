@@ -1,0 +1,70 @@
+package simulated
+
+import (
+	"math"
+
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// observeLater lets a run whose job has a loss report it in due time.
+func (s *Simulation) observeLater(at unit.Time, id plan.RunID) {
+	l := &s.runs[id]
+	if s.config.ObserveEvery > 0 && s.world.Known(l.job).Loss != [3]float64{} {
+		s.queueUp(at.Add(s.config.ObserveEvery), entry{kind: runObserved, run: id, job: l.job, version: l.version})
+	}
+}
+
+// observe reports how far a job has come and its loss there, unless its run is suspended:
+// then there is nothing new.
+func (s *Simulation) observe(at unit.Time, id plan.RunID) {
+	l := &s.runs[id]
+	if l.status == plan.Running {
+		s.rerated(at, id)
+		progress := s.progress(id)
+		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Progress: progress,
+			Loss: lossAt(s.world.Known(l.job).Loss, float64(progress)/1e4)})
+	}
+	s.observeLater(at, id)
+}
+
+// lossAt is a loss curve when so many percent of the work are done.
+func lossAt(c [3]float64, percent float64) float64 { return 1/(c[0]*percent+c[1]) + c[2] }
+
+// rerated brings what a run has done up to now; from now on it goes at its present rate.
+func (s *Simulation) rerated(at unit.Time, id plan.RunID) {
+	l := &s.runs[id]
+	l.done += float64(at.Sub(l.doneAt)) * float64(l.rateMicro) / plan.FullRate
+	l.doneAt, l.rateMicro = at, 0
+	if l.status == plan.Running {
+		l.rateMicro = s.world.RateMicro(id)
+	}
+}
+
+// progress is the part of a job's work that is done, in millionths, as of the last time
+// that its run was looked at; 0 where nobody reports.
+func (s *Simulation) progress(id plan.RunID) int32 {
+	known := s.world.Known(s.runs[id].job)
+	if s.config.ObserveEvery <= 0 || known.Duration <= 0 {
+		return 0
+	}
+	return int32(math.Round(1e6 * min(1, (known.Done+s.runs[id].done)/float64(known.Duration))))
+}
+
+// resumeReports lets runs that were there before report from now on: when they last did
+// is not known.
+func (s *Simulation) resumeReports(at unit.Time, runs []plan.RunID) {
+	for _, id := range runs {
+		l := &s.runs[id]
+		l.done, l.doneAt = float64(l.before)*float64(s.world.RateMicro(id))/plan.FullRate, at
+		s.observeLater(at, id)
+	}
+}
+
+// over reports whether a job's end was told: of one that is ended although work is left
+// it is once its run has stopped.
+func over(v plan.View, id plan.JobID) bool {
+	j := v.Job(id)
+	return j.Phase.Over() && !(j.Phase == plan.Finished && j.Reason.Code == plan.Shed && j.Leaving != plan.None)
+}

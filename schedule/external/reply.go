@@ -1,0 +1,143 @@
+package external
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/musterdl/muster/plan"
+)
+
+// reply is what a script says: an order of jobs, or wishes for them. Asked and Failed
+// are added here, before it is journaled.
+type reply struct {
+	Ranks    bool         `json:"ranks,omitempty"` // it is an order, be it empty
+	Order    []plan.JobID `json:"order,omitempty"`
+	Wishes   []wished     `json:"wishes,omitempty"`
+	AgainSec float64      `json:"again_s,omitempty"`
+
+	Asked  plan.JobID `json:"asked,omitempty"`  // the question's Before
+	Failed string     `json:"failed,omitempty"` // why there is nothing to use
+}
+
+// wished is what one job is to have.
+type wished struct {
+	Job     plan.JobID `json:"job"`
+	Workers int32      `json:"workers"`
+	Models  []string   `json:"models,omitempty"`
+}
+
+// line is a reply as a script writes it: a list that is there and empty says something
+// else than one that is not there.
+type line struct {
+	Order    *[]plan.JobID `json:"order"`
+	Wishes   *[]wished     `json:"wishes"`
+	AgainSec *float64      `json:"again_s"`
+}
+
+// greeted reads the first line of a process.
+func greeted(b []byte) error {
+	var hello struct {
+		Hello    *string `json:"hello"`
+		Protocol *int    `json:"protocol"`
+	}
+	switch err := strict(b, &hello); {
+	case err != nil:
+		return fmt.Errorf("the script's first line: %w", err)
+	case hello.Hello == nil || *hello.Hello == "":
+		return errors.New(`the script's first line: hello is missing: expected {"hello": NAME, "protocol": 1}`)
+	case hello.Protocol == nil || *hello.Protocol != Protocol:
+		return fmt.Errorf("the script's first line: protocol is not %d, the one that is spoken here", Protocol)
+	}
+	return nil
+}
+
+// strict decodes one line, and says which field is wrong.
+func strict(b []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil && len(bytes.TrimSpace(b[d.InputOffset():])) > 0 {
+		err = errors.New("there is more after the object")
+	}
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind) && kind.Field != "":
+		return fmt.Errorf("%s is a %s: expected %s", kind.Field, kind.Value, kind.Type)
+	case err != nil:
+		return fmt.Errorf("%q is not the JSON that was expected (%w); a script's other output belongs on its standard error", cut(b), err)
+	}
+	return nil
+}
+
+// cut is the beginning of a line.
+func cut(b []byte) []byte {
+	const most = 80
+	if b = bytes.TrimSpace(b); len(b) > most {
+		return append(slices.Clip(b[:most]), "..."...)
+	}
+	return b
+}
+
+// read takes a script's reply to a question, or says which field of it is wrong.
+func (q *question) read(b []byte) (reply, error) {
+	var l line
+	if err := strict(b, &l); err != nil {
+		return reply{}, fmt.Errorf("the script's reply: %w", err)
+	}
+	if (l.Order == nil) == (l.Wishes == nil) {
+		return reply{}, errors.New("the script's reply: expected either order or wishes")
+	}
+	var r reply
+	if l.AgainSec != nil {
+		if r.AgainSec = *l.AgainSec; !(r.AgainSec >= 1 && r.AgainSec <= 1e6) {
+			return reply{}, fmt.Errorf("the script's reply: again_s is %g: expected seconds, 1 at least and at most a million", r.AgainSec)
+		}
+	}
+	seen := make([]bool, len(q.Jobs))
+	if l.Order != nil {
+		for i, id := range *l.Order {
+			if _, err := q.find(id, seen); err != nil {
+				return reply{}, fmt.Errorf("the script's reply: order[%d] %w", i, err)
+			}
+		}
+		r.Ranks, r.Order = true, *l.Order
+		return r, nil
+	}
+	for i, w := range *l.Wishes {
+		j, err := q.find(w.Job, seen)
+		if err != nil {
+			return reply{}, fmt.Errorf("the script's reply: wishes[%d].job %w", i, err)
+		}
+		if w.Workers != 0 && !slices.Contains(j.Sizes, w.Workers) {
+			return reply{}, fmt.Errorf("the script's reply: wishes[%d].workers is %d: job %d may have 0 or one of %d", i, w.Workers, w.Job, j.Sizes)
+		}
+		for k, name := range w.Models {
+			if !q.allows(j, name) {
+				return reply{}, fmt.Errorf("the script's reply: wishes[%d].models[%d] is %q: not a device model that job %d may use", i, k, name, w.Job)
+			}
+		}
+	}
+	r.Wishes = *l.Wishes
+	return r, nil
+}
+
+// find is the job of an id that was not seen before.
+func (q *question) find(id plan.JobID, seen []bool) (*job, error) {
+	i, ok := slices.BinarySearchFunc(q.Jobs, id, func(j job, id plan.JobID) int { return int(j.ID) - int(id) })
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("is %d: no job of the question has this id", id)
+	case seen[i]:
+		return nil, fmt.Errorf("is %d: this job was named before", id)
+	}
+	seen[i] = true
+	return &q.Jobs[i], nil
+}
+
+func (q *question) allows(j *job, name string) bool {
+	known := slices.ContainsFunc(q.Models, func(m model) bool { return m.Name == name })
+	return known && (len(j.Models) == 0 || slices.Contains(j.Models, name))
+}
