@@ -204,7 +204,7 @@ func (s *State) ObserveLoss(id JobID, loss float64, progress int32) {
 			j.Pace = (j.Loss - loss) / float64(more)
 		}
 	}
-	j.Loss = loss
+	j.Loss, j.SeenAt = loss, s.View().Executed(id)
 }
 
 // believe gives a run the rate that its job is believed to have where it is.

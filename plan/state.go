@@ -124,15 +124,16 @@ type Job struct {
 
 	Preemptions int32
 	Restarts    int32
-	Failures    int32   // of its own making
-	Unstarted   int32   // starts in a row that failed
-	Retries     int32   // how many of those are forgiven
-	Blockers    int32   // unfinished jobs it comes after
-	Traffic     int32   // Mbps per worker at full speed
-	Progress    int32   // last reported, in millionths of its work
-	Loss        float64 // last reported; 0 before
-	Fallen      float64 // how far the loss has come down since the first report
-	Pace        float64 // how far, per millionth of the work, between the last two reports
+	Failures    int32         // of its own making
+	Unstarted   int32         // starts in a row that failed
+	Retries     int32         // how many of those are forgiven
+	Blockers    int32         // unfinished jobs it comes after
+	Traffic     int32         // Mbps per worker at full speed
+	Progress    int32         // last reported, in millionths of its work
+	Loss        float64       // last reported; 0 before
+	Fallen      float64       // how far the loss has come down since the first report
+	Pace        float64       // how far, per millionth of the work, between the last two reports
+	SeenAt      unit.Duration // its useful running time at the last report of its loss
 	Checkpoint  Checkpointing
 
 	// Admitted says that a decision has seen the job and not refused it: from then on

@@ -21,7 +21,8 @@ import (
 
 // pack is the experiment of packing papers: the jobs of a trace come in a random order,
 // go on with draws from them until they have asked for so many times the devices, and
-// never leave. What does not fit is turned away.
+// never leave. What does not fit is turned away. The nodes are in a random order too: it
+// decides between those that a policy finds equally good.
 func (x *experiment) pack(trace, ref string, labels []string) error {
 	c, err := resolveCluster(x.Cluster)
 	if err != nil {
@@ -44,7 +45,7 @@ func (x *experiment) pack(trace, ref string, labels []string) error {
 			return fmt.Errorf("%s: %w", label, err)
 		}
 		list := arrivals(shapes, jobs, x.Arrivals*1000*float64(len(c.Devices)), seed)
-		figures, err := fill(c, shapes, list, placer)
+		figures, err := fill(shuffled(c, seed), shapes, list, placer)
 		if err != nil {
 			return fmt.Errorf("%s: %w", label, err)
 		}
@@ -150,6 +151,15 @@ func arrivals(shapes []plan.Shape, jobs []int32, milli float64, seed uint64) []i
 		}
 		list = append(list, p)
 	}
+}
+
+// shuffled is the cluster with its nodes in another order.
+func shuffled(c *cluster.Cluster, seed uint64) *cluster.Cluster {
+	other := &cluster.Cluster{Name: c.Name, Models: c.Models, Racks: c.Racks}
+	for _, i := range rand.New(rand.NewPCG(seed, 1)).Perm(len(c.Nodes)) {
+		other.AddNode(c.Nodes[i], int(c.Nodes[i].Count))
+	}
+	return other
 }
 
 // fill lets jobs come and never go, and returns in percent how much of the devices is

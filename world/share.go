@@ -37,22 +37,11 @@ func (w *World) rerate(now unit.Time, id plan.RunID) []plan.RunID {
 // rates are those of the runs of a component, beside each other and over the links
 // that they share.
 func (w *World) rates(component []plan.RunID) []float64 {
-	crossing := false
-	for _, r := range component {
-		crossing = crossing || len(w.runs[r].demand) > 0
-	}
-	var shares map[plan.RunID]float64
-	if crossing {
-		shares = w.network(component)
-	}
 	w.scratch = w.scratch[:0]
 	for _, r := range component {
-		rate := w.runs[r].solo * w.beside(r)
-		if f, ok := shares[r]; ok {
-			rate *= f
-		}
-		w.scratch = append(w.scratch, rate)
+		w.scratch = append(w.scratch, w.runs[r].solo*w.beside(r))
 	}
+	w.network(component, w.scratch)
 	return w.scratch
 }
 
@@ -75,7 +64,7 @@ func (w *World) component(id plan.RunID) []plan.RunID {
 			}
 		}
 		for _, d := range x.demand {
-			for _, r := range w.links[d.link].runs {
+			for _, r := range w.links[d.Link].runs {
 				visit(r)
 			}
 		}
@@ -142,75 +131,6 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	return rate / max(1, hosts)
 }
 
-// network shares the links of a component: classes in strict order, inside a class
-// weighted max-min. It returns the part of its demand each run gets, as its worst
-// link allows.
-func (w *World) network(component []plan.RunID) map[plan.RunID]float64 {
-	free := map[int32]float64{}
-	part := map[plan.RunID]float64{}
-	var classes []int32
-	for _, r := range component {
-		x := &w.runs[r]
-		for _, d := range x.demand {
-			free[d.link] = w.links[d.link].capacity
-			if w.links[d.link].down {
-				free[d.link] = 0
-			}
-		}
-		if len(x.demand) > 0 && !x.paused && !slices.Contains(classes, x.class) {
-			classes = append(classes, x.class)
-		}
-	}
-	slices.Sort(classes)
-	for _, class := range classes {
-		w.fill(component, class, free, part)
-	}
-	return part
-}
-
-// fill raises the parts of one class together, in proportion to weight, until each
-// is met or stopped by a full link.
-func (w *World) fill(component []plan.RunID, class int32, free map[int32]float64, part map[plan.RunID]float64) {
-	var open []plan.RunID
-	for _, r := range component {
-		if x := &w.runs[r]; x.class == class && len(x.demand) > 0 && !x.paused {
-			open = append(open, r)
-			part[r] = 0
-		}
-	}
-	for len(open) > 0 {
-		load := map[int32]float64{}
-		step := 1e18
-		for _, r := range open {
-			x := &w.runs[r]
-			step = min(step, (1-part[r])/x.weight)
-			for _, d := range x.demand {
-				load[d.link] += d.mbps * x.weight
-			}
-		}
-		for _, r := range open {
-			for _, d := range w.runs[r].demand {
-				step = min(step, free[d.link]/load[d.link])
-			}
-		}
-		step = max(0, step)
-		for _, r := range open {
-			x := &w.runs[r]
-			part[r] += step * x.weight
-			for _, d := range x.demand {
-				free[d.link] -= step * x.weight * d.mbps
-			}
-		}
-		open = slices.DeleteFunc(open, func(r plan.RunID) bool {
-			if part[r] >= 1-1e-9 {
-				part[r] = 1
-				return true
-			}
-			return slices.ContainsFunc(w.runs[r].demand, func(d demand) bool { return free[d.link] <= 1e-6*w.links[d.link].capacity })
-		})
-	}
-}
-
 // Regrant gives a run what its terms now say, of devices and of links, and returns the
 // runs whose end has moved.
 func (w *World) Regrant(now unit.Time, v plan.View, id plan.RunID) []plan.RunID {
@@ -219,7 +139,7 @@ func (w *World) Regrant(now unit.Time, v plan.View, id plan.RunID) []plan.RunID 
 		w.onDev[d] = without(w.onDev[d], id)
 	}
 	for _, d := range x.demand {
-		w.links[d.link].runs = without(w.links[d.link].runs, id)
+		w.links[d.Link].runs = without(w.links[d.Link].runs, id)
 	}
 	x.advance(now)
 	w.busy[x.model] += x.worked * x.width
@@ -233,7 +153,7 @@ func (w *World) Regrant(now unit.Time, v plan.View, id plan.RunID) []plan.RunID 
 	w.shape(v, id, x)
 	w.enter(v, id)
 	for _, d := range x.demand {
-		w.links[d.link].runs = append(w.links[d.link].runs, id)
+		w.links[d.Link].runs = append(w.links[d.Link].runs, id)
 	}
 	for _, r := range w.rerate(now, id) {
 		if !slices.Contains(left, r) {
@@ -255,13 +175,4 @@ func (w *World) rerateAll(now unit.Time, devices []plan.DeviceID) (changed []pla
 		}
 	}
 	return changed
-}
-
-// SetLink takes a link down or brings it back, and returns the runs whose end moved.
-func (w *World) SetLink(now unit.Time, id int32, down bool) []plan.RunID {
-	w.links[id].down = down
-	if len(w.links[id].runs) == 0 {
-		return nil
-	}
-	return slices.Clone(w.rerate(now, w.links[id].runs[0]))
 }

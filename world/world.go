@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/flow/fluid"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
@@ -42,7 +43,8 @@ type World struct {
 	c       *cluster.Cluster
 	truth   []truth // by job
 	runs    []run   // by slot
-	links   []link  // by link
+	net     net
+	links   []link // by link
 	onDev   [][]plan.RunID
 	mark    []int32 // by slot: generation it was last visited in
 	round   int32
@@ -70,8 +72,10 @@ type run struct {
 	worked  float64       // microseconds its devices were as busy as it makes them, since it began
 	rested  unit.Duration // time spent suspended since it began
 	busy    float64
-	devices []plan.DeviceID // only where it shares one
-	demand  []demand        // on links, only where it crosses any
+	devices []plan.DeviceID  // only where it shares one
+	demand  []fluid.Use      // of links while it sends at full speed, only where it crosses any
+	phase   [2]unit.Duration // of one iteration: computing, communicating; 0 is unknown
+	shift   unit.Duration
 	class   int32
 	weight  float64
 	live    bool
@@ -85,22 +89,17 @@ type run struct {
 	model   int32
 }
 
-type demand struct {
-	link int32
-	mbps float64
-}
-
 type link struct {
-	capacity float64 // Mbps; 0 is unlimited
-	down     bool
-	runs     []plan.RunID
+	down bool
+	runs []plan.RunID
 }
 
 // New returns a world over a cluster.
 func New(c *cluster.Cluster, config Config) *World {
 	w := &World{config: config, c: c, links: make([]link, c.Links()), onDev: make([][]plan.RunID, len(c.Devices)), busy: make([]float64, len(c.Models))}
+	w.net.capacity = make([]float64, c.Links())
 	for i := range w.links {
-		w.links[i].capacity = float64(c.LinkBandwidth(int32(i)))
+		w.setCapacity(int32(i))
 	}
 	return w
 }
@@ -150,7 +149,7 @@ func (w *World) place(now unit.Time, v plan.View, id plan.RunID) {
 	w.runs[id] = x
 	w.enter(v, id)
 	for _, d := range x.demand {
-		w.links[d.link].runs = append(w.links[d.link].runs, id)
+		w.links[d.Link].runs = append(w.links[d.Link].runs, id)
 	}
 }
 
@@ -179,6 +178,7 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	p := v.ProfileOf(x.job)
 	x.base, x.guest, x.law = p.Base, r.Terms.Guest != plan.None, p.Law
 	x.need, x.limit = x.busy, 1
+	x.phase, x.shift = [2]unit.Duration{p.Compute, p.Communicate}, r.Terms.Shift
 	if shape.Share < 1000 {
 		x.need *= float64(shape.Share) / 1000 // it was measured on that
 	}
@@ -192,11 +192,11 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 			}
 			perNode = max(perNode, w.c.Nodes[g.Node].Count)
 			if traffic > 0 {
-				x.demand = append(x.demand, demand{w.c.NodeLink(int32(g.Node)), 0})
+				x.demand = append(x.demand, fluid.Use{Link: w.c.NodeLink(int32(g.Node))})
 			}
 		}
 		if traffic > 0 {
-			x.demand[len(x.demand)-1].mbps += traffic
+			x.demand[len(x.demand)-1].Per += traffic
 		}
 		if g.Device == plan.None {
 			return
@@ -238,27 +238,27 @@ func (w *World) efficiency(job plan.JobID, model, workers int32, several bool) f
 
 // crossing keeps the link demands of a run that spans nodes, and adds its rack
 // uplinks where it spans racks. Links without a limit are left out.
-func (w *World) crossing(d []demand, nodes int) []demand {
+func (w *World) crossing(d []fluid.Use, nodes int) []fluid.Use {
 	if nodes < 2 {
 		return nil
 	}
 	byRack := map[int32]float64{}
 	var racks []int32
 	for _, x := range d {
-		rack := w.c.Nodes[x.link].Rack
+		rack := w.c.Nodes[x.Link].Rack
 		if _, seen := byRack[rack]; !seen {
 			racks = append(racks, rack)
 		}
-		byRack[rack] += x.mbps
+		byRack[rack] += x.Per
 	}
 	if len(racks) > 1 {
 		for _, rack := range racks {
-			d = append(d, demand{w.c.RackLink(rack), byRack[rack]})
+			d = append(d, fluid.Use{Link: w.c.RackLink(rack), Per: byRack[rack]})
 		}
 	}
 	kept := d[:0]
 	for _, x := range d {
-		if w.links[x.link].capacity > 0 || w.links[x.link].down {
+		if !math.IsInf(w.net.capacity[x.Link], 1) || w.links[x.Link].down {
 			kept = append(kept, x)
 		}
 	}
@@ -388,7 +388,7 @@ func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Endi
 		w.onDev[d] = without(w.onDev[d], id)
 	}
 	for _, d := range x.demand {
-		w.links[d.link].runs = without(w.links[d.link].runs, id)
+		w.links[d.Link].runs = without(w.links[d.Link].runs, id)
 	}
 	return e, w.rerate(now, id)
 }

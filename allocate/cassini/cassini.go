@@ -30,6 +30,7 @@ var Description = strategy.Description{
 	Name: "cassini", System: "CASSINI", Step: "allocate", Part: "rate", Status: "recalled",
 	Source: "Rajasekaran et al., NSDI 2024", Challenges: []string{"C6"},
 	Idea: "jobs go where they can take turns on the links, and are shifted so that one sends while others compute",
+	Acts: []string{"regrant"},
 	Goal: "throughput", Needs: "the two phases of an iteration and the traffic of a worker",
 	Live: "delays an iteration of the run once, by the shift",
 }

@@ -31,6 +31,7 @@ var Description = strategy.Description{
 	Name: "gandiva", System: "Gandiva", Step: "allocate", Part: "joint", Status: "recalled",
 	Source: "Xiao et al., OSDI 2018; the packing rule as in stanford-futuredata/gavel",
 	Idea:   "time slices for all, packing on trial, moves to idle devices, growth into them",
+	Acts:   []string{"suspend", "regrant"},
 	Goal:   "latency", Needs: "nothing; it watches progress",
 	Live: "suspends and resumes by the driver's means",
 }

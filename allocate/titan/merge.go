@@ -111,6 +111,9 @@ func total(runs []course, devices int32) (sum float64) {
 				next = min(next, w.ends[0]-w.ran)
 			}
 		}
+		if math.IsInf(next, 1) { // what is left needs more devices than are there now
+			return next
+		}
 		now, free = now+next, devices
 		kept := runs[:0]
 		for _, w := range runs {

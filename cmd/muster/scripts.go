@@ -28,7 +28,7 @@ func hostScripts(h *script.Host) (end func()) {
 }
 
 // givenUpAfter is how often in a row a script may fail in a simulation.
-const givenUpAfter = 10
+const givenUpAfter = 5
 
 // simulatedScripts lets simulations ask scripts, and ends those with the program however
 // it is ended.

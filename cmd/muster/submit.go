@@ -136,6 +136,9 @@ func submitCommand() *cobra.Command {
 				}
 				return nil
 			})
+			if err == nil {
+				err = tellRefused(cmd.Context(), c, jobs, out.Jobs, cmd.ErrOrStderr())
+			}
 			if err != nil || !wait {
 				return err
 			}
@@ -144,7 +147,29 @@ func submitCommand() *cobra.Command {
 	l.flags(cmd)
 	f.add(cmd)
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all have ended; exit with 1 unless all finished")
+	cmd.Long = "Submit jobs from files, or one command. It exits with 3 if one of them is refused at once, as those are whose\n" +
+		"deadlines cannot be met where the strategy promises them; the earliest deadline that can be is told then."
 	return cmd
+}
+
+// tellRefused says which of the jobs just submitted were refused at once, as those are
+// whose deadlines cannot be met, and exits then as run does.
+func tellRefused(ctx context.Context, c *client.Client, jobs []workload.Job, refs []view.Ref, w io.Writer) error {
+	if !slices.ContainsFunc(jobs, func(j workload.Job) bool { return j.Deadline > 0 }) {
+		return nil
+	}
+	worst := 0
+	for _, ref := range refs {
+		j, err := c.Job(ctx, ref.Name)
+		if err != nil {
+			return err
+		}
+		if j.Phase == plan.Refused.String() {
+			fmt.Fprintf(w, "muster: %s is refused: %s\n", j.Name, j.Reason)
+			worst = exitOf(&j)
+		}
+	}
+	return code(worst)
 }
 
 func refNames(refs []view.Ref) (names []string) {

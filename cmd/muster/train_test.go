@@ -19,15 +19,23 @@ import (
 // trainingPlane is a control plane of two slots that lets shorter jobs go first.
 func trainingPlane(t *testing.T) *controlPlane {
 	t.Helper()
+	p := newPlane(t, "--strategy", "srtf+declared", "--slots", "2", "--slot-cpu", "1", "--summary-every", "50ms", "--checkpoint-wait", "20s", "--grace", "10s")
+	p.start()
+	return p
+}
+
+// newPlane is a control plane that is yet to be started.
+func newPlane(t *testing.T, flags ...string) *controlPlane {
+	t.Helper()
 	state, err := os.MkdirTemp("", "muster-train-") // sockets have short names
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &controlPlane{t: t, state: state, flags: []string{"--strategy", "srtf+declared", "--slots", "2", "--slot-cpu", "1", "--summary-every", "50ms",
-		"--checkpoint-wait", "20s", "--grace", "10s"}}
-	p.start()
+	p := &controlPlane{t: t, state: state, flags: flags}
 	t.Cleanup(func() {
-		p.kill()
+		if p.cmd != nil {
+			p.kill()
+		}
 		if err := os.RemoveAll(state); err != nil {
 			t.Error(err)
 		}
@@ -89,14 +97,22 @@ func (p *controlPlane) losses(name string, attempts int32) map[int64]float64 {
 	p.t.Helper()
 	curve := map[int64]float64{}
 	for attempt := range attempts {
-		data, err := os.ReadFile(filepath.Join(p.state, "jobs", name, "checkpoints", fmt.Sprintf("progress.%d.0", attempt+1)))
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		for line := range strings.Lines(string(data)) {
-			if r, ok, err := progress.ParseLine(strings.TrimSuffix(line, "\n")); ok && err == nil && r.Kind == progress.Step {
-				curve[r.Step] = r.Loss
-			}
+		maps.Copy(curve, p.lossesOf(name, attempt+1))
+	}
+	return curve
+}
+
+// lossesOf is what it reported in one attempt.
+func (p *controlPlane) lossesOf(name string, attempt int32) map[int64]float64 {
+	p.t.Helper()
+	curve := map[int64]float64{}
+	data, err := os.ReadFile(filepath.Join(p.state, "jobs", name, "checkpoints", fmt.Sprintf("progress.%d.0", attempt)))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if r, ok, err := progress.ParseLine(strings.TrimSuffix(line, "\n")); ok && err == nil && r.Kind == progress.Step {
+			curve[r.Step] = r.Loss
 		}
 	}
 	return curve

@@ -190,11 +190,22 @@ func (s *Joint) realise(d *plan.Draft) {
 	}
 }
 
+// settleTime is after how long a decision that was taken a moment ago may be revised.
+const settleTime = unit.Second
+
 // settle lets a run go on, on the terms wished, or ends it.
 func (s *Joint) settle(d *plan.Draft, id plan.RunID, r *plan.Run) {
 	var w *allocate.Wish
 	if i := s.wish[r.Job]; i > 0 {
 		w = &s.wishes[i-1]
+	}
+	// What was decided a moment ago stands: else two wishes that follow from each other's
+	// outcome would be carried out in turn for ever, within one instant.
+	if now := d.Now(); r.Since == now && r.Status != plan.Suspended || r.Began == now {
+		if w == nil || w.Suspend || w.Workers == 0 || !s.asWished(d.View, id, r, w) {
+			s.again = min(s.again, now.Add(settleTime))
+		}
+		return
 	}
 	switch {
 	case w == nil || w.Workers == 0 && !w.Suspend:

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,38 +38,55 @@ type Setup struct {
 
 // Day is what a run of the day showed.
 type Day struct {
+	Goal string   `json:"goal"`
 	Null []string `json:"null"`
 	Seed uint64   `json:"seed"`
-	// BusyShare is the part of all device time that jobs kept busy.
+	// BusyShare is the part of all device time of the day that jobs kept busy.
 	BusyShare float64 `json:"device_busy_share"`
-	// JCTSec is the mean completion time of the day's training jobs, LLMJCTSec that of
-	// the three large ones, LargeWaitSec the mean wait of gangs of 16 and more. Nothing
-	// more comes after the day, and all are waited for.
+	// JCTSec is the mean completion time of the day's training jobs that were not
+	// refused, LLMJCTSec that of the three large ones, LargeWaitSec the mean wait of gangs
+	// of 16 and more. Nothing more comes after the day, and all are waited for.
 	JCTSec       float64 `json:"jct_s"`
 	LLMJCTSec    float64 `json:"llm_jct_s"`
 	LargeWaitSec float64 `json:"large_gang_wait_s"`
-	// Attainment is the part of the requests that found a replica to answer them.
+	// Attainment is the part of the requests that found a replica to answer them; Window
+	// is a piece of the day at the scale of single requests.
 	Attainment float64 `json:"attainment"`
+	Window     *Window `json:"request_window,omitempty"`
 	// Missed is the part of the jobs with a deadline that did not finish by it, those
-	// that were refused included.
-	Missed   float64 `json:"missed_deadlines"`
-	EnergyMJ float64 `json:"energy_mj"`
-	DebugP95 float64 `json:"debug_wait_p95_s"`
+	// that were refused included; Refused counts those.
+	Missed  float64 `json:"missed_deadlines"`
+	Refused int     `json:"refused"`
+	// EnergyMJ is what the devices drew in the day, EnergyAllMJ until all is done, CostUSD
+	// the price of the device time that was granted until then.
+	EnergyMJ    float64 `json:"energy_mj"`
+	EnergyAllMJ float64 `json:"energy_all_mj"`
+	CostUSD     float64 `json:"cost_usd"`
+	DebugP95    float64 `json:"debug_wait_p95_s"`
 	// Lost is the part of the held device time whose work was lost or that went into
 	// starts and stops.
 	Lost float64 `json:"lost_share"`
-	// Load is the offered load of the day's mix, Factor how much closer together the
-	// trace's jobs came for it.
-	Load    float64 `json:"offered_load"`
-	Factor  float64 `json:"arrival_factor"`
-	Jobs    int     `json:"jobs"`
-	Real    bool    `json:"published_data"`
-	WallSec float64 `json:"wall_s"`
+	// DoneHours is when the last job ended, from the beginning of the day.
+	DoneHours float64 `json:"done_h"`
+	// Load is the offered load of the day's mix, Factor how many of the trace's jobs come
+	// for each that came.
+	Load     float64 `json:"offered_load"`
+	Factor   float64 `json:"arrival_factor"`
+	Jobs     int     `json:"jobs"`
+	Trace    string  `json:"trace"`
+	Requests string  `json:"requests"`
+	Real     bool    `json:"published_data"`
+	Hash     string  `json:"decision_hash"`
+	WallSec  float64 `json:"wall_s"`
 }
 
-// Watt is what a device draws idle and busy: the makers' figures, as recalled in
+// watt is what a device draws idle and busy: the makers' figures, as recalled in
 // gpu-specs, and a sixth of it idle.
 var watt = map[string][2]float64{"v100": {50, 300}, "p100": {50, 300}, "k80": {25, 150}}
+
+// dollars are what a device costs per hour on demand: Azure's NC6s v3, NC6s v2 and NC6,
+// as recalled.
+var dollars = map[string]float64{"v100": 3.06, "p100": 2.07, "k80": 0.90}
 
 // Cluster is 133 nodes of 8 devices of three models in racks of 16 nodes, as a Clos
 // network of two tiers: each node 25 Gbps, a rack a quarter of what its nodes have.
@@ -89,7 +108,8 @@ func Cluster() *cluster.Cluster {
 		if n >= 112 {
 			model = 2
 		}
-		c.AddNode(cluster.Node{Name: fmt.Sprint("node", n), Rack: int32(n / 16), Model: model, CPU: 96 * unit.Whole, Memory: 512 << 10, Uplink: 25_000}, 8)
+		c.AddNode(cluster.Node{Name: fmt.Sprint("node", n), Rack: int32(n / 16), Model: model, CPU: 96 * unit.Whole, Memory: 512 << 10, Uplink: 25_000,
+			MilliPerHour: int32(math.Round(8000 * dollars[models[model]]))}, 8)
 	}
 	return c
 }
@@ -101,15 +121,6 @@ func worth(c *cluster.Cluster) (sum float64) {
 	}
 	return sum
 }
-
-// goals are the compositions of the day, by what is wanted most.
-var goals = map[string]string{
-	"throughput": "srtf+easy+cheapest+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy",
-	"deadline":   "edf+easy+cheapest+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy",
-}
-
-// Goals lists them.
-func Goals() []string { return []string{"throughput", "cost", "deadline", "latency", "energy"} }
 
 // Warm is a workload with the state that the week before it left under the nulls, to
 // run the day from as often as one likes.
@@ -125,7 +136,7 @@ type Warm struct {
 // NewWarm draws the workload of a seed and replays the week before under the nulls.
 func NewWarm(s Setup) (*Warm, error) {
 	c := Cluster()
-	m, err := newMix(s.Data, s.Seed, worth(c), Load)
+	m, err := newMix(s, c, Load)
 	if err != nil {
 		return nil, err
 	}
@@ -173,26 +184,9 @@ func withNull(null []string) func(*item) {
 func (w *Warm) Run(null []string, goal string) (Day, error) {
 	began := time.Now()
 	if null == nil {
-		null = []string{}
+		null = []string{} // withNull takes nil for all steps
 	}
-	ref, ok := goals[goal]
-	if !ok {
-		return Day{}, fmt.Errorf("goal %q: no composition of the day is for it yet: choose throughput or deadline", goal)
-	}
-	c, err := catalogue.Resolve(ref)
-	if err != nil {
-		return Day{}, err
-	}
-	fitted, err := igniter.Fitted(func(path string) (io.ReadCloser, error) { return os.Open(filepath.Join(w.setup.Data, path)) })
-	if err == nil { // else services have whole devices: nothing is known of their models
-		c = c.WithOptions(igniter.Description.Name, fitted)
-	}
-	for _, step := range null {
-		if c, err = c.Without(step); err != nil {
-			return Day{}, err
-		}
-	}
-	built, err := c.Build(catalogue.Env{Seed: w.setup.Seed}, false)
+	built, fitted, err := w.build(null, goal)
 	if err != nil {
 		return Day{}, err
 	}
@@ -201,18 +195,22 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 		first = append(first, engine.Event{Kind: engine.Shares, Queues: lanes()})
 	}
 	collector := report.NewCollector(report.Limits{Jobs: 1 << 20})
-	end := w.at.Add(unit.Day)
+	watch := newWatch(w, fitted)
 	sim, err := simulated.New(simulated.Config{From: w.state.Copy(), At: w.at, First: first, Cluster: w.cluster,
 		Known: func(_ plan.View, id plan.JobID) world.Known { return w.known[id] },
 		Jobs:  &source{left: w.mix.day, offset: w.at, adjust: withNull(null)}, Later: w.mix.ends(w.state.View().Jobs(), w.at),
-		Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Collector: collector,
+		Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Collector: collector, Step: watch.step,
 		World:  world.Config{Speeds: measured{}, Seed: w.setup.Seed},
 		Breaks: simulated.Breaks{Seed: w.setup.Seed, NodeEvery: 60 * unit.Day, NodeFor: 2 * unit.Hour}})
-	for err == nil && sim.Next() <= end {
+	for end := w.at.Add(unit.Day); err == nil && sim.Next() <= end; {
 		_, err = sim.Advance()
 	}
-	d := Day{Null: null, Seed: w.setup.Seed, Load: w.mix.load, Factor: w.mix.factor, Real: w.mix.real, Jobs: len(w.mix.day)}
-	w.readDevices(sim, &d)
+	if err != nil {
+		return Day{}, err
+	}
+	d := Day{Goal: goal, Null: null, Seed: w.setup.Seed, Load: w.mix.load, Factor: w.mix.factor, Real: w.mix.real && fitted != nil, Jobs: len(w.mix.day),
+		Trace: w.mix.trace, Requests: w.mix.asked}
+	d.BusyShare, d.EnergyMJ = w.readDevices(sim, unit.Day)
 	for more := true; more && err == nil; {
 		more, err = sim.Advance()
 	}
@@ -226,10 +224,42 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 	if !r.Balanced {
 		return Day{}, errors.New("the ledger of the day does not balance")
 	}
+	took := watch.now.Sub(w.at)
+	_, d.EnergyAllMJ = w.readDevices(sim, took)
+	d.CostUSD, d.Hash, d.DoneHours = watch.dollars, r.DecisionHash, took.Seconds()/3600
 	d.Lost = (r.LostDeviceSec + r.OverheadDeviceSec) / (r.DeviceSec - r.IdleDeviceSec)
-	w.readJobs(&d, collector.View().Jobs)
+	jobs := collector.View().Jobs
+	up := w.mix.up(jobs, w.at)
+	d.Attainment = w.mix.attainment(up)
+	w.readJobs(&d, jobs)
+	d.Window = watch.window(w.setup.Seed, up[0])
 	d.WallSec = time.Since(began).Seconds()
 	return d, nil
+}
+
+// build makes the Scheduler of a goal with some steps at their null, and what is fitted
+// of the services' models, nil where their profile is absent.
+func (w *Warm) build(null []string, goal string) (catalogue.Built, *igniter.Config, error) {
+	c, err := composition(goal)
+	if err != nil {
+		return catalogue.Built{}, nil, err
+	}
+	open := func(path string) (io.ReadCloser, error) { return os.Open(filepath.Join(w.setup.Data, path)) }
+	var fitted *igniter.Config
+	config, err := igniter.Fitted(open)
+	switch {
+	case err == nil:
+		fitted, c = &config, c.WithOptions(igniter.Description.Name, config)
+	case !errors.Is(err, fs.ErrNotExist): // without it services have whole devices
+		return catalogue.Built{}, nil, err
+	}
+	for _, step := range null {
+		if c, err = c.Without(step); err != nil {
+			return catalogue.Built{}, nil, err
+		}
+	}
+	built, err := c.Build(catalogue.Env{Seed: w.setup.Seed}, false)
+	return built, fitted, err
 }
 
 // lanes keep two nodes' worth of devices for people who debug, and let services go
@@ -248,9 +278,9 @@ func lanes() *queue.Tree {
 	return &t
 }
 
-// readDevices sums up what the devices did until now, the end of the day: what they
-// kept busy, and what they drew, idle power all day and the rest while busy.
-func (w *Warm) readDevices(sim *simulated.Simulation, d *Day) {
+// readDevices says what part of their time the devices kept busy until now, for so long
+// a time, and what they drew: idle power all the time, and the rest while busy.
+func (w *Warm) readDevices(sim *simulated.Simulation, took unit.Duration) (share, megajoules float64) {
 	count := make([]float64, len(w.cluster.Models))
 	for i := range w.cluster.Nodes {
 		count[w.cluster.Nodes[i].Model] += float64(w.cluster.Nodes[i].Count)
@@ -259,14 +289,13 @@ func (w *Warm) readDevices(sim *simulated.Simulation, d *Day) {
 	for i := range w.cluster.Models {
 		p, sec := watt[w.cluster.Models[i].Name], sim.BusySec(int32(i))
 		busy += sec
-		d.EnergyMJ += (count[i]*p[0]*unit.Day.Seconds() + sec*(p[1]-p[0])) / 1e6
+		megajoules += (count[i]*p[0]*took.Seconds() + sec*(p[1]-p[0])) / 1e6
 	}
-	d.BusyShare = busy / (float64(len(w.cluster.Devices)) * unit.Day.Seconds())
+	return busy / (float64(len(w.cluster.Devices)) * took.Seconds()), megajoules
 }
 
 // readJobs sums up what became of the day's jobs.
 func (w *Warm) readJobs(d *Day, jobs []report.JobRecord) {
-	d.Attainment = w.mix.attainment(jobs, w.at)
 	of := map[string]*item{}
 	for i := range w.mix.day {
 		of[w.mix.day[i].job.Name] = &w.mix.day[i]
@@ -280,7 +309,9 @@ func (w *Warm) readJobs(d *Day, jobs []report.JobRecord) {
 			continue // of the week before, or ended when it was not needed any more
 		}
 		took := j.End.Sub(j.Submit)
-		if j.Outcome != report.Refused {
+		if j.Outcome == report.Refused {
+			d.Refused++
+		} else {
 			jct = append(jct, took.Seconds())
 		}
 		if it.kind == large {

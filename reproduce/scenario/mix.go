@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
@@ -32,6 +33,7 @@ const (
 	failPart      = 0.429 // of Seren's GPU jobs, by number
 	failEarly     = 0.376 // they fail within this part of their run: then 12.4 % of the time is theirs
 	opportunistic = 0.25  // of the single-device jobs
+	leastLoad     = 0.85  // of the day's mix
 )
 
 // item is a job with its truth and what it is.
@@ -56,21 +58,22 @@ const (
 // mix is the workload of one seed: the week before and the day.
 type mix struct {
 	warm, day []item
-	later     []simulated.Later // ends of replicas of the day, by their place in it
 	streams   []stream
 	perSec    []float64 // by service: what one replica on a whole device answers
 	real      bool      // trace and streams are published ones
+	// trace and asked say where the jobs and the requests come from.
+	trace, asked string
 	// load is what all jobs of the day ask, in reference device time, over what the
-	// cluster's devices could do in it at their speeds; factor is how much closer
-	// together the trace's jobs came to get there.
+	// cluster's devices could do in it at their speeds, replicas of services by the
+	// devices they ask for; factor is how many of the trace's jobs come for each that
+	// came.
 	load, factor float64
 	replicaOf    map[string]int // job name: service
 }
 
-// newMix draws the workload of a seed for a cluster of so much reference devices'
-// worth, at an offered load of the day.
-func newMix(data string, seed uint64, worth, load float64) (*mix, error) {
-	m := &mix{replicaOf: map[string]int{}}
+// newMix draws the workload of a seed for a cluster, at an offered load of the day.
+func newMix(s Setup, c *cluster.Cluster, load float64) (*mix, error) {
+	m, data, seed := &mix{replicaOf: map[string]int{}}, s.Data, s.Seed
 	week, err := m.venus(data, seed)
 	if err != nil {
 		return nil, err
@@ -91,14 +94,47 @@ func newMix(data string, seed uint64, worth, load float64) (*mix, error) {
 	}
 	m.day = append(m.day, extras(all, r)...)
 	m.serve(data, seed)
-	m.scale(worth*unit.Day.Seconds(), load)
+	m.scale(worth(c)*unit.Day.Seconds(), load)
 	for i := range m.day {
 		if it := &m.day[i]; it.kind == batch && r.Float64() < deadlinePart {
 			it.job.Deadline = unit.Duration(float64(it.truth.Duration)*(1.2+2.8*r.Float64())) + 30*unit.Minute
 		}
 	}
 	slices.SortStableFunc(m.day, func(a, b item) int { return cmp.Compare(a.job.Submit, b.job.Submit) })
-	return m, nil
+	return m, m.check(c)
+}
+
+// check refuses a workload that is no test: one that asks too little, or with a job that
+// could never run, for which a simulation would wait for ever.
+func (m *mix) check(c *cluster.Cluster) error {
+	if m.load < leastLoad {
+		return fmt.Errorf("the day's mix asks for %.2f of the cluster: expected %.2f at least", m.load, leastLoad)
+	}
+	for _, list := range [][]item{m.warm, m.day} {
+		for i := range list {
+			if err := list[i].runnable(c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// runnable says why a job can run nowhere; nil where it can.
+func (it *item) runnable(c *cluster.Cluster) error {
+	j, room := &it.job, 0
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		model := &c.Models[n.Model]
+		rated := len(j.Menu) == 0 || slices.ContainsFunc(j.Menu, func(o workload.Offer) bool { return o.Model == model.Name && o.Rate > 0 })
+		if rated && j.Memory <= model.Memory && (len(j.Models) == 0 || slices.Contains(j.Models, model.Name)) {
+			room += int(n.Count)
+		}
+	}
+	if ask := int(j.Workers()) / 1000; ask > room {
+		return fmt.Errorf("job %s of class %q asks for %d devices and could run on %d (models %v): it would wait for ever", j.Name, j.Class, ask, room, j.Models)
+	}
+	return nil
 }
 
 // venus reads the busiest day of the trace, by the device time submitted in it, with
@@ -110,6 +146,10 @@ func (m *mix) venus(data string, seed uint64) ([]item, error) {
 		ref, opt = "gen:helios", trace.Options{Seed: seed, Devices: 1064, Load: 0.85}
 	} else {
 		m.real = true
+	}
+	m.trace = "Helios Venus"
+	if !m.real {
+		m.trace = "generated, shaped like Helios Venus"
 	}
 	r, err := trace.Open(ref, opt)
 	if err != nil {
@@ -139,6 +179,7 @@ func (m *mix) venus(data string, seed uint64) ([]item, error) {
 			busiest = d
 		}
 	}
+	m.trace += fmt.Sprintf(", day %d of %d", busiest+1, len(area))
 	from, to := unit.Time(busiest-warmDays)*unit.Time(unit.Day), unit.Time(busiest+1)*unit.Time(unit.Day)
 	var week []item
 	for _, it := range all {
@@ -168,7 +209,11 @@ func dress(it *item, all []class, r *rand.Rand) {
 	}
 	kept := unit.Duration(it.truth.Busy * 100 * float64(unit.Millisecond))
 	j.Phase = workload.Phase{Compute: kept, Communicate: 100*unit.Millisecond - kept}
-	j.Traffic = c.traffic(j.Gang)
+	if rest := 1 - it.truth.Busy; rest > 0.05 { // it sends while it does not compute
+		j.Traffic = unit.Mbps(min(25_000, float64(c.traffic(j.Gang))/rest))
+	} else {
+		j.Traffic = c.traffic(j.Gang)
+	}
 	j.Opportunistic = j.Gang == 1 && r.Float64() < opportunistic
 	if j.Opportunistic {
 		j.Law = "antman-fill"
@@ -233,48 +278,61 @@ func llm(stages, microbatches int32) workload.Pipeline {
 	return p
 }
 
-// scale squeezes or stretches the gaps between the trace's jobs until the day's mix
-// asks for the wanted part of the cluster; what is squeezed out of the day is filled up
-// with the same jobs again.
+// scale takes so many of the trace's jobs that the day's mix asks for the wanted part of
+// the cluster: fewer where the day brought more, some again, at another hour, where it
+// brought less. Which hundredths of the jobs are left out decides whether one of the few
+// jobs that make up the load is among them; of the hundred ways to begin counting, the
+// one that comes nearest is taken.
 func (m *mix) scale(worth, load float64) {
 	traced, rest := 0.0, 0.0
 	var day []item
+	kept := m.day[:0:0]
 	for _, it := range m.day {
-		if area := float64(it.job.Workers()) / 1000 * it.effective(); it.kind == batch {
-			traced += area
+		if it.kind == batch {
+			traced += it.area()
 			day = append(day, it)
 		} else {
-			rest += area
+			rest += it.area()
+			kept = append(kept, it)
 		}
 	}
 	m.factor = max(0.1, (load*worth-rest)/max(1, traced))
 	whole, part := int(m.factor), m.factor-math.Floor(m.factor)
-	kept := m.day[:0:0]
-	for _, it := range m.day {
-		if it.kind != batch {
-			kept = append(kept, it)
+	also := func(i, phase int) bool { return float64((i+phase)%100) < part*100 }
+	best, miss := 0, math.Inf(1)
+	for phase := range 100 {
+		sum := float64(whole) * traced
+		for i := range day {
+			if also(i, phase) {
+				sum += day[i].area()
+			}
 		}
-	}
-	add := func(it item, copy int) {
-		if copy > 0 {
-			it.job.Name = fmt.Sprintf("%s-again%d", it.job.Name, copy)
-			it.job.Submit = (it.job.Submit + unit.Time(copy)*unit.Time(37*unit.Minute)) % unit.Time(unit.Day)
+		if off := math.Abs(sum + rest - load*worth); off < miss {
+			best, miss = phase, off
 		}
-		kept = append(kept, it)
 	}
 	for i, it := range day {
-		for copy := range whole {
-			add(it, copy)
+		copies := whole
+		if also(i, best) {
+			copies++
 		}
-		if float64(i%100) < part*100 {
-			add(it, whole)
+		for n := range copies {
+			again := it
+			if n > 0 {
+				again.job.Name = fmt.Sprintf("%s-again%d", it.job.Name, n)
+				again.job.Submit = (it.job.Submit + unit.Time(n)*unit.Time(37*unit.Minute)) % unit.Time(unit.Day)
+			}
+			kept = append(kept, again)
 		}
 	}
 	m.day, m.load = kept, 0
-	for _, it := range kept {
-		m.load += float64(it.job.Workers()) / 1000 * it.effective() / worth
+	for i := range kept {
+		m.load += kept[i].area() / worth
 	}
 }
+
+// area is the device time, of the reference, that a job asks for, in seconds.
+func (it *item) area() float64 { return float64(it.job.Workers()) / 1000 * it.effective() }
 
 // effective is how long a job runs on what it asks for, to its failure where it fails.
 func (it *item) effective() float64 {

@@ -33,6 +33,9 @@ func (m *mix) serve(data string, seed uint64) {
 	var real bool
 	m.streams, real = streams(data, seed)
 	m.real = m.real && real
+	if m.asked = "ServeGen language/m-small"; !real {
+		m.asked = "generated, a daily wave"
+	}
 	r := rand.New(rand.NewPCG(seed, 2))
 	for i := range m.streams {
 		s, kindOf := &m.streams[i], served3[i%len(served3)]
@@ -80,9 +83,20 @@ func (m *mix) replicas(service int, of served, r *rand.Rand) {
 
 // attainment is the part of all requests of the day that found a replica to answer
 // them: of each window, what the replicas then running can answer of what is asked.
-func (m *mix) attainment(jobs []report.JobRecord, from unit.Time) float64 {
+func (m *mix) attainment(up [][]float64) float64 {
 	asked, answered := 0.0, 0.0
-	up := make([][]float64, len(m.streams)) // by service and window: replicas running
+	for i := range m.streams {
+		for w, rate := range m.streams[i].rate {
+			asked += rate
+			answered += min(rate, up[i][w]*m.perSec[i])
+		}
+	}
+	return answered / max(1e-9, asked)
+}
+
+// up counts the replicas that ran, by service and window.
+func (m *mix) up(jobs []report.JobRecord, from unit.Time) [][]float64 {
+	up := make([][]float64, len(m.streams))
 	for i := range up {
 		up[i] = make([]float64, len(m.streams[i].rate))
 	}
@@ -105,11 +119,5 @@ func (m *mix) attainment(jobs []report.JobRecord, from unit.Time) float64 {
 			}
 		}
 	}
-	for i := range m.streams {
-		for w, rate := range m.streams[i].rate {
-			asked += rate
-			answered += min(rate, up[i][w]*m.perSec[i])
-		}
-	}
-	return answered / max(1e-9, asked)
+	return up
 }

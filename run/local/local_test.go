@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,8 +21,15 @@ import (
 	"github.com/musterdl/muster/workload"
 )
 
-// TestMain lets this binary be the supervisor of the workers it starts.
+// TestMain lets this binary be the supervisor of the workers it starts, and a worker.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && os.Args[1] == "work" {
+		if err := work(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) > 2 && os.Args[1] == "supervise" {
 		os.Exit(supervise.Main(os.Args[2]))
 	}
@@ -39,6 +47,11 @@ type host struct {
 
 func start(t *testing.T, state string, strategy string) *host {
 	t.Helper()
+	return startOn(t, state, strategy, local.Slots{Count: 4, CPU: 500, Memory: 512})
+}
+
+func startOn(t *testing.T, state string, strategy string, slots local.Slots) *host {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +61,7 @@ func start(t *testing.T, state string, strategy string) *host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	machine, err := local.Detect(local.Slots{Count: 4, CPU: 500, Memory: 512})
+	machine, err := local.Detect(slots)
 	if err != nil {
 		t.Fatal(err)
 	}

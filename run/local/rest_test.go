@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local"
+	"github.com/musterdl/muster/run/local/cgroup"
+	"github.com/musterdl/muster/run/local/supervise"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
 )
@@ -29,7 +32,7 @@ func newDrive(t *testing.T, state string, live ...run.Order) *drive {
 		t.Fatal(err)
 	}
 	d := &drive{t: t, events: make(chan engine.Event, 1000)}
-	d.driver = local.New(local.Config{State: state, Exe: exe, AllowRoot: true, Grace: unit.Second, Log: slog.New(slog.DiscardHandler)})
+	d.driver = local.New(local.Config{State: state, Exe: exe, SlotCPU: 500, AllowRoot: true, Grace: unit.Second, Log: slog.New(slog.DiscardHandler)})
 	d.driver.Recover(live, func(e engine.Event) { d.events <- e })
 	return d
 }
@@ -109,4 +112,63 @@ func TestRest(t *testing.T) {
 		}
 	}
 	say(d, plan.Stop, engine.Stopped)
+}
+
+// TestRegrant: a run that goes on with another share is held to it by the driver that
+// hears of it, and by one that finds it with a share that nobody told its workers.
+func TestRegrant(t *testing.T) {
+	if support := cgroup.Probe(); !support.CPU {
+		t.Skip(support)
+	}
+	state := stateDir(t)
+	order := func(verb plan.Verb, share unit.Milli) run.Order {
+		return run.Order{Verb: verb, Name: "granted", Attempt: 1, Workers: []run.Worker{{Devices: []plan.DeviceID{0}, Share: share}},
+			Spec: &workload.Job{Name: "granted", Command: []string{"/bin/sleep", "1000"}}}
+	}
+	held := func(cores float64) {
+		t.Helper()
+		got := 0.0
+		for range 100 {
+			if got = quotaOf(t, filepath.Join(state, "attempts", "granted.1", "0")); got == cores {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		t.Errorf("it is held to %v cores, expected %v", got, cores)
+	}
+	d := newDrive(t, state)
+	d.driver.Order(order(plan.Start, unit.Whole))
+	d.want(engine.Started)
+	held(0.5)
+	d.driver.Order(order(plan.Regrant, 400))
+	held(0.2)
+	found := order(plan.Start, 600)
+	found.Status = plan.Running
+	d = newDrive(t, state, found)
+	d.want(engine.Started)
+	held(0.3)
+	d.driver.Order(order(plan.Stop, 600))
+	d.want(engine.Stopped)
+}
+
+// quotaOf is how many cores the group of a worker may use.
+func quotaOf(t *testing.T, dir string) float64 {
+	t.Helper()
+	records, _, err := supervise.ReadRecords(dir, 0)
+	if err != nil || len(records) == 0 {
+		t.Fatal(records, err)
+	}
+	var quota, period float64
+	if g := records[0].Group; g.CPU != "" {
+		for file, into := range map[string]*float64{"cpu.cfs_quota_us": &quota, "cpu.cfs_period_us": &period} {
+			data, err := os.ReadFile(filepath.Join(g.CPU, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Sscan(string(data), into)
+		}
+	} else if data, err := os.ReadFile(filepath.Join(g.Unified, "cpu.max")); err == nil {
+		fmt.Sscan(string(data), &quota, &period)
+	}
+	return quota / period
 }

@@ -3,10 +3,10 @@
 // what every job is to have. Its decisions are replies to questions, which are events:
 // a history that was recorded is decided again without the script.
 //
-// A script may hang, exit or print rubbish. Then what it last said holds, and jobs that
-// it never spoke of come after, by id; with nothing ever said that is first in, first
-// out. What is new waits for the answer to the question that names it, so that a script
-// is not overtaken by its own absence.
+// A script may hang, exit or print rubbish. Then what it wished or ranked last goes
+// first, nobody is stopped, and all other jobs follow by id; with nothing ever said that
+// is first in, first out. What is new waits for the answer to the question that names
+// it, so that a script is not overtaken by its own absence.
 //
 // The process is somebody else's: this package is handed an Exchange. Left out: a script
 // in the place of a placer, a sizer or an estimator, which are asked too often for a
@@ -75,14 +75,11 @@ type Script struct {
 
 // memory is what must outlive a restart.
 type memory struct {
-	Said reply `json:"said"` // the last reply that could be used
-	// Heard and Asked say that jobs with smaller ids were in the question of that reply,
-	// and in any question that came back.
-	Heard   plan.JobID `json:"heard"`
-	Asked   plan.JobID `json:"asked"`
+	Said    reply      `json:"said"`    // the last reply that could be used
+	Asked   plan.JobID `json:"asked"`   // smaller ids were there at a question that came back
 	Settled uint64     `json:"settled"` // the situation of the last question that came back
 	Again   unit.Time  `json:"again"`   // when the script wants to be asked though nothing happened
-	Failed  bool       `json:"failed"`  // the last question has no reply that could be used
+	Failed  bool       `json:"failed"`  // the last question, if any, has no reply that could be used
 }
 
 var (
@@ -92,7 +89,7 @@ var (
 
 // New returns the decider that talks to a script.
 func New(e Exchange) *Script {
-	return &Script{exchange: e, memory: memory{Again: unit.Never}}
+	return &Script{exchange: e, memory: memory{Again: unit.Never, Failed: true}}
 }
 
 // Question is put when jobs came, ended, failed or changed, when nodes did, and when the
@@ -171,7 +168,7 @@ func (s *Script) Learn(line []byte) {
 	s.Settled, s.posed, s.bytes = s.posed, 0, nil
 	s.Asked = max(s.Asked, r.Asked)
 	if s.Failed = r.Failed != ""; !s.Failed {
-		s.Said, s.Heard = r, r.Asked
+		s.Said = r
 	}
 }
 
@@ -201,9 +198,9 @@ func (s *Script) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 		}
 		wish(allocate.Wish{Job: w.Job, Workers: w.Workers, Models: models})
 	}
-	ranks := s.Said.Ranks || s.Heard == 0 // then nobody is stopped, and nobody left out
+	all := s.Said.Ranks || s.Failed // then nobody is stopped, and nobody left out
 	for _, id := range jobs {
-		if run := v.Job(id).Run; run != plan.None && (ranks || id >= s.Heard) {
+		if run := v.Job(id).Run; run != plan.None && all {
 			wish(allocate.Wish{Job: id, Workers: v.Run(run).Workers})
 		}
 	}
@@ -213,9 +210,7 @@ func (s *Script) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 		}
 	}
 	for _, id := range jobs {
-		// One that no question named yet waits for it to come back. One that a script
-		// which wishes left out is to wait, unless the script failed to hear of it.
-		if id < s.Asked && (ranks || s.Failed && id >= s.Heard) {
+		if all && id < s.Asked { // one that no question named yet waits for it to come back
 			wish(allocate.Wish{Job: id, Workers: v.Shape(id).Gang})
 		}
 		s.rank[id] = 0

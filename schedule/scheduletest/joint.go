@@ -1,6 +1,7 @@
 package scheduletest
 
 import (
+	"flag"
 	"strconv"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/flow/maxmin"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/profile/declared"
 	"github.com/musterdl/muster/profile/oracle"
@@ -45,6 +47,10 @@ func ConformJoint(t *testing.T, newDecider func() allocate.Joint) {
 	})
 	for name, estimator := range map[string]profile.Estimator{"history": oracle.Estimator{}, "without estimates": declared.Estimator{}} {
 		t.Run(name, func(t *testing.T) {
+			draws.Seed(t, 0)
+			if err := flag.Set("rapid.nofailfile", "true"); err != nil {
+				t.Fatal(err)
+			}
 			rapid.Check(t, func(t *rapid.T) {
 				c := unlike(rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices"))
 				conformJoint(t, c, drawElastic(t, c), newDecider, estimator, rapid.IntRange(0, 3).Draw(t, "breaks") == 0)

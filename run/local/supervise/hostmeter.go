@@ -66,8 +66,7 @@ func (m *hostMeter) read() {
 }
 
 // soloRate is how many steps per second a worker made until now, by its record: of the
-// rates from one entry to the next the upper quartile, since other guests may have
-// been beside it at times; 0 where it has told too little.
+// rates from one entry to the next the median; 0 where it has told too little.
 func soloRate(dir string) float64 {
 	records, _, err := ReadRecords(dir, 0)
 	if err != nil {
@@ -90,5 +89,5 @@ func soloRate(dir string) float64 {
 		return 0
 	}
 	slices.Sort(rates)
-	return rates[len(rates)*3/4]
+	return rates[len(rates)/2]
 }

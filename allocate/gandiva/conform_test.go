@@ -1,0 +1,13 @@
+package gandiva_test
+
+import (
+	"testing"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/gandiva"
+	"github.com/musterdl/muster/schedule/scheduletest"
+)
+
+func TestConformance(t *testing.T) {
+	scheduletest.ConformJoint(t, func() allocate.Joint { return gandiva.New(gandiva.Default()) })
+}

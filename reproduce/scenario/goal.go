@@ -1,0 +1,56 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/musterdl/muster/catalogue"
+)
+
+// goal is what may be wanted most, and the composition for it.
+type goal struct {
+	name, strategy string
+	note           string // what a reader must know of it
+}
+
+// joint is what to know of any composition with a decider for all jobs.
+const joint = "decides for all jobs at once and does not ask the queue tree: the debug lane and the services' guarantee do not bind it"
+
+// goals are the compositions of the day by the survey's map (muster strategies --goal).
+var goals = []goal{
+	{"throughput", "srtf+easy+cheapest+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy", ""},
+	{"cost", "name: cost\nestimate: noisy\nplace: antman/igniter/advantage\njoint: gavel\ncut: dp-cut\nsequence: 1f1b\nflow: strict\noptions:\n  gavel: {policy: cost}\n",
+		"gavel, for most steps per dollar, " + joint},
+	{"deadline", "edf+easy+cheapest+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy", ""},
+	{"latency", "srtf+easy+cheapest+spread+efficient+dp-cut+1f1b+strict+noisy",
+		"services go first, as under every goal with lanes, and have whole devices, spread out; no guests beside them"},
+	{"energy", "srtf+easy+cheapest+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy",
+		"there is no strategy for energy yet: this is the composition for throughput, whose energy is reported"},
+}
+
+// Goals lists them.
+func Goals() (names []string) {
+	for _, g := range goals {
+		names = append(names, g.name)
+	}
+	return names
+}
+
+// find returns a goal by its name.
+func find(name string) (goal, error) {
+	for _, g := range goals {
+		if g.name == name {
+			return g, nil
+		}
+	}
+	return goal{}, fmt.Errorf("there is no goal %q: expected one of %s", name, strings.Join(Goals(), ", "))
+}
+
+// composition is that of a goal.
+func composition(name string) (catalogue.Composition, error) {
+	g, err := find(name)
+	if err != nil {
+		return catalogue.Composition{}, err
+	}
+	return catalogue.Resolve(g.strategy)
+}

@@ -1,0 +1,151 @@
+package local_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/local/cgroup"
+	"github.com/musterdl/muster/run/local/cgroup/cgrouptest"
+	"github.com/musterdl/muster/run/local/supervise"
+	"github.com/musterdl/muster/trainer/progress"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// work is a job whose every step computes for so many milliseconds of one processor's
+// time and then waits for so many; a core of 0 or more is the only one it runs on.
+// It ends after a number of steps, 0 is never.
+func work(args []string) error {
+	var n [4]int
+	for i := range n {
+		var err error
+		if n[i], err = strconv.Atoi(args[i]); err != nil {
+			return err
+		}
+	}
+	compute, wait, core, steps := time.Duration(n[0])*time.Millisecond, time.Duration(n[1])*time.Millisecond, n[2], n[3]
+	runtime.LockOSThread()
+	if core >= 0 {
+		var set unix.CPUSet
+		set.Set(core)
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return err
+		}
+	}
+	w, err := progress.Open(os.Getenv)
+	if err != nil {
+		return err
+	}
+	for step := 1; steps == 0 || step <= steps; step++ {
+		for until := threadTime() + compute; threadTime() < until; {
+			for range 10_000 {
+			}
+		}
+		time.Sleep(wait)
+		w.Write(progress.Event{Step: int64(step), Of: int64(steps)})
+	}
+	return w.Close()
+}
+
+// threadTime is the processor time that this thread has used.
+func threadTime() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		panic(err)
+	}
+	return time.Duration(t.Nano())
+}
+
+// worker is a job of that kind.
+func worker(t *testing.T, name string, compute, wait, core, steps int) workload.Job {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workload.Job{Name: name, Command: []string{exe, "work", fmt.Sprint(compute), fmt.Sprint(wait), fmt.Sprint(core), fmt.Sprint(steps)}}
+}
+
+// steps is how many steps a job has reported in an attempt.
+func (h *host) steps(name string, attempt int32) int {
+	h.t.Helper()
+	data, err := os.ReadFile(supervise.ProgressPath(h.driver.MemberDir(name, attempt, 0)))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return strings.Count(string(data), "\n")
+}
+
+// rates is how many steps per second jobs make in their first attempt over a span.
+func (h *host) rates(span time.Duration, names ...string) []float64 {
+	h.t.Helper()
+	before, began := make([]int, len(names)), time.Now()
+	for i, name := range names {
+		before[i] = h.steps(name, 1)
+	}
+	time.Sleep(span)
+	rates := make([]float64, len(names))
+	for i, name := range names {
+		rates[i] = float64(h.steps(name, 1)-before[i]) / time.Since(began).Seconds()
+	}
+	return rates
+}
+
+func running(j plan.Job, v plan.View) bool {
+	return j.Run != plan.None && v.Run(j.Run).Status == plan.Running
+}
+
+// begin submits a job and waits until it runs.
+func (h *host) begin(j workload.Job) plan.JobID {
+	h.t.Helper()
+	id := h.submit(j)
+	h.wait(id, "running", running)
+	return id
+}
+
+// cpu is the processor time that the group of a job's first worker has used.
+func (h *host) cpu(name string) unit.Duration {
+	h.t.Helper()
+	u, err := h.group(name).Usage()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return u.CPU
+}
+
+// group is the control group of a job's first worker.
+func (h *host) group(name string) *cgroup.Group {
+	h.t.Helper()
+	records, _, err := supervise.ReadRecords(h.driver.MemberDir(name, 1, 0), 0)
+	if err != nil || len(records) == 0 || records[0].Group == nil {
+		h.t.Fatalf("%s has no group: %v", name, err)
+	}
+	return records[0].Group
+}
+
+// groupFile reads a file of a job's group of processor time.
+func (h *host) groupFile(name, file string) string {
+	h.t.Helper()
+	g := h.group(name)
+	data, err := os.ReadFile(filepath.Join(cmp.Or(g.CPU, g.Unified), file))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// favour has a measurement count more on this machine than others do.
+func (h *host) favour(name string) {
+	h.t.Helper()
+	cgrouptest.Favour(h.t, h.group(name))
+}

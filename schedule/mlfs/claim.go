@@ -1,0 +1,6 @@
+package mlfs
+
+// Claim is the experiment of the system as data, for muster reproduce.
+//
+//go:embed claim.yaml
+var Claim []byte
