@@ -36,27 +36,26 @@ const (
 )
 
 var (
-	compiling sync.Once
-	cache     wazero.CompilationCache
-	runtime   wazero.Runtime
-	compiled  wazero.CompiledModule
-	errLoad   error
+	compiling   sync.Once
+	cacheFolder string
+	runtime     wazero.Runtime
+	compiled    wazero.CompiledModule
+	errLoad     error
 )
 
-// Cache keeps the compiled solver in a folder, so that only the first process that
-// ever solves something waits for it. It must be called before the first Solve; the
-// answers are the same without it.
-func Cache(folder string) (err error) {
-	cache, err = wazero.NewCompilationCacheWithDir(folder)
-	return err
-}
+// Cache names a folder in which the compiled solver is kept for the next process, made
+// when the first program is solved. Without one, or where it cannot be used, every
+// process compiles anew. It must be called before the first Solve.
+func Cache(folder string) { cacheFolder = folder }
 
 // load compiles the solver, once in a process.
 func load(ctx context.Context) error {
 	compiling.Do(func() {
 		config := wazero.NewRuntimeConfig()
-		if cache != nil {
-			config = config.WithCompilationCache(cache)
+		if cacheFolder != "" {
+			if cache, err := wazero.NewCompilationCacheWithDir(cacheFolder); err == nil {
+				config = config.WithCompilationCache(cache)
+			}
 		}
 		runtime = wazero.NewRuntimeWithConfig(ctx, config)
 		if _, errLoad = system(runtime).Instantiate(ctx); errLoad == nil {

@@ -36,6 +36,8 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 			slices.Sort(devices)
 			if grown, ok := g.m.Grown[id]; ok {
 				t.gang, devices = int32(len(grown)), grown
+			} else if int32(len(devices)) > t.gang {
+				devices = devices[:t.gang] // what it has grown to is taken back
 			}
 			p.settle(t, devices)
 			p.tasks = append(p.tasks, t)

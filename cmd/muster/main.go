@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/musterdl/muster/solve"
 )
 
 // exit is an error that only carries the exit code; what there is to say was said.
@@ -19,6 +22,9 @@ type exit int
 func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
 func main() {
+	if dir, err := os.UserCacheDir(); err == nil {
+		solve.Cache(filepath.Join(dir, "muster", "solve"))
+	}
 	if err := root().Execute(); err != nil {
 		var code exit
 		if errors.As(err, &code) {

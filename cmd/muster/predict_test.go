@@ -219,7 +219,8 @@ func TestPredictionAgainstLife(t *testing.T) {
 		"--checkpoint-wait", "20s", "--grace", "10s")
 	p.muster("submit", "--name", "first", "--estimate", "1s", "--", "sleep", "0.1")
 	p.muster("wait", "first")
-	cgrouptest.Favour(t, p.records("first", 1)[supervise.Prepared].Group)
+	g := p.records("first", 1)[supervise.Prepared].Group
+	cgrouptest.Favour(t, g.CPU, g.Unified)
 	found := p.profile([]kind{{name: "short", steps: 40, sizes: []int32{1}}, {name: "middle", steps: 90, sizes: []int32{1}},
 		{name: "wide", steps: 110, sizes: []int32{2}}, {name: "elastic", steps: 140, sizes: []int32{1, 2}}})
 

@@ -72,7 +72,10 @@ func newWatch(w *Warm, fitted *igniter.Config) *watch {
 }
 
 // step is called after every step of the engine.
-func (w *watch) step(at unit.Time, _ []engine.Event, _ *engine.Out, v plan.View) {
+func (w *watch) step(at unit.Time, _e []engine.Event, _o *engine.Out, v plan.View) {
+	if spy != nil {
+		spy(at, _e, _o, v)
+	}
 	w.dollars += w.perSec * at.Sub(w.now).Seconds()
 	w.now, w.perSec = at, 0
 	for id := range plan.DeviceID(v.Devices()) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -18,9 +19,13 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/musterdl/muster/run/kube/advise"
+	"github.com/musterdl/muster/solve"
 )
 
 func main() {
+	if dir, err := os.UserCacheDir(); err == nil {
+		solve.Cache(filepath.Join(dir, "muster", "solve"))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	cmd := command()

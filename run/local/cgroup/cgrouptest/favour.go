@@ -6,18 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"github.com/musterdl/muster/run/local/cgroup"
 )
 
-// Favour raises the weight of the group that all groups of Muster on this machine are
-// in until the test ends: it then measures Muster, and not who else is here. What that
-// takes from others is bounded by the limits of the groups below.
-func Favour(t *testing.T, g *cgroup.Group) {
+// Favour raises the weight of the group above a group, given by its directories in
+// version 1 of the CPU controller or in version 2, until the test ends: that of all
+// groups of Muster on this machine. What is measured is then Muster, and not who else
+// is here; what that takes from others is bounded by the limits of the groups below.
+func Favour(t *testing.T, cpu, unified string) {
 	t.Helper()
-	file, much, usual := filepath.Join(filepath.Dir(g.CPU), "cpu.shares"), "102400", "1024"
-	if g.CPU == "" {
-		file, much, usual = filepath.Join(filepath.Dir(g.Unified), "cpu.weight"), "10000", "100"
+	file, much, usual := filepath.Join(filepath.Dir(cpu), "cpu.shares"), "102400", "1024"
+	if cpu == "" {
+		file, much, usual = filepath.Join(filepath.Dir(unified), "cpu.weight"), "10000", "100"
 	}
 	if err := os.WriteFile(file, []byte(much), 0); err != nil {
 		t.Logf("others on this machine count as much as what is measured: %v", err)
