@@ -50,6 +50,7 @@ import (
 	"github.com/musterdl/muster/schedule/gavel"
 	"github.com/musterdl/muster/schedule/jahani"
 	"github.com/musterdl/muster/schedule/las"
+	"github.com/musterdl/muster/schedule/mlfs"
 	"github.com/musterdl/muster/schedule/sjf"
 	"github.com/musterdl/muster/schedule/srsf"
 	"github.com/musterdl/muster/schedule/srtf"
@@ -83,6 +84,7 @@ var All = []Entry{
 	tuned(mig.Description, mig.Default, func(c mig.Config, _ Env) any { return mig.New(c) }).claims(mig.Claim, mig.Measure),
 	tuned(mps.Description, mps.Default, func(c mps.Config, _ Env) any { return mps.New(c) }).claims(mps.Claim, mps.Measure),
 	tuned(liquid.Description, liquid.Default, func(c liquid.Config, _ Env) any { return liquid.New(c) }).claims(liquid.Claim, liquid.Measure),
+	fresh(mlfs.PlacerDescription, func() any { return mlfs.NewPlacer() }),
 	tuned(philly.Description, philly.Default, func(c philly.Config, _ Env) any { return philly.New(c) }).claims(philly.Claim, nil),
 	tuned(random.Description, random.Default, func(c random.Config, e Env) any { c.Seed += e.Seed; return random.New(c) }),
 	tuned(spread.Description, spread.Default, func(c spread.Config, _ Env) any { return spread.New(c) }),
@@ -111,6 +113,8 @@ var All = []Entry{
 	tuned(fifo.Description, fifo.Default, func(c fifo.Config, _ Env) any { return fifo.New(c) }),
 	plain(fifo.Strict, fifo.New(fifo.Config{})),
 	tuned(las.Description, las.Default, func(c las.Config, _ Env) any { return las.New(c) }),
+	tuned(mlfs.Description, mlfs.Default, func(c mlfs.Config, _ Env) any { return mlfs.New(c) }).claims(mlfs.Claim, nil),
+	tuned(mlfs.LearnedDescription, mlfs.Default, func(c mlfs.Config, _ Env) any { return mlfs.NewLearned(c) }),
 	plain(sjf.Description, sjf.Order{}).with(clairvoyant),
 	plain(srsf.Description, srsf.Order{}).with(clairvoyant),
 	plain(srtf.Description, srtf.Order{}).with(clairvoyant),

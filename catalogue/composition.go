@@ -330,6 +330,9 @@ func (c Composition) Build(env Env, explain bool) (Built, error) {
 	p.Explain = explain
 	_, truth := p.Estimator.(profile.Oracular)
 	scheduler := schedule.Scheduler(compose.New(p))
+	if o, ok := p.Order.(schedule.Controlled); ok {
+		scheduler = o.Control(scheduler)
+	}
 	if c.Joint != "" {
 		var decider allocate.Joint
 		if err := c.fill("joint", env, &decider); err != nil {

@@ -3,6 +3,7 @@ package reproduce
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // BenchmarkMuster runs what muster bench runs; memory is the whole process's here,
@@ -93,5 +94,23 @@ func TestJudgeCommits(t *testing.T) {
 	}
 	if list[0].Target != "" || list[2].Target == "" {
 		t.Error("only the larger size of each strategy has a target")
+	}
+}
+
+// TestDecisionTimes: every order and every joint decider can be timed, at a small size;
+// how long they take depends on who else uses the machine, and is not compared.
+func TestDecisionTimes(t *testing.T) {
+	for _, e := range TimedStrategies() {
+		began := time.Now()
+		m, err := MeasureDecisions(e.Name, DecisionWork{Devices: 160, Active: 80, Measured: 60, Budget: 2 * time.Second, Seed: 1})
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", e.Name, err)
+		case m.Steps < 60 || m.Running == 0 || m.P99Sec < m.P50Sec || m.P50Sec <= 0 || m.FirstSec <= 0:
+			t.Errorf("%s: %+v", e.Name, m)
+		case m.Part == "order" && m.Answers > 0:
+			t.Errorf("%s asks %d questions", e.Name, m.Answers)
+		}
+		t.Logf("%s in %s: p50 %.0f us, p99 %.0f us, %d answers of p50 %.0f us", e.Name, time.Since(began), 1e6*m.P50Sec, 1e6*m.P99Sec, m.Answers, 1e6*m.P50AnswerSec)
 	}
 }

@@ -37,7 +37,11 @@ type Claim struct {
 	HistorySeeds int      `yaml:"history-seeds"`
 	Seeds        int      `yaml:"seeds"`
 	QuickSeeds   int      `yaml:"quick-seeds"`
-	Metrics      []Metric `yaml:"metrics"`
+	// Inner is SCORE GOAL: figures of simulate or pack whose order among the strategies is
+	// compared; a minus before the one of which less is better.
+	Inner   string   `yaml:"inner"`
+	Metrics []Metric `yaml:"metrics"`
+	Plots   []Plot   `yaml:"plots"`
 
 	// Entry is the strategy that makes the claim.
 	Entry catalogue.Entry `yaml:"-"`
@@ -57,8 +61,12 @@ type Metric struct {
 	under *term // of a ratio
 }
 
-// term is a figure of the runs of one strategy on one trace.
+// term is a figure of the runs of one strategy on one trace; without a label, of what
+// the strategy measured.
 type term struct{ trace, label, figure string }
+
+// every stands for all traces of a claim: the mean over them.
+const every = "all"
 
 // ReadClaim reads the claim of an entry, strictly: mistakes are said with their line
 // and field.
@@ -98,10 +106,10 @@ func (c *Claim) check() error {
 		return fmt.Errorf("kind is %q: expected simulate, pack or measure", c.Kind)
 	case c.Kind == "measure" && c.Entry.Measure == nil:
 		return errors.New("kind is measure, but its line in catalogue/all.go gives no Measure")
-	case c.Kind != "measure" && (len(c.Traces) == 0 || c.Cluster == "" || len(c.Strategies) == 0):
+	case (c.Kind != "measure" || len(c.Traces) > 0 || c.Cluster != "") && (len(c.Traces) == 0 || c.Cluster == "" || len(c.Strategies) == 0):
 		return fmt.Errorf("kind %s needs trace (or traces), cluster and strategies", c.Kind)
-	case c.Kind == "measure" && (len(c.Traces) > 0 || c.Cluster != "" || len(c.Strategies) > 0):
-		return errors.New("kind measure takes no trace, cluster or strategies: its function has its own")
+	case c.Inner != "" && (len(strings.Fields(c.Inner)) != 2 || c.Kind == "measure"):
+		return errors.New("inner is expected to be SCORE GOAL, of kind simulate or pack")
 	case c.Seeds < 1 || c.QuickSeeds < 1 || c.QuickSeeds > c.Seeds:
 		return fmt.Errorf("seeds is %d and quick-seeds %d: expected at least 1, and no more in the quick run", c.Seeds, c.QuickSeeds)
 	case c.HistorySeeds > 0 && c.Kind != "simulate":
@@ -112,8 +120,8 @@ func (c *Claim) check() error {
 	return nil
 }
 
-// parse reads FIGURE LABEL [/ [FIGURE] LABEL] [on TRACE], or of a measurement
-// KEY [/ KEY].
+// parse reads FIGURE LABEL [/ [FIGURE] LABEL] [on TRACE], or of what the strategy
+// measured KEY [/ KEY].
 func (c *Claim) parse(m *Metric) error {
 	if m.Metric == "" {
 		return errors.New("the metric has no name")
@@ -135,23 +143,20 @@ func (c *Claim) parse(m *Metric) error {
 // term reads one side of a ratio; a figure that it does not name is the given one.
 func (c *Claim) term(text, trace, figure string) (t term, err error) {
 	words := strings.Fields(text)
-	if c.Kind == "measure" {
-		if len(words) != 1 || trace != "" {
-			return t, errors.New("expected KEY or KEY / KEY")
-		}
+	if c.Kind == "measure" && len(words) == 1 && trace == "" {
 		return term{figure: words[0]}, nil
 	}
 	if len(words) == 1 && figure != "" {
 		words = []string{figure, words[0]}
 	}
 	if len(words) != 2 {
-		return t, errors.New("expected FIGURE LABEL [/ LABEL] [on TRACE]")
+		return t, errors.New("expected FIGURE LABEL [/ LABEL] [on TRACE], or KEY [/ KEY] of what the strategy measures")
 	}
 	t = term{strings.TrimSpace(trace), words[1], words[0]}
 	if _, ok := c.Strategies[t.label]; !ok {
 		return t, fmt.Errorf("%q is none of the strategies %s", t.label, strings.Join(slices.Sorted(maps.Keys(c.Strategies)), ", "))
 	}
-	if _, ok := c.Traces[t.trace]; !ok {
+	if _, ok := c.Traces[t.trace]; !ok && t.trace != every {
 		return t, fmt.Errorf("%q is none of the traces %q", t.trace, slices.Sorted(maps.Keys(c.Traces)))
 	}
 	return t, nil

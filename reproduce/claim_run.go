@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -116,33 +117,34 @@ func (x *experiment) wanted(m *Metric) bool { return !x.Quick || !m.Long }
 
 // all makes every run that a wanted metric reads.
 func (x *experiment) all() error {
-	if x.Kind == "measure" {
-		return x.measure()
-	}
-	want := map[string][]string{} // labels by trace
-	add := func(t term) {
-		if !slices.Contains(want[t.trace], t.label) {
-			want[t.trace] = append(want[t.trace], t.label)
+	want, measured := map[string][]string{}, false // labels by trace
+	add := func(t *term) {
+		if t == nil || t.label == "" {
+			measured = measured || t != nil
+			return
+		}
+		for trace := range x.Traces {
+			if (t.trace == trace || t.trace == every) && !slices.Contains(want[trace], t.label) {
+				want[trace] = append(want[trace], t.label)
+			}
 		}
 	}
 	for i := range x.Metrics {
 		if m := &x.Metrics[i]; x.wanted(m) {
-			add(m.over)
-			if m.under != nil {
-				add(*m.under)
-			}
+			add(&m.over)
+			add(m.under)
 		}
 	}
-	traces := make([]string, 0, len(want))
-	for trace := range want {
-		traces = append(traces, trace)
+	if measured {
+		if err := x.measure(); err != nil {
+			return err
+		}
 	}
-	slices.Sort(traces)
 	run := x.simulate
 	if x.Kind == "pack" {
 		run = x.pack
 	}
-	for _, trace := range traces {
+	for _, trace := range slices.Sorted(maps.Keys(want)) {
 		ref, err := x.locate(x.Traces[trace])
 		if err != nil {
 			return err
@@ -152,7 +154,7 @@ func (x *experiment) all() error {
 			return err
 		}
 	}
-	return nil
+	return x.rank(want)
 }
 
 // locate puts the data folder before the path of FORMAT:PATH.
@@ -163,6 +165,7 @@ func (x *experiment) locate(ref string) (string, error) {
 	}
 	full := filepath.Join(x.Data, path)
 	file, _, _ := strings.Cut(full, "#")
+	file, _, _ = strings.Cut(file, "?")
 	if _, err := os.Stat(file); err != nil {
 		return "", missing(full)
 	}
@@ -321,8 +324,24 @@ func (x *experiment) find(m *Metric, absent missing) (catalogue.Finding, error) 
 	return f, nil
 }
 
-// samples are the values of a figure, one per seed.
+// samples are the values of a figure, one per seed; over all traces, their means.
 func (x *experiment) samples(t term) ([]float64, error) {
+	if t.trace == every {
+		var sum []float64
+		for _, trace := range slices.Sorted(maps.Keys(x.Traces)) {
+			values, err := x.samples(term{trace, t.label, t.figure})
+			if err != nil {
+				return nil, err
+			}
+			if sum == nil {
+				sum = make([]float64, len(values))
+			}
+			for i, v := range values {
+				sum[i] += v / float64(len(x.Traces))
+			}
+		}
+		return sum, nil
+	}
 	runs := x.runs[term{trace: t.trace, label: t.label}]
 	values := make([]float64, len(runs))
 	for i, figures := range runs {

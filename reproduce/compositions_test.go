@@ -272,7 +272,7 @@ func runChecked(row []choice, c *cluster.Cluster, jobs simulated.Source, breaks 
 	}
 	collector, deadlines := report.NewCollector(report.Limits{}), map[string]bool{}
 	r, err = finish(simulated.Config{Cluster: c, Jobs: watchDeadlines{jobs, deadlines}, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
-		Restart: 30 * unit.Second, Collector: collector, Check: true, Observe: true, Until: unit.Time(30 * unit.Day), Breaks: breaks, Arrival: unit.Minute})
+		Restart: 30 * unit.Second, Collector: collector, Check: true, Observe: true, Until: unit.Time(2 * unit.Day), Breaks: breaks, Arrival: unit.Minute})
 	if err != nil {
 		return r, err
 	}

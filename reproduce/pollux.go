@@ -48,43 +48,57 @@ func polluxProfiles(ref string) (string, error) {
 	return "", fmt.Errorf("a pollux trace needs the measured profiles: no folder %s", strings.Join(tried, " or "))
 }
 
-// timed gives the jobs of a pollux trace their durations: what each takes alone in
-// the artefact's world, on the replicas and the batch its user asked for, packed on
-// the fewest nodes.
+// timed gives the jobs of a pollux trace their durations and menus, from the profiles
+// that were measured.
 type timed struct {
 	trace.Reader
-	apps map[string]*pollux.Application
-	took map[pollux.Request]unit.Duration
+	apps  map[string]*pollux.Application
+	fixed bool // batches stay as asked for
+	known map[pollux.Request]pollux.Menu
 }
 
-func newTimed(r trace.Reader, ref string) (*timed, error) {
+// askedBatch behind a pollux trace keeps every job at the batch its user asked for;
+// else the job takes the best one on what it is given.
+const askedBatch = "?batch=asked"
+
+func openPollux(ref string, o trace.Options) (trace.Reader, error) {
+	ref, fixed := strings.CutSuffix(ref, askedBatch)
 	dir, err := polluxProfiles(ref)
 	if err != nil {
 		return nil, err
 	}
 	apps, err := pollux.Load(dir)
-	return &timed{Reader: r, apps: apps, took: map[pollux.Request]unit.Duration{}}, err
+	if err != nil {
+		return nil, err
+	}
+	r, err := trace.Open(ref, o)
+	return &timed{Reader: r, apps: apps, fixed: fixed, known: map[pollux.Request]pollux.Menu{}}, err
 }
 
-// Next returns the next job with its duration.
+// Next returns the next job with its duration and menu.
 func (t *timed) Next() (workload.Job, workload.Truth, error) {
 	job, truth, err := t.Reader.Next()
 	if err != nil {
 		return job, truth, err
 	}
-	alone, err := polluxRequest(&job)
+	r, err := polluxRequest(&job)
 	if err != nil {
 		return job, truth, err
 	}
-	alone.Name, alone.SubmitSeconds = "alone", 0
-	if t.took[alone] == 0 {
-		r, err := pollux.Run([]pollux.Request{alone}, t.apps, pollux.Default(), packed{})
-		if err != nil {
-			return job, truth, fmt.Errorf("timing job %s: %w", job.Name, err)
-		}
-		t.took[alone] = unit.Duration(r.Jobs[0].Seconds) * unit.Second
+	app, ok := t.apps[r.Application]
+	if !ok {
+		return job, truth, fmt.Errorf("job %s: application %q was not measured", job.Name, r.Application)
 	}
-	truth.Duration = t.took[alone]
+	r.Name, r.SubmitSeconds = r.Application, 0
+	menu, ok := t.known[r]
+	if !ok {
+		if menu, err = app.Menu(r, !t.fixed); err != nil {
+			return job, truth, err
+		}
+		t.known[r] = menu
+	}
+	truth.Duration = unit.Seconds(menu.Seconds)
+	job.Sizes, job.Menu = menu.Sizes, menu.Offers
 	return job, truth, nil
 }
 
@@ -98,22 +112,6 @@ func polluxRequest(j *workload.Job) (pollux.Request, error) {
 	}
 	r.Application = app
 	return r, nil
-}
-
-// packed gives every job what it asked for on the first nodes.
-type packed struct{}
-
-// Allocate implements pollux.Policy.
-func (packed) Allocate(_ int, jobs []pollux.View, c pollux.Config) ([]pollux.Grant, error) {
-	grants := make([]pollux.Grant, len(jobs))
-	next := 0
-	for i := range jobs {
-		for range jobs[i].Replicas {
-			grants[i].Nodes = append(grants[i].Nodes, next/c.DevicesPerNode)
-			next++
-		}
-	}
-	return grants, nil
 }
 
 // simulateArtefact runs a pollux trace in the artefact's own world.

@@ -175,11 +175,11 @@ func open(s Setup, devices int) (trace.Reader, error) {
 	if s.Jobs != nil {
 		return s.Jobs(s.Seed)
 	}
-	r, err := trace.Open(s.Trace, trace.Options{Load: s.Load, Devices: devices, Limit: s.Limit, Seed: s.Seed})
-	if err != nil || !strings.HasPrefix(s.Trace, "pollux:") {
-		return r, err
+	o := trace.Options{Load: s.Load, Devices: devices, Limit: s.Limit, Seed: s.Seed}
+	if strings.HasPrefix(s.Trace, "pollux:") {
+		return openPollux(s.Trace, o)
 	}
-	return newTimed(r, s.Trace)
+	return trace.Open(s.Trace, o)
 }
 
 // simulateIn runs a setup in another world than the event-driven one.

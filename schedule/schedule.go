@@ -133,6 +133,12 @@ type Learner interface {
 	Learn(v plan.View, job plan.JobID)
 }
 
+// Controlled is an Order that also steps in around the decisions, such as to shed load:
+// it puts itself around the Scheduler that was composed with it.
+type Controlled interface {
+	Control(s Scheduler) Scheduler
+}
+
 // Gate admits a job or refuses it, with the earliest terms that would be accepted,
 // before its submission is acknowledged.
 type Gate interface {

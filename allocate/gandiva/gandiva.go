@@ -137,7 +137,7 @@ func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 				g.m.Pairs = append(g.m.Pairs, baseline(v, t))
 			}
 		}
-		g.grow(v, p, len(left) > 0)
+		g.grow(v, p, len(p.tasks) < len(jobs))
 	} else {
 		p.fill(false)
 	}
@@ -169,8 +169,7 @@ func (g *Decider) wish(v plan.View, p *planner, t *task, moves bool) allocate.Wi
 	switch {
 	case moves && v.Job(id).Run != plan.None:
 		return allocate.Wish{Job: id, Reason: plan.Reason{Code: plan.Moved}}
-	case t.partner != nil && t.partner.id < t.id:
-		// The younger of a pair lives in what the other leaves, as far as the books go.
+	case t.guest():
 		w.Terms.Turn, w.Terms.Swap, w.Terms.Guest = 0, 0, plan.JobID(t.partner.id)
 		w.Reason = plan.Reason{Code: plan.Packed, A: int64(t.partner.id)}
 	case !t.active:
@@ -228,9 +227,9 @@ func (g *Decider) grow(v plan.View, p *planner, waits bool) {
 		if since, idle := g.m.Idle[n]; !idle || v.Now().Sub(since) < g.config.Quantum || t.gang >= p.size(n) {
 			continue
 		}
-		most := t.gang
-		for _, size := range v.Shape(plan.JobID(t.id)).Sizes {
-			if size <= t.gang+p.free(n) {
+		shape, node, most := v.Shape(plan.JobID(t.id)), v.Node(plan.NodeID(n)), t.gang
+		for _, size := range shape.Sizes {
+			if more := size - t.gang; more <= p.free(n) && more*shape.CPU <= node.FreeCPU && more*shape.Host <= node.FreeHost {
 				most = max(most, size)
 			}
 		}

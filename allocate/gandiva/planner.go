@@ -12,6 +12,7 @@ type task struct {
 	id      int32
 	gang    int32                 // devices
 	memory  int32                 // MiB per device, while it computes
+	keeps   int32                 // MiB of it that it does not give up between turns
 	allows  func(node int32) bool // nil is any
 	busy    int32                 // how much it keeps its devices busy, in any unit; the least is packed first
 	devices []int32
@@ -27,6 +28,7 @@ type planner struct {
 	first     []int32   // by node: its first device, and at the end the number of devices
 	memory    []int32   // by node: MiB of a device; 0 takes no job
 	residents [][]*task // by device
+	closed    []bool    // by device: lost, or taken by who is not planned here
 	tasks     []*task   // resident, by id
 	tried     map[[2]int32]bool
 	slice     int64
@@ -40,6 +42,7 @@ func newPlanner(c Config) *planner {
 func (p *planner) addNode(devices, memory int32) {
 	p.memory = append(p.memory, memory)
 	p.residents = append(p.residents, make([][]*task, devices)...)
+	p.closed = append(p.closed, make([]bool, devices)...)
 	p.first = append(p.first, int32(len(p.residents)))
 }
 
@@ -62,7 +65,7 @@ func (p *planner) node(device int32) int32 {
 // free counts the devices of a node that nobody is resident on.
 func (p *planner) free(node int32) (n int32) {
 	for d := p.first[node]; d < p.first[node+1]; d++ {
-		if len(p.residents[d]) == 0 {
+		if len(p.residents[d]) == 0 && !p.closed[d] {
 			n++
 		}
 	}
@@ -128,7 +131,7 @@ func (p *planner) take(t *task, order []int32, most int32) []int32 {
 		}
 		var devices []int32
 		for d := p.first[n]; d < p.first[n+1]; d++ {
-			if int32(len(p.residents[d])) < most {
+			if int32(len(p.residents[d])) < most && !p.closed[d] {
 				devices = append(devices, d)
 			}
 		}
@@ -242,17 +245,39 @@ func (p *planner) try() (trials [][2]*task) {
 			continue
 		}
 		for _, o := range order {
-			if o.active || o.partner != nil || p.tried[key(t, o)] || o.memory+t.memory > p.memory[p.node(t.devices[0])] || !slices.Equal(o.devices, t.devices) {
+			if o.active || o.partner != nil || p.tried[key(t, o)] || !slices.Equal(o.devices, t.devices) {
+				continue
+			}
+			t.partner, o.partner = o, t
+			if slices.ContainsFunc(t.devices, func(d int32) bool { return !p.holds(d) }) {
+				p.part(t)
 				continue
 			}
 			p.tried[key(t, o)] = true
-			t.partner, o.partner = o, t
 			o.active, o.last = true, p.slice
 			trials = append(trials, [2]*task{t, o})
 			break
 		}
 	}
 	return trials
+}
+
+// guest reports whether a task is the younger of a pair: it lives in what the other
+// leaves, as far as the books go.
+func (t *task) guest() bool { return t.partner != nil && t.partner.id < t.id }
+
+// holds reports whether a device has the memory of all its residents: guests keep theirs
+// between turns too, of the others one has all of its own at a time.
+func (p *planner) holds(device int32) bool {
+	kept, most := int32(0), int32(0)
+	for _, t := range p.residents[device] {
+		if t.guest() {
+			kept += t.memory
+		} else {
+			kept, most = kept+t.keeps, max(most, t.memory-t.keeps)
+		}
+	}
+	return kept+most <= p.memory[p.node(device)]
 }
 
 func key(a, b *task) [2]int32 { return [2]int32{min(a.id, b.id), max(a.id, b.id)} }

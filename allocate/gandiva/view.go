@@ -19,6 +19,9 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 		}
 		p.addNode(n.Count, memory)
 	}
+	for d := range p.closed {
+		p.closed[d] = v.Device(plan.DeviceID(d)).Status.Out()
+	}
 	for _, t := range g.m.Tried {
 		p.tried[t] = true
 	}
@@ -27,6 +30,13 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 		shape := v.Shape(id)
 		if shape.Devices != 1 || shape.Share != 1000 {
 			left = append(left, id)
+			if run := v.Job(id).Run; run != plan.None {
+				v.GrantsOf(run, func(h plan.Grant) {
+					if h.Device != plan.None {
+						p.closed[h.Device] = true
+					}
+				})
+			}
 			continue
 		}
 		t := g.task(v, id)
@@ -42,6 +52,9 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 			p.settle(t, devices)
 			p.tasks = append(p.tasks, t)
 			t.active = v.Run(run).Status != plan.Suspended
+			if v.Run(run).Terms.Guest != plan.None {
+				t.keeps = t.memory // until it has a turn by itself
+			}
 		} else {
 			wait = append(wait, t)
 		}
@@ -59,14 +72,26 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 
 func (g *Decider) task(v plan.View, id plan.JobID) *task {
 	shape := v.Shape(id)
-	t := &task{id: int32(id), gang: shape.Gang, memory: shape.Memory, busy: 1000, last: g.m.Last[id]}
+	t := &task{id: int32(id), gang: shape.Gang, memory: shape.Memory, keeps: min(v.ProfileOf(id).Persistent, shape.Memory), busy: 1000, last: g.m.Last[id]}
 	if o := v.ProfileOf(id); o.Compute > 0 {
 		t.busy = int32(int64(o.Compute) * 1000 / int64(o.Compute+o.Communicate))
 	}
+	var has []plan.NodeID
+	if run := v.Job(id).Run; run != plan.None {
+		v.GrantsOf(run, func(h plan.Grant) { has = append(has, h.Node) })
+	}
 	t.allows = func(n int32) bool {
-		node := v.Node(plan.NodeID(n))
-		return v.Allows(shape, plan.NodeID(n)) && shape.CPU*min(t.gang, node.Count) <= int32(v.Cluster().Nodes[n].CPU) &&
-			(shape.PerNode == 0 || shape.PerNode >= min(t.gang, node.Count))
+		node, more := v.Node(plan.NodeID(n)), int32(0)
+		more = min(t.gang, node.Count)
+		if shape.PerNode != 0 && shape.PerNode < more || !v.Allows(shape, plan.NodeID(n)) {
+			return false
+		}
+		for _, h := range has {
+			if h == plan.NodeID(n) {
+				more-- // it brings what it has there
+			}
+		}
+		return more*shape.CPU <= max(0, node.FreeCPU) && more*shape.Host <= max(0, node.FreeHost)
 	}
 	return t
 }

@@ -106,7 +106,10 @@ func up(f upFlags, logTo io.Writer) error {
 	}
 	var composition catalogue.Composition // the last one's
 	if f.strategy != "" {
-		if composition, err = catalogue.ResolveLive(f.strategy); err != nil {
+		if composition, err = catalogue.ResolveLive(f.strategy); err == nil {
+			err = composition.Refuse(local.Acts...)
+		}
+		if err != nil {
 			return err
 		}
 	}

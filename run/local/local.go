@@ -74,8 +74,12 @@ func (d *Driver) Recover(live []run.Order, report func(engine.Event)) {
 	}
 }
 
+// Acts are what a driver on this machine does with runs beyond starting and stopping
+// them.
+var Acts = []string{"suspend", "regrant"}
+
 // Can implements run.Able.
-func (d *Driver) Can() []string { return []string{"suspend", "regrant"} }
+func (d *Driver) Can() []string { return Acts }
 
 // Order carries out one change.
 func (d *Driver) Order(o run.Order) {
