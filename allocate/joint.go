@@ -1,6 +1,8 @@
 package allocate
 
 import (
+	"fmt"
+
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
 )
@@ -49,4 +51,16 @@ type Slow interface {
 // more; those are given back once they are empty.
 type Renter interface {
 	Rentals(v plan.View) (want, unwanted []plan.NodeID)
+}
+
+// Check panics where the slots of a wish are for another number of workers than it
+// names: it could never be carried out, and would be tried for ever.
+func (w *Wish) Check() {
+	sum := int32(0)
+	for i := range w.Slots {
+		sum += w.Slots[i].Workers
+	}
+	if w.Slots != nil && sum != w.Workers {
+		panic(fmt.Sprintf("allocate: a wish for %d workers of job %d names slots for %d", w.Workers, w.Job, sum))
+	}
 }

@@ -125,7 +125,7 @@ func (s *State) resettle(run RunID) bool {
 	})
 	for i := s.Runs[run].First; i != None; i = s.Grants[i].OfRun {
 		g := &s.Grants[i]
-		if g.Device != None && (!s.fits(g.Device, either) || s.Runs[run].Status.Computes() && !s.turnFree(i, settled)) {
+		if g.Device != None && (!s.fits(g.Device, either) || !s.holdsAll(g.Device, promised) || s.Runs[run].Status.Computes() && !s.turnFree(i, settled)) {
 			return false
 		}
 	}

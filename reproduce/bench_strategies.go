@@ -25,7 +25,7 @@ type DecisionWork struct {
 }
 
 // Decisions is the size that muster bench --strategies measures.
-var Decisions = DecisionWork{Devices: 10_000, Active: 5_000, Measured: 1000, Budget: 30 * time.Second, Seed: 1}
+var Decisions = DecisionWork{Devices: 10_000, Active: 5_000, Measured: 500, Budget: 10 * time.Second, Seed: 1}
 
 // decisionWarm is how many jobs end before decisions are timed.
 const decisionWarm = 100

@@ -34,9 +34,9 @@ type Claim struct {
 	Arrivals   float64           `yaml:"arrivals"` // pack: what arrives, over what the devices hold
 	Strategies map[string]string `yaml:"strategies"`
 	// HistorySeeds are those whose jobs $HISTORY stands for in a strategy.
-	HistorySeeds int      `yaml:"history-seeds"`
-	Seeds        int      `yaml:"seeds"`
-	QuickSeeds   int      `yaml:"quick-seeds"`
+	HistorySeeds int `yaml:"history-seeds"`
+	Seeds        int `yaml:"seeds"`
+	QuickSeeds   int `yaml:"quick-seeds"`
 	// Inner is SCORE GOAL: figures of simulate or pack whose order among the strategies is
 	// compared; a minus before the one of which less is better.
 	Inner   string   `yaml:"inner"`
@@ -89,6 +89,11 @@ func ReadClaim(e catalogue.Entry) (*Claim, error) {
 		m := &c.Metrics[i]
 		if err := c.parse(m); err != nil {
 			return nil, fmt.Errorf("%s: metrics[%d].figure: %q: %w", file, i, m.Figure, err)
+		}
+	}
+	for i := range c.Plots {
+		if err := c.Plots[i].check(c.Metrics); err != nil {
+			return nil, fmt.Errorf("%s: plots[%d]: %w", file, i, err)
 		}
 	}
 	return c, nil

@@ -32,6 +32,10 @@ func (x *experiment) pack(trace, ref string, labels []string) error {
 	if err != nil {
 		return err
 	}
+	expected := make([]int64, len(shapes))
+	for _, shape := range jobs {
+		expected[shape]++
+	}
 	var tell sync.Mutex
 	done := 0
 	runs := make([][]map[string]float64, len(labels))
@@ -45,7 +49,7 @@ func (x *experiment) pack(trace, ref string, labels []string) error {
 			return fmt.Errorf("%s: %w", label, err)
 		}
 		list := arrivals(shapes, jobs, x.Arrivals*1000*float64(len(c.Devices)), seed)
-		figures, err := fill(shuffled(c, seed), shapes, list, placer)
+		figures, err := fill(shuffled(c, seed), shapes, expected, list, placer)
 		if err != nil {
 			return fmt.Errorf("%s: %w", label, err)
 		}
@@ -163,18 +167,24 @@ func shuffled(c *cluster.Cluster, seed uint64) *cluster.Cluster {
 }
 
 // fill lets jobs come and never go, and returns in percent how much of the devices is
-// taken in the end and was when jobs for all of them had come.
-func fill(c *cluster.Cluster, shapes []plan.Shape, jobs []int32, p allocate.Placer) (map[string]float64, error) {
+// taken in the end and was when jobs for all of them had come; and how much was free but
+// of no use to the jobs expected, so many of each shape, when jobs for 90 % had.
+func fill(c *cluster.Cluster, shapes []plan.Shape, expected []int64, jobs []int32, p allocate.Placer) (map[string]float64, error) {
 	s := plan.NewState(c)
 	s.Shapes = slices.Clone(shapes)
 	all := float64(len(c.Devices)) * 1000
-	arrived, taken, placed, at100 := int64(0), int64(0), 0, 0.0
+	arrived, taken, placed, at100, fragment := int64(0), int64(0), 0, 0.0, -1.0
 	var found []allocate.Candidate
 	began := time.Now()
 	for _, job := range jobs {
 		shape := &shapes[job]
 		if arrived += shape.Milli(shape.Gang); at100 == 0 && float64(arrived) >= all {
 			at100 = float64(taken) / all * 100
+		}
+		if fragment < 0 && float64(arrived) >= .9*all {
+			stop := time.Now()
+			fragment = fragmented(s, shapes, expected) / all * 100
+			began = began.Add(time.Since(stop))
 		}
 		id := s.Admit("job", plan.Job{Shape: job})
 		found = p.Place(s.View(), allocate.Need{Job: id, Workers: shape.Gang, Shape: shape}, 1, found[:0])
@@ -190,6 +200,34 @@ func fill(c *cluster.Cluster, shapes []plan.Shape, jobs []int32, p allocate.Plac
 		placed++
 	}
 	took := time.Since(began)
-	return map[string]float64{"allocated_pct": float64(taken) / all * 100, "allocated_at_100_pct": at100,
+	return map[string]float64{"allocated_pct": float64(taken) / all * 100, "allocated_at_100_pct": at100, "fragment_at_90_pct": max(0, fragment),
 		"placed_pct": float64(placed) / float64(len(jobs)) * 100, "place_ms": took.Seconds() * 1000 / float64(len(jobs))}, s.Check()
+}
+
+// fragmented is what FGD (Weng et al., ATC 2023) calls the fragment of a cluster: the
+// free thousandths of devices that a job cannot use, on the mean of those expected. Where
+// a job does not fit, that is all a node has free, else its devices too full for the job.
+func fragmented(s *plan.State, shapes []plan.Shape, expected []int64) float64 {
+	sum, jobs := 0.0, int64(0)
+	for i := range shapes {
+		shape := &shapes[i]
+		jobs += expected[i]
+		for n := range s.Nodes {
+			sum += float64(expected[i] * unusable(s, &s.Nodes[n], shape))
+		}
+	}
+	return sum / float64(jobs)
+}
+
+func unusable(s *plan.State, node *plan.Node, shape *plan.Shape) int64 {
+	free, usable, devices := int64(0), int64(0), int32(0)
+	for _, d := range s.Devices[node.First : node.First+plan.DeviceID(node.Count)] {
+		if free += int64(d.Free); d.Free >= shape.Share {
+			usable, devices = usable+int64(d.Free), devices+1
+		}
+	}
+	if shape.Devices == 0 || devices < shape.Devices || node.FreeCPU < shape.CPU || shape.Models&(1<<node.Model) == 0 {
+		return free
+	}
+	return free - usable
 }

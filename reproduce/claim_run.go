@@ -12,10 +12,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/report"
+	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -111,6 +113,37 @@ func (x *experiment) inner() (*Metric, bool) {
 	}
 	_, ok := runs[0][innerKey]
 	return &Metric{Metric: "rank correlation of inner score and goal", Figure: innerKey, Published: "-", over: term{figure: innerKey}}, ok
+}
+
+// rank compares the inner scores of the strategies with the goals they reach on the same
+// trace: by seed, the mean over the traces that tell three strategies or more apart.
+func (x *experiment) rank(labels map[string][]string) error {
+	words := strings.Fields(x.Inner)
+	for k := 0; len(words) > 0 && k < x.seeds; k++ {
+		sum, traces := 0.0, 0.0
+		for _, trace := range slices.Sorted(maps.Keys(labels)) {
+			var sides [2][]float64
+			for _, label := range labels[trace] {
+				for i, word := range words {
+					values, err := x.samples(term{trace, label, strings.TrimPrefix(word, "-")})
+					if err != nil {
+						return err
+					}
+					if strings.HasPrefix(word, "-") {
+						values[k] = -values[k]
+					}
+					sides[i] = append(sides[i], values[k])
+				}
+			}
+			if r := strategy.RankCorrelation(sides[0], sides[1]); len(sides[0]) > 2 && !math.IsNaN(r) {
+				sum, traces = sum+r, traces+1
+			}
+		}
+		if traces > 0 {
+			x.runs[term{}] = append(x.runs[term{}], map[string]float64{innerKey: sum / traces})
+		}
+	}
+	return nil
 }
 
 func (x *experiment) wanted(m *Metric) bool { return !x.Quick || !m.Long }
@@ -277,17 +310,16 @@ func (x *experiment) measure() error {
 		}
 		return f, err
 	}
-	for k := range x.seeds {
-		figures, err := x.Entry.Measure(open, uint64(k)+1)
-		if err != nil {
-			return err
+	runs, done := make([]map[string]float64, x.seeds), atomic.Int64{}
+	err := each(x.seeds, func(k int) (err error) {
+		runs[k], err = x.Entry.Measure(open, uint64(k)+1)
+		if now := int(done.Add(1)); x.Progress != nil {
+			x.Progress(x.Name, now, x.seeds)
 		}
-		x.runs[term{}] = append(x.runs[term{}], figures)
-		if x.Progress != nil {
-			x.Progress(x.Name, k+1, x.seeds)
-		}
-	}
-	return nil
+		return err
+	})
+	x.runs[term{}] = runs
+	return err
 }
 
 // find judges one metric.

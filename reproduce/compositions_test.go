@@ -14,6 +14,7 @@ import (
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/unit"
@@ -57,10 +58,24 @@ func levels() (all [][]choice) {
 				all[i] = append(all[i], choice{e.Part, ""})
 			}
 		}
-		all[i] = append(all[i], choice{e.Part, e.Name})
+		c := choice{e.Part, e.Name}
+		if chain := (choice{e.Part, e.Name + "/first-fit"}); e.Part == "place" {
+			if _, err := buildRow([]choice{chain}); err == nil { // it takes some jobs only
+				c = chain
+			}
+		}
+		all[i] = append(all[i], c)
 	}
 	return all
 }
+
+// leftOut is work that a strategy does not take, and that nobody else takes in its place.
+var leftOut = map[string]func(j *workload.Job) bool{
+	"jahani": func(j *workload.Job) bool { return j.Gang > 4 }, // a gang over several nodes
+}
+
+// mostCommits bounds a history of forty jobs, of which none should be displaced often.
+const mostCommits = 20_000
 
 type pair [2]choice
 
@@ -270,14 +285,25 @@ func runChecked(row []choice, c *cluster.Cluster, jobs simulated.Source, breaks 
 	if err != nil {
 		return r, err
 	}
-	collector, deadlines := report.NewCollector(report.Limits{}), map[string]bool{}
-	r, err = finish(simulated.Config{Cluster: c, Jobs: watchDeadlines{jobs, deadlines}, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
-		Restart: 30 * unit.Second, Collector: collector, Check: true, Observe: true, Until: unit.Time(2 * unit.Day), Breaks: breaks, Arrival: unit.Minute})
+	collector, commits := report.NewCollector(report.Limits{}), 0
+	taken := &taken{source: jobs, deadlines: map[string]bool{}}
+	for _, c := range row {
+		if out := leftOut[c.name]; out != nil {
+			taken.leave = append(taken.leave, out)
+		}
+	}
+	r, err = finish(simulated.Config{Cluster: c, Jobs: taken, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
+		Restart: 30 * unit.Second, Collector: collector, Check: true, Observe: true, Until: unit.Time(2 * unit.Day), Breaks: breaks, Arrival: unit.Minute,
+		Commit: func(v plan.View, _ *plan.Commit) {
+			if commits++; commits > mostCommits {
+				panic(fmt.Sprintf("more than %d commits by %s", mostCommits, unit.Duration(v.Now())))
+			}
+		}})
 	if err != nil {
 		return r, err
 	}
 	for _, j := range collector.View().Jobs {
-		if j.Outcome != report.Finished && !(j.Outcome == report.Refused && deadlines[j.Name]) {
+		if j.Outcome != report.Finished && !(j.Outcome == report.Refused && taken.deadlines[j.Name]) {
 			return r, fmt.Errorf("job %s is %s", j.Name, j.Outcome)
 		}
 	}
@@ -287,19 +313,23 @@ func runChecked(row []choice, c *cluster.Cluster, jobs simulated.Source, breaks 
 	return r, err
 }
 
-// watchDeadlines notes which jobs have one: only those may be refused.
-type watchDeadlines struct {
-	source simulated.Source
-	of     map[string]bool
+// taken are the jobs that a composition takes; it notes which have a deadline, since only
+// those may be refused.
+type taken struct {
+	source    simulated.Source
+	leave     []func(*workload.Job) bool
+	deadlines map[string]bool
 }
 
-// Next passes the next job on.
-func (w watchDeadlines) Next() (workload.Job, workload.Truth, error) {
-	j, truth, err := w.source.Next()
-	if err == nil {
-		w.of[j.Name] = j.Deadline > 0
+// Next returns the next job that is taken.
+func (k *taken) Next() (workload.Job, workload.Truth, error) {
+	for {
+		j, truth, err := k.source.Next()
+		if err != nil || !slices.ContainsFunc(k.leave, func(out func(*workload.Job) bool) bool { return out(&j) }) {
+			k.deadlines[j.Name] = j.Deadline > 0
+			return j, truth, err
+		}
 	}
-	return j, truth, err
 }
 
 // TestCompositions: every two strategies of different parts are run together once, on a
@@ -308,20 +338,50 @@ func (w watchDeadlines) Next() (workload.Job, workload.Truth, error) {
 func TestCompositions(t *testing.T) {
 	playScripts(t)
 	all := levels()
-	began := time.Now()
+	began, used := time.Now(), cpuSeconds()
 	refused := clashes(t, all)
 	rows := covering(all, refused)
 	t.Logf("%d compositions cover every pair of the choices of %d parts, %d pairs are refused; found in %s", len(rows), len(all), len(refused), time.Since(began))
-	slowest := []string{}
 	for i, row := range rows {
-		began := time.Now()
+		began := cpuSeconds()
 		_, err := runChecked(row, unlikeNodes(), mixedJobs(uint64(i%3), 40), simulated.Breaks{})
-		if took := time.Since(began); took > time.Second {
-			slowest = append(slowest, fmt.Sprintf("%s for %v", took, row))
+		if took := cpuSeconds() - began; took > 1 {
+			t.Logf("row %d took %.1f s of the processor: %v", i, took, row)
 		}
 		if err != nil {
 			t.Errorf("%v\n%s", err, fileOf(row))
 		}
 	}
-	t.Logf("%s; longer than a second took %q", time.Since(began), slowest)
+	t.Logf("all took %s, %.0f s of them of this processor", time.Since(began), cpuSeconds()-used)
+}
+
+// TestJoints: every decider for all jobs at once survives an empty cluster and ends all
+// jobs of a few random histories, with estimates and without, while nodes are lost, and
+// the same history gives the same decisions. Each strategy's own folder has the long
+// form of this (scheduletest.ConformJoint).
+func TestJoints(t *testing.T) {
+	playScripts(t)
+	for _, name := range catalogue.Names("joint") {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(5) {
+				row := []choice{{"joint", name}, {"estimate", []string{"oracle", "declared"}[seed%2]}}
+				jobs := []int{0, 1, 5, 8, 10}[seed]
+				breaks := simulated.Breaks{}
+				if seed > 2 {
+					breaks = simulated.Breaks{Seed: seed, NodeEvery: unit.Hour, NodeFor: 10 * unit.Minute}
+				}
+				var hash [2]string
+				for i := range hash {
+					r, err := runChecked(row, unlikeNodes(), mixedJobs(seed, jobs), breaks)
+					if err != nil {
+						t.Fatalf("%d jobs of seed %d: %v\n%s", jobs, seed, err, fileOf(row))
+					}
+					hash[i] = r.DecisionHash
+				}
+				if hash[0] != hash[1] {
+					t.Errorf("%d jobs of seed %d: the same history gave other decisions: %s, then %s", jobs, seed, hash[0], hash[1])
+				}
+			}
+		})
+	}
 }

@@ -4,17 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/musterdl/muster/allocate/search"
 	"github.com/musterdl/muster/cluster"
@@ -195,44 +187,4 @@ func readPollux(path, member string, archived bool) ([]pollux.Request, error) {
 	}
 	defer f.Close()
 	return pollux.ReadWorkload(f, path)
-}
-
-// PolluxSweeps plays the artefact's three figures, its simulations at other loads,
-// intervals and interference, from the folder of published data.
-func PolluxSweeps(data string, seed uint64, greedy bool) ([]pollux.Sweep, error) {
-	return pollux.Sweeps(func(path string) (io.ReadCloser, error) {
-		return os.Open(filepath.Join(data, filepath.FromSlash(path)))
-	}, seed, greedy)
-}
-
-// PlotPollux draws a sweep as SVG: ours as lines, what was published as points.
-func PlotPollux(w io.Writer, sweep pollux.Sweep) error {
-	p := plot.New()
-	p.X.Label.Text, p.Y.Label.Text = sweep.X, "mean completion time, s (points: published)"
-	p.Y.Min, p.Legend.Top, p.Legend.Left = 0, true, true
-	for i, c := range sweep.Curves {
-		ours, published := make(plotter.XYs, len(c.Points)), make(plotter.XYs, len(c.Points))
-		for k, at := range c.Points {
-			ours[k].X, ours[k].Y = at.X, at.Seconds
-			published[k].X, published[k].Y = at.X, at.Published
-		}
-		line, err := plotter.NewLine(ours)
-		if err != nil {
-			return fmt.Errorf("drawing %s: %w", sweep.Name, err)
-		}
-		points, err := plotter.NewScatter(published)
-		if err != nil {
-			return fmt.Errorf("drawing %s: %w", sweep.Name, err)
-		}
-		line.Color, points.Color = plotutil.Color(i), plotutil.Color(i)
-		line.Dashes, points.Shape = plotutil.Dashes(i), plotutil.Shape(i)
-		p.Add(line, points)
-		p.Legend.Add(c.Policy, line, points)
-	}
-	canvas := vgsvg.New(16*vg.Centimeter, 10*vg.Centimeter)
-	p.Draw(draw.New(canvas))
-	if _, err := canvas.WriteTo(w); err != nil {
-		return fmt.Errorf("drawing %s: %w", sweep.Name, err)
-	}
-	return nil
 }

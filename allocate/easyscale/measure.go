@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate/divide"
+	"github.com/musterdl/muster/strategy"
 )
 
 // The stand of the claim: the artefact's 32 V100, 16 P100 and 16 T4, with its relative
@@ -197,5 +198,40 @@ func Measure(seed uint64) map[string]float64 {
 		put("artefact_homo", false, true, slow)
 		put("artefact_heter", true, true, slow)
 	}
+	m["inner_rank_correlation"] = innerRank(seed)
 	return m
+}
+
+// innerRank compares the gain of a proposal with the time that the job saves by each of
+// the devices added, if nothing else changes until it ends; the mean over drawn moments.
+func innerRank(seed uint64) float64 {
+	const moments, active = 40, 12
+	rng, sum := rand.New(rand.NewPCG(seed, 2)), 0.0
+	s := draw(seed, .9, true)
+	for range moments {
+		free := slices.Clone(park)
+		var proposals []divide.Proposal
+		order := rng.Perm(len(s.jobs))[:active]
+		for _, j := range order {
+			t := &s.tenants[j]
+			clear(t.Counts)
+			if k, ok := start(t, free); ok {
+				has := 1 + rng.Int32N(min(free[k], t.Most, 4))
+				t.Counts[k], free[k] = has, free[k]-has
+			}
+		}
+		for _, j := range order {
+			proposals = propose(j, &s.tenants[j], free, Default().MaxWaste, proposals)
+		}
+		var gains, saved []float64
+		for _, p := range proposals {
+			t := &s.tenants[p.Job]
+			now, _ := t.Speed(t.Counts)
+			then, _ := t.with(p.Kind, p.Units)
+			gains = append(gains, p.Gain)
+			saved = append(saved, s.jobs[p.Job].Work*(1/now-1/then)/float64(p.Units))
+		}
+		sum += strategy.RankCorrelation(gains, saved) / moments
+	}
+	return sum
 }

@@ -57,6 +57,9 @@ func run(t *testing.T, decider allocate.Joint, nodes, devices int, src source) h
 	n := len(src.jobs)
 	h := history{first: make([]unit.Duration, n), reasons: map[plan.ReasonCode]int{}}
 	c := cluster.Uniform("c", nodes, devices, cluster.Model{Name: "gpu", Memory: 16 << 10, Speed: 1}, 4)
+	for i := range c.Nodes {
+		c.Nodes[i].CPU = 4 * unit.Whole
+	}
 	s, err := simulated.New(simulated.Config{Cluster: c, Jobs: &src, TellTruth: true, Observe: true, Check: true, Decisions: &b,
 		Scheduler: compose.NewJoint(decider, compose.Parts{Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}),
 		Step: func(at unit.Time, _ []engine.Event, _ *engine.Out, v plan.View) {
@@ -155,6 +158,65 @@ func TestGrows(t *testing.T) {
 	src.add(1, 60, 1, 1, 2, 4)
 	if h := run(t, New(Default()), 1, 4, src); h.jct > 20*60 {
 		t.Errorf("an hour's work for one device took %.0f s with four", h.jct)
+	}
+}
+
+// agreeing is the strategy, whose wishes must agree with themselves: one with places for
+// another number of workers is never as wished, and is carried out again and again.
+type agreeing struct {
+	*Decider
+	t *testing.T
+}
+
+func (a agreeing) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
+	wishes, again := a.Decider.Wishes(v, jobs, into)
+	for _, w := range wishes {
+		places := int32(0)
+		for _, s := range w.Slots {
+			places += s.Workers
+		}
+		if w.Slots != nil && places != w.Workers {
+			a.t.Errorf("at %d job %d is to have %d workers on %v", v.Now(), w.Job, w.Workers, w.Slots)
+		}
+	}
+	return wishes, again
+}
+
+// TestGivesBack: what a job has grown to is taken back when others come, once, and they
+// have it.
+func TestGivesBack(t *testing.T) {
+	var src source
+	src.add(1, 60, 1, 1, 2)
+	for range 2 {
+		src.add(1, 30, 1)
+		src.jobs[len(src.jobs)-1].Submit = unit.Time(0).Add(10 * unit.Minute)
+	}
+	h := run(t, agreeing{New(Default()), t}, 1, 2, src)
+	if stops := bytes.Count(h.commits, []byte(`"verb":"stop"`)); stops > 5 {
+		t.Errorf("%d stops: the job is never as wished", stops)
+	}
+	if h.first[1] > 25*unit.Minute || h.first[2] > 25*unit.Minute {
+		t.Errorf("those who came had ten minutes after %s and %s", h.first[1], h.first[2])
+	}
+}
+
+// TestTight: no job is sent where there are no cores for it, nor where a part of a device
+// is taken; it goes where there are, at once.
+func TestTight(t *testing.T) {
+	var src source
+	for i := range 3 {
+		src.add(1, 30, 1)
+		src.jobs[i].Submit = unit.Time(0).Add(unit.Duration(i) * 2 * unit.Minute)
+	}
+	src.jobs[0].CPU, src.jobs[1].CPU, src.jobs[2].CPU = 3000, 3000, 1000
+	src.jobs[2].Share = 500
+	src.add(1, 30, 1)
+	src.jobs[3].Submit = unit.Time(0).Add(10 * unit.Minute)
+	h := run(t, agreeing{New(Default()), t}, 2, 2, src)
+	for id, first := range h.first {
+		if first > 11*unit.Minute {
+			t.Errorf("job %d had ten minutes after %s", id, first)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@
 // (who has waited longest, on devices that nobody has taken before), and the limit of
 // residents per device. Left out: moves that make room for a gang, which takes turns
 // instead; moves away from interference, of which packing on trial is the other half;
-// shares of a device, which the placer places as asked.
+// shares of a device, which the placer places as asked and nobody else is sent to.
 package gandiva
 
 import (

@@ -108,6 +108,25 @@ func TestTrial(t *testing.T) {
 	}
 }
 
+// TestPackingHoldsMemory: a guest keeps its memory between turns, so a second pair is not
+// tried on a device that has none for another guest.
+func TestPackingHoldsMemory(t *testing.T) {
+	for _, x := range []struct{ memory, pairs int32 }{{6 << 10, 1}, {5 << 10, 2}} {
+		p := clusterOf(Default(), 1, 1)
+		for i := range int32(4) {
+			p.add(&task{id: i, gang: 1, memory: x.memory})
+		}
+		pairs := int32(0)
+		for range 4 {
+			p.rotate()
+			pairs += int32(len(p.try()))
+		}
+		if pairs != x.pairs {
+			t.Errorf("%d pairs of jobs of %d MiB on a device of 16 GiB, want %d", pairs, x.memory, x.pairs)
+		}
+	}
+}
+
 // TestMeasure holds the model against the acceptance: four times earlier feedback, 15 %
 // more use, no bad pair kept. It takes the mean of a few seeds, since one stream of
 // sixty jobs says little.

@@ -27,36 +27,17 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 	}
 	var wait []*task
 	for _, id := range jobs {
-		shape := v.Shape(id)
-		if shape.Devices != 1 || shape.Share != 1000 {
+		shape, run := v.Shape(id), v.Job(id).Run
+		switch whole := shape.Devices == 1 && shape.Share == 1000; {
+		case !whole:
 			left = append(left, id)
-			if run := v.Job(id).Run; run != plan.None {
-				v.GrantsOf(run, func(h plan.Grant) {
-					if h.Device != plan.None {
-						p.closed[h.Device] = true
-					}
-				})
+			if run != plan.None {
+				p.close(v, run)
 			}
-			continue
-		}
-		t := g.task(v, id)
-		if run := v.Job(id).Run; run != plan.None {
-			var devices []int32
-			v.GrantsOf(run, func(h plan.Grant) { devices = append(devices, int32(h.Device)) })
-			slices.Sort(devices)
-			if grown, ok := g.m.Grown[id]; ok {
-				t.gang, devices = int32(len(grown)), grown
-			} else if int32(len(devices)) > t.gang {
-				devices = devices[:t.gang] // what it has grown to is taken back
-			}
-			p.settle(t, devices)
-			p.tasks = append(p.tasks, t)
-			t.active = v.Run(run).Status != plan.Suspended
-			if v.Run(run).Terms.Guest != plan.None {
-				t.keeps = t.memory // until it has a turn by itself
-			}
-		} else {
-			wait = append(wait, t)
+		case run == plan.None:
+			wait = append(wait, g.task(v, id))
+		default:
+			g.resident(v, p, id, run)
 		}
 	}
 	for _, o := range g.m.Pairs {
@@ -70,27 +51,56 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 	return p, left
 }
 
+// close keeps tasks away from the devices of a run that is not planned here.
+func (p *planner) close(v plan.View, run plan.RunID) {
+	v.GrantsOf(run, func(h plan.Grant) {
+		if h.Device != plan.None {
+			p.closed[h.Device] = true
+		}
+	})
+}
+
+// resident takes in a job that has a run, on the devices it is to have: those it has
+// grown to while it may keep them, else no more than its gang, so that what is wished
+// agrees with itself.
+func (g *Decider) resident(v plan.View, p *planner, id plan.JobID, run plan.RunID) {
+	t := g.task(v, id)
+	var devices []int32
+	v.GrantsOf(run, func(h plan.Grant) { devices = append(devices, int32(h.Device)) })
+	slices.Sort(devices)
+	if grown, ok := g.m.Grown[id]; ok {
+		t.gang, devices = int32(len(grown)), grown
+	} else if int32(len(devices)) > t.gang {
+		devices = devices[:t.gang]
+	}
+	p.settle(t, devices)
+	p.tasks = append(p.tasks, t)
+	t.active = v.Run(run).Status != plan.Suspended
+	if v.Run(run).Terms.Guest != plan.None {
+		t.keeps = t.memory // until it has a turn by itself
+	}
+}
+
 func (g *Decider) task(v plan.View, id plan.JobID) *task {
 	shape := v.Shape(id)
 	t := &task{id: int32(id), gang: shape.Gang, memory: shape.Memory, keeps: min(v.ProfileOf(id).Persistent, shape.Memory), busy: 1000, last: g.m.Last[id]}
 	if o := v.ProfileOf(id); o.Compute > 0 {
 		t.busy = int32(int64(o.Compute) * 1000 / int64(o.Compute+o.Communicate))
 	}
-	var has []plan.NodeID
-	if run := v.Job(id).Run; run != plan.None {
-		v.GrantsOf(run, func(h plan.Grant) { has = append(has, h.Node) })
-	}
 	t.allows = func(n int32) bool {
-		node, more := v.Node(plan.NodeID(n)), int32(0)
-		more = min(t.gang, node.Count)
-		if shape.PerNode != 0 && shape.PerNode < more || !v.Allows(shape, plan.NodeID(n)) {
+		node := v.Node(plan.NodeID(n))
+		more := min(t.gang, node.Count)
+		if !v.Allows(shape, plan.NodeID(n)) || shape.PerNode != 0 && shape.PerNode < more {
 			return false
 		}
-		for _, h := range has {
-			if h == plan.NodeID(n) {
-				more-- // it brings what it has there
-			}
+		if run := v.Job(id).Run; run != plan.None {
+			v.GrantsOf(run, func(h plan.Grant) {
+				if h.Node == plan.NodeID(n) {
+					more-- // it brings what it has there
+				}
+			})
 		}
+		// Those who take turns keep their cores, so only what nobody has counts.
 		return more*shape.CPU <= max(0, node.FreeCPU) && more*shape.Host <= max(0, node.FreeHost)
 	}
 	return t

@@ -15,17 +15,29 @@ import (
 )
 
 func benchCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, strategies bool
 	cmd := &cobra.Command{Use: "bench [sim|commit|queues|all|api]", GroupID: "operate", ValidArgs: []string{"sim", "commit", "queues", "all"},
 		Short: "Measure this program on this machine",
 		Long: "Measure this program on this machine, each figure in a process of its own on one core.\n" +
 			"sim: whole simulations of published traces (from ../shared/data or $MUSTER_DATA), of\n" +
 			"generated work, and of a million jobs on 100,000 devices: processor time and memory.\n" +
 			"commit: the time and the allocations of single commits on 1,000 and 100,000 devices.\n" +
-			"queues: a thousand queues, 10,000 devices, 100,000 waiting jobs: admissions, decisions.",
+			"queues: a thousand queues, 10,000 devices, 100,000 waiting jobs: admissions, decisions.\n" +
+			"--strategies: how long every order and every decider for all jobs at once holds the engine\n" +
+			"up at 10,000 devices and 5,000 jobs, and beside it the answers that do not.",
 		Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			group := "all"
+			if strategies {
+				list, err := timeStrategies(cmd.Context(), os.Stderr)
+				switch {
+				case err != nil:
+					return err
+				case asJSON:
+					return printJSON(cmd.OutOrStdout(), list)
+				}
+				return writeDecisionTimes(cmd.OutOrStdout(), list)
+			}
 			if len(args) > 0 {
 				group = args[0]
 			}
@@ -39,7 +51,8 @@ func benchCommand() *cobra.Command {
 			return writeMeasurements(cmd.OutOrStdout(), list)
 		}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list (see docs/json.md)")
-	cmd.AddCommand(benchAPICommand(), measureCommand())
+	cmd.Flags().BoolVar(&strategies, "strategies", false, "time the decisions of every strategy instead")
+	cmd.AddCommand(benchAPICommand(), measureCommand(), timeCommand())
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,7 +17,7 @@ import (
 )
 
 func reproduceCommand() *cobra.Command {
-	var step, data, write string
+	var step, data, write, plots string
 	var all, asJSON bool
 	var r reproduce.ClaimRun
 	cmd := &cobra.Command{Use: "reproduce {NAME | FILE | --step STEP | --all}", GroupID: "try", Args: cobra.MaximumNArgs(1),
@@ -42,7 +43,7 @@ func reproduceCommand() *cobra.Command {
 				}
 			}
 			r.Data = reproduce.DataFolder()
-			return runClaims(cmd.OutOrStdout(), r, claims, asJSON, write)
+			return runClaims(cmd.OutOrStdout(), r, claims, asJSON, write, plots)
 		}}
 	cmd.Flags().StringVar(&step, "step", "", "the claims of all strategies of a step")
 	cmd.Flags().BoolVar(&all, "all", false, "every claim")
@@ -51,6 +52,7 @@ func reproduceCommand() *cobra.Command {
 	cmd.Flags().IntVar(&r.Seeds, "seeds", 0, "so many seeds, whatever the claims say")
 	cmd.Flags().StringVar(&data, "data", "", "the folder of published data (default $MUSTER_DATA, else ../shared/data)")
 	cmd.Flags().StringVar(&write, "write", "", "write the findings to this file, for docs/claims.json")
+	cmd.Flags().StringVar(&plots, "plot", "", "draw the plots of the claims into this folder, as CLAIM-PLOT.svg")
 	return cmd
 }
 
@@ -74,7 +76,7 @@ func claimNames() []string {
 }
 
 // runClaims runs claim after claim and prints each as soon as it is known.
-func runClaims(w io.Writer, r reproduce.ClaimRun, claims []*reproduce.Claim, asJSON bool, write string) error {
+func runClaims(w io.Writer, r reproduce.ClaimRun, claims []*reproduce.Claim, asJSON bool, write, plots string) error {
 	if term.IsTerminal(int(os.Stderr.Fd())) {
 		r.Progress = claimBar(os.Stderr)
 	}
@@ -88,6 +90,11 @@ func runClaims(w io.Writer, r reproduce.ClaimRun, claims []*reproduce.Claim, asJ
 			missed += count(list[i].Verdict == catalogue.Missed)
 		}
 		found = append(found, list...)
+		if plots != "" {
+			if err := drawPlots(plots, c, list); err != nil {
+				return err
+			}
+		}
 		if !asJSON {
 			if err := writeFindings(w, c, list); err != nil {
 				return err
@@ -107,6 +114,21 @@ func runClaims(w io.Writer, r reproduce.ClaimRun, claims []*reproduce.Claim, asJ
 	if missed > 0 {
 		fmt.Fprintf(os.Stderr, "muster: %d of %d figures lie outside their band\n", missed, len(found))
 		return exit(1)
+	}
+	return nil
+}
+
+// drawPlots writes the plots of a claim that was run.
+func drawPlots(dir string, c *reproduce.Claim, list []catalogue.Finding) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for i := range c.Plots {
+		p := &c.Plots[i]
+		err := toFile(filepath.Join(dir, c.Name+"-"+p.Name+".svg"), func(w io.Writer) error { return c.Draw(w, p, list) })
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

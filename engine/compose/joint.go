@@ -168,6 +168,7 @@ func (s *Joint) learn(v plan.View, id plan.JobID) {
 // realise carries the wishes out: first what gives room, then what takes it.
 func (s *Joint) realise(d *plan.Draft) {
 	for i := range s.wishes {
+		s.wishes[i].Check()
 		s.wish[s.wishes[i].Job] = int32(i) + 1
 	}
 	for id := range plan.RunID(d.RunSlots()) {
@@ -234,10 +235,11 @@ func (s *Joint) slice(v plan.View, r *plan.Run) bool {
 	return s.parts.Switcher == nil || v.Now().Sub(r.Since) >= leastSlice*s.parts.Switcher.Switch(v, r.Job, plan.None)
 }
 
-// keptTerms are terms with the pipeline plan of others: that is not for a joint decider
-// to say.
+// keptTerms are terms with the pipeline plan of others and what they get of the network:
+// those are not for a joint decider to say, but for the planner, the flow policy and the
+// shaper, who would set them again.
 func keptTerms(t, of plan.Terms) plan.Terms {
-	t.Plan = of.Plan
+	t.Plan, t.Shift, t.Class, t.Weight, t.Reserved = of.Plan, of.Shift, of.Class, of.Weight, of.Reserved
 	return t
 }
 

@@ -1,19 +1,268 @@
 package scenario
 
 import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
 )
 
-func TestDay(t *testing.T) {
-	w, err := NewWarm(Setup{Data: "../../../shared/data", Seed: 1})
+const published = "../../../shared/data"
+
+// The generated day has to run where nothing is published, and again alike.
+func TestGeneratedDay(t *testing.T) {
+	w, err := NewWarm(Setup{Data: filepath.Join(t.TempDir(), "absent"), Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, null := range [][]string{nil, {"profile"}, {"allocate"}, {"schedule"}, {"pipeline"}, {"flow"}, {"run"}, {"profile", "allocate", "schedule", "pipeline", "flow", "run"}} {
-		d, err := w.Run(null, "throughput")
+	nulls := catalogue.Steps
+	a, err := w.Run(nulls, "throughput")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Real || !strings.HasPrefix(a.Trace, "generated") || !strings.HasPrefix(a.Requests, "generated") || a.Window != nil {
+		t.Errorf("a day of generated work says %+v", a)
+	}
+	if math.Abs(a.Load-Load) > 0.01 || a.BusyShare <= 0 || a.BusyShare >= 1 || a.CostUSD <= 0 || a.EnergyAllMJ <= a.EnergyMJ {
+		t.Errorf("the day is %+v", a)
+	}
+	b, err := w.Run(nulls, "throughput")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.WallSec = b.WallSec
+	if x, y := text(t, a), text(t, b); x != y {
+		t.Errorf("the same day twice:\n%s\n%s", x, y)
+	}
+	if _, err := w.Run(nil, "fame"); err == nil {
+		t.Error("there is a goal fame")
+	}
+}
+
+func text(t *testing.T, x any) string {
+	b, err := json.Marshal(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestMix(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(published, "helios")); err != nil {
+		t.Skip("the published trace is absent: ", err)
+	}
+	c := Cluster()
+	for seed := uint64(1); seed <= 2; seed++ {
+		m, err := newMix(Setup{Data: published, Seed: seed}, c, Load)
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%+v", d)
+		if math.Abs(m.load-Load) > 0.01 || !m.real {
+			t.Errorf("seed %d: the mix asks for %.3f of the cluster by factor %.3f, want %.2f; published %v", seed, m.load, m.factor, Load, m.real)
+		}
+		kinds, deadlines, traced := map[kind]int{}, 0, 0
+		for i := range m.day {
+			if kinds[m.day[i].kind]++; m.day[i].kind == batch {
+				traced++
+			}
+			if m.day[i].job.Deadline > 0 {
+				deadlines++
+			}
+		}
+		if kinds[large] != 3 || kinds[trial] != 128 || kinds[debug] != debugs || len(m.streams) != services {
+			t.Errorf("the day has %v and %d services", kinds, len(m.streams))
+		}
+		if part := float64(deadlines) / float64(traced); math.Abs(part-deadlinePart) > 0.08 {
+			t.Errorf("%.2f of the trace's jobs have a deadline", part)
+		}
+		bad := m.day[0]
+		bad.job.Gang = 2000
+		m.day[0] = bad
+		if m.check(c) == nil {
+			t.Error("a job that can run nowhere is let in")
+		}
 	}
+	if _, err := newMix(Setup{Data: published, Seed: 1}, c, 0.5); err == nil {
+		t.Error("a load of .5 is let in")
+	}
+}
+
+// Every composition can be built with every step at its null.
+func TestGoals(t *testing.T) {
+	w := &Warm{setup: Setup{Data: published}}
+	for _, g := range Goals() {
+		for _, null := range append([]string{""}, catalogue.Steps...) {
+			list := strings.Fields(null)
+			if _, _, err := w.build(list, g); err != nil {
+				t.Errorf("%s without %v: %v", g, list, err)
+			}
+		}
+	}
+}
+
+// A replica that answers one request at a time in 10 ms, regular requests every 20 ms:
+// each takes its own 10 ms; with a batch of 2 the first of each pair waits.
+func TestRequests(t *testing.T) {
+	one := replicaAt{job: 1, serve: []float64{0, .01}, answer: []float64{0, .01}}
+	two := replicaAt{job: 1, serve: []float64{0, .01, .012}, answer: []float64{0, .01, .012}}
+	for _, c := range []struct {
+		scenes   []scene
+		gap      float64
+		wait     float64
+		mean     float64
+		answered int
+	}{
+		{[]scene{{0, []replicaAt{one}}}, .02, .5, .01, 100},
+		{[]scene{{0, []replicaAt{two}}}, .02, .5, .022, 100}, // 20+12 and 12
+		{[]scene{{0, []replicaAt{two}}}, .02, .005, .015, 100},
+		{[]scene{{0, []replicaAt{one}}}, .005, .5, .01 + .0025*99/2*2, 100}, // each waits 5 ms more than the one before
+		{[]scene{{0, []replicaAt{one}}, {1, nil}}, .02, .5, .01, 50},
+		{nil, .02, .5, 0, 0},
+	} {
+		q := requests{scenes: c.scenes, wait: c.wait, queues: map[plan.JobID]*line{}}
+		for i := range 100 {
+			q.arrive(float64(i) * c.gap)
+		}
+		q.until(math.Inf(1))
+		if got := mean(q.took); len(q.took) != c.answered || math.Abs(got-c.mean) > 1e-9 {
+			t.Errorf("%d answered in %.4f s on average, want %d in %.4f", len(q.took), got, c.answered, c.mean)
+		}
+	}
+}
+
+// made are rows whose figures are known: JCT is 10, 3 h less with schedule at work, 2 h
+// less still with profile too, plus the number of the seed.
+func made(rows []Row) *Study {
+	s := &Study{Seeds: 3, Rows: rows}
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		at := func(step string) float64 {
+			for _, n := range r.Null {
+				if n == step {
+					return 0
+				}
+			}
+			return 1
+		}
+		for seed := range 3 {
+			hours := 10 + float64(seed) - 3*at("schedule") - 2*at("schedule")*at("profile")
+			r.Days = append(r.Days, Day{Goal: r.Goal, JCTSec: hours * 3600, BusyShare: .4, LLMJCTSec: 3600, Lost: .1, Missed: .1, Load: .95, Trace: "made"})
+		}
+	}
+	return s
+}
+
+func TestVerdicts(t *testing.T) {
+	rows := []Row{Full("throughput"), Nulls("throughput")}
+	for _, step := range catalogue.Steps {
+		rows = append(rows, Without("throughput", step))
+	}
+	s := made(rows)
+	if err := s.judge(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"profile jct_s": hurts, "schedule jct_s": hurts}
+	for _, v := range s.Verdicts {
+		says := want[v.Step+" "+v.Metric]
+		if says == "" {
+			says = finding
+		}
+		if v.Says != says {
+			t.Errorf("%s, %s: %+v, want %s", v.Step, v.Metric, v, says)
+		}
+	}
+	var out, svg bytes.Buffer
+	if err := s.Write(&out, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"offered load of the whole mix 0.950", "survey records 25 to below 50 %: within it", "a finding"} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("the text lacks %q:\n%s", line, out.String())
+		}
+	}
+	if err := s.Plot(&svg); err != nil || !strings.Contains(svg.String(), "<svg") || !strings.Contains(svg.String(), "pipeline: LLM JCT h") {
+		t.Errorf("plot: %v, %d bytes", err, svg.Len())
+	}
+}
+
+// The design finds the effects that were put in: -3 for schedule, and half of -2 for
+// either step of the pair and for the pair itself.
+func TestFactorial(t *testing.T) {
+	s := made(Factorial("throughput"))
+	if err := s.judge(); err != nil {
+		t.Fatal(err)
+	}
+	groups := 0
+	for _, e := range s.Effects {
+		if e.Metric != "jct_s" {
+			continue
+		}
+		want := 0.
+		switch e.Of[0] {
+		case "schedule":
+			want = -4
+		case "profile", "profile x schedule":
+			want = -1
+		}
+		if got := e.Effect.Point / 3600; math.Abs(got-want) > 1e-9 {
+			t.Errorf("%v: %.3f h, want %g", e.Of, got, want)
+		}
+		if strings.Contains(e.Of[0], " x ") {
+			groups++
+		}
+	}
+	if groups != 7 {
+		t.Errorf("%d groups of two steps: resolution IV has 7", groups)
+	}
+	var svg bytes.Buffer
+	if err := s.Plot(&svg); err != nil {
+		t.Error(err)
+	}
+}
+
+// The whole default study, as muster scenario day runs it.
+func TestDay(t *testing.T) {
+	if os.Getenv("MUSTER_LONG") != "1" {
+		t.Skip("long; set MUSTER_LONG=1")
+	}
+	if _, err := os.Stat(filepath.Join(published, "helios")); err != nil {
+		t.Skip("the published trace is absent: ", err)
+	}
+	rows := []Row{Full("throughput"), Nulls("throughput")}
+	for _, step := range catalogue.Steps {
+		rows = append(rows, Without("throughput", step))
+	}
+	s := &Study{Data: published, Seeds: 3, Rows: rows, Workers: 1}
+	if err := s.Run(); err != nil { // also where a ledger does not balance
+		t.Fatal(err)
+	}
+	for _, r := range s.Rows {
+		for _, d := range r.Days {
+			if d.WallSec > 30 || d.Load < leastLoad || !d.Real {
+				t.Errorf("%s, seed %d: %.1f s, offered load %.3f, published %v", r.Name, d.Seed, d.WallSec, d.Load, d.Real)
+			}
+			if d.Window == nil || d.Window.Requests < 1000*int(unit.Minute/unit.Second) {
+				t.Errorf("%s, seed %d: the window at request scale is %+v", r.Name, d.Seed, d.Window)
+			}
+		}
+	}
+	w, err := NewWarm(Setup{Data: published, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := w.Run(nil, "throughput"); err != nil || again.Hash != s.Rows[0].Days[0].Hash {
+		t.Errorf("the same seed decides otherwise: %v", err)
+	}
+	var out bytes.Buffer
+	if err := s.Write(&out, false); err != nil || !strings.Contains(out.String(), "the survey records 25 to below 50 %") {
+		t.Errorf("the nulls' share is not reported: %v", err)
+	}
+	t.Log("\n" + out.String())
 }

@@ -72,12 +72,13 @@ func newWatch(w *Warm, fitted *igniter.Config) *watch {
 }
 
 // step is called after every step of the engine.
-func (w *watch) step(at unit.Time, _e []engine.Event, _o *engine.Out, v plan.View) {
-	if spy != nil {
-		spy(at, _e, _o, v)
-	}
+func (w *watch) step(at unit.Time, events []engine.Event, out *engine.Out, v plan.View) {
 	w.dollars += w.perSec * at.Sub(w.now).Seconds()
-	w.now, w.perSec = at, 0
+	w.now = at
+	if len(events) == 0 && out.Commit == nil {
+		return // nobody holds more or less than before
+	}
+	w.perSec = 0
 	for id := range plan.DeviceID(v.Devices()) {
 		if d := v.Device(id); !d.Status.Out() && d.Free < 1000 {
 			w.perSec += dollars[models[v.Node(d.Node).Model]] * float64(1000-d.Free) / 1000 / 3600

@@ -32,8 +32,7 @@ var publishedElastic = []struct {
 }
 
 // TestElasticPublished: workload 6 with the greedy search by default; with MUSTER_LONG=1
-// every workload and sweep, and the first with the genetic search, too (minutes; Sweeps
-// plays all with either). Chance decides what the genetic search finds, and the
+// every workload and sweep, and the first with the genetic search, too (minutes). Chance decides what the genetic search finds, and the
 // artefact's own seeds are not published.
 func TestElasticPublished(t *testing.T) {
 	apps := loaded(t)

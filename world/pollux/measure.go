@@ -102,6 +102,12 @@ func Measure(open func(path string) (io.ReadCloser, error), seed uint64) (map[st
 			m["in_order"]++
 		}
 	}
+	if m["inner_rank_correlation"], m["relative_rank_correlation"], err = x.inner(true, .5); err != nil {
+		return nil, err
+	}
+	if m["first_rank_correlation"], _, err = x.inner(true, 0); err != nil {
+		return nil, err
+	}
 	return m, x.sweep(m)
 }
 
@@ -116,8 +122,10 @@ func (x *experiment) sweep(m map[string]float64) error {
 		return err
 	}
 	for _, load := range []string{"0.5", "1.5", "2.0"} {
-		if err := add("greedy_jct_s_w6_load"+load, func(s *setting) { s.load = workloads + "-" + load }); err != nil {
-			return err
+		for _, policy := range []string{"greedy", "optimus", "tiresias"} {
+			if err := add(policy+"_jct_s_w6_load"+load, func(s *setting) { s.policy, s.load = policy, workloads+"-"+load }); err != nil {
+				return err
+			}
 		}
 	}
 	for _, seconds := range []int{30, 120, 240, 480} {
@@ -161,6 +169,9 @@ func MeasureOptimus(open func(path string) (io.ReadCloser, error), seed uint64) 
 		if m[fmt.Sprintf("optimus_jct_s_w6_restart%d", seconds)], err = x.play(s); err != nil {
 			return nil, err
 		}
+	}
+	if m["inner_rank_correlation"], m["relative_rank_correlation"], err = x.inner(false, 0); err != nil {
+		return nil, err
 	}
 	m["sync_error"], m["async_error"] = recovered(perf.Sync, 5, seed), recovered(perf.Async, 4, seed)
 	return m, nil
