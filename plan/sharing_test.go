@@ -11,7 +11,9 @@ import (
 // oneDevice is a state of one node with one device of 16 GiB, cut as one likes.
 func oneDevice(t *testing.T, jobs ...plan.Shape) *plan.State {
 	t.Helper()
-	part := func(milli unit.Milli, start int32) cluster.Part { return cluster.Part{Milli: milli, Memory: 4 << 10, Start: start} }
+	part := func(milli unit.Milli, start int32) cluster.Part {
+		return cluster.Part{Milli: milli, Memory: 4 << 10, Start: start}
+	}
 	c := cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Memory: 16 << 10, Geometries: []cluster.Geometry{
 		{Name: "whole"},
 		{Name: "left", Parts: []cluster.Part{part(250, 0)}},
@@ -27,7 +29,9 @@ func oneDevice(t *testing.T, jobs ...plan.Shape) *plan.State {
 	return s
 }
 
-func whole(memory int32) plan.Shape { return plan.Shape{Gang: 1, Devices: 1, Share: 1000, Memory: memory} }
+func whole(memory int32) plan.Shape {
+	return plan.Shape{Gang: 1, Devices: 1, Share: 1000, Memory: memory}
+}
 
 func guestOf(job plan.JobID) plan.Terms {
 	t := plan.DefaultTerms()
