@@ -74,8 +74,9 @@ var leftOut = map[string]func(j *workload.Job) bool{
 	"jahani": func(j *workload.Job) bool { return j.Gang > 4 }, // a gang over several nodes
 }
 
-// mostCommits bounds a history of forty jobs, of which none should be displaced often.
-const mostCommits = 20_000
+// mostCommits and mostSteps bound a history of forty jobs in two days, of which none
+// should be displaced often, nor looked at every microsecond.
+const mostCommits, mostSteps = 20_000, 100_000
 
 type pair [2]choice
 
@@ -285,7 +286,7 @@ func runChecked(row []choice, c *cluster.Cluster, jobs simulated.Source, breaks 
 	if err != nil {
 		return r, err
 	}
-	collector, commits := report.NewCollector(report.Limits{}), 0
+	collector, commits, steps := report.NewCollector(report.Limits{}), 0, 0
 	taken := &taken{source: jobs, deadlines: map[string]bool{}}
 	for _, c := range row {
 		if out := leftOut[c.name]; out != nil {
@@ -294,6 +295,11 @@ func runChecked(row []choice, c *cluster.Cluster, jobs simulated.Source, breaks 
 	}
 	r, err = finish(simulated.Config{Cluster: c, Jobs: taken, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
 		Restart: 30 * unit.Second, Collector: collector, Check: true, Observe: true, Until: unit.Time(2 * unit.Day), Breaks: breaks, Arrival: unit.Minute,
+		Step: func(at unit.Time, _ []engine.Event, _ *engine.Out, _ plan.View) {
+			if steps++; steps > mostSteps {
+				panic(fmt.Sprintf("more than %d steps by %s", mostSteps, unit.Duration(at)))
+			}
+		},
 		Commit: func(v plan.View, _ *plan.Commit) {
 			if commits++; commits > mostCommits {
 				panic(fmt.Sprintf("more than %d commits by %s", mostCommits, unit.Duration(v.Now())))

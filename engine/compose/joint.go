@@ -24,7 +24,8 @@ type Joint struct {
 	wishes   []allocate.Wish
 	wish     []int32 // by job: its wish, counted from 1, in round wishRound
 	found    []allocate.Candidate
-	learned  []bool // by job
+	narrow   plan.Shape // of the wish that is being carried out
+	learned  []bool     // by job
 	memories []schedule.Remembering
 	last     unit.Time // when wishes were asked for
 	again    unit.Time
@@ -347,20 +348,21 @@ func (s *Joint) grant(d *plan.Draft, w *allocate.Wish) {
 		}
 	}
 	for n := w.Workers; n > 0 && w.Slots == nil; n = smaller(shape, n) {
-		narrow := *shape
+		s.narrow = *shape
+		narrow := &s.narrow
 		if w.Models != 0 {
 			narrow.Models &= w.Models
 		}
 		guest := w.Terms != (plan.Terms{}) && w.Terms.Guest != plan.None
-		if !guest && !roomFor(d.View, &narrow, n) && !s.parts.finds(d.View, w.Job) {
+		if !guest && !roomFor(d.View, narrow, n) && !s.parts.finds(d.View, w.Job) {
 			continue
 		}
 		k := 1
 		if s.parts.Rater != nil {
 			k = ratedCandidates
 		}
-		s.found = s.parts.Placer.Place(d.View, allocate.Need{Job: w.Job, Attempt: j.Attempt, Workers: n, Shape: &narrow}, k, s.found[:0])
-		if len(s.found) > 0 && s.begin(d, w, n, &narrow) {
+		s.found = s.parts.Placer.Place(d.View, allocate.Need{Job: w.Job, Attempt: j.Attempt, Workers: n, Shape: narrow}, k, s.found[:0])
+		if len(s.found) > 0 && s.begin(d, w, n, narrow) {
 			return
 		}
 	}

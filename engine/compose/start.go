@@ -6,9 +6,12 @@ import (
 	"github.com/musterdl/muster/unit"
 )
 
-// resizeEvery is how often running elastic jobs are looked at, and how long a run
-// is left alone before it is resized.
+// resizeEvery is how often running elastic jobs are looked at.
 const resizeEvery = unit.Minute
+
+// leftAlone is how long a run is not resized: less than a period, since the period is
+// counted from when its start was decided.
+const leftAlone = resizeEvery / 2
 
 // start starts jobs in order of rank until nothing more fits.
 func (s *Scheduler) start(d *plan.Draft) {
@@ -310,7 +313,7 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 	s.resize = d.Now().Add(resizeEvery)
 	for id := range plan.RunID(d.RunSlots()) {
 		r := d.Run(id)
-		if r.Status != plan.Running || !d.Shape(r.Job).Elastic() || d.Now().Sub(r.Began) < resizeEvery {
+		if r.Status != plan.Running || !d.Shape(r.Job).Elastic() || d.Now().Sub(r.Began) < leftAlone {
 			continue
 		}
 		shape := d.Shape(r.Job)

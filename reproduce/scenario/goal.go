@@ -20,8 +20,9 @@ const joint = "decides for all jobs at once and does not ask the queue tree: the
 var goals = []goal{
 	{"throughput", "srtf+easy+cheapest+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy", ""},
 	{"cost", "name: cost\nestimate: noisy\nplace: antman/igniter/advantage\njoint: gavel\ncut: dp-cut\nsequence: 1f1b\nflow: strict\noptions:\n  gavel: {policy: cost}\n",
-		"gavel, for most steps per dollar, " + joint},
-	{"deadline", "edf+easy+cheapest+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy", ""},
+		"gavel, for most steps per dollar; it " + joint},
+	{"deadline", "name: deadline\nestimate: noisy\nplace: antman/igniter/advantage\njoint: chronus\ncut: dp-cut\nsequence: 1f1b\nflow: strict\n",
+		"chronus promises deadlines or refuses (refused jobs count as missed); it " + joint},
 	{"latency", "srtf+easy+cheapest+spread+efficient+dp-cut+1f1b+strict+noisy",
 		"services go first, as under every goal with lanes, and have whole devices, spread out; no guests beside them"},
 	{"energy", "srtf+easy+cheapest+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy",

@@ -78,10 +78,12 @@ func soloRate(dir string) float64 {
 		if r.Kind != Progress || r.Report.Step == 0 {
 			continue
 		}
-		if steps, span := r.Report.Step-last.Report.Step, r.At.Sub(last.At).Seconds(); last.Report.Step > 0 && steps >= window && span > 0 {
-			rates = append(rates, float64(steps)/span)
-		} else if last.Report.Step > 0 && steps < window && steps >= 0 {
+		steps, span := r.Report.Step-last.Report.Step, r.At.Sub(last.At).Seconds()
+		if last.Report.Step > 0 && (steps < window || span <= 0) {
 			continue // the next entry closes a longer window
+		}
+		if last.Report.Step > 0 {
+			rates = append(rates, float64(steps)/span)
 		}
 		last = r
 	}
