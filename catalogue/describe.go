@@ -110,7 +110,7 @@ func (e Entry) shown() Shown {
 }
 
 func (e Entry) line() Line {
-	l := Line{Name: e.Name, System: e.System, Step: e.Step, Part: e.Part, Source: e.Source, Status: e.Status, Idea: e.Idea, Goal: e.Goal, Claim: e.Claim != nil}
+	l := Line{Name: e.Name, System: e.System, Step: e.Step, Part: e.Part, Source: e.Source, Status: e.Status, Idea: e.Idea, Goal: e.Goal, Inner: e.Inner, Claim: e.Claim != nil}
 	for _, p := range e.places() {
 		l.Challenges = append(l.Challenges, p.challenge)
 	}
@@ -134,7 +134,7 @@ func (c Composition) parts() string {
 // facts are the lines of a description, in the order of reading.
 func (s Shown) facts() [][2]string {
 	all := [][2]string{{"idea", s.Idea}, {"step", s.Step + ", as its " + s.Part}, {"system", s.System}, {"source", s.Source},
-		{"status", statuses[s.Status]}, {"challenges", strings.Join(s.Challenges, ", ")}, {"goal", s.Goal}, {"needs", s.Needs}, {"live", s.Live}}
+		{"status", statuses[s.Status]}, {"challenges", strings.Join(s.Challenges, ", ")}, {"goal", s.Goal}, {"inner score", s.Inner}, {"needs", s.Needs}, {"live", s.Live}}
 	if s.With != nil {
 		all = append(all, [2]string{"comes with", s.With.parts()})
 	}

@@ -16,6 +16,8 @@ type Line struct {
 	Status string `json:"status"`
 	Idea   string `json:"idea"`
 	Goal   string `json:"goal"`
+	// Inner is the score that stands for the goal, where there is one.
+	Inner string `json:"inner,omitempty"`
 	// Challenges are those of the survey that it answers.
 	Challenges []string `json:"challenges,omitempty"`
 	// Claim is whether muster reproduce can run its system's experiment.

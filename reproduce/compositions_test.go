@@ -76,7 +76,7 @@ var leftOut = map[string]func(j *workload.Job) bool{
 
 // mostCommits and mostSteps bound a history of forty jobs in two days, of which none
 // should be displaced often, nor looked at every microsecond.
-const mostCommits, mostSteps = 20_000, 100_000
+const mostCommits, mostSteps = 20_000, 20_000
 
 type pair [2]choice
 

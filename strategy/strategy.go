@@ -17,8 +17,11 @@ type Description struct {
 	// its system or challenge: job, trial group, gradient block, coflow, request, kernel.
 	Granularity string
 	Goal        string // throughput, cost, deadline, latency or energy
-	Needs       string // what it needs from a profile
-	Live        string // how it acts on real devices
+	// Inner is the score by which it compares alternatives, which stands for the goal;
+	// empty where it has none. Its claim measures how well the two agree.
+	Inner string
+	Needs string // what it needs from a profile
+	Live  string // how it acts on real devices
 	// Acts lists what it does with runs beyond starting and stopping them: suspend,
 	// regrant, reshape, rent. A driver that cannot refuses it.
 	Acts []string

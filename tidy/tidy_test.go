@@ -6,10 +6,12 @@ package tidy
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -229,6 +231,23 @@ func TestSizes(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// TestStrategySizes prints the lines of each strategy folder, tests left out, the largest
+// first; it fails nothing: go test -v -run StrategySizes ./tidy.
+func TestStrategySizes(t *testing.T) {
+	lines := map[string]int{}
+	for _, s := range sources(t) {
+		if strategyFolder(s.folder) {
+			lines[s.folder] += s.lines
+		}
+	}
+	folders := slices.SortedFunc(maps.Keys(lines), func(a, b string) int {
+		return cmp.Or(lines[b]-lines[a], strings.Compare(a, b))
+	})
+	for _, folder := range folders {
+		t.Logf("%5d %s", lines[folder], folder)
 	}
 }
 

@@ -33,6 +33,7 @@ var Description = strategy.Description{
 	Challenges: []string{"C4"}, Goal: "throughput",
 	Needs: "rates by worker count; the work that is left, or without it the work done",
 	Live:  "elastic launch: a resize is a restart from the last checkpoint",
+	Inner: "which of two jobs gains more for both from a device: the change of the sum of their completion times",
 }
 
 // Config tunes when shares change and what is assumed of jobs of unknown length.

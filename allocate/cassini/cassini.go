@@ -32,7 +32,8 @@ var Description = strategy.Description{
 	Idea: "jobs go where they can take turns on the links, and are shifted so that one sends while others compute",
 	Acts: []string{"regrant"},
 	Goal: "throughput", Needs: "the two phases of an iteration and the traffic of a worker",
-	Live: "delays an iteration of the run once, by the shift",
+	Live:  "delays an iteration of the run once, by the shift",
+	Inner: "compatibility: how little demand is left above the capacity of a link when its jobs take turns",
 }
 
 // Claim is the experiment that checks it.

@@ -37,6 +37,7 @@ var Description = strategy.Description{
 	Needs: "rates by worker count and device model",
 	Live: "through the trainer's elastic restart; several models in one job cannot, because workers get equal parts of a batch, " +
 		"and results do not depend on the count only where the job's own code sees to it",
+	Inner: "the predicted gain in speed per device that a proposal adds",
 }
 
 // Config tunes the rounds.

@@ -37,7 +37,8 @@ var Description = strategy.Description{
 	Source: "Weng et al., ATC 2023; hkust-adsl/kubernetes-scheduler-simulator",
 	Idea:   "where the free devices that expected tasks could not use grow least",
 	Goal:   "throughput", Needs: "nothing; a histogram of task shapes, given or learned from submissions",
-	Live: "as simulated",
+	Live:  "as simulated",
+	Inner: "the growth of the expected fragment: free devices that expected tasks cannot use",
 }
 
 // Config says what tasks are expected and how ties are broken.

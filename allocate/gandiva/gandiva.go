@@ -33,7 +33,8 @@ var Description = strategy.Description{
 	Idea:   "time slices for all, packing on trial, moves to idle devices, growth into them",
 	Acts:   []string{"suspend", "regrant"},
 	Goal:   "latency", Needs: "nothing; it watches progress",
-	Live: "suspends and resumes by the driver's means",
+	Live:  "suspends and resumes by the driver's means",
+	Inner: "the sum of the rates of the two jobs packed on a device, over alone",
 }
 
 // Config tunes the introspection.

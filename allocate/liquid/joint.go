@@ -18,6 +18,7 @@ var BatchDescription = strategy.Description{
 	Challenges: []string{"C6"}, Goal: "throughput",
 	Needs: "which ranks are parameter servers, and the bandwidth of a worker; without them all talk to all",
 	Live:  "as simulated; racks from the nodes' topology labels",
+	Inner: "network cost: the traffic of the tasks over the distance between their nodes",
 }
 
 // BatchConfig tunes batch mode.

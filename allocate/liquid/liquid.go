@@ -40,6 +40,7 @@ var Description = strategy.Description{
 	Challenges: []string{"C6"}, Goal: "throughput",
 	Needs: "which ranks are parameter servers, and the bandwidth of a worker; without them all talk to all",
 	Live:  "as simulated; racks from the nodes' topology labels",
+	Inner: "network cost: the traffic of the tasks over the distance between their nodes",
 }
 
 // Config says what the network is like.

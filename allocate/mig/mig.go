@@ -36,7 +36,8 @@ var Description = strategy.Description{
 	Idea:   "the smallest instance that holds a worker, cut where it spoils least of what is asked for",
 	Acts:   []string{"reshape"},
 	Goal:   "throughput", Needs: "shares and device memory of the jobs; geometries of the device model",
-	Live: "cuts devices through the driver's reshape",
+	Live:  "cuts devices through the driver's reshape",
+	Inner: "the growth of what of the free slots recent requests could not use",
 }
 
 // Config tunes the gradient.

@@ -32,7 +32,8 @@ var Description = strategy.Description{
 	Source: "Peng et al., EuroSys 2018; yhpeng-git/Optimus",
 	Idea:   "the next device to the job whose remaining time falls most per dominant resource",
 	Goal:   "throughput", Challenges: []string{"C4"}, Needs: "rates by workers (menu), and how much is left",
-	Live: "resizes by checkpoint and restart",
+	Live:  "resizes by checkpoint and restart",
+	Inner: "the predicted time saved per dominant resource of the next task",
 }
 
 // Config is the rhythm.

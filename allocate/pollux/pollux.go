@@ -35,7 +35,8 @@ var Description = strategy.Description{
 	Source: "Qiao et al., OSDI 2021; petuum/adaptdl, branch osdi21-artifact",
 	Idea:   "search for the matrix of devices per job and node of most goodput, fairly weighted",
 	Goal:   "throughput", Challenges: []string{"C4"}, Needs: "rates by workers, on one node and on several (menu)",
-	Live: "resizes by checkpoint and restart; batches are the training loop's",
+	Live:  "resizes by checkpoint and restart; batches are the training loop's",
+	Inner: "the harmonic mean over jobs of the predicted speedup over a fair share",
 }
 
 // Config tunes the search.

@@ -30,7 +30,8 @@ var Description = strategy.Description{
 	Source: "Gao et al., SoCC 2022; profiles of gaow0007/TitanSched",
 	Idea:   "shortest first, and fine-tunes of one foundation model in one run where all then end earlier",
 	Goal:   "throughput", Needs: "the foundation model and the remaining time",
-	Live: "guests join the host's devices; a trainer for several tasks must merge them",
+	Live:  "guests join the host's devices; a trainer for several tasks must merge them",
+	Inner: "the predicted sum of completion times of a plan of merged runs",
 }
 
 // Config holds what is known of the foundation models, and whether jobs merge.

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -159,7 +160,7 @@ func TestArrivals(t *testing.T) {
 	median := 3 * hour // of 3 h and 4 h
 	for i, want := range []workload.Truth{{Duration: 4 * hour}, {Duration: 3 * hour}, {Duration: 8 * hour, FailAfter: 2 * hour}, {Duration: 8 * hour},
 		{Duration: 9 * hour}, {Duration: 8 * hour}, {Duration: median}, {Duration: 7 * hour}, {Duration: 18 * hour}, {Duration: median}} {
-		if a.truths[i] != want {
+		if !reflect.DeepEqual(a.truths[i], want) {
 			t.Errorf("%s: %+v, expected %+v", s.Names[i], a.truths[i], want)
 		}
 	}

@@ -83,7 +83,7 @@ func (s *Study) Plot(w io.Writer) error {
 	clamp := func(x float64) float64 { return min(mostWorse, max(leastWorse, x)) }
 	for i, b := range all {
 		y := float64(len(all) - 1 - i)
-		names = append(names, plot.Tick{Value: y, Label: b.name})
+		names = append(names, plot.Tick{Value: y, Label: b.name + " "})
 		if math.IsNaN(b.Point) || math.IsInf(b.Point, 0) {
 			continue // 0 of 0, or nothing of something: no ratio
 		}

@@ -32,6 +32,7 @@ var Description = strategy.Description{
 	Challenges: []string{"C2", "C3"}, Goal: "latency",
 	Needs: "rates by device model; for makespan, cost and finish-time fairness the work that is left",
 	Live:  "a change of type is a restart from the last checkpoint",
+	Inner: "the objective of the program; for max-min the least normalised rate",
 }
 
 // Claim is the headline experiment.

@@ -228,12 +228,12 @@ func (p Problem) least(x [][]float64) float64 {
 // innerRank compares, among four policies on the same jobs, the mean of what max-min makes
 // large with the mean completion time; the mean over a few drawn sets of jobs.
 func innerRank(t table, seed uint64) (float64, error) {
-	const sets, jobs = 6, 80
+	const sets, jobs = 3, 20
 	sum := 0.0
 	for set := range uint64(sets) {
 		var scores, goals []float64
 		for _, policy := range []string{Agnostic, MaxMin, Makespan, FinishTimeFairest} {
-			room := []int{4, 4, 4}
+			room := []int{2, 2, 2}
 			all := continuous(t, jobs, .9, room, seed*sets+set)
 			s := &simulation{policy: policy, room: room, roundSec: 360}
 			if err := s.run(all); err != nil {
