@@ -110,10 +110,13 @@ func TestClaimMistakes(t *testing.T) {
 		{"kind: measure", "kind: guess", `kind is "guess"`},
 		{"kind: measure", "kind: simulate", "needs trace"},
 		{"source: folklore", `source: ""`, "source is missing"},
-		{"figure: throws,", "figure: a b c,", `metrics[2].figure: "a b c": expected KEY`},
+		{"figure: throws,", "figure: a b c,", `metrics[2].figure: "a b c": expected FIGURE LABEL`},
 		{"quick-seeds: 2", "quick-seeds: 5", "quick-seeds 5"},
 		{"low: 0.4, high: 0.6", "low: 0.6, high: 0.4", "the band is 0.6 to 0.4"},
-		{"kind: measure", "kind: measure\ncluster: gpus:1x1", "takes no trace"},
+		{"kind: measure", "kind: measure\ncluster: gpus:1x1", "needs trace"},
+		{"kind: measure", "kind: measure\ninner: heads throws", "inner is expected"},
+		{"metrics:", "plots: [{plot: p, at: [1, 2], curves: {ours: [heads]}}]\nmetrics:", "ours has 1 figures at 2 values"},
+		{"metrics:", "plots: [{plot: p, at: [1], curves: {ours: [tails]}}]\nmetrics:", `"tails" is the figure of no metric`},
 	} {
 		if _, err := ReadClaim(coin(strings.Replace(measuredClaim, c.old, c.new, 1))); err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: got %v, want %q", c.new, err, c.say)

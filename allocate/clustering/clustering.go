@@ -6,7 +6,7 @@
 // Read: the GPU-clustering baseline of the FGD artefact (Weng et al., ATC 2023;
 // hkust-adsl/kubernetes-scheduler-simulator), which takes the idea from Gandiva (Xiao et
 // al., OSDI 2018), with its points and their coarseness. Work without devices has no
-// kind: it goes to the first node.
+// kind: it goes to the first node, and the artefact draws the order of the nodes.
 package clustering
 
 import (

@@ -4,7 +4,8 @@
 //
 // Read: the GPU-packing baseline of the FGD artefact (Weng et al., ATC 2023;
 // hkust-adsl/kubernetes-scheduler-simulator), with its points and their coarseness. Work
-// without devices has no preference there: it goes to the first node.
+// without devices has no preference there: it goes to the first node, by name there and by
+// id here. The artefact draws the order of the nodes; so does the claim of FGD.
 package gpupacking
 
 import (

@@ -122,8 +122,8 @@ func (s *Scheduler) givable(v plan.View, priority int32) []int64 {
 		}
 		over, preempt := s.tree.overGuarantee(int32(b)), s.tree.preempts(int32(b))
 		for _, id := range x.running {
-			if !over && !(preempt && v.Priority(id) < priority) {
-				continue
+			if !over && !(preempt && v.Priority(id) < priority) || v.Job(id).Run == plan.None {
+				continue // none: it was stopped a moment ago
 			}
 			r := v.Run(v.Job(id).Run)
 			if at := s.protectedUntil(v, &r); at > v.Now() {

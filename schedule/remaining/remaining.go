@@ -22,11 +22,14 @@ func Of(v plan.View, id plan.JobID) (left unit.Duration, until unit.Time, known 
 		return 0, unit.Never, false
 	}
 	behind := done(v, id)
-	for believed < behind {
+	workers, computes := computing(v, id)
+	// One that has done all it was to do and does not compute was stopped at that very
+	// moment: it would be first in rank and have nothing left to run.
+	for believed < behind || believed == behind && !computes {
 		believed *= 2
 	}
 	left, until = believed-behind, unit.Never
-	if workers, computes := computing(v, id); computes {
+	if computes {
 		// One microsecond more: a job that ends as estimated is not doubted.
 		until = v.Now().Add(scale(left, v.Shape(id).Gang, workers) + 1)
 	}
