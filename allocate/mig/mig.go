@@ -82,6 +82,10 @@ var _ allocate.Placer = (*Placer)(nil)
 // New returns the placer; the configuration must be valid.
 func New(c Config) *Placer { return &Placer{config: c} }
 
+// Finds is always so: whole devices are free that are cut and idle, and parts that are
+// not cut yet.
+func (p *Placer) Finds(plan.View, plan.JobID) bool { return true }
+
 // Place finds an instance for each worker; a runner-up keeps off the first node of
 // every better candidate. The score is minus what is lost, in slices.
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {

@@ -39,11 +39,22 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 	}
 }
 
+// ends is when a run is expected to end. What is left of one that does not compute yet
+// does not shrink: without a least time ahead, a run of which nothing is left would be
+// looked at again every microsecond while it is started.
+func ends(d *plan.Draft, run plan.RunID) unit.Time {
+	end := calendar.Ends(d.View, run)
+	if d.Run(run).Status != plan.Running {
+		end = max(end, d.Now().Add(unit.Second))
+	}
+	return end
+}
+
 // look shows the calendar what is free and what runs.
 func (s *Scheduler) look(d *plan.Draft) {
 	s.outlived = unit.Never
 	s.calendar.Look(d.View, func(run plan.RunID) unit.Time {
-		end := calendar.Ends(d.View, run)
+		end := ends(d, run)
 		if end > d.Now() {
 			s.outlived = min(s.outlived, end)
 		}
@@ -138,7 +149,7 @@ func (s *Scheduler) revise() (moved bool) {
 // note tells the calendar of a run that was just promised.
 func (s *Scheduler) note(d *plan.Draft, run plan.RunID) {
 	if !s.calendar.Empty() && s.looked == d.Turns()-1 {
-		end := calendar.Ends(d.View, run)
+		end := ends(d, run)
 		s.calendar.Started(run, end)
 		s.looked, s.outlived = d.Turns(), min(s.outlived, max(end, d.Now()+1))
 	}
