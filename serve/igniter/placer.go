@@ -119,7 +119,11 @@ func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.C
 		}
 		for n := v.Room().NextPartial(m, 0); n != plan.None; n = v.Room().NextPartial(m, n+1) {
 			if v.Allows(need.Shape, n) {
-				devicesOf(v, n, consider)
+				devicesOf(v, n, func(id plan.DeviceID) {
+					if v.Device(id).First != plan.None {
+						consider(id)
+					}
+				})
 			}
 		}
 	}
