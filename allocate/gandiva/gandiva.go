@@ -161,7 +161,7 @@ func (g *Decider) wish(v plan.View, p *planner, t *task, moves bool) allocate.Wi
 	for _, d := range t.devices {
 		n := plan.NodeID(p.node(d))
 		if k := len(w.Slots); k == 0 || w.Slots[k-1].Node != n {
-			w.Slots = append(w.Slots, plan.Slot{Node: n, Device: plan.None})
+			w.Slots = append(w.Slots, plan.Slot{Node: n, Device: plan.None, On: make([]plan.DeviceID, 0, min(t.gang, p.size(int32(n))))})
 		}
 		s := &w.Slots[len(w.Slots)-1]
 		s.Workers, s.On = s.Workers+1, append(s.On, plan.DeviceID(d))

@@ -29,9 +29,16 @@ type planner struct {
 	memory    []int32   // by node: MiB of a device; 0 takes no job
 	residents [][]*task // by device
 	closed    []bool    // by device: lost, or taken by who is not planned here
+	placed    []int32   // by node: residents, counted once per device
+	below     []int32   // by node and number up to MaxResidents: open devices with fewer residents
 	tasks     []*task   // resident, by id
 	tried     map[[2]int32]bool
 	slice     int64
+	on        []int32    // by device: its node
+	ranked    []int64    // nodes by height, kept in order from the first find on: see byHeight
+	ranks     [3][]int32 // of find, kept for their memory
+	order     []int32    // of find, likewise
+	found     []int32    // of take, likewise
 }
 
 func newPlanner(c Config) *planner {
@@ -41,7 +48,15 @@ func newPlanner(c Config) *planner {
 // addNode adds a node of so many devices with so much memory each.
 func (p *planner) addNode(devices, memory int32) {
 	p.memory = append(p.memory, memory)
-	p.residents = append(p.residents, make([][]*task, devices)...)
+	p.placed = append(p.placed, 0)
+	p.below = append(p.below, 0)
+	for range p.config.MaxResidents {
+		p.below = append(p.below, devices)
+	}
+	few := make([]*task, 2*devices) // most devices have no more residents than two
+	for i := range int(devices) {
+		p.residents, p.on = append(p.residents, few[2*i:2*i:2*i+2]), append(p.on, p.nodes()-1)
+	}
 	p.closed = append(p.closed, make([]bool, devices)...)
 	p.first = append(p.first, int32(len(p.residents)))
 }
@@ -49,36 +64,34 @@ func (p *planner) addNode(devices, memory int32) {
 func (p *planner) nodes() int32 { return int32(len(p.memory)) }
 
 // size is how many devices a node has, node which one a device is on.
-func (p *planner) size(node int32) int32 { return p.first[node+1] - p.first[node] }
+func (p *planner) size(node int32) int32   { return p.first[node+1] - p.first[node] }
+func (p *planner) node(device int32) int32 { return p.on[device] }
 
-func (p *planner) node(device int32) int32 {
-	n, found := slices.BinarySearch(p.first, device)
-	if !found {
-		n--
-	}
-	for p.size(int32(n)) == 0 {
-		n++ // nodes without devices begin where the next one does
-	}
-	return int32(n)
+// room counts the devices of a node that are open and have fewer residents than most,
+// which is MaxResidents at most.
+func (p *planner) room(node, most int32) int32 {
+	return p.below[node*(p.config.MaxResidents+1)+most]
 }
 
 // free counts the devices of a node that nobody is resident on.
-func (p *planner) free(node int32) (n int32) {
-	for d := p.first[node]; d < p.first[node+1]; d++ {
-		if len(p.residents[d]) == 0 && !p.closed[d] {
-			n++
-		}
+func (p *planner) free(node int32) int32 { return p.room(node, 1) }
+
+// close keeps tasks away from a device.
+func (p *planner) close(device int32) {
+	if p.closed[device] {
+		return
 	}
-	return n
+	for most := int32(len(p.residents[device])) + 1; most <= p.config.MaxResidents; most++ {
+		p.below[p.node(device)*(p.config.MaxResidents+1)+most]--
+	}
+	p.closed[device] = true
 }
 
 // height is how many residents a node has per device, in thousandths.
-func (p *planner) height(node int32) (n int32) {
-	for d := p.first[node]; d < p.first[node+1]; d++ {
-		n += int32(len(p.residents[d])) * 1000
-	}
-	return n / max(1, p.size(node))
-}
+func (p *planner) height(node int32) int32 { return p.placed[node] * 1000 / max(1, p.size(node)) }
+
+// byHeight is where a node stands among all: the lowest first, the first of equals.
+func (p *planner) byHeight(node int32) int64 { return int64(p.height(node))<<31 | int64(node) }
 
 // affinity is the size class of what is on a node: the gang of its first resident.
 func (p *planner) affinity(node int32) int32 {
@@ -94,26 +107,34 @@ func (p *planner) affinity(node int32) int32 {
 // node of the job's size class, then on one without, then on any; else it lets the job
 // take turns with others of its class, then of any. None where that is not allowed.
 func (p *planner) find(t *task) []int32 {
-	order := make([]int32, p.nodes())
-	for i := range order {
-		order[i] = int32(i)
+	last := int32(1)
+	if p.config.Oversubscribe {
+		last = p.config.MaxResidents
 	}
-	rank := func(n int32) int32 {
+	if p.ranked == nil {
+		for n := range p.nodes() {
+			p.ranked = append(p.ranked, p.byHeight(n))
+		}
+		slices.Sort(p.ranked)
+	}
+	alike, empty, other := p.ranks[0][:0], p.ranks[1][:0], p.ranks[2][:0]
+	for _, at := range p.ranked {
+		n := int32(at & (1<<31 - 1))
+		if p.room(n, last) == 0 || !p.takes(n, t) {
+			continue
+		}
 		switch p.affinity(n) {
 		case t.gang:
-			return 0
+			alike = append(alike, n)
 		case 0:
-			return 1
+			empty = append(empty, n)
+		default:
+			other = append(other, n)
 		}
-		return 2
 	}
-	slices.SortStableFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(p.height(a), p.height(b)))
-	})
-	if devices := p.take(t, order, 1); devices != nil || !p.config.Oversubscribe {
-		return devices
-	}
-	for most := int32(2); most <= p.config.MaxResidents; most++ {
+	order := append(append(append(p.order[:0], alike...), empty...), other...)
+	p.ranks, p.order = [3][]int32{alike, empty, other}, order
+	for most := int32(1); most <= last; most++ {
 		if devices := p.take(t, order, most); devices != nil {
 			return devices
 		}
@@ -121,28 +142,32 @@ func (p *planner) find(t *task) []int32 {
 	return nil
 }
 
+// takes reports whether a task may be on a node at all.
+func (p *planner) takes(node int32, t *task) bool {
+	return p.memory[node] != 0 && t.memory <= p.memory[node] && (t.allows == nil || t.allows(node))
+}
+
 // take gathers a gang's devices from the first node that holds it, or from whole nodes
 // where one is too small, of devices that will have at most so many residents.
 func (p *planner) take(t *task, order []int32, most int32) []int32 {
 	var all []int32
 	for _, n := range order {
-		if p.memory[n] == 0 || t.memory > p.memory[n] || t.allows != nil && !t.allows(n) {
+		want := min(t.gang-int32(len(all)), p.size(n))
+		if p.room(n, most) < want || !p.takes(n, t) {
 			continue
 		}
-		var devices []int32
+		devices := p.found[:0]
 		for d := p.first[n]; d < p.first[n+1]; d++ {
 			if int32(len(p.residents[d])) < most && !p.closed[d] {
 				devices = append(devices, d)
 			}
 		}
-		if want := min(t.gang-int32(len(all)), p.size(n)); int32(len(devices)) >= want {
-			// Beside one of its own size, so that the two take turns and leave the
-			// other devices of the node alone.
-			slices.SortStableFunc(devices, func(a, b int32) int {
-				return cmp.Or(cmp.Compare(len(p.residents[a]), len(p.residents[b])), cmp.Compare(p.alien(a, t.gang), p.alien(b, t.gang)))
-			})
-			all = append(all, devices[:want]...)
-		}
+		// Beside one of its own size, so that the two take turns and leave the other
+		// devices of the node alone.
+		slices.SortStableFunc(devices, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(len(p.residents[a]), len(p.residents[b])), cmp.Compare(p.alien(a, t.gang), p.alien(b, t.gang)))
+		})
+		all, p.found = append(all, devices[:want]...), devices
 		if int32(len(all)) >= t.gang {
 			slices.Sort(all)
 			return all[:t.gang]
@@ -177,11 +202,30 @@ func (p *planner) settle(t *task, devices []int32) {
 	t.devices = devices
 	for _, d := range devices {
 		p.residents[d] = append(p.residents[d], t)
+		p.count(d, int32(len(p.residents[d])), 1)
+	}
+}
+
+// count takes in that a device's residents have become so many by one more, or were so
+// many before one less.
+func (p *planner) count(device, residents, more int32) {
+	n := p.node(device)
+	if at, found := slices.BinarySearch(p.ranked, p.byHeight(n)); found {
+		p.ranked = slices.Delete(p.ranked, at, at+1)
+		p.placed[n] += more
+		at, _ = slices.BinarySearch(p.ranked, p.byHeight(n))
+		p.ranked = slices.Insert(p.ranked, at, p.byHeight(n))
+	} else {
+		p.placed[n] += more // nobody has asked for the order yet
+	}
+	if residents <= p.config.MaxResidents && !p.closed[device] {
+		p.below[n*(p.config.MaxResidents+1)+residents] -= more
 	}
 }
 
 func (p *planner) unsettle(t *task) {
 	for _, d := range t.devices {
+		p.count(d, int32(len(p.residents[d])), -1)
 		p.residents[d] = slices.DeleteFunc(p.residents[d], func(o *task) bool { return o == t })
 	}
 	t.devices, t.active = nil, false
@@ -244,8 +288,8 @@ func (p *planner) try() (trials [][2]*task) {
 		if !t.active || t.partner != nil {
 			continue
 		}
-		for _, o := range order {
-			if o.active || o.partner != nil || p.tried[key(t, o)] || !slices.Equal(o.devices, t.devices) {
+		for _, o := range p.besides(t) {
+			if o.active || o.partner != nil || !slices.Equal(o.devices, t.devices) || p.tried[key(t, o)] {
 				continue
 			}
 			t.partner, o.partner = o, t
@@ -260,6 +304,16 @@ func (p *planner) try() (trials [][2]*task) {
 		}
 	}
 	return trials
+}
+
+// besides are the residents of a task's first device in the order they are packed in.
+func (p *planner) besides(t *task) []*task {
+	if len(t.devices) == 0 || len(p.residents[t.devices[0]]) == 1 {
+		return nil
+	}
+	order := slices.Clone(p.residents[t.devices[0]])
+	slices.SortFunc(order, func(a, b *task) int { return cmp.Or(cmp.Compare(a.busy, b.busy), byID(a, b)) })
+	return order
 }
 
 // guest reports whether a task is the younger of a pair: it lives in what the other
@@ -297,12 +351,17 @@ func (p *planner) migrate() *task {
 	if !p.config.Migrate {
 		return nil
 	}
+	var nodes []int32
+	for n := range p.nodes() {
+		if p.free(n) > 0 {
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
 	order := slices.Clone(p.tasks)
 	slices.SortStableFunc(order, func(a, b *task) int { return cmp.Compare(a.last, b.last) })
-	nodes := make([]int32, p.nodes())
-	for i := range nodes {
-		nodes[i] = int32(i)
-	}
 	slices.SortStableFunc(nodes, func(a, b int32) int { return cmp.Compare(p.free(a), p.free(b)) })
 	for _, t := range order {
 		if t.active || t.partner != nil || !slices.ContainsFunc(t.devices, func(d int32) bool { return len(p.residents[d]) > 1 }) {

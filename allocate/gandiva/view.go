@@ -1,6 +1,7 @@
 package gandiva
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/musterdl/muster/plan"
@@ -19,25 +20,27 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 		}
 		p.addNode(n.Count, memory)
 	}
-	for d := range p.closed {
-		p.closed[d] = v.Device(plan.DeviceID(d)).Status.Out()
+	for d := range int32(len(p.closed)) {
+		if v.Device(plan.DeviceID(d)).Status.Out() {
+			p.close(d)
+		}
 	}
 	for _, t := range g.m.Tried {
 		p.tried[t] = true
 	}
-	var wait []*task
-	for _, id := range jobs {
+	tasks, wait := make([]task, len(jobs)), []*task(nil)
+	for i, id := range jobs {
 		shape, run := v.Shape(id), v.Job(id).Run
 		switch whole := shape.Devices == 1 && shape.Share == 1000; {
 		case !whole:
 			left = append(left, id)
 			if run != plan.None {
-				p.close(v, run)
+				closeRun(v, p, run)
 			}
 		case run == plan.None:
-			wait = append(wait, g.task(v, id))
+			wait = append(wait, g.describe(&tasks[i], v, id))
 		default:
-			g.resident(v, p, id, run)
+			g.resident(v, p, g.describe(&tasks[i], v, id), run)
 		}
 	}
 	for _, o := range g.m.Pairs {
@@ -51,11 +54,11 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 	return p, left
 }
 
-// close keeps tasks away from the devices of a run that is not planned here.
-func (p *planner) close(v plan.View, run plan.RunID) {
+// closeRun keeps tasks away from the devices of a run that is not planned here.
+func closeRun(v plan.View, p *planner, run plan.RunID) {
 	v.GrantsOf(run, func(h plan.Grant) {
 		if h.Device != plan.None {
-			p.closed[h.Device] = true
+			p.close(int32(h.Device))
 		}
 	})
 }
@@ -63,12 +66,11 @@ func (p *planner) close(v plan.View, run plan.RunID) {
 // resident takes in a job that has a run, on the devices it is to have: those it has
 // grown to while it may keep them, else no more than its gang, so that what is wished
 // agrees with itself.
-func (g *Decider) resident(v plan.View, p *planner, id plan.JobID, run plan.RunID) {
-	t := g.task(v, id)
-	var devices []int32
+func (g *Decider) resident(v plan.View, p *planner, t *task, run plan.RunID) {
+	devices := make([]int32, 0, t.gang)
 	v.GrantsOf(run, func(h plan.Grant) { devices = append(devices, int32(h.Device)) })
 	slices.Sort(devices)
-	if grown, ok := g.m.Grown[id]; ok {
+	if grown, ok := g.m.Grown[plan.JobID(t.id)]; ok {
 		t.gang, devices = int32(len(grown)), grown
 	} else if int32(len(devices)) > t.gang {
 		devices = devices[:t.gang]
@@ -81,19 +83,23 @@ func (g *Decider) resident(v plan.View, p *planner, id plan.JobID, run plan.RunI
 	}
 }
 
-func (g *Decider) task(v plan.View, id plan.JobID) *task {
-	shape := v.Shape(id)
-	t := &task{id: int32(id), gang: shape.Gang, memory: shape.Memory, keeps: min(v.ProfileOf(id).Persistent, shape.Memory), busy: 1000, last: g.m.Last[id]}
-	if o := v.ProfileOf(id); o.Compute > 0 {
-		t.busy = int32(int64(o.Compute) * 1000 / int64(o.Compute+o.Communicate))
+// describe makes t the task of a job.
+func (g *Decider) describe(t *task, v plan.View, id plan.JobID) *task {
+	shape, run, profile := v.Shape(id), v.Job(id).Run, v.ProfileOf(id)
+	*t = task{id: int32(id), gang: shape.Gang, memory: shape.Memory, keeps: min(profile.Persistent, shape.Memory), busy: 1000, last: g.m.Last[id]}
+	if profile.Compute > 0 {
+		t.busy = int32(int64(profile.Compute) * 1000 / int64(profile.Compute+profile.Communicate))
 	}
 	t.allows = func(n int32) bool {
-		node := v.Node(plan.NodeID(n))
-		more := min(t.gang, node.Count)
-		if !v.Allows(shape, plan.NodeID(n)) || shape.PerNode != 0 && shape.PerNode < more {
+		if !v.Allows(shape, plan.NodeID(n)) {
 			return false
 		}
-		if run := v.Job(id).Run; run != plan.None {
+		node := v.Node(plan.NodeID(n))
+		more := min(t.gang, node.Count)
+		if shape.PerNode != 0 && shape.PerNode < more {
+			return false
+		}
+		if run != plan.None {
 			v.GrantsOf(run, func(h plan.Grant) {
 				if h.Node == plan.NodeID(n) {
 					more-- // it brings what it has there
@@ -107,12 +113,11 @@ func (g *Decider) task(v plan.View, id plan.JobID) *task {
 }
 
 func (p *planner) task(id plan.JobID) *task {
-	for _, t := range p.tasks {
-		if t.id == int32(id) {
-			return t
-		}
+	at, found := slices.BinarySearchFunc(p.tasks, int32(id), func(t *task, id int32) int { return cmp.Compare(t.id, id) })
+	if !found {
+		return nil
 	}
-	return nil
+	return p.tasks[at]
 }
 
 // idle notes since when nodes have devices that nobody is resident on.

@@ -53,17 +53,17 @@ func memory(jobs []*tune, gang int32) float64 {
 	return jobs[0].model.MemoryMiB + batch/float64(gang)*jobs[0].model.SampleMiB
 }
 
-// fits reports whether jobs may share a run: one known model, one size, and room for
+// fits reports whether a job may join a run: one known model, one size, and room for
 // the backbone once and everybody's samples, and for what they declare.
-func fits(jobs []*tune, gang int32, deviceMiB float64) bool {
-	declared := 0.0
-	for _, j := range jobs {
-		if j.model == nil || j.model != jobs[0].model || j.gang != gang {
-			return false
-		}
-		declared += j.memory
+func (g *group) fits(j *tune, deviceMiB float64) bool {
+	if j.model == nil || j.model != g.jobs[0].model || j.gang != g.gang {
+		return false
 	}
-	return max(declared, memory(jobs, gang)) <= deviceMiB
+	declared := j.memory
+	for _, h := range g.jobs {
+		declared += h.memory
+	}
+	return max(declared, memory(append(slices.Clone(g.jobs), j), g.gang)) <= deviceMiB
 }
 
 // course is how a run would go on by itself: the running time at which each of its
@@ -72,40 +72,61 @@ type course struct {
 	id, gang int32
 	ends     []float64 // µs
 	ran      float64
+	key      float64 // see rank
 }
 
 // course lets jobs make every step together; who has fewest steps left leaves first.
 func (c *Config) course(jobs []*tune, gang int32) course {
+	if len(jobs) == 1 { // nearly all are alone
+		w := course{id: jobs[0].id, gang: gang, ends: []float64{jobs[0].steps * c.step(jobs, gang)}}
+		w.rank()
+		return w
+	}
 	left := slices.Clone(jobs)
 	slices.SortFunc(left, func(a, b *tune) int { return cmp.Or(cmp.Compare(a.steps, b.steps), cmp.Compare(a.id, b.id)) })
-	w := course{id: jobs[0].id, gang: gang}
+	w := course{id: jobs[0].id, gang: gang, ends: make([]float64, 0, len(left))}
 	now, done := 0.0, 0.0
 	for ; len(left) > 0; left = left[1:] {
 		now += (left[0].steps - done) * c.step(left, gang)
 		done = left[0].steps
 		w.ends = append(w.ends, now)
 	}
+	w.rank()
 	return w
 }
 
-// key orders runs: the time a run still takes per job that it ends; a lone job's is its
-// remaining time.
-func (w *course) key() float64 { return (w.ends[len(w.ends)-1] - w.ran) / float64(len(w.ends)) }
+// rank sets what runs are ordered by: the time a run still takes per job that it ends; a
+// lone job's is its remaining time.
+func (w *course) rank() { w.key = (w.ends[len(w.ends)-1] - w.ran) / float64(len(w.ends)) }
 
+// before reports whether a run goes before another.
+func (w *course) before(o *course) bool { return w.key < o.key || w.key == o.key && w.id < o.id }
+
+// order moves what is out of place: between two ends that is little.
 func order(runs []course) {
-	slices.SortFunc(runs, func(a, b course) int {
-		return cmp.Or(cmp.Compare(a.key(), b.key()), cmp.Compare(a.id, b.id))
-	})
+	for i := 1; i < len(runs); i++ {
+		if !runs[i].before(&runs[i-1]) {
+			continue
+		}
+		w, at := runs[i], i
+		for ; at > 0 && w.before(&runs[at-1]); at-- {
+			runs[at] = runs[at-1]
+		}
+		runs[at] = w
+	}
 }
 
 // total is the sum of all jobs' ends, µs from now, if nobody else comes: in order of
 // what runs still take, as far as there is room, anew at every end.
 func total(runs []course, devices int32) (sum float64) {
+	for i := range runs {
+		runs[i].rank()
+	}
 	now := 0.0
 	for len(runs) > 0 {
 		order(runs)
 		next, free := math.Inf(1), devices
-		for i := range runs {
+		for i := 0; i < len(runs) && free > 0; i++ {
 			if w := &runs[i]; w.gang <= free {
 				free -= w.gang
 				next = min(next, w.ends[0]-w.ran)
@@ -115,20 +136,26 @@ func total(runs []course, devices int32) (sum float64) {
 			return next
 		}
 		now, free = now+next, devices
-		kept := runs[:0]
-		for _, w := range runs {
-			if w.gang <= free {
-				free -= w.gang
-				w.ran += next
-				for len(w.ends) > 0 && w.ends[0] <= w.ran+1e-3 {
-					sum, w.ends = sum+now, w.ends[1:]
-				}
+		gone := false
+		for i := 0; i < len(runs) && free > 0; i++ {
+			w := &runs[i]
+			if w.gang > free {
+				continue
+			}
+			free -= w.gang
+			w.ran += next
+			for len(w.ends) > 0 && w.ends[0] <= w.ran+1e-3 {
+				sum, w.ends = sum+now, w.ends[1:]
 			}
 			if len(w.ends) > 0 {
-				kept = append(kept, w)
+				w.rank()
+			} else {
+				gone = true
 			}
 		}
-		runs = kept
+		if gone {
+			runs = slices.DeleteFunc(runs, func(w course) bool { return len(w.ends) == 0 })
+		}
 	}
 	return sum
 }
@@ -136,73 +163,88 @@ func total(runs []course, devices int32) (sum float64) {
 // near is how many earlier runs of its model a job is tried with.
 const near = 3
 
-// merge lets each job that has no devices, in order of remaining time, join one of the
-// earlier runs of its model nearest to it: the one with which all jobs together end
-// earliest, if that is earlier than without. It returns the runs in order.
-func (c *Config) merge(runs []*group, devices int32, deviceMiB float64) []*group {
-	courses := c.sort(runs)
+// merge lets the first of the jobs that have no devices, in order of remaining time,
+// join one of the earlier runs of their model nearest to them: the one with which all
+// jobs together end earliest, if that is earlier than without. It returns the runs in
+// order, and who joined whom. The runs must be in order.
+func (c *Config) merge(runs []*group, courses []course, devices int32, deviceMiB float64, first int) ([]*group, []join) {
 	least := total(slices.Clone(courses), devices)
 	free := devices
-	for i := 0; i < len(runs); i++ {
+	var trial []course
+	var joins []join
+	for i := 0; i < len(runs) && first > 0; i++ {
 		if g := runs[i]; g.gang <= free {
 			free -= g.gang
 			continue
-		} else if len(g.jobs) > 1 {
+		} else if len(g.jobs) > 1 || g.jobs[0].model == nil {
 			continue
 		}
 		j, best, tried := runs[i].jobs[0], -1, 0
+		first--
 		for k := i - 1; k >= 0 && tried < near; k-- {
-			both := append(slices.Clone(runs[k].jobs), j)
-			if !fits(both, runs[k].gang, deviceMiB) {
+			if !runs[k].fits(j, deviceMiB) {
 				continue
 			}
 			tried++
-			trial := slices.Delete(slices.Clone(courses), i, i+1)
-			trial[k] = c.course(both, runs[k].gang)
+			trial = append(append(trial[:0], courses[:i]...), courses[i+1:]...)
+			trial[k] = c.course(append(slices.Clone(runs[k].jobs), j), runs[k].gang)
 			if t := total(trial, devices); t < least {
 				best, least = k, t
 			}
 		}
 		if best >= 0 {
+			joins = append(joins, join{Host: runs[best].jobs[0].id, Guest: j.id})
 			runs[best].jobs = append(runs[best].jobs, j)
 			runs, courses = slices.Delete(runs, i, i+1), slices.Delete(courses, i, i+1)
 			courses[best] = c.course(runs[best].jobs, runs[best].gang)
 			i--
 		}
 	}
-	return runs
+	return runs, joins
 }
 
 // sort orders runs and returns their courses.
 func (c *Config) sort(runs []*group) []course {
-	courses := make(map[*group]*course, len(runs))
-	for _, g := range runs {
-		w := c.course(g.jobs, g.gang)
-		courses[g] = &w
+	type place struct {
+		key float64
+		id  int32
+		at  int32
 	}
-	slices.SortFunc(runs, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(courses[a].key(), courses[b].key()), cmp.Compare(courses[a].id, courses[b].id))
-	})
-	ordered := make([]course, len(runs))
+	found, places := make([]course, len(runs)), make([]place, len(runs))
 	for i, g := range runs {
-		ordered[i] = *courses[g]
+		found[i] = c.course(g.jobs, g.gang)
+		places[i] = place{found[i].key, found[i].id, int32(i)}
 	}
-	return ordered
+	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.id, b.id)) })
+	before, courses := slices.Clone(runs), make([]course, len(runs))
+	for i, p := range places {
+		runs[i], courses[i] = before[p.at], found[p.at]
+	}
+	return courses
+}
+
+// line are the runs so far and the jobs that wait, in order.
+func (c *Config) line(runs []*group, waiting []*tune) ([]*group, []course) {
+	all := slices.Clone(runs)
+	for _, j := range waiting {
+		all = append(all, &group{jobs: []*tune{j}, gang: j.gang})
+	}
+	return all, c.sort(all)
 }
 
 // plan says who runs, of the runs so far and the jobs that wait: shortest remaining
 // time first as far as there is room, after merging.
 func (c *Config) plan(runs []*group, waiting []*tune, devices int32, deviceMiB float64) []*group {
-	all := slices.Clone(runs)
-	for _, j := range waiting {
-		all = append(all, &group{jobs: []*tune{j}, gang: j.gang})
-	}
-	c.sort(all)
+	all, courses := c.line(runs, waiting)
 	if c.Merge {
-		all = c.merge(all, devices, deviceMiB)
+		all, _ = c.merge(all, courses, devices, deviceMiB, len(all))
 		c.sort(all)
 	}
-	var on []*group
+	return fill(all, devices)
+}
+
+// fill are those of the runs, which are in order, for which there is room.
+func fill(all []*group, devices int32) (on []*group) {
 	for _, g := range all {
 		if g.gang <= devices {
 			devices -= g.gang

@@ -11,12 +11,14 @@
 // is planned anew. Left out: the pipelined switch, since what a start and a stop cost is
 // the world's and the same for all strategies; the integer program for few jobs, since
 // the look-ahead already decides on the sum of ends that it would minimise; and devices
-// of several models, which are taken as alike.
+// of several models, which are taken as alike. Many jobs are looked ahead for outside,
+// the first in line of them (ours); until the answer comes those merge that it named last.
 package titan
 
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
@@ -92,27 +94,34 @@ func (c Config) Validate() error {
 }
 
 // Decider is the strategy. Who is whose guest it reads from the State.
-type Decider struct{ config Config }
+type Decider struct {
+	config Config
+	atOnce int // above so many jobs the look-ahead is outside
+	joins  []join
+	posed  []plan.JobID // the jobs of the last question
+}
 
 var _ allocate.Joint = (*Decider)(nil)
 
 // New returns the strategy; the configuration must be valid.
-func New(c Config) *Decider { return &Decider{config: c} }
+func New(c Config) *Decider { return &Decider{config: c, atOnce: 100} }
 
 // Wishes gives devices to the shortest, and lets others join them as guests.
 func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
-	devices, memory := int32(0), int32(0)
-	for id := range plan.NodeID(v.Nodes()) {
-		if n := v.Node(id); n.Status == plan.Up && n.Count > 0 {
-			devices, memory = devices+n.Count, max(memory, v.Device(n.First).Memory)
-		}
-	}
+	devices, memory := room(v)
 	runs, waiting := t.read(v, jobs, devices)
-	for _, g := range t.config.plan(runs, waiting, devices, float64(memory)) {
+	var on []*group
+	if t.outside(jobs) {
+		all, _ := t.config.line(runs, waiting)
+		on = t.config.together(all, t.joins, devices, memory)
+	} else {
+		on = t.config.plan(runs, waiting, devices, memory)
+	}
+	for _, g := range on {
 		host := plan.JobID(g.jobs[0].id)
 		w := allocate.Wish{Job: host, Workers: v.Shape(host).Gang, Terms: plan.DefaultTerms(), Reason: plan.Reason{Code: plan.Fits, A: int64(g.gang) * 1000}}
 		into = append(into, w)
-		if v.Job(host).Run == plan.None {
+		if v.Job(host).Run == plan.None || len(g.jobs) == 1 {
 			continue // its guests come when it is there
 		}
 		slots := places(v, v.Job(host).Run)
@@ -125,24 +134,38 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	return into, unit.Never
 }
 
+// room is how many devices there are, and the memory of the largest, MiB.
+func room(v plan.View) (devices int32, memoryMiB float64) {
+	for id := range plan.NodeID(v.Nodes()) {
+		if n := v.Node(id); n.Status == plan.Up && n.Count > 0 {
+			devices, memoryMiB = devices+n.Count, max(memoryMiB, float64(v.Device(n.First).Memory))
+		}
+	}
+	return devices, memoryMiB
+}
+
 // read makes runs of the jobs that train together and the rest wait, or run alone. What
 // takes more than there is, or no whole devices, counts as the smallest that fits.
 func (t *Decider) read(v plan.View, jobs []plan.JobID, devices int32) (runs []*group, waiting []*tune) {
-	hosts := map[plan.JobID]*group{}
+	hosts := make([]*group, len(jobs))
+	tunes, groups := make([]tune, len(jobs)), make([]group, len(jobs))
 	var guests []*tune
-	for _, id := range jobs {
-		j := t.tune(v, id)
+	for i, id := range jobs {
+		j := &tunes[i]
+		t.tune(v, id, j)
 		j.gang = min(max(j.gang, 1), max(devices, 1))
 		if run := v.Job(id).Run; run != plan.None && v.Run(run).Terms.Guest != plan.None {
 			guests = append(guests, j)
 			continue
 		}
-		hosts[id] = &group{jobs: []*tune{j}, gang: j.gang}
-		runs = append(runs, hosts[id])
+		groups[i] = group{jobs: []*tune{j}, gang: j.gang}
+		hosts[i] = &groups[i]
+		runs = append(runs, hosts[i])
 	}
 	for _, j := range guests {
-		if g := hosts[v.Run(v.Job(plan.JobID(j.id)).Run).Terms.Guest]; g != nil {
-			g.jobs = append(g.jobs, j)
+		host := v.Run(v.Job(plan.JobID(j.id)).Run).Terms.Guest
+		if i, lives := slices.BinarySearch(jobs, host); lives && hosts[i] != nil {
+			hosts[i].jobs = append(hosts[i].jobs, j)
 		} else {
 			waiting = append(waiting, j)
 		}
@@ -150,9 +173,9 @@ func (t *Decider) read(v plan.View, jobs []plan.JobID, devices int32) (runs []*g
 	return runs, waiting
 }
 
-func (t *Decider) tune(v plan.View, id plan.JobID) *tune {
+func (t *Decider) tune(v plan.View, id plan.JobID, j *tune) {
 	shape, base := v.Shape(id), v.ProfileOf(id).Base
-	j := &tune{id: int32(id), gang: shape.Gang * shape.Devices, memory: float64(shape.Memory)}
+	*j = tune{id: int32(id), gang: shape.Gang * shape.Devices, memory: float64(shape.Memory)}
 	for i := range t.config.Models {
 		if m := &t.config.Models[i]; m.Name == base && shape.Devices > 0 && shape.Share == 1000 {
 			j.model = m
@@ -167,7 +190,6 @@ func (t *Decider) tune(v plan.View, id plan.JobID) *tune {
 		left = 365 * unit.Day // behind all that are known
 	}
 	j.steps = float64(left) / t.config.step([]*tune{j}, max(j.gang, 1))
-	return j
 }
 
 // places are the devices of a run as slots.

@@ -124,7 +124,7 @@ func TestMergeHelps(t *testing.T) {
 			runs = append(runs, &group{jobs: []*tune{j}, gang: j.gang})
 		}
 		without := total(c.sort(runs), 4)
-		merged := c.merge(runs, 4, 80<<10)
+		merged, _ := c.merge(runs, c.sort(runs), 4, 80<<10, len(runs))
 		seen := 0
 		for _, g := range merged {
 			for _, j := range g.jobs {
