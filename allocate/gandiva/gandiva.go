@@ -72,6 +72,9 @@ func (c Config) Validate() error {
 type Decider struct {
 	config Config
 	m      memory
+
+	slots   []plan.Slot // of this decision's wishes
+	devices []plan.DeviceID
 }
 
 type memory struct {
@@ -144,6 +147,8 @@ func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	}
 	g.idle(v, p)
 	g.write(p, jobs)
+	// In two pieces for all, and new ones each time, since changes keep their slots.
+	g.slots, g.devices = make([]plan.Slot, 0, len(p.tasks)), make([]plan.DeviceID, 0, len(p.residents))
 	for _, t := range p.tasks {
 		into = append(into, g.wish(v, p, t, t == moving))
 	}
@@ -158,13 +163,19 @@ func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 func (g *Decider) wish(v plan.View, p *planner, t *task, moves bool) allocate.Wish {
 	id := plan.JobID(t.id)
 	w := allocate.Wish{Job: id, Workers: t.gang, Terms: plan.DefaultTerms(), Suspend: !t.active, Reason: plan.Reason{Code: plan.SliceBegins}}
-	for _, d := range t.devices {
+	first := len(g.slots)
+	for i, d := range t.devices {
 		n := plan.NodeID(p.node(d))
-		if k := len(w.Slots); k == 0 || w.Slots[k-1].Node != n {
-			w.Slots = append(w.Slots, plan.Slot{Node: n, Device: plan.None, On: make([]plan.DeviceID, 0, min(t.gang, p.size(int32(n))))})
+		if i == 0 || g.slots[len(g.slots)-1].Node != n {
+			g.slots = append(g.slots, plan.Slot{Node: n, Device: plan.None})
 		}
-		s := &w.Slots[len(w.Slots)-1]
-		s.Workers, s.On = s.Workers+1, append(s.On, plan.DeviceID(d))
+		g.devices = append(g.devices, plan.DeviceID(d))
+		s := &g.slots[len(g.slots)-1]
+		s.Workers++
+		s.On = g.devices[len(g.devices)-int(s.Workers) : len(g.devices) : len(g.devices)]
+	}
+	if len(t.devices) > 0 {
+		w.Slots = g.slots[first:len(g.slots):len(g.slots)]
 	}
 	w.Terms.Turn, w.Terms.Swap = turn, v.Shape(id).Memory-min(v.ProfileOf(id).Persistent, v.Shape(id).Memory)
 	switch {

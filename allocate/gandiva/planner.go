@@ -32,6 +32,7 @@ type planner struct {
 	placed    []int32   // by node: residents, counted once per device
 	below     []int32   // by node and number up to MaxResidents: open devices with fewer residents
 	tasks     []*task   // resident, by id
+	held      []int32   // devices of those that have runs, one after another
 	tried     map[[2]int32]bool
 	slice     int64
 	on        []int32    // by device: its node

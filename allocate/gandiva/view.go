@@ -67,8 +67,9 @@ func closeRun(v plan.View, p *planner, run plan.RunID) {
 // grown to while it may keep them, else no more than its gang, so that what is wished
 // agrees with itself.
 func (g *Decider) resident(v plan.View, p *planner, t *task, run plan.RunID) {
-	devices := make([]int32, 0, t.gang)
-	v.GrantsOf(run, func(h plan.Grant) { devices = append(devices, int32(h.Device)) })
+	first := len(p.held)
+	v.GrantsOf(run, func(h plan.Grant) { p.held = append(p.held, int32(h.Device)) })
+	devices := p.held[first:len(p.held):len(p.held)]
 	slices.Sort(devices)
 	if grown, ok := g.m.Grown[plan.JobID(t.id)]; ok {
 		t.gang, devices = int32(len(grown)), grown

@@ -25,7 +25,7 @@ type join struct{ Host, Guest int32 }
 
 // mostAsked is how many of the jobs without devices are looked ahead for in one answer.
 // Those behind them are in it when they have come to the front.
-const mostAsked = 24
+const mostAsked = 12
 
 // question is what Solve needs to know: the runs, each by its jobs.
 type question struct {

@@ -92,8 +92,11 @@ func (c *Chronus) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 		into = append(into, w)
 	}
 	slices.Sort(c.chosen)
-	for _, id := range jobs {
-		if _, runs := slices.BinarySearch(c.chosen, id); !runs {
+	runs := c.chosen
+	for _, id := range jobs { // in order of id too
+		if len(runs) > 0 && runs[0] == id {
+			runs = runs[1:]
+		} else {
 			into = append(into, allocate.Wish{Job: id, Reason: plan.Reason{Code: plan.LeaseOver}})
 		}
 	}

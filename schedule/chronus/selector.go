@@ -15,6 +15,8 @@ import (
 type selector struct {
 	config Config
 	cal    *lease.Calendar
+
+	stay, rest []live // of choose, kept for their memory
 }
 
 // live is a job that waits or runs: what it takes, what is believed to be left, and
@@ -27,7 +29,7 @@ type live struct {
 }
 
 func newSelector(c Config, capacity int64) *selector {
-	return &selector{c, lease.New(c.Lease, capacity)}
+	return &selector{config: c, cal: lease.New(c.Lease, capacity)}
 }
 
 // need is how much lease time a job of so many devices asks for, when so much of it is
@@ -126,7 +128,7 @@ func (s *selector) overfull(now unit.Time, asks []lease.Ask) bool {
 func (s *selector) choose(now unit.Time, jobs []live, into []plan.JobID) (chosen []plan.JobID, holders int) {
 	s.cal.Pass(now)
 	room, current := s.cal.Capacity(), s.cal.At(now)
-	rest := make([]live, 0, len(jobs))
+	s.stay, s.rest = s.stay[:0], s.rest[:0]
 	for _, l := range jobs {
 		h := s.cal.Find(l.job)
 		if h != nil {
@@ -137,28 +139,37 @@ func (s *selector) choose(now unit.Time, jobs []live, into []plan.JobID) (chosen
 			}
 			s.cal.Trim(now, l.job, need)
 		}
-		if h.Holds(current) && room >= l.size {
+		switch {
+		case h.Holds(current) && room >= l.size:
 			into = append(into, l.job)
 			room -= l.size
-		} else {
-			rest = append(rest, l)
+		case l.stays:
+			s.stay = append(s.stay, l)
+		default:
+			s.rest = append(s.rest, l)
 		}
 	}
 	holders = len(into)
-	slices.SortFunc(rest, func(a, b live) int {
-		if a.stays != b.stays {
-			if a.stays {
-				return -1
-			}
-			return 1
+	into, room = shortest(s.stay, room, into)
+	into, _ = shortest(s.rest, room, into)
+	return into, holders
+}
+
+// shortest appends the jobs with the least left to do for which there is room. Those for
+// which there is none to begin with need no place in the order.
+func shortest(jobs []live, room int64, into []plan.JobID) ([]plan.JobID, int64) {
+	jobs = slices.DeleteFunc(jobs, func(l live) bool { return l.size > room })
+	slices.SortFunc(jobs, func(a, b live) int {
+		if x, y := int64(a.left)*a.size, int64(b.left)*b.size; x != y {
+			return cmp.Compare(x, y)
 		}
-		return cmp.Or(cmp.Compare(int64(a.left)*a.size, int64(b.left)*b.size), cmp.Compare(a.job, b.job))
+		return cmp.Compare(a.job, b.job)
 	})
-	for _, l := range rest {
+	for _, l := range jobs {
 		if l.size <= room {
 			into = append(into, l.job)
 			room -= l.size
 		}
 	}
-	return into, holders
+	return into, room
 }

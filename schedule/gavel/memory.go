@@ -18,6 +18,7 @@ type memory struct {
 	ended    bool      // a job of the division has ended
 	room     []int64   // that it was of
 	jobs     []standing
+	spare    []standing // what jobs was before, for its memory
 }
 
 // standing is one job's, by id.
@@ -28,6 +29,8 @@ type standing struct {
 	x        []int64 // by model, millionths of its time
 	got      []int64 // microseconds run on each since the division came
 	deficit  []int64 // microseconds it lacked when earlier divisions ended
+
+	on int32 // the model its run is on now; None. Read at every decision, not remembered
 }
 
 // find returns a job's place.
@@ -40,24 +43,25 @@ func (m *memory) find(id plan.JobID) (int, bool) {
 func (m *memory) book(v plan.View, jobs []plan.JobID, models int) {
 	passed := int64(v.Now().Sub(m.booked))
 	m.booked = v.Now()
-	for i := range m.jobs {
-		s := &m.jobs[i]
-		if model, runs := modelOf(v, s.job); runs && int(model) < len(s.got) && v.Run(v.Job(s.job).Run).Status == plan.Running {
-			s.got[model] += passed
+	before, kept := m.jobs, m.spare[:0]
+	for _, id := range jobs { // both are in order of id
+		for len(before) > 0 && before[0].job < id {
+			before, m.ended = before[1:], true
 		}
-	}
-	before := len(m.jobs)
-	m.jobs = slices.DeleteFunc(m.jobs, func(s standing) bool {
-		_, lives := slices.BinarySearch(jobs, s.job)
-		return !lives
-	})
-	m.ended = m.ended || len(m.jobs) < before
-	for _, id := range jobs {
-		if at, ok := m.find(id); !ok {
+		if len(before) == 0 || before[0].job != id {
 			none := v.Shape(id).Milli(v.Shape(id).Gang) == 0 // of the devices that are divided
-			m.jobs = slices.Insert(m.jobs, at, standing{job: id, kind: plan.None, answered: none, x: make([]int64, models), got: make([]int64, models), deficit: make([]int64, models)})
+			kept = append(kept, standing{job: id, kind: plan.None, answered: none, x: make([]int64, models), got: make([]int64, models), deficit: make([]int64, models), on: modelOf(v, id)})
+			continue
 		}
+		s := before[0]
+		before = before[1:]
+		if s.on = modelOf(v, id); s.on != plan.None && int(s.on) < len(s.got) && v.Run(v.Job(id).Run).Status == plan.Running {
+			s.got[s.on] += passed
+		}
+		kept = append(kept, s)
 	}
+	m.ended = m.ended || len(before) > 0
+	m.jobs, m.spare = kept, m.jobs
 }
 
 // take makes a reply the division: what the last one still owed becomes deficit.
@@ -82,7 +86,7 @@ func (m *memory) take(now unit.Time, r *reply) {
 
 // Remember encodes the memory, all in whole figures.
 func (m *memory) Remember() []byte {
-	b := []byte{}
+	b := make([]byte, 0, 64*(1+len(m.jobs)))
 	put := func(xs ...int64) {
 		for _, x := range xs {
 			b = binary.AppendVarint(b, x)

@@ -22,6 +22,13 @@ type Policy struct {
 	fresh   *reply // learned and not yet taken in
 	posed   unit.Time
 	waiting bool // for the answer
+	widest  []width
+}
+
+// width is how many devices a job wants, in thousandths, and its place among p.jobs.
+type width struct {
+	milli int64
+	job   int
 }
 
 var (
@@ -54,11 +61,14 @@ const micro = 1e6
 // Question asks for a division when jobs have come or gone, or devices have, and the
 // last one is old enough.
 func (p *Policy) Question(v plan.View, jobs []plan.JobID) []byte {
+	young := p.divided >= 0 && v.Now() < p.divided.Add(p.config.recompute())
+	if len(jobs) == 0 || young || p.fresh != nil || p.posed == v.Now() {
+		return nil
+	}
 	types := survey(v)
 	stale := p.ended || !slices.Equal(types.room, p.room) ||
 		slices.ContainsFunc(jobs, func(id plan.JobID) bool { i, ok := p.find(id); return !ok || !p.jobs[i].answered })
-	young := p.divided >= 0 && v.Now() < p.divided.Add(p.config.recompute())
-	if len(jobs) == 0 || !stale || young || p.fresh != nil || p.posed == v.Now() {
+	if !stale {
 		return nil
 	}
 	q := question{Room: types.room, Problem: Problem{Policy: p.config.Policy, Price: prices(v)}}
@@ -68,7 +78,7 @@ func (p *Policy) Question(v plan.View, jobs []plan.JobID) []byte {
 	for _, id := range jobs {
 		if gang := v.Shape(id).Milli(v.Shape(id).Gang); gang > 0 {
 			q.Jobs = append(q.Jobs, id)
-			q.Problem.add(v, id, types.rates(v, id), float64(gang)/1000)
+			q.Problem.add(v, id, types.rates(v, id, make([]float64, len(types.room))), float64(gang)/1000)
 		}
 	}
 	p.posed, p.waiting = v.Now(), true
@@ -153,23 +163,24 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 	if !p.waiting || p.posed != v.Now() { // else the answer is at hand: whoever waits waits for it
 		p.assign(v, types)
 	}
-	first := len(into)
+	p.widest = p.widest[:0]
 	for i := range p.jobs {
 		s := &p.jobs[i]
 		shape := v.Shape(s.job)
-		w := allocate.Wish{Job: s.job, Workers: shape.Gang, Reason: plan.Reason{Code: plan.RoundPlan}}
-		if shape.Milli(shape.Gang) > 0 {
-			on, runs := modelOf(v, s.job)
-			if s.kind == plan.None || runs && on != s.kind {
-				continue
-			}
+		milli := shape.Milli(shape.Gang)
+		if milli == 0 || s.kind != plan.None && (s.on == plan.None || s.on == s.kind) {
+			p.widest = append(p.widest, width{milli, i})
+		}
+	}
+	slices.SortFunc(p.widest, func(a, b width) int { return cmp.Or(cmp.Compare(b.milli, a.milli), cmp.Compare(a.job, b.job)) })
+	for _, wide := range p.widest {
+		s := &p.jobs[wide.job]
+		w := allocate.Wish{Job: s.job, Workers: v.Shape(s.job).Gang, Reason: plan.Reason{Code: plan.RoundPlan}}
+		if wide.milli > 0 {
 			w.Models = 1 << s.kind
 		}
 		into = append(into, w)
 	}
-	slices.SortStableFunc(into[first:], func(a, b allocate.Wish) int {
-		return cmp.Compare(v.Shape(b.Job).Milli(b.Workers), v.Shape(a.Job).Milli(a.Workers))
-	})
 	if len(jobs) == 0 {
 		return into, unit.Never
 	}
@@ -182,8 +193,13 @@ func (p *Policy) assign(v plan.View, types kinds) {
 	for _, w := range types.room {
 		r.Room = append(r.Room, int(w))
 	}
-	speed := make([]float64, len(types.room)) // of a type for all jobs together
-	var who []int
+	n := len(types.room)
+	speed := make([]float64, n) // of a type for all jobs together
+	who, figures := make([]int, 0, len(p.jobs)), make([]float64, 0, 4*n*len(p.jobs))
+	row := func() []float64 { // another job's, by type
+		figures = figures[:len(figures)+n]
+		return figures[len(figures)-n:]
+	}
 	for i := range p.jobs {
 		s := &p.jobs[i]
 		shape := v.Shape(s.job)
@@ -191,7 +207,7 @@ func (p *Policy) assign(v plan.View, types kinds) {
 		if gang == 0 {
 			continue
 		}
-		rates := types.rates(v, s.job)
+		rates := types.rates(v, s.job, row())
 		if fastest := slices.Max(rates); fastest > 0 {
 			for k, rate := range rates {
 				speed[k] += rate / fastest
@@ -202,7 +218,7 @@ func (p *Policy) assign(v plan.View, types kinds) {
 			clear(rates) // it has its type; what it got still counts
 		}
 		who = append(who, i)
-		r.X, r.Got, r.Deficit = append(r.X, floats(s.x)), append(r.Got, floats(s.got)), append(r.Deficit, floats(s.deficit))
+		r.X, r.Got, r.Deficit = append(r.X, floats(s.x, row())), append(r.Got, floats(s.got, row())), append(r.Deficit, floats(s.deficit, row()))
 		r.Rate, r.Gang = append(r.Rate, rates), append(r.Gang, gang)
 	}
 	r.Turn = p.turn(speed)
@@ -228,8 +244,7 @@ func (p *Policy) turn(speed []float64) []int {
 	return turn
 }
 
-func floats(xs []int64) []float64 {
-	fs := make([]float64, len(xs))
+func floats(xs []int64, fs []float64) []float64 {
 	for i, x := range xs {
 		fs[i] = float64(x)
 	}
@@ -261,8 +276,7 @@ func survey(v plan.View) kinds {
 
 // rates are a job's believed rates as a gang, 1 being what it asked for; on several
 // nodes where none can hold it.
-func (t kinds) rates(v plan.View, id plan.JobID) []float64 {
-	rates := make([]float64, len(t.room))
+func (t kinds) rates(v plan.View, id plan.JobID, rates []float64) []float64 {
 	shape := v.Shape(id)
 	need := shape.Milli(shape.Gang)
 	for k := range rates {
@@ -287,13 +301,11 @@ func prices(v plan.View) []float64 {
 	return price
 }
 
-// modelOf is the device model a job's run is on.
-func modelOf(v plan.View, id plan.JobID) (model int32, runs bool) {
+// modelOf is the device model a job's run is on; None where it has none.
+func modelOf(v plan.View, id plan.JobID) (model int32) {
 	run := v.Job(id).Run
-	if run == plan.None {
-		return plan.None, false
+	if model = plan.None; run != plan.None {
+		v.GrantsOf(run, func(g plan.Grant) { model = v.Node(g.Node).Model })
 	}
-	model = plan.None
-	v.GrantsOf(run, func(g plan.Grant) { model = v.Node(g.Node).Model })
-	return model, model != plan.None
+	return model
 }

@@ -30,12 +30,13 @@ func (r Round) Assign() []int {
 	for j := range types {
 		types[j] = -1
 	}
+	queue := make([]entry, 0, len(r.X))
 	for _, k := range r.Turn {
 		total := 0.0
 		for j := range r.X {
 			total += r.Got[j][k] + r.Credit
 		}
-		var queue []entry
+		queue = queue[:0]
 		for j, x := range r.X {
 			if types[j] >= 0 || r.Rate[j][k] <= 0 {
 				continue

@@ -40,6 +40,7 @@ var Description = strategy.Description{
 type Decider struct {
 	config Config
 	kinds  []kindOf
+	kind   []int        // by node: its place in kinds, or none
 	jobs   []plan.JobID // of the problem, in its order
 	want   []plan.NodeID
 	taken  []bool // by node: it is in the plan
@@ -54,6 +55,7 @@ type Decider struct {
 type kindOf struct {
 	model, count, price int32
 	nodes               []plan.NodeID
+	next                [3]int // by how ready a node is: no such node before is free, see concrete
 }
 
 // spot is where a plan has a job.
@@ -80,31 +82,35 @@ func (d *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 		d.last = d.last[:0]
 		return into, unit.Never
 	}
-	p := d.problem(v, jobs)
+	d.look(v, jobs)
 	now := d.now()
-	p.Nodes = max(p.Nodes, len(now.Rented))
 	var found Plan
-	if d.large(p) {
-		found = d.answered()
+	if nodes := d.nodes(now); d.large(nodes) {
+		found = d.answered(now)
 	} else {
-		found = Search(p, now)
+		found = Search(d.problem(v, nodes), now)
+	}
+	on, was := make([][]int, len(found.Rented)), d.was()
+	for i, c := range found.Jobs {
+		if c.Devices > 0 {
+			on[c.Node] = append(on[c.Node], i)
+		}
 	}
 	var spots []spot
 	for n, m := range found.Rented {
 		if m == none {
 			continue
 		}
-		node := d.concrete(v, found, n)
+		node := d.concrete(v, m, on[n], was)
 		if node == plan.None {
 			continue // it was lost since the plan was made
 		}
 		d.taken[node] = true
 		d.want = append(d.want, node)
-		for i, c := range found.Jobs {
-			if c.Devices > 0 && c.Node == n {
-				spots = append(spots, spot{d.jobs[i], node, c.Devices})
-				into = append(into, d.wish(v, d.jobs[i], node, c.Devices))
-			}
+		for _, i := range on[n] {
+			devices := found.Jobs[i].Devices
+			spots = append(spots, spot{d.jobs[i], node, devices})
+			into = append(into, d.wish(v, d.jobs[i], node, devices))
 		}
 	}
 	slices.SortFunc(spots, func(a, b spot) int { return int(a.job) - int(b.job) })
@@ -137,47 +143,73 @@ func (d *Decider) Rentals(v plan.View) (want, unwanted []plan.NodeID) {
 	return d.want, unwanted
 }
 
-// problem is what the search is asked.
-func (d *Decider) problem(v plan.View, jobs []plan.JobID) *Problem {
-	d.look(v)
-	p := &Problem{HorizonSec: d.config.HorizonSec + d.config.NoticeSec, Rho: d.config.Rho}
+// problem is what the search is asked, about so many nodes.
+func (d *Decider) problem(v plan.View, nodes int) *Problem {
+	p := &Problem{Nodes: nodes, HorizonSec: d.config.HorizonSec + d.config.NoticeSec, Rho: d.config.Rho, Jobs: make([]Work, len(d.jobs))}
 	for _, k := range d.kinds {
 		p.Machines = append(p.Machines, Machine{PricePerHour: float64(k.price) / 1000, Devices: int(k.count), Most: len(k.nodes)})
-		p.Nodes += len(k.nodes)
 	}
-	d.jobs = append(d.jobs[:0], jobs...)
-	p.Nodes = min(p.Nodes, len(jobs))
-	for _, id := range jobs {
-		p.Jobs = append(p.Jobs, d.work(v, id))
+	width := 0
+	for _, m := range p.Machines {
+		width += m.Devices
+	}
+	times, rows := make([]float64, len(d.jobs)*width), make([][]float64, 0, len(d.jobs)*len(d.kinds))
+	for i, id := range d.jobs {
+		for _, m := range p.Machines {
+			rows, times = append(rows, times[:m.Devices:m.Devices]), times[m.Devices:]
+		}
+		p.Jobs[i].Seconds, rows = rows[:len(d.kinds)], rows[len(d.kinds):]
+		d.work(v, id, &p.Jobs[i])
 	}
 	return p
+}
+
+// nodes is how many nodes a plan may have: one for every job, and those it has.
+func (d *Decider) nodes(now Plan) (nodes int) {
+	for _, k := range d.kinds {
+		nodes += len(k.nodes)
+	}
+	return max(min(nodes, len(d.jobs)), len(now.Rented))
 }
 
 // now is the last plan, as far as its jobs and its nodes are still there.
 func (d *Decider) now() Plan {
 	now := Plan{Jobs: make([]Choice, len(d.jobs))}
-	var nodes []plan.NodeID
+	place := make([]int, len(d.kind)) // by node: its place in the plan, counted from 1
 	for _, at := range d.last {
 		i, lives := slices.BinarySearch(d.jobs, at.job)
-		kind := slices.IndexFunc(d.kinds, func(k kindOf) bool { return slices.Contains(k.nodes, at.node) })
-		if !lives || kind < 0 {
+		if !lives || int(at.node) >= len(d.kind) || d.kind[at.node] == none {
 			continue
 		}
-		n := slices.Index(nodes, at.node)
-		if n < 0 {
-			n = len(nodes)
-			nodes, now.Rented = append(nodes, at.node), append(now.Rented, kind)
+		if place[at.node] == 0 {
+			now.Rented = append(now.Rented, d.kind[at.node])
+			place[at.node] = len(now.Rented)
 		}
-		now.Jobs[i] = Choice{n, at.devices}
+		now.Jobs[i] = Choice{place[at.node] - 1, at.devices}
 	}
 	return now
 }
 
-// look sorts the nodes that are there or can be had into kinds. Our own cost nothing
-// more when they are used.
-func (d *Decider) look(v plan.View) {
-	d.kinds = d.kinds[:0]
+// was is where the last plan had every job.
+func (d *Decider) was() []plan.NodeID {
+	was := make([]plan.NodeID, len(d.jobs))
+	for i := range was {
+		was[i] = plan.None
+	}
+	for _, at := range d.last {
+		if i, lives := slices.BinarySearch(d.jobs, at.job); lives {
+			was[i] = at.node
+		}
+	}
+	return was
+}
+
+// look notes the jobs and sorts the nodes that are there or can be had into kinds. Our
+// own cost nothing more when they are used.
+func (d *Decider) look(v plan.View, jobs []plan.JobID) {
+	d.jobs, d.kinds, d.kind = append(d.jobs[:0], jobs...), d.kinds[:0], d.kind[:0]
 	for id := range plan.NodeID(v.Nodes()) {
+		d.kind = append(d.kind, none)
 		n, c := v.Node(id), &v.Cluster().Nodes[id]
 		if n.Status != plan.Up && n.Status != plan.Away && n.Status != plan.Coming {
 			continue
@@ -191,72 +223,80 @@ func (d *Decider) look(v plan.View) {
 			i = len(d.kinds)
 			d.kinds = append(d.kinds, k)
 		}
+		d.kind[id] = i
 		d.kinds[i].nodes = append(d.kinds[i].nodes, id)
 	}
 }
 
 // work is a job as the problem sees it. Where it runs now it just goes on; anywhere else
-// it has to be stopped and started.
-func (d *Decider) work(v plan.View, id plan.JobID) Work {
+// it has to be stopped and started. The times are all 0 before.
+func (d *Decider) work(v plan.View, id plan.JobID, w *Work) {
 	j, shape := v.Job(id), v.Shape(id)
 	left, known := v.Left(id)
 	if !known {
 		left = d.config.Guess
 	}
-	w := Work{Weight: d.config.LatePerHour / 3600, DueSec: j.Submit.Add(j.Deadline).Sub(v.Now()).Seconds()}
+	w.Weight, w.DueSec = d.config.LatePerHour/3600, j.Submit.Add(j.Deadline).Sub(v.Now()).Seconds()
 	each := max(1, shape.Devices)
 	model, workers := int32(plan.None), int32(0)
 	if j.Run != plan.None {
 		workers = v.Run(j.Run).Workers
 		v.GrantsOf(j.Run, func(g plan.Grant) { model = v.Node(g.Node).Model })
 	}
-	for _, k := range d.kinds {
-		times := make([]float64, k.count)
+	for m, k := range d.kinds {
 		for n := int32(1); n*each <= k.count; n++ {
+			if !shape.MayHave(n) {
+				continue
+			}
 			rate := v.Rate(id, k.model, n, false)
-			if !shape.MayHave(n) || rate <= 0 {
+			if rate <= 0 {
 				continue
 			}
 			t := left.Seconds() * float64(plan.FullRate) / float64(rate)
 			if j.Run != plan.None && (k.model != model || n != workers) {
 				t += (j.Checkpoint.Save + j.Checkpoint.Load).Seconds()
 			}
-			times[n*each-1] = max(t, 1e-3)
+			w.Seconds[m][n*each-1] = max(t, 1e-3)
 		}
-		w.Seconds = append(w.Seconds, times)
 	}
-	return w
 }
 
 // concrete picks the node that a node of the plan is to be: one that had most of its
 // jobs in the last plan, else one that is there, else one that is coming, else any.
-func (d *Decider) concrete(v plan.View, found Plan, n int) plan.NodeID {
-	holds := func(id plan.NodeID) (count int) {
-		for _, at := range d.last {
-			if i, lives := slices.BinarySearch(d.jobs, at.job); lives && at.node == id && found.Jobs[i].Devices > 0 && found.Jobs[i].Node == n {
-				count++
-			}
-		}
-		return count
-	}
-	best, score := plan.NodeID(plan.None), -1
-	for _, id := range d.kinds[found.Rented[n]].nodes {
-		if d.taken[id] {
+func (d *Decider) concrete(v plan.View, kind int, jobs []int, was []plan.NodeID) plan.NodeID {
+	best, score := plan.NodeID(plan.None), 0
+	for _, i := range jobs {
+		id := was[i]
+		if id == plan.None || int(id) >= len(d.kind) || d.kind[id] != kind || d.taken[id] {
 			continue
 		}
-		s := 4 * holds(id)
-		switch v.Node(id).Status {
-		case plan.Up:
-			s += 2
-		case plan.Coming:
-			s++
+		s := ready(v, id)
+		for _, k := range jobs {
+			if was[k] == id {
+				s += len(readiness)
+			}
 		}
-		if s > score {
+		if s > score || s == score && id < best {
 			best, score = id, s
+		}
+	}
+	k := &d.kinds[kind]
+	for level := len(readiness) - 1; level >= 0 && best == plan.None; level-- {
+		at := &k.next[level]
+		for *at < len(k.nodes) && (d.taken[k.nodes[*at]] || ready(v, k.nodes[*at]) != level) {
+			*at++
+		}
+		if *at < len(k.nodes) {
+			best = k.nodes[*at]
 		}
 	}
 	return best
 }
+
+// readiness are what a node of a kind may be, the readiest last.
+var readiness = [3]plan.NodeStatus{plan.Away, plan.Coming, plan.Up}
+
+func ready(v plan.View, id plan.NodeID) int { return slices.Index(readiness[:], v.Node(id).Status) }
 
 // Remember encodes the last plan.
 func (d *Decider) Remember() []byte {

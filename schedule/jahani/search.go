@@ -14,7 +14,9 @@ type search struct {
 	count []int     // by machine: how many are rented
 	delay []float64 // by job: what postponing it costs
 	table []cell    // of cut
-	shape []int     // devices by job, as cut found them
+	shape []int     // devices by job, as trace found them
+	with  []placed  // who would be on a node
+	turn  int       // the node that was tried last
 }
 
 // node is a machine that is rented, or not, and who is on it. Cost is its rent and the
@@ -32,10 +34,17 @@ const rounds = 10
 // then moved one at a time as long as that saves anything. Whoever comes to a node makes
 // it be cut up anew among all who are there, as the machine that suits them best, and
 // may drive others out. It begins with nothing and with the plan there is, which it
-// leaves only for a cheaper one: otherwise it would go to and fro between equals.
+// leaves only for a cheaper one: otherwise it would go to and fro between equals. On
+// many nodes it begins with the plan alone, if there is one.
 func Search(p *Problem, now Plan) Plan {
-	best, fresh := p.improve(now), p.improve(Plan{})
-	if p.Cost(fresh) < p.Cost(best)-little {
+	if len(now.Rented) == 0 {
+		return p.improve(Plan{})
+	}
+	best := p.improve(now)
+	if p.Nodes > mostNodes {
+		return best
+	}
+	if fresh := p.improve(Plan{}); p.Cost(fresh) < p.Cost(best)-little {
 		return fresh
 	}
 	return best
@@ -50,14 +59,14 @@ func (p *Problem) improve(now Plan) Plan {
 	for job := range p.Jobs {
 		s.at[job], s.delay[job] = none, p.postponed(job)
 	}
-	for n, m := range now.Rented {
-		as := node{machine: m}
-		for job, c := range now.Jobs {
-			if c.Devices > 0 && c.Node == n {
-				as.jobs = append(as.jobs, placed{job, c.Devices})
-			}
+	on := make([][]placed, len(now.Rented))
+	for job, c := range now.Jobs {
+		if c.Devices > 0 {
+			on[c.Node] = append(on[c.Node], placed{job, c.Devices})
 		}
-		s.settle(n, as, none)
+	}
+	for n, m := range now.Rented {
+		s.settle(n, node{machine: m, jobs: on[n]}, none)
 	}
 	order := s.pressed()
 	for range rounds {
@@ -99,49 +108,88 @@ func (s *search) pressed() []int {
 // little is what is not worth a change: costs are sums of floats.
 const little = 1e-9
 
+// Of more than mostNodes a job is tried on some at a time, others every time.
+const mostNodes, some = 100, 32
+
 // move puts a job on the node where all in all it costs least, or postpones it.
 func (s *search) move(job int) bool {
 	from := s.at[job]
 	left, leaves := s.delay[job], 0.0 // what it costs where it is, and what its node does without it
 	if from != none {
-		left, leaves = s.nodes[from].cost, s.suit(s.nodes[from].machine, without(s.nodes[from].jobs, job)).cost
+		left = s.nodes[from].cost
+		_, leaves = s.suit(s.nodes[from].machine, s.but(from, job))
 	}
-	best, to, least := node{machine: none}, none, s.delay[job]+leaves
+	best, to, least := none, none, s.delay[job]+leaves
 	opened := false // all nodes that are not rented are alike
-	for n := range s.nodes {
+	try := func(n int) {
 		at := &s.nodes[n]
 		if at.machine == none && opened {
-			continue
+			return
 		}
 		opened = opened || at.machine == none
-		with := s.suit(at.machine, append(without(at.jobs, job), placed{job: job}))
-		cost := with.cost - at.cost + leaves
-		if n == from {
-			cost = with.cost
+		machine, cost := s.suit(at.machine, s.plus(n, job))
+		if n != from {
+			cost = cost - at.cost + leaves
 		}
 		if cost < least-little {
-			best, to, least = with, n, cost
+			best, to, least = machine, n, cost
 		}
+	}
+	if len(s.nodes) <= mostNodes {
+		for n := range s.nodes {
+			try(n)
+		}
+	} else {
+		s.sample(from, try)
 	}
 	if least >= left-little {
 		return false
 	}
+	var as node
+	if to != none {
+		as = s.divide(best, s.plus(to, job))
+	}
 	if from != none {
-		s.settle(from, s.suit(s.nodes[from].machine, without(s.nodes[from].jobs, job)), job)
+		rest := s.but(from, job)
+		machine, _ := s.suit(s.nodes[from].machine, rest)
+		s.settle(from, s.divide(machine, rest), job)
 	}
 	if to != none {
 		at := &s.nodes[to]
-		if m := best.machine; m != at.machine && s.Machines[m].Most > 0 && s.count[m] >= s.Machines[m].Most {
-			best = s.suit(at.machine, append(without(at.jobs, job), placed{job: job})) // the node it left took the last one
+		if m := as.machine; m != at.machine && s.Machines[m].Most > 0 && s.count[m] >= s.Machines[m].Most {
+			with := s.plus(to, job) // the node it left took the last one
+			machine, _ := s.suit(at.machine, with)
+			as = s.divide(machine, with)
 		}
-		s.settle(to, best, none)
+		s.settle(to, as, none)
 	}
 	return true
 }
 
-// without lists the jobs of a node but for one.
-func without(jobs []placed, job int) []placed {
-	return slices.DeleteFunc(slices.Clone(jobs), func(p placed) bool { return p.job == job })
+// sample tries the node where a job is, one that is not rented, and the next of the others.
+func (s *search) sample(from int, try func(n int)) {
+	if from != none {
+		try(from)
+	}
+	if n := slices.IndexFunc(s.nodes, func(at node) bool { return at.machine == none }); n >= 0 {
+		try(n)
+	}
+	for range some {
+		if s.turn = (s.turn + 1) % len(s.nodes); s.turn != from {
+			try(s.turn)
+		}
+	}
+}
+
+// but lists the jobs of a node but for one, until the next list.
+func (s *search) but(n, job int) []placed {
+	s.with = s.with[:0]
+	for _, j := range s.nodes[n].jobs {
+		if j.job != job {
+			s.with = append(s.with, j)
+		}
+	}
+	return s.with
 }
 
 // settle makes a node be as it was found to be best. Those who lost their place are
@@ -168,27 +216,43 @@ func (s *search) settle(n int, as node, leaving int) {
 	s.nodes[n] = as
 }
 
+// plus lists the jobs of a node and one more, until the next list.
+func (s *search) plus(n, job int) []placed {
+	s.with = append(s.but(n, job), placed{job: job})
+	return s.with
+}
+
 // suit finds the machine that suits some jobs best, of those that are to be had in the
-// place of what a node was, and cuts it up among them. The cost has that of postponing
+// place of what a node was, if it is cut up among them. The cost has that of postponing
 // those who get nothing.
-func (s *search) suit(was int, jobs []placed) node {
-	best := node{machine: none}
+func (s *search) suit(was int, jobs []placed) (machine int, cost float64) {
+	machine = none
 	for _, j := range jobs {
-		best.cost += s.delay[j.job]
+		cost += s.delay[j.job]
 	}
 	for m := range s.Machines {
 		if most := s.Machines[m].Most; most > 0 && m != was && s.count[m] >= most {
 			continue
 		}
-		if cost := s.cut(m, jobs); cost < best.cost-little {
-			best.machine, best.cost = m, cost
-			best.jobs = best.jobs[:0]
-			for i, j := range jobs {
-				best.jobs = append(best.jobs, placed{j.job, s.shape[i]})
-			}
+		if c, _ := s.cut(m, jobs); c < cost-little {
+			machine, cost = m, c
 		}
 	}
-	return best
+	return machine, cost
+}
+
+// divide cuts a machine up among jobs.
+func (s *search) divide(machine int, jobs []placed) node {
+	as := node{machine: machine}
+	if machine == none {
+		return as
+	}
+	_, end := s.cut(machine, jobs)
+	s.trace(len(jobs), 2*(s.Machines[machine].Devices+1), end)
+	for i, j := range jobs {
+		as.jobs = append(as.jobs, placed{j.job, s.shape[i]})
+	}
+	return as
 }
 
 // cell is the least cost of so many jobs on so many devices, with the one that ends
@@ -201,8 +265,9 @@ type cell struct {
 
 // cut divides a machine among jobs: some get devices, some are postponed, and one of
 // those that run is taken for the one that ends first, whose time is the rent's. (To
-// take another than the first for it only costs more.)
-func (s *search) cut(machine int, jobs []placed) float64 {
+// take another than the first for it only costs more.) It returns what that costs and
+// where in the table it is.
+func (s *search) cut(machine int, jobs []placed) (float64, int) {
 	total, price := s.Machines[machine].Devices, s.Machines[machine].PricePerHour/3600
 	width := 2 * (total + 1)
 	for len(s.table) < (len(jobs)+1)*width {
@@ -214,17 +279,17 @@ func (s *search) cut(machine int, jobs []placed) float64 {
 	s.table[0].cost = 0
 	for i, j := range jobs {
 		before, after := s.table[i*width:(i+1)*width], s.table[(i+1)*width:(i+2)*width]
+		delay, times := s.delay[j.job], s.Jobs[j.job].Seconds[machine]
 		for u := range before {
-			after[u] = cell{cost: before[u].cost + s.delay[j.job]}
+			after[u] = cell{cost: before[u].cost + delay}
 		}
-		for g := 1; g <= total; g++ {
-			t := s.seconds(j.job, machine, g)
-			if math.IsInf(t, 1) {
+		for g, t := range times[:min(len(times), total)] {
+			if g++; t <= 0 {
 				continue
 			}
 			late := s.late(j.job, t)
-			for u := range 2 * (total + 1 - g) {
-				to, cost := u+2*g, before[u].cost+late
+			for u, b := range before[:2*(total+1-g)] {
+				to, cost := u+2*g, b.cost+late
 				if cost < after[to].cost {
 					after[to] = cell{cost, g, false}
 				}
@@ -241,8 +306,7 @@ func (s *search) cut(machine int, jobs []placed) float64 {
 			end = u
 		}
 	}
-	s.trace(len(jobs), width, end)
-	return last[end].cost
+	return last[end].cost, end
 }
 
 // trace reads from the table what every job got.

@@ -1,8 +1,11 @@
 package jahani
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
@@ -19,7 +22,8 @@ var _ allocate.Slow = (*Decider)(nil)
 // what the machines of the plan are.
 type (
 	question struct {
-		Problem *Problem
+		Problem *Problem // its jobs are in Work
+		Work    []byte
 		Now     Plan
 		Jobs    []plan.JobID
 		Kinds   []string
@@ -31,8 +35,8 @@ type (
 	}
 )
 
-// large reports whether a problem is solved outside.
-func (d *Decider) large(p *Problem) bool { return len(p.Jobs)*p.Nodes > d.config.AskAbove }
+// large reports whether a problem of so many nodes is solved outside.
+func (d *Decider) large(nodes int) bool { return len(d.jobs)*nodes > d.config.AskAbove }
 
 // names are the kinds as text.
 func (d *Decider) names() (names []string) {
@@ -48,16 +52,20 @@ func (d *Decider) Question(v plan.View, jobs []plan.JobID) []byte {
 	if len(jobs) == 0 {
 		return nil
 	}
-	p := d.problem(v, jobs)
+	d.look(v, jobs)
 	now := d.now()
-	if p.Nodes = max(p.Nodes, len(now.Rented)); !d.large(p) {
+	nodes := d.nodes(now)
+	if !d.large(nodes) {
 		return nil
 	}
 	if slices.Equal(d.posed.Jobs, jobs) && slices.Equal(d.posed.Kinds, d.names()) && v.Now() < d.posedAt.Add(unit.Seconds(d.config.HorizonSec)) {
 		return nil
 	}
 	d.posed, d.posedAt = question{Jobs: slices.Clone(jobs), Kinds: d.names()}, v.Now()
-	q, err := json.Marshal(question{p, now, d.jobs, d.names()})
+	p := d.problem(v, nodes)
+	work := pack(p.Jobs)
+	p.Jobs = nil
+	q, err := json.Marshal(question{p, work, now, d.jobs, d.names()})
 	if err != nil {
 		panic("jahani: a problem that is no JSON: " + err.Error())
 	}
@@ -70,7 +78,61 @@ func (d *Decider) Solve(asked []byte) ([]byte, error) {
 	if err := json.Unmarshal(asked, &q); err != nil {
 		return nil, fmt.Errorf("reading a question of jahani: %w", err)
 	}
+	if q.Problem == nil {
+		return nil, errors.New("a question of jahani without a problem")
+	}
+	if err := q.Problem.unpack(q.Work, len(q.Jobs)); err != nil {
+		return nil, err
+	}
 	return json.Marshal(answer{Search(q.Problem, q.Now), q.Jobs, q.Kinds})
+}
+
+// pack writes jobs down in whole microseconds: as figures in JSON they would take longer
+// than a decision may.
+func pack(jobs []Work) (b []byte) {
+	const micro = 1e6
+	for i := range jobs {
+		j := &jobs[i]
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(j.Weight))
+		b = binary.AppendVarint(b, int64(math.Round(j.DueSec*micro)))
+		for _, times := range j.Seconds {
+			for _, t := range times {
+				b = binary.AppendVarint(b, int64(math.Round(t*micro)))
+			}
+		}
+	}
+	return b
+}
+
+// unpack reads so many jobs.
+func (p *Problem) unpack(b []byte, jobs int) error {
+	broken := false
+	next := func() float64 {
+		x, n := binary.Varint(b)
+		broken = broken || n <= 0
+		b = b[max(0, n):]
+		return float64(x) / 1e6
+	}
+	p.Jobs = make([]Work, jobs)
+	for i := range p.Jobs {
+		if len(b) < 8 {
+			return errors.New("a question of jahani is cut off")
+		}
+		j := &p.Jobs[i]
+		j.Weight, b = math.Float64frombits(binary.LittleEndian.Uint64(b)), b[8:]
+		j.DueSec = next()
+		for _, m := range p.Machines {
+			times := make([]float64, m.Devices)
+			for g := range times {
+				times[g] = next()
+			}
+			j.Seconds = append(j.Seconds, times)
+		}
+	}
+	if broken || len(b) > 0 {
+		return errors.New("a question of jahani is not as long as its jobs")
+	}
+	return nil
 }
 
 // Learn keeps the plan for the decision to come.
@@ -83,11 +145,11 @@ func (d *Decider) Learn(reply []byte) {
 
 // answered is the plan that came from outside, as far as its jobs are still there; the
 // last plan where none came or the machines are not those of the question any more.
-func (d *Decider) answered() Plan {
+func (d *Decider) answered(now Plan) Plan {
 	a := d.answer
 	d.answer = nil
 	if a == nil || !slices.Equal(a.Kinds, d.names()) {
-		return d.now()
+		return now
 	}
 	found := Plan{Rented: a.Plan.Rented, Jobs: make([]Choice, len(d.jobs))}
 	lives := make([]bool, len(found.Rented))

@@ -18,6 +18,7 @@ func (o *Order) Control(inner schedule.Scheduler) schedule.Scheduler {
 type controlled struct {
 	config Config
 	inner  schedule.Scheduler
+	live   []plan.JobID // not over when last looked at, by id
 }
 
 var (
@@ -29,6 +30,11 @@ var (
 // Decide ends, when a period begins, the jobs that have nothing more to gain while others
 // wait; the rest is for the Scheduler inside, whose ranks run out at the same instant.
 func (c *controlled) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
+	for _, id := range why.Jobs {
+		if at, known := slices.BinarySearch(c.live, id); !known {
+			c.live = slices.Insert(c.live, at, id)
+		}
+	}
 	for i := range why.Observed {
 		if id := why.Observed[i].Job; !d.Job(id).Phase.Over() && !slices.Contains(why.Jobs, id) {
 			why.Jobs = append(why.Jobs, id)
@@ -36,7 +42,7 @@ func (c *controlled) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	}
 	// Only when it was called for that: a decision after a restart decides nothing new.
 	if why.Wake && int64(d.Now())%int64(c.config.Period) == 0 && c.overloaded(d.View) {
-		for id := range plan.JobID(d.Jobs()) {
+		for _, id := range c.live {
 			if c.config.content(d.View, id) && d.Shed(id) {
 				why.Room = true
 				if !slices.Contains(why.Jobs, id) {
@@ -51,11 +57,12 @@ func (c *controlled) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 // overloaded reports whether what waits asks for more than the configured part of the
 // cluster.
 func (c *controlled) overloaded(v plan.View) bool {
+	c.live = slices.DeleteFunc(c.live, func(id plan.JobID) bool { return v.Job(id).Phase.Over() })
 	if c.config.Overload == 0 {
 		return false
 	}
 	waiting, most := int64(0), int64(v.Devices())*int64(c.config.Overload)
-	for id := range plan.JobID(v.Jobs()) {
+	for _, id := range c.live {
 		if v.Job(id).Phase == plan.Waiting {
 			shape := v.Shape(id)
 			waiting += shape.Milli(shape.Gang)
@@ -79,8 +86,9 @@ func (c Config) content(v plan.View, id plan.JobID) bool {
 	return c.Negligible > 0 && j.Fallen > 0 && more <= c.Negligible*(j.Fallen+more)
 }
 
-// Rebuild passes the order on.
+// Rebuild passes the order on; the next trigger names all live jobs.
 func (c *controlled) Rebuild(v plan.View) {
+	c.live = nil
 	if r, ok := c.inner.(schedule.Rebuilder); ok {
 		r.Rebuild(v)
 	}

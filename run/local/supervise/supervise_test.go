@@ -190,7 +190,7 @@ func TestFinishingWhileStoppedIsDone(t *testing.T) {
 
 func TestStraysEndWithTheWorker(t *testing.T) {
 	t.Parallel()
-	s := shell(t, `(setsid sh -c 'echo $$; exec sleep 1000' &) ; (sleep 1000 & echo $!); sleep 0.1`)
+	s := shell(t, `(setsid sh -c 'echo $$; exec sleep 1000' &) ; (sleep 1000 & echo $!); sleep 1`)
 	if r := run(t, s); r.Class != Done {
 		t.Errorf("ended %+v", r)
 	}
