@@ -11,8 +11,9 @@
 // After the abstract and what later papers of the group say of the model: the constants,
 // the search's moves and how time-outs are replaced by counted rounds are ours, as is
 // that a job without a deadline is late from the start and that moving one costs it its
-// checkpoint. Left out: gangs on several machines, and the program as the decider (it is
-// minutes where the search is milliseconds, and saves a percent).
+// checkpoint, and that on many nodes it is tried on some of them at a time. Left out: gangs
+// on several machines, and the program as the decider (it is minutes where the search is
+// milliseconds, and saves a percent).
 package jahani
 
 import (
