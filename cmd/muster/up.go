@@ -141,7 +141,7 @@ func up(f upFlags, logTo io.Writer) error {
 	if r := journal.Report(); !r.Intact() {
 		return fmt.Errorf("%s\nto go on with what is intact: muster up --accept-journal-loss", r)
 	}
-	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs,
+	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs, Index: machine.Index,
 		AllowRoot: f.allowRoot, CheckpointWait: f.stop.checkpoint, Grace: f.stop.grace, SummaryEvery: f.summaryEvery, Log: log})
 	p, err := plane.Open(plane.Config{Cluster: machine.Cluster, Strategy: composition, Seed: 1, Policy: f.policy, Journal: journal,
 		Driver: driver, Now: now, Log: log, Queues: queues})

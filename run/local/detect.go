@@ -16,6 +16,8 @@ import (
 type Machine struct {
 	Cluster *cluster.Cluster
 	GPUs    bool
+	// Index is, by device, the GPU's number as the driver's tools and CUDA count it.
+	Index []int
 	// Slot is what each declared device is; zero where devices are GPUs.
 	SlotCPU    unit.Milli
 	SlotMemory unit.MiB
@@ -34,7 +36,7 @@ type Slots struct {
 // slots where there are none.
 func Detect(s Slots) (Machine, error) {
 	limits := cgroup.Probe().String()
-	gpus, err := nvidia()
+	gpus, index, err := nvidia()
 	if err != nil {
 		return Machine{}, fmt.Errorf("looking for GPUs: %w", err)
 	}
@@ -43,7 +45,7 @@ func Detect(s Slots) (Machine, error) {
 	if len(gpus) > 0 {
 		model := c.AddModel(gpus[0])
 		c.AddNode(cluster.Node{Name: "here", Rack: rack, Model: model, CPU: cores(), Memory: hostMemory()}, len(gpus))
-		return Machine{Cluster: c, GPUs: true, Limits: limits}, nil
+		return Machine{Cluster: c, GPUs: true, Index: index, Limits: limits}, nil
 	}
 	if s.Count < 1 || s.CPU < 1 {
 		return Machine{}, fmt.Errorf("%d slots of %s cores: expected at least one slot of at least 1m", s.Count, s.CPU)
@@ -58,6 +60,7 @@ func Detect(s Slots) (Machine, error) {
 type smi struct {
 	GPUs []struct {
 		Name   string `xml:"product_name"`
+		MIG    string `xml:"mig_mode>current_mig"`
 		Memory struct {
 			Total string `xml:"total"`
 		} `xml:"fb_memory_usage"`
@@ -65,34 +68,43 @@ type smi struct {
 }
 
 // nvidia asks the driver's tool for the GPUs; without the tool there are none.
-func nvidia() ([]cluster.Model, error) {
+func nvidia() ([]cluster.Model, []int, error) {
 	out, err := exec.Command("nvidia-smi", "-q", "-x").Output()
 	if err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
-			return nil, nil
+			return nil, nil, nil
 		}
-		return nil, fmt.Errorf("nvidia-smi: %w", err)
+		return nil, nil, fmt.Errorf("nvidia-smi: %w", err)
 	}
 	return parseSMI(out)
 }
 
-// parseSMI reads the tool's XML. GPUs of another model than the first are left out:
-// a node has devices of one model.
-func parseSMI(out []byte) ([]cluster.Model, error) {
+// parseSMI reads the tool's XML: a model per device, and the GPU's number. GPUs of
+// another model than the first are left out: a node has devices of one model. So are
+// those in MIG mode, which no job can have whole; where there are no others that is an
+// error, since their instances are not handed out here.
+func parseSMI(out []byte) ([]cluster.Model, []int, error) {
 	var s smi
 	if err := xml.Unmarshal(out, &s); err != nil {
-		return nil, fmt.Errorf("reading nvidia-smi's answer: %w", err)
+		return nil, nil, fmt.Errorf("reading nvidia-smi's answer: %w", err)
 	}
 	var models []cluster.Model
-	for _, g := range s.GPUs {
+	var index []int
+	for i, g := range s.GPUs {
+		if g.MIG == "Enabled" {
+			continue
+		}
 		var mib int64
 		if _, err := fmt.Sscanf(g.Memory.Total, "%d MiB", &mib); err != nil {
-			return nil, fmt.Errorf("nvidia-smi: memory of %s is %q: expected MiB", g.Name, g.Memory.Total)
+			return nil, nil, fmt.Errorf("nvidia-smi: memory of %s is %q: expected MiB", g.Name, g.Memory.Total)
 		}
 		m := cluster.Model{Name: strings.ReplaceAll(strings.ToLower(g.Name), " ", "-"), Memory: unit.MiB(mib), Speed: 1}
 		if len(models) == 0 || m.Name == models[0].Name {
-			models = append(models, m)
+			models, index = append(models, m), append(index, i)
 		}
 	}
-	return models, nil
+	if len(models) == 0 && len(s.GPUs) > 0 {
+		return nil, nil, errors.New("all GPUs are in MIG mode: turn it off for one (nvidia-smi -i 0 -mig 0), or hide the driver's tools to use slots")
+	}
+	return models, index, nil
 }

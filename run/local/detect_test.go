@@ -34,6 +34,8 @@ func gpu(name, total string) string {
 `
 }
 
+func mig(gpu string) string { return strings.Replace(gpu, "Disabled", "Enabled", 1) }
+
 func TestParseSMI(t *testing.T) {
 	h100 := cluster.Model{Name: "nvidia-h100-80gb-hbm3", Memory: 81559, Speed: 1}
 	for _, c := range []struct {
@@ -44,12 +46,17 @@ func TestParseSMI(t *testing.T) {
 		{"two alike", answer(gpu("NVIDIA H100 80GB HBM3", "81559 MiB") + gpu("NVIDIA H100 80GB HBM3", "81559 MiB")), []cluster.Model{h100, h100}, ""},
 		{"another model is left out", answer(gpu("NVIDIA H100 80GB HBM3", "81559 MiB") + gpu("Tesla T4", "15360 MiB")), []cluster.Model{h100}, ""},
 		{"none", answer(""), nil, ""},
+		{"one in MIG mode is left out", answer(mig(gpu("NVIDIA H100 80GB HBM3", "81559 MiB")) + gpu("NVIDIA H100 80GB HBM3", "81559 MiB")), []cluster.Model{h100}, ""},
+		{"all in MIG mode", answer(mig(gpu("NVIDIA H100 80GB HBM3", "81559 MiB"))), nil, "all GPUs are in MIG mode"},
 		{"no memory", answer(gpu("Tesla T4", "N/A")), nil, `memory of Tesla T4 is "N/A": expected MiB`},
 		{"not XML", "NVIDIA-SMI has failed", nil, "reading nvidia-smi's answer"},
 		{"cut off", strings.TrimSuffix(answer(gpu("Tesla T4", "15360 MiB")), "</nvidia_smi_log>\n"), nil, "reading nvidia-smi's answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, err := parseSMI([]byte(c.xml))
+			got, index, err := parseSMI([]byte(c.xml))
+			if len(index) != len(got) || strings.Contains(c.name, "one in MIG") && index[0] != 1 {
+				t.Errorf("the GPUs found are numbers %v", index)
+			}
 			if !reflect.DeepEqual(got, c.want) || (err == nil) != (c.wrong == "") {
 				t.Fatalf("found %+v, %v", got, err)
 			}

@@ -25,6 +25,7 @@ type Config struct {
 	SlotCPU    unit.Milli
 	SlotMemory unit.MiB
 	GPUs       bool
+	Index      []int // by device: the GPU's number, where it is another
 	// AllowRoot lets jobs of root run as root.
 	AllowRoot bool
 	// CheckpointWait and Grace bound a stop: the time to save, and from SIGTERM to

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local/cgroup"
 	"github.com/musterdl/muster/run/local/supervise"
@@ -60,7 +61,8 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 		"MUSTER_CHECKPOINT_DIR="+filepath.Join(home, "checkpoints"),
 		"MUSTER_PROGRESS="+supervise.ProgressPath(a.dirs[rank]), "MUSTER_CONTROL="+supervise.ControlPath(a.dirs[rank]))
 	if c.GPUs {
-		s.Env = append(s.Env, "CUDA_VISIBLE_DEVICES="+devices(w.Devices))
+		s.Env = append(s.Env, "CUDA_VISIBLE_DEVICES="+c.visible(w.Devices))
+		s.Env = append(s.Env, capsOf(o, w)...)
 	}
 	if o.Plan != nil {
 		file := filepath.Join(home, fmt.Sprintf("plan.%d.json", o.Attempt))
@@ -91,12 +93,38 @@ func (c *Config) limits(o *run.Order, w *run.Worker) cgroup.Limits {
 	return l
 }
 
-func devices[T ~int32](ids []T) string {
+// visible names devices as CUDA counts them.
+func (c *Config) visible(ids []plan.DeviceID) string {
 	words := make([]string, len(ids))
 	for i, id := range ids {
-		words[i] = strconv.Itoa(int(id))
+		n := int(id)
+		if n < len(c.Index) {
+			n = c.Index[n]
+		}
+		words[i] = strconv.Itoa(n)
 	}
 	return strings.Join(words, ",")
+}
+
+// capsOf are the limits that NVIDIA's MPS reads when a client starts, where its daemon
+// runs: the part of the multiprocessors, and the memory on each device.
+func capsOf(o *run.Order, w *run.Worker) (env []string) {
+	part := w.Share
+	if o.Guest || w.Ceiling > 0 && w.Ceiling < unit.Whole {
+		part = w.Ceiling
+	}
+	if part <= 0 || part >= unit.Whole {
+		return nil
+	}
+	env = append(env, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="+strconv.Itoa(int(max(1, part/10))))
+	if o.Spec.Memory > 0 {
+		var limits []string
+		for i := range w.Devices {
+			limits = append(limits, fmt.Sprintf("%d=%dM", i, o.Spec.Memory))
+		}
+		env = append(env, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="+strings.Join(limits, ","))
+	}
+	return env
 }
 
 // identity looks up the user a job runs as: who submitted it, or who runs the
