@@ -14,6 +14,7 @@ import (
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/flow/maxmin"
 	"github.com/musterdl/muster/internal/draws"
+	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/profile/declared"
 	"github.com/musterdl/muster/profile/oracle"
@@ -35,7 +36,8 @@ func JointConfig(c *cluster.Cluster, jobs Jobs, decider allocate.Joint, estimato
 // ConformJoint proves that joint deciders made by the function keep the contract: the
 // state stays legal and the ledger balanced, gangs are whole, every job that was
 // admitted finishes, with estimates or without, on unlike devices and through lost
-// nodes, an empty cluster is survived, and the same history gives the same decisions.
+// nodes, whoever waits for long is told why, an empty cluster is survived, and the same
+// history gives the same decisions.
 func ConformJoint(t *testing.T, newDecider func() allocate.Joint) {
 	t.Run("empty cluster", func(t *testing.T) { conformJoint(t, Nodes(1, 4, 0), nil, newDecider, oracle.Estimator{}, false) })
 	t.Run("one job", func(t *testing.T) {
@@ -56,6 +58,20 @@ func ConformJoint(t *testing.T, newDecider func() allocate.Joint) {
 				conformJoint(t, c, drawElastic(t, c), newDecider, estimator, rapid.IntRange(0, 3).Draw(t, "breaks") == 0)
 			})
 		})
+	}
+}
+
+// patience is how long a job may wait without being told why: a little longer than the
+// longest rhythm of any decider.
+const patience = 11 * unit.Minute
+
+// saysWhy proves that whoever waits for long has a reason that its owner can read.
+func saysWhy(t fataler, v plan.View) {
+	for id := range plan.JobID(v.Jobs()) {
+		j := v.Job(id)
+		if j.Phase == plan.Waiting && j.Run == plan.None && v.Now().Sub(j.Since) > patience && (j.Reason.Code == plan.NoReason || j.Reason.Code == plan.New) {
+			t.Fatalf("at %s job %s has waited since %s and is not told why", unit.Duration(v.Now()), v.Name(id), unit.Duration(j.Since))
+		}
 	}
 }
 
@@ -97,6 +113,7 @@ func conformJoint(t fataler, c *cluster.Cluster, jobs Jobs, newDecider func() al
 	run := func() Outcome {
 		config := JointConfig(c, jobs, newDecider(), estimator)
 		config.Restart = 30 * unit.Second
+		observe(&config, func(v plan.View, _ *plan.Commit) { saysWhy(t, v) })
 		if breaks {
 			config.Breaks = simulated.Breaks{Seed: 7, NodeEvery: unit.Hour, NodeFor: 10 * unit.Minute}
 		}
