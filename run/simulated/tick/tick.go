@@ -312,8 +312,8 @@ func (s *sim) rank(j *job) []int64 {
 	switch s.Order {
 	case SRTF:
 		if j.Estimate > 0 {
-			believed := j.Estimate
-			for believed < useful { // it was overrun, so it was wrong
+			believed, computes := j.Estimate, j.run != nil && j.run.status == running
+			for believed < useful || believed == useful && !computes { // it was overrun, so it was wrong
 				believed *= 2
 			}
 			return []int64{-int64(j.Priority), 0, int64(believed - useful), int64(j.id)}
