@@ -248,6 +248,9 @@ func (s *supervisor) begin() *failure {
 	if f := s.awaitGo(); f != nil {
 		return f
 	}
+	s.sampler = newSampler(s.dir, s.group, s.reaper)
+	s.sampler.gpus.devices = visibleGPUs(s.spec.Env)
+	s.stepLaw() // a guest is held back from the first moment on
 	// The record comes before its effect: no worker ever runs unrecorded.
 	if err := s.record.add(Record{Kind: Started, PID: s.worker.pid}); err != nil {
 		return &failure{Node, err}

@@ -17,9 +17,6 @@ const saveSample = 50 * unit.Millisecond
 
 // watch runs the worker until it ends.
 func (s *supervisor) watch() syscall.WaitStatus {
-	s.sampler = newSampler(s.dir, s.group, s.reaper)
-	s.sampler.gpus.devices = visibleGPUs(s.spec.Env)
-	s.stepLaw() // a guest is held back from the first moment on
 	s.sampleNext = time.NewTimer(pause(s.spec.SampleEvery, 0))
 	s.stopping.next, s.limit.timer = stoppedTimer(), stoppedTimer()
 	s.limit.left = time.Duration(s.spec.TimeLimit) * time.Microsecond
