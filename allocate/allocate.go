@@ -41,26 +41,10 @@ type Placer interface {
 	Place(v plan.View, need Need, k int, into []Candidate) []Candidate
 }
 
-// Picky is a Placer for some jobs only; others go to the next of a chain of placers.
-type Picky interface {
-	Takes(v plan.View, job plan.JobID) bool
-}
-
 // Finder is a Placer that may find room for a job that the count of free devices does
 // not show: beside a host, or on a device that it would have cut another way.
 type Finder interface {
 	Finds(v plan.View, job plan.JobID) bool
-}
-
-// Finds asks the placer that takes the job.
-func (c Chain) Finds(v plan.View, job plan.JobID) bool {
-	for _, p := range c {
-		if picky, ok := p.(Picky); !ok || picky.Takes(v, job) {
-			f, ok := p.(Finder)
-			return ok && f.Finds(v, job)
-		}
-	}
-	return false
 }
 
 // Patient is a Placer that lets a job wait for a better place although there is room:
@@ -73,22 +57,6 @@ type Patient interface {
 // which is ended: the running time that both lose. plan.None is nobody.
 type Switcher interface {
 	Switch(v plan.View, from, to plan.JobID) unit.Duration
-}
-
-// Chain is several placers: each job goes to the first that takes it. All but the last
-// are Picky.
-type Chain []Placer
-
-var _ Placer = Chain(nil)
-
-// Place asks the first placer that takes the job.
-func (c Chain) Place(v plan.View, need Need, k int, into []Candidate) []Candidate {
-	for _, p := range c {
-		if picky, ok := p.(Picky); !ok || picky.Takes(v, need.Job) {
-			return p.Place(v, need, k, into)
-		}
-	}
-	return into
 }
 
 // Crowd is who competes for the room.

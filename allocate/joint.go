@@ -19,10 +19,7 @@ type Wish struct {
 	Terms plan.Terms
 	// Suspend keeps its run resident without computing.
 	Suspend bool
-	// Firm is a change that belongs to a plan for several jobs: it is made even if it does
-	// not pay for this one.
-	Firm   bool
-	Reason plan.Reason
+	Reason  plan.Reason
 }
 
 // Joint decides for all jobs at once. Jobs are all that wait or run, by id. One without

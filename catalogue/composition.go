@@ -240,7 +240,7 @@ func (c Composition) Without(step string) (Composition, error) {
 	case "profile":
 		of = []string{"estimate"}
 	case "allocate":
-		of = []string{"size", "place"}
+		of = []string{"size", "place", "rate", "switch"}
 	case "schedule":
 		of = []string{"gate", "order", "reserve", "victims"}
 	case "pipeline":

@@ -53,6 +53,9 @@ type Law struct {
 	Step               func(r Range, o Observation, s State) (Actuator, State)
 }
 
+// ForGuests is the law of guests whose jobs name none.
+const ForGuests = "antman-fill"
+
 // Laws are all there are.
 var Laws = []Law{
 	{Name: "fixed", Source: "folklore", Idea: "always the most its grant allows: the null", Step: fixed},
@@ -60,7 +63,7 @@ var Laws = []Law{
 		Idea: "an opportunistic worker halves when the machine gets busy and grows back slowly", Step: giveWay},
 	{Name: "antman", Source: "AntMan (OSDI 2020); the constants are ours",
 		Idea: "seven tenths of its time when the protected job slows by a twentieth, else a twentieth more", Step: antman},
-	{Name: "antman-fill", Source: "AntMan (OSDI 2020), the operator manager that runs in idle slots; the constants are ours",
+	{Name: ForGuests, Source: "AntMan (OSDI 2020), the operator manager that runs in idle slots; the constants are ours",
 		Idea: "as antman, and only while the protected job leaves the processor idle", Step: antmanFill},
 }
 

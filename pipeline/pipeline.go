@@ -27,6 +27,24 @@ type Ordering interface {
 	Order(stages, microbatches int) [][]Op
 }
 
+// OneForwardOneBackward is the order that everybody runs today, as in package onefoneb:
+// each stage is ahead by the number of stages behind it.
+func OneForwardOneBackward(stages, microbatches int) [][]Op {
+	orders := make([][]Op, stages)
+	for s := range orders {
+		ahead := min(stages-1-s, microbatches)
+		for k := range microbatches + ahead {
+			if k < microbatches {
+				orders[s] = append(orders[s], Op{Kind: Forward, Micro: int32(k)})
+			}
+			if k >= ahead {
+				orders[s] = append(orders[s], Op{Kind: Backward, Micro: int32(k - ahead)})
+			}
+		}
+	}
+	return orders
+}
+
 // Why says to a user why there is no plan; empty means that there is one.
 type Why string
 

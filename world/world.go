@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/control"
 	"github.com/musterdl/muster/flow/fluid"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
@@ -178,7 +179,7 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	p := v.ProfileOf(x.job)
 	x.base, x.guest, x.law = p.Base, r.Terms.Guest != plan.None, p.Law
 	if x.guest && x.law == "" {
-		x.law = "antman-fill" // as drivers hold a guest whose job names no law
+		x.law = control.ForGuests // as drivers hold a guest whose job names no law
 	}
 	x.need, x.limit = x.busy, 1
 	x.phase, x.shift = [2]unit.Duration{p.Compute, p.Communicate}, r.Terms.Shift

@@ -73,7 +73,7 @@ func TestCostModel(t *testing.T) {
 // prediction, and its bubbles are as much.
 func TestBubbles(t *testing.T) {
 	const stages, micro = 4, 8
-	x := train{orders: oneForwardOneBackward(stages, micro), forward: 20_000, backward: 40_000, iterations: 1}
+	x := train{orders: pipeline.OneForwardOneBackward(stages, micro), forward: 20_000, backward: 40_000, iterations: 1}
 	for s, ops := range (onefoneb.Ordering{}).Order(stages, micro) {
 		if !slices.Equal(ops, x.orders[s]) {
 			t.Errorf("stage %d: %v, as package onefoneb has it %v", s, x.orders[s], ops)

@@ -27,7 +27,7 @@ func Measure(seed uint64) map[string]float64 {
 		}
 		out[fmt.Sprintf("makespan_gain_%d_devices_3_batches", devices)] = single / published.makespan(three, devices)
 	}
-	t := train{orders: oneForwardOneBackward(4, 8), forward: 20 * unit.Millisecond, backward: 40 * unit.Millisecond, transfer: unit.Millisecond, iterations: 20}
+	t := train{orders: pipeline.OneForwardOneBackward(4, 8), forward: 20 * unit.Millisecond, backward: 40 * unit.Millisecond, transfer: unit.Millisecond, iterations: 20}
 	for _, ms := range []unit.Duration{2, 5, 10} {
 		piece := ms * unit.Millisecond
 		stretch := func() func() float64 {
@@ -44,22 +44,4 @@ func Measure(seed uint64) map[string]float64 {
 		}
 	}
 	return out
-}
-
-// oneForwardOneBackward is the order of 1F1B: each stage ahead by as many passes as
-// there are stages behind it.
-func oneForwardOneBackward(stages, microbatches int) [][]pipeline.Op {
-	orders := make([][]pipeline.Op, stages)
-	for s := range orders {
-		ahead := min(stages-1-s, microbatches)
-		for k := range microbatches + ahead {
-			if k < microbatches {
-				orders[s] = append(orders[s], pipeline.Op{Kind: pipeline.Forward, Micro: int32(k)})
-			}
-			if k >= ahead {
-				orders[s] = append(orders[s], pipeline.Op{Kind: pipeline.Backward, Micro: int32(k - ahead)})
-			}
-		}
-	}
-	return orders
 }

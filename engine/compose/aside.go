@@ -8,7 +8,7 @@ import (
 // setAside takes a job out of its class that waits for a better place although there is
 // room, since others of its class may want that room.
 func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
-	p, ok := s.parts.Placer.(allocate.Patient)
+	p, ok := allocate.For(s.parts.Placer, d.View, job).(allocate.Patient)
 	shape := d.Shape(job)
 	if !ok || s.rules.Strict || !roomFor(d.View, shape, smallest(shape)) {
 		return false

@@ -62,6 +62,8 @@ type Scheduler struct {
 	rules schedule.Rules
 	ager  schedule.Ager
 	pupil schedule.Learner
+	// The placer, or a link of it, may find room where none is counted.
+	finder bool
 
 	tree    tree
 	classes []class
@@ -129,7 +131,14 @@ const (
 
 // New composes a Scheduler.
 func New(parts Parts) *Scheduler {
-	s := &Scheduler{parts: parts, rules: parts.Order.Rules(), memories: parts.rememberers()}
+	s := &Scheduler{
+		parts: parts, rules: parts.Order.Rules(),
+		memories: rememberers(parts.Placer, parts.Estimator, parts.Gate, parts.Order, parts.Sizer, parts.Planner, parts.Flow, parts.Rater, parts.Switcher),
+	}
+	for _, link := range allocate.Links(parts.Placer) {
+		_, finds := link.(allocate.Finder)
+		s.finder = s.finder || finds
+	}
 	s.ager, _ = parts.Order.(schedule.Ager)
 	s.pupil, _ = parts.Order.(schedule.Learner)
 	s.reset()
@@ -211,7 +220,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	s.rebalance(d)
 	s.start(d)
 	s.endure(d)
-	s.parts.reshape(d, why)
+	s.parts.shapeTraffic(d, why)
 	s.closeCalendar(d)
 	return min(s.timers.next(), s.resize, s.patient, s.unprotected, s.endures, s.outlived, s.calendar.Wake(d.Now()))
 }
@@ -379,7 +388,7 @@ func (s *Scheduler) unblock(v plan.View) {
 			continue
 		}
 		shape := v.ShapeOf(int32(id))
-		if _, finds := s.parts.Placer.(allocate.Finder); finds || s.rules.Preempt || roomFor(v, shape, smallest(shape)) {
+		if s.finder || s.rules.Preempt || roomFor(v, shape, smallest(shape)) {
 			for _, at := range list {
 				s.block(&s.classes[at], false)
 			}

@@ -22,7 +22,7 @@ type Joint struct {
 
 	active   []plan.JobID // waiting or running, by id
 	wishes   []allocate.Wish
-	wish     []int32 // by job: its wish, counted from 1, in round wishRound
+	wish     []int32 // by job: its wish, counted from 1, while wishes are carried out
 	found    []allocate.Candidate
 	narrow   plan.Shape // of the wish that is being carried out
 	learned  []bool     // by job
@@ -47,16 +47,17 @@ var (
 // NewJoint composes a Scheduler around a joint decider. Of the parts the Order, Sizer,
 // Victims and Reserve are not asked: they are what it decides itself. One that is a
 // Gate is that too.
-func NewJoint(decider allocate.Joint, parts Parts) (s *Joint) {
-	if gate, ok := decider.(schedule.Gate); ok {
-		parts.Gate = nil // it remembers for both
-		defer func() { s.parts.Gate = gate }()
+func NewJoint(decider allocate.Joint, parts Parts) *Joint {
+	gate, own := decider.(schedule.Gate)
+	if own {
+		parts.Gate = nil // the decider remembers for both
 	}
-	s = &Joint{parts: parts, decider: decider, Horizon: DefaultHorizon, last: -1, again: unit.Never}
-	for _, part := range []any{decider, parts.Estimator, parts.Gate, parts.Placer, parts.Planner, parts.Flow} {
-		if r, ok := part.(schedule.Remembering); ok {
-			s.memories = append(s.memories, r)
-		}
+	s := &Joint{
+		parts: parts, decider: decider, Horizon: DefaultHorizon, last: -1, again: unit.Never,
+		memories: rememberers(parts.Placer, decider, parts.Estimator, parts.Gate, parts.Planner, parts.Flow, parts.Rater, parts.Switcher),
+	}
+	if own {
+		s.parts.Gate = gate
 	}
 	return s
 }
@@ -103,7 +104,7 @@ func (s *Joint) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	}
 	s.realise(d)
 	s.rent(d)
-	s.parts.reshape(d, why)
+	s.parts.shapeTraffic(d, why)
 	return s.again
 }
 
@@ -220,7 +221,7 @@ func (s *Joint) settle(d *plan.Draft, id plan.RunID, r *plan.Run) {
 		if r.Status == plan.Running && s.slice(d.View, r) {
 			d.Suspend(id, w.Reason)
 		}
-	case !s.asWished(d.View, id, r, w) && (w.Firm || s.worth(d.View, id, r, w)):
+	case !s.asWished(d.View, id, r, w) && s.worth(d.View, id, r, w):
 		d.Stop(id, w.Reason, s.price(d.View, r.Job))
 	case w.Terms != (plan.Terms{}) && w.Terms != keptTerms(r.Terms, w.Terms):
 		d.Regrant(id, keptTerms(w.Terms, r.Terms), w.Reason)

@@ -4,16 +4,20 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/unit"
 )
 
 var _ schedule.Remembering = (*Scheduler)(nil)
 
-// rememberers are the parts that remember what no State holds, in a fixed order.
-func (p *Parts) rememberers() []schedule.Remembering {
-	var list []schedule.Remembering
-	for _, part := range []any{p.Estimator, p.Gate, p.Order, p.Sizer, p.Placer, p.Planner, p.Flow} {
+// rememberers are those of a placer's links and of the other parts that remember what
+// no State holds, in this order.
+func rememberers(placer allocate.Placer, parts ...any) (list []schedule.Remembering) {
+	for _, link := range allocate.Links(placer) {
+		parts = append(parts, link)
+	}
+	for _, part := range parts {
 		if r, ok := part.(schedule.Remembering); ok {
 			list = append(list, r)
 		}

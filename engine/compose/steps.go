@@ -55,10 +55,10 @@ func (p *Parts) terms(d *plan.Draft, job plan.JobID, t plan.Terms) (terms plan.T
 	return p.Flow.Terms(d.View, job, t), planned, null
 }
 
-// finds reports whether the placer may find room that the count of free devices does
-// not show.
+// finds reports whether the job's placer may find room that the count of free devices
+// does not show.
 func (p *Parts) finds(v plan.View, job plan.JobID) bool {
-	f, ok := p.Placer.(allocate.Finder)
+	f, ok := allocate.For(p.Placer, v, job).(allocate.Finder)
 	return ok && f.Finds(v, job)
 }
 
@@ -78,9 +78,9 @@ func (p *Parts) begin(d *plan.Draft, job plan.JobID, c *allocate.Candidate, term
 	return run, why
 }
 
-// reshape gives runs other terms on the network after their company has changed: one
+// shapeTraffic gives runs other terms on the network after their company has changed: one
 // started or ended.
-func (p *Parts) reshape(d *plan.Draft, why schedule.Trigger) {
+func (p *Parts) shapeTraffic(d *plan.Draft, why schedule.Trigger) {
 	if p.Shaper == nil || len(why.Jobs) == 0 && len(d.Changes()) == 0 {
 		return
 	}

@@ -30,17 +30,5 @@ var _ pipeline.Ordering = Ordering{}
 
 // Order lets each stage be ahead by the number of stages behind it.
 func (Ordering) Order(stages, microbatches int) [][]pipeline.Op {
-	orders := make([][]pipeline.Op, stages)
-	for s := range orders {
-		ahead := min(stages-1-s, microbatches)
-		for k := range microbatches + ahead {
-			if k < microbatches {
-				orders[s] = append(orders[s], pipeline.Op{Kind: pipeline.Forward, Micro: int32(k)})
-			}
-			if k >= ahead {
-				orders[s] = append(orders[s], pipeline.Op{Kind: pipeline.Backward, Micro: int32(k - ahead)})
-			}
-		}
-	}
-	return orders
+	return pipeline.OneForwardOneBackward(stages, microbatches)
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/control"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
@@ -216,7 +217,7 @@ func dress(it *item, all []class, r *rand.Rand) {
 	}
 	j.Opportunistic = j.Gang == 1 && r.Float64() < opportunistic
 	if j.Opportunistic {
-		j.Law = "antman-fill"
+		j.Law = control.ForGuests
 	}
 	j.Estimate = unit.Duration(math.Max(float64(unit.Minute), float64(it.truth.Duration)*math.Exp(r.NormFloat64())))
 	j.Checkpoint = workload.Checkpoint{Every: 30 * unit.Minute, Save: 10 * unit.Second, Load: 60 * unit.Second}

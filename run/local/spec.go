@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/musterdl/muster/control"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local/cgroup"
@@ -39,7 +40,7 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 		Stop: supervise.Stop{Grace: c.Grace}, SummaryEvery: c.SummaryEvery,
 		Limits: c.limits(o, w), Law: o.Spec.Law}
 	if o.Guest && s.Law == "" {
-		s.Law = guestLaw
+		s.Law = control.ForGuests
 	}
 	if o.Guest && o.Host.Name != "" {
 		s.Host = a.driver.MemberDir(o.Host.Name, o.Host.Attempt, 0)
@@ -73,9 +74,6 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 	}
 	return s, nil
 }
-
-// guestLaw is the law that guests are under whose jobs name none.
-const guestLaw = "antman-fill"
 
 // limits are what the worker's part of its devices amounts to: declared slots are
 // cores and memory, and a share of one is that share of both. A guest has no share: it
