@@ -24,7 +24,7 @@ import (
 // never leave. What does not fit is turned away. The nodes are in a random order too: it
 // decides between those that a policy finds equally good.
 func (x *experiment) pack(trace, ref string, labels []string) error {
-	c, err := resolveCluster(x.Cluster)
+	c, err := resolveCluster(x.Cluster, x.Data)
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}

@@ -208,7 +208,7 @@ func (x *experiment) locate(ref string) (string, error) {
 // simulate compares the strategies on one trace.
 func (x *experiment) simulate(trace, ref string, labels []string) error {
 	c := Comparison{Setup: Defaults(), Seeds: x.seeds}
-	c.Setup.Trace, c.Setup.Cluster, c.Setup.Load, c.Setup.Limit = ref, x.Cluster, x.Load, x.Limit
+	c.Setup.Trace, c.Setup.Cluster, c.Setup.Data, c.Setup.Load, c.Setup.Limit = ref, x.Cluster, x.Data, x.Load, x.Limit
 	c.Setup.RestartCost = unit.Seconds(x.RestartSec)
 	for _, label := range labels {
 		text, err := x.withHistory(x.Strategies[label], &c.Setup)
@@ -250,7 +250,7 @@ func (x *experiment) withHistory(strategy string, s *Setup) (string, error) {
 	if x.HistorySeeds == 0 || !strings.Contains(strategy, "$HISTORY") {
 		return strategy, nil
 	}
-	c, err := resolveCluster(s.Cluster)
+	c, err := resolveCluster(s.Cluster, s.Data)
 	if err != nil {
 		return "", err
 	}

@@ -33,6 +33,7 @@ type Setup struct {
 	// Jobs, where it is set, opens what no trace can hold, in the place of Trace.
 	Jobs     func(seed uint64) (trace.Reader, error)
 	Cluster  string // preset, openb or a YAML file
+	Data     string // where openb is looked for first
 	Strategy string // name, names joined by +, or a YAML file
 	Without  []string
 	Load     float64
@@ -87,7 +88,7 @@ func (o *Outcome) Lanes() []report.Lane {
 // Simulate runs a setup to its end.
 func Simulate(s Setup) (*Outcome, error) {
 	began, cpu := time.Now(), cpuSeconds()
-	c, err := resolveCluster(s.Cluster)
+	c, err := resolveCluster(s.Cluster, s.Data)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
@@ -148,12 +149,13 @@ func Simulate(s Setup) (*Outcome, error) {
 	return o, nil
 }
 
-// resolveCluster reads what names a cluster; a claim may give the lines of a file.
-func resolveCluster(ref string) (*cluster.Cluster, error) {
+// resolveCluster reads what names a cluster; a claim may give the lines of a file. Data
+// is the folder of published data, "" where it is usually.
+func resolveCluster(ref, data string) (*cluster.Cluster, error) {
 	if strings.Contains(ref, "\n") {
 		return spec.Cluster("cluster", []byte(ref))
 	}
-	return spec.Resolve(ref, spec.ResolveOptions{Openb: trace.OpenbCluster})
+	return spec.Resolve(ref, spec.ResolveOptions{Openb: trace.OpenbCluster, Data: data})
 }
 
 // finish simulates to the end and proves that every device-hour is in the accounts once.

@@ -66,6 +66,8 @@ func philly() *cluster.Cluster {
 type ResolveOptions struct {
 	// Openb reads the cluster of the openb trace from its folder.
 	Openb func(folder string) (*cluster.Cluster, error)
+	// Data is the folder of published data where it is looked for first, if not empty.
+	Data string
 }
 
 // Resolve returns the cluster that ref names: a preset, openb, or a cluster file.
@@ -77,7 +79,7 @@ func Resolve(ref string, options ResolveOptions) (*cluster.Cluster, error) {
 		if options.Openb == nil {
 			return nil, errors.New("cluster \"openb\": no reader of its trace is built in")
 		}
-		folder, err := openbFolder()
+		folder, err := openbFolder(options.Data)
 		if err != nil {
 			return nil, err
 		}
@@ -94,11 +96,14 @@ func Resolve(ref string, options ResolveOptions) (*cluster.Cluster, error) {
 	return Cluster(ref, data)
 }
 
-// openbFolder finds the openb trace: under $MUSTER_DATA, else beside the repository.
-func openbFolder() (string, error) {
+// openbFolder finds the openb trace: in the folder given, under $MUSTER_DATA, else beside
+// the repository.
+func openbFolder(data string) (string, error) {
 	var tried []string
-	if data := os.Getenv("MUSTER_DATA"); data != "" {
-		tried = append(tried, filepath.Join(data, "openb2023"))
+	for _, data := range []string{data, os.Getenv("MUSTER_DATA")} {
+		if data != "" {
+			tried = append(tried, filepath.Join(data, "openb2023"))
+		}
 	}
 	tried = append(tried, filepath.Join("..", "shared", "data", "openb2023"))
 	for _, folder := range tried {

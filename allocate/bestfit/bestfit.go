@@ -59,7 +59,6 @@ func (c Config) Validate() error {
 type Placer struct {
 	config Config
 	gang   fit.Gang
-	except []plan.NodeID
 	kinds  []kind
 	from   []plan.NodeID // by kind: the first node that may have room for this candidate
 	best   best
@@ -88,24 +87,14 @@ func New(c Config) *Placer { return &Placer{config: c} }
 // Place takes the tightest node again and again; a runner-up keeps off the first
 // node of every better candidate.
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
-	p.except = p.except[:0]
-	for range k {
-		into = allocate.Extend(into)
-		c := &into[len(into)-1]
-		p.gang.Begin(v, need, p.except, c.Slots)
+	return p.gang.Candidates(v, need, k, into, func() (sum int64) {
 		p.from = append(p.from[:0], make([]plan.NodeID, v.Room().MostFree()+2)...)
 		for done := false; !done && p.tightest(v, need.Shape); {
 			done = p.gang.Fill(p.best.node, fit.Tightest)
-			c.Score -= p.best.left
+			sum -= p.best.left
 		}
-		slots, ok := p.gang.Done()
-		if !ok {
-			return into[:len(into)-1]
-		}
-		c.Slots = slots
-		p.except = append(p.except, slots[0].Node)
-	}
-	return into
+		return sum
+	})
 }
 
 // tightest finds the node that would be left with the least; of equals the one that

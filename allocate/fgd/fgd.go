@@ -21,7 +21,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/fit"
@@ -92,7 +91,6 @@ type Placer struct {
 	config Config
 	target target
 	gang   fit.Gang
-	except []plan.NodeID
 
 	cluster *cluster.Cluster
 	scores  map[class][]score // by node
@@ -132,27 +130,17 @@ func New(c Config) *Placer { return &Placer{config: c} }
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
 	p.learn(v)
 	table := p.table(v, need.Shape)
-	p.except = p.except[:0]
-	for range k {
-		into = allocate.Extend(into)
-		c := &into[len(into)-1]
-		p.gang.Begin(v, need, p.except, c.Slots)
+	return p.gang.Candidates(v, need, k, into, func() (sum int64) {
 		for done := false; !done; {
 			node, s := p.best(v, need.Shape, table)
 			if node == plan.None {
 				break
 			}
-			c.Score += int64(s.points)
+			sum += int64(s.points)
 			done = p.gang.Add(node, s.device)
 		}
-		slots, ok := p.gang.Done()
-		if !ok {
-			return into[:len(into)-1]
-		}
-		c.Slots = slots
-		p.except = append(p.except, slots[0].Node)
-	}
-	return into
+		return sum
+	})
 }
 
 // learn keeps the target up to date and forgets what was computed for another one.
@@ -184,7 +172,7 @@ func (p *Placer) table(v plan.View, shape *plan.Shape) []score {
 func (p *Placer) best(v plan.View, shape *plan.Shape, table []score) (plan.NodeID, score) {
 	node, best := plan.NodeID(plan.None), score{points: refused}
 	for id := range plan.NodeID(len(table)) {
-		if slices.Contains(p.except, id) {
+		if p.gang.Off(id) {
 			continue
 		}
 		s := &table[id]

@@ -9,12 +9,32 @@ import (
 
 // Gang collects the slots of one candidate and remembers what it took, so that a
 // placer may come back to a node, worker by worker. It is used again from one
-// candidate to the next: Begin, then Fill and Add, then Done.
+// candidate to the next: Begin, then Fill and Add, then Done; Candidates does that.
 type Gang struct {
 	Taker
 	except []plan.NodeID
-	taken  []int32 // workers, by node
-	slot   []int32 // 1 + the slot, by device for shares and by node for all else
+	firsts []plan.NodeID // of Candidates: the first nodes of those so far
+	taken  []int32       // workers, by node
+	slot   []int32       // 1 + the slot, by device for shares and by node for all else
+}
+
+// Candidates appends up to k candidates: put takes what one needs, with Fill and Add,
+// and returns its score. A runner-up keeps off the first node of every better candidate.
+func (g *Gang) Candidates(v plan.View, need allocate.Need, k int, into []allocate.Candidate, put func() int64) []allocate.Candidate {
+	g.firsts = g.firsts[:0]
+	for range k {
+		into = allocate.Extend(into)
+		c := &into[len(into)-1]
+		g.Begin(v, need, g.firsts, c.Slots)
+		c.Score = put()
+		slots, ok := g.Done()
+		if !ok {
+			return into[:len(into)-1]
+		}
+		c.Slots = slots
+		g.firsts = append(g.firsts, slots[0].Node)
+	}
+	return into
 }
 
 // Begin starts a candidate that keeps off the excepted nodes.
@@ -28,9 +48,12 @@ func (g *Gang) Begin(v plan.View, need allocate.Need, except []plan.NodeID, into
 	}
 }
 
+// Off reports whether the candidate keeps off a node.
+func (g *Gang) Off(id plan.NodeID) bool { return slices.Contains(g.except, id) }
+
 // Holds is how many workers more a node could take.
 func (g *Gang) Holds(id plan.NodeID) int32 {
-	if slices.Contains(g.except, id) {
+	if g.Off(id) {
 		return 0
 	}
 	return Holds(g.v, id, g.need.Shape) - g.taken[id]

@@ -244,9 +244,9 @@ func TestSmall(t *testing.T) {
 // TestMemory: what is remembered comes back, and is written the same again.
 func TestMemory(t *testing.T) {
 	a, b := New(Default()), New(Default())
-	a.m.Slice, a.m.Next = 3, 99
-	a.m.Last[7], a.m.Last[12], a.m.Idle[2], a.m.Grown[7] = 2, 3, 44, []int32{1, 2}
-	a.m.Tried, a.m.Pairs = [][2]int32{{7, 12}}, []pair{{Jobs: [2]plan.JobID{7, 12}, Settled: true}}
+	a.m.slice, a.m.next = 3, 99
+	a.m.last, a.m.idle, a.m.grown[7] = []turned{{7, 2}, {12, 3}}, []unit.Time{unit.Never, 44}, []int32{1, 2}
+	a.m.tried, a.m.pairs = [][2]int32{{7, 12}}, []pair{{jobs: [2]plan.JobID{7, 12}, settled: true}}
 	if err := b.Recall(a.Remember()); err != nil || !reflect.DeepEqual(a.m, b.m) || !bytes.Equal(a.Remember(), b.Remember()) {
 		t.Errorf("%+v came back as %+v (%v)", a.m, b.m, err)
 	}

@@ -16,7 +16,6 @@
 package gandiva
 
 import (
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -77,48 +76,10 @@ type Decider struct {
 	devices []plan.DeviceID
 }
 
-type memory struct {
-	Slice int64
-	Next  unit.Time              // end of the slice
-	Last  map[plan.JobID]int64   // the slice a job last computed in
-	Tried [][2]int32             // pairs that were packed once
-	Pairs []pair                 // packed now
-	Idle  map[int32]unit.Time    // by node: since when it has devices that nobody is on
-	Grown map[plan.JobID][]int32 // devices that a job has grown to
-}
-
-// pair is two packed jobs; until it is settled it is on trial since its baseline: what
-// they had done by then, and at which rate each went by itself.
-type pair struct {
-	Jobs      [2]plan.JobID
-	Work, Ran [2]unit.Duration
-	SoloMicro [2]int64
-	Settled   bool
-}
-
 var _ allocate.Joint = (*Decider)(nil)
 
 // New returns the strategy; the configuration must be valid.
 func New(c Config) *Decider { return &Decider{config: c, m: newMemory()} }
-
-func newMemory() memory {
-	return memory{Last: map[plan.JobID]int64{}, Idle: map[int32]unit.Time{}, Grown: map[plan.JobID][]int32{}}
-}
-
-// Remember encodes what the State does not say; map keys come out in order.
-func (g *Decider) Remember() []byte {
-	b, err := json.Marshal(g.m)
-	if err != nil {
-		panic(err) // numbers and lists of them
-	}
-	return b
-}
-
-// Recall reads what Remember wrote.
-func (g *Decider) Recall(b []byte) error {
-	g.m = newMemory()
-	return json.Unmarshal(b, &g.m)
-}
 
 // turn is the time slice of all jobs that take turns: who computes on a device, and
 // when, the strategy says itself.
@@ -129,16 +90,16 @@ const turn = 1
 func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
 	p, left := g.read(v, jobs)
 	var moving *task
-	if v.Now() >= g.m.Next {
-		g.m.Next = v.Now().Add(g.config.Quantum)
+	if v.Now() >= g.m.next {
+		g.m.next = v.Now().Add(g.config.Quantum)
 		g.judge(v, p)
 		if moving = p.migrate(); moving != nil {
-			delete(g.m.Grown, plan.JobID(moving.id))
+			delete(g.m.grown, moving.id)
 		}
 		p.rotate()
 		if g.config.Pack {
 			for _, t := range p.try() {
-				g.m.Pairs = append(g.m.Pairs, baseline(v, t))
+				g.m.pairs = append(g.m.pairs, baseline(v, t))
 			}
 		}
 		g.grow(v, p, len(p.tasks) < len(jobs))
@@ -155,7 +116,7 @@ func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	for _, id := range left {
 		into = append(into, allocate.Wish{Job: id, Workers: v.Shape(id).Gang, Reason: plan.Reason{Code: plan.Fits}})
 	}
-	return into, g.m.Next
+	return into, g.m.next
 }
 
 // wish is what a task is to have; one that moves stops first and starts again where
@@ -195,9 +156,9 @@ func (g *Decider) wish(v plan.View, p *planner, t *task, moves bool) allocate.Wi
 func baseline(v plan.View, t [2]*task) (p pair) {
 	for k := range t {
 		id := plan.JobID(t[k].id)
-		p.Jobs[k], p.Work[k], p.Ran[k], p.SoloMicro[k] = id, v.Work(id), v.Executed(id), plan.FullRate
+		p.jobs[k], p.work[k], p.ran[k], p.soloMicro[k] = id, v.Work(id), v.Executed(id), plan.FullRate
 		if run := v.Job(id).Run; run != plan.None {
-			p.SoloMicro[k] = max(v.Run(run).RateMicro, 1)
+			p.soloMicro[k] = max(v.Run(run).RateMicro, 1)
 		}
 	}
 	return p
@@ -206,18 +167,18 @@ func baseline(v plan.View, t [2]*task) (p pair) {
 // judge ends the trials: what each did per running time in the quantum over what it does
 // by itself must add up to one. Of a pair that could not begin that is nothing.
 func (g *Decider) judge(v plan.View, p *planner) {
-	for i := range g.m.Pairs {
-		o := &g.m.Pairs[i]
-		a, b := p.task(o.Jobs[0]), p.task(o.Jobs[1])
-		if o.Settled || a == nil || b == nil || a.partner != b {
+	for i := range g.m.pairs {
+		o := &g.m.pairs[i]
+		a, b := p.task(o.jobs[0]), p.task(o.jobs[1])
+		if o.settled || a == nil || b == nil || a.partner != b {
 			continue
 		}
 		sum := 0.0
-		for k, id := range o.Jobs {
-			ran := max(1, v.Executed(id)-o.Ran[k])
-			sum += float64(v.Work(id)-o.Work[k]) / float64(ran) * plan.FullRate / float64(o.SoloMicro[k])
+		for k, id := range o.jobs {
+			ran := max(1, v.Executed(id)-o.ran[k])
+			sum += float64(v.Work(id)-o.work[k]) / float64(ran) * plan.FullRate / float64(o.soloMicro[k])
 		}
-		o.Settled = true
+		o.settled = true
 		p.judge([2]*task{a, b}, unit.Milli(sum*1000+.5))
 	}
 }
@@ -229,14 +190,14 @@ func (g *Decider) grow(v plan.View, p *planner, waits bool) {
 		waits = waits || !t.active
 	}
 	if waits {
-		clear(g.m.Grown)
+		clear(g.m.grown)
 	}
 	for _, t := range p.tasks {
 		if len(t.devices) == 0 || waits || v.Job(plan.JobID(t.id)).Run == plan.None {
 			continue
 		}
 		n := p.node(t.devices[0])
-		if since, idle := g.m.Idle[n]; !idle || v.Now().Sub(since) < g.config.Quantum || t.gang >= p.size(n) {
+		if since := g.m.idle[n]; since == unit.Never || v.Now().Sub(since) < g.config.Quantum || t.gang >= p.size(n) {
 			continue
 		}
 		shape, node, most := v.Shape(plan.JobID(t.id)), v.Node(plan.NodeID(n)), t.gang
@@ -251,7 +212,7 @@ func (g *Decider) grow(v plan.View, p *planner, waits bool) {
 			p.unsettle(t)
 			p.settle(t, all)
 			t.gang, t.active = most, true
-			g.m.Grown[plan.JobID(t.id)] = all
+			g.m.grown[t.id] = all
 		}
 	}
 }

@@ -10,11 +10,10 @@ import (
 // task is one job as the planner sees it.
 type task struct {
 	id      int32
-	gang    int32                 // devices
-	memory  int32                 // MiB per device, while it computes
-	keeps   int32                 // MiB of it that it does not give up between turns
-	allows  func(node int32) bool // nil is any
-	busy    int32                 // how much it keeps its devices busy, in any unit; the least is packed first
+	gang    int32 // devices
+	memory  int32 // MiB per device, while it computes
+	keeps   int32 // MiB of it that it does not give up between turns
+	busy    int32 // how much it keeps its devices busy, in any unit; the least is packed first
 	devices []int32
 	active  bool  // computes in this slice
 	last    int64 // the slice it last computed in; 0 is never
@@ -25,14 +24,15 @@ type task struct {
 // by node.
 type planner struct {
 	config    Config
-	first     []int32   // by node: its first device, and at the end the number of devices
-	memory    []int32   // by node: MiB of a device; 0 takes no job
-	residents [][]*task // by device
-	closed    []bool    // by device: lost, or taken by who is not planned here
-	placed    []int32   // by node: residents, counted once per device
-	below     []int32   // by node and number up to MaxResidents: open devices with fewer residents
-	tasks     []*task   // resident, by id
-	held      []int32   // devices of those that have runs, one after another
+	allows    func(t *task, node int32) bool // nil is any
+	first     []int32                        // by node: its first device, and at the end the number of devices
+	memory    []int32                        // by node: MiB of a device; 0 takes no job
+	residents [][]*task                      // by device
+	closed    []bool                         // by device: lost, or taken by who is not planned here
+	placed    []int32                        // by node: residents, counted once per device
+	below     []int32                        // by node and number up to MaxResidents: open devices with fewer residents
+	tasks     []*task                        // resident, by id
+	held      []int32                        // devices of those that have runs, one after another
 	tried     map[[2]int32]bool
 	slice     int64
 	on        []int32    // by device: its node
@@ -145,7 +145,7 @@ func (p *planner) find(t *task) []int32 {
 
 // takes reports whether a task may be on a node at all.
 func (p *planner) takes(node int32, t *task) bool {
-	return p.memory[node] != 0 && t.memory <= p.memory[node] && (t.allows == nil || t.allows(node))
+	return p.memory[node] != 0 && t.memory <= p.memory[node] && (p.allows == nil || p.allows(t, node))
 }
 
 // take gathers a gang's devices from the first node that holds it, or from whole nodes

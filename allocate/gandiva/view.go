@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
 )
 
 // read makes a planner of the State: nodes, who is resident, who is packed. Waiting jobs
@@ -12,20 +13,24 @@ import (
 // one per worker.
 func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.JobID) {
 	p = newPlanner(g.config)
-	p.slice = g.m.Slice
+	p.slice = g.m.slice
+	p.allows = func(t *task, node int32) bool { return allows(v, t, plan.NodeID(node)) }
 	for id := range plan.NodeID(v.Nodes()) {
 		n, memory := v.Node(id), int32(0)
 		if n.Status == plan.Up && n.Count > 0 {
 			memory = max(1, v.Device(n.First).Memory)
 		}
 		p.addNode(n.Count, memory)
+		if int(id) >= len(g.m.idle) {
+			g.m.idle = append(g.m.idle, unit.Never)
+		}
 	}
 	for d := range int32(len(p.closed)) {
 		if v.Device(plan.DeviceID(d)).Status.Out() {
 			p.close(d)
 		}
 	}
-	for _, t := range g.m.Tried {
+	for _, t := range g.m.tried {
 		p.tried[t] = true
 	}
 	tasks, wait := make([]task, len(jobs)), []*task(nil)
@@ -43,8 +48,8 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 			g.resident(v, p, g.describe(&tasks[i], v, id), run)
 		}
 	}
-	for _, o := range g.m.Pairs {
-		if a, b := p.task(o.Jobs[0]), p.task(o.Jobs[1]); a != nil && b != nil {
+	for _, o := range g.m.pairs {
+		if a, b := p.task(o.jobs[0]), p.task(o.jobs[1]); a != nil && b != nil {
 			a.partner, b.partner = b, a
 		}
 	}
@@ -71,7 +76,7 @@ func (g *Decider) resident(v plan.View, p *planner, t *task, run plan.RunID) {
 	v.GrantsOf(run, func(h plan.Grant) { p.held = append(p.held, int32(h.Device)) })
 	devices := p.held[first:len(p.held):len(p.held)]
 	slices.Sort(devices)
-	if grown, ok := g.m.Grown[plan.JobID(t.id)]; ok {
+	if grown, ok := g.m.grown[t.id]; ok {
 		t.gang, devices = int32(len(grown)), grown
 	} else if int32(len(devices)) > t.gang {
 		devices = devices[:t.gang]
@@ -86,31 +91,30 @@ func (g *Decider) resident(v plan.View, p *planner, t *task, run plan.RunID) {
 
 // describe makes t the task of a job.
 func (g *Decider) describe(t *task, v plan.View, id plan.JobID) *task {
-	shape, run, profile := v.Shape(id), v.Job(id).Run, v.ProfileOf(id)
-	*t = task{id: int32(id), gang: shape.Gang, memory: shape.Memory, keeps: min(profile.Persistent, shape.Memory), busy: 1000, last: g.m.Last[id]}
+	shape, profile := v.Shape(id), v.ProfileOf(id)
+	*t = task{id: int32(id), gang: shape.Gang, memory: shape.Memory, keeps: min(profile.Persistent, shape.Memory), busy: 1000, last: g.m.lastTurn(int32(id))}
 	if profile.Compute > 0 {
 		t.busy = int32(int64(profile.Compute) * 1000 / int64(profile.Compute+profile.Communicate))
 	}
-	t.allows = func(n int32) bool {
-		if !v.Allows(shape, plan.NodeID(n)) {
-			return false
-		}
-		node := v.Node(plan.NodeID(n))
-		more := min(t.gang, node.Count)
-		if shape.PerNode != 0 && shape.PerNode < more {
-			return false
-		}
-		if run != plan.None {
-			v.GrantsOf(run, func(h plan.Grant) {
-				if h.Node == plan.NodeID(n) {
-					more-- // it brings what it has there
-				}
-			})
-		}
-		// Those who take turns keep their cores, so only what nobody has counts.
-		return more*shape.CPU <= max(0, node.FreeCPU) && more*shape.Host <= max(0, node.FreeHost)
-	}
 	return t
+}
+
+// allows reports whether a job may have devices of a node, and its host what they need.
+func allows(v plan.View, t *task, id plan.NodeID) bool {
+	shape, run, node := v.Shape(plan.JobID(t.id)), v.Job(plan.JobID(t.id)).Run, v.Node(id)
+	more := min(t.gang, node.Count)
+	if !v.Allows(shape, id) || shape.PerNode != 0 && shape.PerNode < more {
+		return false
+	}
+	if run != plan.None {
+		v.GrantsOf(run, func(h plan.Grant) {
+			if h.Node == id {
+				more-- // it brings what it has there
+			}
+		})
+	}
+	// Those who take turns keep their cores, so only what nobody has counts.
+	return more*shape.CPU <= max(0, node.FreeCPU) && more*shape.Host <= max(0, node.FreeHost)
 }
 
 func (p *planner) task(id plan.JobID) *task {
@@ -125,35 +129,34 @@ func (p *planner) task(id plan.JobID) *task {
 func (g *Decider) idle(v plan.View, p *planner) {
 	for n := range p.nodes() {
 		if p.free(n) == 0 {
-			delete(g.m.Idle, n)
-		} else if _, ok := g.m.Idle[n]; !ok {
-			g.m.Idle[n] = v.Now()
+			g.m.idle[n] = unit.Never
+		} else if g.m.idle[n] == unit.Never {
+			g.m.idle[n] = v.Now()
 		}
 	}
 }
 
 // write remembers what the planner decided, of the jobs that there are.
 func (g *Decider) write(p *planner, jobs []plan.JobID) {
-	g.m.Slice = p.slice
-	clear(g.m.Last)
+	g.m.slice, g.m.last = p.slice, g.m.last[:0]
 	for _, t := range p.tasks {
-		g.m.Last[plan.JobID(t.id)] = t.last
+		g.m.last = append(g.m.last, turned{t.id, t.last})
 	}
 	lives := func(id int32) bool { _, ok := slices.BinarySearch(jobs, plan.JobID(id)); return ok }
-	g.m.Tried = g.m.Tried[:0]
+	g.m.tried = g.m.tried[:0]
 	for t := range p.tried {
 		if lives(t[0]) && lives(t[1]) {
-			g.m.Tried = append(g.m.Tried, t)
+			g.m.tried = append(g.m.tried, t)
 		}
 	}
-	slices.SortFunc(g.m.Tried, func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) })
-	g.m.Pairs = slices.DeleteFunc(g.m.Pairs, func(o pair) bool {
-		a, b := p.task(o.Jobs[0]), p.task(o.Jobs[1])
+	slices.SortFunc(g.m.tried, func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) })
+	g.m.pairs = slices.DeleteFunc(g.m.pairs, func(o pair) bool {
+		a, b := p.task(o.jobs[0]), p.task(o.jobs[1])
 		return a == nil || b == nil || a.partner != b
 	})
-	for id := range g.m.Grown {
-		if t := p.task(id); t == nil || t.gang != int32(len(g.m.Grown[id])) {
-			delete(g.m.Grown, id)
+	for id, devices := range g.m.grown {
+		if t := p.task(plan.JobID(id)); t == nil || t.gang != int32(len(devices)) {
+			delete(g.m.grown, id)
 		}
 	}
 }

@@ -38,7 +38,6 @@ type Placer struct {
 	config Config
 	chance *rand.PCG
 	gang   fit.Gang
-	except []plan.NodeID
 	listed []plan.NodeID // those with room, once a candidate had to list them
 	walked bool          // whether it had to
 	usable []plan.DeviceID
@@ -52,13 +51,9 @@ func New(c Config) *Placer { return &Placer{config: c, chance: rand.NewPCG(0, 0)
 // Place draws worker by worker. A runner-up keeps off the first node of every better
 // candidate; all scores are equal.
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
-	p.except = p.except[:0]
 	p.chance.Seed(p.config.Seed, uint64(need.Job)<<32|uint64(uint32(need.Attempt)))
 	dice := rand.New(p.chance)
-	for range k {
-		into = allocate.Extend(into)
-		c := &into[len(into)-1]
-		p.gang.Begin(v, need, p.except, c.Slots)
+	return p.gang.Candidates(v, need, k, into, func() int64 {
 		p.walked = false
 		for done := false; !done; {
 			node := p.node(v, need.Shape, dice)
@@ -67,14 +62,8 @@ func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.C
 			}
 			done = p.gang.Add(node, p.device(v, need.Shape, node, dice))
 		}
-		slots, ok := p.gang.Done()
-		if !ok {
-			return into[:len(into)-1]
-		}
-		c.Slots = slots
-		p.except = append(p.except, slots[0].Node)
-	}
-	return into
+		return 0
+	})
 }
 
 // node draws one of the nodes with room.

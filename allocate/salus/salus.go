@@ -17,7 +17,6 @@
 package salus
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,6 +27,7 @@ import (
 	"github.com/musterdl/muster/allocate/reside"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
 )
@@ -228,7 +228,7 @@ func (s *Decider) forget(v plan.View) {
 func (s *Decider) Remember() []byte {
 	var b []byte
 	for _, id := range slices.Sorted(maps.Keys(s.since)) {
-		b = binary.AppendVarint(binary.AppendVarint(b, int64(id)), int64(s.since[id]))
+		b = figures.Put(b, int64(id), int64(s.since[id]))
 	}
 	return b
 }
@@ -236,14 +236,13 @@ func (s *Decider) Remember() []byte {
 // Recall reads what Remember wrote.
 func (s *Decider) Recall(memory []byte) error {
 	s.since = map[plan.JobID]unit.Duration{}
-	for len(memory) > 0 {
-		id, n := binary.Varint(memory)
-		at, m := binary.Varint(memory[max(0, n):])
-		if n <= 0 || m <= 0 {
-			return errors.New("the memory of salus is pairs of a job and a time, this one is not")
-		}
-		s.since[plan.JobID(id)] = unit.Duration(at)
-		memory = memory[n+m:]
+	r := figures.Read(memory)
+	for r.More() {
+		id, at := plan.JobID(r.Next()), unit.Duration(r.Next())
+		s.since[id] = at
+	}
+	if err := r.End(); err != nil {
+		return fmt.Errorf("the memory of salus: %w", err)
 	}
 	return nil
 }

@@ -8,8 +8,6 @@
 package scored
 
 import (
-	"slices"
-
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/fit"
 	"github.com/musterdl/muster/cluster"
@@ -43,9 +41,8 @@ type Score func(v plan.View, n *Node, shape *plan.Shape) int64
 // Placer places by a score. All it remembers follows from the State it is asked about,
 // which must be the same from call to call.
 type Placer struct {
-	score  Score
-	gang   fit.Gang
-	except []plan.NodeID
+	score Score
+	gang  fit.Gang
 
 	cluster *cluster.Cluster
 	tables  map[plan.Shape][]entry // by node
@@ -69,27 +66,17 @@ func New(s Score) *Placer { return &Placer{score: s} }
 // of every better candidate. The score is the sum over the workers.
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
 	table := p.table(v, need.Shape)
-	p.except = p.except[:0]
-	for range k {
-		into = allocate.Extend(into)
-		c := &into[len(into)-1]
-		p.gang.Begin(v, need, p.except, c.Slots)
+	return p.gang.Candidates(v, need, k, into, func() (sum int64) {
 		for done := false; !done; {
 			node, score := p.best(v, need.Shape, table)
 			if node == plan.None {
 				break
 			}
-			c.Score += score
+			sum += score
 			done = p.gang.Add(node, p.tightest(v, node, need.Shape))
 		}
-		slots, ok := p.gang.Done()
-		if !ok {
-			return into[:len(into)-1]
-		}
-		c.Slots = slots
-		p.except = append(p.except, slots[0].Node)
-	}
-	return into
+		return sum
+	})
 }
 
 // table returns the remembered scores of a shape, by node.
@@ -118,7 +105,7 @@ func (p *Placer) table(v plan.View, shape *plan.Shape) []entry {
 func (p *Placer) best(v plan.View, shape *plan.Shape, table []entry) (plan.NodeID, int64) {
 	node, best := plan.NodeID(plan.None), int64(noRoom)
 	for id := range plan.NodeID(len(table)) {
-		if slices.Contains(p.except, id) {
+		if p.gang.Off(id) {
 			continue
 		}
 		e := &table[id]

@@ -42,7 +42,6 @@ func (c Config) Validate() error {
 type Placer struct {
 	config Config
 	gang   fit.Gang
-	except []plan.NodeID
 	levels [][]plan.NodeID // by free devices: nodes the candidate has left with so many
 	parts  []plan.DeviceID // devices compared for a share
 }
@@ -56,25 +55,15 @@ func New(c Config) *Placer { return &Placer{config: c} }
 // first node of every better candidate. The score is minus the most workers on one
 // node.
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
-	p.except = p.except[:0]
-	for range k {
-		into = allocate.Extend(into)
-		c := &into[len(into)-1]
-		p.gang.Begin(v, need, p.except, c.Slots)
+	return p.gang.Candidates(v, need, k, into, func() (score int64) {
 		if !p.fromEmpty(v, need.Shape) && need.Shape.Share < 1000 {
 			p.fromParts(v, need.Shape)
 		}
 		for n := range p.gang.Nodes {
-			c.Score = min(c.Score, -int64(p.gang.Taken(n)))
+			score = min(score, -int64(p.gang.Taken(n)))
 		}
-		slots, ok := p.gang.Done()
-		if !ok {
-			return into[:len(into)-1]
-		}
-		c.Slots = slots
-		p.except = append(p.except, slots[0].Node)
-	}
-	return into
+		return score
+	})
 }
 
 // fromEmpty goes down from the nodes with the most free devices. On each level it

@@ -85,7 +85,7 @@ func simulate(seed uint64, merge, few bool, batch, load float64) outcome {
 			until = all[next].submit
 		}
 		for _, g := range runs {
-			until = min(until, now+c.course(g.jobs, g.gang).ends[0]/1e6)
+			until = min(until, now+c.course(g.jobs, g.gang, nil).ends[0]/1e6)
 		}
 		for _, g := range runs {
 			did := (until - now) * 1e6 / c.step(g.jobs, g.gang)

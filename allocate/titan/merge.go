@@ -75,16 +75,17 @@ type course struct {
 	key      float64 // see rank
 }
 
-// course lets jobs make every step together; who has fewest steps left leaves first.
-func (c *Config) course(jobs []*tune, gang int32) course {
+// course lets jobs make every step together; who has fewest steps left leaves first. It
+// writes the ends to the given memory, if that is large enough.
+func (c *Config) course(jobs []*tune, gang int32, ends []float64) course {
 	if len(jobs) == 1 { // nearly all are alone
-		w := course{id: jobs[0].id, gang: gang, ends: []float64{jobs[0].steps * c.step(jobs, gang)}}
+		w := course{id: jobs[0].id, gang: gang, ends: append(ends[:0], jobs[0].steps*c.step(jobs, gang))}
 		w.rank()
 		return w
 	}
 	left := slices.Clone(jobs)
 	slices.SortFunc(left, func(a, b *tune) int { return cmp.Or(cmp.Compare(a.steps, b.steps), cmp.Compare(a.id, b.id)) })
-	w := course{id: jobs[0].id, gang: gang, ends: make([]float64, 0, len(left))}
+	w := course{id: jobs[0].id, gang: gang, ends: slices.Grow(ends[:0], len(left))}
 	now, done := 0.0, 0.0
 	for ; len(left) > 0; left = left[1:] {
 		now += (left[0].steps - done) * c.step(left, gang)
@@ -187,7 +188,7 @@ func (c *Config) merge(runs []*group, courses []course, devices int32, deviceMiB
 			}
 			tried++
 			trial = append(append(trial[:0], courses[:i]...), courses[i+1:]...)
-			trial[k] = c.course(append(slices.Clone(runs[k].jobs), j), runs[k].gang)
+			trial[k] = c.course(append(slices.Clone(runs[k].jobs), j), runs[k].gang, nil)
 			if t := total(trial, devices); t < least {
 				best, least = k, t
 			}
@@ -196,7 +197,7 @@ func (c *Config) merge(runs []*group, courses []course, devices int32, deviceMiB
 			joins = append(joins, join{Host: runs[best].jobs[0].id, Guest: j.id})
 			runs[best].jobs = append(runs[best].jobs, j)
 			runs, courses = slices.Delete(runs, i, i+1), slices.Delete(courses, i, i+1)
-			courses[best] = c.course(runs[best].jobs, runs[best].gang)
+			courses[best] = c.course(runs[best].jobs, runs[best].gang, nil)
 			i--
 		}
 	}
@@ -210,12 +211,17 @@ func (c *Config) sort(runs []*group) []course {
 		id  int32
 		at  int32
 	}
-	found, places := make([]course, len(runs)), make([]place, len(runs))
+	found, places, ends := make([]course, len(runs)), make([]place, len(runs)), make([]float64, len(runs))
 	for i, g := range runs {
-		found[i] = c.course(g.jobs, g.gang)
+		found[i] = c.course(g.jobs, g.gang, ends[i:i:i+1])
 		places[i] = place{found[i].key, found[i].id, int32(i)}
 	}
-	slices.SortFunc(places, func(a, b place) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.id, b.id)) })
+	slices.SortFunc(places, func(a, b place) int {
+		if a.key != b.key {
+			return cmp.Compare(a.key, b.key)
+		}
+		return cmp.Compare(a.id, b.id)
+	})
 	before, courses := slices.Clone(runs), make([]course, len(runs))
 	for i, p := range places {
 		runs[i], courses[i] = before[p.at], found[p.at]

@@ -1,7 +1,6 @@
 package titan
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/figures"
 )
 
 // For many jobs the look-ahead takes longer than a decision may: it is asked for outside,
@@ -148,28 +148,22 @@ func (c *Config) together(all []*group, joins []join, devices int32, deviceMiB f
 
 // Remember encodes the last answer.
 func (t *Decider) Remember() []byte {
-	b := binary.AppendVarint(nil, int64(len(t.joins)))
+	b := figures.Put(nil, int64(len(t.joins)))
 	for _, p := range t.joins {
-		b = binary.AppendVarint(binary.AppendVarint(b, int64(p.Host)), int64(p.Guest))
+		b = figures.Put(b, int64(p.Host), int64(p.Guest))
 	}
 	return b
 }
 
 // Recall reads what Remember wrote.
 func (t *Decider) Recall(memory []byte) error {
-	broken := false
-	next := func() int64 {
-		x, n := binary.Varint(memory)
-		broken = broken || n <= 0
-		memory = memory[max(0, n):]
-		return x
-	}
 	t.joins, t.posed = nil, nil
-	for n := next(); n > 0 && !broken; n-- {
-		t.joins = append(t.joins, join{int32(next()), int32(next())})
+	r := figures.Read(memory)
+	for range r.Count() {
+		t.joins = append(t.joins, join{int32(r.Next()), int32(r.Next())})
 	}
-	if broken || len(memory) > 0 {
-		return errors.New("the memory of titan is a list of merges, this is none")
+	if err := r.End(); err != nil {
+		return fmt.Errorf("the memory of titan: %w", err)
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func room(v plan.View) (devices int32, memoryMiB float64) {
 // takes more than there is, or no whole devices, counts as the smallest that fits.
 func (t *Decider) read(v plan.View, jobs []plan.JobID, devices int32) (runs []*group, waiting []*tune) {
 	hosts := make([]*group, len(jobs))
-	tunes, groups := make([]tune, len(jobs)), make([]group, len(jobs))
+	tunes, groups, alone := make([]tune, len(jobs)), make([]group, len(jobs)), make([]*tune, len(jobs))
 	var guests []*tune
 	for i, id := range jobs {
 		j := &tunes[i]
@@ -158,7 +158,8 @@ func (t *Decider) read(v plan.View, jobs []plan.JobID, devices int32) (runs []*g
 			guests = append(guests, j)
 			continue
 		}
-		groups[i] = group{jobs: []*tune{j}, gang: j.gang}
+		alone[i] = j
+		groups[i] = group{jobs: alone[i : i+1 : i+1], gang: j.gang}
 		hosts[i] = &groups[i]
 		runs = append(runs, hosts[i])
 	}

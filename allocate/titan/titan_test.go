@@ -92,7 +92,7 @@ func TestMergedStep(t *testing.T) {
 	if two <= one || two >= 2*one {
 		t.Errorf("a step of one takes %.0f µs, of two %.0f", one, two)
 	}
-	w := c.course(both, 1)
+	w := c.course(both, 1, nil)
 	if want := []float64{100 * two, 100*two + 200*one}; math.Abs(w.ends[0]-want[0]) > 1 || math.Abs(w.ends[1]-want[1]) > 1 {
 		t.Errorf("they end at %v, want %v", w.ends, want)
 	}

@@ -70,7 +70,7 @@ func timeOne(ctx context.Context, self, name string, progress io.Writer) (m repr
 func writeDecisionTimes(w io.Writer, list []reproduce.DecisionTime) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "decisions on %d devices with %d jobs that wait or run\n", reproduce.Decisions.Devices, reproduce.Decisions.Active)
-	fmt.Fprintln(t, "STRATEGY\tPART\tRUNNING\tSTEPS\tALL AT ONCE\tp50\tp99\tALLOCS\tANSWERS\tp50 ANSWER\tLONGEST\tTARGET")
+	fmt.Fprintln(t, "STRATEGY\tPART\tRUNNING\tSTEPS\tALL AT ONCE\tp50\tp99\tMOST\tALLOCS\tANSWERS\tp50 ANSWER\tLONGEST\tTARGET")
 	ms := func(s float64) string { return fmt.Sprintf("%.2f ms", s*1000) }
 	for i := range list {
 		m := &list[i]
@@ -85,7 +85,7 @@ func writeDecisionTimes(w io.Writer, list []reproduce.DecisionTime) error {
 		if m.Target != "" {
 			verdict = map[bool]string{false: "met: at most ", true: "MISSED: at most "}[m.Missed] + m.Target
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%.0f\t%s\t%s\n", m.Strategy, m.Part, m.Running, m.Steps, ms(m.FirstSec), ms(m.P50Sec), ms(m.P99Sec), m.Allocs, answers, verdict)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%.0f\t%s\t%s\n", m.Strategy, m.Part, m.Running, m.Steps, ms(m.FirstSec), ms(m.P50Sec), ms(m.P99Sec), ms(m.MaxSec), m.Allocs, answers, verdict)
 	}
 	return t.Flush()
 }

@@ -18,13 +18,13 @@
 package chronus
 
 import (
-	"encoding/binary"
-	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/schedule/lease"
 	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
@@ -139,44 +139,25 @@ func of(v plan.View, job plan.JobID) live {
 
 // Remember encodes the promises.
 func (c *Chronus) Remember() []byte {
-	b := binary.AppendVarint(nil, int64(len(c.cal.Holdings())))
+	b := figures.Put(nil, int64(len(c.cal.Holdings())))
 	for _, h := range c.cal.Holdings() {
-		for _, x := range []int64{int64(h.Job), h.Size, int64(h.By), int64(len(h.Leases))} {
-			b = binary.AppendVarint(b, x)
-		}
-		for _, n := range h.Leases {
-			b = binary.AppendVarint(b, n)
-		}
+		b = figures.Put(b, int64(h.Job), h.Size, int64(h.By), int64(len(h.Leases)))
+		b = figures.Put(b, h.Leases...)
 	}
 	return b
 }
 
 // Recall reads what Remember wrote.
 func (c *Chronus) Recall(memory []byte) error {
-	broken := false
-	next := func() int64 {
-		x, n := binary.Varint(memory)
-		if n <= 0 {
-			broken = true
-			return 0
-		}
-		memory = memory[n:]
-		return x
-	}
+	r := figures.Read(memory)
 	var holdings []lease.Holding
-	for range next() {
-		h := lease.Holding{Job: plan.JobID(next()), Size: next(), By: unit.Time(next())}
-		for range next() {
-			if h.Leases = append(h.Leases, next()); broken {
-				break
-			}
-		}
-		if holdings = append(holdings, h); broken {
-			break
-		}
+	for range r.Count() {
+		h := lease.Holding{Job: plan.JobID(r.Next()), Size: r.Next(), By: unit.Time(r.Next())}
+		h.Leases = r.List(r.Count())
+		holdings = append(holdings, h)
 	}
-	if broken || len(memory) > 0 {
-		return errors.New("the memory of chronus is a list of promises, this is none")
+	if err := r.End(); err != nil {
+		return fmt.Errorf("the memory of chronus: %w", err)
 	}
 	c.cal.Replace(holdings)
 	return nil

@@ -1,11 +1,11 @@
 package gavel
 
 import (
-	"encoding/binary"
-	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -86,55 +86,30 @@ func (m *memory) take(now unit.Time, r *reply) {
 
 // Remember encodes the memory, all in whole figures.
 func (m *memory) Remember() []byte {
-	b := make([]byte, 0, 64*(1+len(m.jobs)))
-	put := func(xs ...int64) {
-		for _, x := range xs {
-			b = binary.AppendVarint(b, x)
-		}
-	}
 	truth := map[bool]int64{true: 1}
-	put(int64(m.roundEnd), int64(m.divided), int64(m.booked), truth[m.ended], int64(len(m.room)))
-	put(m.room...)
-	put(int64(len(m.jobs)))
+	b := figures.Put(make([]byte, 0, 64*(1+len(m.jobs))), int64(m.roundEnd), int64(m.divided), int64(m.booked), truth[m.ended], int64(len(m.room)))
+	b = figures.Put(figures.Put(b, m.room...), int64(len(m.jobs)))
 	for i := range m.jobs {
 		s := &m.jobs[i]
-		put(int64(s.job), int64(s.kind), truth[s.answered], int64(len(s.x)))
-		put(s.x...)
-		put(s.got...)
-		put(s.deficit...)
+		b = figures.Put(b, int64(s.job), int64(s.kind), truth[s.answered], int64(len(s.x)))
+		b = figures.Put(figures.Put(figures.Put(b, s.x...), s.got...), s.deficit...)
 	}
 	return b
 }
 
 // Recall reads what Remember wrote.
 func (m *memory) Recall(b []byte) error {
-	broken := false
-	next := func() int64 {
-		x, n := binary.Varint(b)
-		if n <= 0 {
-			broken, b = true, nil
-			return 0
-		}
-		b = b[n:]
-		return x
-	}
-	list := func(n int64) []int64 {
-		var xs []int64
-		for i := int64(0); i < n && !broken; i++ {
-			xs = append(xs, next())
-		}
-		return xs
-	}
-	read := memory{roundEnd: unit.Time(next()), divided: unit.Time(next()), booked: unit.Time(next()), ended: next() == 1}
-	read.room = list(next())
-	for n := next(); n > 0 && !broken; n-- {
-		s := standing{job: plan.JobID(next()), kind: int32(next()), answered: next() == 1}
-		k := next()
-		s.x, s.got, s.deficit = list(k), list(k), list(k)
+	r := figures.Read(b)
+	read := memory{roundEnd: unit.Time(r.Next()), divided: unit.Time(r.Next()), booked: unit.Time(r.Next()), ended: r.Next() == 1}
+	read.room = r.List(r.Count())
+	for range r.Count() {
+		s := standing{job: plan.JobID(r.Next()), kind: int32(r.Next()), answered: r.Next() == 1}
+		n := r.Count()
+		s.x, s.got, s.deficit = r.List(n), r.List(n), r.List(n)
 		read.jobs = append(read.jobs, s)
 	}
-	if broken || len(b) > 0 {
-		return errors.New("this is not a memory of gavel")
+	if err := r.End(); err != nil {
+		return fmt.Errorf("the memory of gavel: %w", err)
 	}
 	*m = read
 	return nil

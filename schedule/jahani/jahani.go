@@ -17,13 +17,13 @@
 package jahani
 
 import (
-	"encoding/binary"
-	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
 )
@@ -40,23 +40,31 @@ var Description = strategy.Description{
 // Decider is the strategy.
 type Decider struct {
 	config Config
-	kinds  []kindOf
+	kinds  []machineKind
+	stock  []stock      // by kind
 	kind   []int        // by node: its place in kinds, or none
 	jobs   []plan.JobID // of the problem, in its order
 	want   []plan.NodeID
-	taken  []bool // by node: it is in the plan
-	last   []spot // the last plan, by job
-	// Of large problems: the last that was put, without its text, and what came back.
-	posed   question
+	taken  []bool      // by node: it is in the plan
+	last   []spot      // the last plan, by job
+	slots  []plan.Slot // of this decision's wishes
+	// Of large problems: what the last was put about, and what came back.
+	posed struct {
+		jobs  []plan.JobID
+		kinds []machineKind
+	}
 	posedAt unit.Time
 	answer  *answer
 }
 
-// kindOf is a machine of the problem and the nodes that are one.
-type kindOf struct {
-	model, count, price int32
-	nodes               []plan.NodeID
-	next                [3]int // by how ready a node is: no such node before is free, see concrete
+// machineKind is a machine of the problem: its device model, how many there are on it, and its
+// price per hour in thousandths.
+type machineKind struct{ model, count, price int32 }
+
+// stock is the nodes of a kind.
+type stock struct {
+	nodes []plan.NodeID
+	next  [3]int // by how ready a node is: no such node before is free, see concrete
 }
 
 // spot is where a plan has a job.
@@ -97,7 +105,8 @@ func (d *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 			on[c.Node] = append(on[c.Node], i)
 		}
 	}
-	var spots []spot
+	spots := make([]spot, 0, len(d.jobs))
+	d.slots = make([]plan.Slot, 0, len(d.jobs)) // new ones each time, since changes keep them
 	for n, m := range found.Rented {
 		if m == none {
 			continue
@@ -130,8 +139,9 @@ func (d *Decider) wish(v plan.View, job plan.JobID, node plan.NodeID, devices in
 		}
 	}
 	workers := int32(devices) / max(1, v.Shape(job).Devices)
+	d.slots = append(d.slots, plan.Slot{Node: node, Device: plan.None, Workers: workers})
 	return allocate.Wish{Job: job, Workers: workers, Reason: plan.Reason{Code: plan.RoundPlan},
-		Slots: []plan.Slot{{Node: node, Device: plan.None, Workers: workers}}}
+		Slots: d.slots[len(d.slots)-1 : len(d.slots) : len(d.slots)]}
 }
 
 // Rentals are the nodes of the plan, and all others, which may be given back.
@@ -147,8 +157,8 @@ func (d *Decider) Rentals(v plan.View) (want, unwanted []plan.NodeID) {
 // problem is what the search is asked, about so many nodes.
 func (d *Decider) problem(v plan.View, nodes int) *Problem {
 	p := &Problem{Nodes: nodes, HorizonSec: d.config.HorizonSec + d.config.NoticeSec, Rho: d.config.Rho, Jobs: make([]Work, len(d.jobs))}
-	for _, k := range d.kinds {
-		p.Machines = append(p.Machines, Machine{PricePerHour: float64(k.price) / 1000, Devices: int(k.count), Most: len(k.nodes)})
+	for m, k := range d.kinds {
+		p.Machines = append(p.Machines, Machine{PricePerHour: float64(k.price) / 1000, Devices: int(k.count), Most: len(d.stock[m].nodes)})
 	}
 	width := 0
 	for _, m := range p.Machines {
@@ -167,8 +177,8 @@ func (d *Decider) problem(v plan.View, nodes int) *Problem {
 
 // nodes is how many nodes a plan may have: one for every job, and those it has.
 func (d *Decider) nodes(now Plan) (nodes int) {
-	for _, k := range d.kinds {
-		nodes += len(k.nodes)
+	for i := range d.stock {
+		nodes += len(d.stock[i].nodes)
 	}
 	return max(min(nodes, len(d.jobs)), len(now.Rented))
 }
@@ -208,24 +218,24 @@ func (d *Decider) was() []plan.NodeID {
 // look notes the jobs and sorts the nodes that are there or can be had into kinds. Our
 // own cost nothing more when they are used.
 func (d *Decider) look(v plan.View, jobs []plan.JobID) {
-	d.jobs, d.kinds, d.kind = append(d.jobs[:0], jobs...), d.kinds[:0], d.kind[:0]
+	d.jobs, d.kinds, d.stock, d.kind = append(d.jobs[:0], jobs...), d.kinds[:0], d.stock[:0], d.kind[:0]
 	for id := range plan.NodeID(v.Nodes()) {
 		d.kind = append(d.kind, none)
 		n, c := v.Node(id), &v.Cluster().Nodes[id]
 		if n.Status != plan.Up && n.Status != plan.Away && n.Status != plan.Coming {
 			continue
 		}
-		k := kindOf{model: n.Model, count: n.Count}
+		k := machineKind{model: n.Model, count: n.Count}
 		if c.Rental {
 			k.price = c.MilliPerHour
 		}
-		i := slices.IndexFunc(d.kinds, func(o kindOf) bool { return o.model == k.model && o.count == k.count && o.price == k.price })
+		i := slices.Index(d.kinds, k)
 		if i < 0 {
 			i = len(d.kinds)
-			d.kinds = append(d.kinds, k)
+			d.kinds, d.stock = append(d.kinds, k), append(d.stock, stock{})
 		}
 		d.kind[id] = i
-		d.kinds[i].nodes = append(d.kinds[i].nodes, id)
+		d.stock[i].nodes = append(d.stock[i].nodes, id)
 	}
 }
 
@@ -281,7 +291,7 @@ func (d *Decider) concrete(v plan.View, kind int, jobs []int, was []plan.NodeID)
 			best, score = id, s
 		}
 	}
-	k := &d.kinds[kind]
+	k := &d.stock[kind]
 	for level := len(readiness) - 1; level >= 0 && best == plan.None; level-- {
 		at := &k.next[level]
 		for *at < len(k.nodes) && (d.taken[k.nodes[*at]] || ready(v, k.nodes[*at]) != level) {
@@ -301,30 +311,23 @@ func ready(v plan.View, id plan.NodeID) int { return slices.Index(readiness[:], 
 
 // Remember encodes the last plan.
 func (d *Decider) Remember() []byte {
-	b := binary.AppendVarint(nil, int64(len(d.last)))
+	b := figures.Put(nil, int64(len(d.last)))
 	for _, at := range d.last {
-		for _, x := range []int64{int64(at.job), int64(at.node), int64(at.devices)} {
-			b = binary.AppendVarint(b, x)
-		}
+		b = figures.Put(b, int64(at.job), int64(at.node), int64(at.devices))
 	}
 	return b
 }
 
 // Recall reads what Remember wrote.
 func (d *Decider) Recall(memory []byte) error {
-	broken := false
-	next := func() int64 {
-		x, n := binary.Varint(memory)
-		broken = broken || n <= 0
-		memory = memory[max(0, n):]
-		return x
+	d.last, d.answer = d.last[:0], nil
+	d.posed.jobs, d.posed.kinds = nil, nil
+	r := figures.Read(memory)
+	for range r.Count() {
+		d.last = append(d.last, spot{plan.JobID(r.Next()), plan.NodeID(r.Next()), int(r.Next())})
 	}
-	d.last, d.posed, d.answer = d.last[:0], question{}, nil
-	for n := next(); n > 0 && !broken; n-- {
-		d.last = append(d.last, spot{plan.JobID(next()), plan.NodeID(next()), int(next())})
-	}
-	if broken || len(memory) > 0 {
-		return errors.New("the memory of jahani is a list of places, this is none")
+	if err := r.End(); err != nil {
+		return fmt.Errorf("the memory of jahani: %w", err)
 	}
 	return nil
 }

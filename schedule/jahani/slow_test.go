@@ -2,17 +2,32 @@ package jahani
 
 import (
 	"math"
+	"reflect"
+	"slices"
 	"testing"
+
+	"github.com/musterdl/muster/plan"
 )
 
-// TestPack: a problem comes back as it went out, but for less than a microsecond; a text
-// that is cut or goes on is none.
-func TestPack(t *testing.T) {
+// TestQuestion: a problem comes back as it went out, but for less than a microsecond,
+// and so does an answer; what is cut or goes on is none.
+func TestQuestion(t *testing.T) {
 	p := draw(1, 20, 5, 3)
-	b := pack(p.Jobs)
-	other := Problem{Machines: p.Machines}
-	if err := other.unpack(b, len(p.Jobs)); err != nil {
+	now := Search(p, Plan{})
+	q := question{Problem: p, now: now}
+	for i := range p.Jobs {
+		q.jobs = append(q.jobs, plan.JobID(3*i))
+	}
+	for i := range p.Machines {
+		q.kinds = append(q.kinds, machineKind{int32(i), int32(p.Machines[i].Devices), 1000})
+	}
+	b := q.encode()
+	other, err := decodeQuestion(b)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if !slices.Equal(other.jobs, q.jobs) || !slices.Equal(other.kinds, q.kinds) || !slices.Equal(other.now.Rented, now.Rented) || !slices.Equal(other.now.Jobs, now.Jobs) {
+		t.Errorf("the plan came back as %+v of %v and %v", other.now, other.jobs, other.kinds)
 	}
 	for i := range p.Jobs {
 		same := other.Jobs[i].Weight == p.Jobs[i].Weight && math.Abs(other.Jobs[i].DueSec-p.Jobs[i].DueSec) < 1e-6
@@ -25,8 +40,20 @@ func TestPack(t *testing.T) {
 			t.Fatalf("job %d came back as %+v, was %+v", i, other.Jobs[i], p.Jobs[i])
 		}
 	}
-	if other.unpack(b[:len(b)-1], len(p.Jobs)) == nil || other.unpack(append(b, 0), len(p.Jobs)) == nil {
-		t.Error("a text of another length is taken for the problem")
+	a := answer{now, q.jobs, q.kinds}
+	text := a.encode()
+	if back, err := decodeAnswer(text); err != nil || !reflect.DeepEqual(*back, a) {
+		t.Errorf("the answer came back as %+v, %v", back, err)
+	}
+	for _, wrong := range [][]byte{b[:len(b)-1], append(b, 0)} {
+		if _, err := decodeQuestion(wrong); err == nil {
+			t.Error("a question of another length is taken")
+		}
+	}
+	for _, wrong := range [][]byte{text[:len(text)-1], append(text, 0)} {
+		if _, err := decodeAnswer(wrong); err == nil {
+			t.Error("an answer of another length is taken")
+		}
 	}
 }
 

@@ -19,8 +19,7 @@ var PlacerDescription = strategy.Description{
 // are the loads of devices and cores and the siblings that are elsewhere, each from 0 to
 // 1; what a move costs is nothing for a run that starts.
 type Placer struct {
-	gang   fit.Gang
-	except []plan.NodeID
+	gang fit.Gang
 }
 
 var _ allocate.Placer = (*Placer)(nil)
@@ -31,27 +30,17 @@ func NewPlacer() *Placer { return &Placer{} }
 // Place scores by the distances of all workers, the less the better; a runner-up keeps
 // off the first node of every better candidate.
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
-	p.except = p.except[:0]
-	for range k {
-		into = allocate.Extend(into)
-		c := &into[len(into)-1]
-		p.gang.Begin(v, need, p.except, c.Slots)
+	return p.gang.Candidates(v, need, k, into, func() (sum int64) {
 		for done := false; !done; {
 			node, distance := p.nearest(v, need)
 			if node == plan.None {
 				break
 			}
-			c.Score -= distance
+			sum -= distance
 			done = p.gang.Add(node, p.idlest(v, node, need.Shape))
 		}
-		slots, ok := p.gang.Done()
-		if !ok {
-			return into[:len(into)-1]
-		}
-		c.Slots = slots
-		p.except = append(p.except, slots[0].Node)
-	}
-	return into
+		return sum
+	})
 }
 
 // nearest is the node with room that is nearest to the ideal, of equals the lowest, and

@@ -2,13 +2,13 @@ package victims
 
 import (
 	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -124,12 +124,10 @@ func (l *Loops) Remember() []byte {
 	if len(l.pairs) == 0 {
 		return nil
 	}
-	b := binary.AppendUvarint(nil, uint64(len(l.pairs)))
+	b := figures.Put(nil, int64(len(l.pairs)))
 	last := pair{}
 	for _, p := range l.pairs {
-		b = binary.AppendVarint(b, int64(p.preemptor-last.preemptor))
-		b = binary.AppendVarint(b, int64(p.victim))
-		b = binary.AppendVarint(b, int64(p.at-last.at))
+		b = figures.Put(b, int64(p.preemptor-last.preemptor), int64(p.victim), int64(p.at-last.at))
 		last = p
 	}
 	return b
@@ -141,30 +139,19 @@ func (l *Loops) Recall(memory []byte) error {
 		l.pairs = nil
 		return nil
 	}
-	n, used := binary.Uvarint(memory)
-	if used <= 0 || n > uint64(len(memory)) {
-		return errors.New("the memory of displacements does not begin with how many there are")
-	}
-	memory = memory[used:]
+	r := figures.Read(memory)
 	var pairs []pair
 	last := pair{}
-	for i := range n {
-		var fields [3]int64
-		for f := range fields {
-			x, used := binary.Varint(memory)
-			if used <= 0 {
-				return fmt.Errorf("the memory of displacements ends in pair %d of %d", i+1, n)
-			}
-			fields[f], memory = x, memory[used:]
-		}
-		p := pair{last.preemptor + plan.JobID(fields[0]), plan.JobID(fields[1]), last.at + unit.Time(fields[2])}
+	for i := range r.Count() {
+		p := pair{last.preemptor + plan.JobID(r.Next()), plan.JobID(r.Next()), 0}
+		p.at = last.at + unit.Time(r.Next())
 		if i > 0 && cmp.Or(cmp.Compare(last.preemptor, p.preemptor), cmp.Compare(last.victim, p.victim)) >= 0 {
-			return fmt.Errorf("pair %d of %d in the memory of displacements is out of order", i+1, n)
+			return fmt.Errorf("pair %d in the memory of displacements is out of order", i+1)
 		}
 		pairs, last = append(pairs, p), p
 	}
-	if len(memory) > 0 {
-		return fmt.Errorf("%d bytes are left over behind the memory of %d displacements", len(memory), n)
+	if err := r.End(); err != nil {
+		return fmt.Errorf("the memory of displacements: %w", err)
 	}
 	l.pairs = pairs
 	return nil

@@ -1,0 +1,37 @@
+package figures
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestReader: figures come back as they went out; cut short or gone on with, they are
+// refused, and no count makes room that there are no bytes for.
+func TestReader(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOfN(rapid.Int64(), 1, 20).Draw(t, "figures")
+		b := Put(Put(nil, int64(len(want))), want...)
+		r := Read(b)
+		got := r.List(r.Count())
+		if err := r.End(); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%v came back as %v, %v", want, got, err)
+		}
+		for _, wrong := range [][]byte{b[:rapid.IntRange(0, len(b)-1).Draw(t, "cut")], append(b, 0)} {
+			r = Read(wrong)
+			for range r.Count() {
+				r.Next()
+			}
+			if r.End() == nil {
+				t.Fatalf("%d bytes are taken for %d", len(wrong), len(b))
+			}
+		}
+	})
+	for _, n := range []int64{-1, 1, math.MaxInt64, math.MinInt64} {
+		if r := Read(Put(nil, n)); r.Count() != 0 || r.End() == nil {
+			t.Errorf("a count of %d of nothing is taken", n)
+		}
+	}
+}
