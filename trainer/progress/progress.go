@@ -164,8 +164,7 @@ func (e *Event) set(key, value string) (err error) {
 	case key == "path" && e.Kind == Checkpoint:
 		e.Path = value
 	case key == "name" && e.Kind == Phase:
-		e.Name = value
-		if value == "" {
+		if e.Name = oneWord(value); e.Name == "" {
 			err = fmt.Errorf("name= is empty: expected a word")
 		}
 	case e.Kind != Step:

@@ -85,12 +85,12 @@ func TestAdviceOf(t *testing.T) {
 	}
 }
 
-// gangOf makes the pods of a gang, each with one device.
-func gangOf(c *kubetest.Cluster, name string, size int) {
+// gangOf makes the pods of a gang, each with one device and what else their spec says.
+func gangOf(c *kubetest.Cluster, name string, size int, spec string) {
 	for i := range size {
 		c.Apply(fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata:\n  name: %[1]s-%[2]d\n  labels: {%[3]s: %[1]s, %[4]s: \"%[5]d\"}\n"+
-			"spec:\n  restartPolicy: Never\n  containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]\n",
-			name, i, gang.AnnotationGang, gang.AnnotationGangSize, size))
+			"spec:\n  restartPolicy: Never\n  containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]\n  %[6]s\n",
+			name, i, gang.AnnotationGang, gang.AnnotationGangSize, size, spec))
 	}
 }
 
@@ -99,6 +99,30 @@ func end(t *testing.T, c *kubetest.Cluster, name string, size int) {
 	for i := range size {
 		_, err := c.Client().CoreV1().Pods("default").Patch(t.Context(), fmt.Sprintf("%s-%d", name, i), types.MergePatchType,
 			[]byte(`{"status":{"phase":"Succeeded"}}`), metav1.PatchOptions{}, "status")
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// whole reports whether all pods of a gang have a node.
+func whole(t *testing.T, c *kubetest.Cluster, name string, size int) bool {
+	for i := range size {
+		p, err := c.Client().CoreV1().Pods("default").Get(t.Context(), fmt.Sprintf("%s-%d", name, i), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Spec.NodeName == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// keep sets the taints of both nodes.
+func keep(t *testing.T, c *kubetest.Cluster, taints string) {
+	for _, node := range []string{"node-0000", "node-0001"} {
+		_, err := c.Client().CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, []byte(`{"spec":{"taints":`+taints+`}}`), metav1.PatchOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,17 +175,20 @@ func TestAdvises(t *testing.T) {
 		}
 	}
 	wait("it follows", func() bool { return r.SinceUs > 0 })
-	gangOf(c, "a", 5)
+	gangOf(c, "a", 5, "")
 	wait("a runs", func() bool { return r.Jobs.RealRunning == 1 && r.Jobs.OursRunning == 1 })
-	gangOf(c, "b", 8)
+	gangOf(c, "b", 8, "tolerations: [{key: kept, operator: Exists}]")
 	wait("b waits", func() bool { return r.Jobs.RealWaiting == 1 && r.Jobs.OursWaiting == 1 })
-	gangOf(c, "c", 3)
+	gangOf(c, "c", 3, "")
 	wait("we are ahead with c", func() bool { return r.Jobs.Ahead == 1 && r.Jobs.OursRunning == 2 && r.Jobs.RealWaiting == 2 })
-	time.Sleep(11 * time.Second) // so that b is partial for more than a moment
+	time.Sleep(11 * time.Second)                                     // so that b is partial for more than a moment
+	keep(t, c, `[{"key":"kept","value":"b","effect":"NoSchedule"}]`) // else each of the two may get a part
 	end(t, c, "a", 5)
-	wait("b runs", func() bool { return r.Jobs.RealRunning == 1 || r.BehindSec > 0 })
-	time.Sleep(2 * time.Second)
+	wait("b has its nodes", func() bool { return whole(t, c, "b", 8) })
+	time.Sleep(2 * time.Second) // it is seen to run
+	keep(t, c, "null")
 	end(t, c, "b", 8)
+	wait("c has its nodes", func() bool { return whole(t, c, "c", 3) })
 	time.Sleep(2 * time.Second)
 	end(t, c, "c", 3)
 	wait("all are compared", func() bool { return r.Jobs.Compared == 3 && r.BehindSec < 2 })
