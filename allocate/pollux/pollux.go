@@ -18,13 +18,13 @@
 package pollux
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
 )
@@ -82,9 +82,9 @@ type Policy struct {
 
 // memory is what is kept beside the State.
 type memory struct {
-	Asked bool      `json:"asked,omitempty"`
-	At    unit.Time `json:"at"` // of the last question
-	Reply reply     `json:"reply"`
+	Asked bool
+	At    unit.Time // of the last question
+	Reply reply
 }
 
 var (
@@ -110,22 +110,22 @@ func (p *Policy) Question(v plan.View, jobs []plan.JobID) []byte {
 		return nil
 	}
 	p.memory.Asked, p.memory.At = true, v.Now()
-	return encode(q)
+	return q.encode()
 }
 
 // Solve searches.
 func (p *Policy) Solve(q []byte) ([]byte, error) {
-	var asked question
-	if err := json.Unmarshal(q, &asked); err != nil {
-		return nil, fmt.Errorf("reading a question to pollux: %w", err)
+	asked, err := decodeQuestion(q)
+	if err != nil {
+		return nil, err
 	}
-	return encode(asked.solve()), nil
+	return asked.solve().encode(nil), nil
 }
 
 // Learn takes the reply. One that cannot be read changes nothing.
 func (p *Policy) Learn(r []byte) {
-	var answer reply
-	if json.Unmarshal(r, &answer) == nil {
+	f := figures.Read(r)
+	if answer := decodeReply(f); f.End() == nil {
 		p.memory.Reply = answer
 	}
 }
@@ -134,13 +134,18 @@ func (p *Policy) Learn(r []byte) {
 // that runs without a row goes on, and one that needs no devices has what it asked for.
 func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
 	rows := p.memory.Reply.Rows
+	var slots []plan.Slot // in one piece for all, new each time, since changes keep them
 	for _, id := range jobs {
 		w := allocate.Wish{Job: id, Reason: plan.Reason{Code: plan.RoundPlan}}
 		at, ok := slices.BinarySearchFunc(rows, id, func(r row, id plan.JobID) int { return int(r.Job) - int(id) })
 		if ok {
+			first := len(slots)
 			for _, c := range rows[at].Cells {
 				w.Workers += c.Workers
-				w.Slots = append(w.Slots, plan.Slot{Node: c.Node, Device: plan.None, Workers: c.Workers})
+				slots = append(slots, plan.Slot{Node: c.Node, Device: plan.None, Workers: c.Workers})
+			}
+			if len(slots) > first {
+				w.Slots = slots[first:len(slots):len(slots)]
 			}
 		} else if shape := v.Shape(id); shape.Devices == 0 {
 			w.Workers = shape.Gang
@@ -157,27 +162,3 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 
 // Search names the search that made the last reply: genetic or greedy.
 func (p *Policy) Search() string { return p.memory.Reply.Search }
-
-// Remember encodes the last reply and when it was asked for.
-func (p *Policy) Remember() []byte { return encode(p.memory) }
-
-// Recall reads what Remember wrote.
-func (p *Policy) Recall(b []byte) error {
-	p.memory = memory{}
-	if len(b) == 0 {
-		return nil
-	}
-	if err := json.Unmarshal(b, &p.memory); err != nil {
-		return fmt.Errorf("recalling pollux: %w", err)
-	}
-	return nil
-}
-
-// encode writes what consists of numbers and names alone, which cannot fail.
-func encode(x any) []byte {
-	b, err := json.Marshal(x)
-	if err != nil {
-		panic(fmt.Sprintf("pollux: %v", err))
-	}
-	return b
-}

@@ -12,46 +12,46 @@ import (
 // question is the problem in a form that can travel: jobs by who has had least, nodes
 // with the devices that jobs may have.
 type question struct {
-	Now    unit.Time `json:"now"`
-	Config Config    `json:"config"`
-	Nodes  []node    `json:"nodes"`
-	Jobs   []job     `json:"jobs"`
+	Now    unit.Time
+	Config Config
+	Nodes  []node
+	Jobs   []job
 }
 
 type node struct {
-	Devices int   `json:"devices"`
-	Model   int32 `json:"model"`
+	Devices int
+	Model   int32
 }
 
 // job is counted in devices, of which a worker has PerWorker.
 type job struct {
-	ID        plan.JobID `json:"id"`
-	PerWorker int        `json:"per_worker"`
-	Models    uint64     `json:"models"`
+	ID        plan.JobID
+	PerWorker int
+	Models    uint64
 	// One and Several are the rates in millionths by number of workers, on one node
 	// and on several; that of a number which is not legal is that of the next below.
-	One     []int64 `json:"one"`
-	Several []int64 `json:"several"`
+	One     []int64
+	Several []int64
 	// Legal is the largest legal number of workers by number of workers.
-	Legal  []int32 `json:"legal"`
-	Factor float64 `json:"factor"`
-	Base   []cell  `json:"base"`
+	Legal  []int32
+	Factor float64
+	Base   []cell
 }
 
 type cell struct {
-	Node    plan.NodeID `json:"node"`
-	Workers int32       `json:"workers"`
+	Node    plan.NodeID
+	Workers int32
 }
 
 // reply is the matrix, by job, and which search found it.
 type reply struct {
-	Search string `json:"search"`
-	Rows   []row  `json:"rows"`
+	Search string
+	Rows   []row
 }
 
 type row struct {
-	Job   plan.JobID `json:"job"`
-	Cells []cell     `json:"cells"`
+	Job   plan.JobID
+	Cells []cell
 }
 
 // ask describes the jobs that wait or run and the nodes that take runs.
