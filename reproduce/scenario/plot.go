@@ -105,8 +105,11 @@ func (s *Study) Plot(w io.Writer) error {
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Tick.Label.Font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: 11}
 	}
-	canvas := vgsvg.New(640, vg.Length(80+26*len(all)))
-	p.Draw(draw.New(canvas))
+	canvas := vgsvg.New(680, vg.Length(100+26*len(all)))
+	page := draw.New(canvas)
+	page.SetColor(color.White)
+	page.Fill(page.Rectangle.Path())
+	p.Draw(draw.Crop(page, 16, -24, 8, -8)) // a browser's letters are wider than ours
 	_, err = canvas.WriteTo(w)
 	return err
 }
