@@ -88,12 +88,12 @@ func strategyFolder(folder string) bool {
 }
 
 var mechanisms = []string{"fit", "scored", "tiers", "divide", "envelope", "interfere", "reside", "search", "switching",
-	"remaining", "calendar", "victims", "lease", "figures", "circle", "fluid", "perf"}
+	"remaining", "calendar", "victims", "lease", "circle", "fluid", "perf"}
 
 // suite is a conformance suite: a test that happens to be a package.
 func suite(folder string) bool { return strings.HasSuffix(folder, "test") }
 
-var nouns = []string{"unit", "cluster", "workload", "queue"}
+var nouns = []string{"unit", "cluster", "workload", "queue", "figures"}
 
 // TestImports keeps the house rules: what each folder may import of ours.
 func TestImports(t *testing.T) {

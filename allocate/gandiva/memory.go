@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -50,15 +50,15 @@ func (m *memory) lastTurn(job int32) int64 {
 // Remember encodes what the State does not say.
 func (g *Decider) Remember() []byte {
 	m := &g.m
-	b := figures.Put(make([]byte, 0, 64+4*len(m.last)+2*len(m.idle)), m.slice, int64(m.next), int64(len(m.last)))
+	b := figures.PutCount(figures.Put(make([]byte, 0, 64+4*len(m.last)+2*len(m.idle)), m.slice, int64(m.next)), len(m.last))
 	for _, t := range m.last {
 		b = figures.Put(b, int64(t.job), t.slice)
 	}
-	b = figures.Put(b, int64(len(m.tried)))
+	b = figures.PutCount(b, len(m.tried))
 	for _, t := range m.tried {
 		b = figures.Put(b, int64(t[0]), int64(t[1]))
 	}
-	b = figures.Put(b, int64(len(m.pairs)))
+	b = figures.PutCount(b, len(m.pairs))
 	for i := range m.pairs {
 		o, settled := &m.pairs[i], int64(0)
 		if o.settled {
@@ -69,12 +69,12 @@ func (g *Decider) Remember() []byte {
 			b = figures.Put(b, int64(o.jobs[k]), int64(o.work[k]), int64(o.ran[k]), o.soloMicro[k])
 		}
 	}
-	b = figures.Put(b, int64(len(m.idle)))
+	b = figures.PutCount(b, len(m.idle))
 	for _, at := range m.idle {
 		b = figures.Put(b, int64(at))
 	}
 	for _, job := range slices.Sorted(maps.Keys(m.grown)) {
-		b = figures.Put(b, int64(job), int64(len(m.grown[job])))
+		b = figures.PutCount(figures.Put(b, int64(job)), len(m.grown[job]))
 		for _, d := range m.grown[job] {
 			b = figures.Put(b, int64(d))
 		}
@@ -86,25 +86,25 @@ func (g *Decider) Remember() []byte {
 func (g *Decider) Recall(b []byte) error {
 	r, m := figures.Read(b), newMemory()
 	m.slice, m.next = r.Next(), unit.Time(r.Next())
-	for range r.Count() {
+	for range r.Counted {
 		m.last = append(m.last, turned{int32(r.Next()), r.Next()})
 	}
-	for range r.Count() {
+	for range r.Counted {
 		m.tried = append(m.tried, [2]int32{int32(r.Next()), int32(r.Next())})
 	}
-	for range r.Count() {
+	for range r.Counted {
 		o := pair{settled: r.Next() == 1}
 		for k := range o.jobs {
 			o.jobs[k], o.work[k], o.ran[k], o.soloMicro[k] = plan.JobID(r.Next()), unit.Duration(r.Next()), unit.Duration(r.Next()), r.Next()
 		}
 		m.pairs = append(m.pairs, o)
 	}
-	for range r.Count() {
+	for range r.Counted {
 		m.idle = append(m.idle, unit.Time(r.Next()))
 	}
 	for r.More() {
 		job := int32(r.Next())
-		for range r.Count() {
+		for range r.Counted {
 			m.grown[job] = append(m.grown[job], int32(r.Next()))
 		}
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -25,14 +25,15 @@ var searches = [...]string{"", "greedy", "genetic"}
 func (q *question) encode() []byte {
 	c := &q.Config
 	b := figures.Put(make([]byte, 0, 4*len(q.Nodes)+128*len(q.Jobs)), int64(q.Now), int64(c.Interval), int64(c.Population), int64(c.Generations),
-		int64(c.GreedyAbove), truth(c.Avoid), int64(c.Seed), int64(len(q.Nodes)))
+		int64(c.GreedyAbove), truth(c.Avoid), int64(c.Seed))
+	b = figures.PutCount(b, len(q.Nodes))
 	for _, n := range q.Nodes {
 		b = figures.Put(b, int64(n.Devices), int64(n.Model))
 	}
-	b = figures.Put(b, int64(len(q.Jobs)))
+	b = figures.PutCount(b, len(q.Jobs))
 	for i := range q.Jobs {
 		j := &q.Jobs[i]
-		b = figures.Put(b, int64(j.ID), int64(j.PerWorker), int64(j.Models), int64(math.Float64bits(j.Factor)), int64(len(j.Legal)))
+		b = figures.PutCount(figures.Put(b, int64(j.ID), int64(j.PerWorker), int64(j.Models), int64(math.Float64bits(j.Factor))), len(j.Legal))
 		for n, legal := range j.Legal {
 			b = figures.Put(b, int64(legal), j.One[n], j.Several[n])
 		}
@@ -45,12 +46,12 @@ func decodeQuestion(b []byte) (*question, error) {
 	r := figures.Read(b)
 	q := &question{Now: unit.Time(r.Next())}
 	q.Config = Config{Interval: unit.Duration(r.Next()), Population: int(r.Next()), Generations: int(r.Next()), GreedyAbove: int(r.Next()), Avoid: r.Next() == 1, Seed: uint64(r.Next())}
-	for range r.Count() {
+	for range r.Counted {
 		q.Nodes = append(q.Nodes, node{int(r.Next()), int32(r.Next())})
 	}
-	for range r.Count() {
+	for range r.Counted {
 		j := job{ID: plan.JobID(r.Next()), PerWorker: int(r.Next()), Models: uint64(r.Next()), Factor: math.Float64frombits(uint64(r.Next()))}
-		for range r.Count() {
+		for range r.Counted {
 			j.Legal, j.One, j.Several = append(j.Legal, int32(r.Next())), append(j.One, r.Next()), append(j.Several, r.Next())
 		}
 		j.Base = readCells(r)
@@ -70,7 +71,7 @@ func (a *reply) encode(b []byte) []byte {
 			search = int64(i)
 		}
 	}
-	b = figures.Put(b, search, int64(len(a.Rows)))
+	b = figures.PutCount(figures.Put(b, search), len(a.Rows))
 	for i := range a.Rows {
 		b = putCells(figures.Put(b, int64(a.Rows[i].Job)), a.Rows[i].Cells)
 	}
@@ -81,14 +82,14 @@ func decodeReply(r *figures.Reader) (a reply) {
 	if search := r.Next(); search >= 0 && search < int64(len(searches)) {
 		a.Search = searches[search]
 	}
-	for range r.Count() {
+	for range r.Counted {
 		a.Rows = append(a.Rows, row{plan.JobID(r.Next()), readCells(r)})
 	}
 	return a
 }
 
 func putCells(b []byte, cells []cell) []byte {
-	b = figures.Put(b, int64(len(cells)))
+	b = figures.PutCount(b, len(cells))
 	for _, c := range cells {
 		b = figures.Put(b, int64(c.Node), int64(c.Workers))
 	}

@@ -22,9 +22,9 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
 )

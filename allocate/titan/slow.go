@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/figures"
 )
 
 // For many jobs the look-ahead takes longer than a decision may: it is asked for outside,
@@ -148,7 +148,7 @@ func (c *Config) together(all []*group, joins []join, devices int32, deviceMiB f
 
 // Remember encodes the last answer.
 func (t *Decider) Remember() []byte {
-	b := figures.Put(nil, int64(len(t.joins)))
+	b := figures.PutCount(nil, len(t.joins))
 	for _, p := range t.joins {
 		b = figures.Put(b, int64(p.Host), int64(p.Guest))
 	}
@@ -159,7 +159,7 @@ func (t *Decider) Remember() []byte {
 func (t *Decider) Recall(memory []byte) error {
 	t.joins, t.posed = nil, nil
 	r := figures.Read(memory)
-	for range r.Count() {
+	for range r.Counted {
 		t.joins = append(t.joins, join{int32(r.Next()), int32(r.Next())})
 	}
 	if err := r.End(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -80,92 +81,47 @@ func (b Batch) encode() []byte {
 }
 
 func appendRecords(out []byte, records []Record) []byte {
-	out = binary.AppendUvarint(out, uint64(len(records)))
+	out = figures.PutCount(out, len(records))
 	for _, r := range records {
-		out = appendBytes(out, []byte(r.Kind))
-		out = binary.AppendVarint(out, int64(r.At))
-		out = appendBytes(out, r.Data)
+		out = figures.PutBytes(out, []byte(r.Kind))
+		out = figures.Put(out, int64(r.At))
+		out = figures.PutBytes(out, r.Data)
 	}
 	return out
 }
 
 func appendKeys(out []byte, keys []Key) []byte {
-	out = binary.AppendUvarint(out, uint64(len(keys)))
+	out = figures.PutCount(out, len(keys))
 	for _, k := range keys {
-		out = appendBytes(out, []byte(k.Key))
-		out = appendBytes(out, k.Value)
-		out = binary.AppendVarint(out, int64(k.ExpiresAt))
+		out = figures.PutBytes(out, []byte(k.Key))
+		out = figures.PutBytes(out, k.Value)
+		out = figures.Put(out, int64(k.ExpiresAt))
 	}
 	return out
-}
-
-func appendBytes(out, b []byte) []byte {
-	return append(binary.AppendUvarint(out, uint64(len(b))), b...)
 }
 
 // decode reads what encode wrote. The slices of the result share body's memory.
 func decode(seq Seq, body []byte) (Batch, error) {
-	c := cursor{rest: body}
-	b := Batch{Seq: seq, Events: c.records(), Commits: c.records(), Keys: c.keys()}
-	if c.broken || len(c.rest) > 0 {
-		return Batch{}, fmt.Errorf("batch %d: its %d bytes are not a batch", seq, len(body))
+	r := figures.Read(body)
+	b := Batch{Seq: seq, Events: readRecords(r), Commits: readRecords(r), Keys: readKeys(r)}
+	if err := r.End(); err != nil {
+		return Batch{}, fmt.Errorf("batch %d: its %d bytes are not a batch: %w", seq, len(body), err)
 	}
 	return b, nil
 }
 
-// cursor reads a body from the front; after the first thing that does not fit it
-// is broken and everything further reads as nothing.
-type cursor struct {
-	rest   []byte
-	broken bool
+func readRecords(r *figures.Reader) (records []Record) {
+	for range r.Counted {
+		records = append(records, Record{Kind: string(r.Bytes()), At: unit.Time(r.Next()), Data: r.Bytes()})
+	}
+	return records
 }
 
-func (c *cursor) records() []Record {
-	var out []Record
-	for n := c.count(); n > 0 && !c.broken; n-- {
-		out = append(out, Record{Kind: string(c.bytes()), At: unit.Time(c.varint()), Data: c.bytes()})
+func readKeys(r *figures.Reader) (keys []Key) {
+	for range r.Counted {
+		keys = append(keys, Key{Key: string(r.Bytes()), Value: r.Bytes(), ExpiresAt: unit.Time(r.Next())})
 	}
-	return out
-}
-
-func (c *cursor) keys() []Key {
-	var out []Key
-	for n := c.count(); n > 0 && !c.broken; n-- {
-		out = append(out, Key{Key: string(c.bytes()), Value: c.bytes(), ExpiresAt: unit.Time(c.varint())})
-	}
-	return out
-}
-
-func (c *cursor) bytes() []byte {
-	n := c.count()
-	if n == 0 {
-		return nil
-	}
-	b := c.rest[:n:n]
-	c.rest = c.rest[n:]
-	return b
-}
-
-// count reads a length. Whatever it counts takes at least a byte each, so one that
-// exceeds what is left is damage, and refusing it here bounds every allocation.
-func (c *cursor) count() int {
-	v, n := binary.Uvarint(c.rest)
-	if n <= 0 || v > uint64(len(c.rest)-n) {
-		c.rest, c.broken = nil, true
-		return 0
-	}
-	c.rest = c.rest[n:]
-	return int(v)
-}
-
-func (c *cursor) varint() int64 {
-	v, n := binary.Varint(c.rest)
-	if n <= 0 {
-		c.rest, c.broken = nil, true
-		return 0
-	}
-	c.rest = c.rest[n:]
-	return v
+	return keys
 }
 
 // digest is a SHA-256.
@@ -189,7 +145,7 @@ func (l link) next(body []byte) link {
 // so that no row passes for another.
 func sum(table string, parts ...[]byte) digest {
 	h := sha256.New()
-	h.Write(appendBytes(nil, []byte(table)))
+	h.Write(figures.PutBytes(nil, []byte(table)))
 	for _, p := range parts {
 		h.Write(number(int64(len(p))))
 		h.Write(p)

@@ -22,9 +22,9 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/schedule/lease"
 	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
@@ -139,9 +139,9 @@ func of(v plan.View, job plan.JobID) live {
 
 // Remember encodes the promises.
 func (c *Chronus) Remember() []byte {
-	b := figures.Put(nil, int64(len(c.cal.Holdings())))
+	b := figures.PutCount(nil, len(c.cal.Holdings()))
 	for _, h := range c.cal.Holdings() {
-		b = figures.Put(b, int64(h.Job), h.Size, int64(h.By), int64(len(h.Leases)))
+		b = figures.PutCount(figures.Put(b, int64(h.Job), h.Size, int64(h.By)), len(h.Leases))
 		b = figures.Put(b, h.Leases...)
 	}
 	return b
@@ -151,7 +151,7 @@ func (c *Chronus) Remember() []byte {
 func (c *Chronus) Recall(memory []byte) error {
 	r := figures.Read(memory)
 	var holdings []lease.Holding
-	for range r.Count() {
+	for range r.Counted {
 		h := lease.Holding{Job: plan.JobID(r.Next()), Size: r.Next(), By: unit.Time(r.Next())}
 		h.Leases = r.List(r.Count())
 		holdings = append(holdings, h)

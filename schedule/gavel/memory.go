@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -87,11 +87,11 @@ func (m *memory) take(now unit.Time, r *reply) {
 // Remember encodes the memory, all in whole figures.
 func (m *memory) Remember() []byte {
 	truth := map[bool]int64{true: 1}
-	b := figures.Put(make([]byte, 0, 64*(1+len(m.jobs))), int64(m.roundEnd), int64(m.divided), int64(m.booked), truth[m.ended], int64(len(m.room)))
-	b = figures.Put(figures.Put(b, m.room...), int64(len(m.jobs)))
+	b := figures.PutCount(figures.Put(make([]byte, 0, 64*(1+len(m.jobs))), int64(m.roundEnd), int64(m.divided), int64(m.booked), truth[m.ended]), len(m.room))
+	b = figures.PutCount(figures.Put(b, m.room...), len(m.jobs))
 	for i := range m.jobs {
 		s := &m.jobs[i]
-		b = figures.Put(b, int64(s.job), int64(s.kind), truth[s.answered], int64(len(s.x)))
+		b = figures.PutCount(figures.Put(b, int64(s.job), int64(s.kind), truth[s.answered]), len(s.x))
 		b = figures.Put(figures.Put(figures.Put(b, s.x...), s.got...), s.deficit...)
 	}
 	return b
@@ -102,7 +102,7 @@ func (m *memory) Recall(b []byte) error {
 	r := figures.Read(b)
 	read := memory{roundEnd: unit.Time(r.Next()), divided: unit.Time(r.Next()), booked: unit.Time(r.Next()), ended: r.Next() == 1}
 	read.room = r.List(r.Count())
-	for range r.Count() {
+	for range r.Counted {
 		s := standing{job: plan.JobID(r.Next()), kind: int32(r.Next()), answered: r.Next() == 1}
 		n := r.Count()
 		s.x, s.got, s.deficit = r.List(n), r.List(n), r.List(n)

@@ -21,9 +21,9 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
 )
@@ -311,7 +311,7 @@ func ready(v plan.View, id plan.NodeID) int { return slices.Index(readiness[:], 
 
 // Remember encodes the last plan.
 func (d *Decider) Remember() []byte {
-	b := figures.Put(nil, int64(len(d.last)))
+	b := figures.PutCount(nil, len(d.last))
 	for _, at := range d.last {
 		b = figures.Put(b, int64(at.job), int64(at.node), int64(at.devices))
 	}
@@ -323,7 +323,7 @@ func (d *Decider) Recall(memory []byte) error {
 	d.last, d.answer = d.last[:0], nil
 	d.posed.jobs, d.posed.kinds = nil, nil
 	r := figures.Read(memory)
-	for range r.Count() {
+	for range r.Counted {
 		d.last = append(d.last, spot{plan.JobID(r.Next()), plan.NodeID(r.Next()), int(r.Next())})
 	}
 	if err := r.End(); err != nil {

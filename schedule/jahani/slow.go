@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -142,7 +142,7 @@ func decodeAnswer(b []byte) (*answer, error) {
 }
 
 func putKinds(b []byte, kinds []machineKind) []byte {
-	b = figures.Put(b, int64(len(kinds)))
+	b = figures.PutCount(b, len(kinds))
 	for _, k := range kinds {
 		b = figures.Put(b, int64(k.model), int64(k.count), int64(k.price))
 	}
@@ -150,7 +150,7 @@ func putKinds(b []byte, kinds []machineKind) []byte {
 }
 
 func readKinds(r *figures.Reader) (kinds []machineKind) {
-	for range r.Count() {
+	for range r.Counted {
 		kinds = append(kinds, machineKind{int32(r.Next()), int32(r.Next()), int32(r.Next())})
 	}
 	return kinds
@@ -158,11 +158,11 @@ func readKinds(r *figures.Reader) (kinds []machineKind) {
 
 // putPlan writes a plan down, and whose its places are.
 func putPlan(b []byte, p Plan, jobs []plan.JobID) []byte {
-	b = figures.Put(b, int64(len(p.Rented)))
+	b = figures.PutCount(b, len(p.Rented))
 	for _, m := range p.Rented {
 		b = figures.Put(b, int64(m))
 	}
-	b = figures.Put(b, int64(len(jobs)))
+	b = figures.PutCount(b, len(jobs))
 	for i, c := range p.Jobs {
 		b = figures.Put(b, int64(jobs[i]), int64(c.Node), int64(c.Devices))
 	}
@@ -170,7 +170,7 @@ func putPlan(b []byte, p Plan, jobs []plan.JobID) []byte {
 }
 
 func readPlan(r *figures.Reader) (p Plan, jobs []plan.JobID) {
-	for range r.Count() {
+	for range r.Counted {
 		p.Rented = append(p.Rented, int(r.Next()))
 	}
 	n := r.Count()

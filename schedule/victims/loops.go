@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/figures"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -124,7 +124,7 @@ func (l *Loops) Remember() []byte {
 	if len(l.pairs) == 0 {
 		return nil
 	}
-	b := figures.Put(nil, int64(len(l.pairs)))
+	b := figures.PutCount(nil, len(l.pairs))
 	last := pair{}
 	for _, p := range l.pairs {
 		b = figures.Put(b, int64(p.preemptor-last.preemptor), int64(p.victim), int64(p.at-last.at))
@@ -142,11 +142,11 @@ func (l *Loops) Recall(memory []byte) error {
 	r := figures.Read(memory)
 	var pairs []pair
 	last := pair{}
-	for i := range r.Count() {
+	for range r.Counted {
 		p := pair{last.preemptor + plan.JobID(r.Next()), plan.JobID(r.Next()), 0}
 		p.at = last.at + unit.Time(r.Next())
-		if i > 0 && cmp.Or(cmp.Compare(last.preemptor, p.preemptor), cmp.Compare(last.victim, p.victim)) >= 0 {
-			return fmt.Errorf("pair %d in the memory of displacements is out of order", i+1)
+		if len(pairs) > 0 && cmp.Or(cmp.Compare(last.preemptor, p.preemptor), cmp.Compare(last.victim, p.victim)) >= 0 {
+			return fmt.Errorf("pair %d in the memory of displacements is out of order", len(pairs)+1)
 		}
 		pairs, last = append(pairs, p), p
 	}

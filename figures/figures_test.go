@@ -13,7 +13,7 @@ import (
 func TestReader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.SliceOfN(rapid.Int64(), 1, 20).Draw(t, "figures")
-		b := Put(Put(nil, int64(len(want))), want...)
+		b := Put(PutCount(nil, len(want)), want...)
 		r := Read(b)
 		got := r.List(r.Count())
 		if err := r.End(); err != nil || !slices.Equal(got, want) {
@@ -21,7 +21,7 @@ func TestReader(t *testing.T) {
 		}
 		for _, wrong := range [][]byte{b[:rapid.IntRange(0, len(b)-1).Draw(t, "cut")], append(b, 0)} {
 			r = Read(wrong)
-			for range r.Count() {
+			for range r.Counted {
 				r.Next()
 			}
 			if r.End() == nil {
@@ -29,9 +29,13 @@ func TestReader(t *testing.T) {
 			}
 		}
 	})
-	for _, n := range []int64{-1, 1, math.MaxInt64, math.MinInt64} {
-		if r := Read(Put(nil, n)); r.Count() != 0 || r.End() == nil {
+	for _, n := range []int{1, math.MaxInt64, -1} {
+		if r := Read(PutCount(nil, n)); r.Count() != 0 || r.End() == nil {
 			t.Errorf("a count of %d of nothing is taken", n)
 		}
+	}
+	r := Read(PutBytes(PutBytes(nil, []byte("abc")), nil))
+	if a, b := r.Bytes(), r.Bytes(); string(a) != "abc" || b != nil || r.End() != nil {
+		t.Errorf("bytes came back as %q and %q, %v", a, b, r.End())
 	}
 }
