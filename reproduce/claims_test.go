@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"os"
 	"testing"
 
 	"github.com/musterdl/muster/catalogue"
@@ -17,20 +18,26 @@ func figures(runs []report.Result, of func(*report.Result) float64) []float64 {
 	return v
 }
 
-// TestTiresiasClaims: the quick claim misses nothing for certain.
+// TestTiresiasClaims runs the quick claim, which misses nothing for certain; with
+// MUSTER_LONG=1 all of its 200 seeds, where what docs/claims.json says to hold must hold.
 func TestTiresiasClaims(t *testing.T) {
 	claims, err := Claims("tiresias", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := ClaimRun{Quick: true}.Run(claims[0])
+	long := os.Getenv("MUSTER_LONG") == "1"
+	list, err := ClaimRun{Quick: !long}.Run(claims[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := keptFindings()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range list {
 		f := &list[i]
 		t.Logf("%-46s %s, %s over %d seeds: %s", f.Metric, f.Ours(), f.Band(), f.Seeds, f.Verdict)
-		if f.Verdict == catalogue.Missed {
+		if f.Verdict == catalogue.Missed && !(long && kept[f.Name+": "+f.Metric] == catalogue.Missed) {
 			t.Errorf("%s is %s: the band is %s", f.Metric, f.Ours(), f.Band())
 		}
 	}
