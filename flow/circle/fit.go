@@ -232,8 +232,8 @@ func (c *unified) search(at []int) {
 // mostSweeps ends a descent that keeps finding a little.
 const mostSweeps = 20
 
-// descend adds the jobs one by one where each fits best, then turns one at a time
-// until no turn helps: a local optimum.
+// descend adds the jobs one by one where each fits best, then turns one at a time, and
+// two where none helps, until that does not either: a local optimum.
 func (c *unified) descend(at []int) {
 	clear(c.sum)
 	c.add(c.sum, 0, 0, 1)
@@ -252,7 +252,38 @@ func (c *unified) descend(at []int) {
 			c.add(c.sum, j, at[j], 1)
 		}
 		if excess >= before-slight*c.capacity {
-			return
+			if excess = c.turnTwo(at, excess); excess >= before-slight*c.capacity {
+				return
+			}
 		}
 	}
+}
+
+// turnTwo turns two jobs at once where no turn of one helps, the first two with which
+// that does, and returns the excess. It is left where there is too much to try.
+func (c *unified) turnTwo(at []int, excess float64) float64 {
+	pairs := (len(at) - 1) * (len(at) - 2) / 2
+	if most := slices.Max(c.turns); excess <= c.least+slight*c.capacity || pairs*most*most*len(c.sum) > mostTrials {
+		return excess
+	}
+	for i := 1; i < len(at); i++ {
+		for j := i + 1; j < len(at); j++ {
+			c.add(c.sum, i, at[i], -1)
+			c.add(c.sum, j, at[j], -1)
+			before := excess
+			for p := range c.turns[i] {
+				c.add(c.sum, i, p, 1)
+				if q, e := c.turn(c.sum, j); e < excess-slight*c.capacity {
+					at[i], at[j], excess = p, q, e
+				}
+				c.add(c.sum, i, p, -1)
+			}
+			c.add(c.sum, i, at[i], 1)
+			c.add(c.sum, j, at[j], 1)
+			if excess < before {
+				return excess
+			}
+		}
+	}
+	return excess
 }
