@@ -54,7 +54,7 @@ const (
 )
 
 // Best rotates the jobs of a link of this capacity: by trying all rotations of up to
-// three jobs, else by turning one job at a time while that helps.
+// three jobs, else by turning one job or two at a time while that helps.
 func Best(capacity float64, arcs []Arc) Fit {
 	c := roll(capacity, arcs)
 	f := Fit{Shifts: make([]unit.Duration, len(arcs))}
