@@ -4,61 +4,74 @@ import (
 	"fmt"
 
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/unit"
 )
 
-// limited is a limit of a queue that the job is in, or on its user.
+// limited is a claim of queues that the job may not pass: a limit of one that it is in,
+// a limit on its user, or what another keeps for itself. The ledger names it, as it did
+// to the scheduler.
 func (q *question) limited() (cause, bool) {
-	b, left := q.tightest()
-	if left != 0 || b.code == plan.NoReason {
+	models, b := q.v.MayTake(&q.ledger, q.id, q.shape.Models, q.wants())
+	if models != 0 || b.Kind == queue.NoBar {
 		return cause{}, false
 	}
-	models := q.v.Cluster().Models
-	of := uint64(1)<<len(models) - 1
-	if b.model < len(models) {
-		of = 1 << b.model
+	list := q.v.Cluster().Models
+	of := uint64(1)<<len(list) - 1
+	if int(b.Model) < len(list) {
+		of = 1 << b.Model
 	}
-	named, name := func(milli int64) string { return q.named(milli, of) }, q.queueName(b.queue)
-	c := cause{code: b.code}
-	switch b.code {
-	case plan.QueueLimit:
-		c.words = fmt.Sprintf("%s may hold %s and holds %s; the job wants %s", name, named(b.most), milliText(b.used), milliText(q.wants()))
-	case plan.BorrowLimit:
-		lent := b.most - amount(q.v, q.v.Queues().Queues[b.queue].Borrow, b.model, 0)
+	named, name := func(milli int64) string { return q.named(milli, of) }, q.queueName(b.Queue)
+	c := cause{code: plan.Barred(b).Code}
+	switch b.Kind {
+	case queue.KeptByOne:
+		return q.keptBack(c, name, b.Left()), true
+	case queue.AtLimit:
+		c.words = fmt.Sprintf("%s may hold %s and holds %s; the job wants %s", name, named(b.Most), milliText(b.Held), milliText(q.wants()))
+	case queue.AtBorrow:
 		c.words = fmt.Sprintf("%s is guaranteed %s, may borrow %s more and holds %s; the job wants %s",
-			name, named(lent), milliText(b.most-lent), milliText(b.used), milliText(q.wants()))
+			name, named(b.Most-b.Borrow), milliText(b.Borrow), milliText(b.Held), milliText(q.wants()))
 	default:
 		user := q.v.User(q.job.User)
 		if user == "" {
 			user = "its user"
 		}
-		c.words = fmt.Sprintf("%s may hold %s in %s and holds %s there; the job wants %s", user, named(b.most), name, milliText(b.used), milliText(q.wants()))
+		c.words = fmt.Sprintf("%s may hold %s in %s and holds %s there; the job wants %s", user, named(b.Most), name, milliText(b.Held), milliText(q.wants()))
 	}
-	if q.wants() > b.most {
+	if q.wants() > b.Most {
 		c.words = "can never start under its limits: " + c.words
 		c.needs = []string{fmt.Sprintf("that limit raised to %s", milliText(q.wants()))}
 		return c, true
 	}
 	c.holders = q.holders(q.ofQueue(b))
-	c.needs = []string{q.toEnd(c.holders), fmt.Sprintf("or that limit raised to %s", milliText(b.used+q.wants()))}
+	c.needs = []string{q.toEnd(c.holders), fmt.Sprintf("or that limit raised to %s", milliText(b.Held+q.wants()))}
 	return c, true
+}
+
+// keptBack is room that a queue keeps for itself although it is idle.
+func (q *question) keptBack(c cause, name string, kept int64) cause {
+	free := q.v.Room().FreeMilli(q.shape.Models)
+	c.words = fmt.Sprintf("%s %s free, but %s keeps %s for itself and does not lend them; the job wants %s",
+		q.kind(free), isAre(free), name, milliText(kept), milliText(q.wants()))
+	c.needs = []string{fmt.Sprintf("%s more free, or %s to keep less back", q.kind(q.wants()+kept-free), name)}
+	return c
 }
 
 // ofQueue are the first runs to end that count against a bound and whose end would
 // leave enough of it.
-func (q *question) ofQueue(b bound) (list []ending) {
-	missing := q.wants() - (b.most - b.used)
+func (q *question) ofQueue(b queue.Bar) (list []ending) {
+	missing := q.wants() - (b.Most - b.Held)
 	for _, e := range q.endings() {
 		j := q.v.Job(q.v.Run(e.run).Job)
 		if missing <= 0 {
 			break
 		}
-		if !q.in(b.queue, j.Tenant) || b.code == plan.UserLimit && j.User != q.job.User {
+		if !q.ledger.Counts(b.Queue, q.v.QueueOf(j.Tenant)) || b.Kind == queue.AtUser && j.User != q.job.User {
 			continue
 		}
 		milli := int64(0)
 		q.v.GrantsOf(e.run, func(g plan.Grant) {
-			if g.Device != plan.None && (b.model == len(q.v.Cluster().Models) || int(q.v.Node(g.Node).Model) == b.model) {
+			if g.Device != plan.None && (int(b.Model) == len(q.v.Cluster().Models) || q.v.Node(g.Node).Model == b.Model) {
 				milli += int64(g.Reserve)
 			}
 		})
@@ -68,32 +81,6 @@ func (q *question) ofQueue(b bound) (list []ending) {
 		}
 	}
 	return list
-}
-
-// keptBack is room that a queue keeps for itself although it is idle.
-func (q *question) keptBack() (cause, bool) {
-	if q.wants() == 0 || q.fits < int64(q.n) {
-		return cause{}, false
-	}
-	_, models := q.tightest()
-	worst, milli := int32(plan.None), int64(0)
-	for m := range q.v.Cluster().Models {
-		if models&(1<<m) == 0 {
-			continue
-		}
-		at, kept := q.kept(m)
-		if at == plan.None || q.v.Room().FreeMilli(1<<m)-kept >= q.wants() {
-			return cause{}, false
-		}
-		if kept > milli {
-			worst, milli = at, kept
-		}
-	}
-	name, free := q.queueName(worst), q.v.Room().FreeMilli(models)
-	return cause{code: plan.KeptBack,
-		words: fmt.Sprintf("%s %s free, but %s keeps %s for itself and does not lend them; the job wants %s",
-			q.named(free, models), isAre(free), name, milliText(milli), milliText(q.wants())),
-		needs: []string{fmt.Sprintf("%s more free, or %s to keep less back", q.named(q.wants()+milli-free, models), name)}}, true
 }
 
 // maintenance is a window that the job would run into on nodes that have room for it.

@@ -61,7 +61,7 @@ type cause struct {
 
 // causes are in order of dominance. The last always applies.
 var causes = [...]func(q *question) (cause, bool){
-	(*question).ownPhase, (*question).paused, (*question).impossible, (*question).limited, (*question).keptBack,
+	(*question).ownPhase, (*question).paused, (*question).impossible, (*question).limited,
 	(*question).closedForGood, (*question).maintenance, (*question).reserved, (*question).unhindered, (*question).overtaken,
 	(*question).closedNow, (*question).lacking, (*question).fragmented, (*question).noRoom,
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/unit"
 )
@@ -19,9 +20,9 @@ type question struct {
 	n     int32 // workers at its smallest size
 	live  iter.Seq[plan.JobID]
 
-	sums sums
-	now  *room // as it is, on nodes that take runs
-	fits int64 // workers that there is room for in it
+	ledger queue.Ledger
+	now    *room // as it is, on nodes that take runs
+	fits   int64 // workers that there is room for in it
 	// What remains beside the windows alone, and beside claims as well.
 	beside, left *room
 }
@@ -31,7 +32,7 @@ func ask(v plan.View, id plan.JobID, live iter.Seq[plan.JobID]) *question {
 	if q.n = q.shape.Gang; q.shape.Elastic() {
 		q.n = min(q.n, q.shape.Sizes[0])
 	}
-	q.sums = sumUp(v, q.job.User)
+	q.ledger = v.Held()
 	q.now = newRoom(v, q.shape)
 	q.fits = q.now.total()
 	q.beside = q.now.copy().keep(q.held(nil))
@@ -66,6 +67,17 @@ func (q *question) held(claims []plan.Claim) []plan.Hold {
 	}
 	c.Look(q.v, func(run plan.RunID) unit.Time { return calendar.Ends(q.v, run) })
 	return c.Holds(q.id, q.until(), nil)
+}
+
+// guaranteed reports whether a job's smallest size is within what a queue that it is
+// in is guaranteed.
+func (q *question) guaranteed(id plan.JobID) bool {
+	shape := q.v.Shape(id)
+	n := shape.Gang
+	if shape.Elastic() {
+		n = min(n, shape.Sizes[0])
+	}
+	return q.ledger.Guaranteed(q.ledger.Leaf(q.v.QueueOf(q.v.Job(id).Tenant)), shape.Models, shape.Milli(n))
 }
 
 // until is when the job would end if it started now.

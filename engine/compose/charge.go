@@ -25,7 +25,7 @@ func (s *Scheduler) charge(v plan.View, id plan.JobID) {
 		}
 		c.milli += int64(g.Reserve)
 	})
-	if list := &s.tree.branches[c.leaf].running; s.tree.shared() {
+	if list := &s.tree.heads[c.leaf].running; s.tree.Shared() {
 		c.place = int32(len(*list))
 		*list = append(*list, id)
 	}
@@ -36,11 +36,11 @@ func (s *Scheduler) charge(v plan.View, id plan.JobID) {
 // discharge takes back what charge counted.
 func (s *Scheduler) discharge(id plan.JobID) {
 	s.count(id, -1)
-	if c := s.charged[id]; s.tree.shared() {
-		list := s.tree.branches[c.leaf].running
+	if c := s.charged[id]; s.tree.Shared() {
+		list := s.tree.heads[c.leaf].running
 		last := list[len(list)-1]
 		list[c.place], s.charged[last].place = last, c.place
-		s.tree.branches[c.leaf].running = list[:len(list)-1]
+		s.tree.heads[c.leaf].running = list[:len(list)-1]
 	}
 	s.charged[id] = charge{}
 	delete(s.more, id)
@@ -48,9 +48,9 @@ func (s *Scheduler) discharge(id plan.JobID) {
 
 func (s *Scheduler) count(id plan.JobID, sign int64) {
 	if c := s.charged[id]; c.milli > 0 {
-		s.tree.use(c.leaf, c.user, c.model, sign*c.milli)
+		s.tree.Use(c.leaf, c.user, c.model, sign*c.milli)
 		for _, c := range s.more[id] {
-			s.tree.use(c.leaf, c.user, c.model, sign*c.milli)
+			s.tree.Use(c.leaf, c.user, c.model, sign*c.milli)
 		}
 	}
 }

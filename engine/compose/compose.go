@@ -189,7 +189,7 @@ func (s *Scheduler) mend(d *plan.Draft) {
 // Decide is the cycle: take in what changed, then start what the order and the room
 // allow until nothing more can be.
 func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
-	if s.tree.branches == nil {
+	if s.tree.heads == nil {
 		s.tree = newTree(d.View)
 	}
 	s.grow(d.View)
@@ -270,7 +270,7 @@ func (s *Scheduler) learn(v plan.View, id plan.JobID) {
 func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	j := v.Job(id)
 	k := kind{leaf: s.tree.leaf(v, &j), shape: j.Shape, user: plan.None}
-	if s.tree.limitsUsers(k.leaf) {
+	if s.tree.LimitsUsers(k.leaf) {
 		k.user = j.User
 	}
 	if s.parts.Reserve.Depth > 0 {
@@ -281,7 +281,7 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 		at = int32(len(s.classes))
 		s.class[k] = at
 		s.classes = append(s.classes, class{kind: k, waiting: heap{pos: &s.pos}})
-		leaf := &s.tree.branches[k.leaf]
+		leaf := &s.tree.heads[k.leaf]
 		leaf.classes = append(leaf.classes, at)
 		for int(k.shape) >= len(s.ofShape) {
 			s.ofShape, s.full = append(s.ofShape, nil), append(s.full, 0)
@@ -316,7 +316,7 @@ func (s *Scheduler) block(c *class, blocked bool) {
 
 // recount keeps the tree's count of classes worth a try.
 func (s *Scheduler) recount(c *class) {
-	s.tree.branches[c.leaf].headed = false
+	s.tree.heads[c.leaf].headed = false
 	if open := !c.blocked && len(c.waiting.items) > 0; open != c.open {
 		c.open = open
 		if open {
@@ -339,7 +339,7 @@ func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 			s.resize = v.Now().Add(resizeEvery)
 		}
 	}
-	if leaf := s.charged[id].leaf; s.tree.shared() && (s.tree.overGuarantee(leaf) || s.tree.preempts(leaf)) {
+	if leaf := s.charged[id].leaf; s.tree.Shared() && (s.tree.OverGuarantee(leaf) || s.tree.Preempts(leaf)) {
 		r := v.Run(v.Job(id).Run)
 		s.unprotected = min(s.unprotected, s.protectedUntil(v, &r))
 	}

@@ -220,7 +220,7 @@ func (s *Scheduler) endure(d *plan.Draft) {
 			return
 		}
 		shape := d.Shape(id)
-		if models, _ := s.tree.allow(d.View, s.tree.leaf(d.View, &j), j.User, shape.Models, shape.Milli(smallest(shape))); models != 0 {
+		if models, _ := d.MayTake(&s.tree.Ledger, id, shape.Models, shape.Milli(smallest(shape))); models != 0 {
 			s.claim(d, id)
 			return
 		}

@@ -41,7 +41,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 		if s.reserve(d, it.job) {
 			continue // its place is this moment: it may fit now that it is its own
 		}
-		if s.why.Code == plan.NoReason && !s.held && !s.rules.Preempt && !s.rules.Strict && s.tree.shared() {
+		if s.why.Code == plan.NoReason && !s.held && !s.rules.Preempt && !s.rules.Strict && s.tree.Shared() {
 			s.crowd(d.View, s.classes[c].shape)
 		}
 		if s.setAside(d, it.job) {
@@ -56,7 +56,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 // which then passes it.
 func (s *Scheduler) ahead(leaf int32, it item) plan.JobID {
 	s.head(leaf)
-	if x := &s.tree.branches[leaf]; x.front.job != it.job && x.front.before(it) {
+	if x := &s.tree.heads[leaf]; x.front.job != it.job && x.front.before(it) {
 		return x.front.job
 	}
 	return plan.None
@@ -73,7 +73,7 @@ func (s *Scheduler) best() (class int, next plan.JobID) {
 		if class, next = s.bestOf(leaf); class >= 0 {
 			return class, next
 		}
-		s.tree.branches[leaf].closed = s.pass
+		s.tree.heads[leaf].closed = s.pass
 	}
 }
 
@@ -90,7 +90,7 @@ func (s *Scheduler) bestOf(leaf int32) (class int, next plan.JobID) {
 			second, next = it, it.job
 		}
 	}
-	for _, i := range s.tree.branches[leaf].classes {
+	for _, i := range s.tree.heads[leaf].classes {
 		if c := &s.classes[i]; int(i) != class && len(c.waiting.items) > 0 && (!c.blocked || s.rules.Strict) {
 			consider(c.waiting.items[0])
 		}
@@ -105,7 +105,7 @@ func (s *Scheduler) bestOf(leaf int32) (class int, next plan.JobID) {
 
 // head returns the class of a leaf whose best job ranks first, or none.
 func (s *Scheduler) head(leaf int32) int {
-	x := &s.tree.branches[leaf]
+	x := &s.tree.heads[leaf]
 	if x.headed {
 		return int(x.head)
 	}
@@ -154,7 +154,7 @@ func (s *Scheduler) place(d *plan.Draft, it item, ahead, next plan.JobID) bool {
 		s.unblock(d.View) // what was taken may be more than was needed
 		return true
 	}
-	for n, leaf := want, s.classes[s.home[it.job]].leaf; n > 0 && s.tree.shared(); n = smaller(shape, n) {
+	for n, leaf := want, s.classes[s.home[it.job]].leaf; n > 0 && s.tree.Shared(); n = smaller(shape, n) {
 		if s.tree.entitled(leaf, shape.Models, shape.Milli(n), d.Priority(it.job)) && s.mayTakeBack(d.View, shape, d.Priority(it.job)) && s.takeBack(d, it, n) {
 			s.overruled = true
 			s.settled(d, it, n, want, next)
@@ -189,9 +189,9 @@ func smaller(shape *plan.Shape, n int32) int32 {
 // fits promises the job n workers where the placer likes it best.
 func (s *Scheduler) fits(d *plan.Draft, job plan.JobID, shape *plan.Shape, n int32, reason plan.Reason) bool {
 	j := d.Job(job)
-	models, why := s.tree.allow(d.View, s.tree.leaf(d.View, &j), j.User, shape.Models, shape.Milli(n))
+	models, bar := d.MayTake(&s.tree.Ledger, job, shape.Models, shape.Milli(n))
 	if models == 0 {
-		s.why = why
+		s.why = plan.Barred(bar)
 		return false
 	}
 	if !roomFor(d.View, shape, n) && !s.parts.finds(d.View, job) {
@@ -255,7 +255,7 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 		d.Note(plan.Scheduling, int64(it.job), int64(next), it.key[0], lost)
 	}
 	leaf := s.classes[s.home[it.job]].leaf
-	over := s.tree.shared() && s.tree.overGuarantee(leaf)
+	over := s.tree.Shared() && s.tree.OverGuarantee(leaf)
 	s.drop(d.View, it.job)
 	s.fileRunning(d.View, it.job)
 	if s.calendar.Find(it.job) >= 0 {
@@ -263,7 +263,7 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 		s.unblock(d.View) // it may have started elsewhere than it claimed
 	}
 	s.overruled = s.overruled || len(s.weak) > 0
-	s.stirred = s.stirred || s.tree.shared() && !over && s.tree.overGuarantee(leaf)
+	s.stirred = s.stirred || s.tree.Shared() && !over && s.tree.OverGuarantee(leaf)
 }
 
 // explain records why a job waits, when the kind of reason is a new one.
@@ -277,7 +277,7 @@ func (s *Scheduler) explain(d *plan.Draft, job, ahead plan.JobID) {
 			why = r
 		}
 	}
-	if s.rules.Strict && !s.tree.shared() && ahead != plan.None {
+	if s.rules.Strict && !s.tree.Shared() && ahead != plan.None {
 		why = plan.Reason{Code: plan.Behind, A: int64(ahead)}
 	}
 	if d.Job(job).Reason.Code != why.Code {

@@ -54,8 +54,8 @@ func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
 	s.candidates = s.candidates[:0]
 	j := v.Job(job)
 	leaf := s.tree.leaf(v, &j)
-	for b := range s.tree.branches {
-		for _, other := range s.tree.branches[b].running {
+	for b := range s.tree.heads {
+		for _, other := range s.tree.heads[b].running {
 			if s.stronger(v, leaf, job, other, milli) == plan.NoReason {
 				continue
 			}
@@ -90,7 +90,7 @@ func (s *Scheduler) mayTakeBack(v plan.View, shape *plan.Shape, priority int32) 
 // couldTakeBack is a wider bound that costs nothing.
 func (s *Scheduler) couldTakeBack(v plan.View, shape *plan.Shape) bool {
 	need := shape.Milli(smallest(shape)) - v.Room().FreeMilli(shape.Models)
-	return s.tree.shared() && need <= sum(s.tree.lent, shape.Models)
+	return s.tree.Shared() && need <= sum(s.tree.Lent(), shape.Models)
 }
 
 // sum adds up the models of a set.
@@ -114,13 +114,13 @@ func (s *Scheduler) givable(v plan.View, priority int32) []int64 {
 			return s.gives[i].milli
 		}
 	}
-	g := give{priority, make([]int64, len(s.tree.capacity)-1)}
-	for b := range s.tree.branches {
-		x := &s.tree.branches[b]
-		if len(x.running) == 0 || !x.lends {
+	g := give{priority, make([]int64, v.Room().Models())}
+	for b := range s.tree.heads {
+		x := &s.tree.heads[b]
+		if len(x.running) == 0 || !s.tree.Lends(int32(b)) {
 			continue
 		}
-		over, preempt := s.tree.overGuarantee(int32(b)), s.tree.preempts(int32(b))
+		over, preempt := s.tree.OverGuarantee(int32(b)), s.tree.Preempts(int32(b))
 		for _, id := range x.running {
 			if !over && !(preempt && v.Priority(id) < priority) || v.Job(id).Run == plan.None {
 				continue // none: it was stopped a moment ago
@@ -148,16 +148,6 @@ type give struct {
 	milli    []int64
 }
 
-// preempts reports whether priority counts for the jobs of a leaf.
-func (t *tree) preempts(leaf int32) bool {
-	for b := leaf; b >= 0; b = t.branches[b].parent {
-		if t.branches[b].preempt {
-			return true
-		}
-	}
-	return false
-}
-
 // together is how exactly the end of a protection is kept: those that lose it within
 // this time are looked at together.
 const together = unit.Time(10 * unit.Second)
@@ -183,42 +173,19 @@ func (s *Scheduler) stronger(v plan.View, leaf int32, job, other plan.JobID, mil
 	if held.milli == 0 || v.Shape(job).Models&(1<<held.model) == 0 {
 		return plan.NoReason
 	}
-	t := &s.tree
-	mine, theirs, meet := t.fork(leaf, held.leaf)
-	if mine >= 0 && t.branches[theirs].over(int(held.model)) {
-		for b := leaf; b != meet; b = t.branches[b].parent {
-			if t.branches[b].within(int(held.model), milli) {
-				return plan.Reclaimed
-			}
-		}
+	guarantee, priority := s.tree.Stronger(leaf, held.leaf, held.model, milli)
+	if guarantee {
+		return plan.Reclaimed
 	}
 	j, o := v.Job(job), v.Job(other)
-	if j.Priority <= o.Priority || mine >= 0 && !t.branches[theirs].over(int(held.model)) {
+	if !priority || j.Priority <= o.Priority {
 		return plan.NoReason
 	}
-	if days := v.Now().Sub(o.Submit) / unit.Day; t.budget > 0 && int64(o.Preemptions) >= int64(t.budget)*(1+int64(days)) {
+	if days := v.Now().Sub(o.Submit) / unit.Day; s.tree.budget > 0 && int64(o.Preemptions) >= int64(s.tree.budget)*(1+int64(days)) {
 		s.unprotected = min(s.unprotected, o.Submit.Add((days+1)*unit.Day))
 		return plan.NoReason
 	}
-	for b := meet; b >= 0; b = t.branches[b].parent {
-		if t.branches[b].preempt {
-			return plan.Outranked
-		}
-	}
-	return plan.NoReason
-}
-
-// fork returns the branch where the paths of two leaves meet, and the last of each
-// before it; of one leaf with itself there are none.
-func (t *tree) fork(a, b int32) (beforeA, beforeB, meet int32) {
-	beforeA, beforeB = plan.None, plan.None
-	for ; !t.above(a, b); a = t.branches[a].parent {
-		beforeA = a
-	}
-	for ; b != a; b = t.branches[b].parent {
-		beforeB = b
-	}
-	return beforeA, beforeB, a
+	return plan.Outranked
 }
 
 // stopFor stops the chosen and starts the job. What they held is no longer counted;

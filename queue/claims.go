@@ -1,0 +1,228 @@
+package queue
+
+import "math"
+
+// belowGuarantee reports whether a branch holds less than it is guaranteed, of anything.
+func (x *branch) belowGuarantee() bool {
+	for m, g := range x.guarantee {
+		if g > x.used[m] {
+			return true
+		}
+	}
+	return false
+}
+
+// within reports whether a branch would hold no more than it is guaranteed with
+// milli more of a model, and is guaranteed anything of it.
+func (x *branch) within(model int, milli int64) bool {
+	if x.guarantee == nil {
+		return false
+	}
+	all := len(x.used) - 1
+	if g := x.guarantee[model]; g > 0 {
+		return x.used[model]+milli <= g
+	}
+	return x.guarantee[all] > 0 && x.used[all]+milli <= x.guarantee[all]
+}
+
+// over reports whether a branch holds more of a model than it is guaranteed.
+func (x *branch) over(model int) bool {
+	all := len(x.used) - 1
+	if x.guarantee == nil {
+		return x.used[model] > 0
+	}
+	if g := x.guarantee[model]; g > 0 {
+		return x.used[model] > g
+	}
+	return x.used[model] > 0 && x.used[all] > x.guarantee[all]
+}
+
+// overAny reports whether a branch holds more than it is guaranteed of any model.
+func (x *branch) overAny() bool {
+	for m := range len(x.used) - 1 {
+		if x.over(m) {
+			return true
+		}
+	}
+	return false
+}
+
+// Guaranteed reports whether milli more of one of those models are within what a leaf,
+// or a queue above it, is guaranteed.
+func (l *Ledger) Guaranteed(leaf int32, models uint64, milli int64) bool {
+	for b := leaf; l.Shared() && b >= 0; b = l.branches[b].parent {
+		for m := range len(l.capacity) - 1 {
+			if models&(1<<m) != 0 && l.branches[b].within(m, milli) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// OverGuarantee reports whether a leaf or a queue above it holds more than it is
+// guaranteed.
+func (l *Ledger) OverGuarantee(leaf int32) bool {
+	for b := leaf; b >= 0; b = l.branches[b].parent {
+		if l.branches[b].borrows {
+			return true
+		}
+	}
+	return false
+}
+
+// Preempts reports whether priority counts for the jobs of a leaf.
+func (l *Ledger) Preempts(leaf int32) bool {
+	for b := leaf; b >= 0; b = l.branches[b].parent {
+		if l.branches[b].preempt {
+			return true
+		}
+	}
+	return false
+}
+
+// Stronger says by which claims a job of one leaf that takes milli may displace a run
+// of another that holds some of a model: for a guarantee, or if its priority is higher.
+// What a queue holds within its own guarantee no other queue takes from it.
+func (l *Ledger) Stronger(leaf, other, model int32, milli int64) (guarantee, priority bool) {
+	_, theirs, meet := l.fork(leaf, other)
+	if leaf != other {
+		if !l.branches[theirs].over(int(model)) {
+			return false, false
+		}
+		for b := leaf; b != meet && !guarantee; b = l.branches[b].parent {
+			guarantee = l.branches[b].within(int(model), milli)
+		}
+	}
+	return guarantee, l.Preempts(meet)
+}
+
+// fork returns the branch where the paths of two leaves meet, and the last of each
+// before it; of one leaf with itself there are none.
+func (l *Ledger) fork(a, b int32) (beforeA, beforeB, meet int32) {
+	beforeA, beforeB = none, none
+	for ; !l.above(a, b); a = l.branches[a].parent {
+		beforeA = a
+	}
+	for ; b != a; b = l.branches[b].parent {
+		beforeB = b
+	}
+	return beforeA, beforeB, a
+}
+
+// Counts reports whether the jobs of one queue count in another: whether it is that
+// queue or below it.
+func (l *Ledger) Counts(in, queue int32) bool { return l.above(in, queue) }
+
+// above reports whether a branch is a leaf or an ancestor of it.
+func (l *Ledger) above(b, leaf int32) bool {
+	for ; leaf >= 0; leaf = l.branches[leaf].parent {
+		if leaf == b {
+			return true
+		}
+	}
+	return false
+}
+
+// BarKind is the kind of a claim that stands in a job's way.
+type BarKind uint8
+
+// The kinds.
+const (
+	NoBar     BarKind = iota
+	AtLimit           // its queue, or one above it, may hold no more
+	AtBorrow          // it may borrow no more above its guarantee
+	AtUser            // its user may hold no more in it
+	KeptByOne         // another queue keeps what is idle for itself
+)
+
+// Bar is a claim that stands in a job's way: of which queue, and what it may hold and
+// does hold; of KeptByOne, what the other queue keeps and what of that it holds itself.
+type Bar struct {
+	Kind       BarKind
+	Queue      int32
+	Model      int32 // behind the last model: all of them together
+	Most, Held int64
+	Borrow     int64 // of AtBorrow: the part of Most above the guarantee
+}
+
+// Left is what may be held more; of KeptByOne what is kept idle.
+func (b *Bar) Left() int64 { return max(0, b.Most-b.Held) }
+
+// Free says how many thousandths of devices of a set of models are free.
+type Free interface{ FreeMilli(models uint64) int64 }
+
+// Allow returns the device models, of a set, of which a job of a leaf may take milli,
+// and where there is none, why: the tightest claim that stands in the way of the last.
+func (l *Ledger) Allow(leaf, user int32, models uint64, milli int64, free Free) (uint64, Bar) {
+	var why Bar
+	if milli == 0 {
+		return models, why
+	}
+	for b := leaf; b >= 0; b = l.branches[b].parent {
+		x := &l.branches[b]
+		models = x.cut(models, x.limit, x.used, nil, milli, AtLimit, &why)
+		models = x.cut(models, x.borrow, x.used, x.guarantee, milli, AtBorrow, &why)
+		if x.user != nil {
+			used := l.ofUser[[2]int32{b, user}]
+			if used == nil {
+				used = make([]int64, len(x.used))
+			}
+			models = x.cut(models, x.user, used, nil, milli, AtUser, &why)
+		}
+		if models == 0 {
+			return 0, why
+		}
+	}
+	all := len(l.capacity) - 1
+	for _, b := range l.keepers {
+		if l.above(b, leaf) {
+			continue
+		}
+		x := &l.branches[b]
+		for m := range all {
+			at := m
+			if x.keep[m] == 0 {
+				at = all
+			}
+			kept := Bar{Kind: KeptByOne, Queue: x.queue, Model: int32(at), Most: x.keep[at], Held: x.used[at]}
+			if models&(1<<m) != 0 && kept.Left() > 0 && free.FreeMilli(1<<m)-kept.Left() < milli {
+				models &^= 1 << m
+				why = kept
+			}
+		}
+	}
+	return models, why
+}
+
+// cut takes those models out of a set of which milli more would pass a bound, base
+// added to it.
+func (x *branch) cut(models uint64, bound, used, base []int64, milli int64, kind BarKind, why *Bar) uint64 {
+	if bound == nil {
+		return models
+	}
+	all := len(x.used) - 1
+	most := func(at int) int64 {
+		if bound[at] < 0 {
+			return math.MaxInt64
+		}
+		if base != nil {
+			return bound[at] + base[at]
+		}
+		return bound[at]
+	}
+	for m := range all {
+		if models&(1<<m) == 0 {
+			continue
+		}
+		at := m
+		if most(all) < math.MaxInt64 && (most(m) == math.MaxInt64 || most(all)-used[all] < most(m)-used[m]) {
+			at = all
+		}
+		if most(at) < math.MaxInt64 && most(at)-used[at] < milli {
+			models &^= 1 << m
+			*why = Bar{kind, x.queue, int32(at), most(at), used[at], bound[at]}
+		}
+	}
+	return models
+}
