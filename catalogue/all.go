@@ -105,7 +105,7 @@ var All = []Entry{
 	plain(fixed.Description, fixed.Sizer{}),
 
 	tuned(gavel.Description, gavel.Default, func(c gavel.Config, e Env) any { c.Seed += e.Seed; return gavel.New(c) }).claims(gavel.Claim, gavel.Measure),
-	tuned(chronus.Description, chronus.Default, func(c chronus.Config, _ Env) any { return chronus.New(c) }).with(clairvoyant).claims(chronus.Claim, chronus.Measure),
+	tuned(chronus.Description, chronus.Default, func(c chronus.Config, _ Env) any { return chronus.New(c) }).with(clairvoyant).claims(chronus.Claim, nil),
 	tuned(jahani.Description, jahani.Default, func(c jahani.Config, _ Env) any { return jahani.New(c) }).with(clairvoyant).claims(jahani.Claim, jahani.Measure),
 	tuned(express.Description, express.Default, func(c express.Config, _ Env) any { return express.New(c, fifo.New(fifo.Default())) }),
 	tuned(edf.Description, edf.Default, func(c edf.Config, _ Env) any { return edf.New(c) }),

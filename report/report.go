@@ -22,6 +22,8 @@ type Result struct {
 	Activity
 	Ledger
 	Effort
+	// Figures are those that only a claim's stand defines (muster simulate --trace stand:...).
+	Figures map[string]float64 `json:"figures,omitempty"`
 	// Notes are sentences that a reader of the numbers must know.
 	Notes []string `json:"notes,omitempty"`
 }

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -93,6 +95,9 @@ func facts(r *Result) []fact {
 	add(r.WallSec > 0 || r.CPUSec > 0, "computed in", "%s wall, %s CPU", timeText(r.WallSec), timeText(r.CPUSec))
 	add(r.PeakRSSBytes > 0, "peak memory", "%s", bytesText(r.PeakRSSBytes))
 	add(r.DecisionHash != "", "decision hash", "%s", r.DecisionHash)
+	for _, name := range slices.Sorted(maps.Keys(r.Figures)) {
+		add(true, name, "%s", number(r.Figures[name]))
+	}
 	return out
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/reproduce/stand"
 	"github.com/musterdl/muster/spec"
 	"github.com/musterdl/muster/strategy"
 )
@@ -27,6 +28,8 @@ type Claim struct {
 
 	Trace      string            `yaml:"trace"`
 	Traces     map[string]string `yaml:"traces"` // several, by label
+	Stand      string            `yaml:"stand"`  // in the place of trace and cluster: NAME?key=value
+	Stands     map[string]string `yaml:"stands"` // several, by label
 	Cluster    string            `yaml:"cluster"`
 	Load       float64           `yaml:"load"`
 	Limit      int               `yaml:"limit"`
@@ -79,9 +82,6 @@ func ReadClaim(e catalogue.Entry) (*Claim, error) {
 	if c.QuickSeeds == 0 {
 		c.QuickSeeds = min(c.Seeds, 3)
 	}
-	if c.Trace != "" {
-		c.Traces = map[string]string{"": c.Trace}
-	}
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -106,13 +106,16 @@ func (c *Claim) check() error {
 			return fmt.Errorf("%s is missing", f[0])
 		}
 	}
+	if err := c.where(); err != nil {
+		return err
+	}
 	switch {
 	case c.Kind != "simulate" && c.Kind != "pack" && c.Kind != "measure":
 		return fmt.Errorf("kind is %q: expected simulate, pack or measure", c.Kind)
 	case c.Kind == "measure" && c.Entry.Measure == nil:
 		return errors.New("kind is measure, but its line in catalogue/all.go gives no Measure")
-	case (c.Kind != "measure" || len(c.Traces) > 0 || c.Cluster != "") && (len(c.Traces) == 0 || c.Cluster == "" || len(c.Strategies) == 0):
-		return fmt.Errorf("kind %s needs trace (or traces), cluster and strategies", c.Kind)
+	case (c.Kind != "measure" || len(c.Traces) > 0 || c.Cluster != "") && (len(c.Traces) == 0 || !c.standing() && c.Cluster == "" || len(c.Strategies) == 0):
+		return fmt.Errorf("kind %s needs trace (or traces), cluster and strategies, or stand (or stands) and strategies", c.Kind)
 	case c.Inner != "" && (len(strings.Fields(c.Inner)) != 2 || c.Kind == "measure"):
 		return errors.New("inner is expected to be SCORE GOAL, of kind simulate or pack")
 	case c.Seeds < 1 || c.QuickSeeds < 1 || c.QuickSeeds > c.Seeds:
@@ -121,6 +124,31 @@ func (c *Claim) check() error {
 		return errors.New("history-seeds are for kind simulate")
 	case len(c.Metrics) == 0:
 		return errors.New("there are no metrics")
+	}
+	return nil
+}
+
+// standing reports whether the claim runs on stands of its own.
+func (c *Claim) standing() bool { return c.Stand != "" || len(c.Stands) > 0 }
+
+// where collects what the strategies are run on, by label.
+func (c *Claim) where() error {
+	stands := maps.Clone(c.Stands)
+	if c.Stand != "" {
+		stands = map[string]string{"": c.Stand}
+	}
+	if c.Trace != "" {
+		c.Traces = map[string]string{"": c.Trace}
+	}
+	if len(stands) == 0 {
+		return nil
+	}
+	if c.Kind == "pack" || len(c.Traces) > 0 || c.Cluster != "" || c.Load != 0 || c.Limit != 0 || c.HistorySeeds != 0 || c.RestartSec != Defaults().RestartCost.Seconds() {
+		return errors.New("a stand gives the jobs, the cluster and the prices: leave out trace, cluster, load, limit, restart-s and history-seeds, and kind is not pack")
+	}
+	c.Traces = map[string]string{}
+	for label, ref := range stands {
+		c.Traces[label] = stand.Prefix + ref
 	}
 	return nil
 }

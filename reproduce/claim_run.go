@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/report"
+	"github.com/musterdl/muster/reproduce/stand"
 	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
 )
@@ -193,7 +193,7 @@ func (x *experiment) all() error {
 // locate puts the data folder before the path of FORMAT:PATH.
 func (x *experiment) locate(ref string) (string, error) {
 	format, path, ok := strings.Cut(ref, ":")
-	if !ok || format == "gen" {
+	if !ok || format == "gen" || format+":" == stand.Prefix {
 		return ref, nil
 	}
 	full := filepath.Join(x.Data, path)
@@ -296,6 +296,12 @@ func figuresOf(r *report.Result) (map[string]float64, error) {
 			figures[name] = n
 		}
 	}
+	for name, value := range r.Figures {
+		if _, there := figures[name]; there {
+			return nil, fmt.Errorf("the stand's figure %q has the name of one that every simulation has", name)
+		}
+		figures[name] = value
+	}
 	figures["avg_run_s"] = r.AvgJCTSec - r.AvgWaitSec
 	figures["run_inflation"] = figures["avg_run_s"] / r.MeanDurationSec
 	return figures, nil
@@ -303,13 +309,7 @@ func figuresOf(r *report.Result) (map[string]float64, error) {
 
 // measure calls the strategy's function once per seed.
 func (x *experiment) measure() error {
-	open := func(path string) (io.ReadCloser, error) {
-		f, err := os.Open(filepath.Join(x.Data, filepath.FromSlash(path)))
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, missing(filepath.Join(x.Data, path))
-		}
-		return f, err
-	}
+	open := opener(x.Data)
 	runs, done := make([]map[string]float64, x.seeds), atomic.Int64{}
 	err := each(x.seeds, func(k int) (err error) {
 		runs[k], err = x.Entry.Measure(open, uint64(k)+1)

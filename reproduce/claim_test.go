@@ -115,6 +115,8 @@ func TestClaimMistakes(t *testing.T) {
 		{"low: 0.4, high: 0.6", "low: 0.6, high: 0.4", "the band is 0.6 to 0.4"},
 		{"kind: measure", "kind: measure\ncluster: gpus:1x1", "needs trace"},
 		{"kind: measure", "kind: measure\ninner: heads throws", "inner is expected"},
+		{"kind: measure", "kind: measure\nstand: chronus\ncluster: gpus:1x1", "a stand gives the jobs"},
+		{"kind: measure", "kind: measure\nstand: chronus", "needs trace"},
 		{"metrics:", "plots: [{plot: p, at: [1, 2], curves: {ours: [heads]}}]\nmetrics:", "ours has 1 figures at 2 values"},
 		{"metrics:", "plots: [{plot: p, at: [1], curves: {ours: [tails]}}]\nmetrics:", `"tails" is the figure of no metric`},
 	} {
@@ -168,6 +170,23 @@ func TestSimulatedClaim(t *testing.T) {
 		if _, err := ReadClaim(e); err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%q: got %v, want %q", c.new, err, c.say)
 		}
+	}
+}
+
+// TestClaimOnAStand: the engine decides, and both the stand's figures and the result's are
+// read.
+func TestClaimOnAStand(t *testing.T) {
+	text := "name: s\nsystem: S\nsource: none\npublished: none\nsetup: none\nkind: simulate\nstands: {small: chronus?one-in=200&devices=8}\n" +
+		"strategies: {edf: edf, fifo: fifo}\nmetrics:\n  - {metric: a, figure: late edf / fifo on small, high: 1}\n  - {metric: b, figure: jobs fifo on small, low: 1}\n"
+	e := catalogue.Entry{Description: strategy.Description{Name: "s"}, Claim: []byte(text)}
+	if got := verdicts(run(t, ClaimRun{Data: t.TempDir()}, e)); got != "skipped skipped" {
+		t.Errorf("without its data: %q", got)
+	}
+	if _, err := os.Stat(filepath.Join(sharedData(), "chronus")); err != nil {
+		t.Skip("the data set chronus is not here")
+	}
+	if got := verdicts(run(t, ClaimRun{Data: sharedData()}, e)); got != "holds holds" {
+		t.Errorf("verdicts %q", got)
 	}
 }
 

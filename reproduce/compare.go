@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/musterdl/muster/report"
+	"github.com/musterdl/muster/reproduce/stand"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -99,7 +100,7 @@ func Compare(c Comparison) (*Compared, error) {
 
 // check says what cannot be compared, and whether the work is generated.
 func (c *Comparison) check() (generated bool, err error) {
-	generated = c.Setup.Jobs != nil || strings.HasPrefix(c.Setup.Trace, "gen:")
+	generated = c.Setup.Jobs != nil || strings.HasPrefix(c.Setup.Trace, "gen:") || strings.HasPrefix(c.Setup.Trace, stand.Prefix)
 	_, query, _ := strings.Cut(c.Setup.Trace, "?")
 	switch {
 	case len(c.Strategies) == 0:
@@ -280,9 +281,24 @@ func average(runs []report.Result) report.Result {
 	for _, x := range counts(&mean) {
 		*x = int64(math.Round(float64(*x) / n))
 	}
+	mean.Figures = meanFigures(runs)
 	mean.Notes = noted(runs)
 	if len(runs) > 1 {
 		mean.DecisionHash, mean.Seed = "", 0
+	}
+	return mean
+}
+
+// meanFigures are the means of what the stands of the runs read.
+func meanFigures(runs []report.Result) map[string]float64 {
+	var mean map[string]float64
+	for i := range runs {
+		for name, x := range runs[i].Figures {
+			if mean == nil {
+				mean = map[string]float64{}
+			}
+			mean[name] += x / float64(len(runs))
+		}
 	}
 	return mean
 }

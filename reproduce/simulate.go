@@ -29,11 +29,13 @@ import (
 
 // Setup names one simulation.
 type Setup struct {
-	Trace string // FORMAT:PATH or gen:NAME
+	// Trace is FORMAT:PATH or gen:NAME; or stand:NAME, and then the stand gives the
+	// cluster and the prices too.
+	Trace string
 	// Jobs, where it is set, opens what no trace can hold, in the place of Trace.
 	Jobs     func(seed uint64) (trace.Reader, error)
 	Cluster  string // preset, openb or a YAML file
-	Data     string // where openb is looked for first
+	Data     string // the folder of published data; "" is the usual one
 	Strategy string // name, names joined by +, or a YAML file
 	Without  []string
 	Load     float64
@@ -88,40 +90,25 @@ func (o *Outcome) Lanes() []report.Lane {
 // Simulate runs a setup to its end.
 func Simulate(s Setup) (*Outcome, error) {
 	began, cpu := time.Now(), cpuSeconds()
-	c, err := resolveCluster(s.Cluster, s.Data)
-	if err != nil {
-		return nil, fmt.Errorf("cluster: %w", err)
-	}
 	if s.World != "" {
-		return simulateIn(s, c, began, cpu)
+		return simulateIn(s, began, cpu)
 	}
 	built, err := build(s)
 	if err != nil {
 		return nil, fmt.Errorf("strategy: %w", err)
 	}
-	jobs, err := open(s, len(c.Devices))
+	on, err := s.set()
 	if err != nil {
 		return nil, err
 	}
-	defer jobs.Close()
-	var first []engine.Event
-	if s.Queues != "" {
-		tree, err := spec.ResolveQueues(s.Queues, c)
-		if err != nil {
-			return nil, fmt.Errorf("queues: %w", err)
-		}
-		first = append(first, engine.Event{Kind: engine.Shares, Queues: &tree})
+	defer on.jobs.Close()
+	jobs, first, err := s.shared(on)
+	if err != nil {
+		return nil, err
 	}
-	var tenanted *trace.Tenanted
-	if s.Tenants != "" {
-		if tenanted, err = trace.WithTenants(jobs, s.Tenants, s.Seed); err != nil {
-			return nil, fmt.Errorf("tenants: %w", err)
-		}
-		jobs = tenanted
-	}
-	o := &Outcome{Collector: report.NewCollector(s.Limits), Cluster: c}
+	o := &Outcome{Collector: report.NewCollector(s.Limits), Cluster: on.cluster}
 	source := &adjusted{source: jobs, s: &s, onRequest: built.OnRequest}
-	config := simulated.Config{Cluster: c, First: first, Jobs: source, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(),
+	config := simulated.Config{Cluster: on.cluster, First: first, Jobs: source, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(),
 		TellTruth: built.TellTruth, Restart: s.RestartCost, Start: s.Start, Collector: o.Collector,
 		Decisions: s.Decisions, Commit: s.Commit, Progress: s.Progress, Check: s.Check,
 		World: world.Config{StragglerPart: s.StragglerPart, StragglerSlowdown: s.StragglerSlowdown, Seed: s.Seed},
@@ -130,23 +117,41 @@ func Simulate(s Setup) (*Outcome, error) {
 	if s.MeasuredSpeeds {
 		config.World.Speeds = speeds{}
 	}
-	if o.Result, err = finish(config); err != nil {
+	if o.Result, err = on.finish(config); err != nil {
 		return nil, err
 	}
 	r := &o.Result
 	r.Strategy, r.Trace, r.Seed, r.Load = built.Composition.Name, s.Trace, s.Seed, s.Load
-	r.OfferedLoad, r.MeanDurationSec = source.offered(len(c.Devices)), source.meanDuration()
+	r.OfferedLoad, r.MeanDurationSec = source.offered(len(on.cluster.Devices)), source.meanDuration()
 	for _, step := range s.Without {
 		r.Strategy += " without " + step
 	}
 	r.WallSec, r.CPUSec, r.PeakRSSBytes = time.Since(began).Seconds(), cpuSeconds()-cpu, peakRSS()
-	if tenanted != nil {
-		r.Notes = append(r.Notes, tenanted.About())
+	if t, ok := jobs.(*trace.Tenanted); ok {
+		r.Notes = append(r.Notes, t.About())
 	}
 	if waits := r.AvgWaitSec * 10; waits < r.MeanDurationSec {
 		r.Notes = append(r.Notes, "hardly anybody waits: the mean wait is under a tenth of the mean duration, so strategies cannot differ much here")
 	}
 	return o, nil
+}
+
+// shared puts the setup's tenants before the jobs, and makes the events of its queues.
+func (s *Setup) shared(on *scene) (jobs trace.Reader, first []engine.Event, err error) {
+	if s.Queues != "" {
+		tree, err := spec.ResolveQueues(s.Queues, on.cluster)
+		if err != nil {
+			return nil, nil, fmt.Errorf("queues: %w", err)
+		}
+		first = append(first, engine.Event{Kind: engine.Shares, Queues: &tree})
+	}
+	if s.Tenants == "" {
+		return on.jobs, first, nil
+	}
+	if jobs, err = trace.WithTenants(on.jobs, s.Tenants, s.Seed); err != nil {
+		return nil, nil, fmt.Errorf("tenants: %w", err)
+	}
+	return jobs, first, nil
 }
 
 // resolveCluster reads what names a cluster; a claim may give the lines of a file. Data
@@ -159,19 +164,7 @@ func resolveCluster(ref, data string) (*cluster.Cluster, error) {
 }
 
 // finish simulates to the end and proves that every device-hour is in the accounts once.
-func finish(config simulated.Config) (report.Result, error) {
-	s, err := simulated.New(config)
-	for more := true; more && err == nil; {
-		more, err = s.Advance()
-	}
-	if err != nil {
-		return report.Result{}, err
-	}
-	if err := s.State().Balance(); err != nil {
-		return report.Result{}, fmt.Errorf("check the accounts at the end: %w", err)
-	}
-	return s.Result()
-}
+func finish(config simulated.Config) (report.Result, error) { return new(scene).finish(config) }
 
 func open(s Setup, devices int) (trace.Reader, error) {
 	if s.Jobs != nil {
@@ -185,7 +178,11 @@ func open(s Setup, devices int) (trace.Reader, error) {
 }
 
 // simulateIn runs a setup in another world than the event-driven one.
-func simulateIn(s Setup, c *cluster.Cluster, began time.Time, cpu float64) (*Outcome, error) {
+func simulateIn(s Setup, began time.Time, cpu float64) (*Outcome, error) {
+	c, err := resolveCluster(s.Cluster, s.Data)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
 	if s.World != PolluxArtefact || !strings.HasPrefix(s.Trace, "pollux:") {
 		return nil, fmt.Errorf("world %q with trace %s: the one other world is %s, for pollux traces", s.World, s.Trace, PolluxArtefact)
 	}

@@ -27,6 +27,7 @@ package trace
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"strings"
 
@@ -97,6 +98,24 @@ func Open(ref string, opt Options) (Reader, error) {
 		return nil, fmt.Errorf("trace %s: %w", ref, err)
 	}
 	return openFile(f, src, opt)
+}
+
+// OpenFrom checks and opens a published trace whose bytes a function gives, as often as it
+// is asked for them. An error of the function comes back as it is.
+func OpenFrom(format, name string, file func() (io.ReadCloser, error), opt Options) (Reader, error) {
+	f := formatNamed(format)
+	if f == nil {
+		return nil, fmt.Errorf("unknown trace format %q: expected one of %s", format, formatNames())
+	}
+	if err := opt.validate(); err != nil {
+		return nil, fmt.Errorf("trace %s: %w", name, err)
+	}
+	there, err := file()
+	if err != nil {
+		return nil, err
+	}
+	there.Close()
+	return openFile(f, source{name: name, file: file}, opt)
 }
 
 // Kind is one thing that the left of a reference can name.

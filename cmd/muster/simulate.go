@@ -17,6 +17,7 @@ import (
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/reproduce"
+	"github.com/musterdl/muster/reproduce/stand"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -39,7 +40,7 @@ func (f durationFlag) Set(s string) (err error) {
 
 // setupFlags are the flags that name a simulation.
 func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
-	f.StringVar(&s.Trace, "trace", s.Trace, "what is asked: FORMAT:PATH (philly, helios, pai, openb, pollux, tiresias, chronus, muster) or gen:NAME")
+	f.StringVar(&s.Trace, "trace", s.Trace, "what is asked: FORMAT:PATH (philly, helios, pai, openb, pollux, tiresias, chronus, muster), gen:NAME, or stand:NAME, which gives the cluster and prices too: "+strings.Join(stand.Names(), ", "))
 	f.StringVar(&s.Cluster, "cluster", s.Cluster, "what there is: gpus:NxM, philly, venus, openb or a YAML file")
 	f.Float64Var(&s.Load, "load", s.Load, "rescale arrivals to this offered load; 0 leaves them as they are")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "seed of everything drawn")

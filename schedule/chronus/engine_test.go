@@ -3,7 +3,10 @@ package chronus_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/profile/oracle"
@@ -15,7 +18,50 @@ import (
 	"github.com/musterdl/muster/schedule/scheduletest"
 	"github.com/musterdl/muster/trace"
 	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
 )
+
+// TestAdmittedAreInTime is the guarantee: with exact estimates and free stops nobody who
+// was admitted is late, whatever comes later, and everybody ends.
+func TestAdmittedAreInTime(t *testing.T) {
+	admitted, repacked := 0.0, 0.0
+	rapid.Check(t, func(t *rapid.T) {
+		devices := rapid.Int32Range(1, 16).Draw(t, "devices")
+		var jobs scheduletest.Jobs
+		now := unit.Time(0)
+		for i := range rapid.IntRange(1, 30).Draw(t, "jobs") {
+			now = now.Add(unit.Minute * unit.Duration(rapid.IntRange(0, 40).Draw(t, "gap")))
+			j := scheduletest.Job{Job: workload.Job{Name: "j" + strconv.Itoa(i), Submit: now, Gang: rapid.Int32Range(1, devices).Draw(t, "gang"), Devices: 1,
+				Share: unit.Whole, Checkpoint: workload.Checkpoint{OnRequest: true}}}
+			j.Duration = unit.Duration(rapid.IntRange(1, 300).Draw(t, "runs")) * unit.Minute
+			if rapid.IntRange(0, 3).Draw(t, "strict") > 0 {
+				j.Deadline = j.Duration * unit.Duration(rapid.IntRange(100, 400).Draw(t, "slack")) / 100
+			}
+			jobs = append(jobs, j)
+		}
+		for _, repack := range []bool{false, true} {
+			c := chronus.Default()
+			c.Margin, c.Switch, c.Repack = 1, 0, repack
+			config := scheduletest.JointConfig(scheduletest.Nodes(1, int(devices), 0), jobs, chronus.New(c), oracle.Estimator{})
+			o, err := scheduletest.Run(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, late, refused, _ := outcome(jobs, o)
+			if late > 0 || o.Censored > 0 {
+				t.Fatalf("repack %t: %.2f of those admitted are late, %d never ended", repack, late, o.Censored)
+			}
+			if repack {
+				repacked += 1 - refused
+			} else {
+				admitted += 1 - refused
+			}
+		}
+	})
+	if admitted == 0 || repacked < admitted {
+		t.Errorf("admitted %.1f, with repacking %.1f", admitted, repacked)
+	}
+}
 
 // published is every sixteenth job of the published trace.
 func published(t *testing.T, offset int) (jobs scheduletest.Jobs) {

@@ -15,52 +15,6 @@ import (
 	"github.com/musterdl/muster/unit"
 )
 
-const minute = unit.Time(unit.Minute)
-
-// drawTasks draws up to 30 tasks for a few devices.
-func drawTasks(t *rapid.T, devices int64) []task {
-	tasks, now := make([]task, rapid.IntRange(1, 30).Draw(t, "tasks")), unit.Time(0)
-	for i := range tasks {
-		now += minute * unit.Time(rapid.IntRange(0, 40).Draw(t, "gap"))
-		x := task{submit: now, runs: unit.Duration(rapid.IntRange(1, 300).Draw(t, "runs")) * unit.Minute, due: unit.Never,
-			size: rapid.Int64Range(1, devices).Draw(t, "size")}
-		if rapid.IntRange(0, 3).Draw(t, "strict") > 0 {
-			x.due = now.Add(x.runs * unit.Duration(rapid.IntRange(100, 400).Draw(t, "slack")) / 100)
-		}
-		x.believed = x.runs
-		tasks[i] = x
-	}
-	return tasks
-}
-
-// TestAdmittedAreInTime is the guarantee: with exact estimates nobody who was admitted
-// is late, whatever comes later, and everybody ends.
-func TestAdmittedAreInTime(t *testing.T) {
-	admitted, repacked := 0.0, 0.0
-	rapid.Check(t, func(t *rapid.T) {
-		devices := rapid.Int64Range(1, 16).Draw(t, "devices")
-		tasks := drawTasks(t, devices)
-		for _, repack := range []bool{false, true} {
-			c := Default()
-			c.Margin, c.Switch, c.Repack = 1, 0, repack
-			run := slices.Clone(tasks)
-			simulate(run, c.Fill, leased(c, devices))
-			o := count(run)
-			if o.missedAdmitted > 0 {
-				t.Fatalf("repack %t: %.2f of those admitted are late", repack, o.missedAdmitted)
-			}
-			if repack {
-				repacked += o.admitted
-			} else {
-				admitted += o.admitted
-			}
-		}
-	})
-	if admitted == 0 || repacked < admitted {
-		t.Errorf("admitted %.1f, with repacking %.1f", admitted, repacked)
-	}
-}
-
 // TestRefusalOffersAnEnd: who asks again with the end that was offered is admitted.
 func TestRefusalOffersAnEnd(t *testing.T) {
 	refused := 0
