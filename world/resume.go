@@ -35,6 +35,9 @@ func (w *World) Resume(v plan.View, runs []plan.RunID, midway []Midway) {
 	for i, id := range runs {
 		w.runs[id].catchUp(midway[i])
 	}
+	for i, id := range runs {
+		w.setPace(midway[i].Since, id) // what it kept busy before is in other books
+	}
 }
 
 // catchUp gives a run the progress that it has made. One that computes without a

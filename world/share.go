@@ -15,23 +15,14 @@ func (w *World) rerate(now unit.Time, id plan.RunID) []plan.RunID {
 	if len(x.devices) == 0 && len(x.demand) == 0 {
 		if x.live { // nobody is affected, and nobody affects it
 			x.rate = x.solo
+			w.setPace(now, id)
 			w.queue = append(w.queue[:0], id)
 			return w.queue
 		}
 		return nil
 	}
 	component := w.component(id)
-	rates := w.rates(component)
-	changed := component[:0]
-	for i, r := range component {
-		y := &w.runs[r]
-		if rates[i] != y.rate || r == id {
-			y.advance(now)
-			y.rate = rates[i]
-			changed = append(changed, r)
-		}
-	}
-	return changed
+	return w.apply(now, component, w.rates(component), id)
 }
 
 // rates are those of the runs of a component, beside each other and over the links
@@ -142,15 +133,17 @@ func (w *World) Regrant(now unit.Time, v plan.View, id plan.RunID) []plan.RunID 
 		w.links[d.Link].runs = without(w.links[d.Link].runs, id)
 	}
 	x.advance(now)
-	w.busy[x.model] += x.worked * x.width
+	x.book(now)
+	w.busy[x.model] += x.busyTime
 	left := w.rerateAll(now, x.devices)
 	x = &w.runs[id]
-	x.worked, x.width, x.demand = 0, 0, x.demand[:0]
+	x.width, x.count, x.demand = 0, 0, x.demand[:0]
 	terms := v.Run(id).Terms
 	if x.class, x.weight = terms.Class, float64(terms.Weight); x.weight == 0 {
 		x.weight = 1000
 	}
 	w.shape(v, id, x)
+	w.busy[x.model] -= x.busyTime // it counts for the model that it is on at its end
 	w.enter(v, id)
 	for _, d := range x.demand {
 		w.links[d.Link].runs = append(w.links[d.Link].runs, id)

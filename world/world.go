@@ -70,24 +70,29 @@ type run struct {
 	rate    float64
 	solo    float64       // rate without neighbours on devices and links
 	done    float64       // reference microseconds done since it began
-	worked  float64       // microseconds its devices were as busy as it makes them, since it began
 	rested  unit.Duration // time spent suspended since it began
-	busy    float64
-	devices []plan.DeviceID  // only where it shares one
-	demand  []fluid.Use      // of links while it sends at full speed, only where it crosses any
-	phase   [2]unit.Duration // of one iteration: computing, communicating; 0 is unknown
-	shift   unit.Duration
-	class   int32
-	weight  float64
-	live    bool
-	paused  bool
-	base    string // it may be merged with others of the same
-	guest   bool
-	law     string  // that it is under as a guest
-	need    float64 // of a device, what it uses at full rate
-	limit   float64 // of a device, what it may use
-	width   float64 // devices that it keeps busy at full rate, for the books
-	model   int32
+	// How many devices it keeps busy now, and the device microseconds it did up to when
+	// they were booked: of what was before the world began, nothing.
+	pace     float64
+	busyTime float64
+	booked   unit.Time
+	busy     float64
+	devices  []plan.DeviceID  // only where it shares one
+	demand   []fluid.Use      // of links while it sends at full speed, only where it crosses any
+	phase    [2]unit.Duration // of one iteration: computing, communicating; 0 is unknown
+	shift    unit.Duration
+	class    int32
+	weight   float64
+	live     bool
+	paused   bool
+	base     string // it may be merged with others of the same
+	guest    bool
+	law      string  // that it is under as a guest
+	need     float64 // of a device, what it uses at full rate
+	limit    float64 // of a device, what it may use
+	width    float64 // devices that it keeps busy at full rate, for the books
+	count    int32   // devices it is on
+	model    int32
 }
 
 type link struct {
@@ -138,7 +143,7 @@ func (w *World) place(now unit.Time, v plan.View, id plan.RunID) {
 		w.runs = append(w.runs, run{})
 		w.mark = append(w.mark, 0)
 	}
-	x := run{job: r.Job, began: now, updated: now, live: true, class: r.Terms.Class,
+	x := run{job: r.Job, began: now, updated: now, booked: now, live: true, class: r.Terms.Class,
 		weight: float64(r.Terms.Weight), busy: w.truth[r.Job].Busy}
 	if x.weight == 0 {
 		x.weight = 1000
@@ -205,6 +210,7 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 		if g.Device == plan.None {
 			return
 		}
+		x.count++
 		x.width += float64(max(g.Reserve, shape.Share)) / 1000
 		if g.Ceiling < 1000 {
 			x.limit = min(x.limit, float64(g.Ceiling)/1000)
@@ -221,7 +227,8 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 		x.solo = w.straggle(x.job, float64(menu.Rate(w.c, kind, r.Workers, nodes > 1))/plan.FullRate)
 	}
 	x.model, x.width = kind, x.width*x.busy*w.efficiency(x.job, kind, r.Workers, nodes > 1)
-	x.solo *= min(1, x.limit/x.need)
+	part := min(1, x.limit/x.need)
+	x.solo, x.width = x.solo*part, x.width*part
 	if r.Terms.Plan != plan.None {
 		planned := w.planned(v, x.job, r.Terms.Plan)
 		x.solo *= planned
@@ -321,9 +328,6 @@ func (x *run) advance(now unit.Time) {
 		x.rested += now.Sub(x.updated)
 	} else {
 		x.done += float64(now.Sub(x.updated)) * x.rate
-		if x.solo > 0 {
-			x.worked += float64(now.Sub(x.updated)) * x.rate / x.solo
-		}
 	}
 	x.updated = now
 }
@@ -363,6 +367,8 @@ func (w *World) Unpause(now unit.Time, id plan.RunID) []plan.RunID {
 type Ending struct {
 	Ran  unit.Duration // running time
 	Kept unit.Duration // of which the work is kept
+	// BusySec is the device seconds it kept busy since the world began.
+	BusySec float64
 }
 
 // End takes a run out. Its work is kept whole when saved (it finished, or could
@@ -386,7 +392,9 @@ func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Endi
 	}
 	t.left = max(0, t.left-done)
 	t.spent += e.Ran
-	w.busy[x.model] += x.worked * x.width
+	x.book(now)
+	w.busy[x.model] += x.busyTime
+	e.BusySec = x.busyTime / float64(unit.Second)
 	x.live = false
 	for _, d := range x.devices {
 		w.onDev[d] = without(w.onDev[d], id)
@@ -416,19 +424,6 @@ func without(list []plan.RunID, id plan.RunID) []plan.RunID {
 
 // Duration is a job's true running time on its reference shape.
 func (w *World) Duration(id plan.JobID) unit.Duration { return w.truth[id].Truth.Duration }
-
-// BusySec is the device seconds, of one device model, that runs kept busy up to an
-// instant. A run over several models counts for its slowest.
-func (w *World) BusySec(now unit.Time, model int32) float64 {
-	busy := w.busy[model]
-	for i := range w.runs {
-		if x := &w.runs[i]; x.live && x.model == model {
-			x.advance(now)
-			busy += x.worked * x.width
-		}
-	}
-	return busy / float64(unit.Second)
-}
 
 // RateMicro is the rate of a run as it is seen from outside, in millionths.
 func (w *World) RateMicro(id plan.RunID) int64 {

@@ -67,9 +67,13 @@ func (s *Simulation) regrant(at unit.Time, id plan.RunID) {
 	l, v := &s.runs[id], s.engine.View()
 	milli := int64(0)
 	v.GrantsOf(id, func(g plan.Grant) { milli += int64(g.Reserve) })
-	if milli != l.milli {
+	width := s.width(id)
+	if milli != l.milli || width != l.width {
 		s.leave(at, id)
 		l.since = at
+		if l.status == plan.Running {
+			s.computes(id)
+		}
 		l.pieces = append(l.pieces, piece{l.milli, l.ran - l.piecesRan, l.overhead})
 		l.piecesRan, l.overhead = l.ran, 0
 		if l.status != plan.Suspended {
@@ -105,6 +109,7 @@ func (s *Simulation) halt(at unit.Time, id plan.RunID, saved bool) unit.Duration
 	e, moved := s.world.End(at, s.engine.View(), id, saved)
 	// What was done before the books were opened is in none of them.
 	ran := e.Ran - l.before
+	l.busySec = e.BusySec
 	s.spent[l.job] += ran
 	l.useful = max(0, e.Kept-l.before)
 	l.lost = ran - l.useful
@@ -214,7 +219,9 @@ func (s *Simulation) become(at unit.Time, id plan.RunID, status plan.RunStatus) 
 	case l.status == plan.Suspended:
 		s.ledger.occupy(l.milli)
 	}
-	l.status, l.since = status, at
+	if l.status, l.since = status, at; status == plan.Running {
+		s.computes(id)
+	}
 }
 
 // leave books the status that a run is in up to now.
@@ -226,6 +233,8 @@ func (s *Simulation) leave(at unit.Time, id plan.RunID) {
 		}
 		s.span(at, l, id, report.SpanOverhead)
 	case plan.Running:
+		l.couldSec = l.could(at)
+		s.ledger.busy.could -= l.width
 		l.ran += at.Sub(l.since)
 		s.span(at, l, id, report.SpanRun)
 	}
@@ -234,6 +243,7 @@ func (s *Simulation) leave(at unit.Time, id plan.RunID) {
 // gone takes a run off the books.
 func (s *Simulation) gone(at unit.Time, id plan.RunID) {
 	l := &s.runs[id]
+	s.bookBusy(at, id)
 	s.leave(at, id)
 	if l.status != plan.Suspended && !l.idle {
 		s.ledger.occupy(-l.milli)

@@ -1,6 +1,8 @@
 package simulated
 
 import (
+	"fmt"
+
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/unit"
@@ -18,15 +20,20 @@ type ledger struct {
 	capacityTime, occupiedTime unit.DeviceTime // from the devices' side
 	useful, lost, overhead     unit.DeviceTime // from the runs' side
 	before                     unit.DeviceTime // what the accounts said when the books were opened
-	over                       bool            // more was occupied than there is
+	over                       string          // what was more than it can be
 	price                      int64           // thousandths of money per hour
 	cost                       float64         // money
+	busy                       busyBooks
 }
 
 // advance integrates up to an instant.
 func (l *ledger) advance(at unit.Time) {
 	l.capacityTime = l.capacityTime.Plus(unit.Use(l.capacity, at.Sub(l.now)))
 	l.occupiedTime = l.occupiedTime.Plus(unit.Use(l.occupied, at.Sub(l.now)))
+	l.busy.couldDay = l.busy.couldDay.Plus(unit.Use(l.busy.could, at.Sub(l.now)))
+	if l.occupied > l.capacity && at > l.now && l.over == "" {
+		l.over = fmt.Sprintf("at %s more is occupied than there is: %d of %d thousandths of a device", unit.Duration(at), l.occupied, l.capacity)
+	}
 	l.cost += float64(l.price) / 1000 * at.Sub(l.now).Seconds() / 3600
 	l.now = at
 }
@@ -51,7 +58,10 @@ func (l *ledger) settle(r *report.Result, accounts unit.DeviceTime) {
 	r.DeviceSec = l.capacityTime.Hours() * 3600
 	r.UsefulDeviceSec, r.LostDeviceSec, r.OverheadDeviceSec = l.useful.Hours()*3600, l.lost.Hours()*3600, l.overhead.Hours()*3600
 	r.IdleDeviceSec = r.DeviceSec - l.occupiedTime.Hours()*3600
-	r.Balanced = used == l.occupiedTime && l.before.Plus(l.occupiedTime) == accounts && !l.over
+	r.Balanced = used == l.occupiedTime && l.before.Plus(l.occupiedTime) == accounts && l.over == ""
+	if l.over != "" {
+		r.Notes = append(r.Notes, l.over)
+	}
 }
 
 // piece is a stretch of a run in which it held so much, and what it did in it.
@@ -89,6 +99,7 @@ func (s *Simulation) closeRuns(v plan.View) {
 			}
 		}
 		if l.status != plan.Gone {
+			s.bookBusy(s.ledger.now, plan.RunID(id))
 			s.ledger.book(l)
 		}
 	}

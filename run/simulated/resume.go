@@ -19,7 +19,7 @@ func (s *Simulation) resume() error {
 	at := max(s.config.At, from.Now)
 	s.engine = engine.Restore(from, s.config.Scheduler, s.config.Policy)
 	s.world = world.New(from.Cluster, s.config.World)
-	s.ledger.now, s.ledger.before = at, charged(s.engine.View(), at)
+	s.ledger.now, s.ledger.busy.from, s.ledger.before = at, at, charged(s.engine.View(), at)
 	s.schedulingBreaks(at)
 	s.openBooks()
 	s.resumeJobs()
@@ -102,6 +102,8 @@ func (s *Simulation) resumeRuns(at unit.Time) []engine.Event {
 			m := s.midway(at, r)
 			if l.status = plan.Running; m.Paused {
 				l.status = plan.Suspended
+			} else {
+				s.computes(id)
 			}
 			l.before = m.Since.Sub(m.Began) - m.Rested
 			s.spent[r.Job] += l.before

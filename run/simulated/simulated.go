@@ -131,6 +131,9 @@ type live struct {
 	useful    unit.Duration // running time whose work is kept
 	lost      unit.Duration // running time whose work is not
 	overhead  unit.Duration // starting, saving, stopping
+	width     int64         // millionths of a device that it could keep busy
+	couldSec  float64       // device seconds that it could have, the present stretch left out
+	busySec   float64       // that it did, once it computes no more
 	kept      unit.Duration // of all its running time, once it was told to stop
 	idle      bool          // it was told to stop while suspended: it holds nothing in the books
 	pieces    []piece       // in which it held otherwise than now
@@ -221,6 +224,7 @@ func (s *Simulation) Next() unit.Time {
 // instant feeds the engine everything that happens at one instant, and what its
 // changes cause at the same instant, until nothing more does.
 func (s *Simulation) instant(at unit.Time) error {
+	s.endDays(at)
 	s.ledger.advance(at)
 	if err := s.arrivals(at); err != nil {
 		return err
@@ -443,9 +447,7 @@ func (s *Simulation) Result() (report.Result, error) {
 	var r report.Result
 	r.Commits, r.Events = s.engine.State().Commits, s.events
 	r.DecisionHash = hex.EncodeToString(s.hash.Sum(nil))
-	for model := range int32(len(v.Cluster().Models)) {
-		r.BusyDeviceSec += s.BusySec(model)
-	}
+	r.BusyDeviceSec = s.endDay(s.ledger.now)
 	r.Cost = s.ledger.cost
 	s.ledger.settle(&r, charged(v, s.ledger.now))
 	b := bound.Compute(s.rigid, v.Devices())

@@ -1,0 +1,81 @@
+package simulated_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/musterdl/muster/allocate/antman"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/schedule/fifo"
+	"github.com/musterdl/muster/schedule/scheduletest"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/world"
+)
+
+// A run that is carried over from one day into the next was busy in both, and in each of
+// them as long as it computed there.
+func TestCarriedOver(t *testing.T) {
+	jobs := scheduletest.Jobs{{Job: workload.Job{Name: "long", Gang: 2, Devices: 1, Share: unit.Whole}, Truth: workload.Truth{Duration: 40 * unit.Hour, Busy: .5}}}
+	config := scheduletest.Config(scheduletest.Nodes(1, 2, 0), jobs, scheduletest.With(fifo.Order{}))
+	midnight := unit.Time(24 * unit.Hour)
+	config.Until = midnight
+	first, err := simulated.New(config)
+	for more := true; more && err == nil; {
+		more, err = first.Advance()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := first.Known(0)
+	config.From, config.At, config.Cluster = first.State().Copy(), midnight, nil
+	config.Known, config.Until, config.Jobs = func(plan.View, plan.JobID) world.Known { return known }, 0, scheduletest.Jobs{}.Source()
+	second, err := simulated.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at, want := second.Next(), 0.0; at != unit.Never; at = second.Next() {
+		if got := second.BusySec(0); got != want {
+			t.Errorf("at midnight %.0f device seconds are booked, want %.0f", got, want)
+		}
+		if _, err := second.Advance(); err != nil {
+			t.Fatal(err)
+		}
+		want = 2 * .5 * at.Sub(midnight).Seconds()
+		if got := second.BusySec(0); math.Abs(got-want) > 1e-6 {
+			t.Errorf("%s after midnight %.0f device seconds are booked, want %.0f", at.Sub(midnight), got, want)
+		}
+	}
+	r, err := second.Result()
+	if err != nil || !r.Balanced || math.Abs(r.BusyDeviceSec-16*3600) > 1e-6 || r.Finished != 1 {
+		t.Errorf("%v, balanced %v, %.0f s busy in 16 hours of two devices at half: %+v", err, r.Balanced, r.BusyDeviceSec, r.Ledger)
+	}
+}
+
+// A host that is thought to use half of its device and uses .9 of it, and a guest that gets
+// the other half, of whom neither slows the other, do not make the device more than busy;
+// who is alone again counts in full.
+func TestNoDeviceIsMoreThanBusy(t *testing.T) {
+	jobs := scheduletest.Jobs{
+		{Job: workload.Job{Name: "host", Gang: 1, Devices: 1, Share: unit.Whole, Phase: workload.Phase{Compute: 1, Communicate: 1}}, Truth: workload.Truth{Duration: 10 * unit.Hour, Busy: .9}},
+		{Job: workload.Job{Name: "guest", Gang: 1, Devices: 1, Share: unit.Whole, Opportunistic: true, Submit: 1}, Truth: workload.Truth{Duration: 2 * unit.Hour}}}
+	parts := scheduletest.With(fifo.Order{})
+	parts.Placer = antman.New(antman.Config{BusyBelow: 800})
+	config := scheduletest.Config(scheduletest.Nodes(1, 1, 0), jobs, parts)
+	config.World.Speeds = friendly{}
+	r, err := simulated.Run(config)
+	if err != nil || !r.Balanced || r.Finished != 2 || r.MakespanSec != 36_000 {
+		t.Fatalf("%v, balanced %v, all is done after %.0f s: %v", err, r.Balanced, r.MakespanSec, r.Notes)
+	}
+	if want := 3600 * (4 + 6*.9); math.Abs(r.BusyDeviceSec-want) > .01 {
+		t.Errorf("%.2f device seconds busy, want %.0f", r.BusyDeviceSec, want)
+	}
+}
+
+// friendly is a nature in which nobody disturbs a neighbour.
+type friendly struct{}
+
+func (friendly) Rate(string, string, int, int) (float64, bool) { return 0, false }
+
+func (friendly) Pair(string, string, string) (float64, float64, bool) { return 1, 1, true }
