@@ -91,7 +91,9 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 		if ev.RateMicro > 0 || ev.Loss > 0 {
 			e.observe(ev, run)
 		}
-		e.state.Jobs[ev.Job].Progress = ev.Progress
+		if ev.Progress > 0 { // a report that does not say it changes nothing
+			e.state.Jobs[ev.Job].Progress = ev.Progress
+		}
 		r.Saved = max(r.Saved, ev.Saved)
 	}
 }

@@ -474,3 +474,18 @@ func TestRequeueBehindOthers(t *testing.T) {
 	w.step(6, engine.Event{Kind: engine.Requeue, Job: 1}) // what it came after is over by now
 	w.phase(1, plan.Active)
 }
+
+// TestSilentReportKeepsProgress: a report that does not say how far a job has come, as one
+// of a rate alone, leaves what is known of it.
+func TestSilentReportKeepsProgress(t *testing.T) {
+	w := newWorld(t, 1, 1, engine.DefaultPolicy())
+	w.step(0, submit("a", 1))
+	w.step(1, report(engine.Started, 0, 1))
+	said, silent := report(engine.Observed, 0, 1), report(engine.Observed, 0, 1)
+	said.Progress, silent.RateMicro = 400_000, 900_000
+	w.step(2, said)
+	w.step(3, silent)
+	if got := w.State().Jobs[0].Progress; got != 400_000 {
+		t.Errorf("the progress is %d after a report that does not tell it", got)
+	}
+}

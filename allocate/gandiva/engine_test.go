@@ -60,7 +60,7 @@ func run(t *testing.T, decider allocate.Joint, nodes, devices int, src source) h
 	for i := range c.Nodes {
 		c.Nodes[i].CPU = 4 * unit.Whole
 	}
-	s, err := simulated.New(simulated.Config{Cluster: c, Jobs: &src, TellTruth: true, Observe: true, Check: true, Decisions: &b,
+	s, err := simulated.New(simulated.Config{Cluster: c, Jobs: &src, TellTruth: true, Check: true, Decisions: &b,
 		Scheduler: compose.NewJoint(decider, compose.Parts{Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}),
 		Step: func(at unit.Time, _ []engine.Event, _ *engine.Out, v plan.View) {
 			for id := range plan.JobID(v.Jobs()) {

@@ -21,6 +21,8 @@ type attempt struct {
 	order  run.Order
 	dirs   []string // by rank
 	seen   []seen   // by rank
+	of     int64    // steps that the job said it has in all
+	pace   pace
 
 	mu       sync.Mutex
 	stopping bool
@@ -355,6 +357,7 @@ func (a *attempt) note(rank int, r *supervise.Record) {
 		s.started = r.At
 	case supervise.Suspended, supervise.Resumed:
 		s.suspended = r.Kind == supervise.Suspended
+		a.pace.again()
 	case supervise.Checkpoint:
 		s.saved = r.At
 		a.observe(rank, r)
@@ -366,15 +369,19 @@ func (a *attempt) note(rank int, r *supervise.Record) {
 	}
 }
 
-// observe reports what rank 0 says of the job.
+// observe reports what rank 0 says of the job. A checkpoint tells its step and not of how
+// many.
 func (a *attempt) observe(rank int, r *supervise.Record) {
 	if rank != 0 || r.Report.Step == 0 {
 		return
 	}
 	e := a.event(engine.Observed, plan.NoFailure, 0)
 	e.Loss = r.Report.Loss
-	if r.Report.Of > 0 {
-		e.Progress = int32(min(1_000_000, r.Report.Step*1_000_000/r.Report.Of))
+	if a.of = max(a.of, r.Report.Of); a.of > 0 {
+		e.Progress = int32(min(1_000_000, r.Report.Step*1_000_000/a.of))
+	}
+	if r.Kind == supervise.Progress {
+		e.RateMicro = a.rate(r)
 	}
 	e.Saved = a.kept()
 	a.driver.report(e)

@@ -43,6 +43,7 @@ type Driver struct {
 
 	mu       sync.Mutex
 	attempts map[key]*attempt
+	fastest  map[plan.JobID]float64 // steps per second with the workers it asked for
 }
 
 var (
@@ -60,7 +61,7 @@ func New(c Config) *Driver {
 	if c.Grace == 0 {
 		c.Grace = 10 * unit.Second
 	}
-	return &Driver{config: c, attempts: map[key]*attempt{}}
+	return &Driver{config: c, attempts: map[key]*attempt{}, fastest: map[plan.JobID]float64{}}
 }
 
 // Recover finds the live runs again: workers that still have a supervisor are

@@ -200,9 +200,7 @@ func (s *Simulation) moved(at unit.Time, runs []plan.RunID) {
 		if fails {
 			kind = runFails
 		}
-		if s.config.Observe {
-			s.emit(engine.Event{Kind: engine.Observed, Job: s.runs[id].job, Attempt: s.runs[id].attempt, RateMicro: s.world.RateMicro(id), Progress: s.progress(id)})
-		}
+		s.tellRate(id)
 		s.queueUp(max(end, at), entry{kind: kind, run: id, job: s.runs[id].job, version: s.runs[id].version})
 	}
 }

@@ -8,6 +8,15 @@ import (
 	"github.com/musterdl/muster/unit"
 )
 
+// tellRate reports how fast a run is seen to go, where that is news: where it goes as the
+// engine believes, a report would change nothing.
+func (s *Simulation) tellRate(id plan.RunID) {
+	l, rate := &s.runs[id], s.world.RateMicro(id)
+	if off := rate - s.engine.View().Run(id).RateMicro; rate > 0 && (off > 1 || off < -1) {
+		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, RateMicro: rate, Progress: s.progress(id)})
+	}
+}
+
 // observeLater lets a run whose job has a loss report it in due time.
 func (s *Simulation) observeLater(at unit.Time, id plan.RunID) {
 	l := &s.runs[id]

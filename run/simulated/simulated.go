@@ -56,8 +56,6 @@ type Config struct {
 	Restart, Start unit.Duration
 	// Arrival is how long a rented node takes to come.
 	Arrival unit.Duration
-	// Observe reports the rate of a run whenever it changes.
-	Observe bool
 	// ObserveEvery is how often running jobs report their progress and loss, those that
 	// have a curve; 0 is never.
 	ObserveEvery unit.Duration
