@@ -27,11 +27,14 @@ type Job struct {
 	Duration unit.Duration
 	// Devices is what it holds while it runs, in thousandths.
 	Devices unit.Milli
+	// Elastic says that it is none: it may take more or less, and go faster or slower.
+	Elastic bool
 }
 
 // Of makes a Job of what was declared and what is true.
 func Of(job workload.Job, truth workload.Truth) Job {
-	return Job{Submit: job.Submit, Duration: truth.Duration, Devices: job.Workers()}
+	return Job{Submit: job.Submit, Duration: truth.Duration, Devices: job.Workers(),
+		Elastic: slices.ContainsFunc(job.Sizes, func(n int32) bool { return n != job.Gang })}
 }
 
 // Bounds are lower bounds, rounded down to the microsecond.
@@ -52,9 +55,13 @@ type Bounds struct {
 
 // Compute bounds what so many devices can do for the jobs, in any order. It takes
 // n log n steps and computes in whole numbers throughout: no rounding can lift a
-// bound above what a schedule achieves.
+// bound above what a schedule achieves. Where a job is elastic there are no bounds: it
+// may end sooner than it would on what it asked for.
 func Compute(jobs []Job, devices int) Bounds {
 	var b Bounds
+	if slices.ContainsFunc(jobs, func(j Job) bool { return j.Elastic }) {
+		return b
+	}
 	var kept []Job
 	for _, j := range jobs {
 		if j.Duration == unit.Forever || j.Duration < 0 || j.Devices < 0 || j.Devices > unit.Milli(devices)*unit.Whole {

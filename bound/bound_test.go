@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterdl/muster/trace"
 	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
 )
 
 // job takes whole seconds and devices.
@@ -49,6 +50,19 @@ func TestByHand(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", test.name, got, want)
 				break
 			}
+		}
+	}
+}
+
+// A job that may take more than it asks for can end sooner than any bound says.
+func TestElastic(t *testing.T) {
+	for _, c := range []struct {
+		sizes []int32
+		want  unit.Duration
+	}{{nil, 4 * unit.Second}, {[]int32{2}, 4 * unit.Second}, {[]int32{1, 2, 4}, 0}} {
+		one := Of(workload.Job{Gang: 2, Devices: 1, Share: unit.Whole, Sizes: c.sizes}, workload.Truth{Duration: 5 * unit.Second})
+		if b := Compute([]Job{one, job(0, 3, 1)}, 4); b.MeanJCT != c.want {
+			t.Errorf("sizes %v: the mean JCT is bounded by %s, want %s", c.sizes, b.MeanJCT, c.want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -45,10 +46,16 @@ func ReadWorkload(r io.Reader, name string) ([]Request, error) {
 			return nil, fmt.Errorf("reading %s: %w", name, err)
 		}
 		q := Request{Name: record[at[0]], Application: record[at[1]]}
-		for i, to := range []*int{&q.SubmitSeconds, &q.Replicas, &q.Batch} {
-			least := min(i, 1) // a job may be submitted at second 0
-			if *to, err = strconv.Atoi(record[at[2+i]]); err != nil || *to < least {
-				return nil, fmt.Errorf("%s:%d: %s: expected a whole number from %d, found %q", name, line, columns[2+i], least, record[at[2+i]])
+		// Some of the published workloads have times like 22.0 and 487.66: who is submitted
+		// within a second is there at its end.
+		second, err := strconv.ParseFloat(record[at[2]], 64)
+		if err != nil || !(second >= 0 && second < math.MaxInt32) {
+			return nil, fmt.Errorf("%s:%d: time: expected seconds from 0, found %q", name, line, record[at[2]])
+		}
+		q.SubmitSeconds = int(math.Ceil(second))
+		for i, to := range []*int{&q.Replicas, &q.Batch} {
+			if *to, err = strconv.Atoi(record[at[3+i]]); err != nil || *to < 1 {
+				return nil, fmt.Errorf("%s:%d: %s: expected a whole number from 1, found %q", name, line, columns[3+i], record[at[3+i]])
 			}
 		}
 		workload = append(workload, q)

@@ -223,8 +223,49 @@ func TestLoadNamesTheFault(t *testing.T) {
 			t.Errorf("error %v, expected one with %q", err, c.want)
 		}
 	}
-	_, err := ReadWorkload(strings.NewReader("name,time,application,num_replicas,batch_size\na,0,toy,0,8\n"), "w.csv")
-	if want := `w.csv:2: num_replicas: expected a whole number from 1, found "0"`; err == nil || err.Error() != want {
-		t.Errorf("error %v, expected %q", err, want)
+}
+
+func TestReadWorkload(t *testing.T) {
+	for _, c := range []struct {
+		line   string
+		second int
+		says   string
+	}{
+		{"a,0,toy,1,8", 0, ""},
+		{"a,22.0,toy,1,8", 22, ""},
+		{"a,487.661836,toy,1,8", 488, ""},
+		{"a,-1.5,toy,1,8", 0, `w.csv:2: time: expected seconds from 0, found "-1.5"`},
+		{"a,NaN,toy,1,8", 0, `w.csv:2: time: expected seconds from 0, found "NaN"`},
+		{"a,0,toy,0,8", 0, `w.csv:2: num_replicas: expected a whole number from 1, found "0"`},
+		{"a,0,toy,1,2.5", 0, `w.csv:2: batch_size: expected a whole number from 1, found "2.5"`},
+	} {
+		got, err := ReadWorkload(strings.NewReader("name,time,application,num_replicas,batch_size\n"+c.line+"\n"), "w.csv")
+		if c.says != "" {
+			if err == nil || err.Error() != c.says {
+				t.Errorf("%s: error %v, expected %q", c.line, err, c.says)
+			}
+			continue
+		}
+		if err != nil || got[0] != (Request{Name: "a", SubmitSeconds: c.second, Application: "toy", Replicas: 1, Batch: 8}) {
+			t.Errorf("%s is read as %+v, %v", c.line, got, err)
+		}
+	}
+}
+
+// Every workload that was published is read.
+func TestPublishedWorkloads(t *testing.T) {
+	files, err := filepath.Glob("../../../shared/data/pollux-sia/workloads/*/*.csv")
+	if err != nil || len(files) == 0 {
+		t.Skip("no ../shared/data/pollux-sia: the Pollux workloads are not in the repository")
+	}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, err := ReadWorkload(f, name); err != nil || len(all) == 0 {
+			t.Errorf("%s: %d jobs, %v", name, len(all), err)
+		}
+		f.Close()
 	}
 }
