@@ -190,6 +190,7 @@ func WriteMarkdown(w io.Writer, found []Finding) error {
 		"them in a file: one line `PART: NAME` for each part, and under `options:` what is to differ from the defaults.\n")
 	writeFound(out, found)
 	writeMap(out)
+	writeLive(out)
 	for _, step := range Steps {
 		first := true
 		for _, e := range All {

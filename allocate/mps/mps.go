@@ -30,8 +30,9 @@ var Description = strategy.Description{
 	Name: "mps", System: "NVIDIA MPS", Step: "allocate", Part: "place", Status: "after",
 	Source: "NVIDIA MPS documentation; the placement is ours",
 	Idea:   "shares side by side on the tightest device, each under a ceiling above its share",
+	Acts:   []strategy.Act{strategy.Share},
 	Goal:   "throughput", Needs: "shares and device memory of the jobs",
-	Live: "ceilings by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, memory by CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, at start",
+	Live: "under MPS CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, which a worker reads when it starts; on slots a quota of cores and memory",
 }
 
 // Config is what an MPS server allows and how far ceilings are above shares.
