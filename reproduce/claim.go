@@ -42,7 +42,9 @@ type Claim struct {
 	QuickSeeds   int `yaml:"quick-seeds"`
 	// Inner is SCORE GOAL: figures of simulate or pack whose order among the strategies is
 	// compared; a minus before the one of which less is better.
-	Inner   string   `yaml:"inner"`
+	Inner string `yaml:"inner"`
+	// Bands says where the bands come from: catalogue, paper, artefact or ours.
+	Bands   string   `yaml:"bands"`
 	Metrics []Metric `yaml:"metrics"`
 	Plots   []Plot   `yaml:"plots"`
 
@@ -57,6 +59,7 @@ type Metric struct {
 	Published string   `yaml:"published"`
 	Low       *float64 `yaml:"low"`
 	High      *float64 `yaml:"high"`
+	From      string   `yaml:"from"` // where the band comes from; default the claim's
 	Note      string   `yaml:"note"`
 	Long      bool     `yaml:"long"` // left out of a quick run
 
@@ -68,6 +71,17 @@ type Metric struct {
 // the strategy measured.
 type term struct{ trace, label, figure string }
 
+// sources are where bands come from.
+var sources = []string{"catalogue", "paper", "artefact", "ours"}
+
+// by says what decides a metric: a figure that only a Measure returns is a kernel's.
+func (m *Metric) by() string {
+	if m.over.label == "" || m.under != nil && m.under.label == "" {
+		return catalogue.ByKernel
+	}
+	return catalogue.ByEngine
+}
+
 // every stands for all traces of a claim: the mean over them.
 const every = "all"
 
@@ -75,7 +89,7 @@ const every = "all"
 // and field.
 func ReadClaim(e catalogue.Entry) (*Claim, error) {
 	file := filepath.Join(e.Name, "claim.yaml")
-	c := &Claim{Entry: e, RestartSec: Defaults().RestartCost.Seconds(), Arrivals: 1.3, Seeds: 1}
+	c := &Claim{Entry: e, Bands: "catalogue", RestartSec: Defaults().RestartCost.Seconds(), Arrivals: 1.3, Seeds: 1}
 	if err := spec.Decode(file, e.Claim, c); err != nil {
 		return nil, err
 	}
@@ -85,8 +99,13 @@ func ReadClaim(e catalogue.Entry) (*Claim, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	names := map[string]bool{}
 	for i := range c.Metrics {
 		m := &c.Metrics[i]
+		if names[m.Metric] {
+			return nil, fmt.Errorf("%s: metrics[%d]: another is called %q too", file, i, m.Metric)
+		}
+		names[m.Metric] = true
 		if err := c.parse(m); err != nil {
 			return nil, fmt.Errorf("%s: metrics[%d].figure: %q: %w", file, i, m.Figure, err)
 		}
@@ -161,6 +180,9 @@ func (c *Claim) parse(m *Metric) error {
 	}
 	if m.Low != nil && m.High != nil && *m.Low > *m.High {
 		return fmt.Errorf("the band is %g to %g", *m.Low, *m.High)
+	}
+	if m.From = cmp.Or(m.From, c.Bands); !slices.Contains(sources, m.From) {
+		return fmt.Errorf("the band is from %q: expected one of %s", m.From, strings.Join(sources, ", "))
 	}
 	text, trace, _ := strings.Cut(m.Figure, " on ")
 	over, under, ratio := strings.Cut(text, "/")
