@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate/divide"
+	"github.com/musterdl/muster/strategy"
 )
 
 // The stand of the claim: one pool of devices, jobs that come by chance, and rates
@@ -226,7 +227,7 @@ func (s *stand) agreement(active []int, left []float64, rng *rand.Rand) (afs, ga
 			return pairRule(s, active, left)
 		}, 0)
 	}
-	return divide.RankCorrelation(unmade, real), divide.RankCorrelation(remaining, real)
+	return strategy.RankCorrelation(unmade, real), strategy.RankCorrelation(remaining, real)
 }
 
 // unmade is AFS's inner goal as a figure of a division: how many devices, by the pair
