@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -82,8 +83,19 @@ func (m *Metric) by() string {
 	return catalogue.ByEngine
 }
 
-// every stands for all traces of a claim: the mean over them.
+// every stands for all traces of a claim: the mean over them. A label with a * stands
+// for those that match it.
 const every = "all"
+
+// on lists the traces of a term.
+func (c *Claim) on(t term) (list []string) {
+	for _, trace := range slices.Sorted(maps.Keys(c.Traces)) {
+		if match, _ := path.Match(t.trace, trace); match || t.trace == every {
+			list = append(list, trace)
+		}
+	}
+	return list
+}
 
 // ReadClaim reads the claim of an entry, strictly: mistakes are said with their line
 // and field.
@@ -172,8 +184,8 @@ func (c *Claim) where() error {
 	return nil
 }
 
-// parse reads FIGURE LABEL [/ [FIGURE] LABEL] [on TRACE], or of what the strategy
-// measured KEY [/ KEY].
+// parse reads FIGURE LABEL [on TRACE] [/ [FIGURE] LABEL [on TRACE]], or of what the
+// strategy measured KEY [/ KEY]. A trace that is named once, at the end, is that of both.
 func (c *Claim) parse(m *Metric) error {
 	if m.Metric == "" {
 		return errors.New("the metric has no name")
@@ -184,10 +196,14 @@ func (c *Claim) parse(m *Metric) error {
 	if m.From = cmp.Or(m.From, c.Bands); !slices.Contains(sources, m.From) {
 		return fmt.Errorf("the band is from %q: expected one of %s", m.From, strings.Join(sources, ", "))
 	}
-	text, trace, _ := strings.Cut(m.Figure, " on ")
-	over, under, ratio := strings.Cut(text, "/")
+	over, under, ratio := strings.Cut(m.Figure, "/")
+	over, first, apart := strings.Cut(over, " on ")
+	under, trace, _ := strings.Cut(under, " on ")
+	if !ratio || !apart {
+		first, trace = cmp.Or(first, trace), cmp.Or(trace, first)
+	}
 	var err error
-	if m.over, err = c.term(over, trace, ""); err != nil || !ratio {
+	if m.over, err = c.term(over, first, ""); err != nil || !ratio {
 		return err
 	}
 	t, err := c.term(under, trace, m.over.figure)
@@ -205,13 +221,13 @@ func (c *Claim) term(text, trace, figure string) (t term, err error) {
 		words = []string{figure, words[0]}
 	}
 	if len(words) != 2 {
-		return t, errors.New("expected FIGURE LABEL [/ LABEL] [on TRACE], or KEY [/ KEY] of what the strategy measures")
+		return t, errors.New("expected FIGURE LABEL [on TRACE] [/ LABEL [on TRACE]], or KEY [/ KEY] of what the strategy measures")
 	}
 	t = term{strings.TrimSpace(trace), words[1], words[0]}
 	if _, ok := c.Strategies[t.label]; !ok {
 		return t, fmt.Errorf("%q is none of the strategies %s", t.label, strings.Join(slices.Sorted(maps.Keys(c.Strategies)), ", "))
 	}
-	if _, ok := c.Traces[t.trace]; !ok && t.trace != every {
+	if len(c.on(t)) == 0 {
 		return t, fmt.Errorf("%q is none of the traces %q", t.trace, slices.Sorted(maps.Keys(c.Traces)))
 	}
 	return t, nil

@@ -159,8 +159,8 @@ func (x *experiment) all() error {
 			measured = measured || t != nil
 			return
 		}
-		for trace := range x.Traces {
-			if (t.trace == trace || t.trace == every) && !slices.Contains(want[trace], t.label) {
+		for _, trace := range x.on(*t) {
+			if !slices.Contains(want[trace], t.label) {
 				want[trace] = append(want[trace], t.label)
 			}
 		}
@@ -362,23 +362,22 @@ func (x *experiment) find(m *Metric, absent missing) (catalogue.Finding, error) 
 	return f, nil
 }
 
-// samples are the values of a figure, one per seed; over all traces, their means.
+// samples are the values of a figure, one per seed; over several traces, their means.
 func (x *experiment) samples(t term) ([]float64, error) {
-	if t.trace == every {
-		var sum []float64
-		for _, trace := range slices.Sorted(maps.Keys(x.Traces)) {
+	if traces := x.on(t); t.label != "" && len(traces) > 1 {
+		sum := make([]float64, x.seeds)
+		for _, trace := range traces {
 			values, err := x.samples(term{trace, t.label, t.figure})
 			if err != nil {
 				return nil, err
 			}
-			if sum == nil {
-				sum = make([]float64, len(values))
-			}
 			for i, v := range values {
-				sum[i] += v / float64(len(x.Traces))
+				sum[i] += v / float64(len(traces))
 			}
 		}
-		return sum, nil
+		return sum[:len(x.runs[term{traces[0], t.label, ""}])], nil
+	} else if t.label != "" {
+		t.trace = traces[0]
 	}
 	runs := x.runs[term{trace: t.trace, label: t.label}]
 	values := make([]float64, len(runs))

@@ -166,16 +166,19 @@ metrics:
   - {metric: one, figure: avg_jct_s las / fifo on a, published: 1, high: 100}
   - {metric: two, figure: jobs las on b, published: 20, low: 20, high: 20}
   - {metric: three, figure: run_inflation fifo on b, published: 1, low: 1}
+  - {metric: four, figure: jobs las on a / fifo on b, published: 2, low: 2, high: 2}
+  - {metric: five, figure: jobs las on all / fifo on b*, published: 1.5, low: 1.5, high: 1.5}
 `
 
 func TestSimulatedClaim(t *testing.T) {
 	e := catalogue.Entry{Description: strategy.Description{Name: "two"}, Claim: []byte(simulatedClaim)}
-	if got := verdicts(run(t, ClaimRun{}, e)); got != "holds holds holds" {
+	if got := verdicts(run(t, ClaimRun{}, e)); got != "holds holds holds holds holds" {
 		t.Errorf("verdicts %q", got)
 	}
 	for _, c := range []struct{ old, new, say string }{
 		{"las / fifo on a", "las / srtf on a", `"srtf" is none of the strategies fifo, las`},
 		{"las / fifo on a", "las / fifo on c", `"c" is none of the traces ["a" "b"]`},
+		{"las / fifo on a", "las on a / fifo on c*", `"c*" is none of the traces ["a" "b"]`},
 		{"las / fifo on a", "", "expected FIGURE LABEL"},
 	} {
 		e.Claim = []byte(strings.Replace(simulatedClaim, c.old, c.new, 1))
