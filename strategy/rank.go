@@ -1,25 +1,16 @@
 package strategy
 
 import (
-	"cmp"
-	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
 )
 
-// RankCorrelation is Spearman's rank correlation between two figures of the same things,
-// as of a strategy's inner score and the goal it stands for: 1 where they order them
-// alike, -1 where the one reverses the other. Equal values share the mean of their ranks;
-// where all are equal there is no order, and the result is not a number.
+// RankCorrelation is Spearman's rank correlation between a strategy's inner score and the
+// goal it stands for, of the same alternatives: 1 where they order them alike, -1 where
+// the one reverses the other. Equal values share the mean of their ranks.
 func RankCorrelation(inner, goal []float64) float64 {
-	x, y := ranks(inner), ranks(goal)
-	mean := float64(len(x)-1) / 2
-	var xx, yy, xy float64
-	for i := range x {
-		xx += (x[i] - mean) * (x[i] - mean)
-		yy += (y[i] - mean) * (y[i] - mean)
-		xy += (x[i] - mean) * (y[i] - mean)
-	}
-	return xy / math.Sqrt(xx*yy)
+	return stat.Correlation(ranks(inner), ranks(goal), nil)
 }
 
 // ranks are the places of values in ascending order.
@@ -28,7 +19,15 @@ func ranks(values []float64) []float64 {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case values[a] < values[b]:
+			return -1
+		case values[a] > values[b]:
+			return 1
+		}
+		return 0
+	})
 	list := make([]float64, len(values))
 	for from := 0; from < len(order); {
 		to := from + 1

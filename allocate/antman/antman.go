@@ -2,12 +2,13 @@
 // ones live in what those leave (AntMan, Xiao et al., OSDI 2020). A guaranteed gang
 // gets devices to itself. An opportunistic job becomes the guest of the least used
 // device that is not too busy and has memory for it, an idle one first; it reserves
-// nothing, so that guaranteed work may come at any time, and may use no more of the
-// device than its host leaves. What happens within seconds the law decides that its
-// workers are under (package control): antman, or antman-fill, which runs them only
-// while the host waits.
+// nothing, so that guaranteed work may come at any time; that goes to devices without a
+// guest first. How much of the device a guest may use from second to second the law
+// decides that its workers are under (package control): antman, or antman-fill, which
+// runs them only while the host waits.
 //
-// Read: the authors' Kubernetes re-implementation, for the rule of placement. How busy a
+// After the paper: read is the authors' Kubernetes re-implementation, for the rule of
+// placement; the constants of the laws are ours. How busy a
 // device is follows from what its host declares of an iteration, computing over
 // computing and communicating; the authors measure it over 30 seconds. A host that says
 // nothing counts as always busy. Left out: the jobs that AntMan itself makes
@@ -28,12 +29,11 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "antman", System: "AntMan", Step: "allocate", Part: "place", Status: "read",
+	Name: "antman", System: "AntMan", Step: "allocate", Part: "place", Status: "after",
 	Source: "Xiao et al., OSDI 2020; alibaba/GPU-scheduler-for-deep-learning",
 	Idea:   "guaranteed jobs on devices of their own, opportunistic ones as guests of the least used",
-	Acts:   []strategy.Act{strategy.Filler},
 	Goal:   "throughput", Needs: "who is opportunistic; the phases of an iteration, for how busy a device is",
-	Live: "guests' workers are in the idle class of the processor, under the law antman-fill; not on GPUs, which have no such class",
+	Live: "guests' workers are held back by the law antman-fill (cores and idle class on CPUs)",
 }
 
 // Config says when a device takes a guest.
@@ -116,8 +116,32 @@ func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.C
 		}
 		c.Slots, c.Score = found.Slots, -int64(found.Nodes)
 		p.except = append(p.except, c.Slots[0].Node)
+		for i := range c.Slots {
+			c.Slots[i].On = undisturbed(v, &c.Slots[i], need.Shape)
+		}
 	}
 	return into
+}
+
+// undisturbed are the devices of a node for a slot of guaranteed work, those without a
+// guest first; nil where it makes no difference.
+func undisturbed(v plan.View, slot *plan.Slot, shape *plan.Shape) []plan.DeviceID {
+	n, want := v.Node(slot.Node), int(slot.Workers*shape.Devices)
+	var without, with []plan.DeviceID
+	for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
+		if dev := v.Device(d); dev.Free < int32(unit.Whole) || dev.Status.Out() || dev.Geometry != 0 {
+			continue
+		}
+		if _, guests := look(v, d); guests > 0 {
+			with = append(with, d)
+		} else {
+			without = append(without, d)
+		}
+	}
+	if slot.Device != plan.None || len(with) == 0 || len(with)+len(without) < want {
+		return nil
+	}
+	return append(without, with...)[:want]
 }
 
 // asGuest appends the one best place for an opportunistic job.
@@ -146,7 +170,7 @@ func (p *Placer) asGuest(v plan.View, need allocate.Need, k int, into []allocate
 			c.Terms.Guest = h.job
 		}
 		if most = max(most, h.used); int32(len(c.Slots)) == need.Workers {
-			c.Terms.Ceiling, c.Score = int32(unit.Whole-most), int64(unit.Whole-most)
+			c.Score = int64(unit.Whole - most)
 			slices.SortFunc(c.Slots, func(a, b plan.Slot) int { return cmp.Compare(a.Device, b.Device) })
 			return into, true
 		}

@@ -57,13 +57,13 @@ func TestGuests(t *testing.T) {
 		place(t, s, p, id, shape)
 	}
 	for i, want := range []struct {
-		device  plan.DeviceID
-		ceiling int32
+		device plan.DeviceID
+		score  int64
 	}{{3, 1000}, {2, 700}, {1, 500}} {
 		id, shape := admit(s, 1, 0)
 		got, ok := place(t, s, p, id, shape)
-		if !ok || got.Slots[0].Device != want.device || got.Terms.Ceiling != want.ceiling {
-			t.Errorf("guest %d: %v on %+v, want device %d at most %d", i, ok, got, want.device, want.ceiling)
+		if !ok || got.Slots[0].Device != want.device || got.Score != want.score || got.Terms.Ceiling != 0 {
+			t.Errorf("guest %d: %v on %+v, want device %d and score %d", i, ok, got, want.device, want.score)
 		}
 	}
 	id, shape := admit(s, 1, 0)
@@ -93,34 +93,25 @@ func TestEligible(t *testing.T) {
 	}
 }
 
-// TestModelAlone: without sharing nobody is slowed, and every job is done in the end.
-func TestModelAlone(t *testing.T) {
-	s := &shop{config: Default(), law: "fixed", memory: 32 << 10, holder: make([]*work, 8), guest: make([]*work, 8)}
-	all := draw(7, setting{8, 40, 2, "fixed"}, 32<<10)
-	s.run(all)
-	for i, w := range all {
-		if w.start < w.submit || w.end-w.start < w.needs-1e-3 || w.end-w.start > w.needs+1e-3 {
-			t.Errorf("job %d of %.0f s ran from %.0f to %.0f, submitted at %.0f", i, w.needs, w.start, w.end, w.submit)
-		}
+// TestUndisturbed: guaranteed work goes to devices without a guest first; beside one only
+// where there are no others.
+func TestUndisturbed(t *testing.T) {
+	c := &cluster.Cluster{Name: "two"}
+	gpu := c.AddModel(cluster.Model{Name: "gpu", Memory: 24 << 10, Speed: 1})
+	c.AddNode(cluster.Node{Name: "n", Rack: c.AddRack(cluster.Rack{Name: "r"}), Model: gpu, CPU: 16000, Memory: 64 << 10}, 2)
+	s := plan.NewState(c)
+	p := New(Default())
+	guest, shape := admit(s, 1, 0)
+	if got, ok := place(t, s, p, guest, shape); !ok || got.Slots[0].Device != 0 {
+		t.Fatalf("the guest is on %+v", got)
 	}
-}
-
-// TestMeasure holds the model against the acceptance, for the mean of a few seeds.
-func TestMeasure(t *testing.T) {
-	mean := map[string]float64{}
-	const seeds = 3
-	for seed := range uint64(seeds) {
-		for name, x := range Measure(seed) {
-			mean[name] += x / seeds
-		}
-	}
-	for name, band := range map[string][2]float64{
-		"guaranteed_slowdown_antman-fill_16x2": {0, .02}, "guest_rate_antman-fill_16x2": {.3, 1},
-		"opportunistic_jct_ratio_antman-fill_64x2": {0, .7}, "guaranteed_slowdown_fixed_16x2": {.05, 1},
-		"oom": {0, 0}, "oom_without_spill": {1, 1e9}, "guaranteed_memory_slowdown": {0, .02},
-	} {
-		if x, ok := mean[name]; !ok || x < band[0] || x > band[1] {
-			t.Errorf("%s is %.4f: expected %g to %g", name, x, band[0], band[1])
-		}
+	for _, want := range []plan.DeviceID{1, 0} {
+		id, shape := admit(s, 1, 500)
+		place(t, s, p, id, shape)
+		s.View().GrantsOf(s.View().Job(id).Run, func(g plan.Grant) {
+			if g.Device != want {
+				t.Errorf("guaranteed work is on device %d, want %d", g.Device, want)
+			}
+		})
 	}
 }

@@ -30,9 +30,9 @@ var Description = strategy.Description{
 	Name: "cassini", System: "CASSINI", Step: "allocate", Part: "rate", Status: "recalled",
 	Source: "Rajasekaran et al., NSDI 2024", Challenges: []string{"C6"},
 	Idea: "jobs go where they can take turns on the links, and are shifted so that one sends while others compute",
-	Acts: []strategy.Act{strategy.Shift},
+	Acts: []string{"regrant"},
 	Goal: "throughput", Needs: "the two phases of an iteration and the traffic of a worker",
-	Live:  "cannot, because no driver delays what a run sends",
+	Live:  "delays an iteration of the run once, by the shift",
 	Inner: "compatibility: how little demand is left above the capacity of a link when its jobs take turns",
 }
 

@@ -132,3 +132,77 @@ func Accept(proposals []Proposal, free []int32) []Proposal {
 	}
 	return taken
 }
+
+// Bounds are those of one share, and the weight at which it rises.
+type Bounds struct{ Weight, Least, Most float64 }
+
+// Level pours a total over bounded shares: each is its weight times one level, held
+// between its bounds, and the level is such that they sum to the total, or to all the
+// bounds allow. This is weighted max-min fairness. A total below the sum of the least
+// leaves each its least: who then goes without is the caller's to say.
+func Level(total float64, shares []Bounds) []float64 {
+	// The level is between two of the places where a share leaves its least or meets
+	// its most; the sum grows with it, linearly in between.
+	var corners []float64
+	for _, s := range shares {
+		if s.Weight > 0 {
+			corners = append(corners, s.Least/s.Weight, s.Most/s.Weight)
+		}
+	}
+	slices.Sort(corners)
+	low := 0.0
+	for _, c := range corners {
+		if math.IsInf(c, 1) || sum(at(c, shares)) > total {
+			break
+		}
+		low = c
+	}
+	filled, slope := at(low, shares), 0.0
+	for _, s := range shares {
+		if s.Weight > 0 && low >= s.Least/s.Weight && low < s.Most/s.Weight {
+			slope += s.Weight
+		}
+	}
+	if spare := total - sum(filled); spare > 0 && slope > 0 {
+		return at(low+spare/slope, shares)
+	}
+	return filled
+}
+
+func at(level float64, shares []Bounds) []float64 {
+	out := make([]float64, len(shares))
+	for i, s := range shares {
+		out[i] = max(s.Least, min(s.Most, level*s.Weight))
+	}
+	return out
+}
+
+// Heights is the rule of Fluid: of n trials with these heights (running times on one
+// unit), each gets its part of n, rounded down and held between least and most, and
+// all are then scaled to fill the units, within the same bounds as far as the units
+// reach: with more trials than units hold at the least, all shrink alike.
+func Heights(units float64, heights []float64, least, most float64) []float64 {
+	all, n := sum(heights), float64(len(heights))
+	wants := make([]Bounds, len(heights))
+	for i, h := range heights {
+		w := least
+		if all > 0 {
+			w = min(max(math.Floor(n*h/all), least), most)
+		}
+		wants[i] = Bounds{Weight: w, Least: least, Most: most}
+	}
+	if least*n > units {
+		for i := range wants {
+			wants[i].Least = 0
+		}
+	}
+	return Level(units, wants)
+}
+
+func sum(x []float64) float64 {
+	total := 0.0
+	for _, v := range x {
+		total += v
+	}
+	return total
+}

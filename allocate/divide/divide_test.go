@@ -199,6 +199,76 @@ func TestAccept(t *testing.T) {
 	}
 }
 
+// The level of max-min fairness: nobody can have more without somebody who has no more,
+// by weight, having less. Against bisection.
+func TestLevel(t *testing.T) {
+	draws.Seed(t, 0)
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(t, "shares")
+		shares := make([]divide.Bounds, n)
+		most, least := 0.0, 0.0
+		for i := range shares {
+			s := divide.Bounds{Weight: rapid.Float64Range(0, 3).Draw(t, "weight"), Least: rapid.Float64Range(0, 1).Draw(t, "least")}
+			s.Most = s.Least + rapid.Float64Range(0, 5).Draw(t, "more")
+			if shares[i] = s; s.Weight > 1e-6 {
+				most += s.Most
+			} else {
+				shares[i].Weight = 0
+				most += s.Least
+			}
+			least += s.Least
+		}
+		total := rapid.Float64Range(0, 20).Draw(t, "total")
+		got := divide.Level(total, shares)
+		low, high := 0.0, 1e8
+		at := func(level float64) (sum float64) {
+			for _, s := range shares {
+				sum += max(s.Least, min(s.Most, level*s.Weight))
+			}
+			return sum
+		}
+		for range 200 {
+			if mid := (low + high) / 2; at(mid) <= total {
+				low = mid
+			} else {
+				high = mid
+			}
+		}
+		sum := 0.0
+		for i, s := range shares {
+			sum += got[i]
+			if want := max(s.Least, min(s.Most, low*s.Weight)); math.Abs(got[i]-want) > 1e-6 {
+				t.Errorf("share %d is %g, want %g", i, got[i], want)
+			}
+		}
+		if want := max(least, min(total, most)); math.Abs(sum-want) > 1e-6 {
+			t.Errorf("they sum to %g, want %g", sum, want)
+		}
+	})
+}
+
+func TestHeights(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		units, tall   float64
+		heights, want []float64
+	}{
+		{"in whole parts, then scaled by 8 / 4.4", 8, 4, []float64{6, 3, 3, 0}, []float64{40. / 11, 20. / 11, 20. / 11, 8. / 11}},
+		{"alike", 4, 4, []float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}},
+		{"no more than the most", 12, 4, []float64{9, 1}, []float64{4, 4}},
+		{"what the most leaves goes to the others", 6, 4, []float64{9, 1}, []float64{4, 2}},
+		{"more trials than units hold", 1, 4, []float64{1, 1, 1, 1}, []float64{.25, .25, .25, .25}},
+	} {
+		got := divide.Heights(test.units, test.heights, .4, test.tall)
+		for i := range got {
+			if math.Abs(got[i]-test.want[i]) > 1e-9 {
+				t.Errorf("%s: got %v, want %v", test.name, got, test.want)
+				break
+			}
+		}
+	}
+}
+
 // How far the rule is from the best division of 4 units between two jobs, where the
 // second has all units once the first has ended: it is optimal for one unit at a time,
 // not for all at once, and this keeps count of what that costs.

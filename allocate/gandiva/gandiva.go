@@ -3,7 +3,7 @@
 // where there is room, else it takes turns with others, a quantum each, those who do
 // not run suspended in place. Of jobs that take turns on the same devices two are tried
 // side by side for a quantum, the least busy first, and stay together if the sum of
-// their rates, each over its rate by itself, is at least one. Who would wait for a turn
+// their rates, each over its rate at the end of a slice by itself, is at least one. Who would wait for a turn
 // moves to devices that stand empty, and elastic jobs grow into those of their node that
 // stay empty.
 //
@@ -30,7 +30,7 @@ var Description = strategy.Description{
 	Name: "gandiva", System: "Gandiva", Step: "allocate", Part: "joint", Status: "recalled",
 	Source: "Xiao et al., OSDI 2018; the packing rule as in stanford-futuredata/gavel",
 	Idea:   "time slices for all, packing on trial, moves to idle devices, growth into them",
-	Acts:   []strategy.Act{strategy.Time, strategy.Equal},
+	Acts:   []string{"suspend", "regrant"},
 	Goal:   "latency", Needs: "nothing; it watches progress",
 	Live:  "suspends and resumes by the driver's means",
 	Inner: "the sum of the rates of the two jobs packed on a device, over alone",
@@ -89,17 +89,16 @@ const turn = 1
 // waited longest.
 func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
 	p, left := g.read(v, jobs)
-	var moving *task
 	if v.Now() >= g.m.next {
 		g.m.next = v.Now().Add(g.config.Quantum)
 		g.judge(v, p)
-		if moving = p.migrate(); moving != nil {
-			delete(g.m.grown, moving.id)
+		for t := p.migrate(); t != nil; t = p.migrate() {
+			delete(g.m.grown, t.id)
 		}
 		p.rotate()
 		if g.config.Pack {
 			for _, t := range p.try() {
-				g.m.pairs = append(g.m.pairs, baseline(v, t))
+				g.m.pairs = append(g.m.pairs, baseline(v, p, t))
 			}
 		}
 		g.grow(v, p, len(p.tasks) < len(jobs))
@@ -111,7 +110,7 @@ func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	// In two pieces for all, and new ones each time, since changes keep their slots.
 	g.slots, g.devices = make([]plan.Slot, 0, len(p.tasks)), make([]plan.DeviceID, 0, len(p.residents))
 	for _, t := range p.tasks {
-		into = append(into, g.wish(v, p, t, t == moving))
+		into = append(into, g.wish(v, p, t))
 	}
 	for _, id := range left {
 		into = append(into, allocate.Wish{Job: id, Workers: v.Shape(id).Gang, Reason: plan.Reason{Code: plan.Fits}})
@@ -121,7 +120,7 @@ func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 
 // wish is what a task is to have; one that moves stops first and starts again where
 // there is room then.
-func (g *Decider) wish(v plan.View, p *planner, t *task, moves bool) allocate.Wish {
+func (g *Decider) wish(v plan.View, p *planner, t *task) allocate.Wish {
 	id := plan.JobID(t.id)
 	w := allocate.Wish{Job: id, Workers: t.gang, Terms: plan.DefaultTerms(), Suspend: !t.active, Reason: plan.Reason{Code: plan.SliceBegins}}
 	first := len(g.slots)
@@ -140,10 +139,10 @@ func (g *Decider) wish(v plan.View, p *planner, t *task, moves bool) allocate.Wi
 	}
 	w.Terms.Turn, w.Terms.Swap = turn, v.Shape(id).Memory-min(v.ProfileOf(id).Persistent, v.Shape(id).Memory)
 	switch {
-	case moves && v.Job(id).Run != plan.None:
+	case t.moved && v.Job(id).Run != plan.None:
 		return allocate.Wish{Job: id, Reason: plan.Reason{Code: plan.Moved}}
 	case t.guest():
-		w.Terms.Turn, w.Terms.Swap, w.Terms.Guest, w.Terms.Bond = 0, 0, plan.JobID(t.partner.id), plan.AsEqual
+		w.Terms.Turn, w.Terms.Swap, w.Terms.Guest = 0, 0, plan.JobID(t.partner.id)
 		w.Reason = plan.Reason{Code: plan.Packed, A: int64(t.partner.id)}
 	case !t.active:
 		w.Reason = plan.Reason{Code: plan.SliceOver}
@@ -153,12 +152,12 @@ func (g *Decider) wish(v plan.View, p *planner, t *task, moves bool) allocate.Wi
 
 // baseline notes what two jobs had done when their trial began, and at which rate each
 // was last seen by itself.
-func baseline(v plan.View, t [2]*task) (p pair) {
+func baseline(v plan.View, on *planner, t [2]*task) (p pair) {
 	for k := range t {
 		id := plan.JobID(t[k].id)
-		p.jobs[k], p.work[k], p.ran[k], p.soloMicro[k] = id, v.Work(id), v.Executed(id), plan.FullRate
-		if run := v.Job(id).Run; run != plan.None {
-			p.soloMicro[k] = max(v.Run(run).RateMicro, 1)
+		p.jobs[k], p.work[k], p.ran[k], p.soloMicro[k] = id, v.Work(id), v.Executed(id), t[k].soloMicro
+		if p.soloMicro[k] == 0 { // as it is believed
+			p.soloMicro[k] = max(1, v.Rate(id, v.Node(plan.NodeID(on.node(t[k].devices[0]))).Model, t[k].gang, false))
 		}
 	}
 	return p
@@ -178,6 +177,7 @@ func (g *Decider) judge(v plan.View, p *planner) {
 			ran := max(1, v.Executed(id)-o.ran[k])
 			sum += float64(v.Work(id)-o.work[k]) / float64(ran) * plan.FullRate / float64(o.soloMicro[k])
 		}
+		o.settled = true
 		o.settled = true
 		p.judge([2]*task{a, b}, unit.Milli(sum*1000+.5))
 	}

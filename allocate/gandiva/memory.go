@@ -21,10 +21,11 @@ type memory struct {
 	grown map[int32][]int32 // by job: the devices it has grown to
 }
 
-// turned is the slice that a job last computed in.
+// turned is the slice that a job last computed in, and the rate at which it was last
+// seen by itself; 0 is never.
 type turned struct {
-	job   int32
-	slice int64
+	job              int32
+	slice, soloMicro int64
 }
 
 // pair is two packed jobs; until it is settled it is on trial since its baseline: what
@@ -38,13 +39,13 @@ type pair struct {
 
 func newMemory() memory { return memory{grown: map[int32][]int32{}} }
 
-// lastTurn is the slice that a job last computed in; 0 is never.
-func (m *memory) lastTurn(job int32) int64 {
+// lastTurn is what is remembered of a job; nothing of one that is new.
+func (m *memory) lastTurn(job int32) turned {
 	at, found := slices.BinarySearchFunc(m.last, job, func(t turned, job int32) int { return int(t.job) - int(job) })
 	if !found {
-		return 0
+		return turned{job: job}
 	}
-	return m.last[at].slice
+	return m.last[at]
 }
 
 // Remember encodes what the State does not say.
@@ -52,7 +53,7 @@ func (g *Decider) Remember() []byte {
 	m := &g.m
 	b := figures.PutCount(figures.Put(make([]byte, 0, 64+4*len(m.last)+2*len(m.idle)), m.slice, int64(m.next)), len(m.last))
 	for _, t := range m.last {
-		b = figures.Put(b, int64(t.job), t.slice)
+		b = figures.Put(b, int64(t.job), t.slice, t.soloMicro)
 	}
 	b = figures.PutCount(b, len(m.tried))
 	for _, t := range m.tried {
@@ -87,7 +88,7 @@ func (g *Decider) Recall(b []byte) error {
 	r, m := figures.Read(b), newMemory()
 	m.slice, m.next = r.Next(), unit.Time(r.Next())
 	for range r.Counted {
-		m.last = append(m.last, turned{int32(r.Next()), r.Next()})
+		m.last = append(m.last, turned{int32(r.Next()), r.Next(), r.Next()})
 	}
 	for range r.Counted {
 		m.tried = append(m.tried, [2]int32{int32(r.Next()), int32(r.Next())})

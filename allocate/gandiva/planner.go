@@ -18,6 +18,9 @@ type task struct {
 	active  bool  // computes in this slice
 	last    int64 // the slice it last computed in; 0 is never
 	partner *task // packed with it
+
+	moved     bool  // in this decision
+	soloMicro int64 // the rate at which it was last seen by itself; 0 is never
 }
 
 // planner keeps who is resident where and whose turn it is. Devices are numbered node
@@ -347,7 +350,7 @@ func (p *planner) judge(pair [2]*task, sum unit.Milli) {
 }
 
 // migrate moves one task that would wait for its turn to devices that stand empty, the
-// longest waiting first, and returns it; nil when nobody gains.
+// longest waiting first, and returns it; nil when nobody gains any more.
 func (p *planner) migrate() *task {
 	if !p.config.Migrate {
 		return nil
@@ -365,12 +368,13 @@ func (p *planner) migrate() *task {
 	slices.SortStableFunc(order, func(a, b *task) int { return cmp.Compare(a.last, b.last) })
 	slices.SortStableFunc(nodes, func(a, b int32) int { return cmp.Compare(p.free(a), p.free(b)) })
 	for _, t := range order {
-		if t.active || t.partner != nil || !slices.ContainsFunc(t.devices, func(d int32) bool { return len(p.residents[d]) > 1 }) {
+		if t.moved || t.active || t.partner != nil || !slices.ContainsFunc(t.devices, func(d int32) bool { return len(p.residents[d]) > 1 }) {
 			continue
 		}
 		if devices := p.take(t, nodes, 1); devices != nil {
 			p.unsettle(t)
 			p.settle(t, devices)
+			t.moved = true
 			return t
 		}
 	}

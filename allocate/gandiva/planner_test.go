@@ -1,9 +1,6 @@
 package gandiva
 
 import (
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -124,36 +121,5 @@ func TestPackingHoldsMemory(t *testing.T) {
 		if pairs != x.pairs {
 			t.Errorf("%d pairs of jobs of %d MiB on a device of 16 GiB, want %d", pairs, x.memory, x.pairs)
 		}
-	}
-}
-
-// TestMeasure holds the model against the acceptance: four times earlier feedback, 15 %
-// more use, no bad pair kept. It takes the mean of a few seeds, since one stream of
-// sixty jobs says little.
-func TestMeasure(t *testing.T) {
-	open := func(path string) (io.ReadCloser, error) {
-		return os.Open(filepath.Join("..", "..", "..", "shared", "data", path))
-	}
-	mean := map[string]float64{}
-	const seeds = 5
-	for seed := range uint64(seeds) {
-		m, err := Measure(open, seed)
-		if os.IsNotExist(err) {
-			t.Skip("no published data: ", err)
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		for name, x := range m {
-			mean[name] += x / seeds
-		}
-	}
-	if x := mean["first_ten_minutes_p95_s_fifo"] / mean["first_ten_minutes_p95_s_packed"]; x < 4 {
-		t.Errorf("95 %% of jobs have ten minutes of service only %.2f times earlier", x)
-	}
-	if x := mean["utilisation_packed"] / mean["utilisation_fifo"]; x < 1.15 {
-		t.Errorf("use is only %.3f times that of FIFO", x)
-	}
-	if mean["slices_packed_packed"] == 0 || mean["slices_packed_below_one_packed"] > 0 {
-		t.Errorf("%g slices packed, %g of them below one", mean["slices_packed_packed"], mean["slices_packed_below_one_packed"])
 	}
 }

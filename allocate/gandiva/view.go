@@ -53,6 +53,13 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 			a.partner, b.partner = b, a
 		}
 	}
+	for _, t := range p.tasks {
+		// Who had no company at the end of a slice has had none for all of it, or has left
+		// it long enough ago for its rate to be seen.
+		if r := v.Run(v.Job(plan.JobID(t.id)).Run); v.Now() >= g.m.next && t.partner == nil && r.Status == plan.Running {
+			t.soloMicro = r.RateMicro
+		}
+	}
 	for _, t := range wait {
 		p.add(t)
 	}
@@ -91,8 +98,8 @@ func (g *Decider) resident(v plan.View, p *planner, t *task, run plan.RunID) {
 
 // describe makes t the task of a job.
 func (g *Decider) describe(t *task, v plan.View, id plan.JobID) *task {
-	shape, profile := v.Shape(id), v.ProfileOf(id)
-	*t = task{id: int32(id), gang: shape.Gang, memory: shape.Memory, keeps: min(profile.Persistent, shape.Memory), busy: 1000, last: g.m.lastTurn(int32(id))}
+	shape, profile, turn := v.Shape(id), v.ProfileOf(id), g.m.lastTurn(int32(id))
+	*t = task{id: int32(id), gang: shape.Gang, memory: shape.Memory, keeps: min(profile.Persistent, shape.Memory), busy: 1000, last: turn.slice, soloMicro: turn.soloMicro}
 	if profile.Compute > 0 {
 		t.busy = int32(int64(profile.Compute) * 1000 / int64(profile.Compute+profile.Communicate))
 	}
@@ -140,7 +147,7 @@ func (g *Decider) idle(v plan.View, p *planner) {
 func (g *Decider) write(p *planner, jobs []plan.JobID) {
 	g.m.slice, g.m.last = p.slice, g.m.last[:0]
 	for _, t := range p.tasks {
-		g.m.last = append(g.m.last, turned{t.id, t.last})
+		g.m.last = append(g.m.last, turned{t.id, t.last, t.soloMicro})
 	}
 	lives := func(id int32) bool { _, ok := slices.BinarySearch(jobs, plan.JobID(id)); return ok }
 	g.m.tried = g.m.tried[:0]

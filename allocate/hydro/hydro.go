@@ -5,7 +5,9 @@
 // device is to spare live in the bubbles of pipelined jobs, one on each device.
 //
 // Read: the planner and executor of the artefact, for the limit and the even split;
-// recalled: eager transfer and interleaving. Fusing operators and scaling the width of
+// recalled: eager transfer and interleaving. Kinds of trials share the devices that are
+// to spare by their numbers (ours). In the bubbles the law of guests sees to it that a
+// trial computes only while its stage waits. Fusing operators and scaling the width of
 // the trials are the trainer's affair, which is why what fused trials cost is declared
 // here. Left out: fusion counts in proportion to the speed of unlike devices, and moving
 // trials between runs once they have begun, which would cost restarts.
@@ -27,9 +29,8 @@ var Description = strategy.Description{
 	Name: "hydro", System: "Hydro", Step: "allocate", Part: "joint", Status: "read",
 	Source: "Hu et al., OSDI 2023; S-Lab-System-Group/Hydro",
 	Idea:   "trials of a tuning group fused on few devices, the rest in the bubbles of pipelines",
-	Acts:   []strategy.Act{strategy.Merge, strategy.Filler},
 	Goal:   "throughput", Needs: "the tuning group, the base model and the memory of a trial",
-	Live: "cannot, because no trainer here fuses the operators of several trials",
+	Live: "fused trials are guests of the first; a trainer must fuse their operators",
 }
 
 // Config says what fused trials take.
@@ -85,7 +86,7 @@ type fused struct {
 type round struct {
 	*Decider
 	v      plan.View
-	spare  int32 // devices that nobody else takes
+	spare  int32 // devices that nobody takes yet
 	memory unit.MiB
 	wishes []allocate.Wish
 }
@@ -112,8 +113,15 @@ func (h *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 			trials[key] = append(trials[key], id)
 		}
 	}
+	left := 0
 	for _, key := range groups {
-		r.tune(trials[key])
+		left += len(trials[key])
+		runs, _ := r.read(trials[key])
+		r.spare -= int32(len(slices.DeleteFunc(runs, func(f *fused) bool { return f.host != plan.None })))
+	}
+	for _, key := range groups {
+		r.tune(trials[key], left)
+		left -= len(trials[key])
 	}
 	return r.wishes, unit.Never
 }
@@ -142,13 +150,14 @@ func (r *round) others(id plan.JobID) {
 }
 
 // tune gives the trials of one kind their places: those that run stay together, those
-// that wait fill up fused runs evenly, new ones first where devices are to spare.
-func (r *round) tune(trials []plan.JobID) {
+// that wait fill up fused runs evenly, new ones first where devices are to spare. Of
+// those a kind has its part by the number of its trials, of all that are left to serve.
+func (r *round) tune(trials []plan.JobID, left int) {
 	runs, waiting := r.read(trials)
 	limit := r.limit(trials[0])
-	r.spare -= int32(len(slices.DeleteFunc(slices.Clone(runs), func(f *fused) bool { return f.host != plan.None })))
-	sizes := split(len(trials), limit, len(runs)+int(max(r.spare, 0)))
-	for range min(len(sizes)-len(runs), int(r.spare), len(waiting)) {
+	part := (int(max(r.spare, 0))*len(trials) + left - 1) / left
+	sizes := split(len(trials), limit, len(runs)+part)
+	for range min(len(sizes)-len(runs), part, len(waiting)) {
 		runs = append(runs, &fused{device: plan.None, host: plan.None})
 		r.spare--
 	}
@@ -224,7 +233,7 @@ func (r *round) wish(f *fused) {
 		case i > 0 && f.device == plan.None:
 			continue // when its host is there
 		case i > 0:
-			w.Terms.Guest, w.Terms.Bond, w.Reason = f.jobs[0], plan.InOne, plan.Reason{Code: plan.Merged, A: int64(f.jobs[0])}
+			w.Terms.Guest, w.Reason = f.jobs[0], plan.Reason{Code: plan.Merged, A: int64(f.jobs[0])}
 		}
 		r.wishes = append(r.wishes, w)
 	}

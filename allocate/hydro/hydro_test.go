@@ -13,9 +13,6 @@ import (
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/flow/maxmin"
-	"github.com/musterdl/muster/pipeline"
-	"github.com/musterdl/muster/pipeline/equal"
-	"github.com/musterdl/muster/pipeline/onefoneb"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile/oracle"
 	"github.com/musterdl/muster/run/simulated"
@@ -57,55 +54,6 @@ func TestSplit(t *testing.T) {
 			t.Fatalf("%d trials on %d devices: %v", n, devices, sizes)
 		}
 	})
-}
-
-// TestCostModel: the table's two points.
-func TestCostModel(t *testing.T) {
-	if got := published.fused(100); got < 38.29 || got > 38.31 {
-		t.Errorf("a hundred fused trials take %.2f s, the table says 38.3", got)
-	}
-	if got := published.makespan([]int{3, 2, 2}, 2); got != 2*published.fused(2) {
-		t.Errorf("three runs on two devices take %.2f s", got)
-	}
-}
-
-// TestBubbles: without differences the train takes as long as the pipeline's own
-// prediction, and its bubbles are as much.
-func TestBubbles(t *testing.T) {
-	const stages, micro = 4, 8
-	x := train{orders: pipeline.OneForwardOneBackward(stages, micro), forward: 20_000, backward: 40_000, iterations: 1}
-	for s, ops := range (onefoneb.Ordering{}).Order(stages, micro) {
-		if !slices.Equal(ops, x.orders[s]) {
-			t.Errorf("stage %d: %v, as package onefoneb has it %v", s, x.orders[s], ops)
-		}
-	}
-	_, line, err := x.build(func() float64 { return 1 }).gaps()
-	if err != nil {
-		t.Fatal(err)
-	}
-	layers := slices.Repeat([]workload.Layer{{Forward: 20_000, Backward: 40_000}}, stages)
-	want, why := pipeline.Build(equal.Partitioner{}, onefoneb.Ordering{}, workload.Pipeline{Stages: stages, Microbatches: micro, Layers: layers}, pipeline.Params{})
-	if why != "" || line.Makespan != want.Iteration {
-		t.Errorf("an iteration takes %s, predicted are %s (%s)", line.Makespan, want.Iteration, why)
-	}
-	// A guest whose pieces fit costs nothing where nothing differs from plan.
-	got, err := x.interleave(1000, 0, func() func() float64 { return func() float64 { return 1 } })
-	if err != nil || got.slowdown != 0 || got.used < .3 {
-		t.Errorf("slowdown %g, bubbles used %g (%v)", got.slowdown, got.used, err)
-	}
-}
-
-// TestMeasure holds the model against the acceptance.
-func TestMeasure(t *testing.T) {
-	m := Measure(1)
-	for name, band := range map[string][2]float64{
-		"makespan_gain_1_devices": {10, 10.8}, "makespan_gain_8_devices": {5, 100}, "pipeline_slowdown_5ms": {-1, .03},
-		"bubbles_used_5ms": {.5, 1}, "pipeline_slowdown_10ms_unguarded": {.03, 1},
-	} {
-		if x, ok := m[name]; !ok || x < band[0] || x > band[1] {
-			t.Errorf("%s is %g: expected %g to %g", name, x, band[0], band[1])
-		}
-	}
 }
 
 // source submits jobs that are given.
@@ -174,6 +122,21 @@ func TestFused(t *testing.T) {
 	}
 	if again := run(t, Default(), trials(12)); !bytes.Equal(again.commits, fused.commits) {
 		t.Error("two equal runs commit different bytes")
+	}
+}
+
+// TestKinds: trials of two kinds that come together share the devices, so both end when
+// their runs of six do; one kind does not wait for the other.
+func TestKinds(t *testing.T) {
+	jobs := trials(24)
+	for i := range jobs {
+		jobs[i].Memory, jobs[i].Submit = 2<<10, 1
+		if i%2 == 1 {
+			jobs[i].Group = "other"
+		}
+	}
+	if h := run(t, Default(), jobs); h.makespan > 31*unit.Minute {
+		t.Errorf("trials of two kinds take %s, with half of the devices each 30 minutes", h.makespan)
 	}
 }
 

@@ -66,3 +66,53 @@ func TestAdmitAgainstAllLanes(t *testing.T) {
 		}
 	})
 }
+
+func curve(t *rapid.T) reside.Curve {
+	c := reside.Curve{Steps: []reside.Step{{Memory: unit.MiB(rapid.IntRange(0, 9).Draw(t, "memory"))}}, Period: unit.Duration(rapid.IntRange(1, 12).Draw(t, "period"))}
+	for at := unit.Duration(1); at < c.Period; at++ {
+		if rapid.Bool().Draw(t, "step") {
+			c.Steps = append(c.Steps, reside.Step{At: at, Memory: unit.MiB(rapid.IntRange(0, 9).Draw(t, "memory"))})
+		}
+	}
+	return c
+}
+
+// On curves with steps at whole instants the answer is that of trying every delay at
+// every instant.
+func TestStaggerAgainstEveryDelay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := curve(t), curve(t)
+		into := unit.Duration(rapid.IntRange(0, int(a.Period)-1).Draw(t, "into"))
+		memory := unit.MiB(rapid.IntRange(0, 18).Draw(t, "budget"))
+		want := unit.Duration(-1)
+		for d := unit.Duration(0); d < a.Period && want < 0; d++ {
+			want = d
+			for x := unit.Duration(0); x < b.Period; x++ {
+				if a.At((into+d+x)%a.Period)+b.At(x) > memory {
+					want = -1
+				}
+			}
+		}
+		if got, ok := reside.Stagger(a, into, b, memory); ok != (want >= 0) || ok && got != want {
+			t.Fatalf("%v, %d into it, and %v within %d: %d, %v, want %d", a, into, b, memory, got, ok, want)
+		}
+	})
+}
+
+// Zico's setting: two equal triangles with a peak of 10 GiB. Where both peaks fit
+// nothing waits; on 16 GiB the second begins so much later that the peak of one
+// meets at most 6 GiB of the other; on 9 GiB they take turns.
+func TestTriangles(t *testing.T) {
+	c := reside.Curve{Period: 100}
+	for i := range unit.Duration(100) {
+		c.Steps = append(c.Steps, reside.Step{At: i, Memory: unit.MiB(10240 * min(i, 100-i) / 50)})
+	}
+	for memory, want := range map[unit.MiB]unit.Duration{20 << 10: 0, 16 << 10: 20} {
+		if got, ok := reside.Stagger(c, 0, c, memory); !ok || got != want {
+			t.Errorf("in %d MiB: %d, %v, want %d", memory, got, ok, want)
+		}
+	}
+	if _, ok := reside.Stagger(c, 0, c, 9<<10); ok {
+		t.Error("there is no delay for 9 GiB")
+	}
+}

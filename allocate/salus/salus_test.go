@@ -3,10 +3,7 @@ package salus
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -25,24 +22,6 @@ import (
 func TestConforms(t *testing.T) {
 	for _, c := range []Config{Default(), {Order: "fair", Lanes: 2, Quantum: unit.Minute}} {
 		scheduletest.ConformJoint(t, func() allocate.Joint { return New(c) })
-	}
-}
-
-// The catalogue's acceptance, over five seeds.
-func TestMeasure(t *testing.T) {
-	dir := filepath.Join("..", "..", "..", "shared", "data")
-	if _, err := os.Stat(filepath.Join(dir, "salus")); err != nil {
-		t.Skipf("the data set salus is not here: %v", err)
-	}
-	for seed := range uint64(5) {
-		m, err := Measure(func(path string) (io.ReadCloser, error) { return os.Open(filepath.Join(dir, filepath.FromSlash(path))) }, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("seed %d: %v", seed, m)
-		if m["over_memory"] != 0 || m["fair_spread"] > .05 || m["exclusive_fifo_jct_s"] < 2*m["srtf_jct_s"] {
-			t.Errorf("seed %d: %v", seed, m)
-		}
 	}
 }
 

@@ -8,8 +8,8 @@
 // After the abstract and the authors' published profiles: how they choose what to merge
 // is not public, so the rule is ours, a look ahead over what is known with and without
 // the merge. A run falls apart when the job that brought the devices ends; who is left
-// is planned anew. Left out: the pipelined switch, since what a start and a stop cost is
-// the world's and the same for all strategies; the integer program for few jobs, since
+// is planned anew. Left out: joining a run of another size; the pipelined switch, since what
+// a start and a stop cost is the world's and the same for all strategies; the integer program for few jobs, since
 // the look-ahead already decides on the sum of ends that it would minimise; and devices
 // of several models, which are taken as alike. Many jobs are looked ahead for outside,
 // the first in line of them (ours); until the answer comes those merge that it named last.
@@ -31,9 +31,8 @@ var Description = strategy.Description{
 	Name: "titan", System: "Titan", Step: "allocate", Part: "joint", Status: "after",
 	Source: "Gao et al., SoCC 2022; profiles of gaow0007/TitanSched",
 	Idea:   "shortest first, and fine-tunes of one foundation model in one run where all then end earlier",
-	Acts:   []strategy.Act{strategy.Merge},
 	Goal:   "throughput", Needs: "the foundation model and the remaining time",
-	Live:  "cannot, because no trainer here trains several tasks in one process; beside each other they would only take turns",
+	Live:  "guests join the host's devices; a trainer for several tasks must merge them",
 	Inner: "the predicted sum of completion times of a plan of merged runs",
 }
 
@@ -64,12 +63,15 @@ type Model struct {
 }
 
 // Default returns the configuration used where none is given. The models are fitted to
-// the authors' profiles on A100 (gaow0007/TitanSched, MIT); the fit is tested.
+// the authors' profiles on A100 (gaow0007/TitanSched, MIT); the fit is tested. Two of
+// them are there as measured on V100, too.
 func Default() Config {
 	return Config{Merge: true, HeadPercent: 1, Batch: 16, Models: []Model{
 		{"vit", [4]float64{17267, 18469, 23045, 33122}, 1890, 519, 97.0},
 		{"vit-large", [4]float64{38654, 43366, 56532, 94188}, 5014, 1796, 260.2},
 		{"roberta-base", [4]float64{11236, 12422, 13271, 28527}, 5033, 658, 525.4},
+		{"vit-large on V100", [4]float64{70730, 70532, 70765, 141704}, 5487, 1795, 260.2},
+		{"roberta-base on V100", [4]float64{20559, 20967, 21070, 41733}, 10553, 657, 525.4},
 	}}
 }
 
@@ -128,7 +130,7 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 		slots := places(v, v.Job(host).Run)
 		for _, j := range g.jobs[1:] {
 			w.Job, w.Slots, w.Reason = plan.JobID(j.id), slots, plan.Reason{Code: plan.Merged, A: int64(host)}
-			w.Terms.Guest, w.Terms.Bond = host, plan.InOne
+			w.Terms.Guest = host
 			into = append(into, w)
 		}
 	}

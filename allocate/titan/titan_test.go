@@ -189,21 +189,3 @@ func TestInTheEngine(t *testing.T) {
 		t.Error("with nothing to merge the decisions differ")
 	}
 }
-
-// TestMeasure: where nothing can merge the history is that of shortest remaining time
-// first, exactly. The 0.7 of the acceptance is not reached, see claim.yaml; that merging
-// wins more the larger the constant's part is must show.
-func TestMeasure(t *testing.T) {
-	small, large := 0.0, 0.0
-	const seeds = 4
-	for seed := range uint64(seeds) {
-		m := Measure(seed)
-		if d := m["jct_difference_all_models_differ_h"]; d != 0 {
-			t.Errorf("seed %d: without anything to merge the histories differ by %g h", seed, d)
-		}
-		small, large = small+m["jct_ratio_b8_load2"]/seeds, large+m["jct_ratio_b48_load2"]/seeds
-	}
-	if small > .95 || small > large {
-		t.Errorf("mean JCT over that without merging is %.3f on small batches, %.3f on large ones", small, large)
-	}
-}

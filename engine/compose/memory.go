@@ -1,10 +1,10 @@
 package compose
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/unit"
 )
@@ -32,40 +32,44 @@ func (s *Scheduler) Remember() []byte {
 	if s.resize == unit.Never && len(s.memories)+len(loops) == 0 {
 		return nil
 	}
-	return append(appendMemories(figures.Put(nil, int64(s.resize)), s.memories), loops...)
+	b := binary.AppendVarint(nil, int64(s.resize))
+	return append(appendMemories(b, s.memories), loops...)
 }
 
 func appendMemories(b []byte, parts []schedule.Remembering) []byte {
 	for _, part := range parts {
-		b = figures.PutBytes(b, part.Remember())
+		memory := part.Remember()
+		b = binary.AppendUvarint(b, uint64(len(memory)))
+		b = append(b, memory...)
 	}
 	return b
 }
 
 // Recall reads what Remember wrote.
 func (s *Scheduler) Recall(memory []byte) error {
-	r := figures.Read(memory)
-	resize := unit.Time(r.Next())
-	if r.Cut() {
+	resize, n := binary.Varint(memory)
+	if n <= 0 {
 		return fmt.Errorf("the memory of a composed scheduler begins with an instant, this one does not")
 	}
-	s.resize = resize
-	if err := recallMemories(r, s.memories); err != nil {
+	s.resize = unit.Time(resize)
+	rest, err := recallMemories(memory[n:], s.memories)
+	if err != nil {
 		return err
 	}
-	return s.loops.Recall(r.Rest())
+	return s.loops.Recall(rest)
 }
 
-// recallMemories hands each part its memory.
-func recallMemories(r *figures.Reader, parts []schedule.Remembering) error {
+// recallMemories hands each part its memory and returns what follows.
+func recallMemories(memory []byte, parts []schedule.Remembering) ([]byte, error) {
 	for i, part := range parts {
-		memory := r.Bytes()
-		if r.Cut() {
-			return fmt.Errorf("the memory of part %d of %d is cut short: was the scheduler composed of others?", i+1, len(parts))
+		size, n := binary.Uvarint(memory)
+		if n <= 0 || size > uint64(len(memory)-n) {
+			return nil, fmt.Errorf("the memory of part %d of %d is cut short: was the scheduler composed of others?", i+1, len(parts))
 		}
-		if err := part.Recall(memory); err != nil {
-			return err
+		if err := part.Recall(memory[n : n+int(size)]); err != nil {
+			return nil, err
 		}
+		memory = memory[n+int(size):]
 	}
-	return nil
+	return memory, nil
 }

@@ -49,7 +49,6 @@ type Stand struct {
 type Finished struct {
 	Result report.Result
 	View   plan.View
-	Sim    *simulated.Simulation
 	Jobs   []Job // in the order of submission
 }
 
