@@ -237,7 +237,7 @@ func (r *runner) simulation(sched schedule.Scheduler, collector *report.Collecto
 		Known: func(v plan.View, id plan.JobID) world.Known {
 			return world.Known{Truth: workload.Truth{Duration: beliefs(v, id)}, Done: done(v, id), Menu: v.Menu(id)}
 		},
-		TellTruth: c.TellTruth, Start: c.Start, Until: r.future.From.Add(horizon), Collector: collector, Decisions: c.Decisions,
+		TellTruth: c.TellTruth, Prices: simulated.Prices{Start: c.Start}, Until: r.future.From.Add(horizon), Collector: collector, Decisions: c.Decisions,
 		Step: r.step, Progress: c.Progress}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/reproduce/stand"
+	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/spec"
 	"github.com/musterdl/muster/strategy"
 )
@@ -34,6 +35,10 @@ type Claim struct {
 	Load       float64           `yaml:"load"`
 	Limit      int               `yaml:"limit"`
 	RestartSec float64           `yaml:"restart-s"`
+	// Prices are those of the published set-up besides that of a restart; what it does not
+	// name is free there.
+	Prices simulated.Prices `yaml:"prices"`
+
 	Arrivals   float64           `yaml:"arrivals"` // pack: what arrives, over what the devices hold
 	Strategies map[string]string `yaml:"strategies"`
 	// HistorySeeds are those whose jobs $HISTORY stands for in a strategy.
@@ -75,7 +80,7 @@ const every = "all"
 // and field.
 func ReadClaim(e catalogue.Entry) (*Claim, error) {
 	file := filepath.Join(e.Name, "claim.yaml")
-	c := &Claim{Entry: e, RestartSec: Defaults().RestartCost.Seconds(), Arrivals: 1.3, Seeds: 1}
+	c := &Claim{Entry: e, RestartSec: Defaults().Prices.Restart.Seconds(), Arrivals: 1.3, Seeds: 1}
 	if err := spec.Decode(file, e.Claim, c); err != nil {
 		return nil, err
 	}
@@ -143,8 +148,8 @@ func (c *Claim) where() error {
 	if len(stands) == 0 {
 		return nil
 	}
-	if c.Kind == "pack" || len(c.Traces) > 0 || c.Cluster != "" || c.Load != 0 || c.Limit != 0 || c.HistorySeeds != 0 || c.RestartSec != Defaults().RestartCost.Seconds() {
-		return errors.New("a stand gives the jobs, the cluster and the prices: leave out trace, cluster, load, limit, restart-s and history-seeds, and kind is not pack")
+	if c.Kind == "pack" || len(c.Traces) > 0 || c.Cluster != "" || c.Load != 0 || c.Limit != 0 || c.HistorySeeds != 0 || c.RestartSec != Defaults().Prices.Restart.Seconds() || c.Prices != (simulated.Prices{}) {
+		return errors.New("a stand gives the jobs, the cluster and the prices: leave out trace, cluster, load, limit, restart-s, prices and history-seeds, and kind is not pack")
 	}
 	c.Traces = map[string]string{}
 	for label, ref := range stands {

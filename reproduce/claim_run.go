@@ -209,7 +209,8 @@ func (x *experiment) locate(ref string) (string, error) {
 func (x *experiment) simulate(trace, ref string, labels []string) error {
 	c := Comparison{Setup: Defaults(), Seeds: x.seeds}
 	c.Setup.Trace, c.Setup.Cluster, c.Setup.Data, c.Setup.Load, c.Setup.Limit = ref, x.Cluster, x.Data, x.Load, x.Limit
-	c.Setup.RestartCost = unit.Seconds(x.RestartSec)
+	c.Setup.Prices = x.Prices
+	c.Setup.Prices.Restart = unit.Seconds(x.RestartSec)
 	for _, label := range labels {
 		text, err := x.withHistory(x.Strategies[label], &c.Setup)
 		if err != nil {

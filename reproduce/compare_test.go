@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/report"
+	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/trace"
 )
 
@@ -125,7 +126,7 @@ func TestCompareReportsCensored(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := comparison("muster:"+name, "fifo", "tiresias")
-	c.Setup.Cluster = "gpus:1x4"
+	c.Setup.Cluster, c.Setup.Prices = "gpus:1x4", simulated.Prices{}
 	got, err := Compare(c)
 	if err != nil {
 		t.Fatal(err)

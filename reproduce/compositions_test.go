@@ -294,7 +294,7 @@ func runChecked(row []choice, c *cluster.Cluster, jobs simulated.Source, breaks 
 		}
 	}
 	r, err = finish(simulated.Config{Cluster: c, Jobs: taken, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
-		Restart: 30 * unit.Second, Collector: collector, Check: true, Until: unit.Time(2 * unit.Day), Breaks: breaks, Arrival: unit.Minute,
+		Prices: simulated.DefaultPrices(), Collector: collector, Check: true, Until: unit.Time(2 * unit.Day), Breaks: breaks,
 		Step: func(at unit.Time, _ []engine.Event, _ *engine.Out, _ plan.View) {
 			if steps++; steps > mostSteps {
 				panic(fmt.Sprintf("more than %d steps by %s", mostSteps, unit.Duration(at)))

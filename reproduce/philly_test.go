@@ -4,6 +4,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/trace"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
@@ -31,7 +32,7 @@ func (l *listed) Close() error { return nil }
 // and yet it starts then, over two nodes.
 func TestLocalityIsRelaxedInTime(t *testing.T) {
 	s := Defaults()
-	s.Trace, s.Cluster, s.Strategy = "", "gpus:2x4", "fifo+philly"
+	s.Trace, s.Cluster, s.Strategy, s.Prices = "", "gpus:2x4", "fifo+philly", simulated.Prices{}
 	s.Jobs = func(uint64) (trace.Reader, error) {
 		return &listed{runs: 10 * unit.Hour, jobs: []workload.Job{{Name: "a", Gang: 3}, {Name: "b", Gang: 3}, {Name: "gang", Gang: 2, Submit: unit.Time(unit.Minute)}}}, nil
 	}

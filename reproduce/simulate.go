@@ -41,9 +41,9 @@ type Setup struct {
 	Load     float64
 	Seed     uint64
 	Limit    int
-	// RestartCost is what a resumed job loses unless it says otherwise, Start what any
-	// start takes, CheckpointEvery the interval of jobs that state none.
-	RestartCost, Start, CheckpointEvery unit.Duration
+	// Prices are what things cost; CheckpointEvery is the interval of jobs that state none.
+	Prices          simulated.Prices
+	CheckpointEvery unit.Duration
 	// NodeEvery and NodeFor are the mean time between a node's failures and to its
 	// repair; the others those of a device and of a link. 0 never fails.
 	NodeEvery, NodeFor, DeviceEvery, DeviceFor, LinkEvery, LinkFor unit.Duration
@@ -67,7 +67,7 @@ type Setup struct {
 
 // Defaults are the settings used where a user gives none.
 func Defaults() Setup {
-	return Setup{Trace: "gen:rw-a", Cluster: "gpus:15x4", Strategy: "fifo", Seed: 1, RestartCost: 30 * unit.Second, MeasuredSpeeds: true}
+	return Setup{Trace: "gen:rw-a", Cluster: "gpus:15x4", Strategy: "fifo", Seed: 1, Prices: simulated.DefaultPrices(), MeasuredSpeeds: true}
 }
 
 // Outcome is a finished simulation.
@@ -109,7 +109,7 @@ func Simulate(s Setup) (*Outcome, error) {
 	o := &Outcome{Collector: report.NewCollector(s.Limits), Cluster: on.cluster}
 	source := &adjusted{source: jobs, s: &s, onRequest: built.OnRequest}
 	config := simulated.Config{Cluster: on.cluster, First: first, Jobs: source, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(),
-		TellTruth: built.TellTruth, Restart: s.RestartCost, Start: s.Start, Collector: o.Collector,
+		TellTruth: built.TellTruth, Prices: s.Prices, Collector: o.Collector,
 		Decisions: s.Decisions, Commit: s.Commit, Progress: s.Progress, Check: s.Check,
 		World: world.Config{StragglerPart: s.StragglerPart, StragglerSlowdown: s.StragglerSlowdown, Seed: s.Seed},
 		Breaks: simulated.Breaks{Seed: s.Seed, NodeEvery: s.NodeEvery, NodeFor: s.NodeFor,
@@ -235,9 +235,7 @@ func (a *adjusted) Next() (workload.Job, workload.Truth, error) {
 	if c.Every == 0 {
 		c.Every = a.s.CheckpointEvery
 	}
-	if c.Load == 0 {
-		c.Load = a.s.RestartCost
-	}
+	a.s.Prices.Complete(&job)
 	// Published traces say nothing of checkpoints; a job that keeps its work at all
 	// keeps it when asked, unless step 6 is left at its null.
 	c.OnRequest = a.onRequest
@@ -276,14 +274,13 @@ func (speeds) Rate(class, model string, workers, nodes int) (float64, bool) {
 	return speed.Rate(class, "t4", workers, nodes)
 }
 
-// Pair is what two classes keep of their own rates beside each other. Where the
-// table says that their memories do not fit together nothing is returned: the
-// world then divides the device's time.
+// Pair is what two classes keep of their own rates beside each other: nothing where the
+// table says that their memories do not fit together.
 func (s speeds) Pair(a, b, model string) (float64, float64, bool) {
 	rateA, rateB, ok := speed.Pair(a, b, strings.ToLower(model))
 	aloneA, okA := s.Rate(a, model, 1, 1)
 	aloneB, okB := s.Rate(b, model, 1, 1)
-	if !ok || !okA || !okB || rateA == 0 {
+	if !ok || !okA || !okB {
 		return 0, 0, false
 	}
 	return rateA / aloneA, rateB / aloneB, true

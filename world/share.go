@@ -81,7 +81,7 @@ func (w *World) beside(id plan.RunID) float64 {
 // step leaves; else the device's time divided in proportion to what each needs. A run
 // that asked for a share was measured on that share, so it is slowed only when the
 // device is asked for more than a whole. Between a host and guests under a law it is as
-// the law makes it, once it has settled.
+// the law makes it, once it has settled; the guests divide what it leaves them.
 func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	others, other := 0, plan.RunID(plan.None)
 	hosts, guests, merged, law := 0.0, 0.0, 0, ""
@@ -113,13 +113,35 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	if law != "" && hosts > 0 {
 		host, guest := control.Steady(law, unit.Milli(1000*min(1, hosts)), unit.Milli(1000*min(1, guests)))
 		if x.guest && x.law != "" {
-			return rate * guest
+			return rate * guest / max(1, guests)
 		}
 		rate *= host
 	} else if x.guest && x.law != "" {
 		return rate / max(1, guests)
 	}
 	return rate / max(1, hosts)
+}
+
+// Fits reports whether the memory of its devices holds a run beside those that compute
+// there, as far as it was measured.
+func (w *World) Fits(id plan.RunID) bool {
+	if w.config.Speeds == nil {
+		return true
+	}
+	x := &w.runs[id]
+	for _, d := range x.devices {
+		model := w.c.Models[w.c.Nodes[w.c.Devices[d].Node].Model].Name
+		for _, r := range w.onDev[d] {
+			y := &w.runs[r]
+			if r == id || y.paused || x.base != "" && x.base == y.base {
+				continue
+			}
+			if mine, _, ok := w.config.Speeds.Pair(w.truth[x.job].class, w.truth[y.job].class, model); ok && mine == 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Regrant gives a run what its terms now say, of devices and of links, and returns the

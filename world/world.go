@@ -26,7 +26,8 @@ type Speeds interface {
 	// Rate is the progress of a class on n workers over so many nodes of a device
 	// model, relative to one worker on the reference device.
 	Rate(class, model string, workers, nodes int) (float64, bool)
-	// Pair is what two classes keep of their rates when they share a device.
+	// Pair is what two classes keep of their rates when they share a device; nothing where
+	// its memory does not hold both.
 	Pair(a, b, model string) (float64, float64, bool)
 }
 

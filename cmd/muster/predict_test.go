@@ -185,7 +185,7 @@ func (f *profiled) simulate(t *testing.T, jobs []workload.Job, of []int) (jct ma
 	}
 	c := report.NewCollector(report.Limits{})
 	if _, err := simulated.Run(simulated.Config{Cluster: machine.Cluster, Jobs: source, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(),
-		Start: f.start, Collector: c}); err != nil {
+		Prices: simulated.Prices{Start: f.start}, Collector: c}); err != nil {
 		t.Fatal(err)
 	}
 	jct = map[string]unit.Duration{}

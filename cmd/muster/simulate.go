@@ -18,6 +18,7 @@ import (
 	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/reproduce"
 	"github.com/musterdl/muster/reproduce/stand"
+	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -50,8 +51,13 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 		name, help string
 		into       *unit.Duration
 	}{
-		{"restart-cost", "what a resumed job loses unless its trace says otherwise", &s.RestartCost},
-		{"start-cost", "what any start takes", &s.Start},
+		{"restart-cost", "what a resumed job loses unless its trace says otherwise", &s.Prices.Restart},
+		{"start-cost", "what the start of a worker takes", &s.Prices.Start},
+		{"pause-cost", "what suspending a run takes, or resuming it, besides what moves", &s.Prices.Pause},
+		{"part-cost", "what making or removing one part of a device takes", &s.Prices.Instance},
+		{"rent-delay", "how long a rented node takes to come", &s.Prices.Arrival},
+		{"answer-cost", "how long the answer to a question takes, for each KiB of it", &s.Prices.Answer},
+		{"law-settle", "how long a law takes with a new guest until it holds", &s.Prices.Settle},
 		{"checkpoint-every", "how often jobs that state nothing save by themselves; 0 is never", &s.CheckpointEvery},
 		{"node-mtbf", "mean time between failures of a node; 0 is never", &s.NodeEvery},
 		{"node-repair", "mean time to repair a node", &s.NodeFor},
@@ -62,6 +68,12 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 	} {
 		f.Var(durationFlag{d.into}, d.name, d.help)
 	}
+	f.Float64Var(&s.Prices.HostGBps, "host-link", s.Prices.HostGBps, "GB/s at which a suspended run moves out of each device, and back; 0 takes no time")
+	f.Float64Var(&s.Prices.StoreGBps, "store-link", s.Prices.StoreGBps, "GB/s at which a job saves that does not say how long it takes; 0 takes no time")
+	f.BoolFunc("free", "nothing costs anything, as far as jobs do not say otherwise; put it before the costs that stay", func(string) error {
+		s.Prices = simulated.Prices{}
+		return nil
+	})
 	f.StringVar(&s.Queues, "queues", "", "a tree of queues: venus, philly, queues:NxG or a YAML file; empty is one queue")
 	f.StringVar(&s.Tenants, "tenants", "", "draw tenants, users and priorities for jobs that have none, in the shape of: venus or philly")
 	f.Float64Var(&s.StragglerPart, "stragglers", 0, "part of the jobs that run slow")

@@ -13,7 +13,7 @@ import (
 func snapshotReplayCommand() *cobra.Command {
 	var strategies []string
 	var asJSON bool
-	o := snapshot.ReadOptions{Restart: reproduce.Defaults().RestartCost}
+	o := snapshot.ReadOptions{Restart: reproduce.Defaults().Prices.Restart}
 	cmd := &cobra.Command{Use: "replay FILE", Args: cobra.ExactArgs(1), Short: "Replay a snapshot's history under other strategies",
 		Long: "Submit the jobs of a snapshot's history at the instants they were submitted, with the run times that were observed,\n" +
 			"to a simulated cluster under each strategy, and compare with what was recorded, which is the first row. What\n" +

@@ -143,7 +143,7 @@ func (f *whatIfFlags) offline(ctx context.Context) (base whatif.Base, err error)
 	if f.last > 0 {
 		from = file.Manifest.To.Add(-f.last)
 	}
-	w, err := snapshot.ReadWindow(ctx, file.Each, from, snapshot.ReadOptions{Restart: reproduce.Defaults().RestartCost})
+	w, err := snapshot.ReadWindow(ctx, file.Each, from, snapshot.ReadOptions{Restart: reproduce.Defaults().Prices.Restart})
 	if err != nil {
 		return base, err
 	}

@@ -108,7 +108,7 @@ func (p past) live(t testing.TB) *lived {
 		from.Now = p.start
 	}
 	l.result, err = simulated.Run(simulated.Config{Cluster: c, From: from, First: p.first, Jobs: &marked{source: source, mark: p.mark, start: p.start}, Scheduler: built.Scheduler,
-		Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Restart: restart, Until: p.until, Breaks: p.breaks,
+		Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Prices: simulated.Prices{Restart: restart}, Until: p.until, Breaks: p.breaks,
 		Step: func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View) {
 			if len(events) == 0 {
 				events = []engine.Event{{Kind: engine.Tick}}

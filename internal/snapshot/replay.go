@@ -145,7 +145,7 @@ func (p *Past) replay(strategy string) (Row, error) {
 	idle := plan.NewState(p.setting.Cluster)
 	idle.Now = p.from // queues remember use by the clock
 	config := simulated.Config{Cluster: p.setting.Cluster, From: idle, Jobs: p.Arrivals.source(), Scheduler: built.Scheduler,
-		Policy: p.setting.Policy, TellTruth: built.TellTruth, Start: p.start, Until: p.to, Later: p.later, Collector: collector}
+		Policy: p.setting.Policy, TellTruth: built.TellTruth, Prices: simulated.Prices{Start: p.start}, Until: p.to, Later: p.later, Collector: collector}
 	for len(config.Later) > 0 && config.Later[0].At == p.from { // before the first job
 		config.First, config.Later = append(config.First, config.Later[0].Event), config.Later[1:]
 	}

@@ -46,7 +46,7 @@ func (s *Simulation) computes(id plan.RunID) {
 // could is what a run could have kept busy by an instant, in device seconds.
 func (l *live) could(at unit.Time) float64 {
 	sec := l.couldSec
-	if l.status == plan.Running {
+	if l.works() {
 		sec += float64(l.width) / 1e6 * at.Sub(l.since).Seconds()
 	}
 	return sec

@@ -7,9 +7,6 @@ import (
 	"github.com/musterdl/muster/unit"
 )
 
-// reshapeTime is what cutting a device another way takes.
-const reshapeTime = 2 * unit.Second
-
 // carryOut does what a change says, as nature would.
 func (s *Simulation) carryOut(at unit.Time, c *plan.Change) {
 	switch c.Verb {
@@ -18,23 +15,69 @@ func (s *Simulation) carryOut(at unit.Time, c *plan.Change) {
 	case plan.Stop:
 		s.stop(at, c.Run)
 	case plan.Suspend:
-		s.become(at, c.Run, plan.Suspended)
-		s.moved(at, s.world.Pause(at, c.Run))
-		s.emit(engine.Event{Kind: engine.Suspended, Job: c.Job, Attempt: c.Attempt})
+		s.pause(at, c.Run)
+		if d := s.swapping(c.Run); d > 0 {
+			s.runs[c.Run].leaving = true
+			s.queueUp(at.Add(d), entry{kind: runSuspended, run: c.Run, job: c.Job, version: s.runs[c.Run].version})
+			return
+		}
+		s.suspended(at, c.Run)
 	case plan.Resume:
 		s.become(at, c.Run, plan.Running)
-		s.moved(at, s.world.Unpause(at, c.Run))
 		s.emit(engine.Event{Kind: engine.Resumed, Job: c.Job, Attempt: c.Attempt})
+		s.pay(at, c.Run, s.swapping(c.Run))
 	case plan.Regrant:
 		s.regrant(at, c.Run)
 	case plan.Rent:
-		s.queueUp(at.Add(s.config.Arrival), entry{kind: rentalComes, node: c.Node})
+		s.queueUp(at.Add(s.config.Prices.Arrival), entry{kind: rentalComes, node: c.Node})
 	case plan.Return:
 		s.ledger.capacity -= s.healthy(c.Node) * 1000
 		s.ledger.price -= int64(s.engine.View().Cluster().Nodes[c.Node].MilliPerHour)
 	case plan.Reshape:
-		s.queueUp(at.Add(reshapeTime), entry{kind: deviceReshaped, device: c.Device, change: c.ID})
+		s.queueUp(at.Add(s.cutting(c.Device, c.Shape)), entry{kind: deviceReshaped, device: c.Device, change: c.ID})
 	}
+}
+
+// pause stops a run's work while it holds on to its devices: from now on they are lost to
+// overhead.
+func (s *Simulation) pause(at unit.Time, id plan.RunID) {
+	l := &s.runs[id]
+	s.leave(at, id)
+	l.since, l.paying = at, true
+	s.moved(at, s.world.Pause(at, id))
+}
+
+// pay stops a run's work for so long; what it pays for at the same time it pays for
+// together.
+func (s *Simulation) pay(at unit.Time, id plan.RunID, d unit.Duration) {
+	l := &s.runs[id]
+	if l.status != plan.Running {
+		return
+	}
+	if l.paid = max(l.paid, at.Add(d)); l.paid == at {
+		s.paid(at, id)
+		return
+	}
+	s.pause(at, id)
+	s.queueUp(l.paid, entry{kind: runPaid, run: id, job: l.job, version: l.version})
+}
+
+// paid lets a run go on that has paid.
+func (s *Simulation) paid(at unit.Time, id plan.RunID) {
+	l := &s.runs[id]
+	if l.status != plan.Running || l.leaving || l.paid > at {
+		return
+	}
+	s.leave(at, id)
+	l.since, l.paying = at, false
+	s.computes(id)
+	s.moved(at, s.world.Unpause(at, id))
+}
+
+// suspended has a run that has moved what it had to rest from now on.
+func (s *Simulation) suspended(at unit.Time, id plan.RunID) {
+	s.become(at, id, plan.Suspended)
+	s.emit(engine.Event{Kind: engine.Suspended, Job: s.runs[id].job, Attempt: s.runs[id].attempt})
 }
 
 // begin starts a run: it occupies its devices at once and computes when it has been
@@ -47,7 +90,7 @@ func (s *Simulation) begin(at unit.Time, c *plan.Change) {
 	milli := int64(0)
 	v.GrantsOf(c.Run, func(g plan.Grant) { milli += int64(g.Reserve) })
 	s.runs[c.Run] = live{job: c.Job, attempt: c.Attempt, status: plan.Starting, since: at, milli: milli,
-		version: s.runs[c.Run].version + 1}
+		version: s.runs[c.Run].version + 1, ceiling: v.Run(c.Run).Terms.Ceiling, host: plan.None}
 	s.ledger.live++
 	s.ledger.occupy(milli)
 	s.queueUp(at.Add(s.delay(v, c.Job)), entry{kind: runStarts, run: c.Run, job: c.Job, version: s.runs[c.Run].version})
@@ -56,9 +99,9 @@ func (s *Simulation) begin(at unit.Time, c *plan.Change) {
 // delay is what starting a job's present run takes.
 func (s *Simulation) delay(v plan.View, id plan.JobID) unit.Duration {
 	if j := v.Job(id); j.Attempt > 1 {
-		return s.config.Start + j.Checkpoint.Load
+		return s.config.Prices.Start + j.Checkpoint.Load
 	}
-	return s.config.Start
+	return s.config.Prices.Start
 }
 
 // regrant gives a run that goes on other terms. What it held until now is booked as
@@ -71,7 +114,7 @@ func (s *Simulation) regrant(at unit.Time, id plan.RunID) {
 	if milli != l.milli || width != l.width {
 		s.leave(at, id)
 		l.since = at
-		if l.status == plan.Running {
+		if l.works() {
 			s.computes(id)
 		}
 		l.pieces = append(l.pieces, piece{l.milli, l.ran - l.piecesRan, l.overhead})
@@ -83,6 +126,9 @@ func (s *Simulation) regrant(at unit.Time, id plan.RunID) {
 	}
 	if l.status == plan.Running || l.status == plan.Suspended {
 		s.moved(at, s.world.Regrant(at, v, id))
+		if !s.crowded(at, id) {
+			s.meets(at, id)
+		}
 	}
 }
 
@@ -128,6 +174,10 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 		s.ledger.price += int64(s.engine.View().Cluster().Nodes[e.node].MilliPerHour)
 		s.emit(engine.Event{Kind: engine.NodeUp, Node: e.node})
 		return
+	case answered:
+		s.emit(s.answers[e.change])
+		s.answers[e.change] = engine.Event{}
+		return
 	case deviceReshaped:
 		s.emit(engine.Event{Kind: engine.Reshaped, Device: e.device, Change: e.change})
 		return
@@ -137,11 +187,21 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 		return // overtaken
 	}
 	switch e.kind {
+	case runSuspended:
+		s.suspended(at, e.run)
+	case runPaid:
+		if l.paying {
+			s.paid(at, e.run)
+		}
 	case runStarts:
 		s.become(at, e.run, plan.Running)
 		s.emit(engine.Event{Kind: engine.Started, Job: l.job, Attempt: l.attempt})
 		l.doneAt = at
 		s.moved(at, s.world.Begin(at, s.engine.View(), e.run))
+		if s.crowded(at, e.run) {
+			return
+		}
+		s.meets(at, e.run)
 		s.observeLater(at, e.run)
 		if limit := s.engine.View().Job(l.job).TimeLimit; limit > 0 {
 			s.queueUp(at.Add(limit), entry{kind: runOverLimit, run: e.run, job: l.job, version: l.version})
@@ -155,7 +215,7 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 		}
 	case runFails:
 		if s.due(at, e) {
-			s.exit(at, e.run, plan.UserFailure)
+			s.fault(at, e.run)
 		}
 	case runOverLimit:
 		s.exit(at, e.run, plan.TimeFailure)
@@ -217,20 +277,21 @@ func (s *Simulation) become(at unit.Time, id plan.RunID, status plan.RunStatus) 
 	case l.status == plan.Suspended:
 		s.ledger.occupy(l.milli)
 	}
-	if l.status, l.since = status, at; status == plan.Running {
+	l.status, l.since, l.paying, l.leaving = status, at, false, false
+	if status == plan.Running {
 		s.computes(id)
 	}
 }
 
 // leave books the status that a run is in up to now.
 func (s *Simulation) leave(at unit.Time, id plan.RunID) {
-	switch l := &s.runs[id]; l.status {
-	case plan.Starting, plan.Stopping:
+	switch l := &s.runs[id]; {
+	case l.status == plan.Starting, l.status == plan.Stopping, l.paying:
 		if !l.idle {
 			l.overhead += at.Sub(l.since)
 		}
 		s.span(at, l, id, report.SpanOverhead)
-	case plan.Running:
+	case l.works():
 		l.couldSec = l.could(at)
 		s.ledger.busy.could -= l.width
 		l.ran += at.Sub(l.since)

@@ -87,19 +87,12 @@ func (l *ledger) book(r *live) {
 func (s *Simulation) closeRuns(v plan.View) {
 	for id := range s.runs {
 		l := &s.runs[id]
-		switch l.status {
-		case plan.Running:
-			l.useful = l.ran + s.ledger.now.Sub(l.since)
-			s.span(s.ledger.now, l, plan.RunID(id), report.SpanRun)
-		case plan.Suspended:
-			l.useful = l.ran
-		case plan.Starting, plan.Stopping:
-			if !l.idle {
-				l.overhead += s.ledger.now.Sub(l.since)
-			}
-		}
 		if l.status != plan.Gone {
 			s.bookBusy(s.ledger.now, plan.RunID(id))
+			s.leave(s.ledger.now, plan.RunID(id))
+			if l.status != plan.Stopping {
+				l.useful = l.ran
+			}
 			s.ledger.book(l)
 		}
 	}

@@ -46,7 +46,7 @@ func (s *Simulation) rerated(at unit.Time, id plan.RunID) {
 	l := &s.runs[id]
 	l.done += float64(at.Sub(l.doneAt)) * float64(l.rateMicro) / plan.FullRate
 	l.doneAt, l.rateMicro = at, 0
-	if l.status == plan.Running {
+	if l.works() {
 		l.rateMicro = s.world.RateMicro(id)
 	}
 }

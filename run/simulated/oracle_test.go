@@ -189,7 +189,7 @@ func (w *small) simulate() (report.Result, []report.JobRecord, error) {
 	sched := &watch{Scheduler: w.ordered(), open: map[plan.NodeID]int{}}
 	collected := report.NewCollector(report.Limits{})
 	r, err := simulated.Run(simulated.Config{Cluster: w.Cluster, Jobs: &list{w.Jobs, w.Truths}, Scheduler: sched,
-		Policy: engine.DefaultPolicy(), Breaks: w.breaks, Start: w.Start, Check: true, Collector: collected,
+		Policy: engine.DefaultPolicy(), Breaks: w.breaks, Prices: simulated.Prices{Start: w.Start}, Check: true, Collector: collected,
 		Progress: func(now unit.Time, _, _ int64) {
 			if now > unit.Time(horizon*w.Tick) {
 				panic("no end in sight:\n" + w.String())

@@ -78,9 +78,9 @@ func drawRough(n number) rough {
 		c.AddNode(cluster.Node{Name: fmt.Sprint("node", i), Rack: int32(i % racks), Model: int32(n(0, len(c.Models)-1)),
 			CPU: 64 * unit.Whole, Memory: 512 << 10, Uplink: unit.Mbps(n(0, 10)) * 1000}, n(1, 4))
 	}
-	r.config = simulated.Config{Cluster: c, Policy: engine.DefaultPolicy(), Restart: unit.Duration(n(0, 20)) * unit.Second,
-		Start: unit.Duration(n(0, 5)) * unit.Second, TellTruth: n(0, 1) == 1,
-		World: world.Config{StragglerPart: float64(n(0, 3)) / 10, StragglerSlowdown: 2.5, Seed: uint64(n(0, 1000))}}
+	r.config = simulated.Config{Cluster: c, Policy: engine.DefaultPolicy(), Prices: simulated.Prices{Restart: unit.Duration(n(0, 20)) * unit.Second, Start: unit.Duration(n(0, 5)) * unit.Second},
+		TellTruth: n(0, 1) == 1,
+		World:     world.Config{StragglerPart: float64(n(0, 3)) / 10, StragglerSlowdown: 2.5, Seed: uint64(n(0, 1000))}}
 	if n(0, 1) == 1 {
 		r.config.Breaks = simulated.Breaks{Seed: uint64(n(0, 1000)), NodeEvery: 20 * unit.Minute, NodeFor: unit.Minute,
 			DeviceEvery: 30 * unit.Minute, DeviceFor: unit.Minute,
@@ -133,7 +133,7 @@ func (r *rough) add(n number, at unit.Time) {
 // String writes a history so that a person can follow it.
 func (r *rough) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, start %s, breaks %+v\n", reflect.TypeOf(r.order()), r.config.Start, r.config.Breaks)
+	fmt.Fprintf(&b, "%s, start %s, breaks %+v\n", reflect.TypeOf(r.order()), r.config.Prices.Start, r.config.Breaks)
 	for _, n := range r.config.Cluster.Nodes {
 		fmt.Fprintf(&b, "%+v\n", n)
 	}

@@ -18,11 +18,14 @@ const (
 	linkMends
 	deviceReshaped
 	rentalComes
+	answered
 	runStarts
 	runStopped
 	runFinishes
 	runFails
 	runOverLimit
+	runSuspended
+	runPaid
 	runObserved
 )
 

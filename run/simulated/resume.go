@@ -86,7 +86,7 @@ func (s *Simulation) resumeRuns(at unit.Time) []engine.Event {
 			continue
 		}
 		l := &s.runs[i]
-		*l = live{job: r.Job, attempt: r.Attempt, status: r.Status, since: at, version: 1}
+		*l = live{job: r.Job, attempt: r.Attempt, status: r.Status, since: at, version: 1, ceiling: r.Terms.Ceiling, host: r.Terms.Guest}
 		v.GrantsOf(id, func(g plan.Grant) { l.milli += int64(g.Reserve) })
 		s.ledger.live++
 		switch r.Status {
@@ -175,9 +175,14 @@ func (s *Simulation) confirmations(late []plan.RunID) (events []engine.Event) {
 // known: it takes its whole time from now on.
 func (s *Simulation) resumeDevices(at unit.Time) {
 	v := s.engine.View()
+	s.cut = make([]int16, v.Devices())
 	for id := range plan.DeviceID(v.Devices()) {
-		if d := v.Device(id); d.Status == plan.Reshaping && !s.pending(d.Change) {
-			s.queueUp(at.Add(reshapeTime), entry{kind: deviceReshaped, device: id, change: d.Change})
+		d := v.Device(id)
+		if d.Status != plan.Reshaping {
+			s.cut[id] = d.Geometry
+		}
+		if d.Status == plan.Reshaping && !s.pending(d.Change) {
+			s.queueUp(at.Add(s.cutting(id, d.Geometry)), entry{kind: deviceReshaped, device: id, change: d.Change})
 		}
 	}
 }

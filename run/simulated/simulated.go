@@ -51,11 +51,9 @@ type Config struct {
 	Breaks    Breaks
 	// TellTruth lets the estimators oracle and noisy see true durations.
 	TellTruth bool
-	// Restart is the restore cost of jobs that declare none, where the beginning is
-	// idle, and Start what any start costs.
-	Restart, Start unit.Duration
-	// Arrival is how long a rented node takes to come.
-	Arrival unit.Duration
+	// Prices are what things cost; those of checkpoints are for jobs that declare none,
+	// where the beginning is idle.
+	Prices Prices
 	// ObserveEvery is how often running jobs report their progress and loss, those that
 	// have a curve; 0 is never.
 	ObserveEvery unit.Duration
@@ -102,9 +100,11 @@ type Simulation struct {
 	now       []engine.Event  // events of this instant still to be fed
 	late      []engine.Event  // what the driver before was about to report
 	chance    map[uint64]*rand.Rand
-	down      []bool // by node
-	broken    []bool // by device
-	barren    int    // commits since a job last ended
+	down      []bool         // by node
+	broken    []bool         // by device
+	cut       []int16        // by device: how it truly is
+	answers   []engine.Event // by question that took time
+	barren    int            // commits since a job last ended
 }
 
 // barrenCommits, and ten for every device, is how many commits may pass without the
@@ -134,7 +134,12 @@ type live struct {
 	busySec   float64       // that it did, once it computes no more
 	kept      unit.Duration // of all its running time, once it was told to stop
 	idle      bool          // it was told to stop while suspended: it holds nothing in the books
-	pieces    []piece       // in which it held otherwise than now
+	paying    bool          // it holds its devices and does not work
+	leaving   bool          // it moves out, to be suspended
+	paid      unit.Time     // until when it pays
+	ceiling   int32         // of its terms when they were last looked at
+	host      plan.JobID
+	pieces    []piece // in which it held otherwise than now
 	piecesRan unit.Duration
 	version   int32 // of its scheduled end or start; older entries are void
 
@@ -144,6 +149,9 @@ type live struct {
 	doneAt    unit.Time
 	rateMicro int64
 }
+
+// works reports whether a run does its job's work.
+func (l *live) works() bool { return l.status == plan.Running && !l.paying }
 
 // Run simulates to the end and returns the result, with the fields that only the
 // caller knows (names, load, effort) left empty.
@@ -177,6 +185,7 @@ func New(config Config) (*Simulation, error) {
 				s.ledger.price += int64(n.MilliPerHour)
 			}
 		}
+		s.cut = make([]int16, len(config.Cluster.Devices))
 		s.schedulingBreaks(0)
 		s.now = append(s.now, config.First...)
 		return s, s.read()
@@ -293,7 +302,7 @@ func (s *Simulation) took(at unit.Time, out *engine.Out) error {
 		s.carryOut(at, &out.Ready[i])
 	}
 	for _, ask := range out.Asks {
-		if err := s.answer(ask); err != nil {
+		if err := s.answer(at, ask); err != nil {
 			return err
 		}
 	}
@@ -312,9 +321,9 @@ func (s *Simulation) took(at unit.Time, out *engine.Out) error {
 	return nil
 }
 
-// answer lets who is outside reply to a question, at once: it has a budget of work, not
-// of time.
-func (s *Simulation) answer(ask schedule.Ask) error {
+// answer lets who is outside reply to a question. The work that it puts into that is taken
+// to be in proportion to the question's length.
+func (s *Simulation) answer(at unit.Time, ask schedule.Ask) error {
 	answerer := s.engine.Answerer()
 	if answerer == nil {
 		return errors.New("the strategy asks questions, and nobody is there to answer")
@@ -323,7 +332,13 @@ func (s *Simulation) answer(ask schedule.Ask) error {
 	if err != nil {
 		return fmt.Errorf("answering the strategy: %w", err)
 	}
-	s.emit(engine.Event{Kind: engine.Answered, Asker: ask.Asker, Reply: reply})
+	e := engine.Event{Kind: engine.Answered, Asker: ask.Asker, Reply: reply}
+	if d := s.config.Prices.Answer * unit.Duration(len(ask.Question)) / 1024; d > 0 {
+		s.answers = append(s.answers, e)
+		s.queueUp(at.Add(d), entry{kind: answered, change: int64(len(s.answers) - 1)})
+		return nil
+	}
+	s.emit(e)
 	return nil
 }
 
@@ -338,7 +353,8 @@ func (s *Simulation) read() error {
 		return fmt.Errorf("reading jobs: %w", err)
 	}
 	if s.config.From == nil && job.Checkpoint.Load == 0 && job.Checkpoint.Every == 0 {
-		job.Checkpoint = workload.Checkpoint{OnRequest: true, Load: s.config.Restart}
+		job.Checkpoint = workload.Checkpoint{OnRequest: true}
+		s.config.Prices.Complete(&job)
 	}
 	s.next.job, s.next.truth = job, truth
 	return nil

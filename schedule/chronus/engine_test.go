@@ -113,7 +113,7 @@ func TestPublishedTrace(t *testing.T) {
 	jobs := published(t, 3)
 	config := func(decider allocate.Joint, restart unit.Duration) simulated.Config {
 		c := scheduletest.JointConfig(scheduletest.Nodes(1, 60, 0), jobs, decider, oracle.Estimator{})
-		c.Restart, c.Check = restart, false
+		c.Prices.Restart, c.Check = restart, false
 		return c
 	}
 	measure := func(name string, c simulated.Config) (lateAdmitted, freeMin float64) {

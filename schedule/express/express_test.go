@@ -75,7 +75,7 @@ func rwa(t *testing.T, seed uint64, order schedule.Order) (scheduletest.Jobs, si
 		jobs = append(jobs, scheduletest.Job{Job: job, Truth: truth})
 	}
 	config := scheduletest.Config(scheduletest.Nodes(1, 60, 0), jobs, scheduletest.With(order))
-	config.Restart, config.Check = unit.Minute, false
+	config.Prices.Restart, config.Check = unit.Minute, false
 	return jobs, config
 }
 

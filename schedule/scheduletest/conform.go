@@ -45,7 +45,7 @@ type fataler interface {
 func conform(t fataler, c *cluster.Cluster, jobs Jobs, newOrder func() schedule.Order) Outcome {
 	w := watch(newOrder())
 	config := Config(c, jobs, With(w))
-	config.Restart = 30 * unit.Second
+	config.Prices.Restart = 30 * unit.Second
 	restarted := &restarts{}
 	observe(&config, func(v plan.View, c *plan.Commit) {
 		w.verifyAll(v)
@@ -65,7 +65,7 @@ func conform(t fataler, c *cluster.Cluster, jobs Jobs, newOrder func() schedule.
 		}
 	}
 	again := Config(c, jobs, With(newOrder()))
-	again.Restart = config.Restart
+	again.Prices = config.Prices
 	if b := mustRun(t, again); b.DecisionHash != o.DecisionHash {
 		t.Fatalf("the same history gave other decisions: %s, then %s", o.DecisionHash, b.DecisionHash)
 	}

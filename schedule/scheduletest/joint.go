@@ -30,7 +30,7 @@ func JointConfig(c *cluster.Cluster, jobs Jobs, decider allocate.Joint, estimato
 	parts := compose.Parts{Estimator: estimator, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}
 	_, truth := estimator.(profile.Oracular)
 	return simulated.Config{Cluster: c, Jobs: jobs.Source(), Scheduler: compose.NewJoint(decider, parts), Policy: engine.DefaultPolicy(),
-		TellTruth: truth, Check: true, Arrival: unit.Minute}
+		TellTruth: truth, Check: true, Prices: simulated.Prices{Arrival: unit.Minute}}
 }
 
 // ConformJoint proves that joint deciders made by the function keep the contract: the
@@ -112,7 +112,7 @@ func drawElastic(t *rapid.T, c *cluster.Cluster) Jobs {
 func conformJoint(t fataler, c *cluster.Cluster, jobs Jobs, newDecider func() allocate.Joint, estimator profile.Estimator, breaks bool) Outcome {
 	run := func() Outcome {
 		config := JointConfig(c, jobs, newDecider(), estimator)
-		config.Restart = 30 * unit.Second
+		config.Prices.Restart = 30 * unit.Second
 		observe(&config, func(v plan.View, _ *plan.Commit) { saysWhy(t, v) })
 		if breaks {
 			config.Breaks = simulated.Breaks{Seed: 7, NodeEvery: unit.Hour, NodeFor: 10 * unit.Minute}

@@ -115,6 +115,6 @@ func TestReferenceWorkload(t *testing.T) {
 // legality is proven on small histories.
 func reference(jobs Jobs, order schedule.Order) simulated.Config {
 	config := Config(Nodes(1, 60, 0), jobs, With(order))
-	config.Restart, config.Check = unit.Minute, false
+	config.Prices.Restart, config.Check = unit.Minute, false
 	return config
 }

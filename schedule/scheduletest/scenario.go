@@ -72,7 +72,7 @@ func scenario(d *datadriven.TestData, parts compose.Parts) (string, error) {
 	}
 	var said strings.Builder
 	config := Config(Nodes(nodes, devices, uplink), jobs, parts)
-	config.Restart = restart
+	config.Prices.Restart = restart
 	observe(&config, func(v plan.View, c *plan.Commit) {
 		for i := range c.Changes {
 			say(&said, v, c.At, &c.Changes[i])

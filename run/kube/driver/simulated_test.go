@@ -175,7 +175,7 @@ func simulate(t *testing.T, c *cluster.Cluster, sched schedule.Scheduler, list [
 	h := &history{ended: map[string]unit.Time{}}
 	var decisions bytes.Buffer
 	source := tasks(list)
-	s, err := simulated.New(simulated.Config{Cluster: c, Jobs: &source, Scheduler: sched, Policy: engine.DefaultPolicy(), Start: start, Decisions: &decisions,
+	s, err := simulated.New(simulated.Config{Cluster: c, Jobs: &source, Scheduler: sched, Policy: engine.DefaultPolicy(), Prices: simulated.Prices{Start: start}, Decisions: &decisions,
 		Step: func(at unit.Time, _ []engine.Event, out *engine.Out, v plan.View) {
 			for i := range out.Ready {
 				switch ch := &out.Ready[i]; ch.Verb {

@@ -1,0 +1,100 @@
+package simulated
+
+import (
+	"github.com/musterdl/muster/allocate/envelope"
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// Prices are what things cost in the simulated world that take a device's time without
+// any work being done. In the zero Prices all of that is free, for tests of decisions.
+// docs/metrics.md says where the figures come from.
+type Prices struct {
+	// Start is what the start of a worker's process takes.
+	Start unit.Duration `yaml:"start"`
+	// Restart is what a resumed job that declares nothing loses in all, the start of its
+	// processes included.
+	Restart unit.Duration `yaml:"-"`
+	// StoreGBps is how fast a checkpoint is written by a job that does not declare how
+	// long it takes; 0 takes no time.
+	StoreGBps float64 `yaml:"store-gbytes-per-s"`
+	// Pause is the fixed part of suspending a run, and of resuming it; what it has to move
+	// goes over the host's link, at HostGBps for each device; 0 takes no time.
+	Pause    unit.Duration `yaml:"pause"`
+	HostGBps float64       `yaml:"host-gbytes-per-s"`
+	// Instance is what making or removing one part of a device takes.
+	Instance unit.Duration `yaml:"instance"`
+	// Arrival is how long a rented node takes to come.
+	Arrival unit.Duration `yaml:"arrival"`
+	// Answer is how long whoever answers a question needs for one KiB of it.
+	Answer unit.Duration `yaml:"answer"`
+	// Settle is how long a law takes from its floor, where it begins with every new guest,
+	// to where it holds.
+	Settle unit.Duration `yaml:"settle"`
+}
+
+// DefaultPrices are those of simulations whose user gives none.
+func DefaultPrices() Prices {
+	return Prices{Start: 6500 * unit.Millisecond, Restart: 30 * unit.Second, StoreGBps: 1,
+		Pause: 100 * unit.Millisecond, HostGBps: 12, Instance: envelope.InstanceTime, Arrival: 2 * unit.Minute,
+		Answer: 100 * unit.Millisecond, Settle: 40 * unit.Second}
+}
+
+// moving is how long so many MiB take at so many GB/s.
+func moving(mib int64, gbps float64) unit.Duration {
+	if gbps <= 0 {
+		return 0
+	}
+	return unit.Seconds(float64(mib<<20) / (gbps * 1e9))
+}
+
+// Complete fills in what of a job's checkpoints its owner has not declared: every worker
+// holds all of its state, and one of them saves it.
+func (p Prices) Complete(job *workload.Job) {
+	c := &job.Checkpoint
+	if c.Load == 0 {
+		c.Load = max(0, p.Restart-p.Start)
+	}
+	if c.Save == 0 {
+		kept := job.Persistent
+		if kept == 0 {
+			kept = job.Memory
+		}
+		c.Save = moving(int64(kept), p.StoreGBps)
+	}
+}
+
+// swapping is what suspending a run takes, or resuming it: every device has a link of its
+// own to its host.
+func (s *Simulation) swapping(id plan.RunID) unit.Duration {
+	p := &s.config.Prices
+	return p.Pause + moving(int64(s.engine.View().Run(id).Terms.Swap), p.HostGBps)
+}
+
+// another is what it takes to replace a run's processes by others: they save, start and
+// load.
+func (s *Simulation) another(id plan.RunID) unit.Duration {
+	if s.config.Prices.Start == 0 {
+		return 0
+	}
+	c := s.engine.View().Job(s.runs[id].job).Checkpoint
+	return c.Save + s.config.Prices.Start + c.Load
+}
+
+// cutting is what it takes to cut a device as a geometry says; parts that stay are left
+// alone.
+func (s *Simulation) cutting(device plan.DeviceID, to int16) unit.Duration {
+	v := s.engine.View()
+	all := v.Cluster().Models[v.Cluster().Nodes[v.Cluster().Devices[device].Node].Model].Geometries
+	var was, will []cluster.Part
+	if now := s.cut[device]; now > 0 {
+		was = all[now].Parts
+	}
+	if to > 0 {
+		will = all[to].Parts
+	}
+	s.cut[device] = to
+	return envelope.RecutTime(was, will) / envelope.InstanceTime * s.config.Prices.Instance
+}

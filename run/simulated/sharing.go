@@ -1,0 +1,68 @@
+package simulated
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/unit"
+)
+
+// meets charges for what a run that has begun, or that has other terms now, takes beside
+// those that it shares devices with: other processes where a ceiling is fixed when they
+// connect, or where two jobs are trained as one; the time that a law needs to find where
+// it holds.
+func (s *Simulation) meets(at unit.Time, id plan.RunID) {
+	v, l := s.engine.View(), &s.runs[id]
+	terms := v.Run(id).Terms
+	if terms.Fence == plan.MPS && terms.Ceiling != l.ceiling {
+		s.pay(at, id, s.another(id))
+	}
+	joins := terms.Guest != l.host
+	l.ceiling, l.host = terms.Ceiling, terms.Guest
+	if !joins || terms.Guest == plan.None {
+		return
+	}
+	host, p := v.Job(terms.Guest).Run, v.ProfileOf(l.job)
+	switch {
+	case host == plan.None || terms.Guest == l.job:
+	case p.Base != "" && v.ProfileOf(terms.Guest).Base == p.Base:
+		s.pay(at, host, s.another(host))
+		if v.Run(id).Began != at { // else it has only now been started
+			s.pay(at, id, s.another(id))
+		}
+	case p.Opportunistic || p.Law != "":
+		// The law gives it a little more with every step: over the time that takes half of
+		// what it will have.
+		s.pay(at, id, s.config.Prices.Settle/2)
+	}
+}
+
+// crowded ends a run that finds no room in the memory of a device beside those that
+// compute there, and reports whether it has.
+func (s *Simulation) crowded(at unit.Time, id plan.RunID) bool {
+	if s.runs[id].status != plan.Running || s.world.Fits(id) {
+		return false
+	}
+	s.exit(at, id, plan.MemoryFailure)
+	return true
+}
+
+// fault ends a run by a fault of its own making. Under MPS it takes along those whose
+// processes are the same server's clients.
+func (s *Simulation) fault(at unit.Time, id plan.RunID) {
+	v := s.engine.View()
+	var fall []plan.RunID
+	if v.Run(id).Terms.Fence == plan.MPS {
+		v.GrantsOf(id, func(g plan.Grant) {
+			v.GrantsOn(g.Device, func(o plan.Grant) {
+				if o.Run != id && v.Run(o.Run).Terms.Fence == plan.MPS && s.runs[o.Run].status == plan.Running && !slices.Contains(fall, o.Run) {
+					fall = append(fall, o.Run)
+				}
+			})
+		})
+	}
+	s.exit(at, id, plan.UserFailure)
+	for _, o := range fall {
+		s.exit(at, o, plan.NodeFailure)
+	}
+}
