@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/musterdl/muster/allocate/fit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/unit"
@@ -69,7 +68,7 @@ func (q *question) impossible() (cause, bool) {
 	devices, memory, cpu, host := int32(0), unit.MiB(0), unit.Milli(0), unit.MiB(0)
 	for id := range c.Nodes {
 		n := &c.Nodes[id]
-		all += int64(fit.Capacity(c, int32(id), q.shape))
+		all += int64(q.shape.Capacity(c, int32(id)))
 		if q.shape.Models&(1<<n.Model) == 0 {
 			continue
 		}

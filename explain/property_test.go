@@ -72,7 +72,7 @@ func TestRoom(t *testing.T) {
 				}
 			}
 			for node := range plan.NodeID(v.Nodes()) {
-				if fit.Holds(v, node, v.Shape(id)) > 0 {
+				if v.Holds(node, v.Shape(id)) > 0 {
 					free++
 				}
 			}

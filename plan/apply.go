@@ -152,7 +152,7 @@ func (s *State) SetDevice(id DeviceID, status DeviceStatus) {
 	must("device", deviceTable[:], dev.Status, status)
 	s.room.remove(s, dev.Node)
 	s.touchNode(dev.Node)
-	was := dev.whole()
+	was := dev.Whole()
 	dev.Status = status
 	if status != Reshaping {
 		dev.Change = 0

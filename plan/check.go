@@ -140,7 +140,7 @@ func (s *State) checkRoom() error {
 		cores, host := int32(s.Cluster.Nodes[id].CPU)-n.OtherCPU, int32(s.Cluster.Nodes[id].Memory)-n.OtherHost
 		free := int32(0)
 		for d := n.First; d < n.First+DeviceID(n.Count); d++ {
-			if s.Devices[d].whole() {
+			if s.Devices[d].Whole() {
 				free++
 			}
 		}

@@ -342,7 +342,7 @@ func (d *Draft) Reshape(device DeviceID, geometry int16, reason Reason) bool {
 	s.touchNode(node)
 	dev := s.touchDevice(device)
 	must("device", deviceTable[:], dev.Status, Reshaping)
-	whole := dev.whole()
+	whole := dev.Whole()
 	dev.Status, dev.Geometry, dev.Generation = Reshaping, geometry, dev.Generation+1
 	for g := dev.First; g != None; g = s.Grants[g].OnDevice {
 		if !s.Grants[g].freed {

@@ -165,15 +165,15 @@ func (s *State) sound(slot *Slot, shape *Shape) bool {
 // frees soon counts as free.
 func (s *State) wholeFree(n *Node, from DeviceID) DeviceID {
 	for d := from; d < n.First+DeviceID(n.Count); d++ {
-		if s.Devices[d].whole() {
+		if s.Devices[d].Whole() {
 			return d
 		}
 	}
 	return None
 }
 
-// whole reports whether a device is wholly free, healthy and undivided.
-func (d *Device) whole() bool { return d.Free == 1000 && !d.Status.Out() && d.Geometry == 0 }
+// Whole reports whether a device is wholly free, healthy and undivided.
+func (d *Device) Whole() bool { return d.Free == 1000 && !d.Status.Out() && d.Geometry == 0 }
 
 func (s *State) attach(run RunID, tail int32, g Grant) int32 {
 	id := s.newGrant()

@@ -12,7 +12,7 @@ import (
 // node has. The device and the node must have been touched.
 func (s *State) recompute(id DeviceID) {
 	dev := &s.Devices[id]
-	was := dev.whole()
+	was := dev.Whole()
 	taken, takenMem := s.sum(dev, promised)
 	held, heldMem := s.sum(dev, occupied)
 	dev.Free, dev.FreeMemory = 1000-taken, dev.Memory-takenMem
@@ -26,7 +26,7 @@ func (s *State) recompute(id DeviceID) {
 // countWhole keeps a node's count of wholly free devices up to date with a device
 // that may have become one, or ceased to be.
 func (s *State) countWhole(dev *Device, was bool) {
-	switch is := dev.whole(); {
+	switch is := dev.Whole(); {
 	case is && !was:
 		s.Nodes[dev.Node].FreeDevices++
 	case was && !is:

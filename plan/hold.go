@@ -31,7 +31,7 @@ func (d *Draft) Hold(holds []Hold) {
 		n.FreeHost -= b.Host
 		left := h.Devices
 		for id := n.First + DeviceID(n.Count) - 1; id >= n.First; id-- {
-			whole := s.Devices[id].whole()
+			whole := s.Devices[id].Whole()
 			if whole && left == 0 || !whole && (!h.Shared || s.Devices[id].Free == 0) {
 				continue
 			}

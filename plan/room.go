@@ -123,7 +123,7 @@ func (r *Room) count(s *State, id NodeID, sign int64) {
 			continue
 		}
 		milli += int64(dev.Free)
-		partial = partial || dev.Free > 0 && !dev.whole()
+		partial = partial || dev.Free > 0 && !dev.Whole()
 	}
 	r.free[n.Model] += sign * int64(n.FreeDevices)
 	r.milli[n.Model] += sign * milli

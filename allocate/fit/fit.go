@@ -1,117 +1,12 @@
-// Package fit is the mechanism that placers share: how much of a gang a node or a
-// device holds, and filling nodes with workers in an order of the placer's
-// choosing, on the index of free capacity, so that a placement costs what it takes
+// Package fit is the mechanism that placers share: filling nodes with workers in an order
+// of the placer's choosing, on the index of free capacity, so that a placement costs what it takes
 // and not the size of the cluster.
 package fit
 
 import (
-	"cmp"
-	"math"
-	"slices"
-
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
-
-// Holds is how many workers of a shape a node could take at this moment.
-func Holds(v plan.View, id plan.NodeID, shape *plan.Shape) int32 {
-	n := v.Node(id)
-	if n.Status != plan.Up || !v.Allows(shape, id) {
-		return 0
-	}
-	most := int32(math.MaxInt32)
-	if shape.PerNode > 0 {
-		most = shape.PerNode
-	}
-	if shape.CPU > 0 {
-		most = min(most, n.FreeCPU/shape.CPU)
-	}
-	if shape.Host > 0 {
-		most = min(most, n.FreeHost/shape.Host)
-	}
-	switch {
-	case shape.Devices == 0 || most <= 0:
-		return max(0, most)
-	case shape.Share == 1000 && n.FreeDevices == 0:
-		return 0
-	case shape.Share == 1000:
-		if v.Device(n.First).Memory < shape.Memory {
-			return 0
-		}
-		return min(most, n.FreeDevices/shape.Devices)
-	}
-	shares := int32(0)
-	for d := n.First; d < n.First+plan.DeviceID(n.Count) && shares < most; d++ {
-		shares += Shares(v, d, shape)
-	}
-	return min(most, shares)
-}
-
-// Shares is how many workers of a shape that asks for a part of a device this one
-// has room for.
-func Shares(v plan.View, id plan.DeviceID, shape *plan.Shape) int32 {
-	d := v.Device(id)
-	if d.Status.Out() || d.Free < shape.Share {
-		return 0
-	}
-	most := d.Free / shape.Share
-	if shape.Memory > 0 {
-		most = min(most, d.FreeMemory/shape.Memory)
-	}
-	if cut := parts(v, &d); len(cut) > 0 {
-		most = min(most, partsFor(v, id, cut, cluster.Part{Milli: unit.Milli(shape.Share), Memory: unit.MiB(shape.Memory)}))
-	}
-	return max(0, most)
-}
-
-// Whole reports whether a device is wholly free, healthy and undivided.
-func Whole(d *plan.Device) bool {
-	return d.Free == 1000 && !d.Status.Out() && d.Geometry == 0
-}
-
-// parts are the pieces a device is cut into; none where it is undivided.
-func parts(v plan.View, d *plan.Device) []cluster.Part {
-	if d.Geometry == 0 {
-		return nil
-	}
-	return v.Cluster().Models[v.Node(d.Node).Model].Geometries[d.Geometry].Parts
-}
-
-// partsFor is how many more workers a cut device has pieces for, where each needs
-// one of its own, the smallest that holds it.
-func partsFor(v plan.View, id plan.DeviceID, cut []cluster.Part, worker cluster.Part) int32 {
-	var want []cluster.Part
-	v.GrantsOn(id, func(g plan.Grant) {
-		if v.Run(g.Run).Status != plan.Stopping {
-			want = append(want, cluster.Part{Milli: unit.Milli(g.Reserve), Memory: unit.MiB(g.Persist + g.Peak)})
-		}
-	})
-	for n := int32(0); ; n++ {
-		want = append(want, worker)
-		if !partsHold(slices.Clone(cut), slices.Clone(want)) {
-			return n
-		}
-	}
-}
-
-func partsHold(cut, want []cluster.Part) bool {
-	slices.SortFunc(cut, smaller)
-	slices.SortFunc(want, smaller)
-	for _, w := range want {
-		i := slices.IndexFunc(cut, func(p cluster.Part) bool { return p.Milli >= w.Milli && p.Memory >= w.Memory })
-		if i < 0 {
-			return false
-		}
-		cut = slices.Delete(cut, i, i+1)
-	}
-	return true
-}
-
-func smaller(a, b cluster.Part) int {
-	return cmp.Or(cmp.Compare(a.Milli, b.Milli), cmp.Compare(a.Memory, b.Memory))
-}
 
 // Order is the order in which shares take the devices of a node.
 type Order int8
@@ -140,7 +35,7 @@ func Take(v plan.View, need allocate.Need, into []plan.Slot) Taker {
 // placed.
 func (t *Taker) Fill(id plan.NodeID, order Order) bool {
 	shape := t.need.Shape
-	n := min(t.left, Holds(t.v, id, shape))
+	n := min(t.left, t.v.Holds(id, shape))
 	if n <= 0 {
 		return t.left == 0
 	}
@@ -151,7 +46,7 @@ func (t *Taker) Fill(id plan.NodeID, order Order) bool {
 	}
 	for device := plan.DeviceID(plan.None); n > 0; {
 		device = t.after(id, device, order)
-		take := min(n, Shares(t.v, device, shape))
+		take := min(n, t.v.Shares(device, shape))
 		t.slots = append(t.slots, plan.Slot{Node: id, Device: device, Workers: take})
 		n -= take
 	}
@@ -170,7 +65,7 @@ func (t *Taker) after(id plan.NodeID, last plan.DeviceID, order Order) plan.Devi
 	for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
 		free := t.v.Device(d).Free
 		behind := d > last && free >= floor || free > floor && order == Tightest
-		if !behind || Shares(t.v, d, t.need.Shape) == 0 {
+		if !behind || t.v.Shares(d, t.need.Shape) == 0 {
 			continue
 		}
 		if order == ByID {
@@ -222,33 +117,6 @@ func First(v plan.View, need allocate.Need, from plan.NodeID, into []plan.Slot) 
 	t := Take(v, need, into)
 	EachNode(v, need.Shape, from, func(n plan.NodeID) bool { return t.Fill(n, ByID) })
 	return t.Done()
-}
-
-// Capacity is how many workers of a shape a node would hold if it were idle and
-// undivided.
-func Capacity(c *cluster.Cluster, node int32, shape *plan.Shape) int32 {
-	n := &c.Nodes[node]
-	if shape.Models&(1<<n.Model) == 0 {
-		return 0
-	}
-	most := int32(math.MaxInt32)
-	if shape.CPU > 0 {
-		most = min(most, int32(n.CPU)/shape.CPU)
-	}
-	if shape.Host > 0 {
-		most = min(most, int32(n.Memory)/shape.Host)
-	}
-	if shape.Devices == 0 {
-		return most
-	}
-	memory, perDevice := int32(c.Models[n.Model].Memory), 1000/shape.Share
-	if shape.Memory > 0 {
-		perDevice = min(perDevice, memory/shape.Memory)
-	}
-	if shape.Share == 1000 {
-		return min(most, n.Count*perDevice/shape.Devices)
-	}
-	return min(most, n.Count*perDevice)
 }
 
 // Nodes is the number of nodes of a placement in which the slots of a node stand

@@ -75,7 +75,7 @@ func TestHolds(t *testing.T) {
 		{"shares and cores", shape(func(s *plan.Shape) { s.Share, s.CPU = 300, 1100 }), 9},
 		{"another model", shape(func(s *plan.Shape) { s.Models = 2 }), 0},
 	} {
-		if got := fit.Holds(s.View(), 0, test.of); got != test.want {
+		if got := s.View().Holds(0, test.of); got != test.want {
 			t.Errorf("%s: the node holds %d, want %d", test.name, got, test.want)
 		}
 	}
@@ -100,21 +100,21 @@ func TestCutDevice(t *testing.T) {
 		{shape(func(s *plan.Shape) { s.Share = 600 }), 0},
 		{shape(func(s *plan.Shape) { s.Share, s.Memory = 100, 5<<10 }), 1},
 	} {
-		if got := fit.Shares(s.View(), 0, test.of); got != test.want {
+		if got := s.View().Shares(0, test.of); got != test.want {
 			t.Errorf("%d thousandths: the cut device has room for %d, want %d", test.of.Share, got, test.want)
 		}
 	}
-	if got := fit.Holds(s.View(), 0, shape(func(*plan.Shape) {})); got != 3 {
+	if got := s.View().Holds(0, shape(func(*plan.Shape) {})); got != 3 {
 		t.Errorf("the node holds %d whole devices, want 3", got)
 	}
 	id := run(t, s, shape(func(s *plan.Shape) { s.Share = 400 }), share(0))
-	if got := fit.Shares(s.View(), 0, small); got != 2 {
+	if got := s.View().Shares(0, small); got != 2 {
 		t.Errorf("beside one that runs there is room for %d, want 2", got)
 	}
 	d = s.Edit()
 	d.Stop(id, plan.Reason{}, 0)
 	d.Commit()
-	if got := fit.Shares(s.View(), 0, small); got != 3 {
+	if got := s.View().Shares(0, small); got != 3 {
 		t.Errorf("beside one that stops there is room for %d, want 3", got)
 	}
 }

@@ -56,12 +56,12 @@ func (g *Gang) Holds(id plan.NodeID) int32 {
 	if g.Off(id) {
 		return 0
 	}
-	return Holds(g.v, id, g.need.Shape) - g.taken[id]
+	return g.v.Holds(id, g.need.Shape) - g.taken[id]
 }
 
 // Shares is how many shares more a device has room for.
 func (g *Gang) Shares(id plan.DeviceID) int32 {
-	return Shares(g.v, id, g.need.Shape) - g.On(id)
+	return g.v.Shares(id, g.need.Shape) - g.On(id)
 }
 
 // On is how many shares the candidate has taken of a device.

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/fit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
@@ -131,7 +130,7 @@ func slotsOf(v plan.View, id plan.JobID, where []int32) (slots []plan.Slot) {
 		slots[i].Workers++
 	}
 	for _, s := range slots {
-		if fit.Holds(v, s.Node, v.Shape(id)) < s.Workers {
+		if v.Holds(s.Node, v.Shape(id)) < s.Workers {
 			return nil
 		}
 	}

@@ -125,7 +125,7 @@ func (p *Placer) survey(v plan.View, shape *plan.Shape) {
 
 func siteOf(v plan.View, id plan.NodeID, shape *plan.Shape, c Config) Site {
 	n := v.Node(id)
-	s := Site{Rack: n.Rack, Room: fit.Holds(v, id, shape), Busy: n.Count - n.FreeDevices, Devices: n.Count}
+	s := Site{Rack: n.Rack, Room: v.Holds(id, shape), Busy: n.Count - n.FreeDevices, Devices: n.Count}
 	if c.RacksPerDomain > 0 {
 		s.Domain = n.Rack / c.RacksPerDomain
 	}

@@ -141,7 +141,7 @@ func (p *Placer) of(v plan.View, id plan.NodeID, shape *plan.Shape) int64 {
 			free = 0
 		case shape.Share < 1000:
 			free -= p.gang.On(d) * shape.Share
-		case taken > 0 && fit.Whole(&dev):
+		case taken > 0 && dev.Whole():
 			free, taken = 0, taken-1
 		}
 		if dev.Geometry != 0 {

@@ -114,7 +114,7 @@ func (p *Placer) take(v plan.View, shape *plan.Shape, id plan.NodeID, free int) 
 func (p *Placer) empty(v plan.View, id plan.NodeID) plan.DeviceID {
 	n := v.Node(id)
 	for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
-		if dev := v.Device(d); fit.Whole(&dev) && p.gang.Shares(d) > 0 && p.gang.On(d) == 0 {
+		if dev := v.Device(d); dev.Whole() && p.gang.Shares(d) > 0 && p.gang.On(d) == 0 {
 			return d
 		}
 	}
@@ -160,7 +160,7 @@ func (p *Placer) more(v plan.View, shape *plan.Shape, from plan.NodeID) plan.Nod
 		looked++
 		n := v.Node(from)
 		for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
-			if dev := v.Device(d); !fit.Whole(&dev) && p.gang.Shares(d) > 0 {
+			if dev := v.Device(d); !dev.Whole() && p.gang.Shares(d) > 0 {
 				p.parts = append(p.parts, d)
 			}
 		}

@@ -138,7 +138,7 @@ func (s *Search) leastOf(need allocate.Need) extent {
 func (s *Search) fewestOf(nodes []plan.NodeID, need allocate.Need) int {
 	holds := make([]int32, len(nodes))
 	for i, n := range nodes {
-		holds[i] = fit.Capacity(s.cluster, int32(n), need.Shape)
+		holds[i] = need.Shape.Capacity(s.cluster, int32(n))
 	}
 	slices.SortFunc(holds, func(a, b int32) int { return cmp.Compare(b, a) })
 	left := need.Workers

@@ -76,37 +76,12 @@ func (c *Calendar) takes(id plan.NodeID, g *gang) bool {
 	return n.back && c.v.Allows(g.shape, id) && (g.shape.Devices == 0 || n.memory >= g.shape.Memory)
 }
 
-// perDevice is how many workers of the gang share one device of a node.
-func (c *Calendar) perDevice(id plan.NodeID, shape *plan.Shape) int64 {
-	per := int64(1000 / max(1, shape.Share))
-	if shape.Memory > 0 {
-		per = min(per, int64(c.nodes[id].memory/shape.Memory))
-	}
-	return per
-}
-
 // workers is how many workers of the gang go into what a node has.
 func (c *Calendar) workers(id plan.NodeID, g *gang, has step) int32 {
-	most, shape := int64(g.workers), g.shape
-	if shape.PerNode > 0 {
-		most = min(most, int64(shape.PerNode))
-	}
-	if shape.CPU > 0 {
-		most = min(most, has.cpu/int64(shape.CPU))
-	}
-	if shape.Host > 0 {
-		most = min(most, has.host/int64(shape.Host))
-	}
-	switch {
-	case has.shut():
+	if has.shut() {
 		return 0
-	case shape.Devices == 0:
-	case shape.Share == 1000:
-		most = min(most, has.devices()/int64(shape.Devices))
-	default:
-		most = min(most, has.devices()*c.perDevice(id, shape))
 	}
-	return int32(max(0, most))
+	return min(g.workers, g.shape.Workers(has.devices(), c.nodes[id].memory, has.cpu, has.host))
 }
 
 // offer lists from when on a node could take how many workers for the whole length.
@@ -182,7 +157,7 @@ func byNode(parts []Part) {
 func (c *Calendar) part(id plan.NodeID, shape *plan.Shape, workers int32) Part {
 	p := Part{Node: id, Devices: workers * shape.Devices, CPU: workers * shape.CPU, Host: workers * shape.Host}
 	if shape.Devices > 0 && shape.Share < 1000 {
-		per := int32(c.perDevice(id, shape))
+		per := shape.PerDevice(c.nodes[id].memory)
 		p.Devices = (workers + per - 1) / per
 	}
 	return p

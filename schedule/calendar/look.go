@@ -116,7 +116,7 @@ func (c *Calendar) devices(id plan.NodeID) {
 		at := left
 		c.v.GrantsOn(d, func(g plan.Grant) { at = max(at, c.ends[g.Run]) })
 		switch {
-		case at == left:
+		case dev.Whole():
 			n.whole++
 		case dev.Free > 0:
 			n.releases = append(n.releases, release{at: at, partly: 1})

@@ -84,7 +84,7 @@ func (p *Placer) possible(v plan.View, need allocate.Need) int {
 func fewest(c *cluster.Cluster, need allocate.Need) int {
 	holds := make([]int32, len(c.Nodes))
 	for i := range c.Nodes {
-		holds[i] = fit.Capacity(c, int32(i), need.Shape)
+		holds[i] = need.Shape.Capacity(c, int32(i))
 	}
 	slices.SortFunc(holds, func(a, b int32) int { return cmp.Compare(b, a) })
 	left := need.Workers

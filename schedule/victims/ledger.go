@@ -73,7 +73,7 @@ func (l *ledger) load(in *Input) {
 	l.base, l.total = 0, 0
 	fit.EachNode(v, &l.shape, 0, func(n plan.NodeID) bool {
 		if l.local[n] == 0 {
-			l.base += int64(fit.Holds(v, n, &l.shape))
+			l.base += int64(v.Holds(n, &l.shape))
 		}
 		return l.base >= l.workers
 	})
