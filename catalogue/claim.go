@@ -46,12 +46,17 @@ type Finding struct {
 	// there are seeds enough for one.
 	Interval []float64 `json:"interval,omitempty"`
 	// Low and High are the accepted band; a metric without is only reported.
-	Low     *float64 `json:"low,omitempty"`
-	High    *float64 `json:"high,omitempty"`
-	Holds   bool     `json:"holds"`
-	Verdict string   `json:"verdict"` // holds, open, missed, reported or skipped
-	Note    string   `json:"note,omitempty"`
-	Seeds   int      `json:"seeds"`
+	Low  *float64 `json:"low,omitempty"`
+	High *float64 `json:"high,omitempty"`
+	// BandFrom says where the band comes from; empty where there is none.
+	BandFrom string `json:"band_from,omitempty"`
+	// By says what decided the figure: the whole engine with the registered strategy, or a
+	// kernel of the strategy called alone.
+	By      string `json:"by,omitempty"`
+	Holds   bool   `json:"holds"`
+	Verdict string `json:"verdict"` // holds, open, missed, reported or skipped
+	Note    string `json:"note,omitempty"`
+	Seeds   int    `json:"seeds"`
 	// WallSec is what the whole experiment of the claim took.
 	WallSec float64 `json:"wall_s"`
 }
@@ -59,10 +64,16 @@ type Finding struct {
 // The verdicts on a metric.
 const (
 	Holds    = "holds"
-	Open     = "open" // of a quick run: outside the band, but not with certainty
+	Open     = "open" // of a quick run: its interval has values inside the band and outside
 	Missed   = "missed"
 	Reported = "reported" // there is no band
 	Skipped  = "skipped"
+)
+
+// What decides a figure.
+const (
+	ByEngine = "engine" // the registered strategy; it decides, the driver acts
+	ByKernel = "kernel" // a function of the strategy's package, called by Measure
 )
 
 // Band writes an accepted band: "0.5 to 0.75", "at most 0.75".

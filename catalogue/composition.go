@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/musterdl/muster/allocate"
@@ -16,6 +15,7 @@ import (
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/spec"
+	"github.com/musterdl/muster/strategy"
 )
 
 // Composition says which strategy fills each part. An empty part is the null of its
@@ -289,22 +289,34 @@ func (c Composition) clash() error {
 	return nil
 }
 
-// Refuse says why a driver that can do only so much with runs cannot obey the
-// composition: which of its parts acts in which other way. It is nil where it can.
-func (c Composition) Refuse(can ...string) error {
+// Refuse says why a driver cannot obey the composition: which of its parts does what, why
+// that cannot be done there, and what would work in its place. It is nil where it can.
+func (c Composition) Refuse(a strategy.Ability) error {
 	full := c.over(Default)
 	for _, p := range parts {
 		for _, name := range strings.Split(*full.part(p), chained) {
 			e, _ := Find(name)
-			for _, act := range e.Acts {
-				if !slices.Contains(can, act) {
-					return fmt.Errorf("the strategy %s needs what cannot be done here: its %s %s acts by %q, and this driver can %s",
-						c.Name, p, name, act, cmp.Or(strings.Join(can, ", "), "only start and stop runs"))
-				}
+			if act := a.Lacks(e.Acts); act != "" {
+				return fmt.Errorf("the strategy %s cannot be obeyed %s: its %s %s %s (%s), and %s; %s",
+					c.Name, a.Driver, p, name, act.Does(), act, cmp.Or(a.Why[act], "this driver cannot"), instead(p, a))
 			}
 		}
 	}
 	return nil
+}
+
+// instead says what a user may put in a part's place that a driver can obey.
+func instead(part string, a strategy.Ability) string {
+	var names []string
+	for _, e := range All {
+		if e.Part == part && a.Lacks(e.Acts) == "" {
+			names = append(names, e.Name)
+		}
+	}
+	if len(names) == 0 {
+		return "leave the part out, or ask muster simulate"
+	}
+	return "what works as its " + part + ": " + strings.Join(names, ", ")
 }
 
 // Built is a Scheduler with what a driver has to know of it.

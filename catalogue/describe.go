@@ -190,6 +190,7 @@ func WriteMarkdown(w io.Writer, found []Finding) error {
 		"them in a file: one line `PART: NAME` for each part, and under `options:` what is to differ from the defaults.\n")
 	writeFound(out, found)
 	writeMap(out)
+	writeLive(out)
 	for _, step := range Steps {
 		first := true
 		for _, e := range All {
@@ -214,14 +215,35 @@ func writeFound(out io.Writer, found []Finding) {
 	}
 	fmt.Fprint(out, "\n## Published claims, measured\n\nWhat `muster reproduce --all --write docs/claims.json` found last, on the machine that ran it; the figures stand\n"+
 		"with the strategies below, and the format of a claim in [reproduce/CLAIMS.md](../reproduce/CLAIMS.md).\n\n"+
+		"A figure is decided by the `engine`, where the strategy that users name decides and the simulated driver acts; or by a `kernel`, a function\n"+
+		"of the strategy's package called alone. Counts are of the engine's figures, and behind a + of the kernels'.\n\n"+
 		"| Claim | System | Strategy | Holds | Missed | Reported | Skipped |\n|---|---|---|---|---|---|---|\n")
-	for i := 0; i < len(found); {
-		f, count := &found[i], map[string]int{}
-		for ; i < len(found) && found[i].Name == f.Name; i++ {
-			count[found[i].Verdict]++
+	type kind struct{ verdict, by string }
+	all := map[kind]int{}
+	line := func(first string, count map[kind]int) {
+		fmt.Fprintf(out, "| %s |", first)
+		for _, verdict := range []string{Holds, Missed, Reported, Skipped} {
+			text := fmt.Sprint(count[kind{verdict, ByEngine}])
+			if kernels := count[kind{verdict, ByKernel}]; kernels > 0 {
+				text += fmt.Sprintf(" + %d", kernels)
+			}
+			fmt.Fprintf(out, " %s |", text)
 		}
-		fmt.Fprintf(out, "| %s | %s | [%s](#%s) | %d | %d | %d | %d |\n", f.Name, f.System, f.Strategy, f.Strategy, count[Holds], count[Missed]+count[Open], count[Reported], count[Skipped])
+		fmt.Fprintln(out)
 	}
+	for i := 0; i < len(found); {
+		f, count := &found[i], map[kind]int{}
+		for ; i < len(found) && found[i].Name == f.Name; i++ {
+			k := kind{found[i].Verdict, found[i].By}
+			if k.verdict == Open {
+				k.verdict = Missed
+			}
+			count[k]++
+			all[k]++
+		}
+		line(fmt.Sprintf("%s | %s | [%s](#%s)", f.Name, f.System, f.Strategy, f.Strategy), count)
+	}
+	line("**all** | |", all)
 }
 
 // writeMetrics are the figures of a strategy's claims, with the notes on those that do
@@ -237,11 +259,11 @@ func writeMetrics(out io.Writer, found []Finding, strategy string) {
 		}
 	}
 	if len(mine) > 0 {
-		fmt.Fprint(out, "\n| Figure | Published | Ours | Band | Verdict |\n|---|---|---|---|---|\n")
+		fmt.Fprint(out, "\n| Figure | By | Published | Ours | Band | Band from | Verdict |\n|---|---|---|---|---|---|---|\n")
 	}
 	for i := range mine {
 		f := &mine[i]
-		fmt.Fprintf(out, "| %s | %s | %s | %s | %s |\n", cell(f.Metric), cell(f.Published), f.Ours(), f.Band(), f.Verdict)
+		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %s | %s |\n", cell(f.Metric), f.By, cell(f.Published), f.Ours(), f.Band(), f.BandFrom, f.Verdict)
 	}
 	for _, note := range Notes(mine) {
 		fmt.Fprintf(out, "\n%s\n", cell(note))

@@ -31,6 +31,7 @@ type recordedChange struct {
 	Shift    unit.Duration `json:"shift_us"`
 	Turn     int32         `json:"turn"`
 	Guest    *plan.JobID   `json:"guest"`
+	Bond     plan.Bond     `json:"bond"`
 	Reserved int32         `json:"reserved_mbps"`
 	Share    int32         `json:"share"`
 	Swap     int32         `json:"swap_mib"`
@@ -168,7 +169,7 @@ func (e *Engine) refoldChange(d *plan.Draft, c *recordedChange) error {
 func (c *recordedChange) terms() plan.Terms {
 	t := plan.DefaultTerms()
 	t.Batch, t.Class, t.Weight, t.Shift, t.Turn, t.Reserved = c.Batch, c.Class, c.Weight, c.Shift, c.Turn, c.Reserved
-	t.Share, t.Swap, t.Ceiling, t.Fence = c.Share, c.Swap, c.Ceiling, c.Fence
+	t.Share, t.Swap, t.Bond, t.Ceiling, t.Fence = c.Share, c.Swap, c.Bond, c.Ceiling, c.Fence
 	if c.Plan != nil {
 		t.Plan = *c.Plan
 	}

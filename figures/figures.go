@@ -92,6 +92,16 @@ func (r *Reader) Bytes() []byte {
 	return b
 }
 
+// Rest is all that is left.
+func (r *Reader) Rest() []byte {
+	b := r.rest
+	r.rest = nil
+	return b
+}
+
+// Cut reports whether something was missing so far.
+func (r *Reader) Cut() bool { return r.cut }
+
 // More reports whether figures are left.
 func (r *Reader) More() bool { return len(r.rest) > 0 }
 

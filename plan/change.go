@@ -207,7 +207,7 @@ func appendTerms(b []byte, t Terms) []byte {
 		value, not int64
 	}{{"batch", int64(t.Batch), 0}, {"plan", int64(t.Plan), None}, {"class", int64(t.Class), 0},
 		{"weight", int64(t.Weight), 0}, {"shift_us", int64(t.Shift), 0}, {"turn", int64(t.Turn), 0},
-		{"guest", int64(t.Guest), None}, {"ceiling", int64(t.Ceiling), 0}, {"fence", int64(t.Fence), 0}, {"share", int64(t.Share), 0}, {"swap_mib", int64(t.Swap), 0}, {"reserved_mbps", int64(t.Reserved), 0}} {
+		{"guest", int64(t.Guest), None}, {"bond", int64(t.Bond), 0}, {"ceiling", int64(t.Ceiling), 0}, {"fence", int64(t.Fence), 0}, {"share", int64(t.Share), 0}, {"swap_mib", int64(t.Swap), 0}, {"reserved_mbps", int64(t.Reserved), 0}} {
 		if f.value != f.not {
 			b = appendInt(b, f.name, f.value)
 		}

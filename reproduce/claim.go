@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,7 +48,9 @@ type Claim struct {
 	QuickSeeds   int `yaml:"quick-seeds"`
 	// Inner is SCORE GOAL: figures of simulate or pack whose order among the strategies is
 	// compared; a minus before the one of which less is better.
-	Inner   string   `yaml:"inner"`
+	Inner string `yaml:"inner"`
+	// Bands says where the bands come from: catalogue, paper, artefact or ours.
+	Bands   string   `yaml:"bands"`
 	Metrics []Metric `yaml:"metrics"`
 	Plots   []Plot   `yaml:"plots"`
 
@@ -62,6 +65,7 @@ type Metric struct {
 	Published string   `yaml:"published"`
 	Low       *float64 `yaml:"low"`
 	High      *float64 `yaml:"high"`
+	From      string   `yaml:"from"` // where the band comes from; default the claim's
 	Note      string   `yaml:"note"`
 	Long      bool     `yaml:"long"` // left out of a quick run
 
@@ -73,14 +77,36 @@ type Metric struct {
 // the strategy measured.
 type term struct{ trace, label, figure string }
 
-// every stands for all traces of a claim: the mean over them.
+// sources are where bands come from.
+var sources = []string{"catalogue", "paper", "artefact", "ours"}
+
+// by says what decides a metric: a figure that only a Measure returns is a kernel's.
+func (m *Metric) by() string {
+	if m.over.label == "" || m.under != nil && m.under.label == "" {
+		return catalogue.ByKernel
+	}
+	return catalogue.ByEngine
+}
+
+// every stands for all traces of a claim: the mean over them. A label with a * stands
+// for those that match it.
 const every = "all"
+
+// on lists the traces of a term.
+func (c *Claim) on(t term) (list []string) {
+	for _, trace := range slices.Sorted(maps.Keys(c.Traces)) {
+		if match, _ := path.Match(t.trace, trace); match || t.trace == every {
+			list = append(list, trace)
+		}
+	}
+	return list
+}
 
 // ReadClaim reads the claim of an entry, strictly: mistakes are said with their line
 // and field.
 func ReadClaim(e catalogue.Entry) (*Claim, error) {
 	file := filepath.Join(e.Name, "claim.yaml")
-	c := &Claim{Entry: e, RestartSec: Defaults().Prices.Restart.Seconds(), Arrivals: 1.3, Seeds: 1}
+	c := &Claim{Entry: e, Bands: "catalogue", RestartSec: Defaults().Prices.Restart.Seconds(), Arrivals: 1.3, Seeds: 1}
 	if err := spec.Decode(file, e.Claim, c); err != nil {
 		return nil, err
 	}
@@ -90,8 +116,13 @@ func ReadClaim(e catalogue.Entry) (*Claim, error) {
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
+	names := map[string]bool{}
 	for i := range c.Metrics {
 		m := &c.Metrics[i]
+		if names[m.Metric] {
+			return nil, fmt.Errorf("%s: metrics[%d]: another is called %q too", file, i, m.Metric)
+		}
+		names[m.Metric] = true
 		if err := c.parse(m); err != nil {
 			return nil, fmt.Errorf("%s: metrics[%d].figure: %q: %w", file, i, m.Figure, err)
 		}
@@ -158,8 +189,8 @@ func (c *Claim) where() error {
 	return nil
 }
 
-// parse reads FIGURE LABEL [/ [FIGURE] LABEL] [on TRACE], or of what the strategy
-// measured KEY [/ KEY].
+// parse reads FIGURE LABEL [on TRACE] [/ [FIGURE] LABEL [on TRACE]], or of what the
+// strategy measured KEY [/ KEY]. A trace that is named once, at the end, is that of both.
 func (c *Claim) parse(m *Metric) error {
 	if m.Metric == "" {
 		return errors.New("the metric has no name")
@@ -167,10 +198,17 @@ func (c *Claim) parse(m *Metric) error {
 	if m.Low != nil && m.High != nil && *m.Low > *m.High {
 		return fmt.Errorf("the band is %g to %g", *m.Low, *m.High)
 	}
-	text, trace, _ := strings.Cut(m.Figure, " on ")
-	over, under, ratio := strings.Cut(text, "/")
+	if m.From = cmp.Or(m.From, c.Bands); !slices.Contains(sources, m.From) {
+		return fmt.Errorf("the band is from %q: expected one of %s", m.From, strings.Join(sources, ", "))
+	}
+	over, under, ratio := strings.Cut(m.Figure, "/")
+	over, first, apart := strings.Cut(over, " on ")
+	under, trace, _ := strings.Cut(under, " on ")
+	if !ratio || !apart {
+		first, trace = cmp.Or(first, trace), cmp.Or(trace, first)
+	}
 	var err error
-	if m.over, err = c.term(over, trace, ""); err != nil || !ratio {
+	if m.over, err = c.term(over, first, ""); err != nil || !ratio {
 		return err
 	}
 	t, err := c.term(under, trace, m.over.figure)
@@ -188,13 +226,13 @@ func (c *Claim) term(text, trace, figure string) (t term, err error) {
 		words = []string{figure, words[0]}
 	}
 	if len(words) != 2 {
-		return t, errors.New("expected FIGURE LABEL [/ LABEL] [on TRACE], or KEY [/ KEY] of what the strategy measures")
+		return t, errors.New("expected FIGURE LABEL [on TRACE] [/ LABEL [on TRACE]], or KEY [/ KEY] of what the strategy measures")
 	}
 	t = term{strings.TrimSpace(trace), words[1], words[0]}
 	if _, ok := c.Strategies[t.label]; !ok {
 		return t, fmt.Errorf("%q is none of the strategies %s", t.label, strings.Join(slices.Sorted(maps.Keys(c.Strategies)), ", "))
 	}
-	if _, ok := c.Traces[t.trace]; !ok && t.trace != every {
+	if len(c.on(t)) == 0 {
 		return t, fmt.Errorf("%q is none of the traces %q", t.trace, slices.Sorted(maps.Keys(c.Traces)))
 	}
 	return t, nil

@@ -25,8 +25,8 @@ import (
 type ClaimRun struct {
 	// Data is the folder of published data; see DataFolder.
 	Data string
-	// Quick takes fewer seeds and leaves long metrics out; a band is then missed only
-	// where the whole interval lies outside.
+	// Quick takes fewer seeds and leaves long metrics out; a band then holds only where the
+	// whole interval lies inside, and is missed only where it lies outside.
 	Quick bool
 	// Seeds, where it is set, takes so many instead of what the claim says.
 	Seeds int
@@ -86,6 +86,9 @@ func (r ClaimRun) Run(c *Claim) ([]catalogue.Finding, error) {
 		f, err := x.find(inner, absent)
 		if err != nil {
 			return nil, fmt.Errorf("claim %s: %w", c.Name, err)
+		}
+		if c.Inner != "" {
+			f.By = catalogue.ByEngine
 		}
 		list = append(list, f)
 	}
@@ -156,8 +159,8 @@ func (x *experiment) all() error {
 			measured = measured || t != nil
 			return
 		}
-		for trace := range x.Traces {
-			if (t.trace == trace || t.trace == every) && !slices.Contains(want[trace], t.label) {
+		for _, trace := range x.on(*t) {
+			if !slices.Contains(want[trace], t.label) {
 				want[trace] = append(want[trace], t.label)
 			}
 		}
@@ -326,7 +329,10 @@ func (x *experiment) measure() error {
 // find judges one metric.
 func (x *experiment) find(m *Metric, absent missing) (catalogue.Finding, error) {
 	f := catalogue.Finding{Name: x.Name, Strategy: x.Entry.Name, System: x.System, Step: x.Entry.Step, Metric: m.Metric,
-		Published: m.Published, Low: m.Low, High: m.High, Note: strings.TrimSpace(m.Note)}
+		Published: m.Published, Low: m.Low, High: m.High, By: m.by(), Note: strings.TrimSpace(m.Note)}
+	if m.Low != nil || m.High != nil {
+		f.BandFrom = m.From
+	}
 	if absent != "" {
 		f.Verdict, f.Note = catalogue.Skipped, absent.Error()
 		return f, nil
@@ -352,28 +358,27 @@ func (x *experiment) find(m *Metric, absent missing) (catalogue.Finding, error) 
 	if i.Known() {
 		f.Interval = []float64{i.Low, i.High}
 	}
-	f.Verdict = judge(i, m, x.Quick)
+	f.Verdict = judge(i, m, x.Quick && x.seeds < x.Claim.Seeds)
 	f.Holds = f.Verdict == catalogue.Holds
 	return f, nil
 }
 
-// samples are the values of a figure, one per seed; over all traces, their means.
+// samples are the values of a figure, one per seed; over several traces, their means.
 func (x *experiment) samples(t term) ([]float64, error) {
-	if t.trace == every {
-		var sum []float64
-		for _, trace := range slices.Sorted(maps.Keys(x.Traces)) {
+	if traces := x.on(t); t.label != "" && len(traces) > 1 {
+		sum := make([]float64, x.seeds)
+		for _, trace := range traces {
 			values, err := x.samples(term{trace, t.label, t.figure})
 			if err != nil {
 				return nil, err
 			}
-			if sum == nil {
-				sum = make([]float64, len(values))
-			}
 			for i, v := range values {
-				sum[i] += v / float64(len(x.Traces))
+				sum[i] += v / float64(len(traces))
 			}
 		}
-		return sum, nil
+		return sum[:len(x.runs[term{traces[0], t.label, ""}])], nil
+	} else if t.label != "" {
+		t.trace = traces[0]
 	}
 	runs := x.runs[term{trace: t.trace, label: t.label}]
 	values := make([]float64, len(runs))
@@ -392,9 +397,10 @@ func (x *experiment) samples(t term) ([]float64, error) {
 	return values, nil
 }
 
-// judge holds the point against the band. A quick run has few seeds, and so misses a
-// band only with certainty.
-func judge(i report.Interval, m *Metric, quick bool) string {
+// judge holds the point against the band. A quick run has few seeds: a figure holds or is
+// missed only where its whole interval does, and where others of its seeds were left out it
+// needs an interval.
+func judge(i report.Interval, m *Metric, few bool) string {
 	low, high := math.Inf(-1), math.Inf(1)
 	if m.Low != nil {
 		low = *m.Low
@@ -402,13 +408,14 @@ func judge(i report.Interval, m *Metric, quick bool) string {
 	if m.High != nil {
 		high = *m.High
 	}
+	inside, outside := i.Low >= low && i.High <= high, i.High < low || i.Low > high
 	switch {
 	case m.Low == nil && m.High == nil:
 		return catalogue.Reported
+	case few && !(i.Known() && (inside || outside)):
+		return catalogue.Open
 	case i.Point >= low && i.Point <= high:
 		return catalogue.Holds
-	case quick && i.Known() && i.Low <= high && i.High >= low:
-		return catalogue.Open
 	}
 	return catalogue.Missed
 }

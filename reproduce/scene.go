@@ -83,7 +83,7 @@ func (on *scene) finish(config simulated.Config) (report.Result, error) {
 	if err != nil || on.stand == nil || on.stand.Figures == nil {
 		return r, err
 	}
-	o := &stand.Finished{Result: r, View: s.State().View(), Jobs: make([]stand.Job, len(on.asked.Jobs))}
+	o := &stand.Finished{Result: r, View: s.State().View(), Sim: s, Jobs: make([]stand.Job, len(on.asked.Jobs))}
 	for _, j := range config.Collector.View().Jobs {
 		o.Jobs[j.ID] = stand.Job{JobRecord: j, Asked: on.asked.Jobs[j.ID], Truth: on.asked.Truths[j.ID]}
 	}

@@ -6,6 +6,7 @@ package run
 import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
 )
@@ -18,10 +19,9 @@ type Driver interface {
 	Order(o Order)
 }
 
-// Able is implemented by drivers that cannot do all that strategies may do with runs:
-// Can names what they can, as strategy.Description.Acts does. A strategy that does
-// more is refused before it decides anything.
-type Able interface{ Can() []string }
+// Able is implemented by drivers that cannot do all that strategies may do with runs. A
+// strategy that does more is refused before it decides anything.
+type Able interface{ Can() strategy.Ability }
 
 // Order is a change with all that a driver needs to carry it out.
 type Order struct {

@@ -22,9 +22,9 @@ type Description struct {
 	Inner string
 	Needs string // what it needs from a profile
 	Live  string // how it acts on real devices
-	// Acts lists what it does with runs beyond starting and stopping them: suspend,
-	// regrant, reshape, rent. A driver that cannot refuses it.
-	Acts []string
+	// Acts lists what it does with runs beyond starting and stopping them. A driver that
+	// cannot do one of them refuses it.
+	Acts []Act
 	// Status is how faithful it is: read (its source was read), recalled (from
 	// memory), after (details are ours), null (what one would do without).
 	Status string

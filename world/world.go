@@ -184,7 +184,7 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	class, model, kind := w.truth[x.job].class, "", int32(0)
 	p := v.ProfileOf(x.job)
 	x.base, x.guest, x.law = p.Base, r.Terms.Guest != plan.None, p.Law
-	if x.guest && x.law == "" {
+	if x.guest && x.law == "" && r.Terms.Bond == plan.InGaps {
 		x.law = control.ForGuests // as drivers hold a guest whose job names no law
 	}
 	x.need, x.limit = x.busy, 1

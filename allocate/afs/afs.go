@@ -17,6 +17,8 @@ package afs
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/divide"
@@ -44,10 +46,19 @@ type Config struct {
 	// unknown length is in the first queue. Each further queue reaches twice as far. A
 	// job is taken to have as much left as its queue reaches.
 	FirstQueue unit.Duration `yaml:"first-queue"`
+	// Rule is who gets the next device: one of Rules.
+	Rule string `yaml:"rule"`
 }
 
+// Rules are AFS's own, and those that its claim compares it with: the job that could end
+// soonest has all it can use, the next device to the job whose time left falls most, and
+// equal shares.
+var Rules = []string{"pairs", "shortest", "gain", "equal"}
+
 // Default returns the configuration used where none is given.
-func Default() Config { return Config{Every: unit.Minute, FirstQueue: 15 * unit.Minute} }
+func Default() Config {
+	return Config{Every: unit.Minute, FirstQueue: 15 * unit.Minute, Rule: Rules[0]}
+}
 
 // Validate says what is wrong with a configuration.
 func (c Config) Validate() error {
@@ -56,6 +67,8 @@ func (c Config) Validate() error {
 		return errors.New("every must not be negative")
 	case c.FirstQueue <= 0:
 		return errors.New("first-queue must be above 0")
+	case !slices.Contains(Rules, c.Rule):
+		return fmt.Errorf("rule is %q: it must be one of %q", c.Rule, Rules)
 	}
 	return nil
 }
@@ -88,12 +101,7 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 		p.ladders = append(p.ladders, l)
 		p.claims = append(p.claims, divide.Claimant{Left: float64(p.left(v, id)), Most: l.most()})
 	}
-	shares := divide.Pairs(p.claims, devices, func(i int, n int32) float64 { return p.ladders[i].rate(n) })
-	for i, n := range shares {
-		shares[i] = p.ladders[i].down(n)
-		devices -= shares[i]
-	}
-	p.reach(shares, devices)
+	shares := p.divide(devices)
 	for i, id := range jobs {
 		w := allocate.Wish{Job: id, Workers: p.ladders[i].workers(shares[i]), Reason: plan.Reason{Code: plan.RoundPlan}}
 		if v.Shape(id).Devices == 0 {
@@ -102,6 +110,20 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 		into = append(into, w)
 	}
 	return into, unit.Never
+}
+
+// divide is the devices of every job, by the rule.
+func (p *Policy) divide(devices int32) []int32 {
+	if p.config.Rule != Rules[0] {
+		return p.climb(devices)
+	}
+	shares := divide.Pairs(p.claims, devices, func(i int, n int32) float64 { return p.ladders[i].rate(n) })
+	for i, n := range shares {
+		shares[i] = p.ladders[i].down(n)
+		devices -= shares[i]
+	}
+	p.reach(shares, devices)
+	return shares
 }
 
 // reach hands what rounding left to the jobs whose next count it reaches: by the pair

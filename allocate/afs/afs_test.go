@@ -75,8 +75,25 @@ func TestWishes(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
 	}
-	if (afs.Config{}).Validate() == nil || (afs.Config{FirstQueue: 1, Every: -1}).Validate() == nil || afs.Default().Validate() != nil {
-		t.Error("the rhythm must not be negative and the first queue above 0; the default is")
+	for _, wrong := range []func(c *afs.Config){func(c *afs.Config) { c.Every = -1 }, func(c *afs.Config) { c.FirstQueue = 0 }, func(c *afs.Config) { c.Rule = "random" }} {
+		if c := afs.Default(); c.Validate() != nil {
+			t.Error(c.Validate())
+		} else if wrong(&c); c.Validate() == nil {
+			t.Errorf("%+v is taken for right", c)
+		}
+	}
+}
+
+// The rules that AFS is compared with, on counts that do not divide evenly.
+func TestRules(t *testing.T) {
+	sizes, minutes := []int32{1, 2, 4, 8}, func(n int) unit.Duration { return unit.Duration(n) * unit.Minute }
+	jobs := []asked{{sizes: sizes, left: minutes(30), serial: .3}, {sizes: sizes, left: minutes(10), serial: .05}, {sizes: sizes, left: minutes(20), serial: .05}}
+	for rule, want := range map[string]string{"shortest": "0:0 1:8 2:2 ", "gain": "0:4 1:2 2:4 ", "equal": "0:4 1:4 2:2 "} {
+		c := afs.Default()
+		c.Rule = rule
+		if got := wishes(c, 10, jobs...); got != want {
+			t.Errorf("%s: got %q, want %q", rule, got, want)
+		}
 	}
 }
 

@@ -32,8 +32,9 @@ var Description = strategy.Description{
 	Name: "antman", System: "AntMan", Step: "allocate", Part: "place", Status: "after",
 	Source: "Xiao et al., OSDI 2020; alibaba/GPU-scheduler-for-deep-learning",
 	Idea:   "guaranteed jobs on devices of their own, opportunistic ones as guests of the least used",
+	Acts:   []strategy.Act{strategy.Filler},
 	Goal:   "throughput", Needs: "who is opportunistic; the phases of an iteration, for how busy a device is",
-	Live: "guests' workers are held back by the law antman-fill (cores and idle class on CPUs)",
+	Live: "guests' workers are in the idle class of the processor, under the law antman-fill; not on GPUs, which have no such class",
 }
 
 // Config says when a device takes a guest.

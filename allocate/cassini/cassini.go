@@ -30,9 +30,9 @@ var Description = strategy.Description{
 	Name: "cassini", System: "CASSINI", Step: "allocate", Part: "rate", Status: "recalled",
 	Source: "Rajasekaran et al., NSDI 2024", Challenges: []string{"C6"},
 	Idea: "jobs go where they can take turns on the links, and are shifted so that one sends while others compute",
-	Acts: []string{"regrant"},
+	Acts: []strategy.Act{strategy.Shift},
 	Goal: "throughput", Needs: "the two phases of an iteration and the traffic of a worker",
-	Live:  "delays an iteration of the run once, by the shift",
+	Live:  "cannot, because no driver delays what a run sends",
 	Inner: "compatibility: how little demand is left above the capacity of a link when its jobs take turns",
 }
 

@@ -1,12 +1,6 @@
 package divide
 
-import (
-	"cmp"
-	"math"
-	"slices"
-
-	"gonum.org/v1/gonum/stat"
-)
+import "math"
 
 // Arrival is a job of a run: when it comes, and its work at rate 1, in seconds.
 type Arrival struct{ At, Work float64 }
@@ -128,29 +122,4 @@ func MeanJCT(jobs []Arrival, ends []float64) float64 {
 		total += ends[j] - jobs[j].At
 	}
 	return total / float64(max(1, len(jobs)))
-}
-
-// RankCorrelation is Spearman's: how far two figures of the same things agree on their
-// order, from -1 to 1. Equal figures share their middle rank; where all are equal there
-// is no order, and the result is not a number.
-func RankCorrelation(x, y []float64) float64 { return stat.Correlation(ranks(x), ranks(y), nil) }
-
-func ranks(x []float64) []float64 {
-	order := make([]int, len(x))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(x[a], x[b]) })
-	out := make([]float64, len(x))
-	for i := 0; i < len(order); {
-		j := i
-		for j < len(order) && x[order[j]] == x[order[i]] {
-			j++
-		}
-		for k := i; k < j; k++ {
-			out[order[k]] = float64(i+j-1) / 2
-		}
-		i = j
-	}
-	return out
 }

@@ -45,19 +45,3 @@ func TestRun(t *testing.T) {
 		t.Errorf("the mean is %g, want 11.5", got)
 	}
 }
-
-func TestRankCorrelation(t *testing.T) {
-	x := []float64{1, 20, 3, 400}
-	for _, test := range []struct {
-		y    []float64
-		want float64
-	}{
-		{[]float64{1, 3, 2, 4}, 1},
-		{[]float64{4, 2, 3, 1}, -1},
-		{[]float64{1, 3, 3, 4}, 3 / math.Sqrt(10)}, // ranks 0 1.5 1.5 3 beside 0 2 1 3
-	} {
-		if got := divide.RankCorrelation(x, test.y); math.Abs(got-test.want) > 1e-12 {
-			t.Errorf("with %v: got %g, want %g", test.y, got, test.want)
-		}
-	}
-}

@@ -2,8 +2,8 @@
 // job has a fixed number of logical workers, and so the same results on any devices. A
 // job that is new starts on its least number of devices; every round each running one
 // proposes, for each kind of device, the addition that gains most speed by device, and
-// the proposals are taken by their gain while devices last. Running jobs keep what they
-// have: nothing is taken from them.
+// the proposals are taken by their gain while devices last. Nothing is taken from jobs
+// that run.
 //
 // Read: the artefact's simulator. Speed comes of the waste formula: logical workers lie
 // on devices in proportion to their speeds, in whole numbers, and who has less to do
@@ -12,14 +12,15 @@
 // tries the slowest alone; and each restart costs time, where the artefact's countdown
 // runs once in a job's life. Its baseline runs one job at a time in the whole cluster.
 //
-// Several kinds at once are in Best and in the measured claim alone: a run of ours goes
-// at the rate of its slowest device, so the policy keeps each job on one model.
+// Left out: several kinds of device in one job. A run of ours goes at the rate of its
+// slowest device and a live job's workers get equal parts of a batch, so a job is on one
+// model at a time; what is ours instead is that one that may use several proposes to move
+// where that gains more.
 package easyscale
 
 import (
 	"errors"
 	"math/bits"
-	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/divide"
@@ -35,8 +36,8 @@ var Description = strategy.Description{
 	Idea:       "jobs of a fixed number of logical workers start small and grow by the proposals that gain most by device",
 	Challenges: []string{"C4"}, Goal: "throughput",
 	Needs: "rates by worker count and device model",
-	Live: "through the trainer's elastic restart; several models in one job cannot, because workers get equal parts of a batch, " +
-		"and results do not depend on the count only where the job's own code sees to it",
+	Live: "through the trainer's elastic restart, on one model at a time, because workers get equal parts of a batch; " +
+		"results do not depend on the count only where the job's own code sees to it",
 	Inner: "the predicted gain in speed per device that a proposal adds",
 }
 
@@ -86,16 +87,18 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 		switch {
 		case tenants[i].Most == 0: // takes no whole device: whatever room there is
 			into = append(into, wish(id, v.Shape(id).Gang, 0))
-		case tenants[i].total() > 0:
-			running = append(running, i)
 		default:
-			waiting = append(waiting, i)
+			if _, n := tenants[i].on(); n > 0 {
+				running = append(running, i)
+			} else {
+				waiting = append(waiting, i)
+			}
 		}
 	}
 	var proposals []divide.Proposal
 	for _, i := range waiting {
 		if kind, ok := start(&tenants[i], free); ok {
-			tenants[i].Counts[kind] = tenants[i].Least
+			tenants[i].take(kind, tenants[i].Least)
 			free[kind] -= tenants[i].Least
 			again = v.Now().Add(p.config.Every)
 		}
@@ -104,12 +107,12 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 		proposals = propose(i, &tenants[i], free, p.config.MaxWaste, proposals)
 	}
 	for _, a := range divide.Accept(proposals, free) {
-		tenants[a.Job].Counts[a.Kind] += a.Units
+		tenants[a.Job].take(a.Kind, a.Units)
 		again = v.Now().Add(p.config.Every)
 	}
 	for _, i := range append(running, waiting...) {
-		kind := max(0, slices.IndexFunc(tenants[i].Counts, func(n int32) bool { return n > 0 }))
-		into = append(into, wish(jobs[i], tenants[i].Counts[kind]/v.Shape(jobs[i]).Devices, 1<<kind))
+		kind, n := tenants[i].on()
+		into = append(into, wish(jobs[i], n/v.Shape(jobs[i]).Devices, 1<<kind))
 	}
 	return into, again
 }
@@ -138,24 +141,20 @@ func tenantOf(v plan.View, id plan.JobID) Tenant {
 		t.Counts[model] = r.Workers * shape.Devices
 		t.Most = max(t.Most, t.Counts[model])
 	}
-	t.Speed = func(counts []int32) (speed, waste float64) { return speedOf(v, id, counts) }
+	t.Speed = func(kind int, devices int32) (speed, waste float64) { return speedOf(v, id, int32(kind), devices) }
 	return t
 }
 
-// speedOf is the believed rate on devices of one model, where each worker does as many
-// steps of logical workers as the busiest one.
-func speedOf(v plan.View, id plan.JobID, counts []int32) (speed, waste float64) {
+// speedOf is the believed rate on devices of one model, less what is wasted while workers
+// with fewer logical ones wait for those with more.
+func speedOf(v plan.View, id plan.JobID, model, devices int32) (speed, waste float64) {
 	shape := v.Shape(id)
-	for model, devices := range counts {
-		n := devices / shape.Devices
-		if n == 0 || devices%shape.Devices != 0 || !shape.MayHave(n) {
-			continue
-		}
-		each := (shape.Gang + n - 1) / n
-		even := float64(shape.Gang) / float64(max(1, each)*n)
-		return float64(v.Rate(id, int32(model), n, false)) * even, 1 - even
+	n := devices / shape.Devices
+	if n == 0 || devices%shape.Devices != 0 || !shape.MayHave(n) {
+		return 0, 0
 	}
-	return 0, 0
+	split, _ := Best(shape.Gang, []float64{1}, []int32{n})
+	return float64(v.Rate(id, model, n, false)) * (1 - split.Waste), split.Waste
 }
 
 // freeDevices counts the wholly free devices that runs may be on, by model.

@@ -2,48 +2,51 @@ package easyscale
 
 import "github.com/musterdl/muster/allocate/divide"
 
-// Tenant is a job as the proposals see it.
+// Tenant is a job as the proposals see it. It is on one kind of device at a time.
 type Tenant struct {
-	Least, Most int32   // devices it may have in all
+	Least, Most int32   // devices it may have
 	Counts      []int32 // devices it has, by kind
 	Kinds       uint64  // it may use, one bit each
-	Mixed       bool    // may use several kinds at once
-	// Speed is how fast it is on so many devices of each kind, and what part of them is
+	// Speed is how fast it is on so many devices of a kind, and what part of them is
 	// wasted; 0 where it cannot run so.
-	Speed func(counts []int32) (speed, waste float64)
+	Speed func(kind int, devices int32) (speed, waste float64)
 }
 
-func (t *Tenant) total() (n int32) {
-	for _, c := range t.Counts {
-		n += c
+// on is the kind that a tenant is on, and its devices; none are of kind 0.
+func (t *Tenant) on() (kind int, devices int32) {
+	for k, n := range t.Counts {
+		if n > 0 {
+			return k, n
+		}
 	}
-	return n
+	return 0, 0
 }
 
-// with is the speed with so many more devices of a kind.
-func (t *Tenant) with(kind int, added int32) (speed, waste float64) {
-	t.Counts[kind] += added
-	speed, waste = t.Speed(t.Counts)
-	t.Counts[kind] -= added
-	return speed, waste
+// take gives a tenant more devices of a kind; of another kind they replace what it has.
+func (t *Tenant) take(kind int, devices int32) {
+	if t.Counts[kind] == 0 {
+		clear(t.Counts)
+	}
+	t.Counts[kind] += devices
 }
 
-// propose is what a running job asks for: of each kind the addition, of no more devices
-// than it has already, with the largest gain in speed for each device added, among those
-// whose waste is not too large. The gain is 1 and the relative speed gained by a device.
+// propose is what a running job asks for: of its own kind more devices, of each other
+// that it may use a place to move to, in all no more than twice what it has. It asks for
+// what gains most speed for each device taken, of what does not waste too much. The gain
+// is 1 and the relative speed gained by a device.
 func propose(id int, t *Tenant, free []int32, maxWaste float64, into []divide.Proposal) []divide.Proposal {
-	now, _ := t.Speed(t.Counts)
-	has := t.total()
+	on, has := t.on()
+	now, _ := t.Speed(on, has)
 	if now <= 0 || has == 0 {
 		return into
 	}
 	for kind := range free {
-		if t.Kinds&(1<<kind) == 0 || !t.Mixed && t.Counts[kind] == 0 {
+		if t.Kinds&(1<<kind) == 0 {
 			continue
 		}
 		best := divide.Proposal{Job: id, Kind: kind}
-		for added := int32(1); added <= min(has, free[kind], t.Most-has); added++ {
-			then, waste := t.with(kind, added)
+		for added := int32(1); added <= min(free[kind], min(2*has, t.Most)-t.Counts[kind]); added++ {
+			then, waste := t.Speed(kind, t.Counts[kind]+added)
 			gain := (then/now-1)/float64(added) + 1
 			if then > now*(1+1e-9) && waste <= maxWaste && gain > best.Gain {
 				best.Units, best.Gain = added, gain
@@ -65,7 +68,7 @@ func start(t *Tenant, free []int32) (kind int, ok bool) {
 		if n < t.Least || t.Kinds&(1<<k) == 0 {
 			continue
 		}
-		if speed, _ := t.with(k, t.Least); speed > best {
+		if speed, _ := t.Speed(k, t.Least); speed > best {
 			kind, best = k, speed
 		}
 	}

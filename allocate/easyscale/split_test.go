@@ -11,6 +11,9 @@ import (
 	"github.com/musterdl/muster/internal/draws"
 )
 
+// relative are the speeds of V100, P100 and T4 in the artefact.
+var relative = []float64{3.1, 2.4, 1}
+
 // The artefact's case: 16 logical workers, speeds 3.1, 2.4 and 1.
 func TestWasteByHand(t *testing.T) {
 	for _, test := range []struct {
@@ -94,8 +97,11 @@ func fastest(logical int32, counts []int32) (speed float64) {
 }
 
 func TestPropose(t *testing.T) {
-	tenant := func(counts []int32, kinds uint64, mixed bool) *Tenant {
-		return &Tenant{Least: 1, Most: 16, Counts: counts, Kinds: kinds, Mixed: mixed, Speed: logical(16)}
+	tenant := func(counts []int32, kinds uint64) *Tenant {
+		return &Tenant{Least: 1, Most: 16, Counts: counts, Kinds: kinds, Speed: func(kind int, n int32) (speed, waste float64) {
+			s, _ := Best(16, relative[kind:kind+1], []int32{n})
+			return s.Speed, s.Waste
+		}}
 	}
 	for _, test := range []struct {
 		name   string
@@ -103,12 +109,15 @@ func TestPropose(t *testing.T) {
 		free   []int32
 		want   []divide.Proposal
 	}{
-		{"doubles where it stands", tenant([]int32{2, 0, 0}, 1, false), []int32{8, 8, 8}, []divide.Proposal{{Job: 7, Kind: 0, Units: 2, Gain: 1.5}}},
-		{"no more than is free", tenant([]int32{4, 0, 0}, 1, false), []int32{1, 8, 8}, nil}, // 4 on one of 5 devices are as slow as on 4
-		{"never more devices than logical workers", tenant([]int32{0, 0, 16}, 4, false), []int32{8, 8, 8}, nil},
-		{"each kind apart", tenant([]int32{1, 0, 0}, 7, true), []int32{8, 8, 8}, []divide.Proposal{
-			{Job: 7, Kind: 0, Units: 1, Gain: 2}, {Job: 7, Kind: 1, Units: 1, Gain: 16 / (7 / 2.4) / 3.1}, {Job: 7, Kind: 2, Units: 1, Gain: 4 / 3.1}}},
-		{"has nothing to grow from", tenant([]int32{0, 0, 0}, 7, true), []int32{8, 8, 8}, nil},
+		{"doubles where it stands", tenant([]int32{2, 0, 0}, 1), []int32{8, 8, 8}, []divide.Proposal{{Job: 7, Kind: 0, Units: 2, Gain: 1.5}}},
+		{"no more than is free", tenant([]int32{4, 0, 0}, 1), []int32{1, 8, 8}, nil}, // 4 on one of 5 devices are as slow as on 4
+		{"never more devices than logical workers", tenant([]int32{0, 0, 16}, 4), []int32{8, 8, 8}, nil},
+		// Two P100 do 4.8 steps a second for 3.1; two T4 would do 2.
+		{"or moves", tenant([]int32{1, 0, 0}, 7), []int32{8, 8, 8}, []divide.Proposal{
+			{Job: 7, Kind: 0, Units: 1, Gain: 2}, {Job: 7, Kind: 1, Units: 2, Gain: (4.8/3.1-1)/2 + 1}}},
+		{"to as many of a faster kind", tenant([]int32{0, 0, 16}, 7), []int32{16, 0, 0}, []divide.Proposal{{Job: 7, Kind: 0, Units: 16, Gain: (3.1-1)/16 + 1}}},
+		{"not where it may not be", tenant([]int32{0, 0, 16}, 4), []int32{16, 0, 0}, nil},
+		{"has nothing to grow from", tenant([]int32{0, 0, 0}, 7), []int32{8, 8, 8}, nil},
 	} {
 		got := propose(7, test.tenant, test.free, .3, nil)
 		same := slices.EqualFunc(got, test.want, func(a, b divide.Proposal) bool {
@@ -118,7 +127,7 @@ func TestPropose(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}
-	if k, ok := start(tenant([]int32{0, 0, 0}, 6, false), []int32{3, 0, 2}); !ok || k != 2 {
+	if k, ok := start(tenant([]int32{0, 0, 0}, 6), []int32{3, 0, 2}); !ok || k != 2 {
 		t.Errorf("starts on kind %d (%v), want 2: it may not use 0, and 1 is full", k, ok)
 	}
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/musterdl/muster/allocate/envelope"
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/unit"
@@ -148,56 +146,18 @@ func TestGradient(t *testing.T) {
 
 func TestLegal(t *testing.T) {
 	tab := table(t, "A100", 0)
-	half := envelope.Tenant{Ceiling: 500, Memory: 19 << 10}
-	greedy := envelope.Tenant{Ceiling: 900, Memory: 1 << 10}
-	at := func(p, start int, memory unit.MiB) envelope.Tenant {
-		return envelope.Tenant{Ceiling: 100, Memory: memory, Instance: envelope.Instance{Profile: p, Start: start}}
-	}
 	for _, c := range []struct {
-		device  envelope.Device
-		tenants []envelope.Tenant
-		why     string
+		layout envelope.Layout
+		why    string
 	}{
-		{envelope.Device{Fence: envelope.MPS, Memory: 40 << 10, Reserve: 512}, []envelope.Tenant{half, half}, ""},
-		{envelope.Device{Fence: envelope.MPS, Memory: 38 << 10, Reserve: 512}, []envelope.Tenant{half, half}, "38912 MiB of 38400 MiB"},
-		{envelope.Device{Fence: envelope.MPS, Memory: 40 << 10}, []envelope.Tenant{greedy, greedy}, ""}, // ceilings may over-subscribe
-		{envelope.Device{Fence: envelope.Quota, Memory: 40 << 10}, []envelope.Tenant{greedy, greedy}, "quotas of 1800 thousandths"},
-		{envelope.Device{Fence: envelope.MPS, Memory: 40 << 10, MaxClients: 1}, []envelope.Tenant{greedy, greedy}, "2 clients of at most 1"},
-		{envelope.Device{Fence: envelope.Whole, Memory: 40 << 10}, []envelope.Tenant{greedy, greedy}, "more than one tenant"},
-		{envelope.Device{Fence: envelope.Partition}, []envelope.Tenant{half}, "the device has no instance profiles"},
-		{envelope.Device{Fence: envelope.Partition, Table: tab}, []envelope.Tenant{at(3, 0, 0), at(3, 4, 0)}, ""},
-		{envelope.Device{Fence: envelope.Partition, Table: tab}, []envelope.Tenant{at(3, 0, 0), at(4, 0, 0)}, "4g.20gb@0 overlaps another instance"},
-		{envelope.Device{Fence: envelope.Partition, Table: tab}, []envelope.Tenant{at(3, 2, 0)}, "3g.20gb@2 cannot begin there"},
-		{envelope.Device{Fence: envelope.Partition, Table: tab}, []envelope.Tenant{at(0, 0, 6<<10)}, "tenant 0 does not fit 1g.5gb@0"},
+		{envelope.Layout{{Profile: 3, Start: 0}, {Profile: 3, Start: 4}}, ""},
+		{envelope.Layout{{Profile: 3, Start: 0}, {Profile: 4, Start: 0}}, "4g.20gb@0 overlaps another instance"},
+		{envelope.Layout{{Profile: 3, Start: 2}}, "3g.20gb@2 cannot begin there"},
 	} {
-		if ok, why := envelope.Legal(c.device, c.tenants); ok != (c.why == "") || why != c.why {
-			t.Errorf("%+v: got %v, %q, want %q", c.tenants, ok, why, c.why)
+		if ok, why := tab.Legal(c.layout); ok != (c.why == "") || why != c.why {
+			t.Errorf("%+v: got %v, %q, want %q", c.layout, ok, why, c.why)
 		}
 	}
-}
-
-// Whoever needs memory that is safe from neighbours is never put behind MPS.
-func TestMemorySafeIsNeverMPS(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var offered []envelope.Fence
-		for f := envelope.TimeSliced; f <= envelope.Whole; f++ {
-			if rapid.Bool().Draw(t, "offered") {
-				offered = append(offered, f)
-			}
-		}
-		need := envelope.Isolation(rapid.IntRange(int(envelope.None), int(envelope.HardAll)).Draw(t, "need"))
-		f, ok := envelope.Choose(need, offered)
-		if ok != slices.ContainsFunc(offered, func(f envelope.Fence) bool { return f.Isolation() >= need }) {
-			t.Fatalf("a fence of %v for %v: %v", offered, need, ok)
-		}
-		if ok && (f.Isolation() < need || need >= envelope.HardMemory && (f == envelope.MPS || f.Falls())) {
-			t.Fatalf("%v for %v", f, need)
-		}
-		tenant := envelope.Tenant{Ceiling: 100, Needs: envelope.HardMemory}
-		if ok, _ := envelope.Legal(envelope.Device{Fence: envelope.MPS, Memory: 1 << 10}, []envelope.Tenant{tenant}); ok {
-			t.Fatal("a tenant that needs safe memory is legal under MPS")
-		}
-	})
 }
 
 // Cutting half of a device another way leaves the other half alone.
@@ -211,15 +171,6 @@ func TestRecutTime(t *testing.T) {
 	}{{halves, mixed, 15 * unit.Second}, {halves, halves, 0}, {nil, halves, 10 * unit.Second}} {
 		if got := envelope.RecutTime(c.was, c.will); got != c.want {
 			t.Errorf("from %v to %v takes %s, want %s", c.was, c.will, got, c.want)
-		}
-	}
-}
-
-func TestResize(t *testing.T) {
-	for f, want := range map[envelope.Fence]envelope.Resize{envelope.MPS: envelope.Restart, envelope.Quota: envelope.Live,
-		envelope.TimeSliced: envelope.Live, envelope.Partition: envelope.Recut} {
-		if got := f.Resize(); got != want {
-			t.Errorf("fence %d: %d, want %d", f, got, want)
 		}
 	}
 }

@@ -1,3 +1,10 @@
+// Package envelope is the mechanism behind cutting a device: the instance profiles of
+// MIG, which layouts of them are legal, where the next one is best put, and what
+// cutting another way costs. What kinds of fences there are is plan.Fence.
+//
+// After NVIDIA's documents on MIG (catalogue A2; the profile tables read there, the
+// placement starts recalled). Left out: media engines and graphics profiles, MPS inside
+// an instance.
 package envelope
 
 import (

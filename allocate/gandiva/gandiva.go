@@ -30,7 +30,7 @@ var Description = strategy.Description{
 	Name: "gandiva", System: "Gandiva", Step: "allocate", Part: "joint", Status: "recalled",
 	Source: "Xiao et al., OSDI 2018; the packing rule as in stanford-futuredata/gavel",
 	Idea:   "time slices for all, packing on trial, moves to idle devices, growth into them",
-	Acts:   []string{"suspend", "regrant"},
+	Acts:   []strategy.Act{strategy.Time, strategy.Equal},
 	Goal:   "latency", Needs: "nothing; it watches progress",
 	Live:  "suspends and resumes by the driver's means",
 	Inner: "the sum of the rates of the two jobs packed on a device, over alone",
@@ -142,7 +142,7 @@ func (g *Decider) wish(v plan.View, p *planner, t *task) allocate.Wish {
 	case t.moved && v.Job(id).Run != plan.None:
 		return allocate.Wish{Job: id, Reason: plan.Reason{Code: plan.Moved}}
 	case t.guest():
-		w.Terms.Turn, w.Terms.Swap, w.Terms.Guest = 0, 0, plan.JobID(t.partner.id)
+		w.Terms.Turn, w.Terms.Swap, w.Terms.Guest, w.Terms.Bond = 0, 0, plan.JobID(t.partner.id), plan.AsEqual
 		w.Reason = plan.Reason{Code: plan.Packed, A: int64(t.partner.id)}
 	case !t.active:
 		w.Reason = plan.Reason{Code: plan.SliceOver}

@@ -29,8 +29,9 @@ var Description = strategy.Description{
 	Name: "hydro", System: "Hydro", Step: "allocate", Part: "joint", Status: "read",
 	Source: "Hu et al., OSDI 2023; S-Lab-System-Group/Hydro",
 	Idea:   "trials of a tuning group fused on few devices, the rest in the bubbles of pipelines",
+	Acts:   []strategy.Act{strategy.Merge, strategy.Filler},
 	Goal:   "throughput", Needs: "the tuning group, the base model and the memory of a trial",
-	Live: "fused trials are guests of the first; a trainer must fuse their operators",
+	Live: "cannot, because no trainer here fuses the operators of several trials",
 }
 
 // Config says what fused trials take.
@@ -233,7 +234,7 @@ func (r *round) wish(f *fused) {
 		case i > 0 && f.device == plan.None:
 			continue // when its host is there
 		case i > 0:
-			w.Terms.Guest, w.Reason = f.jobs[0], plan.Reason{Code: plan.Merged, A: int64(f.jobs[0])}
+			w.Terms.Guest, w.Terms.Bond, w.Reason = f.jobs[0], plan.InOne, plan.Reason{Code: plan.Merged, A: int64(f.jobs[0])}
 		}
 		r.wishes = append(r.wishes, w)
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/musterdl/muster/allocate/divide"
+	"github.com/musterdl/muster/strategy"
 )
 
 // The stand of the claim: 2 domains of 2 racks of 8 nodes of 4 devices. A node has 10
@@ -211,7 +212,7 @@ func (r *ranking) look(running []int) {
 		}
 		costs[k], times[k] = Network(r.n.sites, &g, where, published), 1/r.n.rates(flows)[0]
 	}
-	if c := divide.RankCorrelation(costs, times); !math.IsNaN(c) {
+	if c := strategy.RankCorrelation(costs, times); !math.IsNaN(c) {
 		r.sum, r.looks = r.sum+c, r.looks+1
 	}
 }

@@ -34,9 +34,9 @@ var Description = strategy.Description{
 	Name: "mig", System: "NVIDIA MIG", Step: "allocate", Part: "place", Status: "after",
 	Source: "NVIDIA MIG user guide and mig-parted; the policy is ours, after FGD (ATC 2023)",
 	Idea:   "the smallest instance that holds a worker, cut where it spoils least of what is asked for",
-	Acts:   []string{"reshape"},
+	Acts:   []strategy.Act{strategy.Reshape},
 	Goal:   "throughput", Needs: "shares and device memory of the jobs; geometries of the device model",
-	Live:  "cuts devices through the driver's reshape",
+	Live:  "cannot, because no driver cuts devices: only simulation does",
 	Inner: "the growth of what of the free slots recent requests could not use",
 }
 

@@ -1,8 +1,8 @@
 package mps
 
 import (
-	"github.com/musterdl/muster/allocate/envelope"
 	"github.com/musterdl/muster/allocate/interfere"
+	"github.com/musterdl/muster/plan"
 )
 
 // Measure runs the two pairs of the catalogue's acceptance through the interference
@@ -14,7 +14,7 @@ func Measure(uint64) map[string]float64 {
 		t := interfere.Tenant{Demand: interfere.Demand{SM: sm, Bandwidth: sm / 2}, Ceiling: .5}
 		figures[name+"_over_solo"] = interfere.Default().Rates([]interfere.Tenant{t, t}, nil)[0]
 	}
-	if envelope.MPS.Falls() {
+	if plan.MPS.Falls() {
 		figures["ended_by_one_fault"]++
 	}
 	return figures

@@ -18,7 +18,6 @@ import (
 	"fmt"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/envelope"
 	"github.com/musterdl/muster/allocate/fit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategy"
@@ -30,8 +29,9 @@ var Description = strategy.Description{
 	Name: "mps", System: "NVIDIA MPS", Step: "allocate", Part: "place", Status: "after",
 	Source: "NVIDIA MPS documentation; the placement is ours",
 	Idea:   "shares side by side on the tightest device, each under a ceiling above its share",
+	Acts:   []strategy.Act{strategy.Share},
 	Goal:   "throughput", Needs: "shares and device memory of the jobs",
-	Live: "ceilings by CUDA_MPS_ACTIVE_THREAD_PERCENTAGE, memory by CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, at start",
+	Live: "under MPS CUDA_MPS_ACTIVE_THREAD_PERCENTAGE and CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, which a worker reads when it starts; on slots a quota of cores and memory",
 }
 
 // Config is what an MPS server allows and how far ceilings are above shares.
@@ -62,11 +62,10 @@ func (c Config) Validate() error {
 
 // Placer is the strategy. Its fields beyond the configuration are scratch.
 type Placer struct {
-	config  Config
-	fewest  fit.Fewest
-	gang    fit.Gang
-	except  []plan.NodeID
-	tenants []envelope.Tenant
+	config Config
+	fewest fit.Fewest
+	gang   fit.Gang
+	except []plan.NodeID
 }
 
 var _ allocate.Placer = (*Placer)(nil)
@@ -140,18 +139,16 @@ func (p *Placer) tightest(v plan.View, shape *plan.Shape) (best plan.DeviceID, l
 }
 
 // legal reports whether a device may have one more client beside those it has and
-// those the candidate has put there.
+// those the candidate has put there: the server takes no more than so many, and their
+// memory adds up. Ceilings may add up to more than the device.
 func (p *Placer) legal(v plan.View, id plan.DeviceID, shape *plan.Shape) bool {
-	p.tenants = p.tenants[:0]
+	more := p.gang.On(id) + 1
+	clients, memory := int(more), more*shape.Memory
 	v.GrantsOn(id, func(g plan.Grant) {
 		if v.Run(g.Run).Status != plan.Stopping {
-			p.tenants = append(p.tenants, envelope.Tenant{Ceiling: unit.Milli(max(1, g.Ceiling)), Memory: unit.MiB(g.Persist + g.Peak)})
+			clients, memory = clients+1, memory+g.Persist+g.Peak
 		}
 	})
-	for range p.gang.On(id) + 1 {
-		p.tenants = append(p.tenants, envelope.Tenant{Ceiling: unit.Milli(p.Ceiling(shape.Share)), Memory: unit.MiB(shape.Memory)})
-	}
-	memory := unit.MiB(v.Device(id).Memory)
-	ok, _ := envelope.Legal(envelope.Device{Fence: envelope.MPS, Memory: memory, Reserve: min(memory, p.config.ReserveMiB), MaxClients: p.config.MaxClients}, p.tenants)
-	return ok
+	has := v.Device(id).Memory
+	return clients <= p.config.MaxClients && memory <= has-min(has, int32(p.config.ReserveMiB))
 }

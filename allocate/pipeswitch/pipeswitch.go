@@ -27,7 +27,7 @@ var Description = strategy.Description{
 	Source: "Bai et al., OSDI 2020; netx-repo/PipeSwitch",
 	Idea:   "parameters come in the best groups while earlier ones compute: a switch costs milliseconds",
 	Goal:   "latency", Needs: "layers with parameters and times; else memory that stays",
-	Live: "prices suspend and resume",
+	Live: "streams nothing, because no driver moves a model layer by layer: it only says how long a turn must last to pay for its switch",
 }
 
 // Switcher prices a switch: how long the device does nothing useful when one job gives

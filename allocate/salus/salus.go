@@ -37,9 +37,9 @@ var Description = strategy.Description{
 	Name: "salus", System: "Salus", Step: "allocate", Part: "joint", Status: "read",
 	Source: "Yu and Chowdhury, MLSys 2020; SymbioticLab/Salus",
 	Idea:   "jobs stay in memory side by side and take turns in lanes of their ephemeral memory",
-	Acts:   []string{"suspend"},
+	Acts:   []strategy.Act{strategy.Time, strategy.Share},
 	Goal:   "throughput", Needs: "memory, and how much of it stays between iterations",
-	Live: "suspends and resumes runs that stay resident",
+	Live: "freezes and thaws runs that stay resident; several lanes are parts of the device",
 }
 
 // Config says in which order the jobs of a lane go.

@@ -13,11 +13,8 @@
 package switching
 
 import (
-	"fmt"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/stat"
 
 	"github.com/musterdl/muster/unit"
 )
@@ -226,21 +223,4 @@ func (s Switch) Cost(changed int64, layers []Layer) unit.Duration {
 		return cost
 	}
 	return cost + s.Path.Group(layers).Finish - compute
-}
-
-// Fit calibrates a link on transfers that were measured, by least squares, and says
-// how much of the variance it explains.
-func Fit(bytes []int64, took []unit.Duration) (link Link, r2 float64, err error) {
-	if len(bytes) < 2 || len(bytes) != len(took) {
-		return Link{}, 0, fmt.Errorf("%d sizes and %d times do not make a line", len(bytes), len(took))
-	}
-	x, y := make([]float64, len(bytes)), make([]float64, len(bytes))
-	for i := range bytes {
-		x[i], y[i] = float64(bytes[i]), float64(took[i])
-	}
-	fixed, slope := stat.LinearRegression(x, y, nil, false)
-	if !(slope > 0) {
-		return Link{}, 0, fmt.Errorf("time does not grow with size: %g us per byte", slope)
-	}
-	return Link{round(max(0, fixed)), 1e6 / slope}, stat.RSquared(x, y, nil, fixed, slope), nil
 }

@@ -2,7 +2,6 @@ package switching_test
 
 import (
 	"fmt"
-	"math"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -121,25 +120,5 @@ func TestSwitch(t *testing.T) {
 		if got := s.Cost(c.changed, c.layers); got != c.want {
 			t.Errorf("%+v costs %d", c, got)
 		}
-	}
-}
-
-// Calibration finds the line that measurements with one part in a hundred of noise
-// came from.
-func TestFit(t *testing.T) {
-	truth := switching.Link{Fixed: 200_000, BytesPerSec: 9e9}
-	bytes, took := []int64{1 << 30, 2 << 30, 4 << 30, 8 << 30, 16 << 30}, []unit.Duration{}
-	for i, b := range bytes {
-		took = append(took, truth.Time(b)*unit.Duration(1000+10*(i%3)-10)/1000)
-	}
-	got, r2, err := switching.Fit(bytes, took)
-	if err != nil || r2 < .99 || math.Abs(got.BytesPerSec/truth.BytesPerSec-1) > .03 || math.Abs(float64(got.Fixed-truth.Fixed)) > 20_000 {
-		t.Errorf("%+v, %g, %v", got, r2, err)
-	}
-	if _, _, err := switching.Fit(bytes, []unit.Duration{5, 4, 3, 2, 1}); err == nil {
-		t.Error("a falling line is no link")
-	}
-	if _, _, err := switching.Fit(bytes[:1], took[:1]); err == nil {
-		t.Error("one point is no line")
 	}
 }

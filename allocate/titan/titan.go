@@ -31,8 +31,9 @@ var Description = strategy.Description{
 	Name: "titan", System: "Titan", Step: "allocate", Part: "joint", Status: "after",
 	Source: "Gao et al., SoCC 2022; profiles of gaow0007/TitanSched",
 	Idea:   "shortest first, and fine-tunes of one foundation model in one run where all then end earlier",
+	Acts:   []strategy.Act{strategy.Merge},
 	Goal:   "throughput", Needs: "the foundation model and the remaining time",
-	Live:  "guests join the host's devices; a trainer for several tasks must merge them",
+	Live:  "cannot, because no trainer here trains several tasks in one process; beside each other they would only take turns",
 	Inner: "the predicted sum of completion times of a plan of merged runs",
 }
 
@@ -130,7 +131,7 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 		slots := places(v, v.Job(host).Run)
 		for _, j := range g.jobs[1:] {
 			w.Job, w.Slots, w.Reason = plan.JobID(j.id), slots, plan.Reason{Code: plan.Merged, A: int64(host)}
-			w.Terms.Guest = host
+			w.Terms.Guest, w.Terms.Bond = host, plan.InOne
 			into = append(into, w)
 		}
 	}

@@ -24,7 +24,7 @@ func reproduceCommand() *cobra.Command {
 		Short: "Run the headline experiments of published systems",
 		Long: "Run the headline experiment of a system and print the published figure, ours, the accepted band and\n" +
 			"whether it holds. The exit code is 1 when a band is missed. A claim whose published data is absent is\n" +
-			"skipped. --quick takes fewer seeds, and then misses a band only where the whole interval lies outside.",
+			"skipped. --quick takes fewer seeds: a figure whose interval crosses the end of its band is then open.",
 		Example: "  muster reproduce tiresias\n  muster reproduce --step allocate --quick\n  muster reproduce --all --write docs/claims.json",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return claimNames(), cobra.ShellCompDirectiveNoFileComp
@@ -158,10 +158,10 @@ func writeFindings(w io.Writer, c *reproduce.Claim, list []catalogue.Finding) er
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "  METRIC\tPUBLISHED\tOURS\tBAND\tVERDICT")
+	fmt.Fprintln(t, "  METRIC\tBY\tPUBLISHED\tOURS\tBAND\tFROM\tVERDICT")
 	for i := range list {
 		f := &list[i]
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", f.Metric, f.Published, f.Ours(), f.Band(), verdict(f.Verdict))
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", f.Metric, f.By, f.Published, f.Ours(), f.Band(), f.BandFrom, verdict(f.Verdict))
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -107,7 +107,7 @@ func up(f upFlags, logTo io.Writer) error {
 	var composition catalogue.Composition // the last one's
 	if f.strategy != "" {
 		if composition, err = catalogue.ResolveLive(f.strategy); err == nil {
-			err = composition.Refuse(local.Acts...)
+			err = composition.Refuse(machine.Ability)
 		}
 		if err != nil {
 			return err
@@ -141,7 +141,7 @@ func up(f upFlags, logTo io.Writer) error {
 	if r := journal.Report(); !r.Intact() {
 		return fmt.Errorf("%s\nto go on with what is intact: muster up --accept-journal-loss", r)
 	}
-	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs, Index: machine.Index,
+	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs, Index: machine.Index, Ability: machine.Ability,
 		AllowRoot: f.allowRoot, CheckpointWait: f.stop.checkpoint, Grace: f.stop.grace, SummaryEvery: f.summaryEvery, Log: log})
 	p, err := plane.Open(plane.Config{Cluster: machine.Cluster, Strategy: composition, Seed: 1, Policy: f.policy, Journal: journal,
 		Driver: driver, Now: now, Log: log, Queues: queues})

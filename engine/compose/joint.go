@@ -1,11 +1,11 @@
 package compose
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/unit"
@@ -409,19 +409,16 @@ func (s *Joint) rent(d *plan.Draft) {
 // Remember encodes when the decider was and wants to be asked, and the memories of the
 // parts.
 func (s *Joint) Remember() []byte {
-	b := binary.AppendVarint(nil, int64(s.last))
-	b = binary.AppendVarint(b, int64(s.again))
-	return appendMemories(b, s.memories)
+	return appendMemories(figures.Put(nil, int64(s.last), int64(s.again)), s.memories)
 }
 
 // Recall reads what Remember wrote. A question that was out is put again.
 func (s *Joint) Recall(memory []byte) error {
-	last, n := binary.Varint(memory)
-	again, m := binary.Varint(memory[max(0, n):])
-	if n <= 0 || m <= 0 {
+	r := figures.Read(memory)
+	last, again := unit.Time(r.Next()), unit.Time(r.Next())
+	if r.Cut() {
 		return fmt.Errorf("the memory of a joint scheduler begins with two instants, this one does not")
 	}
-	s.last, s.again, s.asked = unit.Time(last), unit.Time(again), nil
-	_, err := recallMemories(memory[n+m:], s.memories)
-	return err
+	s.last, s.again, s.asked = last, again, nil
+	return recallMemories(r, s.memories)
 }

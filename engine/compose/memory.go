@@ -1,10 +1,10 @@
 package compose
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/unit"
 )
@@ -32,44 +32,40 @@ func (s *Scheduler) Remember() []byte {
 	if s.resize == unit.Never && len(s.memories)+len(loops) == 0 {
 		return nil
 	}
-	b := binary.AppendVarint(nil, int64(s.resize))
-	return append(appendMemories(b, s.memories), loops...)
+	return append(appendMemories(figures.Put(nil, int64(s.resize)), s.memories), loops...)
 }
 
 func appendMemories(b []byte, parts []schedule.Remembering) []byte {
 	for _, part := range parts {
-		memory := part.Remember()
-		b = binary.AppendUvarint(b, uint64(len(memory)))
-		b = append(b, memory...)
+		b = figures.PutBytes(b, part.Remember())
 	}
 	return b
 }
 
 // Recall reads what Remember wrote.
 func (s *Scheduler) Recall(memory []byte) error {
-	resize, n := binary.Varint(memory)
-	if n <= 0 {
+	r := figures.Read(memory)
+	resize := unit.Time(r.Next())
+	if r.Cut() {
 		return fmt.Errorf("the memory of a composed scheduler begins with an instant, this one does not")
 	}
-	s.resize = unit.Time(resize)
-	rest, err := recallMemories(memory[n:], s.memories)
-	if err != nil {
+	s.resize = resize
+	if err := recallMemories(r, s.memories); err != nil {
 		return err
 	}
-	return s.loops.Recall(rest)
+	return s.loops.Recall(r.Rest())
 }
 
-// recallMemories hands each part its memory and returns what follows.
-func recallMemories(memory []byte, parts []schedule.Remembering) ([]byte, error) {
+// recallMemories hands each part its memory.
+func recallMemories(r *figures.Reader, parts []schedule.Remembering) error {
 	for i, part := range parts {
-		size, n := binary.Uvarint(memory)
-		if n <= 0 || size > uint64(len(memory)-n) {
-			return nil, fmt.Errorf("the memory of part %d of %d is cut short: was the scheduler composed of others?", i+1, len(parts))
+		memory := r.Bytes()
+		if r.Cut() {
+			return fmt.Errorf("the memory of part %d of %d is cut short: was the scheduler composed of others?", i+1, len(parts))
 		}
-		if err := part.Recall(memory[n : n+int(size)]); err != nil {
-			return nil, err
+		if err := part.Recall(memory); err != nil {
+			return err
 		}
-		memory = memory[n+int(size):]
 	}
-	return memory, nil
+	return nil
 }

@@ -2,10 +2,10 @@ package circle
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math"
 	"slices"
 
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/flow/fluid"
 	"github.com/musterdl/muster/unit"
 )
@@ -146,12 +146,10 @@ func meetings(jobs []Periodic, capacities []float64) []meeting {
 // best is Best, remembered.
 func (r *Arranger) best(m *meeting, jobs []Periodic) Fit {
 	arcs := make([]Arc, len(m.Jobs))
-	r.key = binary.AppendUvarint(r.key[:0], math.Float64bits(m.capacity))
+	r.key = figures.Put(r.key[:0], int64(math.Float64bits(m.capacity)))
 	for i, j := range m.Jobs {
 		arcs[i] = Arc{jobs[j].Compute, jobs[j].Communicate, m.rates[i]}
-		r.key = binary.AppendVarint(r.key, int64(arcs[i].Compute))
-		r.key = binary.AppendVarint(r.key, int64(arcs[i].Communicate))
-		r.key = binary.AppendUvarint(r.key, math.Float64bits(arcs[i].Rate))
+		r.key = figures.Put(r.key, int64(arcs[i].Compute), int64(arcs[i].Communicate), int64(math.Float64bits(arcs[i].Rate)))
 	}
 	if f, ok := r.known[string(r.key)]; ok {
 		return f

@@ -1,10 +1,10 @@
 package circle
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -23,21 +23,18 @@ func (r *Memory) Steady(jobs []Periodic, capacities []float64, shifts []unit.Dur
 		first = slices.Min(shifts)
 	}
 	r.key = r.key[:0]
-	number := func(x float64) { r.key = binary.LittleEndian.AppendUint64(r.key, math.Float64bits(x)) }
+	number := func(x float64) { r.key = figures.Put(r.key, int64(math.Float64bits(x))) }
 	for j := range jobs {
 		p := &jobs[j]
-		r.key = binary.AppendVarint(r.key, int64(p.Compute))
-		r.key = binary.AppendVarint(r.key, int64(p.Communicate))
-		r.key = binary.AppendVarint(r.key, int64(p.Class))
-		r.key = binary.AppendVarint(r.key, int64(len(p.Uses)))
+		r.key = figures.Put(r.key, int64(p.Compute), int64(p.Communicate), int64(p.Class), int64(len(p.Uses)))
 		if shifts != nil {
-			r.key = binary.AppendVarint(r.key, int64(shifts[j]-first))
+			r.key = figures.Put(r.key, int64(shifts[j]-first))
 		} else {
-			r.key = append(r.key, 0)
+			r.key = figures.Put(r.key, 0)
 		}
 		number(p.Weight)
 		for _, u := range p.Uses {
-			r.key = binary.AppendVarint(r.key, int64(u.Link))
+			r.key = figures.Put(r.key, int64(u.Link))
 			number(u.Per)
 			number(capacities[u.Link])
 		}

@@ -29,9 +29,9 @@ var Description = strategy.Description{
 	Name: "parrot", System: "Parrot", Step: "flow", Part: "flow", Status: "after",
 	Source: "Li et al., IEEE TCC 2020 (abstract)", Challenges: []string{"C6"},
 	Idea: "runs that have sent least per iteration get more of the links, by a linear program; nobody starves",
-	Acts: []string{"regrant"},
+	Acts: []strategy.Act{strategy.Weight},
 	Goal: "throughput", Needs: "the traffic of a worker; the phases of an iteration make it better",
-	Live: "sets the weight of the run's traffic",
+	Live: "cannot, because no driver weighs what runs send",
 }
 
 // Claim is the experiment that checks it.

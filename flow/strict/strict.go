@@ -25,7 +25,8 @@ var Description = strategy.Description{
 	Name: "strict", Step: "flow", Part: "flow", Status: "null",
 	Source: "folklore: strict priority queues of a switch",
 	Idea:   "eight strict classes on every link; small jobs, or those of high priority, send first",
-	Goal:   "throughput", Needs: "an estimate of the run time, where by size", Live: "sets the class of the run's traffic",
+	Acts:   []strategy.Act{strategy.Class},
+	Goal:   "throughput", Needs: "an estimate of the run time, where by size", Live: "cannot, because no driver sets classes on a link",
 }
 
 // Classes is how many strict classes there are, as switches have.

@@ -5,12 +5,15 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/strategy"
 )
 
 // limited is nature where runs can be suspended and nothing else.
 type limited struct{ *nature }
 
-func (limited) Can() []string { return []string{"suspend"} }
+func (limited) Can() strategy.Ability {
+	return strategy.Ability{Driver: "here", Means: map[strategy.Act]string{strategy.Time: "it rests"}}
+}
 
 // TestUnable: a strategy that needs what the driver cannot do decides nothing: a start
 // with it is refused, so is a switch to it, and the one before goes on.
@@ -19,8 +22,8 @@ func TestUnable(t *testing.T) {
 	before := catalogue.All
 	t.Cleanup(func() { catalogue.All = before })
 	rests, rents := e, e
-	rests.Name, rests.Acts = "test-rests", []string{"suspend"}
-	rents.Name, rents.Acts = "test-rents", []string{"suspend", "rent"}
+	rests.Name, rests.Acts = "test-rests", []strategy.Act{strategy.Time}
+	rents.Name, rents.Acts = "test-rents", []strategy.Act{strategy.Time, strategy.Rent}
 	catalogue.All = append(before[:len(before):len(before)], rests, rents)
 
 	w := newBench(t, t.TempDir(), "fifo")
@@ -30,7 +33,7 @@ func TestUnable(t *testing.T) {
 	if err := w.switchTo("test-rests"); err != nil {
 		t.Errorf("a switch to what can be done: %v", err)
 	}
-	const why = `order test-rents acts by "rent", and this driver can suspend`
+	const why = `order test-rents rents nodes and gives them back (rent), and this driver cannot`
 	if err := w.switchTo("test-rents"); err == nil || !strings.Contains(err.Error(), why) {
 		t.Errorf("a switch to what cannot be done: %v", err)
 	}

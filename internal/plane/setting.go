@@ -68,7 +68,7 @@ func (c *Config) setting(last string) ([]byte, error) {
 // obeys says what of a strategy the driver cannot carry out.
 func (c *Config) obeys(to catalogue.Composition) error {
 	if able, ok := c.Driver.(run.Able); ok {
-		return to.Refuse(able.Can()...)
+		return to.Refuse(able.Can())
 	}
 	return nil
 }

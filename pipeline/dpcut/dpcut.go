@@ -26,6 +26,7 @@ var Description = strategy.Description{
 	Name: "dp-cut", System: "PipeDream", Step: "pipeline", Part: "cut", Status: "read",
 	Source: "PipeDream (Narayanan et al., SOSP 2019)",
 	Idea:   "the cut whose slowest stage or link is fastest, by dynamic programming on the profile",
+	Acts:   []strategy.Act{strategy.Pipeline},
 	Goal:   "throughput", Needs: "a layer profile", Live: "the trainer executes the plan",
 }
 

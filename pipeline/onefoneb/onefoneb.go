@@ -20,6 +20,7 @@ var Description = strategy.Description{
 	Name: "1f1b", System: "PipeDream", Step: "pipeline", Part: "sequence", Status: "read",
 	Source: "PipeDream (Narayanan et al., SOSP 2019), DAPPLE (Fan et al., PPoPP 2021)",
 	Idea:   "one forward, one backward: GPipe's time, memory for as many microbatches as there are stages",
+	Acts:   []strategy.Act{strategy.Pipeline},
 	Goal:   "throughput", Needs: "a layer profile", Live: "the trainer executes the plan",
 }
 

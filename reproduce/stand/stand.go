@@ -49,6 +49,7 @@ type Stand struct {
 type Finished struct {
 	Result report.Result
 	View   plan.View
+	Sim    *simulated.Simulation
 	Jobs   []Job // in the order of submission
 }
 

@@ -1,14 +1,19 @@
 package local
 
 import (
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 
 	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local/cgroup"
+	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -21,6 +26,8 @@ type Machine struct {
 	// Slot is what each declared device is; zero where devices are GPUs.
 	SlotCPU    unit.Milli
 	SlotMemory unit.MiB
+	// Ability is what can be done with runs here.
+	Ability strategy.Ability
 	// Limits says in words what shares can be enforced.
 	Limits string
 }
@@ -45,7 +52,7 @@ func Detect(s Slots) (Machine, error) {
 	if len(gpus) > 0 {
 		model := c.AddModel(gpus[0])
 		c.AddNode(cluster.Node{Name: "here", Rack: rack, Model: model, CPU: cores(), Memory: hostMemory()}, len(gpus))
-		return Machine{Cluster: c, GPUs: true, Index: index, Limits: limits}, nil
+		return Machine{Cluster: c, GPUs: true, Index: index, Ability: ofGPUs(), Limits: limits}, nil
 	}
 	if s.Count < 1 || s.CPU < 1 {
 		return Machine{}, fmt.Errorf("%d slots of %s cores: expected at least one slot of at least 1m", s.Count, s.CPU)
@@ -53,7 +60,17 @@ func Detect(s Slots) (Machine, error) {
 	model := c.AddModel(cluster.Model{Name: "slot", Memory: s.Memory, Speed: 1})
 	// A slot's cores and memory come with it, so the node has none besides to ask for.
 	c.AddNode(cluster.Node{Name: "here", Rack: rack, Model: model, CPU: cores(), Memory: hostMemory()}, s.Count)
-	return Machine{Cluster: c, SlotCPU: s.CPU, SlotMemory: s.Memory, Limits: limits}, nil
+	return Machine{Cluster: c, SlotCPU: s.CPU, SlotMemory: s.Memory, Ability: run.Slots, Limits: limits}, nil
+}
+
+// ofGPUs is what can be done with GPUs here: more where the pipe is through which
+// programs find the daemon of NVIDIA's MPS.
+func ofGPUs() strategy.Ability {
+	pipes := cmp.Or(os.Getenv("CUDA_MPS_PIPE_DIRECTORY"), "/tmp/nvidia-mps")
+	if _, err := os.Stat(filepath.Join(pipes, "control")); err != nil {
+		return run.GPUs
+	}
+	return run.WithMPS
 }
 
 // smi is the part of nvidia-smi's account that is used.

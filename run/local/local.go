@@ -13,6 +13,7 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local/supervise"
+	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -25,7 +26,8 @@ type Config struct {
 	SlotCPU    unit.Milli
 	SlotMemory unit.MiB
 	GPUs       bool
-	Index      []int // by device: the GPU's number, where it is another
+	Index      []int            // by device: the GPU's number, where it is another
+	Ability    strategy.Ability // that of the machine
 	// AllowRoot lets jobs of root run as root.
 	AllowRoot bool
 	// CheckpointWait and Grace bound a stop: the time to save, and from SIGTERM to
@@ -76,12 +78,8 @@ func (d *Driver) Recover(live []run.Order, report func(engine.Event)) {
 	}
 }
 
-// Acts are what a driver on this machine does with runs beyond starting and stopping
-// them.
-var Acts = []string{"suspend", "regrant"}
-
 // Can implements run.Able.
-func (d *Driver) Can() []string { return Acts }
+func (d *Driver) Can() strategy.Ability { return d.config.Ability }
 
 // Order carries out one change.
 func (d *Driver) Order(o run.Order) {

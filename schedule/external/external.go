@@ -14,13 +14,13 @@
 package external
 
 import (
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
@@ -121,10 +121,7 @@ func situation(v plan.View, jobs []plan.JobID) uint64 {
 	h, b := fnv.New64a(), make([]byte, 0, 64)
 	for _, id := range jobs {
 		j := v.Job(id)
-		b = binary.AppendVarint(b[:0], int64(id))
-		for _, x := range [...]int64{int64(j.Failures), int64(j.Restarts), int64(j.Priority), int64(j.Estimate)} {
-			b = binary.AppendVarint(b, x)
-		}
+		b = figures.Put(b[:0], int64(id), int64(j.Failures), int64(j.Restarts), int64(j.Priority), int64(j.Estimate))
 		h.Write(b)
 	}
 	for id := range plan.NodeID(v.Nodes()) {

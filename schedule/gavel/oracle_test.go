@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,10 +18,17 @@ import (
 // atOnce is a bundled trace as if all its jobs had come at once, on 8:16:24 devices.
 func atOnce(t *testing.T, trace, policy string, most int) Problem {
 	p := Problem{Policy: policy, Room: []float64{8, 16, 24}}
-	for _, j := range bundledTrace(t, data(t), trace) {
-		if len(p.Rate) < most {
-			p.Rate, p.Gang, p.Steps = append(p.Rate, j.rate), append(p.Gang, float64(j.gang)), append(p.Steps, j.steps)
+	jobs := published(t, trace).Jobs
+	for {
+		j, truth, err := jobs.Next()
+		if err != nil || len(p.Rate) == most {
+			break
 		}
+		rate := make([]float64, 3)
+		for _, offer := range j.Menu {
+			rate[slices.Index([]string{"v100", "p100", "k80"}, offer.Model)] = offer.Rate
+		}
+		p.Rate, p.Gang, p.Steps = append(p.Rate, rate), append(p.Gang, float64(j.Gang)), append(p.Steps, truth.Duration.Seconds())
 	}
 	return p
 }

@@ -33,8 +33,8 @@ var Description = strategy.Description{
 	Name: "jahani", System: "Jahani et al.", Step: "schedule", Part: "joint", Status: "after",
 	Source: "Jahani et al., ICCCS 2019 (abstract), and the ANDREAS line of the same group",
 	Idea:   "rents the machines, cuts them up among jobs and postpones others so that rent and lateness cost least",
-	Acts:   []string{"rent"},
-	Goal:   "cost", Needs: "rates by device model and count, an estimate of the run time, prices", Live: "rents, stops and starts through the driver; preempts by checkpoint and restart",
+	Acts:   []strategy.Act{strategy.Rent},
+	Goal:   "cost", Needs: "rates by device model and count, an estimate of the run time, prices", Live: "cannot, because no driver rents nodes: only simulation does",
 }
 
 // Decider is the strategy.

@@ -2,36 +2,12 @@ package jahani
 
 import (
 	"math"
-	"math/rand/v2"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/musterdl/muster/solve"
 )
-
-// draw makes a problem of so many jobs and nodes; the first machines of three.
-func draw(seed uint64, jobs, nodes, machines int) *Problem {
-	chance := rand.New(rand.NewPCG(seed, 5))
-	p := &Problem{Nodes: nodes, HorizonSec: 3600, Rho: 3, Machines: []Machine{{"small", 3.06, 1, 0}, {"old", 7.2, 8, 0}, {"big", 12.24, 4, 0}}[3-machines:]}
-	for range jobs {
-		w := Work{DueSec: 3600 * (8*chance.Float64() - 1), Weight: (1 + 9*chance.Float64()) / 3600}
-		length, scaling := 3600*math.Exp(chance.NormFloat64()), 0.5+0.5*chance.Float64()
-		for _, m := range p.Machines {
-			times := make([]float64, m.Devices)
-			speed := 1.0
-			if m.Name == "old" {
-				speed = 0.15 + 0.3*chance.Float64()
-			}
-			for g := 1; g <= m.Devices; g *= 2 {
-				times[g-1] = length / speed / math.Pow(float64(g), scaling)
-			}
-			w.Seconds = append(w.Seconds, times)
-		}
-		p.Jobs = append(p.Jobs, w)
-	}
-	return p
-}
 
 // brute is the least cost of all plans.
 func brute(p *Problem) float64 {
@@ -136,5 +112,20 @@ func TestSearchScales(t *testing.T) {
 	t.Logf("%v: %d of 400 jobs run, cost %.2f", took, running, cost)
 	if took > 5*time.Second || math.IsInf(cost, 1) || running < 100 {
 		t.Errorf("took %v, cost %.2f, %d jobs run", took, cost, running)
+	}
+}
+
+// TestNodeIsGivenUp: with few machines of each kind, a node whose jobs have all the time
+// there is costs nothing more once nobody is on it.
+func TestNodeIsGivenUp(t *testing.T) {
+	p := draw(2, 2, 2, 3)
+	for m := range p.Machines {
+		p.Machines[m].Most = 1
+	}
+	for j := range p.Jobs {
+		p.Jobs[j].DueSec = 1e9
+	}
+	if plan := Search(p, Plan{Rented: []int{0, 2}, Jobs: []Choice{{0, 1}, {1, 4}}}); p.Cost(plan) != 0 {
+		t.Errorf("%+v costs %.3f: postponing both costs nothing", plan, p.Cost(plan))
 	}
 }

@@ -156,7 +156,7 @@ func (s *search) move(job int) bool {
 	}
 	if to != none {
 		at := &s.nodes[to]
-		if m := as.machine; m != at.machine && s.Machines[m].Most > 0 && s.count[m] >= s.Machines[m].Most {
+		if m := as.machine; m != none && m != at.machine && s.Machines[m].Most > 0 && s.count[m] >= s.Machines[m].Most {
 			with := s.plus(to, job) // the node it left took the last one
 			machine, _ := s.suit(at.machine, with)
 			as = s.divide(machine, with)

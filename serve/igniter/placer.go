@@ -14,6 +14,7 @@ var Description = strategy.Description{
 	Name: "igniter", System: "iGniter", Step: "allocate", Part: "place", Status: "read",
 	Source: "Xu et al., IEEE TPDS 2023; icloud-ecnu/igniter",
 	Idea:   "each replica of a service on the device that it disturbs least, at the least share that answers in half the objective",
+	Acts:   []strategy.Act{strategy.Share, strategy.Batch},
 	Goal:   "cost", Needs: "fitted coefficients of each model on the device; rate and objective of the services",
 	Live: "shares as MPS ceilings, set when a replica starts",
 }

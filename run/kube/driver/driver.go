@@ -16,6 +16,7 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/kube/api"
+	"github.com/musterdl/muster/strategy"
 )
 
 // Driver runs a Core against an API server and a control plane: what the server tells
@@ -146,7 +147,7 @@ func (d *Driver) Recover([]run.Order, func(engine.Event)) {
 }
 
 // Can implements run.Able: Kubernetes starts and stops pods, and nothing else.
-func (d *Driver) Can() []string { return nil }
+func (d *Driver) Can() strategy.Ability { return run.Kubernetes }
 
 // Order implements run.Driver.
 func (d *Driver) Order(o run.Order) { d.post(func() { d.core.Order(o) }) }

@@ -3,20 +3,22 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/musterdl/muster/catalogue"
 )
 
-// TestRefusesWhatPodsCannot: a strategy that suspends, regrants, cuts or rents is
-// refused where it is read, unless it is only to advise.
+// TestRefusesWhatPodsCannot: of all strategies those are refused where they are read that
+// do more than start and stop pods, by name, unless they are only to advise.
 func TestRefusesWhatPodsCannot(t *testing.T) {
-	for _, c := range []struct{ strategy, act string }{{"tiresias", ""}, {"gandiva", "suspend"}, {"mig", "reshape"}, {"jahani", "rent"}} {
-		f := flags{strategy: c.strategy}
+	for _, e := range catalogue.All {
+		f := flags{strategy: e.Name}
 		_, err := f.composition()
-		if (err == nil) != (c.act == "") || err != nil && !strings.Contains(err.Error(), `acts by "`+c.act+`", and this driver can only start and stop`) {
-			t.Errorf("%s: %v, expected that it acts by %q", c.strategy, err, c.act)
+		if (err == nil) != (len(e.Acts) == 0) || err != nil && !strings.Contains(err.Error(), "cannot be obeyed on Kubernetes: its "+e.Part+" "+e.Name+" "+e.Acts[0].Does()) {
+			t.Errorf("%s, which does %q: %v", e.Name, e.Acts, err)
 		}
 		f.advise = true
 		if _, err := f.composition(); err != nil {
-			t.Errorf("%s, to advise: %v", c.strategy, err)
+			t.Errorf("%s, to advise: %v", e.Name, err)
 		}
 	}
 }

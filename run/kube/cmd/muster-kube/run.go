@@ -29,6 +29,7 @@ import (
 	"github.com/musterdl/muster/internal/server"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/kube/api"
 	"github.com/musterdl/muster/run/kube/driver"
 	"github.com/musterdl/muster/run/kube/filter"
@@ -111,7 +112,7 @@ func (f *flags) composition() (c catalogue.Composition, err error) {
 	if f.advise {
 		return c, nil // whoever only advises need not be able to carry it out
 	}
-	return c, c.Refuse() // as driver.Driver.Can says
+	return c, c.Refuse(run.Kubernetes)
 }
 
 func (f *flags) rules() (r inventory.Rules, err error) {

@@ -1,0 +1,59 @@
+package catalogue
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/musterdl/muster/run"
+	"github.com/musterdl/muster/strategy"
+)
+
+// writeLive prints what each driver can do with runs, and which strategies it obeys: the
+// drivers' own tables.
+func writeLive(out io.Writer) {
+	fmt.Fprint(out, "\n## What acts where\n\nEvery driver starts and stops runs. A strategy that does more is refused by a driver that cannot, where it is read:\n"+
+		"`muster up`, `muster strategies switch`, `muster-kube`. These are the drivers' own tables.\n\n| Act | What a strategy does |")
+	for _, a := range run.Abilities {
+		fmt.Fprintf(out, " %s |", a.Driver)
+	}
+	fmt.Fprint(out, "\n|---|---|")
+	for range run.Abilities {
+		fmt.Fprint(out, "---|")
+	}
+	for _, act := range strategy.Acts {
+		fmt.Fprintf(out, "\n| %s | %s |", act, act.Does())
+		for _, a := range run.Abilities {
+			if a.Means[act] != "" {
+				fmt.Fprintf(out, " yes: %s |", a.Means[act])
+			} else {
+				fmt.Fprintf(out, " no: %s |", a.Why[act])
+			}
+		}
+	}
+	fmt.Fprint(out, "\n\nThese strategies do more than start and stop runs; all others act everywhere.\n\n| Strategy | Acts |")
+	for _, a := range run.Abilities {
+		fmt.Fprintf(out, " %s |", a.Driver)
+	}
+	fmt.Fprint(out, "\n|---|---|")
+	for range run.Abilities {
+		fmt.Fprint(out, "---|")
+	}
+	for _, e := range All {
+		if len(e.Acts) == 0 {
+			continue
+		}
+		fmt.Fprintf(out, "\n| [%s](#%[1]s) |", e.Name)
+		for _, act := range e.Acts {
+			fmt.Fprintf(out, " %s", act)
+		}
+		fmt.Fprint(out, " |")
+		for _, a := range run.Abilities {
+			if lacks := a.Lacks(e.Acts); lacks != "" {
+				fmt.Fprintf(out, " no %s |", lacks)
+			} else {
+				fmt.Fprint(out, " yes |")
+			}
+		}
+	}
+	fmt.Fprintln(out)
+}
