@@ -132,7 +132,7 @@ func TestActs(t *testing.T) {
 			c, jobs := everything()
 			saw := map[strategy.Act]bool{}
 			_, err = simulated.Run(simulated.Config{Cluster: c, Jobs: &listed{jobs}, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
-				Restart: 20 * unit.Second, Until: unit.Time(8 * unit.Hour), Commit: func(_ plan.View, commit *plan.Commit) {
+				Prices: simulated.Prices{Restart: 20 * unit.Second}, Until: unit.Time(8 * unit.Hour), Commit: func(_ plan.View, commit *plan.Commit) {
 					for i := range commit.Changes {
 						did(&commit.Changes[i], saw)
 					}

@@ -131,7 +131,7 @@ func TestReconfigurationCosts(t *testing.T) {
 	last := 0.0
 	for _, cost := range []unit.Duration{2 * unit.Second, 30 * unit.Second, 120 * unit.Second} {
 		config := scheduletest.JointConfig(scheduletest.Nodes(2, 4, 0), jobs, optimus.New(optimus.Default()), oracle.Estimator{})
-		config.Restart = cost
+		config.Prices.Restart = cost
 		o, err := scheduletest.Run(config)
 		if err != nil {
 			t.Fatal(err)

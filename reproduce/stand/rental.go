@@ -42,7 +42,7 @@ func rental(open Data, o *Options, seed uint64) (*Stand, error) {
 		return nil, fmt.Errorf("there is no machine %q", only)
 	}
 	s.Cluster = rentals(on, 5)
-	s.Set = func(c *simulated.Config) { c.Arrival = arrival }
+	s.Set = func(c *simulated.Config) { c.Prices.Arrival = arrival }
 	names, chance := rates.names(8, "v100", "k80"), rand.New(rand.NewPCG(seed, 11))
 	list, at := &List{}, 0.
 	for i := range jobs {
