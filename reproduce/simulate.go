@@ -52,8 +52,6 @@ type Setup struct {
 	// Queues is a tree of queues (preset or YAML file), and Tenants whose tenants, users
 	// and priorities are drawn for jobs that have none; empty is none.
 	Queues, Tenants string
-	// World is "" for the event-driven one, or PolluxArtefact.
-	World string
 	// MeasuredSpeeds uses the shipped tables for classes they know.
 	MeasuredSpeeds bool
 
@@ -90,9 +88,6 @@ func (o *Outcome) Lanes() []report.Lane {
 // Simulate runs a setup to its end.
 func Simulate(s Setup) (*Outcome, error) {
 	began, cpu := time.Now(), cpuSeconds()
-	if s.World != "" {
-		return simulateIn(s, began, cpu)
-	}
 	built, err := build(s)
 	if err != nil {
 		return nil, fmt.Errorf("strategy: %w", err)
@@ -175,24 +170,6 @@ func open(s Setup, devices int) (trace.Reader, error) {
 		return openPollux(s.Trace, o)
 	}
 	return trace.Open(s.Trace, o)
-}
-
-// simulateIn runs a setup in another world than the event-driven one.
-func simulateIn(s Setup, began time.Time, cpu float64) (*Outcome, error) {
-	c, err := resolveCluster(s.Cluster, s.Data)
-	if err != nil {
-		return nil, fmt.Errorf("cluster: %w", err)
-	}
-	if s.World != PolluxArtefact || !strings.HasPrefix(s.Trace, "pollux:") {
-		return nil, fmt.Errorf("world %q with trace %s: the one other world is %s, for pollux traces", s.World, s.Trace, PolluxArtefact)
-	}
-	r, collector, err := simulateArtefact(s, c)
-	if err != nil {
-		return nil, err
-	}
-	r.Strategy, r.Trace, r.Seed = s.Strategy+" in the world "+s.World, s.Trace, s.Seed
-	r.WallSec, r.CPUSec, r.PeakRSSBytes = time.Since(began).Seconds(), cpuSeconds()-cpu, peakRSS()
-	return &Outcome{Result: r, Collector: collector, Cluster: c}, nil
 }
 
 func build(s Setup) (catalogue.Built, error) {

@@ -101,7 +101,7 @@ func Open(ref string, opt Options) (Reader, error) {
 }
 
 // OpenFrom checks and opens a published trace whose bytes a function gives, as often as it
-// is asked for them. An error of the function comes back as it is.
+// is asked for them; NAME#MEMBER is a member of an archive. An error of the function comes back as it is.
 func OpenFrom(format, name string, file func() (io.ReadCloser, error), opt Options) (Reader, error) {
 	f := formatNamed(format)
 	if f == nil {
@@ -115,7 +115,8 @@ func OpenFrom(format, name string, file func() (io.ReadCloser, error), opt Optio
 		return nil, err
 	}
 	there.Close()
-	return openFile(f, source{name: name, file: file}, opt)
+	_, member, _ := strings.Cut(name, "#")
+	return openFile(f, source{name: name, member: member, file: file}, opt)
 }
 
 // Kind is one thing that the left of a reference can name.

@@ -115,7 +115,6 @@ func simulateCommand() *cobra.Command {
 		}}
 	setupFlags(cmd.Flags(), &s)
 	cmd.Flags().StringVar(&s.Strategy, "strategy", s.Strategy, "a strategy, several joined by +, script:PATH (see docs/external.md) or a YAML file (see muster strategies)")
-	cmd.Flags().StringVar(&s.World, "world", "", "another nature: "+reproduce.PolluxArtefact+" follows the Pollux artefact's simulator (pollux traces only)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "no progress bar")
 	cmd.Flags().BoolVar(&s.Check, "check", false, "prove the state legal after every step (slow)")

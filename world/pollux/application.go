@@ -198,6 +198,9 @@ func (a *Application) fit(perReplica, replicas, passes int) Split {
 	return Split{Local: min(ceilDiv(perReplica, passes), a.MaxBatch/(replicas*passes)), Accumulation: passes - 1}
 }
 
+// ncf is the application that the artefact gives one replica.
+const ncf = "ncf"
+
 func ceilDiv(a, b int) int { return (a + b - 1) / b }
 
 // Accumulated is the time of a step with extra passes, which exchange nothing.

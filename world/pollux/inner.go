@@ -13,6 +13,7 @@ import (
 // until the last job ends: then what a job takes is known from the measurements, and the
 // better allocation is the one of the lower mean.
 const (
+	nodes, perNode   = 16, 4
 	drawnJobs        = 16
 	drawnAllocations = 60
 	drawsOfJobs      = 10
@@ -25,12 +26,12 @@ type layout struct {
 }
 
 // draw gives each job a few replicas, on the freest nodes or scattered.
-func draw(rng *rand.Rand, jobs []Request, cluster Config) layout {
-	free := make([]int, cluster.Nodes)
+func draw(rng *rand.Rand, jobs []Request) layout {
+	free := make([]int, nodes)
 	for n := range free {
-		free[n] = cluster.DevicesPerNode
+		free[n] = perNode
 	}
-	left := cluster.Nodes * cluster.DevicesPerNode
+	left := nodes * perNode
 	d := layout{jobs: jobs}
 	for i := range jobs {
 		count := min(1<<rng.IntN(4), left-(len(jobs)-1-i))
@@ -90,77 +91,60 @@ func (x *experiment) means(d layout, tuned bool) (seconds, relative float64, err
 	return seconds, relative, nil
 }
 
-// fitness is what Pollux makes large, by models fitted to four placements.
-func (x *experiment) fitness(d layout, agents map[string]*agent, cluster Config) float64 {
-	p := search.Problem{Base: search.NewMatrix(len(d.jobs), cluster.Nodes), MostNodes: cluster.Nodes, Mingle: true}
-	m := search.NewMatrix(len(d.jobs), cluster.Nodes)
-	for range cluster.Nodes {
-		p.Room = append(p.Room, cluster.DevicesPerNode)
+// menu is what a strategy knows of a request.
+func (x *experiment) menu(r Request, tuned bool) (known Menu, rate func(replicas int, several bool) float64, err error) {
+	known, err = x.apps[r.Application].Menu(r, tuned, false)
+	return known, func(replicas int, several bool) float64 {
+		best := 0.0 // of the largest size up to so many
+		for _, o := range known.Offers {
+			if int(o.Workers) <= replicas && (o.Nodes > 1) == (several && o.Workers > 1) {
+				best = o.Rate
+			}
+		}
+		return best
+	}, err
+}
+
+// fitness is what Pollux makes large, by the menus of the jobs.
+func (x *experiment) fitness(d layout) (float64, error) {
+	p := search.Problem{Base: search.NewMatrix(len(d.jobs), nodes), MostNodes: nodes, Mingle: true}
+	m := search.NewMatrix(len(d.jobs), nodes)
+	for range nodes {
+		p.Room = append(p.Room, perNode)
 	}
-	fair := cluster.Nodes * cluster.DevicesPerNode / len(d.jobs)
+	fair := nodes * perNode / len(d.jobs)
 	for i, j := range d.jobs {
-		p.Jobs = append(p.Jobs, search.Job{Most: mostReplicas, Factor: 1, Speedup: agents[j.Application].speedup(fair)})
+		_, rate, err := x.menu(j, true)
+		if err != nil {
+			return 0, err
+		}
+		p.Jobs = append(p.Jobs, search.Job{Most: nodes * perNode, Factor: 1,
+			Speedup: func(on, replicas int) float64 { return rate(replicas, on > 1) / rate(fair, false) }})
 		for n, count := range d.rows[i] {
 			m.Row(i)[n] = uint8(count)
 		}
 	}
-	return p.Value(m)
+	return p.Value(m), nil
 }
 
-// seen lets an agent measure a job of each application after a part of its epochs.
-func (x *experiment) seen(part float64) (map[string]*agent, error) {
-	agents := map[string]*agent{}
-	for name, app := range x.apps {
-		a := newAgent(app)
-		for _, placement := range [][]int{{1}, {2}, {4}, {4, 4}} {
-			nodes, replicas := size(placement)
-			split := app.Split(max(app.InitBatch, app.MinLocal*replicas), replicas)
-			step, err := app.StepTime(placement, split.Local)
-			if err != nil {
-				return nil, err
-			}
-			g, err := app.Gradient(app.InitBatch, int(part*float64(app.Epochs)))
-			if err != nil {
-				return nil, err
-			}
-			a.Observe(nodes, replicas, split, step, g)
-		}
-		agents[name] = a
-	}
-	return agents, nil
-}
-
-// timeLeft is what Optimus makes small: the sum of the times left, as it predicts them.
-func timeLeft(d layout, apps map[string]*Application) (sum float64, err error) {
+// timeLeft is what Optimus makes small: the sum of the times left, by the menus.
+func (x *experiment) timeLeft(d layout) (sum float64, err error) {
 	for i, j := range d.jobs {
-		v := View{Request: j, App: apps[j.Application]}
+		known, rate, err := x.menu(j, false)
+		if err != nil {
+			return 0, err
+		}
 		_, replicas := size(used(d.rows[i]))
-		step, err := packedStep(&v, replicas)
-		if err != nil {
-			return 0, err
-		}
-		iterations, err := iterationsLeft(&v)
-		if err != nil {
-			return 0, err
-		}
-		sum += step * iterations
+		sum += known.Seconds / rate(replicas, replicas > perNode)
 	}
 	return sum, nil
 }
 
 // inner is the rank correlation of the inner score of Pollux, or of Optimus, with the
 // mean completion time over drawn allocations, and with the mean over the jobs of their
-// time over that on a fair share; each the mean over the draws of jobs. Pollux has seen
-// the jobs after a part of their epochs.
-func (x *experiment) inner(ofPollux bool, part float64) (seconds, relative float64, err error) {
-	all, err := x.workload(workloads, 6)
-	if err != nil {
-		return 0, 0, err
-	}
-	agents, err := x.seen(part)
-	if err != nil {
-		return 0, 0, err
-	}
+// time over that on a fair share; each the mean over the draws of jobs.
+func (x *experiment) inner(ofPollux bool) (seconds, relative float64, err error) {
+	all := slices.Clone(x.workload)
 	all = slices.DeleteFunc(all, func(r Request) bool { // as wide as any may be drawn
 		return r.Application != ncf && r.Batch < 8*x.apps[r.Application].MinLocal
 	})
@@ -169,18 +153,20 @@ func (x *experiment) inner(ofPollux bool, part float64) (seconds, relative float
 		rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		var scores, means, parts []float64
 		for range drawnAllocations {
-			d := draw(rng, all[:drawnJobs], Default())
+			d := draw(rng, all[:drawnJobs])
 			mean, part, err := x.means(d, ofPollux)
 			if err != nil {
 				return 0, 0, err
 			}
 			score := 0.0
 			if ofPollux {
-				score = x.fitness(d, agents, Default())
-			} else if score, err = timeLeft(d, x.apps); err != nil {
-				return 0, 0, err
+				score, err = x.fitness(d)
 			} else {
+				score, err = x.timeLeft(d)
 				score = -score
+			}
+			if err != nil {
+				return 0, 0, err
 			}
 			scores, means, parts = append(scores, score), append(means, -mean), append(parts, -part)
 		}

@@ -14,30 +14,34 @@ type Menu struct {
 	// Seconds is the training time on the replicas and the batch asked for, four to a
 	// node, without restarts.
 	Seconds float64
-	// Sizes are the legal numbers of replicas: powers of two that were measured, and the
-	// one asked for.
+	// Sizes are the legal numbers of replicas that were measured, and the one asked for.
 	Sizes []int32
 	// Offers has each size on the fewest nodes and, where one node would do, on two. Rate
 	// 1 is what was asked for.
 	Offers []workload.Offer
 }
 
-// mostSizes is the largest power of two that is offered.
-const mostSizes = 64
+// powers and few are the numbers of replicas that are offered: a job may have eight with
+// the one it asks for.
+var (
+	powers = []int32{1, 2, 4, 8, 16, 32, 64}
+	few    = []int32{1, 2, 3, 4, 6, 8, 12}
+)
 
 // Menu returns the rates of a request from the measurements: the training time on so
 // many replicas is the sum over the epochs of their progress over its rate, so that a
 // rate is what the job makes on the average of its life. The batch is the one asked for,
-// or, if the job tunes it, the one of most goodput in each epoch.
-func (a *Application) Menu(r Request, tuned bool) (Menu, error) {
+// or, if the job tunes it, the one of most goodput in each epoch. Fine sizes are more of
+// the small ones, in the place of the largest.
+func (a *Application) Menu(r Request, tuned, fine bool) (Menu, error) {
 	seconds, ok := a.train(packing(r.Replicas), []int{r.Batch})
 	if !ok {
 		return Menu{}, fmt.Errorf("job %s: %d replicas at batch %d lie outside the measurements of %s", r.Name, r.Replicas, r.Batch, a.Name)
 	}
 	m := Menu{Seconds: seconds}
-	asked := []int32{int32(r.Replicas)}
-	for n := int32(1); n <= mostSizes; n *= 2 {
-		asked = append(asked, n)
+	asked := append([]int32{int32(r.Replicas)}, powers...)
+	if fine {
+		asked = append([]int32{int32(r.Replicas)}, few...)
 	}
 	slices.Sort(asked)
 	for _, n := range slices.Compact(asked) {

@@ -28,11 +28,11 @@ func TestMenu(t *testing.T) {
 		{Name: "c", Application: "yolov3", Replicas: 8, Batch: 64}, {Name: "d", Application: "ncf", Replicas: 1, Batch: 32768},
 	} {
 		app := apps[r.Application]
-		fixed, err := app.Menu(r, false)
+		fixed, err := app.Menu(r, false, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		tuned, err := app.Menu(r, true)
+		tuned, err := app.Menu(r, true, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,6 @@ type Job struct {
 	progress       float64
 	placement      []int // replicas on each node used; empty while waiting
 	batch          int
-	tuner          Tuner
 	restartSeconds int // of the restart still to come
 	eachRestart    int // seconds
 	started        bool
@@ -54,16 +53,6 @@ func (j *Job) Place(placement []int) {
 
 // SetBatch changes the total batch size, at once and at no cost.
 func (j *Job) SetBatch(batch int) { j.batch = batch }
-
-// Tuner chooses the batch of a job from what it sees of the training, where the user
-// left that to it.
-type Tuner interface {
-	// Split says how to compute a batch on replicas on so many nodes. The local batch
-	// is capped so that the total stays within the application's largest.
-	Split(nodes, replicas int) Split
-	// Observe tells of a step at that split and of the gradient during it.
-	Observe(nodes, replicas int, split Split, step Step, gradient Gradient)
-}
 
 // Advance lets time pass. Slowdown is the part of its speed (0 to 1) that the job
 // loses to its neighbours meanwhile.
@@ -112,12 +101,7 @@ func (j *Job) spend(seconds, replicas int) {
 
 // rate is the progress per second of the current epoch as placed.
 func (j *Job) rate(replicas int) (float64, error) {
-	nodes := len(j.placement)
 	split := j.App.Split(j.batch, replicas)
-	if j.tuner != nil {
-		split = j.tuner.Split(nodes, replicas)
-		split.Local = min(split.Local, j.App.MaxBatch/(replicas*(split.Accumulation+1)))
-	}
 	batch := replicas * split.Local * (split.Accumulation + 1)
 	step, err := j.App.StepTime(j.placement, split.Local)
 	if err != nil {
@@ -126,9 +110,6 @@ func (j *Job) rate(replicas int) (float64, error) {
 	gradient, err := j.App.Gradient(batch, j.Epoch)
 	if err != nil {
 		return 0, err
-	}
-	if j.tuner != nil {
-		j.tuner.Observe(nodes, replicas, split, step, gradient)
 	}
 	gain := gradient.Gain(float64(batch) / float64(j.App.InitBatch))
 	return gain / step.Accumulated(split.Accumulation), nil

@@ -1,5 +1,9 @@
 package pollux
 
+// The files oracle*_test.go are the artefact's own simulator with its two deterministic
+// baselines: what shows that the rates of this package are those it was published with
+// (TestPublished). Nothing but tests decides here.
+
 import (
 	"fmt"
 	"slices"
@@ -71,12 +75,6 @@ type Policy interface {
 	Allocate(nowSeconds int, jobs []View, cluster Config) ([]Grant, error)
 }
 
-// Tuning, optional: a policy that also chooses the batches of jobs.
-type Tuning interface {
-	// Tuner is asked for once per job before the history begins.
-	Tuner(r Request, app *Application) Tuner
-}
-
 // Result is the outcome of a history.
 type Result struct {
 	// Jobs are in the order of the workload.
@@ -119,11 +117,7 @@ func Run(workload []Request, apps map[string]*Application, cluster Config, polic
 		if !ok {
 			return Result{}, fmt.Errorf("job %s: unknown application %q", r.Name, r.Application)
 		}
-		j := NewJob(r, app, cluster.RestartSeconds)
-		if tuning, ok := policy.(Tuning); ok {
-			j.tuner = tuning.Tuner(r, app)
-		}
-		w.jobs = append(w.jobs, j)
+		w.jobs = append(w.jobs, NewJob(r, app, cluster.RestartSeconds))
 	}
 	for !w.done() && w.now < w.HorizonSeconds {
 		if err := w.tick(policy); err != nil {
