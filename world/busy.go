@@ -71,13 +71,12 @@ func (w *World) RunBusySec(now unit.Time, id plan.RunID) float64 {
 	return w.runs[id].busyUntil(now) / float64(unit.Second)
 }
 
-// Pace is the part of its own speed at which a run goes beside its neighbours; 0 where
-// it rests.
-func (w *World) Pace(id plan.RunID) float64 {
-	if int(id) >= len(w.runs) || !w.runs[id].live || w.runs[id].paused || w.runs[id].solo <= 0 {
+// Rate is the progress of a run per second; 0 where it rests or has ended.
+func (w *World) Rate(id plan.RunID) float64 {
+	if int(id) >= len(w.runs) || !w.runs[id].live || w.runs[id].paused {
 		return 0
 	}
-	return min(1, w.runs[id].rate/w.runs[id].solo)
+	return w.runs[id].rate
 }
 
 // apply gives the runs of a component their rates and paces, and returns, in the
@@ -100,3 +99,15 @@ func (w *World) apply(now unit.Time, component []plan.RunID, rates []float64, fr
 
 // same marks a rate that did not change.
 const same = -1
+
+// Left is the work that a job has left at an instant, of its true duration, where it has
+// a run or none.
+func (w *World) Left(now unit.Time, job plan.JobID, run plan.RunID) unit.Duration {
+	left := w.truth[job].left
+	if run != plan.None && int(run) < len(w.runs) && w.runs[run].live {
+		x := w.runs[run]
+		x.advance(now)
+		left -= x.done
+	}
+	return unit.Duration(max(0, left))
+}

@@ -18,7 +18,7 @@ import (
 )
 
 // models are those of the cluster, reference first.
-var models = []string{"v100", "p100", "k80"}
+var models = [...]string{"v100", "p100", "k80"}
 
 // class is a family of training jobs with what was measured of it.
 type class struct {

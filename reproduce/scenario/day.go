@@ -41,10 +41,22 @@ type Day struct {
 	Goal string   `json:"goal"`
 	Null []string `json:"null"`
 	Seed uint64   `json:"seed"`
-	// BusyShare is the part of all device time of the day that jobs kept busy.
-	BusyShare float64 `json:"device_busy_share"`
+	// BusyShare is the part of all device time of the day that jobs kept busy, and
+	// GrantedShare the part that they held. BusyBound is what the work at hand allows of
+	// the former, BusyCheck a second count of it. The Own ones are of the day's own jobs
+	// alone; the rest is what the week before left behind.
+	BusyShare    float64 `json:"busy_share"`
+	GrantedShare float64 `json:"granted_share"`
+	BusyBound    float64 `json:"busy_bound"`
+	BusyCheck    float64 `json:"busy_check"`
+	OwnBusyShare float64 `json:"own_busy_share"`
+	OwnBusyBound float64 `json:"own_busy_bound"`
+	// WorkDuty is the part of the devices it holds that the work at hand keeps busy by
+	// itself, OwnDuty the same of the day's own jobs.
+	WorkDuty float64 `json:"work_duty"`
+	OwnDuty  float64 `json:"own_work_duty"`
 	// JCTSec is the mean completion time of the day's training jobs that were not
-	// refused, LLMJCTSec that of the three large ones, LargeWaitSec the mean wait of gangs
+	// refused, LLMJCTSec that of the large models, LargeWaitSec the mean wait of gangs
 	// of 16 and more. Nothing more comes after the day, and all are waited for.
 	JCTSec       float64 `json:"jct_s"`
 	LLMJCTSec    float64 `json:"llm_jct_s"`
@@ -57,12 +69,15 @@ type Day struct {
 	// that were refused included; Refused counts those.
 	Missed  float64 `json:"missed_deadlines"`
 	Refused int     `json:"refused"`
-	// EnergyMJ is what the devices drew in the day, EnergyAllMJ until all is done, CostUSD
-	// the price of the device time that was granted until then.
-	EnergyMJ    float64 `json:"energy_mj"`
-	EnergyAllMJ float64 `json:"energy_all_mj"`
-	CostUSD     float64 `json:"cost_usd"`
-	DebugP95    float64 `json:"debug_wait_p95_s"`
+	// EnergyMJ is what the devices drew in the day, EnergyAllMJ until all is done, and the
+	// Checks the same by the second count; CostUSD is the price of the device time that
+	// was granted until all is done.
+	EnergyMJ       float64 `json:"energy_mj"`
+	EnergyCheck    float64 `json:"energy_check_mj"`
+	EnergyAllMJ    float64 `json:"energy_all_mj"`
+	EnergyAllCheck float64 `json:"energy_all_check_mj"`
+	CostUSD        float64 `json:"cost_usd"`
+	DebugP95       float64 `json:"debug_wait_p95_s"`
 	// Lost is the part of the held device time whose work was lost or that went into
 	// starts and stops.
 	Lost float64 `json:"lost_share"`
@@ -128,6 +143,7 @@ type Warm struct {
 	setup   Setup
 	cluster *cluster.Cluster
 	mix     *mix
+	items   map[string]*item // of the week before and of the day
 	state   *plan.State
 	known   map[plan.JobID]world.Known
 	at      unit.Time
@@ -140,7 +156,17 @@ func NewWarm(s Setup) (*Warm, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Warm{setup: s, cluster: c, mix: m, at: unit.Time(warmDays * unit.Day), known: map[plan.JobID]world.Known{}}
+	w := &Warm{setup: s, cluster: c, mix: m, at: unit.Time(warmDays * unit.Day), known: map[plan.JobID]world.Known{}, items: map[string]*item{}}
+	for _, list := range [][]item{m.warm, m.day} {
+		for i := range list {
+			it := &list[i]
+			it.menu = plan.MenuOf(c, it.job.Menu)
+			w.items[it.job.Name] = it
+		}
+	}
+	if len(w.items) != len(m.warm)+len(m.day) {
+		return nil, errors.New("two jobs have the same name")
+	}
 	built, err := catalogue.Null.Build(catalogue.Env{Seed: s.Seed}, false)
 	if err != nil {
 		return nil, err
@@ -202,17 +228,16 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 		Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Collector: collector, Step: watch.step,
 		World:  world.Config{Speeds: measured{}, Seed: w.setup.Seed},
 		Breaks: simulated.Breaks{Seed: w.setup.Seed, NodeEvery: 60 * unit.Day, NodeFor: 2 * unit.Hour}})
-	for end := w.at.Add(unit.Day); err == nil && sim.Next() <= end; {
-		_, err = sim.Advance()
-	}
 	if err != nil {
 		return Day{}, err
 	}
 	d := Day{Goal: goal, Null: null, Seed: w.setup.Seed, Load: w.mix.load, Factor: w.mix.factor, Real: w.mix.real && fitted != nil, Jobs: len(w.mix.day),
 		Trace: w.mix.trace, Requests: w.mix.asked}
-	d.BusyShare, d.EnergyMJ = w.readDevices(sim, unit.Day)
+	if err := w.readDay(&d, sim, watch.count); err != nil {
+		return Day{}, err
+	}
 	for more := true; more && err == nil; {
-		more, err = sim.Advance()
+		more, err = watch.count.advance(sim)
 	}
 	if err != nil {
 		return Day{}, err
@@ -225,7 +250,7 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 		return Day{}, errors.New("the ledger of the day does not balance")
 	}
 	took := watch.now.Sub(w.at)
-	_, d.EnergyAllMJ = w.readDevices(sim, took)
+	d.EnergyAllMJ, d.EnergyAllCheck = w.energy(took, w.busy(sim, watch.now)), w.energy(took, watch.count.sum.model)
 	d.CostUSD, d.Hash, d.DoneHours = watch.dollars, r.DecisionHash, took.Seconds()/3600
 	d.Lost = (r.LostDeviceSec + r.OverheadDeviceSec) / (r.DeviceSec - r.IdleDeviceSec)
 	jobs := collector.View().Jobs
@@ -278,20 +303,55 @@ func lanes() *queue.Tree {
 	return &t
 }
 
-// readDevices says what part of their time the devices kept busy until now, for so long
-// a time, and what they drew: idle power all the time, and the rest while busy.
-func (w *Warm) readDevices(sim *simulated.Simulation, took unit.Duration) (share, megajoules float64) {
-	count := make([]float64, len(w.cluster.Models))
+// readDay runs the day itself and says what became of the devices' time in it.
+func (w *Warm) readDay(d *Day, sim *simulated.Simulation, c *count) (err error) {
+	backlog, own := w.errands(sim)
+	if d.OwnBusyBound, d.OwnDuty, err = w.atMost(own); err != nil {
+		return err
+	}
+	if d.BusyBound, d.WorkDuty, err = w.atMost(append(backlog, own...)); err != nil {
+		return err
+	}
+	c.look(sim)
+	midnight := w.at.Add(unit.Day)
+	for sim.Next() <= midnight {
+		if _, err := c.advance(sim); err != nil {
+			return err
+		}
+	}
+	c.until(midnight)
+	all, busy := float64(len(w.cluster.Devices))*unit.Day.Seconds(), w.busy(sim, midnight)
+	d.BusyShare, d.BusyCheck, d.OwnBusyShare = (busy[0]+busy[1]+busy[2])/all, c.sum.all()/all, c.sum.own/all
+	d.GrantedShare = sim.GrantedSec(midnight) / all
+	d.EnergyMJ, d.EnergyCheck = w.energy(unit.Day, busy), w.energy(unit.Day, c.sum.model)
+	return nil
+}
+
+// busy is the device seconds kept busy until now, by device model, as the world books
+// them.
+func (w *Warm) busy(sim *simulated.Simulation, at unit.Time) (sec [len(models)]float64) {
+	for m := range sec {
+		sec[m] = sim.BusySec(at, int32(m))
+	}
+	return sec
+}
+
+// devices counts them by model.
+func (w *Warm) devices() (n [len(models)]float64) {
 	for i := range w.cluster.Nodes {
-		count[w.cluster.Nodes[i].Model] += float64(w.cluster.Nodes[i].Count)
+		n[w.cluster.Nodes[i].Model] += float64(w.cluster.Nodes[i].Count)
 	}
-	busy := 0.0
-	for i := range w.cluster.Models {
-		p, sec := watt[w.cluster.Models[i].Name], sim.BusySec(int32(i))
-		busy += sec
-		megajoules += (count[i]*p[0]*took.Seconds() + sec*(p[1]-p[0])) / 1e6
+	return n
+}
+
+// energy is what the devices draw in so long a time, in megajoules: idle power all the
+// time, and the rest while busy.
+func (w *Warm) energy(took unit.Duration, busy [len(models)]float64) (megajoules float64) {
+	for m, n := range w.devices() {
+		p := watt[models[m]]
+		megajoules += (n*p[0]*took.Seconds() + busy[m]*(p[1]-p[0])) / 1e6
 	}
-	return busy / (float64(len(w.cluster.Devices)) * took.Seconds()), megajoules
+	return megajoules
 }
 
 // readJobs sums up what became of the day's jobs.

@@ -37,11 +37,15 @@ const (
 	leastLoad     = 0.85  // of the day's mix
 )
 
+// larges are the workers of the large models' jobs.
+var larges = [...]int32{32, 32, 32, 32, 64, 64, 64, 64, 128, 128, 128, 256}
+
 // item is a job with its truth and what it is.
 type item struct {
 	job   workload.Job
 	truth workload.Truth
 	kind  kind
+	menu  plan.Menu // the true rates, for the second count
 }
 
 // kind says which part of the mix a job is.
@@ -236,7 +240,7 @@ func extras(all []class, r *rand.Rand) (list []item) {
 		list = append(list, it)
 		return &list[len(list)-1]
 	}
-	for i, gang := range []int32{64, 128, 256} {
+	for i, gang := range larges {
 		it := single(fmt.Sprint("llm-", i), large, 4*3600, 0.2)
 		dress(it, all[:1], r)
 		it.job.Gang, it.job.Menu, it.job.Sizes, it.job.Opportunistic, it.job.Law, it.truth.FailAfter = gang, nil, nil, false, "", 0

@@ -25,7 +25,13 @@ type Metric struct {
 
 // Metrics are what a study reports.
 var Metrics = []Metric{
-	{"device_busy_share", "busy %", true, 100, 1, func(d *Day) float64 { return d.BusyShare }},
+	{"busy_share", "busy %", true, 100, 1, func(d *Day) float64 { return d.BusyShare }},
+	{"busy_bound", "at most", true, 100, 1, func(d *Day) float64 { return d.BusyBound }},
+	{"own_busy_share", "own busy %", true, 100, 1, func(d *Day) float64 { return d.OwnBusyShare }},
+	{"own_busy_bound", "at most", true, 100, 1, func(d *Day) float64 { return d.OwnBusyBound }},
+	{"granted_share", "granted %", true, 100, 1, func(d *Day) float64 { return d.GrantedShare }},
+	{"energy_mj", "day GJ", false, 1e-3, 2, func(d *Day) float64 { return d.EnergyMJ }},
+	{"energy_all_mj", "all GJ", false, 1e-3, 1, func(d *Day) float64 { return d.EnergyAllMJ }},
 	{"jct_s", "JCT h", false, 1. / 3600, 2, func(d *Day) float64 { return d.JCTSec }},
 	{"llm_jct_s", "LLM JCT h", false, 1. / 3600, 1, func(d *Day) float64 { return d.LLMJCTSec }},
 	{"large_gang_wait_s", "wait 16+ h", false, 1. / 3600, 2, func(d *Day) float64 { return d.LargeWaitSec }},
@@ -33,10 +39,14 @@ var Metrics = []Metric{
 	{"attainment", "served %", true, 100, 2, func(d *Day) float64 { return d.Attainment }},
 	{"missed_deadlines", "missed %", false, 100, 1, func(d *Day) float64 { return d.Missed }},
 	{"debug_wait_p95_s", "debug p95 s", false, 1, 0, func(d *Day) float64 { return d.DebugP95 }},
-	{"energy_mj", "day GJ", false, 1e-3, 2, func(d *Day) float64 { return d.EnergyMJ }},
-	{"energy_all_mj", "all GJ", false, 1e-3, 1, func(d *Day) float64 { return d.EnergyAllMJ }},
 	{"cost_usd", "cost k$", false, 1e-3, 0, func(d *Day) float64 { return d.CostUSD }},
 }
+
+// unit is the last word of a metric's name.
+func (m *Metric) unit() string { return m.Name[strings.LastIndex(m.Name, " ")+1:] }
+
+// devicesPart of the metrics are about devices, the others about jobs.
+const devicesPart = 7
 
 // metric returns one by its key.
 func metric(key string) *Metric {
@@ -45,7 +55,7 @@ func metric(key string) *Metric {
 
 // own are the metrics that each step is there for: leaving it out should hurt them.
 var own = map[string][]string{
-	"profile": {"jct_s"}, "allocate": {"jct_s", "device_busy_share"}, "schedule": {"jct_s", "missed_deadlines"},
+	"profile": {"jct_s"}, "allocate": {"jct_s", "busy_share"}, "schedule": {"jct_s", "missed_deadlines"},
 	"pipeline": {"llm_jct_s"}, "flow": {"llm_jct_s"}, "run": {"lost_share"},
 }
 
@@ -55,6 +65,11 @@ type Row struct {
 	Goal string   `json:"goal"`
 	Null []string `json:"null"`
 	Days []Day    `json:"days"`
+	// The means of the days' figures of the same names.
+	BusyShare    float64 `json:"busy_share"`
+	GrantedShare float64 `json:"granted_share"`
+	BusyBound    float64 `json:"busy_bound"`
+	BusyCheck    float64 `json:"busy_check"`
 }
 
 // values are a metric's, by seed.
@@ -168,6 +183,12 @@ func (s *Study) Run() error {
 // judge works out what follows from the days.
 func (s *Study) judge() (err error) {
 	s.Means = map[string][]Interval{}
+	for i := range s.Rows {
+		r := &s.Rows[i]
+		over := func(of func(*Day) float64) float64 { return mean(r.values(&Metric{of: of})) }
+		r.BusyShare, r.GrantedShare = over(func(d *Day) float64 { return d.BusyShare }), over(func(d *Day) float64 { return d.GrantedShare })
+		r.BusyBound, r.BusyCheck = over(func(d *Day) float64 { return d.BusyBound }), over(func(d *Day) float64 { return d.BusyCheck })
+	}
 	for m := range Metrics {
 		for i := range s.Rows {
 			s.Means[Metrics[m].Key] = append(s.Means[Metrics[m].Key], report.MeanInterval(s.Rows[i].values(&Metrics[m])))
@@ -203,16 +224,17 @@ type Verdict struct {
 	Says       string   `json:"verdict"`
 }
 
-// What a verdict says.
+// What a verdict says, or begins with.
 const (
-	hurts     = "hurts"
-	uncertain = "hurts on average; the interval holds 0"
-	finding   = "does not hurt: a finding"
+	hurts   = "hurts"
+	helps   = "leaving it out helps: a finding"
+	nothing = "no effect larger than"
+	unknown = "one seed says nothing"
 )
 
 func verdict(step string, m *Metric, full, without *Row) (Verdict, error) {
 	a, b := without.values(m), full.values(m)
-	v := Verdict{Step: step, Metric: m.Key, Says: finding}
+	v := Verdict{Step: step, Metric: m.Key, Says: unknown}
 	var err error
 	if v.Difference, err = report.PairedDifference(a, b); err != nil {
 		return v, err
@@ -221,10 +243,14 @@ func verdict(step string, m *Metric, full, without *Row) (Verdict, error) {
 	if m.More {
 		sign = -1
 	}
-	if d := v.Difference; sign*d.Point > 0 {
-		if v.Says = uncertain; min(sign*d.Low, sign*d.High) > 0 {
-			v.Says = hurts
-		}
+	switch d := v.Difference; {
+	case !d.Known():
+	case min(sign*d.Low, sign*d.High) > 0:
+		v.Says = hurts
+	case max(sign*d.Low, sign*d.High) < 0:
+		v.Says = helps
+	default:
+		v.Says = fmt.Sprintf("%s %.*f %s", nothing, m.digits, max(-d.Low, d.High)*m.scale, m.unit())
 	}
 	logs := make([]float64, len(a))
 	for i := range a {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -27,14 +28,16 @@ func (s *Study) Write(w io.Writer, colour bool) error {
 	if s.Effects != nil {
 		return s.writeEffects(w)
 	}
-	for _, half := range [][]Metric{Metrics[:5], Metrics[5:]} {
-		s.table(w, half)
+	for _, part := range [][]Metric{Metrics[:devicesPart], Metrics[devicesPart:]} {
+		s.table(w, part)
 	}
 	if s.Seeds < 2 {
 		fmt.Fprint(w, "one seed: nothing is known of the spread\n\n")
 	} else {
 		fmt.Fprint(w, "each: mean over the seeds, +- half its 95 % interval (Student)\n\n")
 	}
+	duty, own := span(s, func(d *Day) float64 { return 100 * d.WorkDuty }), span(s, func(d *Day) float64 { return 100 * d.OwnDuty })
+	fmt.Fprintf(w, "by device time the work at hand keeps %s %% busy of what it holds, the day's own work %s %%\n\n", duty("%.0f"), own("%.0f"))
 	s.writeVerdicts(w, colour)
 	s.writeNulls(w)
 	s.writeWindow(w)
@@ -111,8 +114,8 @@ func (s *Study) writeVerdicts(w io.Writer, colour bool) {
 	for _, v := range s.Verdicts {
 		m, d, says := metric(v.Metric), v.Difference, v.Says
 		if colour {
-			code := map[string]string{hurts: "32", uncertain: "33", finding: "31"}[says]
-			says = "\x1b[" + code + "m" + says + "\x1b[0m"
+			code := map[string]string{hurts: "32", helps: "31"}[says]
+			says = "\x1b[" + cmp.Or(code, "33") + "m" + says + "\x1b[0m"
 		}
 		within := "unknown"
 		if d.Known() {
@@ -130,7 +133,7 @@ func (s *Study) writeNulls(w io.Writer) {
 		if s.Rows[i].Name != "the nulls" {
 			continue
 		}
-		share := s.Means["device_busy_share"][i].Point
+		share := s.Means["busy_share"][i].Point
 		says := "within it"
 		if share < recordedLow || share >= recordedHigh {
 			says = "outside it"

@@ -59,6 +59,7 @@ type scene struct {
 type watch struct {
 	day     *Warm
 	fitted  *igniter.Config
+	count   *count
 	now     unit.Time
 	perSec  float64 // dollars, at present
 	dollars float64
@@ -68,7 +69,7 @@ type watch struct {
 
 func newWatch(w *Warm, fitted *igniter.Config) *watch {
 	rate := w.mix.streams[0].rate
-	return &watch{day: w, fitted: fitted, now: w.at, index: slices.Index(rate, slices.Max(rate))}
+	return &watch{day: w, fitted: fitted, count: newCount(w), now: w.at, index: slices.Index(rate, slices.Max(rate))}
 }
 
 // step is called after every step of the engine.
@@ -78,6 +79,7 @@ func (w *watch) step(at unit.Time, events []engine.Event, out *engine.Out, v pla
 	if len(events) == 0 && out.Commit == nil {
 		return // nobody holds more or less than before
 	}
+	w.count.stale = true
 	w.perSec = 0
 	for id := range plan.DeviceID(v.Devices()) {
 		if d := v.Device(id); !d.Status.Out() && d.Free < 1000 {

@@ -35,17 +35,17 @@ func TestCarriedOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for at, want := second.Next(), 0.0; at != unit.Never; at = second.Next() {
-		if got := second.BusySec(0); got != want {
-			t.Errorf("at midnight %.0f device seconds are booked, want %.0f", got, want)
+	for _, hours := range []unit.Duration{0, 1, 15} {
+		at, want := midnight.Add(hours*unit.Hour), 3600*float64(hours)
+		if got := second.BusySec(at, 0); math.Abs(got-want) > 1e-6 || math.Abs(second.GrantedSec(at)-2*want) > 1e-6 {
+			t.Errorf("%d hours after midnight %.0f device seconds are booked as busy and %.0f as granted, want %.0f and %.0f", hours, got, second.GrantedSec(at), want, 2*want)
 		}
-		if _, err := second.Advance(); err != nil {
-			t.Fatal(err)
-		}
-		want = 2 * .5 * at.Sub(midnight).Seconds()
-		if got := second.BusySec(0); math.Abs(got-want) > 1e-6 {
-			t.Errorf("%s after midnight %.0f device seconds are booked, want %.0f", at.Sub(midnight), got, want)
-		}
+	}
+	for more := true; more && err == nil; {
+		more, err = second.Advance()
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	r, err := second.Result()
 	if err != nil || !r.Balanced || math.Abs(r.BusyDeviceSec-16*3600) > 1e-6 || r.Finished != 1 {

@@ -209,8 +209,24 @@ func (s *Simulation) State() *plan.State { return s.engine.State() }
 // Known is what is true of a job at this moment.
 func (s *Simulation) Known(id plan.JobID) world.Known { return s.world.Known(id) }
 
-// BusySec is the device seconds, of one device model, that jobs have kept busy so far.
-func (s *Simulation) BusySec(model int32) float64 { return s.world.BusySec(s.ledger.now, model) }
+// BusySec is the device seconds, of one device model, that jobs kept busy up to an
+// instant since which nothing has happened, and GrantedSec those of all models that they
+// held.
+func (s *Simulation) BusySec(at unit.Time, model int32) float64 { return s.world.BusySec(at, model) }
+
+// GrantedSec is said with BusySec.
+func (s *Simulation) GrantedSec(at unit.Time) float64 {
+	return s.ledger.occupiedTime.Plus(unit.Use(s.ledger.occupied, at.Sub(s.ledger.now))).Hours() * 3600
+}
+
+// Rate is the progress of a run at this moment, per second of its job's true duration; 0
+// where it computes nothing.
+func (s *Simulation) Rate(run plan.RunID) float64 { return s.world.Rate(run) }
+
+// Left is the work that a job has left at this moment, of its true duration.
+func (s *Simulation) Left(id plan.JobID) unit.Duration {
+	return s.world.Left(s.ledger.now, id, s.engine.View().Job(id).Run)
+}
 
 // Next is the next instant at which anything happens. It is Never when nothing is left
 // but things breaking for nobody.
