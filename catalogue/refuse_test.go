@@ -69,8 +69,7 @@ func TestRefused(t *testing.T) {
 	live := []string{slots, gpus, mps, kube}
 	want := map[string][]string{
 		"parrot": live, "cassini": live, "strict": live, "mig": live, "jahani": live, "titan": live, "hydro": live,
-		"gandiva": live, "igniter": live,
-		"antman": {gpus, mps, kube}, "mps": {gpus, kube}, "salus": {gpus, kube}, "dp-cut": {kube}, "1f1b": {kube},
+		"gandiva": {gpus, mps, kube}, "igniter": {gpus, kube}, "antman": {gpus, mps, kube}, "mps": {gpus, kube}, "salus": {gpus, kube}, "dp-cut": {kube}, "1f1b": {kube},
 	}
 	for _, e := range catalogue.All {
 		c, err := catalogue.Resolve(e.Name)

@@ -28,10 +28,10 @@ var Slots = strategy.Ability{Driver: "on this machine's slots", Means: map[strat
 	strategy.Time:     "its processes are frozen; what they hold in memory stays",
 	strategy.Share:    "a quota of cores and memory, from the start and while it runs",
 	strategy.Filler:   "the idle class, and a law that watches its host",
+	strategy.Equal:    "one group around both has the slot's cores, which they divide",
+	strategy.Batch:    "MUSTER_BATCH at the start, batch N in the control file later",
 	strategy.Pipeline: "MUSTER_PLAN names the plan at the start",
 }, Why: map[strategy.Act]string{
-	strategy.Equal:   "a guest is always held back for its host",
-	strategy.Batch:   "no worker is told one",
 	strategy.Merge:   "no trainer here trains two jobs in one process",
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
@@ -43,12 +43,12 @@ var Slots = strategy.Ability{Driver: "on this machine's slots", Means: map[strat
 // GPUs is this machine where devices are its GPUs.
 var GPUs = strategy.Ability{Driver: "on this machine's GPUs", Means: map[strategy.Act]string{
 	strategy.Time:     Slots.Means[strategy.Time],
+	strategy.Batch:    Slots.Means[strategy.Batch],
 	strategy.Pipeline: Slots.Means[strategy.Pipeline],
 }, Why: map[strategy.Act]string{
 	strategy.Share:   "it takes NVIDIA's MPS, whose daemon does not run",
 	strategy.Filler:  "a GPU has no idle class, and no law reaches into it",
-	strategy.Equal:   Slots.Why[strategy.Equal],
-	strategy.Batch:   Slots.Why[strategy.Batch],
+	strategy.Equal:   "nobody here has seen two processes of one GPU take equal parts",
 	strategy.Merge:   Slots.Why[strategy.Merge],
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,

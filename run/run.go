@@ -37,8 +37,9 @@ type Order struct {
 	Device  plan.DeviceID // of a reshape
 	Shape   int16         // its geometry
 	Node    plan.NodeID   // that is rented or given back
-	// Guest says that the run lives in what others leave of its devices. Host is the
-	// run in whose gaps that is; its Name is empty where there is none.
+	Terms   plan.Terms    // under which it runs
+	// Guest says that the run lives on devices of others, as Terms.Bond says. Host is the
+	// run beside which that is; its Name is empty where there is none.
 	Guest bool
 	Host  Host
 }
@@ -88,7 +89,7 @@ func orderOf(v plan.View, id plan.RunID, spec func(plan.JobID) *workload.Job) Or
 	shape := v.Shape(r.Job)
 	job := *spec(r.Job)
 	job.TimeLimit = v.Job(r.Job).TimeLimit // its queue may allow less
-	o := Order{Job: r.Job, Name: v.Name(r.Job), Attempt: r.Attempt, Status: r.Status, Spec: &job}
+	o := Order{Job: r.Job, Name: v.Name(r.Job), Attempt: r.Attempt, Status: r.Status, Spec: &job, Terms: r.Terms}
 	if r.Terms.Plan != plan.None {
 		pl := v.Pipeline(r.Terms.Plan)
 		o.Plan = &pl

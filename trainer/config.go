@@ -39,6 +39,9 @@ func Default() Config {
 	}
 }
 
+// batchLimit keeps the sum of what all workers are asked for exact likewise.
+const batchLimit = 1 << 16
+
 // stepLimit keeps step numbers exact in the float32 that workers share them in.
 const stepLimit = 10_000_000
 
@@ -53,7 +56,7 @@ func (c Config) Validate() error {
 		{"layers", c.Layers, 1, 1000},
 		{"heads", c.Heads, 1, c.Dim},
 		{"seq", c.Seq, 1, 8192},
-		{"batch", c.Batch, 1, 1 << 16},
+		{"batch", c.Batch, 1, batchLimit},
 		{"steps", c.Steps, 1, stepLimit},
 		{"checkpoint-every", c.CheckpointEvery, 0, stepLimit},
 	} {

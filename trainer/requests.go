@@ -14,6 +14,7 @@ import (
 // requests collects what signals and the control file ask of this worker.
 type requests struct {
 	save    atomic.Bool
+	batch   int // asked for since the last step; 0 is none
 	control *progress.Control
 	// stopping ends when the worker is asked to stop: it cuts waits short.
 	stopping context.Context
@@ -61,6 +62,8 @@ func (r *requests) poll() (save, stop bool, err error) {
 			r.save.Store(true)
 		case progress.Stop, progress.Resize: // the next attempt has the new size
 			r.stop()
+		case progress.Batch:
+			r.batch = c.Batch
 		}
 	}
 	if err != nil {

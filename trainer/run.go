@@ -16,6 +16,7 @@ type run struct {
 	requests *requests
 	log      io.Writer
 	worker   *worker
+	samples  int64 // of all steps, those of earlier attempts counted with the batch of now
 }
 
 // logEvery is in steps: the log is for people, progress lines are for programs.
@@ -55,6 +56,7 @@ func (r *run) train() (stopped bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	r.samples = int64(first) * int64(r.config.Batch)
 	r.phase("train")
 	begin := time.Now()
 	for step := first + 1; step <= r.config.Steps; step++ {
@@ -63,6 +65,8 @@ func (r *run) train() (stopped bool, err error) {
 		if err != nil {
 			return false, err
 		}
+		r.takeBatch()
+		r.samples += int64(r.worker.config.Batch)
 		o, err := r.worker.step(step, save, stop)
 		if err != nil {
 			return false, fmt.Errorf("step %d: %w", step, err)
@@ -85,6 +89,21 @@ func (r *run) train() (stopped bool, err error) {
 	}
 	r.phase("done")
 	return false, nil
+}
+
+// takeBatch has the next step share the batch that this worker was asked for, if it
+// feeds every worker.
+func (r *run) takeBatch() {
+	n, least := r.requests.batch, r.place.world
+	r.requests.batch = 0
+	if r.plan != nil {
+		least = r.plan.Microbatches
+	}
+	if n > 0 && (n < least || n > batchLimit) {
+		r.logf("a batch of %d is not taken: expected %d to %d", n, least, batchLimit)
+		return
+	}
+	r.worker.asked = n
 }
 
 // restore loads the newest valid checkpoint, if there is one, and returns its step.
@@ -162,7 +181,7 @@ func (r *run) tell(step int, loss float32, rate float64) {
 		return
 	}
 	r.report.Write(progress.Event{Kind: progress.Step, Step: int64(step), Of: int64(r.config.Steps),
-		Loss: float64(loss), HasLoss: true, Samples: int64(step) * int64(r.config.Batch), Sent: r.worker.ring.sent(), Rate: rate})
+		Loss: float64(loss), HasLoss: true, Samples: r.samples, Sent: r.worker.ring.sent(), Rate: rate})
 	if step == 1 || step%logEvery == 0 || step == r.config.Steps {
 		r.logf("step %d of %d, loss %.4f, %.1f steps/s", step, r.config.Steps, loss, rate)
 	}

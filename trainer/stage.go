@@ -8,9 +8,11 @@ import (
 // extras are the floats that every all-reduce carries behind the gradients, so that
 // all workers learn the loss and decide about checkpoints at the same boundary.
 const (
-	extraLoss = iota
-	extraSave // workers that were asked to save
-	extraStop // workers that were asked to stop
+	extraLoss  = iota
+	extraSave  // workers that were asked to save
+	extraStop  // workers that were asked to stop
+	extraAsked // workers that were asked for a batch
+	extraBatch // the sum of what they were asked for
 	extraCount
 )
 

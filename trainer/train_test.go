@@ -137,6 +137,40 @@ func TestRequestsInTheControlFile(t *testing.T) {
 	}
 }
 
+// TestBatch: a batch asked for in the control file is that of all workers from the next
+// step on, one that does not feed them all is not taken; one in the environment is that of
+// the attempt.
+func TestBatch(t *testing.T) {
+	samples := func(r result) int64 { return r.events[len(r.events)-2].Samples } // the last says that it is done
+	for _, d := range divisions() {
+		t.Run(d.name, func(t *testing.T) {
+			control := filepath.Join(t.TempDir(), "control")
+			for _, n := range []int{12, batchLimit + 1} {
+				env := d.env(t, t.TempDir())
+				delete(env, "MUSTER_CHECKPOINT_DIR")
+				env["MUSTER_CONTROL"] = control
+				if err := progress.Send(control, progress.Command{Verb: progress.Batch, Batch: n}); err != nil {
+					t.Fatal(err)
+				}
+				r := attempt(t, d.workers, flags(tiny()), env).must(t, ExitDone)
+				if want := int64(6 + 19*12); n == 12 && samples(r) != want || n > 12 && samples(r) != 20*6 {
+					t.Errorf("asked for %d: %d samples in 20 steps, %d of them of 12", n, samples(r), want)
+				}
+			}
+			env := d.env(t, t.TempDir())
+			env["MUSTER_BATCH"] = "12"
+			twelve := tiny()
+			twelve.Batch = 12
+			got, want := attempt(t, d.workers, flags(tiny()), env).must(t, ExitDone), attempt(t, 1, flags(twelve), nil).must(t, ExitDone).losses()
+			for step, loss := range got.losses() {
+				if !closeTo(loss, want[step], 1e-3, 0) {
+					t.Errorf("step %d: loss %g, of one worker told by a flag %g", step, loss, want[step])
+				}
+			}
+		})
+	}
+}
+
 func TestProgressTellsTheStory(t *testing.T) {
 	c := tiny()
 	c.Steps, c.CheckpointEvery = 4, 2

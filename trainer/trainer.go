@@ -120,6 +120,13 @@ func parse(args []string, env func(string) string, stderr io.Writer) (job, error
 	if flags.NArg() > 0 {
 		return job{}, fmt.Errorf("unexpected argument %q: there are only flags", flags.Arg(0))
 	}
+	if v := env("MUSTER_BATCH"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			return job{}, fmt.Errorf("MUSTER_BATCH=%q: expected a number of sequences", v)
+		}
+		c.Batch = n
+	}
 	if err := c.Validate(); err != nil {
 		return job{}, err
 	}

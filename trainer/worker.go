@@ -13,6 +13,7 @@ type worker struct {
 	stage  *stage
 	plan   *Plan // nil: data parallel
 	order  []op  // of this stage, with a plan
+	asked  int   // the batch that this worker was asked for; 0 is none
 }
 
 func newWorker(c Config, text []byte, plan *Plan, r *ring) (*worker, error) {
@@ -43,6 +44,8 @@ func (w *worker) step(step int, save, stop bool) (outcome, error) {
 	clear(s.shared)
 	s.extras()[extraSave] = vote(save)
 	s.extras()[extraStop] = vote(stop)
+	s.extras()[extraAsked], s.extras()[extraBatch] = vote(w.asked > 0), float32(w.asked)
+	w.asked = 0
 	batch := draw(w.text, w.config, step)
 	weight := 1 / float32(w.config.Batch*w.config.Seq)
 	if w.plan == nil {
@@ -66,6 +69,9 @@ func (w *worker) step(step int, save, stop bool) (outcome, error) {
 		return outcome{}, fmt.Errorf("the loss of step %d is %g: try a smaller lr", step, o.loss)
 	}
 	s.update(step, w.config.LR)
+	if x[extraAsked] > 0 {
+		w.config.Batch = int(x[extraBatch] / x[extraAsked])
+	}
 	return o, nil
 }
 

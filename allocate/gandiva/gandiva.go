@@ -32,7 +32,7 @@ var Description = strategy.Description{
 	Idea:   "time slices for all, packing on trial, moves to idle devices, growth into them",
 	Acts:   []strategy.Act{strategy.Time, strategy.Equal},
 	Goal:   "latency", Needs: "nothing; it watches progress",
-	Live:  "suspends and resumes by the driver's means",
+	Live:  "freezes and thaws runs, which keep their memory; those packed on a slot have equal rights to its cores, and are judged by the rates they report",
 	Inner: "the sum of the rates of the two jobs packed on a device, over alone",
 }
 

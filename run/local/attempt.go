@@ -27,7 +27,7 @@ type attempt struct {
 	mu       sync.Mutex
 	stopping bool
 	asleep   bool          // should be
-	granted  []run.Worker  // what the workers should be held to, where they have to be told; nil is none
+	granted  *run.Order    // what the workers should be held to, where they have to be told; nil is none
 	changed  chan struct{} // receives when one of the above changes
 }
 
@@ -76,7 +76,7 @@ func (a *attempt) suspend(rest bool) {
 // regrant holds the workers to what they are granted from now on.
 func (a *attempt) regrant(o run.Order) {
 	a.mu.Lock()
-	a.granted = o.Workers
+	a.granted = &o
 	a.mu.Unlock()
 	a.wake()
 }
@@ -87,9 +87,16 @@ func (a *attempt) tellGrants() {
 	granted := a.granted
 	a.granted = nil
 	a.mu.Unlock()
-	for rank := range granted {
-		if l := a.driver.config.limits(&a.order, &granted[rank]); a.seen[rank].ended == nil {
-			a.send(rank, supervise.Grant(l))
+	if granted == nil {
+		return
+	}
+	for rank := range granted.Workers {
+		if a.seen[rank].ended != nil {
+			continue
+		}
+		a.send(rank, supervise.Grant(a.driver.config.limits(granted, &granted.Workers[rank])))
+		if n := granted.Terms.Batch; n > 0 {
+			a.send(rank, supervise.Batch(n))
 		}
 	}
 }

@@ -66,7 +66,7 @@ func startOn(t *testing.T, state string, strategy string, slots local.Slots) *ho
 		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
-	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, Ability: machine.Ability,
+	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs, Ability: machine.Ability,
 		AllowRoot: true, CheckpointWait: unit.Second, Grace: 2 * unit.Second, SummaryEvery: 200 * unit.Millisecond, Log: log})
 	composition, err := catalogue.Resolve(strategy)
 	if err != nil {

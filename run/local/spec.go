@@ -38,8 +38,8 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 	s := supervise.Spec{State: c.State, Job: o.Name, Attempt: o.Attempt, Rank: int32(rank),
 		Command: o.Spec.Command, Dir: dir, User: who, TimeLimit: o.Spec.TimeLimit,
 		Stop: supervise.Stop{Grace: c.Grace}, SummaryEvery: c.SummaryEvery,
-		Limits: c.limits(o, w), Law: o.Spec.Law}
-	if o.Guest && s.Law == "" {
+		Limits: c.limits(o, w), Pool: c.pool(o, w), Law: o.Spec.Law}
+	if o.Guest && o.Terms.Bond == plan.InGaps && s.Law == "" {
 		s.Law = control.ForGuests
 	}
 	if o.Guest && o.Host.Name != "" {
@@ -65,6 +65,9 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 		s.Env = append(s.Env, "CUDA_VISIBLE_DEVICES="+c.visible(w.Devices))
 		s.Env = append(s.Env, capsOf(o, w)...)
 	}
+	if n := o.Terms.Batch; n > 0 {
+		s.Env = append(s.Env, "MUSTER_BATCH="+strconv.Itoa(int(n)))
+	}
 	if o.Plan != nil {
 		file := filepath.Join(home, fmt.Sprintf("plan.%d.json", o.Attempt))
 		if err := os.WriteFile(file, o.Plan.JSON, 0o644); err != nil {
@@ -77,18 +80,36 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 
 // limits are what the worker's part of its devices amounts to: declared slots are
 // cores and memory, and a share of one is that share of both. A guest has no share: it
-// may use cores up to its ceiling, in the gaps of others, and the memory it asks for.
+// may use cores up to its ceiling, and the memory it asks for. So may one whose strategy
+// names a ceiling above its share, which is then what it has for sure.
 func (c *Config) limits(o *run.Order, w *run.Worker) cgroup.Limits {
 	l := cgroup.Limits{CPU: w.CPU, Memory: w.Memory}
 	cpu, memory := w.Share, w.Share
-	if o.Guest {
+	switch {
+	case o.Guest:
 		cpu, memory = w.Ceiling, o.Spec.Share
+	case o.Terms.Ceiling > 0:
+		cpu, l.Weight = w.Ceiling, w.Share
 	}
 	if c.SlotCPU > 0 {
 		l.CPU += c.SlotCPU * unit.Milli(len(w.Devices)) * cpu / unit.Whole
 		l.Memory += c.SlotMemory * unit.MiB(len(w.Devices)) * unit.MiB(memory) / 1000
 	}
 	return l
+}
+
+// pool is around all workers on the same slots, so that together they use no more than
+// those are. A guest that fills gaps stays outside: it yields to everybody on the machine.
+// Cores asked for besides belong to no slot.
+func (c *Config) pool(o *run.Order, w *run.Worker) cgroup.Pool {
+	if c.SlotCPU == 0 || len(w.Devices) == 0 || w.CPU > 0 || o.Guest && o.Terms.Bond == plan.InGaps {
+		return cgroup.Pool{}
+	}
+	name := "slot"
+	for _, d := range w.Devices {
+		name += "-" + strconv.Itoa(int(d))
+	}
+	return cgroup.Pool{Name: name + "." + supervise.Mark(c.State), CPU: c.SlotCPU * unit.Milli(len(w.Devices))}
 }
 
 // visible names devices as CUDA counts them.

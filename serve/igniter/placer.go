@@ -16,7 +16,7 @@ var Description = strategy.Description{
 	Idea:   "each replica of a service on the device that it disturbs least, at the least share that answers in half the objective",
 	Acts:   []strategy.Act{strategy.Share, strategy.Batch},
 	Goal:   "cost", Needs: "fitted coefficients of each model on the device; rate and objective of the services",
-	Live: "shares as MPS ceilings, set when a replica starts",
+	Live: "a share is a quota of a slot, or an MPS ceiling, from the start; the batch is in MUSTER_BATCH, and what serves must obey it",
 }
 
 // Config is the fitted device and models; the class of a service names its model.

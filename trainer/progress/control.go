@@ -19,18 +19,21 @@ const (
 	// Resize asks to go on with Workers workers. A job that cannot do so in place
 	// treats it as Stop and is started again at the new size.
 	Resize Verb = "resize"
+	// Batch asks for steps of Batch samples over all workers from the next one on.
+	Batch Verb = "batch"
 )
 
 // Command is one line of a control file.
 type Command struct {
 	Verb    Verb
 	Workers int // Resize only
+	Batch   int // Batch only
 }
 
 // String returns the command as a line without its newline.
 func (c Command) String() string {
-	if c.Verb == Resize {
-		return fmt.Sprintf("%s %d", c.Verb, c.Workers)
+	if c.Verb == Resize || c.Verb == Batch {
+		return fmt.Sprintf("%s %d", c.Verb, c.Workers+c.Batch)
 	}
 	return string(c.Verb)
 }
@@ -44,11 +47,14 @@ func ParseCommand(line string) (command Command, ok bool) {
 	switch verb := Verb(fields[0]); verb {
 	case Save, Stop:
 		return Command{Verb: verb}, true
-	case Resize:
+	case Resize, Batch:
 		if len(fields) < 2 {
 			return Command{}, false
 		}
 		n, err := strconv.Atoi(fields[1])
+		if verb == Batch {
+			return Command{Verb: verb, Batch: n}, err == nil && n > 0
+		}
 		return Command{Verb: verb, Workers: n}, err == nil && n > 0
 	}
 	return Command{}, false

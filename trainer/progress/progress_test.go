@@ -192,7 +192,7 @@ func TestTailOfAGrowingFile(t *testing.T) {
 func TestCommandsArrive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "control")
 	c := Listen(func(string) string { return path })
-	sent := []Command{{Verb: Save}, {Verb: Resize, Workers: 3}, {Verb: Stop}}
+	sent := []Command{{Verb: Save}, {Verb: Resize, Workers: 3}, {Verb: Batch, Batch: 48}, {Verb: Stop}}
 	for _, command := range sent {
 		if err := Send(path, command); err != nil {
 			t.Fatal(err)

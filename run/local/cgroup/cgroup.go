@@ -28,6 +28,15 @@ import (
 type Limits struct {
 	CPU    unit.Milli // of one core
 	Memory unit.MiB
+	// Weight is what it counts where groups beside it want the same core: 1000 is usual.
+	Weight unit.Milli `json:",omitempty"`
+}
+
+// Pool is a group around other groups, which together use no more than its cores; one
+// without a name is none.
+type Pool struct {
+	Name string
+	CPU  unit.Milli
 }
 
 // Group is one control group, spread over the hierarchies of the machine. It is a
@@ -55,7 +64,10 @@ var ErrInUse = errors.New("control group has processes already")
 
 // Create makes the group of this name with these limits. A group left empty by an
 // earlier owner is used again.
-func Create(name string, limits Limits) (Group, error) {
+func Create(name string, limits Limits) (Group, error) { return Pool{}.Create(name, limits) }
+
+// Create is the same inside the pool.
+func (p Pool) Create(name string, limits Limits) (Group, error) {
 	if name == "" || strings.Contains(name, "/") || strings.HasPrefix(name, ".") {
 		return Group{}, fmt.Errorf("create control group: name %q: expected one path element", name)
 	}
@@ -64,20 +76,30 @@ func Create(name string, limits Limits) (Group, error) {
 	}
 	// Another owner may remove the last group and the directory above it meanwhile.
 	for range 3 {
-		g, err := create(name, limits)
+		g, err := p.create(name, limits)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return g, err
 		}
 	}
-	return create(name, limits)
+	return p.create(name, limits)
 }
 
-func create(name string, limits Limits) (Group, error) {
+func (p Pool) create(name string, limits Limits) (Group, error) {
 	l, err := machine()
 	if err != nil {
 		return Group{}, fmt.Errorf("create control group %s: %w", name, err)
 	}
-	g := l.group(name)
+	if p.Name != "" {
+		around := l.group(p.Name)
+		around.make()
+		for _, s := range around.settings(Limits{CPU: p.CPU}) {
+			_ = write(s.path, s.value) // then only the groups inside are limited
+		}
+		if around.Unified != "" {
+			enable(around.Unified)
+		}
+	}
+	g := l.group(filepath.Join(p.Name, name))
 	g.make()
 	if pids, err := g.Processes(); err == nil && len(pids) > 0 {
 		return Group{}, fmt.Errorf("create control group %s: %w: %v", name, ErrInUse, pids)
@@ -97,12 +119,12 @@ func create(name string, limits Limits) (Group, error) {
 
 // Find names the group that Create would make here, to end and remove what an
 // earlier owner may have left of it.
-func Find(name string) (Group, error) {
+func (p Pool) Find(name string) (Group, error) {
 	l, err := machine()
 	if err != nil {
 		return Group{}, fmt.Errorf("find control group %s: %w", name, err)
 	}
-	return l.group(name), nil
+	return l.group(filepath.Join(p.Name, name)), nil
 }
 
 // make makes the directories of g.
@@ -174,6 +196,13 @@ func (g *Group) settings(limits Limits) (settings []setting) {
 		add(g.CPU, "cpu.cfs_quota_us", strconv.FormatInt(quota, 10), "CPU")
 	case g.Unified != "" && !g.lacks("CPU"):
 		add(g.Unified, "cpu.max", fmt.Sprintf("%d %d", quota, period), "CPU")
+	}
+	switch {
+	case limits.Weight == 0:
+	case g.CPU != "":
+		add(g.CPU, "cpu.shares", strconv.FormatInt(max(2, int64(limits.Weight)*1024/1000), 10), "")
+	case g.Unified != "":
+		add(g.Unified, "cpu.weight", strconv.FormatInt(max(1, int64(limits.Weight)/10), 10), "")
 	}
 	bytes := strconv.FormatInt(int64(limits.Memory)<<20, 10)
 	switch {
@@ -353,7 +382,12 @@ func (g Group) Remove() error {
 		if err := removeDir(dir); err != nil {
 			errs = append(errs, fmt.Errorf("remove control group: %w", err))
 		}
-		_ = syscall.Rmdir(filepath.Dir(dir)) // fails while others use it
+		for up := filepath.Dir(dir); ; up = filepath.Dir(up) {
+			// It fails while others use it.
+			if err := syscall.Rmdir(up); err != nil || filepath.Base(up) == parent {
+				break
+			}
+		}
 	}
 	return errors.Join(errs...)
 }

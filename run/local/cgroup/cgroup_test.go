@@ -170,7 +170,7 @@ func TestKillReachesOtherSessions(t *testing.T) {
 	if _, err := Create(filepath.Base(g.dirs()[0]), Limits{}); err == nil {
 		t.Error("a group in use was created again")
 	}
-	found, err := Find(filepath.Base(g.dirs()[0]))
+	found, err := Pool{}.Find(filepath.Base(g.dirs()[0]))
 	if err != nil || fmt.Sprint(found.dirs()) != fmt.Sprint(g.dirs()) {
 		t.Errorf("found %v, %v, expected %v", found, err, g)
 	}

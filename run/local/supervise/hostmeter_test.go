@@ -84,11 +84,11 @@ func TestHostMeter(t *testing.T) {
 
 // TestGrantOrder: an order for other limits says them, and nothing else is taken for one.
 func TestGrantOrder(t *testing.T) {
-	want := cgroup.Limits{CPU: 250, Memory: 64}
+	want := cgroup.Limits{CPU: 250, Memory: 64, Weight: 500}
 	if l, ok := Grant(want).granted(); !ok || l != want {
 		t.Errorf("%q reads %+v, %v", Grant(want), l, ok)
 	}
-	for _, o := range []Order{Go, Suspend, "grant", "grant x 1", "grant -1 0", "grant 1"} {
+	for _, o := range []Order{Go, Suspend, "grant", "grant x 1 0", "grant -1 0 0", "grant 1", Batch(4)} {
 		if l, ok := o.granted(); ok {
 			t.Errorf("%q reads %+v", o, l)
 		}

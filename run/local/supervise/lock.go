@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterdl/muster/run/local/cgroup"
+	"github.com/musterdl/muster/trainer/progress"
 )
 
 // ErrAlive is returned where a living supervisor is in the way.
@@ -72,12 +73,19 @@ const (
 )
 
 // Grant is the order to hold the worker to other limits from now on.
-func Grant(l cgroup.Limits) Order { return Order(fmt.Sprintf("grant %d %d", l.CPU, l.Memory)) }
+func Grant(l cgroup.Limits) Order {
+	return Order(fmt.Sprintf("grant %d %d %d", l.CPU, l.Memory, l.Weight))
+}
 
 // granted reads such an order.
 func (o Order) granted() (l cgroup.Limits, ok bool) {
-	n, err := fmt.Sscanf(string(o), "grant %d %d", &l.CPU, &l.Memory)
-	return l, n == 2 && err == nil && l.CPU >= 0 && l.Memory >= 0
+	n, err := fmt.Sscanf(string(o), "grant %d %d %d", &l.CPU, &l.Memory, &l.Weight)
+	return l, n == 3 && err == nil && l.CPU >= 0 && l.Memory >= 0 && l.Weight >= 0
+}
+
+// Batch is the order to tell the worker its global batch.
+func Batch(n int32) Order {
+	return Order(progress.Command{Verb: progress.Batch, Batch: int(n)}.String())
 }
 
 // Send gives an order. It returns once the supervisor is sure to read it; the

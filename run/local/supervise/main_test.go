@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterdl/muster/run/local/cgroup"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -103,7 +102,7 @@ func tidyUp(t *testing.T, state string) {
 		if _, err := Reap(m.Dir); err != nil {
 			t.Errorf("reap: %v", err)
 		}
-		g, err := cgroup.Find(m.Spec.groupName())
+		g, err := m.Spec.Pool.Find(m.Spec.groupName())
 		if err != nil {
 			t.Error(err)
 		}

@@ -140,7 +140,7 @@ func endLeftovers(dir string, prepared Record) error {
 	if prepared.Group != nil {
 		group = *prepared.Group
 	} else if spec, err := readSpec(dir); err == nil {
-		if group, err = cgroup.Find(spec.groupName()); err != nil {
+		if group, err = spec.Pool.Find(spec.groupName()); err != nil {
 			return err
 		}
 	}

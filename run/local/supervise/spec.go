@@ -59,6 +59,8 @@ type Spec struct {
 	Rlimits []Rlimit `json:"rlimits,omitempty"`
 
 	Limits cgroup.Limits `json:"limits,omitzero"`
+	// Pool is around the worker's group: its devices, which other workers may share.
+	Pool cgroup.Pool `json:"pool,omitzero"`
 	// Law is stepped with every sample and sets the worker's cores between a tenth of
 	// its limit and all of it; empty is none. Host is the member directory of the
 	// protected job's first worker beside it, whose progress the law is told; empty is
@@ -117,9 +119,14 @@ func (s *Spec) MemberDir() string {
 // groupName names the control group of the worker; another state directory on this
 // machine may have the same job.
 func (s *Spec) groupName() string {
+	return fmt.Sprintf("%s.%d.%d-%s", s.Job, s.Attempt, s.Rank, Mark(s.State))
+}
+
+// Mark tells the groups of one state directory from those of another.
+func Mark(state string) string {
 	h := fnv.New32a()
-	h.Write([]byte(s.State))
-	return fmt.Sprintf("%s.%d.%d-%08x", s.Job, s.Attempt, s.Rank, h.Sum32())
+	h.Write([]byte(state))
+	return fmt.Sprintf("%08x", h.Sum32())
 }
 
 // withDefaults fills in what was left open.

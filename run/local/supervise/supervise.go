@@ -151,7 +151,7 @@ func (s *supervisor) prepare() (f *failure) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return node(fmt.Errorf("adopt orphans: %w", err))
 	}
-	if s.group, err = cgroup.Create(s.spec.groupName(), s.spec.Limits); err != nil {
+	if s.group, err = s.spec.Pool.Create(s.spec.groupName(), s.spec.Limits); err != nil {
 		return node(err)
 	}
 	if s.log, err = newLogWriter(s.dir, s.spec.LogBytes); err != nil {

@@ -92,7 +92,7 @@ func (s *supervisor) observe() {
 func (s *supervisor) obey(o Order) {
 	switch o {
 	case Save:
-		s.ask(progress.Save)
+		s.ask(progress.Command{Verb: progress.Save})
 	case Halt:
 		s.stop(Preempted, "asked to")
 	case Kill:
@@ -105,6 +105,8 @@ func (s *supervisor) obey(o Order) {
 	default:
 		if l, ok := o.granted(); ok {
 			s.grant(l)
+		} else if c, ok := progress.ParseCommand(string(o)); ok && c.Verb == progress.Batch {
+			s.ask(c)
 		}
 	}
 }
@@ -118,8 +120,8 @@ func (s *supervisor) grant(l cgroup.Limits) {
 }
 
 // ask writes to the worker's control file.
-func (s *supervisor) ask(v progress.Verb) {
-	if err := progress.Send(ControlPath(s.dir), progress.Command{Verb: v}); err != nil {
+func (s *supervisor) ask(c progress.Command) {
+	if err := progress.Send(ControlPath(s.dir), c); err != nil {
 		s.say(err)
 	}
 }
@@ -139,7 +141,7 @@ func (s *supervisor) stop(why Class, text string) {
 	}
 	s.observe() // so that only a checkpoint made from now on counts
 	s.stopping.saving, s.stopping.saveAfter = true, s.sampler.checkpoints
-	s.ask(progress.Save)
+	s.ask(progress.Command{Verb: progress.Save})
 	s.stopping.next.Reset(time.Duration(s.spec.Stop.CheckpointWait) * time.Microsecond)
 	s.sampleNext.Reset(pause(min(s.spec.SampleEvery, saveSample), 0))
 }
@@ -156,7 +158,7 @@ func (s *supervisor) escalate() {
 // terminate asks the worker's process group to end.
 func (s *supervisor) terminate() {
 	s.stopping.saving = false
-	s.ask(progress.Stop)
+	s.ask(progress.Command{Verb: progress.Stop})
 	_ = unix.Kill(-s.worker.pid, unix.SIGTERM) // it may have ended meanwhile
 	s.stopping.next.Reset(time.Duration(s.spec.Stop.Grace) * time.Microsecond)
 }
