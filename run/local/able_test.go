@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
@@ -168,11 +170,86 @@ func TestPipelinePlan(t *testing.T) {
 	}
 }
 
+// TestGandiva: two jobs that take turns on the only slot are tried side by side, with equal
+// rights, and both end.
+func TestGandiva(t *testing.T) {
+	h := startOn(t, stateDir(t), "joint: gandiva\noptions:\n  gandiva:\n    quantum: 1s\n", local.Slots{Count: 1, CPU: 500, Memory: 2048})
+	defer h.stop()
+	var ids []plan.JobID
+	for _, name := range []string{"one", "two"} {
+		ids = append(ids, h.submit(worker(t, name, 2, 10, -1, 300)))
+	}
+	guest := plan.JobID(plan.None)
+	h.wait(ids[0], "beside the other", func(_ plan.Job, v plan.View) bool {
+		for _, id := range ids {
+			if run := v.Job(id).Run; run != plan.None && v.Run(run).Status == plan.Running && v.Run(run).Terms.Guest != plan.None {
+				guest = id
+			}
+		}
+		return guest != plan.JobID(plan.None)
+	})
+	for _, name := range []string{"one", "two"} {
+		if s := h.spec(name, 1, 0); s.Law != "" || s.Limits.CPU != 500 || s.Pool.CPU != 500 || s.Pool != h.spec("one", 1, 0).Pool {
+			t.Errorf("%s is held to %+v in %+v by the law %q", name, s.Limits, s.Pool, s.Law)
+		}
+	}
+	for _, id := range ids {
+		if j := h.wait(id, "over", over); j.Phase != plan.Finished {
+			t.Errorf("job %d is %s", id, j.Phase)
+		}
+	}
+}
+
+// TestEveryStrategy: with every strategy that this machine can obey a gang, an elastic job,
+// half a slot and a job that is promised nothing run as real processes, and end.
+func TestEveryStrategy(t *testing.T) {
+	if os.Getenv("MUSTER_LONG") != "1" {
+		t.Skip("half a minute; set MUSTER_LONG=1")
+	}
+	often := map[string]string{"pollux": "interval: 500ms", "optimus": "interval: 500ms", "easyscale": "every: 500ms", "afs": "every: 500ms",
+		"liquid-batch": "every: 500ms", "gavel": "round-s: 1"}
+	for _, e := range catalogue.All {
+		c, err := catalogue.Resolve(e.Name)
+		if err == nil && e.Name != "external" && c.Refuse(run.Slots) == nil {
+			c, err = c.Live()
+		} else if err == nil {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			text := c.Text
+			switch { // those that look around now and then do so at once
+			case often[e.Name] != "":
+				text = fmt.Sprintf("joint: %s\noptions:\n  %[1]s:\n    %s\n", e.Name, often[e.Name])
+			case e.Name == "igniter":
+				text += "+first-fit" // it takes services alone
+			}
+			h := start(t, stateDir(t), text)
+			defer h.stop()
+			base := workload.Job{Estimate: unit.Second, Deadline: unit.Hour, Checkpoint: workload.Checkpoint{OnRequest: true}, Command: shell("sleep 0.2")}
+			gang, elastic, half, rest := base, base, base, base
+			gang.Name, gang.Gang = "gang", 2
+			elastic.Name, elastic.Gang, elastic.Sizes = "elastic", 1, []int32{1, 2}
+			half.Name, half.Share = "half", 500
+			rest.Name, rest.Opportunistic = "rest", true
+			for _, j := range []workload.Job{gang, elastic, half, rest} {
+				id := h.submit(j)
+				if j := h.wait(id, "over", over); j.Phase != plan.Finished {
+					t.Errorf("job %d is %s, %s", id, j.Phase, j.Reason.Code)
+				}
+			}
+		})
+	}
+}
+
 // TestEveryYes: whatever a driver of this machine says that it can do, a test here does
 // with real processes.
 func TestEveryYes(t *testing.T) {
 	shown := map[strategy.Act]string{strategy.Time: "TestRest", strategy.Share: "TestRegrant TestCeiling TestMPS", strategy.Filler: "TestGuest TestAntManLive",
-		strategy.Equal: "TestEqual", strategy.Batch: "TestBatch", strategy.Pipeline: "TestPipelinePlan"}
+		strategy.Equal: "TestEqual TestGandiva", strategy.Batch: "TestBatch", strategy.Pipeline: "TestPipelinePlan"}
 	files, err := filepath.Glob("*_test.go")
 	if err != nil {
 		t.Fatal(err)
