@@ -50,7 +50,7 @@ func TestGuest(t *testing.T) {
 	one := h.begin(guaranteed(t, "one", -1))
 	two := h.begin(opportunistic(t, "two", -1))
 	s := h.spec("two", 1, 0)
-	if want := (cgroup.Limits{CPU: 400, Memory: 2048}); s.Limits != want || s.Law != "antman-fill" || s.Host != h.driver.MemberDir("one", 1, 0) {
+	if want := (cgroup.Limits{CPU: unit.Whole, Memory: 2048}); s.Limits != want || s.Law != "antman-fill" || s.Host != h.driver.MemberDir("one", 1, 0) {
 		t.Errorf("the guest is held to %+v by the law %q beside %q, expected %+v", s.Limits, s.Law, s.Host, want)
 	}
 	if s := h.spec("one", 1, 0); s.Limits.CPU != unit.Whole || s.Law != "" || s.Host != "" {
