@@ -85,11 +85,8 @@ func (q *question) ofQueue(b queue.Bar) (list []ending) {
 
 // maintenance is a window that the job would run into on nodes that have room for it.
 func (q *question) maintenance() (cause, bool) {
-	if q.fits < int64(q.n) || q.beside.total() >= int64(q.n) {
-		return cause{}, false
-	}
 	for _, w := range q.v.Windows() {
-		if w.Open || w.From >= q.until() || q.now.holds(w.Node) == q.beside.holds(w.Node) {
+		if q.reason != (plan.Reason{Code: plan.Maintenance, A: int64(w.Node), B: int64(w.From)}) {
 			continue
 		}
 		c := cause{code: plan.Maintenance, words: fmt.Sprintf("%s is closed for maintenance %s for %s, before the job would end", q.nodeName(w.Node), q.away(w.From), rough(w.To.Sub(w.From))),
@@ -117,12 +114,9 @@ func (q *question) tooLong(c *cause, from unit.Time) {
 
 // reserved is room that is kept for another job's place in the calendar.
 func (q *question) reserved() (cause, bool) {
-	if q.fits < int64(q.n) || q.left.total() >= int64(q.n) || len(q.v.Claims()) == 0 {
-		return cause{}, false
-	}
 	for _, claim := range q.v.Claims() {
 		closed := claim.Closed(q.v.Now())
-		if claim.Job == q.id || claim.At >= q.until() && !closed || !q.inHeld(&claim) {
+		if q.reason != (plan.Reason{Code: plan.Reserved, A: int64(claim.Job), B: int64(claim.At)}) {
 			continue
 		}
 		milli := int64(0)
@@ -144,14 +138,4 @@ func (q *question) reserved() (cause, bool) {
 		return c, true
 	}
 	return cause{}, false
-}
-
-// inHeld reports whether a claim has a part of a node from which the job is kept.
-func (q *question) inHeld(claim *plan.Claim) bool {
-	for _, p := range claim.Parts {
-		if q.beside.holds(p.Node) > q.left.holds(p.Node) {
-			return true
-		}
-	}
-	return false
 }

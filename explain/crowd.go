@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/obstacle"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -13,7 +14,8 @@ func (q *question) unhindered() (cause, bool) {
 	if q.left.total() < int64(q.n) {
 		return cause{}, false
 	}
-	if first := q.first(); first != plan.None {
+	if q.reason.Code == plan.Behind {
+		first := plan.JobID(q.reason.A)
 		name := q.v.Name(first)
 		why := "was submitted earlier"
 		if q.v.Job(first).Priority > q.job.Priority {
@@ -111,6 +113,9 @@ var closedKinds = [...]struct {
 // closedForGood is a job that what is left of the cluster could not hold if it were
 // idle: nodes that take no runs are what it wants.
 func (q *question) closedForGood() (cause, bool) {
+	if !q.closes() {
+		return cause{}, false
+	}
 	r := emptied(q.v, q.shape)
 	up := r.total()
 	if up >= int64(q.n) {
@@ -129,10 +134,25 @@ func (q *question) closedForGood() (cause, bool) {
 	return c, true
 }
 
+// closes reports whether any node takes no runs, or any device is out.
+func (q *question) closes() bool {
+	for id := range plan.NodeID(q.v.Nodes()) {
+		if q.v.Node(id).Status != plan.Up {
+			return true
+		}
+	}
+	for id := range plan.DeviceID(q.v.Devices()) {
+		if q.v.Device(id).Status.Out() {
+			return true
+		}
+	}
+	return false
+}
+
 // closedNow is a job that would start on nodes that lie idle and take no runs, and
 // that nobody else who waits would take first.
 func (q *question) closedNow() (cause, bool) {
-	if q.fits >= int64(q.n) {
+	if q.fits >= int64(q.n) || !q.closes() {
 		return cause{}, false
 	}
 	all := q.now.copy().open(plan.Cordoned, plan.Quarantined, plan.Down)
@@ -186,39 +206,38 @@ func (q *question) closed(r *room, up int64) (c cause, ok bool) {
 // lacking is a job for which there are devices enough, but of another model, or not
 // enough of what it needs beside them.
 func (q *question) lacking() (cause, bool) {
-	if q.shape.Devices == 0 {
+	if q.shape.Devices == 0 || q.reason.Code != plan.NoRoom {
 		return cause{}, false
 	}
 	list := q.v.Cluster().Models
 	free, all := q.now.milli(), uint64(1)<<len(list)-1
 	for _, lack := range [...]struct {
-		relax func(r *room)
+		room  func() *room
 		words func(r *room) string
 	}{
-		{func(r *room) { r.anyModel = true }, func(r *room) string {
+		{func() *room { return q.now.without(func(s *plan.Shape) { s.Models = all }) }, func(r *room) string {
 			others := r.milli() - free
 			return fmt.Sprintf("%s; %s %s free, and of other models, which it may not use, %s", q.wish(), milliText(free), isAre(free), q.named(others, all&^q.shape.Models))
 		}},
-		{func(r *room) { r.noCores = true }, func(*room) string {
+		{func() *room { return q.now.without(obstacle.Lacks[0]) }, func(*room) string {
 			return fmt.Sprintf("%s with %s for every worker; %s %s free, but with too few cores beside them", q.wish(), cores(int64(q.shape.CPU)), q.kind(free), isAre(free))
 		}},
-		{func(r *room) { r.noHost = true }, func(*room) string {
+		{func() *room { return q.now.without(obstacle.Lacks[1]) }, func(*room) string {
 			return fmt.Sprintf("%s with %s of host memory for every worker; %s %s free, but with too little host memory beside them", q.wish(), unit.MiB(q.shape.Host), q.kind(free), isAre(free))
 		}},
-		{func(r *room) { r.noMemory = true }, func(r *room) string {
+		{func() *room { return q.now.without(obstacle.Lacks[2]) }, func(r *room) string {
 			free := r.milli()
 			return fmt.Sprintf("%s with %s of device memory; %s %s free, but with less memory", q.wish(), unit.MiB(q.shape.Memory), q.kind(free), isAre(free))
 		}},
-		{func(r *room) { r.noCuts = true }, func(*room) string {
+		{q.now.mended, func(*room) string {
 			return q.wish() + "; devices enough are idle, but cut into parts"
 		}},
 	} {
-		r := *q.now
-		lack.relax(&r)
+		r := lack.room()
 		if r.total() < int64(q.n) {
 			continue
 		}
-		return q.needEnds(cause{code: plan.NoRoom, words: lack.words(&r), holders: q.holders(q.inTheWay(q.endings()))}), true
+		return q.needEnds(cause{code: plan.NoRoom, words: lack.words(r), holders: q.holders(q.inTheWay(q.endings()))}), true
 	}
 	return cause{}, false
 }
@@ -241,12 +260,12 @@ func (q *question) needEnds(c cause) cause {
 // fragmented is a job for which enough is free, but not together.
 func (q *question) fragmented() (cause, bool) {
 	free := q.now.milli()
-	if q.wants() == 0 || free < q.wants() || q.fits >= int64(q.n) {
+	if q.reason.Code != plan.Fragmented {
 		return cause{}, false
 	}
 	most, where := int64(0), plan.NodeID(plan.None)
 	for id := range plan.NodeID(q.v.Nodes()) {
-		if milli := q.now.milliOn(id); q.now.nodes[id].open && milli > most {
+		if milli := q.now.milliOn(id); q.v.Node(id).Status == plan.Up && milli > most {
 			most, where = milli, id
 		}
 	}

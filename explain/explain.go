@@ -21,6 +21,9 @@ type Answer struct {
 	// Code is the kind of the dominant cause, and Words the cause in a sentence.
 	Code  plan.ReasonCode
 	Words string
+	// Reason is what the scheduler records of the same state (schedule/obstacle): it is
+	// Code, but where there is no room and Code says to whom or what that is owed.
+	Reason plan.ReasonCode
 	// Obstacles count the nodes by the first thing on each that keeps the job's workers
 	// off it, the most frequent first.
 	Obstacles []Obstacle
@@ -77,7 +80,7 @@ func Why(v plan.View, job plan.JobID, live iter.Seq[plan.JobID]) Answer {
 		return settled(v, &j)
 	}
 	q := ask(v, job, live)
-	a := Answer{Obstacles: q.obstacles(), Tried: q.tried()}
+	a := Answer{Obstacles: q.obstacles(), Tried: q.tried(), Reason: q.reason.Code}
 	for _, f := range causes {
 		if c, ok := f(q); ok {
 			a.Code, a.Words, a.Needs, a.Holders = c.code, c.words, c.needs, c.holders

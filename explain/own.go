@@ -64,21 +64,20 @@ func (q *question) paused() (cause, bool) {
 
 // impossible is a job that would not fit if the whole cluster were well and idle.
 func (q *question) impossible() (cause, bool) {
-	c, all := q.v.Cluster(), int64(0)
+	if q.reason.Code != plan.Unsatisfiable {
+		return cause{}, false
+	}
+	c, all := q.v.Cluster(), q.v.CapacityFor(q.job.Shape)
 	devices, memory, cpu, host := int32(0), unit.MiB(0), unit.Milli(0), unit.MiB(0)
 	for id := range c.Nodes {
 		n := &c.Nodes[id]
-		all += int64(q.shape.Capacity(c, int32(id)))
-		if q.shape.Models&(1<<n.Model) == 0 {
+		if !q.v.Allows(q.shape, plan.NodeID(id)) {
 			continue
 		}
 		devices, cpu, host = max(devices, n.Count), max(cpu, n.CPU), max(host, n.Memory)
 		if n.Count > 0 {
 			memory = max(memory, c.Models[n.Model].Memory)
 		}
-	}
-	if all >= int64(q.n) {
-		return cause{}, false
 	}
 	out := cause{code: plan.Unsatisfiable}
 	say := func(need, format string, args ...any) (cause, bool) {

@@ -8,6 +8,7 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/obstacle"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -21,26 +22,48 @@ type question struct {
 	live  iter.Seq[plan.JobID]
 
 	ledger queue.Ledger
-	now    *room // as it is, on nodes that take runs
-	fits   int64 // workers that there is room for in it
+	reason plan.Reason // as the scheduler records it
+	now    *room       // as it is, on nodes that take runs
+	fits   int64       // workers that there is room for in it
+	mended *room       // if no device were cut; nil before it is asked for
 	// What remains beside the windows alone, and beside claims as well.
 	beside, left *room
 }
 
 func ask(v plan.View, id plan.JobID, live iter.Seq[plan.JobID]) *question {
 	q := &question{v: v, id: id, job: v.Job(id), shape: v.Shape(id), live: live}
-	if q.n = q.shape.Gang; q.shape.Elastic() {
-		q.n = min(q.n, q.shape.Sizes[0])
-	}
+	q.n = q.shape.Least()
 	q.ledger = v.Held()
 	q.now = newRoom(v, q.shape)
 	q.fits = q.now.total()
-	q.beside = q.now.copy().keep(q.held(nil))
-	q.left = q.beside
+	q.beside, q.left = q.now, q.now
+	if len(v.Windows()) > 0 {
+		q.beside = q.now.copy().keep(q.held(nil))
+		q.left = q.beside
+	}
 	if len(v.Claims()) > 0 {
 		q.left = q.now.copy().keep(q.held(v.Claims()))
 	}
+	q.reason = q.recorded()
 	return q
+}
+
+// recorded asks the rule by which the scheduler records. A job that was tried itself,
+// and did not start where there is room, is behind nobody: its strategy does not want it
+// there.
+func (q *question) recorded() plan.Reason {
+	o := obstacle.Question{View: q.v, Job: q.id, Ledger: &q.ledger, Ahead: plan.None, Claims: q.v.Claims(), Until: q.until(),
+		Beside: func(claims bool, see func(v plan.View)) {
+			if claims {
+				see(q.left.v)
+			} else {
+				see(q.beside.v)
+			}
+		}}
+	if c := q.job.Reason.Code; c != plan.Fragmented && c != plan.NoRoom {
+		o.Ahead = q.first()
+	}
+	return o.Reason()
 }
 
 // wants is what the job wants of devices, in thousandths.
@@ -73,11 +96,7 @@ func (q *question) held(claims []plan.Claim) []plan.Hold {
 // in is guaranteed.
 func (q *question) guaranteed(id plan.JobID) bool {
 	shape := q.v.Shape(id)
-	n := shape.Gang
-	if shape.Elastic() {
-		n = min(n, shape.Sizes[0])
-	}
-	return q.ledger.Guaranteed(q.ledger.Leaf(q.v.QueueOf(q.v.Job(id).Tenant)), shape.Models, shape.Milli(n))
+	return q.ledger.Guaranteed(q.ledger.Leaf(q.v.QueueOf(q.v.Job(id).Tenant)), shape.Models, shape.Milli(shape.Least()))
 }
 
 // until is when the job would end if it started now.
@@ -109,7 +128,7 @@ func (q *question) inTheWay(list []ending) (chosen []ending) {
 		if missing <= 0 {
 			break
 		}
-		missing -= r.release(e.run, 1)
+		missing -= r.release(e.run, true)
 		chosen = append(chosen, e)
 	}
 	if missing > 0 {
@@ -117,8 +136,8 @@ func (q *question) inTheWay(list []ending) (chosen []ending) {
 	}
 	keep := chosen[:0:0]
 	for _, e := range slices.Backward(chosen) {
-		if back := r.release(e.run, -1); missing-back > 0 {
-			r.release(e.run, 1)
+		if back := r.release(e.run, false); missing-back > 0 {
+			r.release(e.run, true)
 			keep = append(keep, e)
 		} else {
 			missing -= back
@@ -258,14 +277,17 @@ func (q *question) full(id plan.NodeID) string {
 	if int32(c.CPU) < shape.CPU || int32(c.Memory) < shape.Host {
 		return tooSmall
 	}
-	for _, try := range [...]struct {
-		obstacle string
-		relax    room
-	}{{fewCores, room{noCores: true}}, {littleHost, room{noHost: true}}, {littleFree, room{noMemory: true}}, {cut, room{noCuts: true}}} {
-		r := *q.now
-		r.noCores, r.noHost, r.noMemory, r.noCuts = try.relax.noCores, try.relax.noHost, try.relax.noMemory, try.relax.noCuts
-		if r.holds(id) > 0 {
-			return try.obstacle
+	for i, lack := range [...]string{fewCores, littleHost, littleFree} {
+		if q.now.without(obstacle.Lacks[i]).holds(id) > 0 {
+			return lack
+		}
+	}
+	if q.cut(id) {
+		if q.mended == nil {
+			q.mended = q.now.mended()
+		}
+		if q.mended.holds(id) > 0 {
+			return cut
 		}
 	}
 	switch {
@@ -275,4 +297,15 @@ func (q *question) full(id plan.NodeID) string {
 		return scattered
 	}
 	return full
+}
+
+// cut reports whether a node has a device that is cut.
+func (q *question) cut(id plan.NodeID) bool {
+	n := q.v.Node(id)
+	for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
+		if q.v.Device(d).Geometry != 0 {
+			return true
+		}
+	}
+	return false
 }

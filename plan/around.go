@@ -41,7 +41,7 @@ func (s *State) Confine(set int32, nodes []uint64) {
 		sets = append(sets, nil)
 	}
 	sets[set-1] = nodes
-	s.NodeSets = sets
+	s.NodeSets, s.capacity = sets, nil
 }
 
 // crowded reports whether a node would get more workers than the shape allows.
@@ -97,7 +97,7 @@ func (s *State) Grow(more *cluster.Cluster) error {
 	fresh := NewState(c)
 	s.Nodes = append(s.Nodes, fresh.Nodes[len(s.Nodes):]...)
 	s.Devices = append(s.Devices, fresh.Devices[len(s.Devices):]...)
-	s.Cluster = c
+	s.Cluster, s.capacity = c, nil
 	s.room = newRoom(s)
 	if err := s.checkRoom(); err != nil {
 		return fmt.Errorf("growing the cluster: %w", err)

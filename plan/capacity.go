@@ -68,6 +68,22 @@ func (s *Shape) Capacity(c *cluster.Cluster, node int32) int32 {
 	return s.Workers(int64(n.Count), int32(c.Models[n.Model].Memory), int64(n.CPU), int64(n.Memory))
 }
 
+// CapacityFor is how many workers of a shape, by its number, the whole cluster holds on
+// the nodes that it is confined to when it is idle and undivided.
+func (v View) CapacityFor(shape int32) int64 {
+	s := v.s
+	for int(shape) >= len(s.capacity) {
+		of, all := &s.Shapes[len(s.capacity)], int64(0)
+		for id := range s.Cluster.Nodes {
+			if v.InSet(of, NodeID(id)) {
+				all += int64(of.Capacity(s.Cluster, int32(id)))
+			}
+		}
+		s.capacity = append(s.capacity, all)
+	}
+	return s.capacity[shape]
+}
+
 // Holds is how many workers of a shape a node could take at this moment.
 func (v View) Holds(id NodeID, shape *Shape) int32 {
 	n := &v.s.Nodes[id]

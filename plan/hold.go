@@ -21,31 +21,35 @@ type heldBack struct {
 // finds it and no Start takes it: the highest wholly free devices of each node, and
 // no more than there is. A mark set before must not be rolled back to in between.
 func (d *Draft) Hold(holds []Hold) {
-	s := d.s
 	for _, h := range holds {
-		s.room.remove(s, h.Node)
-		n := s.touchNode(h.Node)
-		b := heldBack{Hold: h}
-		b.CPU, b.Host = max(0, min(h.CPU, n.FreeCPU)), max(0, min(h.Host, n.FreeHost))
-		n.FreeCPU -= b.CPU
-		n.FreeHost -= b.Host
-		left := h.Devices
-		for id := n.First + DeviceID(n.Count) - 1; id >= n.First; id-- {
-			whole := s.Devices[id].Whole()
-			if whole && left == 0 || !whole && (!h.Shared || s.Devices[id].Free == 0) {
-				continue
-			}
-			dev := s.touchDevice(id)
-			dev.held, dev.Free, dev.FreeMemory = true, 0, 0
-			b.devices = append(b.devices, id)
-			if whole {
-				n.FreeDevices--
-				left--
-			}
-		}
-		s.room.add(s, h.Node)
-		d.held = append(d.held, b)
+		d.held = append(d.held, d.s.keep(h))
 	}
+}
+
+// keep takes what is to be held out of the room of a node.
+func (s *State) keep(h Hold) heldBack {
+	s.room.remove(s, h.Node)
+	n := s.touchNode(h.Node)
+	b := heldBack{Hold: h}
+	b.CPU, b.Host = max(0, min(h.CPU, n.FreeCPU)), max(0, min(h.Host, n.FreeHost))
+	n.FreeCPU -= b.CPU
+	n.FreeHost -= b.Host
+	left := h.Devices
+	for id := n.First + DeviceID(n.Count) - 1; id >= n.First; id-- {
+		whole := s.Devices[id].Whole()
+		if whole && left == 0 || !whole && (!h.Shared || s.Devices[id].Free == 0) {
+			continue
+		}
+		dev := s.touchDevice(id)
+		dev.held, dev.Free, dev.FreeMemory = true, 0, 0
+		b.devices = append(b.devices, id)
+		if whole {
+			n.FreeDevices--
+			left--
+		}
+	}
+	s.room.add(s, h.Node)
+	return b
 }
 
 // Unhold gives back what is held.

@@ -326,10 +326,12 @@ type State struct {
 	// What follows from the tables, made when it is asked for.
 	ledger  map[[2]int32]int32
 	queueOf []int32
-	stamp   int64
-	log     *undo // of the open draft; nil when none is
-	undone  *undo // its memory, used again
-	draft   *Draft
+	// By shape, how many workers the idle cluster holds; worked out when first asked.
+	capacity []int64
+	stamp    int64
+	log      *undo // of the open draft; nil when none is
+	undone   *undo // its memory, used again
+	draft    *Draft
 }
 
 // Dependency says that After may start only once Before has finished.
@@ -379,7 +381,7 @@ func (s *State) CopyInto(c *State) {
 	old := *c
 	*c = *s
 	c.log, c.undone, c.draft = nil, nil, nil
-	c.ledger, c.queueOf = nil, nil
+	c.ledger, c.queueOf, c.capacity = nil, nil, nil
 	c.Accounts = append(old.Accounts[:0], s.Accounts...)
 	c.Jobs = append(old.Jobs[:0], s.Jobs...)
 	c.Runs = append(old.Runs[:0], s.Runs...)

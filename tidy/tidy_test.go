@@ -88,7 +88,7 @@ func strategyFolder(folder string) bool {
 }
 
 var mechanisms = []string{"fit", "scored", "tiers", "divide", "envelope", "interfere", "reside", "search", "switching",
-	"remaining", "calendar", "victims", "lease", "circle", "fluid", "perf"}
+	"remaining", "calendar", "victims", "lease", "obstacle", "circle", "fluid", "perf"}
 
 // suite is a conformance suite: a test that happens to be a package.
 func suite(folder string) bool { return strings.HasSuffix(folder, "test") }

@@ -51,6 +51,23 @@ func (c *Calendar) Holds(job plan.JobID, until unit.Time, into []Hold) []Hold {
 	return into
 }
 
+// HoldsOfWindows appends what must be kept free so that a job runs into no window, whatever
+// claims there are.
+func (c *Calendar) HoldsOfWindows(job plan.JobID, until unit.Time, into []Hold) []Hold {
+	c.index()
+	shape := c.v.Shape(job)
+	for i := range c.entries {
+		id := c.entries[i].node
+		if i > 0 && c.entries[i-1].node == id || !c.nodes[id].up {
+			continue
+		}
+		if h := c.holdOn(Part{Node: id}, beside{0, -1}, until, shape.Devices > 0 && shape.Share < 1000); h != (Hold{Node: id}) {
+			into = append(into, h)
+		}
+	}
+	return into
+}
+
 // leaves reports whether a hold leaves a job its own part.
 func (c *Calendar) leaves(h Hold, own Part) bool {
 	n := &c.nodes[h.Node]

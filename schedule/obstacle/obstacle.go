@@ -1,0 +1,147 @@
+// Package obstacle is the mechanism that says what keeps a waiting job from starting:
+// one reason, by one rule, which the scheduler records and package explain tells. It
+// changes nothing.
+//
+// The order is that of dominance: nothing that comes later needs asking while what comes
+// first lasts. A job that the cluster can never hold comes first, then what its queues
+// allow it, and where they do, room. Where there is room, others keep it: maintenance,
+// claims in the calendar, or a better job that nobody may pass.
+package obstacle
+
+import (
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/unit"
+)
+
+// Question is about one waiting job.
+type Question struct {
+	View   plan.View
+	Job    plan.JobID
+	Ledger *queue.Ledger
+	// Ahead is a better job that nobody may pass; plan.None is nobody.
+	Ahead plan.JobID
+	// Beside shows the room beside what is kept for maintenance and, with claims, for the
+	// places of others in the calendar; nil is for a calendar in which nothing stands.
+	Beside func(claims bool, see func(v plan.View))
+	// Claims are the places in the calendar, and Until is when the job would end.
+	Claims []plan.Claim
+	Until  unit.Time
+}
+
+// Reason is what keeps the job from starting at its least size. With nothing in its way
+// it is plan.Fragmented: there is room, and not where its strategy wants it.
+func (q *Question) Reason() plan.Reason {
+	shape := q.View.Shape(q.Job)
+	n := int64(shape.Least())
+	wants := shape.Milli(int32(n))
+	if shape.Devices == 0 {
+		wants = 0
+	}
+	if held := q.View.CapacityFor(q.View.Job(q.Job).Shape); held < n {
+		return plan.Reason{Code: plan.Unsatisfiable, A: wants, B: q.View.Room().All(shape.Models) * 1000}
+	}
+	if models, bar := q.View.MayTake(q.Ledger, q.Job, shape.Models, wants); models == 0 && bar.Kind != queue.NoBar {
+		return plan.Barred(bar)
+	}
+	free := Free(q.View, shape)
+	none := plan.Reason{Code: plan.NoRoom, A: wants, B: free}
+	if free < wants {
+		return none
+	}
+	switch fits := Workers(q.View, shape); {
+	case fits >= n:
+		return q.kept(shape, n, free)
+	case wants == 0 || q.lacks(shape, n):
+		return none
+	}
+	return plan.Reason{Code: plan.Fragmented, A: free}
+}
+
+// Free is what is free of devices that a shape may use, wherever they are: whole ones for
+// those that ask for whole ones.
+func Free(v plan.View, shape *plan.Shape) int64 {
+	if shape.Share < 1000 {
+		return v.Room().FreeMilli(shape.Models)
+	}
+	return v.Room().Free(shape.Models) * 1000
+}
+
+// Workers is how many workers of a shape all nodes together hold at this moment.
+func Workers(v plan.View, shape *plan.Shape) (n int64) {
+	for id := range plan.NodeID(v.Nodes()) {
+		n += int64(v.Holds(id, shape))
+	}
+	return n
+}
+
+// Lacks are what a job may lack beside its devices, each as what it would ask without.
+var Lacks = [...]func(s *plan.Shape){
+	func(s *plan.Shape) { s.CPU = 0 }, func(s *plan.Shape) { s.Host = 0 }, func(s *plan.Shape) { s.Memory = 0 },
+}
+
+// lacks reports whether free devices are enough where they are, but not what the job needs
+// beside them: cores, host memory or device memory.
+func (q *Question) lacks(shape *plan.Shape, n int64) bool {
+	for i, without := range Lacks {
+		if amount := [...]int32{shape.CPU, shape.Host, shape.Memory}[i]; amount > 0 {
+			less := *shape
+			if without(&less); Workers(q.View, &less) >= n {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// kept is what keeps a job from room that it would fit in.
+func (q *Question) kept(shape *plan.Shape, n, free int64) (why plan.Reason) {
+	why = plan.Reason{Code: plan.Fragmented, A: free}
+	if q.Beside == nil {
+		return q.behind(why)
+	}
+	var windows, claims []int32
+	list := func(into *[]int32) func(v plan.View) {
+		return func(v plan.View) {
+			for id := range plan.NodeID(v.Nodes()) {
+				*into = append(*into, v.Holds(id, shape))
+			}
+		}
+	}
+	if q.Beside(false, list(&windows)); sum(windows) < n {
+		for _, w := range q.View.Windows() {
+			if !w.Open && w.From < q.Until && windows[w.Node] < q.View.Holds(w.Node, shape) {
+				return plan.Reason{Code: plan.Maintenance, A: int64(w.Node), B: int64(w.From)}
+			}
+		}
+	}
+	if q.Beside(true, list(&claims)); sum(claims) >= n {
+		return q.behind(why)
+	}
+	for _, c := range q.Claims {
+		if c.Job == q.Job || c.At >= q.Until && !c.Closed(q.View.Now()) {
+			continue
+		}
+		for _, p := range c.Parts {
+			if claims[p.Node] < windows[p.Node] {
+				return plan.Reason{Code: plan.Reserved, A: int64(c.Job), B: int64(c.At)}
+			}
+		}
+	}
+	return why
+}
+
+func sum(list []int32) (n int64) {
+	for _, x := range list {
+		n += int64(x)
+	}
+	return n
+}
+
+// behind is a job that there is room for, and another goes first.
+func (q *Question) behind(otherwise plan.Reason) plan.Reason {
+	if q.Ahead != plan.None {
+		return plan.Reason{Code: plan.Behind, A: int64(q.Ahead)}
+	}
+	return otherwise
+}
