@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/reproduce/scenario"
+	"github.com/musterdl/muster/run/simulated"
 )
 
 func scenarioCommand() *cobra.Command {
@@ -31,7 +32,7 @@ type dayOptions struct {
 
 func dayCommand() *cobra.Command {
 	var o dayOptions
-	s := scenario.Study{}
+	s := scenario.Study{Prices: simulated.DefaultPrices()}
 	cmd := &cobra.Command{Use: "day", Args: cobra.NoArgs,
 		Short: "Run the day with every step at work, with none, and with each left out",
 		Long: "Run the busiest day of Helios' Venus, with large models, tuning groups, fine-tunes, services and people who\n" +
@@ -69,7 +70,11 @@ func dayCommand() *cobra.Command {
 	f.StringSliceVar(&o.only, "only", nil, "put all other steps at their null, beside the nulls; may be given several times")
 	f.BoolVar(&o.factorial, "factorial", false, "16 ways to put steps at their null: main effects, and effects of two steps in groups")
 	f.StringVar(&o.goal, "goal", "throughput", strings.Join(scenario.Goals(), ", ")+", or all of them in one table")
-	f.IntVar(&s.Seeds, "seeds", 3, "how often what the trace does not say is drawn")
+	f.BoolFunc("free", "nothing costs anything but what jobs declare of their checkpoints", func(string) error {
+		s.Prices = simulated.Prices{}
+		return nil
+	})
+	f.IntVar(&s.Seeds, "seeds", 6, "how often what the trace does not say is drawn")
 	f.StringVar(&s.Data, "data", "../shared/data", "folder of the published data")
 	f.IntVar(&s.Workers, "parallel", 0, "days at once; 0 is one per core")
 	f.StringVar(&o.plot, "plot", "", "draw the effects to this file, as SVG")

@@ -31,9 +31,8 @@ const Load = 0.95
 type Setup struct {
 	Data string // folder of published data
 	Seed uint64
-	// Null are the steps that are at their null; Goal chooses among compositions.
-	Null []string
-	Goal string
+	// Prices are what things cost, in the week before and in the day.
+	Prices simulated.Prices
 }
 
 // Day is what a run of the day showed.
@@ -172,7 +171,7 @@ func NewWarm(s Setup) (*Warm, error) {
 		return nil, err
 	}
 	sim, err := simulated.New(simulated.Config{Cluster: c, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), Until: w.at,
-		Jobs: &source{left: m.warm, adjust: withNull(nil)}, World: world.Config{Speeds: measured{}, Seed: s.Seed}})
+		Jobs: &source{left: m.warm, adjust: withNull(nil)}, Prices: s.Prices, World: world.Config{Speeds: measured{}, Seed: s.Seed}})
 	for more := true; more && err == nil; {
 		more, err = sim.Advance()
 	}
@@ -225,7 +224,7 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 	sim, err := simulated.New(simulated.Config{From: w.state.Copy(), At: w.at, First: first, Cluster: w.cluster,
 		Known: func(_ plan.View, id plan.JobID) world.Known { return w.known[id] },
 		Jobs:  &source{left: w.mix.day, offset: w.at, adjust: withNull(null)}, Later: w.mix.ends(w.state.View().Jobs(), w.at),
-		Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Collector: collector, Step: watch.step,
+		Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Collector: collector, Step: watch.step, Prices: w.setup.Prices,
 		World:  world.Config{Speeds: measured{}, Seed: w.setup.Seed},
 		Breaks: simulated.Breaks{Seed: w.setup.Seed, NodeEvery: 60 * unit.Day, NodeFor: 2 * unit.Hour}})
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -19,7 +20,7 @@ const published = "../../../shared/data"
 
 // The generated day has to run where nothing is published, and again alike.
 func TestGeneratedDay(t *testing.T) {
-	w, err := NewWarm(Setup{Data: filepath.Join(t.TempDir(), "absent"), Seed: 1})
+	w, err := NewWarm(Setup{Data: filepath.Join(t.TempDir(), "absent"), Seed: 1, Prices: simulated.DefaultPrices()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func TestCountedTwice(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(published, "helios")); err != nil {
 		t.Skip("the published trace is absent: ", err)
 	}
-	w, err := NewWarm(Setup{Data: published, Seed: 1})
+	w, err := NewWarm(Setup{Data: published, Seed: 1, Prices: simulated.DefaultPrices()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +300,7 @@ func TestDay(t *testing.T) {
 	for _, step := range catalogue.Steps {
 		rows = append(rows, Without("throughput", step))
 	}
-	s, before := &Study{Data: published, Seeds: 3, Rows: rows, Workers: 1}, processor(t)
+	s, before := &Study{Data: published, Seeds: 3, Rows: rows, Workers: 1, Prices: simulated.DefaultPrices()}, processor(t)
 	s.Progress = func(done, _ int) { // the week before is in the first of each seed
 		now := processor(t)
 		if took := now - before; took > 30 {
@@ -321,7 +322,7 @@ func TestDay(t *testing.T) {
 			}
 		}
 	}
-	w, err := NewWarm(Setup{Data: published, Seed: 1})
+	w, err := NewWarm(Setup{Data: published, Seed: 1, Prices: simulated.DefaultPrices()})
 	if err != nil {
 		t.Fatal(err)
 	}

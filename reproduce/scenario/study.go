@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/report"
+	"github.com/musterdl/muster/run/simulated"
 )
 
 // Metric is one figure of a day.
@@ -127,6 +128,8 @@ type Study struct {
 	Data  string `json:"-"`
 	Seeds int    `json:"seeds"`
 	Rows  []Row  `json:"rows"`
+	// Prices are what things cost.
+	Prices simulated.Prices `json:"-"`
 	// Workers is how many days run at once; 0 is one per core.
 	Workers  int                   `json:"-"`
 	Progress func(done, all int)   `json:"-"`
@@ -149,7 +152,7 @@ func (s *Study) Run() error {
 	}
 	done := 0
 	for seed := range s.Seeds {
-		warm, err := NewWarm(Setup{Data: s.Data, Seed: uint64(seed + 1)})
+		warm, err := NewWarm(Setup{Data: s.Data, Seed: uint64(seed + 1), Prices: s.Prices})
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", seed+1, err)
 		}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/musterdl/muster/run/simulated"
 )
 
 // The survey's record of what devices are kept busy.
@@ -25,6 +27,9 @@ func (s *Study) Write(w io.Writer, colour bool) error {
 	load, factor, jobs := span(s, func(d *Day) float64 { return d.Load }), span(s, func(d *Day) float64 { return d.Factor }), span(s, func(d *Day) float64 { return float64(d.Jobs) })
 	fmt.Fprintf(w, "%s; requests: %s; %s\n%s jobs on 133 x 8 devices, offered load of the whole mix %s (target %.2f), arrival factor %s, seeds 1 to %d\n\n",
 		d.Trace, d.Requests, origin, jobs("%.0f"), load("%.3f"), Load, factor("%.3f"), s.Seeds)
+	if s.Prices == (simulated.Prices{}) {
+		fmt.Fprint(w, "nothing costs anything but what jobs declare of their checkpoints\n\n")
+	}
 	if s.Effects != nil {
 		return s.writeEffects(w)
 	}
