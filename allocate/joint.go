@@ -30,10 +30,16 @@ type Joint interface {
 	Wishes(v plan.View, jobs []plan.JobID, into []Wish) (wishes []Wish, again unit.Time)
 }
 
-// Rhythm is a Joint that is asked at most once in Every, however much happens.
+// Rhythm is a Joint that looks at runs at most once in Every, however much happens.
+// Between two such rounds it is asked only where a job waits that there is room for, and
+// then only starts are carried out.
 type Rhythm interface {
 	Every() unit.Duration
 }
+
+// Gathering is a Rhythm that lets jobs gather between two rounds: it is not asked before,
+// though there is room.
+type Gathering interface{ Gathers() }
 
 // Slow is a Joint whose decision may take longer than a cycle has. Its question is put
 // outside, where Solve, which must follow from the question alone, answers it; Learn is

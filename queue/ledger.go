@@ -106,6 +106,12 @@ func Vector(amounts []Amount, models []string, missing int64) []int64 {
 // Shared reports whether there is more than one queue.
 func (l *Ledger) Shared() bool { return len(l.branches) > 1 }
 
+// Bounds reports whether anything bounds who may hold what: there are several queues, or
+// the one has a limit.
+func (l *Ledger) Bounds() bool {
+	return l.Shared() || l.branches[0].limit != nil || l.branches[0].user != nil
+}
+
 // Branches is how many branches there are; the first is the root.
 func (l *Ledger) Branches() int { return len(l.branches) }
 

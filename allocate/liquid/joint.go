@@ -56,8 +56,9 @@ func (c BatchConfig) network() Config { return Config{RacksPerDomain: c.RacksPer
 type BatchPolicy struct{ config BatchConfig }
 
 var (
-	_ allocate.Joint  = (*BatchPolicy)(nil)
-	_ allocate.Rhythm = (*BatchPolicy)(nil)
+	_ allocate.Joint     = (*BatchPolicy)(nil)
+	_ allocate.Rhythm    = (*BatchPolicy)(nil)
+	_ allocate.Gathering = (*BatchPolicy)(nil)
 )
 
 // NewBatch returns the policy; the configuration must be valid.
@@ -65,6 +66,9 @@ func NewBatch(c BatchConfig) *BatchPolicy { return &BatchPolicy{config: c} }
 
 // Every is the time between two batches.
 func (p *BatchPolicy) Every() unit.Duration { return p.config.Every }
+
+// Gathers says that jobs wait for their batch.
+func (p *BatchPolicy) Gathers() {}
 
 // Wishes keeps what runs and places what waits.
 func (p *BatchPolicy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {

@@ -60,6 +60,7 @@ type Parts struct {
 type Scheduler struct {
 	parts Parts
 	rules schedule.Rules
+	round *round // of a joint decider, nil under an order
 	ager  schedule.Ager
 	pupil schedule.Learner
 	// The placer, or a link of it, may find room where none is counted.
@@ -91,6 +92,7 @@ type Scheduler struct {
 
 	scanned   int // of the draft's changes, for guests that had to give way
 	found     []allocate.Candidate
+	narrow    plan.Shape // of the job that is placed, with the models that it may have
 	calendar  calendar.Calendar
 	looked    int64 // turns of the draft that the calendar has seen
 	held      bool  // room was held back from the job that was tried last
@@ -127,17 +129,21 @@ type kind struct{ leaf, shape, user, octave int32 }
 const (
 	nowhere   = -1
 	atRunning = -2
+	inLine    = -3 // waits for a joint decider
 )
 
 // New composes a Scheduler.
 func New(parts Parts) *Scheduler {
 	s := &Scheduler{
-		parts: parts, rules: parts.Order.Rules(),
+		parts:    parts,
 		memories: rememberers(parts.Placer, parts.Estimator, parts.Gate, parts.Order, parts.Sizer, parts.Planner, parts.Flow, parts.Rater, parts.Switcher),
 	}
 	for _, link := range allocate.Links(parts.Placer) {
 		_, finds := link.(allocate.Finder)
 		s.finder = s.finder || finds
+	}
+	if parts.Order != nil {
+		s.rules = parts.Order.Rules()
 	}
 	s.ager, _ = parts.Order.(schedule.Ager)
 	s.pupil, _ = parts.Order.(schedule.Learner)
@@ -155,6 +161,9 @@ func (s *Scheduler) reset() {
 	s.unprotected, s.endures, s.outlived, s.oldest = unit.Never, unit.Never, unit.Never, 0
 	s.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack}
 	s.loops = victims.NewLoops(victims.DefaultLimits())
+	if r := s.round; r != nil {
+		r.line, r.asked, r.last = r.line[:0], nil, -1
+	}
 }
 
 // Rebuild forgets every cache; the engine names all live jobs in the next trigger.
@@ -217,12 +226,24 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	}
 	s.expire(d)
 	s.openCalendar(d)
-	s.rebalance(d)
-	s.start(d)
+	asked := true
+	if s.round == nil {
+		s.rebalance(d)
+		s.start(d)
+	} else if asked = s.ask(d, why); asked {
+		s.carryOut(d)
+		s.rent(d)
+	}
 	s.endure(d)
-	s.parts.shapeTraffic(d, why)
+	if asked {
+		s.parts.shapeTraffic(d, why)
+	}
 	s.closeCalendar(d)
-	return min(s.timers.next(), s.resize, s.patient, s.unprotected, s.endures, s.outlived, s.calendar.Wake(d.Now()))
+	ask := unit.Never
+	if s.round != nil {
+		ask = s.askNext(d.View)
+	}
+	return min(s.timers.next(), s.resize, s.patient, s.unprotected, s.endures, s.outlived, s.calendar.Wake(d.Now()), ask)
 }
 
 // grow makes room for jobs and shapes that are new.
@@ -240,6 +261,9 @@ func (s *Scheduler) grow(v plan.View) {
 func (s *Scheduler) take(d *plan.Draft, id plan.JobID) {
 	j := d.Job(id)
 	s.drop(d.View, id)
+	if s.round != nil {
+		defer func() { s.round.queueUp(id, s.home[id] != nowhere) }()
+	}
 	switch {
 	case j.Phase == plan.Waiting:
 		if j.Attempt == 0 && !s.parts.admit(d, id, &j) {
@@ -269,6 +293,11 @@ func (s *Scheduler) learn(v plan.View, id plan.JobID) {
 // file puts a waiting job in its class.
 func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	j := v.Job(id)
+	if s.round != nil {
+		s.home[id], s.active = inLine, s.active+1
+		s.tree.lowest = min(s.tree.lowest, j.Priority)
+		return
+	}
 	k := kind{leaf: s.tree.leaf(v, &j), shape: j.Shape, user: plan.None}
 	if s.tree.LimitsUsers(k.leaf) {
 		k.user = j.User
@@ -335,7 +364,7 @@ func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 	s.charge(v, id)
 	if v.Shape(id).Elastic() {
 		s.elastic++
-		if s.resize == unit.Never {
+		if s.round == nil && s.resize == unit.Never {
 			s.resize = v.Now().Add(resizeEvery)
 		}
 	}
@@ -359,6 +388,7 @@ func (s *Scheduler) drop(v plan.View, id plan.JobID) {
 	switch h := s.home[id]; h {
 	case nowhere:
 		return
+	case inLine:
 	case atRunning:
 		if v.Shape(id).Elastic() {
 			s.elastic--

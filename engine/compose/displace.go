@@ -3,6 +3,7 @@ package compose
 import (
 	"slices"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
 )
@@ -120,7 +121,7 @@ func (s *Scheduler) stopAndPlace(d *plan.Draft, it item, n int32) bool {
 			d.Stop(d.Job(v.job).Run, plan.Reason{Code: plan.MadeWayFor, A: int64(it.job)}, d.Job(v.job).Checkpoint.Load)
 		}
 	}
-	return s.fits(d, it.job, d.Shape(it.job), n, plan.Reason{Code: plan.TookRoomOf, A: stopped})
+	return s.fits(d, &allocate.Wish{Job: it.job, Reason: plan.Reason{Code: plan.TookRoomOf, A: stopped}}, n)
 }
 
 // spare tries again without the victims whose room was not needed, best first; if

@@ -25,10 +25,13 @@ func rememberers(placer allocate.Placer, parts ...any) (list []schedule.Remember
 	return list
 }
 
-// Remember encodes the next look at elastic jobs, the memory of every part, and who
-// displaced whom.
+// Remember encodes the next look at elastic jobs, or when the decider was and wants to be
+// asked, the memory of every part, and who displaced whom.
 func (s *Scheduler) Remember() []byte {
 	loops := s.loops.Remember()
+	if r := s.round; r != nil {
+		return append(appendMemories(figures.Put(nil, int64(r.last), int64(r.again)), s.memories), loops...)
+	}
 	if s.resize == unit.Never && len(s.memories)+len(loops) == 0 {
 		return nil
 	}
@@ -42,14 +45,20 @@ func appendMemories(b []byte, parts []schedule.Remembering) []byte {
 	return b
 }
 
-// Recall reads what Remember wrote.
+// Recall reads what Remember wrote. A question that was out is put again.
 func (s *Scheduler) Recall(memory []byte) error {
-	r := figures.Read(memory)
-	resize := unit.Time(r.Next())
-	if r.Cut() {
-		return fmt.Errorf("the memory of a composed scheduler begins with an instant, this one does not")
+	instants := []*unit.Time{&s.resize}
+	if s.round != nil {
+		instants, s.round.asked = []*unit.Time{&s.round.last, &s.round.again}, nil
 	}
-	s.resize = resize
+	r := figures.Read(memory)
+	for _, at := range instants {
+		x := unit.Time(r.Next())
+		if r.Cut() {
+			return fmt.Errorf("the memory of a composed scheduler begins with an instant, this one does not")
+		}
+		*at = x
+	}
 	if err := recallMemories(r, s.memories); err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func (s *Scheduler) claimed(d *plan.Draft) bool {
 		}
 		key, _ := s.parts.Order.Key(d.View, claim.Job)
 		it := item{key, claim.Job}
-		if s.place(d, it, s.ahead(s.classes[s.home[claim.Job]].leaf, it), plan.None) {
+		if s.placed(d, it, s.ahead(s.classes[s.home[claim.Job]].leaf, it), plan.None) {
 			return true
 		}
 	}
@@ -213,7 +213,7 @@ func (s *Scheduler) endure(d *plan.Draft) {
 			s.endures = j.Submit.Add(patience)
 			return
 		}
-		if s.home[id] < 0 || j.Phase != plan.Waiting {
+		if s.home[id] < 0 && s.home[id] != inLine || j.Phase != plan.Waiting {
 			continue
 		}
 		if s.calendar.Find(id) >= 0 {

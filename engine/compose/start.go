@@ -3,6 +3,7 @@ package compose
 import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -34,7 +35,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 		it := s.classes[c].waiting.items[0]
 		s.why, s.held = plan.Reason{}, false
 		ahead := s.ahead(s.classes[c].leaf, it)
-		if s.place(d, it, ahead, next) {
+		if s.placed(d, it, ahead, next) {
 			s.evicted(d)
 			continue
 		}
@@ -133,37 +134,74 @@ func (s *Scheduler) head(leaf int32) int {
 	return class
 }
 
-// place starts a job where there is room for it, at the size it should have or the
-// largest smaller one, or else in room that lower-ranked runs give up.
-func (s *Scheduler) place(d *plan.Draft, it item, ahead, next plan.JobID) bool {
+// placed starts the next job of an order at the size it should have.
+func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool {
 	shape := d.Shape(it.job)
-	want := s.want(d.View, it.job, shape)
-	reason := plan.Reason{Code: plan.Fits, A: shape.Milli(want)}
+	w := allocate.Wish{Job: it.job, Workers: s.want(d.View, it.job, shape)}
+	w.Reason = plan.Reason{Code: plan.Fits, A: shape.Milli(w.Workers)}
 	if ahead != plan.None {
-		reason = plan.Reason{Code: plan.Backfilled, A: int64(ahead)}
+		w.Reason = plan.Reason{Code: plan.Backfilled, A: int64(ahead)}
 	}
-	for n := want; n > 0; n = smaller(shape, n) {
-		if s.fits(d, it.job, shape, n, reason) {
-			s.settled(d, it, n, want, next)
-			return true
-		}
+	n, took := s.place(d, it, &w)
+	if n > 0 {
+		s.settled(d, it, n, w.Workers, next)
 	}
-	if s.rules.Preempt && s.displace(d, it, want) {
-		s.overruled = true
-		s.settled(d, it, want, want, next)
+	if took {
 		s.unblock(d.View) // what was taken may be more than was needed
-		return true
 	}
-	for n, leaf := want, s.classes[s.home[it.job]].leaf; n > 0 && s.tree.Shared(); n = smaller(shape, n) {
-		if s.tree.entitled(leaf, shape.Models, shape.Milli(n), d.Priority(it.job)) && s.mayTakeBack(d.View, shape, d.Priority(it.job)) && s.takeBack(d, it, n) {
+	return n > 0
+}
+
+// place starts a job where there is room for it, at the size wished or the largest
+// smaller one, or else in room that others must give up for it. It returns the size, 0
+// if there is no place, and whether others gave way.
+func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, took bool) {
+	if n := s.free(d, w); n > 0 {
+		return n, false
+	}
+	if s.rules.Preempt && s.displace(d, it, w.Workers) {
+		s.overruled = true
+		return w.Workers, true
+	}
+	shape, j := d.Shape(w.Job), d.Job(w.Job)
+	leaf := s.tree.leaf(d.View, &j)
+	for n := w.Workers; n > 0; n = smaller(shape, n) {
+		claims := s.tree.Shared() && s.tree.entitled(leaf, shape.Models, shape.Milli(n), j.Priority) && s.mayTakeBack(d.View, shape, j.Priority)
+		if (claims || s.round != nil && len(s.round.yields) > 0) && s.takeBack(d, w, n) {
 			s.overruled = true
-			s.settled(d, it, n, want, next)
-			s.unblock(d.View)
-			return true
+			return n, true
 		}
 	}
-	return false
+	return 0, false
 }
+
+// free starts a job in free room, at the size wished or the largest smaller one. Exact
+// places that were wished for another time or for a cluster without claims are only
+// tried.
+func (s *Scheduler) free(d *plan.Draft, w *allocate.Wish) int32 {
+	shape := d.Shape(w.Job)
+	if w.Slots != nil {
+		if s.fits(d, w, w.Workers) {
+			return w.Workers
+		}
+		if guest(w) || !s.round.between && !s.ruled() {
+			return 0
+		}
+		anywhere := *w
+		anywhere.Slots = nil
+		w = &anywhere
+	}
+	for n := w.Workers; n > 0; n = smaller(shape, n) {
+		if s.fits(d, w, n) {
+			return n
+		}
+	}
+	return 0
+}
+
+// guest reports whether a wish is for a run in the gaps of another's, which reserves
+// nothing.
+func guest(w *allocate.Wish) bool { return w.Terms != (plan.Terms{}) && w.Terms.Guest != plan.None }
 
 func (s *Scheduler) want(v plan.View, job plan.JobID, shape *plan.Shape) int32 {
 	if !shape.Elastic() {
@@ -186,37 +224,42 @@ func smaller(shape *plan.Shape, n int32) int32 {
 	return best
 }
 
-// fits promises the job n workers where the placer likes it best.
-func (s *Scheduler) fits(d *plan.Draft, job plan.JobID, shape *plan.Shape, n int32, reason plan.Reason) bool {
-	j := d.Job(job)
-	models, bar := d.MayTake(&s.tree.Ledger, job, shape.Models, shape.Milli(n))
-	if models == 0 {
+// fits promises a job n workers, on the slots wished or else where the placer likes it
+// best: on devices that its queue may have, and that nobody else has a claim on.
+func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
+	job, shape := w.Job, d.Shape(w.Job)
+	models, milli := shape.Models, shape.Milli(n)
+	if w.Models != 0 {
+		models &= w.Models
+	}
+	if guest(w) {
+		milli = 0
+	}
+	models, bar := d.MayTake(&s.tree.Ledger, job, models, milli)
+	if bar.Kind != queue.NoBar && models == 0 {
 		s.why = plan.Barred(bar)
 		return false
 	}
-	if !roomFor(d.View, shape, n) && !s.parts.finds(d.View, job) {
-		return false
-	}
 	if models != shape.Models {
-		narrow := *shape
-		narrow.Models = models
-		shape = &narrow
+		s.narrow = *shape
+		s.narrow.Models = models
+		shape = &s.narrow
+	}
+	if w.Slots == nil && !guest(w) && !roomFor(d.View, shape, n) && !s.parts.finds(d.View, job) {
+		return false
 	}
 	s.hold(d, job, n)
 	defer d.Unhold()
-	k := 1
-	if s.parts.Rater != nil {
-		k = ratedCandidates
-	} else if s.parts.Explain {
-		k = 2
-	}
-	s.found = s.parts.Placer.Place(d.View, allocate.Need{Job: job, Attempt: j.Attempt, Workers: n, Shape: shape}, k, s.found[:0])
-	if len(s.found) == 0 {
+	if s.find(d, w, n, shape); len(s.found) == 0 {
 		return false
 	}
 	best := s.parts.rate(d.View, job, n, shape, s.found)
-	terms, planned, null := s.parts.terms(d, job, s.found[best].Terms)
-	run, why := s.parts.begin(d, job, &s.found[best], terms, reason)
+	t := w.Terms
+	if t == (plan.Terms{}) {
+		t = s.found[best].Terms
+	}
+	terms, planned, null := s.parts.terms(d, job, t)
+	run, why := s.parts.begin(d, job, &s.found[best], terms, w.Reason)
 	if why.Code != plan.NoReason {
 		return false
 	}
@@ -226,6 +269,28 @@ func (s *Scheduler) fits(d *plan.Draft, job plan.JobID, shape *plan.Shape, n int
 		s.noteSteps(d, job, terms, planned, null)
 	}
 	return true
+}
+
+// find looks for places for n workers: the slots wished, or those that the placer
+// proposes.
+func (s *Scheduler) find(d *plan.Draft, w *allocate.Wish, n int32, shape *plan.Shape) {
+	s.found = s.found[:0]
+	if w.Slots != nil {
+		for i := range w.Slots {
+			if shape.Devices > 0 && shape.Models&(1<<d.Node(w.Slots[i].Node).Model) == 0 {
+				return
+			}
+		}
+		s.found = append(s.found, allocate.Candidate{Slots: w.Slots})
+		return
+	}
+	k := 1
+	if s.parts.Rater != nil {
+		k = ratedCandidates
+	} else if s.parts.Explain {
+		k = 2
+	}
+	s.found = s.parts.Placer.Place(d.View, allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Workers: n, Shape: shape}, k, s.found)
 }
 
 // noteSteps writes the dossier's lines of steps 1, 2, 4, 5 and 6: what was chosen,
@@ -254,7 +319,8 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 		}
 		d.Note(plan.Scheduling, int64(it.job), int64(next), it.key[0], lost)
 	}
-	leaf := s.classes[s.home[it.job]].leaf
+	j := d.Job(it.job)
+	leaf := s.tree.leaf(d.View, &j)
 	over := s.tree.Shared() && s.tree.OverGuarantee(leaf)
 	s.drop(d.View, it.job)
 	s.fileRunning(d.View, it.job)
@@ -326,7 +392,7 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 		job := r.Job
 		s.discharge(job)
 		d.Stop(id, reason, d.Job(job).Checkpoint.Load)
-		if !s.fits(d, job, shape, want, reason) {
+		if !s.fits(d, &allocate.Wish{Job: job, Reason: reason}, want) {
 			d.Rollback(mark)
 			s.charge(d.View, job)
 			continue

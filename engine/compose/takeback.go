@@ -14,16 +14,16 @@ import (
 // priority where the tree of queues lets priority preempt. Nobody is stopped unless
 // the job starts in the room; elastic runs go on at once with fewer workers where
 // that leaves room enough.
-func (s *Scheduler) takeBack(d *plan.Draft, it item, n int32) bool {
-	shape := d.Shape(it.job)
-	s.weaker(d.View, it.job, shape.Milli(n))
+func (s *Scheduler) takeBack(d *plan.Draft, w *allocate.Wish, n int32) bool {
+	shape := d.Shape(w.Job)
+	s.weaker(d.View, w.Job, shape.Milli(n))
 	if len(s.candidates) == 0 {
 		return false
 	}
-	in := victims.Input{View: d.View, Need: allocate.Need{Job: it.job, Attempt: d.Job(it.job).Attempt, Workers: n, Shape: shape}, Candidates: s.candidates}
+	in := victims.Input{View: d.View, Need: allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Workers: n, Shape: shape}, Candidates: s.candidates}
 	chosen, ok := s.chooser().Choose(in, func(chosen []int) bool {
 		mark := d.Mark()
-		fits := s.stopFor(d, it.job, n, chosen)
+		fits := s.stopFor(d, w, n, chosen)
 		d.Rollback(mark)
 		s.recharge(chosen, 1)
 		return fits
@@ -31,12 +31,14 @@ func (s *Scheduler) takeBack(d *plan.Draft, it item, n int32) bool {
 	if !ok {
 		return false
 	}
-	if !s.stopFor(d, it.job, n, chosen) {
+	if !s.stopFor(d, w, n, chosen) {
 		panic("compose: a placement that was made cannot be made again")
 	}
 	s.recharge(chosen, 1)
 	for _, i := range chosen {
-		s.loops.Note(it.job, s.candidates[i].Job, d.Now())
+		if s.grounds[i] != plan.RoundPlan {
+			s.loops.Note(w.Job, s.candidates[i].Job, d.Now())
+		}
 	}
 	s.shrink(d, chosen)
 	return true
@@ -54,29 +56,73 @@ func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
 	s.candidates = s.candidates[:0]
 	j := v.Job(job)
 	leaf := s.tree.leaf(v, &j)
+	consider := func(other plan.JobID) {
+		if run := v.Job(other).Run; run != plan.None && s.mayGo(v, leaf, job, other, milli) {
+			_, _, price := victims.Price(v, run)
+			s.candidates = append(s.candidates, victims.Candidate{Job: other, Run: run, Price: price})
+		}
+	}
 	for b := range s.tree.heads {
 		for _, other := range s.tree.heads[b].running {
-			if s.stronger(v, leaf, job, other, milli) == plan.NoReason {
-				continue
-			}
-			if s.loops.Repeats(job, other, v.Now()) {
-				s.unprotected = min(s.unprotected, v.Now().Add(victims.DefaultLimits().Window))
-				continue
-			}
-			r := v.Run(v.Job(other).Run)
-			if at := s.protectedUntil(v, &r); at > v.Now() {
-				s.unprotected = min(s.unprotected, at)
-				continue
-			}
-			_, _, price := victims.Price(v, v.Job(other).Run)
-			s.candidates = append(s.candidates, victims.Candidate{Job: other, Run: v.Job(other).Run, Price: price})
+			consider(other)
+		}
+	}
+	if s.round != nil && !s.tree.Shared() {
+		for _, other := range s.round.yields {
+			consider(other)
 		}
 	}
 	slices.SortFunc(s.candidates, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
 	s.grounds = s.grounds[:0]
 	for i := range s.candidates {
-		s.grounds = append(s.grounds, s.stronger(v, leaf, job, s.candidates[i].Job, milli))
+		s.grounds = append(s.grounds, s.ground(v, leaf, job, s.candidates[i].Job, milli))
 	}
+}
+
+// mayGo reports whether a run may be displaced for a job now.
+func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli int64) bool {
+	switch s.ground(v, leaf, job, other, milli) {
+	case plan.NoReason:
+		return false
+	case plan.RoundPlan:
+		return true
+	}
+	if s.loops.Repeats(job, other, v.Now()) {
+		s.unprotected = min(s.unprotected, v.Now().Add(victims.DefaultLimits().Window))
+		return false
+	}
+	r := v.Run(v.Job(other).Run)
+	at := s.protectedUntil(v, &r)
+	if at > v.Now() {
+		s.unprotected = min(s.unprotected, at)
+	}
+	return at <= v.Now()
+}
+
+// ground says on which ground a job may take room from another's run: by a claim of its
+// queue, or because a joint decider wishes that run away or smaller, and it is of the
+// job's own queue or nobody's to keep.
+func (s *Scheduler) ground(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
+	code := s.stronger(v, leaf, job, other, milli)
+	if code == plan.NoReason && s.round != nil && job != other && slices.Contains(s.round.yields, other) &&
+		(s.charged[other].leaf == leaf || !s.keeps(v, other)) {
+		code = plan.RoundPlan
+	}
+	return code
+}
+
+// keeps reports whether a run is not stopped for jobs of other queues that have no claim
+// to its room: since it is protected, or holds what its queue is guaranteed.
+func (s *Scheduler) keeps(v plan.View, job plan.JobID) bool {
+	if !s.tree.Shared() {
+		return false
+	}
+	r := v.Run(v.Job(job).Run)
+	if s.tree.protect > 0 && s.protectedUntil(v, &r) > v.Now() {
+		return true
+	}
+	c := s.charged[job]
+	return c.milli > 0 && s.tree.Guaranteed(c.leaf, 1<<c.model, 0)
 }
 
 // mayTakeBack reports whether free room and all that anybody might have to give up to
@@ -190,17 +236,23 @@ func (s *Scheduler) stronger(v plan.View, leaf int32, job, other plan.JobID, mil
 
 // stopFor stops the chosen and starts the job. What they held is no longer counted;
 // the caller counts it again.
-func (s *Scheduler) stopFor(d *plan.Draft, job plan.JobID, n int32, chosen []int) bool {
+func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []int) bool {
+	job := w.Job
 	j, shape := d.Job(job), d.Shape(job)
 	leaf, fair := s.tree.leaf(d.View, &j), true
 	for _, i := range chosen {
 		c := &s.candidates[i]
 		// What one gives back may bring its queue to its guarantee: the rest is its own.
-		fair = fair && s.stronger(d.View, leaf, job, c.Job, shape.Milli(n)) == s.grounds[i]
+		fair = fair && s.ground(d.View, leaf, job, c.Job, shape.Milli(n)) == s.grounds[i]
 		s.count(c.Job, -1)
 		d.Stop(c.Run, plan.Reason{Code: s.grounds[i], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
 	}
-	return fair && s.fits(d, job, shape, n, plan.Reason{Code: plan.TookRoomOf, A: int64(len(chosen))})
+	there := *w
+	there.Reason = plan.Reason{Code: plan.TookRoomOf, A: int64(len(chosen))}
+	if !guest(w) {
+		there.Slots = nil
+	}
+	return fair && s.fits(d, &there, n)
 }
 
 // recharge counts again what stopFor left out.
@@ -220,7 +272,7 @@ func (s *Scheduler) shrink(d *plan.Draft, chosen []int) {
 		s.drop(d.View, c.Job)
 		again := false
 		for size := smaller(shape, had); size > 0 && shape.Elastic() && !again; size = smaller(shape, size) {
-			again = s.fits(d, c.Job, shape, size, plan.Reason{Code: plan.Rebalanced, A: int64(had), B: int64(size)})
+			again = s.fits(d, &allocate.Wish{Job: c.Job, Reason: plan.Reason{Code: plan.Rebalanced, A: int64(had), B: int64(size)}}, size)
 		}
 		if again {
 			s.fileRunning(d.View, c.Job)
