@@ -85,7 +85,8 @@ func (g *Decider) resident(v plan.View, p *planner, t *task, run plan.RunID) {
 	slices.Sort(devices)
 	if grown, ok := g.m.grown[t.id]; ok {
 		t.gang, devices = int32(len(grown)), grown
-	} else if int32(len(devices)) > t.gang {
+	} else {
+		t.gang = min(t.gang, int32(len(devices)))
 		devices = devices[:t.gang]
 	}
 	p.settle(t, devices)

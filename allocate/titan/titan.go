@@ -124,12 +124,18 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	for _, g := range on {
 		host := plan.JobID(g.jobs[0].id)
 		w := allocate.Wish{Job: host, Workers: v.Shape(host).Gang, Terms: plan.DefaultTerms(), Reason: plan.Reason{Code: plan.Fits, A: int64(g.gang) * 1000}}
+		if run := v.Job(host).Run; run != plan.None {
+			w.Workers = v.Run(run).Workers
+		}
 		into = append(into, w)
 		if v.Job(host).Run == plan.None || len(g.jobs) == 1 {
 			continue // its guests come when it is there
 		}
 		slots := places(v, v.Job(host).Run)
 		for _, j := range g.jobs[1:] {
+			if !v.Shape(plan.JobID(j.id)).MayHave(w.Workers) {
+				continue // its host has been left fewer than both ask for
+			}
 			w.Job, w.Slots, w.Reason = plan.JobID(j.id), slots, plan.Reason{Code: plan.Merged, A: int64(host)}
 			w.Terms.Guest, w.Terms.Bond = host, plan.InOne
 			into = append(into, w)

@@ -181,7 +181,7 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 func (s *Scheduler) free(d *plan.Draft, w *allocate.Wish) int32 {
 	shape := d.Shape(w.Job)
 	if w.Slots != nil {
-		if s.fits(d, w, w.Workers) {
+		if s.handOver(d, w, func() bool { return s.fits(d, w, w.Workers) }) {
 			return w.Workers
 		}
 		if guest(w) || !s.round.between && !s.ruled() {
@@ -233,7 +233,9 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		models &= w.Models
 	}
 	if guest(w) {
-		milli = 0
+		if milli = 0; s.tree.Bounds() && d.Job(w.Terms.Guest).Run == plan.None {
+			return false // without a host it would hold what nobody counts
+		}
 	}
 	models, bar := d.MayTake(&s.tree.Ledger, job, models, milli)
 	if bar.Kind != queue.NoBar && models == 0 {

@@ -17,7 +17,7 @@ import (
 func (s *Scheduler) takeBack(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	shape := d.Shape(w.Job)
 	s.weaker(d.View, w.Job, shape.Milli(n))
-	if len(s.candidates) == 0 {
+	if len(s.candidates) == 0 || s.round != nil && !s.wouldDo(d, w, n) {
 		return false
 	}
 	in := victims.Input{View: d.View, Need: allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Workers: n, Shape: shape}, Candidates: s.candidates}
@@ -29,6 +29,9 @@ func (s *Scheduler) takeBack(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		return fits
 	})
 	if !ok {
+		if s.round != nil {
+			s.round.failed = append(s.round.failed, s.attempt(d, w.Job, n))
+		}
 		return false
 	}
 	if !s.stopFor(d, w, n, chosen) {
@@ -40,8 +43,39 @@ func (s *Scheduler) takeBack(d *plan.Draft, w *allocate.Wish, n int32) bool {
 			s.loops.Note(w.Job, s.candidates[i].Job, d.Now())
 		}
 	}
+	s.charge(d.View, w.Job) // those that go on with less must leave it its own
 	s.shrink(d, chosen)
+	s.discharge(w.Job)
 	return true
+}
+
+// wouldDo reports whether all candidates together could leave a wish room and its queue
+// enough of what it may hold; a joint decider may wish for much that cannot be.
+func (s *Scheduler) wouldDo(d *plan.Draft, w *allocate.Wish, n int32) bool {
+	if slices.Contains(s.round.failed, s.attempt(d, w.Job, n)) {
+		return false
+	}
+	shape := d.Shape(w.Job)
+	room := d.Room().FreeMilli(shape.Models)
+	for i := range s.candidates {
+		job := s.candidates[i].Job
+		d.GrantsOf(s.candidates[i].Run, func(g plan.Grant) {
+			if g.Device != plan.None {
+				room += int64(g.Reserve)
+			}
+		})
+		s.count(job, -1)
+	}
+	models, _ := d.MayTake(&s.tree.Ledger, w.Job, shape.Models, shape.Milli(n))
+	for i := range s.candidates {
+		s.count(s.candidates[i].Job, 1)
+	}
+	return models != 0 && room >= shape.Milli(n)
+}
+
+func (s *Scheduler) attempt(d *plan.Draft, job plan.JobID, n int32) attempt {
+	j := d.Job(job)
+	return attempt{s.tree.leaf(d.View, &j), j.Shape, j.Priority, n, len(d.Changes())}
 }
 
 func (s *Scheduler) chooser() victims.Chooser {
@@ -105,10 +139,24 @@ func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli 
 func (s *Scheduler) ground(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
 	code := s.stronger(v, leaf, job, other, milli)
 	if code == plan.NoReason && s.round != nil && job != other && slices.Contains(s.round.yields, other) &&
-		(s.charged[other].leaf == leaf || !s.keeps(v, other)) {
+		(s.charged[other].leaf == leaf || !s.keeps(v, other)) && s.paidBack(v, other) {
 		code = plan.RoundPlan
 	}
 	return code
+}
+
+// paidBack reports whether a run has computed for long enough to be worth having been
+// started, so that it may go for a wish: a minute, and ten times what its stop costs.
+func (s *Scheduler) paidBack(v plan.View, job plan.JobID) bool {
+	r := v.Run(v.Job(job).Run)
+	if r.Status != plan.Running && r.Status != plan.Suspended {
+		return false
+	}
+	at := r.Began.Add(max(resizeEvery, leastSlice*s.price(v, job)))
+	if at > v.Now() {
+		s.unprotected = min(s.unprotected, at)
+	}
+	return at <= v.Now()
 }
 
 // keeps reports whether a run is not stopped for jobs of other queues that have no claim

@@ -1,0 +1,97 @@
+package compose
+
+import "github.com/musterdl/muster/plan"
+
+// block marks that a class is not worth a try, or is again.
+func (s *Scheduler) block(c *class, blocked bool) {
+	if c.blocked == blocked {
+		return
+	}
+	if c.blocked = blocked; blocked {
+		s.full[c.shape]++
+	} else {
+		s.full[c.shape]--
+	}
+	s.recount(c)
+}
+
+// recount keeps the tree's count of classes worth a try.
+func (s *Scheduler) recount(c *class) {
+	s.tree.heads[c.leaf].headed = false
+	if open := !c.blocked && len(c.waiting.items) > 0; open != c.open {
+		c.open = open
+		if open {
+			s.tree.opened(c.leaf, 1)
+		} else {
+			s.tree.opened(c.leaf, -1)
+		}
+	}
+}
+
+// unblock lets the classes be tried again that the free room might now hold. Where
+// the order preempts every class might, since what runs counts as room too.
+func (s *Scheduler) unblock(v plan.View) {
+	for id, list := range s.ofShape {
+		if len(list) == 0 || s.full[id] == 0 {
+			continue
+		}
+		shape := v.ShapeOf(int32(id))
+		if s.finder || s.rules.Preempt || roomFor(v, shape, smallest(shape)) {
+			for _, at := range list {
+				s.block(&s.classes[at], false)
+			}
+		} else if s.couldTakeBack(v, shape) {
+			s.unblockTakersOf(v, list)
+		}
+	}
+}
+
+// unblockTakers lets those be tried again that may take room back from what runs.
+func (s *Scheduler) unblockTakers(v plan.View) {
+	for id, list := range s.ofShape {
+		if s.full[id] > 0 && s.couldTakeBack(v, v.ShapeOf(int32(id))) {
+			s.unblockTakersOf(v, list)
+		}
+	}
+}
+
+func (s *Scheduler) unblockTakersOf(v plan.View, list []int32) {
+	for _, at := range list {
+		if c := &s.classes[at]; c.blocked && s.takesBack(v, c) {
+			s.block(c, false)
+		}
+	}
+}
+
+// crowd blocks all classes of a shape for which there is no room: nobody's job of it
+// fits, unless it may take room back.
+func (s *Scheduler) crowd(v plan.View, id int32) {
+	shape := v.ShapeOf(id)
+	for _, at := range s.ofShape[id] {
+		c := &s.classes[at]
+		if c.open && !(s.takesBack(v, c) && s.mayTakeBack(v, shape, v.Priority(c.waiting.items[0].job))) {
+			s.block(c, true)
+		}
+	}
+}
+
+func (s *Scheduler) unblockAll() {
+	for i := range s.classes {
+		s.block(&s.classes[i], false)
+	}
+}
+
+// roomFor reports whether there is as much free as n workers take, wherever it is.
+func roomFor(v plan.View, shape *plan.Shape, n int32) bool {
+	if shape.Share < 1000 {
+		return v.Room().FreeMilli(shape.Models) >= shape.Milli(n)
+	}
+	return v.Room().Free(shape.Models) >= int64(shape.WholeDevices(n))
+}
+
+func smallest(shape *plan.Shape) int32 {
+	if shape.Elastic() {
+		return min(shape.Gang, shape.Sizes[0])
+	}
+	return shape.Gang
+}

@@ -1,0 +1,367 @@
+package compose
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/unit"
+)
+
+// carryOut carries the wishes out: first what gives room, then what takes it. Those
+// within what their queue is guaranteed go first, whatever the decider wishes.
+func (s *Scheduler) carryOut(d *plan.Draft) {
+	r := s.round
+	for len(r.wish) < d.Jobs() {
+		r.wish = append(r.wish, 0)
+	}
+	for i := range r.wishes {
+		r.wishes[i].Check()
+		r.wish[r.wishes[i].Job] = int32(i) + 1
+	}
+	r.yields, r.turns, r.failed = r.yields[:0], r.turns[:0], r.failed[:0]
+	for id := range plan.RunID(d.RunSlots()) {
+		if run := d.Run(id); !r.between && run.Status != plan.Gone && run.Status != plan.Stopping {
+			s.settle(d, id, &run)
+		}
+	}
+	ruled := s.ruled()
+	if s.tree.Shared() {
+		s.guaranteed(d)
+	}
+	for i := range r.wishes {
+		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend {
+			s.grant(d, w)
+		}
+	}
+	for _, id := range r.line {
+		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || s.home[id] != inLine {
+			continue
+		}
+		if !ruled || !s.grant(d, s.own(d.View, id)) {
+			s.passedOver(d, id)
+		}
+	}
+	for i := range r.wishes {
+		r.wish[r.wishes[i].Job] = 0
+	}
+}
+
+// ruled reports whether claims or the calendar have a word in who may run. Then a run is
+// stopped only for one that starts in its room, since the decider may have wished it away
+// for one that may not start.
+func (s *Scheduler) ruled() bool {
+	return s.tree.Bounds() || !s.calendar.Empty()
+}
+
+// guaranteed starts the jobs that are within what their queue is guaranteed: those with
+// a wish in the order of the wishes, then the others in the order in which they came.
+func (s *Scheduler) guaranteed(d *plan.Draft) {
+	r := s.round
+	for i := range r.wishes {
+		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend && s.home[w.Job] == inLine && s.tree.guaranteed(d.View, w.Job) {
+			s.grant(d, w)
+		}
+	}
+	for _, id := range r.line {
+		if s.home[id] == inLine && s.tree.guaranteed(d.View, id) {
+			s.grant(d, s.own(d.View, id))
+		}
+	}
+}
+
+// own is what a job that the decider has no place for would have by itself.
+func (s *Scheduler) own(v plan.View, id plan.JobID) *allocate.Wish {
+	shape := v.Shape(id)
+	return &allocate.Wish{Job: id, Workers: shape.Gang, Reason: plan.Reason{Code: plan.Fits, A: shape.Milli(shape.Gang)}}
+}
+
+// settleTime is after how long a decision that was taken a moment ago may be revised.
+const settleTime = unit.Second
+
+// decidedNow reports whether what a run is about was decided a moment ago, and stands:
+// else two wishes that follow from each other's outcome would be carried out in turn for
+// ever, within one instant.
+func decidedNow(v plan.View, r *plan.Run) bool {
+	return r.Since == v.Now() && r.Status != plan.Suspended || r.Began == v.Now()
+}
+
+// settle lets a run go on, on the terms wished, or ends it.
+func (s *Scheduler) settle(d *plan.Draft, id plan.RunID, r *plan.Run) {
+	w, ruled := s.round.of(r.Job), s.ruled()
+	if decidedNow(d.View, r) {
+		if w == nil || w.Suspend || w.Workers == 0 || !s.asWished(d.View, id, r, w) {
+			s.round.again = min(s.round.again, d.Now().Add(settleTime))
+		}
+		return
+	}
+	switch {
+	case w == nil || w.Workers == 0 && !w.Suspend:
+		reason := plan.Reason{Code: plan.RoundPlan}
+		if w != nil {
+			reason = w.Reason
+		}
+		if ruled && reason.Code != plan.Moved || s.keeps(d.View, r.Job) {
+			s.round.yields = append(s.round.yields, r.Job)
+			return
+		}
+		s.stop(d, id, reason)
+	case w.Suspend:
+		if r.Status == plan.Running && s.slice(d.View, r) {
+			if s.round.turns = append(s.round.turns, r.Job); !ruled {
+				d.Suspend(id, w.Reason)
+			}
+		}
+	case !s.asWished(d.View, id, r, w):
+		if ruled && w.Workers < r.Workers {
+			s.round.yields = append(s.round.yields, r.Job)
+		} else if !ruled && s.worth(d.View, id, r, w) {
+			s.stop(d, id, w.Reason)
+		}
+	case w.Terms != (plan.Terms{}) && w.Terms != keptTerms(r.Terms, w.Terms):
+		s.regrant(d, id, r, w)
+	}
+}
+
+// regrant gives a run the terms wished. A guest that is to have its devices for itself
+// asks its queue for them.
+func (s *Scheduler) regrant(d *plan.Draft, id plan.RunID, r *plan.Run, w *allocate.Wish) {
+	if r.Terms.Guest != plan.None && !guest(w) {
+		shape := d.Shape(r.Job)
+		if models, _ := d.MayTake(&s.tree.Ledger, r.Job, shape.Models, shape.Milli(r.Workers)); models == 0 {
+			return
+		}
+	}
+	if d.Regrant(id, keptTerms(w.Terms, r.Terms), w.Reason) {
+		s.drop(d.View, r.Job)
+		s.fileRunning(d.View, r.Job)
+	}
+}
+
+// stop ends a run for a wish and puts its job back in the line.
+func (s *Scheduler) stop(d *plan.Draft, id plan.RunID, reason plan.Reason) {
+	job := d.Run(id).Job
+	if d.Stop(id, reason, s.price(d.View, job)) {
+		s.drop(d.View, job)
+		s.file(d.View, job)
+	}
+}
+
+// leastSlice is how many times as long as its switch a slice must be.
+const leastSlice = 10
+
+// slice reports whether a run has computed for long enough to pay for being switched
+// out and in again.
+func (s *Scheduler) slice(v plan.View, r *plan.Run) bool {
+	return s.parts.Switcher == nil || v.Now().Sub(r.Since) >= leastSlice*s.parts.Switcher.Switch(v, r.Job, plan.None)
+}
+
+// keptTerms are terms with the pipeline plan of others and what they get of the network:
+// those are not for a joint decider to say, but for the planner, the flow policy and the
+// shaper, who would set them again.
+func keptTerms(t, of plan.Terms) plan.Terms {
+	t.Plan, t.Shift, t.Class, t.Weight, t.Reserved = of.Plan, of.Shift, of.Class, of.Weight, of.Reserved
+	return t
+}
+
+// price is the running time that stopping a job and starting it again costs.
+func (s *Scheduler) price(v plan.View, id plan.JobID) unit.Duration {
+	c := v.Job(id).Checkpoint
+	return c.Save + c.Load
+}
+
+// asWished reports whether a run has the workers and the place that are wished.
+func (s *Scheduler) asWished(v plan.View, id plan.RunID, r *plan.Run, w *allocate.Wish) bool {
+	if r.Workers != w.Workers {
+		return false
+	}
+	if w.Slots == nil {
+		model, _ := where(v, id)
+		return w.Models == 0 || w.Models&(1<<model) != 0
+	}
+	return onSlots(v, id, w.Slots)
+}
+
+// where is the device model of a run and whether it spans nodes.
+func where(v plan.View, id plan.RunID) (model int32, several bool) {
+	node := plan.NodeID(plan.None)
+	v.GrantsOf(id, func(g plan.Grant) {
+		several = several || node != plan.None && node != g.Node
+		node, model = g.Node, v.Node(g.Node).Model
+	})
+	return model, several
+}
+
+// onSlots reports whether a run has as many workers on each node, and on each device
+// that is named, as the slots say.
+func onSlots(v plan.View, id plan.RunID, slots []plan.Slot) bool {
+	perWorker := max(1, v.Shape(v.Run(id).Job).Devices)
+	var nodes []plan.NodeID // one entry per worker
+	var devices []plan.DeviceID
+	n := int32(0)
+	v.GrantsOf(id, func(g plan.Grant) {
+		if n%perWorker == 0 {
+			nodes = append(nodes, g.Node)
+		}
+		n++
+		devices = append(devices, g.Device)
+	})
+	var wantNodes []plan.NodeID
+	for i := range slots {
+		for range slots[i].Workers {
+			wantNodes = append(wantNodes, slots[i].Node)
+		}
+		if d := slots[i].Device; d != plan.None && !slices.Contains(devices, d) {
+			return false
+		}
+		for _, d := range slots[i].On {
+			if !slices.Contains(devices, d) {
+				return false
+			}
+		}
+	}
+	slices.Sort(nodes)
+	slices.Sort(wantNodes)
+	return slices.Equal(nodes, wantNodes)
+}
+
+// worth reports whether a change of size or place is made. One that takes nothing away
+// from anybody, to the same or more workers, must win more than it costs within the
+// horizon; giving workers up is never held back, since others were promised them.
+func (s *Scheduler) worth(v plan.View, id plan.RunID, r *plan.Run, w *allocate.Wish) bool {
+	if w.Workers < r.Workers || r.Status != plan.Running && r.Status != plan.Suspended {
+		return true
+	}
+	model, several := where(v, id)
+	old := max(r.RateMicro, 1)
+	rate := int64(0)
+	for m := range int32(v.Room().Models()) {
+		if w.Slots == nil && (w.Models == 0 || w.Models&(1<<m) != 0) || w.Slots != nil && v.Node(w.Slots[0].Node).Model == m {
+			rate = max(rate, v.Rate(r.Job, m, w.Workers, several && model == m || len(w.Slots) > 1))
+		}
+	}
+	ahead := s.round.horizon
+	if left, known := v.Left(r.Job); known {
+		ahead = min(ahead, unit.Duration(int64(left)/old*plan.FullRate))
+	}
+	return float64(rate-old)*float64(ahead) > float64(s.price(v, r.Job))*float64(rate)
+}
+
+// grant resumes, grows or starts a job as wished: at the size, or at the largest smaller
+// one for which there is a place. It reports whether the job has a run then.
+func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
+	j := d.Job(w.Job)
+	if j.Run != plan.None {
+		r := d.Run(j.Run)
+		if r.Status == plan.Suspended {
+			s.handOver(d, w, func() bool { return d.Resume(j.Run, w.Reason) })
+		} else if !s.round.between && s.ruled() && w.Workers >= r.Workers && !decidedNow(d.View, &r) &&
+			!s.asWished(d.View, j.Run, &r, w) && s.worth(d.View, j.Run, &r, w) {
+			s.regrow(d, w, &r)
+		}
+		return true
+	}
+	if j.Phase != plan.Waiting {
+		return false
+	}
+	s.why, s.held = plan.Reason{}, false
+	it := item{job: w.Job}
+	n, _ := s.place(d, it, w)
+	if n == 0 && s.reserve(d, w.Job) {
+		n, _ = s.place(d, it, w) // its place is this moment: it may fit now that it is its own
+	}
+	if n == 0 {
+		s.explain(d, w.Job, plan.None)
+		return false
+	}
+	s.settled(d, it, n, w.Workers, plan.None)
+	s.evicted(d)
+	return true
+}
+
+// handOver lets a job begin its turn: those that are wished suspended on its devices are,
+// if it can.
+func (s *Scheduler) handOver(d *plan.Draft, w *allocate.Wish, begins func() bool) bool {
+	var on []plan.DeviceID
+	if run := d.Job(w.Job).Run; run != plan.None {
+		d.GrantsOf(run, func(g plan.Grant) { on = append(on, g.Device) })
+	}
+	for i := range w.Slots {
+		on = append(append(on, w.Slots[i].On...), w.Slots[i].Device)
+	}
+	mark := d.Mark()
+	for _, other := range s.round.turns {
+		run, meet := d.Job(other).Run, false
+		if run == plan.None || d.Run(run).Status != plan.Running {
+			continue
+		}
+		d.GrantsOf(run, func(g plan.Grant) { meet = meet || g.Device != plan.None && slices.Contains(on, g.Device) })
+		if meet {
+			d.Suspend(run, s.round.of(other).Reason)
+		}
+	}
+	if !begins() {
+		d.Rollback(mark)
+		return false
+	}
+	return true
+}
+
+// attempt is a way in which room could not be made: no other job of the same queue, shape
+// and priority can have it made either until the draft changes.
+type attempt struct {
+	leaf, shape, priority, workers int32
+	changes                        int
+}
+
+// regrow gives a run more workers, or another place, in one piece: it is stopped only if
+// it can start as wished, or at least with more than it has, at once.
+func (s *Scheduler) regrow(d *plan.Draft, w *allocate.Wish, r *plan.Run) {
+	mark, run := d.Mark(), d.Job(w.Job).Run
+	s.discharge(w.Job)
+	bigger := *w
+	if w.Workers > r.Workers {
+		bigger.Slots = nil
+	}
+	n := int32(0)
+	if d.Stop(run, w.Reason, s.price(d.View, w.Job)) {
+		shape := d.Shape(w.Job)
+		for n = w.Workers; n > 0 && !s.fits(d, w, n); n = smaller(shape, n) {
+			if w = &bigger; n <= r.Workers {
+				n = 0
+				break
+			}
+		}
+	}
+	if n == 0 {
+		d.Rollback(mark)
+		s.charge(d.View, w.Job)
+		return
+	}
+	s.charge(d.View, w.Job)
+	s.drop(d.View, w.Job)
+	s.fileRunning(d.View, w.Job)
+	s.evicted(d)
+}
+
+// passedOver says why a job waits that the decider has no place for, when the kind of
+// reason is a new one: it is the decider's own where there would be room.
+func (s *Scheduler) passedOver(d *plan.Draft, id plan.JobID) {
+	j, shape := d.Job(id), d.Shape(id)
+	if j.Phase != plan.Waiting || j.Run != plan.None {
+		return
+	}
+	why := Why(d.View, id)
+	if _, bar := d.MayTake(&s.tree.Ledger, id, shape.Models, shape.Milli(smallest(shape))); bar.Kind != queue.NoBar && why.Code != plan.Unsatisfiable {
+		why = plan.Barred(bar)
+	} else if why.Code == plan.Fragmented {
+		why = plan.Reason{Code: plan.RoundPlan}
+		if w := s.round.of(id); w != nil && w.Reason.Code != plan.NoReason {
+			why = w.Reason
+		}
+	}
+	if why.Code != j.Reason.Code {
+		d.Explain(id, why)
+	}
+}
