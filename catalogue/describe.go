@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/musterdl/muster/strategy"
 )
 
 // Option is one thing that can be set of a strategy, in a composition file under
@@ -86,10 +88,12 @@ func fieldNames(t reflect.Type) []string {
 // Shown is everything there is to know about a strategy.
 type Shown struct {
 	Line
-	Needs   string       `json:"needs"`
-	Live    string       `json:"live"`
-	With    *Composition `json:"with,omitempty"`
-	Options []Option     `json:"options,omitempty"`
+	Needs string `json:"needs"`
+	Live  string `json:"live"`
+	// Acts are what it does with runs beyond starting and stopping them.
+	Acts    []strategy.Act `json:"acts,omitempty"`
+	With    *Composition   `json:"with,omitempty"`
+	Options []Option       `json:"options,omitempty"`
 }
 
 // Show returns everything there is to know about a strategy.
@@ -102,7 +106,7 @@ func Show(name string) (Shown, error) {
 }
 
 func (e Entry) shown() Shown {
-	s := Shown{Line: e.line(), Needs: e.Needs, Live: e.Live, Options: e.Options()}
+	s := Shown{Line: e.line(), Needs: e.Needs, Live: e.Live, Acts: e.Acts, Options: e.Options()}
 	if with := e.With; with.parts() != "" {
 		s.With = &with
 	}
@@ -134,7 +138,7 @@ func (c Composition) parts() string {
 // facts are the lines of a description, in the order of reading.
 func (s Shown) facts() [][2]string {
 	all := [][2]string{{"idea", s.Idea}, {"step", s.Step + ", as its " + s.Part}, {"system", s.System}, {"source", s.Source},
-		{"status", statuses[s.Status]}, {"challenges", strings.Join(s.Challenges, ", ")}, {"goal", s.Goal}, {"inner score", s.Inner}, {"needs", s.Needs}, {"live", s.Live}}
+		{"status", statuses[s.Status]}, {"challenges", strings.Join(s.Challenges, ", ")}, {"goal", s.Goal}, {"inner score", s.Inner}, {"needs", s.Needs}, {"live", s.Live}, {"acts", joined(s.Acts)}}
 	if s.With != nil {
 		all = append(all, [2]string{"comes with", s.With.parts()})
 	}
@@ -145,6 +149,14 @@ func (s Shown) facts() [][2]string {
 		}
 	}
 	return kept
+}
+
+func joined(acts []strategy.Act) string {
+	words := make([]string, len(acts))
+	for i, a := range acts {
+		words[i] = string(a)
+	}
+	return strings.Join(words, ", ")
 }
 
 // statuses say in words how faithful a strategy is.

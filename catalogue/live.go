@@ -42,11 +42,7 @@ func writeLive(out io.Writer) {
 		if len(e.Acts) == 0 {
 			continue
 		}
-		fmt.Fprintf(out, "\n| [%s](#%[1]s) |", e.Name)
-		for _, act := range e.Acts {
-			fmt.Fprintf(out, " %s", act)
-		}
-		fmt.Fprint(out, " |")
+		fmt.Fprintf(out, "\n| [%s](#%[1]s) | %s |", e.Name, joined(e.Acts))
 		for _, a := range run.Abilities {
 			if lacks := a.Lacks(e.Acts); lacks != "" {
 				fmt.Fprintf(out, " no %s |", lacks)

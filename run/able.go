@@ -2,8 +2,9 @@ package run
 
 import "github.com/musterdl/muster/strategy"
 
-// What each driver can do with runs beyond starting and stopping them. Each yes has a
-// test of its own: simulated.TestAbility, local.TestAbility.
+// What each driver can do with runs beyond starting and stopping them. TestActs of the
+// catalogue has every act happen in simulation, TestEveryYes of run/local names a test with
+// real processes for each act of this machine.
 
 const noLinks = "no driver here sets what a run sends when"
 
