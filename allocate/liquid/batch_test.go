@@ -128,39 +128,10 @@ func everyPlacement(sites []Site, gangs []Gang) float64 {
 	return best
 }
 
-// Two jobs over one uplink share it; a third that leaves its node elsewhere does not.
-func TestRates(t *testing.T) {
-	n := &network{sites: four(1, 4, 4, 4, 4), racks: 2, links: []float64{10, 10, 10, 10, 100, 100, 100}}
-	g := Gang{Tasks: 2, Servers: 1, Gbps: 8}
-	flows := [][]flow{n.flowsOf(&g, []int32{0, 1}), n.flowsOf(&g, []int32{0, 2}), n.flowsOf(&g, []int32{3, 3}), nil}
-	want := []float64{10. / 16, 10. / 16, 1, 1}
-	for i, got := range n.rates(flows) {
-		if math.Abs(got-want[i]) > 1e-9 {
-			t.Errorf("job %d goes at %g, want %g", i, got, want[i])
-		}
-	}
-}
-
-// The claim, over a few draws. How much lower the JCT is depends on the traffic above all;
-// claim.yaml has the band and what is measured.
-func TestClaim(t *testing.T) {
-	m, seeds := map[string]float64{}, uint64(4)
-	for seed := range seeds {
-		for k, v := range Measure(seed + 1) {
-			m[k] += v / float64(seeds)
-		}
-	}
-	if r := m["liquid_network_cost"] / m["spread_network_cost"]; r > .7 {
-		t.Errorf("network cost %.3f of spread's, want at most 0.7", r)
-	}
-	if m["batches_worse_than_greedy"] != 0 || m["searched_batch_cost"] >= m["greedy_batch_cost"] {
+// Batches that are searched cost less in all, and none costs more than greedily placed.
+func TestMeasure(t *testing.T) {
+	if m := Measure(1); m["batches_worse_than_greedy"] != 0 || m["searched_batch_cost"] >= m["greedy_batch_cost"] {
 		t.Errorf("%g batches cost more than greedy's; %g in all, greedy's %g", m["batches_worse_than_greedy"], m["searched_batch_cost"], m["greedy_batch_cost"])
-	}
-	if r := m["liquid_jct_s_network80"] / m["random_jct_s_network80"]; r > 1 {
-		t.Errorf("mean JCT %.3f of random's, want less", r)
-	}
-	if c := m["inner_rank_correlation"]; !(c > .3 && c <= 1) {
-		t.Errorf("the network cost and the time a job takes have the rank correlation %.3f", c)
 	}
 }
 
@@ -168,14 +139,13 @@ func TestClaim(t *testing.T) {
 func TestCandidatesHold(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 300 {
-		n := idle()
-		n.half(rng)
-		g := draw(rng, 0, loadPart)
-		look, room := candidates(n.sites, g.Tasks, nil), int32(0)
+		sites, free := halfUsed(rng)
+		g := draw(rng)
+		look, room := candidates(sites, g.Tasks, nil), int32(0)
 		for _, id := range look {
-			room += n.sites[id].Room
+			room += sites[id].Room
 		}
-		if n.free() >= g.Tasks && room < g.Tasks || len(look) > int(3*g.Tasks+5) {
+		if free >= g.Tasks && room < g.Tasks || len(look) > int(3*g.Tasks+5) {
 			t.Fatalf("%d sites with room for %d of %d tasks", len(look), room, g.Tasks)
 		}
 	}
