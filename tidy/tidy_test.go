@@ -87,7 +87,7 @@ func strategyFolder(folder string) bool {
 		!slices.Contains(mechanisms, name) && !suite(folder)
 }
 
-var mechanisms = []string{"fit", "scored", "tiers", "divide", "envelope", "interfere", "reside", "search", "switching",
+var mechanisms = []string{"fit", "scored", "tiers", "divide", "envelope", "reside", "search", "switching",
 	"remaining", "calendar", "victims", "lease", "obstacle", "circle", "fluid", "perf"}
 
 // suite is a conformance suite: a test that happens to be a package.

@@ -66,15 +66,6 @@ func TestLegal(t *testing.T) {
 	}
 }
 
-// The catalogue's acceptance.
-func TestMeasure(t *testing.T) {
-	m := mps.Measure(0)
-	if m["small_over_solo"] < .95 || m["large_over_solo"] < .5 || m["large_over_solo"] > .62 || m["ended_by_one_fault"] != 2 {
-		t.Errorf("got %v", m)
-	}
-	t.Log(m)
-}
-
 func TestConfig(t *testing.T) {
 	for _, change := range []func(*mps.Config){func(c *mps.Config) { c.Headroom = .5 }, func(c *mps.Config) { c.Headroom = math.NaN() },
 		func(c *mps.Config) { c.MaxClients = 0 }, func(c *mps.Config) { c.ReserveMiB = -1 }} {

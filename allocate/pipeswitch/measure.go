@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/musterdl/muster/allocate/switching"
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -44,30 +46,40 @@ func resnet152() (layers []switching.Layer) {
 	return layers
 }
 
-// Measure switches to ResNet152 in the best groups, layer by layer, in one group, and
-// without any overlap; and compares the best groups with all groupings on small
-// models drawn at random.
+// Measure asks the pricer what switching to ResNet152 costs, over PCIe of 16 lanes and of
+// 8, where the transfer takes longer than the forward pass; and holds the groups that it
+// takes against layer by layer, one group, no overlap, and on small models all groupings.
 func Measure(seed uint64) map[string]float64 {
-	by := Default().switching()
 	layers := resnet152()
 	bytes, compute := int64(0), unit.Duration(0)
 	for _, l := range layers {
 		bytes, compute = bytes+l.Bytes, compute+l.Compute
 	}
-	transfer := by.Path.Links[0].Time(bytes)
-	ms := func(finish unit.Duration) float64 { return 1000 * (finish - compute).Seconds() }
-	best := by.Path.Group(layers)
-	return map[string]float64{
-		"parameters_m":   float64(bytes) / 4e6,
-		"groups":         float64(len(best.Ends)),
-		"best_ms":        ms(best.Finish),
-		"per_layer_ms":   ms(by.Path.Finish(layers, switching.Single(layers))),
-		"one_group_ms":   ms(by.Path.Finish(layers, switching.Whole(layers))),
-		"no_overlap_ms":  ms(transfer + compute),
-		"not_hidden_ms":  1000 * max(0, transfer-compute).Seconds(),
-		"above_bound_ms": ms(best.Finish) - 1000*max(0, transfer-compute).Seconds(),
-		"missed_optima":  missed(by.Path, seed),
+	figures := map[string]float64{"missed_optima": missed(Default().switching().Path, seed), "parameters_m": float64(bytes) / 4e6}
+	for name, gbytes := range map[string]float64{"": 12, "_8_lanes": 6} {
+		c := Default()
+		c.BandwidthGBps = gbytes
+		path := c.switching().Path
+		ms := func(finish unit.Duration) float64 { return 1000 * (finish - compute).Seconds() }
+		best := 1000 * price(c, layers).Seconds()
+		figures["best_ms"+name] = best
+		figures["per_layer_ms"+name] = ms(path.Finish(layers, switching.Single(layers)))
+		figures["one_group_ms"+name] = ms(path.Finish(layers, switching.Whole(layers)))
+		figures["no_overlap_ms"+name] = 1000 * path.Links[0].Time(bytes).Seconds()
+		figures["above_bound_ms"+name] = best - 1000*max(0, path.Links[0].Time(bytes)-compute).Seconds()
 	}
+	return figures
+}
+
+// price is what the strategy says of bringing a job of such layers to an idle device.
+func price(c Config, all []switching.Layer) unit.Duration {
+	s := plan.NewState(&cluster.Cluster{Name: "none"})
+	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000}}
+	s.Profiles = make([]plan.Profile, 1)
+	for _, l := range all {
+		s.Profiles[0].Layers = append(s.Profiles[0].Layers, plan.ProfileLayer{Forward: l.Compute, ParamKiB: l.Bytes >> 10})
+	}
+	return New(c).Switch(s.View(), plan.None, s.Admit("newcomer", plan.Job{}))
 }
 
 // missed counts the models, of 20 with up to 14 layers, of which some grouping finishes
