@@ -81,7 +81,7 @@ var All = []Entry{
 	plain(firstfit.Description, firstfit.Placer{}),
 	fresh(gpupacking.Description, func() any { return gpupacking.New() }),
 	tuned(igniter.Description, igniter.Default, func(c igniter.Config, _ Env) any { return igniter.New(c) }).claims(igniter.Claim, igniter.Measure),
-	tuned(mig.Description, mig.Default, func(c mig.Config, _ Env) any { return mig.New(c) }).claims(mig.Claim, mig.Measure),
+	tuned(mig.Description, mig.Default, func(c mig.Config, _ Env) any { return mig.New(c) }).claims(mig.Claim, nil),
 	tuned(mps.Description, mps.Default, func(c mps.Config, _ Env) any { return mps.New(c) }).claims(mps.Claim, nil),
 	tuned(liquid.Description, liquid.Default, func(c liquid.Config, _ Env) any { return liquid.New(c) }).claims(liquid.Claim, liquid.Measure),
 	fresh(mlfs.PlacerDescription, func() any { return mlfs.NewPlacer() }),

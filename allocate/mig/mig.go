@@ -45,6 +45,9 @@ type Config struct {
 	// Recent is over about how many submissions the mix of requests is counted; older
 	// ones count half.
 	Recent int64 `yaml:"recent"`
+	// FirstFit takes the first device and start with room in the place of what loses
+	// least: the null to compare with.
+	FirstFit bool `yaml:"first-fit"`
 }
 
 // Default returns the configuration used where none is given.
@@ -190,10 +193,18 @@ type spot struct {
 	device int
 	part   int
 	cut    int16 // the geometry it is in
+	slots  envelope.Slots
 	loss   int64
 	size   unit.Milli
 	takes  unit.Duration // to cut
 	free   envelope.Slots
+}
+
+// before prefers the first device, the smallest part, the first start, and then the quickest cut.
+func (s *spot) before(than *spot) bool {
+	return cmp.Or(cmp.Compare(s.device, than.device),
+		cmp.Compare(bits.OnesCount8(uint8(s.slots)), bits.OnesCount8(uint8(than.slots))), cmp.Compare(s.slots, than.slots),
+		cmp.Compare(s.takes, than.takes), cmp.Compare(s.cut, than.cut)) < 0
 }
 
 // better prefers the least loss, then the smallest part, the quickest cut, the
@@ -206,7 +217,10 @@ func (s *spot) better(than *spot) bool {
 
 // worker adds one worker where it loses least.
 func (p *Placer) worker(v plan.View, c *allocate.Candidate) bool {
-	best, found := spot{}, false
+	best, found, better := spot{}, false, (*spot).better
+	if p.config.FirstFit {
+		better = (*spot).before
+	}
 	tried := map[cutting]bool{} // devices cut and taken alike are alike
 	for n := range plan.NodeID(v.Nodes()) {
 		node := v.Node(n)
@@ -221,8 +235,8 @@ func (p *Placer) worker(v plan.View, c *allocate.Candidate) bool {
 				continue
 			}
 			tried[now] = true
-			if s, ok := m.spot(p.cluster, now, p.gang.shape); ok {
-				if s.device = int(d); !found || s.better(&best) {
+			if s, ok := m.spot(p.cluster, now, p.gang.shape, better); ok {
+				if s.device = int(d); !found || better(&s, &best) {
 					best, found = s, true
 				}
 			}
@@ -238,7 +252,7 @@ func (p *Placer) worker(v plan.View, c *allocate.Candidate) bool {
 }
 
 // spot is the best way to have one more part on a device that is cut and taken so.
-func (m *model) spot(c *cluster.Cluster, now cutting, shape *plan.Shape) (best spot, found bool) {
+func (m *model) spot(c *cluster.Cluster, now cutting, shape *plan.Shape, better func(s, than *spot) bool) (best spot, found bool) {
 	all := c.Models[now.model].Geometries
 	was, free := all[now.geometry].Parts, m.table.All()
 	for i, s := range m.slots[now.geometry] {
@@ -265,8 +279,8 @@ func (m *model) spot(c *cluster.Cluster, now cutting, shape *plan.Shape) (best s
 			continue
 		}
 		s := spot{part: part, cut: int16(g), loss: m.table.Loss(free, m.slots[g][part], m.weights), size: will[part].Milli,
-			takes: envelope.RecutTime(was, will), free: free}
-		if !found || s.better(&best) {
+			slots: m.slots[g][part], takes: envelope.RecutTime(was, will), free: free}
+		if !found || better(&s, &best) {
 			best, found = s, true
 		}
 	}

@@ -2,8 +2,6 @@ package mig
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -13,7 +11,6 @@ import (
 	"github.com/musterdl/muster/allocate/envelope"
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 func newPlacer() allocate.Placer { return New(Default()) }
@@ -110,46 +107,6 @@ func TestCuts(t *testing.T) {
 	}
 }
 
-// On the stream of Measure, through States, Drafts and geometries, the placer does as
-// well as the bare gradient, which may put an instance at any legal start, and never
-// makes an illegal cut.
-func TestStream(t *testing.T) {
-	const requests = 1500
-	s, table := a100s(t, 8)
-	p := newPlacer()
-	dice := rand.New(rand.NewPCG(1, 0))
-	type held struct {
-		until float64
-		job   plan.JobID
-	}
-	var holds []held
-	rejected, now := 0, 0.0
-	for range requests {
-		now += dice.ExpFloat64() * 7 / 3 / (.9 * 8 * float64(table.Slices))
-		kept := holds[:0]
-		for _, h := range holds {
-			if h.until <= now {
-				end(s, h.job)
-			} else {
-				kept = append(kept, h)
-			}
-		}
-		holds = kept
-		shape, until := int32(1+dice.IntN(3)), now+dice.ExpFloat64()
-		if job, ok := start(t, s, p, shape); ok {
-			holds = append(holds, held{until, job})
-		} else {
-			rejected++
-			s.SetPhase(job, plan.Cancelled, plan.Reason{})
-		}
-		s.Now += unit.Time(unit.Second)
-	}
-	pct, bare := 100*float64(rejected)/requests, reject(1, requests, byGradient)
-	if t.Logf("%.2f %% are rejected, %.2f %% by the bare gradient", pct, bare); math.Abs(pct-bare) > 1 {
-		t.Errorf("%.2f %% are rejected, %.2f %% by the bare gradient", pct, bare)
-	}
-}
-
 // Whatever comes and goes, gangs and memory included, what the placer offers can be cut
 // and started, and a whole device that is idle is never refused.
 func TestHistory(t *testing.T) {
@@ -179,23 +136,6 @@ func TestHistory(t *testing.T) {
 			}
 		}
 	})
-}
-
-// The catalogue's acceptance, over ten seeds: never more than first fit rejects, at
-// least a tenth fewer in all.
-func TestFewerThanFirstFit(t *testing.T) {
-	first, gradient := 0.0, 0.0
-	for seed := range uint64(10) {
-		m := Measure(seed)
-		if m["gradient_rejected_pct"] > m["first_fit_rejected_pct"] {
-			t.Errorf("seed %d: %v", seed, m)
-		}
-		first, gradient = first+m["first_fit_rejected_pct"]/10, gradient+m["gradient_rejected_pct"]/10
-	}
-	t.Logf("first fit rejects %.2f %%, the gradient %.2f %%", first, gradient)
-	if gradient > .9*first {
-		t.Errorf("first fit rejects %.2f %%, the gradient %.2f %%", first, gradient)
-	}
 }
 
 func TestConfig(t *testing.T) {

@@ -67,7 +67,9 @@ type Config struct {
 	Step     func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View)
 	Commit   func(v plan.View, c *plan.Commit)
 	Progress func(now unit.Time, submitted, ended int64)
-	Check    bool // prove the state legal after every step
+	// React is what people do about what they see after a step, at the same instant.
+	React func(v plan.View) []engine.Event
+	Check bool // prove the state legal after every step
 }
 
 // Later is an event whose instant is known beforehand.
@@ -280,6 +282,9 @@ func (s *Simulation) settle(at unit.Time) error {
 		s.wake = out.Wake
 		if err := s.arrivals(at); err != nil {
 			return err
+		}
+		if s.config.React != nil && len(s.now) == 0 {
+			s.now = s.config.React(s.engine.View())
 		}
 		if len(s.now) == 0 {
 			break
