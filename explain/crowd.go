@@ -8,6 +8,18 @@ import (
 	"github.com/musterdl/muster/unit"
 )
 
+// decided is a job that a decider for all jobs gives no place, although there are devices
+// enough.
+func (q *question) decided() (cause, bool) {
+	switch q.reason.Code {
+	case plan.RoundPlan, plan.SliceOver, plan.LeaseOver:
+		free := q.now.milli()
+		return cause{code: q.reason.Code, words: fmt.Sprintf("%s; %s %s free, but the strategy, which decides for all jobs at once, gives it none of them: %s",
+			q.wish(), milliText(free), isAre(free), q.reason.Words(q.v)), needs: []string{"its turn in a later round, or another strategy"}}, true
+	}
+	return cause{}, false
+}
+
 // unhindered is a job that could start where it stands. Either its strategy does not
 // want it there, or another goes first and nobody may pass.
 func (q *question) unhindered() (cause, bool) {
@@ -229,6 +241,9 @@ func (q *question) lacking() (cause, bool) {
 			free := r.milli()
 			return fmt.Sprintf("%s with %s of device memory; %s %s free, but with less memory", q.wish(), unit.MiB(q.shape.Memory), q.kind(free), isAre(free))
 		}},
+		{func() *room { return q.now.without(obstacle.Lacks[3]) }, func(*room) string {
+			return fmt.Sprintf("%s; devices enough are free, but with too few cores or too little memory beside them", q.wish())
+		}},
 		{q.now.mended, func(*room) string {
 			return q.wish() + "; devices enough are idle, but cut into parts"
 		}},
@@ -276,6 +291,8 @@ func (q *question) fragmented() (cause, bool) {
 		c.words += fmt.Sprintf("but in smaller parts: they hold %d of its %s", q.fits, workers(int64(q.n)))
 	case q.n > 1:
 		c.words += fmt.Sprintf("but scattered: they hold %d of the %s, which start together or not at all", q.fits, workers(int64(q.n)))
+	case where == plan.None:
+		c.words += "but none with the memory that it needs"
 	default:
 		c.words += fmt.Sprintf("but at most %s on one node (%s)", milliText(most), q.nodeName(where))
 	}

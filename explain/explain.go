@@ -65,7 +65,7 @@ type cause struct {
 // causes are in order of dominance. The last always applies.
 var causes = [...]func(q *question) (cause, bool){
 	(*question).ownPhase, (*question).paused, (*question).impossible, (*question).limited,
-	(*question).closedForGood, (*question).maintenance, (*question).reserved, (*question).unhindered, (*question).overtaken,
+	(*question).closedForGood, (*question).maintenance, (*question).reserved, (*question).decided, (*question).unhindered, (*question).overtaken,
 	(*question).closedNow, (*question).lacking, (*question).fragmented, (*question).noRoom,
 }
 

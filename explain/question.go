@@ -60,7 +60,11 @@ func (q *question) recorded() plan.Reason {
 				see(q.beside.v)
 			}
 		}}
-	if c := q.job.Reason.Code; c != plan.Fragmented && c != plan.NoRoom {
+	switch q.job.Reason.Code {
+	case plan.Fragmented, plan.NoRoom:
+	case plan.RoundPlan, plan.SliceOver, plan.LeaseOver:
+		o.Own = q.job.Reason
+	default:
 		o.Ahead = q.first()
 	}
 	return o.Reason()
@@ -88,7 +92,7 @@ func (q *question) held(claims []plan.Claim) []plan.Hold {
 			c.Insert(len(c.Claims()), claim)
 		}
 	}
-	c.Look(q.v, func(run plan.RunID) unit.Time { return calendar.Ends(q.v, run) })
+	c.Look(q.v, func(run plan.RunID) unit.Time { return calendar.Expected(q.v, run) })
 	return c.Holds(q.id, q.until(), nil)
 }
 

@@ -22,7 +22,7 @@ const (
 	New                      // just submitted
 	Fits                     // there was room: A milli taken
 	Backfilled               // started ahead of job A, which does not fit
-	NoRoom                   // wants A milli, B are free
+	NoRoom                   // wants A milli, B are free; where B is no less, what it needs beside them is not
 	Fragmented               // A milli are free in all, but not where the job could use them
 	Behind                   // the order is strict and job A is ahead
 	Unsatisfiable            // the cluster can never hold it: wants A milli, B exist
@@ -112,6 +112,9 @@ func (r Reason) Words(v View) string {
 	case Backfilled:
 		return "fits beside " + name(r.A) + ", which is ahead in the queue but does not fit yet"
 	case NoRoom:
+		if r.B >= r.A {
+			return fmt.Sprintf("%s devices are free, but with too few cores or too little memory beside them", unit.Milli(r.B))
+		}
 		return fmt.Sprintf("wants %s devices, %s are free for it", unit.Milli(r.A), unit.Milli(r.B))
 	case Fragmented:
 		return fmt.Sprintf("%s devices are free, but not together where the job could use them", unit.Milli(r.A))

@@ -39,22 +39,11 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 	}
 }
 
-// ends is when a run is expected to end. What is left of one that does not compute yet
-// does not shrink: without a least time ahead, a run of which nothing is left would be
-// looked at again every microsecond while it is started.
-func ends(d *plan.Draft, run plan.RunID) unit.Time {
-	end := calendar.Ends(d.View, run)
-	if d.Run(run).Status != plan.Running {
-		end = max(end, d.Now().Add(unit.Second))
-	}
-	return end
-}
-
 // look shows the calendar what is free and what runs.
 func (s *Scheduler) look(d *plan.Draft) {
 	s.outlived = unit.Never
 	s.calendar.Look(d.View, func(run plan.RunID) unit.Time {
-		end := ends(d, run)
+		end := calendar.Expected(d.View, run)
 		if end > d.Now() {
 			s.outlived = min(s.outlived, end)
 		}
@@ -149,7 +138,7 @@ func (s *Scheduler) revise() (moved bool) {
 // note tells the calendar of a run that was just promised.
 func (s *Scheduler) note(d *plan.Draft, run plan.RunID) {
 	if !s.calendar.Empty() && s.looked == d.Turns()-1 {
-		end := ends(d, run)
+		end := calendar.Expected(d.View, run)
 		s.calendar.Started(run, end)
 		s.looked, s.outlived = d.Turns(), min(s.outlived, max(end, d.Now()+1))
 	}
@@ -176,22 +165,6 @@ func (s *Scheduler) claim(d *plan.Draft, job plan.JobID) unit.Time {
 	}
 	s.calendar.Insert(len(s.calendar.Claims()), claim)
 	return claim.At
-}
-
-// reserved says whose claim, or which window, keeps free room from a job.
-func (s *Scheduler) reserved(v plan.View, job plan.JobID, n int32) plan.Reason {
-	until := v.Now().Add(calendar.Length(v, job, n))
-	for _, w := range v.Windows() {
-		if !w.Open && w.From < until && len(s.calendar.Claims()) == 0 {
-			return plan.Reason{Code: plan.Maintenance, A: int64(w.Node), B: int64(w.From)}
-		}
-	}
-	for _, claim := range s.calendar.Claims() {
-		if claim.Job != job && (claim.At < until || claim.Closed(v.Now())) {
-			return plan.Reason{Code: plan.Reserved, A: int64(claim.Job), B: int64(claim.At)}
-		}
-	}
-	return plan.Reason{}
 }
 
 // endure gives the oldest job that waits a claim when it has waited long enough. One

@@ -49,7 +49,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 			continue
 		}
 		s.block(&s.classes[c], true)
-		s.explain(d, it.job, ahead)
+		s.explain(d, it.job, ahead, plan.Reason{})
 	}
 }
 
@@ -332,40 +332,6 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 	}
 	s.overruled = s.overruled || len(s.weak) > 0
 	s.stirred = s.stirred || s.tree.Shared() && !over && s.tree.OverGuarantee(leaf)
-}
-
-// explain records why a job waits, when the kind of reason is a new one.
-func (s *Scheduler) explain(d *plan.Draft, job, ahead plan.JobID) {
-	why := Why(d.View, job)
-	if s.why.Code != plan.NoReason && why.Code != plan.Unsatisfiable {
-		why = s.why
-	}
-	if s.held && why.Code == plan.Fragmented {
-		if r := s.reserved(d.View, job, smallest(d.Shape(job))); r.Code != plan.NoReason {
-			why = r
-		}
-	}
-	if s.rules.Strict && !s.tree.Shared() && ahead != plan.None {
-		why = plan.Reason{Code: plan.Behind, A: int64(ahead)}
-	}
-	if d.Job(job).Reason.Code != why.Code {
-		d.Explain(job, why)
-	}
-}
-
-// Why says what keeps a waiting job from starting, from the room at this moment.
-func Why(v plan.View, job plan.JobID) plan.Reason {
-	shape := v.Shape(job)
-	wants := shape.Milli(smallest(shape))
-	exist := v.Room().All(shape.Models) * 1000
-	switch free := v.Room().FreeMilli(shape.Models); {
-	case wants > exist:
-		return plan.Reason{Code: plan.Unsatisfiable, A: wants, B: exist}
-	case free >= wants:
-		return plan.Reason{Code: plan.Fragmented, A: free}
-	default:
-		return plan.Reason{Code: plan.NoRoom, A: wants, B: free}
-	}
 }
 
 // rebalance resizes running elastic jobs whose sizer wants them another size. A

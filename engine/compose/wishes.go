@@ -5,7 +5,6 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -272,7 +271,7 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 		n, _ = s.place(d, it, w) // its place is this moment: it may fit now that it is its own
 	}
 	if n == 0 {
-		s.explain(d, w.Job, plan.None)
+		s.explain(d, w.Job, plan.None, plan.Reason{})
 		return false
 	}
 	s.settled(d, it, n, w.Workers, plan.None)
@@ -348,20 +347,12 @@ func (s *Scheduler) regrow(d *plan.Draft, w *allocate.Wish, r *plan.Run) {
 // passedOver says why a job waits that the decider has no place for, when the kind of
 // reason is a new one: it is the decider's own where there would be room.
 func (s *Scheduler) passedOver(d *plan.Draft, id plan.JobID) {
-	j, shape := d.Job(id), d.Shape(id)
-	if j.Phase != plan.Waiting || j.Run != plan.None {
+	if j := d.Job(id); j.Phase != plan.Waiting || j.Run != plan.None {
 		return
 	}
-	why := Why(d.View, id)
-	if _, bar := d.MayTake(&s.tree.Ledger, id, shape.Models, shape.Milli(smallest(shape))); bar.Kind != queue.NoBar && why.Code != plan.Unsatisfiable {
-		why = plan.Barred(bar)
-	} else if why.Code == plan.Fragmented {
-		why = plan.Reason{Code: plan.RoundPlan}
-		if w := s.round.of(id); w != nil && w.Reason.Code != plan.NoReason {
-			why = w.Reason
-		}
+	own := plan.Reason{Code: plan.RoundPlan}
+	if w := s.round.of(id); w != nil && w.Reason.Code != plan.NoReason {
+		own = w.Reason
 	}
-	if why.Code != j.Reason.Code {
-		d.Explain(id, why)
-	}
+	s.explain(d, id, plan.None, own)
 }

@@ -1,9 +1,9 @@
 package view
 
 import (
-	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/obstacle"
 )
 
 // JobOf describes one job.
@@ -47,9 +47,9 @@ func reason(v plan.View, id plan.JobID) plan.Reason {
 	}
 	switch r.Code {
 	case plan.NoRoom, plan.Fragmented, plan.Unsatisfiable:
-		return compose.Why(v, id)
+		return obstacle.Room(v, id)
 	case plan.New, plan.MadeWayFor, plan.RunFailed, plan.SliceOver, plan.RoundPlan:
-		if now := compose.Why(v, id); now.Code != plan.Fragmented {
+		if now := obstacle.Room(v, id); now.Code != plan.Fragmented {
 			return now // there are too few devices, whatever else may be in the way
 		}
 	}

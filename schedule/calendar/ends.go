@@ -32,3 +32,14 @@ func Ends(v plan.View, run plan.RunID) unit.Time {
 	}
 	return end
 }
+
+// Expected is Ends as who decides asks for it. What is left of a run that does not compute
+// yet does not shrink: without a least time ahead, one of which nothing is left would be
+// looked at again every microsecond while it is started.
+func Expected(v plan.View, run plan.RunID) unit.Time {
+	end := Ends(v, run)
+	if v.Run(run).Status != plan.Running {
+		end = max(end, v.Now().Add(unit.Second))
+	}
+	return end
+}

@@ -9,6 +9,7 @@
 package obstacle
 
 import (
+	"github.com/musterdl/muster/allocate/fit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/unit"
@@ -21,6 +22,9 @@ type Question struct {
 	Ledger *queue.Ledger
 	// Ahead is a better job that nobody may pass; plan.None is nobody.
 	Ahead plan.JobID
+	// Own is the reason of a decider for all jobs that has no place for this one: it stands
+	// where there is room.
+	Own plan.Reason
 	// Beside shows the room beside what is kept for maintenance and, with claims, for the
 	// places of others in the calendar; nil is for a calendar in which nothing stands.
 	Beside func(claims bool, see func(v plan.View))
@@ -32,30 +36,48 @@ type Question struct {
 // Reason is what keeps the job from starting at its least size. With nothing in its way
 // it is plan.Fragmented: there is room, and not where its strategy wants it.
 func (q *Question) Reason() plan.Reason {
-	shape := q.View.Shape(q.Job)
-	n := int64(shape.Least())
-	wants := shape.Milli(int32(n))
-	if shape.Devices == 0 {
-		wants = 0
+	shape, why := q.View.Shape(q.Job), Room(q.View, q.Job)
+	if why.Code == plan.Unsatisfiable {
+		return why
 	}
-	if held := q.View.CapacityFor(q.View.Job(q.Job).Shape); held < n {
-		return plan.Reason{Code: plan.Unsatisfiable, A: wants, B: q.View.Room().All(shape.Models) * 1000}
-	}
+	n, wants := int64(shape.Least()), wants(shape)
 	if models, bar := q.View.MayTake(q.Ledger, q.Job, shape.Models, wants); models == 0 && bar.Kind != queue.NoBar {
 		return plan.Barred(bar)
 	}
 	free := Free(q.View, shape)
-	none := plan.Reason{Code: plan.NoRoom, A: wants, B: free}
-	if free < wants {
-		return none
+	if why.Code == plan.NoRoom {
+		return why
 	}
-	switch fits := Workers(q.View, shape); {
+	switch fits := upTo(q.View, shape, n); {
 	case fits >= n:
 		return q.kept(shape, n, free)
 	case wants == 0 || q.lacks(shape, n):
-		return none
+		return plan.Reason{Code: plan.NoRoom, A: wants, B: free}
+	}
+	return why
+}
+
+// Room is the part of the rule that costs no look at nodes: that the cluster can never
+// hold a job, or that fewer devices are free than it wants; else plan.Fragmented, which
+// more may be said about.
+func Room(v plan.View, job plan.JobID) plan.Reason {
+	shape := v.Shape(job)
+	wants, free := wants(shape), Free(v, shape)
+	switch {
+	case v.CapacityFor(v.Job(job).Shape) < int64(shape.Least()):
+		return plan.Reason{Code: plan.Unsatisfiable, A: wants, B: v.Room().All(shape.Models) * 1000}
+	case free < wants:
+		return plan.Reason{Code: plan.NoRoom, A: wants, B: free}
 	}
 	return plan.Reason{Code: plan.Fragmented, A: free}
+}
+
+// wants is what a shape takes of devices at its least size.
+func wants(shape *plan.Shape) int64 {
+	if shape.Devices == 0 {
+		return 0
+	}
+	return shape.Milli(shape.Least())
 }
 
 // Free is what is free of devices that a shape may use, wherever they are: whole ones for
@@ -75,28 +97,36 @@ func Workers(v plan.View, shape *plan.Shape) (n int64) {
 	return n
 }
 
-// Lacks are what a job may lack beside its devices, each as what it would ask without.
+// upTo is the same of those nodes that may have room, until there are as many as are asked
+// for.
+func upTo(v plan.View, shape *plan.Shape, most int64) (n int64) {
+	fit.EachNode(v, shape, 0, func(id plan.NodeID) bool {
+		n += int64(v.Holds(id, shape))
+		return n >= most
+	})
+	return n
+}
+
+// Lacks are what a job may lack beside its devices, each as what it would ask without; the
+// last is all of them.
 var Lacks = [...]func(s *plan.Shape){
 	func(s *plan.Shape) { s.CPU = 0 }, func(s *plan.Shape) { s.Host = 0 }, func(s *plan.Shape) { s.Memory = 0 },
+	func(s *plan.Shape) { s.CPU, s.Host, s.Memory = 0, 0, 0 },
 }
 
 // lacks reports whether free devices are enough where they are, but not what the job needs
 // beside them: cores, host memory or device memory.
 func (q *Question) lacks(shape *plan.Shape, n int64) bool {
-	for i, without := range Lacks {
-		if amount := [...]int32{shape.CPU, shape.Host, shape.Memory}[i]; amount > 0 {
-			less := *shape
-			if without(&less); Workers(q.View, &less) >= n {
-				return true
-			}
-		}
-	}
-	return false
+	less := *shape
+	Lacks[len(Lacks)-1](&less)
+	return upTo(q.View, &less, n) >= n
 }
 
 // kept is what keeps a job from room that it would fit in.
 func (q *Question) kept(shape *plan.Shape, n, free int64) (why plan.Reason) {
-	why = plan.Reason{Code: plan.Fragmented, A: free}
+	if why = q.Own; why.Code == plan.NoReason {
+		why = plan.Reason{Code: plan.Fragmented, A: free}
+	}
 	if q.Beside == nil {
 		return q.behind(why)
 	}

@@ -1,0 +1,42 @@
+package compose
+
+import (
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/obstacle"
+)
+
+// explain records why a job waits, when the kind of reason is a new one: by the rule that
+// package explain asks as well. Where the order is strict, ahead is who goes first; own is
+// the reason of a decider for all jobs.
+func (s *Scheduler) explain(d *plan.Draft, job, ahead plan.JobID, own plan.Reason) {
+	if !s.rules.Strict {
+		ahead = plan.None
+	}
+	if why := s.obstacle(d, job, ahead, own); d.Job(job).Reason.Code != why.Code {
+		d.Explain(job, why)
+	}
+}
+
+// obstacle is what keeps a job from starting.
+func (s *Scheduler) obstacle(d *plan.Draft, job, ahead plan.JobID, own plan.Reason) plan.Reason {
+	n := d.Shape(job).Least()
+	q := obstacle.Question{View: d.View, Job: job, Ledger: &s.tree.Ledger, Ahead: ahead, Own: own, Claims: s.calendar.Claims()}
+	if !s.calendar.Empty() {
+		q.Until = d.Now().Add(calendar.Length(d.View, job, n))
+		q.Beside = func(claims bool, see func(v plan.View)) {
+			if claims {
+				s.hold(d, job, n)
+			} else {
+				if s.looked != d.Turns() {
+					s.look(d)
+				}
+				s.holds = s.calendar.HoldsOfWindows(job, q.Until, s.holds[:0])
+				d.Hold(s.holds)
+			}
+			see(d.View)
+			d.Unhold()
+		}
+	}
+	return q.Reason()
+}
