@@ -60,10 +60,6 @@ import (
 	polluxworld "github.com/musterdl/muster/world/pollux"
 )
 
-// clairvoyant goes with orders that are nothing without run times: a simulation
-// tells the true ones; live the declared ones stand in (Composition.Live).
-var clairvoyant = Composition{Estimate: oracle.Description.Name}
-
 // All lists every strategy, by step and then by name.
 var All = []Entry{
 	plain(declared.Description, declared.Estimator{}),
@@ -105,8 +101,8 @@ var All = []Entry{
 	plain(fixed.Description, fixed.Sizer{}),
 
 	tuned(gavel.Description, gavel.Default, func(c gavel.Config, e Env) any { c.Seed += e.Seed; return gavel.New(c) }).claims(gavel.Claim, gavel.Measure),
-	tuned(chronus.Description, chronus.Default, func(c chronus.Config, _ Env) any { return chronus.New(c) }).with(clairvoyant).claims(chronus.Claim, nil),
-	tuned(jahani.Description, jahani.Default, func(c jahani.Config, _ Env) any { return jahani.New(c) }).with(clairvoyant).claims(jahani.Claim, jahani.Measure),
+	tuned(chronus.Description, chronus.Default, func(c chronus.Config, _ Env) any { return chronus.New(c) }).claims(chronus.Claim, nil),
+	tuned(jahani.Description, jahani.Default, func(c jahani.Config, _ Env) any { return jahani.New(c) }).claims(jahani.Claim, jahani.Measure),
 	tuned(express.Description, express.Default, func(c express.Config, _ Env) any { return express.New(c, fifo.New(fifo.Default())) }),
 	tuned(edf.Description, edf.Default, func(c edf.Config, _ Env) any { return edf.New(c) }),
 	tuned(external.Description, external.Default, newExternal),
@@ -115,9 +111,9 @@ var All = []Entry{
 	tuned(las.Description, las.Default, func(c las.Config, _ Env) any { return las.New(c) }),
 	tuned(mlfs.Description, mlfs.Default, func(c mlfs.Config, _ Env) any { return mlfs.New(c) }).claims(mlfs.Claim, nil),
 	tuned(mlfs.LearnedDescription, mlfs.Default, func(c mlfs.Config, _ Env) any { return mlfs.NewLearned(c) }),
-	plain(sjf.Description, sjf.Order{}).with(clairvoyant),
-	plain(srsf.Description, srsf.Order{}).with(clairvoyant),
-	plain(srtf.Description, srtf.Order{}).with(clairvoyant),
+	plain(sjf.Description, sjf.Order{}),
+	plain(srsf.Description, srsf.Order{}),
+	plain(srtf.Description, srtf.Order{}),
 	tuned(tiresias.Description, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.New(c) }).
 		with(Composition{Place: tiresias.PlacerDescription.Name}).claims(tiresias.Claim, nil),
 

@@ -216,9 +216,8 @@ func (c Composition) over(d Composition) Composition {
 	return c
 }
 
-// Live is the composition for a driver that cannot tell true run times: an
-// estimator that wants them gives way to what owners declare. A file that names one
-// is a mistake, since it says something that cannot be had.
+// Live is the composition for a driver that cannot tell true run times: to name an
+// estimator that wants them is a mistake.
 func (c Composition) Live() (Composition, error) {
 	var e profile.Estimator
 	if err := c.over(Default).fill("estimate", Env{}, &e); err != nil {
@@ -227,10 +226,7 @@ func (c Composition) Live() (Composition, error) {
 	if _, truth := e.(profile.Oracular); !truth {
 		return c, nil
 	}
-	if strings.Contains(c.Text, ":") {
-		return c, fmt.Errorf("%s: the estimator %s wants true run times, which only a simulation has: use declared or history", c.Name, c.Estimate)
-	}
-	return named(c.Text + "+" + Default.Estimate)
+	return c, fmt.Errorf("%s: the estimator %s wants true run times, which only a simulation has: use declared or history", c.Name, c.Estimate)
 }
 
 // Without puts a step's null in the place of what the composition has for it.
@@ -324,6 +320,8 @@ type Built struct {
 	Scheduler schedule.Scheduler
 	// TellTruth: the estimator wants true run times, which only a simulation has.
 	TellTruth bool
+	// Knows says in words what the estimator goes by.
+	Knows string
 	// OnRequest: jobs are asked to checkpoint before they are stopped.
 	OnRequest   bool
 	Composition Composition
@@ -352,7 +350,18 @@ func (c Composition) Build(env Env, explain bool) (Built, error) {
 		}
 		scheduler = compose.NewJoint(decider, p)
 	}
-	return Built{Scheduler: scheduler, TellTruth: truth, OnRequest: c.Restart != "last-checkpoint", Composition: c}, nil
+	return Built{Scheduler: scheduler, TellTruth: truth, Knows: knows(c.Estimate, truth), OnRequest: c.Restart != "last-checkpoint", Composition: c}, nil
+}
+
+// knows says what an estimator goes by.
+func knows(estimate string, truth bool) string {
+	switch {
+	case estimate == Default.Estimate:
+		return "declared times"
+	case truth:
+		return "true times (" + estimate + ")"
+	}
+	return estimate
 }
 
 // Parts makes the parts of a composition, for its Scheduler and for whoever plans

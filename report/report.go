@@ -24,6 +24,8 @@ type Result struct {
 	Effort
 	// Figures are those that only a claim's stand defines (muster simulate --trace stand:...).
 	Figures map[string]float64 `json:"figures,omitempty"`
+	// Knows says what the strategy went by, besides the rates at which jobs are seen to go.
+	Knows string `json:"knows,omitempty"`
 	// Notes are sentences that a reader of the numbers must know.
 	Notes []string `json:"notes,omitempty"`
 }

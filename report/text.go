@@ -260,12 +260,36 @@ func WriteComparison(w io.Writer, rows []Row, opts TextOptions) error {
 		}
 		fmt.Fprintln(out)
 	}
+	under := knowing(rows)
 	if len(hidden) > 0 {
-		for _, line := range wrap("not shown at this width: "+strings.Join(hidden, ", "), opts.Width) {
+		under = append(under, "not shown at this width: "+strings.Join(hidden, ", "))
+	}
+	for _, text := range under {
+		for _, line := range wrap(text, opts.Width) {
 			fmt.Fprintln(out, opts.paint(styleDim, line))
 		}
 	}
 	return wrapped(out.Flush())
+}
+
+// knowing says what each strategy went by, those together that went by the same.
+func knowing(rows []Row) (lines []string) {
+	var all []string
+	who := map[string][]string{}
+	for i := range rows {
+		r := &rows[i].Result
+		if r.Knows == "" {
+			continue
+		}
+		if len(who[r.Knows]) == 0 {
+			all = append(all, r.Knows)
+		}
+		who[r.Knows] = append(who[r.Knows], r.Strategy)
+	}
+	for _, what := range all {
+		lines = append(lines, "knows "+what+": "+strings.Join(who[what], ", "))
+	}
+	return lines
 }
 
 // cellStyle paints a ratio whose whole interval lies on one side of 1.

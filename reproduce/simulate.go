@@ -117,6 +117,7 @@ func Simulate(s Setup) (*Outcome, error) {
 	}
 	r := &o.Result
 	r.Strategy, r.Trace, r.Seed, r.Load = built.Composition.Name, s.Trace, s.Seed, s.Load
+	r.Knows = built.Knows
 	r.OfferedLoad, r.MeanDurationSec = source.offered(len(on.cluster.Devices)), source.meanDuration()
 	for _, step := range s.Without {
 		r.Strategy += " without " + step

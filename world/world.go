@@ -60,6 +60,7 @@ type truth struct {
 	workload.Truth
 	class string
 	menu  plan.Menu
+	phase workload.Phase
 	left  float64       // reference microseconds of work not yet done and kept
 	spent unit.Duration // running time so far, for failures of the user's making
 }
@@ -118,8 +119,10 @@ type Known struct {
 	// that have ended did and kept; Spent how long they computed in all.
 	Done  float64
 	Spent unit.Duration
-	// Menu lists the true rates on other shapes.
-	Menu plan.Menu
+	// Menu lists the true rates on other shapes; Phase is what an iteration truly is, as
+	// believed where it is zero.
+	Menu  plan.Menu
+	Phase workload.Phase
 }
 
 // Know tells the world the truth about a job.
@@ -127,7 +130,7 @@ func (w *World) Know(id plan.JobID, class string, k Known) {
 	if int(id) >= len(w.truth) {
 		w.truth = append(w.truth, make([]truth, int(id)+1-len(w.truth))...)
 	}
-	w.truth[id] = truth{Truth: k.Truth, class: class, menu: k.Menu, left: max(0, float64(k.Duration)-k.Done), spent: k.Spent}
+	w.truth[id] = truth{Truth: k.Truth, class: class, menu: k.Menu, phase: k.Phase, left: max(0, float64(k.Duration)-k.Done), spent: k.Spent}
 }
 
 // Begin starts a run's progress and returns the runs whose end has moved, itself
@@ -189,6 +192,9 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	}
 	x.need, x.limit = x.busy, 1
 	x.phase, x.shift = [2]unit.Duration{p.Compute, p.Communicate}, r.Terms.Shift
+	if is := w.truth[x.job].phase; is != (workload.Phase{}) {
+		x.phase = [2]unit.Duration{is.Compute, is.Communicate}
+	}
 	if shape.Share < 1000 {
 		x.need *= float64(shape.Share) / 1000 // it was measured on that
 	}
@@ -434,5 +440,5 @@ func (w *World) RateMicro(id plan.RunID) int64 {
 // Known is what is true of a job, with what its ended runs did and kept.
 func (w *World) Known(id plan.JobID) Known {
 	t := &w.truth[id]
-	return Known{Truth: t.Truth, Done: float64(t.Duration) - t.left, Spent: t.spent, Menu: t.menu}
+	return Known{Truth: t.Truth, Done: float64(t.Duration) - t.left, Spent: t.spent, Menu: t.menu, Phase: t.phase}
 }

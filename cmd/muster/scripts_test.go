@@ -63,7 +63,7 @@ type simulatedResult struct {
 // simulateBy runs the small reference work through a strategy.
 func simulateBy(t *testing.T, strategy string) (r simulatedResult, log string) {
 	t.Helper()
-	out := mustMuster(t, "simulate", "--trace", "gen:rw-a-prime", "--cluster", "gpus:15x4", "--load", "0.95", "--strategy", strategy, "--check", "--json")
+	out := mustMuster(t, "simulate", "--trace", "gen:rw-a-prime", "--cluster", "gpus:15x4", "--load", "0.95", "--strategy", strategy, "--check", "--json", "--free")
 	at := strings.Index(out, "{\n")
 	if err := json.Unmarshal([]byte(out[at:]), &r); err != nil {
 		t.Fatalf("%v in %s", err, out)
@@ -80,7 +80,7 @@ func TestScriptSimulated(t *testing.T) {
 		t.Errorf("the example has %d lines, %v: at most 40", lines, err)
 	}
 	fifo, _ := simulateBy(t, "fifo")
-	sjf, _ := simulateBy(t, "sjf")
+	sjf, _ := simulateBy(t, "sjf+oracle")
 	informed, log := simulateBy(t, "script:"+shortestFirst+"+oracle")
 	again, _ := simulateBy(t, "script:"+shortestFirst+"+oracle")
 	if informed.JCT > 0.95*fifo.JCT || informed.JCT > 1.1*sjf.JCT || informed.Finished != informed.Jobs {

@@ -57,6 +57,7 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 		{"part-cost", "what making or removing one part of a device takes", &s.Prices.Instance},
 		{"rent-delay", "how long a rented node takes to come", &s.Prices.Arrival},
 		{"answer-cost", "how long the answer to a question takes, for each KiB of it", &s.Prices.Answer},
+		{"probe-cost", "what measuring one offer of a job's menu takes, once", &s.Prices.Probe},
 		{"law-settle", "how long a law takes with a new guest until it holds", &s.Prices.Settle},
 		{"checkpoint-every", "how often jobs that state nothing save by themselves; 0 is never", &s.CheckpointEvery},
 		{"node-mtbf", "mean time between failures of a node; 0 is never", &s.NodeEvery},
@@ -70,6 +71,7 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 	}
 	f.Float64Var(&s.Prices.HostGBps, "host-link", s.Prices.HostGBps, "GB/s at which a suspended run moves out of each device, and back; 0 takes no time")
 	f.Float64Var(&s.Prices.StoreGBps, "store-link", s.Prices.StoreGBps, "GB/s at which a job saves that does not say how long it takes; 0 takes no time")
+	f.Float64Var(&s.Prices.ProbeError, "probe-error", s.Prices.ProbeError, "spread of what is measured of a job around the truth: the standard deviation of its logarithm")
 	f.BoolFunc("free", "nothing costs anything, as far as jobs do not say otherwise; put it before the costs that stay", func(string) error {
 		s.Prices = simulated.Prices{}
 		return nil

@@ -50,18 +50,18 @@ func TestSwitchStrategy(t *testing.T) {
 		}
 	}
 	dry := ask(whatif.SwitchRequest{Strategy: "srtf", DryRun: true, HorizonS: 86400})
-	if dry.Applied || dry.From != "fifo" || dry.To != "srtf+declared" || dry.Ahead == nil || dry.Ahead.Base.Finished != 3 || !strings.Contains(dry.Words, "nothing was changed") {
+	if dry.Applied || dry.From != "fifo" || dry.To != "srtf" || dry.Ahead == nil || dry.Ahead.Base.Finished != 3 || !strings.Contains(dry.Words, "nothing was changed") {
 		t.Errorf("a dry run says %+v", dry)
 	}
 	decides("fifo")
-	if did := ask(whatif.SwitchRequest{Strategy: "srtf"}); !did.Applied || did.From != "fifo" || did.To != "srtf+declared" || did.Ahead != nil {
+	if did := ask(whatif.SwitchRequest{Strategy: "srtf"}); !did.Applied || did.From != "fifo" || did.To != "srtf" || did.Ahead != nil {
 		t.Errorf("switched: %+v", did)
 	}
-	decides("srtf+declared")
+	decides("srtf")
 	if back := ask(whatif.SwitchRequest{Undo: true, DryRun: true}); back.Applied || back.To != "fifo" {
 		t.Errorf("what undoing would do: %+v", back)
 	}
-	decides("srtf+declared")
+	decides("srtf")
 	ask(whatif.SwitchRequest{Undo: true})
 	decides("fifo")
 	for body, want := range map[string]string{

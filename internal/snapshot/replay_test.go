@@ -189,7 +189,7 @@ func TestReplayOfPeople(t *testing.T) {
 		return []engine.Event{running, waiting, {Kind: engine.Cordon}, {Kind: engine.NodeDown, Node: 1}}
 	})
 	p := readBack(t, l)
-	rows, err := p.Replay([]string{"fifo", "srtf"})
+	rows, err := p.Replay([]string{"fifo", "srtf+oracle"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func (s *Simulation) delay(v plan.View, id plan.JobID) unit.Duration {
 	if j := v.Job(id); j.Attempt > 1 {
 		return s.config.Prices.Start + j.Checkpoint.Load
 	}
-	return s.config.Prices.Start
+	return s.config.Prices.Start + s.probing(v, id)
 }
 
 // regrant gives a run that goes on other terms. What it held until now is booked as

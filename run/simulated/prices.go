@@ -1,6 +1,10 @@
 package simulated
 
 import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
 	"github.com/musterdl/muster/allocate/envelope"
 	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/plan"
@@ -30,6 +34,11 @@ type Prices struct {
 	Arrival unit.Duration `yaml:"arrival"`
 	// Answer is how long whoever answers a question needs for one KiB of it.
 	Answer unit.Duration `yaml:"answer"`
+	// Probe is what measuring one offer of a menu takes, before the job starts for the first
+	// time, and ProbeError the spread of what is measured around the truth: the standard
+	// deviation of its logarithm. Only powers of two of workers are measured.
+	Probe      unit.Duration `yaml:"probe"`
+	ProbeError float64       `yaml:"probe-error"`
 	// Settle is how long a law takes from its floor, where it begins with every new guest,
 	// to where it holds.
 	Settle unit.Duration `yaml:"settle"`
@@ -39,7 +48,7 @@ type Prices struct {
 func DefaultPrices() Prices {
 	return Prices{Start: 6500 * unit.Millisecond, Restart: 30 * unit.Second, StoreGBps: 1,
 		Pause: 100 * unit.Millisecond, HostGBps: 12, Instance: envelope.InstanceTime, Arrival: 2 * unit.Minute,
-		Answer: 100 * unit.Millisecond, Settle: 40 * unit.Second}
+		Answer: 100 * unit.Millisecond, Probe: 10 * unit.Second, ProbeError: .05, Settle: 40 * unit.Second}
 }
 
 // moving is how long so many MiB take at so many GB/s.
@@ -64,6 +73,33 @@ func (p Prices) Complete(job *workload.Job) {
 		}
 		c.Save = moving(int64(kept), p.StoreGBps)
 	}
+}
+
+// measured puts what was measured of a job in the place of what is true of it: the rates
+// of its menu and the parts of its iteration.
+func (s *Simulation) measured(id plan.JobID, job *workload.Job) {
+	spread := s.config.Prices.ProbeError
+	if spread == 0 || len(job.Menu) == 0 && job.Phase == (workload.Phase{}) {
+		return
+	}
+	r := rand.New(rand.NewPCG(s.config.World.Seed, 1<<40+uint64(id)))
+	off := func(x float64) float64 { return x * math.Exp(spread*r.NormFloat64()) }
+	job.Menu = slices.Clone(job.Menu)
+	for i := range job.Menu {
+		job.Menu[i].Rate = off(job.Menu[i].Rate)
+	}
+	job.Phase.Compute = unit.Duration(off(float64(job.Phase.Compute)))
+	job.Phase.Communicate = unit.Duration(off(float64(job.Phase.Communicate)))
+}
+
+// probing is what measuring a job takes before it starts for the first time.
+func (s *Simulation) probing(v plan.View, id plan.JobID) (all unit.Duration) {
+	for _, o := range v.Menu(id) {
+		if o.Workers&(o.Workers-1) == 0 {
+			all += s.config.Prices.Probe
+		}
+	}
+	return all
 }
 
 // swapping is what suspending a run takes, or resuming it: every device has a link of its

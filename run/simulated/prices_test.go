@@ -315,3 +315,27 @@ func TestRentedNodesComeLater(t *testing.T) {
 		t.Errorf("it came at %v", up)
 	}
 }
+
+// TestMenusAreMeasured: what a job does on other shapes is measured on its devices before
+// its first start, with an error; how fast it truly goes is another matter.
+func TestMenusAreMeasured(t *testing.T) {
+	offers := []workload.Offer{{Workers: 1, Rate: 1}, {Workers: 2, Rate: 1.8}, {Workers: 3, Rate: 2.4}}
+	believed := map[float64]int64{}
+	for _, spread := range []float64{0, .1} {
+		s := act(0, func(d *plan.Draft) {
+			believed[spread] = d.Rate(0, 0, 2, false)
+			starts(0, nil)(d)
+		})
+		got := priced(t, simulated.Prices{Probe: 10 * unit.Second, ProbeError: spread}, s, nil, job(100, func(j *workload.Job, t *workload.Truth) {
+			j.Menu, j.Sizes = offers, []int32{1, 2, 3}
+			j.Phase = workload.Phase{Compute: unit.Second, Communicate: unit.Second}
+		}))
+		ends(t, "measured with one worker and with two", got[0], 20+100)
+	}
+	if off := float64(believed[.1])/1.8e6 - 1; believed[0] != 1_800_000 || off == 0 || off < -.4 || off > .4 {
+		t.Errorf("with two workers it is believed to go at %d, and where that is measured with an error at %d", believed[0], believed[.1])
+	}
+	if offers[1].Rate != 1.8 {
+		t.Error("the source's own menu was changed")
+	}
+}

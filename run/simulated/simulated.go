@@ -393,13 +393,14 @@ func (s *Simulation) arrivals(at unit.Time) error {
 			return fmt.Errorf("submission %d: %w", s.submitted+1, err)
 		}
 		s.submitted++
-		s.world.Know(id, job.Class, world.Known{Truth: truth, Menu: s.menu(&job, &truth)})
+		s.world.Know(id, job.Class, world.Known{Truth: truth, Menu: s.menu(&job, &truth), Phase: job.Phase})
 		s.spent = append(s.spent, 0)
 		s.wait = append(s.wait, true)
 		s.waiting++
 		if s.config.From == nil { // else those before it are missing, and there is no bound
 			s.rigid = append(s.rigid, bound.Of(job, truth))
 		}
+		s.measured(id, &job)
 		s.now = append(s.now, engine.Event{Kind: engine.Submit, Spec: &job})
 		if s.config.TellTruth {
 			s.now = append(s.now, engine.Event{Kind: engine.Truth, Job: id, Span: truth.Duration})
