@@ -109,7 +109,12 @@ func readCells(r *figures.Reader) (cells []cell) {
 // Remember encodes the last reply and when it was asked for.
 func (p *Policy) Remember() []byte {
 	m := &p.memory
-	return m.Reply.encode(figures.Put(nil, truth(m.Asked), int64(m.At)))
+	b := m.Reply.encode(figures.Put(nil, truth(m.Asked), int64(m.At)))
+	b = figures.PutCount(b, len(m.Had))
+	for _, h := range m.Had {
+		b = figures.Put(b, int64(h.Job), int64(h.Workers))
+	}
+	return b
 }
 
 // Recall reads what Remember wrote.
@@ -120,7 +125,11 @@ func (p *Policy) Recall(b []byte) error {
 	}
 	r := figures.Read(b)
 	m := memory{Asked: r.Next() == 1, At: unit.Time(r.Next())}
-	if m.Reply = decodeReply(r); r.End() != nil {
+	m.Reply = decodeReply(r)
+	for range r.Counted {
+		m.Had = append(m.Had, had{plan.JobID(r.Next()), int32(r.Next())})
+	}
+	if r.End() != nil {
 		return fmt.Errorf("the memory of pollux: %w", r.End())
 	}
 	p.memory = m

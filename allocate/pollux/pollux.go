@@ -9,10 +9,10 @@
 // nodes never sharing one, by the artefact's genetic search or, where there are too
 // many jobs for it, by a greedy one; the reply names which.
 //
-// Left out: choosing batches, which is the training loop's part (package profile/perf
-// has the model; a job's menu holds the best batch of each size), fitting online, which is
-// the estimator's part, with the rule that a job at most doubles what it was measured
-// on, and growing the cluster. Pollux knows one kind of device: on several kinds a job is
+// Left out: choosing batches, which is the training loop's part (a job's menu holds the
+// best batch of each size), fitting online, which is
+// the estimator's part, and growing the cluster. The rule that a job at most doubles what
+// it was measured on is off by default (see Config.Double). Pollux knows one kind of device: on several kinds a job is
 // taken to have its lowest rate among those it may use. A job that never ran loses
 // nothing by starting, where the artefact discounts it by its age.
 package pollux
@@ -50,6 +50,9 @@ type Config struct {
 	GreedyAbove int `yaml:"greedy-above"`
 	// Avoid keeps two jobs that span nodes from sharing one.
 	Avoid bool `yaml:"avoid-interference"`
+	// Double lets a job have at most twice the workers it ever had, one at first, as the
+	// artefact does with jobs whose rates it has to measure.
+	Double bool `yaml:"double"`
 	// Seed draws the genetic search.
 	Seed uint64 `yaml:"seed"`
 }
@@ -85,6 +88,13 @@ type memory struct {
 	Asked bool
 	At    unit.Time // of the last question
 	Reply reply
+	Had   []had // by job
+}
+
+// had is the most workers that a job has had.
+type had struct {
+	Job     plan.JobID
+	Workers int32
 }
 
 var (
@@ -105,12 +115,33 @@ func (p *Policy) Question(v plan.View, jobs []plan.JobID) []byte {
 	if len(jobs) == 0 || p.memory.Asked && v.Now() < p.memory.At.Add(p.config.Interval) {
 		return nil
 	}
-	q := ask(v, jobs, &p.config)
+	p.widen(v, jobs)
+	q := ask(v, jobs, &p.config, p.memory.Had)
 	if len(q.Jobs) == 0 {
 		return nil
 	}
 	p.memory.Asked, p.memory.At = true, v.Now()
 	return q.encode()
+}
+
+// widen takes in what jobs have now, where that bounds what they may have next; who is
+// over is forgotten.
+func (p *Policy) widen(v plan.View, jobs []plan.JobID) {
+	if !p.config.Double {
+		return
+	}
+	before := p.memory.Had
+	p.memory.Had = nil
+	for _, id := range jobs { // in order of id
+		h := had{Job: id}
+		if at, ok := slices.BinarySearchFunc(before, id, func(h had, id plan.JobID) int { return int(h.Job) - int(id) }); ok {
+			h = before[at]
+		}
+		if run := v.Job(id).Run; run != plan.None {
+			h.Workers = max(h.Workers, v.Run(run).Workers)
+		}
+		p.memory.Had = append(p.memory.Had, h)
+	}
 }
 
 // Solve searches.

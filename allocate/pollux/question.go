@@ -55,7 +55,7 @@ type row struct {
 }
 
 // ask describes the jobs that wait or run and the nodes that take runs.
-func ask(v plan.View, jobs []plan.JobID, c *Config) *question {
+func ask(v plan.View, jobs []plan.JobID, c *Config, had []had) *question {
 	q := &question{Now: v.Now(), Config: *c}
 	present := uint64(0)
 	for n := range plan.NodeID(v.Nodes()) {
@@ -79,16 +79,33 @@ func ask(v plan.View, jobs []plan.JobID, c *Config) *question {
 		if v.Shape(id).Devices == 0 {
 			continue
 		}
-		q.Jobs = append(q.Jobs, describe(v, id, present))
+		most := v.Shape(id).Most()
+		if c.Double {
+			most = reach(v.Shape(id), had, id)
+		}
+		q.Jobs = append(q.Jobs, describe(v, id, present, most))
 	}
 	return q
 }
 
-func describe(v plan.View, id plan.JobID, present uint64) job {
+// reach is twice what a job has had, or its least legal number.
+func reach(shape *plan.Shape, all []had, id plan.JobID) int32 {
+	most := int32(1)
+	if at, ok := slices.BinarySearchFunc(all, id, func(h had, id plan.JobID) int { return int(h.Job) - int(id) }); ok {
+		most = max(most, 2*all[at].Workers)
+	}
+	least := int32(1)
+	for !shape.MayHave(least) {
+		least++
+	}
+	return min(max(most, least), shape.Most())
+}
+
+func describe(v plan.View, id plan.JobID, present uint64, most int32) job {
 	state, shape := v.Job(id), v.Shape(id)
 	j := job{ID: id, PerWorker: int(max(1, shape.Devices)), Models: shape.Models & present, Factor: 1}
 	legal := int32(0)
-	for n := range shape.Most() + 1 {
+	for n := range most + 1 {
 		if shape.MayHave(n) {
 			legal = n
 		}

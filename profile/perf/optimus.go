@@ -2,7 +2,6 @@ package perf
 
 import (
 	"math"
-	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
@@ -88,82 +87,6 @@ func (m *Speed) StepsPerSec(workers, servers int) float64 {
 		seconds += m.Terms[k] * x
 	}
 	return m.Form.steps(workers) / seconds
-}
-
-// Loss is Optimus' curve of the training loss over steps: 1/(A k + B) + C.
-type Loss struct {
-	A, B, C float64
-	Trust
-}
-
-// At predicts the loss after k steps.
-func (l *Loss) At(k float64) float64 { return 1/(l.A*k+l.B) + l.C }
-
-// FitLoss fits the curve to losses after the given steps, both ascending in time. Later
-// thirds weigh four times as much as the one before, since the tail is what is asked for.
-func FitLoss(steps, losses []float64) Loss {
-	least, most := slices.Min(losses), slices.Max(losses)
-	weight := func(i int) float64 { return math.Pow(4, float64(3*i/len(losses))) }
-	rows, want := make([][]float64, len(losses)), make([]float64, len(losses))
-	at := func(c float64) (Loss, float64) {
-		for i, l := range losses {
-			// An error of 1/(l-c) is one of l times (l-c) squared.
-			scale := math.Sqrt(weight(i)) * (l - c) * (l - c)
-			rows[i] = append(rows[i][:0], scale*steps[i]/steps[len(steps)-1], scale)
-			want[i] = scale / (l - c)
-		}
-		x := nonNegative(rows, want)
-		fitted := Loss{A: x[0] / steps[len(steps)-1], B: max(x[1], 1e-12), C: c}
-		sum := 0.0
-		for i, l := range losses {
-			e := fitted.At(steps[i]) - l
-			sum += weight(i) * e * e
-		}
-		return fitted, sum
-	}
-	// The error over C has one valley in practice: a grid finds it, halving follows it.
-	var best Loss
-	lowest, width := math.Inf(1), least/32
-	try := func(c float64) {
-		if fitted, sum := at(c); sum < lowest {
-			lowest, best = sum, fitted
-		}
-	}
-	for i := range 32 {
-		try(float64(i) * width)
-	}
-	for ; width > 1e-6*most; width /= 2 {
-		center := best.C
-		try(max(0, center-width/2))
-		try(min(least*(1-1e-6), center+width/2))
-	}
-	squares := 0.0
-	for i, l := range losses {
-		e := best.At(steps[i])/l - 1
-		squares += e * e
-	}
-	best.Trust = trust(len(losses), 3, squares)
-	return best
-}
-
-// The published bounds on the epoch a job ends in.
-const (
-	flatLoss, flatEpochs    = .05, 10
-	mostEpochs, unsureExtra = 100, 20
-)
-
-// Ends is the epoch in which the loss, relative to the largest seen, falls by less than
-// .05 over ten epochs; 100 at most, and 20 from now where that is past already.
-func (l *Loss) Ends(now int, stepsPerEpoch, largest float64) int {
-	for e := flatEpochs; e <= mostEpochs; e++ {
-		if fall := l.At(float64(e-flatEpochs)*stepsPerEpoch) - l.At(float64(e)*stepsPerEpoch); fall < flatLoss*largest {
-			if e <= now {
-				break
-			}
-			return e
-		}
-	}
-	return min(now+unsureExtra, max(mostEpochs, now+1))
 }
 
 // nonNegative solves rows x = want in least squares with no x below zero, after Lawson

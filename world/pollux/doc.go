@@ -1,10 +1,10 @@
-// Package pollux is the simulated world of the Pollux artefact (Qiao et al., OSDI
-// 2021; branch osdi21-artifact of petuum/adaptdl): six training applications as
-// measured on T4 devices, and a cluster that asks a policy every minute. It
-// reproduces the published results of the artefact's Tiresias and Optimus to the
-// last digit, up to one choice that the measurements leave open (below), and those of
-// its Pollux, which searches by chance and whose seeds are not published, to about 2 %
-// (Elastic). The measurements are read from a directory; none is part of this package.
+// Package pollux has the rates of the Pollux artefact (Qiao et al., OSDI 2021; branch
+// osdi21-artifact of petuum/adaptdl): six training applications as measured on T4 devices,
+// and what a job of its workloads makes of so many replicas and a batch. That they are what
+// the artefact was published with its simulator shows, which is among the tests: it
+// reproduces the published results of the artefact's Tiresias and Optimus to the last
+// digit, up to one choice that the measurements leave open (below). The measurements are
+// read from a directory; none is part of this package.
 //
 // What the artefact means by its results, as found by reading and replaying it:
 //
