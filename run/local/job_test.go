@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/local/cgroup"
@@ -48,6 +49,13 @@ func TestGangStartsWholeOrNotAtAll(t *testing.T) {
 	}
 	for rank := range int32(3) {
 		m := supervise.Look(h.driver.MemberDir("gang", 1, rank))
+		for range 500 { // what it has written last is not the last that it does
+			if !m.Alive {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+			m = supervise.Look(h.driver.MemberDir("gang", 1, rank))
+		}
 		if m.Alive || m.Started || m.Last.Kind != supervise.Ended {
 			t.Errorf("rank %d: alive %v, started %v, last record %s", rank, m.Alive, m.Started, m.Last.Kind)
 		}

@@ -89,18 +89,17 @@ func (p Pool) create(name string, limits Limits) (Group, error) {
 	if err != nil {
 		return Group{}, fmt.Errorf("create control group %s: %w", name, err)
 	}
+	g := l.group(filepath.Join(p.Name, name))
+	g.make() // and with it the pool, which nobody can remove any more
 	if p.Name != "" {
 		around := l.group(p.Name)
-		around.make()
 		for _, s := range around.settings(Limits{CPU: p.CPU}) {
-			_ = write(s.path, s.value) // then only the groups inside are limited
+			_ = write(s.path, s.value) // where it fails only the groups inside are limited
 		}
 		if around.Unified != "" {
 			enable(around.Unified)
 		}
 	}
-	g := l.group(filepath.Join(p.Name, name))
-	g.make()
 	if pids, err := g.Processes(); err == nil && len(pids) > 0 {
 		return Group{}, fmt.Errorf("create control group %s: %w: %v", name, ErrInUse, pids)
 	}
