@@ -41,7 +41,9 @@ func losses(_ Data, o *Options, seed uint64) (*Stand, error) {
 			}
 		}
 	}
-	s.Figures = func(*Finished) map[string]float64 { return map[string]float64{"ended_early": ended, "ended_above_target": short} }
+	s.Figures = func(*Finished) map[string]float64 {
+		return map[string]float64{"ended_early": ended, "ended_above_target": short}
+	}
 	return s, nil
 }
 
