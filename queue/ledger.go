@@ -248,3 +248,25 @@ func (l *Ledger) Before(a, b int32) (before, tie bool) {
 	}
 	return x.share < y.share, x.share == y.share
 }
+
+// Turns is by queue its place among its siblings when all of them have work that waits:
+// 1 is served first, and of equals the one named first.
+func (l *Ledger) Turns() []int32 {
+	turns := make([]int32, len(l.fileIn))
+	for b := range int32(len(turns)) {
+		turns[b] = 1
+		if up := l.branches[b].parent; up >= 0 {
+			for _, other := range l.branches[up].below {
+				if before, tie := l.Before(other, b); other != b && (before || tie && other < b) {
+					turns[b]++
+				}
+			}
+		}
+	}
+	return turns
+}
+
+// Share is the number by which siblings of one priority are served once they have what
+// they are guaranteed, the smallest first: the part of the cluster that a queue holds,
+// and held in the past as far as that is remembered, per weight.
+func (l *Ledger) Share(queue int32) float64 { return float64(l.branches[queue].share) / 1e6 }

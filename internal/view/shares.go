@@ -44,13 +44,18 @@ type QueueShare struct {
 	Parent   string  `json:"parent"`
 	Weight   float64 `json:"weight"`
 	Priority int32   `json:"priority"`
+	// Turn is its place among its siblings in the order in which decisions serve them, 1
+	// first, and Share the number behind it (queue.Ledger); jobs that wait in the parent
+	// itself are one more sibling.
+	Turn  int32   `json:"turn"`
+	Share float64 `json:"share"`
 	Amounts
 	ByModel []ModelAmounts `json:"by_model,omitempty"` // where there are several models
 	// PastHours is past use as decisions count it: less by half after each half-life.
 	PastHours  float64 `json:"past_device_hours"`
 	Waiting    int     `json:"waiting_jobs"`
 	Running    int     `json:"running_jobs"`
-	Arithmetic string  `json:"arithmetic"` // how Deserved came about
+	Arithmetic string  `json:"arithmetic"` // how Deserved came about: the weighted max-min part, which orders nothing
 }
 
 // queuesOf is the tree of queues; where there is none, that of one queue.
@@ -82,13 +87,12 @@ func SharesOf(v plan.View, live iter.Seq[plan.JobID]) Shares {
 		in.Models = append(in.Models, models[m].Name)
 		in.Capacity[m] = v.Room().All(1<<m) * 1000
 	}
-	past := make([]int64, len(tree.Queues))
+	past := v.Past()
 	for id := range v.Accounts() {
 		a := v.Account(id)
 		q := v.QueueOf(a.Tenant)
 		in.Held[q][a.Model] += a.Held
 		in.Demand[q][a.Model] += a.Held
-		past[q] += a.Past
 	}
 	moving(v, in.Demand)
 	waiting, running := make([]int, len(tree.Queues)), make([]int, len(tree.Queues))
@@ -106,10 +110,11 @@ func SharesOf(v plan.View, live iter.Seq[plan.JobID]) Shares {
 		}
 	}
 	out := Shares{AtUs: int64(v.Now()), HalfLifeSec: tree.HalfLife.Seconds(), Queues: make([]QueueShare, len(tree.Queues))}
-	list := share.Compute(in)
+	list, ledger := share.Compute(in), v.Held()
+	turns := ledger.Turns()
 	for i := len(tree.Queues) - 1; i >= 0; i-- {
 		q := &tree.Queues[i]
-		out.Queues[i] = QueueShare{Name: q.Name, Weight: whole(q.Weight), Priority: q.Priority, PastHours: float64(past[i]) / 1000 / 3600,
+		out.Queues[i] = QueueShare{Name: q.Name, Weight: whole(q.Weight), Priority: q.Priority, Turn: turns[i], Share: ledger.Share(int32(i)), PastHours: float64(past[i]) / 1000 / 3600,
 			Waiting: waiting[i], Running: running[i], Arithmetic: list[i].Arithmetic}
 		out.Queues[i].Amounts, out.Queues[i].ByModel = amountsOf(&list[i], q, in.Models)
 		if p := q.Parent; p >= 0 {

@@ -33,16 +33,16 @@ func hours(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
 
 // WriteShares writes a table of queues, and how each comes to what it deserves.
 func WriteShares(w io.Writer, s *Shares, o TextOptions) error {
-	t := table{head: []string{"QUEUE", "GUARANTEE", "LIMIT", "WANTS", "DESERVES", "USES", "BORROWED", "AT RISK", "LENT", "PAST", "RUNNING", "WAITING"}}
+	t := table{head: []string{"QUEUE", "GUARANTEE", "LIMIT", "WANTS", "DESERVES", "USES", "BORROWED", "AT RISK", "LENT", "PAST", "TURN", "RUNNING", "WAITING"}}
 	row := func(name string, a *Amounts, rest ...string) {
 		t.add(append([]string{name, number(a.Guarantee), orNone(a.Limit), number(a.Wanted), number(a.Deserved), number(a.Used),
 			number(a.Borrowed), number(a.AtRisk), number(a.Lent)}, rest...)...)
 	}
 	for i := range s.Queues {
 		q := &s.Queues[i]
-		row(shownQueue(q.Name), &q.Amounts, hours(q.PastHours), strconv.Itoa(q.Running), strconv.Itoa(q.Waiting))
+		row(shownQueue(q.Name), &q.Amounts, hours(q.PastHours), strconv.Itoa(int(q.Turn)), strconv.Itoa(q.Running), strconv.Itoa(q.Waiting))
 		for k := range q.ByModel {
-			row("  "+q.ByModel[k].Model, &q.ByModel[k].Amounts, "", "", "")
+			row("  "+q.ByModel[k].Model, &q.ByModel[k].Amounts, "", "", "", "")
 		}
 	}
 	if err := t.write(w, o); err != nil {

@@ -1,4 +1,6 @@
-// Package share works out who deserves what: given a tree of queues, what there is
+// Package share works out who deserves what. It is a measure to compare with, and orders
+// nothing: who is served before whom is queue.Ledger's to say, and no decision asks here.
+// Given a tree of queues, what there is
 // and what each queue holds and wants, it says for each queue what it deserves,
 // what it has borrowed and lent, and what of the borrowed could be asked back.
 //
