@@ -1,6 +1,10 @@
 package share
 
-import "github.com/musterdl/muster/queue"
+import (
+	"slices"
+
+	"github.com/musterdl/muster/queue"
+)
 
 // bounds are the amounts of one kind of a queue: by model, and over all of them.
 type bounds struct {
@@ -11,22 +15,11 @@ type bounds struct {
 
 // boundsOf sorts amounts by model; what is not said is missing.
 func boundsOf(list []queue.Amount, models []string, missing int64) bounds {
-	b := bounds{byModel: make(Vector, len(models)), total: missing, given: len(list) > 0}
-	for m := range b.byModel {
-		b.byModel[m] = missing
+	v := queue.Vector(list, models, missing)
+	if v == nil {
+		v = slices.Repeat([]int64{missing}, len(models)+1)
 	}
-	for _, a := range list {
-		if a.Model == "" {
-			b.total = a.Milli
-			continue
-		}
-		for m, name := range models {
-			if name == a.Model {
-				b.byModel[m] = a.Milli
-			}
-		}
-	}
-	return b
+	return bounds{v[:len(models)], v[len(models)], len(list) > 0}
 }
 
 // claim works out what a node is guaranteed and may hold, those of its children being
