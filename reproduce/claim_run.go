@@ -212,7 +212,7 @@ func (x *experiment) locate(ref string) (string, error) {
 func (x *experiment) simulate(trace, ref string, labels []string) error {
 	c := Comparison{Setup: Defaults(), Seeds: x.seeds}
 	c.Setup.Trace, c.Setup.Cluster, c.Setup.Data, c.Setup.Load, c.Setup.Limit = ref, x.Cluster, x.Data, x.Load, x.Limit
-	c.Setup.Prices = x.Prices
+	c.Setup.Prices, c.Setup.LinkJitter = x.Prices, 0
 	c.Setup.Prices.Restart = unit.Seconds(x.RestartSec)
 	for _, label := range labels {
 		text, err := x.withHistory(x.Strategies[label], &c.Setup)

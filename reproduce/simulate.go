@@ -49,6 +49,8 @@ type Setup struct {
 	NodeEvery, NodeFor, DeviceEvery, DeviceFor, LinkEvery, LinkFor unit.Duration
 	// StragglerPart of the jobs run StragglerSlowdown times slower.
 	StragglerPart, StragglerSlowdown float64
+	// LinkJitter is by how much links fall short of what is written on them.
+	LinkJitter float64
 	// Queues is a tree of queues (preset or YAML file), and Tenants whose tenants, users
 	// and priorities are drawn for jobs that have none; empty is none.
 	Queues, Tenants string
@@ -65,7 +67,7 @@ type Setup struct {
 
 // Defaults are the settings used where a user gives none.
 func Defaults() Setup {
-	return Setup{Trace: "gen:rw-a", Cluster: "gpus:15x4", Strategy: "fifo", Seed: 1, Prices: simulated.DefaultPrices(), MeasuredSpeeds: true}
+	return Setup{Trace: "gen:rw-a", Cluster: "gpus:15x4", Strategy: "fifo", Seed: 1, Prices: simulated.DefaultPrices(), LinkJitter: .05, MeasuredSpeeds: true}
 }
 
 // Outcome is a finished simulation.
@@ -106,7 +108,7 @@ func Simulate(s Setup) (*Outcome, error) {
 	config := simulated.Config{Cluster: on.cluster, First: first, Jobs: source, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(),
 		TellTruth: built.TellTruth, Prices: s.Prices, Collector: o.Collector,
 		Decisions: s.Decisions, Commit: s.Commit, Progress: s.Progress, Check: s.Check,
-		World: world.Config{StragglerPart: s.StragglerPart, StragglerSlowdown: s.StragglerSlowdown, Seed: s.Seed},
+		World: world.Config{StragglerPart: s.StragglerPart, StragglerSlowdown: s.StragglerSlowdown, LinkJitter: s.LinkJitter, Seed: s.Seed},
 		Breaks: simulated.Breaks{Seed: s.Seed, NodeEvery: s.NodeEvery, NodeFor: s.NodeFor,
 			DeviceEvery: s.DeviceEvery, DeviceFor: s.DeviceFor, LinkEvery: s.LinkEvery, LinkFor: s.LinkFor}}
 	if s.MeasuredSpeeds {

@@ -2,6 +2,7 @@ package world
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/musterdl/muster/flow/circle"
@@ -80,6 +81,9 @@ func (w *World) setCapacity(id int32) {
 		c = 0
 	case c == 0:
 		c = math.Inf(1)
+	case w.config.LinkJitter > 0:
+		r := rand.New(rand.NewPCG(w.config.Seed, 1<<41+uint64(id)))
+		c *= math.Exp(-w.config.LinkJitter * math.Abs(r.NormFloat64()))
 	}
 	w.net.capacity[id] = c
 }

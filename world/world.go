@@ -36,7 +36,10 @@ type Config struct {
 	Speeds Speeds // nil: no measured tables, only the cluster's declared model speeds
 	// StragglerPart of the runs are slowed by StragglerSlowdown, drawn by Seed.
 	StragglerPart, StragglerSlowdown float64
-	Seed                             uint64
+	// LinkJitter is by how much links fall short of what is written on them: each by the
+	// size of a normal draw of this spread, by Seed.
+	LinkJitter float64
+	Seed       uint64
 }
 
 // World knows the truth about every job and the progress of every run.
@@ -58,11 +61,12 @@ type World struct {
 
 type truth struct {
 	workload.Truth
-	class string
-	menu  plan.Menu
-	phase workload.Phase
-	left  float64       // reference microseconds of work not yet done and kept
-	spent unit.Duration // running time so far, for failures of the user's making
+	class  string
+	menu   plan.Menu
+	phase  workload.Phase
+	layers []workload.Layer
+	left   float64       // reference microseconds of work not yet done and kept
+	spent  unit.Duration // running time so far, for failures of the user's making
 }
 
 type run struct {
@@ -119,10 +123,11 @@ type Known struct {
 	// that have ended did and kept; Spent how long they computed in all.
 	Done  float64
 	Spent unit.Duration
-	// Menu lists the true rates on other shapes; Phase is what an iteration truly is, as
-	// believed where it is zero.
-	Menu  plan.Menu
-	Phase workload.Phase
+	// Menu lists the true rates on other shapes; Phase is what an iteration truly is, and
+	// Layers what the layers of its pipeline truly are: as believed where they are zero.
+	Menu   plan.Menu
+	Phase  workload.Phase
+	Layers []workload.Layer
 }
 
 // Know tells the world the truth about a job.
@@ -130,7 +135,7 @@ func (w *World) Know(id plan.JobID, class string, k Known) {
 	if int(id) >= len(w.truth) {
 		w.truth = append(w.truth, make([]truth, int(id)+1-len(w.truth))...)
 	}
-	w.truth[id] = truth{Truth: k.Truth, class: class, menu: k.Menu, phase: k.Phase, left: max(0, float64(k.Duration)-k.Done), spent: k.Spent}
+	w.truth[id] = truth{Truth: k.Truth, class: class, menu: k.Menu, phase: k.Phase, layers: k.Layers, left: max(0, float64(k.Duration)-k.Done), spent: k.Spent}
 }
 
 // Begin starts a run's progress and returns the runs whose end has moved, itself
@@ -440,5 +445,5 @@ func (w *World) RateMicro(id plan.RunID) int64 {
 // Known is what is true of a job, with what its ended runs did and kept.
 func (w *World) Known(id plan.JobID) Known {
 	t := &w.truth[id]
-	return Known{Truth: t.Truth, Done: float64(t.Duration) - t.left, Spent: t.spent, Menu: t.menu, Phase: t.phase}
+	return Known{Truth: t.Truth, Done: float64(t.Duration) - t.left, Spent: t.spent, Menu: t.menu, Phase: t.phase, Layers: t.layers}
 }

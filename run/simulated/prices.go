@@ -76,10 +76,10 @@ func (p Prices) Complete(job *workload.Job) {
 }
 
 // measured puts what was measured of a job in the place of what is true of it: the rates
-// of its menu and the parts of its iteration.
+// of its menu, the parts of its iteration, the times of its layers.
 func (s *Simulation) measured(id plan.JobID, job *workload.Job) {
 	spread := s.config.Prices.ProbeError
-	if spread == 0 || len(job.Menu) == 0 && job.Phase == (workload.Phase{}) {
+	if spread == 0 || len(job.Menu)+len(job.Pipeline.Layers) == 0 && job.Phase == (workload.Phase{}) {
 		return
 	}
 	r := rand.New(rand.NewPCG(s.config.World.Seed, 1<<40+uint64(id)))
@@ -88,8 +88,14 @@ func (s *Simulation) measured(id plan.JobID, job *workload.Job) {
 	for i := range job.Menu {
 		job.Menu[i].Rate = off(job.Menu[i].Rate)
 	}
-	job.Phase.Compute = unit.Duration(off(float64(job.Phase.Compute)))
-	job.Phase.Communicate = unit.Duration(off(float64(job.Phase.Communicate)))
+	took := func(d *unit.Duration) { *d = unit.Duration(off(float64(*d))) }
+	took(&job.Phase.Compute)
+	took(&job.Phase.Communicate)
+	job.Pipeline.Layers = slices.Clone(job.Pipeline.Layers)
+	for i := range job.Pipeline.Layers {
+		took(&job.Pipeline.Layers[i].Forward)
+		took(&job.Pipeline.Layers[i].Backward)
+	}
 }
 
 // probing is what measuring a job takes before it starts for the first time.

@@ -393,7 +393,7 @@ func (s *Simulation) arrivals(at unit.Time) error {
 			return fmt.Errorf("submission %d: %w", s.submitted+1, err)
 		}
 		s.submitted++
-		s.world.Know(id, job.Class, world.Known{Truth: truth, Menu: s.menu(&job, &truth), Phase: job.Phase})
+		s.world.Know(id, job.Class, world.Known{Truth: truth, Menu: s.menu(&job, &truth), Phase: job.Phase, Layers: job.Pipeline.Layers})
 		s.spent = append(s.spent, 0)
 		s.wait = append(s.wait, true)
 		s.waiting++
