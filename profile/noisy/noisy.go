@@ -19,7 +19,7 @@ import (
 var Description = strategy.Description{
 	Name: "noisy", Step: "profile", Part: "estimate", Status: "null",
 	Source: "yardstick", Idea: "the true run time, wrong by a random factor of a known spread",
-	Goal: "throughput", Needs: "the truth", Live: "knows nothing",
+	Goal: "throughput", Needs: "the truth", Live: "refused, because only a simulation knows true run times",
 }
 
 // The laws that an error can follow.

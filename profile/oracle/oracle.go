@@ -14,7 +14,7 @@ import (
 var Description = strategy.Description{
 	Name: "oracle", Step: "profile", Part: "estimate", Status: "null",
 	Source: "yardstick", Idea: "the true run time, as only a simulation knows it",
-	Goal: "throughput", Needs: "the truth", Live: "knows nothing",
+	Goal: "throughput", Needs: "the truth", Live: "refused, because only a simulation knows true run times",
 }
 
 // Estimator is the strategy.
