@@ -26,6 +26,15 @@ type Candidate struct {
 	Terms plan.Terms
 	// Cut lists the devices that are to be cut another way first.
 	Cut []Cut
+	// Beside are runs on its devices that go on under other terms, in this order, before
+	// it begins.
+	Beside []Beside
+}
+
+// Beside is a run and the terms that it is to have.
+type Beside struct {
+	Run   plan.RunID
+	Terms plan.Terms
 }
 
 // Cut is a device and the geometry, of its model, that it is to have.
@@ -75,7 +84,7 @@ func Extend(list []Candidate) []Candidate {
 	if len(list) < cap(list) {
 		list = list[:len(list)+1]
 		c := &list[len(list)-1]
-		*c = Candidate{Slots: c.Slots[:0], Cut: c.Cut[:0]}
+		*c = Candidate{Slots: c.Slots[:0], Cut: c.Cut[:0], Beside: c.Beside[:0]}
 		return list
 	}
 	return append(list, Candidate{})

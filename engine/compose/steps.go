@@ -62,11 +62,18 @@ func (p *Parts) finds(v plan.View, job plan.JobID) bool {
 	return ok && f.Finds(v, job)
 }
 
-// begin cuts the devices that a candidate wants cut, and starts the job on it.
+// begin cuts the devices that a candidate wants cut, gives those beside it the terms that
+// it says, and starts the job on it.
 func (p *Parts) begin(d *plan.Draft, job plan.JobID, c *allocate.Candidate, terms plan.Terms, reason plan.Reason) (plan.RunID, plan.Reason) {
 	mark := d.Mark()
 	for _, cut := range c.Cut {
 		if !d.Reshape(cut.Device, cut.Geometry, plan.Reason{Code: plan.Partitioned, A: int64(cut.Geometry)}) {
+			d.Rollback(mark)
+			return plan.None, plan.Reason{Code: plan.NoRoom}
+		}
+	}
+	for _, b := range c.Beside {
+		if !d.Regrant(b.Run, b.Terms, plan.Reason{Code: plan.Packed, A: int64(job)}) {
 			d.Rollback(mark)
 			return plan.None, plan.Reason{Code: plan.NoRoom}
 		}

@@ -11,15 +11,14 @@
 //
 // Read: the public code's algorithm and its example, which is the golden test. Not
 // repeated: its extra-device output indexes batches by the wrong field. Ours: the fit
-// searches one coefficient and solves for the other four; a service too large for one
-// device gets whole devices at nine tenths of what they could do, then a rest. Left
-// out: the shadow process that takes over where measured latency is too high.
+// searches one coefficient and solves for the other four; services come one by one, and
+// by default who runs keeps its share (see Config). Left out: a service too large for one
+// device, which asks for several replicas here; the shadow process that takes over where
+// measured latency is too high.
 package igniter
 
 import (
-	"cmp"
 	"math"
-	"slices"
 )
 
 // Device is what the model knows of one kind of device.
@@ -131,78 +130,10 @@ func (d *Device) Bound(w Workload) (batch int, sharePercent float64) {
 	return batch, max(1, math.Ceil((m.work(batch)/left-m.K[3])/d.UnitPercent)) * d.UnitPercent
 }
 
-// mostBatch is the largest batch that is planned for where a service fills devices,
-// and planned the part of what a device could do that is counted on.
-const (
-	mostBatch = 32
-	planned   = .9
-)
-
-// whole returns the best a service can do on a device of its own.
-func (d *Device) whole(w Workload) (batch int, perSec float64) {
-	for b := 1; b <= mostBatch; b++ {
-		if p, _, _ := d.Predict([]Tenant{{w.Model, b, 100}}, nil); p[0].LatencyMs <= w.SLOMs/2 {
-			batch, perSec = b, p[0].PerSec
-		}
-	}
-	return batch, perSec
-}
-
 // Placed is one replica of a workload on a device.
 type Placed struct {
 	Workload int
 	Tenant
-}
-
-// Plan is who is on each device; Unmet are the workloads whose objective no share of
-// a device meets.
-type Plan struct {
-	Devices [][]Placed
-	Unmet   []int
-}
-
-// Pack sizes all workloads and puts them on as few devices as it can: those with the
-// largest least share first, each where the shares in all grow least, of equals on the
-// first device.
-func (d *Device) Pack(workloads []Workload) Plan {
-	var plan Plan
-	var rest []Placed
-	for i, w := range workloads {
-		batch, share := d.Bound(w)
-		for share > 100 {
-			b, perSec := d.whole(w)
-			if b == 0 {
-				plan.Unmet = append(plan.Unmet, i)
-				break
-			}
-			plan.Devices = append(plan.Devices, []Placed{{i, Tenant{w.Model, b, 100}}})
-			if w.RatePerSec -= planned * perSec; w.RatePerSec <= 0 {
-				break
-			}
-			batch, share = d.Bound(w)
-		}
-		if share <= 100 && w.RatePerSec > 0 {
-			rest = append(rest, Placed{i, Tenant{w.Model, batch, share}})
-		}
-	}
-	slices.SortStableFunc(rest, func(a, b Placed) int { return cmp.Compare(b.SharePercent, a.SharePercent) })
-	var p packer
-	first := len(plan.Devices)
-	for _, r := range rest {
-		best, grown := -1, math.Inf(1)
-		for i := first; i < len(plan.Devices); i++ {
-			if total, ok := p.fit(d, workloads, append(p.try[:0], plan.Devices[i]...), r); ok && total-shares(plan.Devices[i]) < grown {
-				best, grown = i, total-shares(plan.Devices[i])
-				p.best = append(p.best[:0], p.try...)
-			}
-		}
-		if best < 0 {
-			plan.Devices = append(plan.Devices, []Placed{r})
-			continue
-		}
-		plan.Devices[best] = slices.Clone(p.best)
-	}
-	return plan
 }
 
 func shares(on []Placed) (sum float64) {

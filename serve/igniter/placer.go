@@ -11,7 +11,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "igniter", System: "iGniter", Step: "allocate", Part: "place", Status: "read",
+	Name: "igniter", System: "iGniter", Step: "allocate", Part: "place", Status: "after",
 	Source: "Xu et al., IEEE TPDS 2023; icloud-ecnu/igniter",
 	Idea:   "each replica of a service on the device that it disturbs least, at the least share that answers in half the objective",
 	Acts:   []strategy.Act{strategy.Share, strategy.Batch},
@@ -26,6 +26,10 @@ type Config struct {
 	// SpareUnits of share are given to a replica above the least, so that those who come
 	// later beside it do not make it late.
 	SpareUnits int `yaml:"spare-units"`
+	// Repack gives all services of a device other shares when one comes, as the published
+	// greedy does, in place of a spare: the least that serves them all. Where another
+	// share needs another process, as under MPS, that is a second or two for each.
+	Repack bool `yaml:"repack"`
 }
 
 // Default returns the configuration used where none is given: the limits of a V100,
@@ -62,12 +66,17 @@ func (c Config) Validate() error {
 // Placer is the strategy for services whose replicas come one by one, each a job with a
 // rate and an objective: the published greedy, except that a replica that runs keeps
 // the share it started with, so that the newcomer alone pays for what they do to each
-// other. Its fields beyond the configuration are scratch.
+// other; with Repack, the published greedy. Its fields beyond the configuration are scratch.
 type Placer struct {
 	config  Config
 	models  map[string]*Model
 	tenants []Tenant
 	each    []Prediction
+
+	works  []Workload // of a device that is sized anew
+	placed []Placed
+	beside []allocate.Beside
+	pack   packer
 }
 
 var (
@@ -109,8 +118,12 @@ func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.C
 	}
 	batch, bound := p.config.Device.Bound(work)
 	best, least := plan.DeviceID(plan.None), math.Inf(1)
+	costs := p.share
+	if p.config.Repack {
+		costs = p.together
+	}
 	consider := func(id plan.DeviceID) {
-		if share := p.share(v, id, work, batch, bound, need.Shape.Memory); share < least {
+		if share := costs(v, id, work, batch, bound, need.Shape.Memory); share < least {
 			best, least = id, share
 		}
 	}
@@ -147,6 +160,10 @@ func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.C
 	into = allocate.Extend(into)
 	c := &into[len(into)-1]
 	milli := min(v.Device(best).Free, int32(math.Ceil(10*(least+float64(p.config.SpareUnits)*p.config.Device.UnitPercent))))
+	if p.config.Repack {
+		costs(v, best, work, batch, bound, need.Shape.Memory)
+		milli = p.repack(c)
+	}
 	c.Slots = append(c.Slots, plan.Slot{Node: v.Device(best).Node, Device: best, Workers: 1})
 	c.Score = int64(1000 - milli)
 	c.Terms = plan.DefaultTerms()
