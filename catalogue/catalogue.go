@@ -29,7 +29,12 @@ type Entry struct {
 }
 
 // Env is what strategies that need chance are given.
-type Env struct{ Seed uint64 }
+type Env struct {
+	Seed uint64
+	// Break names a system: its strategies' deciding methods are taken away, to see that
+	// its claim notices. Nobody else sets it.
+	Break string
+}
 
 // plain is a strategy without options.
 func plain(d strategy.Description, value any) Entry {

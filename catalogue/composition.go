@@ -434,7 +434,11 @@ func (c Composition) fill(part string, env Env, into any) error {
 				}
 			}
 		}
-		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(e.make(options, env)))
+		made := e.make(options, env)
+		if env.Break != "" && env.Break == e.System {
+			made = broken(made)
+		}
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(made))
 		return nil
 	}
 	return unknown(part, name)

@@ -44,7 +44,7 @@ func (x *experiment) pack(trace, ref string, labels []string) error {
 	}
 	err = each(x.seeds*len(labels), func(n int) error {
 		label, seed := labels[n%len(labels)], uint64(n/len(labels))+1
-		placer, err := placerOf(x.Strategies[label], seed)
+		placer, err := placerOf(x.Strategies[label], catalogue.Env{Seed: seed, Break: x.broken()})
 		if err != nil {
 			return fmt.Errorf("%s: %w", label, err)
 		}
@@ -68,12 +68,12 @@ func (x *experiment) pack(trace, ref string, labels []string) error {
 }
 
 // placerOf is what a strategy places with.
-func placerOf(strategy string, seed uint64) (allocate.Placer, error) {
+func placerOf(strategy string, env catalogue.Env) (allocate.Placer, error) {
 	composed, err := catalogue.Resolve(strategy)
 	if err != nil {
 		return nil, err
 	}
-	parts, err := composed.Parts(catalogue.Env{Seed: seed})
+	parts, err := composed.Parts(env)
 	return parts.Placer, err
 }
 

@@ -30,6 +30,8 @@ type ClaimRun struct {
 	Quick bool
 	// Seeds, where it is set, takes so many instead of what the claim says.
 	Seeds int
+	// Break takes the deciding method of the claim's strategy away, to see what still holds.
+	Break bool
 	// Progress, where it is set, is told of every run that ended.
 	Progress func(claim string, done, runs int)
 }
@@ -50,6 +52,17 @@ type experiment struct {
 	seeds int
 	runs  map[term][]map[string]float64 // by trace and label
 }
+
+// broken names the system whose strategies are to decide no longer; none is empty.
+func (x *experiment) broken() string {
+	if x.Break {
+		return x.Entry.System
+	}
+	return ""
+}
+
+// errNoNumber is a mean over nothing, or a ratio to it.
+var errNoNumber = errors.New("this is no number")
 
 // missing is a claim whose data is not here.
 type missing string
@@ -76,6 +89,9 @@ func (r ClaimRun) Run(c *Claim) ([]catalogue.Finding, error) {
 	for i := range c.Metrics {
 		if m := &c.Metrics[i]; x.wanted(m) {
 			f, err := x.find(m, absent)
+			if x.Break && errors.Is(err, errNoNumber) {
+				continue
+			}
 			if err != nil {
 				return nil, fmt.Errorf("claim %s: %s: %w", c.Name, m.Metric, err)
 			}
@@ -211,6 +227,7 @@ func (x *experiment) locate(ref string) (string, error) {
 // simulate compares the strategies on one trace.
 func (x *experiment) simulate(trace, ref string, labels []string) error {
 	c := Comparison{Setup: Defaults(), Seeds: x.seeds}
+	c.Setup.Break = x.broken()
 	c.Setup.Trace, c.Setup.Cluster, c.Setup.Data, c.Setup.Load, c.Setup.Limit = ref, x.Cluster, x.Data, x.Load, x.Limit
 	c.Setup.Prices, c.Setup.LinkJitter = x.Prices, 0
 	c.Setup.Prices.Restart = unit.Seconds(x.RestartSec)
@@ -352,7 +369,7 @@ func (x *experiment) find(m *Metric, absent missing) (catalogue.Finding, error) 
 		}
 	}
 	if math.IsNaN(i.Point) || math.IsInf(i.Point, 0) {
-		return f, fmt.Errorf("%s is %g", m.Figure, i.Point)
+		return f, fmt.Errorf("%s is %g: %w", m.Figure, i.Point, errNoNumber)
 	}
 	f.Measured, f.Seeds = &i.Point, len(over)
 	if i.Known() {

@@ -3,7 +3,6 @@ package reproduce
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -278,51 +277,7 @@ func missed(f *catalogue.Finding) string { return f.Name + ": " + f.Metric }
 // misses are the figures of docs/misses.txt, each of which has a reason.
 func misses(t *testing.T) map[string]bool {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "docs", "misses.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		name, reason, ok := strings.Cut(line, " | ")
-		if !ok || len(reason) < 10 {
-			t.Errorf("docs/misses.txt: %q: expected CLAIM: METRIC | REASON", line)
-		}
-		known[name] = true
-	}
-	return known
-}
-
-// TestClaimFilesAreInTheCatalogue: a claim that lies beside a strategy is run with the
-// others only where the strategy's line in catalogue/all.go gives it.
-func TestClaimFilesAreInTheCatalogue(t *testing.T) {
-	given := map[string]bool{}
-	for _, e := range catalogue.All {
-		given[string(e.Claim)] = true
-	}
-	measure := func(func(string) (io.ReadCloser, error), uint64) (map[string]float64, error) { return nil, nil }
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.Name() != "claim.yaml" {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if _, err := ReadClaim(catalogue.Entry{Description: strategy.Description{Name: filepath.Dir(path)}, Claim: data, Measure: measure}); err != nil {
-			t.Error(err)
-		}
-		if !given[string(data)] {
-			t.Errorf("%s is not in the catalogue: add .claims(pkg.Claim, pkg.Measure) to the line of its strategy", path)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return reasoned(t, filepath.Join("..", "docs", "misses.txt"))
 }
 
 // sharedData is the data folder as seen from this package's tests.

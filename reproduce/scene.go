@@ -80,6 +80,9 @@ func (on *scene) finish(config simulated.Config) (report.Result, error) {
 		return report.Result{}, fmt.Errorf("check the accounts at the end: %w", err)
 	}
 	r, err := s.Result()
+	if err == nil && on.stand != nil && config.Until == 0 && r.Censored > 0 {
+		return r, fmt.Errorf("%d jobs: %w", r.Censored, errForever)
+	}
 	if err != nil || on.stand == nil || on.stand.Figures == nil {
 		return r, err
 	}
@@ -90,6 +93,9 @@ func (on *scene) finish(config simulated.Config) (report.Result, error) {
 	r.Figures = on.stand.Figures(o)
 	return r, nil
 }
+
+// errForever is of a history without an end in which nobody runs those that wait.
+var errForever = errors.New("they are left waiting for ever")
 
 // furnish makes the simulation that of the stand.
 func (on *scene) furnish(c *simulated.Config) {

@@ -38,6 +38,7 @@ type Setup struct {
 	Data     string // the folder of published data; "" is the usual one
 	Strategy string // name, names joined by +, or a YAML file
 	Without  []string
+	Break    string // a system whose strategies decide no longer, see catalogue.Env
 	Load     float64
 	Seed     uint64
 	Limit    int
@@ -185,7 +186,7 @@ func build(s Setup) (catalogue.Built, error) {
 			return catalogue.Built{}, err
 		}
 	}
-	return c.Build(catalogue.Env{Seed: s.Seed}, s.Explain)
+	return c.Build(catalogue.Env{Seed: s.Seed, Break: s.Break}, s.Explain)
 }
 
 // adjusted passes jobs on with the setup's checkpoint rules, and sums up what they ask.

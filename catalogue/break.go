@@ -1,0 +1,89 @@
+package catalogue
+
+import (
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/unit"
+)
+
+// broken is a part with its deciding method taken away: what a claim must notice. An order
+// ranks the other way round, a placer takes the first room there is, a joint decider
+// wishes for everybody what he asked for as he came, a rater takes the last candidate, a
+// gate admits all, and the traffic of runs and the price of a switch are left alone. All
+// else that the part could do is gone with it.
+func broken(part any) any {
+	switch p := part.(type) {
+	case allocate.Joint:
+		return firstCome{}
+	case schedule.Order:
+		return reversed{p}
+	case allocate.Placer:
+		first, _ := Find(Null.Place)
+		plain := first.make(nil, Env{}).(allocate.Placer)
+		if picky, ok := p.(allocate.Picky); ok {
+			return picked{plain, picky}
+		}
+		return plain
+	case allocate.Rater:
+		return last{}
+	case flow.Policy:
+		null, _ := Find(Null.Flow)
+		return null.make(nil, Env{})
+	case schedule.Gate:
+		return open{}
+	case allocate.Switcher:
+		return free{}
+	}
+	return part
+}
+
+// reversed is an order whose first comes last.
+type reversed struct{ of schedule.Order }
+
+// Key is the other way round.
+func (r reversed) Key(v plan.View, job plan.JobID) (schedule.Key, unit.Time) {
+	key, until := r.of.Key(v, job)
+	for i := range key {
+		key[i] = -key[i]
+	}
+	return key, until
+}
+
+// Rules are the order's own.
+func (r reversed) Rules() schedule.Rules { return r.of.Rules() }
+
+// picked places what another would, wherever there is room.
+type picked struct {
+	allocate.Placer
+	allocate.Picky
+}
+
+// firstCome is a joint decider that decides nothing.
+type firstCome struct{}
+
+// Wishes are what jobs asked for, in the order in which they came.
+func (firstCome) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
+	for _, id := range jobs {
+		into = append(into, allocate.Wish{Job: id, Workers: v.Shape(id).Gang, Reason: plan.Reason{Code: plan.Fits}})
+	}
+	return into, unit.Never
+}
+
+type last struct{}
+
+// Rate takes the last.
+func (last) Rate(_ plan.View, _ allocate.Need, found []allocate.Candidate) int {
+	return len(found) - 1
+}
+
+type open struct{}
+
+// Admit admits.
+func (open) Admit(plan.View, plan.JobID) (bool, plan.Reason) { return true, plan.Reason{} }
+
+type free struct{}
+
+// Switch costs nothing.
+func (free) Switch(plan.View, plan.JobID, plan.JobID) unit.Duration { return 0 }
