@@ -36,8 +36,7 @@ type Composition struct {
 	Rate string `json:"rate,omitempty"`
 	// Switch prices suspending one job for another.
 	Switch string `json:"switch,omitempty"`
-	// Joint decides for all jobs at once, in the place of size, order, reserve and
-	// victims.
+	// Joint decides for all jobs at once, in the place of size and order.
 	Joint string `json:"joint,omitempty"`
 	// Restart is step 6: "on-request" asks jobs to checkpoint before they are stopped,
 	// "last-checkpoint" lets them lose what came after their own last one.
@@ -54,9 +53,10 @@ var Null = Composition{Name: "null", Estimate: "declared", Size: "fixed", Place:
 	Reserve: "no-reservation", Victims: "newest", Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "last-checkpoint"}
 
 // Default fills the parts that a user left open: the null of each step but the last,
-// since nobody wants to lose work that can be kept.
+// since nobody wants to lose work that can be kept. Without victims the cheapest give a
+// guarantee its room back, and the lowest ranked give way to a better rank.
 var Default = Composition{Estimate: "declared", Size: "fixed", Place: "first-fit", Gate: "admit-all", Order: "fifo",
-	Reserve: "no-reservation", Victims: "cheapest", Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "on-request"}
+	Reserve: "no-reservation", Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "on-request"}
 
 // Steps are the six steps in order, as --without names them.
 var Steps = []string{"profile", "allocate", "schedule", "pipeline", "flow", "run"}
@@ -277,7 +277,7 @@ func (c Composition) WithOptions(name string, options any) Composition {
 
 // clash says which parts do not go together; nil where all do.
 func (c Composition) clash() error {
-	for _, p := range []string{"size", "order", "reserve", "victims"} {
+	for _, p := range []string{"size", "order"} {
 		if name := *c.part(p); c.Joint != "" && name != "" && name != *Null.part(p) && name != *Default.part(p) {
 			return fmt.Errorf("%s: %s decides for all jobs at once and takes the place of %s: remove %s, or %s", c.Name, c.Joint, p, name, c.Joint)
 		}

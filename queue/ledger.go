@@ -109,7 +109,8 @@ func (l *Ledger) Shared() bool { return len(l.branches) > 1 }
 // Bounds reports whether anything bounds who may hold what: there are several queues, or
 // the one has a limit.
 func (l *Ledger) Bounds() bool {
-	return l.Shared() || l.branches[0].limit != nil || l.branches[0].user != nil
+	root := &l.branches[0]
+	return l.Shared() || root.limit != nil || root.user != nil || root.borrow != nil
 }
 
 // Branches is how many branches there are; the first is the root.

@@ -30,8 +30,8 @@ type Planner interface {
 }
 
 // Parts are what a Scheduler is composed of. Estimator, Order, Sizer, Placer and
-// Flow are required; a nil Gate admits all, a nil Planner plans nothing, nil
-// Victims are the cheapest.
+// Flow are required; a nil Gate admits all, a nil Planner plans nothing, nil Victims are
+// the cheapest for a guarantee and the lowest ranked for a better rank.
 type Parts struct {
 	Estimator profile.Estimator
 	Gate      schedule.Gate
@@ -104,6 +104,7 @@ type Scheduler struct {
 	endures   unit.Time   // when the oldest that waits will have waited long enough
 	why       plan.Reason // what beside room kept the job that was tried last from starting
 	victims   []victim
+	cheapest  victims.Cheapest // the chooser where none is named
 	// Those that may be displaced, and on which grounds.
 	candidates []victims.Candidate
 	grounds    []plan.ReasonCode
@@ -344,7 +345,9 @@ func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 	}
 	if leaf := s.charged[id].leaf; s.tree.Shared() && (s.tree.OverGuarantee(leaf) || s.tree.Preempts(leaf)) {
 		r := v.Run(v.Job(id).Run)
-		s.unprotected = min(s.unprotected, s.protectedUntil(v, &r))
+		if at := s.protectedUntil(v, &r); at > v.Now() {
+			s.unprotected = min(s.unprotected, at)
+		}
 	}
 	if !s.rules.Preempt {
 		return

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/victims"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -16,9 +17,13 @@ type victim struct {
 	stopped bool
 }
 
-// displace takes room for a job from running jobs ranked below it, the lowest
-// first, and leaves those alone that need not go after all.
+// displace takes room for a job from running jobs ranked below it: those that the victims
+// part chooses, or, where the composition names none, the lowest first, and leaves those
+// alone that need not go after all.
 func (s *Scheduler) displace(d *plan.Draft, it item, n int32) bool {
+	if s.parts.Victims != nil {
+		return s.displaceChosen(d, it, n)
+	}
 	shape := d.Shape(it.job)
 	// The idle part of a victim's device counts too, so this is the most there can be;
 	// whether the job fits in it only the placer knows.
@@ -32,7 +37,7 @@ func (s *Scheduler) displace(d *plan.Draft, it item, n int32) bool {
 			break
 		}
 		s.running.remove(w.job)
-		milli, may := s.mayDisplace(d.View, w.job, shape)
+		milli, may := s.mayDisplace(d.View, it.job, w.job, shape)
 		s.victims = append(s.victims, victim{item: w, milli: milli, stays: !may})
 		if !may {
 			continue
@@ -48,6 +53,33 @@ func (s *Scheduler) displace(d *plan.Draft, it item, n int32) bool {
 	}
 	s.refile(d, ok)
 	return ok
+}
+
+// displaceChosen lets the victims part choose among all that rank below a job.
+func (s *Scheduler) displaceChosen(d *plan.Draft, it item, n int32) bool {
+	shape := d.Shape(it.job)
+	s.victims, s.candidates, s.grounds = s.victims[:0], s.candidates[:0], s.grounds[:0]
+	for {
+		w, found := s.worst(d.View)
+		if !found || !it.before(w) {
+			break
+		}
+		s.running.remove(w.job)
+		_, may := s.mayDisplace(d.View, it.job, w.job, shape)
+		if s.victims = append(s.victims, victim{item: w, stays: true}); may {
+			run := d.Job(w.job).Run
+			_, _, price := victims.Price(d.View, run)
+			s.candidates = append(s.candidates, victims.Candidate{Job: w.job, Run: run, Price: price, Key: w.key})
+		}
+	}
+	for _, v := range s.victims {
+		s.running.push(v.item)
+	}
+	slices.SortFunc(s.candidates, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
+	for range s.candidates {
+		s.grounds = append(s.grounds, plan.MadeWayFor)
+	}
+	return s.takeFrom(d, &allocate.Wish{Job: it.job}, n)
 }
 
 // worst returns the running job ranked last, with its rank of this moment: ranks of
@@ -85,9 +117,10 @@ func (s *Scheduler) ripe(v plan.View, id plan.JobID) unit.Time {
 	return unit.Never
 }
 
-// mayDisplace reports whether a run may be displaced for a shape, and how much room
-// it would leave.
-func (s *Scheduler) mayDisplace(v plan.View, id plan.JobID, shape *plan.Shape) (milli int64, ok bool) {
+// mayDisplace reports whether a run may be displaced for a job that ranks before it, and
+// how much room it would leave. What other queues are guaranteed, and what runs of theirs
+// are protected, rank does not take.
+func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Shape) (milli int64, ok bool) {
 	run := v.Job(id).Run
 	if run == plan.None {
 		return 0, false // a guest that gave way a moment ago
@@ -98,6 +131,9 @@ func (s *Scheduler) mayDisplace(v plan.View, id plan.JobID, shape *plan.Shape) (
 	}
 	if at := s.ripe(v, id); at > v.Now() {
 		s.patient = min(s.patient, at)
+		return 0, false
+	}
+	if j := v.Job(job); s.tree.leaf(v, &j) != s.charged[id].leaf && s.keeps(v, id) {
 		return 0, false
 	}
 	v.GrantsOf(run, func(g plan.Grant) {
@@ -150,7 +186,16 @@ func (s *Scheduler) spare(d *plan.Draft, mark plan.Mark, it item, n int32, left 
 	for i := range s.victims {
 		s.victims[i].stays = s.victims[i].milli == 0
 	}
-	if !again() {
+	// Room that was not needed may be that of any: it was held for another, or shared.
+	made := false
+	for i := range slices.Backward(s.victims) {
+		if v := &s.victims[i]; !v.stays {
+			v.stays = true
+			made = again()
+			v.stays = made
+		}
+	}
+	if !made && !again() {
 		panic("compose: a placement that was made cannot be made again")
 	}
 }

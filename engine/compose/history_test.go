@@ -41,7 +41,7 @@ func steps() int {
 // do what.
 type site struct {
 	t         *rapid.T
-	parts     func() compose.Parts
+	make      func() schedule.Scheduler
 	e         *engine.Engine
 	now, wake unit.Time
 	due       []due
@@ -53,7 +53,8 @@ type site struct {
 	// By preemptor: those it displaced, and the commit in which it did.
 	displaced map[plan.JobID][]plan.JobID
 	pairs     map[[2]plan.JobID][]unit.Time
-	lost      map[plan.JobID]bool // its promise was overtaken by people or failures
+	lost      map[plan.JobID]bool  // its promise was overtaken by people or failures
+	look      func(c *plan.Commit) // after every step, where it is set
 }
 
 type due struct {
@@ -61,10 +62,15 @@ type due struct {
 	ev engine.Event
 }
 
-func newSite(t *rapid.T, c *cluster.Cluster, tree queue.Tree, parts func() compose.Parts) *site {
-	s := &site{t: t, parts: parts, truth: map[plan.JobID]unit.Duration{}, down: map[plan.NodeID]bool{}, displaced: map[plan.JobID][]plan.JobID{},
+// composed makes a Scheduler of parts.
+func composed(parts func() compose.Parts) func() schedule.Scheduler {
+	return func() schedule.Scheduler { return compose.New(parts()) }
+}
+
+func newSite(t *rapid.T, c *cluster.Cluster, tree queue.Tree, make func() schedule.Scheduler) *site {
+	s := &site{t: t, make: make, truth: map[plan.JobID]unit.Duration{}, down: map[plan.NodeID]bool{}, displaced: map[plan.JobID][]plan.JobID{},
 		pairs: map[[2]plan.JobID][]unit.Time{}, lost: map[plan.JobID]bool{}}
-	s.e = engine.New(c, compose.New(parts()), engine.DefaultPolicy())
+	s.e = engine.New(c, make(), engine.DefaultPolicy())
 	s.step(engine.Event{Kind: engine.Shares, Queues: &tree})
 	return s
 }
@@ -87,9 +93,13 @@ func (s *site) step(events ...engine.Event) {
 			s.t.Fatalf("at %d: %v", s.now, err)
 		}
 		s.commit(out.Commit)
+		if s.look != nil {
+			s.look(out.Commit)
+		}
 		for _, c := range out.Ready {
 			s.carryOut(c)
 		}
+		s.answer(out.Asks)
 		if len(s.due) == 0 || s.due[0].at > s.now {
 			return
 		}
@@ -155,6 +165,26 @@ func (s *site) carryOut(c plan.Change) {
 			kept = v.Executed(c.Job) - v.Job(c.Job).Executed
 		}
 		report(engine.Stopped, s.stopDelay, kept)
+	case plan.Suspend:
+		s.due = slices.DeleteFunc(s.due, func(d due) bool { return d.ev.Job == c.Job && d.ev.Attempt == c.Attempt })
+		report(engine.Suspended, unit.Second, 0)
+	case plan.Resume:
+		report(engine.Resumed, unit.Second, 0)
+		left := max(unit.Second, s.truth[c.Job]-s.e.View().Executed(c.Job))
+		report(engine.Exited, unit.Second+left, left)
+	case plan.Reshape:
+		s.at(s.now.Add(unit.Second), engine.Event{Kind: engine.Reshaped, Device: c.Device, Change: c.ID})
+	}
+}
+
+// answer has questions answered a second later.
+func (s *site) answer(asks []schedule.Ask) {
+	for _, ask := range asks {
+		reply, err := s.e.Answerer().Answer(ask.Question)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.at(s.now.Add(unit.Second), engine.Event{Kind: engine.Answered, Asker: ask.Asker, Reply: reply})
 	}
 }
 
@@ -194,7 +224,7 @@ func (s *site) restart() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.e = engine.Restore(state, compose.New(s.parts()), engine.DefaultPolicy())
+	s.e = engine.Restore(state, s.make(), engine.DefaultPolicy())
 	out := s.e.Step(s.now, []engine.Event{{Kind: engine.Rebuilt}})
 	if out.Commit != nil {
 		s.t.Fatalf("a restart decides anew: %s", out.Commit.AppendJSON(nil, s.e.View()))
@@ -253,7 +283,7 @@ func TestHistories(t *testing.T) {
 
 func history(t *rapid.T) int {
 	nodes, devices := rapid.IntRange(1, 4).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices")
-	s := newSite(t, cluster.Uniform("site", nodes, devices, cluster.Model{Name: "gpu", Speed: 1}, 2), drawTree(t, int64(nodes*devices)), drawParts(t))
+	s := newSite(t, cluster.Uniform("site", nodes, devices, cluster.Model{Name: "gpu", Speed: 1}, 2), drawTree(t, int64(nodes*devices)), composed(drawParts(t)))
 	s.stopDelay = unit.Duration(rapid.IntRange(0, 30).Draw(t, "stop delay")) * unit.Second
 	n := rapid.IntRange(10, 60).Draw(t, "steps")
 	for range n {
@@ -328,7 +358,7 @@ func TestGuarantees(t *testing.T) {
 			left -= g
 			tree.Queues[i].Guarantee = []queue.Amount{{Milli: g * 1000}}
 		}
-		s := newSite(t, cluster.Uniform("site", 1, devices, cluster.Model{Name: "gpu", Speed: 1}, 1), tree, drawParts(t))
+		s := newSite(t, cluster.Uniform("site", 1, devices, cluster.Model{Name: "gpu", Speed: 1}, 1), tree, composed(drawParts(t)))
 		s.stopDelay = unit.Duration(rapid.IntRange(0, 60).Draw(t, "stop delay")) * unit.Second
 		for range 30 {
 			tenant := rapid.IntRange(1, 3).Draw(t, "tenant")
@@ -373,7 +403,7 @@ func count(v plan.View, queues int) (held []int64, waits []int) {
 func TestSameBytes(t *testing.T) {
 	draws.Seed(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
-		tree, parts := drawTree(t, 4), drawParts(t)
+		tree, parts := drawTree(t, 4), composed(drawParts(t))
 		c := cluster.Uniform("site", 2, 2, cluster.Model{Name: "gpu", Speed: 1}, 2)
 		a, b := newSite(t, c, tree, parts), newSite(t, c, tree, parts)
 		for range 20 {

@@ -55,14 +55,14 @@ func promisesKept(t *rapid.T) int {
 	order := rapid.SampledFrom([]schedule.Order{fifo.New(fifo.Default()), sjf.Order{}}).Draw(t, "order")
 	best := rapid.Bool().Draw(t, "best fit")
 	depth := rapid.SampledFrom([]int{1, 1, 2, 100}).Draw(t, "depth")
-	s := newSite(t, cluster.Uniform("site", nodes, devices, cluster.Model{Name: "gpu", Speed: 1}, 2), queue.Tree{}, func() compose.Parts {
+	s := newSite(t, cluster.Uniform("site", nodes, devices, cluster.Model{Name: "gpu", Speed: 1}, 2), queue.Tree{}, composed(func() compose.Parts {
 		var placer allocate.Placer = firstfit.Placer{}
 		if best {
 			placer = bestfit.New(bestfit.Default())
 		}
 		return compose.Parts{Estimator: declared.Estimator{}, Order: order, Sizer: fixed.Sizer{}, Placer: placer, Flow: maxmin.Policy{},
 			Reserve: calendar.Policy{Depth: depth}}
-	})
+	}))
 	s.atOnce = true           // the time of starting is in no estimate
 	var promised []plan.Claim // the first of each job
 	kept := map[plan.JobID]bool{}

@@ -70,10 +70,12 @@ func (s *Scheduler) ask(d *plan.Draft, why schedule.Trigger) bool {
 	}
 	r.between = min(r.mayAsk(d.Now()), r.again) > d.Now() && len(why.Answers) == 0
 	if r.between {
-		_, gathers := r.decider.(allocate.Gathering)
-		_, slow := r.decider.(allocate.Slow) // what it said last is about other jobs
-		if gathers || slow || !s.idles(d.View) {
+		if !s.idles(d.View) {
 			return false
+		}
+		if _, slow := r.decider.(allocate.Slow); slow || r.gathers() { // it knows nothing new
+			r.wishes = r.wishes[:0]
+			return s.ruled()
 		}
 		r.wishes, _ = r.decider.Wishes(d.View, r.line, r.wishes[:0])
 		return true
@@ -85,6 +87,12 @@ func (s *Scheduler) ask(d *plan.Draft, why schedule.Trigger) bool {
 		panic(fmt.Sprintf("compose: a joint decider wants to decide again at %d, which is not after %d", r.again, d.Now()))
 	}
 	return true
+}
+
+// gathers reports whether jobs are to wait for a batch.
+func (r *round) gathers() bool {
+	_, gathers := r.decider.(allocate.Gathering)
+	return gathers
 }
 
 // idles reports whether a job waits that there is free room for, or a claim to room:

@@ -1,9 +1,12 @@
 package compose
 
 import (
+	"slices"
+
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -273,13 +276,19 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	return true
 }
 
+// closes reports whether a window closes a node before an instant. What is held is only
+// what is free, and a job may begin its turn, or be a guest, where nothing is.
+func (s *Scheduler) closes(v plan.View, node plan.NodeID, until unit.Time) bool {
+	return slices.ContainsFunc(s.calendar.Windows(), func(w plan.Window) bool { return w.Node == node && w.From < until && v.Now() < w.To })
+}
+
 // find looks for places for n workers: the slots wished, or those that the placer
 // proposes.
 func (s *Scheduler) find(d *plan.Draft, w *allocate.Wish, n int32, shape *plan.Shape) {
 	s.found = s.found[:0]
 	if w.Slots != nil {
 		for i := range w.Slots {
-			if shape.Devices > 0 && shape.Models&(1<<d.Node(w.Slots[i].Node).Model) == 0 {
+			if at := w.Slots[i].Node; shape.Devices > 0 && shape.Models&(1<<d.Node(at).Model) == 0 || s.closes(d.View, at, d.Now().Add(calendar.Length(d.View, w.Job, n))) {
 				return
 			}
 		}

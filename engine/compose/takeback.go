@@ -15,8 +15,13 @@ import (
 // the job starts in the room; elastic runs go on at once with fewer workers where
 // that leaves room enough.
 func (s *Scheduler) takeBack(d *plan.Draft, w *allocate.Wish, n int32) bool {
+	s.weaker(d.View, w.Job, d.Shape(w.Job).Milli(n))
+	return s.takeFrom(d, w, n)
+}
+
+// takeFrom makes room for a job from the candidates that the victims part chooses.
+func (s *Scheduler) takeFrom(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	shape := d.Shape(w.Job)
-	s.weaker(d.View, w.Job, shape.Milli(n))
 	if len(s.candidates) == 0 || s.round != nil && !s.wouldDo(d, w, n) {
 		return false
 	}
@@ -39,7 +44,7 @@ func (s *Scheduler) takeBack(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	}
 	s.recharge(chosen, 1)
 	for _, i := range chosen {
-		if s.grounds[i] != plan.RoundPlan {
+		if s.grounds[i] == plan.Reclaimed || s.grounds[i] == plan.Outranked {
 			s.loops.Note(w.Job, s.candidates[i].Job, d.Now())
 		}
 	}
@@ -79,10 +84,10 @@ func (s *Scheduler) attempt(d *plan.Draft, job plan.JobID, n int32) attempt {
 }
 
 func (s *Scheduler) chooser() victims.Chooser {
-	if s.parts.Victims == nil {
-		s.parts.Victims = &victims.Cheapest{}
+	if s.parts.Victims != nil {
+		return s.parts.Victims
 	}
-	return s.parts.Victims
+	return &s.cheapest
 }
 
 // weaker lists the runs that a job may displace, with what that costs.
@@ -93,7 +98,11 @@ func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
 	consider := func(other plan.JobID) {
 		if run := v.Job(other).Run; run != plan.None && s.mayGo(v, leaf, job, other, milli) {
 			_, _, price := victims.Price(v, run)
-			s.candidates = append(s.candidates, victims.Candidate{Job: other, Run: run, Price: price})
+			c := victims.Candidate{Job: other, Run: run, Price: price}
+			if s.parts.Order != nil {
+				c.Key, _ = s.parts.Order.Key(v, other)
+			}
+			s.candidates = append(s.candidates, c)
 		}
 	}
 	for b := range s.tree.heads {
@@ -254,6 +263,9 @@ func (s *Scheduler) protectedUntil(v plan.View, r *plan.Run) unit.Time {
 		return unit.Never
 	}
 	wait := s.tree.protect
+	if s.rules.Preempt && v.Job(r.Job).Reason.Code == plan.TookRoomOf {
+		wait = 0 // else runs that take each other's room would keep it from a guarantee for ever
+	}
 	if c := v.Job(r.Job).Checkpoint; !c.OnRequest {
 		wait = max(wait, c.Every)
 	}
@@ -291,7 +303,11 @@ func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []i
 	for _, i := range chosen {
 		c := &s.candidates[i]
 		// What one gives back may bring its queue to its guarantee: the rest is its own.
-		fair = fair && s.ground(d.View, leaf, job, c.Job, shape.Milli(n)) == s.grounds[i]
+		if s.grounds[i] != plan.MadeWayFor {
+			fair = fair && s.ground(d.View, leaf, job, c.Job, shape.Milli(n)) == s.grounds[i]
+		} else if s.charged[c.Job].leaf != leaf {
+			fair = fair && !s.keeps(d.View, c.Job)
+		}
 		s.count(c.Job, -1)
 		d.Stop(c.Run, plan.Reason{Code: s.grounds[i], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
 	}

@@ -38,7 +38,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || s.home[id] != inLine {
 			continue
 		}
-		if !ruled || !s.grant(d, s.own(d.View, id)) {
+		if !ruled || r.gathers() || !s.grant(d, s.own(d.View, id)) {
 			s.passedOver(d, id)
 		}
 	}
@@ -255,7 +255,7 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 		r := d.Run(j.Run)
 		if r.Status == plan.Suspended {
 			s.handOver(d, w, func() bool { return d.Resume(j.Run, w.Reason) })
-		} else if !s.round.between && s.ruled() && w.Workers >= r.Workers && !decidedNow(d.View, &r) &&
+		} else if r.Status == plan.Running && !s.round.between && s.ruled() && w.Workers >= r.Workers && !decidedNow(d.View, &r) &&
 			!s.asWished(d.View, j.Run, &r, w) && s.worth(d.View, j.Run, &r, w) {
 			s.regrow(d, w, &r)
 		}

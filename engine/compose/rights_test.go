@@ -1,0 +1,281 @@
+package compose_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/draws"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/workload"
+)
+
+// deciders are the orders and the joint strategies of the catalogue, but for a script,
+// which ranks as an order does, and one that rents nodes, of which there are none here.
+func deciders() (names []string) {
+	for _, e := range catalogue.All {
+		if (e.Part == "order" || e.Part == "joint") && e.Name != "external" && e.Name != "jahani" {
+			names = append(names, e.Name)
+		}
+	}
+	return names
+}
+
+// waits are those that may leave room idle for a reason of their own: what they are asked
+// is answered outside once in a round, jobs gather for a batch, or the order is strict.
+var waits = []string{"pollux", "liquid-batch", "fifo-strict"}
+
+func build(t interface{ Fatal(...any) }, ref string) func() schedule.Scheduler {
+	c, err := catalogue.Parse("test", ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() schedule.Scheduler {
+		b, err := c.Build(catalogue.Env{Seed: 1}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Scheduler
+	}
+}
+
+// TestRightsUnderEveryDecider: under every order and every joint strategy, through random
+// trees of queues, limits, guarantees, priorities, reservations and windows, no limit is
+// passed, nothing is started that would run into a window, nobody is stopped for a job
+// that does not start or only to start again where he was, who waits is told why, and no
+// device lies idle that a waiting job could use.
+func TestRightsUnderEveryDecider(t *testing.T) {
+	for _, name := range deciders() {
+		t.Run(name, func(t *testing.T) {
+			for taken, round := 0, 0; taken < steps()/len(deciders()); round++ {
+				draws.Seed(t, round)
+				rapid.Check(t, func(t *rapid.T) { taken += rights(t, name) })
+			}
+		})
+	}
+}
+
+// rights runs one random history and returns its steps.
+func rights(t *rapid.T, name string) int {
+	nodes, devices := rapid.IntRange(1, 4).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices")
+	tree := drawTree(t, int64(nodes*devices))
+	if rapid.Bool().Draw(t, "one limit") {
+		tree = queue.Tree{Queues: []queue.Queue{queue.Root()}}
+		tree.Queues[0].Limit = []queue.Amount{{Milli: int64(rapid.IntRange(0, nodes*devices).Draw(t, "limit")) * 1000}}
+	}
+	ref := name
+	reserved := rapid.IntRange(0, 3).Draw(t, "reserve") == 0
+	if reserved {
+		ref += "+easy"
+	}
+	victims := rapid.SampledFrom([]string{"", "newest", "cheapest"}).Draw(t, "victims")
+	if victims != "" {
+		ref += "+" + victims
+	}
+	s := newSite(t, cluster.Uniform("site", nodes, devices, cluster.Model{Name: "gpu", Speed: 1, Memory: 16 << 10}, 2), tree, build(t, ref))
+	s.stopDelay = unit.Duration(rapid.IntRange(0, 30).Draw(t, "stop delay")) * unit.Second
+	// Where no claim bounds what may run, who is passed over is a joint decider's to say.
+	e, _ := catalogue.Find(name)
+	free := e.Part == "joint" && len(tree.Queues) == 1 && tree.Queues[0].Limit == nil
+	w := &watch{site: s, tree: tree, newest: victims == "newest", idles: reserved || free || slices.Contains(waits, name)}
+	s.look = w.look
+	n := rapid.IntRange(10, 40).Draw(t, "steps")
+	for range n {
+		switch rapid.IntRange(0, 9).Draw(t, "what") {
+		case 0, 1, 2, 3:
+			s.submit(drawJob(t, s), unit.Duration(rapid.IntRange(1, 3000).Draw(t, "takes"))*unit.Second)
+		case 4:
+			from := s.now.Add(unit.Duration(rapid.IntRange(0, 1000).Draw(t, "from")) * unit.Second)
+			ev := engine.Event{Kind: engine.Close, Node: plan.NodeID(rapid.IntRange(0, nodes-1).Draw(t, "closed")), From: from, To: from.Add(unit.Hour)}
+			if s.e.Accept(&ev) == nil {
+				s.step(ev)
+			}
+		case 5:
+			s.restart()
+		default:
+			s.pass(unit.Duration(rapid.IntRange(1, 1000).Draw(t, "seconds")) * unit.Second)
+		}
+	}
+	return n
+}
+
+// watch checks what a step has decided.
+type watch struct {
+	*site
+	tree queue.Tree
+	// Its victims are the newest, and it spares nobody.
+	newest bool
+	idles  bool // devices may be idle by the strategy's own will
+}
+
+func (w *watch) look(c *plan.Commit) {
+	v := w.e.View()
+	w.limits(v)
+	if c != nil {
+		w.changes(v, c)
+	}
+	if !w.idles {
+		w.idle(v)
+	}
+}
+
+// held is what the runs of a queue and below it hold that are not on their way out; of
+// one user, where one is named.
+func held(v plan.View, tree *queue.Tree, q int, user int32) (milli int64) {
+	for id := range plan.RunID(v.RunSlots()) {
+		r := v.Run(id)
+		if r.Status == plan.Gone || r.Status == plan.Stopping || user != plan.None && v.Job(r.Job).User != user {
+			continue
+		}
+		in := v.QueueOf(v.Job(r.Job).Tenant)
+		for in >= 0 && int(in) != q {
+			in = tree.Queues[in].Parent
+		}
+		if in >= 0 {
+			v.GrantsOf(id, func(g plan.Grant) { milli += int64(g.Reserve) })
+		}
+	}
+	return milli
+}
+
+// room is how much more a job may hold by the limits of its queues; what others keep is
+// not counted.
+func (w *watch) room(v plan.View, job plan.JobID) int64 {
+	left := int64(1) << 40
+	for q := v.QueueOf(v.Job(job).Tenant); q >= 0; q = w.tree.Queues[q].Parent {
+		x, has := &w.tree.Queues[q], held(v, &w.tree, int(q), plan.None)
+		if x.Limit != nil {
+			left = min(left, x.Limit[0].Milli-has)
+		}
+		if x.Borrow != nil {
+			guarantee := int64(0)
+			if x.Guarantee != nil {
+				guarantee = x.Guarantee[0].Milli
+			}
+			left = min(left, x.Borrow[0].Milli+guarantee-has)
+		}
+		if x.UserLimit != nil {
+			left = min(left, x.UserLimit[0].Milli-held(v, &w.tree, int(q), v.Job(job).User))
+		}
+	}
+	return left
+}
+
+func (w *watch) limits(v plan.View) {
+	for id := range plan.JobID(v.Jobs()) {
+		if j := v.Job(id); j.Phase == plan.Active && w.room(v, id) < 0 {
+			w.t.Fatalf("at %d: a queue or the user of job %d holds more than it may", w.now/1e6, id)
+		}
+	}
+}
+
+// changes checks one commit.
+func (w *watch) changes(v plan.View, c *plan.Commit) {
+	for i := range c.Changes {
+		x := &c.Changes[i]
+		switch {
+		case x.Verb == plan.Start && v.Job(x.Job).Phase == plan.Active && v.Run(x.Run).Since == w.now:
+			length := calendar.Length(v, x.Job, v.Run(x.Run).Workers)
+			v.GrantsOf(x.Run, func(g plan.Grant) {
+				for _, closed := range v.Windows() {
+					if closed.Node == g.Node && closed.From < w.now.Add(length) && w.now < closed.To {
+						w.t.Fatalf("at %d: job %d is started on node %d, closed from %d, and takes %d s", w.now/1e6, x.Job, g.Node, closed.From/1e6, length/1e6)
+					}
+				}
+			})
+		case x.Verb == plan.Stop && slices.Contains([]plan.ReasonCode{plan.MadeWayFor, plan.Reclaimed, plan.Outranked}, x.Reason.Code):
+			by := plan.JobID(x.Reason.A)
+			if !slices.ContainsFunc(c.Changes, func(o plan.Change) bool { return o.Verb == plan.Start && o.Job == by }) {
+				w.t.Fatalf("at %d: job %d is stopped for job %d, which does not start", w.now/1e6, x.Job, by)
+			}
+			if k := slices.IndexFunc(c.Changes, func(o plan.Change) bool { return o.Verb == plan.Start && o.Job == x.Job }); k >= 0 && !w.newest && v.Shape(x.Job).Share == 1000 && slices.Equal(on(v, c.Changes[k].Run), on(v, x.Run)) {
+				w.t.Fatalf("at %d: job %d is stopped and started again with as much on the same nodes: %s", w.now/1e6, x.Job, c.AppendJSON(nil, v))
+			}
+		}
+	}
+}
+
+// on lists the node of every device of a run.
+func on(v plan.View, run plan.RunID) (nodes []plan.NodeID) {
+	v.GrantsOf(run, func(g plan.Grant) { nodes = append(nodes, g.Node) })
+	slices.Sort(nodes)
+	return nodes
+}
+
+// idle looks for a waiting job of one device that could be on one: its queues let it, no
+// window is in the way, and the device is nobody's.
+func (w *watch) idle(v plan.View) {
+	for id := range plan.JobID(v.Jobs()) {
+		j, shape := v.Job(id), v.Shape(id)
+		if j.Phase != plan.Waiting || shape.Devices != 1 || shape.Share < 1000 || !shape.MayHave(1) || w.room(v, id) < 1000 {
+			continue
+		}
+		if slices.ContainsFunc(w.tree.Queues, func(q queue.Queue) bool { return q.Keep != nil }) {
+			continue
+		}
+		until := w.now.Add(calendar.Length(v, id, 1))
+		for n := range plan.NodeID(v.Nodes()) {
+			at := v.Node(n)
+			if at.Status != plan.Up || at.FreeDevices == 0 || at.FreeCPU < shape.CPU || at.FreeHost < shape.Host ||
+				slices.ContainsFunc(v.Windows(), func(c plan.Window) bool { return c.Node == n && c.From < until && w.now < c.To }) {
+				continue
+			}
+			w.t.Fatalf("at %d: job %d waits (%s) while node %d has %d free devices that it may use", w.now/1e6, id, fmt.Sprint(j.Reason.Words(v)), n, at.FreeDevices)
+		}
+	}
+}
+
+// TestGuaranteesUnderEveryDecider: with jobs of one device, a queue that asks for what it
+// is guaranteed has it, whoever decides, once those who hold it have had their protected
+// time and were stopped.
+func TestGuaranteesUnderEveryDecider(t *testing.T) {
+	for _, name := range deciders() {
+		t.Run(name, func(t *testing.T) {
+			draws.Seed(t, 0)
+			rapid.Check(t, func(t *rapid.T) { guarantees(t, name) })
+		})
+	}
+}
+
+func guarantees(t *rapid.T, name string) {
+	devices := rapid.IntRange(2, 8).Draw(t, "devices")
+	tree := queue.Flat("a", "b")
+	tree.Protect = unit.Duration(rapid.IntRange(0, 3).Draw(t, "protect")) * unit.Minute
+	left := int64(devices)
+	for i := 1; i < 3; i++ {
+		g := rapid.Int64Range(0, left).Draw(t, "guarantee")
+		left -= g
+		tree.Queues[i].Guarantee = []queue.Amount{{Milli: g * 1000}}
+	}
+	s := newSite(t, cluster.Uniform("site", 1, devices, cluster.Model{Name: "gpu", Speed: 1, Memory: 16 << 10}, 1), tree, build(t, name))
+	s.stopDelay = unit.Duration(rapid.IntRange(0, 30).Draw(t, "stop delay")) * unit.Second
+	for range 6 {
+		tenant := rapid.IntRange(1, 2).Draw(t, "tenant")
+		for range rapid.IntRange(1, 6).Draw(t, "jobs") {
+			s.submit(workload.Job{Tenant: tree.Queues[tenant].Name, Gang: 1, Devices: 1, Share: 1000, Memory: 12 << 10, Checkpoint: workload.Checkpoint{OnRequest: true}},
+				unit.Duration(rapid.IntRange(1, 5000).Draw(t, "takes"))*unit.Second)
+		}
+		for until := s.now.Add(tree.Protect + 2*s.stopDelay + 75*unit.Second); s.now < until; {
+			s.pass(until.Sub(s.now))
+		}
+		has, waiting := count(s.e.View(), 3)
+		for q := 1; q < 3; q++ {
+			if g := tree.Queues[q].Guarantee[0].Milli; waiting[q] > 0 && has[q] < g {
+				for id := range plan.JobID(s.e.View().Jobs()) {
+					j := s.e.View().Job(id)
+					t.Logf("now %d job %d %d %s since %d reason %s preempted %d", s.now/1e6, id, j.Tenant, j.Phase, j.Since/1e6, j.Reason.Words(s.e.View()), j.Preemptions)
+				}
+				t.Fatalf("queue %s holds %d of %d guaranteed and %d of its jobs wait; held %v", tree.Queues[q].Name, has[q], g, waiting[q], has)
+			}
+		}
+	}
+}
