@@ -14,11 +14,11 @@ func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
 		return false
 	}
 	if at := p.Retry(d.View, job); at > d.Now() {
-		s.patient = min(s.patient, at)
+		s.lines.patient = min(s.lines.patient, at)
 	}
 	s.drop(d.View, job)
-	s.active++
-	s.aside = append(s.aside, job)
+	s.lines.active++
+	s.lines.aside = append(s.lines.aside, job)
 	if d.Job(job).Reason.Code != plan.Fragmented {
 		d.Explain(job, plan.Reason{Code: plan.Fragmented, A: d.Room().FreeMilli(shape.Models)})
 	}
@@ -27,10 +27,10 @@ func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
 
 // recallAside files the jobs again that were set aside.
 func (s *Scheduler) recallAside(d *plan.Draft) {
-	for _, job := range s.aside {
-		if s.active--; s.home[job] == nowhere && d.Job(job).Phase == plan.Waiting {
+	for _, job := range s.lines.aside {
+		if s.lines.active--; s.lines.home[job] == nowhere && d.Job(job).Phase == plan.Waiting {
 			s.file(d.View, job)
 		}
 	}
-	s.aside = s.aside[:0]
+	s.lines.aside = s.lines.aside[:0]
 }

@@ -12,45 +12,45 @@ type charge struct {
 // charge counts what a job's run holds against its queue and user.
 func (s *Scheduler) charge(v plan.View, id plan.JobID) {
 	j := v.Job(id)
-	c := charge{leaf: s.tree.leaf(v, &j), user: j.User, model: plan.None}
+	c := charge{leaf: s.claims.tree.leaf(v, &j), user: j.User, model: plan.None}
 	v.GrantsOf(j.Run, func(g plan.Grant) {
 		if g.Device == plan.None {
 			return
 		}
 		if model := v.Node(g.Node).Model; model != c.model {
 			if c.milli > 0 {
-				s.more[id] = append(s.more[id], c)
+				s.claims.more[id] = append(s.claims.more[id], c)
 			}
 			c.model, c.milli = model, 0
 		}
 		c.milli += int64(g.Reserve)
 	})
-	if list := &s.tree.heads[c.leaf].running; s.tree.Shared() {
+	if list := &s.claims.tree.heads[c.leaf].running; s.claims.tree.Shared() {
 		c.place = int32(len(*list))
 		*list = append(*list, id)
 	}
-	s.charged[id] = c
+	s.claims.charged[id] = c
 	s.count(id, 1)
 }
 
 // discharge takes back what charge counted.
 func (s *Scheduler) discharge(id plan.JobID) {
 	s.count(id, -1)
-	if c := s.charged[id]; s.tree.Shared() {
-		list := s.tree.heads[c.leaf].running
+	if c := s.claims.charged[id]; s.claims.tree.Shared() {
+		list := s.claims.tree.heads[c.leaf].running
 		last := list[len(list)-1]
-		list[c.place], s.charged[last].place = last, c.place
-		s.tree.heads[c.leaf].running = list[:len(list)-1]
+		list[c.place], s.claims.charged[last].place = last, c.place
+		s.claims.tree.heads[c.leaf].running = list[:len(list)-1]
 	}
-	s.charged[id] = charge{}
-	delete(s.more, id)
+	s.claims.charged[id] = charge{}
+	delete(s.claims.more, id)
 }
 
 func (s *Scheduler) count(id plan.JobID, sign int64) {
-	if c := s.charged[id]; c.milli > 0 {
-		s.tree.Use(c.leaf, c.user, c.model, sign*c.milli)
-		for _, c := range s.more[id] {
-			s.tree.Use(c.leaf, c.user, c.model, sign*c.milli)
+	if c := s.claims.charged[id]; c.milli > 0 {
+		s.claims.tree.Use(c.leaf, c.user, c.model, sign*c.milli)
+		for _, c := range s.claims.more[id] {
+			s.claims.tree.Use(c.leaf, c.user, c.model, sign*c.milli)
 		}
 	}
 }

@@ -8,22 +8,22 @@ func (s *Scheduler) block(c *class, blocked bool) {
 		return
 	}
 	if c.blocked = blocked; blocked {
-		s.full[c.shape]++
+		s.lines.full[c.shape]++
 	} else {
-		s.full[c.shape]--
+		s.lines.full[c.shape]--
 	}
 	s.recount(c)
 }
 
 // recount keeps the tree's count of classes worth a try.
 func (s *Scheduler) recount(c *class) {
-	s.tree.heads[c.leaf].headed = false
+	s.claims.tree.heads[c.leaf].headed = false
 	if open := !c.blocked && len(c.waiting.items) > 0; open != c.open {
 		c.open = open
 		if open {
-			s.tree.opened(c.leaf, 1)
+			s.claims.tree.opened(c.leaf, 1)
 		} else {
-			s.tree.opened(c.leaf, -1)
+			s.claims.tree.opened(c.leaf, -1)
 		}
 	}
 }
@@ -31,14 +31,14 @@ func (s *Scheduler) recount(c *class) {
 // unblock lets the classes be tried again that the free room might now hold. Where
 // the order preempts every class might, since what runs counts as room too.
 func (s *Scheduler) unblock(v plan.View) {
-	for id, list := range s.ofShape {
-		if len(list) == 0 || s.full[id] == 0 {
+	for id, list := range s.lines.ofShape {
+		if len(list) == 0 || s.lines.full[id] == 0 {
 			continue
 		}
 		shape := v.ShapeOf(int32(id))
-		if s.finder || s.rules.Preempt || roomFor(v, shape, smallest(shape)) {
+		if s.able.finder || s.rules.Preempt || roomFor(v, shape, smallest(shape)) {
 			for _, at := range list {
-				s.block(&s.classes[at], false)
+				s.block(&s.lines.classes[at], false)
 			}
 		} else if s.couldTakeBack(v, shape) {
 			s.unblockTakersOf(v, list)
@@ -48,8 +48,8 @@ func (s *Scheduler) unblock(v plan.View) {
 
 // unblockTakers lets those be tried again that may take room back from what runs.
 func (s *Scheduler) unblockTakers(v plan.View) {
-	for id, list := range s.ofShape {
-		if s.full[id] > 0 && s.couldTakeBack(v, v.ShapeOf(int32(id))) {
+	for id, list := range s.lines.ofShape {
+		if s.lines.full[id] > 0 && s.couldTakeBack(v, v.ShapeOf(int32(id))) {
 			s.unblockTakersOf(v, list)
 		}
 	}
@@ -57,7 +57,7 @@ func (s *Scheduler) unblockTakers(v plan.View) {
 
 func (s *Scheduler) unblockTakersOf(v plan.View, list []int32) {
 	for _, at := range list {
-		if c := &s.classes[at]; c.blocked && s.takesBack(v, c) {
+		if c := &s.lines.classes[at]; c.blocked && s.takesBack(v, c) {
 			s.block(c, false)
 		}
 	}
@@ -67,8 +67,8 @@ func (s *Scheduler) unblockTakersOf(v plan.View, list []int32) {
 // fits, unless it may take room back.
 func (s *Scheduler) crowd(v plan.View, id int32) {
 	shape := v.ShapeOf(id)
-	for _, at := range s.ofShape[id] {
-		c := &s.classes[at]
+	for _, at := range s.lines.ofShape[id] {
+		c := &s.lines.classes[at]
 		if c.open && !(s.takesBack(v, c) && s.mayTakeBack(v, shape, v.Priority(c.waiting.items[0].job))) {
 			s.block(c, true)
 		}
@@ -76,8 +76,8 @@ func (s *Scheduler) crowd(v plan.View, id int32) {
 }
 
 func (s *Scheduler) unblockAll() {
-	for i := range s.classes {
-		s.block(&s.classes[i], false)
+	for i := range s.lines.classes {
+		s.block(&s.lines.classes[i], false)
 	}
 }
 

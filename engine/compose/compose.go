@@ -54,64 +54,87 @@ type Parts struct {
 	Explain bool
 }
 
-// Scheduler is a composed one. It implements schedule.Scheduler, schedule.Rebuilder
-// and schedule.Remembering; its heaps follow from the State, and what it remembers
-// besides is the next look at elastic jobs and the memories of its parts.
+// Scheduler is a composed one, under an order or a joint decider. It implements
+// schedule.Scheduler, schedule.Rebuilder and schedule.Remembering; its caches follow from
+// the State, and what it remembers besides is when it is to look next and the memories of
+// its parts. Each of its owners answers one question about a job that wishes to run.
 type Scheduler struct {
-	parts Parts
-	rules schedule.Rules
-	round *round // of a joint decider, nil under an order
+	parts  Parts
+	rules  schedule.Rules
+	able   abilities
+	round  *round // of a joint decider, nil under an order
+	lines  lines  // whom to try
+	claims claims // who may, and who gives way
+	agenda agenda // when
+	making making // how
+}
+
+// abilities are what parts can do beside their contracts.
+type abilities struct {
 	ager  schedule.Ager
 	pupil schedule.Learner
 	// The placer, or a link of it, may find room where none is counted.
-	finder bool
+	finder   bool
+	memories []schedule.Remembering // of the parts
+	learned  []bool                 // by job: the estimator was told of its end
+}
 
-	tree    tree
+// lines are the jobs that wait, in their classes, and those that run.
+type lines struct {
 	classes []class
 	class   map[kind]int32
 	ofShape [][]int32 // by shape: its classes
 	full    []int32   // by shape: how many of those are blocked
 	running heap      // worst first; only where the order preempts
 	pos     []int32
-	home    []int32  // by job: its class, atRunning or nowhere
+	home    []int32 // by job: its class, atRunning, inLine or nowhere
+	timers  timers
+	active  int          // jobs waiting or running
+	aside   []plan.JobID // wait for a better place, and are in no class
+	pass    int64
+	patient unit.Time // when a run that is too young to be displaced will be old enough
+}
+
+// claims are what the queues hold, and what may be taken from whom.
+type claims struct {
+	tree    tree
 	charged []charge // by job: what its run counts for in the tree
 	more    map[plan.JobID][]charge
-	pass    int64
-	timers  timers
-	learned []bool // by job: the estimator was told of its end
-	active  int    // jobs waiting or running
-	elastic int    // elastic jobs among the running
-	resize  unit.Time
-	aside   []plan.JobID // wait for a better place, and are in no class
-	patient unit.Time    // when a run that is too young to be displaced will be old enough
+	loops   *victims.Loops
 	// When a run may be displaced again that was protected from it until then.
 	unprotected unit.Time
-	cut         []plan.DeviceID // devices that another strategy left cut
+	gives       []give // what could be taken back, in pass gave
+	gave        int64
+	stirred     bool             // a start put a queue above its guarantee: others may have a claim now
+	cheapest    victims.Cheapest // the chooser where none is named
+	// Those that may be displaced, and on which grounds.
+	candidates []victims.Candidate
+	grounds    []plan.ReasonCode
+	victims    []victim
+}
 
-	memories []schedule.Remembering // of the parts
-
-	scanned   int // of the draft's changes, for guests that had to give way
-	found     []allocate.Candidate
-	narrow    plan.Shape // of the job that is placed, with the models that it may have
+// agenda is the room that is held for others, and the windows.
+type agenda struct {
 	calendar  calendar.Calendar
 	looked    int64 // turns of the draft that the calendar has seen
 	held      bool  // room was held back from the job that was tried last
 	holds     []plan.Hold
-	weak      []ranked    // claims that are left out for a moment
-	overruled bool        // a start did not mind all claims, or stopped others
-	oldest    plan.JobID  // no older one waits
-	outlived  unit.Time   // when the next run is expected to end, and else takes longer
-	endures   unit.Time   // when the oldest that waits will have waited long enough
-	why       plan.Reason // what beside room kept the job that was tried last from starting
-	victims   []victim
-	cheapest  victims.Cheapest // the chooser where none is named
-	// Those that may be displaced, and on which grounds.
-	candidates []victims.Candidate
-	grounds    []plan.ReasonCode
-	loops      *victims.Loops
-	gives      []give // what could be taken back, in pass gave
-	gave       int64
-	stirred    bool // a start put a queue above its guarantee: others may have a claim now
+	weak      []ranked   // claims that are left out for a moment
+	overruled bool       // a start did not mind all claims, or stopped others
+	oldest    plan.JobID // no older one waits
+	outlived  unit.Time  // when the next run is expected to end, and else takes longer
+	endures   unit.Time  // when the oldest that waits will have waited long enough
+}
+
+// making is what it takes to carry a wish out on the draft.
+type making struct {
+	found   []allocate.Candidate
+	narrow  plan.Shape      // of the job that is placed, with the models that it may have
+	why     plan.Reason     // what beside room kept the job that was tried last from starting
+	scanned int             // of the draft's changes, for guests that had to give way
+	cut     []plan.DeviceID // devices that another strategy left cut
+	elastic int             // elastic jobs among the running
+	resize  unit.Time
 }
 
 // class is the waiting jobs of one kind.
@@ -135,33 +158,31 @@ const (
 
 // New composes a Scheduler.
 func New(parts Parts) *Scheduler {
-	s := &Scheduler{
-		parts:    parts,
-		memories: rememberers(parts.Placer, parts.Estimator, parts.Gate, parts.Order, parts.Sizer, parts.Planner, parts.Flow, parts.Rater, parts.Switcher),
-	}
+	s := &Scheduler{parts: parts}
+	s.able.memories = rememberers(parts.Placer, parts.Estimator, parts.Gate, parts.Order, parts.Sizer, parts.Planner, parts.Flow, parts.Rater, parts.Switcher)
 	for _, link := range allocate.Links(parts.Placer) {
 		_, finds := link.(allocate.Finder)
-		s.finder = s.finder || finds
+		s.able.finder = s.able.finder || finds
 	}
 	if parts.Order != nil {
 		s.rules = parts.Order.Rules()
 	}
-	s.ager, _ = parts.Order.(schedule.Ager)
-	s.pupil, _ = parts.Order.(schedule.Learner)
+	s.able.ager, _ = parts.Order.(schedule.Ager)
+	s.able.pupil, _ = parts.Order.(schedule.Learner)
 	s.reset()
 	return s
 }
 
 func (s *Scheduler) reset() {
-	s.aside = s.aside[:0]
-	s.ofShape, s.full = nil, nil
-	s.classes, s.class, s.pos, s.home, s.learned, s.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
-	s.charged, s.more, s.tree = nil, map[plan.JobID][]charge{}, tree{}
-	s.running = heap{pos: &s.pos, worst: true}
-	s.active, s.elastic, s.resize, s.patient = 0, 0, unit.Never, unit.Never
-	s.unprotected, s.endures, s.outlived, s.oldest = unit.Never, unit.Never, unit.Never, 0
-	s.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack}
-	s.loops = victims.NewLoops(victims.DefaultLimits())
+	s.lines.aside = s.lines.aside[:0]
+	s.lines.ofShape, s.lines.full = nil, nil
+	s.lines.classes, s.lines.class, s.lines.pos, s.lines.home, s.able.learned, s.lines.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
+	s.claims.charged, s.claims.more, s.claims.tree = nil, map[plan.JobID][]charge{}, tree{}
+	s.lines.running = heap{pos: &s.lines.pos, worst: true}
+	s.lines.active, s.making.elastic, s.making.resize, s.lines.patient = 0, 0, unit.Never, unit.Never
+	s.claims.unprotected, s.agenda.endures, s.agenda.outlived, s.agenda.oldest = unit.Never, unit.Never, unit.Never, 0
+	s.agenda.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack}
+	s.claims.loops = victims.NewLoops(victims.DefaultLimits())
 	if r := s.round; r != nil {
 		r.line, r.asked, r.last = r.line[:0], nil, -1
 	}
@@ -170,17 +191,17 @@ func (s *Scheduler) reset() {
 // Rebuild forgets every cache; the engine names all live jobs in the next trigger.
 func (s *Scheduler) Rebuild(v plan.View) {
 	s.reset()
-	s.tree = newTree(v)
+	s.claims.tree = newTree(v)
 	for id := range plan.JobID(v.Jobs()) {
 		if v.Job(id).Phase == plan.Finished {
 			s.grow(v)
 			s.learn(v, id)
 		}
 	}
-	s.cut = s.cut[:0]
+	s.making.cut = s.making.cut[:0]
 	for id := range plan.DeviceID(v.Devices()) {
 		if v.Device(id).Geometry != 0 {
-			s.cut = append(s.cut, id)
+			s.making.cut = append(s.making.cut, id)
 		}
 	}
 }
@@ -188,7 +209,7 @@ func (s *Scheduler) Rebuild(v plan.View) {
 // mend makes devices whole that another strategy left cut, as they fall idle: the
 // parts of step 2 place on whole devices and on shares of them.
 func (s *Scheduler) mend(d *plan.Draft) {
-	s.cut = slices.DeleteFunc(s.cut, func(id plan.DeviceID) bool {
+	s.making.cut = slices.DeleteFunc(s.making.cut, func(id plan.DeviceID) bool {
 		if d.Device(id).First == plan.None {
 			d.Reshape(id, 0, plan.Reason{Code: plan.Partitioned})
 		}
@@ -196,38 +217,30 @@ func (s *Scheduler) mend(d *plan.Draft) {
 	})
 }
 
-// Decide is the cycle: take in what changed, then start what the order and the room
-// allow until nothing more can be.
+// Decide is the cycle.
+//  1. Take in what changed, and what runs were seen to do.
+//  2. Open again what room or time has made worth a try.
+//  3. Open the calendar: the claims of jobs that still wait, and the windows.
+//  4. Let jobs run: under an order resize, and then place job after job as the heap and
+//     the tree of queues put them; under a joint decider ask for its wishes, if it is time
+//     to, and place them. Whoever wished, place is what asks claims, calendar and victims.
+//  5. Give the oldest that has waited too long a claim.
+//  6. Set what runs get of the network.
+//  7. Keep the calendar, and say when to look again.
 func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
-	if s.tree.heads == nil {
-		s.tree = newTree(d.View)
+	if s.claims.tree.heads == nil {
+		s.claims.tree = newTree(d.View)
 	}
 	s.grow(d.View)
-	s.pass++
-	s.scanned = 0
+	s.lines.pass++
+	s.making.scanned = 0
 	for _, id := range why.Jobs {
 		s.take(d, id)
 	}
 	s.parts.observed(d, why)
-	s.tree.age(d.View)
-	if why.Room || s.patient <= d.Now() {
-		s.recallAside(d)
-	}
-	if why.Room {
-		s.mend(d)
-		s.unblock(d.View)
-	}
-	if s.patient <= d.Now() {
-		s.patient = unit.Never
-		s.unblockAll()
-	}
-	if s.unprotected <= d.Now() {
-		s.unprotected = unit.Never
-		s.unblockTakers(d.View)
-	}
-	s.expire(d)
+	s.reopen(d, why.Room)
 	s.openCalendar(d)
-	asked := true
+	asked, ask := true, unit.Never
 	if s.round == nil {
 		s.rebalance(d)
 		s.start(d)
@@ -240,21 +253,42 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.parts.shapeTraffic(d, why)
 	}
 	s.closeCalendar(d)
-	ask := unit.Never
 	if s.round != nil {
 		ask = s.askNext(d.View)
 	}
-	return min(s.timers.next(), s.resize, s.patient, s.unprotected, s.endures, s.outlived, s.calendar.Wake(d.Now()), ask)
+	return min(s.lines.timers.next(), s.making.resize, s.lines.patient, s.claims.unprotected, s.agenda.endures, s.agenda.outlived,
+		s.agenda.calendar.Wake(d.Now()), ask)
+}
+
+// reopen lets those be tried again for whom there may be a place now.
+func (s *Scheduler) reopen(d *plan.Draft, room bool) {
+	s.claims.tree.age(d.View)
+	if room || s.lines.patient <= d.Now() {
+		s.recallAside(d)
+	}
+	if room {
+		s.mend(d)
+		s.unblock(d.View)
+	}
+	if s.lines.patient <= d.Now() {
+		s.lines.patient = unit.Never
+		s.unblockAll()
+	}
+	if s.claims.unprotected <= d.Now() {
+		s.claims.unprotected = unit.Never
+		s.unblockTakers(d.View)
+	}
+	s.expire(d)
 }
 
 // grow makes room for jobs and shapes that are new.
 func (s *Scheduler) grow(v plan.View) {
-	for len(s.home) < v.Jobs() {
-		s.home = append(s.home, nowhere)
-		s.pos = append(s.pos, -1)
-		s.charged = append(s.charged, charge{})
-		s.learned = append(s.learned, false)
-		s.timers.grow()
+	for len(s.lines.home) < v.Jobs() {
+		s.lines.home = append(s.lines.home, nowhere)
+		s.lines.pos = append(s.lines.pos, -1)
+		s.claims.charged = append(s.claims.charged, charge{})
+		s.able.learned = append(s.able.learned, false)
+		s.lines.timers.grow()
 	}
 }
 
@@ -263,7 +297,7 @@ func (s *Scheduler) take(d *plan.Draft, id plan.JobID) {
 	j := d.Job(id)
 	s.drop(d.View, id)
 	if s.round != nil {
-		defer func() { s.round.queueUp(id, s.home[id] != nowhere) }()
+		defer func() { s.round.queueUp(id, s.lines.home[id] != nowhere) }()
 	}
 	switch {
 	case j.Phase == plan.Waiting:
@@ -280,14 +314,14 @@ func (s *Scheduler) take(d *plan.Draft, id plan.JobID) {
 
 // learn tells the parts that learn of a finished job, once.
 func (s *Scheduler) learn(v plan.View, id plan.JobID) {
-	if s.learned[id] {
+	if s.able.learned[id] {
 		return
 	}
-	s.learned[id] = true
-	s.loops.Forget(id)
+	s.able.learned[id] = true
+	s.claims.loops.Forget(id)
 	s.parts.Estimator.Learn(v, id)
-	if s.pupil != nil {
-		s.pupil.Learn(v, id)
+	if s.able.pupil != nil {
+		s.able.pupil.Learn(v, id)
 	}
 }
 
@@ -295,37 +329,37 @@ func (s *Scheduler) learn(v plan.View, id plan.JobID) {
 func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	j := v.Job(id)
 	if s.round != nil {
-		s.home[id], s.active = inLine, s.active+1
-		s.tree.lowest = min(s.tree.lowest, j.Priority)
+		s.lines.home[id], s.lines.active = inLine, s.lines.active+1
+		s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)
 		return
 	}
-	k := kind{leaf: s.tree.leaf(v, &j), shape: j.Shape, user: plan.None}
-	if s.tree.LimitsUsers(k.leaf) {
+	k := kind{leaf: s.claims.tree.leaf(v, &j), shape: j.Shape, user: plan.None}
+	if s.claims.tree.LimitsUsers(k.leaf) {
 		k.user = j.User
 	}
 	if s.parts.Reserve.Depth > 0 {
 		k.octave = int32(bits.Len64(uint64(calendar.Length(v, id, v.Shape(id).Gang))))
 	}
-	at, known := s.class[k]
+	at, known := s.lines.class[k]
 	if !known {
-		at = int32(len(s.classes))
-		s.class[k] = at
-		s.classes = append(s.classes, class{kind: k, waiting: heap{pos: &s.pos}})
-		leaf := &s.tree.heads[k.leaf]
+		at = int32(len(s.lines.classes))
+		s.lines.class[k] = at
+		s.lines.classes = append(s.lines.classes, class{kind: k, waiting: heap{pos: &s.lines.pos}})
+		leaf := &s.claims.tree.heads[k.leaf]
 		leaf.classes = append(leaf.classes, at)
-		for int(k.shape) >= len(s.ofShape) {
-			s.ofShape, s.full = append(s.ofShape, nil), append(s.full, 0)
+		for int(k.shape) >= len(s.lines.ofShape) {
+			s.lines.ofShape, s.lines.full = append(s.lines.ofShape, nil), append(s.lines.full, 0)
 		}
-		s.ofShape[k.shape] = append(s.ofShape[k.shape], at)
+		s.lines.ofShape[k.shape] = append(s.lines.ofShape[k.shape], at)
 	}
-	c := &s.classes[at]
+	c := &s.lines.classes[at]
 	key, until := s.parts.Order.Key(v, id)
 	c.waiting.push(item{key, id})
-	s.home[id] = at
-	s.active++
-	s.tree.lowest = min(s.tree.lowest, j.Priority)
-	s.timers.set(until, id)
-	if s.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c) || !s.calendar.Empty()) {
+	s.lines.home[id] = at
+	s.lines.active++
+	s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)
+	s.lines.timers.set(until, id)
+	if s.lines.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c) || !s.agenda.calendar.Empty()) {
 		s.block(c, false) // the class has a new best job
 	}
 	s.recount(c)
@@ -333,76 +367,76 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 
 // fileRunning ranks a job that has a run among the running.
 func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
-	s.home[id] = atRunning
-	s.active++
-	s.tree.lowest = min(s.tree.lowest, v.Priority(id))
+	s.lines.home[id] = atRunning
+	s.lines.active++
+	s.claims.tree.lowest = min(s.claims.tree.lowest, v.Priority(id))
 	s.charge(v, id)
 	if v.Shape(id).Elastic() {
-		s.elastic++
-		if s.round == nil && s.resize == unit.Never {
-			s.resize = v.Now().Add(resizeEvery)
+		s.making.elastic++
+		if s.round == nil && s.making.resize == unit.Never {
+			s.making.resize = v.Now().Add(resizeEvery)
 		}
 	}
-	if leaf := s.charged[id].leaf; s.tree.Shared() && (s.tree.OverGuarantee(leaf) || s.tree.Preempts(leaf)) {
+	if leaf := s.claims.charged[id].leaf; s.claims.tree.Shared() && (s.claims.tree.OverGuarantee(leaf) || s.claims.tree.Preempts(leaf)) {
 		r := v.Run(v.Job(id).Run)
 		if at := s.protectedUntil(v, &r); at > v.Now() {
-			s.unprotected = min(s.unprotected, at)
+			s.claims.unprotected = min(s.claims.unprotected, at)
 		}
 	}
 	if !s.rules.Preempt {
 		return
 	}
 	if at := s.ripe(v, id); at > v.Now() {
-		s.patient = min(s.patient, at)
+		s.lines.patient = min(s.lines.patient, at)
 	}
 	key, until := s.parts.Order.Key(v, id)
-	s.running.push(item{key, id})
-	s.timers.set(until, id)
+	s.lines.running.push(item{key, id})
+	s.lines.timers.set(until, id)
 }
 
 // drop takes a job out of wherever it is filed.
 func (s *Scheduler) drop(v plan.View, id plan.JobID) {
-	switch h := s.home[id]; h {
+	switch h := s.lines.home[id]; h {
 	case nowhere:
 		return
 	case inLine:
 	case atRunning:
 		if v.Shape(id).Elastic() {
-			s.elastic--
+			s.making.elastic--
 		}
 		if s.rules.Preempt {
-			s.running.remove(id)
+			s.lines.running.remove(id)
 		}
 		s.discharge(id)
 	default:
-		c := &s.classes[h]
-		if s.pos[id] == 0 && !s.calendar.Empty() {
+		c := &s.lines.classes[h]
+		if s.lines.pos[id] == 0 && !s.agenda.calendar.Empty() {
 			s.block(c, false) // the next may be short enough to fit before a claim or a window
 		}
 		c.waiting.remove(id)
 		s.recount(c)
 	}
-	s.home[id] = nowhere
-	s.active--
-	s.timers.set(unit.Never, id)
+	s.lines.home[id] = nowhere
+	s.lines.active--
+	s.lines.timers.set(unit.Never, id)
 }
 
 // expire ranks the jobs anew whose keys have run out.
 func (s *Scheduler) expire(d *plan.Draft) {
 	for {
-		id, due := s.timers.popDue(d.Now())
+		id, due := s.lines.timers.popDue(d.Now())
 		if !due {
 			return
 		}
-		if s.home[id] == atRunning {
+		if s.lines.home[id] == atRunning {
 			key, until := s.parts.Order.Key(d.View, id)
-			s.running.rerank(item{key, id})
-			s.timers.set(until, id)
+			s.lines.running.rerank(item{key, id})
+			s.lines.timers.set(until, id)
 			s.unblockAll() // it may have to give way now
 			continue
 		}
-		if s.ager != nil {
-			if memo, changed := s.ager.Age(d.View, id); changed {
+		if s.able.ager != nil {
+			if memo, changed := s.able.ager.Age(d.View, id); changed {
 				d.Memo(id, memo)
 			}
 		}

@@ -28,7 +28,7 @@ func (s *Scheduler) displace(d *plan.Draft, it item, n int32) bool {
 	// The idle part of a victim's device counts too, so this is the most there can be;
 	// whether the job fits in it only the placer knows.
 	need, free := shape.Milli(n), d.Room().FreeMilli(shape.Models)
-	s.victims = s.victims[:0]
+	s.claims.victims = s.claims.victims[:0]
 	mark := d.Mark()
 	ok := false
 	for !ok {
@@ -36,9 +36,9 @@ func (s *Scheduler) displace(d *plan.Draft, it item, n int32) bool {
 		if !found || !it.before(w) {
 			break
 		}
-		s.running.remove(w.job)
+		s.lines.running.remove(w.job)
 		milli, may := s.mayDisplace(d.View, it.job, w.job, shape)
-		s.victims = append(s.victims, victim{item: w, milli: milli, stays: !may})
+		s.claims.victims = append(s.claims.victims, victim{item: w, milli: milli, stays: !may})
 		if !may {
 			continue
 		}
@@ -58,26 +58,26 @@ func (s *Scheduler) displace(d *plan.Draft, it item, n int32) bool {
 // displaceChosen lets the victims part choose among all that rank below a job.
 func (s *Scheduler) displaceChosen(d *plan.Draft, it item, n int32) bool {
 	shape := d.Shape(it.job)
-	s.victims, s.candidates, s.grounds = s.victims[:0], s.candidates[:0], s.grounds[:0]
+	s.claims.victims, s.claims.candidates, s.claims.grounds = s.claims.victims[:0], s.claims.candidates[:0], s.claims.grounds[:0]
 	for {
 		w, found := s.worst(d.View)
 		if !found || !it.before(w) {
 			break
 		}
-		s.running.remove(w.job)
+		s.lines.running.remove(w.job)
 		_, may := s.mayDisplace(d.View, it.job, w.job, shape)
-		if s.victims = append(s.victims, victim{item: w, stays: true}); may {
+		if s.claims.victims = append(s.claims.victims, victim{item: w, stays: true}); may {
 			run := d.Job(w.job).Run
 			_, _, price := victims.Price(d.View, run)
-			s.candidates = append(s.candidates, victims.Candidate{Job: w.job, Run: run, Price: price, Key: w.key})
+			s.claims.candidates = append(s.claims.candidates, victims.Candidate{Job: w.job, Run: run, Price: price, Key: w.key})
 		}
 	}
-	for _, v := range s.victims {
-		s.running.push(v.item)
+	for _, v := range s.claims.victims {
+		s.lines.running.push(v.item)
 	}
-	slices.SortFunc(s.candidates, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
-	for range s.candidates {
-		s.grounds = append(s.grounds, plan.MadeWayFor)
+	slices.SortFunc(s.claims.candidates, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
+	for range s.claims.candidates {
+		s.claims.grounds = append(s.claims.grounds, plan.MadeWayFor)
 	}
 	return s.takeFrom(d, &allocate.Wish{Job: it.job}, n)
 }
@@ -85,13 +85,13 @@ func (s *Scheduler) displaceChosen(d *plan.Draft, it item, n int32) bool {
 // worst returns the running job ranked last, with its rank of this moment: ranks of
 // running jobs may have improved since they were filed.
 func (s *Scheduler) worst(v plan.View) (item, bool) {
-	for len(s.running.items) > 0 {
-		top := s.running.items[0]
+	for len(s.lines.running.items) > 0 {
+		top := s.lines.running.items[0]
 		key, _ := s.parts.Order.Key(v, top.job)
 		if key == top.key {
 			return top, true
 		}
-		s.running.rerank(item{key, top.job})
+		s.lines.running.rerank(item{key, top.job})
 	}
 	return item{}, false
 }
@@ -130,10 +130,10 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		return 0, false // what was decided a moment ago stands
 	}
 	if at := s.ripe(v, id); at > v.Now() {
-		s.patient = min(s.patient, at)
+		s.lines.patient = min(s.lines.patient, at)
 		return 0, false
 	}
-	if j := v.Job(job); s.tree.leaf(v, &j) != s.charged[id].leaf && s.keeps(v, id) {
+	if j := v.Job(job); s.claims.tree.leaf(v, &j) != s.claims.charged[id].leaf && s.keeps(v, id) {
 		return 0, false
 	}
 	v.GrantsOf(run, func(g plan.Grant) {
@@ -146,8 +146,8 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 
 func (s *Scheduler) stopAndPlace(d *plan.Draft, it item, n int32) bool {
 	stopped := int64(0)
-	for i := range s.victims {
-		v := &s.victims[i]
+	for i := range s.claims.victims {
+		v := &s.claims.victims[i]
 		if v.stays {
 			continue
 		}
@@ -164,8 +164,8 @@ func (s *Scheduler) stopAndPlace(d *plan.Draft, it item, n int32) bool {
 // the job cannot be placed then, all of them go.
 func (s *Scheduler) spare(d *plan.Draft, mark plan.Mark, it item, n int32, left int64) {
 	spared := false
-	for i := range slices.Backward(s.victims) {
-		if v := &s.victims[i]; !v.stays && v.milli <= left {
+	for i := range slices.Backward(s.claims.victims) {
+		if v := &s.claims.victims[i]; !v.stays && v.milli <= left {
 			left -= v.milli
 			v.stays, spared = true, true
 		}
@@ -175,21 +175,21 @@ func (s *Scheduler) spare(d *plan.Draft, mark plan.Mark, it item, n int32, left 
 	}
 	again := func() bool {
 		d.Rollback(mark)
-		for i := range s.victims {
-			s.victims[i].stopped = false
+		for i := range s.claims.victims {
+			s.claims.victims[i].stopped = false
 		}
 		return s.stopAndPlace(d, it, n)
 	}
 	if again() {
 		return
 	}
-	for i := range s.victims {
-		s.victims[i].stays = s.victims[i].milli == 0
+	for i := range s.claims.victims {
+		s.claims.victims[i].stays = s.claims.victims[i].milli == 0
 	}
 	// Room that was not needed may be that of any: it was held for another, or shared.
 	made := false
-	for i := range slices.Backward(s.victims) {
-		if v := &s.victims[i]; !v.stays {
+	for i := range slices.Backward(s.claims.victims) {
+		if v := &s.claims.victims[i]; !v.stays {
 			v.stays = true
 			made = again()
 			v.stays = made
@@ -204,9 +204,9 @@ func (s *Scheduler) spare(d *plan.Draft, mark plan.Mark, it item, n int32, left 
 // last asked.
 func (s *Scheduler) evicted(d *plan.Draft) {
 	changes := d.Changes()
-	for s.scanned = min(s.scanned, len(changes)); s.scanned < len(changes); s.scanned++ {
-		c := &changes[s.scanned]
-		if c.Verb == plan.Stop && s.home[c.Job] == atRunning && d.Job(c.Job).Phase == plan.Waiting {
+	for s.making.scanned = min(s.making.scanned, len(changes)); s.making.scanned < len(changes); s.making.scanned++ {
+		c := &changes[s.making.scanned]
+		if c.Verb == plan.Stop && s.lines.home[c.Job] == atRunning && d.Job(c.Job).Phase == plan.Waiting {
 			s.drop(d.View, c.Job)
 			s.file(d.View, c.Job)
 		}
@@ -216,17 +216,17 @@ func (s *Scheduler) evicted(d *plan.Draft) {
 // refile puts the running jobs that were looked at back, and the stopped ones in
 // the queue.
 func (s *Scheduler) refile(d *plan.Draft, displaced bool) {
-	for _, v := range s.victims {
+	for _, v := range s.claims.victims {
 		if displaced && !v.stays {
-			s.home[v.job] = nowhere
-			s.active--
+			s.lines.home[v.job] = nowhere
+			s.lines.active--
 			if d.Shape(v.job).Elastic() {
-				s.elastic--
+				s.making.elastic--
 			}
 			s.discharge(v.job)
 			s.file(d.View, v.job)
 			continue
 		}
-		s.running.push(v.item)
+		s.lines.running.push(v.item)
 	}
 }

@@ -28,14 +28,14 @@ func rememberers(placer allocate.Placer, parts ...any) (list []schedule.Remember
 // Remember encodes the next look at elastic jobs, or when the decider was and wants to be
 // asked, the memory of every part, and who displaced whom.
 func (s *Scheduler) Remember() []byte {
-	loops := s.loops.Remember()
+	loops := s.claims.loops.Remember()
 	if r := s.round; r != nil {
-		return append(appendMemories(figures.Put(nil, int64(r.last), int64(r.again)), s.memories), loops...)
+		return append(appendMemories(figures.Put(nil, int64(r.last), int64(r.again)), s.able.memories), loops...)
 	}
-	if s.resize == unit.Never && len(s.memories)+len(loops) == 0 {
+	if s.making.resize == unit.Never && len(s.able.memories)+len(loops) == 0 {
 		return nil
 	}
-	return append(appendMemories(figures.Put(nil, int64(s.resize)), s.memories), loops...)
+	return append(appendMemories(figures.Put(nil, int64(s.making.resize)), s.able.memories), loops...)
 }
 
 func appendMemories(b []byte, parts []schedule.Remembering) []byte {
@@ -47,7 +47,7 @@ func appendMemories(b []byte, parts []schedule.Remembering) []byte {
 
 // Recall reads what Remember wrote. A question that was out is put again.
 func (s *Scheduler) Recall(memory []byte) error {
-	instants := []*unit.Time{&s.resize}
+	instants := []*unit.Time{&s.making.resize}
 	if s.round != nil {
 		instants, s.round.asked = []*unit.Time{&s.round.last, &s.round.again}, nil
 	}
@@ -59,10 +59,10 @@ func (s *Scheduler) Recall(memory []byte) error {
 		}
 		*at = x
 	}
-	if err := recallMemories(r, s.memories); err != nil {
+	if err := recallMemories(r, s.able.memories); err != nil {
 		return err
 	}
-	return s.loops.Recall(r.Rest())
+	return s.claims.loops.Recall(r.Rest())
 }
 
 // recallMemories hands each part its memory.

@@ -21,18 +21,18 @@ func (s *Scheduler) explain(d *plan.Draft, job, ahead plan.JobID, own plan.Reaso
 // obstacle is what keeps a job from starting.
 func (s *Scheduler) obstacle(d *plan.Draft, job, ahead plan.JobID, own plan.Reason) plan.Reason {
 	n := d.Shape(job).Least()
-	q := obstacle.Question{View: d.View, Job: job, Ledger: &s.tree.Ledger, Ahead: ahead, Own: own, Claims: s.calendar.Claims()}
-	if !s.calendar.Empty() {
+	q := obstacle.Question{View: d.View, Job: job, Ledger: &s.claims.tree.Ledger, Ahead: ahead, Own: own, Claims: s.agenda.calendar.Claims()}
+	if !s.agenda.calendar.Empty() {
 		q.Until = d.Now().Add(calendar.Length(d.View, job, n))
 		q.Beside = func(claims bool, see func(v plan.View)) {
 			if claims {
 				s.hold(d, job, n)
 			} else {
-				if s.looked != d.Turns() {
+				if s.agenda.looked != d.Turns() {
 					s.look(d)
 				}
-				s.holds = s.calendar.HoldsOfWindows(job, q.Until, s.holds[:0])
-				d.Hold(s.holds)
+				s.agenda.holds = s.agenda.calendar.HoldsOfWindows(job, q.Until, s.agenda.holds[:0])
+				d.Hold(s.agenda.holds)
 			}
 			see(d.View)
 			d.Unhold()

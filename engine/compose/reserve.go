@@ -12,7 +12,7 @@ import (
 // no more are dropped, the others revised. Room that is not held any longer is worth a
 // try.
 func (s *Scheduler) openCalendar(d *plan.Draft) {
-	c := &s.calendar
+	c := &s.agenda.calendar
 	for len(c.Claims()) > 0 {
 		c.Drop(c.Claims()[0].Job)
 	}
@@ -21,7 +21,7 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 		if d.Job(claim.Job).Phase != plan.Waiting {
 			continue
 		}
-		if s.tree.guaranteed(d.View, claim.Job) {
+		if s.claims.tree.guaranteed(d.View, claim.Job) {
 			c.Insert(firm, claim)
 			firm++
 		} else {
@@ -29,7 +29,7 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 		}
 	}
 	c.SetWindows(d.Windows())
-	s.outlived = unit.Never
+	s.agenda.outlived = unit.Never
 	if !c.Empty() {
 		s.look(d)
 		s.revise()
@@ -41,45 +41,45 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 
 // look shows the calendar what is free and what runs.
 func (s *Scheduler) look(d *plan.Draft) {
-	s.outlived = unit.Never
-	s.calendar.Look(d.View, func(run plan.RunID) unit.Time {
+	s.agenda.outlived = unit.Never
+	s.agenda.calendar.Look(d.View, func(run plan.RunID) unit.Time {
 		end := calendar.Expected(d.View, run)
 		if end > d.Now() {
-			s.outlived = min(s.outlived, end)
+			s.agenda.outlived = min(s.agenda.outlived, end)
 		}
 		return end
 	})
-	s.looked = d.Turns()
+	s.agenda.looked = d.Turns()
 }
 
 // hold takes out of the room what others have a claim on while a job is placed. What
 // a queue is guaranteed goes before the claims of jobs that are not: a gang that
 // borrows has no bound on its wait but the guarantees of others.
 func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
-	s.weak = s.weak[:0]
-	if s.calendar.Empty() {
+	s.agenda.weak = s.agenda.weak[:0]
+	if s.agenda.calendar.Empty() {
 		return
 	}
-	if s.looked != d.Turns() {
+	if s.agenda.looked != d.Turns() {
 		s.look(d)
 	}
 	until := d.Now().Add(calendar.Length(d.View, job, n))
-	weak := s.weak[:0]
-	if s.tree.guaranteed(d.View, job) {
-		for rank := len(s.calendar.Claims()) - 1; rank >= 0; rank-- {
-			if c := s.calendar.Claims()[rank]; c.Job != job && !s.tree.guaranteed(d.View, c.Job) {
+	weak := s.agenda.weak[:0]
+	if s.claims.tree.guaranteed(d.View, job) {
+		for rank := len(s.agenda.calendar.Claims()) - 1; rank >= 0; rank-- {
+			if c := s.agenda.calendar.Claims()[rank]; c.Job != job && !s.claims.tree.guaranteed(d.View, c.Job) {
 				weak = append(weak, ranked{rank, c})
-				s.calendar.Drop(c.Job)
+				s.agenda.calendar.Drop(c.Job)
 			}
 		}
 	}
-	s.held = true
-	s.holds = s.calendar.Holds(job, until, s.holds[:0])
+	s.agenda.held = true
+	s.agenda.holds = s.agenda.calendar.Holds(job, until, s.agenda.holds[:0])
 	for i := len(weak) - 1; i >= 0; i-- {
-		s.calendar.Insert(weak[i].rank, weak[i].claim)
+		s.agenda.calendar.Insert(weak[i].rank, weak[i].claim)
 	}
-	s.weak = weak
-	d.Hold(s.holds)
+	s.agenda.weak = weak
+	d.Hold(s.agenda.holds)
 }
 
 // ranked is a claim with its place among the claims.
@@ -91,13 +91,13 @@ type ranked struct {
 // claimed starts a job that has a claim and that no better one of its class keeps
 // from its turn: room that is held for it is nobody else's.
 func (s *Scheduler) claimed(d *plan.Draft) bool {
-	for _, claim := range s.calendar.Claims() {
-		if s.home[claim.Job] < 0 {
+	for _, claim := range s.agenda.calendar.Claims() {
+		if s.lines.home[claim.Job] < 0 {
 			continue
 		}
 		key, _ := s.parts.Order.Key(d.View, claim.Job)
 		it := item{key, claim.Job}
-		if s.placed(d, it, s.ahead(s.classes[s.home[claim.Job]].leaf, it), plan.None) {
+		if s.placed(d, it, s.ahead(s.lines.classes[s.lines.home[claim.Job]].leaf, it), plan.None) {
 			return true
 		}
 	}
@@ -107,11 +107,11 @@ func (s *Scheduler) claimed(d *plan.Draft) bool {
 // putOff revises the calendar when starts did not mind all claims, and reports whether
 // that left room for others: what a claim no longer needs so early.
 func (s *Scheduler) putOff(d *plan.Draft) bool {
-	if !s.overruled || s.calendar.Empty() {
-		s.overruled = false
+	if !s.agenda.overruled || s.agenda.calendar.Empty() {
+		s.agenda.overruled = false
 		return false
 	}
-	s.overruled = false
+	s.agenda.overruled = false
 	s.look(d)
 	if !s.revise() {
 		return false
@@ -125,9 +125,9 @@ func (s *Scheduler) putOff(d *plan.Draft) bool {
 // to do. It reports whether any moved.
 func (s *Scheduler) revise() (moved bool) {
 	for range 16 {
-		before := slices.Clone(s.calendar.Claims())
-		s.calendar.Revise(nil)
-		if slices.EqualFunc(before, s.calendar.Claims(), plan.Claim.Equal) {
+		before := slices.Clone(s.agenda.calendar.Claims())
+		s.agenda.calendar.Revise(nil)
+		if slices.EqualFunc(before, s.agenda.calendar.Claims(), plan.Claim.Equal) {
 			break
 		}
 		moved = true
@@ -137,17 +137,17 @@ func (s *Scheduler) revise() (moved bool) {
 
 // note tells the calendar of a run that was just promised.
 func (s *Scheduler) note(d *plan.Draft, run plan.RunID) {
-	if !s.calendar.Empty() && s.looked == d.Turns()-1 {
+	if !s.agenda.calendar.Empty() && s.agenda.looked == d.Turns()-1 {
 		end := calendar.Expected(d.View, run)
-		s.calendar.Started(run, end)
-		s.looked, s.outlived = d.Turns(), min(s.outlived, max(end, d.Now()+1))
+		s.agenda.calendar.Started(run, end)
+		s.agenda.looked, s.agenda.outlived = d.Turns(), min(s.agenda.outlived, max(end, d.Now()+1))
 	}
 }
 
 // reserve gives a job that does not fit a place in the calendar, if it is its turn,
 // and reports whether that place is this moment.
 func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) bool {
-	if s.why.Code != plan.NoReason || len(s.calendar.Claims()) >= s.parts.Reserve.Depth || s.calendar.Find(job) >= 0 {
+	if s.making.why.Code != plan.NoReason || len(s.agenda.calendar.Claims()) >= s.parts.Reserve.Depth || s.agenda.calendar.Find(job) >= 0 {
 		return false
 	}
 	return s.claim(d, job) <= d.Now()
@@ -155,15 +155,15 @@ func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) bool {
 
 // claim returns the instant of the place that a job gets, Never if there is none.
 func (s *Scheduler) claim(d *plan.Draft, job plan.JobID) unit.Time {
-	if s.calendar.Empty() || s.looked != d.Turns() {
+	if s.agenda.calendar.Empty() || s.agenda.looked != d.Turns() {
 		s.look(d)
 	}
 	n := smallest(d.Shape(job))
-	claim, ok := s.calendar.Earliest(job, n, calendar.Length(d.View, job, n))
+	claim, ok := s.agenda.calendar.Earliest(job, n, calendar.Length(d.View, job, n))
 	if !ok {
 		return unit.Never
 	}
-	s.calendar.Insert(len(s.calendar.Claims()), claim)
+	s.agenda.calendar.Insert(len(s.agenda.calendar.Claims()), claim)
 	return claim.At
 }
 
@@ -171,29 +171,29 @@ func (s *Scheduler) claim(d *plan.Draft, job plan.JobID) unit.Time {
 // that its queue's limits hold back is passed over.
 func (s *Scheduler) endure(d *plan.Draft) {
 	patience := s.parts.Reserve.Patience
-	s.endures = unit.Never
+	s.agenda.endures = unit.Never
 	if patience == 0 {
 		return
 	}
-	for ; int(s.oldest) < d.Jobs(); s.oldest++ {
-		if p := d.Job(s.oldest).Phase; !p.Over() && p != plan.Active {
+	for ; int(s.agenda.oldest) < d.Jobs(); s.agenda.oldest++ {
+		if p := d.Job(s.agenda.oldest).Phase; !p.Over() && p != plan.Active {
 			break
 		}
 	}
-	for id := s.oldest; int(id) < d.Jobs(); id++ {
+	for id := s.agenda.oldest; int(id) < d.Jobs(); id++ {
 		j := d.Job(id)
 		if d.Now().Sub(j.Submit) < patience {
-			s.endures = j.Submit.Add(patience)
+			s.agenda.endures = j.Submit.Add(patience)
 			return
 		}
-		if s.home[id] < 0 && s.home[id] != inLine || j.Phase != plan.Waiting {
+		if s.lines.home[id] < 0 && s.lines.home[id] != inLine || j.Phase != plan.Waiting {
 			continue
 		}
-		if s.calendar.Find(id) >= 0 {
+		if s.agenda.calendar.Find(id) >= 0 {
 			return
 		}
 		shape := d.Shape(id)
-		if models, _ := d.MayTake(&s.tree.Ledger, id, shape.Models, shape.Milli(smallest(shape))); models != 0 {
+		if models, _ := d.MayTake(&s.claims.tree.Ledger, id, shape.Models, shape.Milli(smallest(shape))); models != 0 {
 			s.claim(d, id)
 			return
 		}
@@ -202,8 +202,8 @@ func (s *Scheduler) endure(d *plan.Draft) {
 
 // closeCalendar keeps the calendar in the state.
 func (s *Scheduler) closeCalendar(d *plan.Draft) {
-	if s.calendar.Empty() {
-		s.outlived = unit.Never
+	if s.agenda.calendar.Empty() {
+		s.agenda.outlived = unit.Never
 	}
-	d.Reserve(s.calendar.Claims())
+	d.Reserve(s.agenda.calendar.Claims())
 }

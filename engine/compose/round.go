@@ -15,8 +15,6 @@ import (
 // running jobs, and at once where a job waits and there is room.
 type round struct {
 	decider allocate.Joint
-	// Horizon bounds how far ahead a gain is counted against the price of a change.
-	horizon unit.Duration
 	line    []plan.JobID // waiting or running, by id
 	wishes  []allocate.Wish
 	wish    []int32      // by job: its wish, counted from 1, while wishes are carried out
@@ -50,8 +48,8 @@ func NewJoint(decider allocate.Joint, parts Parts) *Scheduler {
 	}
 	parts.Order, parts.Sizer = nil, nil
 	s := New(parts)
-	s.memories = rememberers(parts.Placer, decider, parts.Estimator, parts.Gate, parts.Planner, parts.Flow, parts.Rater, parts.Switcher)
-	s.round = &round{decider: decider, horizon: DefaultHorizon, last: -1, again: unit.Never}
+	s.able.memories = rememberers(parts.Placer, decider, parts.Estimator, parts.Gate, parts.Planner, parts.Flow, parts.Rater, parts.Switcher)
+	s.round = &round{decider: decider, last: -1, again: unit.Never}
 	if own {
 		s.parts.Gate = gate
 	}
@@ -99,16 +97,16 @@ func (r *round) gathers() bool {
 // that does not wait for the decider's rhythm.
 func (s *Scheduler) idles(v plan.View) bool {
 	for _, id := range s.round.line {
-		if s.home[id] != inLine {
+		if s.lines.home[id] != inLine {
 			continue
 		}
 		j, shape := v.Job(id), v.Shape(id)
 		least := smallest(shape)
-		leaf := s.tree.leaf(v, &j)
-		if s.tree.Shared() && s.tree.entitled(leaf, shape.Models, shape.Milli(least), j.Priority) {
+		leaf := s.claims.tree.leaf(v, &j)
+		if s.claims.tree.Shared() && s.claims.tree.entitled(leaf, shape.Models, shape.Milli(least), j.Priority) {
 			return true
 		}
-		if models, _ := v.MayTake(&s.tree.Ledger, id, shape.Models, shape.Milli(least)); models != 0 && roomFor(v, shape, least) {
+		if models, _ := v.MayTake(&s.claims.tree.Ledger, id, shape.Models, shape.Milli(least)); models != 0 && roomFor(v, shape, least) {
 			return true
 		}
 	}
@@ -128,7 +126,7 @@ func (r *round) mayAsk(now unit.Time) unit.Time {
 func (s *Scheduler) askNext(v plan.View) unit.Time {
 	r := s.round
 	_, rents := r.decider.(allocate.Renter)
-	runs := func(id plan.JobID) bool { return s.home[id] == atRunning }
+	runs := func(id plan.JobID) bool { return s.lines.home[id] == atRunning }
 	switch {
 	case !rents && !slices.ContainsFunc(r.line, runs) && !s.idles(v):
 		return unit.Never

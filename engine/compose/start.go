@@ -19,25 +19,25 @@ const leftAlone = resizeEvery / 2
 
 // start starts jobs in order of rank until nothing more fits.
 func (s *Scheduler) start(d *plan.Draft) {
-	s.pass++
+	s.lines.pass++
 	for {
 		c, next := s.best()
-		if c < 0 && s.stirred {
-			s.stirred = false
+		if c < 0 && s.claims.stirred {
+			s.claims.stirred = false
 			s.unblockTakers(d.View)
-			s.pass++
+			s.lines.pass++
 			continue
 		}
 		if c < 0 && (s.claimed(d) || s.putOff(d)) {
-			s.pass++
+			s.lines.pass++
 			continue
 		}
 		if c < 0 {
 			return
 		}
-		it := s.classes[c].waiting.items[0]
-		s.why, s.held = plan.Reason{}, false
-		ahead := s.ahead(s.classes[c].leaf, it)
+		it := s.lines.classes[c].waiting.items[0]
+		s.making.why, s.agenda.held = plan.Reason{}, false
+		ahead := s.ahead(s.lines.classes[c].leaf, it)
 		if s.placed(d, it, ahead, next) {
 			s.evicted(d)
 			continue
@@ -45,13 +45,13 @@ func (s *Scheduler) start(d *plan.Draft) {
 		if s.reserve(d, it.job) {
 			continue // its place is this moment: it may fit now that it is its own
 		}
-		if s.why.Code == plan.NoReason && !s.held && !s.rules.Preempt && !s.rules.Strict && s.tree.Shared() {
-			s.crowd(d.View, s.classes[c].shape)
+		if s.making.why.Code == plan.NoReason && !s.agenda.held && !s.rules.Preempt && !s.rules.Strict && s.claims.tree.Shared() {
+			s.crowd(d.View, s.lines.classes[c].shape)
 		}
 		if s.setAside(d, it.job) {
 			continue
 		}
-		s.block(&s.classes[c], true)
+		s.block(&s.lines.classes[c], true)
 		s.explain(d, it.job, ahead, plan.Reason{})
 	}
 }
@@ -60,7 +60,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 // which then passes it.
 func (s *Scheduler) ahead(leaf int32, it item) plan.JobID {
 	s.head(leaf)
-	if x := &s.tree.heads[leaf]; x.front.job != it.job && x.front.before(it) {
+	if x := &s.claims.tree.heads[leaf]; x.front.job != it.job && x.front.before(it) {
 		return x.front.job
 	}
 	return plan.None
@@ -70,14 +70,14 @@ func (s *Scheduler) ahead(leaf int32, it item) plan.JobID {
 // runner-up's job for the dossier: of the queue that the tree puts first.
 func (s *Scheduler) best() (class int, next plan.JobID) {
 	for {
-		leaf := s.tree.first(s)
+		leaf := s.claims.tree.first(s)
 		if leaf < 0 {
 			return -1, plan.None
 		}
 		if class, next = s.bestOf(leaf); class >= 0 {
 			return class, next
 		}
-		s.tree.heads[leaf].closed = s.pass
+		s.claims.tree.heads[leaf].closed = s.lines.pass
 	}
 }
 
@@ -94,13 +94,13 @@ func (s *Scheduler) bestOf(leaf int32) (class int, next plan.JobID) {
 			second, next = it, it.job
 		}
 	}
-	for _, i := range s.tree.heads[leaf].classes {
-		if c := &s.classes[i]; int(i) != class && len(c.waiting.items) > 0 && (!c.blocked || s.rules.Strict) {
+	for _, i := range s.claims.tree.heads[leaf].classes {
+		if c := &s.lines.classes[i]; int(i) != class && len(c.waiting.items) > 0 && (!c.blocked || s.rules.Strict) {
 			consider(c.waiting.items[0])
 		}
 	}
 	// The next of the same shape stands right below the best in its heap.
-	same := s.classes[class].waiting.items
+	same := s.lines.classes[class].waiting.items
 	for _, it := range same[1:min(3, len(same))] {
 		consider(it)
 	}
@@ -109,13 +109,13 @@ func (s *Scheduler) bestOf(leaf int32) (class int, next plan.JobID) {
 
 // head returns the class of a leaf whose best job ranks first, or none.
 func (s *Scheduler) head(leaf int32) int {
-	x := &s.tree.heads[leaf]
+	x := &s.claims.tree.heads[leaf]
 	if x.headed {
 		return int(x.head)
 	}
 	class, first, waits := plan.None, item{}, false
 	for _, i := range x.classes {
-		c := &s.classes[i]
+		c := &s.lines.classes[i]
 		if len(c.waiting.items) == 0 {
 			continue
 		}
@@ -130,7 +130,7 @@ func (s *Scheduler) head(leaf int32) int {
 			class, first = int(i), it
 		}
 	}
-	if class >= 0 && s.classes[class].blocked {
+	if class >= 0 && s.lines.classes[class].blocked {
 		class = plan.None
 	}
 	x.head, x.headed = int32(class), true
@@ -163,15 +163,15 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 		return n, false
 	}
 	if s.rules.Preempt && s.displace(d, it, w.Workers) {
-		s.overruled = true
+		s.agenda.overruled = true
 		return w.Workers, true
 	}
 	shape, j := d.Shape(w.Job), d.Job(w.Job)
-	leaf := s.tree.leaf(d.View, &j)
+	leaf := s.claims.tree.leaf(d.View, &j)
 	for n := w.Workers; n > 0; n = smaller(shape, n) {
-		claims := s.tree.Shared() && s.tree.entitled(leaf, shape.Models, shape.Milli(n), j.Priority) && s.mayTakeBack(d.View, shape, j.Priority)
+		claims := s.claims.tree.Shared() && s.claims.tree.entitled(leaf, shape.Models, shape.Milli(n), j.Priority) && s.mayTakeBack(d.View, shape, j.Priority)
 		if (claims || s.round != nil && len(s.round.yields) > 0) && s.takeBack(d, w, n) {
-			s.overruled = true
+			s.agenda.overruled = true
 			return n, true
 		}
 	}
@@ -210,7 +210,7 @@ func (s *Scheduler) want(v plan.View, job plan.JobID, shape *plan.Shape) int32 {
 	if !shape.Elastic() {
 		return shape.Gang
 	}
-	return s.parts.Sizer.Want(v, job, allocate.Crowd{Active: s.active, Devices: int64(v.Devices())})
+	return s.parts.Sizer.Want(v, job, allocate.Crowd{Active: s.lines.active, Devices: int64(v.Devices())})
 }
 
 // smaller returns the next smaller legal size, or 0.
@@ -236,35 +236,35 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		models &= w.Models
 	}
 	if guest(w) {
-		if milli = 0; s.tree.Bounds() && d.Job(w.Terms.Guest).Run == plan.None {
+		if milli = 0; s.claims.tree.Bounds() && d.Job(w.Terms.Guest).Run == plan.None {
 			return false // without a host it would hold what nobody counts
 		}
 	}
-	models, bar := d.MayTake(&s.tree.Ledger, job, models, milli)
+	models, bar := d.MayTake(&s.claims.tree.Ledger, job, models, milli)
 	if bar.Kind != queue.NoBar && models == 0 {
-		s.why = plan.Barred(bar)
+		s.making.why = plan.Barred(bar)
 		return false
 	}
 	if models != shape.Models {
-		s.narrow = *shape
-		s.narrow.Models = models
-		shape = &s.narrow
+		s.making.narrow = *shape
+		s.making.narrow.Models = models
+		shape = &s.making.narrow
 	}
 	if w.Slots == nil && !guest(w) && !roomFor(d.View, shape, n) && !s.parts.finds(d.View, job) {
 		return false
 	}
 	s.hold(d, job, n)
 	defer d.Unhold()
-	if s.find(d, w, n, shape); len(s.found) == 0 {
+	if s.find(d, w, n, shape); len(s.making.found) == 0 {
 		return false
 	}
-	best := s.parts.rate(d.View, job, n, shape, s.found)
+	best := s.parts.rate(d.View, job, n, shape, s.making.found)
 	t := w.Terms
 	if t == (plan.Terms{}) {
-		t = s.found[best].Terms
+		t = s.making.found[best].Terms
 	}
 	terms, planned, null := s.parts.terms(d, job, t)
-	run, why := s.parts.begin(d, job, &s.found[best], terms, w.Reason)
+	run, why := s.parts.begin(d, job, &s.making.found[best], terms, w.Reason)
 	if why.Code != plan.NoReason {
 		return false
 	}
@@ -279,20 +279,20 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 // closes reports whether a window closes a node before an instant. What is held is only
 // what is free, and a job may begin its turn, or be a guest, where nothing is.
 func (s *Scheduler) closes(v plan.View, node plan.NodeID, until unit.Time) bool {
-	return slices.ContainsFunc(s.calendar.Windows(), func(w plan.Window) bool { return w.Node == node && w.From < until && v.Now() < w.To })
+	return slices.ContainsFunc(s.agenda.calendar.Windows(), func(w plan.Window) bool { return w.Node == node && w.From < until && v.Now() < w.To })
 }
 
 // find looks for places for n workers: the slots wished, or those that the placer
 // proposes.
 func (s *Scheduler) find(d *plan.Draft, w *allocate.Wish, n int32, shape *plan.Shape) {
-	s.found = s.found[:0]
+	s.making.found = s.making.found[:0]
 	if w.Slots != nil {
 		for i := range w.Slots {
 			if at := w.Slots[i].Node; shape.Devices > 0 && shape.Models&(1<<d.Node(at).Model) == 0 || s.closes(d.View, at, d.Now().Add(calendar.Length(d.View, w.Job, n))) {
 				return
 			}
 		}
-		s.found = append(s.found, allocate.Candidate{Slots: w.Slots})
+		s.making.found = append(s.making.found, allocate.Candidate{Slots: w.Slots})
 		return
 	}
 	k := 1
@@ -301,7 +301,7 @@ func (s *Scheduler) find(d *plan.Draft, w *allocate.Wish, n int32, shape *plan.S
 	} else if s.parts.Explain {
 		k = 2
 	}
-	s.found = s.parts.Placer.Place(d.View, allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Workers: n, Shape: shape}, k, s.found)
+	s.making.found = s.parts.Placer.Place(d.View, allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Workers: n, Shape: shape}, k, s.making.found)
 }
 
 // noteSteps writes the dossier's lines of steps 1, 2, 4, 5 and 6: what was chosen,
@@ -309,10 +309,10 @@ func (s *Scheduler) find(d *plan.Draft, w *allocate.Wish, n int32, shape *plan.S
 func (s *Scheduler) noteSteps(d *plan.Draft, job plan.JobID, t plan.Terms, planned, null unit.Duration) {
 	j := d.Job(job)
 	d.Note(plan.Profiling, int64(j.Estimate), int64(j.Declared), int64(j.Estimate), int64(j.Declared))
-	won, lost := s.found[0], allocate.Candidate{}
+	won, lost := s.making.found[0], allocate.Candidate{}
 	rejected := int64(plan.None)
-	if len(s.found) > 1 {
-		lost, rejected = s.found[1], int64(s.found[1].Slots[0].Node)
+	if len(s.making.found) > 1 {
+		lost, rejected = s.making.found[1], int64(s.making.found[1].Slots[0].Node)
 	}
 	d.Note(plan.Allocation, int64(won.Slots[0].Node), rejected, won.Score, lost.Score)
 	d.Note(plan.Pipelining, int64(t.Plan), plan.None, int64(planned), int64(null))
@@ -331,29 +331,29 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 		d.Note(plan.Scheduling, int64(it.job), int64(next), it.key[0], lost)
 	}
 	j := d.Job(it.job)
-	leaf := s.tree.leaf(d.View, &j)
-	over := s.tree.Shared() && s.tree.OverGuarantee(leaf)
+	leaf := s.claims.tree.leaf(d.View, &j)
+	over := s.claims.tree.Shared() && s.claims.tree.OverGuarantee(leaf)
 	s.drop(d.View, it.job)
 	s.fileRunning(d.View, it.job)
-	if s.calendar.Find(it.job) >= 0 {
-		s.calendar.Drop(it.job)
+	if s.agenda.calendar.Find(it.job) >= 0 {
+		s.agenda.calendar.Drop(it.job)
 		s.unblock(d.View) // it may have started elsewhere than it claimed
 	}
-	s.overruled = s.overruled || len(s.weak) > 0
-	s.stirred = s.stirred || s.tree.Shared() && !over && s.tree.OverGuarantee(leaf)
+	s.agenda.overruled = s.agenda.overruled || len(s.agenda.weak) > 0
+	s.claims.stirred = s.claims.stirred || s.claims.tree.Shared() && !over && s.claims.tree.OverGuarantee(leaf)
 }
 
 // rebalance resizes running elastic jobs whose sizer wants them another size. A
 // resize is a stop and a start that waits for it.
 func (s *Scheduler) rebalance(d *plan.Draft) {
-	if s.resize > d.Now() {
+	if s.making.resize > d.Now() {
 		return
 	}
-	s.resize = unit.Never
-	if s.elastic == 0 {
+	s.making.resize = unit.Never
+	if s.making.elastic == 0 {
 		return
 	}
-	s.resize = d.Now().Add(resizeEvery)
+	s.making.resize = d.Now().Add(resizeEvery)
 	for id := range plan.RunID(d.RunSlots()) {
 		r := d.Run(id)
 		if r.Status != plan.Running || !d.Shape(r.Job).Elastic() || d.Now().Sub(r.Began) < leftAlone {

@@ -22,10 +22,10 @@ func (s *Scheduler) takeBack(d *plan.Draft, w *allocate.Wish, n int32) bool {
 // takeFrom makes room for a job from the candidates that the victims part chooses.
 func (s *Scheduler) takeFrom(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	shape := d.Shape(w.Job)
-	if len(s.candidates) == 0 || s.round != nil && !s.wouldDo(d, w, n) {
+	if len(s.claims.candidates) == 0 || s.round != nil && !s.wouldDo(d, w, n) {
 		return false
 	}
-	in := victims.Input{View: d.View, Need: allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Workers: n, Shape: shape}, Candidates: s.candidates}
+	in := victims.Input{View: d.View, Need: allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Workers: n, Shape: shape}, Candidates: s.claims.candidates}
 	chosen, ok := s.chooser().Choose(in, func(chosen []int) bool {
 		mark := d.Mark()
 		fits := s.stopFor(d, w, n, chosen)
@@ -44,8 +44,8 @@ func (s *Scheduler) takeFrom(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	}
 	s.recharge(chosen, 1)
 	for _, i := range chosen {
-		if s.grounds[i] == plan.Reclaimed || s.grounds[i] == plan.Outranked {
-			s.loops.Note(w.Job, s.candidates[i].Job, d.Now())
+		if s.claims.grounds[i] == plan.Reclaimed || s.claims.grounds[i] == plan.Outranked {
+			s.claims.loops.Note(w.Job, s.claims.candidates[i].Job, d.Now())
 		}
 	}
 	s.charge(d.View, w.Job) // those that go on with less must leave it its own
@@ -62,39 +62,39 @@ func (s *Scheduler) wouldDo(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	}
 	shape := d.Shape(w.Job)
 	room := d.Room().FreeMilli(shape.Models)
-	for i := range s.candidates {
-		job := s.candidates[i].Job
-		d.GrantsOf(s.candidates[i].Run, func(g plan.Grant) {
+	for i := range s.claims.candidates {
+		job := s.claims.candidates[i].Job
+		d.GrantsOf(s.claims.candidates[i].Run, func(g plan.Grant) {
 			if g.Device != plan.None {
 				room += int64(g.Reserve)
 			}
 		})
 		s.count(job, -1)
 	}
-	models, _ := d.MayTake(&s.tree.Ledger, w.Job, shape.Models, shape.Milli(n))
-	for i := range s.candidates {
-		s.count(s.candidates[i].Job, 1)
+	models, _ := d.MayTake(&s.claims.tree.Ledger, w.Job, shape.Models, shape.Milli(n))
+	for i := range s.claims.candidates {
+		s.count(s.claims.candidates[i].Job, 1)
 	}
 	return models != 0 && room >= shape.Milli(n)
 }
 
 func (s *Scheduler) attempt(d *plan.Draft, job plan.JobID, n int32) attempt {
 	j := d.Job(job)
-	return attempt{s.tree.leaf(d.View, &j), j.Shape, j.Priority, n, len(d.Changes())}
+	return attempt{s.claims.tree.leaf(d.View, &j), j.Shape, j.Priority, n, len(d.Changes())}
 }
 
 func (s *Scheduler) chooser() victims.Chooser {
 	if s.parts.Victims != nil {
 		return s.parts.Victims
 	}
-	return &s.cheapest
+	return &s.claims.cheapest
 }
 
 // weaker lists the runs that a job may displace, with what that costs.
 func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
-	s.candidates = s.candidates[:0]
+	s.claims.candidates = s.claims.candidates[:0]
 	j := v.Job(job)
-	leaf := s.tree.leaf(v, &j)
+	leaf := s.claims.tree.leaf(v, &j)
 	consider := func(other plan.JobID) {
 		if run := v.Job(other).Run; run != plan.None && s.mayGo(v, leaf, job, other, milli) {
 			_, _, price := victims.Price(v, run)
@@ -102,23 +102,23 @@ func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
 			if s.parts.Order != nil {
 				c.Key, _ = s.parts.Order.Key(v, other)
 			}
-			s.candidates = append(s.candidates, c)
+			s.claims.candidates = append(s.claims.candidates, c)
 		}
 	}
-	for b := range s.tree.heads {
-		for _, other := range s.tree.heads[b].running {
+	for b := range s.claims.tree.heads {
+		for _, other := range s.claims.tree.heads[b].running {
 			consider(other)
 		}
 	}
-	if s.round != nil && !s.tree.Shared() {
+	if s.round != nil && !s.claims.tree.Shared() {
 		for _, other := range s.round.yields {
 			consider(other)
 		}
 	}
-	slices.SortFunc(s.candidates, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
-	s.grounds = s.grounds[:0]
-	for i := range s.candidates {
-		s.grounds = append(s.grounds, s.ground(v, leaf, job, s.candidates[i].Job, milli))
+	slices.SortFunc(s.claims.candidates, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
+	s.claims.grounds = s.claims.grounds[:0]
+	for i := range s.claims.candidates {
+		s.claims.grounds = append(s.claims.grounds, s.ground(v, leaf, job, s.claims.candidates[i].Job, milli))
 	}
 }
 
@@ -130,14 +130,14 @@ func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli 
 	case plan.RoundPlan:
 		return true
 	}
-	if s.loops.Repeats(job, other, v.Now()) {
-		s.unprotected = min(s.unprotected, v.Now().Add(victims.DefaultLimits().Window))
+	if s.claims.loops.Repeats(job, other, v.Now()) {
+		s.claims.unprotected = min(s.claims.unprotected, v.Now().Add(victims.DefaultLimits().Window))
 		return false
 	}
 	r := v.Run(v.Job(other).Run)
 	at := s.protectedUntil(v, &r)
 	if at > v.Now() {
-		s.unprotected = min(s.unprotected, at)
+		s.claims.unprotected = min(s.claims.unprotected, at)
 	}
 	return at <= v.Now()
 }
@@ -148,7 +148,7 @@ func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli 
 func (s *Scheduler) ground(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
 	code := s.stronger(v, leaf, job, other, milli)
 	if code == plan.NoReason && s.round != nil && job != other && slices.Contains(s.round.yields, other) &&
-		(s.charged[other].leaf == leaf || !s.keeps(v, other)) && s.paidBack(v, other) {
+		(s.claims.charged[other].leaf == leaf || !s.keeps(v, other)) && s.paidBack(v, other) {
 		code = plan.RoundPlan
 	}
 	return code
@@ -163,7 +163,7 @@ func (s *Scheduler) paidBack(v plan.View, job plan.JobID) bool {
 	}
 	at := r.Began.Add(max(resizeEvery, leastSlice*s.price(v, job)))
 	if at > v.Now() {
-		s.unprotected = min(s.unprotected, at)
+		s.claims.unprotected = min(s.claims.unprotected, at)
 	}
 	return at <= v.Now()
 }
@@ -171,15 +171,15 @@ func (s *Scheduler) paidBack(v plan.View, job plan.JobID) bool {
 // keeps reports whether a run is not stopped for jobs of other queues that have no claim
 // to its room: since it is protected, or holds what its queue is guaranteed.
 func (s *Scheduler) keeps(v plan.View, job plan.JobID) bool {
-	if !s.tree.Shared() {
+	if !s.claims.tree.Shared() {
 		return false
 	}
 	r := v.Run(v.Job(job).Run)
-	if s.tree.protect > 0 && s.protectedUntil(v, &r) > v.Now() {
+	if s.claims.tree.protect > 0 && s.protectedUntil(v, &r) > v.Now() {
 		return true
 	}
-	c := s.charged[job]
-	return c.milli > 0 && s.tree.Guaranteed(c.leaf, 1<<c.model, 0)
+	c := s.claims.charged[job]
+	return c.milli > 0 && s.claims.tree.Guaranteed(c.leaf, 1<<c.model, 0)
 }
 
 // mayTakeBack reports whether free room and all that anybody might have to give up to
@@ -193,7 +193,7 @@ func (s *Scheduler) mayTakeBack(v plan.View, shape *plan.Shape, priority int32) 
 // couldTakeBack is a wider bound that costs nothing.
 func (s *Scheduler) couldTakeBack(v plan.View, shape *plan.Shape) bool {
 	need := shape.Milli(smallest(shape)) - v.Room().FreeMilli(shape.Models)
-	return s.tree.Shared() && need <= sum(s.tree.Lent(), shape.Models)
+	return s.claims.tree.Shared() && need <= sum(s.claims.tree.Lent(), shape.Models)
 }
 
 // sum adds up the models of a set.
@@ -209,39 +209,39 @@ func sum(of []int64, models uint64) (n int64) {
 // givable is, by model, what unprotected runs hold that are above a guarantee or of
 // lower priority where that counts.
 func (s *Scheduler) givable(v plan.View, priority int32) []int64 {
-	if s.gave != s.pass {
-		s.gave, s.gives = s.pass, s.gives[:0]
+	if s.claims.gave != s.lines.pass {
+		s.claims.gave, s.claims.gives = s.lines.pass, s.claims.gives[:0]
 	}
-	for i := range s.gives {
-		if s.gives[i].priority == priority {
-			return s.gives[i].milli
+	for i := range s.claims.gives {
+		if s.claims.gives[i].priority == priority {
+			return s.claims.gives[i].milli
 		}
 	}
 	g := give{priority, make([]int64, v.Room().Models())}
-	for b := range s.tree.heads {
-		x := &s.tree.heads[b]
-		if len(x.running) == 0 || !s.tree.Lends(int32(b)) {
+	for b := range s.claims.tree.heads {
+		x := &s.claims.tree.heads[b]
+		if len(x.running) == 0 || !s.claims.tree.Lends(int32(b)) {
 			continue
 		}
-		over, preempt := s.tree.OverGuarantee(int32(b)), s.tree.Preempts(int32(b))
+		over, preempt := s.claims.tree.OverGuarantee(int32(b)), s.claims.tree.Preempts(int32(b))
 		for _, id := range x.running {
 			if !over && !(preempt && v.Priority(id) < priority) || v.Job(id).Run == plan.None {
 				continue // none: it was stopped a moment ago
 			}
 			r := v.Run(v.Job(id).Run)
 			if at := s.protectedUntil(v, &r); at > v.Now() {
-				s.unprotected = min(s.unprotected, at)
+				s.claims.unprotected = min(s.claims.unprotected, at)
 				continue
 			}
-			if c := s.charged[id]; c.milli > 0 {
+			if c := s.claims.charged[id]; c.milli > 0 {
 				g.milli[c.model] += c.milli
 			}
-			for _, c := range s.more[id] {
+			for _, c := range s.claims.more[id] {
 				g.milli[c.model] += c.milli
 			}
 		}
 	}
-	s.gives = append(s.gives, g)
+	s.claims.gives = append(s.claims.gives, g)
 	return g.milli
 }
 
@@ -262,7 +262,7 @@ func (s *Scheduler) protectedUntil(v plan.View, r *plan.Run) unit.Time {
 	if r.Status != plan.Running && r.Status != plan.Suspended {
 		return unit.Never
 	}
-	wait := s.tree.protect
+	wait := s.claims.tree.protect
 	if s.rules.Preempt && v.Job(r.Job).Reason.Code == plan.TookRoomOf {
 		wait = 0 // else runs that take each other's room would keep it from a guarantee for ever
 	}
@@ -275,11 +275,11 @@ func (s *Scheduler) protectedUntil(v plan.View, r *plan.Run) unit.Time {
 // stronger says by which claim a job may take milli of room from another's run, or
 // that it may not.
 func (s *Scheduler) stronger(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
-	held := s.charged[other]
+	held := s.claims.charged[other]
 	if held.milli == 0 || v.Shape(job).Models&(1<<held.model) == 0 {
 		return plan.NoReason
 	}
-	guarantee, priority := s.tree.Stronger(leaf, held.leaf, held.model, milli)
+	guarantee, priority := s.claims.tree.Stronger(leaf, held.leaf, held.model, milli)
 	if guarantee {
 		return plan.Reclaimed
 	}
@@ -287,8 +287,8 @@ func (s *Scheduler) stronger(v plan.View, leaf int32, job, other plan.JobID, mil
 	if !priority || j.Priority <= o.Priority {
 		return plan.NoReason
 	}
-	if days := v.Now().Sub(o.Submit) / unit.Day; s.tree.budget > 0 && int64(o.Preemptions) >= int64(s.tree.budget)*(1+int64(days)) {
-		s.unprotected = min(s.unprotected, o.Submit.Add((days+1)*unit.Day))
+	if days := v.Now().Sub(o.Submit) / unit.Day; s.claims.tree.budget > 0 && int64(o.Preemptions) >= int64(s.claims.tree.budget)*(1+int64(days)) {
+		s.claims.unprotected = min(s.claims.unprotected, o.Submit.Add((days+1)*unit.Day))
 		return plan.NoReason
 	}
 	return plan.Outranked
@@ -299,17 +299,17 @@ func (s *Scheduler) stronger(v plan.View, leaf int32, job, other plan.JobID, mil
 func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []int) bool {
 	job := w.Job
 	j, shape := d.Job(job), d.Shape(job)
-	leaf, fair := s.tree.leaf(d.View, &j), true
+	leaf, fair := s.claims.tree.leaf(d.View, &j), true
 	for _, i := range chosen {
-		c := &s.candidates[i]
+		c := &s.claims.candidates[i]
 		// What one gives back may bring its queue to its guarantee: the rest is its own.
-		if s.grounds[i] != plan.MadeWayFor {
-			fair = fair && s.ground(d.View, leaf, job, c.Job, shape.Milli(n)) == s.grounds[i]
-		} else if s.charged[c.Job].leaf != leaf {
+		if s.claims.grounds[i] != plan.MadeWayFor {
+			fair = fair && s.ground(d.View, leaf, job, c.Job, shape.Milli(n)) == s.claims.grounds[i]
+		} else if s.claims.charged[c.Job].leaf != leaf {
 			fair = fair && !s.keeps(d.View, c.Job)
 		}
 		s.count(c.Job, -1)
-		d.Stop(c.Run, plan.Reason{Code: s.grounds[i], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
+		d.Stop(c.Run, plan.Reason{Code: s.claims.grounds[i], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
 	}
 	there := *w
 	there.Reason = plan.Reason{Code: plan.TookRoomOf, A: int64(len(chosen))}
@@ -322,7 +322,7 @@ func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []i
 // recharge counts again what stopFor left out.
 func (s *Scheduler) recharge(chosen []int, sign int64) {
 	for _, i := range chosen {
-		s.count(s.candidates[i].Job, sign)
+		s.count(s.claims.candidates[i].Job, sign)
 	}
 }
 
@@ -330,7 +330,7 @@ func (s *Scheduler) recharge(chosen []int, sign int64) {
 // with fewer workers in what is left.
 func (s *Scheduler) shrink(d *plan.Draft, chosen []int) {
 	for _, i := range slices.Clone(chosen) {
-		c := s.candidates[i]
+		c := s.claims.candidates[i]
 		shape := d.Shape(c.Job)
 		had := d.Run(c.Run).Workers
 		s.drop(d.View, c.Job)

@@ -64,7 +64,7 @@ func (t *tree) opened(leaf, n int32) {
 // first descends to the leaf that is served next, or none.
 func (t *tree) first(s *Scheduler) int32 {
 	if !t.Shared() {
-		if x := &t.heads[0]; x.open == 0 || x.closed == s.pass {
+		if x := &t.heads[0]; x.open == 0 || x.closed == s.lines.pass {
 			return plan.None
 		}
 		return 0
@@ -73,7 +73,7 @@ func (t *tree) first(s *Scheduler) int32 {
 	for len(t.Below(at)) > 0 {
 		best := int32(plan.None)
 		for _, b := range t.Below(at) {
-			if !t.available(b, s.pass) {
+			if !t.available(b, s.lines.pass) {
 				continue
 			}
 			if best < 0 {
@@ -113,21 +113,21 @@ func (t *tree) available(b int32, pass int64) bool {
 // ranksBefore reports whether the best job of one leaf ranks before that of another;
 // of others the first named goes first.
 func (s *Scheduler) ranksBefore(a, b int32) bool {
-	if len(s.tree.Below(a))+len(s.tree.Below(b)) > 0 {
+	if len(s.claims.tree.Below(a))+len(s.claims.tree.Below(b)) > 0 {
 		return false
 	}
 	x, y := s.head(a), s.head(b)
-	return x >= 0 && y >= 0 && s.classes[x].waiting.items[0].before(s.classes[y].waiting.items[0])
+	return x >= 0 && y >= 0 && s.lines.classes[x].waiting.items[0].before(s.lines.classes[y].waiting.items[0])
 }
 
 // takesBack reports whether the best job of a class may claim room from what runs: it
 // is within a guarantee, or priority counts where it is.
 func (s *Scheduler) takesBack(v plan.View, c *class) bool {
-	if !s.tree.Shared() || len(c.waiting.items) == 0 {
+	if !s.claims.tree.Shared() || len(c.waiting.items) == 0 {
 		return false
 	}
 	shape := v.ShapeOf(c.shape)
-	return s.tree.entitled(c.leaf, shape.Models, shape.Milli(smallest(shape)), v.Priority(c.waiting.items[0].job))
+	return s.claims.tree.entitled(c.leaf, shape.Models, shape.Milli(smallest(shape)), v.Priority(c.waiting.items[0].job))
 }
 
 // guaranteed reports whether a job's smallest size is within what a queue that it is

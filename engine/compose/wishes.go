@@ -26,7 +26,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 		}
 	}
 	ruled := s.ruled()
-	if s.tree.Shared() {
+	if s.claims.tree.Shared() {
 		s.guaranteed(d)
 	}
 	for i := range r.wishes {
@@ -35,7 +35,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 		}
 	}
 	for _, id := range r.line {
-		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || s.home[id] != inLine {
+		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || s.lines.home[id] != inLine {
 			continue
 		}
 		if !ruled || r.gathers() || !s.grant(d, s.own(d.View, id)) {
@@ -43,7 +43,12 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 		}
 	}
 	for i := range r.wishes {
-		r.wish[r.wishes[i].Job] = 0
+		w := &r.wishes[i]
+		if run := d.Job(w.Job).Run; ruled && run != plan.None && w.Terms != (plan.Terms{}) && !guest(w) && d.Run(run).Terms.Guest != plan.None {
+			was := d.Run(run)
+			s.regrant(d, run, &was, w) // what its queue had no room for may be free by now
+		}
+		r.wish[w.Job] = 0
 	}
 }
 
@@ -51,7 +56,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 // stopped only for one that starts in its room, since the decider may have wished it away
 // for one that may not start.
 func (s *Scheduler) ruled() bool {
-	return s.tree.Bounds() || !s.calendar.Empty()
+	return s.claims.tree.Bounds() || !s.agenda.calendar.Empty()
 }
 
 // guaranteed starts the jobs that are within what their queue is guaranteed: those with
@@ -59,12 +64,12 @@ func (s *Scheduler) ruled() bool {
 func (s *Scheduler) guaranteed(d *plan.Draft) {
 	r := s.round
 	for i := range r.wishes {
-		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend && s.home[w.Job] == inLine && s.tree.guaranteed(d.View, w.Job) {
+		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend && s.lines.home[w.Job] == inLine && s.claims.tree.guaranteed(d.View, w.Job) {
 			s.grant(d, w)
 		}
 	}
 	for _, id := range r.line {
-		if s.home[id] == inLine && s.tree.guaranteed(d.View, id) {
+		if s.lines.home[id] == inLine && s.claims.tree.guaranteed(d.View, id) {
 			s.grant(d, s.own(d.View, id))
 		}
 	}
@@ -128,7 +133,7 @@ func (s *Scheduler) settle(d *plan.Draft, id plan.RunID, r *plan.Run) {
 func (s *Scheduler) regrant(d *plan.Draft, id plan.RunID, r *plan.Run, w *allocate.Wish) {
 	if r.Terms.Guest != plan.None && !guest(w) {
 		shape := d.Shape(r.Job)
-		if models, _ := d.MayTake(&s.tree.Ledger, r.Job, shape.Models, shape.Milli(r.Workers)); models == 0 {
+		if models, _ := d.MayTake(&s.claims.tree.Ledger, r.Job, shape.Models, shape.Milli(r.Workers)); models == 0 {
 			return
 		}
 	}
@@ -240,7 +245,7 @@ func (s *Scheduler) worth(v plan.View, id plan.RunID, r *plan.Run, w *allocate.W
 			rate = max(rate, v.Rate(r.Job, m, w.Workers, several && model == m || len(w.Slots) > 1))
 		}
 	}
-	ahead := s.round.horizon
+	ahead := DefaultHorizon
 	if left, known := v.Left(r.Job); known {
 		ahead = min(ahead, unit.Duration(int64(left)/old*plan.FullRate))
 	}
@@ -264,7 +269,7 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 	if j.Phase != plan.Waiting {
 		return false
 	}
-	s.why, s.held = plan.Reason{}, false
+	s.making.why, s.agenda.held = plan.Reason{}, false
 	it := item{job: w.Job}
 	n, _ := s.place(d, it, w)
 	if n == 0 && s.reserve(d, w.Job) {
