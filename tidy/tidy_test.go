@@ -93,7 +93,7 @@ var mechanisms = []string{"fit", "scored", "tiers", "divide", "envelope", "resid
 // suite is a conformance suite: a test that happens to be a package.
 func suite(folder string) bool { return strings.HasSuffix(folder, "test") }
 
-var nouns = []string{"unit", "cluster", "workload", "queue", "figures"}
+var nouns = []string{"unit", "cluster", "workload", "queue", "figures", "sharing"}
 
 // TestImports keeps the house rules: what each folder may import of ours.
 func TestImports(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterdl/muster/control"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/sharing"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -113,13 +114,13 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	if law != "" && hosts > 0 {
 		host, guest := control.Steady(law, unit.Milli(1000*min(1, hosts)), unit.Milli(1000*min(1, guests)))
 		if x.guest && x.law != "" {
-			return rate * guest / max(1, guests)
+			return sharing.Divided(rate*guest, guests)
 		}
 		rate *= host
 	} else if x.guest && x.law != "" {
-		return rate / max(1, guests)
+		return sharing.Divided(rate, guests)
 	}
-	return rate / max(1, hosts)
+	return sharing.Divided(rate, hosts)
 }
 
 // Fits reports whether the memory of its devices holds a run beside those that compute

@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/musterdl/muster/sharing"
+
 	"gonum.org/v1/gonum/mat"
 	"gonum.org/v1/gonum/optimize"
 	"gonum.org/v1/gonum/stat"
@@ -82,7 +84,7 @@ func Read(r io.Reader) (DeviceProfile, map[string]Profile, error) {
 
 // Fit returns the coefficients of the device.
 func (p *DeviceProfile) Fit() (Device, error) {
-	d := Device{MHz: p.MHz, PowerW: p.PowerW, IdleW: p.IdleW, BytesPerMs: p.BytesPerMs, UnitPercent: p.UnitPercent}
+	d := Device{sharing.Device{MHz: p.MHz, PowerW: p.PowerW, IdleW: p.IdleW, BytesPerMs: p.BytesPerMs, UnitPercent: p.UnitPercent}}
 	throttled := slices.IndexFunc(p.Clock, func(mhz float64) bool { return mhz < p.MHz })
 	if throttled < 2 || len(p.Watts) != len(p.Clock) || len(p.Gap) != len(p.Clock) {
 		return d, fmt.Errorf("the device needs two points before it throttles and one after; it throttles at %d of %d", throttled, len(p.Clock))

@@ -59,7 +59,7 @@ func Measure(open func(path string) (io.ReadCloser, error), seed uint64) (map[st
 	var blind []Tenant
 	for _, w := range example {
 		batch, share := d.Bound(w)
-		blind = append(blind, Tenant{w.Model, batch, share})
+		blind = append(blind, Tenant{Model: w.Model, Batch: batch, SharePercent: share})
 		figures[w.Model.Name+"_bound_percent"] = share
 	}
 	each, _, _ := d.Predict(blind, nil)
@@ -104,7 +104,7 @@ func serve(c Config, work []Workload) (served [][]Placed, err error) {
 		var on []Placed
 		s.View().GrantsOn(id, func(g plan.Grant) {
 			r := s.View().Run(g.Run)
-			on = append(on, Placed{int(r.Job), Tenant{work[r.Job].Model, int(r.Terms.Batch), float64(g.Reserve) / 10}})
+			on = append(on, Placed{int(r.Job), Tenant{Model: work[r.Job].Model, Batch: int(r.Terms.Batch), SharePercent: float64(g.Reserve) / 10}})
 		})
 		if on != nil {
 			served = append(served, on)
@@ -152,7 +152,7 @@ func (d *Device) blind(work []Workload) (served [][]Placed) {
 	var all []Placed
 	for i, w := range work {
 		if batch, share := d.Bound(w); share <= 100 {
-			all = append(all, Placed{i, Tenant{w.Model, batch, share}})
+			all = append(all, Placed{i, Tenant{Model: w.Model, Batch: batch, SharePercent: share}})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Placed) int { return cmp.Compare(b.SharePercent, a.SharePercent) })

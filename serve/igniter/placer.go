@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/sharing"
 	"github.com/musterdl/muster/strategy"
 )
 
@@ -35,7 +36,7 @@ type Config struct {
 // Default returns the configuration used where none is given: the limits of a V100,
 // and no model. What is not fitted is not sized.
 func Default() Config {
-	return Config{SpareUnits: 2, Device: Device{MHz: 1530, PowerW: 300, BytesPerMs: 1e7, UnitPercent: 2.5}}
+	return Config{SpareUnits: 2, Device: Device{sharing.Device{MHz: 1530, PowerW: 300, BytesPerMs: 1e7, UnitPercent: 2.5}}}
 }
 
 // Validate says what is wrong with a configuration.
@@ -185,7 +186,7 @@ func (p *Placer) share(v plan.View, id plan.DeviceID, work Workload, batch int, 
 	if d.Status.Out() || d.Geometry != 0 || d.FreeMemory < memory {
 		return math.Inf(1)
 	}
-	p.tenants = append(p.tenants[:0], Tenant{work.Model, batch, bound})
+	p.tenants = append(p.tenants[:0], Tenant{Model: work.Model, Batch: batch, SharePercent: bound})
 	late := [16]float64{work.SLOMs / 2}
 	alone := false
 	v.GrantsOn(id, func(g plan.Grant) {
@@ -196,7 +197,7 @@ func (p *Placer) share(v plan.View, id plan.DeviceID, work Workload, batch int, 
 			return
 		}
 		late[len(p.tenants)] = w.SLOMs / 2
-		p.tenants = append(p.tenants, Tenant{w.Model, int(r.Terms.Batch), float64(g.Reserve) / 10})
+		p.tenants = append(p.tenants, Tenant{Model: w.Model, Batch: int(r.Terms.Batch), SharePercent: float64(g.Reserve) / 10})
 	})
 	for share := bound; !alone && share*10 <= float64(d.Free); share += p.config.Device.UnitPercent {
 		p.tenants[0].SharePercent = share

@@ -27,14 +27,14 @@ func (p *Placer) together(v plan.View, id plan.DeviceID, work Workload, batch in
 			return
 		}
 		b, share := p.config.Device.Bound(w)
-		p.placed = append(p.placed, Placed{len(p.works), Tenant{w.Model, b, share}})
+		p.placed = append(p.placed, Placed{len(p.works), Tenant{Model: w.Model, Batch: b, SharePercent: share}})
 		p.works, p.beside = append(p.works, w), append(p.beside, allocate.Beside{Run: g.Run, Terms: r.Terms})
 		before += float64(g.Reserve) / 10
 	})
 	if foreign {
 		return math.Inf(1)
 	}
-	newcomer := Placed{len(p.works), Tenant{work.Model, batch, bound}}
+	newcomer := Placed{len(p.works), Tenant{Model: work.Model, Batch: batch, SharePercent: bound}}
 	p.works = append(p.works, work)
 	total, ok := p.pack.fit(&p.config.Device, p.works, append(p.pack.try[:0], p.placed...), newcomer)
 	if !ok {
