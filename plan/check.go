@@ -168,6 +168,9 @@ func (s *State) checkIndex() error {
 			return fmt.Errorf("the index counts %d free devices of model %d, there are %d", s.room.free[m], m, fresh.free[m])
 		}
 	}
+	if !slices.Equal(fresh.sizes, s.room.sizes) {
+		return fmt.Errorf("the index counts %v nodes by what they have free, there are %v", s.room.sizes, fresh.sizes)
+	}
 	for i := range fresh.sets {
 		for w := range fresh.sets[i].low {
 			if fresh.sets[i].low[w] != s.room.sets[i].low[w] {

@@ -9,6 +9,7 @@ type Room struct {
 	counts  int // free-device counts run from 0 to counts-1
 	models  int
 	sets    []bitset // by model*counts + free devices
+	sizes   []int32  // of the sets
 	partial []bitset // by model: nodes with a device that is partly taken
 	free    []int64  // by model: wholly free devices in all
 	milli   []int64  // by model: free thousandths in all, parts included
@@ -21,7 +22,7 @@ func newRoom(s *State) Room {
 		r.counts = max(r.counts, int(s.Nodes[i].Count)+1)
 	}
 	n := len(s.Nodes)
-	r.sets = make([]bitset, r.models*r.counts)
+	r.sets, r.sizes = make([]bitset, r.models*r.counts), make([]int32, r.models*r.counts)
 	for i := range r.sets {
 		r.sets[i] = newBitset(n)
 	}
@@ -48,6 +49,7 @@ func (r *Room) copy() Room {
 	for i := range r.partial {
 		c.partial[i] = r.partial[i].copy()
 	}
+	c.sizes = append([]int32(nil), r.sizes...)
 	c.free = append([]int64(nil), r.free...)
 	c.milli = append([]int64(nil), r.milli...)
 	return c
@@ -64,6 +66,17 @@ func sum(of []int64, models uint64) (n int64) {
 	for m := range of {
 		if models&(1<<m) != 0 {
 			n += of[m]
+		}
+	}
+	return n
+}
+
+// Groups is how many groups of so many wholly free devices of one node there are, as far
+// as none shares a device with another.
+func (r *Room) Groups(models uint64, devices int) (n int64) {
+	for m := range r.models {
+		for c := devices; c < r.counts && models&(1<<m) != 0; c++ {
+			n += int64(r.sizes[m*r.counts+c]) * int64(c/devices)
 		}
 	}
 	return n
@@ -115,7 +128,9 @@ func (r *Room) count(s *State, id NodeID, sign int64) {
 	if n.Status != Up {
 		return
 	}
-	set := &r.sets[int(n.Model)*r.counts+int(n.FreeDevices)]
+	at := int(n.Model)*r.counts + int(n.FreeDevices)
+	set := &r.sets[at]
+	r.sizes[at] += int32(sign)
 	milli, partial := int64(0), false
 	for d := n.First; d < n.First+DeviceID(n.Count); d++ {
 		dev := &s.Devices[d]

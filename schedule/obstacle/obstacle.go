@@ -45,8 +45,8 @@ func (q *Question) Reason() plan.Reason {
 		return plan.Barred(bar)
 	}
 	free := Free(q.View, shape)
-	if why.Code == plan.NoRoom {
-		return why
+	if why.Code == plan.NoRoom || shape.Share == 1000 && shape.Devices > 0 && q.View.Room().Groups(shape.Models, int(shape.Devices)) < n {
+		return why // fewer nodes have devices enough than it needs, whatever is beside them
 	}
 	switch fits := upTo(q.View, shape, n); {
 	case fits >= n:
