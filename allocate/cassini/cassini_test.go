@@ -119,11 +119,7 @@ func TestShape(t *testing.T) {
 func TestMeasure(t *testing.T) {
 	m := cassini.Measure(1)
 	for key, want := range map[string]float64{
-		"score_60_40_60_40": 1, "together_ms_60_40_60_40": 140, "shifted_ms_60_40_60_40": 100,
-		"together_ms_50_50_50_50": 150, "shifted_ms_50_50_50_50": 100,
-		"score_30_70_30_70": .6, "together_ms_30_70_30_70": 170, "shifted_ms_30_70_30_70": 140,
-		"together_ms_60_40_120_80": 180, "shifted_ms_60_40_120_80": 165,
-		"together_ms_70_30_70_30_70_30": 160, "shifted_ms_70_30_70_30_70_30": 100,
+		"score_60_40_60_40": 1, "score_30_70_30_70": .6,
 		"noisy_ms_60_40_60_40": 131, "leaf_spine_ms_alone": 112.5,
 	} {
 		if math.Abs(m[key]-want) > .01*want {

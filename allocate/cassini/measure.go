@@ -11,8 +11,9 @@ import (
 	"github.com/musterdl/muster/unit"
 )
 
-// Measure runs the claims: iterations of jobs on one link, together and shifted, and
-// those of eight jobs on twelve nodes, under CASSINI and with shifts by chance.
+// Measure is what no engine decides of the claims: scores of jobs on one link, iterations
+// with noise, and those of eight jobs on twelve nodes, under CASSINI and with shifts by
+// chance.
 func Measure(seed uint64) map[string]float64 {
 	figures := map[string]float64{}
 	var arranger circle.Arranger
@@ -28,8 +29,6 @@ func Measure(seed uint64) map[string]float64 {
 		a := arranger.Arrange(all, []float64{1})
 		score, _ := a.Score(0)
 		figures["score"+name] = score
-		figures["together_ms"+name] = meanMS(all, circle.Steady(all, []float64{1}, nil))
-		figures["shifted_ms"+name] = meanMS(all, circle.Steady(all, []float64{1}, a.Shifts))
 	}
 	two := []circle.Periodic{iteration([2]int64{60, 40}, fluid.Use{Per: 1}), iteration([2]int64{60, 40}, fluid.Use{Per: 1})}
 	const draws = 100
