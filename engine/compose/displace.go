@@ -186,16 +186,7 @@ func (s *Scheduler) spare(d *plan.Draft, mark plan.Mark, it item, n int32, left 
 	for i := range s.claims.victims {
 		s.claims.victims[i].stays = s.claims.victims[i].milli == 0
 	}
-	// Room that was not needed may be that of any: it was held for another, or shared.
-	made := false
-	for i := range slices.Backward(s.claims.victims) {
-		if v := &s.claims.victims[i]; !v.stays {
-			v.stays = true
-			made = again()
-			v.stays = made
-		}
-	}
-	if !made && !again() {
+	if !again() {
 		panic("compose: a placement that was made cannot be made again")
 	}
 }
