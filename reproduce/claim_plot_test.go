@@ -49,7 +49,7 @@ metrics:
 func TestInner(t *testing.T) {
 	for inner, want := range map[string]float64{"avg_jct_s avg_wait_s": 1, "-avg_jct_s avg_wait_s": -1} {
 		claim := strings.Replace(simulatedClaim, "seeds: 2", "seeds: 2\ninner: "+inner, 1)
-		claim = strings.Replace(claim, "metrics:", "metrics:\n  - {metric: four, figure: jobs srtf on a, published: 40}", 1)
+		claim = strings.Replace(claim, "metrics:", "metrics:\n  - {metric: six, figure: jobs srtf on a, published: 40}", 1)
 		claim = strings.Replace(claim, "  fifo: fifo", "  fifo: fifo\n  srtf: srtf", 1)
 		list := run(t, ClaimRun{}, catalogue.Entry{Description: strategy.Description{Name: "two"}, Claim: []byte(claim)})
 		f := &list[len(list)-1]

@@ -134,6 +134,9 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		return 0, false
 	}
 	if j := v.Job(job); s.claims.tree.leaf(v, &j) != s.claims.charged[id].leaf && s.keeps(v, id) {
+		if at := s.protectedUntil(v, &r); at > v.Now() {
+			s.lines.patient = min(s.lines.patient, at)
+		}
 		return 0, false
 	}
 	v.GrantsOf(run, func(g plan.Grant) {
