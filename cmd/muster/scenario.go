@@ -74,7 +74,7 @@ func dayCommand() *cobra.Command {
 		s.Prices = simulated.Prices{}
 		return nil
 	})
-	f.IntVar(&s.Seeds, "seeds", 6, "how often what the trace does not say is drawn")
+	f.IntVar(&s.Seeds, "seeds", 5, "how often what the trace does not say is drawn")
 	f.StringVar(&s.Data, "data", "../shared/data", "folder of the published data")
 	f.IntVar(&s.Workers, "parallel", 0, "days at once; 0 is one per core")
 	f.StringVar(&o.plot, "plot", "", "draw the effects to this file, as SVG")

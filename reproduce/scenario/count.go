@@ -15,13 +15,12 @@ import (
 // their runs are getting done, of which the day's own workload says how much device time
 // it takes. Of the world it takes the rates alone.
 type count struct {
-	day   *Warm
-	own   plan.JobID // the day's own jobs are those from here on
-	stale bool       // something happened since it last looked
-	at    unit.Time
-	sum   pace
-	now   pace
-	runs  []using // scratch, by slot
+	day  *Warm
+	own  plan.JobID // the day's own jobs are those from here on
+	at   unit.Time
+	sum  pace
+	now  pace
+	runs []using // scratch, by slot
 }
 
 // pace is what is kept busy: by device model, and by the day's own jobs over all of
@@ -41,7 +40,7 @@ type using struct {
 }
 
 func newCount(w *Warm) *count {
-	return &count{day: w, own: plan.JobID(w.state.View().Jobs()), stale: true, at: w.at}
+	return &count{day: w, own: plan.JobID(w.state.View().Jobs()), at: w.at}
 }
 
 // until adds what was kept busy up to an instant, since which nothing has happened.
@@ -60,16 +59,12 @@ func (c *count) advance(sim *simulated.Simulation) (more bool, err error) {
 		c.until(at)
 	}
 	more, err = sim.Advance()
-	c.look(sim)
+	c.look(sim) // also where nobody was told anything: one who has paid for a start goes on
 	return more, err
 }
 
 // look sees what devices are kept busy from now on.
 func (c *count) look(sim *simulated.Simulation) {
-	if !c.stale {
-		return
-	}
-	c.stale = false
 	v := sim.State().View()
 	c.runs = c.runs[:0]
 	for id := range plan.RunID(v.RunSlots()) {

@@ -94,6 +94,9 @@ type Day struct {
 	WallSec  float64 `json:"wall_s"`
 }
 
+// countsAgree is by how much the two counts of busy time may differ: by rounding.
+const countsAgree = 1e-6
+
 // watt is what a device draws idle and busy: the makers' figures, as recalled in
 // gpu-specs, and a sixth of it idle.
 var watt = map[string][2]float64{"v100": {50, 300}, "p100": {50, 300}, "k80": {25, 150}}
@@ -250,6 +253,9 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 	}
 	took := watch.now.Sub(w.at)
 	d.EnergyAllMJ, d.EnergyAllCheck = w.energy(took, w.busy(sim, watch.now)), w.energy(took, watch.count.sum.model)
+	if off := max(math.Abs(d.BusyShare/d.BusyCheck-1), math.Abs(d.EnergyAllMJ/d.EnergyAllCheck-1)); off > countsAgree {
+		return Day{}, fmt.Errorf("what was busy in the day is %.9f of it by the world's books and %.9f by a second count; its energy %.9g and %.9g MJ", d.BusyShare, d.BusyCheck, d.EnergyAllMJ, d.EnergyAllCheck)
+	}
 	d.CostUSD, d.Hash, d.DoneHours = watch.dollars, r.DecisionHash, took.Seconds()/3600
 	d.Lost = (r.LostDeviceSec + r.OverheadDeviceSec) / (r.DeviceSec - r.IdleDeviceSec)
 	jobs := collector.View().Jobs

@@ -13,19 +13,16 @@ type goal struct {
 	note           string // what a reader must know of it
 }
 
-// joint is what to know of any composition with a decider for all jobs.
-const joint = "decides for all jobs at once and does not ask the queue tree: the debug lane and the services' guarantee do not bind it"
-
 // goals are the compositions of the day by the survey's map (muster strategies --goal).
 var goals = []goal{
-	{"throughput", "srtf+easy+cheapest+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy", ""},
+	{"throughput", "srtf+easy+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy", ""},
 	{"cost", "name: cost\nestimate: noisy\nplace: antman/igniter/advantage\njoint: gavel\ncut: dp-cut\nsequence: 1f1b\nflow: strict\noptions:\n  gavel: {policy: cost}\n",
-		"gavel, for most steps per dollar; it " + joint},
+		"gavel, for most steps per dollar"},
 	{"deadline", "name: deadline\nestimate: noisy\nplace: antman/igniter/advantage\njoint: chronus\ncut: dp-cut\nsequence: 1f1b\nflow: strict\n",
-		"chronus promises deadlines or refuses (refused jobs count as missed); it " + joint},
-	{"latency", "srtf+easy+cheapest+spread+efficient+dp-cut+1f1b+strict+noisy",
+		"chronus promises deadlines or refuses (refused jobs count as missed)"},
+	{"latency", "srtf+easy+spread+efficient+dp-cut+1f1b+strict+noisy",
 		"services go first, as under every goal with lanes, and have whole devices, spread out; no guests beside them"},
-	{"energy", "srtf+easy+cheapest+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy",
+	{"energy", "srtf+easy+antman+igniter+advantage+efficient+dp-cut+1f1b+strict+noisy",
 		"there is no strategy for energy yet: this is the composition for throughput, whose energy is reported"},
 }
 

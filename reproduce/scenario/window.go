@@ -79,7 +79,6 @@ func (w *watch) step(at unit.Time, events []engine.Event, out *engine.Out, v pla
 	if len(events) == 0 && out.Commit == nil {
 		return // nobody holds more or less than before
 	}
-	w.count.stale = true
 	w.perSec = 0
 	for id := range plan.DeviceID(v.Devices()) {
 		if d := v.Device(id); !d.Status.Out() && d.Free < 1000 {
