@@ -359,8 +359,9 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	s.lines.active++
 	s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)
 	s.lines.timers.set(until, id)
-	if s.lines.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c) || !s.agenda.calendar.Empty()) {
-		s.block(c, false) // the class has a new best job
+	best := s.lines.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c) || !s.agenda.calendar.Empty())
+	if best || len(s.agenda.calendar.Windows()) > 0 {
+		s.block(c, false) // the class has a new best job, or one that may end before a node closes
 	}
 	s.recount(c)
 }

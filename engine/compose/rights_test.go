@@ -279,3 +279,46 @@ func guarantees(t *rapid.T, name string) {
 		}
 	}
 }
+
+// TestShorterBeforeAWindow: whom a window keeps from starting does not keep one of the same
+// shape waiting that ends before it, whichever came first.
+func TestShorterBeforeAWindow(t *testing.T) {
+	for _, name := range []string{"fifo", "sjf", "edf", "las", "tiresias"} {
+		t.Run(name, func(t *testing.T) {
+			draws.Seed(t, 0)
+			rapid.Check(t, func(t *rapid.T) {
+				s := newSite(t, cluster.Uniform("site", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), queue.Tree{}, build(t, name))
+				s.step(engine.Event{Kind: engine.Close, Node: 0, From: s.now.Add(100 * unit.Second), To: s.now.Add(unit.Hour)})
+				for i, minutes := range rapid.Permutation([]int{1, 20, 30, 40}).Draw(t, "minutes") {
+					s.submit(workload.Job{Gang: 1, Devices: 1, Share: 1000, Estimate: unit.Duration(minutes) * unit.Minute}, unit.Duration(minutes)*unit.Minute)
+					if phase := s.e.View().Job(plan.JobID(i)).Phase; (phase == plan.Active) != (minutes == 1) {
+						t.Fatalf("a job of %d minutes is %s", minutes, phase)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestTermsOfAClaim: a job that was started for its queue's guarantee goes on on the terms
+// that the decider wishes for it, as soon as they may be given, with nothing else happening.
+func TestTermsOfAClaim(t *testing.T) {
+	draws.Seed(t, 0)
+	rapid.Check(t, func(t *rapid.T) {
+		tree := queue.Flat("a", "b")
+		tree.Queues[1].Guarantee = []queue.Amount{{Milli: 1000}}
+		s := newSite(t, cluster.Uniform("site", 2, 1, cluster.Model{Name: "gpu", Speed: 1, Memory: 16 << 10}, 1), tree, build(t, "gandiva"))
+		s.step(engine.Event{Kind: engine.Close, Node: 0, From: s.now.Add(unit.Second), To: s.now.Add(unit.Hour)})
+		// When the first ends the decider has both nodes for the last two, whose turn it is.
+		for i, tenant := range []string{"b", "a", "b", "b"} {
+			s.submit(workload.Job{Tenant: tenant, Gang: 1, Devices: 1, Share: 1000, Checkpoint: workload.Checkpoint{OnRequest: true}}, unit.Duration(5+1000*i)*unit.Second)
+		}
+		for until := s.now.Add(30 * unit.Second); s.now < until; {
+			s.pass(until.Sub(s.now))
+		}
+		v := s.e.View()
+		if j := v.Job(1); j.Phase != plan.Active || v.Run(j.Run).Terms.Turn != 1 {
+			t.Fatalf("the job of the guarantee is %s on the terms %+v", j.Phase, v.Run(max(0, j.Run)).Terms)
+		}
+	})
+}

@@ -48,12 +48,40 @@ func (s *Scheduler) start(d *plan.Draft) {
 		if s.making.why.Code == plan.NoReason && !s.agenda.held && !s.rules.Preempt && !s.rules.Strict && s.claims.tree.Shared() {
 			s.crowd(d.View, s.lines.classes[c].shape)
 		}
-		if s.setAside(d, it.job) {
+		if s.setAside(d, it.job) || s.shorter(d, c, next) {
 			continue
 		}
 		s.block(&s.lines.classes[c], true)
 		s.explain(d, it.job, ahead, plan.Reason{})
 	}
+}
+
+// shorter starts a job of a class whose best one was just tried: where nodes close soon,
+// the next by rank that takes less time may end before. Whom nothing was held back from
+// would fit no better if it were shorter.
+func (s *Scheduler) shorter(d *plan.Draft, class int, next plan.JobID) bool {
+	if len(s.agenda.calendar.Windows()) == 0 || s.rules.Strict {
+		return false
+	}
+	c := &s.lines.classes[class]
+	it, n := c.waiting.items[0], d.ShapeOf(c.shape).Least()
+	for s.agenda.held {
+		length, found := calendar.Length(d.View, it.job, n), false
+		for _, o := range c.waiting.items {
+			if calendar.Length(d.View, o.job, n) < length && (!found || o.before(it)) {
+				it, found = o, true
+			}
+		}
+		if !found {
+			return false
+		}
+		s.making.why, s.agenda.held = plan.Reason{}, false
+		if s.placed(d, it, s.ahead(c.leaf, it), next) {
+			s.evicted(d)
+			return true
+		}
+	}
+	return false
 }
 
 // ahead returns the best-ranked job that waits in a leaf if it ranks before another,

@@ -95,7 +95,7 @@ func decidedNow(v plan.View, r *plan.Run) bool {
 func (s *Scheduler) settle(d *plan.Draft, id plan.RunID, r *plan.Run) {
 	w, ruled := s.round.of(r.Job), s.ruled()
 	if decidedNow(d.View, r) {
-		if w == nil || w.Suspend || w.Workers == 0 || !s.asWished(d.View, id, r, w) {
+		if w == nil || w.Suspend || w.Workers == 0 || !s.asWished(d.View, id, r, w) || otherTerms(r, w) {
 			s.round.again = min(s.round.again, d.Now().Add(settleTime))
 		}
 		return
@@ -123,9 +123,15 @@ func (s *Scheduler) settle(d *plan.Draft, id plan.RunID, r *plan.Run) {
 		} else if !ruled && s.worth(d.View, id, r, w) {
 			s.stop(d, id, w.Reason)
 		}
-	case w.Terms != (plan.Terms{}) && w.Terms != keptTerms(r.Terms, w.Terms):
+	case otherTerms(r, w):
 		s.regrant(d, id, r, w)
 	}
+}
+
+// otherTerms reports whether a run is to go on on other terms than it has: one that was
+// started for a claim of its queue has none of the decider's yet.
+func otherTerms(r *plan.Run, w *allocate.Wish) bool {
+	return w.Terms != (plan.Terms{}) && w.Terms != keptTerms(r.Terms, w.Terms)
 }
 
 // regrant gives a run the terms wished. A guest that is to have its devices for itself
