@@ -235,13 +235,6 @@ func (p *planner) unsettle(t *task) {
 	t.devices, t.active = nil, false
 }
 
-// remove takes away a task that has ended.
-func (p *planner) remove(t *task) {
-	p.unsettle(t)
-	p.part(t)
-	p.tasks = slices.DeleteFunc(p.tasks, func(o *task) bool { return o == t })
-}
-
 func (p *planner) part(t *task) {
 	if t.partner != nil {
 		t.partner.partner, t.partner = nil, nil

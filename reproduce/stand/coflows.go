@@ -64,7 +64,9 @@ func readCoflows(r io.Reader) (list []coflow, err error) {
 			return nil, fmt.Errorf("coflow %d: %w", i+1, err)
 		}
 		for range mappers {
-			_, err = fmt.Fscan(in, &rack)
+			if _, err = fmt.Fscan(in, &rack); err != nil {
+				return nil, fmt.Errorf("coflow %d: %w", i+1, err)
+			}
 		}
 		if _, err = fmt.Fscan(in, &reducers); err != nil {
 			return nil, fmt.Errorf("coflow %d: %w", i+1, err)

@@ -76,9 +76,9 @@ func shares(on []Placed) (sum float64) {
 
 // packer is scratch of one packing.
 type packer struct {
-	try, best []Placed
-	tenants   []Tenant
-	each      []Prediction
+	try     []Placed
+	tenants []Tenant
+	each    []Prediction
 }
 
 // fit adds a replica to those of a device and gives a unit more to all who are too
