@@ -353,7 +353,7 @@ func (c *Core) Events() []engine.Event {
 		for _, e := range list {
 			e.age()
 		}
-		slices.SortFunc(list, byAge)
+		slices.SortFunc(list, inOrder)
 		for _, e := range list {
 			c.look(e)
 		}

@@ -85,6 +85,18 @@ func byAge(a, b *entry) int {
 	return cmp.Or(a.since.Compare(b.since.Time), a.key.Compare(b.key))
 }
 
+// inOrder puts gangs whose jobs the engine knows first, by job, and then the others by age:
+// how old a gang is that got new pods is no longer seen after a restart.
+func inOrder(a, b *entry) int {
+	switch {
+	case a.job != plan.None && b.job != plan.None:
+		return cmp.Compare(a.job, b.job)
+	case a.job != b.job:
+		return cmp.Compare(b.job, a.job)
+	}
+	return byAge(a, b)
+}
+
 // age finds out how old the gang is.
 func (e *entry) age() {
 	if !e.since.IsZero() {
