@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/trainer/progress"
 )
@@ -46,15 +48,30 @@ func newPlane(t *testing.T, flags ...string) *controlPlane {
 // muster runs the command line against the control plane.
 func (p *controlPlane) muster(args ...string) string {
 	p.t.Helper()
-	cmd := exec.CommandContext(p.t.Context(), os.Args[0], args...)
+	ctx, cancel := context.WithTimeout(p.t.Context(), atMost)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "MUSTER_TEST_AS_MUSTER=1", "MUSTER_SOCKET="+filepath.Join(p.state, "s"))
 	var problems strings.Builder
 	cmd.Stderr = &problems
 	out, err := cmd.Output()
 	if err != nil {
-		p.t.Fatalf("muster %s: %v\n%s%s\n%s", strings.Join(args, " "), err, out, &problems, p.logs())
+		p.t.Fatalf("muster %s: %v, %v\n%s%s\n%s\n%s", strings.Join(args, " "), err, ctx.Err(), out, &problems, p.jobs(), p.logs())
 	}
 	return string(out)
+}
+
+// atMost is how long a command may take: who waits longer waits for a job that is stuck.
+const atMost = 8 * time.Minute
+
+// jobs is every job as the control plane shows it, and the end of what it logged.
+func (p *controlPlane) jobs() string {
+	var b strings.Builder
+	all, err := p.client.Jobs(p.t.Context(), client.ListOptions{})
+	fmt.Fprintf(&b, "%+v, %v\n", all, err)
+	text, err := os.ReadFile(filepath.Join(p.state, "muster.log"))
+	fmt.Fprintf(&b, "%s %v", text[max(0, len(text)-20000):], err)
+	return b.String()
 }
 
 // logs is what all workers printed.
