@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/firstfit"
 	"github.com/musterdl/muster/allocate/fixed"
 	"github.com/musterdl/muster/cluster"
@@ -42,4 +43,62 @@ func TestHistoryWithoutProgressEnds(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no job has ended") {
 		t.Errorf("two jobs that displace each other for ever: %v", err)
 	}
+}
+
+// shy wishes nothing, and wants to be asked again in a minute.
+type shy struct{}
+
+func (shy) Wishes(v plan.View, _ []plan.JobID, wishes []allocate.Wish) ([]allocate.Wish, unit.Time) {
+	return wishes, v.Now().Add(unit.Minute)
+}
+
+// TestStrategyThatOnlyAsksEnds: nothing is committed and nothing is to come but the next
+// question, though nodes break and mend for ever.
+func TestStrategyThatOnlyAsksEnds(t *testing.T) {
+	for _, breaks := range []simulated.Breaks{{}, {NodeEvery: unit.Day, NodeFor: unit.Hour}} {
+		jobs := list{[]workload.Job{{Name: "patient", Gang: 1, Devices: 1, Share: unit.Whole}}, []workload.Truth{{Duration: unit.Hour}}}
+		_, err := simulated.Run(simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), Jobs: &jobs, Breaks: breaks,
+			Policy: engine.DefaultPolicy(), Strategy: "shy", Scheduler: compose.NewJoint(shy{}, compose.Parts{Estimator: declared.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
+		if err == nil {
+			t.Fatal("a strategy that only asks to be asked again has an end")
+		}
+		if breaks == (simulated.Breaks{}) && !strings.HasPrefix(err.Error(), "at 69d") {
+			t.Errorf("100,010 minutes are 69 days: %v", err)
+		}
+		for _, says := range []string{"the strategy shy", "1 jobs waiting", "patient", "asked again at"} {
+			if !strings.Contains(err.Error(), says) {
+				t.Errorf("the error does not say %q: %v", says, err)
+			}
+		}
+	}
+}
+
+// TestSlowStrategyIsLetWait: one that starts a job after long is none that never does, and
+// who sets an end gets it.
+func TestSlowStrategyIsLetWait(t *testing.T) {
+	config := func(decider allocate.Joint) simulated.Config {
+		return simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1),
+			Jobs:   &list{[]workload.Job{{Name: "patient", Gang: 1, Devices: 1, Share: unit.Whole}}, []workload.Truth{{Duration: 365 * unit.Day}}},
+			Policy: engine.DefaultPolicy(), Scheduler: compose.NewJoint(decider, compose.Parts{Estimator: declared.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})}
+	}
+	if r, err := simulated.Run(config(slow{})); err != nil || r.Finished != 1 {
+		t.Errorf("a job that starts after a day and runs for a year, looked at every minute: %d finished, %v", r.Finished, err)
+	}
+	bounded := config(shy{})
+	bounded.Until = unit.Time(100 * unit.Day)
+	if r, err := simulated.Run(bounded); err != nil || r.Censored != 1 {
+		t.Errorf("a history of 100 days in which nothing starts: %d censored, %v", r.Censored, err)
+	}
+}
+
+// slow starts what waits when a day has passed.
+type slow struct{}
+
+func (slow) Wishes(v plan.View, jobs []plan.JobID, wishes []allocate.Wish) ([]allocate.Wish, unit.Time) {
+	if v.Now() >= unit.Time(unit.Day) {
+		for _, id := range jobs {
+			wishes = append(wishes, allocate.Wish{Job: id, Workers: v.Shape(id).Gang})
+		}
+	}
+	return wishes, v.Now().Add(unit.Minute)
 }

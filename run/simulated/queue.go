@@ -49,7 +49,12 @@ type entry struct {
 type queue struct {
 	heap []entry
 	seq  int64
+	news int // entries that may change what a strategy can do for the jobs there are
 }
+
+// isNews reports whether an entry of a kind may get a job on: things break and mend, and
+// runs report, for ever.
+func (k entryKind) isNews() bool { return k > linkMends && k != runObserved }
 
 func (a *entry) before(b *entry) bool {
 	switch {
@@ -73,6 +78,9 @@ func (s *Simulation) queueUp(at unit.Time, e entry) {
 	q := &s.queue
 	q.seq++
 	e.at, e.seq = at, q.seq
+	if e.kind.isNews() {
+		q.news++
+	}
 	q.heap = append(q.heap, e)
 	for i := len(q.heap) - 1; i > 0; {
 		parent := (i - 1) / 2
@@ -98,6 +106,9 @@ func (q *queue) popDue(at unit.Time) (entry, bool) {
 	top, last := q.heap[0], len(q.heap)-1
 	q.heap[0] = q.heap[last]
 	q.heap = q.heap[:last]
+	if top.kind.isNews() {
+		q.news--
+	}
 	for i := 0; ; {
 		least := i
 		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
