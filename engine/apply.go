@@ -88,7 +88,7 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 		e.touch(ev.Job)
 		e.confirm(change)
 	case ev.Kind == Observed:
-		if ev.RateMicro > 0 || ev.Loss > 0 {
+		if ev.RateMicro > 0 || ev.Stood > 0 || ev.Loss > 0 {
 			e.observe(ev, run)
 		}
 		if ev.Progress > 0 { // a report that does not say it changes nothing
@@ -101,13 +101,13 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 // observe takes in at which rate a run goes and what it has reached, for those who
 // learn from it.
 func (e *Engine) observe(ev *Event, run plan.RunID) {
-	if ev.RateMicro > 0 {
-		e.state.Observe(run, ev.RateMicro)
+	if ev.RateMicro > 0 || ev.Stood > 0 {
+		e.state.Observe(run, ev.RateMicro, ev.Stood)
 	}
 	if ev.Loss > 0 {
 		e.state.ObserveLoss(ev.Job, ev.Loss, ev.Progress)
 	}
-	e.why.Observed = append(e.why.Observed, schedule.Observation{Job: ev.Job, RateMicro: ev.RateMicro, Loss: ev.Loss, Progress: ev.Progress})
+	e.why.Observed = append(e.why.Observed, schedule.Observation{Job: ev.Job, RateMicro: ev.RateMicro, Stood: ev.Stood, Loss: ev.Loss, Progress: ev.Progress})
 }
 
 // endRun ends a run, whatever it was doing, and settles what becomes of its job.

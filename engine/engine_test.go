@@ -489,3 +489,25 @@ func TestSilentReportKeepsProgress(t *testing.T) {
 		t.Errorf("the progress is %d after a report that does not tell it", got)
 	}
 }
+
+// TestStandingIsSeen: a run that stands has a rate of 0, which a report without a rate has
+// not.
+func TestStandingIsSeen(t *testing.T) {
+	w := newWorld(t, 1, 1, engine.DefaultPolicy())
+	w.step(0, submit("a", 1))
+	w.step(1, report(engine.Started, 0, 1))
+	goes, stands := report(engine.Observed, 0, 1), report(engine.Observed, 0, 1)
+	goes.Loss, stands.Stood = 2, 10*unit.Second
+	for i, c := range []struct {
+		report engine.Event
+		rate   int64
+	}{{goes, plan.FullRate}, {stands, 0}} {
+		w.step(20*(i+1), c.report)
+		if r := w.View().Run(w.View().Job(0).Run); r.RateMicro != c.rate {
+			t.Errorf("report %d leaves a rate of %d, expected %d", i, r.RateMicro, c.rate)
+		}
+	}
+	if did := w.View().Work(0); did != 29*unit.Second {
+		t.Errorf("from 1 s to 40 s, of which it stood 10, it did %s", did)
+	}
+}

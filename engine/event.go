@@ -79,6 +79,8 @@ type Event struct {
 	// RateMicro is the rate at which a run was seen to go, in millionths of its job's
 	// reference; 0 is not seen.
 	RateMicro int64 `json:"rate_micro,omitempty"`
+	// Stood is for how long a run that computes was seen to do nothing: its rate is 0 then.
+	Stood unit.Duration `json:"stood,omitempty"`
 	// By is who asked.
 	By    string `json:"by,omitempty"`
 	Asker string `json:"asker,omitempty"`

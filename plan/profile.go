@@ -188,10 +188,13 @@ func scaled(d unit.Duration, micro int64) unit.Duration {
 	return d/FullRate*unit.Duration(micro) + d%FullRate*unit.Duration(micro)/FullRate
 }
 
-// Observe notes at which rate a run is seen to go from now on, in millionths.
-func (s *State) Observe(run RunID, micro int64) {
+// Observe notes at which rate a run is seen to go from now on, in millionths. One that has
+// stood for a time has done nothing in it.
+func (s *State) Observe(run RunID, micro int64, stood unit.Duration) {
 	r := &s.Runs[run]
-	r.Done, r.DoneAt, r.RateMicro = s.work(run), s.useful(run), micro
+	useful := s.useful(run)
+	r.Done += scaled(max(0, useful-stood-r.DoneAt), r.RateMicro)
+	r.DoneAt, r.RateMicro = useful, micro
 }
 
 // ObserveLoss notes the loss that a job has when so many millionths of its work are

@@ -169,10 +169,16 @@ func TestWork(t *testing.T) {
 	if w := s.View().Work(0); w != 30*unit.Minute {
 		t.Errorf("an hour at half the rate did %s", w)
 	}
-	s.Observe(run, 250_000)
+	s.Observe(run, 250_000, 0)
 	s.Now = unit.Time(2 * unit.Hour)
 	if w := s.View().Work(0); w != 45*unit.Minute {
 		t.Errorf("and another at a quarter %s in all", w)
+	}
+	standing := s.Copy()
+	standing.Observe(run, 0, 30*unit.Minute)
+	standing.Now = unit.Time(3 * unit.Hour)
+	if w := standing.View().Work(0); w != 37*unit.Minute+30*unit.Second {
+		t.Errorf("of the second hour it has stood the half, and all of the third: %s", w)
 	}
 	s.EndRun(run, unit.Hour)
 	if w := s.Jobs[0].Work; w != 22*unit.Minute+30*unit.Second {

@@ -11,6 +11,9 @@ import (
 	"github.com/musterdl/muster/workload"
 )
 
+// Standing is the least time without a step after which drivers say that a run stands.
+const Standing = 10 * unit.Second
+
 // Driver carries out changes and reports what happens. Its methods do not block.
 type Driver interface {
 	// Recover is called once, before anything else, with the runs that the journal

@@ -51,10 +51,12 @@ type Trigger struct {
 }
 
 // Observation is what a run was seen to do in an interval at constant allocation: its
-// rate in millionths of its job's reference, its loss and progress; 0 is not seen.
+// rate in millionths of its job's reference, its loss and progress; 0 is not seen. One
+// that stood has a rate of 0, and had for so long.
 type Observation struct {
 	Job       plan.JobID
 	RateMicro int64
+	Stood     unit.Duration
 	Loss      float64
 	Progress  int32
 }

@@ -244,7 +244,7 @@ func (s *Scheduler) worth(v plan.View, id plan.RunID, r *plan.Run, w *allocate.W
 		return true
 	}
 	model, several := where(v, id)
-	old := max(r.RateMicro, 1)
+	old := r.RateMicro
 	rate := int64(0)
 	for m := range int32(v.Room().Models()) {
 		if w.Slots == nil && (w.Models == 0 || w.Models&(1<<m) != 0) || w.Slots != nil && v.Node(w.Slots[0].Node).Model == m {
@@ -252,7 +252,7 @@ func (s *Scheduler) worth(v plan.View, id plan.RunID, r *plan.Run, w *allocate.W
 		}
 	}
 	ahead := DefaultHorizon
-	if left, known := v.Left(r.Job); known {
+	if left, known := v.Left(r.Job); known && old > 0 {
 		ahead = min(ahead, unit.Duration(int64(left)/old*plan.FullRate))
 	}
 	return float64(rate-old)*float64(ahead) > float64(s.price(v, r.Job))*float64(rate)

@@ -219,6 +219,8 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 		}
 	case runOverLimit:
 		s.exit(at, e.run, plan.TimeFailure)
+	case runStands:
+		s.tellStanding(at, e.run)
 	case runObserved:
 		s.observe(at, e.run)
 	}
@@ -249,6 +251,7 @@ func (s *Simulation) moved(at unit.Time, runs []plan.RunID) {
 		if s.config.ObserveEvery > 0 {
 			s.rerated(at, id)
 		}
+		s.stands(at, id)
 		if s.runs[id].status != plan.Running {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/unit"
 )
 
@@ -14,6 +15,23 @@ func (s *Simulation) tellRate(id plan.RunID) {
 	l, rate := &s.runs[id], s.world.RateMicro(id)
 	if off := rate - s.engine.View().Run(id).RateMicro; rate > 0 && (off > 1 || off < -1) {
 		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, RateMicro: rate, Progress: s.progress(id)})
+	}
+}
+
+// stands notes since when a run computes at no rate: it is told when that has lasted.
+func (s *Simulation) stands(at unit.Time, id plan.RunID) {
+	l := &s.runs[id]
+	stood := l.stands
+	if l.stands = l.works() && s.world.RateMicro(id) == 0; l.stands && !stood {
+		l.stood = at
+		s.queueUp(at.Add(run.Standing), entry{kind: runStands, run: id, job: l.job, version: l.version})
+	}
+}
+
+// tellStanding reports that a run stands, if it has since this was to be told.
+func (s *Simulation) tellStanding(at unit.Time, id plan.RunID) {
+	if l := &s.runs[id]; l.stands && l.stood.Add(run.Standing) == at && s.engine.View().Run(id).RateMicro > 0 {
+		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Stood: at.Sub(l.stood), Progress: s.progress(id)})
 	}
 }
 

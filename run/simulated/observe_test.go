@@ -3,9 +3,13 @@ package simulated_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/report"
@@ -71,6 +75,41 @@ func TestReports(t *testing.T) {
 	config.Scheduler = silent
 	if _, err := scheduletest.Run(config); err != nil || len(silent.seen) != 0 {
 		t.Errorf("%v, %d reports although nobody asked for them", err, len(silent.seen))
+	}
+}
+
+// TestStandingIsTold: a run that one of a better class leaves nothing of a link is seen to
+// stand when it has for ten seconds, and what it did not do is not counted. It goes on when
+// the other has ended.
+func TestStandingIsTold(t *testing.T) {
+	nodes := cluster.Uniform("two", 2, 2, cluster.Model{Name: "gpu", Speed: 1, Memory: 16 << 10}, 2)
+	nodes.Nodes[0].Uplink, nodes.Nodes[1].Uplink = 1000, 1000
+	spans := func(j *workload.Job, _ *workload.Truth) { j.Gang, j.Traffic = 2, 1000 }
+	over := func(id plan.JobID, class int32) func(d *plan.Draft) {
+		return func(d *plan.Draft) {
+			terms := plan.DefaultTerms()
+			terms.Class = class
+			d.Start(id, []plan.Slot{{Node: 0, Device: plan.None, Workers: 1}, {Node: 1, Device: plan.None, Workers: 1}}, terms, because)
+		}
+	}
+	s := act(0, over(0, 0)).then(1, over(1, 1))
+	config := scheduletest.Config(nodes, scheduletest.Jobs{job(100, spans), job(50, spans)}, scheduletest.With(fifo.Order{}))
+	config.Scheduler = s
+	var told []string
+	config.Step = func(at unit.Time, events []engine.Event, _ *engine.Out, v plan.View) {
+		for i := range events {
+			if e := &events[i]; e.Kind == engine.Observed {
+				told = append(told, fmt.Sprintf("%s: rate %d, stood %s, did %s", unit.Duration(at), e.RateMicro, e.Stood, v.Work(e.Job)))
+			}
+		}
+	}
+	o, err := scheduletest.Run(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends(t, "the run of the second class", o.Jobs[1], 150)
+	if want := []string{"11s: rate 0, stood 10s, did 0s", "1m40s: rate 1000000, stood 0s, did 0s"}; !slices.Equal(told, want) {
+		t.Errorf("told\n%s\nexpected\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
 	}
 }
 

@@ -138,7 +138,9 @@ type live struct {
 	paid      unit.Time     // until when it pays
 	ceiling   int32         // of its terms when they were last looked at
 	host      plan.JobID
-	pieces    []piece // in which it held otherwise than now
+	stands    bool      // it computes at no rate
+	stood     unit.Time // since when
+	pieces    []piece   // in which it held otherwise than now
 	piecesRan unit.Duration
 	version   int32 // of its scheduled end or start; older entries are void
 
