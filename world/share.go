@@ -82,10 +82,11 @@ func (w *World) beside(id plan.RunID) float64 {
 // step leaves; else the device's time divided in proportion to what each needs. A run
 // that asked for a share was measured on that share, so it is slowed only when the
 // device is asked for more than a whole. Between a host and guests under a law it is as
-// the law makes it, once it has settled; the guests divide what it leaves them.
+// the law makes it; the guests divide what it leaves them, and until it has settled a guest
+// has half of that and slows its host half as much.
 func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	others, other := 0, plan.RunID(plan.None)
-	hosts, guests, merged, law := 0.0, 0.0, 0, ""
+	hosts, guests, missing, merged, law := 0.0, 0.0, 0.0, 0, ""
 	for _, r := range w.onDev[d] {
 		y := &w.runs[r]
 		if y.paused {
@@ -99,7 +100,9 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 		case r != id && x.base != "" && y.base == x.base && (x.guest || y.guest):
 			merged++
 		case y.guest && y.law != "":
-			guests, law = guests+use, y.law
+			if guests, law = guests+use, y.law; y.settling {
+				missing += use / 2
+			}
 		default:
 			hosts += use
 		}
@@ -107,20 +110,35 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	if others == 1 && merged == 0 && w.config.Speeds != nil {
 		model := w.c.Models[w.c.Nodes[w.c.Devices[d].Node].Model].Name
 		if mine, _, ok := w.config.Speeds.Pair(w.truth[x.job].class, w.truth[w.runs[other].job].class, model); ok {
-			return mine
+			return x.given(mine)
 		}
 	}
 	rate := 1 / (1 + w.truth[x.job].Merge*float64(merged))
 	if law != "" && hosts > 0 {
 		host, guest := control.Steady(law, unit.Milli(1000*min(1, hosts)), unit.Milli(1000*min(1, guests)))
 		if x.guest && x.law != "" {
-			return sharing.Divided(rate*guest, guests)
+			return x.given(sharing.Divided(rate*guest, guests))
 		}
-		rate *= host
+		rate *= 1 - (1-host)*(1-missing/guests)
 	} else if x.guest && x.law != "" {
 		return sharing.Divided(rate, guests)
 	}
 	return sharing.Divided(rate, hosts)
+}
+
+// given is what a guest has of what its law will leave it: half, until that has settled.
+func (x *run) given(rate float64) float64 {
+	if x.settling {
+		return rate / 2
+	}
+	return rate
+}
+
+// Settle says whether the law that a guest is under is still to find where it holds. It
+// returns the runs whose end has moved.
+func (w *World) Settle(now unit.Time, id plan.RunID, settling bool) []plan.RunID {
+	w.runs[id].settling = settling
+	return w.rerate(now, id)
 }
 
 // Fits reports whether the memory of its devices holds a run beside those that compute

@@ -94,6 +94,7 @@ type run struct {
 	base     string // it may be merged with others of the same
 	guest    bool
 	law      string  // that it is under as a guest
+	settling bool    // the law has not found yet where it holds
 	need     float64 // of a device, what it uses at full rate
 	limit    float64 // of a device, what it may use
 	width    float64 // devices that it keeps busy at full rate, for the books

@@ -219,6 +219,10 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 		}
 	case runOverLimit:
 		s.exit(at, e.run, plan.TimeFailure)
+	case lawSettles:
+		if l.settles == at {
+			s.moved(at, s.world.Settle(at, e.run, false))
+		}
 	case runStands:
 		s.tellStanding(at, e.run)
 	case runObserved:

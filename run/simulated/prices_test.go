@@ -242,6 +242,16 @@ func TestGuestsDivideTheGap(t *testing.T) {
 	}
 	late := priced(t, simulated.Prices{Settle: 40 * unit.Second}, act(0, starts(0, nil)).then(1, starts(1, beside)), nil, host, job(70, guest))
 	ends(t, "under a law that has to settle", late[1], 1+20+alone)
+	short := priced(t, simulated.Prices{Settle: 40 * unit.Second}, act(0, starts(0, nil)).then(1, starts(1, beside)), nil, host, job(7, guest))
+	ends(t, "one that has ended before the law has settled", short[1], 1+2*alone/10)
+	slowed := func(prices simulated.Prices) float64 {
+		needy := job(1000, func(j *workload.Job, t *workload.Truth) { t.Busy, j.Memory = .9, 1000 })
+		got := priced(t, prices, act(0, starts(0, nil)).then(1, starts(1, beside)), nil, needy, job(7000, guest))
+		return got[0].End.Sub(0).Seconds()
+	}
+	if full, half := slowed(simulated.Prices{})-1000, slowed(simulated.Prices{Settle: 10000 * unit.Second})-1000; full < 1 || half < .49*full || half > .51*full {
+		t.Errorf("a guest keeps its host for %.2f s longer, and %.2f s while its law settles", full, half)
+	}
 }
 
 // TestJoiningAHost: two jobs on the same base are trained as one by processes that have to

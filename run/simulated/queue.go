@@ -26,6 +26,7 @@ const (
 	runOverLimit
 	runSuspended
 	runPaid
+	lawSettles
 	runStands
 	runObserved
 )

@@ -31,9 +31,18 @@ func (s *Simulation) meets(at unit.Time, id plan.RunID) {
 			s.pay(at, id, s.another(id))
 		}
 	case p.Opportunistic || p.Law != "":
-		// The law gives it a little more with every step: over the time that takes half of
-		// what it will have.
-		s.pay(at, id, s.config.Prices.Settle/2)
+		s.underLaw(at, id)
+	}
+}
+
+// underLaw lets a guest's law begin at its floor. It gives the guest a little more with every
+// step: over the time that takes, half of what it will have.
+func (s *Simulation) underLaw(at unit.Time, id plan.RunID) {
+	if takes := s.config.Prices.Settle; takes > 0 {
+		l := &s.runs[id]
+		l.settles = at.Add(takes)
+		s.moved(at, s.world.Settle(at, id, true))
+		s.queueUp(l.settles, entry{kind: lawSettles, run: id, job: l.job, version: l.version})
 	}
 }
 

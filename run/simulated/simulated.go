@@ -138,6 +138,7 @@ type live struct {
 	paid      unit.Time     // until when it pays
 	ceiling   int32         // of its terms when they were last looked at
 	host      plan.JobID
+	settles   unit.Time // when its law will have settled
 	stands    bool      // it computes at no rate
 	stood     unit.Time // since when
 	pieces    []piece   // in which it held otherwise than now
