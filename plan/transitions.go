@@ -113,9 +113,6 @@ func (p Phase) Over() bool { return p >= Finished }
 // Waits reports whether a job in this phase is waiting for something.
 func (p Phase) Waits() bool { return p <= Backoff }
 
-// Transition is one row of the table of legal transitions.
-type Transition struct{ Noun, From, To string }
-
 var phaseTable = [numPhases][]Phase{
 	// A job may finish, or fail, while its stop is under way: it waits or is held by then.
 	Waiting: {Held, Active, Cancelled, Refused, Failed, Finished},
@@ -152,28 +149,6 @@ var nodeTable = [numNodeStatuses][]NodeStatus{
 	Down:        {Up, Cordoned},
 	Away:        {Coming},
 	Coming:      {Up, Down},
-}
-
-// Transitions returns the one table of legal transitions, as the documentation
-// prints it.
-func Transitions() []Transition {
-	var t []Transition
-	add(&t, "job", phaseTable[:])
-	add(&t, "run", runTable[:])
-	add(&t, "device", deviceTable[:])
-	add(&t, "node", nodeTable[:])
-	return t
-}
-
-func add[S interface {
-	~uint8
-	fmt.Stringer
-}](t *[]Transition, noun string, table [][]S) {
-	for from, tos := range table {
-		for _, to := range tos {
-			*t = append(*t, Transition{Noun: noun, From: S(from).String(), To: to.String()})
-		}
-	}
 }
 
 // must panics unless the transition is in its table: an illegal one is a bug of

@@ -49,44 +49,6 @@ func (i Interval) MarshalJSON() ([]byte, error) {
 	}{finite(i.Point), finite(i.Low), finite(i.High), i.N})
 }
 
-// Op compares an interval with a bound.
-type Op string
-
-// The comparisons that a claim may make.
-const (
-	Below   Op = "<"
-	AtMost  Op = "<="
-	Above   Op = ">"
-	AtLeast Op = ">="
-)
-
-// ParseOp reads one of <, <=, > and >=.
-func ParseOp(s string) (Op, error) {
-	switch op := Op(s); op {
-	case Below, AtMost, Above, AtLeast:
-		return op, nil
-	}
-	return "", fmt.Errorf("unknown comparison %q: expected <, <=, > or >=", s)
-}
-
-// Holds says whether a line of a claim holds: its whole interval must.
-func Holds(i Interval, op Op, bound float64) bool {
-	if !i.Known() {
-		return false
-	}
-	switch op {
-	case Below:
-		return i.High < bound
-	case AtMost:
-		return i.High <= bound
-	case Above:
-		return i.Low > bound
-	case AtLeast:
-		return i.Low >= bound
-	}
-	return false
-}
-
 // MeanInterval is the mean of independent samples, such as one per seed, with
 // the 95 % interval of Student's t. For paired seeds give it the differences.
 func MeanInterval(samples []float64) Interval {

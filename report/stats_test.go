@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"github.com/musterdl/muster/unit"
@@ -37,41 +36,13 @@ func TestTooFewSamplesProveNothing(t *testing.T) {
 		t.Fatalf("%+v, %v", ratio, err)
 	}
 	for _, i := range []Interval{MeanInterval(nil), MeanInterval([]float64{1}), ratio, MeanJCTByWeek(nil, Bootstrap{})} {
-		for _, op := range []Op{Below, AtMost, Above, AtLeast} {
-			if Holds(i, op, 1e9) || Holds(i, op, -1e9) {
-				t.Errorf("%+v %s holds", i, op)
-			}
+		if i.Known() {
+			t.Errorf("%+v is known", i)
 		}
 	}
 	text, err := json.Marshal(MeanInterval([]float64{1}))
 	if err != nil || string(text) != `{"point":1,"low":null,"high":null,"n":1}` {
 		t.Errorf("%s, %v", text, err)
-	}
-}
-
-func TestHoldsWhenTheWholeIntervalDoes(t *testing.T) {
-	i := Interval{Point: 1, Low: 0.8, High: 1.2, N: 5}
-	for _, c := range []struct {
-		op    string
-		bound float64
-		want  bool
-	}{
-		{"<", 1.21, true}, {"<", 1.2, false}, {"<=", 1.2, true}, {"<=", 1.19, false},
-		{">", 0.79, true}, {">", 0.8, false}, {">=", 0.8, true}, {">=", 0.81, false},
-	} {
-		op, err := ParseOp(c.op)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := Holds(i, op, c.bound); got != c.want {
-			t.Errorf("%+v %s %v: %v", i, c.op, c.bound, got)
-		}
-	}
-	if _, err := ParseOp("~"); err == nil || !strings.Contains(err.Error(), `"~"`) {
-		t.Errorf("reading an unknown comparison says %v", err)
-	}
-	if _, err := ParseOp(""); err == nil {
-		t.Error("an empty comparison is read")
 	}
 }
 

@@ -298,9 +298,9 @@ func cellStyle(c column, rows []Row, i int) string {
 	switch {
 	case c.head != "vs first" || i == 0 || ratio == nil:
 		return ""
-	case Holds(*ratio, Below, 1):
+	case ratio.Known() && ratio.High < 1:
 		return styleGreen
-	case Holds(*ratio, Above, 1):
+	case ratio.Known() && ratio.Low > 1:
 		return styleRed
 	}
 	return ""

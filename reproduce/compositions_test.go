@@ -293,7 +293,7 @@ func runChecked(row []choice, c *cluster.Cluster, jobs simulated.Source, breaks 
 			taken.leave = append(taken.leave, out)
 		}
 	}
-	r, err = finish(simulated.Config{Cluster: c, Jobs: taken, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
+	r, err = new(scene).finish(simulated.Config{Cluster: c, Jobs: taken, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
 		Prices: simulated.DefaultPrices(), Collector: collector, Check: true, Until: unit.Time(2 * unit.Day), Breaks: breaks,
 		Step: func(at unit.Time, _ []engine.Event, _ *engine.Out, _ plan.View) {
 			if steps++; steps > mostSteps {

@@ -162,9 +162,6 @@ func resolveCluster(ref, data string) (*cluster.Cluster, error) {
 	return spec.Resolve(ref, spec.ResolveOptions{Openb: trace.OpenbCluster, Data: data})
 }
 
-// finish simulates to the end and proves that every device-hour is in the accounts once.
-func finish(config simulated.Config) (report.Result, error) { return new(scene).finish(config) }
-
 func open(s Setup, devices int) (trace.Reader, error) {
 	if s.Jobs != nil {
 		return s.Jobs(s.Seed)

@@ -54,13 +54,9 @@ type queueFile struct {
 	Queues    []queueFile
 }
 
-// Queues reads a file of queues, the root first and each queue followed by those
-// below it. Whether a cluster has the device models that it names is not known here
-// (see ResolveQueues). An error is of type Problems.
-func Queues(file string, data []byte) (queue.Tree, error) { return queuesOf(file, data, nil) }
-
-// queuesOf reads a file of queues for a cluster, or for any where c is nil.
-func queuesOf(file string, data []byte, c *cluster.Cluster) (queue.Tree, error) {
+// Queues reads a file of queues for a cluster, or for any where c is nil: the root
+// first and each queue followed by those below it. An error is of type Problems.
+func Queues(file string, data []byte, c *cluster.Cluster) (queue.Tree, error) {
 	d := newDecoder(file)
 	f := queuesFile{HalfLife: queue.DefaultHalfLife, Protect: queue.DefaultProtect}
 	d.document(data, reflect.ValueOf(&f).Elem())

@@ -104,5 +104,5 @@ func ResolveQueues(ref string, c *cluster.Cluster) (queue.Tree, error) {
 	if err != nil {
 		return queue.Tree{}, fmt.Errorf("read file of queues: %w", err)
 	}
-	return queuesOf(ref, data, c)
+	return Queues(ref, data, c)
 }

@@ -33,9 +33,9 @@ func TestQueueMessages(t *testing.T) {
 		var err error
 		switch c.Cmd {
 		case "queues":
-			_, err = Queues("f.yaml", []byte(c.Input))
+			_, err = Queues("f.yaml", []byte(c.Input), nil)
 		case "queues-for-lab":
-			_, err = queuesOf("f.yaml", []byte(c.Input), lab(t))
+			_, err = Queues("f.yaml", []byte(c.Input), lab(t))
 		default:
 			c.Fatalf(t, "unknown command %s", c.Cmd)
 		}
@@ -47,7 +47,7 @@ func TestQueueMessages(t *testing.T) {
 }
 
 func TestExampleQueues(t *testing.T) {
-	got, err := queuesOf("queues.yaml", example(t, "queues"), lab(t))
+	got, err := Queues("queues.yaml", example(t, "queues"), lab(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func TestExampleQueues(t *testing.T) {
 }
 
 func TestFormatQueuesText(t *testing.T) {
-	tree, err := Queues("queues.yaml", example(t, "queues"))
+	tree, err := Queues("queues.yaml", example(t, "queues"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ queues:
 	if got := string(FormatQueues(plain)); got != "queues: []\n" {
 		t.Errorf("a tree of defaults is %q", got)
 	}
-	if got, err := Queues("f.yaml", []byte("queues: []\n")); err != nil || !reflect.DeepEqual(got, plain) {
+	if got, err := Queues("f.yaml", []byte("queues: []\n"), nil); err != nil || !reflect.DeepEqual(got, plain) {
 		t.Errorf("no queues: %+v, %v", got, err)
 	}
 }
@@ -164,7 +164,7 @@ func TestFormatQueuesReadsBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := FormatQueues(want)
-		got, err := Queues("f.yaml", text)
+		got, err := Queues("f.yaml", text, nil)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
@@ -211,7 +211,7 @@ func TestQueuePresets(t *testing.T) {
 		if name := tree.Queues[c.queues-1].Name; name != c.last || last/1000 != c.smallest || most/1000 != c.largest || (sum+500)/1000 != c.guaranteed && sum/1000 != c.guaranteed {
 			t.Errorf("%s on %d: %d guaranteed, %d the most, %s the last with %d", c.name, c.devices, sum, most, name, last)
 		}
-		if back, err := Queues("f.yaml", FormatQueues(tree)); err != nil || !reflect.DeepEqual(back, tree) {
+		if back, err := Queues("f.yaml", FormatQueues(tree), nil); err != nil || !reflect.DeepEqual(back, tree) {
 			t.Errorf("%s does not read back: %v", c.name, err)
 		}
 	}
@@ -254,11 +254,11 @@ func TestMostQueues(t *testing.T) {
 	for i := range maxQueues + 1 {
 		fmt.Fprintf(&b, "  - {name: q%d}\n", i)
 	}
-	if _, err := Queues("f.yaml", []byte(b.String())); err == nil || !strings.Contains(err.Error(), "f.yaml:10002:5: queues[10000]: found one queue more, expected at most 10000") {
+	if _, err := Queues("f.yaml", []byte(b.String()), nil); err == nil || !strings.Contains(err.Error(), "f.yaml:10002:5: queues[10000]: found one queue more, expected at most 10000") {
 		t.Errorf("one queue more: %.300v", err)
 	}
 	one := b.String()[:strings.LastIndex(b.String(), "  -")]
-	if tree, err := Queues("f.yaml", []byte(one)); err != nil || len(tree.Queues) != maxQueues+1 {
+	if tree, err := Queues("f.yaml", []byte(one), nil); err != nil || len(tree.Queues) != maxQueues+1 {
 		t.Errorf("as many queues as may be: %.300v", err)
 	}
 }
@@ -269,7 +269,7 @@ func FuzzQueues(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		tree, err := Queues("f.yaml", data)
+		tree, err := Queues("f.yaml", data, nil)
 		if err != nil {
 			var ps Problems
 			if !errors.As(err, &ps) {
@@ -284,7 +284,7 @@ func FuzzQueues(f *testing.F) {
 		}
 		// Spans of many years lose their microseconds in writing.
 		long := max(tree.HalfLife, tree.Protect, slices.MaxFunc(tree.Queues, func(a, b queue.Queue) int { return int((a.MaxRun - b.MaxRun) / unit.Day) }).MaxRun) >= 3650*unit.Day
-		if back, err := Queues("f.yaml", FormatQueues(tree)); err != nil || !long && !reflect.DeepEqual(back, tree) {
+		if back, err := Queues("f.yaml", FormatQueues(tree), nil); err != nil || !long && !reflect.DeepEqual(back, tree) {
 			t.Fatalf("%v\n%s\ngot  %#v\nwant %#v", err, FormatQueues(tree), back, tree)
 		}
 	})

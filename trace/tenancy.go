@@ -17,13 +17,14 @@ type VirtualCluster struct {
 // tenancy is whose the jobs of a published cluster are.
 type tenancy struct {
 	name     string
-	about    string
 	clusters []VirtualCluster
 }
 
 var tenancies = []tenancy{
-	{name: "venus", about: "15 virtual clusters by their nodes of 8 GPUs, as published with Helios (SC'21; sizes of September 2020)", clusters: venusClusters},
-	{name: "philly", about: "15 virtual clusters by the GPU-hours of their jobs of September to November 2017: Microsoft published no sizes", clusters: phillyClusters},
+	// 15 virtual clusters by their nodes of 8 GPUs, as published with Helios (SC'21; sizes of September 2020).
+	{name: "venus", clusters: venusClusters},
+	// 15 virtual clusters by the GPU-hours of their jobs of September to November 2017: Microsoft published no sizes.
+	{name: "philly", clusters: phillyClusters},
 }
 
 // venusClusters counts nodes: the VC configuration of Venus in S-Lab-System-Group/Lucid
@@ -52,15 +53,6 @@ func VirtualClusters(name string) []VirtualCluster {
 		}
 	}
 	return nil
-}
-
-// Tenancies lists what WithTenants knows.
-func Tenancies() []Kind {
-	var kinds []Kind
-	for _, t := range tenancies {
-		kinds = append(kinds, Kind{Ref: t.name, About: t.about + "; who submitted what, where a trace does not say, is synthetic"})
-	}
-	return kinds
 }
 
 // What is drawn where a trace says nothing. All of it is made up: of the published

@@ -1,6 +1,5 @@
 // Package divide is the mechanism that allocators share: who gets how many units of
-// a pool, each rule a small pure function over a rate function. Greedy gives the next
-// unit to whoever gains most (Optimus, and many since); Pairs is the rule of AFS;
+// a pool, each rule a small pure function over a rate function. Pairs is the rule of AFS;
 // Accept takes proposals by their gain (EasyScale); Level and Heights pour a total
 // over bounded shares (max-min fairness, and the rule of Fluid).
 //
@@ -18,31 +17,6 @@ import (
 // Rate is how fast a job goes on n units, in a unit that is the same for all jobs.
 // It is 0 on none and must not be negative.
 type Rate func(job int, n int32) float64
-
-// Greedy gives unit after unit of those to spare to the job that gains most by one
-// more, on top of the shares given, and returns how many nobody gains by. The lower
-// job wins a tie. Where no job's gain ever grows with its share, the sum of all gains
-// is the largest possible.
-func Greedy(shares []int32, spare int32, gain func(job int, n int32) float64) int32 {
-	next := make([]float64, len(shares))
-	for j, n := range shares {
-		next[j] = gain(j, n)
-	}
-	for ; spare > 0; spare-- {
-		best, most := -1, 0.0
-		for j, g := range next {
-			if g > most {
-				best, most = j, g
-			}
-		}
-		if best < 0 {
-			break
-		}
-		shares[best]++
-		next[best] = gain(best, shares[best])
-	}
-	return spare
-}
 
 // Claimant is a job as the pair rule sees it: the work that is left at rate 1, and
 // the most units that it may have.

@@ -36,38 +36,6 @@ func parts(t *rapid.T, n int) []float64 {
 	return rapid.SliceOfN(rapid.Float64Range(0, 1), n, n).Draw(t, "b")
 }
 
-// Where gains fall, no division has a larger sum than the greedy one.
-func TestGreedyIsBest(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 4).Draw(t, "jobs")
-		units := rapid.Int32Range(0, 4).Draw(t, "units")
-		rate := amdahl(parts(t, n))
-		weight := rapid.SliceOfN(rapid.Float64Range(0.1, 10), n, n).Draw(t, "weight")
-		total := func(shares []int32) (sum float64) {
-			for j, s := range shares {
-				sum += weight[j] * rate(j, s)
-			}
-			return sum
-		}
-		best := 0.0
-		splits(n, units, func(s []int32) { best = max(best, total(s)) })
-		got := make([]int32, n)
-		divide.Greedy(got, units, func(j int, k int32) float64 { return weight[j] * (rate(j, k+1) - rate(j, k)) })
-		if total(got) < best-1e-9 {
-			t.Errorf("greedy gives %v with a sum of %g, the best is %g", got, total(got), best)
-		}
-	})
-}
-
-func TestGreedyStops(t *testing.T) {
-	shares := []int32{1, 1}
-	left := divide.Greedy(shares, 10, func(j int, n int32) float64 { return float64(int32(2+j) - n) })
-	if left != 7 || !slices.Equal(shares, []int32{2, 3}) {
-		t.Errorf("got %v and %d left, want [2 3] and 7: nobody gains by more", shares, left)
-	}
-}
-
 // sums returns the completion times of two jobs, summed, where the next unit is x's until
 // x ends and then y's, and where it is y's from now on. That x ends first is given.
 func sums(x, y divide.Side) (first, second float64) {

@@ -34,19 +34,6 @@ type Weights struct{ Node, Rack, Domain float64 }
 // published are those of the paper's code.
 var published = Weights{Node: 1, Rack: 4, Domain: 40}
 
-// between is the weight of a pair on two sites.
-func (w Weights) between(a, b *Site, same bool) float64 {
-	switch {
-	case same:
-		return 0
-	case a.Domain != b.Domain:
-		return w.Domain
-	case a.Rack != b.Rack:
-		return w.Rack
-	}
-	return w.Node
-}
-
 // sides counts the tasks of a gang, servers and others, at one place.
 type sides [2]int32
 
@@ -180,19 +167,6 @@ func (s *spot) greedy(g *Gang, candidates []int32, where []int32) bool {
 		s.add(task, best)
 	}
 	return true
-}
-
-// Network is the network cost of a gang whose tasks are on these sites.
-func Network(sites []Site, g *Gang, where []int32, w Weights) float64 {
-	total := 0.0
-	for i, a := range where {
-		for j := i + 1; j < len(where); j++ {
-			if b := where[j]; g.peers() || g.server(int32(i)) != g.server(int32(j)) {
-				total += g.Gbps * w.between(&sites[a], &sites[b], a == b)
-			}
-		}
-	}
-	return total
 }
 
 // cost is that of a whole placement of a gang, by the counts of its spot: the network,

@@ -9,17 +9,16 @@
 // Read: the public code, PasaLab/Liquid. Ours (after): which nodes are looked at where
 // there are more, those that hold most of the job; the load of the very node in place of
 // the mean over all; and a search bounded by work and not by seconds, so that the same
-// question has the same answer. The estimator of what a job needs is the forest of
-// package learn/forest.
+// question has the same answer.
 //
 // A run's ranks follow its slots, node by node. So that servers, which are its first
 // ranks, are where they were meant to be, the nodes of a placement come in the order in
 // which its tasks were placed, servers first; on a node that has both, and where servers
 // are on several, the ranks are not exactly those of the plan. The cost counts as planned.
 //
-// Left out: sharing a device where the predicted utilisations stay under 130 % and
-// starting a job before its predecessor ends: both are off in the published defaults.
-// And they want a predicted utilisation, which no strategy is shown.
+// Left out: the random forest that estimates what a job needs; sharing a device where the
+// predicted utilisations stay under 130 % and starting a job before its predecessor ends,
+// both off in the published defaults. All want a utilisation, which no strategy is shown.
 package liquid
 
 import (

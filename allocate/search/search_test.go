@@ -193,6 +193,6 @@ func BenchmarkGreedy500(b *testing.B) {
 func BenchmarkGenetic20(b *testing.B) {
 	p := random(rand.New(rand.NewPCG(1, 1)), 20, 16, 4)
 	for b.Loop() {
-		Genetic(p, nil, Published(), 1)
+		Genetic(p, nil, Patient(), 1)
 	}
 }

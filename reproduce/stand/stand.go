@@ -92,7 +92,11 @@ func Open(ref string, open Data, seed uint64) (*Stand, error) {
 	name, query, _ := strings.Cut(ref, "?")
 	n, ok := stands[name]
 	if !ok {
-		return nil, fmt.Errorf("there is no stand %q: choose one of %s", name, strings.Join(Names(), ", "))
+		var known strings.Builder
+		for _, n := range Names() {
+			fmt.Fprintf(&known, "\n%s: %s", n, stands[n].about)
+		}
+		return nil, fmt.Errorf("there is no stand %q: choose one of%s", name, known.String())
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -111,9 +115,6 @@ func Open(ref string, open Data, seed uint64) (*Stand, error) {
 
 // Names lists the stands.
 func Names() []string { return slices.Sorted(maps.Keys(stands)) }
-
-// About says in a line what a stand is.
-func About(name string) string { return stands[name].about }
 
 // List is a reader of jobs that are in memory, in order of submission.
 type List struct {

@@ -217,14 +217,14 @@ func TestTwins(t *testing.T) {
 				t.Fatalf("%s: two answers", policy)
 			}
 			g := greedy(t, p)
-			twin := solve.Twin{Model: s.Objective, Greedy: g.Objective, Bound: s.Objective}
+			twin, best := g.Objective, s.Objective
 			if policy == Makespan || policy == FinishTimeFairest {
-				twin = solve.Twin{Model: -s.Objective, Greedy: -g.Objective, Bound: -s.Objective}
+				twin, best = -twin, -best
 			}
-			if twin.Greedy > twin.Bound+1e-6*math.Abs(twin.Bound) {
+			if twin > best+1e-6*math.Abs(best) {
 				t.Fatalf("%s: the twin has %g, the program %g: %+v", policy, g.Objective, s.Objective, p)
 			}
-			gaps += twin.GreedyGap() / float64(n)
+			gaps += solve.Gap(twin, best) / float64(n)
 		}
 		t.Logf("%s: the twin's mean gap is %.3f", policy, gaps)
 		if gaps > .5 {

@@ -47,7 +47,7 @@ func twinGap(seed uint64) float64 {
 	p := drawn(rand.New(rand.NewPCG(seed, 200)), 200, 36)
 	p.Policy = MaxMin
 	best := must(Divide(p)).Objective
-	return solve.Twin{Model: best, Greedy: must(Greedy(p)).Objective, Bound: best}.GreedyGap()
+	return solve.Gap(must(Greedy(p)).Objective, best)
 }
 
 // innerRank compares, among four policies on the same jobs, the least normalised rate,

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/musterdl/muster/learn/gate"
 	"github.com/musterdl/muster/learn/mlp"
 	"github.com/musterdl/muster/strategy"
 )
@@ -33,7 +32,16 @@ type Learned struct {
 	Curve     []float64 `json:"curve"`     // best of each generation: mean JCT over that of mlfs, in the geometric mean
 	HeldOut   string    `json:"held_out"`  // the histories that the verdict is about
 	// Verdict is about its mean JCT beside that of mlfs on histories it never saw.
-	Verdict gate.Verdict `json:"verdict"`
+	Verdict Verdict `json:"verdict"`
+}
+
+// Verdict is what the gate said: the tests of this package train and judge, on histories
+// that were not learned from, and may act is what beat MLF-H there and not by luck.
+type Verdict struct {
+	Gain  float64 `json:"gain"` // part of the baseline's cost that is saved, in the geometric mean
+	P     float64 `json:"p"`    // how likely luck does as well, if nothing is gained
+	Cases int     `json:"cases"`
+	Open  bool    `json:"open"` // the learned one may act
 }
 
 //go:embed weights.json
@@ -48,9 +56,6 @@ func mustRead(file []byte) *Learned {
 	}
 	return l
 }
-
-// Shipped is the scorer that ships.
-func Shipped() Learned { return *shipped }
 
 // says puts the verdict in words.
 func (l *Learned) says() string {

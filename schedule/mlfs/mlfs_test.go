@@ -7,7 +7,6 @@ import (
 	"github.com/musterdl/muster/allocate/allocatetest"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
-	"github.com/musterdl/muster/learn/gate"
 	"github.com/musterdl/muster/learn/mlp"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile/declared"
@@ -98,7 +97,7 @@ func TestGateKeepsOut(t *testing.T) {
 	if got := m.run(t, jobs, worthless.order(Default()), false); got != h {
 		t.Errorf("%+v, MLF-H %+v", got, h)
 	}
-	worthless.Verdict = gate.Verdict{Open: true}
+	worthless.Verdict = Verdict{Open: true}
 	if got := m.run(t, jobs, worthless.order(Default()), false); got == h {
 		t.Error("what passed the gate does not act")
 	}

@@ -9,9 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterdl/muster/learn/cem"
-	"github.com/musterdl/muster/learn/gate"
-	"github.com/musterdl/muster/learn/imitate"
 	"github.com/musterdl/muster/learn/mlp"
 	"github.com/musterdl/muster/unit"
 )
@@ -27,7 +24,7 @@ const (
 	hiddenUnits = 4
 )
 
-var search = cem.Config{Samples: 24, Elites: 6, Generations: 30, Spread: .3, Least: .02, Seed: trainSeed}
+var search = searchEffort{samples: 24, elites: 6, generations: 30, spread: .3, least: .02, seed: trainSeed}
 
 // kinds are the histories that MLF-RL is trained and judged on.
 func kinds() [2]mix {
@@ -37,7 +34,7 @@ func kinds() [2]mix {
 }
 
 // watch collects how MLF-H ranks the jobs of a history: a list for each period.
-func demonstrations(t testing.TB, m mix, seed uint64) (lists []imitate.List) {
+func demonstrations(t testing.TB, m mix, seed uint64) (lists []ranking) {
 	type ranked struct {
 		x     []float64
 		score float64
@@ -66,7 +63,7 @@ func demonstrations(t testing.TB, m mix, seed uint64) (lists []imitate.List) {
 			}
 			return 0
 		})
-		var l imitate.List
+		var l ranking
 		for _, r := range seen[i] {
 			l = append(l, r.x)
 		}
@@ -76,21 +73,21 @@ func demonstrations(t testing.TB, m mix, seed uint64) (lists []imitate.List) {
 }
 
 // train imitates MLF-H and then searches for less mean JCT.
-func train(t testing.TB, search cem.Config) Learned {
+func train(t testing.TB, search searchEffort) Learned {
 	began := time.Now()
 	l := Learned{Shape: mlp.Shape{Inputs: inputs, Hidden: hiddenUnits}, Seed: trainSeed,
-		Generator: fmt.Sprintf("gen:rw-a-prime at load .95, silent and reporting, seeds from %d, of %d samples by %d generations", firstTrain, search.Samples, search.Generations)}
-	var shown, fresh []imitate.List
+		Generator: fmt.Sprintf("gen:rw-a-prime at load .95, silent and reporting, seeds from %d, of %d samples by %d generations", firstTrain, search.samples, search.generations)}
+	var shown, fresh []ranking
 	for s := range uint64(perSample) {
 		for _, m := range kinds() {
 			shown = append(shown, demonstrations(t, m, firstTrain+s)...)
 			fresh = append(fresh, demonstrations(t, m, firstTrain+perSample+s)...)
 		}
 	}
-	start := imitate.Learn(l.Shape, l.Shape.Random(trainSeed), shown, imitate.Config{Steps: 3000, Pairs: 64, Rate: .01, Seed: trainSeed})
-	l.Imitation = imitate.Agreement(l.Shape, start, fresh)
+	start := imitate(l.Shape, l.Shape.Random(trainSeed), shown, learnEffort{steps: 3000, pairs: 64, rate: .01, seed: trainSeed})
+	l.Imitation = agreement(l.Shape, start, fresh)
 	baseline := map[[2]int]float64{}
-	found, err := cem.Search(start, search, func(w []float64, g int) float64 {
+	found := crossEntropy(start, search, func(w []float64, g int) float64 {
 		sum := 0.0
 		for s := range perSample {
 			for k, m := range kinds() {
@@ -104,13 +101,10 @@ func train(t testing.TB, search cem.Config) Learned {
 		}
 		return sum / (2 * perSample)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, w := range found.Best {
+	for _, w := range found.best {
 		l.Weights = append(l.Weights, math.Round(w*1e4)/1e4)
 	}
-	for _, c := range found.Curve {
+	for _, c := range found.curve {
 		l.Curve = append(l.Curve, math.Round(math.Exp(c)*1e4)/1e4)
 	}
 	l.TrainSec = math.Round(time.Since(began).Seconds())
@@ -129,7 +123,7 @@ func (l *Learned) judge(t testing.TB) {
 			baseline[s] *= math.Sqrt(m.run(t, jobs, New(Default()), false).jct)
 		}
 	}
-	v, err := gate.Judge(learned, baseline)
+	v, err := judge(learned, baseline)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,12 +132,12 @@ func (l *Learned) judge(t testing.TB) {
 
 // TestVerdict: what ships says of itself what the gate says of it.
 func TestVerdict(t *testing.T) {
-	l := Shipped()
+	l := *shipped
 	l.judge(t)
 	if os.Getenv("MUSTER_TRAIN") == "1" {
 		l.write(t)
 	}
-	if said := Shipped().Verdict; math.Abs(said.Gain-l.Verdict.Gain) > 1e-9 || math.Abs(said.P-l.Verdict.P) > 1e-9 || said.Open != l.Verdict.Open {
+	if said := shipped.Verdict; math.Abs(said.Gain-l.Verdict.Gain) > 1e-9 || math.Abs(said.P-l.Verdict.P) > 1e-9 || said.Open != l.Verdict.Open {
 		t.Errorf("weights.json says %+v, the gate %+v", said, l.Verdict)
 	}
 }
@@ -171,7 +165,7 @@ func TestTrain(t *testing.T) {
 		l.write(t)
 		return
 	}
-	if shipped := Shipped(); math.Abs(l.Verdict.Gain-shipped.Verdict.Gain) > .01 {
+	if math.Abs(l.Verdict.Gain-shipped.Verdict.Gain) > .01 {
 		t.Errorf("trained again it saves %.4f of MLF-H, what ships %.4f", l.Verdict.Gain, shipped.Verdict.Gain)
 	}
 }

@@ -62,7 +62,7 @@ func TestPublished(t *testing.T) {
 			var sumOurs, sumPublished float64
 			for i, want := range row.mean {
 				member := fmt.Sprintf("%s/workload-%d.csv", row.load, i+1)
-				workload, err := ReadArchive(data+"/pollux_workloads.tar.gz", member)
+				workload, err := readArchive(member)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -175,13 +175,23 @@ func parsePoint(t *testing.T, s string) point {
 	return p
 }
 
+// readArchive reads one of the published workloads.
+func readArchive(member string) ([]Request, error) {
+	f, err := os.Open(data + "/pollux_workloads.tar.gz")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readMember(f, f.Name(), member)
+}
+
 // BenchmarkRun plays workload 6 of the published experiments.
 func BenchmarkRun(b *testing.B) {
 	apps, err := Load(data + "/profiles")
 	if err != nil {
 		b.Skip("the Pollux profiles are not present in ../shared/data/pollux-sia")
 	}
-	workload, err := ReadArchive(data+"/pollux_workloads.tar.gz", "workloads/workload-6.csv")
+	workload, err := readArchive("workloads/workload-6.csv")
 	if err != nil {
 		b.Fatal(err)
 	}

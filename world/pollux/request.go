@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 )
@@ -60,16 +59,6 @@ func ReadWorkload(r io.Reader, name string) ([]Request, error) {
 		}
 		workload = append(workload, q)
 	}
-}
-
-// ReadArchive reads one workload of a gzipped tar archive.
-func ReadArchive(path, member string) ([]Request, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readMember(f, path, member)
 }
 
 func readMember(f io.Reader, path, member string) ([]Request, error) {

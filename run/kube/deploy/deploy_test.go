@@ -169,7 +169,7 @@ func TestManifests(t *testing.T) {
 			}
 			checkHardened(t, pod)
 			config := one[*corev1.ConfigMap](t, all)
-			if _, err := spec.Queues("queues.yaml", []byte(config.Data["queues.yaml"])); err != nil {
+			if _, err := spec.Queues("queues.yaml", []byte(config.Data["queues.yaml"]), nil); err != nil {
 				t.Error(err)
 			}
 			if s, err := catalogue.Resolve(config.Data["strategy"]); err != nil {

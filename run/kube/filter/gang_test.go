@@ -171,12 +171,3 @@ func TestDisruptionBudgets(t *testing.T) {
 		}
 	}
 }
-
-func TestGatesAreUpstreams(t *testing.T) {
-	u := upstreamOf(t)
-	for _, pod := range []*corev1.Pod{filtertest.Gated(), filtertest.Plain()} {
-		if Gated(pod) == u.enqueues(pod) {
-			t.Errorf("gates %v: gated is %v, upstream enqueues: %v", pod.Spec.SchedulingGates, Gated(pod), u.enqueues(pod))
-		}
-	}
-}

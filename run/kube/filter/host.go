@@ -243,9 +243,6 @@ func (h *Host) Forget(pod *corev1.Pod) {
 	h.forget(pod)
 }
 
-// Gated says that a pod waits for its scheduling gates and must not be touched.
-func Gated(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 }
-
 func (h *Host) assume(pod *corev1.Pod, node string) error {
 	if known := h.known(pod); known != nil {
 		if known.Spec.NodeName == node {

@@ -45,7 +45,3 @@ var annotations = []Annotation{
 	{AnnotationGang, true, "bert", "The gang that a pod belongs to, for pods that no Job, JobSet or pod group holds together; pods of the same name in a namespace start together.", "Each such pod by itself."},
 	{AnnotationGangSize, true, "4", "How many pods that gang has; the same on each of them.", "The gang waits, as its size is not known."},
 }
-
-// Annotations lists all labels and annotations that are read, in the order in which
-// they are documented.
-func Annotations() []Annotation { return append([]Annotation(nil), annotations...) }

@@ -52,7 +52,7 @@ func between(page, name, text string) (string, error) {
 func annotationsTable() string {
 	var b strings.Builder
 	b.WriteString("| Annotation | For example | Says | Without it |\n|---|---|---|---|\n")
-	for _, a := range Annotations() {
+	for _, a := range annotations {
 		name := "`" + a.Name + "`"
 		if a.Label {
 			name += " (or label)"

@@ -79,7 +79,7 @@ func TestNatural(t *testing.T) {
 // TestAnnotations: the table is complete, and what it gives as an example is read.
 func TestAnnotations(t *testing.T) {
 	seen := map[string]bool{}
-	for _, a := range Annotations() {
+	for _, a := range annotations {
 		if a.Name == "" || a.Example == "" || a.Says == "" || a.Otherwise == "" || seen[a.Name] {
 			t.Errorf("%+v", a)
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/musterdl/muster/unit"
 
@@ -34,21 +33,10 @@ const (
 	noUseType  = "nvidia.com/nouse-gputype"
 )
 
-// NodeLock is the node annotation by which HAMi allocates one pod per node at a time.
-// Whoever binds a pod with fractions sets it to NodeLockValue before the binding and
-// waits while it is there; the device plugin takes it away.
-const NodeLock = "hami.io/mutex.lock"
-
 // IgnoredResources are resources that pods ask for and no node offers: a fraction's
 // memory and compute, which only HAMi's annotations account for. A resource filter
 // has to pass over them.
 func IgnoredResources() []string { return []string{gpuMemory, gpuPercent, gpuCores} }
-
-// NodeLockValue is the value of NodeLock while pod is being allocated.
-func NodeLockValue(pod *corev1.Pod, now unit.Time) string {
-	at := time.UnixMicro(int64(now)).UTC().Format(time.RFC3339)
-	return at + "," + pod.Namespace + "," + pod.Name
-}
 
 // registration is one device as HAMi's plugin registers it. Memory is in MiB, and
 // Count is how often it may be shared.

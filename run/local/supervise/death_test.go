@@ -48,7 +48,7 @@ func TestDeathOfTheSupervisorIsTheWorkersAndLost(t *testing.T) {
 	}
 	awaitGone(t, supervisor)
 	awaitGone(t, worker)
-	if m := Look(dir); m.Alive || !m.Orphaned() || !m.Started || m.Err != nil {
+	if m := Look(dir); m.Alive || m.Last.Kind == Ended || !m.Started || m.Err != nil {
 		t.Errorf("member %+v, expected an orphan that was started", m)
 	}
 	if err := Send(dir, Halt); !errors.Is(err, ErrNotListening) {

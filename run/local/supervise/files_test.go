@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,7 +170,7 @@ func TestLogQuota(t *testing.T) {
 	}
 }
 
-func TestCleanAndTrim(t *testing.T) {
+func TestClean(t *testing.T) {
 	t.Parallel()
 	s := shell(t, `yes | head -c 5000; mkdir -p `+"$D"+`; exit 0`)
 	s.Env = append(s.Env, "D="+filepath.Join(s.MemberDir(), "checkpoints"))
@@ -186,25 +187,8 @@ func TestCleanAndTrim(t *testing.T) {
 	if _, err := os.Stat(ProgressPath(dir)); !os.IsNotExist(err) || len(output(t, dir)) != 5000 {
 		t.Errorf("progress: %v; %d bytes of log", err, len(output(t, dir)))
 	}
-	second := shell(t, `yes | head -c 5000`)
-	second.State, second.Job = s.State, "second"
-	run(t, second)
-	settle(t, second.MemberDir())
-
-	for _, c := range []struct {
-		quota   int64
-		removed []string
-	}{{1 << 20, nil}, {8000, []string{dir}}, {0, []string{second.MemberDir()}}} {
-		removed, err := Trim(s.State, c.quota)
-		if err != nil || strings.Join(removed, " ") != strings.Join(c.removed, " ") {
-			t.Errorf("trim to %d: %v, %v, expected %v", c.quota, removed, err, c.removed)
-		}
-	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 || entries[0].Name() != "checkpoints" {
-		t.Errorf("left in %s: %v, %v, expected the checkpoints", dir, entries, err)
-	}
-	if members, err := Scan(s.State); err != nil || len(members) != 0 {
-		t.Errorf("scan: %+v, %v", members, err)
+	if left, err := os.ReadDir(dir); err != nil || !slices.ContainsFunc(left, func(e os.DirEntry) bool { return e.Name() == "checkpoints" }) {
+		t.Errorf("left in %s: %v, %v, expected the checkpoints", dir, left, err)
 	}
 }
 

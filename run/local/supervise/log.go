@@ -173,25 +173,3 @@ func logFiles(dir string) (files []logFile, err error) {
 	slices.SortFunc(files, func(a, b logFile) int { return cmp.Compare(a.first, b.first) })
 	return files, nil
 }
-
-// WriteLog writes all that is kept of a worker's output, with a line where some was dropped.
-func WriteLog(dir string, w io.Writer) error {
-	for at := int64(0); ; {
-		chunk, err := ReadLog(dir, at, 1<<20)
-		if err != nil {
-			return err
-		}
-		if chunk.Dropped > 0 {
-			if _, err := fmt.Fprintf(w, "\n[muster: %d bytes of output dropped here]\n", chunk.Dropped); err != nil {
-				return err
-			}
-		}
-		if len(chunk.Data) == 0 {
-			return nil
-		}
-		if _, err := w.Write(chunk.Data); err != nil {
-			return err
-		}
-		at = chunk.Next
-	}
-}

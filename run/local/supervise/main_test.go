@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -160,29 +159,41 @@ func send(t *testing.T, dir string, o Order) {
 // await returns the first record of a kind, or the ended one if that comes before.
 func await(t *testing.T, dir string, k Kind) (found Record) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	stop := fmt.Errorf("found")
-	err := Follow(ctx, dir, 0, 2*time.Millisecond, func(r Record) error {
-		if found = r; r.Kind == k {
-			return stop
+	for end, from := time.Now().Add(20*time.Second), int64(0); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		records, _, err := ReadRecords(dir, from)
+		if err != nil {
+			t.Fatalf("waiting for %s: %v", k, err)
 		}
-		return nil
-	})
-	if err != nil && err != stop {
-		log, _ := os.ReadFile(filepath.Join(dir, "supervisor.log"))
-		t.Fatalf("waiting for %s: %v, last %+v, log %s", k, err, found, log)
+		for _, found = range records {
+			if found.Kind == k || found.Kind == Ended {
+				return found
+			}
+			from = found.Next
+		}
 	}
+	log, _ := os.ReadFile(filepath.Join(dir, "supervisor.log"))
+	t.Fatalf("waiting for %s: nothing in 20 s, last %+v, log %s", k, found, log)
 	return found
 }
 
+// output is all that is kept of a worker's output, with a line where some was dropped.
 func output(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
-	if err := WriteLog(dir, &b); err != nil {
-		t.Fatal(err)
+	for at := int64(0); ; {
+		chunk, err := ReadLog(dir, at, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chunk.Dropped > 0 {
+			fmt.Fprintf(&b, "\n[muster: %d bytes of output dropped here]\n", chunk.Dropped)
+		}
+		if len(chunk.Data) == 0 {
+			return b.String()
+		}
+		b.Write(chunk.Data)
+		at = chunk.Next
 	}
-	return b.String()
 }
 
 func kinds(t *testing.T, dir string) (all []Kind) {

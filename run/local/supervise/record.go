@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -162,32 +161,6 @@ func followed(b []byte) bool {
 		}
 	}
 	return false
-}
-
-// Follow calls each with every record from a position on, as it comes, until the
-// ended record, an error of each, or the end of ctx. It looks every so often.
-func Follow(ctx context.Context, dir string, from int64, every time.Duration, each func(Record) error) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		records, _, err := ReadRecords(dir, from)
-		if err != nil {
-			return err
-		}
-		for _, r := range records {
-			if err := each(r); err != nil {
-				return err
-			}
-			if from = r.Next; r.Kind == Ended {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
 }
 
 // recorder appends to a record file; only the holder of the lock has one.

@@ -1,14 +1,12 @@
 package supervise
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/musterdl/muster/run/local/cgroup"
 )
@@ -24,9 +22,6 @@ type Member struct {
 	// Err is why the directory could not be read; the other members are no worse for it.
 	Err error
 }
-
-// Orphaned reports whether the supervisor died without recording the end: a case for Reap.
-func (m *Member) Orphaned() bool { return !m.Alive && m.Last.Kind != Ended }
 
 // Scan reads all member directories below state, in the order of their names, so
 // that a restarted control plane finds running work again.
@@ -151,12 +146,10 @@ func endLeftovers(dir string, prepared Record) error {
 	return killLeftovers(prepared)
 }
 
-// Clean removes what only a running worker needs. The record, the spec and the log
-// stay until Trim, and so does everything Muster did not make, such as checkpoints.
-func Clean(dir string) error { return remove(dir, "orders", "control", "progress", "secrets") }
-
-// remove removes files of a member that has ended; other files are left alone.
-func remove(dir string, names ...string) error {
+// Clean removes what only a running worker needs from the folder of a member that has
+// ended. The record, the spec and the log stay, and so does everything Muster did not
+// make, such as checkpoints.
+func Clean(dir string) error {
 	held, err := lock(dir)
 	if err != nil {
 		return fmt.Errorf("clean %s: %w", dir, err)
@@ -169,74 +162,10 @@ func remove(dir string, names ...string) error {
 	if n := len(records); n == 0 || records[n-1].Kind != Ended {
 		return fmt.Errorf("clean %s: it has not ended", dir)
 	}
-	for _, name := range names {
+	for _, name := range []string{"orders", "control", "progress", "secrets"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("clean: %w", err)
 		}
 	}
 	return nil
-}
-
-// Trim removes ended members, longest ended first, until the rest takes at most
-// quotaBytes, and returns the directories it removed. Files that Muster did not make
-// stay, and then so does their directory.
-func Trim(state string, quotaBytes int64) (removed []string, err error) {
-	members, err := Scan(state)
-	if err != nil {
-		return nil, err
-	}
-	var total int64
-	for _, m := range members {
-		total += size(m.Dir)
-	}
-	members = slices.DeleteFunc(members, func(m Member) bool { return m.Alive || m.Last.Kind != Ended })
-	slices.SortStableFunc(members, func(a, b Member) int { return cmp.Compare(a.Last.At, b.Last.At) })
-	for _, m := range members {
-		if total <= quotaBytes {
-			break
-		}
-		files, err := ownFiles(m.Dir)
-		if err != nil {
-			return removed, fmt.Errorf("trim: %w", err)
-		}
-		before := size(m.Dir)
-		if err := remove(m.Dir, files...); err != nil {
-			return removed, err
-		}
-		total -= before - size(m.Dir)
-		removed = append(removed, m.Dir)
-		_ = os.Remove(m.Dir) // fails while files of the job are in it
-		_ = os.Remove(filepath.Dir(m.Dir))
-	}
-	return removed, nil
-}
-
-// ownFiles lists the files in dir that Muster made, the record last: half a removal
-// is taken up again.
-func ownFiles(dir string) (names []string, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	own := []string{"spec.json", "spec.json.new", "secrets.new", "secrets", "orders", "control", "progress", "log", "supervisor.log", "lock"}
-	for _, e := range entries {
-		if slices.Contains(own, e.Name()) || strings.HasPrefix(e.Name(), "log.") {
-			names = append(names, e.Name())
-		}
-	}
-	return append(names, "record"), nil
-}
-
-// size is the number of bytes in the files of dir.
-func size(dir string) (total int64) {
-	files, err := ownFiles(dir)
-	if err != nil {
-		return 0
-	}
-	for _, name := range files {
-		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			total += info.Size()
-		}
-	}
-	return total
 }
