@@ -21,6 +21,7 @@ const (
 	construct    = "v"
 	malloc       = "uc"
 	create       = "F"
+	destroy      = "G"
 	version      = "H"
 	passMip      = "V"
 	runModel     = "N"
@@ -125,8 +126,9 @@ func discard(_ context.Context, m api.Module, _, vectors, count, written uint32)
 	return 0
 }
 
-// instance is one solver that lives for one problem. The first thing that goes wrong
-// stays in err, and all later calls do nothing.
+// instance is the solver's program with its memory, in which one solver after the other
+// lives, each for one problem. The first thing that goes wrong stays in err, and all later
+// calls do nothing.
 type instance struct {
 	ctx    context.Context
 	module api.Module
@@ -145,7 +147,6 @@ func start() (*instance, error) {
 	}
 	h := &instance{ctx: ctx, module: m}
 	h.call(construct)
-	h.solver = uint64(h.call(create))
 	return h, nil
 }
 
@@ -284,13 +285,10 @@ func (h *instance) limit(b Budget) {
 	h.must("be exact", setDouble, h.name("dual_feasibility_tolerance"), api.EncodeF64(1e-9))
 }
 
-// run solves p in a new instance.
-func run(p *Problem, b Budget) (Solution, error) {
-	h, err := start()
-	if err != nil {
-		return Solution{}, err
-	}
-	defer h.module.Close(h.ctx)
+// run solves p by a new solver.
+func (h *instance) run(p *Problem, b Budget) (Solution, error) {
+	h.solver = uint64(h.call(create))
+	defer func() { h.call(destroy, h.solver) }()
 	h.limit(b)
 	h.pass(p)
 	h.must("run", runModel)

@@ -137,9 +137,29 @@ type Solution struct {
 	Work       Work
 }
 
+// Solve answers p by a Solver of its own.
+func Solve(p *Problem, b Budget) (Solution, error) {
+	var s Solver
+	defer s.Close()
+	return s.Solve(p, b)
+}
+
+// Solver answers problems one after another, each as if it were the only one: what it
+// keeps is memory, whose making takes longer than a small problem. The zero Solver is
+// ready; it is not safe for concurrent use, and is closed after its last problem.
+type Solver struct{ h *instance }
+
+// Close gives the memory back.
+func (s *Solver) Close() {
+	if s.h != nil {
+		s.h.module.Close(s.h.ctx)
+		s.h = nil
+	}
+}
+
 // Solve answers p. An error means that p is no problem or the solver broke; that p has
 // no solution is a Status.
-func Solve(p *Problem, b Budget) (Solution, error) {
+func (s *Solver) Solve(p *Problem, b Budget) (Solution, error) {
 	if err := p.check(); err != nil {
 		return Solution{}, err
 	}
@@ -149,27 +169,40 @@ func Solve(p *Problem, b Budget) (Solution, error) {
 	if len(p.cost) == 0 {
 		return Solution{Status: Optimal, X: []float64{}, Dual: make([]float64, len(p.rows))}, nil
 	}
-	s, err := run(p, b)
+	a, err := s.run(p, b)
 	if err != nil {
 		return Solution{}, fmt.Errorf("solve %d variables, %d rows: %w", len(p.cost), len(p.rows), err)
 	}
-	if s.X == nil {
-		return s, nil
+	if a.X == nil {
+		return a, nil
 	}
 	for i, whole := range p.whole {
 		if whole {
-			s.X[i] = math.Round(s.X[i])
+			a.X[i] = math.Round(a.X[i])
 		}
 	}
-	s.Objective = 0
-	for i, x := range s.X {
-		s.Objective += float64(p.cost[i] * x)
+	a.Objective = 0
+	for i, x := range a.X {
+		a.Objective += float64(p.cost[i] * x)
 	}
-	if !p.anyWhole && s.Status == Optimal {
-		s.Bound = s.Objective
+	if !p.anyWhole && a.Status == Optimal {
+		a.Bound = a.Objective
 	}
-	s.Gap = Gap(s.Objective, s.Bound)
-	return s, nil
+	a.Gap = Gap(a.Objective, a.Bound)
+	return a, nil
+}
+
+// run answers p in memory that is there already, if there is any.
+func (s *Solver) run(p *Problem, b Budget) (a Solution, err error) {
+	if s.h == nil {
+		if s.h, err = start(); err != nil {
+			return Solution{}, err
+		}
+	}
+	if a, err = s.h.run(p, b); err != nil {
+		s.Close() // what broke is not used again
+	}
+	return a, err
 }
 
 func (p *Problem) check() error {

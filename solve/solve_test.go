@@ -155,6 +155,22 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
+// TestOneAfterAnother: a problem has the same answer, to the last bit, whatever the solver
+// has answered before.
+func TestOneAfterAnother(t *testing.T) {
+	var by solve.Solver
+	defer by.Close()
+	r := rand.New(rand.NewPCG(4, 4))
+	for i := range rounds(40, 400) {
+		d := random(r, 1+r.IntN(30), 1+r.IntN(20))
+		d.whole = r.IntN(4) == 0
+		alone := answer(t, d.problem(), solve.Budget{})
+		if after, err := by.Solve(d.problem(), solve.Budget{}); err != nil || !reflect.DeepEqual(after, alone) {
+			t.Fatalf("problem %d: %v, %+v, and alone %+v", i, err, after, alone)
+		}
+	}
+}
+
 // dense is max cost x, a x <= b, 0 <= x <= upper.
 type dense struct {
 	cost, b, upper []float64

@@ -244,11 +244,13 @@ func cost(p Problem) (Shares, error) {
 		}
 		lp.Row(p.Steps[j]/p.SLOSec[j], solve.Inf, terms...)
 	}
-	s, err := solve.Solve(lp, solve.Budget{})
+	var by solve.Solver
+	defer by.Close()
+	s, err := by.Solve(lp, solve.Budget{})
 	if err == nil && s.Status == solve.Infeasible {
 		lp, at = p.frame(each)
 		worth(lp, at)
-		s, err = solved(lp)
+		s, err = solved(&by, lp)
 	}
 	if err != nil {
 		return Shares{}, err

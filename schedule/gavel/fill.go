@@ -52,6 +52,7 @@ func fill(p Problem, a [][]float64, refine bool) ([][]float64, float64, error) {
 	}
 	kind, first := alike(p.Gang, a)
 	f := filling{p: Problem{Room: p.Room}, count: make([]float64, len(first)), unit: unit}
+	defer f.solver.Close()
 	for _, k := range kind {
 		f.count[k]++
 	}
@@ -98,6 +99,8 @@ type filling struct {
 	free  int
 	unit  float64 // near the next level, so that it is about 1 in the program
 	x     [][]float64
+
+	solver solve.Solver
 }
 
 // run fills and returns the first level.
@@ -130,7 +133,7 @@ func (f *filling) run(refine bool) (first float64, err error) {
 			lp.Cost(v, f.p.Gang[j]*f.count[j]*taste(j*len(vars)+k))
 		}
 	}
-	s, err := solved(lp)
+	s, err := solved(&f.solver, lp)
 	if err == nil {
 		f.x = f.p.parts(s.X, at)
 	}
@@ -178,7 +181,7 @@ func (f *filling) raise() (float64, error) {
 		}
 		rows[j] = lp.Row(0, solve.Inf, append(f.value(j, vars, f.unit), solve.Term{Var: least, Coef: -1})...)
 	}
-	s, err := solved(lp)
+	s, err := solved(&f.solver, lp)
 	if err != nil {
 		return 0, err
 	}
@@ -201,8 +204,8 @@ func (f *filling) raise() (float64, error) {
 	return level, nil
 }
 
-func solved(lp *solve.Problem) (solve.Solution, error) {
-	s, err := solve.Solve(lp, solve.Budget{})
+func solved(by *solve.Solver, lp *solve.Problem) (solve.Solution, error) {
+	s, err := by.Solve(lp, solve.Budget{})
 	if err == nil && s.Status != solve.Optimal {
 		err = fmt.Errorf("the program is %s", s.Status)
 	}
