@@ -2,9 +2,11 @@ package liquid
 
 import (
 	"errors"
+	"math/bits"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/strategy"
 	"github.com/musterdl/muster/unit"
 )
@@ -52,7 +54,7 @@ func (c BatchConfig) Validate() error {
 func (c BatchConfig) network() Config { return Config{RacksPerDomain: c.RacksPerDomain} }
 
 // BatchPolicy is batch mode: running jobs keep what they have, and of those that wait,
-// in order, as many as there is room for are placed together.
+// in order, as many as there is room for, and as their queues let run, are placed together.
 type BatchPolicy struct{ config BatchConfig }
 
 var (
@@ -78,6 +80,7 @@ func (p *BatchPolicy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wis
 			room += n.FreeDevices
 		}
 	}
+	held := v.Held()
 	var gangs []Gang
 	var batched []plan.JobID
 	var rest []allocate.Wish
@@ -90,7 +93,7 @@ func (p *BatchPolicy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wis
 			into = append(into, w)
 		case shape.Devices != 1 || shape.Share < 1000: // the composition's placer
 			rest = append(rest, w)
-		case shape.Gang <= room:
+		case shape.Gang <= room && take(v, &held, id, shape):
 			room -= shape.Gang
 			gangs = append(gangs, gangOf(v, allocate.Need{Job: id, Workers: shape.Gang}))
 			batched = append(batched, id)
@@ -105,6 +108,17 @@ func (p *BatchPolicy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wis
 		into = append(into, w)
 	}
 	return append(into, rest...), unit.Never
+}
+
+// take counts a job as running, if its queue lets it run, and reports whether it does.
+func take(v plan.View, held *queue.Ledger, id plan.JobID, shape *plan.Shape) bool {
+	models, _ := v.MayTake(held, id, shape.Models, shape.Milli(shape.Gang))
+	if models == 0 {
+		return false
+	}
+	j := v.Job(id)
+	held.Use(held.Leaf(v.QueueOf(j.Tenant)), j.User, int32(bits.TrailingZeros64(models)), shape.Milli(shape.Gang))
+	return true
 }
 
 // sitesFor are the nodes with as much room as there is for a worker of each of the jobs.
