@@ -3,11 +3,11 @@ package catalogue_test
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"testing"
 
 	"github.com/musterdl/muster/allocate/envelope"
+	"github.com/musterdl/muster/allocate/gandiva"
 	"github.com/musterdl/muster/allocate/salus"
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/cluster"
@@ -21,15 +21,25 @@ import (
 	"github.com/musterdl/muster/workload"
 )
 
-// did is what a change does beyond starting and stopping its run.
-func did(c *plan.Change, into map[strategy.Act]bool) {
-	t := c.Terms
+// deeds are the acts that were seen, with the terms that each run has.
+type deeds struct {
+	seen  map[strategy.Act]bool
+	terms map[plan.RunID]plan.Terms
+}
+
+// note notes what a change does beyond starting and stopping its run.
+func (d *deeds) note(c *plan.Change) {
+	t, was := c.Terms, d.terms[c.Run]
 	if c.Verb != plan.Start && c.Verb != plan.Regrant {
 		t = plan.DefaultTerms()
+	} else {
+		d.terms[c.Run] = t
 	}
 	for act, does := range map[strategy.Act]bool{
 		strategy.Time:     c.Verb == plan.Suspend || c.Verb == plan.Resume || t.Turn > 0,
+		strategy.Swap:     t.Swap > 0,
 		strategy.Share:    t.Share > 0 || t.Ceiling > 0 && t.Guest == plan.None,
+		strategy.Reshare:  c.Verb == plan.Regrant && t.Guest == plan.None && was.Guest == plan.None && (t.Share != was.Share || t.Ceiling != was.Ceiling),
 		strategy.Filler:   t.Guest != plan.None && t.Bond == plan.InGaps,
 		strategy.Equal:    t.Guest != plan.None && t.Bond == plan.AsEqual,
 		strategy.Merge:    t.Guest != plan.None && t.Bond == plan.InOne,
@@ -41,7 +51,9 @@ func did(c *plan.Change, into map[strategy.Act]bool) {
 		strategy.Reshape:  c.Verb == plan.Reshape,
 		strategy.Rent:     c.Verb == plan.Rent || c.Verb == plan.Return,
 	} {
-		into[act] = into[act] || does
+		if does {
+			d.seen[act] = true
+		}
 	}
 }
 
@@ -99,56 +111,62 @@ func (l *listed) Next() (j workload.Job, t workload.Truth, err error) {
 }
 
 // TestActs: what a strategy does with runs in a simulation, beyond starting and stopping
-// them, is what it says it does: all of it, and nothing else.
+// them, is what it says it does under its options: all of it, and nothing else.
 func TestActs(t *testing.T) {
 	simple := igniter.Default()
 	simple.Models = []igniter.Model{{Name: "simple", K: [5]float64{0, 100, 0, 0, 0}, Cache: igniter.Line{At0: 10}, CacheSlowdown: .001}}
-	lanes := salus.Default()
-	lanes.Lanes = 2
+	anew, lanes, moves := simple, salus.Default(), gandiva.Default()
+	anew.Repack, lanes.Lanes, lanes.Swap, moves.Swap = true, 2, true, true
+	others := map[string][]any{"igniter": {simple, anew}, "salus": {salus.Default(), lanes}, "gandiva": {gandiva.Default(), moves}}
 	for _, e := range catalogue.All {
 		if e.Name == "external" {
 			continue // it is another program, which can only start and stop
 		}
-		t.Run(e.Name, func(t *testing.T) {
-			t.Parallel()
-			ref := e.Name
-			if e.Part == "place" && (e.Name == "igniter" || e.Name == "antman") {
-				ref += "+advantage"
-			}
-			composition, err := catalogue.Resolve(ref)
-			if err != nil {
-				t.Fatal(err)
-			}
-			switch e.Name {
-			case "igniter":
-				composition = composition.WithOptions("igniter", simple)
-			case "salus":
-				composition = composition.WithOptions("salus", lanes)
-			}
-			built, err := composition.Build(catalogue.Env{Seed: 1}, false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, jobs := everything()
-			saw := map[strategy.Act]bool{}
-			_, err = simulated.Run(simulated.Config{Cluster: c, Jobs: &listed{jobs}, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
-				Prices: simulated.Prices{Restart: 20 * unit.Second}, Until: unit.Time(8 * unit.Hour), Commit: func(_ plan.View, commit *plan.Commit) {
-					for i := range commit.Changes {
-						did(&commit.Changes[i], saw)
-					}
-				}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			maps.DeleteFunc(saw, func(_ strategy.Act, is bool) bool { return !is })
-			if e.Step != "pipeline" || e.Status == "null" {
-				delete(saw, strategy.Pipeline) // the plan is that of the null
-			}
-			for _, act := range strategy.Acts {
-				if declared := slices.Contains(e.Acts, act); declared != saw[act] {
-					t.Errorf("%s: declared %v, seen %v", act, declared, saw[act])
+		ref := e.Name
+		if e.Part == "place" && (e.Name == "igniter" || e.Name == "antman") {
+			ref += "+advantage"
+		}
+		composition, err := catalogue.Resolve(ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		variants := []catalogue.Composition{composition}
+		for i, options := range others[e.Name] {
+			variants = append(variants[:i], composition.WithOptions(e.Name, options))
+		}
+		for i, c := range variants {
+			t.Run(fmt.Sprint(e.Name, i), func(t *testing.T) {
+				t.Parallel()
+				saw := seen(t, c)
+				if e.Step != "pipeline" || e.Status == "null" {
+					delete(saw, strategy.Pipeline) // the plan is that of the null
 				}
-			}
-		})
+				for _, act := range strategy.Acts {
+					if declared := slices.Contains(c.Acts(e), act); declared != saw[act] {
+						t.Errorf("%s: declared %v, seen %v", act, declared, saw[act])
+					}
+				}
+			})
+		}
 	}
+}
+
+// seen are the acts of a composition in a simulation.
+func seen(t *testing.T, composition catalogue.Composition) map[strategy.Act]bool {
+	built, err := composition.Build(catalogue.Env{Seed: 1}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, jobs := everything()
+	saw := deeds{map[strategy.Act]bool{}, map[plan.RunID]plan.Terms{}}
+	_, err = simulated.Run(simulated.Config{Cluster: c, Jobs: &listed{jobs}, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
+		Prices: simulated.Prices{Restart: 20 * unit.Second}, Until: unit.Time(8 * unit.Hour), Commit: func(_ plan.View, commit *plan.Commit) {
+			for i := range commit.Changes {
+				saw.note(&commit.Changes[i])
+			}
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return saw.seen
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/musterdl/muster/allocate"
@@ -292,13 +293,33 @@ func (c Composition) Refuse(a strategy.Ability) error {
 	for _, p := range parts {
 		for _, name := range strings.Split(*full.part(p), chained) {
 			e, _ := Find(name)
-			if act := a.Lacks(e.Acts); act != "" {
+			if act := a.Lacks(c.Acts(e)); act != "" {
 				return fmt.Errorf("the strategy %s cannot be obeyed %s: its %s %s %s (%s), and %s; %s",
 					c.Name, a.Driver, p, name, act.Does(), act, cmp.Or(a.Why[act], "this driver cannot"), instead(p, a))
 			}
 		}
 	}
 	return nil
+}
+
+// Acts are what a strategy does with runs under the composition's options.
+func (c Composition) Acts(e Entry) []strategy.Act {
+	if o, ok := c.optionsOf(e).(strategy.Acting); ok {
+		return append(o.Acts(), e.Acts...)
+	}
+	return e.Acts
+}
+
+// optionsOf points at the options of a strategy; nil where it has none.
+func (c Composition) optionsOf(e Entry) any {
+	if e.options == nil {
+		return nil
+	}
+	options := e.options()
+	if i := slices.IndexFunc(All, func(o Entry) bool { return o.Name == e.Name }); c.options.IsValid() {
+		reflect.ValueOf(options).Elem().Set(c.options.FieldByName(fmt.Sprintf("F%d", i)))
+	}
+	return options
 }
 
 // instead says what a user may put in a part's place that a driver can obey.
@@ -418,16 +439,12 @@ func (c Composition) fill(part string, env Env, into any) error {
 	if name == "" {
 		return nil // a part that there need not be
 	}
-	for i, e := range All {
+	for _, e := range All {
 		if e.Name != name || e.Part != part {
 			continue
 		}
-		var options any
-		if e.options != nil {
-			options = e.options()
-			if c.options.IsValid() {
-				reflect.ValueOf(options).Elem().Set(c.options.FieldByName(fmt.Sprintf("F%d", i)))
-			}
+		options := c.optionsOf(e)
+		if options != nil {
 			if v, ok := reflect.ValueOf(options).Elem().Interface().(interface{ Validate() error }); ok {
 				if err := v.Validate(); err != nil {
 					return fmt.Errorf("options of %s: %w", name, err)

@@ -3,6 +3,7 @@ package catalogue
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/strategy"
@@ -11,8 +12,8 @@ import (
 // writeLive prints what each driver can do with runs, and which strategies it obeys: the
 // drivers' own tables.
 func writeLive(out io.Writer) {
-	fmt.Fprint(out, "\n## What acts where\n\nEvery driver starts and stops runs. A strategy that does more is refused by a driver that cannot, where it is read:\n"+
-		"`muster up`, `muster strategies switch`, `muster-kube`. These are the drivers' own tables.\n\n| Act | What a strategy does |")
+	fmt.Fprint(out, "\n## What acts where\n\nThese are the drivers' own tables. Each yes is shown by a test of that driver, which plays the act's text in `run/runtest`. A strategy that\n"+
+		"does what a driver cannot is refused there, where it is read: `muster up`, `muster strategies switch`, `muster-kube`.\n\n| Act | What a strategy does |")
 	for _, a := range run.Abilities {
 		fmt.Fprintf(out, " %s |", a.Driver)
 	}
@@ -20,7 +21,7 @@ func writeLive(out io.Writer) {
 	for range run.Abilities {
 		fmt.Fprint(out, "---|")
 	}
-	for _, act := range strategy.Acts {
+	for _, act := range slices.Concat(strategy.Basic, strategy.Acts) {
 		fmt.Fprintf(out, "\n| %s | %s |", act, act.Does())
 		for _, a := range run.Abilities {
 			if a.Means[act] != "" {
@@ -30,7 +31,8 @@ func writeLive(out io.Writer) {
 			}
 		}
 	}
-	fmt.Fprint(out, "\n\nThese strategies do more than start and stop runs; all others act everywhere.\n\n| Strategy | Acts |")
+	fmt.Fprint(out, "\n\nThese strategies do more than start, stop and resize runs, by their defaults; all others act everywhere. Their\n"+
+		"live lines say what options add.\n\n| Strategy | Acts |")
 	for _, a := range run.Abilities {
 		fmt.Fprintf(out, " %s |", a.Driver)
 	}

@@ -63,16 +63,27 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestRefused: which driver refuses which strategy.
+// TestRefused: which driver refuses which strategy, also for what only its options do.
 func TestRefused(t *testing.T) {
-	const slots, gpus, mps, kube = "on this machine's slots", "on this machine's GPUs", "on this machine's GPUs under MPS", "on Kubernetes"
-	live := []string{slots, gpus, mps, kube}
+	slots, bare, gpus, mps, kube := run.Slots.Driver, run.Bare.Driver, run.GPUs.Driver, run.WithMPS.Driver, run.Kubernetes.Driver
+	live := []string{slots, bare, gpus, mps, kube}
 	want := map[string][]string{
 		"parrot": live, "cassini": live, "strict": live, "mig": live, "jahani": live, "titan": live, "hydro": live,
-		"gandiva": {gpus, mps, kube}, "igniter": {gpus, kube}, "antman": {gpus, mps, kube}, "mps": {gpus, kube}, "salus": {gpus, kube}, "dp-cut": {kube}, "1f1b": {kube},
+		"gandiva": {bare, gpus, mps, kube}, "igniter": {bare, gpus, kube}, "antman": {gpus, mps, kube}, "mps": {bare, gpus, kube}, "salus": {kube},
+		"dp-cut": {kube}, "1f1b": {kube},
+		"place: igniter\noptions: {igniter: {repack: true}}\n": {bare, gpus, mps, kube},
+		"joint: salus\noptions: {salus: {lanes: 2}}\n":         {bare, gpus, kube},
+		"joint: salus\noptions: {salus: {swap: true}}\n":       live,
+		"joint: gandiva\noptions: {gandiva: {swap: true}}\n":   live,
 	}
+	names := slices.Sorted(maps.Keys(want))
 	for _, e := range catalogue.All {
-		c, err := catalogue.Resolve(e.Name)
+		if want[e.Name] == nil {
+			names = append(names, e.Name)
+		}
+	}
+	for _, name := range names {
+		c, err := catalogue.Resolve(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,8 +93,32 @@ func TestRefused(t *testing.T) {
 				refused = append(refused, a.Driver)
 			}
 		}
-		if !slices.Equal(refused, want[e.Name]) {
-			t.Errorf("%s is refused %q, expected %q", e.Name, refused, want[e.Name])
+		if !slices.Equal(refused, want[name]) {
+			t.Errorf("%s is refused %q, expected %q", name, refused, want[name])
+		}
+	}
+}
+
+// TestLiveLines: a live line says that it cannot be done, or is refused, of those strategies
+// that every live driver refuses, or that want true run times, and of no others.
+func TestLiveLines(t *testing.T) {
+	for _, e := range catalogue.All {
+		c, err := catalogue.Resolve(e.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		nowhere := !slices.ContainsFunc(run.Abilities, func(a strategy.Ability) bool {
+			return a.Driver != run.Simulated.Driver && c.Refuse(a) == nil
+		})
+		if says := strings.HasPrefix(e.Live, "cannot, because "); says != nowhere {
+			t.Errorf("%s: no live driver obeys it: %v, its line: %s", e.Name, nowhere, e.Live)
+		}
+		_, err = c.Live()
+		if says := strings.HasPrefix(e.Live, "refused, because "); says != (err != nil) {
+			t.Errorf("%s: live: %v, its line: %s", e.Name, err, e.Live)
+		}
+		if e.Live == "" {
+			t.Errorf("%s says nothing", e.Name)
 		}
 	}
 }
@@ -97,11 +132,11 @@ func TestAbilities(t *testing.T) {
 				said = append(said, act)
 			}
 		}
-		if slices.Sort(said); !slices.Equal(said, slices.Sorted(slices.Values(strategy.Acts))) {
+		if slices.Sort(said); !slices.Equal(said, slices.Sorted(slices.Values(slices.Concat(strategy.Basic, strategy.Acts)))) {
 			t.Errorf("%s: %v", a.Driver, said)
 		}
 	}
-	for _, act := range strategy.Acts {
+	for _, act := range slices.Concat(strategy.Basic, strategy.Acts) {
 		if act.Does() == "" {
 			t.Errorf("%s has no sentence", act)
 		}

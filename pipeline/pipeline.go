@@ -14,6 +14,9 @@ import (
 	"github.com/musterdl/muster/workload"
 )
 
+// Live says how plans come true with real processes.
+const Live = "MUSTER_PLAN names the plan when a run starts, and the trainer executes it; on Kubernetes no job declares stages"
+
 // Partitioner cuts a chain of layers into consecutive stages, one per device.
 type Partitioner interface {
 	// Cut returns the first layer of each stage but the first, ascending, or why

@@ -2,16 +2,23 @@ package run
 
 import "github.com/musterdl/muster/strategy"
 
-// What each driver can do with runs beyond starting and stopping them. TestActs of the
-// catalogue has every act happen in simulation, TestEveryYes of run/local names a test with
-// real processes for each act of this machine.
+// What each driver can do with runs. Whatever a table says here is shown by a test of that
+// driver, which plays the texts of run/runtest; TestEveryYes sees that there is one.
 
-const noLinks = "no driver here sets what a run sends when"
+const (
+	noLinks  = "no driver here sets what a run sends when"
+	noGroups = "only a control group holds a process to a part of a core, and none can be made here"
+)
 
 // Simulated nature does all that there is to do.
 var Simulated = strategy.Ability{Driver: "in simulation", Means: map[strategy.Act]string{
+	strategy.Start:    "it computes when it has been set up, and restored",
+	strategy.Stop:     "it saves for as long as that takes, and is gone",
+	strategy.Resize:   "the job's rate with as many workers",
 	strategy.Time:     "it stands still",
+	strategy.Swap:     "others have the room; moving takes time by the MiB",
 	strategy.Share:    "it is never faster than its ceiling",
+	strategy.Reshare:  "it has another ceiling at once, or when another process of it runs",
 	strategy.Filler:   "the law's steady state divides the device",
 	strategy.Equal:    "what both need divides the device, or a measured pair does",
 	strategy.Merge:    "a step of all lasts longer by what each adds",
@@ -26,13 +33,18 @@ var Simulated = strategy.Ability{Driver: "in simulation", Means: map[strategy.Ac
 
 // Slots is this machine where devices are declared parts of its cores.
 var Slots = strategy.Ability{Driver: "on this machine's slots", Means: map[strategy.Act]string{
+	strategy.Start:    "a supervisor for each worker; all are told to go when all are ready",
+	strategy.Stop:     "checkpoint in the control file, then SIGTERM, then SIGKILL",
+	strategy.Resize:   "another attempt, with another WORLD_SIZE",
 	strategy.Time:     "its processes are frozen; what they hold in memory stays",
-	strategy.Share:    "a quota of cores and memory, from the start and while it runs",
-	strategy.Filler:   "the idle class, and a law that watches its host",
+	strategy.Share:    "a quota of cores and memory",
+	strategy.Reshare:  "another quota at once",
+	strategy.Filler:   "the idle class of the machine, a slot's cores at most, and a law that watches its host",
 	strategy.Equal:    "one group around both has the slot's cores, which they divide",
 	strategy.Batch:    "MUSTER_BATCH at the start, batch N in the control file later",
 	strategy.Pipeline: "MUSTER_PLAN names the plan at the start",
 }, Why: map[strategy.Act]string{
+	strategy.Swap:    "a frozen process keeps its memory",
 	strategy.Merge:   "no trainer here trains two jobs in one process",
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
@@ -41,13 +53,41 @@ var Slots = strategy.Ability{Driver: "on this machine's slots", Means: map[strat
 	strategy.Rent:    "there is one node, which is not rented",
 }}
 
+// Bare is the same where nobody may make control groups: only what a process can be asked
+// or told, and the kernel's classes of threads, are left.
+var Bare = strategy.Ability{Driver: "on this machine's slots without control groups", Means: map[strategy.Act]string{
+	strategy.Start:    Slots.Means[strategy.Start],
+	strategy.Stop:     Slots.Means[strategy.Stop],
+	strategy.Resize:   Slots.Means[strategy.Resize],
+	strategy.Time:     "SIGSTOP and SIGCONT to each of its processes",
+	strategy.Filler:   "the idle class for each of its threads",
+	strategy.Batch:    Slots.Means[strategy.Batch],
+	strategy.Pipeline: Slots.Means[strategy.Pipeline],
+}, Why: map[strategy.Act]string{
+	strategy.Swap:    Slots.Why[strategy.Swap],
+	strategy.Share:   noGroups,
+	strategy.Reshare: noGroups,
+	strategy.Equal:   noGroups,
+	strategy.Merge:   Slots.Why[strategy.Merge],
+	strategy.Class:   noLinks,
+	strategy.Weight:  noLinks,
+	strategy.Shift:   noLinks,
+	strategy.Reshape: Slots.Why[strategy.Reshape],
+	strategy.Rent:    Slots.Why[strategy.Rent],
+}}
+
 // GPUs is this machine where devices are its GPUs.
 var GPUs = strategy.Ability{Driver: "on this machine's GPUs", Means: map[strategy.Act]string{
+	strategy.Start:    Slots.Means[strategy.Start],
+	strategy.Stop:     Slots.Means[strategy.Stop],
+	strategy.Resize:   Slots.Means[strategy.Resize],
 	strategy.Time:     Slots.Means[strategy.Time],
 	strategy.Batch:    Slots.Means[strategy.Batch],
 	strategy.Pipeline: Slots.Means[strategy.Pipeline],
 }, Why: map[strategy.Act]string{
+	strategy.Swap:    Slots.Why[strategy.Swap],
 	strategy.Share:   "it takes NVIDIA's MPS, whose daemon does not run",
+	strategy.Reshare: "MPS reads its limits when a worker starts, and never again",
 	strategy.Filler:  "a GPU has no idle class, and no law reaches into it",
 	strategy.Equal:   "nobody here has seen two processes of one GPU take equal parts",
 	strategy.Merge:   Slots.Why[strategy.Merge],
@@ -62,15 +102,21 @@ var GPUs = strategy.Ability{Driver: "on this machine's GPUs", Means: map[strateg
 var WithMPS = withMPS()
 
 func withMPS() strategy.Ability {
-	a := GPUs.But(strategy.Share, "limits that MPS reads when a worker starts; they stay until it ends")
+	a := GPUs.But(strategy.Share, "a limit that MPS reads when a worker starts; it stays until that ends")
 	a.Driver = "on this machine's GPUs under MPS"
 	return a
 }
 
 // Kubernetes starts and stops pods.
-var Kubernetes = strategy.Ability{Driver: "on Kubernetes", Why: map[strategy.Act]string{
+var Kubernetes = strategy.Ability{Driver: "on Kubernetes", Means: map[strategy.Act]string{
+	strategy.Start:  "pods are bound when all of the gang are there",
+	strategy.Stop:   "its owner is suspended, or else its pods are evicted, which have their grace period to save",
+	strategy.Resize: "its owner is told another number of pods",
+}, Why: map[strategy.Act]string{
 	strategy.Time:     "no verb of its API keeps a container without computing",
+	strategy.Swap:     "no verb of its API suspends a container",
 	strategy.Share:    "a pod has of a device what it asks for itself",
+	strategy.Reshare:  "a pod has of a device what it asks for itself",
 	strategy.Filler:   "nothing on its nodes holds a guest back",
 	strategy.Equal:    "a pod has of a device what it asks for itself",
 	strategy.Merge:    Slots.Why[strategy.Merge],
@@ -84,4 +130,4 @@ var Kubernetes = strategy.Ability{Driver: "on Kubernetes", Why: map[strategy.Act
 }}
 
 // Abilities are those of all drivers, in the order in which tables show them.
-var Abilities = []strategy.Ability{Simulated, Slots, GPUs, WithMPS, Kubernetes}
+var Abilities = []strategy.Ability{Simulated, Slots, Bare, GPUs, WithMPS, Kubernetes}

@@ -2,13 +2,18 @@ package strategy
 
 import "maps"
 
-// Act is something that a strategy does with runs beyond starting and stopping them.
+// Act is something that a driver does with runs because a strategy says so.
 type Act string
 
 // The acts. A strategy lists those that it does, a driver those that it can.
 const (
+	Start    Act = "start"
+	Stop     Act = "stop"
+	Resize   Act = "resize"
 	Time     Act = "time"
+	Swap     Act = "swap"
 	Share    Act = "share"
+	Reshare  Act = "reshare"
 	Filler   Act = "filler"
 	Equal    Act = "equal"
 	Merge    Act = "merge"
@@ -21,13 +26,21 @@ const (
 	Rent     Act = "rent"
 )
 
-// Acts are all acts, in the order in which tables show them.
-var Acts = []Act{Time, Share, Filler, Equal, Merge, Batch, Pipeline, Class, Weight, Shift, Reshape, Rent}
+// Basic are the acts without which there is no driver; no strategy lists them.
+var Basic = []Act{Start, Stop, Resize}
+
+// Acts are all others, in the order in which tables show them.
+var Acts = []Act{Time, Swap, Share, Reshare, Filler, Equal, Merge, Batch, Pipeline, Class, Weight, Shift, Reshape, Rent}
 
 var does = map[Act]string{
+	Start:    "starts all workers of a run together, on the devices that it says",
+	Stop:     "stops a run, which saves first where its job can, and gives its devices to others",
+	Resize:   "starts a run again with other workers or elsewhere, from what it saved",
 	Time:     "suspends a run that stays where it is, and lets it go on: runs take turns on a device",
+	Swap:     "has a run give up a part of its memory while it is suspended",
 	Share:    "holds a run to a part of its devices that the strategy chooses",
-	Filler:   "lets a guest use what its host leaves of a device, and no more",
+	Reshare:  "gives a run another part of its devices while it goes on",
+	Filler:   "lets a guest compute in what its host leaves of a device, so that the host hardly notices",
 	Equal:    "lets two runs compute side by side on a device, with equal rights",
 	Merge:    "has a guest train in one process with its host",
 	Batch:    "tells a run its batch",
@@ -42,7 +55,11 @@ var does = map[Act]string{
 // Does says in words what a strategy with this act does.
 func (a Act) Does() string { return does[a] }
 
-// Ability is what a driver can do with runs beyond starting and stopping them.
+// Acting is implemented by options under which a strategy does more than its Description
+// lists.
+type Acting interface{ Acts() []Act }
+
+// Ability is what a driver can do with runs.
 type Ability struct {
 	Driver string // as "here" is named in a sentence: "on Kubernetes"
 	// Means says of each act how the driver does it. Why says of the others why it cannot.

@@ -97,7 +97,7 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 		}
 		use := min(y.need, y.limit)
 		switch {
-		case r != id && x.base != "" && y.base == x.base && (x.guest || y.guest):
+		case r != id && x.with(y):
 			merged++
 		case y.guest && y.law != "":
 			if guests, law = guests+use, y.law; y.settling {
@@ -141,6 +141,9 @@ func (w *World) Settle(now unit.Time, id plan.RunID, settling bool) []plan.RunID
 	return w.rerate(now, id)
 }
 
+// with reports whether two runs that share a device train in one process.
+func (x *run) with(y *run) bool { return x.base != "" && y.base == x.base && (x.merged || y.merged) }
+
 // Fits reports whether the memory of its devices holds a run beside those that compute
 // there, as far as it was measured.
 func (w *World) Fits(id plan.RunID) bool {
@@ -152,7 +155,7 @@ func (w *World) Fits(id plan.RunID) bool {
 		model := w.c.Models[w.c.Nodes[w.c.Devices[d].Node].Model].Name
 		for _, r := range w.onDev[d] {
 			y := &w.runs[r]
-			if r == id || y.paused || x.base != "" && x.base == y.base {
+			if r == id || y.paused || x.with(y) {
 				continue
 			}
 			if mine, _, ok := w.config.Speeds.Pair(w.truth[x.job].class, w.truth[y.job].class, model); ok && mine == 0 {

@@ -93,6 +93,7 @@ type run struct {
 	paused   bool
 	base     string // it may be merged with others of the same
 	guest    bool
+	merged   bool    // as a guest it trains in one process with its host
 	law      string  // that it is under as a guest
 	settling bool    // the law has not found yet where it holds
 	need     float64 // of a device, what it uses at full rate
@@ -193,6 +194,7 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	class, model, kind := w.truth[x.job].class, "", int32(0)
 	p := v.ProfileOf(x.job)
 	x.base, x.guest, x.law = p.Base, r.Terms.Guest != plan.None, p.Law
+	x.merged = x.guest && r.Terms.Bond == plan.InOne
 	if x.guest && x.law == "" && r.Terms.Bond == plan.InGaps {
 		x.law = control.ForGuests // as drivers hold a guest whose job names no law
 	}

@@ -9,5 +9,9 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	scheduletest.ConformJoint(t, func() allocate.Joint { return gandiva.New(gandiva.Default()) })
+	for _, swap := range []bool{false, true} {
+		c := gandiva.Default()
+		c.Swap = swap
+		scheduletest.ConformJoint(t, func() allocate.Joint { return gandiva.New(c) })
+	}
 }

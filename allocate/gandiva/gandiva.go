@@ -32,7 +32,8 @@ var Description = strategy.Description{
 	Idea:   "time slices for all, packing on trial, moves to idle devices, growth into them",
 	Acts:   []strategy.Act{strategy.Time, strategy.Equal},
 	Goal:   "latency", Needs: "nothing; it watches progress",
-	Live:  "freezes and thaws runs, which keep their memory; those packed on a slot have equal rights to its cores, and are judged by the rates they report",
+	Live: "freezes and thaws runs, which keep their memory; those packed on a slot have equal rights to its cores, and are judged by the rates they report; " +
+		"with swap it is refused, because no driver moves memory out",
 	Inner: "the sum of the rates of the two jobs packed on a device, over alone",
 }
 
@@ -48,6 +49,16 @@ type Config struct {
 	Pack bool `yaml:"pack"`
 	// Migrate moves jobs that would wait for their turn to empty devices.
 	Migrate bool `yaml:"migrate"`
+	// Swap has runs whose turn it is not give up what memory they need not keep.
+	Swap bool `yaml:"swap"`
+}
+
+// Acts implements strategy.Acting.
+func (c Config) Acts() []strategy.Act {
+	if c.Swap {
+		return []strategy.Act{strategy.Swap}
+	}
+	return nil
 }
 
 // Default returns the configuration used where none is given.
@@ -137,7 +148,7 @@ func (g *Decider) wish(v plan.View, p *planner, t *task) allocate.Wish {
 	if len(t.devices) > 0 {
 		w.Slots = g.slots[first:len(g.slots):len(g.slots)]
 	}
-	w.Terms.Turn, w.Terms.Swap = turn, v.Shape(id).Memory-min(v.ProfileOf(id).Persistent, v.Shape(id).Memory)
+	w.Terms.Turn, w.Terms.Swap = turn, t.memory-g.keeps(v, id)
 	switch {
 	case t.moved && v.Job(id).Run != plan.None:
 		return allocate.Wish{Job: id, Reason: plan.Reason{Code: plan.Moved}}

@@ -97,10 +97,19 @@ func (g *Decider) resident(v plan.View, p *planner, t *task, run plan.RunID) {
 	}
 }
 
+// keeps is the memory per device that a job does not give up between its turns.
+func (g *Decider) keeps(v plan.View, id plan.JobID) int32 {
+	memory := v.Shape(id).Memory
+	if !g.config.Swap {
+		return memory
+	}
+	return min(v.ProfileOf(id).Persistent, memory)
+}
+
 // describe makes t the task of a job.
 func (g *Decider) describe(t *task, v plan.View, id plan.JobID) *task {
 	shape, profile, turn := v.Shape(id), v.ProfileOf(id), g.m.lastTurn(int32(id))
-	*t = task{id: int32(id), gang: shape.Gang, memory: shape.Memory, keeps: min(profile.Persistent, shape.Memory), busy: 1000, last: turn.slice, soloMicro: turn.soloMicro}
+	*t = task{id: int32(id), gang: shape.Gang, memory: shape.Memory, keeps: g.keeps(v, id), busy: 1000, last: turn.slice, soloMicro: turn.soloMicro}
 	if profile.Compute > 0 {
 		t.busy = int32(int64(profile.Compute) * 1000 / int64(profile.Compute+profile.Communicate))
 	}

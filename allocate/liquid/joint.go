@@ -18,7 +18,7 @@ var BatchDescription = strategy.Description{
 	Idea:       "all waiting jobs at once, by a genetic search over where their tasks are",
 	Challenges: []string{"C6"}, Goal: "throughput",
 	Needs: "which ranks are parameter servers, and the bandwidth of a worker; without them all talk to all",
-	Live:  "as simulated; racks from the nodes' topology labels",
+	Live:  "as simulated; racks are from the topology labels of Kubernetes' nodes, and this machine is one",
 	Inner: "network cost: the traffic of the tasks over the distance between their nodes",
 }
 

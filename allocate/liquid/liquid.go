@@ -38,7 +38,7 @@ var Description = strategy.Description{
 	Idea:       "task by task where the traffic of servers and workers crosses the fewest racks",
 	Challenges: []string{"C6"}, Goal: "throughput",
 	Needs: "which ranks are parameter servers, and the bandwidth of a worker; without them all talk to all",
-	Live:  "as simulated; racks from the nodes' topology labels",
+	Live:  "as simulated; racks are from the topology labels of Kubernetes' nodes, and this machine is one",
 	Inner: "network cost: the traffic of the tasks over the distance between their nodes",
 }
 

@@ -37,9 +37,9 @@ var Description = strategy.Description{
 	Name: "salus", System: "Salus", Step: "allocate", Part: "joint", Status: "read",
 	Source: "Yu and Chowdhury, MLSys 2020; SymbioticLab/Salus",
 	Idea:   "jobs stay in memory side by side and take turns in lanes of their ephemeral memory",
-	Acts:   []strategy.Act{strategy.Time, strategy.Share},
+	Acts:   []strategy.Act{strategy.Time},
 	Goal:   "throughput", Needs: "memory, and how much of it stays between iterations",
-	Live: "freezes and thaws runs that stay resident; several lanes are parts of the device",
+	Live: "freezes and thaws runs, which keep their memory; several lanes are parts of the device (share); with swap it is refused, because no driver moves memory out",
 }
 
 // Config says in which order the jobs of a lane go.
@@ -51,11 +51,24 @@ type Config struct {
 	Quantum unit.Duration `yaml:"quantum"`
 	// ReserveMiB is device memory that lanes leave alone.
 	ReserveMiB unit.MiB `yaml:"reserve-mib"`
+	// Swap has runs whose turn it is not give up what memory they need not keep.
+	Swap bool `yaml:"swap"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config {
 	return Config{Order: "srtf", Lanes: 1, Quantum: 10 * unit.Second, ReserveMiB: 300}
+}
+
+// Acts implements strategy.Acting: lanes beside each other have a part of the device each.
+func (c Config) Acts() (acts []strategy.Act) {
+	if c.Lanes > 1 {
+		acts = append(acts, strategy.Share)
+	}
+	if c.Swap {
+		acts = append(acts, strategy.Swap)
+	}
+	return acts
 }
 
 // Validate says what is wrong with a configuration.
@@ -148,7 +161,7 @@ func workers(v plan.View, id plan.JobID) int32 {
 func (s *Decider) member(v plan.View, id plan.JobID) *member {
 	j, memory := v.Job(id), v.Shape(id).Memory
 	stays := v.ProfileOf(id).Persistent
-	if stays == 0 {
+	if stays == 0 || !s.config.Swap {
 		stays = memory
 	}
 	m := &member{job: id, class: j.Shape, foot: reside.Footprint{Persistent: unit.MiB(min(stays, memory)), Ephemeral: unit.MiB(max(0, memory-stays))}, device: plan.None}

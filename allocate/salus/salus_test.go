@@ -20,18 +20,23 @@ import (
 )
 
 func TestConforms(t *testing.T) {
-	for _, c := range []Config{Default(), {Order: "fair", Lanes: 2, Quantum: unit.Minute}} {
+	for _, c := range []Config{Default(), {Order: "fair", Lanes: 2, Quantum: unit.Minute, Swap: true}} {
 		scheduletest.ConformJoint(t, func() allocate.Joint { return New(c) })
 	}
 }
 
 // On one device a short job passes a long one while that stays in memory: nothing is
-// started twice. Where the two do not fit together, it waits.
+// started twice. Where the two do not fit together, it waits, also where who rests gives
+// nothing up.
 func TestPasses(t *testing.T) {
 	for _, c := range []struct {
 		persistent unit.MiB
+		swap       bool
 		ends       [2]unit.Duration
-	}{{2 << 10, [2]unit.Duration{125 * unit.Minute, 15 * unit.Minute}}, {9 << 10, [2]unit.Duration{120 * unit.Minute, 125 * unit.Minute}}} {
+	}{{2 << 10, true, [2]unit.Duration{125 * unit.Minute, 15 * unit.Minute}}, {9 << 10, true, [2]unit.Duration{120 * unit.Minute, 125 * unit.Minute}},
+		{2 << 10, false, [2]unit.Duration{120 * unit.Minute, 125 * unit.Minute}}} {
+		config := Default()
+		config.Swap = c.swap
 		cl := scheduletest.Nodes(1, 1, 0)
 		cl.Models[0].Memory, cl.Devices[0].Memory = 16<<10, 16<<10
 		job := func(name string, submit unit.Time, length unit.Duration) scheduletest.Job {
@@ -39,7 +44,7 @@ func TestPasses(t *testing.T) {
 				Truth: workload.Truth{Duration: length}}
 		}
 		jobs := scheduletest.Jobs{job("long", 0, 2*unit.Hour), job("short", unit.Time(10*unit.Minute), 5*unit.Minute)}
-		o, err := scheduletest.Run(scheduletest.JointConfig(cl, jobs, New(Default()), oracle.Estimator{}))
+		o, err := scheduletest.Run(scheduletest.JointConfig(cl, jobs, New(config), oracle.Estimator{}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +69,7 @@ func TestCycle(t *testing.T) {
 				Gang: 1, Devices: 1, Share: unit.Whole, Memory: memory, Persistent: memory * unit.MiB(rapid.IntRange(0, 10).Draw(t, "stays")) / 10},
 				Truth: workload.Truth{Duration: unit.Duration(rapid.IntRange(1, 3600).Draw(t, "length")) * unit.Second}})
 		}
-		c := Config{Order: rapid.SampledFrom([]string{"fifo", "srtf", "fair"}).Draw(t, "order"), Lanes: rapid.IntRange(1, 3).Draw(t, "lanes"), Quantum: unit.Minute}
+		c := Config{Order: rapid.SampledFrom([]string{"fifo", "srtf", "fair"}).Draw(t, "order"), Lanes: rapid.IntRange(1, 3).Draw(t, "lanes"), Quantum: unit.Minute, Swap: rapid.Bool().Draw(t, "swap")}
 		slices.SortStableFunc(jobs, func(a, b scheduletest.Job) int { return cmp.Compare(a.Submit, b.Submit) })
 		o, err := scheduletest.Run(scheduletest.JointConfig(cl, jobs, New(c), oracle.Estimator{}))
 		if err != nil {

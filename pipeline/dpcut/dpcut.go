@@ -27,7 +27,7 @@ var Description = strategy.Description{
 	Source: "PipeDream (Narayanan et al., SOSP 2019)",
 	Idea:   "the cut whose slowest stage or link is fastest, by dynamic programming on the profile",
 	Acts:   []strategy.Act{strategy.Pipeline},
-	Goal:   "throughput", Needs: "a layer profile", Live: "the trainer executes the plan",
+	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
 }
 
 // Partitioner is the cut; it has nothing to configure.

@@ -14,7 +14,7 @@ var Description = strategy.Description{
 	Name: "equal-layers", Step: "pipeline", Part: "cut", Status: "null",
 	Source: "the usual fixed configuration",
 	Idea:   "as many layers in every stage",
-	Goal:   "throughput", Needs: "a layer profile", Live: "the trainer executes the plan",
+	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
 }
 
 // Partitioner is the cut; it has nothing to configure.

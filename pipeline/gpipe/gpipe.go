@@ -17,7 +17,7 @@ var Description = strategy.Description{
 	Name: "gpipe", System: "GPipe", Step: "pipeline", Part: "sequence", Status: "null",
 	Source: "GPipe (Huang et al., NeurIPS 2019)",
 	Idea:   "all forward passes, then all backward passes",
-	Goal:   "throughput", Needs: "a layer profile", Live: "the trainer executes the plan",
+	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
 }
 
 // Ordering is the order; it has nothing to configure.

@@ -21,7 +21,7 @@ var Description = strategy.Description{
 	Source: "PipeDream (Narayanan et al., SOSP 2019), DAPPLE (Fan et al., PPoPP 2021)",
 	Idea:   "one forward, one backward: GPipe's time, memory for as many microbatches as there are stages",
 	Acts:   []strategy.Act{strategy.Pipeline},
-	Goal:   "throughput", Needs: "a layer profile", Live: "the trainer executes the plan",
+	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
 }
 
 // Ordering is the order; it has nothing to configure.

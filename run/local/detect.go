@@ -42,7 +42,7 @@ type Slots struct {
 // Detect finds the NVIDIA GPUs that the driver's own tool reports, or declares the
 // slots where there are none.
 func Detect(s Slots) (Machine, error) {
-	limits := cgroup.Probe().String()
+	support := cgroup.Probe()
 	gpus, index, err := nvidia()
 	if err != nil {
 		return Machine{}, fmt.Errorf("looking for GPUs: %w", err)
@@ -52,7 +52,7 @@ func Detect(s Slots) (Machine, error) {
 	if len(gpus) > 0 {
 		model := c.AddModel(gpus[0])
 		c.AddNode(cluster.Node{Name: "here", Rack: rack, Model: model, CPU: cores(), Memory: hostMemory()}, len(gpus))
-		return Machine{Cluster: c, GPUs: true, Index: index, Ability: ofGPUs(), Limits: limits}, nil
+		return Machine{Cluster: c, GPUs: true, Index: index, Ability: ofGPUs(), Limits: support.String()}, nil
 	}
 	if s.Count < 1 || s.CPU < 1 {
 		return Machine{}, fmt.Errorf("%d slots of %s cores: expected at least one slot of at least 1m", s.Count, s.CPU)
@@ -60,7 +60,11 @@ func Detect(s Slots) (Machine, error) {
 	model := c.AddModel(cluster.Model{Name: "slot", Memory: s.Memory, Speed: 1})
 	// A slot's cores and memory come with it, so the node has none besides to ask for.
 	c.AddNode(cluster.Node{Name: "here", Rack: rack, Model: model, CPU: cores(), Memory: hostMemory()}, s.Count)
-	return Machine{Cluster: c, SlotCPU: s.CPU, SlotMemory: s.Memory, Ability: run.Slots, Limits: limits}, nil
+	able := run.Slots
+	if !support.CPU {
+		able = run.Bare
+	}
+	return Machine{Cluster: c, SlotCPU: s.CPU, SlotMemory: s.Memory, Ability: able, Limits: support.String()}, nil
 }
 
 // ofGPUs is what can be done with GPUs here: more where the pipe is through which

@@ -17,6 +17,7 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/local"
 	"github.com/musterdl/muster/run/local/supervise"
+	"github.com/musterdl/muster/trainer"
 	"github.com/musterdl/muster/unit"
 	"github.com/musterdl/muster/workload"
 )
@@ -29,6 +30,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	if len(os.Args) > 1 && os.Args[1] == "train" {
+		os.Exit(trainer.Main(os.Args[2:], os.Getenv, os.Stderr))
 	}
 	if len(os.Args) > 2 && os.Args[1] == "supervise" {
 		os.Exit(supervise.Main(os.Args[2]))

@@ -129,7 +129,7 @@ func (c *Config) visible(ids []plan.DeviceID) string {
 // runs: the part of the multiprocessors, and the memory on each device.
 func capsOf(o *run.Order, w *run.Worker) (env []string) {
 	part := w.Share
-	if o.Guest || w.Ceiling > 0 && w.Ceiling < unit.Whole {
+	if o.Guest || o.Terms.Ceiling > 0 {
 		part = w.Ceiling
 	}
 	if part <= 0 || part >= unit.Whole {

@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,18 +23,17 @@ import (
 	"github.com/musterdl/muster/workload"
 )
 
-// work is a job whose every step computes for so many milliseconds of one processor's
-// time and then waits for so many; a core of 0 or more is the only one it runs on.
-// It ends after a number of steps, 0 is never.
+// work is a job whose every step computes for so long of one processor's time and then
+// waits for so long; a core of 0 or more is the only one it runs on. It ends after a
+// number of steps, 0 is never.
 func work(args []string) error {
-	var n [4]int
-	for i := range n {
-		var err error
-		if n[i], err = strconv.Atoi(args[i]); err != nil {
-			return err
-		}
+	compute, err1 := time.ParseDuration(args[0])
+	wait, err2 := time.ParseDuration(args[1])
+	core, err3 := strconv.Atoi(args[2])
+	steps, err4 := strconv.Atoi(args[3])
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		return err
 	}
-	compute, wait, core, steps := time.Duration(n[0])*time.Millisecond, time.Duration(n[1])*time.Millisecond, n[2], n[3]
 	runtime.LockOSThread()
 	if core >= 0 {
 		var set unix.CPUSet
@@ -48,7 +48,7 @@ func work(args []string) error {
 	}
 	for step := 1; steps == 0 || step <= steps; step++ {
 		for until := threadTime() + compute; threadTime() < until; {
-			for range 10_000 {
+			for range 1_000 {
 			}
 		}
 		time.Sleep(wait)
@@ -66,14 +66,14 @@ func threadTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// worker is a job of that kind.
+// worker is a job of that kind, in milliseconds.
 func worker(t *testing.T, name string, compute, wait, core, steps int) workload.Job {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return workload.Job{Name: name, Command: []string{exe, "work", fmt.Sprint(compute), fmt.Sprint(wait), fmt.Sprint(core), fmt.Sprint(steps)}}
+	return workload.Job{Name: name, Command: []string{exe, "work", fmt.Sprint(compute, "ms"), fmt.Sprint(wait, "ms"), fmt.Sprint(core), fmt.Sprint(steps)}}
 }
 
 // steps is how many steps a job has reported in an attempt.

@@ -258,7 +258,7 @@ func TestGuestsDivideTheGap(t *testing.T) {
 // be started anew.
 func TestJoiningAHost(t *testing.T) {
 	based := func(j *workload.Job, t *workload.Truth) { j.Base, j.Memory, t.Merge = "vit", 1000, .25 }
-	s := act(0, starts(0, nil)).then(50, starts(1, func(t *plan.Terms) { t.Guest = 0 }))
+	s := act(0, starts(0, nil)).then(50, starts(1, func(t *plan.Terms) { t.Guest, t.Bond = 0, plan.InOne }))
 	got := priced(t, simulated.Prices{Start: 5 * unit.Second}, s, nil, job(100, based), job(500, based))
 	// Both go at .8 from 55 s on, when the guest is there and the host begins to pay 25 s;
 	// while the host pays the guest goes at 1.

@@ -22,15 +22,15 @@ func (s *Simulation) meets(at unit.Time, id plan.RunID) {
 	if !joins || terms.Guest == plan.None {
 		return
 	}
-	host, p := v.Job(terms.Guest).Run, v.ProfileOf(l.job)
+	host := v.Job(terms.Guest).Run
 	switch {
 	case host == plan.None || terms.Guest == l.job:
-	case p.Base != "" && v.ProfileOf(terms.Guest).Base == p.Base:
+	case terms.Bond == plan.InOne:
 		s.pay(at, host, s.another(host))
 		if v.Run(id).Began != at { // else it has only now been started
 			s.pay(at, id, s.another(id))
 		}
-	case p.Opportunistic || p.Law != "":
+	case terms.Bond == plan.InGaps:
 		s.underLaw(at, id)
 	}
 }

@@ -32,7 +32,7 @@ var Description = strategy.Description{
 	Source: "Wang, Liu and Shen, CoNEXT 2020; hiddenlayer2020/ML-Job-Scheduler-MLFS (not runnable as it is)",
 	Idea:   "jobs whose loss still falls and that are soon done go first; under overload those at their target loss are ended",
 	Goal:   "throughput", Needs: "reports of progress and loss; without them estimates, or else attained service",
-	Live: "preempts by checkpoint and restart; ends a job at its target loss with the reason shed",
+	Live: "preempts by checkpoint and restart; ends a job at its target loss with the reason shed, where jobs report it: not on Kubernetes",
 }
 
 // Config tunes MLF-H and MLF-C.

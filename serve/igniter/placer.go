@@ -17,7 +17,8 @@ var Description = strategy.Description{
 	Idea:   "each replica of a service on the device that it disturbs least, at the least share that answers in half the objective",
 	Acts:   []strategy.Act{strategy.Share, strategy.Batch},
 	Goal:   "cost", Needs: "fitted coefficients of each model on the device; rate and objective of the services",
-	Live: "a share is a quota of a slot, or an MPS ceiling, from the start; the batch is in MUSTER_BATCH, and what serves must obey it",
+	Live: "a share is a quota of a slot, or an MPS ceiling, from the start; the batch is in MUSTER_BATCH, and what serves must obey it; " +
+		"repack is for slots, because MPS gives no other share to who runs (reshare)",
 }
 
 // Config is the fitted device and models; the class of a service names its model.
@@ -37,6 +38,14 @@ type Config struct {
 // and no model. What is not fitted is not sized.
 func Default() Config {
 	return Config{SpareUnits: 2, Device: Device{sharing.Device{MHz: 1530, PowerW: 300, BytesPerMs: 1e7, UnitPercent: 2.5}}}
+}
+
+// Acts implements strategy.Acting: to repack is to give others another share.
+func (c Config) Acts() []strategy.Act {
+	if c.Repack {
+		return []strategy.Act{strategy.Reshare}
+	}
+	return nil
 }
 
 // Validate says what is wrong with a configuration.

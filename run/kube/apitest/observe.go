@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -321,3 +322,24 @@ func (w *World) waiting() (names []string) {
 
 // Settled reports whether no gang lacks pods on nodes.
 func (w *World) Settled() bool { return len(w.Waiting()) == 0 }
+
+// Worked is how long the pods of a Job have run, that of pods left out whose work was
+// lost when they were stopped.
+func (w *World) Worked(namespace, job string) (all time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	mine := namespace + "/Job/" + job + "/"
+	for of, kept := range w.saved {
+		if strings.HasPrefix(of, mine) {
+			for _, d := range kept {
+				all += d
+			}
+		}
+	}
+	for uid, s := range w.pods {
+		if p, ok := w.byUID[uid].(*corev1.Pod); ok && s.running && strings.HasPrefix(progress(p), mine) {
+			all += s.done + w.now.Sub(s.since)
+		}
+	}
+	return all
+}

@@ -49,8 +49,6 @@ func (c *Core) Order(o run.Order) {
 		e.run.stopping, e.run.until = true, c.config.Now()
 		c.stop(e)
 		c.stir(e)
-	case plan.Regrant:
-		// Shares and weights live in the engine's books; no object says them.
 	default:
 		c.config.Log.Error("Kubernetes has no way to do this", "verb", o.Verb.String(), "job", o.Name)
 	}
