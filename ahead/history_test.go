@@ -283,7 +283,7 @@ func startNext(d *plan.Draft, device plan.DeviceID) {
 			continue
 		}
 		terms := plan.DefaultTerms()
-		terms.Turn = 1
+		terms.Share.Turn = 1
 		if run, _ := d.Start(id, []plan.Slot{{Node: d.Device(device).Node, Device: device, Workers: 1}}, terms, plan.Reason{Code: plan.Fits}); run != plan.None {
 			return
 		}

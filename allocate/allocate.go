@@ -21,9 +21,9 @@ type Need struct {
 type Candidate struct {
 	Slots []plan.Slot
 	Score int64
-	// Terms are those the run is placed under, of one that shares devices; the zero
-	// value is what its job asks.
-	Terms plan.Terms
+	// Share says how the run is to use its devices, of one that shares them; nil is as its
+	// job asks.
+	Share *plan.ShareTerms
 	// Cut lists the devices that are to be cut another way first.
 	Cut []Cut
 	// Beside are runs on its devices that go on under other terms, in this order, before
@@ -31,10 +31,10 @@ type Candidate struct {
 	Beside []Beside
 }
 
-// Beside is a run and the terms that it is to have.
+// Beside is a run and how it is to use its devices from now on.
 type Beside struct {
 	Run   plan.RunID
-	Terms plan.Terms
+	Share plan.ShareTerms
 }
 
 // Cut is a device and the geometry, of its model, that it is to have.

@@ -15,8 +15,9 @@ type Wish struct {
 	// models of Models, where 0 is all that the job may use.
 	Slots  []plan.Slot
 	Models uint64
-	// Terms are those of its run; the zero value is plan.DefaultTerms.
-	Terms plan.Terms
+	// Share says how its run is to use its devices; nil leaves a run as it is, and starts
+	// one as the placer says or else its job asks.
+	Share *plan.ShareTerms
 	// Suspend keeps its run resident without computing.
 	Suspend bool
 	Reason  plan.Reason

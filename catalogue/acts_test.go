@@ -35,19 +35,20 @@ func (d *deeds) note(c *plan.Change) {
 	} else {
 		d.terms[c.Run] = t
 	}
+	share, had := t.Share, was.Share
 	for act, does := range map[strategy.Act]bool{
-		strategy.Time:     c.Verb == plan.Suspend || c.Verb == plan.Resume || t.Turn > 0,
-		strategy.Swap:     t.Swap > 0,
-		strategy.Share:    t.Share > 0 || t.Ceiling > 0 && t.Guest == plan.None,
-		strategy.Reshare:  c.Verb == plan.Regrant && t.Guest == plan.None && was.Guest == plan.None && (t.Share != was.Share || t.Ceiling != was.Ceiling),
-		strategy.Filler:   t.Guest != plan.None && t.Bond == plan.InGaps,
-		strategy.Equal:    t.Guest != plan.None && t.Bond == plan.AsEqual,
-		strategy.Merge:    t.Guest != plan.None && t.Bond == plan.InOne,
-		strategy.Batch:    t.Batch > 0,
-		strategy.Pipeline: t.Plan != plan.None,
-		strategy.Class:    t.Class > 0,
-		strategy.Weight:   t.Weight > 0,
-		strategy.Shift:    t.Shift > 0,
+		strategy.Time:     c.Verb == plan.Suspend || c.Verb == plan.Resume || share.Turn > 0,
+		strategy.Swap:     share.Swap > 0,
+		strategy.Share:    share.Milli > 0 || share.Ceiling > 0 && share.Guest == plan.None,
+		strategy.Reshare:  c.Verb == plan.Regrant && share.Guest == plan.None && had.Guest == plan.None && (share.Milli != had.Milli || share.Ceiling != had.Ceiling),
+		strategy.Filler:   share.Guest != plan.None && share.Bond == plan.InGaps,
+		strategy.Equal:    share.Guest != plan.None && share.Bond == plan.AsEqual,
+		strategy.Merge:    share.Guest != plan.None && share.Bond == plan.InOne,
+		strategy.Batch:    share.Batch > 0,
+		strategy.Pipeline: t.Plan.ID != plan.None,
+		strategy.Class:    t.Traffic.Class > 0,
+		strategy.Weight:   t.Traffic.Weight > 0,
+		strategy.Shift:    t.Traffic.Shift > 0,
 		strategy.Reshape:  c.Verb == plan.Reshape,
 		strategy.Rent:     c.Verb == plan.Rent || c.Verb == plan.Return,
 	} {

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"bytes"
-
 	"github.com/musterdl/muster/plan"
 )
 
@@ -35,7 +33,7 @@ func (e *Engine) assembled(ev *Event) {
 	if ev.Image == nil {
 		return
 	}
-	s, err := plan.Load(bytes.NewReader(ev.Image.State))
+	s, err := plan.Load(ev.Image.State)
 	if err != nil {
 		return
 	}

@@ -134,9 +134,9 @@ func (m *Move) settle(d *plan.Draft) plan.Terms {
 	if m.Terms != nil {
 		t = *m.Terms
 	}
-	t.Plan = plan.None
+	t.Plan.ID = plan.None
 	if m.Pipeline != nil {
-		t.Plan = d.AddPlan(*m.Pipeline)
+		t.Plan.ID = d.AddPlan(*m.Pipeline)
 	}
 	return t
 }

@@ -17,7 +17,7 @@ func arranged(t *testing.T) *world {
 	w.step(0, submit("first", 1), submit("a", 1), submit("b", 1))
 	w.sched.first = func(d *plan.Draft) { // other settings than those of a new run
 		terms := plan.DefaultTerms()
-		terms.Weight = 7
+		terms.Traffic.Weight = 7
 		d.Regrant(d.Job(2).Run, terms, plan.Reason{Code: plan.Answered})
 	}
 	w.step(1, report(engine.Started, 0, 1), report(engine.Started, 1, 1), report(engine.Started, 2, 1))
@@ -60,7 +60,7 @@ func TestArranged(t *testing.T) {
 			if b.Preemptions != 1 || big.Preemptions != 0 || b.Reason != (plan.Reason{Code: plan.Defragmented, A: 3}) || b.Attempt != 2 {
 				t.Errorf("the moved job is %+v", b)
 			}
-			if v.Run(b.Run).Terms.Weight != 7 || v.Pipeline(v.Run(big.Run).Terms.Plan).Schedule != "gpipe" {
+			if v.Run(b.Run).Terms.Traffic.Weight != 7 || v.Pipeline(v.Run(big.Run).Terms.Plan.ID).Schedule != "gpipe" {
 				t.Errorf("terms %+v and %+v", v.Run(b.Run).Terms, v.Run(big.Run).Terms)
 			}
 			want := moves()

@@ -330,7 +330,7 @@ func TestReshapeOnLostNode(t *testing.T) {
 func TestStopWhileSuspending(t *testing.T) {
 	w := newWorld(t, 1, 1, engine.DefaultPolicy())
 	turn := plan.DefaultTerms()
-	turn.Turn = 1
+	turn.Share.Turn = 1
 	slot := []plan.Slot{{Device: 0, Workers: 1}}
 	w.sched.first = func(d *plan.Draft) { d.Start(0, slot, turn, plan.Reason{}) }
 	w.step(0, submit("a", 1))
@@ -353,7 +353,7 @@ func TestStopWhileSuspending(t *testing.T) {
 func TestStopWhileResuming(t *testing.T) {
 	w := newWorld(t, 1, 1, engine.DefaultPolicy())
 	turn := plan.DefaultTerms()
-	turn.Turn = 1
+	turn.Share.Turn = 1
 	slot := []plan.Slot{{Device: 0, Workers: 1}}
 	w.sched.first = func(d *plan.Draft) { d.Start(0, slot, turn, plan.Reason{}) }
 	w.step(0, submit("a", 1))

@@ -1,45 +1,94 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 
+	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/unit"
 )
 
 // recorded is a commit as its canonical line tells it.
 type recorded struct {
-	Commit  int64            `json:"commit"`
-	At      unit.Time        `json:"at_us"`
-	Changes []recordedChange `json:"changes"`
+	commit  int64
+	at      unit.Time
+	changes []recordedChange
 }
 
+// recordedChange is one of its changes.
 type recordedChange struct {
-	ID       int64         `json:"id"`
-	Verb     string        `json:"verb"`
-	Job      plan.JobID    `json:"job"`
-	Attempt  int32         `json:"attempt"`
-	Device   plan.DeviceID `json:"device"`
-	Geometry int16         `json:"geometry"`
-	Node     *plan.NodeID  `json:"node"`
-	On       [][3]int32    `json:"on"`
-	Batch    int32         `json:"batch"`
-	Plan     *int32        `json:"plan"`
-	Class    int32         `json:"class"`
-	Weight   int32         `json:"weight"`
-	Shift    unit.Duration `json:"shift_us"`
-	Turn     int32         `json:"turn"`
-	Guest    *plan.JobID   `json:"guest"`
-	Bond     plan.Bond     `json:"bond"`
-	Reserved int32         `json:"reserved_mbps"`
-	Share    int32         `json:"share"`
-	Swap     int32         `json:"swap_mib"`
-	Ceiling  int32         `json:"ceiling"`
-	Fence    plan.Fence    `json:"fence"`
-	Reason   string        `json:"reason"`
-	A        int64         `json:"a"`
-	B        int64         `json:"b"`
+	id               int64
+	verb             string
+	job              plan.JobID
+	attempt          int32
+	device           plan.DeviceID
+	geometry         int16
+	node             plan.NodeID // None where none is rented or given back
+	on               [][3]int32
+	terms            plan.Terms
+	reason           string
+	reasonA, reasonB int64
+}
+
+// changeNames are the figures of a change as plan.Change writes them, besides its terms.
+var changeNames = figures.Named[recordedChange]{
+	figures.By("id", 0, func(c *recordedChange) *int64 { return &c.id }),
+	figures.By("job", 0, func(c *recordedChange) *plan.JobID { return &c.job }),
+	figures.By("attempt", 0, func(c *recordedChange) *int32 { return &c.attempt }),
+	figures.By("device", 0, func(c *recordedChange) *plan.DeviceID { return &c.device }),
+	figures.By("geometry", 0, func(c *recordedChange) *int16 { return &c.geometry }),
+	figures.By("node", plan.None, func(c *recordedChange) *plan.NodeID { return &c.node }),
+	figures.By("a", 0, func(c *recordedChange) *int64 { return &c.reasonA }),
+	figures.By("b", 0, func(c *recordedChange) *int64 { return &c.reasonB }),
+}
+
+// readCommit reads a canonical line.
+func readCommit(line []byte) (rec recorded, err error) {
+	t := figures.ReadText(line)
+	for name := range t.Members {
+		switch string(name) {
+		case "commit":
+			rec.commit = t.Int()
+		case "at_us":
+			rec.at = unit.Time(t.Int())
+		case "changes":
+			for range t.Elements {
+				rec.changes = append(rec.changes, recordedChange{node: plan.None, terms: plan.DefaultTerms()})
+				rec.changes[len(rec.changes)-1].read(t)
+			}
+		default:
+			t.Skip()
+		}
+	}
+	if err := t.End(); err != nil {
+		return rec, fmt.Errorf("reading a recorded commit: %w", err)
+	}
+	return rec, nil
+}
+
+func (c *recordedChange) read(t *figures.Text) {
+	for name := range t.Members {
+		switch {
+		case string(name) == "verb":
+			c.verb = string(t.Word())
+		case string(name) == "reason":
+			c.reason = string(t.Word())
+		case string(name) == "on":
+			for range t.Elements {
+				var on [3]int32
+				i := 0
+				for range t.Elements {
+					if x := t.Int(); i < len(on) {
+						on[i] = int32(x)
+					}
+					i++
+				}
+				c.on = append(c.on, on)
+			}
+		case !changeNames.Take(name, t, c) && !c.terms.TakeMember(name, t):
+			t.Skip()
+		}
+	}
 }
 
 // Fold applies the events of one instant and the commit that was recorded for them,
@@ -49,20 +98,21 @@ func (e *Engine) Fold(now unit.Time, events []Event, line []byte, asides []plan.
 	e.happen(max(now, e.state.Now), events)
 	var rec recorded
 	if len(line) > 0 {
-		if err := json.Unmarshal(line, &rec); err != nil {
-			return Out{}, fmt.Errorf("reading a recorded commit: %w", err)
+		var err error
+		if rec, err = readCommit(line); err != nil {
+			return Out{}, err
 		}
 	}
 	if err := e.refold(&rec, asides); err != nil {
-		return Out{}, fmt.Errorf("commit %d at %d: %w", rec.Commit, rec.At, err)
+		return Out{}, fmt.Errorf("commit %d at %d: %w", rec.commit, rec.at, err)
 	}
 	if !e.state.Paused {
 		e.saw()
 	}
 	e.prune()
 	out := Out{Ready: e.ready, Over: e.over}
-	if len(rec.Changes) > 0 {
-		out.Commit = &plan.Commit{Seq: rec.Commit, At: now, Changes: append(e.forced, e.refolded...)}
+	if len(rec.changes) > 0 {
+		out.Commit = &plan.Commit{Seq: rec.commit, At: now, Changes: append(e.forced, e.refolded...)}
 	}
 	e.forced = nil
 	return out, nil
@@ -72,11 +122,11 @@ func (e *Engine) Fold(now unit.Time, events []Event, line []byte, asides []plan.
 // events have made them already.
 func (e *Engine) refold(rec *recorded, asides []plan.Aside) error {
 	forced := len(e.forced)
-	if len(rec.Changes) < forced {
-		return fmt.Errorf("it has %d changes, the events alone make %d", len(rec.Changes), forced)
+	if len(rec.changes) < forced {
+		return fmt.Errorf("it has %d changes, the events alone make %d", len(rec.changes), forced)
 	}
 	d := e.state.Edit()
-	changes := rec.Changes[forced:]
+	changes := rec.changes[forced:]
 	for i := 0; i <= len(changes); i++ {
 		for ; len(asides) > 0 && asides[0].After <= i; asides = asides[1:] {
 			e.refoldAside(d, &asides[0])
@@ -84,7 +134,7 @@ func (e *Engine) refold(rec *recorded, asides []plan.Aside) error {
 		if i < len(changes) {
 			if err := e.refoldChange(d, &changes[i]); err != nil {
 				d.Discard()
-				return fmt.Errorf("change %d: %w", changes[i].ID, err)
+				return fmt.Errorf("change %d: %w", changes[i].id, err)
 			}
 		}
 	}
@@ -93,10 +143,10 @@ func (e *Engine) refold(rec *recorded, asides []plan.Aside) error {
 	for i := range made {
 		e.send(&made[i])
 	}
-	if len(rec.Changes) > 0 {
+	if len(rec.changes) > 0 {
 		e.state.Commits++
-		if e.state.Commits != rec.Commit {
-			return fmt.Errorf("it is commit %d by its own account, %d by the state's", rec.Commit, e.state.Commits)
+		if e.state.Commits != rec.commit {
+			return fmt.Errorf("it is commit %d by its own account, %d by the state's", rec.commit, e.state.Commits)
 		}
 	}
 	return nil
@@ -124,22 +174,22 @@ func (e *Engine) refoldAside(d *plan.Draft, a *plan.Aside) {
 }
 
 func (e *Engine) refoldChange(d *plan.Draft, c *recordedChange) error {
-	if next := e.state.NextChange; next != c.ID {
+	if next := e.state.NextChange; next != c.id {
 		return fmt.Errorf("the state would number it %d", next)
 	}
-	code, ok := plan.ReasonByName(c.Reason)
+	code, ok := plan.ReasonByName(c.reason)
 	if !ok {
-		return fmt.Errorf("unknown reason %q", c.Reason)
+		return fmt.Errorf("unknown reason %q", c.reason)
 	}
-	reason := plan.Reason{Code: code, A: c.A, B: c.B}
-	if c.Node == nil && c.Verb != plan.Reshape.String() && !e.valid(c.Job) {
-		return fmt.Errorf("there is no job %d", c.Job)
+	reason := plan.Reason{Code: code, A: c.reasonA, B: c.reasonB}
+	if c.node == plan.None && c.verb != plan.Reshape.String() && !e.valid(c.job) {
+		return fmt.Errorf("there is no job %d", c.job)
 	}
-	run := e.state.RunOf(c.Job, c.Attempt)
+	run := e.state.RunOf(c.job, c.attempt)
 	done := false
-	switch c.Verb {
+	switch c.verb {
 	case plan.Start.String():
-		_, why := d.Start(c.Job, e.slots(c), c.terms(), reason)
+		_, why := d.Start(c.job, e.slots(c), c.terms, reason)
 		done = why.Code == plan.NoReason
 	case plan.Stop.String(), plan.Withdraw.String():
 		done = run != plan.None && d.Stop(run, reason, 0)
@@ -148,44 +198,31 @@ func (e *Engine) refoldChange(d *plan.Draft, c *recordedChange) error {
 	case plan.Resume.String():
 		done = run != plan.None && d.Resume(run, reason)
 	case plan.Regrant.String():
-		done = run != plan.None && d.Regrant(run, c.terms(), reason)
+		done = run != plan.None && d.Regrant(run, c.terms, reason)
 	case plan.Reshape.String():
-		done = d.Reshape(c.Device, c.Geometry, reason)
+		done = d.Reshape(c.device, c.geometry, reason)
 	case plan.Refuse.String():
-		done = d.Refuse(c.Job, reason)
+		done = d.Refuse(c.job, reason)
 	case plan.Finish.String():
-		done = d.Shed(c.Job)
+		done = d.Shed(c.job)
 	case plan.Rent.String():
-		done = c.Node != nil && d.Rent(*c.Node, reason)
+		done = c.node != plan.None && d.Rent(c.node, reason)
 	case plan.Return.String():
-		done = c.Node != nil && d.Return(*c.Node, reason)
+		done = c.node != plan.None && d.Return(c.node, reason)
 	}
 	if !done {
-		return fmt.Errorf("%s of job %d attempt %d does not fit the state", c.Verb, c.Job, c.Attempt)
+		return fmt.Errorf("%s of job %d attempt %d does not fit the state", c.verb, c.job, c.attempt)
 	}
 	return nil
-}
-
-func (c *recordedChange) terms() plan.Terms {
-	t := plan.DefaultTerms()
-	t.Batch, t.Class, t.Weight, t.Shift, t.Turn, t.Reserved = c.Batch, c.Class, c.Weight, c.Shift, c.Turn, c.Reserved
-	t.Share, t.Swap, t.Bond, t.Ceiling, t.Fence = c.Share, c.Swap, c.Bond, c.Ceiling, c.Fence
-	if c.Plan != nil {
-		t.Plan = *c.Plan
-	}
-	if c.Guest != nil {
-		t.Guest = *c.Guest
-	}
-	return t
 }
 
 // slots turns the recorded members back into slots that name every device: [node,
 // first device, count] for whole devices in a row, [node, device, -thousandths] for
 // shares, device None for cores.
 func (e *Engine) slots(c *recordedChange) []plan.Slot {
-	perWorker := max(1, e.View().Shape(c.Job).Devices)
+	perWorker := max(1, e.View().Shape(c.job).Devices)
 	var slots []plan.Slot
-	for _, on := range c.On {
+	for _, on := range c.on {
 		node, count, reserve := plan.NodeID(on[0]), max(1, on[2]), max(0, -on[2])
 		if on[2] > 0 {
 			reserve = 1000

@@ -5,7 +5,7 @@ package flow
 
 import "github.com/musterdl/muster/plan"
 
-// Policy gives a run that is about to start its place on the links.
+// Policy says what a run that is about to start gets of the links.
 type Policy interface {
-	Terms(v plan.View, job plan.JobID, terms plan.Terms) plan.Terms
+	Traffic(v plan.View, job plan.JobID) plan.TrafficTerms
 }

@@ -2,10 +2,10 @@ package flow
 
 import "github.com/musterdl/muster/plan"
 
-// Setting is new terms for a run that goes on.
+// Setting is what a run that goes on gets of the links from now on.
 type Setting struct {
-	Run   plan.RunID
-	Terms plan.Terms
+	Run     plan.RunID
+	Traffic plan.TrafficTerms
 }
 
 // Shaper looks at all runs together: it is asked after every commit that started or

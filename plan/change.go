@@ -138,7 +138,7 @@ func (c *Change) appendJSON(b []byte, v View) []byte {
 	if c.Verb == Start {
 		b = appendMembers(b, v, c.Run)
 	}
-	b = appendTerms(b, c.Terms)
+	b = c.Terms.AppendMembers(b)
 	b = append(b, `,"reason":"`...)
 	b = append(b, c.Reason.Code.String()...)
 	b = append(b, '"')
@@ -196,23 +196,6 @@ func appendTriple(b []byte, x, y, z int64) []byte {
 	b = append(b, ',')
 	b = strconv.AppendInt(b, z, 10)
 	return append(b, ']')
-}
-
-func appendTerms(b []byte, t Terms) []byte {
-	if t == DefaultTerms() || t == (Terms{}) {
-		return b
-	}
-	for _, f := range []struct {
-		name       string
-		value, not int64
-	}{{"batch", int64(t.Batch), 0}, {"plan", int64(t.Plan), None}, {"class", int64(t.Class), 0},
-		{"weight", int64(t.Weight), 0}, {"shift_us", int64(t.Shift), 0}, {"turn", int64(t.Turn), 0},
-		{"guest", int64(t.Guest), None}, {"bond", int64(t.Bond), 0}, {"ceiling", int64(t.Ceiling), 0}, {"fence", int64(t.Fence), 0}, {"share", int64(t.Share), 0}, {"swap_mib", int64(t.Swap), 0}, {"reserved_mbps", int64(t.Reserved), 0}} {
-		if f.value != f.not {
-			b = appendInt(b, f.name, f.value)
-		}
-	}
-	return b
 }
 
 func appendInt(b []byte, name string, n int64) []byte {

@@ -141,7 +141,7 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 		}
 		workers += slots[i].Workers
 	}
-	if !shape.MayHave(workers) || crowded(slots, shape) || terms.Share < 0 || terms.Share > 1000 {
+	if !shape.MayHave(workers) || crowded(slots, shape) || terms.Share.Milli < 0 || terms.Share.Milli > 1000 {
 		return None, Reason{Impossible, int64(workers), 0}
 	}
 	if terms == (Terms{}) {
@@ -153,7 +153,7 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 	tail := int32(None)
 	for i := range slots {
 		var ok bool
-		if tail, ok = s.take(run, tail, slots[i], shape, &terms); !ok {
+		if tail, ok = s.take(run, tail, slots[i], shape, &terms.Share); !ok {
 			d.Rollback(m)
 			return None, Reason{NoRoom, shape.Milli(workers), s.room.FreeMilli(shape.Models)}
 		}
@@ -188,7 +188,7 @@ func (d *Draft) makeRoom(run RunID) bool {
 		device := s.Grants[i].Device
 		for device != None && !s.holdsAll(device, promised) {
 			guest := RunID(None)
-			for o := s.Devices[device].First; o != None && guest == None && s.Runs[run].Terms.Guest == None; o = s.Grants[o].OnDevice {
+			for o := s.Devices[device].First; o != None && guest == None && s.Runs[run].Terms.Share.Guest == None; o = s.Grants[o].OnDevice {
 				if g := &s.Grants[o]; g.Run != run && !g.freed && s.guest(g) {
 					guest = g.Run
 				}
@@ -276,12 +276,12 @@ func (d *Draft) Resume(run RunID, reason Reason) bool {
 	return true
 }
 
-// Regrant gives a run that goes on new terms, its share, turn and swap included. It
+// Regrant gives a run that goes on new terms, what it holds of its devices included. It
 // takes effect at once, so it is made only if what the run then holds fits beside
 // all that is on its devices at this moment.
 func (d *Draft) Regrant(run RunID, terms Terms, reason Reason) bool {
 	s := d.s
-	if !s.isRun(run) || terms.Share < 0 || terms.Share > 1000 {
+	if !s.isRun(run) || terms.Share.Milli < 0 || terms.Share.Milli > 1000 {
 		return false
 	}
 	r := s.Runs[run]
@@ -294,8 +294,7 @@ func (d *Draft) Regrant(run RunID, terms Terms, reason Reason) bool {
 		s.charge(run, false)
 		defer s.charge(run, true)
 	}
-	if (terms.Share != r.Terms.Share || terms.Turn != r.Terms.Turn || terms.Swap != r.Terms.Swap || terms.Guest != r.Terms.Guest ||
-		terms.Ceiling != r.Terms.Ceiling) && !s.resettle(run) {
+	if !terms.Share.sameGrants(r.Terms.Share) && !s.resettle(run) {
 		d.Rollback(m)
 		return false
 	}
@@ -412,7 +411,7 @@ func (d *Draft) Estimate(job JobID, run unit.Duration) {
 	}
 }
 
-// AddPlan stores a pipeline plan and returns its id for Terms.Plan.
+// AddPlan stores a pipeline plan and returns its id for Terms.Plan.ID.
 func (d *Draft) AddPlan(p Pipeline) int32 {
 	d.s.Plans = append(d.s.Plans, p)
 	d.aside(Aside{Kind: "plan", Plan: &p})

@@ -41,7 +41,7 @@ func (s *State) newGrant() int32 {
 
 // take gives run the slot, behind its grant tail. It returns the new tail and
 // whether the slot was legal; after an illegal one the draft must be rolled back.
-func (s *State) take(run RunID, tail int32, slot Slot, shape *Shape, terms *Terms) (int32, bool) {
+func (s *State) take(run RunID, tail int32, slot Slot, shape *Shape, share *ShareTerms) (int32, bool) {
 	if !s.sound(&slot, shape) {
 		return tail, false
 	}
@@ -56,12 +56,12 @@ func (s *State) take(run RunID, tail int32, slot Slot, shape *Shape, terms *Term
 	next := n.First // the lowest device not looked at yet
 	for w := range slot.Workers {
 		for k := range max(1, shape.Devices) {
-			g := Grant{Run: run, Node: slot.Node, Device: None, OfRun: None, OnDevice: None, Turn: terms.Turn, reserved: true}
+			g := Grant{Run: run, Node: slot.Node, Device: None, OfRun: None, OnDevice: None, Turn: share.Turn, reserved: true}
 			if k == 0 {
 				g.CPU, g.Host = shape.CPU, shape.Host
 			}
 			if shape.Devices > 0 {
-				g.settle(shape, terms, slot.Reserve)
+				g.settle(shape, share, slot.Reserve)
 				switch {
 				case slot.On != nil:
 					g.Device = slot.On[w*shape.Devices+k]
@@ -89,38 +89,38 @@ func (s *State) take(run RunID, tail int32, slot Slot, shape *Shape, terms *Term
 }
 
 // settle fills in what a grant holds of its device.
-func (g *Grant) settle(shape *Shape, terms *Terms, reserve int32) {
+func (g *Grant) settle(shape *Shape, share *ShareTerms, reserve int32) {
 	if reserve == 0 {
-		reserve = terms.Share
+		reserve = share.Milli
 	}
 	if reserve == 0 {
 		reserve = shape.Share
 	}
-	if terms.Guest != None {
+	if share.Guest != None {
 		reserve = 0 // it lives in what others leave
 	}
-	g.Reserve, g.Ceiling, g.Turn = reserve, 1000, terms.Turn
-	if terms.Ceiling > 0 {
-		g.Ceiling = max(terms.Ceiling, reserve)
+	g.Reserve, g.Ceiling, g.Turn = reserve, 1000, share.Turn
+	if share.Ceiling > 0 {
+		g.Ceiling = max(share.Ceiling, reserve)
 	}
-	g.Peak = min(max(0, terms.Swap), shape.Memory)
+	g.Peak = min(max(0, share.Swap), shape.Memory)
 	g.Persist = shape.Memory - g.Peak
 }
 
 // resettle gives the grants of a run what its new terms say, and reports whether
 // that is legal; if it is not, the draft must be rolled back.
 func (s *State) resettle(run RunID) bool {
-	terms, shape := &s.Runs[run].Terms, &s.Shapes[s.Jobs[s.Runs[run].Job].Shape]
+	share, shape := &s.Runs[run].Terms.Share, &s.Shapes[s.Jobs[s.Runs[run].Job].Shape]
 	if s.Runs[run].Change != 0 {
 		return false // it is on its way from one status to another
 	}
 	s.eachNode(run, func(i int32) {
 		if g := s.touchGrant(i); g.Device != None {
 			keep := int32(0)
-			if terms.Share == 0 {
+			if share.Milli == 0 {
 				keep = g.Reserve // 0 of one that was a guest: then what its job asks
 			}
-			g.settle(shape, terms, keep)
+			g.settle(shape, share, keep)
 		}
 	})
 	for i := s.Runs[run].First; i != None; i = s.Grants[i].OfRun {

@@ -99,7 +99,7 @@ func (s *State) partsOf(dev *Device) []cluster.Part {
 }
 
 // guest reports whether a grant is that of a guest.
-func (s *State) guest(g *Grant) bool { return s.Runs[g.Run].Terms.Guest != None }
+func (s *State) guest(g *Grant) bool { return s.Runs[g.Run].Terms.Share.Guest != None }
 
 // guestMemory is what the guests on a device that count hold of its memory.
 func (s *State) guestMemory(dev *Device, counts func(*Grant) bool) (memory int32) {

@@ -76,11 +76,11 @@ func (m *machine) edit(t *rapid.T, d *plan.Draft) {
 	m.most = max(m.most, live)
 	device := plan.DeviceID(rapid.IntRange(-1, d.Devices()).Draw(t, "device"))
 	terms := plan.DefaultTerms()
-	terms.Turn, terms.Batch = int32(rapid.IntRange(0, 2).Draw(t, "turn")), int32(rapid.IntRange(0, 1).Draw(t, "batch"))
+	terms.Share.Turn, terms.Share.Batch = int32(rapid.IntRange(0, 2).Draw(t, "turn")), int32(rapid.IntRange(0, 1).Draw(t, "batch"))
 	if rapid.Bool().Draw(t, "no turn") {
-		terms.Turn = 0
+		terms.Share.Turn = 0
 	}
-	terms.Share, terms.Swap = rapid.SampledFrom([]int32{0, 0, 500, 1000, 2000}).Draw(t, "of it"), rapid.SampledFrom([]int32{0, 500, 1 << 20}).Draw(t, "swap")
+	terms.Share.Milli, terms.Share.Swap = rapid.SampledFrom([]int32{0, 0, 500, 1000, 2000}).Draw(t, "of it"), rapid.SampledFrom([]int32{0, 500, 1 << 20}).Draw(t, "swap")
 	why := plan.Reason{Code: plan.Fits, A: int64(rapid.IntRange(0, 3).Draw(t, "why"))}
 	switch rapid.IntRange(0, 12).Draw(t, "edit") {
 	case 0, 1, 2, 3, 4:

@@ -104,7 +104,7 @@ func (s *State) Piece(id JobID) Piece {
 			continue
 		}
 		r := PieceOfRun{Slot: run, Run: s.Runs[run]}
-		if pl := r.Run.Terms.Plan; pl != None {
+		if pl := r.Run.Terms.Plan.ID; pl != None {
 			r.Plan = &s.Plans[pl]
 		}
 		for i := r.Run.First; i != None; i = s.Grants[i].OfRun {
@@ -339,7 +339,7 @@ func (s *State) fill(p *Piece) error {
 		}
 		run := r.Run
 		if r.Plan != nil {
-			run.Terms.Plan = int32(len(s.Plans))
+			run.Terms.Plan.ID = int32(len(s.Plans))
 			s.Plans = append(s.Plans, *r.Plan)
 		}
 		s.Runs[r.Slot] = run

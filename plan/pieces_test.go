@@ -39,7 +39,7 @@ func told(t *rapid.T, s *plan.State) []byte {
 		j := &pieces[i].Job
 		j.Shape, j.Tenant, j.User, j.Class, j.Account, j.Profile = 0, 0, 0, 0, 0, 0
 		for k := range pieces[i].Runs {
-			pieces[i].Runs[k].Run.Terms.Plan = 0
+			pieces[i].Runs[k].Run.Terms.Plan.ID = 0
 		}
 	}
 	b, err := json.MarshalIndent(struct {

@@ -82,7 +82,7 @@ func started(t *testing.T, s *plan.State, job plan.JobID, slot plan.Slot, terms 
 
 func turn(n int32) plan.Terms {
 	t := plan.DefaultTerms()
-	t.Turn = n
+	t.Share.Turn = n
 	return t
 }
 
@@ -132,7 +132,7 @@ func TestSwap(t *testing.T) {
 	whole := plan.Shape{Gang: 1, Share: 1000, Memory: 20}
 	s := one(1, cluster.Model{Name: "gpu", Memory: 25}, whole, whole)
 	terms := turn(1)
-	terms.Swap = 18
+	terms.Share.Swap = 18
 	a := started(t, s, 0, plan.Slot{Device: 0, Workers: 1}, terms)
 	d := s.Edit()
 	d.Suspend(a, plan.Reason{})
@@ -193,7 +193,7 @@ func TestRegrantChangesGrants(t *testing.T) {
 	s := one(1, cluster.Model{Name: "gpu"}, whole, whole)
 	a := started(t, s, 0, plan.Slot{Device: 0, Workers: 1}, plan.DefaultTerms())
 	half, full := plan.DefaultTerms(), plan.DefaultTerms()
-	half.Share, full.Share = 500, 1000
+	half.Share.Milli, full.Share.Milli = 500, 1000
 	d := s.Edit()
 	if !d.Regrant(a, half, plan.Reason{}) || d.Device(0).Free != 500 {
 		t.Fatalf("half a device was not given up: %+v", d.Device(0))

@@ -96,7 +96,7 @@ func (s *State) startAgain(p *PieceOfRun) bool {
 		return false
 	}
 	if p.Plan != nil {
-		p.Run.Terms.Plan = int32(len(s.Plans))
+		p.Run.Terms.Plan.ID = int32(len(s.Plans))
 		s.Plans = append(s.Plans, *p.Plan)
 	}
 	j := &s.Jobs[p.Run.Job]

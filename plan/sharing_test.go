@@ -35,7 +35,7 @@ func whole(memory int32) plan.Shape {
 
 func guestOf(job plan.JobID) plan.Terms {
 	t := plan.DefaultTerms()
-	t.Guest = job
+	t.Share.Guest = job
 	return t
 }
 

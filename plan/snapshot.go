@@ -3,13 +3,14 @@ package plan
 import (
 	"bytes"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 )
 
 // snapshotVersion is bumped when a State can no longer be read as it was written.
-const snapshotVersion = 3
+const snapshotVersion = 4
 
 type snapshot struct {
 	Version int
@@ -32,14 +33,22 @@ func (s *State) Save(w io.Writer) error {
 	return nil
 }
 
+// ErrFormat says that a state was saved by a program of another format.
+var ErrFormat = errors.New("use the program that wrote it")
+
 // Load reads a state that Save wrote and proves it legal before handing it out.
-func Load(r io.Reader) (*State, error) {
+func Load(data []byte) (*State, error) {
 	var snap snapshot
-	if err := gob.NewDecoder(r).Decode(&snap); err != nil {
-		return nil, fmt.Errorf("reading a saved state: %w", err)
+	err := gob.NewDecoder(bytes.NewReader(data)).Decode(&snap)
+	if err != nil { // in another format nothing but the version may be as expected
+		var head struct{ Version int }
+		if gob.NewDecoder(bytes.NewReader(data)).Decode(&head) != nil || head.Version == snapshotVersion {
+			return nil, fmt.Errorf("reading a saved state: %w", err)
+		}
+		snap.Version = head.Version
 	}
 	if snap.Version != snapshotVersion {
-		return nil, fmt.Errorf("the saved state has format %d, this program reads %d: use the program that wrote it", snap.Version, snapshotVersion)
+		return nil, fmt.Errorf("the saved state has format %d, this program reads %d: %w", snap.Version, snapshotVersion, ErrFormat)
 	}
 	s := &snap.State
 	if s.Cluster == nil || len(s.Nodes) != len(s.Cluster.Nodes) || len(s.Devices) != len(s.Cluster.Devices) {
@@ -64,5 +73,5 @@ func (s *State) Clone() (*State, error) {
 	if err := s.Save(&b); err != nil {
 		return nil, err
 	}
-	return Load(&b)
+	return Load(b.Bytes())
 }

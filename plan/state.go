@@ -173,50 +173,6 @@ type Run struct {
 	ChargedAt unit.Time
 }
 
-// Terms are the settings of a run besides its grants.
-type Terms struct {
-	Batch    int32         // global batch; 0 is the job's own
-	Plan     int32         // pipeline plan, an index into State.Plans; None without
-	Class    int32         // strict network class, 0 first
-	Weight   int32         // share within the class, 0 counts as 1000
-	Shift    unit.Duration // delay of its communication phase
-	Turn     int32         // time slice it takes turns in; 0 is none
-	Share    int32         // thousandths of each device it holds; 0 is what its slots or its job say
-	Swap     int32         // MiB per device that it gives up while suspended
-	Guest    JobID         // the job on whose devices it lives, reserving nothing; None
-	Bond     Bond          // how it lives there
-	Ceiling  int32         // thousandths of each device it may use at most; 0 is all
-	Fence    Fence         // what keeps those who share a device apart
-	Reserved int32         // Mbps reserved per worker; 0 shares what is left
-}
-
-// Bond says how a guest lives with its host.
-type Bond uint8
-
-// The bonds.
-const (
-	InGaps  Bond = iota // in the host's gaps, held back by a law
-	AsEqual             // beside it, with equal rights
-	InOne               // in one process with it
-)
-
-// Fence says what keeps the work of several runs on one device apart.
-type Fence uint8
-
-// The fences.
-const (
-	TimeSliced Fence = iota // they alternate, each with its own context
-	MPS                     // they compute side by side: a crash of one takes all
-	Partition               // each has a part of its own in hardware
-)
-
-// Falls reports whether a fatal fault of one tenant of a device ends the others: an MPS
-// server takes all its clients with it.
-func (f Fence) Falls() bool { return f == MPS }
-
-// DefaultTerms are those of a run that nothing has been decided about.
-func DefaultTerms() Terms { return Terms{Plan: None, Guest: None} }
-
 // Grant is the part of one device, or of one node's cores, that a run holds.
 // Grants of one run form a list, and so do the grants on one device.
 type Grant struct {

@@ -41,7 +41,7 @@ type Order struct {
 	Shape   int16         // its geometry
 	Node    plan.NodeID   // that is rented or given back
 	Terms   plan.Terms    // under which it runs
-	// Guest says that the run lives on devices of others, as Terms.Bond says. Host is the
+	// Guest says that the run lives on devices of others, as Terms.Share.Bond says. Host is the
 	// run beside which that is; its Name is empty where there is none.
 	Guest bool
 	Host  Host
@@ -93,11 +93,11 @@ func orderOf(v plan.View, id plan.RunID, spec func(plan.JobID) *workload.Job) Or
 	job := *spec(r.Job)
 	job.TimeLimit = v.Job(r.Job).TimeLimit // its queue may allow less
 	o := Order{Job: r.Job, Name: v.Name(r.Job), Attempt: r.Attempt, Status: r.Status, Spec: &job, Terms: r.Terms}
-	if r.Terms.Plan != plan.None {
-		pl := v.Pipeline(r.Terms.Plan)
+	if r.Terms.Plan.ID != plan.None {
+		pl := v.Pipeline(r.Terms.Plan.ID)
 		o.Plan = &pl
 	}
-	if h := r.Terms.Guest; h != plan.None {
+	if h := r.Terms.Share.Guest; h != plan.None {
 		o.Guest = true
 		if h != r.Job && v.Job(h).Run != plan.None {
 			o.Host = Host{v.Name(h), v.Job(h).Attempt}

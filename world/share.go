@@ -182,8 +182,8 @@ func (w *World) Regrant(now unit.Time, v plan.View, id plan.RunID) []plan.RunID 
 	left := w.rerateAll(now, x.devices)
 	x = &w.runs[id]
 	x.width, x.count, x.demand = 0, 0, x.demand[:0]
-	terms := v.Run(id).Terms
-	if x.class, x.weight = terms.Class, float64(terms.Weight); x.weight == 0 {
+	traffic := v.Run(id).Terms.Traffic
+	if x.class, x.weight = traffic.Class, float64(traffic.Weight); x.weight == 0 {
 		x.weight = 1000
 	}
 	w.shape(v, id, x)

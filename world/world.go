@@ -154,8 +154,8 @@ func (w *World) place(now unit.Time, v plan.View, id plan.RunID) {
 		w.runs = append(w.runs, run{})
 		w.mark = append(w.mark, 0)
 	}
-	x := run{job: r.Job, began: now, updated: now, booked: now, live: true, class: r.Terms.Class,
-		weight: float64(r.Terms.Weight), busy: w.truth[r.Job].Busy}
+	x := run{job: r.Job, began: now, updated: now, booked: now, live: true, class: r.Terms.Traffic.Class,
+		weight: float64(r.Terms.Traffic.Weight), busy: w.truth[r.Job].Busy}
 	if x.weight == 0 {
 		x.weight = 1000
 	}
@@ -193,13 +193,13 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	last, slowest := plan.NodeID(plan.None), math.Inf(1)
 	class, model, kind := w.truth[x.job].class, "", int32(0)
 	p := v.ProfileOf(x.job)
-	x.base, x.guest, x.law = p.Base, r.Terms.Guest != plan.None, p.Law
-	x.merged = x.guest && r.Terms.Bond == plan.InOne
-	if x.guest && x.law == "" && r.Terms.Bond == plan.InGaps {
+	x.base, x.guest, x.law = p.Base, r.Terms.Share.Guest != plan.None, p.Law
+	x.merged = x.guest && r.Terms.Share.Bond == plan.InOne
+	if x.guest && x.law == "" && r.Terms.Share.Bond == plan.InGaps {
 		x.law = control.ForGuests // as drivers hold a guest whose job names no law
 	}
 	x.need, x.limit = x.busy, 1
-	x.phase, x.shift = [2]unit.Duration{p.Compute, p.Communicate}, r.Terms.Shift
+	x.phase, x.shift = [2]unit.Duration{p.Compute, p.Communicate}, r.Terms.Traffic.Shift
 	if is := w.truth[x.job].phase; is != (workload.Phase{}) {
 		x.phase = [2]unit.Duration{is.Compute, is.Communicate}
 	}
@@ -244,8 +244,8 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	x.model, x.width = kind, x.width*x.busy*w.efficiency(x.job, kind, r.Workers, nodes > 1)
 	part := min(1, x.limit/x.need)
 	x.solo, x.width = x.solo*part, x.width*part
-	if r.Terms.Plan != plan.None {
-		planned := w.planned(v, x.job, r.Terms.Plan)
+	if r.Terms.Plan.ID != plan.None {
+		planned := w.planned(v, x.job, r.Terms.Plan.ID)
 		x.solo *= planned
 		x.width *= min(1, planned)
 	}

@@ -4,6 +4,7 @@
 package allocatetest
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -145,21 +146,30 @@ func take(t *testing.T, s *plan.State, slots []plan.Slot) {
 	d.Commit()
 }
 
+// inWords is all that candidates say, with what they point at.
+func inWords(c ...allocate.Candidate) string {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
 // offers asks for one and for two candidates and returns the two, having proved that
 // the first is the same, that they differ, and that both can be started.
 func offers(s *plan.State, p allocate.Placer, job plan.JobID, workers int32) ([]allocate.Candidate, error) {
 	need := allocate.Need{Job: job, Workers: workers, Shape: s.View().Shape(job)}
 	mine := allocate.Candidate{Slots: []plan.Slot{{Node: 7, Workers: 7}}, Score: 7}
 	one := p.Place(s.View(), need, 1, []allocate.Candidate{mine})
-	text := fmt.Sprint(one)
+	text := inWords(one...)
 	got := p.Place(s.View(), need, 2, nil)
 	switch {
-	case len(one) < 1 || len(one) > 2 || fmt.Sprint(one[0]) != fmt.Sprint(mine):
+	case len(one) < 1 || len(one) > 2 || inWords(one[0]) != inWords(mine):
 		return nil, fmt.Errorf("asked for one candidate more than %v, got %s", mine, text)
 	case len(got) > 2:
 		return nil, fmt.Errorf("asked for two candidates, got %v", got)
-	case (len(one) > 1) != (len(got) > 0) || len(got) > 0 && fmt.Sprint(one[1]) != fmt.Sprint(got[0]):
-		return nil, fmt.Errorf("the best of two is %v, the only one %s", got, text)
+	case (len(one) > 1) != (len(got) > 0) || len(got) > 0 && inWords(one[1]) != inWords(got[0]):
+		return nil, fmt.Errorf("the best of two is %s, the only one %s", inWords(got...), text)
 	case len(got) == 2 && fmt.Sprint(got[0].Slots) == fmt.Sprint(got[1].Slots):
 		return nil, fmt.Errorf("the runner-up is the best again: %v", got)
 	}

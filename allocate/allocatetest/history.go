@@ -35,8 +35,8 @@ func history(t *rapid.T, newPlacer func() allocate.Placer) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fmt.Sprint(got) != fmt.Sprint(fresh) {
-			t.Fatalf("offers %v, a new placer %v", got, fresh)
+		if inWords(got...) != inWords(fresh...) {
+			t.Fatalf("offers %s, a new placer %s", inWords(got...), inWords(fresh...))
 		}
 		if room := roomFor(s, &shape); (room >= shape.Gang) != (len(got) > 0) {
 			t.Fatalf("there is room for %d workers of %+v, offered is %v", room, shape, got)

@@ -157,8 +157,8 @@ func (p *Placer) asGuest(v plan.View, need allocate.Need, k int, into []allocate
 	taken := map[plan.NodeID]int32{}
 	// Whose guest it is matters to no rule but that it is one; alone on an idle device it
 	// is its own.
-	c.Terms = plan.DefaultTerms()
-	c.Terms.Guest = need.Job
+	c.Share = plan.NewShare()
+	c.Share.Guest = need.Job
 	most := unit.Milli(0)
 	for _, h := range p.hosts {
 		n := v.Device(h.device).Node
@@ -168,7 +168,7 @@ func (p *Placer) asGuest(v plan.View, need allocate.Need, k int, into []allocate
 		taken[n]++
 		c.Slots = append(c.Slots, plan.Slot{Node: n, Device: h.device, Workers: 1})
 		if h.job != plan.None {
-			c.Terms.Guest = h.job
+			c.Share.Guest = h.job
 		}
 		if most = max(most, h.used); int32(len(c.Slots)) == need.Workers {
 			c.Score = int64(unit.Whole - most)
@@ -218,7 +218,7 @@ func look(v plan.View, id plan.DeviceID) (h host, guests int) {
 	h = host{load: load{free: unit.MiB(v.Device(id).Memory)}, device: id, job: plan.None}
 	v.GrantsOn(id, func(g plan.Grant) {
 		r := v.Run(g.Run)
-		if r.Terms.Guest != plan.None {
+		if r.Terms.Share.Guest != plan.None {
 			guests++
 			return
 		}

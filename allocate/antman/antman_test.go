@@ -33,10 +33,7 @@ func place(t *testing.T, s *plan.State, p *Placer, id plan.JobID, shape *plan.Sh
 		return allocate.Candidate{}, false
 	}
 	d := s.Edit()
-	terms := found[0].Terms
-	if terms == (plan.Terms{}) {
-		terms = plan.DefaultTerms()
-	}
+	terms := plan.DefaultTerms().WithShare(found[0].Share)
 	if run, why := d.Start(id, found[0].Slots, terms, plan.Reason{}); run == plan.None {
 		t.Fatalf("%+v cannot start: %v", found[0], why)
 	}
@@ -62,7 +59,7 @@ func TestGuests(t *testing.T) {
 	}{{3, 1000}, {2, 700}, {1, 500}} {
 		id, shape := admit(s, 1, 0)
 		got, ok := place(t, s, p, id, shape)
-		if !ok || got.Slots[0].Device != want.device || got.Score != want.score || got.Terms.Ceiling != 0 {
+		if !ok || got.Slots[0].Device != want.device || got.Score != want.score || *got.Share != (plan.ShareTerms{Guest: got.Share.Guest}) {
 			t.Errorf("guest %d: %v on %+v, want device %d and score %d", i, ok, got, want.device, want.score)
 		}
 	}
@@ -71,7 +68,7 @@ func TestGuests(t *testing.T) {
 		t.Errorf("a fourth guest went to %+v", got)
 	}
 	id, shape = admit(s, 1, 400) // its memory fits beside the guest's
-	if got, ok := place(t, s, p, id, shape); !ok || got.Terms.Guest > 0 {
+	if got, ok := place(t, s, p, id, shape); !ok || got.Share != nil {
 		t.Errorf("a guaranteed job found no place beside a guest")
 	}
 }

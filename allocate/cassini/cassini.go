@@ -126,14 +126,14 @@ func (s *Strategy) Shape(v plan.View, runs []plan.RunID, into []flow.Setting) []
 		if !connected[i] {
 			continue
 		}
-		terms := v.Run(run).Terms
-		shift := circle.Within(a.Shifts[i]+v.Run(sending[a.Root[i]]).Terms.Shift, jobs[i].Iteration())
+		traffic := v.Run(run).Terms.Traffic
+		shift := circle.Within(a.Shifts[i]+v.Run(sending[a.Root[i]]).Terms.Traffic.Shift, jobs[i].Iteration())
 		if shift == 0 {
 			shift = jobs[i].Iteration()
 		}
-		if terms.Shift != shift {
-			terms.Shift = shift
-			into = append(into, flow.Setting{Run: run, Terms: terms})
+		if traffic.Shift != shift {
+			traffic.Shift = shift
+			into = append(into, flow.Setting{Run: run, Traffic: traffic})
 		}
 	}
 	return into

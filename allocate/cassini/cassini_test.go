@@ -96,10 +96,10 @@ func TestShape(t *testing.T) {
 	s := cassini.New()
 	carry := func(settings []flow.Setting) {
 		for _, set := range settings {
-			b.Runs[set.Run].Terms = set.Terms // as a regrant would
+			b.Runs[set.Run].Terms.Traffic = set.Traffic // as a regrant would
 		}
 	}
-	shift := func(run plan.RunID) int64 { return int64(b.Runs[run].Terms.Shift / unit.Millisecond) }
+	shift := func(run plan.RunID) int64 { return int64(b.Runs[run].Terms.Traffic.Shift / unit.Millisecond) }
 	first := s.Shape(b.View(), runs, nil)
 	carry(first)
 	if len(first) != 2 || shift(runs[0]) != 100 || shift(runs[1]) != 50 || shift(runs[2]) != 0 {

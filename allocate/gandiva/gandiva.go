@@ -133,7 +133,7 @@ func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 // there is room then.
 func (g *Decider) wish(v plan.View, p *planner, t *task) allocate.Wish {
 	id := plan.JobID(t.id)
-	w := allocate.Wish{Job: id, Workers: t.gang, Terms: plan.DefaultTerms(), Suspend: !t.active, Reason: plan.Reason{Code: plan.SliceBegins}}
+	w := allocate.Wish{Job: id, Workers: t.gang, Share: plan.NewShare(), Suspend: !t.active, Reason: plan.Reason{Code: plan.SliceBegins}}
 	first := len(g.slots)
 	for i, d := range t.devices {
 		n := plan.NodeID(p.node(d))
@@ -148,12 +148,12 @@ func (g *Decider) wish(v plan.View, p *planner, t *task) allocate.Wish {
 	if len(t.devices) > 0 {
 		w.Slots = g.slots[first:len(g.slots):len(g.slots)]
 	}
-	w.Terms.Turn, w.Terms.Swap = turn, t.memory-g.keeps(v, id)
+	w.Share.Turn, w.Share.Swap = turn, t.memory-g.keeps(v, id)
 	switch {
 	case t.moved && v.Job(id).Run != plan.None:
 		return allocate.Wish{Job: id, Reason: plan.Reason{Code: plan.Moved}}
 	case t.guest():
-		w.Terms.Turn, w.Terms.Swap, w.Terms.Guest, w.Terms.Bond = 0, 0, plan.JobID(t.partner.id), plan.AsEqual
+		w.Share.Turn, w.Share.Swap, w.Share.Guest, w.Share.Bond = 0, 0, plan.JobID(t.partner.id), plan.AsEqual
 		w.Reason = plan.Reason{Code: plan.Packed, A: int64(t.partner.id)}
 	case !t.active:
 		w.Reason = plan.Reason{Code: plan.SliceOver}

@@ -92,7 +92,7 @@ func (g *Decider) resident(v plan.View, p *planner, t *task, run plan.RunID) {
 	p.settle(t, devices)
 	p.tasks = append(p.tasks, t)
 	t.active = v.Run(run).Status != plan.Suspended
-	if v.Run(run).Terms.Guest != plan.None {
+	if v.Run(run).Terms.Share.Guest != plan.None {
 		t.keeps = t.memory // until it has a turn by itself
 	}
 }

@@ -191,7 +191,7 @@ func (r *round) read(trials []plan.JobID) (runs []*fused, waiting []plan.JobID) 
 			waiting = append(waiting, id)
 			continue
 		}
-		device, host := plan.DeviceID(plan.None), r.v.Run(run).Terms.Guest
+		device, host := plan.DeviceID(plan.None), r.v.Run(run).Terms.Share.Guest
 		r.v.GrantsOf(run, func(g plan.Grant) { device = g.Device })
 		f := at[device]
 		if f == nil {
@@ -223,18 +223,18 @@ func (r *round) limit(id plan.JobID) int {
 // its guests there once it is.
 func (r *round) wish(f *fused) {
 	for i, id := range f.jobs {
-		w := allocate.Wish{Job: id, Workers: 1, Terms: plan.DefaultTerms(), Reason: plan.Reason{Code: plan.Fits, A: 1000}}
+		w := allocate.Wish{Job: id, Workers: 1, Share: plan.NewShare(), Reason: plan.Reason{Code: plan.Fits, A: 1000}}
 		if f.device != plan.None {
 			w.Slots = []plan.Slot{{Node: r.v.Device(f.device).Node, Device: plan.None, Workers: 1, On: []plan.DeviceID{f.device}}}
 		}
 		switch {
 		case f.host != plan.None:
-			w.Terms.Guest, w.Terms.Ceiling = f.host, int32(bubbleOf(r.v, f.host))
+			w.Share.Guest, w.Share.Ceiling = f.host, int32(bubbleOf(r.v, f.host))
 			w.Reason = plan.Reason{Code: plan.Packed, A: int64(f.host)}
 		case i > 0 && f.device == plan.None:
 			continue // when its host is there
 		case i > 0:
-			w.Terms.Guest, w.Terms.Bond, w.Reason = f.jobs[0], plan.InOne, plan.Reason{Code: plan.Merged, A: int64(f.jobs[0])}
+			w.Share.Guest, w.Share.Bond, w.Reason = f.jobs[0], plan.InOne, plan.Reason{Code: plan.Merged, A: int64(f.jobs[0])}
 		}
 		r.wishes = append(r.wishes, w)
 	}
@@ -249,7 +249,7 @@ func (r *round) bubble(id plan.JobID, runs []*fused) *fused {
 			run := r.v.Run(g.Run)
 			left -= g.Persist + g.Peak
 			switch {
-			case run.Terms.Guest != plan.None:
+			case run.Terms.Share.Guest != plan.None:
 				left = -1 // it has one
 			case run.Status == plan.Running && r.v.ProfileOf(run.Job).Stages > 1:
 				host = run.Job
@@ -267,8 +267,8 @@ func (r *round) bubble(id plan.JobID, runs []*fused) *fused {
 // predicted plan, else as 1F1B with even stages has it.
 func bubbleOf(v plan.View, id plan.JobID) unit.Milli {
 	p := v.ProfileOf(id)
-	if run := v.Job(id).Run; run != plan.None && v.Run(run).Terms.Plan != plan.None {
-		if whole := v.Pipeline(v.Run(run).Terms.Plan).Iteration; whole > 0 {
+	if run := v.Job(id).Run; run != plan.None && v.Run(run).Terms.Plan.ID != plan.None {
+		if whole := v.Pipeline(v.Run(run).Terms.Plan.ID).Iteration; whole > 0 {
 			work := unit.Duration(0)
 			for _, l := range p.Layers {
 				work += l.Forward + l.Backward

@@ -94,7 +94,7 @@ func run(t *testing.T, c Config, jobs source) history {
 			for _, change := range c.Changes {
 				if change.Verb == plan.Start {
 					h.started[v.Name(change.Job)] = v.Now()
-					h.guests[change.Terms.Guest] = true
+					h.guests[change.Terms.Share.Guest] = true
 				}
 			}
 		}})

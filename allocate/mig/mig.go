@@ -245,8 +245,8 @@ func (p *Placer) worker(v plan.View, c *allocate.Candidate) bool {
 	if found {
 		p.gang.take(v, c, &best)
 		c.Score -= best.loss
-		c.Terms = plan.DefaultTerms()
-		c.Terms.Fence = plan.Partition
+		c.Share = plan.NewShare()
+		c.Share.Fence = plan.Partition
 	}
 	return found
 }

@@ -48,7 +48,7 @@ func start(t testing.TB, s *plan.State, p allocate.Placer, shape int32) (job pla
 			t.Fatalf("device %d cannot be cut into geometry %d", cut.Device, cut.Geometry)
 		}
 	}
-	if run, why := d.Start(job, found[0].Slots, found[0].Terms, plan.Reason{}); run == plan.None {
+	if run, why := d.Start(job, found[0].Slots, plan.DefaultTerms().WithShare(found[0].Share), plan.Reason{}); run == plan.None {
 		t.Fatalf("cannot start on %v after %v: %v", found[0].Slots, found[0].Cut, why)
 	}
 	changes, _ := d.Commit()

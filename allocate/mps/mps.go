@@ -95,8 +95,8 @@ func (p *Placer) place(v plan.View, need allocate.Need, c *allocate.Candidate) (
 		c.Slots, c.Score = found.Slots, -int64(found.Nodes)
 		return ok
 	}
-	c.Terms = plan.DefaultTerms()
-	c.Terms.Fence, c.Terms.Ceiling = plan.MPS, p.Ceiling(need.Shape.Share)
+	c.Share = plan.NewShare()
+	c.Share.Fence, c.Share.Ceiling = plan.MPS, p.Ceiling(need.Shape.Share)
 	p.gang.Begin(v, need, p.except, c.Slots)
 	for done := false; !done; {
 		device, left := p.tightest(v, need.Shape)

@@ -33,8 +33,8 @@ func TestTerms(t *testing.T) {
 	}
 	shape := allocatetest.Share(300, 0)
 	c := p.Place(s.View(), allocate.Need{Job: 0, Workers: 1, Shape: &shape}, 1, nil)[0]
-	if c.Terms.Fence != plan.MPS || c.Terms.Ceiling != 600 || c.Terms.Guest != plan.None || c.Terms.Plan != plan.None {
-		t.Errorf("terms are %+v", c.Terms)
+	if c.Share == nil || *c.Share != (plan.ShareTerms{Guest: plan.None, Fence: plan.MPS, Ceiling: 600}) {
+		t.Errorf("terms are %+v", c.Share)
 	}
 	if p.Ceiling(700) != 1000 {
 		t.Error("a ceiling is above the device")

@@ -166,7 +166,7 @@ func (s *Decider) member(v plan.View, id plan.JobID) *member {
 	}
 	m := &member{job: id, class: j.Shape, foot: reside.Footprint{Persistent: unit.MiB(min(stays, memory)), Ephemeral: unit.MiB(max(0, memory-stays))}, device: plan.None}
 	if j.Run != plan.None {
-		m.lane = v.Run(j.Run).Terms.Turn
+		m.lane = v.Run(j.Run).Terms.Share.Turn
 		v.GrantsOf(j.Run, func(g plan.Grant) { m.device = g.Device })
 	}
 	switch s.config.Order {
@@ -214,12 +214,12 @@ func room(v plan.View, waits bool) func(m *member, d plan.DeviceID, empty bool) 
 
 // wish is what a member of a lane gets.
 func (s *Decider) wish(v plan.View, m *member) allocate.Wish {
-	t := plan.DefaultTerms()
-	t.Turn, t.Swap = m.lane, int32(m.foot.Ephemeral)
+	share := plan.NewShare()
+	share.Turn, share.Swap = m.lane, int32(m.foot.Ephemeral)
 	if s.config.Lanes > 1 {
-		t.Share, t.Ceiling = int32(1000/s.config.Lanes), 1000
+		share.Milli, share.Ceiling = int32(1000/s.config.Lanes), 1000
 	}
-	return allocate.Wish{Job: m.job, Workers: 1, Terms: t, Suspend: !m.runs,
+	return allocate.Wish{Job: m.job, Workers: 1, Share: share, Suspend: !m.runs,
 		Slots: []plan.Slot{{Node: v.Device(m.device).Node, Device: m.device, Workers: 1}}}
 }
 

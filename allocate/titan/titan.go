@@ -123,7 +123,7 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	}
 	for _, g := range on {
 		host := plan.JobID(g.jobs[0].id)
-		w := allocate.Wish{Job: host, Workers: v.Shape(host).Gang, Terms: plan.DefaultTerms(), Reason: plan.Reason{Code: plan.Fits, A: int64(g.gang) * 1000}}
+		w := allocate.Wish{Job: host, Workers: v.Shape(host).Gang, Share: plan.NewShare(), Reason: plan.Reason{Code: plan.Fits, A: int64(g.gang) * 1000}}
 		if run := v.Job(host).Run; run != plan.None {
 			w.Workers = v.Run(run).Workers
 		}
@@ -137,7 +137,8 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 				continue // its host has been left fewer than both ask for
 			}
 			w.Job, w.Slots, w.Reason = plan.JobID(j.id), slots, plan.Reason{Code: plan.Merged, A: int64(host)}
-			w.Terms.Guest, w.Terms.Bond = host, plan.InOne
+			w.Share = plan.NewShare()
+			w.Share.Guest, w.Share.Bond = host, plan.InOne
 			into = append(into, w)
 		}
 	}
@@ -164,7 +165,7 @@ func (t *Decider) read(v plan.View, jobs []plan.JobID, devices int32) (runs []*g
 		j := &tunes[i]
 		t.tune(v, id, j)
 		j.gang = min(max(j.gang, 1), max(devices, 1))
-		if run := v.Job(id).Run; run != plan.None && v.Run(run).Terms.Guest != plan.None {
+		if run := v.Job(id).Run; run != plan.None && v.Run(run).Terms.Share.Guest != plan.None {
 			guests = append(guests, j)
 			continue
 		}
@@ -174,7 +175,7 @@ func (t *Decider) read(v plan.View, jobs []plan.JobID, devices int32) (runs []*g
 		runs = append(runs, hosts[i])
 	}
 	for _, j := range guests {
-		host := v.Run(v.Job(plan.JobID(j.id)).Run).Terms.Guest
+		host := v.Run(v.Job(plan.JobID(j.id)).Run).Terms.Share.Guest
 		if i, lives := slices.BinarySearch(jobs, host); lives && hosts[i] != nil {
 			hosts[i].jobs = append(hosts[i].jobs, j)
 		} else {

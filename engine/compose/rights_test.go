@@ -317,7 +317,7 @@ func TestTermsOfAClaim(t *testing.T) {
 			s.pass(until.Sub(s.now))
 		}
 		v := s.e.View()
-		if j := v.Job(1); j.Phase != plan.Active || v.Run(j.Run).Terms.Turn != 1 {
+		if j := v.Job(1); j.Phase != plan.Active || v.Run(j.Run).Terms.Share.Turn != 1 {
 			t.Fatalf("the job of the guarantee is %s on the terms %+v", j.Phase, v.Run(max(0, j.Run)).Terms)
 		}
 	})

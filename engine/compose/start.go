@@ -232,7 +232,7 @@ func (s *Scheduler) free(d *plan.Draft, w *allocate.Wish) int32 {
 
 // guest reports whether a wish is for a run in the gaps of another's, which reserves
 // nothing.
-func guest(w *allocate.Wish) bool { return w.Terms != (plan.Terms{}) && w.Terms.Guest != plan.None }
+func guest(w *allocate.Wish) bool { return w.Share != nil && w.Share.Guest != plan.None }
 
 func (s *Scheduler) want(v plan.View, job plan.JobID, shape *plan.Shape) int32 {
 	if !shape.Elastic() {
@@ -264,7 +264,7 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		models &= w.Models
 	}
 	if guest(w) {
-		if milli = 0; s.claims.tree.Bounds() && d.Job(w.Terms.Guest).Run == plan.None {
+		if milli = 0; s.claims.tree.Bounds() && d.Job(w.Share.Guest).Run == plan.None {
 			return false // without a host it would hold what nobody counts
 		}
 	}
@@ -287,11 +287,11 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		return false
 	}
 	best := s.parts.rate(d.View, job, n, shape, s.making.found)
-	t := w.Terms
-	if t == (plan.Terms{}) {
-		t = s.making.found[best].Terms
+	share := w.Share
+	if share == nil {
+		share = s.making.found[best].Share
 	}
-	terms, planned, null := s.parts.terms(d, job, t)
+	terms, planned, null := s.parts.terms(d, job, share)
 	run, why := s.parts.begin(d, job, &s.making.found[best], terms, w.Reason)
 	if why.Code != plan.NoReason {
 		return false
@@ -343,8 +343,8 @@ func (s *Scheduler) noteSteps(d *plan.Draft, job plan.JobID, t plan.Terms, plann
 		lost, rejected = s.making.found[1], int64(s.making.found[1].Slots[0].Node)
 	}
 	d.Note(plan.Allocation, int64(won.Slots[0].Node), rejected, won.Score, lost.Score)
-	d.Note(plan.Pipelining, int64(t.Plan), plan.None, int64(planned), int64(null))
-	d.Note(plan.Flows, int64(t.Class), 0, int64(t.Weight), 1000)
+	d.Note(plan.Pipelining, int64(t.Plan.ID), plan.None, int64(planned), int64(null))
+	d.Note(plan.Flows, int64(t.Traffic.Class), 0, int64(t.Traffic.Weight), 1000)
 	d.Note(plan.Execution, int64(j.Attempt), 0, int64(j.Checkpoint.Every), int64(j.Checkpoint.Load))
 }
 

@@ -42,17 +42,17 @@ func (p *Parts) rate(v plan.View, job plan.JobID, n int32, shape *plan.Shape, fo
 	return p.Rater.Rate(v, allocate.Need{Job: job, Attempt: v.Job(job).Attempt, Workers: n, Shape: shape}, found)
 }
 
-// terms asks steps 4 and 5 for the settings of a run, from those it is placed under.
-func (p *Parts) terms(d *plan.Draft, job plan.JobID, t plan.Terms) (terms plan.Terms, planned, null unit.Duration) {
-	if t == (plan.Terms{}) {
-		t = plan.DefaultTerms()
-	}
+// terms asks steps 4 and 5 for their parts of the terms of a run; step 2 has said its own,
+// or nothing.
+func (p *Parts) terms(d *plan.Draft, job plan.JobID, share *plan.ShareTerms) (t plan.Terms, planned, null unit.Duration) {
+	t = plan.DefaultTerms().WithShare(share)
 	if p.Planner != nil && d.ProfileOf(job).Stages > 0 {
 		if pl, without, ok := p.Planner.Plan(d.View, job); ok {
-			t.Plan, planned, null = d.AddPlan(pl), pl.Iteration, without
+			t.Plan.ID, planned, null = d.AddPlan(pl), pl.Iteration, without
 		}
 	}
-	return p.Flow.Terms(d.View, job, t), planned, null
+	t.Traffic = p.Flow.Traffic(d.View, job)
+	return t, planned, null
 }
 
 // finds reports whether the job's placer may find room that the count of free devices
@@ -73,7 +73,7 @@ func (p *Parts) begin(d *plan.Draft, job plan.JobID, c *allocate.Candidate, term
 		}
 	}
 	for _, b := range c.Beside {
-		if !d.Regrant(b.Run, b.Terms, plan.Reason{Code: plan.Packed, A: int64(job)}) {
+		if !d.Regrant(b.Run, d.Run(b.Run).Terms.WithShare(&b.Share), plan.Reason{Code: plan.Packed, A: int64(job)}) {
 			d.Rollback(mark)
 			return plan.None, plan.Reason{Code: plan.NoRoom}
 		}
@@ -98,6 +98,6 @@ func (p *Parts) shapeTraffic(d *plan.Draft, why schedule.Trigger) {
 		}
 	}
 	for _, set := range p.Shaper.Shape(d.View, runs, []flow.Setting(nil)) {
-		d.Regrant(set.Run, set.Terms, plan.Reason{Code: plan.Interleaved, A: int64(set.Terms.Shift)})
+		d.Regrant(set.Run, d.Run(set.Run).Terms.WithTraffic(set.Traffic), plan.Reason{Code: plan.Interleaved, A: int64(set.Traffic.Shift)})
 	}
 }

@@ -44,7 +44,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 	}
 	for i := range r.wishes {
 		w := &r.wishes[i]
-		if run := d.Job(w.Job).Run; ruled && run != plan.None && w.Terms != (plan.Terms{}) && !guest(w) && d.Run(run).Terms.Guest != plan.None {
+		if run := d.Job(w.Job).Run; ruled && run != plan.None && w.Share != nil && !guest(w) && d.Run(run).Terms.Share.Guest != plan.None {
 			was := d.Run(run)
 			s.regrant(d, run, &was, w) // what its queue had no room for may be free by now
 		}
@@ -95,7 +95,7 @@ func decidedNow(v plan.View, r *plan.Run) bool {
 func (s *Scheduler) settle(d *plan.Draft, id plan.RunID, r *plan.Run) {
 	w, ruled := s.round.of(r.Job), s.ruled()
 	if decidedNow(d.View, r) {
-		if w == nil || w.Suspend || w.Workers == 0 || !s.asWished(d.View, id, r, w) || otherTerms(r, w) {
+		if w == nil || w.Suspend || w.Workers == 0 || !s.asWished(d.View, id, r, w) || otherShare(r, w) {
 			s.round.again = min(s.round.again, d.Now().Add(settleTime))
 		}
 		return
@@ -123,27 +123,27 @@ func (s *Scheduler) settle(d *plan.Draft, id plan.RunID, r *plan.Run) {
 		} else if !ruled && s.worth(d.View, id, r, w) {
 			s.stop(d, id, w.Reason)
 		}
-	case otherTerms(r, w):
+	case otherShare(r, w):
 		s.regrant(d, id, r, w)
 	}
 }
 
-// otherTerms reports whether a run is to go on on other terms than it has: one that was
-// started for a claim of its queue has none of the decider's yet.
-func otherTerms(r *plan.Run, w *allocate.Wish) bool {
-	return w.Terms != (plan.Terms{}) && w.Terms != keptTerms(r.Terms, w.Terms)
+// otherShare reports whether a run is to use its devices otherwise than it does: one that
+// was started for a claim of its queue does not yet as the decider wishes.
+func otherShare(r *plan.Run, w *allocate.Wish) bool {
+	return w.Share != nil && *w.Share != r.Terms.Share
 }
 
-// regrant gives a run the terms wished. A guest that is to have its devices for itself
+// regrant lets a run use its devices as wished. A guest that is to have its devices for itself
 // asks its queue for them.
 func (s *Scheduler) regrant(d *plan.Draft, id plan.RunID, r *plan.Run, w *allocate.Wish) {
-	if r.Terms.Guest != plan.None && !guest(w) {
+	if r.Terms.Share.Guest != plan.None && !guest(w) {
 		shape := d.Shape(r.Job)
 		if models, _ := d.MayTake(&s.claims.tree.Ledger, r.Job, shape.Models, shape.Milli(r.Workers)); models == 0 {
 			return
 		}
 	}
-	if d.Regrant(id, keptTerms(w.Terms, r.Terms), w.Reason) {
+	if d.Regrant(id, r.Terms.WithShare(w.Share), w.Reason) {
 		s.drop(d.View, r.Job)
 		s.fileRunning(d.View, r.Job)
 	}
@@ -165,14 +165,6 @@ const leastSlice = 10
 // out and in again.
 func (s *Scheduler) slice(v plan.View, r *plan.Run) bool {
 	return s.parts.Switcher == nil || v.Now().Sub(r.Since) >= leastSlice*s.parts.Switcher.Switch(v, r.Job, plan.None)
-}
-
-// keptTerms are terms with the pipeline plan of others and what they get of the network:
-// those are not for a joint decider to say, but for the planner, the flow policy and the
-// shaper, who would set them again.
-func keptTerms(t, of plan.Terms) plan.Terms {
-	t.Plan, t.Shift, t.Class, t.Weight, t.Reserved = of.Plan, of.Shift, of.Class, of.Weight, of.Reserved
-	return t
 }
 
 // price is the running time that stopping a job and starting it again costs.

@@ -106,8 +106,8 @@ func (x *search) movable() []victims.Candidate {
 	v := x.d.View
 	hosts := map[plan.JobID]bool{}
 	for id := range plan.RunID(v.RunSlots()) {
-		if r := v.Run(id); r.Status != plan.Gone && r.Terms.Guest != plan.None {
-			hosts[r.Terms.Guest] = true
+		if r := v.Run(id); r.Status != plan.Gone && r.Terms.Share.Guest != plan.None {
+			hosts[r.Terms.Share.Guest] = true
 		}
 	}
 	x.late = map[plan.JobID]unit.Duration{}
@@ -139,8 +139,8 @@ func protected(v plan.View, id plan.RunID) bool {
 func alone(v plan.View, id plan.RunID) bool {
 	r := v.Run(id)
 	shape, model := v.Shape(r.Job), int32(plan.None)
-	t := r.Terms
-	is := r.Kind == plan.Work && r.Change == 0 && r.Until == unit.Never && t.Turn == 0 && t.Share == 0 && t.Swap == 0 && t.Guest == plan.None
+	t := r.Terms.Share
+	is := r.Kind == plan.Work && r.Change == 0 && r.Until == unit.Never && t.Turn == 0 && t.Milli == 0 && t.Swap == 0 && t.Guest == plan.None
 	v.GrantsOf(id, func(g plan.Grant) {
 		n := v.Node(g.Node)
 		is = is && n.Status == plan.Up && (model == plan.None || model == n.Model) && (g.Device == plan.None || g.Reserve == shape.Share)

@@ -25,9 +25,9 @@ func (c cassini) Decide(d *plan.Draft, _ schedule.Trigger) unit.Time {
 		}
 		position, sharers := c.rank(d.View, run)
 		terms := r.Terms
-		terms.Shift = unit.Duration(position) * period / unit.Duration(sharers)
-		if terms.Shift != r.Terms.Shift {
-			d.Regrant(run, terms, plan.Reason{Code: plan.Interleaved, A: int64(terms.Shift)})
+		terms.Traffic.Shift = unit.Duration(position) * period / unit.Duration(sharers)
+		if terms.Traffic.Shift != r.Terms.Traffic.Shift {
+			d.Regrant(run, terms, plan.Reason{Code: plan.Interleaved, A: int64(terms.Traffic.Shift)})
 		}
 	}
 	return unit.Never

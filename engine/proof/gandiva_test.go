@@ -39,7 +39,7 @@ func (g *gandiva) Decide(d *plan.Draft, _ schedule.Trigger) unit.Time {
 		return unit.Never
 	}
 	for _, job := range waiting(d.View) {
-		place(d, job, d.Shape(job).Gang, plan.Terms{Plan: plan.None, Guest: plan.None, Swap: d.Shape(job).Memory}, plan.Reason{Code: plan.Fits})
+		place(d, job, d.Shape(job).Gang, plan.DefaultTerms().WithShare(&plan.ShareTerms{Guest: plan.None, Swap: d.Shape(job).Memory}), plan.Reason{Code: plan.Fits})
 	}
 	g.repair(d, plan.Suspended)
 	g.repair(d, plan.Running)
@@ -47,7 +47,7 @@ func (g *gandiva) Decide(d *plan.Draft, _ schedule.Trigger) unit.Time {
 		g.m.Next = round(d.Now(), slice)
 		g.judge(d)
 		for _, run := range running(d.View) {
-			if r := d.Run(run); r.Status == plan.Running && r.Terms.Share != 500 {
+			if r := d.Run(run); r.Status == plan.Running && r.Terms.Share.Milli != 500 {
 				g.endSlice(d, run)
 			}
 		}
@@ -82,8 +82,8 @@ func (g *gandiva) repair(d *plan.Draft, status plan.RunStatus) {
 		r := d.Run(run)
 		device, other := host(d.View, run)
 		packed := slices.ContainsFunc(g.m.Pairs, func(p pair) bool { return p.Packed && slices.Contains(p.Jobs[:], r.Job) })
-		if terms := r.Terms; r.Status == status && r.Change == 0 && terms.Share == 500 && !packed {
-			terms.Share, terms.Turn = 1000, int32(device)+1
+		if terms := r.Terms; r.Status == status && r.Change == 0 && terms.Share.Milli == 500 && !packed {
+			terms.Share.Milli, terms.Share.Turn = 1000, int32(device)+1
 			d.Regrant(run, terms, plan.Reason{Code: plan.SliceBegins})
 		}
 		if r.Status == plan.Suspended && (other == plan.None || !d.Run(other).Status.Computes()) {
@@ -101,7 +101,7 @@ func (g *gandiva) endSlice(d *plan.Draft, run plan.RunID) {
 	switch {
 	case other == plan.None:
 		terms := r.Terms
-		terms.Turn = int32(device) + 1
+		terms.Share.Turn = int32(device) + 1
 		for _, job := range waiting(d.View) {
 			if done || d.Job(job).Shape != d.Job(r.Job).Shape || d.Shape(job).Share < 1000 {
 				continue
@@ -111,7 +111,7 @@ func (g *gandiva) endSlice(d *plan.Draft, run plan.RunID) {
 			_, why := d.Start(job, same(d.View, run), terms, plan.Reason{Code: plan.SliceBegins})
 			done = why.Code == plan.NoReason
 		}
-	case d.Run(other).Status != plan.Suspended || d.Run(other).Terms.Share == 500:
+	case d.Run(other).Status != plan.Suspended || d.Run(other).Terms.Share.Milli == 500:
 	case g.untried(d.View, r.Job, d.Run(other).Job):
 		done = g.pack(d, run, other)
 	default:
@@ -149,7 +149,7 @@ func (g *gandiva) pack(d *plan.Draft, a, b plan.RunID) bool {
 	}
 	g.m.Pairs = append(g.m.Pairs, p)
 	half, other := d.Run(a).Terms, d.Run(b).Terms
-	half.Share, other.Share, other.Turn = 500, 500, 0
+	half.Share.Milli, other.Share.Milli, other.Share.Turn = 500, 500, 0
 	return d.Regrant(a, half, plan.Reason{Code: plan.Packed, A: int64(p.Jobs[1])}) &&
 		d.Regrant(b, other, plan.Reason{Code: plan.Packed, A: int64(p.Jobs[0])}) &&
 		d.Resume(b, plan.Reason{Code: plan.Packed, A: int64(p.Jobs[0])})

@@ -100,7 +100,7 @@ func (g *gavel) plan(d *plan.Draft) {
 		} else if d.Job(job).Phase == plan.Waiting {
 			terms := plan.DefaultTerms()
 			if hosts[job] {
-				terms.Share = 500
+				terms.Share.Milli = 500
 			}
 			place(d, job, d.Shape(job).Gang, terms, plan.Reason{Code: plan.RoundPlan})
 		}
@@ -114,8 +114,8 @@ func (g *gavel) pair(d *plan.Draft, job, with plan.JobID) {
 		return
 	}
 	mark, terms := d.Mark(), d.Run(run).Terms
-	if terms.Share != 500 {
-		terms.Share = 500
+	if terms.Share.Milli != 500 {
+		terms.Share.Milli = 500
 		if !d.Regrant(run, terms, plan.Reason{Code: plan.Packed, A: int64(job)}) {
 			return
 		}
@@ -123,7 +123,7 @@ func (g *gavel) pair(d *plan.Draft, job, with plan.JobID) {
 	var slot plan.Slot
 	d.GrantsOf(run, func(h plan.Grant) { slot = plan.Slot{Node: h.Node, Device: h.Device, Workers: 1, Reserve: 500} })
 	terms = plan.DefaultTerms()
-	terms.Share = 500
+	terms.Share.Milli = 500
 	if _, why := d.Start(job, []plan.Slot{slot}, terms, plan.Reason{Code: plan.Packed, A: int64(with)}); why.Code != plan.NoReason {
 		d.Rollback(mark)
 	}
@@ -148,8 +148,8 @@ func grow(d *plan.Draft, run plan.RunID) {
 			d.GrantsOn(h.Device, func(o plan.Grant) { others = others || o.Run != run })
 		}
 	})
-	if terms := r.Terms; terms.Share == 500 && !others {
-		terms.Share = 1000
+	if terms := r.Terms; terms.Share.Milli == 500 && !others {
+		terms.Share.Milli = 1000
 		d.Regrant(run, terms, plan.Reason{Code: plan.Unpacked, A: plan.None})
 	}
 }

@@ -175,7 +175,7 @@ func (h *history) restarted(s *scenario, every int) error {
 		if !alike(state, st.state) {
 			return fmt.Errorf("step %d at %s: the same commits led to another state: %s", i, unit.Duration(st.at), firstDifference(st.state, state))
 		}
-		back, err := plan.Load(bytes.NewReader(state))
+		back, err := plan.Load(state)
 		if err != nil {
 			return err
 		}
@@ -226,7 +226,7 @@ func alike(a, b []byte) bool {
 	}
 	var unexplained [2]bytes.Buffer
 	for i, state := range [][]byte{a, b} {
-		s, err := plan.Load(bytes.NewReader(state))
+		s, err := plan.Load(state)
 		if err != nil {
 			return false
 		}
@@ -244,8 +244,8 @@ func alike(a, b []byte) bool {
 
 // firstDifference says in which record two saved states differ.
 func firstDifference(want, got []byte) string {
-	a, errA := plan.Load(bytes.NewReader(want))
-	b, errB := plan.Load(bytes.NewReader(got))
+	a, errA := plan.Load(want)
+	b, errB := plan.Load(got)
 	if errA != nil || errB != nil {
 		return fmt.Sprint(errA, errB)
 	}

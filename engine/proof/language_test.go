@@ -289,7 +289,7 @@ func describe(v plan.View, c *plan.Change) string {
 	for _, x := range []struct {
 		name string
 		n    int64
-	}{{"batch", int64(t.Batch)}, {"turn", int64(t.Turn)}, {"share", int64(t.Share)}, {"shift_us", int64(t.Shift)}} {
+	}{{"batch", int64(t.Share.Batch)}, {"turn", int64(t.Share.Turn)}, {"share", int64(t.Share.Milli)}, {"shift_us", int64(t.Traffic.Shift)}} {
 		if x.n != 0 {
 			fmt.Fprintf(&b, " %s=%d", x.name, x.n)
 		}

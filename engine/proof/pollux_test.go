@@ -55,7 +55,7 @@ func (p *pollux) Decide(d *plan.Draft, _ schedule.Trigger) unit.Time {
 
 func (p *pollux) start(d *plan.Draft, job plan.JobID, n int32, why plan.Reason) bool {
 	terms := plan.DefaultTerms()
-	terms.Batch = 32 * n
+	terms.Share.Batch = 32 * n
 	return place(d, job, n, terms, why)
 }
 

@@ -20,5 +20,5 @@ type Policy struct{}
 
 var _ flow.Policy = Policy{}
 
-// Terms are left as they are.
-func (Policy) Terms(_ plan.View, _ plan.JobID, terms plan.Terms) plan.Terms { return terms }
+// Traffic is the same for every run.
+func (Policy) Traffic(plan.View, plan.JobID) plan.TrafficTerms { return plan.TrafficTerms{} }

@@ -72,8 +72,8 @@ var (
 // New returns the strategy; the configuration must be valid.
 func New(c Config) Strategy { return Strategy{c} }
 
-// Terms are left as they are: a run is weighed when it is among the others.
-func (Strategy) Terms(_ plan.View, _ plan.JobID, terms plan.Terms) plan.Terms { return terms }
+// Traffic is the same for every run: one is weighed when it is among the others.
+func (Strategy) Traffic(plan.View, plan.JobID) plan.TrafficTerms { return plan.TrafficTerms{} }
 
 // Shape weighs the runs that share links. A run's weight is the rate it is to have: the
 // network, which shares by weight, gives it at least that, and then what is left over.
@@ -99,11 +99,11 @@ func (s Strategy) Shape(v plan.View, runs []plan.RunID, into []flow.Setting) []f
 	weigh(claims, served, s.config.MostWeight)
 	scaled, _ := scale(capacities, 1-s.config.FairPart, claims)
 	for i, run := range sending {
-		terms := v.Run(run).Terms
+		traffic := v.Run(run).Terms.Traffic
 		weight := max(1, int32(math.Round(1000*(s.config.FairPart*fair[i]+scaled[i]))))
-		if terms.Weight != weight {
-			terms.Weight = weight
-			into = append(into, flow.Setting{Run: run, Terms: terms})
+		if traffic.Weight != weight {
+			traffic.Weight = weight
+			into = append(into, flow.Setting{Run: run, Traffic: traffic})
 		}
 	}
 	return into

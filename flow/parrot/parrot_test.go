@@ -168,11 +168,11 @@ func TestShape(t *testing.T) {
 	p := New(Default())
 	large, small := start(9*unit.Second, unit.Hour, 0, 1), start(unit.Second, unit.Hour, 1, 2)
 	set := p.Shape(s.View(), []plan.RunID{large, small}, nil)
-	if len(set) != 2 || set[0].Terms.Weight != 250 || set[1].Terms.Weight != 750 {
+	if len(set) != 2 || set[0].Traffic.Weight != 250 || set[1].Traffic.Weight != 750 {
 		t.Fatalf("settings %+v", set)
 	}
 	for _, x := range set {
-		s.Runs[x.Run].Terms = x.Terms
+		s.Runs[x.Run].Terms.Traffic = x.Traffic
 	}
 	if again := p.Shape(s.View(), []plan.RunID{large, small}, nil); len(again) != 0 {
 		t.Errorf("set again: %+v", again)

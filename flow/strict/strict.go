@@ -73,17 +73,17 @@ var _ flow.Policy = Policy{}
 // New returns the policy; the configuration must be valid.
 func New(c Config) Policy { return Policy{c} }
 
-// Terms puts the run in its class.
-func (p Policy) Terms(v plan.View, job plan.JobID, terms plan.Terms) plan.Terms {
+// Traffic puts the run in its class.
+func (p Policy) Traffic(v plan.View, job plan.JobID) (t plan.TrafficTerms) {
 	if v.Job(job).Traffic == 0 {
-		return terms // it sends nothing that could be ordered
+		return t // it sends nothing that could be ordered
 	}
 	if p.config.By == ByPriority {
-		terms.Class = byPriority(v.Job(job).Priority)
+		t.Class = byPriority(v.Job(job).Priority)
 	} else {
-		terms.Class = p.bySize(v, job)
+		t.Class = p.bySize(v, job)
 	}
-	return terms
+	return t
 }
 
 // byPriority puts priority 0 in the middle: 4 and more is first, -3 and less last.

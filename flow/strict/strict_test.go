@@ -19,7 +19,7 @@ func classOf(c strict.Config, shape plan.Shape, job plan.Job) int32 {
 	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
 	s.Shapes = []plan.Shape{shape}
 	job.Traffic = 100
-	return strict.New(c).Terms(s.View(), s.Admit("job", job), plan.DefaultTerms()).Class
+	return strict.New(c).Traffic(s.View(), s.Admit("job", job)).Class
 }
 
 // TestBySize: the class is the number of bounds, in geometric steps, that the device
@@ -58,7 +58,7 @@ func TestByPriority(t *testing.T) {
 func TestSilent(t *testing.T) {
 	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
 	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000}}
-	if got := strict.New(strict.Default()).Terms(s.View(), s.Admit("job", plan.Job{}), plan.DefaultTerms()); got != plan.DefaultTerms() {
+	if got := strict.New(strict.Default()).Traffic(s.View(), s.Admit("job", plan.Job{})); got != (plan.TrafficTerms{}) {
 		t.Errorf("its terms are %+v", got)
 	}
 }

@@ -199,16 +199,11 @@ func (p *Plane) save(seq store.Seq, s *plan.State, img image) error {
 // recover builds the engine from the newest snapshot and folds what follows.
 func (p *Plane) recover() error {
 	p.engine, p.jobs, p.decide = nil, nil, decider{}
-	last, ok, err := p.config.Journal.LatestSnapshot()
+	last, passed, err := p.loadLast()
 	if err != nil {
 		return err
 	}
-	if ok {
-		if err := p.load(last); err != nil {
-			return fmt.Errorf("the snapshot of batch %d: %w", last.Seq, err)
-		}
-	}
-	err = p.config.Journal.Replay(last.Seq+1, func(b store.Batch) error {
+	err = p.config.Journal.Replay(last+1, func(b store.Batch) error {
 		if err := p.fold(b); err != nil {
 			return fmt.Errorf("batch %d: %w", b.Seq, err)
 		}
@@ -223,6 +218,9 @@ func (p *Plane) recover() error {
 	case p.engine == nil:
 		err = p.restore(plan.NewState(p.config.Cluster), "") // nothing has happened yet
 	}
+	if err != nil && passed != nil {
+		err = fmt.Errorf("%w; without it: %w", passed, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -233,9 +231,27 @@ func (p *Plane) recover() error {
 	return err
 }
 
+// loadLast restores what the newest snapshot holds and returns the batch that it stands
+// for, 0 without one. One of another format is passed over: the journal has everything,
+// unless it was compacted.
+func (p *Plane) loadLast() (at store.Seq, passed, err error) {
+	last, ok, err := p.config.Journal.LatestSnapshot()
+	if err != nil || !ok {
+		return 0, nil, err
+	}
+	if err = p.load(last); err != nil {
+		err = fmt.Errorf("the snapshot of batch %d: %w", last.Seq, err)
+	}
+	if errors.Is(err, plan.ErrFormat) {
+		p.config.Log.Warn("the state is made from the journal alone, which takes longer", "why", err)
+		return 0, err, nil
+	}
+	return last.Seq, nil, err
+}
+
 // begins takes over a state from another store.
 func (p *Plane) begins(img *engine.Image) error {
-	state, err := plan.Load(bytes.NewReader(img.State))
+	state, err := plan.Load(img.State)
 	if err != nil {
 		return err
 	}
@@ -256,7 +272,7 @@ func (p *Plane) load(snapshot store.Snapshot) error {
 	if err := gob.NewDecoder(bytes.NewReader(snapshot.Data)).Decode(&img); err != nil {
 		return fmt.Errorf("decoding it: %w", err)
 	}
-	state, err := plan.Load(bytes.NewReader(img.State))
+	state, err := plan.Load(img.State)
 	if err != nil {
 		return err
 	}

@@ -133,6 +133,6 @@ func CheckImage(data []byte) error {
 	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(&img); err != nil {
 		return fmt.Errorf("decoding a saved state: %w", err)
 	}
-	_, err := plan.Load(bytes.NewReader(img.State))
+	_, err := plan.Load(img.State)
 	return err
 }

@@ -1,7 +1,9 @@
 package plane
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
 	"strings"
 	"testing"
 	"time"
@@ -224,6 +226,49 @@ func TestSnapshot(t *testing.T) {
 	}
 	w.start()
 	w.finishAll()
+}
+
+// TestOldSnapshot: a snapshot of another format is passed over where the journal has
+// everything, and refused by name where it has not.
+func TestOldSnapshot(t *testing.T) {
+	w := newBench(t, t.TempDir(), "tiresias")
+	defer w.close()
+	w.start()
+	for i := range 6 {
+		w.submit("j"+string(rune('A'+i)), int32(1+i%3))
+		w.clock = w.clock.Add(unit.Minute)
+		w.settle()
+	}
+	w.plane.lastSnapshot()
+	w.submit("last", 1)
+	type old struct { // what a State was once
+		Version int
+		State   struct {
+			Runs []struct{ Terms struct{ Plan int32 } }
+		}
+	}
+	was := old{Version: 3}
+	was.State.Runs = append(was.State.Runs, struct{ Terms struct{ Plan int32 } }{})
+	var state3, b bytes.Buffer
+	if err := gob.NewEncoder(&state3).Encode(was); err != nil {
+		t.Fatal(err)
+	}
+	if err := gob.NewEncoder(&b).Encode(image{State: state3.Bytes()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.journal.SaveSnapshot(w.journal.Last(), b.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if fresh := w.rebuilt(); string(state(t, fresh)) != string(state(t, w.plane)) {
+		t.Error("from the journal alone the state is another")
+	}
+	if done, err := w.journal.Compact(); err != nil || done.Batches == 0 {
+		t.Fatalf("compacting dropped %d batches, %v", done.Batches, err)
+	}
+	if _, err := Open(w.config); err == nil || !strings.Contains(err.Error(), "the saved state has format 3, this program reads") ||
+		!strings.Contains(err.Error(), "use the program that wrote it; without it: ") {
+		t.Errorf("without the journal's beginning it is taken: %v", err)
+	}
 }
 
 // TestClosed: after the end requests are refused and reports dropped; nobody hangs.

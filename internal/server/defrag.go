@@ -118,13 +118,13 @@ func planner(c catalogue.Composition, seed uint64) (defrag.Planner, schedule.Ord
 		return defrag.Planner{}, nil, err
 	}
 	settle := func(v plan.View, job plan.JobID) (t plan.Terms, pipeline *plan.Pipeline) {
-		t = plan.DefaultTerms()
+		t = plan.DefaultTerms() // a move cannot share devices
 		if v.ProfileOf(job).Stages > 0 {
 			if p, _, ok := parts.Planner.Plan(v, job); ok {
 				pipeline = &p
 			}
 		}
-		return parts.Flow.Terms(v, job, t), pipeline
+		return t.WithTraffic(parts.Flow.Traffic(v, job)), pipeline
 	}
 	return defrag.Planner{Placer: parts.Placer, Budget: defrag.DefaultBudget(), Settle: settle}, parts.Order, nil
 }

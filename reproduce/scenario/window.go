@@ -140,7 +140,7 @@ func (w *watch) tenant(v plan.View, g plan.Grant) igniter.Tenant {
 	}
 	of := served3[service%len(served3)]
 	i := slices.IndexFunc(w.fitted.Models, func(m igniter.Model) bool { return m.Name == of.class })
-	t := igniter.Tenant{Model: &w.fitted.Models[i], Batch: int(r.Terms.Batch), SharePercent: float64(g.Reserve) / 10}
+	t := igniter.Tenant{Model: &w.fitted.Models[i], Batch: int(r.Terms.Share.Batch), SharePercent: float64(g.Reserve) / 10}
 	if t.Batch == 0 {
 		t.Batch, _ = w.fitted.Device.Bound(igniter.Workload{Model: t.Model, SLOMs: 1000 * of.slo.Seconds(), RatePerSec: of.perSec})
 	}

@@ -77,9 +77,9 @@ func (g *gandivaRun) step(at unit.Time, _ []engine.Event, _ *engine.Out, v plan.
 	})
 	g.now = g.now[:0]
 	for id := range plan.RunID(v.RunSlots()) {
-		if r := v.Run(id); r.Status == plan.Running && r.Terms.Guest != plan.None && r.Terms.Guest != r.Job {
-			if host := v.Job(r.Terms.Guest).Run; host != plan.None && v.Run(host).Status == plan.Running {
-				g.now = append(g.now, [2]plan.JobID{r.Terms.Guest, r.Job})
+		if r := v.Run(id); r.Status == plan.Running && r.Terms.Share.Guest != plan.None && r.Terms.Share.Guest != r.Job {
+			if host := v.Job(r.Terms.Share.Guest).Run; host != plan.None && v.Run(host).Status == plan.Running {
+				g.now = append(g.now, [2]plan.JobID{r.Terms.Share.Guest, r.Job})
 			}
 		}
 	}

@@ -61,7 +61,7 @@ func (h *hydroRun) step(at unit.Time, _ []engine.Event, _ *engine.Out, v plan.Vi
 	h.rate, h.guests = 0, 0
 	for id := range plan.RunID(v.RunSlots()) {
 		r := v.Run(id)
-		if host := r.Terms.Guest; r.Status == plan.Running && host != plan.None && v.ProfileOf(host).Stages > 1 && v.Job(host).Phase == plan.Active {
+		if host := r.Terms.Share.Guest; r.Status == plan.Running && host != plan.None && v.ProfileOf(host).Stages > 1 && v.Job(host).Phase == plan.Active {
 			h.rate, h.guests = h.rate+float64(r.RateMicro)/plan.FullRate, h.guests+1
 		}
 	}

@@ -45,7 +45,7 @@ func TestGandiva(t *testing.T) {
 	guest := plan.JobID(plan.None)
 	h.wait(ids[0], "beside the other", func(_ plan.Job, v plan.View) bool {
 		for _, id := range ids {
-			if run := v.Job(id).Run; run != plan.None && v.Run(run).Status == plan.Running && v.Run(run).Terms.Guest != plan.None {
+			if run := v.Job(id).Run; run != plan.None && v.Run(run).Status == plan.Running && v.Run(run).Terms.Share.Guest != plan.None {
 				guest = id
 			}
 		}

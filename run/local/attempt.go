@@ -95,7 +95,7 @@ func (a *attempt) tellGrants() {
 			continue
 		}
 		a.send(rank, supervise.Grant(a.driver.config.limits(granted, &granted.Workers[rank])))
-		if n := granted.Terms.Batch; n > 0 {
+		if n := granted.Terms.Share.Batch; n > 0 {
 			a.send(rank, supervise.Batch(n))
 		}
 	}

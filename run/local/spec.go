@@ -39,7 +39,7 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 		Command: o.Spec.Command, Dir: dir, User: who, TimeLimit: o.Spec.TimeLimit,
 		Stop: supervise.Stop{Grace: c.Grace}, SummaryEvery: c.SummaryEvery,
 		Limits: c.limits(o, w), Pool: c.pool(o, w), Law: o.Spec.Law}
-	if o.Guest && o.Terms.Bond == plan.InGaps && s.Law == "" {
+	if o.Guest && o.Terms.Share.Bond == plan.InGaps && s.Law == "" {
 		s.Law = control.ForGuests
 	}
 	if o.Guest && o.Host.Name != "" {
@@ -65,7 +65,7 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 		s.Env = append(s.Env, "CUDA_VISIBLE_DEVICES="+c.visible(w.Devices))
 		s.Env = append(s.Env, capsOf(o, w)...)
 	}
-	if n := o.Terms.Batch; n > 0 {
+	if n := o.Terms.Share.Batch; n > 0 {
 		s.Env = append(s.Env, "MUSTER_BATCH="+strconv.Itoa(int(n)))
 	}
 	if o.Plan != nil {
@@ -88,7 +88,7 @@ func (c *Config) limits(o *run.Order, w *run.Worker) cgroup.Limits {
 	switch {
 	case o.Guest:
 		cpu, memory = w.Ceiling, o.Spec.Share
-	case o.Terms.Ceiling > 0:
+	case o.Terms.Share.Ceiling > 0:
 		cpu, l.Weight = w.Ceiling, w.Share
 	}
 	if c.SlotCPU > 0 {
@@ -102,7 +102,7 @@ func (c *Config) limits(o *run.Order, w *run.Worker) cgroup.Limits {
 // those are. A guest that fills gaps stays outside: it yields to everybody on the machine.
 // Cores asked for besides belong to no slot.
 func (c *Config) pool(o *run.Order, w *run.Worker) cgroup.Pool {
-	if c.SlotCPU == 0 || len(w.Devices) == 0 || w.CPU > 0 || o.Guest && o.Terms.Bond == plan.InGaps {
+	if c.SlotCPU == 0 || len(w.Devices) == 0 || w.CPU > 0 || o.Guest && o.Terms.Share.Bond == plan.InGaps {
 		return cgroup.Pool{}
 	}
 	name := "slot"
@@ -129,7 +129,7 @@ func (c *Config) visible(ids []plan.DeviceID) string {
 // runs: the part of the multiprocessors, and the memory on each device.
 func capsOf(o *run.Order, w *run.Worker) (env []string) {
 	part := w.Share
-	if o.Guest || o.Terms.Ceiling > 0 {
+	if o.Guest || o.Terms.Share.Ceiling > 0 {
 		part = w.Ceiling
 	}
 	if part <= 0 || part >= unit.Whole {

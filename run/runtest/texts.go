@@ -139,7 +139,7 @@ func resizes(x *look) {
 // takesTurns: of two runs on one device only the one whose turn it is works, and nobody
 // has to start anew.
 func takesTurns(x *look) {
-	turn := func(_ *plan.Draft, t *plan.Terms) { t.Turn = 1 }
+	turn := func(_ *plan.Draft, t *plan.Terms) { t.Share.Turn = 1 }
 	rests, works := func(p float64) bool { return p < .02 }, func(p float64) bool { return p > .2 }
 	x.start(0, turn, 0)
 	x.rest(0, true)
@@ -159,7 +159,7 @@ func takesTurns(x *look) {
 
 // swaps: who rests has moved out, so that another one finds its room.
 func swaps(x *look) {
-	moving := func(_ *plan.Draft, t *plan.Terms) { t.Turn, t.Swap = 1, 16<<10 }
+	moving := func(_ *plan.Draft, t *plan.Terms) { t.Share.Turn, t.Share.Swap = 1, 16<<10 }
 	x.start(0, moving, 0)
 	x.rest(0, true)
 	x.start(1, moving, 0)
@@ -171,7 +171,7 @@ func swaps(x *look) {
 
 // part are terms that hold a run to so many thousandths of its device, with a ceiling.
 func part(share, ceiling int32) func(*plan.Draft, *plan.Terms) {
-	return func(_ *plan.Draft, t *plan.Terms) { t.Share, t.Ceiling = share, ceiling }
+	return func(_ *plan.Draft, t *plan.Terms) { t.Share.Milli, t.Share.Ceiling = share, ceiling }
 }
 
 // shares: two runs beside each other have their parts of the device; one alone has its
@@ -193,7 +193,7 @@ func shares(x *look) {
 func reshares(x *look) {
 	x.start(0, part(300, 300), 0)
 	for _, share := range []int32{700, 200} {
-		x.regrant(0, func(t *plan.Terms) { t.Share, t.Ceiling = share, share })
+		x.regrant(0, func(t *plan.Terms) { t.Share.Milli, t.Share.Ceiling = share, share })
 		x.have("another share", float64(share)/1000)
 	}
 	if n := x.View().Job(0).Attempt; n != 1 {
@@ -203,7 +203,7 @@ func reshares(x *look) {
 
 // beside are terms of a guest of job 0.
 func beside(bond plan.Bond) func(*plan.Draft, *plan.Terms) {
-	return func(_ *plan.Draft, t *plan.Terms) { t.Guest, t.Bond, t.Ceiling = 0, bond, 1000 }
+	return func(_ *plan.Draft, t *plan.Terms) { t.Share.Guest, t.Share.Bond, t.Share.Ceiling = 0, bond, 1000 }
 }
 
 // fills: the host computes as it did alone, and the guest has something, of a device at
@@ -240,9 +240,9 @@ func merges(x *look) {
 // tellsBatch: a step takes as many samples as was said when it started, and as was said
 // later.
 func tellsBatch(x *look) {
-	x.start(0, func(_ *plan.Draft, t *plan.Terms) { t.Batch = 4 }, 0)
+	x.start(0, func(_ *plan.Draft, t *plan.Terms) { t.Share.Batch = 4 }, 0)
 	x.until("a step takes 4", func() bool { return x.Batch(0) == 4 })
-	x.regrant(0, func(t *plan.Terms) { t.Batch = 12 })
+	x.regrant(0, func(t *plan.Terms) { t.Share.Batch = 12 })
 	x.until("a step takes 12", func() bool { return x.Batch(0) == 12 })
 }
 
@@ -258,7 +258,7 @@ func tellsPlan(x *look) {
 				if !ok {
 					x.Fatalf("job %d has no plan", id)
 				}
-				t.Plan = d.AddPlan(made)
+				t.Plan.ID = d.AddPlan(made)
 			}, 0, 1)
 			x.works(id, 0, 1)
 			from, began := x.Done(id), x.View().Now()
@@ -284,7 +284,7 @@ func onOneLink(x *look) {
 func classes(x *look) {
 	onOneLink(x)
 	x.have("without classes", .625, .625)
-	x.regrant(1, func(t *plan.Terms) { t.Class = 1 })
+	x.regrant(1, func(t *plan.Terms) { t.Traffic.Class = 1 })
 	x.have("in two classes", 1, .25)
 }
 
@@ -292,7 +292,7 @@ func classes(x *look) {
 func weighs(x *look) {
 	onOneLink(x)
 	x.have("without weights", .625, .625)
-	x.regrant(0, func(t *plan.Terms) { t.Weight = 3000 })
+	x.regrant(0, func(t *plan.Terms) { t.Traffic.Weight = 3000 })
 	x.have("three to one", .9375, .3125)
 }
 
@@ -300,10 +300,10 @@ func weighs(x *look) {
 func shifts(x *look) {
 	onOneLink(x)
 	for id := range plan.JobID(2) {
-		x.regrant(id, func(t *plan.Terms) { t.Shift = 100 * unit.Millisecond })
+		x.regrant(id, func(t *plan.Terms) { t.Traffic.Shift = 100 * unit.Millisecond })
 	}
 	x.measured("at the same time", func() []float64 { return x.paces([]plan.JobID{0, 1}) }, func(p []float64) bool { return p[0]+p[1] < 1.9 })
-	x.regrant(1, func(t *plan.Terms) { t.Shift = 50 * unit.Millisecond })
+	x.regrant(1, func(t *plan.Terms) { t.Traffic.Shift = 50 * unit.Millisecond })
 	x.have("half an iteration apart", 1, 1)
 }
 

@@ -67,7 +67,7 @@ func (a *acting) Done(id plan.JobID) float64 {
 
 func (a *acting) Batch(id plan.JobID) int {
 	v := a.View()
-	return int(v.Run(v.Job(id).Run).Terms.Batch)
+	return int(v.Run(v.Job(id).Run).Terms.Share.Batch)
 }
 
 func (a *acting) Off() float64 { return .011 } // decisions are made once in 10 ms

@@ -90,7 +90,7 @@ func (s *Simulation) begin(at unit.Time, c *plan.Change) {
 	milli := int64(0)
 	v.GrantsOf(c.Run, func(g plan.Grant) { milli += int64(g.Reserve) })
 	s.runs[c.Run] = live{job: c.Job, attempt: c.Attempt, status: plan.Starting, since: at, milli: milli,
-		version: s.runs[c.Run].version + 1, ceiling: v.Run(c.Run).Terms.Ceiling, host: plan.None}
+		version: s.runs[c.Run].version + 1, ceiling: v.Run(c.Run).Terms.Share.Ceiling, host: plan.None}
 	s.ledger.live++
 	s.ledger.occupy(milli)
 	s.queueUp(at.Add(s.delay(v, c.Job)), entry{kind: runStarts, run: c.Run, job: c.Job, version: s.runs[c.Run].version})

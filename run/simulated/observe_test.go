@@ -88,7 +88,7 @@ func TestStandingIsTold(t *testing.T) {
 	over := func(id plan.JobID, class int32) func(d *plan.Draft) {
 		return func(d *plan.Draft) {
 			terms := plan.DefaultTerms()
-			terms.Class = class
+			terms.Traffic.Class = class
 			d.Start(id, []plan.Slot{{Node: 0, Device: plan.None, Workers: 1}, {Node: 1, Device: plan.None, Workers: 1}}, terms, because)
 		}
 	}

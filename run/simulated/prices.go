@@ -112,7 +112,7 @@ func (s *Simulation) probing(v plan.View, id plan.JobID) (all unit.Duration) {
 // own to its host.
 func (s *Simulation) swapping(id plan.RunID) unit.Duration {
 	p := &s.config.Prices
-	return p.Pause + moving(int64(s.engine.View().Run(id).Terms.Swap), p.HostGBps)
+	return p.Pause + moving(int64(s.engine.View().Run(id).Terms.Share.Swap), p.HostGBps)
 }
 
 // another is what it takes to replace a run's processes by others: they save, start and

@@ -62,7 +62,7 @@ func starts(id plan.JobID, edit func(t *plan.Terms)) func(d *plan.Draft) {
 			edit(&terms)
 		}
 		slot := plan.Slot{Device: plan.None, Workers: 1}
-		if terms.Guest != plan.None || terms.Turn > 0 || d.Shape(id).Share < int32(unit.Whole) {
+		if terms.Share.Guest != plan.None || terms.Share.Turn > 0 || d.Shape(id).Share < int32(unit.Whole) {
 			slot.Device = 0
 		}
 		if _, why := d.Start(id, []plan.Slot{slot}, terms, because); why.Code != plan.NoReason {
@@ -143,7 +143,7 @@ func TestSaveIsPaid(t *testing.T) {
 
 // TestSuspendIsPaid: what a run gives up moves out before others go on, and back in.
 func TestSuspendIsPaid(t *testing.T) {
-	swap := func(t *plan.Terms) { t.Swap = 6000; t.Turn = 1 }
+	swap := func(t *plan.Terms) { t.Share.Swap = 6000; t.Share.Turn = 1 }
 	s := act(0, starts(0, swap)).then(50, func(d *plan.Draft) { d.Suspend(d.Job(0).Run, because) }).
 		then(51, starts(1, swap)).then(100, func(d *plan.Draft) { d.Resume(d.Job(0).Run, because) })
 	got := priced(t, simulated.Prices{Pause: unit.Second, HostGBps: 6.291456}, s, nil, job(100, nil), job(10, nil))
@@ -156,7 +156,7 @@ func TestSuspendIsPaid(t *testing.T) {
 
 // TestStopWhileMovingOut: one that is stopped while it moves out leaves the books right.
 func TestStopWhileMovingOut(t *testing.T) {
-	s := act(0, starts(0, func(t *plan.Terms) { t.Swap = 6000; t.Turn = 1 })).
+	s := act(0, starts(0, func(t *plan.Terms) { t.Share.Swap = 6000; t.Share.Turn = 1 })).
 		then(50, func(d *plan.Draft) { d.Suspend(d.Job(0).Run, because) }).
 		then(51, func(d *plan.Draft) { d.Stop(d.Job(0).Run, because, 0) }).then(60, starts(0, nil))
 	got := priced(t, simulated.Prices{Pause: 5 * unit.Second}, s, nil, job(100, nil))
@@ -172,9 +172,9 @@ func TestCeilingNeedsAnotherProcess(t *testing.T) {
 		fence plan.Fence
 		want  float64
 	}{{plan.MPS, 100 + 5 + 5 + 20}, {plan.TimeSliced, 100 + 5}} {
-		s := act(0, starts(0, func(t *plan.Terms) { t.Fence, t.Ceiling = c.fence, 500 })).then(50, func(d *plan.Draft) {
+		s := act(0, starts(0, func(t *plan.Terms) { t.Share.Fence, t.Share.Ceiling = c.fence, 500 })).then(50, func(d *plan.Draft) {
 			terms := d.Run(d.Job(0).Run).Terms
-			terms.Ceiling = 900
+			terms.Share.Ceiling = 900
 			if !d.Regrant(d.Job(0).Run, terms, because) {
 				panic("it was not granted")
 			}
@@ -188,7 +188,7 @@ func TestCeilingNeedsAnotherProcess(t *testing.T) {
 // server, and nobody else.
 func TestFaultTakesNeighbours(t *testing.T) {
 	for _, fence := range []plan.Fence{plan.MPS, plan.TimeSliced} {
-		terms := func(t *plan.Terms) { t.Fence, t.Ceiling = fence, 500 }
+		terms := func(t *plan.Terms) { t.Share.Fence, t.Share.Ceiling = fence, 500 }
 		again := 0
 		s := act(0, func(d *plan.Draft) { starts(0, terms)(d); starts(1, terms)(d) }).then(50, func(d *plan.Draft) {
 			if d.Job(1).Phase == plan.Waiting {
@@ -230,7 +230,7 @@ func TestMemoryThatDoesNotFit(t *testing.T) {
 func TestGuestsDivideTheGap(t *testing.T) {
 	guest := func(j *workload.Job, _ *workload.Truth) { j.Opportunistic, j.Memory, j.Law = true, 1000, "antman-fill" }
 	host := job(1000, func(j *workload.Job, t *workload.Truth) { t.Busy, j.Memory = .3, 1000 })
-	beside := func(t *plan.Terms) { t.Guest = 0 }
+	beside := func(t *plan.Terms) { t.Share.Guest = 0 }
 	one := priced(t, simulated.Prices{}, act(0, starts(0, nil)).then(1, starts(1, beside)), nil, host, job(70, guest))
 	two := priced(t, simulated.Prices{}, act(0, starts(0, nil)).then(1, func(d *plan.Draft) { starts(1, beside)(d); starts(2, beside)(d) }), nil,
 		host, job(70, guest), job(70, guest))
@@ -258,7 +258,7 @@ func TestGuestsDivideTheGap(t *testing.T) {
 // be started anew.
 func TestJoiningAHost(t *testing.T) {
 	based := func(j *workload.Job, t *workload.Truth) { j.Base, j.Memory, t.Merge = "vit", 1000, .25 }
-	s := act(0, starts(0, nil)).then(50, starts(1, func(t *plan.Terms) { t.Guest, t.Bond = 0, plan.InOne }))
+	s := act(0, starts(0, nil)).then(50, starts(1, func(t *plan.Terms) { t.Share.Guest, t.Share.Bond = 0, plan.InOne }))
 	got := priced(t, simulated.Prices{Start: 5 * unit.Second}, s, nil, job(100, based), job(500, based))
 	// Both go at .8 from 55 s on, when the guest is there and the host begins to pay 25 s;
 	// while the host pays the guest goes at 1.

@@ -13,24 +13,24 @@ import (
 // it holds.
 func (s *Simulation) meets(at unit.Time, id plan.RunID) {
 	v, l := s.engine.View(), &s.runs[id]
-	terms := v.Run(id).Terms
-	if terms.Fence == plan.MPS && terms.Ceiling != l.ceiling {
+	share := v.Run(id).Terms.Share
+	if share.Fence == plan.MPS && share.Ceiling != l.ceiling {
 		s.pay(at, id, s.another(id))
 	}
-	joins := terms.Guest != l.host
-	l.ceiling, l.host = terms.Ceiling, terms.Guest
-	if !joins || terms.Guest == plan.None {
+	joins := share.Guest != l.host
+	l.ceiling, l.host = share.Ceiling, share.Guest
+	if !joins || share.Guest == plan.None {
 		return
 	}
-	host := v.Job(terms.Guest).Run
+	host := v.Job(share.Guest).Run
 	switch {
-	case host == plan.None || terms.Guest == l.job:
-	case terms.Bond == plan.InOne:
+	case host == plan.None || share.Guest == l.job:
+	case share.Bond == plan.InOne:
 		s.pay(at, host, s.another(host))
 		if v.Run(id).Began != at { // else it has only now been started
 			s.pay(at, id, s.another(id))
 		}
-	case terms.Bond == plan.InGaps:
+	case share.Bond == plan.InGaps:
 		s.underLaw(at, id)
 	}
 }
@@ -61,10 +61,10 @@ func (s *Simulation) crowded(at unit.Time, id plan.RunID) bool {
 func (s *Simulation) fault(at unit.Time, id plan.RunID) {
 	v := s.engine.View()
 	var fall []plan.RunID
-	if v.Run(id).Terms.Fence == plan.MPS {
+	if v.Run(id).Terms.Share.Fence == plan.MPS {
 		v.GrantsOf(id, func(g plan.Grant) {
 			v.GrantsOn(g.Device, func(o plan.Grant) {
-				if o.Run != id && v.Run(o.Run).Terms.Fence == plan.MPS && s.runs[o.Run].status == plan.Running && !slices.Contains(fall, o.Run) {
+				if o.Run != id && v.Run(o.Run).Terms.Share.Fence == plan.MPS && s.runs[o.Run].status == plan.Running && !slices.Contains(fall, o.Run) {
 					fall = append(fall, o.Run)
 				}
 			})

@@ -91,8 +91,8 @@ func say(said *strings.Builder, v plan.View, at unit.Time, c *plan.Change) {
 		if r := v.Run(c.Run); r.Job == c.Job && r.Attempt == c.Attempt && r.Workers > 1 {
 			fmt.Fprintf(said, " on %d", r.Workers)
 		}
-		if c.Terms.Class > 0 {
-			fmt.Fprintf(said, " in class %d", c.Terms.Class)
+		if c.Terms.Traffic.Class > 0 {
+			fmt.Fprintf(said, " in class %d", c.Terms.Traffic.Class)
 		}
 	}
 	fmt.Fprintf(said, " (%s)\n", c.Reason.Words(v))

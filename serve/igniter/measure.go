@@ -90,9 +90,9 @@ func serve(c Config, work []Workload) (served [][]Placed, err error) {
 		}
 		d := s.Edit()
 		for _, b := range found[0].Beside {
-			d.Regrant(b.Run, b.Terms, plan.Reason{})
+			d.Regrant(b.Run, d.Run(b.Run).Terms.WithShare(&b.Share), plan.Reason{})
 		}
-		run, why := d.Start(job, found[0].Slots, found[0].Terms, plan.Reason{})
+		run, why := d.Start(job, found[0].Slots, plan.DefaultTerms().WithShare(found[0].Share), plan.Reason{})
 		if why.Code != plan.NoReason {
 			return nil, errors.New(why.Words(s.View()))
 		}
@@ -104,7 +104,7 @@ func serve(c Config, work []Workload) (served [][]Placed, err error) {
 		var on []Placed
 		s.View().GrantsOn(id, func(g plan.Grant) {
 			r := s.View().Run(g.Run)
-			on = append(on, Placed{int(r.Job), Tenant{Model: work[r.Job].Model, Batch: int(r.Terms.Batch), SharePercent: float64(g.Reserve) / 10}})
+			on = append(on, Placed{int(r.Job), Tenant{Model: work[r.Job].Model, Batch: int(r.Terms.Share.Batch), SharePercent: float64(g.Reserve) / 10}})
 		})
 		if on != nil {
 			served = append(served, on)

@@ -176,8 +176,8 @@ func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.C
 	}
 	c.Slots = append(c.Slots, plan.Slot{Node: v.Device(best).Node, Device: best, Workers: 1})
 	c.Score = int64(1000 - milli)
-	c.Terms = plan.DefaultTerms()
-	c.Terms.Share, c.Terms.Ceiling, c.Terms.Batch, c.Terms.Fence = milli, milli, int32(batch), plan.MPS
+	c.Share = plan.NewShare()
+	c.Share.Milli, c.Share.Ceiling, c.Share.Batch, c.Share.Fence = milli, milli, int32(batch), plan.MPS
 	return into
 }
 
@@ -201,12 +201,12 @@ func (p *Placer) share(v plan.View, id plan.DeviceID, work Workload, batch int, 
 	v.GrantsOn(id, func(g plan.Grant) {
 		r := v.Run(g.Run)
 		w := p.workload(v, r.Job)
-		if w.Model == nil || r.Terms.Batch == 0 || len(p.tenants) == len(late) {
+		if w.Model == nil || r.Terms.Share.Batch == 0 || len(p.tenants) == len(late) {
 			alone = true // what is there is no service: nothing is known of it
 			return
 		}
 		late[len(p.tenants)] = w.SLOMs / 2
-		p.tenants = append(p.tenants, Tenant{Model: w.Model, Batch: int(r.Terms.Batch), SharePercent: float64(g.Reserve) / 10})
+		p.tenants = append(p.tenants, Tenant{Model: w.Model, Batch: int(r.Terms.Share.Batch), SharePercent: float64(g.Reserve) / 10})
 	})
 	for share := bound; !alone && share*10 <= float64(d.Free); share += p.config.Device.UnitPercent {
 		p.tenants[0].SharePercent = share

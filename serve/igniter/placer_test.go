@@ -38,11 +38,11 @@ func TestPlace(t *testing.T) {
 			}
 			return
 		}
-		if len(found) != 1 || found[0].Slots[0].Device != device || found[0].Terms.Share != share {
+		if len(found) != 1 || found[0].Slots[0].Device != device || found[0].Share.Milli != share {
 			t.Fatalf("%s: found %+v, want device %d and %d thousandths", what, found, device, share)
 		}
 		d := s.Edit()
-		run, why := d.Start(id, found[0].Slots, found[0].Terms, plan.Reason{})
+		run, why := d.Start(id, found[0].Slots, plan.DefaultTerms().WithShare(found[0].Share), plan.Reason{})
 		if why.Code != plan.NoReason {
 			t.Fatalf("%s: %s", what, why.Words(s.View()))
 		}

@@ -22,13 +22,13 @@ func (p *Placer) together(v plan.View, id plan.DeviceID, work Workload, batch in
 	v.GrantsOn(id, func(g plan.Grant) {
 		r := v.Run(g.Run)
 		w := p.workload(v, r.Job)
-		if w.Model == nil || r.Terms.Batch == 0 || r.Change != 0 {
+		if w.Model == nil || r.Terms.Share.Batch == 0 || r.Change != 0 {
 			foreign = true // no service, of which nothing is known, or one on its way
 			return
 		}
 		b, share := p.config.Device.Bound(w)
 		p.placed = append(p.placed, Placed{len(p.works), Tenant{Model: w.Model, Batch: b, SharePercent: share}})
-		p.works, p.beside = append(p.works, w), append(p.beside, allocate.Beside{Run: g.Run, Terms: r.Terms})
+		p.works, p.beside = append(p.works, w), append(p.beside, allocate.Beside{Run: g.Run, Share: r.Terms.Share})
 		before += float64(g.Reserve) / 10
 	})
 	if foreign {
@@ -49,8 +49,8 @@ func (p *Placer) repack(c *allocate.Candidate) (milli int32) {
 	milliOf := func(i int) int32 { return int32(math.Ceil(10*p.pack.try[i].SharePercent - 1e-9)) }
 	for _, more := range []bool{false, true} {
 		for i, b := range p.beside {
-			if share := milliOf(i); share != b.Terms.Share && share > b.Terms.Share == more {
-				b.Terms.Share, b.Terms.Ceiling = share, share
+			if share := milliOf(i); share != b.Share.Milli && share > b.Share.Milli == more {
+				b.Share.Milli, b.Share.Ceiling = share, share
 				c.Beside = append(c.Beside, b)
 			}
 		}

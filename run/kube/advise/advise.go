@@ -24,7 +24,6 @@
 package advise
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -327,7 +326,7 @@ func (a *Adviser) assemble() error {
 	if err != nil {
 		return fmt.Errorf("putting the other world together: %w", err)
 	}
-	state, err := plan.Load(bytes.NewReader(b.Image.State))
+	state, err := plan.Load(b.Image.State)
 	if err != nil {
 		return fmt.Errorf("putting the other world together: %w", err)
 	}

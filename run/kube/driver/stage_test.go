@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -101,7 +100,7 @@ func (s *stage) begin() {
 	for _, name := range b.Lost {
 		s.t.Logf("%v: the run of %s could not be found again", s.w.Since(), name)
 	}
-	state, err := plan.Load(bytes.NewReader(b.Image.State))
+	state, err := plan.Load(b.Image.State)
 	if err != nil {
 		s.t.Fatal(err)
 	}
