@@ -4,8 +4,8 @@
 package allocate
 
 import (
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Need is what is to be placed.

@@ -3,8 +3,8 @@ package allocate
 import (
 	"fmt"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Wish is what a joint decider wants one job to have from now on.

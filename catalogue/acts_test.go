@@ -7,18 +7,18 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/allocate/envelope"
-	"github.com/musterdl/muster/allocate/gandiva"
-	"github.com/musterdl/muster/allocate/salus"
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/schedule/scheduletest"
-	"github.com/musterdl/muster/serve/igniter"
-	"github.com/musterdl/muster/strategy"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/strategies/allocate/gandiva"
+	"github.com/musterdl/muster/strategies/allocate/salus"
+	"github.com/musterdl/muster/strategies/serve/igniter"
 )
 
 // deeds are the acts that were seen, with the terms that each run has.

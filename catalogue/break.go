@@ -3,9 +3,9 @@ package catalogue
 import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // broken is a part with its deciding method taken away: what a claim must notice. An order

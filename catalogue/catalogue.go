@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterdl/muster/strategy"
+	"github.com/musterdl/muster/model/strategy"
 )
 
 // Entry is one strategy: what it says about itself, the options it takes, and how
@@ -19,7 +19,7 @@ type Entry struct {
 	strategy.Description
 	// With are the parts that come with it unless the user names others.
 	With Composition
-	// Claim is the experiment of its system as data (reproduce/CLAIMS.md), and Measure
+	// Claim is the experiment of its system as data (experiment/reproduce/CLAIMS.md), and Measure
 	// the function of one of kind measure; most parts have neither.
 	Claim   []byte
 	Measure Measure

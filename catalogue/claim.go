@@ -12,7 +12,7 @@ import (
 // Files are opened by their path in the folder of published data.
 type Measure func(open func(path string) (io.ReadCloser, error), seed uint64) (map[string]float64, error)
 
-// claims gives an entry its claim (reproduce/CLAIMS.md) and, for one of kind measure,
+// claims gives an entry its claim (experiment/reproduce/CLAIMS.md) and, for one of kind measure,
 // the function that measures, in either of its two forms.
 func (e Entry) claims(claim []byte, measure any) Entry {
 	e.Claim = claim

@@ -12,11 +12,11 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/internal/spec"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/spec"
-	"github.com/musterdl/muster/strategy"
 )
 
 // Composition says which strategy fills each part. An empty part is the null of its

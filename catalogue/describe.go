@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterdl/muster/strategy"
+	"github.com/musterdl/muster/model/strategy"
 )
 
 // Option is one thing that can be set of a strategy, in a composition file under
@@ -226,7 +226,7 @@ func writeFound(out io.Writer, found []Finding) {
 		return
 	}
 	fmt.Fprint(out, "\n## Published claims, measured\n\nWhat `muster reproduce --all --write docs/claims.json` found last, on the machine that ran it; the figures stand\n"+
-		"with the strategies below, and the format of a claim in [reproduce/CLAIMS.md](../reproduce/CLAIMS.md).\n\n"+
+		"with the strategies below, and the format of a claim in [experiment/reproduce/CLAIMS.md](../experiment/reproduce/CLAIMS.md).\n\n"+
 		"A figure is decided by the `engine`, where the strategy that users name decides and the simulated driver acts; or by a `kernel`, a function\n"+
 		"of the strategy's package called alone. Counts are of the engine's figures, and behind a + of the kernels'.\n\n"+
 		"| Claim | System | Strategy | Holds | Missed | Reported | Skipped |\n|---|---|---|---|---|---|---|\n")

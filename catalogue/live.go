@@ -5,8 +5,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/run"
-	"github.com/musterdl/muster/strategy"
 )
 
 // writeLive prints what each driver can do with runs, and which strategies it obeys: the

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/run"
-	"github.com/musterdl/muster/strategy"
 )
 
 // acting lists one more strategy for the test: a known one under another name that

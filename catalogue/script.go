@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterdl/muster/schedule/external"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/strategies/schedule/external"
 )
 
 // Exchange is the conversation with a script that decides.

@@ -57,11 +57,11 @@ func NewStrategy(root, step, name string) (Skeleton, error) {
 		return Skeleton{}, err
 	}
 	pkg := strings.ReplaceAll(name, "-", "")
-	folder := filepath.Join(root, step, pkg)
+	folder := filepath.Join(root, "strategies", step, pkg)
 	if err := os.Mkdir(folder, 0o777); err != nil {
 		return Skeleton{}, err
 	}
-	s := Skeleton{Import: fmt.Sprintf("%q", module+"/"+step+"/"+pkg), Line: fmt.Sprintf(line, pkg)}
+	s := Skeleton{Import: fmt.Sprintf("%q", module+"/strategies/"+step+"/"+pkg), Line: fmt.Sprintf(line, pkg)}
 	for _, kind := range []string{".go", "_test.go"} {
 		text, err := fillSkeleton(step+kind+".tmpl", name, pkg)
 		if err != nil {

@@ -26,7 +26,7 @@ func TestSkeletonsWork(t *testing.T) {
 	list := string(all)
 	over := map[string]string{filepath.Join(root, "catalogue", "all.go"): filepath.Join(temp, "all.go")}
 	for step := range skeletonLines {
-		if err := os.Mkdir(filepath.Join(temp, step), 0o777); err != nil {
+		if err := os.MkdirAll(filepath.Join(temp, "strategies", step), 0o777); err != nil {
 			t.Fatal(err)
 		}
 		s, err := NewStrategy(temp, step, "made-for-"+step)
@@ -53,7 +53,7 @@ func TestSkeletonsWork(t *testing.T) {
 	for step := range skeletonLines {
 		// Neither go vet nor go test can enter a folder that is only laid over.
 		test := filepath.Join(temp, step+".test")
-		command(t, root, "go", "test", "-c", "-vet=off", "-overlay", file, "-o", test, "./"+step+"/madefor"+step)
+		command(t, root, "go", "test", "-c", "-vet=off", "-overlay", file, "-o", test, "./strategies/"+step+"/madefor"+step)
 		command(t, temp, test, "-test.failfast")
 	}
 }
@@ -77,7 +77,7 @@ func command(t *testing.T, dir, name string, args ...string) {
 func TestNewStrategyMistakes(t *testing.T) {
 	here := t.TempDir()
 	writeFile(t, filepath.Join(here, "go.mod"), "module "+module+"\n")
-	if err := os.MkdirAll(filepath.Join(here, "schedule", "mine"), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Join(here, "strategies", "schedule", "mine"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ root, step, name, say string }{

@@ -3,8 +3,8 @@ package engine
 import (
 	"fmt"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Move gives a job a run on the devices it names. A job that runs is stopped, with time

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // arranged is a world of two nodes of two devices: job 1 is on one of node 0, job 2 on

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // simple starts every waiting job on the first node that has room for all of it, or

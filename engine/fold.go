@@ -3,9 +3,9 @@ package engine
 import (
 	"fmt"
 
-	"github.com/musterdl/muster/figures"
+	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // recorded is a commit as its canonical line tells it.

@@ -6,10 +6,10 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/musterdl/muster/control"
+	"github.com/musterdl/muster/mechanism/control"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // Accept checks a request before it is journaled and acknowledged; the error says

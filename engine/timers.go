@@ -3,8 +3,8 @@ package engine
 import (
 	"container/heap"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // timers is a heap of (instant, job); equal instants go by job.

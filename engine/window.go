@@ -3,8 +3,8 @@ package engine
 import (
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // window adds a maintenance window of a node to the calendar, or takes all of the

@@ -10,8 +10,8 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // Live says how plans come true with real processes.

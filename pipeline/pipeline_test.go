@@ -12,13 +12,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
-	"github.com/musterdl/muster/pipeline/dpcut"
-	"github.com/musterdl/muster/pipeline/equal"
-	"github.com/musterdl/muster/pipeline/gpipe"
-	"github.com/musterdl/muster/pipeline/onefoneb"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/strategies/pipeline/dpcut"
+	"github.com/musterdl/muster/strategies/pipeline/equal"
+	"github.com/musterdl/muster/strategies/pipeline/gpipe"
+	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
 	"pgregory.net/rapid"
 )
 

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/musterdl/muster/taskgraph"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/mechanism/taskgraph"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // Simulate predicts one iteration of a plan and returns the plan with the

@@ -5,8 +5,8 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/musterdl/muster/queue"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Account is what one user of one tenant has used of one device model. Of a job

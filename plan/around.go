@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
 )
 
 // What is around the engine's own work: the nodes that work is confined to, what

@@ -3,7 +3,7 @@ package plan
 import (
 	"math"
 
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
 )
 
 // How many workers go where: the one home of this rule. Placers, the calendar and the

@@ -3,7 +3,7 @@ package plan
 import (
 	"strconv"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Verb says what a change does.

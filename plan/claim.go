@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Claim is a place in the calendar: what a waiting job will be given, from when on.

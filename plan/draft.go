@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Draft is the one way to change a State: an edit that can be tried, looked at,

@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 func (s *State) newRun() RunID {

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/musterdl/muster/cluster"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // recompute derives what a device has free from the grants on it, and what its

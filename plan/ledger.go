@@ -1,6 +1,6 @@
 package plan
 
-import "github.com/musterdl/muster/queue"
+import "github.com/musterdl/muster/model/queue"
 
 // Ledger opens the ledger of the queues of a state, in which nothing is held yet and
 // nothing was used in the past.

@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/musterdl/muster/cluster"
-	"github.com/musterdl/muster/queue"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // A State in pieces, one per job and one for the rest, for a store that keeps many

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/internal/draws"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 )
 

@@ -3,9 +3,9 @@ package plan
 import (
 	"math"
 
-	"github.com/musterdl/muster/cluster"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // Profile is what is known of a job beside its shape: its layers and the pipeline that

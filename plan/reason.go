@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Reason says in data why a job is where it is, or why a change is made. Words

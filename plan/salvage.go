@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/musterdl/muster/cluster"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Salvage puts pieces together that are of different moments, as a crash in the

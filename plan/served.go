@@ -1,6 +1,6 @@
 package plan
 
-import "github.com/musterdl/muster/unit"
+import "github.com/musterdl/muster/model/unit"
 
 // Executed is the running time of job id whose work is kept, with that of its
 // present run up to now.

@@ -3,9 +3,9 @@ package plan_test
 import (
 	"testing"
 
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // oneDevice is a state of one node with one device of 16 GiB, cut as one likes.

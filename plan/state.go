@@ -11,9 +11,9 @@ package plan
 import (
 	"slices"
 
-	"github.com/musterdl/muster/cluster"
-	"github.com/musterdl/muster/queue"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // JobID numbers jobs in order of submission. Ids are never used again.

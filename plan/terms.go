@@ -3,8 +3,8 @@ package plan
 import (
 	"fmt"
 
-	"github.com/musterdl/muster/figures"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Terms are the settings of a run besides its grants: a part for each step that sets

@@ -3,8 +3,8 @@
 package profile
 
 import (
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Estimate is what is believed about a job's running time on the workers it asked

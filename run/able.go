@@ -1,6 +1,6 @@
 package run
 
-import "github.com/musterdl/muster/strategy"
+import "github.com/musterdl/muster/model/strategy"
 
 // What each driver can do with runs. Whatever a table says here is shown by a test of that
 // driver, which plays the texts of run/runtest; TestEveryYes sees that there is one.

@@ -5,10 +5,10 @@ package run
 
 import (
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/strategy"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // Standing is the least time without a step after which drivers say that a run stands.

@@ -4,8 +4,8 @@
 package schedule
 
 import (
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Scheduler decides. It edits the draft and returns the instant at which it wants

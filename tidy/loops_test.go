@@ -24,7 +24,7 @@ var (
 func TestEventLoops(t *testing.T) {
 	allowed := reasons(t, "testdata/loops.txt")
 	for _, s := range sources(t) {
-		if !in(s.folder, "profile", "allocate", "schedule", "pipeline", "flow", "serve", "control", "learn", "world", "reproduce/stand") {
+		if !in(s.folder, "strategies", "mechanism/control", "mechanism/learn", "run/simulated/world", "experiment/reproduce/stand") && !in(s.folder, steps...) {
 			continue
 		}
 		line := loop(&s)
@@ -110,8 +110,7 @@ func TestClaimsUseWhatStrategiesUse(t *testing.T) {
 	measured, used := map[string]string{}, map[string]bool{}
 	for _, s := range sources(t) {
 		for _, imp := range s.imports {
-			step, name, ok := strings.Cut(imp, "/")
-			if !ok || !in(step, "profile", "allocate", "schedule", "pipeline", "flow") || !slices.Contains(mechanisms, name) || imp == s.folder {
+			if !mechanism(imp) || imp == s.folder {
 				continue
 			}
 			if experiment(&s) {
@@ -136,5 +135,5 @@ func TestClaimsUseWhatStrategiesUse(t *testing.T) {
 
 // experiment reports whether a file belongs to a claim: a Measure, or a stand.
 func experiment(s *source) bool {
-	return in(s.folder, "reproduce/stand") || strings.HasPrefix(filepath.Base(s.path), "measure")
+	return in(s.folder, "experiment/reproduce/stand") || strings.HasPrefix(filepath.Base(s.path), "measure")
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 )
 

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 )
 

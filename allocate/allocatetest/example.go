@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Part is what is free of a node in an example: wholly free devices, thousandths of

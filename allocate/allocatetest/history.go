@@ -6,9 +6,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // history drives one placer through a random history of a random cluster. At every

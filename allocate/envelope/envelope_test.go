@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/allocate/envelope"
-	"github.com/musterdl/muster/cluster"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 )
 
 func table(t testing.TB, model string, memory unit.MiB) *envelope.Table {

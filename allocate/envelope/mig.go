@@ -15,8 +15,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/musterdl/muster/cluster"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Slots is a set of a device's memory slices, the first in the lowest bit.

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 )
 

@@ -10,7 +10,7 @@
 package reside
 
 import (
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Footprint is a job's memory on a device: what stays as long as it is resident, and

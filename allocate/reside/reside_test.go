@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate/reside"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Of jobs that keep 2 GiB and need 8 more within an iteration, a device of 16 GiB has

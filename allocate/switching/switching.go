@@ -16,7 +16,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Layer is one layer in order of use: its parameters, and how long it computes.

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate/switching"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Two layers of 1 ms each that take 1 ms to move: moved together they finish after

@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/fit"
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/view"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // accessCommands are about who may do what.

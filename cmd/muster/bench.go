@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/musterdl/muster/reproduce"
+	"github.com/musterdl/muster/experiment/reproduce"
 )
 
 func benchCommand() *cobra.Command {

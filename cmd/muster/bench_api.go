@@ -23,12 +23,12 @@ import (
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
-	"github.com/musterdl/muster/spec"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // apiBench is a measurement of the API: submissions at a rate, each durable before it

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/musterdl/muster/reproduce"
+	"github.com/musterdl/muster/experiment/reproduce"
 )
 
 // longestTiming is how long timing one strategy may take: one that has not decided by

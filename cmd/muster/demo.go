@@ -19,12 +19,12 @@ import (
 	"golang.org/x/term"
 
 	"github.com/musterdl/muster/internal/client"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/run/local/supervise"
-	"github.com/musterdl/muster/spec"
-	"github.com/musterdl/muster/trainer"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/run/trainer"
 )
 
 // demoLimit is how long the demonstration may take before it gives up.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/internal/view"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // jointly and bySize are what decides how many workers an elastic job has: one part for

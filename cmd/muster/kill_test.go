@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/internal/client"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/run/local/supervise"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // TestMain lets this binary be muster itself: the control planes, supervisors and

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // TestLimitJointly: under a part that decides for all jobs at once, a queue with a limit of

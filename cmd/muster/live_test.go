@@ -13,11 +13,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 )
 

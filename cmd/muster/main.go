@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/musterdl/muster/solve"
+	"github.com/musterdl/muster/mechanism/solve"
 )
 
 // exit is an error that only carries the exit code; what there is to say was said.

@@ -13,16 +13,16 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/run/local"
 	"github.com/musterdl/muster/run/local/cgroup"
 	"github.com/musterdl/muster/run/local/cgroup/cgrouptest"
 	"github.com/musterdl/muster/run/local/supervise"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // Two slots of half a core: the machine may have other work for the rest.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/view"
-	"github.com/musterdl/muster/spec"
+	"github.com/musterdl/muster/model/cluster"
 )
 
 func queuesCommand() *cobra.Command {

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/reproduce"
+	"github.com/musterdl/muster/experiment/reproduce"
 )
 
 func reproduceCommand() *cobra.Command {
@@ -47,7 +47,7 @@ func reproduceCommand() *cobra.Command {
 		}}
 	cmd.Flags().StringVar(&step, "step", "", "the claims of all strategies of a step")
 	cmd.Flags().BoolVar(&all, "all", false, "every claim")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list (see reproduce/CLAIMS.md)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list (see experiment/reproduce/CLAIMS.md)")
 	cmd.Flags().BoolVar(&r.Quick, "quick", false, "fewer seeds, and no long metrics")
 	cmd.Flags().IntVar(&r.Seeds, "seeds", 0, "so many seeds, whatever the claims say")
 	cmd.Flags().StringVar(&data, "data", "", "the folder of published data (default $MUSTER_DATA, else ../shared/data)")

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/reproduce/scenario"
+	"github.com/musterdl/muster/experiment/reproduce/scenario"
 	"github.com/musterdl/muster/run/simulated"
 )
 

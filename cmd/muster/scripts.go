@@ -13,7 +13,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/internal/script"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // hostScripts lets the strategies built from now on ask scripts, until end is called.

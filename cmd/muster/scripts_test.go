@@ -13,17 +13,17 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/script"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
-const shortestFirst = "../../examples/external/shortest_first.py"
+const shortestFirst = "../../docs/examples/external/shortest_first.py"
 
 func needPython(t *testing.T) {
 	t.Helper()
@@ -93,7 +93,7 @@ func TestScriptSimulated(t *testing.T) {
 	if blind.JCT != fifo.JCT {
 		t.Errorf("without estimates its order is that of submission: mean JCT %.0f s, by fifo %.0f s", blind.JCT, fifo.JCT)
 	}
-	whole, log := simulateBy(t, "script:../../examples/external/whole_scheduler.py")
+	whole, log := simulateBy(t, "script:../../docs/examples/external/whole_scheduler.py")
 	if whole.JCT > 0.95*fifo.JCT || whole.Finished != whole.Jobs || log != "" {
 		t.Errorf("mean JCT %.0f s by the whole scheduler, %.0f s by fifo; its log: %s", whole.JCT, fifo.JCT, log)
 	}

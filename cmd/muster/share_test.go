@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/internal/view"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // TestReclaim runs the whole way with real processes: a control plane that begins with

@@ -15,11 +15,11 @@ import (
 	"golang.org/x/term"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/report"
-	"github.com/musterdl/muster/reproduce"
-	"github.com/musterdl/muster/reproduce/stand"
+	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/experiment/reproduce"
+	"github.com/musterdl/muster/experiment/reproduce/stand"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/unit"
 )
 
 // durationFlag lets a quantity of time be given as "90s" or "2h30m".

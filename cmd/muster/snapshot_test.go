@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/internal/client"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // TestUpRecoversLoadedSnapshot: a control plane that was killed is saved from its state

@@ -12,7 +12,7 @@ import (
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/internal/whatif"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 func strategiesCommand() *cobra.Command {

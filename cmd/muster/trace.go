@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/musterdl/muster/trace"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/experiment/trace"
+	"github.com/musterdl/muster/model/unit"
 )
 
 func traceCommand() *cobra.Command {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/view"
-	"github.com/musterdl/muster/trainer/progress"
+	"github.com/musterdl/muster/run/trainer/progress"
 )
 
 // trainingPlane is a control plane of two slots that lets shorter jobs go first.
@@ -138,10 +138,10 @@ func (p *controlPlane) lossesOf(name string, attempt int32) map[int64]float64 {
 // keepProgress is what a command goes behind so that its reports outlive the attempt.
 var keepProgress = []string{"sh", "-c", `trap : TERM; "$@"; code=$?; cp "$MUSTER_PROGRESS" "$MUSTER_CHECKPOINT_DIR/progress.$MUSTER_ATTEMPT.$RANK"; exit $code`, "sh"}
 
-// example is the first block of a language in trainer/PROTOCOL.md.
+// example is the first block of a language in run/trainer/PROTOCOL.md.
 func example(t *testing.T, language string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../trainer/PROTOCOL.md")
+	text, err := os.ReadFile("../../run/trainer/PROTOCOL.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestTorch(t *testing.T) {
 	if out, err := exec.Command(python, "-c", "import torch").CombinedOutput(); err != nil {
 		t.Skipf("%s has no PyTorch here: %s", python, out[max(0, len(out)-200):])
 	}
-	script, err := filepath.Abs("../../trainer/testdata/ddp.py")
+	script, err := filepath.Abs("../../run/trainer/testdata/ddp.py")
 	if err != nil {
 		t.Fatal(err)
 	}

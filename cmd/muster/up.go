@@ -20,12 +20,12 @@ import (
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local"
 	"github.com/musterdl/muster/run/local/supervise"
-	"github.com/musterdl/muster/spec"
-	"github.com/musterdl/muster/trainer"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/run/trainer"
 )
 
 // upFlags are the settings of a control plane on this machine.

@@ -15,13 +15,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/experiment/reproduce"
 	"github.com/musterdl/muster/internal/snapshot"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/internal/whatif"
-	"github.com/musterdl/muster/reproduce"
-	"github.com/musterdl/muster/spec"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // whatIfFlags are what can be different, as it is typed.

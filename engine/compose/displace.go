@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/victims"
-	"github.com/musterdl/muster/unit"
 )
 
 // victim is a running job that may have to give way.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/figures"
+	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 var _ schedule.Remembering = (*Scheduler)(nil)

@@ -3,10 +3,10 @@ package compose
 import (
 	"encoding/json"
 
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // Pipelines is a Planner made of a partitioner and an ordering, with the null pair

@@ -3,9 +3,9 @@ package compose
 import (
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
-	"github.com/musterdl/muster/unit"
 )
 
 // openCalendar shows the calendar the state as a decision finds it: claims of jobs that wait

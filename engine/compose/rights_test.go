@@ -8,15 +8,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/draws"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/calendar"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // deciders are the orders and the joint strategies of the catalogue, but for a script,

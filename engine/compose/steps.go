@@ -3,10 +3,10 @@ package compose
 import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // What a job goes through between its place and its start, the same for a composed

@@ -1,8 +1,8 @@
 package compose
 
 import (
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // timers is a heap of (instant, job) with at most one live entry per job; entries

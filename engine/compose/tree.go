@@ -3,9 +3,9 @@ package compose
 import (
 	"math"
 
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/queue"
-	"github.com/musterdl/muster/unit"
 )
 
 // tree is the tree of queues as decisions see it: the ledger, which says what each

@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterdl/muster/allocate/bestfit"
-	"github.com/musterdl/muster/allocate/firstfit"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/defrag"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/queue"
-	"github.com/musterdl/muster/schedule/fifo"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/strategies/allocate/bestfit"
+	"github.com/musterdl/muster/strategies/allocate/firstfit"
+	"github.com/musterdl/muster/strategies/schedule/fifo"
 )
 
 // scene is a state that is made by hand.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/schedule/victims"
-	"github.com/musterdl/muster/unit"
 )
 
 // search is the looking for one plan.

@@ -7,10 +7,10 @@ import (
 	"os"
 	"testing"
 
-	"github.com/musterdl/muster/allocate/bestfit"
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/strategies/allocate/bestfit"
 )
 
 // scattered is a state of nodes of eight devices with running jobs of 1, 2 and 4 devices

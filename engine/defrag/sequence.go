@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // sequence makes the edits once more and writes down what they are.

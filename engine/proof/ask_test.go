@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // ask leaves the decision to a program outside: it describes what waits and what is

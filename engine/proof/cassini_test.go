@@ -1,9 +1,9 @@
 package proof
 
 import (
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // cassini shifts the communication phases of running jobs that share a node's uplink,

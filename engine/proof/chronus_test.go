@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // chronus admits a job with a deadline only if a calendar of leases has room for it in

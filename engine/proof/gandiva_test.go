@@ -3,9 +3,9 @@ package proof
 import (
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // gandiva lets two gangs of one shape take turns on the same devices, tries once

@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // step is one call of the engine, with all that a journal would keep of it.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // The language of the scenario files: `cluster`, `jobs` with a job per line, and `run`

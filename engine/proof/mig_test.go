@@ -3,10 +3,10 @@ package proof
 import (
 	"slices"
 
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // mig keeps tenants in hard partitions, and cuts a device another way when that makes

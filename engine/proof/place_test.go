@@ -3,8 +3,8 @@ package proof
 import (
 	"encoding/json"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // What the eight strategies share: how they remember, the lists they go through and

@@ -1,9 +1,9 @@
 package proof
 
 import (
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // pollux chooses counts, placements and batches of all jobs jointly, in rounds (after

@@ -11,15 +11,15 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/musterdl/muster/allocate/firstfit"
-	"github.com/musterdl/muster/allocate/fixed"
 	"github.com/musterdl/muster/engine/compose"
-	"github.com/musterdl/muster/flow/maxmin"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/profile/declared"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/tiresias"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/strategies/allocate/firstfit"
+	"github.com/musterdl/muster/strategies/allocate/fixed"
+	"github.com/musterdl/muster/strategies/flow/maxmin"
+	"github.com/musterdl/muster/strategies/profile/declared"
+	"github.com/musterdl/muster/strategies/schedule/tiresias"
 )
 
 // strategies makes each of the eight.

@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/musterdl/muster/figures"
 	"github.com/musterdl/muster/flow/fluid"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Periodic is a job that computes, then communicates over its links, and again.

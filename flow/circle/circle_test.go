@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterdl/muster/flow/circle"
 	"github.com/musterdl/muster/flow/fluid"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // on is a job that computes and communicates for so many milliseconds, over links at

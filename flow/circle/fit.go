@@ -20,7 +20,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Arc is a job on one link: it is silent for Compute, then sends at Rate for

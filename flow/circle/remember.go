@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/musterdl/muster/figures"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Memory answers Steady and remembers the answers: the same jobs meet on the same links

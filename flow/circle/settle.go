@@ -3,7 +3,7 @@ package circle
 import (
 	"math"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // mostSettled bounds the settling of one part of the graph: rotations tried times

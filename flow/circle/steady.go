@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/flow/fluid"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Steady is how much longer the jobs' iterations take than undisturbed, in the long

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 )
 

@@ -20,9 +20,9 @@ import (
 	"syscall"
 
 	"github.com/musterdl/muster/internal/access"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/view"
-	"github.com/musterdl/muster/spec"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // Client is a connection to one server, to be used by many goroutines at once.

@@ -6,7 +6,7 @@ import (
 	"net/url"
 
 	"github.com/musterdl/muster/internal/view"
-	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/model/queue"
 )
 
 // Queues returns the tree of queues, as far as the caller sees it.

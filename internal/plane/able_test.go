@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/strategy"
+	"github.com/musterdl/muster/model/strategy"
 )
 
 // limited is nature where runs can be suspended and nothing else.

@@ -6,9 +6,9 @@ import (
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // Follower is told of every batch, once it is durable. It is called in the plane's

@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/store"
-	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/model/queue"
 )
 
 // trees counts the trees of queues in the journal.

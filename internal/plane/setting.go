@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/schedule"
 )

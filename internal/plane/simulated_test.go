@@ -9,12 +9,12 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/trace"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/world"
+	"github.com/musterdl/muster/run/simulated/world"
 )
 
 // TestSimulatedHistory: the events of a simulation, written as a live control plane

@@ -6,11 +6,11 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/musterdl/muster/ahead"
-	"github.com/musterdl/muster/forecast"
-	"github.com/musterdl/muster/forecast/eta"
+	"github.com/musterdl/muster/internal/ahead"
+	"github.com/musterdl/muster/internal/forecast"
+	"github.com/musterdl/muster/internal/forecast/eta"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // leastFinished is how many jobs must have finished before run times are drawn from them:

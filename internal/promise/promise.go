@@ -4,7 +4,7 @@
 //
 // A promise is made outside the plane's goroutine, on a copy of the state: the engine is
 // run forward through futures whose run times and arrivals are drawn from the cluster's
-// own past (forecast, forecast/eta, ahead), and the range is corrected by how past ones
+// own past (forecast, internal/forecast/eta, ahead), and the range is corrected by how past ones
 // turned out. Who asks again within some seconds is told the same.
 package promise
 
@@ -19,16 +19,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterdl/muster/ahead"
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/forecast"
-	"github.com/musterdl/muster/forecast/eta"
-	"github.com/musterdl/muster/forecast/promiselog"
+	"github.com/musterdl/muster/internal/ahead"
+	"github.com/musterdl/muster/internal/forecast"
+	"github.com/musterdl/muster/internal/forecast/eta"
+	"github.com/musterdl/muster/internal/forecast/promiselog"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // Config is a keeper of promises.

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterdl/muster/forecast"
+	"github.com/musterdl/muster/internal/forecast"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Run notes what becomes of jobs that something was promised about, and promises

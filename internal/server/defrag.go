@@ -9,9 +9,9 @@ import (
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine/defrag"
 	"github.com/musterdl/muster/internal/access"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // Bounds of what may be asked of a plan.

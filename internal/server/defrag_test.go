@@ -9,8 +9,8 @@ import (
 
 	"github.com/musterdl/muster/engine/defrag"
 	"github.com/musterdl/muster/internal/client"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // saves lets a job be moved.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/internal/access"
-	"github.com/musterdl/muster/spec"
+	"github.com/musterdl/muster/internal/spec"
 )
 
 // Problem is one thing that is wrong with a request.

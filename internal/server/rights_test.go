@@ -17,7 +17,7 @@ import (
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/server"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // shared is a world that other machines reach, with users and an audit log.

@@ -25,8 +25,8 @@ import (
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/promise"
 	"github.com/musterdl/muster/internal/shadow"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/workload"
 )
 
 // Config is a server.

@@ -22,8 +22,8 @@ import (
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/server"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/workload"
 )
 
 const yamlKind = "application/yaml"

@@ -8,8 +8,8 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/queue"
 )
 
 // Who sees which queue: those whose jobs it sees, those that its tenants' jobs are

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // How much of the past of shares is kept.

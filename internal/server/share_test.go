@@ -10,7 +10,7 @@ import (
 
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/view"
-	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/model/queue"
 )
 
 // of is a job of a tenant.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/internal/snapshot"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // snapshots returns the handler that sends a snapshot of everything: what all jobs run

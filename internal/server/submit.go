@@ -19,10 +19,10 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/spec"
-	"github.com/musterdl/muster/workload"
 )
 
 // submit takes jobs: a YAML file, or the same in JSON, which YAML contains. All

@@ -15,7 +15,7 @@ import (
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/view"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // Whatever a submitter asks, no word of the answer is the name of another tenant's job.

@@ -3,7 +3,7 @@ package server
 import (
 	"net/http"
 
-	"github.com/musterdl/muster/web"
+	"github.com/musterdl/muster/internal/web"
 )
 
 // console serves the files of the console under /console/. They are the same for

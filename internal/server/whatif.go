@@ -11,11 +11,11 @@ import (
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/snapshot"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/whatif"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/spec"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // Bounds of questions about what if. Each takes two cores, and memory for two states.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/whatif"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // long is a job of so many devices that is expected to take hours and can be displaced.

@@ -9,8 +9,8 @@ import (
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/promise"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // getWhen says when a job starts and ends. It is worked out beside the plane, on a copy

@@ -14,9 +14,9 @@ import (
 	"github.com/musterdl/muster/internal/promise"
 	"github.com/musterdl/muster/internal/server"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // promised starts a world whose promises are in a file.

@@ -11,8 +11,8 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // asking is what a shadow is asked with: an engine of its own, which goes along as long

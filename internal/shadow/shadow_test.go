@@ -16,9 +16,9 @@ import (
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 var strategies = []string{"fifo", "fifo-strict", "las", "tiresias", "srtf", "sjf+history", "srsf+consolidate", "srtf+easy"}

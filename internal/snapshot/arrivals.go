@@ -6,11 +6,11 @@ import (
 	"io"
 	"slices"
 
-	"github.com/musterdl/muster/bound"
+	"github.com/musterdl/muster/experiment/bound"
+	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/report"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // Arrivals are the jobs of a history with what was learned of their run times, to be

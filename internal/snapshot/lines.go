@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/musterdl/muster/internal/store"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // line is one batch as it is written: the records' data are JSON already and stay what

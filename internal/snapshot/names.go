@@ -12,7 +12,7 @@ import (
 
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/plane"
-	"github.com/musterdl/muster/world/speed"
+	"github.com/musterdl/muster/run/simulated/world/speed"
 )
 
 // names gives strings pseudonyms: equal ones the same, whatever they name, and others

@@ -14,8 +14,8 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/store"
-	"github.com/musterdl/muster/queue"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // secretive gives jobs names and texts that can be searched for, all of which hold

@@ -5,12 +5,12 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // recorder follows a history and keeps the books that a simulation keeps: who waited,

@@ -10,14 +10,14 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/musterdl/muster/bound"
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/experiment/bound"
+	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/unit"
 )
 
 // Row is one history: the recorded one, or what a strategy would have made of it.

@@ -34,7 +34,7 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/store"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Format and Version are what a manifest begins with.

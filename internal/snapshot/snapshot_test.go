@@ -10,9 +10,9 @@ import (
 
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // busy is a history with preemptions and failures.

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterdl/muster/ahead"
+	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/internal/ahead"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // Window is the last part of a history, ready to happen again: how things stood when it

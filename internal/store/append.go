@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // ErrFull says that there was no space. Nothing of the batch was kept, nothing older

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/musterdl/muster/figures"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Seq numbers the batches of a journal: 1, 2, 3, in the order in which they became durable.

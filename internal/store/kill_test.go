@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // childVariable makes this test binary append to the journal in the folder it names,

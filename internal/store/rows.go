@@ -9,7 +9,7 @@ import (
 
 	"modernc.org/sqlite"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // querier is what reads rows: a handle or a transaction.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 const (

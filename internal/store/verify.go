@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Loss is a run of batches that were acknowledged and are not there any more, or not

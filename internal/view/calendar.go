@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
-	"github.com/musterdl/muster/unit"
 )
 
 // Calendar is what occupies nodes now and what is planned.

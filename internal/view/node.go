@@ -3,8 +3,8 @@ package view
 import (
 	"iter"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // NodeOf describes one node and who holds what on it.

@@ -7,10 +7,10 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/queue/share"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/queue"
-	"github.com/musterdl/muster/queue/share"
-	"github.com/musterdl/muster/unit"
 )
 
 // Shares is how all queues stand, the root first and parents before their children.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterdl/muster/queue"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // allQueues is what people are shown as the name of the root.

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Steps is a job's dossier: what was decided about it, the latest last.

@@ -9,8 +9,8 @@ package view
 import (
 	"time"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Job is a job as it stands.

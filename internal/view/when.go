@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/musterdl/muster/forecast"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/internal/forecast"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // When says when a job starts and ends, as ranges that hold four times in five if past

@@ -7,10 +7,10 @@ import (
 	"iter"
 	"time"
 
-	"github.com/musterdl/muster/explain"
+	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Why says what keeps a job from running, or where it stands otherwise: one sentence

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/musterdl/muster/internal/view"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // shownJobs is the most jobs that a text lists.

@@ -14,16 +14,16 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/musterdl/muster/ahead"
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/internal/ahead"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/snapshot"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // Bounds of one question.

@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local"
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // TestCeiling: a run may use what its strategy says above its share, and its share weighs.

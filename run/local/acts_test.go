@@ -17,6 +17,9 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local"
@@ -24,10 +27,7 @@ import (
 	"github.com/musterdl/muster/run/local/cgroup/cgrouptest"
 	"github.com/musterdl/muster/run/local/supervise"
 	"github.com/musterdl/muster/run/runtest"
-	"github.com/musterdl/muster/strategy"
-	"github.com/musterdl/muster/trainer/progress"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/run/trainer/progress"
 )
 
 // acting is a stage with real processes.

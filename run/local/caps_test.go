@@ -4,10 +4,10 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // TestCaps: a worker with a part of a GPU tells MPS so, a guest up to its ceiling; one

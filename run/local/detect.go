@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/strategy"
-	"github.com/musterdl/muster/unit"
 )
 
 // Machine is what was found on this machine, or declared for it.

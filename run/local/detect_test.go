@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
 )
 
 // answer is what nvidia-smi -q -x says, cut down to a few of its lines.

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/local"
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // oneCore are so many slots of one core each, with memory for two jobs in each.

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/local/cgroup"
 	"github.com/musterdl/muster/run/local/supervise"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // TestGangStartsWholeOrNotAtAll: the command of one rank does not exist, so none runs.

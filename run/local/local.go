@@ -10,11 +10,11 @@ import (
 	"sync"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local/supervise"
-	"github.com/musterdl/muster/strategy"
-	"github.com/musterdl/muster/unit"
 )
 
 // Config is a local driver.

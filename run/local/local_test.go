@@ -14,12 +14,12 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/local"
 	"github.com/musterdl/muster/run/local/supervise"
-	"github.com/musterdl/muster/trainer"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/run/trainer"
 )
 
 // TestMain lets this binary be the supervisor of the workers it starts, and a worker.

@@ -3,10 +3,10 @@ package local
 import (
 	"math"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local/supervise"
-	"github.com/musterdl/muster/unit"
 )
 
 // paceOver is the least time over which steps are counted, news how many hundredths a rate

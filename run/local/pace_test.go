@@ -4,11 +4,11 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local/supervise"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // TestPace: the rate told is that of the steps, of the fastest that the job has gone; a

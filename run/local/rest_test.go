@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local"
 	"github.com/musterdl/muster/run/local/cgroup"
 	"github.com/musterdl/muster/run/local/supervise"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // drive is a driver that is ordered about by hand.

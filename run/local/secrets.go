@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // KeepSecrets moves the variables of a submission whose names speak of secrets out

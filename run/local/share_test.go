@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local"
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/unit"
 )
 
 // TestTwoShares: two jobs that hold parts of one slot and compute all the time use

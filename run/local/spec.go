@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/musterdl/muster/control"
+	"github.com/musterdl/muster/mechanism/control"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local/cgroup"
 	"github.com/musterdl/muster/run/local/supervise"
-	"github.com/musterdl/muster/unit"
 )
 
 // spec says how one rank is to be run: the job's command with the environment that

@@ -14,13 +14,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/local/cgroup"
 	"github.com/musterdl/muster/run/local/cgroup/cgrouptest"
 	"github.com/musterdl/muster/run/local/supervise"
-	"github.com/musterdl/muster/trainer/progress"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/run/trainer/progress"
 )
 
 // work is a job whose every step computes for so long of one processor's time and then

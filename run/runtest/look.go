@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/strategy"
-	"github.com/musterdl/muster/unit"
 )
 
 // look is a text under way.

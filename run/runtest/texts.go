@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/engine/compose"
-	"github.com/musterdl/muster/pipeline/equal"
-	"github.com/musterdl/muster/pipeline/gpipe"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/strategy"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/strategies/pipeline/equal"
+	"github.com/musterdl/muster/strategies/pipeline/gpipe"
 )
 
 // text is what must be seen of an act, with jobs of its own.

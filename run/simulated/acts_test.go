@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/allocate/envelope"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/runtest"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // acting is a stage in simulated nature.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // barren counts what comes to nothing since a job last ended. A history with more of it

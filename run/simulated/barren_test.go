@@ -5,18 +5,18 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/firstfit"
-	"github.com/musterdl/muster/allocate/fixed"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
-	"github.com/musterdl/muster/flow/maxmin"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/profile/declared"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/strategies/allocate/firstfit"
+	"github.com/musterdl/muster/strategies/allocate/fixed"
+	"github.com/musterdl/muster/strategies/flow/maxmin"
+	"github.com/musterdl/muster/strategies/profile/declared"
 )
 
 // fickle changes its mind every second: less than a job takes to be restored.

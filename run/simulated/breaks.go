@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Breaks says how often things fail and how long mending takes: exponential, each

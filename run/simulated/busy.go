@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // busyBooks hold what the world says was busy against what could have been: by run, and

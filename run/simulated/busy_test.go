@@ -4,14 +4,14 @@ import (
 	"math"
 	"testing"
 
-	"github.com/musterdl/muster/allocate/antman"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/schedule/fifo"
+	"github.com/musterdl/muster/run/simulated/world"
 	"github.com/musterdl/muster/schedule/scheduletest"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
-	"github.com/musterdl/muster/world"
+	"github.com/musterdl/muster/strategies/allocate/antman"
+	"github.com/musterdl/muster/strategies/schedule/fifo"
 )
 
 // A run that is carried over from one day into the next was busy in both, and in each of

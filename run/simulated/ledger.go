@@ -3,9 +3,9 @@ package simulated
 import (
 	"fmt"
 
+	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/report"
-	"github.com/musterdl/muster/unit"
 )
 
 // ledger accounts for every thousandth of a device and every microsecond. What was

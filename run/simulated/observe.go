@@ -4,9 +4,9 @@ import (
 	"math"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
-	"github.com/musterdl/muster/unit"
 )
 
 // tellRate reports how fast a run is seen to go, where that is news: where it goes as the

@@ -9,17 +9,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/run/simulated/world"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/fifo"
 	"github.com/musterdl/muster/schedule/scheduletest"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
-	"github.com/musterdl/muster/world"
+	"github.com/musterdl/muster/strategies/schedule/fifo"
 )
 
 // content ends jobs whose loss is where their owners want it, and has others decide the

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate/envelope"
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // Prices are what things cost in the simulated world that take a device's time without

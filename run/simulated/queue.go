@@ -1,8 +1,8 @@
 package simulated
 
 import (
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // entryKind is what will happen. Of one instant what is lost goes first: a run does not

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/world"
+	"github.com/musterdl/muster/run/simulated/world"
 )
 
 // resume goes on from a State. Everything that a driver would know and a State does

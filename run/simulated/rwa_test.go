@@ -3,19 +3,19 @@ package simulated_test
 import (
 	"testing"
 
-	"github.com/musterdl/muster/allocate/firstfit"
-	"github.com/musterdl/muster/allocate/fixed"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
-	"github.com/musterdl/muster/flow/maxmin"
-	"github.com/musterdl/muster/profile/declared"
+	"github.com/musterdl/muster/experiment/trace"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/fifo"
-	"github.com/musterdl/muster/schedule/tiresias"
-	"github.com/musterdl/muster/trace"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/strategies/allocate/firstfit"
+	"github.com/musterdl/muster/strategies/allocate/fixed"
+	"github.com/musterdl/muster/strategies/flow/maxmin"
+	"github.com/musterdl/muster/strategies/profile/declared"
+	"github.com/musterdl/muster/strategies/schedule/fifo"
+	"github.com/musterdl/muster/strategies/schedule/tiresias"
 )
 
 // TestRWA runs the generated trace RW-A, 480 jobs on 60 devices at a load of 0.95.

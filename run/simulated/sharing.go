@@ -3,8 +3,8 @@ package simulated
 import (
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // meets charges for what a run that has begun, or that has other terms now, takes beside

@@ -14,15 +14,15 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/musterdl/muster/bound"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/experiment/bound"
+	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/report"
+	"github.com/musterdl/muster/run/simulated/world"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
-	"github.com/musterdl/muster/world"
 )
 
 // Source yields jobs with their truths in order of submission, io.EOF at the end.

@@ -21,8 +21,8 @@ package calendar
 import (
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // A claim, its parts and a window are facts of the state.

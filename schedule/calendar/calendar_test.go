@@ -6,9 +6,9 @@ import (
 	"os"
 	"testing"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
-	"github.com/musterdl/muster/unit"
 )
 
 // each runs so many random cases, more if asked for, and prints the seed of the

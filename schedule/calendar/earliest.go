@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // gang is who a place is looked for.

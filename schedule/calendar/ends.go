@@ -1,9 +1,9 @@
 package calendar
 
 import (
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/remaining"
-	"github.com/musterdl/muster/unit"
 )
 
 // Length is how long a run of a job on so many workers is expected to take from now

@@ -1,8 +1,8 @@
 package calendar
 
 import (
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Hold is what is to be kept free of a node while a placement is tried.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // node is what a node has free, and what it will get back and when.

@@ -6,12 +6,12 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/bestfit"
-	"github.com/musterdl/muster/allocate/firstfit"
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/strategies/allocate/bestfit"
+	"github.com/musterdl/muster/strategies/allocate/firstfit"
 )
 
 // work is a job of a random case, with its truth.

@@ -3,9 +3,9 @@ package calendar_test
 import (
 	"fmt"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
-	"github.com/musterdl/muster/unit"
 )
 
 // horizon is after everything of a random case whose end is known.

@@ -3,8 +3,8 @@ package calendar
 import (
 	"errors"
 
-	"github.com/musterdl/muster/strategy"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Policy says who gets a place in the calendar, so that work which fills in does not

@@ -3,8 +3,8 @@ package calendar
 import (
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Revise looks at every claim again, in order of rank, and returns the jobs whose

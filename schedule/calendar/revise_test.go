@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
-	"github.com/musterdl/muster/unit"
 )
 
 // scene is nodes of 4 devices on which runs of a given expected end are put.

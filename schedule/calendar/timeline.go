@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // step is what a node has free for something new from an instant to that of the next

@@ -16,8 +16,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Ask is what a job wants promised: Need of running time on Size devices before By.

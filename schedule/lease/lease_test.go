@@ -6,9 +6,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/lease"
-	"github.com/musterdl/muster/unit"
 )
 
 const minute = unit.Time(unit.Minute)

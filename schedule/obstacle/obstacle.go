@@ -10,9 +10,9 @@ package obstacle
 
 import (
 	"github.com/musterdl/muster/allocate/fit"
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/queue"
-	"github.com/musterdl/muster/unit"
 )
 
 // Question is about one waiting job.

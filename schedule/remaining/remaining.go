@@ -7,8 +7,8 @@ package remaining
 import (
 	"math/bits"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Of is the running time that job id still needs on the workers it asked for,

@@ -3,9 +3,9 @@ package scheduletest
 import (
 	"fmt"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // watched is an order under observation: what it said about a job's rank is held

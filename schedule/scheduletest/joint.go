@@ -8,20 +8,20 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/firstfit"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
-	"github.com/musterdl/muster/flow/maxmin"
+	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/internal/draws"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
-	"github.com/musterdl/muster/profile/declared"
-	"github.com/musterdl/muster/profile/oracle"
-	"github.com/musterdl/muster/report"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/strategies/allocate/firstfit"
+	"github.com/musterdl/muster/strategies/flow/maxmin"
+	"github.com/musterdl/muster/strategies/profile/declared"
+	"github.com/musterdl/muster/strategies/profile/oracle"
 )
 
 // JointConfig is a checked simulation of jobs under a joint decider, first fit and the

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // everybody wishes every job what it asks for, in order of submission.

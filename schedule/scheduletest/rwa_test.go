@@ -4,16 +4,16 @@ import (
 	"os"
 	"testing"
 
+	"github.com/musterdl/muster/experiment/trace"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/fifo"
-	"github.com/musterdl/muster/schedule/las"
-	"github.com/musterdl/muster/schedule/sjf"
-	"github.com/musterdl/muster/schedule/srsf"
-	"github.com/musterdl/muster/schedule/srtf"
-	"github.com/musterdl/muster/schedule/tiresias"
-	"github.com/musterdl/muster/trace"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/strategies/schedule/fifo"
+	"github.com/musterdl/muster/strategies/schedule/las"
+	"github.com/musterdl/muster/strategies/schedule/sjf"
+	"github.com/musterdl/muster/strategies/schedule/srsf"
+	"github.com/musterdl/muster/strategies/schedule/srtf"
+	"github.com/musterdl/muster/strategies/schedule/tiresias"
 )
 
 // rwa is the reference workload: 480 jobs on 60 devices at load 0.95.

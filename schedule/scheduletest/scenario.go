@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // Scenarios runs the text files below a folder against strategies composed anew for

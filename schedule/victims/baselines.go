@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // Newest displaces the runs that began last, until there is room: what most

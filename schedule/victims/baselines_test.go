@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/victims"
-	"github.com/musterdl/muster/unit"
 )
 
 // Jobs of 4, 2 and 2 devices on one node, of 4 and 4 on another.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/victims"
-	"github.com/musterdl/muster/unit"
 )
 
 var needs = []struct {

@@ -1,6 +1,6 @@
 package victims
 
-import "github.com/musterdl/muster/strategy"
+import "github.com/musterdl/muster/model/strategy"
 
 // CheapestDescription, NewestDescription and LowestRankDescription are what the three
 // choosers say about themselves.

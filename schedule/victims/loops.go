@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterdl/muster/figures"
+	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // Limits say how much Loops remembers.

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/internal/draws"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/victims"
-	"github.com/musterdl/muster/unit"
 )
 
 var small = victims.Limits{Window: 10, Most: 1000}

@@ -4,10 +4,10 @@ import (
 	"math"
 	"testing"
 
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/victims"
-	"github.com/musterdl/muster/unit"
 )
 
 // A gang of two workers runs for an hour and ten minutes, of which it was suspended

@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/bestfit"
-	"github.com/musterdl/muster/allocate/firstfit"
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/tiresias"
 	"github.com/musterdl/muster/schedule/victims"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/strategies/allocate/bestfit"
+	"github.com/musterdl/muster/strategies/allocate/firstfit"
+	"github.com/musterdl/muster/strategies/schedule/tiresias"
 )
 
 // scene is a real state with running jobs, a placer and a job that waits.

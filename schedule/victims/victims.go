@@ -19,9 +19,9 @@ import (
 	"math/bits"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
 )
 
 // Candidate is a run that may be displaced; its workers go together.

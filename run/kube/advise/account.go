@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/unit"
 )
 
 // account adds up device time in both worlds, over the same stretch of time.

@@ -32,17 +32,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/queue"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/kube/api"
 	"github.com/musterdl/muster/run/kube/driver"
 	"github.com/musterdl/muster/run/kube/filter"
 	"github.com/musterdl/muster/run/kube/inventory"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // Options are whom an Adviser follows, and what it decides with.

@@ -9,9 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/kube/apitest"
 	"github.com/musterdl/muster/run/kube/gang"
-	"github.com/musterdl/muster/unit"
 )
 
 func near(t *testing.T, what string, got, want float64) {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/kube/api"
-	"github.com/musterdl/muster/unit"
 )
 
 // nature is what surrounds the driver in the other world: it stands behind the

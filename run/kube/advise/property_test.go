@@ -13,11 +13,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/kube/api"
 	"github.com/musterdl/muster/run/kube/apitest"
 	"github.com/musterdl/muster/run/kube/gang"
-	"github.com/musterdl/muster/unit"
 )
 
 // fits fails the test where the copies of pods take more of a node than it has.

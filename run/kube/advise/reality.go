@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/kube/api"
 	"github.com/musterdl/muster/run/kube/driver"
 	"github.com/musterdl/muster/run/kube/gang"
 	"github.com/musterdl/muster/run/kube/inventory"
-	"github.com/musterdl/muster/unit"
 )
 
 // reality is what is known of the real cluster, up to the last batch of changes. It

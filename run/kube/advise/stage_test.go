@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/kube/api"
 	"github.com/musterdl/muster/run/kube/apitest"
-	"github.com/musterdl/muster/unit"
 )
 
 // rival is a scheduler that knows no gangs: it binds pod by pod, oldest first, to the

@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/kube/gang"
-	"github.com/musterdl/muster/unit"
 )
 
 // story is what really becomes of a gang, as far as it is known.

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/run/kube/api"
-	"github.com/musterdl/muster/spec"
 )
 
 // manifests are the files for kubectl apply.

@@ -10,16 +10,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/kube/api"
 	"github.com/musterdl/muster/run/kube/gang"
 	"github.com/musterdl/muster/run/kube/inventory"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // Beginning is what a control plane begins with, put together from objects alone.

@@ -3,8 +3,8 @@ package driver
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/kube/filter"
-	"github.com/musterdl/muster/unit"
 )
 
 // fits looks a last time whether pods may go where the engine put them; where one may

@@ -13,10 +13,10 @@ import (
 
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/kube/api"
-	"github.com/musterdl/muster/strategy"
 )
 
 // Driver runs a Core against an API server and a control plane: what the server tells

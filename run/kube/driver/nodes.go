@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/kube/inventory"
 )

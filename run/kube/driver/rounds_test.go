@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/firstfit"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/strategies/allocate/firstfit"
 )
 
 // rounds is the round realiser of Gavel (Narayanan et al., OSDI 2020) for equal

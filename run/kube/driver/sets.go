@@ -4,8 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/kube/filter"
-	"github.com/musterdl/muster/unit"
 )
 
 // sets are the sets of nodes that the engine knows, by the signature of the pods.

@@ -20,15 +20,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/kube/apitest"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
 )
 
 // task is a job of a workload that both worlds can be given.

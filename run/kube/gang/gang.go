@@ -40,7 +40,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // Owners looks up the objects that pods refer to.

@@ -9,8 +9,8 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // maxSizes is the most numbers of workers of an elastic job.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterdl/muster/cluster"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 
 	"pgregory.net/rapid"

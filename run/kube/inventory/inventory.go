@@ -24,8 +24,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterdl/muster/cluster"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/musterdl/muster/cluster"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 
 	corev1 "k8s.io/api/core/v1"
 )

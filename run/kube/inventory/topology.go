@@ -3,7 +3,7 @@ package inventory
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 const (

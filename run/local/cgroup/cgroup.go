@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // Limits are what a group may use; 0 is no limit.

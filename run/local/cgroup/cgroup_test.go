@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup/cgrouptest"
-	"github.com/musterdl/muster/unit"
 )
 
 // The test binary is its own worker.

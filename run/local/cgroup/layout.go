@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // parent is the directory that holds all groups of Muster on a machine.

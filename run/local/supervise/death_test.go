@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // supervisorOf finds the process that supervises dir.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterdl/muster/trainer/progress"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/run/trainer/progress"
 )
 
 // hostMeter tells how fast the protected job beside a guest goes, from the steps it

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/unit"
 )
 
 // TestHostMeter: what a guest's law is told of its host: nothing while there is none or

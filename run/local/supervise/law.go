@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterdl/muster/control"
+	"github.com/musterdl/muster/mechanism/control"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/unit"
 )
 
 // lawful is the law a worker is under, and what it has seen and set.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/unit"
 )
 
 // TestLawGivesWay: an opportunistic worker's quota falls while the machine is busy.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/trainer/progress"
+	"github.com/musterdl/muster/run/trainer/progress"
 )
 
 // ErrAlive is returned where a living supervisor is in the way.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/model/unit"
 )
 
 // The test binary is also the supervisor, a control plane and the workers that a

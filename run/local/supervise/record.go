@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/unit"
 )
 
 // Kind says what a record is about.

@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/trainer/progress"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/run/trainer/progress"
 )
 
 // sampler measures a worker and reads what it reports.

@@ -37,8 +37,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/unit"
 )
 
 // Spec says what one worker is and how it is to be run.

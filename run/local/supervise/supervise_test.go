@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/unit"
 )
 
 func TestHowItEnds(t *testing.T) {

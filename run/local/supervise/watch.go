@@ -7,9 +7,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup"
-	"github.com/musterdl/muster/trainer/progress"
-	"github.com/musterdl/muster/unit"
+	"github.com/musterdl/muster/run/trainer/progress"
 )
 
 // saveSample is the interval at which progress is read while stopping waits for a checkpoint.

@@ -15,9 +15,9 @@ import (
 	"math"
 	"slices"
 
-	"github.com/musterdl/muster/cluster"
-	"github.com/musterdl/muster/unit"
-	"github.com/musterdl/muster/workload"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // Order says who goes first.

@@ -18,9 +18,9 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/kube/advise"
 	"github.com/musterdl/muster/run/kube/api"
-	"github.com/musterdl/muster/unit"
 )
 
 // tellEvery is how often the log has the comparison on a line.

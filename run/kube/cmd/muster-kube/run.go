@@ -22,13 +22,15 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/cluster"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/store"
-	"github.com/musterdl/muster/queue"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/kube/api"
 	"github.com/musterdl/muster/run/kube/driver"
@@ -36,8 +38,6 @@ import (
 	"github.com/musterdl/muster/run/kube/gang"
 	"github.com/musterdl/muster/run/kube/inventory"
 	"github.com/musterdl/muster/run/kube/lead"
-	"github.com/musterdl/muster/spec"
-	"github.com/musterdl/muster/unit"
 )
 
 // run schedules until the context ends, leading or waiting to lead.

@@ -1,0 +1,125 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+)
+
+const presetRackNodes = 16
+
+// Preset returns the cluster that a name stands for; ok is whether it is the name
+// of a preset at all. Hosts and links are those of cluster.Uniform, in racks of 16.
+//
+//   - gpus:NxM is N nodes of M devices of 32 GiB.
+//   - philly has the 2,490 GPUs of the ATC'19 paper in servers of 2 and of 8. The
+//     split is a reconstruction: of the whole numbers of either that add up, 231
+//     servers of 8 and 321 of 2 are the ones that make 552 servers, which is how
+//     many the published machine list is remembered to have. GPUs of the large
+//     servers have 24 GiB and of the small ones 12 GiB, at equal speed for want of
+//     any published figure.
+//   - venus is the cluster of that name in Helios (SC'21): 133 nodes of 8 V100.
+func Preset(name string) (c *cluster.Cluster, ok bool, err error) {
+	if size, isGPUs := strings.CutPrefix(name, "gpus:"); isGPUs {
+		n, m, _ := strings.Cut(size, "x")
+		nodes, err := strconv.ParseUint(n, 10, 32)
+		devices, err2 := strconv.ParseUint(m, 10, 32)
+		if err != nil || err2 != nil || nodes < 1 || devices < 1 || nodes*devices > maxDevices {
+			return nil, true, fmt.Errorf("cluster %q: expected gpus:NxM, N nodes of M devices, at most %d devices, as in gpus:16x8", name, maxDevices)
+		}
+		return cluster.Uniform(name, int(nodes), int(devices), cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, presetRackNodes), true, nil
+	}
+	switch name {
+	case "philly":
+		return philly(), true, nil
+	case "venus":
+		return cluster.Uniform(name, 133, 8, cluster.Model{Name: "V100", Memory: 32 << 10, Speed: 1}, presetRackNodes), true, nil
+	}
+	return nil, false, nil
+}
+
+// philly appends the small servers, in racks of their own, to the large ones.
+func philly() *cluster.Cluster {
+	const large, small = 231, 321
+	c := cluster.Uniform("philly", large, 8, cluster.Model{Name: "gpu-24g", Memory: 24 << 10, Speed: 1}, presetRackNodes)
+	model := c.AddModel(cluster.Model{Name: "gpu-12g", Memory: 12 << 10, Speed: 1})
+	var rack int32
+	for i := range small {
+		if i%presetRackNodes == 0 {
+			rack = c.AddRack(cluster.Rack{Name: fmt.Sprintf("rack%d", len(c.Racks))})
+		}
+		c.AddNode(cluster.Node{Name: fmt.Sprintf("node%d", large+i), Rack: rack, Model: model,
+			CPU: 2 * cpuPerDevice, Memory: 2 * unit.MiB(memoryPerDevice)}, 2)
+	}
+	return c
+}
+
+// ResolveOptions are what Resolve needs from outside this package.
+type ResolveOptions struct {
+	// Openb reads the cluster of the openb trace from its folder.
+	Openb func(folder string) (*cluster.Cluster, error)
+	// Data is the folder of published data where it is looked for first, if not empty.
+	Data string
+}
+
+// Resolve returns the cluster that ref names: a preset, openb, or a cluster file.
+func Resolve(ref string, options ResolveOptions) (*cluster.Cluster, error) {
+	if c, ok, err := Preset(ref); ok {
+		return c, err
+	}
+	if ref == "openb" {
+		if options.Openb == nil {
+			return nil, errors.New("cluster \"openb\": no reader of its trace is built in")
+		}
+		folder, err := openbFolder(options.Data)
+		if err != nil {
+			return nil, err
+		}
+		return options.Openb(folder)
+	}
+	data, err := readFile(ref)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("cluster %q: no such file or preset; %s", ref,
+			didYouMean(ref, []string{"gpus:NxM", "philly", "venus", "openb"}))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read cluster file: %w", err)
+	}
+	return Cluster(ref, data)
+}
+
+// openbFolder finds the openb trace: in the folder given, under $MUSTER_DATA, else beside
+// the repository.
+func openbFolder(data string) (string, error) {
+	var tried []string
+	for _, data := range []string{data, os.Getenv("MUSTER_DATA")} {
+		if data != "" {
+			tried = append(tried, filepath.Join(data, "openb2023"))
+		}
+	}
+	tried = append(tried, filepath.Join("..", "shared", "data", "openb2023"))
+	for _, folder := range tried {
+		if info, err := os.Stat(folder); err == nil && info.IsDir() {
+			return folder, nil
+		}
+	}
+	return "", fmt.Errorf("cluster \"openb\": its trace is at none of %s; set MUSTER_DATA to the folder that holds openb2023", strings.Join(tried, ", "))
+}
+
+// readFile reads no more of a file than it takes to see that it is too large.
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+}

@@ -1,0 +1,273 @@
+package queue
+
+import (
+	"math"
+
+	"github.com/musterdl/muster/model/unit"
+)
+
+// Ledger is what the queues of a tree hold, with all that follows from it: what each
+// may hold more, what it may take back, and which is served first. It is the one home
+// of these rules: who decides, who explains and who shows ask the same Ledger.
+//
+// Amounts are vectors of thousandths of devices by device model, with all models
+// together behind them. A branch is a queue, or the jobs that are in a queue itself
+// where others are below it; jobs are counted in leaves, which are the branches with
+// none below them.
+type Ledger struct {
+	branches []branch
+	fileIn   []int32 // by queue: the branch that its own jobs are counted in
+	capacity []int64
+	lent     []int64              // by model: what leaves hold of which anything might be taken back
+	keepers  []int32              // branches that do not lend all they are guaranteed
+	ofUser   map[[2]int32][]int64 // what a user holds below a branch that limits users
+	steady   float64              // what use that never ends comes to when half is forgotten per half-life, in seconds
+}
+
+type branch struct {
+	parent, queue    int32
+	below            []int32 // branches; none where jobs are counted
+	weight, priority int64
+	guarantee, limit []int64 // limit: -1 is none
+	keep, borrow     []int64
+	user             []int64
+	preempt          bool
+
+	used    []int64
+	share   int64 // of the cluster, now and in the past, per weight; less goes first
+	past    int64 // thousandths of a device times seconds
+	borrows bool  // holds more than it is guaranteed of some model
+	lends   bool  // of a leaf: what it holds counts as lent
+}
+
+// none stands for no branch.
+const none = -1
+
+// NewLedger opens the ledger of a tree on a cluster with so many thousandths of
+// devices of each model. Nothing is held yet.
+func NewLedger(t *Tree, models []string, capacity []int64) Ledger {
+	l := Ledger{ofUser: map[[2]int32][]int64{}, steady: float64(t.HalfLife) / math.Ln2 / float64(unit.Second),
+		capacity: make([]int64, len(models)+1), lent: make([]int64, len(models))}
+	for m, milli := range capacity {
+		l.capacity[m] = milli
+		l.capacity[len(models)] += milli
+	}
+	list := t.Queues
+	if len(list) == 0 {
+		list = []Queue{Root()}
+	}
+	for i := range list {
+		q := &list[i]
+		l.branches = append(l.branches, branch{parent: q.Parent, queue: int32(i), weight: int64(q.Weight), priority: int64(q.Priority),
+			guarantee: Vector(q.Guarantee, models, 0), limit: Vector(q.Limit, models, -1), keep: Vector(q.Keep, models, 0),
+			borrow: Vector(q.Borrow, models, -1), user: Vector(q.UserLimit, models, -1), preempt: q.Preempt, used: make([]int64, len(models)+1)})
+		if q.Parent >= 0 {
+			l.branches[q.Parent].below = append(l.branches[q.Parent].below, int32(i))
+		}
+		if len(q.Keep) > 0 {
+			l.keepers = append(l.keepers, int32(i))
+		}
+	}
+	l.fileIn = make([]int32, len(list))
+	for i := range list {
+		l.fileIn[i] = int32(i)
+		if len(l.branches[i].below) > 0 { // its own jobs stand beside the queues below it
+			l.fileIn[i] = int32(len(l.branches))
+			l.branches[i].below = append(l.branches[i].below, l.fileIn[i])
+			l.branches = append(l.branches, branch{parent: int32(i), queue: int32(i), weight: 1000, used: make([]int64, len(models)+1)})
+		}
+	}
+	return l
+}
+
+// Vector writes amounts out by model, with all models together behind them; what is
+// not said is missing. Where nothing is said there is none.
+func Vector(amounts []Amount, models []string, missing int64) []int64 {
+	if len(amounts) == 0 {
+		return nil
+	}
+	x := make([]int64, len(models)+1)
+	for i := range x {
+		x[i] = missing
+	}
+	for _, a := range amounts {
+		if a.Model == "" {
+			x[len(models)] = a.Milli
+		}
+		for m, name := range models {
+			if name == a.Model && name != "" {
+				x[m] = a.Milli
+			}
+		}
+	}
+	return x
+}
+
+// Shared reports whether there is more than one queue.
+func (l *Ledger) Shared() bool { return len(l.branches) > 1 }
+
+// Bounds reports whether anything bounds who may hold what: there are several queues, or
+// the one has a limit.
+func (l *Ledger) Bounds() bool {
+	root := &l.branches[0]
+	return l.Shared() || root.limit != nil || root.user != nil || root.borrow != nil
+}
+
+// Branches is how many branches there are; the first is the root.
+func (l *Ledger) Branches() int { return len(l.branches) }
+
+// Leaf is the branch that the jobs of a queue are counted in.
+func (l *Ledger) Leaf(queue int32) int32 { return l.fileIn[queue] }
+
+// Parent is the branch above one; the root has none, which is -1.
+func (l *Ledger) Parent(b int32) int32 { return l.branches[b].parent }
+
+// Below are the branches below one; a leaf has none.
+func (l *Ledger) Below(b int32) []int32 { return l.branches[b].below }
+
+// Lent is, by model, what leaves hold of which anything might be taken back.
+func (l *Ledger) Lent() []int64 { return l.lent }
+
+// Lends reports whether anything of what a leaf holds might be taken back.
+func (l *Ledger) Lends(leaf int32) bool { return l.branches[leaf].lends }
+
+// LimitsUsers reports whether a limit on users holds for the jobs of a leaf.
+func (l *Ledger) LimitsUsers(leaf int32) bool {
+	for b := leaf; b >= 0; b = l.branches[b].parent {
+		if l.branches[b].user != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Use adds to what a leaf, and one user of it, hold of a model; milli is negative when
+// it is given back.
+func (l *Ledger) Use(leaf, user, model int32, milli int64) {
+	l.lend(leaf, -1)
+	flipped := int32(none) // the topmost queue that came to its guarantee, or left it
+	for b := leaf; b >= 0; b = l.branches[b].parent {
+		x := &l.branches[b]
+		x.used[model] += milli
+		x.used[len(x.used)-1] += milli
+		if x.user != nil {
+			l.useOf(b, user, model, milli)
+		}
+		if !l.Shared() {
+			continue
+		}
+		l.weigh(x)
+		if over := x.overAny(); over != x.borrows {
+			x.borrows, flipped = over, b
+		}
+	}
+	l.lend(leaf, 1)
+	if flipped >= 0 && len(l.branches[flipped].below) > 0 {
+		l.relend()
+	}
+}
+
+func (l *Ledger) useOf(b, user, model int32, milli int64) {
+	key := [2]int32{b, user}
+	x := l.ofUser[key]
+	if x == nil {
+		x = make([]int64, len(l.capacity))
+		l.ofUser[key] = x
+	}
+	x[model] += milli
+	x[len(x)-1] += milli
+}
+
+// lend adds what a leaf holds to what might be taken back from anybody, if it might,
+// or takes it out.
+func (l *Ledger) lend(leaf int32, sign int64) {
+	x := &l.branches[leaf]
+	if sign > 0 {
+		x.lends = false
+		for b := leaf; b >= 0 && !x.lends; b = l.branches[b].parent {
+			x.lends = l.branches[b].borrows || l.branches[b].preempt
+		}
+	}
+	if x.lends {
+		for m := range l.lent {
+			l.lent[m] += sign * x.used[m]
+		}
+	}
+}
+
+// relend adds up anew what might be taken back.
+func (l *Ledger) relend() {
+	clear(l.lent)
+	for b := range l.branches {
+		if len(l.branches[b].below) == 0 {
+			l.lend(int32(b), 1)
+		}
+	}
+}
+
+// weigh computes a branch's share: the dominant one of what it holds now, in
+// millionths of the cluster (Dominant Resource Fairness; Ghodsi, NSDI 2011), and what
+// it used in the past as if held evenly over the half-life, both per weight.
+func (l *Ledger) weigh(x *branch) {
+	dominant := int64(0)
+	for m, used := range x.used {
+		if c := l.capacity[m]; c > 0 {
+			dominant = max(dominant, used*1_000_000/c)
+		}
+	}
+	if all := float64(l.capacity[len(l.capacity)-1]); l.steady > 0 && all > 0 {
+		dominant += int64(float64(x.past) / all / l.steady * 1e6)
+	}
+	x.share = dominant * 1000 / x.weight
+}
+
+// Remember replaces what was used in the past and is not forgotten, by queue and
+// without what is below it, in thousandths of a device times seconds.
+func (l *Ledger) Remember(past []int64) {
+	for i := range l.branches {
+		l.branches[i].past = 0
+	}
+	for queue, milli := range past {
+		for b := l.fileIn[queue]; b >= 0; b = l.branches[b].parent {
+			l.branches[b].past += milli
+		}
+	}
+	for i := range l.branches {
+		l.weigh(&l.branches[i])
+	}
+}
+
+// Before reports whether a branch is served before a sibling: by priority, those below
+// their guarantee first, then the smaller share.
+func (l *Ledger) Before(a, b int32) (before, tie bool) {
+	x, y := &l.branches[a], &l.branches[b]
+	if x.priority != y.priority {
+		return x.priority > y.priority, false
+	}
+	if a, b := x.belowGuarantee(), y.belowGuarantee(); a != b {
+		return a, false
+	}
+	return x.share < y.share, x.share == y.share
+}
+
+// Turns is by queue its place among its siblings when all of them have work that waits:
+// 1 is served first, and of equals the one named first.
+func (l *Ledger) Turns() []int32 {
+	turns := make([]int32, len(l.fileIn))
+	for b := range int32(len(turns)) {
+		turns[b] = 1
+		if up := l.branches[b].parent; up >= 0 {
+			for _, other := range l.branches[up].below {
+				if before, tie := l.Before(other, b); other != b && (before || tie && other < b) {
+					turns[b]++
+				}
+			}
+		}
+	}
+	return turns
+}
+
+// Share is the number by which siblings of one priority are served once they have what
+// they are guaranteed, the smallest first: the part of the cluster that a queue holds,
+// and held in the past as far as that is remembered, per weight.
+func (l *Ledger) Share(queue int32) float64 { return float64(l.branches[queue].share) / 1e6 }

@@ -1,0 +1,168 @@
+// Package workload says what is asked: training jobs, and the truth about them
+// that only a simulated world may know. Values only, no I/O; the YAML a user
+// writes is read by package spec, published traces by package trace.
+package workload
+
+import "github.com/musterdl/muster/model/unit"
+
+// Job is one training job as its owner declares it.
+type Job struct {
+	// Name is unique among live jobs; the server makes one where the user gives none.
+	Name   string
+	Tenant string
+	User   string
+	Submit unit.Time
+	// Priority is compared before anything else by orders that honour it; higher first.
+	Priority int32
+
+	// Gang is the number of workers; all start together or none does.
+	Gang int32
+	// Sizes are the legal worker counts of an elastic job, ascending, Gang among
+	// them; empty means Gang only.
+	Sizes []int32
+	// Devices is the number of whole devices per worker (0 for a CPU-only task).
+	Devices int32
+	// Share is the part of a device per worker, 1..1000; below 1000 Devices is 1.
+	Share unit.Milli
+	// Models are the allowed device models; empty means any.
+	Models []string
+	// Memory is the device memory per device; CPU and HostMemory are per worker.
+	Memory     unit.MiB
+	CPU        unit.Milli
+	HostMemory unit.MiB
+
+	// NodeSet numbers the set of nodes, known to who submits the job, that it is confined
+	// to; 0 is none. PerNode is how many workers one node takes at most; 0 is any number.
+	NodeSet int32 `yaml:"-"`
+	PerNode int32 `yaml:"-"`
+
+	// Estimate is the declared run time on Gang workers, without restarts; 0 is unknown.
+	Estimate unit.Duration
+	// TimeLimit ends a run of the job after this much running time; 0 is none.
+	TimeLimit unit.Duration
+	// Deadline is counted from submission; 0 is none.
+	Deadline   unit.Duration
+	Checkpoint Checkpoint
+	// Retries bounds how often the job is started again after failures of its own
+	// making; failures of nodes and preemptions do not count.
+	Retries int32
+	// After names jobs that must have finished first.
+	After []string
+	// Array is the number of copies submitted as NAME-0, NAME-1, ...; 0 and 1 are one job.
+	Array int32
+
+	// Class is the kind of work ("resnet50/64"), the key to measured speeds.
+	Class string
+	// Skew is the largest tensor's part of the model in thousandths; Tiresias
+	// consolidates jobs above its limit.
+	Skew unit.Milli
+	// Traffic is the bandwidth each worker sends to others at full speed.
+	Traffic unit.Mbps
+	// Pipeline asks step 4 for a plan over this many stages; zero Stages is none.
+	Pipeline Pipeline
+	// Menu lists how fast the job is believed to go on other numbers and models of
+	// devices than it asks for; empty is: in proportion to its workers.
+	Menu []Offer
+	// Phase is one iteration: how long it computes, how long it communicates at full
+	// speed.
+	Phase Phase
+	// Opportunistic work runs in what others leave and is promised nothing.
+	Opportunistic bool
+	// Persistent is the part of Memory that stays while the job is resident without
+	// computing; 0 is all of it.
+	Persistent unit.MiB
+	// Group names the tuning jobs that belong together, Base the foundation model that
+	// the job fine-tunes.
+	Group, Base string
+	// Servers is how many of the workers, the first ranks, are parameter servers.
+	Servers int32
+	// Service makes the job an inference service.
+	Service Service
+	// TargetLoss is the training loss at which its owner has what he wants; 0 is none.
+	TargetLoss float64
+
+	// Law names the fast law that a live worker is under (package control); empty is
+	// none.
+	Law string
+
+	// Command, Dir and Env are what a live driver runs; simulated jobs have none.
+	Command []string
+	Dir     string
+	Env     []string
+}
+
+// Checkpoint is how a job saves its work.
+type Checkpoint struct {
+	// Every is the interval between the job's own checkpoints; 0 is never.
+	Every unit.Duration
+	// OnRequest jobs save when asked to, before they are stopped.
+	OnRequest bool
+	// Save and Load are what one save and one restore cost.
+	Save, Load unit.Duration
+}
+
+// Pipeline asks for a pipeline-parallel plan.
+type Pipeline struct {
+	Stages       int32
+	Microbatches int32
+	// Layers is the profile the cut is made on.
+	Layers []Layer
+}
+
+// Offer is one way to run a job: so many workers on a device model, on one node or
+// on several, with a global batch, and how fast that is.
+type Offer struct {
+	Model   string // empty is the reference device
+	Workers int32
+	Nodes   int32 // 0 and 1 are one node; 2 stands for several
+	Batch   int32 // 0 is the job's own
+	// Rate is the progress per second, where the job's own workers on one node of the
+	// reference device make 1.
+	Rate float64
+}
+
+// Phase is one iteration of a job that computes and then communicates.
+type Phase struct{ Compute, Communicate unit.Duration }
+
+// Service is what an inference service has to answer, and how fast.
+type Service struct {
+	RatePerSec float64
+	SLO        unit.Duration
+}
+
+// Layer is the profile of one layer for one microbatch.
+type Layer struct {
+	Name                string
+	Forward, Backward   unit.Duration
+	ParamKiB, OutputKiB int64 // parameters; activations sent to the next layer
+	ActivationKiB       int64 // activations kept for the backward pass
+}
+
+// Truth is what a trace or generator knows of a job and its owner does not. Only
+// the simulated world may read it.
+type Truth struct {
+	// Duration is the true run time on Gang workers of the reference device,
+	// consolidated and undisturbed.
+	Duration unit.Duration
+	// Sensitivity is the slowdown per doubling of nodes used: spreading over k
+	// extra nodes multiplies the duration by 1 + Sensitivity*log2(1+k).
+	Sensitivity float64
+	// Busy is the part of its device share that the job keeps busy, 0..1; 0 means 1.
+	Busy float64
+	// Menu lists the true rates on other shapes; empty is what its owner believes.
+	Menu []Offer
+	// Merge is how much longer a step takes for each other job that is trained together
+	// with this one, as a part of its own step alone.
+	Merge float64
+	// Loss is {a, b, c} of the training loss 1/(a*k + b) + c when k percent of the work
+	// are done; all zero is a job that reports none.
+	Loss [3]float64
+	// FailAfter ends every attempt as a failure of the user's making after this much
+	// running time in all; 0 is never.
+	FailAfter unit.Duration
+}
+
+// Workers is the number of devices the gang asks for in all, in thousandths.
+func (j *Job) Workers() unit.Milli {
+	return unit.Milli(j.Gang) * unit.Milli(j.Devices) * j.Share
+}

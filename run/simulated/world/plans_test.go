@@ -1,0 +1,45 @@
+package world
+
+import (
+	"math"
+	"testing"
+
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/strategies/pipeline/dpcut"
+	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
+)
+
+// TestPlansAreJudgedOnTrueLayers: a cut that is best for what was measured is as good as
+// the true layers make it.
+func TestPlansAreJudgedOnTrueLayers(t *testing.T) {
+	measured := make([]workload.Layer, 4)
+	for i := range measured {
+		measured[i] = workload.Layer{Forward: unit.Second, Backward: unit.Second}
+	}
+	made, why := pipeline.Build(dpcut.Partitioner{}, onefoneb.Ordering{}, workload.Pipeline{Stages: 2, Microbatches: 8, Layers: measured}, pipeline.Params{})
+	if why != "" {
+		t.Fatal(why)
+	}
+	truly := append([]workload.Layer{}, measured...)
+	truly[0] = workload.Layer{Forward: 3 * unit.Second, Backward: 3 * unit.Second}
+	believed, really := efficiency(measured, made, 8, 2), efficiency(truly, made, 8, 2)
+	if math.Abs(believed-8./9) > 1e-9 || really > .75 || really < .5 {
+		t.Errorf("the plan comes to %.3f of the ideal on what was measured, %.3f on what is true", believed, really)
+	}
+}
+
+// TestLinksFallShort: by the seed, each link on its own, never above what is written on it;
+// one that has no limit stays so.
+func TestLinksFallShort(t *testing.T) {
+	c := cluster.Uniform("c", 3, 1, cluster.Model{Name: "gpu", Speed: 1}, 3)
+	c.Nodes[0].Uplink, c.Nodes[1].Uplink = 1000, 1000
+	a, b, sure := New(c, Config{LinkJitter: .1, Seed: 7}), New(c, Config{LinkJitter: .1, Seed: 7}), New(c, Config{Seed: 7})
+	one, two := a.net.capacity[c.NodeLink(0)], a.net.capacity[c.NodeLink(1)]
+	if one >= 1000 || two >= 1000 || one == two || one < 600 || b.net.capacity[c.NodeLink(0)] != one || sure.net.capacity[c.NodeLink(0)] != 1000 ||
+		!math.IsInf(a.net.capacity[c.NodeLink(2)], 1) {
+		t.Errorf("they carry %v, again %v, and %v without", a.net.capacity, b.net.capacity, sure.net.capacity)
+	}
+}

@@ -1,0 +1,215 @@
+package world
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/mechanism/control"
+	"github.com/musterdl/muster/model/sharing"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
+)
+
+// rerate recomputes the rates of the runs connected to id by shared devices and
+// links, and returns those whose rate changed, id first if it lives.
+func (w *World) rerate(now unit.Time, id plan.RunID) []plan.RunID {
+	x := &w.runs[id]
+	if len(x.devices) == 0 && len(x.demand) == 0 {
+		if x.live { // nobody is affected, and nobody affects it
+			x.rate = x.solo
+			w.setPace(now, id)
+			w.queue = append(w.queue[:0], id)
+			return w.queue
+		}
+		return nil
+	}
+	component := w.component(id)
+	return w.apply(now, component, w.rates(component), id)
+}
+
+// rates are those of the runs of a component, beside each other and over the links
+// that they share.
+func (w *World) rates(component []plan.RunID) []float64 {
+	w.scratch = w.scratch[:0]
+	for _, r := range component {
+		w.scratch = append(w.scratch, w.runs[r].solo*w.beside(r))
+	}
+	w.network(component, w.scratch)
+	return w.scratch
+}
+
+// component collects the live runs connected to id, in the order they are found.
+func (w *World) component(id plan.RunID) []plan.RunID {
+	w.round++
+	w.queue = w.queue[:0]
+	visit := func(r plan.RunID) {
+		if w.mark[r] != w.round {
+			w.mark[r] = w.round
+			w.queue = append(w.queue, r)
+		}
+	}
+	visit(id)
+	for i := 0; i < len(w.queue); i++ {
+		x := &w.runs[w.queue[i]]
+		for _, d := range x.devices {
+			for _, r := range w.onDev[d] {
+				visit(r)
+			}
+		}
+		for _, d := range x.demand {
+			for _, r := range w.links[d.Link].runs {
+				visit(r)
+			}
+		}
+	}
+	if !w.runs[id].live {
+		w.queue = slices.Delete(w.queue, 0, 1)
+	}
+	return w.queue
+}
+
+// beside is what sharing devices leaves of a run's rate, on the worst of them.
+func (w *World) beside(id plan.RunID) float64 {
+	x := &w.runs[id]
+	least := 1.0
+	for _, d := range x.devices {
+		least = min(least, w.besideOn(d, id, x))
+	}
+	return least
+}
+
+// besideOn is what the others on a device leave of a run's rate: the measured pair
+// where two classes are known; for those trained together with it, what the longer
+// step leaves; else the device's time divided in proportion to what each needs. A run
+// that asked for a share was measured on that share, so it is slowed only when the
+// device is asked for more than a whole. Between a host and guests under a law it is as
+// the law makes it; the guests divide what it leaves them, and until it has settled a guest
+// has half of that and slows its host half as much.
+func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
+	others, other := 0, plan.RunID(plan.None)
+	hosts, guests, missing, merged, law := 0.0, 0.0, 0.0, 0, ""
+	for _, r := range w.onDev[d] {
+		y := &w.runs[r]
+		if y.paused {
+			continue
+		}
+		if r != id {
+			others, other = others+1, r
+		}
+		use := min(y.need, y.limit)
+		switch {
+		case r != id && x.with(y):
+			merged++
+		case y.guest && y.law != "":
+			if guests, law = guests+use, y.law; y.settling {
+				missing += use / 2
+			}
+		default:
+			hosts += use
+		}
+	}
+	if others == 1 && merged == 0 && w.config.Speeds != nil {
+		model := w.c.Models[w.c.Nodes[w.c.Devices[d].Node].Model].Name
+		if mine, _, ok := w.config.Speeds.Pair(w.truth[x.job].class, w.truth[w.runs[other].job].class, model); ok {
+			return x.given(mine)
+		}
+	}
+	rate := 1 / (1 + w.truth[x.job].Merge*float64(merged))
+	if law != "" && hosts > 0 {
+		host, guest := control.Steady(law, unit.Milli(1000*min(1, hosts)), unit.Milli(1000*min(1, guests)))
+		if x.guest && x.law != "" {
+			return x.given(sharing.Divided(rate*guest, guests))
+		}
+		rate *= 1 - (1-host)*(1-missing/guests)
+	} else if x.guest && x.law != "" {
+		return sharing.Divided(rate, guests)
+	}
+	return sharing.Divided(rate, hosts)
+}
+
+// given is what a guest has of what its law will leave it: half, until that has settled.
+func (x *run) given(rate float64) float64 {
+	if x.settling {
+		return rate / 2
+	}
+	return rate
+}
+
+// Settle says whether the law that a guest is under is still to find where it holds. It
+// returns the runs whose end has moved.
+func (w *World) Settle(now unit.Time, id plan.RunID, settling bool) []plan.RunID {
+	w.runs[id].settling = settling
+	return w.rerate(now, id)
+}
+
+// with reports whether two runs that share a device train in one process.
+func (x *run) with(y *run) bool { return x.base != "" && y.base == x.base && (x.merged || y.merged) }
+
+// Fits reports whether the memory of its devices holds a run beside those that compute
+// there, as far as it was measured.
+func (w *World) Fits(id plan.RunID) bool {
+	if w.config.Speeds == nil {
+		return true
+	}
+	x := &w.runs[id]
+	for _, d := range x.devices {
+		model := w.c.Models[w.c.Nodes[w.c.Devices[d].Node].Model].Name
+		for _, r := range w.onDev[d] {
+			y := &w.runs[r]
+			if r == id || y.paused || x.with(y) {
+				continue
+			}
+			if mine, _, ok := w.config.Speeds.Pair(w.truth[x.job].class, w.truth[y.job].class, model); ok && mine == 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Regrant gives a run what its terms now say, of devices and of links, and returns the
+// runs whose end has moved.
+func (w *World) Regrant(now unit.Time, v plan.View, id plan.RunID) []plan.RunID {
+	x := &w.runs[id]
+	for _, d := range x.devices {
+		w.onDev[d] = without(w.onDev[d], id)
+	}
+	for _, d := range x.demand {
+		w.links[d.Link].runs = without(w.links[d.Link].runs, id)
+	}
+	x.advance(now)
+	x.book(now)
+	w.busy[x.model] += x.busyTime
+	left := w.rerateAll(now, x.devices)
+	x = &w.runs[id]
+	x.width, x.count, x.demand = 0, 0, x.demand[:0]
+	traffic := v.Run(id).Terms.Traffic
+	if x.class, x.weight = traffic.Class, float64(traffic.Weight); x.weight == 0 {
+		x.weight = 1000
+	}
+	w.shape(v, id, x)
+	w.busy[x.model] -= x.busyTime // it counts for the model that it is on at its end
+	w.enter(v, id)
+	for _, d := range x.demand {
+		w.links[d.Link].runs = append(w.links[d.Link].runs, id)
+	}
+	for _, r := range w.rerate(now, id) {
+		if !slices.Contains(left, r) {
+			left = append(left, r)
+		}
+	}
+	return left
+}
+
+// rerateAll recomputes the rates of those that are on devices which somebody leaves.
+func (w *World) rerateAll(now unit.Time, devices []plan.DeviceID) (changed []plan.RunID) {
+	for _, d := range devices {
+		if len(w.onDev[d]) > 0 {
+			for _, r := range w.rerate(now, w.onDev[d][0]) {
+				if !slices.Contains(changed, r) {
+					changed = append(changed, r)
+				}
+			}
+		}
+	}
+	return changed
+}

@@ -1,0 +1,452 @@
+// Package world is simulated nature: how fast a run really goes on the devices it
+// has, beside its neighbours, over the links it shares; what a checkpoint keeps;
+// when things break. Only run/simulated may import it, so that no strategy can
+// know what no strategy could.
+//
+// A run's rate is its progress per second of running time, where 1 is the job's
+// own reference: its gang, consolidated, undisturbed, on the reference device. It
+// changes only when an allocation or a neighbour changes, and then only in the
+// connected component of runs that share a device or a link.
+package world
+
+import (
+	"math"
+	"slices"
+
+	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/control"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/plan"
+)
+
+// Speeds are measured rates of kinds of work; package run/simulated/world/speed has them.
+type Speeds interface {
+	// Rate is the progress of a class on n workers over so many nodes of a device
+	// model, relative to one worker on the reference device.
+	Rate(class, model string, workers, nodes int) (float64, bool)
+	// Pair is what two classes keep of their rates when they share a device; nothing where
+	// its memory does not hold both.
+	Pair(a, b, model string) (float64, float64, bool)
+}
+
+// Config is what nature is like.
+type Config struct {
+	Speeds Speeds // nil: no measured tables, only the cluster's declared model speeds
+	// StragglerPart of the runs are slowed by StragglerSlowdown, drawn by Seed.
+	StragglerPart, StragglerSlowdown float64
+	// LinkJitter is by how much links fall short of what is written on them: each by the
+	// size of a normal draw of this spread, by Seed.
+	LinkJitter float64
+	Seed       uint64
+}
+
+// World knows the truth about every job and the progress of every run.
+type World struct {
+	config  Config
+	c       *cluster.Cluster
+	truth   []truth // by job
+	runs    []run   // by slot
+	net     net
+	links   []link // by link
+	onDev   [][]plan.RunID
+	mark    []int32 // by slot: generation it was last visited in
+	round   int32
+	queue   []plan.RunID      // scratch of the component search
+	scratch []float64         // rates of the component
+	plans   map[int32]float64 // by pipeline plan: its part of the ideal rate
+	busy    []float64         // by device model: device microseconds kept busy, of runs that ended
+}
+
+type truth struct {
+	workload.Truth
+	class  string
+	menu   plan.Menu
+	phase  workload.Phase
+	layers []workload.Layer
+	left   float64       // reference microseconds of work not yet done and kept
+	spent  unit.Duration // running time so far, for failures of the user's making
+}
+
+type run struct {
+	job     plan.JobID
+	began   unit.Time
+	updated unit.Time
+	rate    float64
+	solo    float64       // rate without neighbours on devices and links
+	done    float64       // reference microseconds done since it began
+	rested  unit.Duration // time spent suspended since it began
+	// How many devices it keeps busy now, and the device microseconds it did up to when
+	// they were booked: of what was before the world began, nothing.
+	pace     float64
+	busyTime float64
+	booked   unit.Time
+	busy     float64
+	devices  []plan.DeviceID  // only where it shares one
+	demand   []fluid.Use      // of links while it sends at full speed, only where it crosses any
+	phase    [2]unit.Duration // of one iteration: computing, communicating; 0 is unknown
+	shift    unit.Duration
+	class    int32
+	weight   float64
+	live     bool
+	paused   bool
+	base     string // it may be merged with others of the same
+	guest    bool
+	merged   bool    // as a guest it trains in one process with its host
+	law      string  // that it is under as a guest
+	settling bool    // the law has not found yet where it holds
+	need     float64 // of a device, what it uses at full rate
+	limit    float64 // of a device, what it may use
+	width    float64 // devices that it keeps busy at full rate, for the books
+	count    int32   // devices it is on
+	model    int32
+}
+
+type link struct {
+	down bool
+	runs []plan.RunID
+}
+
+// New returns a world over a cluster.
+func New(c *cluster.Cluster, config Config) *World {
+	w := &World{config: config, c: c, links: make([]link, c.Links()), onDev: make([][]plan.RunID, len(c.Devices)), busy: make([]float64, len(c.Models))}
+	w.net.capacity = make([]float64, c.Links())
+	for i := range w.links {
+		w.setCapacity(int32(i))
+	}
+	return w
+}
+
+// Known is the truth about a job: about one that is new, its Truth alone.
+type Known struct {
+	workload.Truth
+	// Done is how much of the work, in microseconds of the true running time, runs
+	// that have ended did and kept; Spent how long they computed in all.
+	Done  float64
+	Spent unit.Duration
+	// Menu lists the true rates on other shapes; Phase is what an iteration truly is, and
+	// Layers what the layers of its pipeline truly are: as believed where they are zero.
+	Menu   plan.Menu
+	Phase  workload.Phase
+	Layers []workload.Layer
+}
+
+// Know tells the world the truth about a job.
+func (w *World) Know(id plan.JobID, class string, k Known) {
+	if int(id) >= len(w.truth) {
+		w.truth = append(w.truth, make([]truth, int(id)+1-len(w.truth))...)
+	}
+	w.truth[id] = truth{Truth: k.Truth, class: class, menu: k.Menu, phase: k.Phase, layers: k.Layers, left: max(0, float64(k.Duration)-k.Done), spent: k.Spent}
+}
+
+// Begin starts a run's progress and returns the runs whose end has moved, itself
+// included.
+func (w *World) Begin(now unit.Time, v plan.View, id plan.RunID) []plan.RunID {
+	w.place(now, v, id)
+	return w.rerate(now, id)
+}
+
+// place puts a run where its grants say.
+func (w *World) place(now unit.Time, v plan.View, id plan.RunID) {
+	r := v.Run(id)
+	for int(id) >= len(w.runs) {
+		w.runs = append(w.runs, run{})
+		w.mark = append(w.mark, 0)
+	}
+	x := run{job: r.Job, began: now, updated: now, booked: now, live: true, class: r.Terms.Traffic.Class,
+		weight: float64(r.Terms.Traffic.Weight), busy: w.truth[r.Job].Busy}
+	if x.weight == 0 {
+		x.weight = 1000
+	}
+	if x.busy == 0 {
+		x.busy = 1
+	}
+	w.shape(v, id, &x)
+	w.runs[id] = x
+	w.enter(v, id)
+	for _, d := range x.demand {
+		w.links[d.Link].runs = append(w.links[d.Link].runs, id)
+	}
+}
+
+// enter puts a run on the devices it shares, and those there too that had them to
+// themselves until now.
+func (w *World) enter(v plan.View, id plan.RunID) {
+	for _, d := range w.runs[id].devices {
+		v.GrantsOn(d, func(g plan.Grant) {
+			if int(g.Run) < len(w.runs) && w.runs[g.Run].live && !slices.Contains(w.onDev[d], g.Run) {
+				w.onDev[d] = append(w.onDev[d], g.Run)
+				if !slices.Contains(w.runs[g.Run].devices, d) {
+					w.runs[g.Run].devices = append(w.runs[g.Run].devices, d)
+				}
+			}
+		})
+	}
+}
+
+// shape fills in what a run's placement means: its solo rate, the devices it
+// shares and the links it crosses.
+func (w *World) shape(v plan.View, id plan.RunID, x *run) {
+	r, shape := v.Run(id), v.Shape(x.job)
+	nodes, perNode := 0, int32(0)
+	last, slowest := plan.NodeID(plan.None), math.Inf(1)
+	class, model, kind := w.truth[x.job].class, "", int32(0)
+	p := v.ProfileOf(x.job)
+	x.base, x.guest, x.law = p.Base, r.Terms.Share.Guest != plan.None, p.Law
+	x.merged = x.guest && r.Terms.Share.Bond == plan.InOne
+	if x.guest && x.law == "" && r.Terms.Share.Bond == plan.InGaps {
+		x.law = control.ForGuests // as drivers hold a guest whose job names no law
+	}
+	x.need, x.limit = x.busy, 1
+	x.phase, x.shift = [2]unit.Duration{p.Compute, p.Communicate}, r.Terms.Traffic.Shift
+	if is := w.truth[x.job].phase; is != (workload.Phase{}) {
+		x.phase = [2]unit.Duration{is.Compute, is.Communicate}
+	}
+	if shape.Share < 1000 {
+		x.need *= float64(shape.Share) / 1000 // it was measured on that
+	}
+	x.devices = x.devices[:0]
+	traffic := float64(v.Job(x.job).Traffic)
+	v.GrantsOf(id, func(g plan.Grant) {
+		if g.Node != last {
+			nodes, last = nodes+1, g.Node
+			if m := &w.c.Models[w.c.Nodes[g.Node].Model]; m.Speed < slowest {
+				slowest, model, kind = m.Speed, m.Name, w.c.Nodes[g.Node].Model
+			}
+			perNode = max(perNode, w.c.Nodes[g.Node].Count)
+			if traffic > 0 {
+				x.demand = append(x.demand, fluid.Use{Link: w.c.NodeLink(int32(g.Node))})
+			}
+		}
+		if traffic > 0 {
+			x.demand[len(x.demand)-1].Per += traffic
+		}
+		if g.Device == plan.None {
+			return
+		}
+		x.count++
+		x.width += float64(max(g.Reserve, shape.Share)) / 1000
+		if g.Ceiling < 1000 {
+			x.limit = min(x.limit, float64(g.Ceiling)/1000)
+		}
+		if g.Part > 0 {
+			x.limit = min(x.limit, float64(v.PartOf(g).Milli)/1000)
+		} else if g.Reserve < 1000 || v.Shared(g.Device) {
+			x.devices = append(x.devices, g.Device)
+		}
+	})
+	x.demand = w.crossing(x.demand, nodes)
+	x.solo = w.soloRate(x.job, shape, r.Workers, nodes, int(perNode), class, model, slowest)
+	if menu := w.truth[x.job].menu; len(menu) > 0 {
+		x.solo = w.straggle(x.job, float64(menu.Rate(w.c, kind, r.Workers, nodes > 1))/plan.FullRate)
+	}
+	x.model, x.width = kind, x.width*x.busy*w.efficiency(x.job, kind, r.Workers, nodes > 1)
+	part := min(1, x.limit/x.need)
+	x.solo, x.width = x.solo*part, x.width*part
+	if r.Terms.Plan.ID != plan.None {
+		planned := w.planned(v, x.job, r.Terms.Plan.ID)
+		x.solo *= planned
+		x.width *= min(1, planned)
+	}
+}
+
+// efficiency is how busy a device is kept by one of several workers, of what one alone
+// keeps it busy: where the menu tells both rates.
+func (w *World) efficiency(job plan.JobID, model, workers int32, several bool) float64 {
+	menu := w.truth[job].menu
+	one, all := menu.Rate(w.c, model, 1, false), menu.Rate(w.c, model, workers, several)
+	if workers < 2 || one == 0 || all == 0 {
+		return 1
+	}
+	return min(1, float64(all)/float64(one)/float64(workers))
+}
+
+// crossing keeps the link demands of a run that spans nodes, and adds its rack
+// uplinks where it spans racks. Links without a limit are left out.
+func (w *World) crossing(d []fluid.Use, nodes int) []fluid.Use {
+	if nodes < 2 {
+		return nil
+	}
+	byRack := map[int32]float64{}
+	var racks []int32
+	for _, x := range d {
+		rack := w.c.Nodes[x.Link].Rack
+		if _, seen := byRack[rack]; !seen {
+			racks = append(racks, rack)
+		}
+		byRack[rack] += x.Per
+	}
+	if len(racks) > 1 {
+		for _, rack := range racks {
+			d = append(d, fluid.Use{Link: w.c.RackLink(rack), Per: byRack[rack]})
+		}
+	}
+	kept := d[:0]
+	for _, x := range d {
+		if !math.IsInf(w.net.capacity[x.Link], 1) || w.links[x.Link].down {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+// soloRate is the rate without neighbours: measured where there is a table for the
+// class, else the slowest model's declared speed, the share of workers it has of
+// those it asked for, and the job's own sensitivity to being spread.
+func (w *World) soloRate(job plan.JobID, shape *plan.Shape, workers int32, nodes, perNode int, class, model string, speed float64) float64 {
+	t := &w.truth[job]
+	least := 1
+	if shape.Devices > 0 && perNode > 0 {
+		least = (int(workers*shape.Devices) + perNode - 1) / perNode
+	}
+	rate := 1.0
+	if w.config.Speeds != nil {
+		on, ok := w.config.Speeds.Rate(class, model, int(workers), nodes)
+		ref, ok2 := w.config.Speeds.Rate(class, "", int(shape.Gang), (int(shape.Gang)+7)/8)
+		if ok && ok2 && ref > 0 {
+			return w.straggle(job, on/ref)
+		}
+	}
+	if speed > 0 && !math.IsInf(speed, 1) {
+		rate = speed
+	}
+	rate *= float64(workers) / float64(shape.Gang)
+	if extra := nodes - least; extra > 0 && t.Sensitivity > 0 {
+		rate /= 1 + t.Sensitivity*math.Log2(1+float64(extra))
+	}
+	return w.straggle(job, rate)
+}
+
+// straggle slows the unlucky part of the jobs.
+func (w *World) straggle(job plan.JobID, rate float64) float64 {
+	if w.config.StragglerPart > 0 && chance(w.config.Seed, uint64(job)) < w.config.StragglerPart {
+		return rate / max(1, w.config.StragglerSlowdown)
+	}
+	return rate
+}
+
+// chance returns a number in [0,1) that depends on its arguments alone.
+func chance(seed, n uint64) float64 {
+	x := seed*0x9e3779b97f4a7c15 + n*0xbf58476d1ce4e5b9 + 0x94d049bb133111eb
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	x ^= x >> 31
+	return float64(x>>11) / (1 << 53)
+}
+
+// advance brings a run's progress up to now.
+func (x *run) advance(now unit.Time) {
+	if x.paused {
+		x.rested += now.Sub(x.updated)
+	} else {
+		x.done += float64(now.Sub(x.updated)) * x.rate
+	}
+	x.updated = now
+}
+
+// Ends is when a run will have done its job's work or fail by its own making, as
+// things stand, and whether it will have failed.
+func (w *World) Ends(id plan.RunID) (at unit.Time, fails bool) {
+	x := &w.runs[id]
+	t := &w.truth[x.job]
+	if x.paused || x.rate <= 0 {
+		return unit.Never, false
+	}
+	at = x.updated.Add(unit.Duration(math.Ceil(max(0, t.left-x.done) / x.rate)))
+	if t.FailAfter > 0 {
+		if f := x.began.Add(max(0, t.FailAfter-t.spent)); f < at {
+			return f, true
+		}
+	}
+	return at, false
+}
+
+// Pause and Unpause stop and start a resident run's progress.
+func (w *World) Pause(now unit.Time, id plan.RunID) []plan.RunID {
+	w.runs[id].advance(now)
+	w.runs[id].paused = true
+	return w.rerate(now, id)
+}
+
+// Unpause lets a run go on.
+func (w *World) Unpause(now unit.Time, id plan.RunID) []plan.RunID {
+	w.runs[id].advance(now)
+	w.runs[id].paused = false
+	return w.rerate(now, id)
+}
+
+// Ending is what remains of a run.
+type Ending struct {
+	Ran  unit.Duration // running time
+	Kept unit.Duration // of which the work is kept
+	// BusySec is the device seconds it kept busy since the world began.
+	BusySec float64
+}
+
+// End takes a run out. Its work is kept whole when saved (it finished, or could
+// checkpoint before it was stopped), else back to the last periodic checkpoint. It
+// returns the runs whose end has moved.
+func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Ending, []plan.RunID) {
+	x := &w.runs[id]
+	x.advance(now)
+	t := &w.truth[x.job]
+	e := Ending{Ran: now.Sub(x.began) - x.rested}
+	e.Kept = e.Ran
+	done := x.done
+	if !saved {
+		e.Kept = 0
+		if every := v.Job(x.job).Checkpoint.Every; every > 0 {
+			e.Kept = e.Ran / every * every
+		}
+		if e.Ran > 0 {
+			done = part(done, float64(e.Kept), float64(e.Ran))
+		}
+	}
+	t.left = max(0, t.left-done)
+	t.spent += e.Ran
+	x.book(now)
+	w.busy[x.model] += x.busyTime
+	e.BusySec = x.busyTime / float64(unit.Second)
+	x.live = false
+	for _, d := range x.devices {
+		w.onDev[d] = without(w.onDev[d], id)
+	}
+	for _, d := range x.demand {
+		w.links[d.Link].runs = without(w.links[d.Link].runs, id)
+	}
+	return e, w.rerate(now, id)
+}
+
+// part is x*n/d, rounded once: an exact result stays exact, however large the product.
+func part(x, n, d float64) float64 {
+	product := x * n
+	missing := math.FMA(x, n, -product)
+	quotient := product / d
+	return quotient + (math.FMA(-quotient, d, product)+missing)/d
+}
+
+func without(list []plan.RunID, id plan.RunID) []plan.RunID {
+	for i, x := range list {
+		if x == id {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+// Duration is a job's true running time on its reference shape.
+func (w *World) Duration(id plan.JobID) unit.Duration { return w.truth[id].Truth.Duration }
+
+// RateMicro is the rate of a run as it is seen from outside, in millionths.
+func (w *World) RateMicro(id plan.RunID) int64 {
+	return int64(math.Round(w.runs[id].rate * plan.FullRate))
+}
+
+// Known is what is true of a job, with what its ended runs did and kept.
+func (w *World) Known(id plan.JobID) Known {
+	t := &w.truth[id]
+	return Known{Truth: t.Truth, Done: float64(t.Duration) - t.left, Spent: t.spent, Menu: t.menu, Phase: t.phase, Layers: t.layers}
+}

@@ -1,0 +1,238 @@
+// Package antman places guaranteed jobs as if they were alone and lets opportunistic
+// ones live in what those leave (AntMan, Xiao et al., OSDI 2020). A guaranteed gang
+// gets devices to itself. An opportunistic job becomes the guest of the least used
+// device that is not too busy and has memory for it, an idle one first; it reserves
+// nothing, so that guaranteed work may come at any time; that goes to devices without a
+// guest first. How much of the device a guest may use from second to second the law
+// decides that its workers are under (package control): antman, or antman-fill, which
+// runs them only while the host waits.
+//
+// After the paper: read is the authors' Kubernetes re-implementation, for the rule of
+// placement; the constants of the laws are ours. How busy a
+// device is follows from what its host declares of an iteration, computing over
+// computing and communicating; the authors measure it over 30 seconds. A host that says
+// nothing counts as always busy. Left out: the jobs that AntMan itself makes
+// opportunistic when their tenant's quota is used up, which is the queues' affair here.
+package antman
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/fit"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "antman", System: "AntMan", Step: "allocate", Part: "place", Status: "after",
+	Source: "Xiao et al., OSDI 2020; alibaba/GPU-scheduler-for-deep-learning",
+	Idea:   "guaranteed jobs on devices of their own, opportunistic ones as guests of the least used",
+	Acts:   []strategy.Act{strategy.Filler},
+	Goal:   "throughput", Needs: "who is opportunistic; the phases of an iteration, for how busy a device is",
+	Live: "guests' workers are in the idle class of the processor, under the law antman-fill; not on GPUs, which have no such class",
+}
+
+// Config says when a device takes a guest.
+type Config struct {
+	// BusyBelow is the mean utilisation below which a device takes a guest.
+	BusyBelow unit.Milli `yaml:"busy-below"`
+	// HeadroomMiB of device memory stays free for the guaranteed job to grow into.
+	HeadroomMiB unit.MiB `yaml:"headroom-mib"`
+}
+
+// Default returns the configuration used where none is given.
+func Default() Config { return Config{BusyBelow: 800, HeadroomMiB: 1024} }
+
+// Validate says what is wrong with a configuration.
+func (c Config) Validate() error {
+	switch {
+	case c.BusyBelow < 1 || c.BusyBelow > unit.Whole:
+		return fmt.Errorf("busy-below is %d: it must be 1 to %d", c.BusyBelow, unit.Whole)
+	case c.HeadroomMiB < 0:
+		return fmt.Errorf("headroom-mib is %d: it must not be negative", c.HeadroomMiB)
+	}
+	return nil
+}
+
+// load is how full a device is of guaranteed work: the part of its time used, and the
+// memory left.
+type load struct {
+	used unit.Milli
+	free unit.MiB
+}
+
+// eligible reports whether a device so full takes a guest that needs so much memory.
+func (c *Config) eligible(l load, memory unit.MiB) bool {
+	return l.used < c.BusyBelow && (l.used == 0 || l.free-c.HeadroomMiB >= memory) && l.free >= memory
+}
+
+// Placer is the strategy. Its fields beyond the configuration are scratch.
+type Placer struct {
+	config Config
+	fewest fit.Fewest
+	except []plan.NodeID
+	hosts  []host
+}
+
+// host is a device that takes a guest, and whose.
+type host struct {
+	load
+	device plan.DeviceID
+	job    plan.JobID
+}
+
+var _ allocate.Placer = (*Placer)(nil)
+
+// New returns the placer; the configuration must be valid.
+func New(c Config) *Placer { return &Placer{config: c} }
+
+// Takes reports whether a job is opportunistic: in a chain the rest is for others.
+func (p *Placer) Takes(v plan.View, job plan.JobID) bool { return v.ProfileOf(job).Opportunistic }
+
+// Finds reports whether a job may find room beside hosts.
+func (p *Placer) Finds(v plan.View, job plan.JobID) bool { return v.ProfileOf(job).Opportunistic }
+
+// Place puts guaranteed work, and what takes less or more than one device per worker,
+// on the fewest nodes. Opportunistic workers go one by one to the least used devices
+// and are scored by the part of the busiest that is left.
+func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
+	if v.ProfileOf(need.Job).Opportunistic && need.Shape.Devices == 1 && need.Shape.Share == 1000 {
+		if list, ok := p.asGuest(v, need, k, into); ok {
+			return list
+		}
+		return into
+	}
+	p.except = p.except[:0]
+	for range k {
+		into = allocate.Extend(into)
+		c := &into[len(into)-1]
+		found, ok := p.fewest.Place(v, need, p.except, c.Slots)
+		if !ok {
+			return into[:len(into)-1]
+		}
+		c.Slots, c.Score = found.Slots, -int64(found.Nodes)
+		p.except = append(p.except, c.Slots[0].Node)
+		for i := range c.Slots {
+			c.Slots[i].On = undisturbed(v, &c.Slots[i], need.Shape)
+		}
+	}
+	return into
+}
+
+// undisturbed are the devices of a node for a slot of guaranteed work, those without a
+// guest first; nil where it makes no difference.
+func undisturbed(v plan.View, slot *plan.Slot, shape *plan.Shape) []plan.DeviceID {
+	n, want := v.Node(slot.Node), int(slot.Workers*shape.Devices)
+	var without, with []plan.DeviceID
+	for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
+		if dev := v.Device(d); dev.Free < int32(unit.Whole) || dev.Status.Out() || dev.Geometry != 0 {
+			continue
+		}
+		if _, guests := look(v, d); guests > 0 {
+			with = append(with, d)
+		} else {
+			without = append(without, d)
+		}
+	}
+	if slot.Device != plan.None || len(with) == 0 || len(with)+len(without) < want {
+		return nil
+	}
+	return append(without, with...)[:want]
+}
+
+// asGuest appends the one best place for an opportunistic job.
+func (p *Placer) asGuest(v plan.View, need allocate.Need, k int, into []allocate.Candidate) ([]allocate.Candidate, bool) {
+	if k < 1 {
+		return into, false
+	}
+	p.find(v, need.Shape)
+	slices.SortFunc(p.hosts, func(a, b host) int { return cmp.Or(cmp.Compare(a.used, b.used), cmp.Compare(a.device, b.device)) })
+	into = allocate.Extend(into)
+	c := &into[len(into)-1]
+	taken := map[plan.NodeID]int32{}
+	// Whose guest it is matters to no rule but that it is one; alone on an idle device it
+	// is its own.
+	c.Share = plan.NewShare()
+	c.Share.Guest = need.Job
+	most := unit.Milli(0)
+	for _, h := range p.hosts {
+		n := v.Device(h.device).Node
+		if taken[n] >= holds(v, n, need.Shape) {
+			continue
+		}
+		taken[n]++
+		c.Slots = append(c.Slots, plan.Slot{Node: n, Device: h.device, Workers: 1})
+		if h.job != plan.None {
+			c.Share.Guest = h.job
+		}
+		if most = max(most, h.used); int32(len(c.Slots)) == need.Workers {
+			c.Score = int64(unit.Whole - most)
+			slices.SortFunc(c.Slots, func(a, b plan.Slot) int { return cmp.Compare(a.Device, b.Device) })
+			return into, true
+		}
+	}
+	return into[:len(into)-1], false
+}
+
+// holds is how many workers of a shape the cores and the memory of a node leave room
+// for; whether its devices are free is not asked of a guest.
+func holds(v plan.View, id plan.NodeID, shape *plan.Shape) int32 {
+	n := v.Node(id)
+	most := n.Count
+	if shape.PerNode > 0 {
+		most = min(most, shape.PerNode)
+	}
+	if shape.CPU > 0 {
+		most = min(most, n.FreeCPU/shape.CPU)
+	}
+	if shape.Host > 0 {
+		most = min(most, n.FreeHost/shape.Host)
+	}
+	return most
+}
+
+// find lists the devices that take a guest of this shape.
+func (p *Placer) find(v plan.View, shape *plan.Shape) {
+	p.hosts = p.hosts[:0]
+	for id := range plan.NodeID(v.Nodes()) {
+		n := v.Node(id)
+		if n.Status != plan.Up || !v.Allows(shape, id) {
+			continue
+		}
+		for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
+			h, guests := look(v, d)
+			if dev := v.Device(d); guests == 0 && !dev.Status.Out() && dev.Geometry == 0 && p.config.eligible(h.load, unit.MiB(shape.Memory)) {
+				p.hosts = append(p.hosts, h)
+			}
+		}
+	}
+}
+
+// look is how full a device is of guaranteed work, and how many guests it has.
+func look(v plan.View, id plan.DeviceID) (h host, guests int) {
+	h = host{load: load{free: unit.MiB(v.Device(id).Memory)}, device: id, job: plan.None}
+	v.GrantsOn(id, func(g plan.Grant) {
+		r := v.Run(g.Run)
+		if r.Terms.Share.Guest != plan.None {
+			guests++
+			return
+		}
+		h.used, h.job = h.used+busy(v, r.Job)*unit.Milli(g.Reserve)/unit.Whole, r.Job
+		h.free -= unit.MiB(g.Persist + g.Peak)
+	})
+	return h, guests
+}
+
+// busy is the part of its devices' time that a job keeps busy.
+func busy(v plan.View, id plan.JobID) unit.Milli {
+	p := v.ProfileOf(id)
+	if whole := p.Compute + p.Communicate; p.Compute > 0 && whole > 0 {
+		return unit.Milli(int64(p.Compute) * 1000 / int64(whole))
+	}
+	return unit.Whole
+}

@@ -1,0 +1,48 @@
+// Package consolidate keeps the workers of a gang together: on the tightest node
+// that holds all of them, else on as few nodes as the free devices allow, of one
+// rack where there is the choice. Work that talks much then talks within a node,
+// and the largest gaps are left to those who need them.
+package consolidate
+
+import (
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/fit"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/plan"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "consolidate", Step: "allocate", Part: "place", Status: "after",
+	Source: "folklore; the consolidation constraint of Tiresias (NSDI 2019) and Philly (ATC 2019), as a preference",
+	Idea:   "a gang on the fewest nodes: the tightest that holds all of it, else the fullest-free of one rack",
+	Goal:   "throughput", Needs: "nothing", Live: "as simulated",
+}
+
+// Placer is the strategy. Its fields are scratch.
+type Placer struct {
+	fewest fit.Fewest
+	except []plan.NodeID
+}
+
+var _ allocate.Placer = (*Placer)(nil)
+
+// New returns the placer.
+func New() *Placer { return &Placer{} }
+
+// Place takes the fewest nodes; a runner-up keeps off the first node of every better
+// candidate. The score counts nodes first, racks second, both against it.
+func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
+	p.except = p.except[:0]
+	for range k {
+		into = allocate.Extend(into)
+		c := &into[len(into)-1]
+		found, ok := p.fewest.Place(v, need, p.except, c.Slots)
+		if !ok {
+			return into[:len(into)-1]
+		}
+		c.Slots, c.Score = found.Slots, -int64(found.Nodes)<<32-int64(found.Racks)
+		p.except = append(p.except, c.Slots[0].Node)
+	}
+	return into
+}

@@ -1,0 +1,169 @@
+// Package easyscale grows elastic jobs by proposals (EasyScale; Li et al., SC 2023). A
+// job has a fixed number of logical workers, and so the same results on any devices. A
+// job that is new starts on its least number of devices; every round each running one
+// proposes, for each kind of device, the addition that gains most speed by device, and
+// the proposals are taken by their gain while devices last. Nothing is taken from jobs
+// that run.
+//
+// Read: the artefact's simulator. Speed comes of the waste formula: logical workers lie
+// on devices in proportion to their speeds, in whole numbers, and who has less to do
+// waits. Ours (after): splits are scaled to the slowest kind that a job has, not that
+// the cluster has; new jobs start on the fastest kind with room, where the artefact
+// tries the slowest alone; and each restart costs time, where the artefact's countdown
+// runs once in a job's life. Its baseline runs one job at a time in the whole cluster.
+//
+// Left out: several kinds of device in one job. A run of ours goes at the rate of its
+// slowest device and a live job's workers get equal parts of a batch, so a job is on one
+// model at a time; what is ours instead is that one that may use several proposes to move
+// where that gains more.
+package easyscale
+
+import (
+	"errors"
+	"math/bits"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/divide"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "easyscale", System: "EasyScale", Step: "allocate", Part: "joint", Status: "after",
+	Source:     "Li et al., SC 2023; sUntvoOk/EasyScale_info_for_SC23",
+	Idea:       "jobs of a fixed number of logical workers start small and grow by the proposals that gain most by device",
+	Challenges: []string{"C4"}, Goal: "throughput",
+	Needs: "rates by worker count and device model",
+	Live: "through the trainer's elastic restart, on one model at a time, because workers get equal parts of a batch; " +
+		"results do not depend on the count only where the job's own code sees to it",
+	Inner: "the predicted gain in speed per device that a proposal adds",
+}
+
+// Config tunes the rounds.
+type Config struct {
+	// Every is the time between two rounds.
+	Every unit.Duration `yaml:"every"`
+	// MaxWaste is the largest part of a job's devices that a proposal may waste.
+	MaxWaste float64 `yaml:"max-waste"`
+}
+
+// Default returns the configuration used where none is given.
+func Default() Config { return Config{Every: unit.Minute, MaxWaste: .3} }
+
+// Validate says what is wrong with a configuration.
+func (c Config) Validate() error {
+	switch {
+	case c.Every <= 0:
+		return errors.New("every must be above 0")
+	case !(c.MaxWaste >= 0 && c.MaxWaste <= 1):
+		return errors.New("max-waste must be from 0 to 1")
+	}
+	return nil
+}
+
+// Policy is the strategy.
+type Policy struct{ config Config }
+
+var (
+	_ allocate.Joint  = (*Policy)(nil)
+	_ allocate.Rhythm = (*Policy)(nil)
+)
+
+// New returns the policy; the configuration must be valid.
+func New(c Config) *Policy { return &Policy{config: c} }
+
+// Every is the time between two rounds.
+func (p *Policy) Every() unit.Duration { return p.config.Every }
+
+// Wishes leaves running jobs what they have, starts new ones and grows the others.
+func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
+	free, again := freeDevices(v), unit.Never
+	tenants := make([]Tenant, len(jobs))
+	var running, waiting []int
+	for i, id := range jobs {
+		tenants[i] = tenantOf(v, id)
+		switch {
+		case tenants[i].Most == 0: // takes no whole device: whatever room there is
+			into = append(into, wish(id, v.Shape(id).Gang, 0))
+		default:
+			if _, n := tenants[i].on(); n > 0 {
+				running = append(running, i)
+			} else {
+				waiting = append(waiting, i)
+			}
+		}
+	}
+	var proposals []divide.Proposal
+	for _, i := range waiting {
+		if kind, ok := start(&tenants[i], free); ok {
+			tenants[i].take(kind, tenants[i].Least)
+			free[kind] -= tenants[i].Least
+			again = v.Now().Add(p.config.Every)
+		}
+	}
+	for _, i := range running {
+		proposals = propose(i, &tenants[i], free, p.config.MaxWaste, proposals)
+	}
+	for _, a := range divide.Accept(proposals, free) {
+		tenants[a.Job].take(a.Kind, a.Units)
+		again = v.Now().Add(p.config.Every)
+	}
+	for _, i := range append(running, waiting...) {
+		kind, n := tenants[i].on()
+		into = append(into, wish(jobs[i], n/v.Shape(jobs[i]).Devices, 1<<kind))
+	}
+	return into, again
+}
+
+func wish(id plan.JobID, workers int32, models uint64) allocate.Wish {
+	return allocate.Wish{Job: id, Workers: workers, Models: models, Reason: plan.Reason{Code: plan.RoundPlan}}
+}
+
+// tenantOf is a job in devices, by model: with as many logical workers as its own gang.
+func tenantOf(v plan.View, id plan.JobID) Tenant {
+	shape := v.Shape(id)
+	t := Tenant{Counts: make([]int32, v.Room().Models()), Kinds: shape.Models}
+	if shape.Devices == 0 || shape.Share < 1000 {
+		return t
+	}
+	t.Most, t.Least = shape.Gang*shape.Devices, shape.Gang*shape.Devices
+	for _, n := range shape.Sizes {
+		if n > 0 {
+			t.Least = min(t.Least, n*shape.Devices)
+		}
+	}
+	if j := v.Job(id); j.Run != plan.None {
+		r := v.Run(j.Run)
+		model := int32(bits.TrailingZeros64(shape.Models))
+		v.GrantsOf(j.Run, func(g plan.Grant) { model = v.Node(g.Node).Model })
+		t.Counts[model] = r.Workers * shape.Devices
+		t.Most = max(t.Most, t.Counts[model])
+	}
+	t.Speed = func(kind int, devices int32) (speed, waste float64) { return speedOf(v, id, int32(kind), devices) }
+	return t
+}
+
+// speedOf is the believed rate on devices of one model, less what is wasted while workers
+// with fewer logical ones wait for those with more.
+func speedOf(v plan.View, id plan.JobID, model, devices int32) (speed, waste float64) {
+	shape := v.Shape(id)
+	n := devices / shape.Devices
+	if n == 0 || devices%shape.Devices != 0 || !shape.MayHave(n) {
+		return 0, 0
+	}
+	split, _ := Best(shape.Gang, []float64{1}, []int32{n})
+	return float64(v.Rate(id, model, n, false)) * (1 - split.Waste), split.Waste
+}
+
+// freeDevices counts the wholly free devices that runs may be on, by model.
+func freeDevices(v plan.View) []int32 {
+	free := make([]int32, v.Room().Models())
+	for id := range plan.NodeID(v.Nodes()) {
+		if n := v.Node(id); n.Status == plan.Up {
+			free[n.Model] += n.FreeDevices
+		}
+	}
+	return free
+}

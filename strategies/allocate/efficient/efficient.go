@@ -1,0 +1,95 @@
+// Package efficient sizes elastic jobs by what their menus say of them: the largest
+// legal size within an equal share of the cluster at which each worker still does a
+// good part of what one alone does. A job that does not scale leaves its share to
+// others; where nothing is known of a job it gets its equal share.
+//
+// After the marginal gain of Optimus (EuroSys 2018) and AFS (NSDI 2021), with a
+// threshold in the place of their auction, so that one job's size does not depend on
+// every other's. Left out: how long a job still has to go.
+package efficient
+
+import (
+	"fmt"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "efficient", Step: "allocate", Part: "size", Status: "after",
+	Source: "after Optimus (EuroSys 2018) and AFS (NSDI 2021): the gain of another worker",
+	Idea:   "elastic jobs get the largest size within an equal share at which every worker still pulls its weight",
+	Goal:   "throughput", Needs: "rates by number of workers", Live: "resizes by checkpoint and restart",
+}
+
+// Config says what pulling one's weight is.
+type Config struct {
+	// LeastPerWorker is the part of a lone worker's rate that each must still do.
+	LeastPerWorker unit.Milli `yaml:"least-per-worker"`
+}
+
+// Default returns the configuration used where none is given.
+func Default() Config { return Config{LeastPerWorker: 600} }
+
+// Validate says what is wrong with a configuration.
+func (c Config) Validate() error {
+	if c.LeastPerWorker < 0 || c.LeastPerWorker > unit.Whole {
+		return fmt.Errorf("least-per-worker is %d: it must be 0 to %d", c.LeastPerWorker, unit.Whole)
+	}
+	return nil
+}
+
+// Sizer is the strategy.
+type Sizer struct{ config Config }
+
+var _ allocate.Sizer = Sizer{}
+
+// New returns the sizer; the configuration must be valid.
+func New(c Config) Sizer { return Sizer{c} }
+
+// Want is the largest legal size that is within an equal share and efficient on the
+// reference device, or the smallest there is.
+func (s Sizer) Want(v plan.View, job plan.JobID, crowd allocate.Crowd) int32 {
+	shape := v.Shape(job)
+	worker := shape.Milli(1)
+	if !shape.Elastic() || worker == 0 {
+		return shape.Gang
+	}
+	share := crowd.Devices * 1000 / int64(max(1, crowd.Active)) / worker
+	alone := int64(0)
+	for model := range int32(v.Room().Models()) {
+		if rate := v.Rate(job, model, 1, false); rate > 0 {
+			alone = rate
+			break
+		}
+	}
+	want, least := int32(0), shape.Gang
+	consider := func(n int32) {
+		least = min(least, n)
+		if int64(n) > max(share, 1) || n <= want {
+			return
+		}
+		rate := int64(0)
+		for model := range int32(v.Room().Models()) {
+			if rate = v.Rate(job, model, n, false); rate > 0 {
+				break
+			}
+		}
+		if alone == 0 || rate*int64(unit.Whole) >= alone*int64(n)*int64(s.config.LeastPerWorker) {
+			want = n
+		}
+	}
+	consider(shape.Gang)
+	for _, n := range shape.Sizes {
+		if n > 0 {
+			consider(n)
+		}
+	}
+	if want == 0 {
+		return least
+	}
+	return want
+}

@@ -1,0 +1,260 @@
+// Package fgd places each worker where it fragments the cluster least: Fragmentation
+// Gradient Descent (Weng et al., USENIX ATC 2023). A node's fragment is what of its
+// free devices the tasks that are to be expected could not use; the worker goes to
+// the node, and its share to the device, where the expected fragment grows least or
+// shrinks most.
+//
+// What is to be expected is a histogram of task shapes, most popular first, up to a
+// part of all tasks: given (the artefact takes the whole trace), or counted over the
+// jobs submitted so far. The score is the artefact's, in whole percents of a
+// sigmoid: its coarseness matters, and so does the tie-break behind it, which is
+// best fit and then the id.
+//
+// Read: the public simulator, hkust-adsl/kubernetes-scheduler-simulator. Added:
+// gangs, worker by worker; counts instead of frequencies, so that fragments are
+// exact; and a memory of scores by node and task shape that looks again only at
+// nodes that changed. Every placement still compares all nodes, which is what the
+// strategy is.
+package fgd
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/fit"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "fgd", System: "FGD", Step: "allocate", Part: "place", Status: "read",
+	Source: "Weng et al., ATC 2023; hkust-adsl/kubernetes-scheduler-simulator",
+	Idea:   "where the free devices that expected tasks could not use grow least",
+	Goal:   "throughput", Needs: "nothing; a histogram of task shapes, given or learned from submissions",
+	Live:  "as simulated",
+	Inner: "the growth of the expected fragment: free devices that expected tasks cannot use",
+}
+
+// Config says what tasks are expected and how ties are broken.
+type Config struct {
+	// Expected are the task shapes to expect; none learns them from the submissions.
+	Expected []Task `yaml:"expected"`
+	// Popularity is the part of all tasks that the shapes considered make up, the
+	// most popular first.
+	Popularity float64 `yaml:"popularity"`
+	// CoresPerDevice is how many free cores weigh as much as one free device where
+	// best fit breaks a tie; 0 ignores cores.
+	CoresPerDevice int64 `yaml:"cores-per-device"`
+}
+
+// Task is one task shape and how often it comes.
+type Task struct {
+	CPU     unit.Milli `yaml:"cpu"`
+	Devices int32      `yaml:"devices"`
+	Share   unit.Milli `yaml:"share"`
+	Models  []string   `yaml:"models"` // none allows any
+	Count   int64      `yaml:"count"`
+}
+
+// Default returns the configuration used where none is given.
+func Default() Config { return Config{Popularity: .95, CoresPerDevice: 16} }
+
+// Validate says what is wrong with a configuration.
+func (c Config) Validate() error {
+	for i, t := range c.Expected {
+		switch {
+		case t.CPU < 0 || t.Devices < 0:
+			return fmt.Errorf("expected[%d]: cpu and devices must not be negative", i)
+		case t.Share < 1 || t.Share > unit.Whole:
+			return fmt.Errorf("expected[%d]: share is %d: it must be 1 to %d", i, t.Share, unit.Whole)
+		case t.Count < 1:
+			return fmt.Errorf("expected[%d]: count is %d: it must be at least 1", i, t.Count)
+		}
+	}
+	switch {
+	case !(c.Popularity > 0 && c.Popularity <= 1):
+		return fmt.Errorf("popularity is %g: it must be above 0 and at most 1", c.Popularity)
+	case c.CoresPerDevice < 0:
+		return errors.New("cores-per-device must not be negative")
+	}
+	return nil
+}
+
+// Placer is the strategy. All it remembers follows from the State it is asked about,
+// which must be the same from call to call.
+type Placer struct {
+	config Config
+	target target
+	gang   fit.Gang
+
+	cluster *cluster.Cluster
+	scores  map[class][]score // by node
+	before  []fragment        // by node
+	node    node              // scratch
+}
+
+// class is all of a shape that the score of one worker depends on.
+type class struct {
+	task
+	memory, host int32
+}
+
+// score is how good a node is for a class, as long as the node has this stamp.
+type score struct {
+	stamp  int64 // plus one: zero is never
+	left   int64 // weight of what would be left
+	device plan.DeviceID
+	points int32 // full is 100; refused is no room
+}
+
+const refused = -1
+
+// fragment is that of a node as it is.
+type fragment struct{ stamp, milli int64 }
+
+// remembered bounds the scores that are kept, over all classes and nodes.
+const remembered = 1 << 22
+
+var _ allocate.Placer = (*Placer)(nil)
+
+// New returns the placer; the configuration must be valid.
+func New(c Config) *Placer { return &Placer{config: c} }
+
+// Place puts worker by worker on the best node; a runner-up keeps off the first node
+// of every better candidate. The score is the sum over the workers.
+func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
+	p.learn(v)
+	table := p.table(v, need.Shape)
+	return p.gang.Candidates(v, need, k, into, func() (sum int64) {
+		for done := false; !done; {
+			node, s := p.best(v, need.Shape, table)
+			if node == plan.None {
+				break
+			}
+			sum += int64(s.points)
+			done = p.gang.Add(node, s.device)
+		}
+		return sum
+	})
+}
+
+// learn keeps the target up to date and forgets what was computed for another one.
+func (p *Placer) learn(v plan.View) {
+	same := p.cluster == v.Cluster()
+	if p.target.update(v, &p.config, same) || !same {
+		p.cluster = v.Cluster()
+		p.scores = map[class][]score{}
+		p.before = make([]fragment, v.Nodes())
+	}
+}
+
+// table returns the remembered scores of a shape, by node.
+func (p *Placer) table(v plan.View, shape *plan.Shape) []score {
+	c := class{taskOf(shape), shape.Memory, shape.Host}
+	t := p.scores[c]
+	if t == nil {
+		if (len(p.scores)+1)*v.Nodes() > remembered {
+			clear(p.scores)
+		}
+		t = make([]score, v.Nodes())
+		p.scores[c] = t
+	}
+	return t
+}
+
+// best returns the node with the best score for the next worker; of equals the one
+// that would be left with the least, then the lower id.
+func (p *Placer) best(v plan.View, shape *plan.Shape, table []score) (plan.NodeID, score) {
+	node, best := plan.NodeID(plan.None), score{points: refused}
+	for id := range plan.NodeID(len(table)) {
+		if p.gang.Off(id) {
+			continue
+		}
+		s := &table[id]
+		if p.gang.Taken(id) > 0 {
+			fresh := p.score(v, id, shape)
+			s = &fresh
+		} else if stamp := v.Node(id).Stamp + 1; s.stamp != stamp {
+			*s = p.score(v, id, shape)
+			s.stamp = stamp
+		}
+		if s.points > best.points || s.points == best.points && s.points != refused && s.left < best.left {
+			node, best = id, *s
+		}
+	}
+	return node, best
+}
+
+// score evaluates a node for one more worker of the candidate.
+func (p *Placer) score(v plan.View, id plan.NodeID, shape *plan.Shape) score {
+	if p.gang.Holds(id) <= 0 {
+		return score{points: refused}
+	}
+	p.node.read(v, id, shape, &p.gang)
+	before := p.fragment(v, id)
+	p.node.cpu -= int64(shape.CPU)
+	s := score{device: plan.None, points: refused}
+	if shape.Share == 1000 || shape.Devices == 0 {
+		p.node.takeWhole(shape.Devices)
+		s.points = p.target.points(before - p.target.fragment(&p.node))
+	} else {
+		p.scoreShares(v, id, shape, before, &s)
+		p.node.total -= int64(shape.Share)
+	}
+	if shape.CPU == 0 {
+		p.node.cpu = 0
+	}
+	s.left = fit.Weigh(p.node.total, p.node.cpu, p.config.CoresPerDevice)
+	return s
+}
+
+// scoreShares tries every device with room for a share; of equals the tightest, then
+// the lower id.
+func (p *Placer) scoreShares(v plan.View, id plan.NodeID, shape *plan.Shape, before int64, s *score) {
+	n, first := &p.node, v.Node(id).First
+	room, tried := int32(0), uint64(0)
+	for i, free := range n.free {
+		device := first + plan.DeviceID(i)
+		// Devices with equally much free are equally good; most nodes have few kinds.
+		if seen(n.free[:i], free, tried) || p.gang.Shares(device) <= 0 {
+			continue
+		}
+		tried |= 1 << (i & 63)
+		n.free[i] -= shape.Share
+		n.total -= int64(shape.Share)
+		points := p.target.points(before - p.target.fragment(n))
+		n.free[i] += shape.Share
+		n.total += int64(shape.Share)
+		if c := cmp.Or(cmp.Compare(points, s.points), cmp.Compare(room, free)); c > 0 {
+			s.points, s.device, room = points, device, free
+		}
+	}
+}
+
+// seen reports whether a device tried before has equally much free.
+func seen(before []int32, free int32, tried uint64) bool {
+	for i, f := range before {
+		if f == free && i < 64 && tried&(1<<i) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fragment is that of the node just read, remembered while the candidate has taken
+// nothing of it.
+func (p *Placer) fragment(v plan.View, id plan.NodeID) int64 {
+	if p.gang.Taken(id) > 0 {
+		return p.target.fragment(&p.node)
+	}
+	f, stamp := &p.before[id], v.Node(id).Stamp+1
+	if f.stamp != stamp {
+		*f = fragment{stamp, p.target.fragment(&p.node)}
+	}
+	return f.milli
+}

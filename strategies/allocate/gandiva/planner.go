@@ -1,0 +1,375 @@
+package gandiva
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/musterdl/muster/model/unit"
+)
+
+// task is one job as the planner sees it.
+type task struct {
+	id      int32
+	gang    int32 // devices
+	memory  int32 // MiB per device, while it computes
+	keeps   int32 // MiB of it that it does not give up between turns
+	busy    int32 // how much it keeps its devices busy, in any unit; the least is packed first
+	devices []int32
+	active  bool  // computes in this slice
+	last    int64 // the slice it last computed in; 0 is never
+	partner *task // packed with it
+
+	moved     bool  // in this decision
+	soloMicro int64 // the rate at which it was last seen by itself; 0 is never
+}
+
+// planner keeps who is resident where and whose turn it is. Devices are numbered node
+// by node.
+type planner struct {
+	config    Config
+	allows    func(t *task, node int32) bool // nil is any
+	first     []int32                        // by node: its first device, and at the end the number of devices
+	memory    []int32                        // by node: MiB of a device; 0 takes no job
+	residents [][]*task                      // by device
+	closed    []bool                         // by device: lost, or taken by who is not planned here
+	placed    []int32                        // by node: residents, counted once per device
+	below     []int32                        // by node and number up to MaxResidents: open devices with fewer residents
+	tasks     []*task                        // resident, by id
+	held      []int32                        // devices of those that have runs, one after another
+	tried     map[[2]int32]bool
+	slice     int64
+	on        []int32    // by device: its node
+	ranked    []int64    // nodes by height, kept in order from the first find on: see byHeight
+	ranks     [3][]int32 // of find, kept for their memory
+	order     []int32    // of find, likewise
+	found     []int32    // of take, likewise
+}
+
+func newPlanner(c Config) *planner {
+	return &planner{config: c, first: []int32{0}, tried: map[[2]int32]bool{}}
+}
+
+// addNode adds a node of so many devices with so much memory each.
+func (p *planner) addNode(devices, memory int32) {
+	p.memory = append(p.memory, memory)
+	p.placed = append(p.placed, 0)
+	p.below = append(p.below, 0)
+	for range p.config.MaxResidents {
+		p.below = append(p.below, devices)
+	}
+	few := make([]*task, 2*devices) // most devices have no more residents than two
+	for i := range int(devices) {
+		p.residents, p.on = append(p.residents, few[2*i:2*i:2*i+2]), append(p.on, p.nodes()-1)
+	}
+	p.closed = append(p.closed, make([]bool, devices)...)
+	p.first = append(p.first, int32(len(p.residents)))
+}
+
+func (p *planner) nodes() int32 { return int32(len(p.memory)) }
+
+// size is how many devices a node has, node which one a device is on.
+func (p *planner) size(node int32) int32   { return p.first[node+1] - p.first[node] }
+func (p *planner) node(device int32) int32 { return p.on[device] }
+
+// room counts the devices of a node that are open and have fewer residents than most,
+// which is MaxResidents at most.
+func (p *planner) room(node, most int32) int32 {
+	return p.below[node*(p.config.MaxResidents+1)+most]
+}
+
+// free counts the devices of a node that nobody is resident on.
+func (p *planner) free(node int32) int32 { return p.room(node, 1) }
+
+// close keeps tasks away from a device.
+func (p *planner) close(device int32) {
+	if p.closed[device] {
+		return
+	}
+	for most := int32(len(p.residents[device])) + 1; most <= p.config.MaxResidents; most++ {
+		p.below[p.node(device)*(p.config.MaxResidents+1)+most]--
+	}
+	p.closed[device] = true
+}
+
+// height is how many residents a node has per device, in thousandths.
+func (p *planner) height(node int32) int32 { return p.placed[node] * 1000 / max(1, p.size(node)) }
+
+// byHeight is where a node stands among all: the lowest first, the first of equals.
+func (p *planner) byHeight(node int32) int64 { return int64(p.height(node))<<31 | int64(node) }
+
+// affinity is the size class of what is on a node: the gang of its first resident.
+func (p *planner) affinity(node int32) int32 {
+	for d := p.first[node]; d < p.first[node+1]; d++ {
+		if len(p.residents[d]) > 0 {
+			return p.residents[d][0].gang
+		}
+	}
+	return 0
+}
+
+// find chooses devices as the paper's Algorithm 1 does: free ones on the least loaded
+// node of the job's size class, then on one without, then on any; else it lets the job
+// take turns with others of its class, then of any. None where that is not allowed.
+func (p *planner) find(t *task) []int32 {
+	last := int32(1)
+	if p.config.Oversubscribe {
+		last = p.config.MaxResidents
+	}
+	if p.ranked == nil {
+		for n := range p.nodes() {
+			p.ranked = append(p.ranked, p.byHeight(n))
+		}
+		slices.Sort(p.ranked)
+	}
+	alike, empty, other := p.ranks[0][:0], p.ranks[1][:0], p.ranks[2][:0]
+	for _, at := range p.ranked {
+		n := int32(at & (1<<31 - 1))
+		if p.room(n, last) == 0 || !p.takes(n, t) {
+			continue
+		}
+		switch p.affinity(n) {
+		case t.gang:
+			alike = append(alike, n)
+		case 0:
+			empty = append(empty, n)
+		default:
+			other = append(other, n)
+		}
+	}
+	order := append(append(append(p.order[:0], alike...), empty...), other...)
+	p.ranks, p.order = [3][]int32{alike, empty, other}, order
+	for most := int32(1); most <= last; most++ {
+		if devices := p.take(t, order, most); devices != nil {
+			return devices
+		}
+	}
+	return nil
+}
+
+// takes reports whether a task may be on a node at all.
+func (p *planner) takes(node int32, t *task) bool {
+	return p.memory[node] != 0 && t.memory <= p.memory[node] && (p.allows == nil || p.allows(t, node))
+}
+
+// take gathers a gang's devices from the first node that holds it, or from whole nodes
+// where one is too small, of devices that will have at most so many residents.
+func (p *planner) take(t *task, order []int32, most int32) []int32 {
+	var all []int32
+	for _, n := range order {
+		want := min(t.gang-int32(len(all)), p.size(n))
+		if p.room(n, most) < want || !p.takes(n, t) {
+			continue
+		}
+		devices := p.found[:0]
+		for d := p.first[n]; d < p.first[n+1]; d++ {
+			if int32(len(p.residents[d])) < most && !p.closed[d] {
+				devices = append(devices, d)
+			}
+		}
+		// Beside one of its own size, so that the two take turns and leave the other
+		// devices of the node alone.
+		slices.SortStableFunc(devices, func(a, b int32) int {
+			return cmp.Or(cmp.Compare(len(p.residents[a]), len(p.residents[b])), cmp.Compare(p.alien(a, t.gang), p.alien(b, t.gang)))
+		})
+		all, p.found = append(all, devices[:want]...), devices
+		if int32(len(all)) >= t.gang {
+			slices.Sort(all)
+			return all[:t.gang]
+		}
+	}
+	return nil
+}
+
+// alien is 1 for a device whose residents are of another size.
+func (p *planner) alien(device, gang int32) int {
+	if r := p.residents[device]; len(r) > 0 && r[0].gang != gang {
+		return 1
+	}
+	return 0
+}
+
+// add makes a task resident where there is room for it, and reports whether.
+func (p *planner) add(t *task) bool {
+	devices := p.find(t)
+	if devices == nil {
+		return false
+	}
+	p.settle(t, devices)
+	at, _ := slices.BinarySearchFunc(p.tasks, t, byID)
+	p.tasks = slices.Insert(p.tasks, at, t)
+	return true
+}
+
+func byID(a, b *task) int { return cmp.Compare(a.id, b.id) }
+
+func (p *planner) settle(t *task, devices []int32) {
+	t.devices = devices
+	for _, d := range devices {
+		p.residents[d] = append(p.residents[d], t)
+		p.count(d, int32(len(p.residents[d])), 1)
+	}
+}
+
+// count takes in that a device's residents have become so many by one more, or were so
+// many before one less.
+func (p *planner) count(device, residents, more int32) {
+	n := p.node(device)
+	if at, found := slices.BinarySearch(p.ranked, p.byHeight(n)); found {
+		p.ranked = slices.Delete(p.ranked, at, at+1)
+		p.placed[n] += more
+		at, _ = slices.BinarySearch(p.ranked, p.byHeight(n))
+		p.ranked = slices.Insert(p.ranked, at, p.byHeight(n))
+	} else {
+		p.placed[n] += more // nobody has asked for the order yet
+	}
+	if residents <= p.config.MaxResidents && !p.closed[device] {
+		p.below[n*(p.config.MaxResidents+1)+residents] -= more
+	}
+}
+
+func (p *planner) unsettle(t *task) {
+	for _, d := range t.devices {
+		p.count(d, int32(len(p.residents[d])), -1)
+		p.residents[d] = slices.DeleteFunc(p.residents[d], func(o *task) bool { return o == t })
+	}
+	t.devices, t.active = nil, false
+}
+
+func (p *planner) part(t *task) {
+	if t.partner != nil {
+		t.partner.partner, t.partner = nil, nil
+	}
+}
+
+// rotate begins a slice: who has waited longest for a turn goes first, on devices that
+// nobody has taken before in this slice; a packed partner goes along.
+func (p *planner) rotate() {
+	p.slice++
+	p.fill(true)
+}
+
+// fill gives turns to tasks in order of their last one: to all anew, or only on
+// devices that stand idle in the middle of a slice.
+func (p *planner) fill(anew bool) {
+	taken := make([]bool, len(p.residents))
+	for _, t := range p.tasks {
+		t.active = t.active && !anew
+		for _, d := range t.devices {
+			taken[d] = taken[d] || t.active
+		}
+	}
+	order := slices.Clone(p.tasks)
+	slices.SortStableFunc(order, func(a, b *task) int { return cmp.Compare(a.last, b.last) })
+	for _, t := range order {
+		if t.active || slices.ContainsFunc(t.devices, func(d int32) bool { return taken[d] }) {
+			continue
+		}
+		for _, d := range t.devices {
+			taken[d] = true
+		}
+		for _, o := range []*task{t, t.partner} {
+			if o != nil {
+				o.active, o.last = true, p.slice
+			}
+		}
+	}
+}
+
+// try packs, for the slice that begins, one more task beside each that has a turn: the
+// least busy first, both on the same devices, never a pair that did badly before.
+// It returns the pairs on trial.
+func (p *planner) try() (trials [][2]*task) {
+	order := slices.Clone(p.tasks)
+	slices.SortStableFunc(order, func(a, b *task) int { return cmp.Compare(a.busy, b.busy) })
+	for _, t := range order {
+		if !t.active || t.partner != nil {
+			continue
+		}
+		for _, o := range p.besides(t) {
+			if o.active || o.partner != nil || !slices.Equal(o.devices, t.devices) || p.tried[key(t, o)] {
+				continue
+			}
+			t.partner, o.partner = o, t
+			if slices.ContainsFunc(t.devices, func(d int32) bool { return !p.holds(d) }) {
+				p.part(t)
+				continue
+			}
+			p.tried[key(t, o)] = true
+			o.active, o.last = true, p.slice
+			trials = append(trials, [2]*task{t, o})
+			break
+		}
+	}
+	return trials
+}
+
+// besides are the residents of a task's first device in the order they are packed in.
+func (p *planner) besides(t *task) []*task {
+	if len(t.devices) == 0 || len(p.residents[t.devices[0]]) == 1 {
+		return nil
+	}
+	order := slices.Clone(p.residents[t.devices[0]])
+	slices.SortFunc(order, func(a, b *task) int { return cmp.Or(cmp.Compare(a.busy, b.busy), byID(a, b)) })
+	return order
+}
+
+// guest reports whether a task is the younger of a pair: it lives in what the other
+// leaves, as far as the books go.
+func (t *task) guest() bool { return t.partner != nil && t.partner.id < t.id }
+
+// holds reports whether a device has the memory of all its residents: guests keep theirs
+// between turns too, of the others one has all of its own at a time.
+func (p *planner) holds(device int32) bool {
+	kept, most := int32(0), int32(0)
+	for _, t := range p.residents[device] {
+		if t.guest() {
+			kept += t.memory
+		} else {
+			kept, most = kept+t.keeps, max(most, t.memory-t.keeps)
+		}
+	}
+	return kept+most <= p.memory[p.node(device)]
+}
+
+func key(a, b *task) [2]int32 { return [2]int32{min(a.id, b.id), max(a.id, b.id)} }
+
+// judge ends the trial of a pair with the sum of both rates, each as a part of the
+// rate by itself, in thousandths: less than one job alone does, and they part for good.
+func (p *planner) judge(pair [2]*task, sum unit.Milli) {
+	if sum < unit.Whole {
+		p.part(pair[0])
+		pair[1].active = false
+	}
+}
+
+// migrate moves one task that would wait for its turn to devices that stand empty, the
+// longest waiting first, and returns it; nil when nobody gains any more.
+func (p *planner) migrate() *task {
+	if !p.config.Migrate {
+		return nil
+	}
+	var nodes []int32
+	for n := range p.nodes() {
+		if p.free(n) > 0 {
+			nodes = append(nodes, n)
+		}
+	}
+	if len(nodes) == 0 {
+		return nil
+	}
+	order := slices.Clone(p.tasks)
+	slices.SortStableFunc(order, func(a, b *task) int { return cmp.Compare(a.last, b.last) })
+	slices.SortStableFunc(nodes, func(a, b int32) int { return cmp.Compare(p.free(a), p.free(b)) })
+	for _, t := range order {
+		if t.moved || t.active || t.partner != nil || !slices.ContainsFunc(t.devices, func(d int32) bool { return len(p.residents[d]) > 1 }) {
+			continue
+		}
+		if devices := p.take(t, nodes, 1); devices != nil {
+			p.unsettle(t)
+			p.settle(t, devices)
+			t.moved = true
+			return t
+		}
+	}
+	return nil
+}

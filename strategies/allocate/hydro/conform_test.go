@@ -1,0 +1,13 @@
+package hydro_test
+
+import (
+	"testing"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/schedule/scheduletest"
+	"github.com/musterdl/muster/strategies/allocate/hydro"
+)
+
+func TestConformance(t *testing.T) {
+	scheduletest.ConformJoint(t, func() allocate.Joint { return hydro.New(hydro.Default()) })
+}

@@ -1,0 +1,261 @@
+// Package salus keeps several jobs in one device's memory and lets them take turns
+// (Salus: Yu and Chowdhury, MLSys 2020). Since what a job needs beyond its parameters
+// is free between two iterations, switching costs next to nothing and any order of
+// jobs can be had: the shortest first without restarting the long one, or all by turns.
+//
+// Jobs of one device are put in lanes (package reside): of a lane one computes at a
+// time, so a lane reserves the largest ephemeral memory of its jobs, once. A job that
+// waits joins where it goes first by the order: first come, shortest left, or least
+// memory times time since somebody joined the lane (fair). Nobody who is resident is
+// ever put out; with several lanes on a device these compute side by side (pack).
+//
+// Read: the public code's policies and admission rule. Ours: a job is loaded only when
+// its turn comes, a lane grows while the invariant holds, turns end when jobs come or
+// go or after a quantum (there after every iteration). Work of several devices, or of
+// parts of one, is placed as a whole and not preempted; while some waits, devices
+// that are empty are left to it. Left out: early release within an iteration.
+package salus
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/reside"
+	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "salus", System: "Salus", Step: "allocate", Part: "joint", Status: "read",
+	Source: "Yu and Chowdhury, MLSys 2020; SymbioticLab/Salus",
+	Idea:   "jobs stay in memory side by side and take turns in lanes of their ephemeral memory",
+	Acts:   []strategy.Act{strategy.Time},
+	Goal:   "throughput", Needs: "memory, and how much of it stays between iterations",
+	Live: "freezes and thaws runs, which keep their memory; several lanes are parts of the device (share); with swap it is refused, because no driver moves memory out",
+}
+
+// Config says in which order the jobs of a lane go.
+type Config struct {
+	Order string `yaml:"order"` // fifo, srtf or fair
+	// Lanes is how many there are on a device at most.
+	Lanes int `yaml:"lanes"`
+	// Quantum is how long a turn lasts in the fair order.
+	Quantum unit.Duration `yaml:"quantum"`
+	// ReserveMiB is device memory that lanes leave alone.
+	ReserveMiB unit.MiB `yaml:"reserve-mib"`
+	// Swap has runs whose turn it is not give up what memory they need not keep.
+	Swap bool `yaml:"swap"`
+}
+
+// Default returns the configuration used where none is given.
+func Default() Config {
+	return Config{Order: "srtf", Lanes: 1, Quantum: 10 * unit.Second, ReserveMiB: 300}
+}
+
+// Acts implements strategy.Acting: lanes beside each other have a part of the device each.
+func (c Config) Acts() (acts []strategy.Act) {
+	if c.Lanes > 1 {
+		acts = append(acts, strategy.Share)
+	}
+	if c.Swap {
+		acts = append(acts, strategy.Swap)
+	}
+	return acts
+}
+
+// Validate says what is wrong with a configuration.
+func (c Config) Validate() error {
+	switch {
+	case !slices.Contains([]string{"fifo", "srtf", "fair"}, c.Order):
+		return fmt.Errorf("order is %q: it must be fifo, srtf or fair", c.Order)
+	case c.Lanes < 1 || c.Lanes > 10:
+		return fmt.Errorf("lanes is %d: it must be 1 to 10", c.Lanes)
+	case c.Quantum <= 0:
+		return fmt.Errorf("quantum is %s: it must be positive", c.Quantum)
+	case c.ReserveMiB < 0:
+		return errors.New("reserve-mib must not be negative")
+	}
+	return nil
+}
+
+// Decider is the strategy.
+type Decider struct {
+	config Config
+	// since is the running time that each resident job had when its lane last began to
+	// count, for the fair order.
+	since map[plan.JobID]unit.Duration
+}
+
+var (
+	_ allocate.Joint       = (*Decider)(nil)
+	_ schedule.Remembering = (*Decider)(nil)
+)
+
+// New returns the decider; the configuration must be valid.
+func New(c Config) *Decider { return &Decider{config: c, since: map[plan.JobID]unit.Duration{}} }
+
+// settling is after how long it looks again while a run is on its way between two
+// states: it cannot be put aside then.
+const settling = 5 * unit.Second
+
+// Wishes keeps every run, says who computes in each lane, and starts who goes first.
+func (s *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
+	var members []*member
+	waits := false // work of several devices
+	unsettled := false
+	for _, id := range jobs {
+		j, shape := v.Job(id), v.Shape(id)
+		if j.Run != plan.None {
+			r := v.Run(j.Run)
+			unsettled = unsettled || r.Change != 0 || r.Status != plan.Running && r.Status != plan.Suspended
+		}
+		if !laned(shape) {
+			into = append(into, allocate.Wish{Job: id, Workers: workers(v, id)})
+			waits = waits || j.Run == plan.None && shape.Devices > 0
+			continue
+		}
+		members = append(members, s.member(v, id))
+	}
+	s.forget(v)
+	decide(s.devices(v), s.config.Lanes, members, room(v, waits))
+	again := unit.Never
+	for _, m := range members {
+		if !m.runs && s.config.Order == "fair" {
+			again = v.Now().Add(s.config.Quantum)
+		}
+		if m.joined && s.config.Order == "fair" {
+			s.restart(v, members, m)
+		}
+		if m.device != plan.None {
+			into = append(into, s.wish(v, m))
+		}
+	}
+	if unsettled {
+		again = min(again, v.Now().Add(settling))
+	}
+	return into, again
+}
+
+// laned reports whether a job can be in a lane: one worker on one whole device.
+func laned(shape *plan.Shape) bool {
+	return shape.Gang == 1 && shape.Devices == 1 && shape.Share == 1000
+}
+
+// workers is what a job has, or else asks for.
+func workers(v plan.View, id plan.JobID) int32 {
+	if run := v.Job(id).Run; run != plan.None {
+		return v.Run(run).Workers
+	}
+	return v.Shape(id).Gang
+}
+
+// member is a job as the lanes see it.
+func (s *Decider) member(v plan.View, id plan.JobID) *member {
+	j, memory := v.Job(id), v.Shape(id).Memory
+	stays := v.ProfileOf(id).Persistent
+	if stays == 0 || !s.config.Swap {
+		stays = memory
+	}
+	m := &member{job: id, class: j.Shape, foot: reside.Footprint{Persistent: unit.MiB(min(stays, memory)), Ephemeral: unit.MiB(max(0, memory-stays))}, device: plan.None}
+	if j.Run != plan.None {
+		m.lane = v.Run(j.Run).Terms.Share.Turn
+		v.GrantsOf(j.Run, func(g plan.Grant) { m.device = g.Device })
+	}
+	switch s.config.Order {
+	case "fifo":
+		m.rank = int64(j.Submit)
+	case "srtf":
+		if left, known := v.Left(id); known {
+			m.rank = int64(left)
+		} else {
+			m.rank = math.MaxInt64
+		}
+	case "fair":
+		if m.device != plan.None {
+			m.rank = int64(max(1, memory)) * int64((v.Executed(id)-s.since[id])/unit.Millisecond)
+		}
+	}
+	return m
+}
+
+// devices are all there are; closed to newcomers is one that others have a part of, or
+// that is not in order.
+func (s *Decider) devices(v plan.View) []device {
+	all := make([]device, v.Devices())
+	for i := range all {
+		id := plan.DeviceID(i)
+		d := v.Device(id)
+		closed := d.Status != plan.Steady || d.Geometry != 0 || v.Node(d.Node).Status != plan.Up
+		v.GrantsOn(id, func(g plan.Grant) {
+			closed = closed || g.Turn == 0 && v.Run(g.Run).Status != plan.Stopping
+		})
+		all[i] = device{id: id, memory: max(0, unit.MiB(d.Memory)-s.config.ReserveMiB), closed: closed}
+	}
+	return all
+}
+
+// room says whether a job may be on a device: its model and memory, and the cores and
+// host memory that are left beside what this decision has given away.
+func room(v plan.View, waits bool) func(m *member, d plan.DeviceID, empty bool) bool {
+	return func(m *member, d plan.DeviceID, empty bool) bool {
+		shape, node := v.Shape(m.job), v.Device(d).Node
+		n := v.Node(node)
+		return !(empty && waits) && v.Allows(shape, node) && shape.Memory <= v.Device(d).Memory && shape.CPU <= n.FreeCPU && shape.Host <= n.FreeHost
+	}
+}
+
+// wish is what a member of a lane gets.
+func (s *Decider) wish(v plan.View, m *member) allocate.Wish {
+	share := plan.NewShare()
+	share.Turn, share.Swap = m.lane, int32(m.foot.Ephemeral)
+	if s.config.Lanes > 1 {
+		share.Milli, share.Ceiling = int32(1000/s.config.Lanes), 1000
+	}
+	return allocate.Wish{Job: m.job, Workers: 1, Share: share, Suspend: !m.runs,
+		Slots: []plan.Slot{{Node: v.Device(m.device).Node, Device: m.device, Workers: 1}}}
+}
+
+// restart begins to count anew in the lane that somebody joined.
+func (s *Decider) restart(v plan.View, members []*member, joined *member) {
+	for _, m := range members {
+		if m.device == joined.device && m.lane == joined.lane {
+			s.since[m.job] = v.Executed(m.job)
+		}
+	}
+}
+
+// forget drops the counts of jobs that are gone.
+func (s *Decider) forget(v plan.View) {
+	maps.DeleteFunc(s.since, func(id plan.JobID, _ unit.Duration) bool { return v.Job(id).Phase.Over() })
+}
+
+// Remember encodes the counts, by job.
+func (s *Decider) Remember() []byte {
+	var b []byte
+	for _, id := range slices.Sorted(maps.Keys(s.since)) {
+		b = figures.Put(b, int64(id), int64(s.since[id]))
+	}
+	return b
+}
+
+// Recall reads what Remember wrote.
+func (s *Decider) Recall(memory []byte) error {
+	s.since = map[plan.JobID]unit.Duration{}
+	r := figures.Read(memory)
+	for r.More() {
+		id, at := plan.JobID(r.Next()), unit.Duration(r.Next())
+		s.since[id] = at
+	}
+	if err := r.End(); err != nil {
+		return fmt.Errorf("the memory of salus: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+// Package dpcut cuts a chain of layers by dynamic programming, as the planner of
+// PipeDream does (Narayanan et al., "PipeDream: Generalized Pipeline Parallelism
+// for DNN Training", SOSP 2019). In the steady state a pipeline is as fast as its
+// slowest stage or link; the cut makes that as fast as can be, counting on a link
+// the activations of a microbatch and the gradient that comes back. Of equally
+// fast cuts it takes the one through which a microbatch travels fastest, which
+// shortens the filling and draining of the pipeline.
+//
+// Left out: replicating a stage and the levels of a hierarchical network. Added:
+// devices of different speed, and memory, which rules out stages that keep more
+// than a device holds.
+package dpcut
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "dp-cut", System: "PipeDream", Step: "pipeline", Part: "cut", Status: "read",
+	Source: "PipeDream (Narayanan et al., SOSP 2019)",
+	Idea:   "the cut whose slowest stage or link is fastest, by dynamic programming on the profile",
+	Acts:   []strategy.Act{strategy.Pipeline},
+	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+}
+
+// Partitioner is the cut; it has nothing to configure.
+type Partitioner struct{}
+
+var _ pipeline.Partitioner = Partitioner{}
+
+// Cut searches twice: for the fastest slowest part, then, with that as a limit,
+// for the shortest way through.
+func (Partitioner) Cut(layers []workload.Layer, stages int, p pipeline.Params) ([]int32, pipeline.Why) {
+	if why := p.Check(layers, stages); why != "" {
+		return nil, why
+	}
+	c := newChain(layers, &p)
+	slowest, _ := c.search(stages, unit.Forever, func(before, stage, link unit.Duration) unit.Duration {
+		return max(before, stage, link)
+	})
+	if slowest == unit.Forever {
+		return nil, pipeline.Why(fmt.Sprintf("no cut of %d layers into %d stages fits devices of %v: more stages or fewer microbatches in flight would help",
+			len(layers), stages, p.Memory))
+	}
+	_, cuts := c.search(stages, slowest, func(before, stage, link unit.Duration) unit.Duration {
+		return before + stage + link + 2*p.Latency
+	})
+	return cuts, ""
+}
+
+// chain is the profile summed from the front, so that any stage costs two reads.
+type chain struct {
+	p                        *pipeline.Params
+	forward, backward        []unit.Duration
+	paramKiB, activationsKiB []int64
+	link                     []unit.Duration // entering layer i and back
+}
+
+func newChain(layers []workload.Layer, p *pipeline.Params) *chain {
+	n := len(layers) + 1
+	c := &chain{p: p, forward: make([]unit.Duration, n), backward: make([]unit.Duration, n),
+		paramKiB: make([]int64, n), activationsKiB: make([]int64, n), link: make([]unit.Duration, n)}
+	for i, l := range layers {
+		c.forward[i+1] = c.forward[i] + l.Forward
+		c.backward[i+1] = c.backward[i] + l.Backward
+		c.paramKiB[i+1] = c.paramKiB[i] + l.ParamKiB
+		c.activationsKiB[i+1] = c.activationsKiB[i] + l.ActivationKiB
+		c.link[i+1] = 2 * p.Transfer(l.OutputKiB)
+	}
+	return c
+}
+
+// stage is the time of both passes through layers i..j-1 on a stage's device,
+// or Forever if they do not fit there.
+func (c *chain) stage(s, i, j int) unit.Duration {
+	kib := c.p.PeakKiB(c.paramKiB[j]-c.paramKiB[i], c.activationsKiB[j]-c.activationsKiB[i], s)
+	if limit := int64(c.p.Memory) << 10; limit > 0 && kib > limit {
+		return unit.Forever
+	}
+	return c.p.Compute(c.forward[j]-c.forward[i], s) + c.p.Compute(c.backward[j]-c.backward[i], s)
+}
+
+// search finds the cut of least cost, where cost joins a stage and the link into
+// it to the best cost of what lies before; no stage or link may take longer than
+// the limit. Of equal cuts it takes the one with the earliest last cut.
+func (c *chain) search(stages int, limit unit.Duration, cost func(before, stage, link unit.Duration) unit.Duration) (unit.Duration, []int32) {
+	n := len(c.forward) - 1
+	best := slices.Repeat([]unit.Duration{unit.Forever}, n+1) // of layers 0..j-1 in the stages so far
+	best[0] = 0
+	from := make([][]int32, stages) // from[s][j]: where stage s begins if it ends before j
+	for s := range stages {
+		next := slices.Repeat([]unit.Duration{unit.Forever}, n+1)
+		from[s] = make([]int32, n+1)
+		for j := s + 1; j <= n-(stages-1-s); j++ {
+			for i := s; i < j; i++ {
+				stage := c.stage(s, i, j)
+				if best[i] == unit.Forever || stage == unit.Forever || max(stage, c.link[i]) > limit {
+					continue
+				}
+				if d := cost(best[i], stage, c.link[i]); d < next[j] {
+					next[j], from[s][j] = d, int32(i)
+				}
+			}
+		}
+		best = next
+	}
+	cuts := make([]int32, stages-1)
+	for s, j := stages-1, int32(n); s > 0; s-- {
+		j = from[s][j]
+		cuts[s-1] = j
+	}
+	return best[n], cuts
+}

@@ -1,0 +1,39 @@
+// Package gpipe orders microbatches as GPipe does (Huang et al., "GPipe: Efficient
+// Training of Giant Neural Networks using Pipeline Parallelism", NeurIPS 2019):
+// every stage runs all forward passes, then all backward passes in the same
+// order, and the weights change once per iteration. It is the null of this step.
+//
+// Left out: recomputing activations in the backward pass, which trades a forward
+// pass for memory and is a property of the profile, not of the order.
+package gpipe
+
+import (
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/pipeline"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "gpipe", System: "GPipe", Step: "pipeline", Part: "sequence", Status: "null",
+	Source: "GPipe (Huang et al., NeurIPS 2019)",
+	Idea:   "all forward passes, then all backward passes",
+	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+}
+
+// Ordering is the order; it has nothing to configure.
+type Ordering struct{}
+
+var _ pipeline.Ordering = Ordering{}
+
+// Order is the same for every stage.
+func (Ordering) Order(stages, microbatches int) [][]pipeline.Op {
+	orders := make([][]pipeline.Op, stages)
+	for s := range orders {
+		for _, kind := range []pipeline.Kind{pipeline.Forward, pipeline.Backward} {
+			for k := range microbatches {
+				orders[s] = append(orders[s], pipeline.Op{Kind: kind, Micro: int32(k)})
+			}
+		}
+	}
+	return orders
+}

@@ -1,0 +1,35 @@
+// Package onefoneb orders microbatches one forward, one backward (PipeDream,
+// Narayanan et al., SOSP 2019; in the flushing form of DAPPLE, Fan et al., PPoPP
+// 2021, which everybody runs today). A stage runs just enough forward passes for
+// the last stage to begin, then alternates, so that it keeps the activations of
+// no more microbatches than there are stages behind it. Its bubble is that of
+// GPipe; what it saves is memory.
+//
+// Left out: PipeDream without flush, in which microbatches of different
+// iterations overlap and each keeps its own version of the weights, because it
+// changes what is learned and not only when.
+package onefoneb
+
+import (
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/pipeline"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "1f1b", System: "PipeDream", Step: "pipeline", Part: "sequence", Status: "read",
+	Source: "PipeDream (Narayanan et al., SOSP 2019), DAPPLE (Fan et al., PPoPP 2021)",
+	Idea:   "one forward, one backward: GPipe's time, memory for as many microbatches as there are stages",
+	Acts:   []strategy.Act{strategy.Pipeline},
+	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+}
+
+// Ordering is the order; it has nothing to configure.
+type Ordering struct{}
+
+var _ pipeline.Ordering = Ordering{}
+
+// Order lets each stage be ahead by the number of stages behind it.
+func (Ordering) Order(stages, microbatches int) [][]pipeline.Op {
+	return pipeline.OneForwardOneBackward(stages, microbatches)
+}

@@ -1,0 +1,26 @@
+package fifo_test
+
+import (
+	"testing"
+
+	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/scheduletest"
+	"github.com/musterdl/muster/strategies/schedule/fifo"
+)
+
+func TestConforms(t *testing.T) {
+	for name, c := range map[string]fifo.Config{"backfill": fifo.Default(), "strict": {}} {
+		t.Run(name, func(t *testing.T) {
+			scheduletest.Conform(t, func() schedule.Order { return fifo.New(c) })
+		})
+	}
+}
+
+func TestScenarios(t *testing.T) {
+	for name, c := range map[string]fifo.Config{"backfill": fifo.Default(), "strict": {}} {
+		t.Run(name, func(t *testing.T) {
+			scheduletest.Scenarios(t, "testdata/"+name, func() compose.Parts { return scheduletest.With(fifo.New(c)) })
+		})
+	}
+}

@@ -1,0 +1,116 @@
+package gavel
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
+)
+
+// memory is what no State holds: the division, what everybody has got of it, and the
+// round.
+type memory struct {
+	roundEnd unit.Time
+	divided  unit.Time // when the division came; -1 is never
+	booked   unit.Time // up to when time is booked
+	ended    bool      // a job of the division has ended
+	room     []int64   // that it was of
+	jobs     []standing
+	spare    []standing // what jobs was before, for its memory
+}
+
+// standing is one job's, by id.
+type standing struct {
+	job      plan.JobID
+	kind     int32   // the model it has this round; None
+	answered bool    // the division knew it
+	x        []int64 // by model, millionths of its time
+	got      []int64 // microseconds run on each since the division came
+	deficit  []int64 // microseconds it lacked when earlier divisions ended
+
+	on int32 // the model its run is on now; None. Read at every decision, not remembered
+}
+
+// find returns a job's place.
+func (m *memory) find(id plan.JobID) (int, bool) {
+	return slices.BinarySearchFunc(m.jobs, id, func(s standing, id plan.JobID) int { return int(s.job) - int(id) })
+}
+
+// book adds the time since the last booking to whoever is running, forgets who is gone
+// and takes up who is new.
+func (m *memory) book(v plan.View, jobs []plan.JobID, models int) {
+	passed := int64(v.Now().Sub(m.booked))
+	m.booked = v.Now()
+	before, kept := m.jobs, m.spare[:0]
+	for _, id := range jobs { // both are in order of id
+		for len(before) > 0 && before[0].job < id {
+			before, m.ended = before[1:], true
+		}
+		if len(before) == 0 || before[0].job != id {
+			none := v.Shape(id).Milli(v.Shape(id).Gang) == 0 // of the devices that are divided
+			kept = append(kept, standing{job: id, kind: plan.None, answered: none, x: make([]int64, models), got: make([]int64, models), deficit: make([]int64, models), on: modelOf(v, id)})
+			continue
+		}
+		s := before[0]
+		before = before[1:]
+		if s.on = modelOf(v, id); s.on != plan.None && int(s.on) < len(s.got) && v.Run(v.Job(id).Run).Status == plan.Running {
+			s.got[s.on] += passed
+		}
+		kept = append(kept, s)
+	}
+	m.ended = m.ended || len(before) > 0
+	m.jobs, m.spare = kept, m.jobs
+}
+
+// take makes a reply the division: what the last one still owed becomes deficit.
+func (m *memory) take(now unit.Time, r *reply) {
+	for i := range m.jobs {
+		s := &m.jobs[i]
+		for k := range s.x {
+			if m.divided >= 0 {
+				s.deficit[k] += int64(float64(now.Sub(m.divided))*float64(s.x[k])/micro) - s.got[k]
+			}
+			s.x[k], s.got[k] = 0, 0
+		}
+	}
+	for i, id := range r.Jobs {
+		if at, ok := m.find(id); ok && len(r.X[i]) == len(m.jobs[at].x) {
+			m.jobs[at].x, m.jobs[at].answered = r.X[i], true
+		}
+	}
+	m.divided, m.room = now, r.Room
+	m.ended = slices.ContainsFunc(r.Jobs, func(id plan.JobID) bool { _, ok := m.find(id); return !ok })
+}
+
+// Remember encodes the memory, all in whole figures.
+func (m *memory) Remember() []byte {
+	truth := map[bool]int64{true: 1}
+	b := figures.PutCount(figures.Put(make([]byte, 0, 64*(1+len(m.jobs))), int64(m.roundEnd), int64(m.divided), int64(m.booked), truth[m.ended]), len(m.room))
+	b = figures.PutCount(figures.Put(b, m.room...), len(m.jobs))
+	for i := range m.jobs {
+		s := &m.jobs[i]
+		b = figures.PutCount(figures.Put(b, int64(s.job), int64(s.kind), truth[s.answered]), len(s.x))
+		b = figures.Put(figures.Put(figures.Put(b, s.x...), s.got...), s.deficit...)
+	}
+	return b
+}
+
+// Recall reads what Remember wrote.
+func (m *memory) Recall(b []byte) error {
+	r := figures.Read(b)
+	read := memory{roundEnd: unit.Time(r.Next()), divided: unit.Time(r.Next()), booked: unit.Time(r.Next()), ended: r.Next() == 1}
+	read.room = r.List(r.Count())
+	for range r.Counted {
+		s := standing{job: plan.JobID(r.Next()), kind: int32(r.Next()), answered: r.Next() == 1}
+		n := r.Count()
+		s.x, s.got, s.deficit = r.List(n), r.List(n), r.List(n)
+		read.jobs = append(read.jobs, s)
+	}
+	if err := r.End(); err != nil {
+		return fmt.Errorf("the memory of gavel: %w", err)
+	}
+	*m = read
+	return nil
+}

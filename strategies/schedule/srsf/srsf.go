@@ -1,0 +1,48 @@
+// Package srsf runs the job with the least service left, that is running time left
+// times devices, and takes the room of larger ones for it: shortest remaining time
+// in two dimensions, the clairvoyant yardstick of Tiresias (Gu et al., NSDI 2019).
+// On a cluster a job that is short but wide holds others up as much as one that is
+// narrow but long.
+//
+// Jobs without an estimate come behind those that have one, by the service they
+// have attained; an overrun estimate is doubled. Left out: the cost of preempting.
+package srsf
+
+import (
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/remaining"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "srsf", Step: "schedule", Part: "order", Status: "recalled",
+	Source: "the clairvoyant baseline of Tiresias (Gu et al., NSDI 2019)",
+	Idea:   "the least device time left goes first and displaces what has more",
+	Goal:   "throughput", Needs: "an estimate of the run time", Live: "preempts by checkpoint and restart",
+}
+
+// Order is the strategy.
+type Order struct{}
+
+var _ schedule.Order = Order{}
+
+// Key is the priority, then whether there is an estimate, then the service left in
+// thousandths of a device times milliseconds (microseconds would overflow at the
+// largest clusters). A running job's service left only shrinks until its estimate
+// is overrun.
+func (Order) Key(v plan.View, job plan.JobID) (schedule.Key, unit.Time) {
+	priority := -int64(v.Job(job).Priority)
+	left, until, known := remaining.Of(v, job)
+	if !known {
+		level, until := remaining.Level(v, job)
+		return schedule.Key{priority, 1, level}, until
+	}
+	shape := v.Shape(job)
+	return schedule.Key{priority, 0, int64(left/unit.Millisecond) * shape.Milli(shape.Gang)}, until
+}
+
+// Rules let smaller jobs displace larger ones.
+func (Order) Rules() schedule.Rules { return schedule.Rules{Preempt: true} }

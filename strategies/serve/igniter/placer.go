@@ -1,0 +1,224 @@
+package igniter
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/sharing"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/plan"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "igniter", System: "iGniter", Step: "allocate", Part: "place", Status: "after",
+	Source: "Xu et al., IEEE TPDS 2023; icloud-ecnu/igniter",
+	Idea:   "each replica of a service on the device that it disturbs least, at the least share that answers in half the objective",
+	Acts:   []strategy.Act{strategy.Share, strategy.Batch},
+	Goal:   "cost", Needs: "fitted coefficients of each model on the device; rate and objective of the services",
+	Live: "a share is a quota of a slot, or an MPS ceiling, from the start; the batch is in MUSTER_BATCH, and what serves must obey it; " +
+		"repack is for slots, because MPS gives no other share to who runs (reshare)",
+}
+
+// Config is the fitted device and models; the class of a service names its model.
+type Config struct {
+	Device Device  `yaml:"device"`
+	Models []Model `yaml:"models"`
+	// SpareUnits of share are given to a replica above the least, so that those who come
+	// later beside it do not make it late.
+	SpareUnits int `yaml:"spare-units"`
+	// Repack gives all services of a device other shares when one comes, as the published
+	// greedy does, in place of a spare: the least that serves them all. Where another
+	// share needs another process, as under MPS, that is a second or two for each.
+	Repack bool `yaml:"repack"`
+}
+
+// Default returns the configuration used where none is given: the limits of a V100,
+// and no model. What is not fitted is not sized.
+func Default() Config {
+	return Config{SpareUnits: 2, Device: Device{sharing.Device{MHz: 1530, PowerW: 300, BytesPerMs: 1e7, UnitPercent: 2.5}}}
+}
+
+// Acts implements strategy.Acting: to repack is to give others another share.
+func (c Config) Acts() []strategy.Act {
+	if c.Repack {
+		return []strategy.Act{strategy.Reshare}
+	}
+	return nil
+}
+
+// Validate says what is wrong with a configuration.
+func (c Config) Validate() error {
+	d := c.Device
+	if !(d.MHz > 0 && d.PowerW > 0 && d.BytesPerMs > 0 && d.UnitPercent > 0 && d.UnitPercent <= 100) {
+		return fmt.Errorf("device: mhz, power-w, bytes-per-ms and unit-percent must be positive")
+	}
+	if !(d.MHzPerWatt <= 0) {
+		return fmt.Errorf("device: mhz-per-watt is %g: it must not be positive", d.MHzPerWatt)
+	}
+	if c.SpareUnits < 0 {
+		return fmt.Errorf("spare-units is %d: it must not be negative", c.SpareUnits)
+	}
+	names := map[string]bool{}
+	for i, m := range c.Models {
+		switch {
+		case m.Name == "" || names[m.Name]:
+			return fmt.Errorf("models[%d]: name is %q: each needs one of its own", i, m.Name)
+		case !(m.ActiveMs(1, 100) > 0 && m.ActiveMs(1, d.UnitPercent) >= m.ActiveMs(1, 100)):
+			return fmt.Errorf("models[%d]: k gives times that are not positive or grow with the share", i)
+		}
+		names[m.Name] = true
+	}
+	return nil
+}
+
+// Placer is the strategy for services whose replicas come one by one, each a job with a
+// rate and an objective: the published greedy, except that a replica that runs keeps
+// the share it started with, so that the newcomer alone pays for what they do to each
+// other; with Repack, the published greedy. Its fields beyond the configuration are scratch.
+type Placer struct {
+	config  Config
+	models  map[string]*Model
+	tenants []Tenant
+	each    []Prediction
+
+	works  []Workload // of a device that is sized anew
+	placed []Placed
+	beside []allocate.Beside
+	pack   packer
+}
+
+var (
+	_ allocate.Placer = (*Placer)(nil)
+	_ allocate.Picky  = (*Placer)(nil)
+)
+
+// New returns the placer; the configuration must be valid.
+func New(c Config) *Placer {
+	p := &Placer{config: c, models: map[string]*Model{}}
+	for i := range c.Models {
+		p.models[c.Models[i].Name] = &c.Models[i]
+	}
+	return p
+}
+
+// Takes reports whether a job is a service of a known model that asks for one device.
+func (p *Placer) Takes(v plan.View, job plan.JobID) bool {
+	shape := v.Shape(job)
+	return p.workload(v, job).Model != nil && shape.Gang == 1 && shape.Devices == 1 && shape.Share == 1000
+}
+
+// workload is what a job has to answer; without a model where it is no known service.
+func (p *Placer) workload(v plan.View, job plan.JobID) Workload {
+	profile := v.ProfileOf(job)
+	if profile.RatePerSecMilli == 0 {
+		return Workload{}
+	}
+	return Workload{p.models[v.Class(v.Job(job).Class)], 1000 * profile.SLO.Seconds(), float64(profile.RatePerSecMilli) / 1000}
+}
+
+// Place looks at the devices that have services already, and at one that is free. The
+// one on which the replica needs the least share is best; a fresh one is opened only
+// where no other will do. The score is what of a device is left to others.
+func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
+	work := p.workload(v, need.Job)
+	if work.Model == nil || k < 1 {
+		return into
+	}
+	batch, bound := p.config.Device.Bound(work)
+	best, least := plan.DeviceID(plan.None), math.Inf(1)
+	costs := p.share
+	if p.config.Repack {
+		costs = p.together
+	}
+	consider := func(id plan.DeviceID) {
+		if share := costs(v, id, work, batch, bound, need.Shape.Memory); share < least {
+			best, least = id, share
+		}
+	}
+	for m := range v.Room().Models() {
+		if need.Shape.Models&(1<<m) == 0 {
+			continue
+		}
+		for n := v.Room().NextPartial(m, 0); n != plan.None; n = v.Room().NextPartial(m, n+1) {
+			if v.Allows(need.Shape, n) {
+				devicesOf(v, n, func(id plan.DeviceID) {
+					if v.Device(id).First != plan.None {
+						consider(id)
+					}
+				})
+			}
+		}
+	}
+	if best == plan.None {
+		fresh := v.Room().NextAny(need.Shape.Models, 1, 0)
+		for fresh != plan.None && !v.Allows(need.Shape, fresh) {
+			fresh = v.Room().NextAny(need.Shape.Models, 1, fresh+1)
+		}
+		if fresh != plan.None {
+			devicesOf(v, fresh, func(id plan.DeviceID) {
+				if d := v.Device(id); best == plan.None && d.Free == 1000 && d.Geometry == 0 && !d.Status.Out() {
+					consider(id)
+				}
+			})
+		}
+	}
+	if best == plan.None {
+		return into
+	}
+	into = allocate.Extend(into)
+	c := &into[len(into)-1]
+	milli := min(v.Device(best).Free, int32(math.Ceil(10*(least+float64(p.config.SpareUnits)*p.config.Device.UnitPercent))))
+	if p.config.Repack {
+		costs(v, best, work, batch, bound, need.Shape.Memory)
+		milli = p.repack(c)
+	}
+	c.Slots = append(c.Slots, plan.Slot{Node: v.Device(best).Node, Device: best, Workers: 1})
+	c.Score = int64(1000 - milli)
+	c.Share = plan.NewShare()
+	c.Share.Milli, c.Share.Ceiling, c.Share.Batch, c.Share.Fence = milli, milli, int32(batch), plan.MPS
+	return into
+}
+
+func devicesOf(v plan.View, node plan.NodeID, f func(plan.DeviceID)) {
+	n := v.Node(node)
+	for id := n.First; id < n.First+plan.DeviceID(n.Count); id++ {
+		f(id)
+	}
+}
+
+// share is the least at which a replica meets its objective on a device beside the
+// services there, and they theirs; infinite where that cannot be.
+func (p *Placer) share(v plan.View, id plan.DeviceID, work Workload, batch int, bound float64, memory int32) float64 {
+	d := v.Device(id)
+	if d.Status.Out() || d.Geometry != 0 || d.FreeMemory < memory {
+		return math.Inf(1)
+	}
+	p.tenants = append(p.tenants[:0], Tenant{Model: work.Model, Batch: batch, SharePercent: bound})
+	late := [16]float64{work.SLOMs / 2}
+	alone := false
+	v.GrantsOn(id, func(g plan.Grant) {
+		r := v.Run(g.Run)
+		w := p.workload(v, r.Job)
+		if w.Model == nil || r.Terms.Share.Batch == 0 || len(p.tenants) == len(late) {
+			alone = true // what is there is no service: nothing is known of it
+			return
+		}
+		late[len(p.tenants)] = w.SLOMs / 2
+		p.tenants = append(p.tenants, Tenant{Model: w.Model, Batch: int(r.Terms.Share.Batch), SharePercent: float64(g.Reserve) / 10})
+	})
+	for share := bound; !alone && share*10 <= float64(d.Free); share += p.config.Device.UnitPercent {
+		p.tenants[0].SharePercent = share
+		p.each, _, _ = p.config.Device.Predict(p.tenants, p.each[:0])
+		for i := range p.each {
+			if i > 0 && p.each[i].LatencyMs > late[i] {
+				return math.Inf(1) // a neighbour would be late, and keeps the share it has
+			}
+		}
+		if p.each[0].LatencyMs <= late[0] {
+			return share
+		}
+	}
+	return math.Inf(1)
+}
