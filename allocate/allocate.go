@@ -57,7 +57,7 @@ type Finder interface {
 }
 
 // Patient is a Placer that lets a job wait for a better place although there is room:
-// Retry is when it would settle for less.
+// Retry is when it would settle for less, or look again; now where it waits for nothing.
 type Patient interface {
 	Retry(v plan.View, job plan.JobID) unit.Time
 }

@@ -115,7 +115,7 @@ func (l *listed) Next() (j workload.Job, t workload.Truth, err error) {
 // them, is what it says it does under its options: all of it, and nothing else.
 func TestActs(t *testing.T) {
 	simple := igniter.Default()
-	simple.Models = []igniter.Model{{Name: "simple", K: [5]float64{0, 100, 0, 0, 0}, Cache: igniter.Line{At0: 10}, CacheSlowdown: .001}}
+	simple.Repack, simple.Models = false, []igniter.Model{{Name: "simple", K: [5]float64{0, 100, 0, 0, 0}, Cache: igniter.Line{At0: 10}, CacheSlowdown: .001}}
 	anew, lanes, moves := simple, salus.Default(), gandiva.Default()
 	anew.Repack, lanes.Lanes, lanes.Swap, moves.Swap = true, 2, true, true
 	others := map[string][]any{"igniter": {simple, anew}, "salus": {salus.Default(), lanes}, "gandiva": {gandiva.Default(), moves}}

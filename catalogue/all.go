@@ -76,7 +76,7 @@ var All = []Entry{
 	tuned(fgd.Description, fgd.Default, func(c fgd.Config, _ Env) any { return fgd.New(c) }).claims(fgd.Claim, nil),
 	plain(firstfit.Description, firstfit.Placer{}),
 	fresh(gpupacking.Description, func() any { return gpupacking.New() }),
-	tuned(igniter.Description, igniter.Default, func(c igniter.Config, _ Env) any { return igniter.New(c) }).claims(igniter.Claim, igniter.Measure),
+	tuned(igniter.Description, igniter.Default, func(c igniter.Config, e Env) any { return igniter.New(c.Knowing(e.Services)) }).claims(igniter.Claim, nil),
 	tuned(mig.Description, mig.Default, func(c mig.Config, _ Env) any { return mig.New(c) }).claims(mig.Claim, nil),
 	tuned(mps.Description, mps.Default, func(c mps.Config, _ Env) any { return mps.New(c) }).claims(mps.Claim, nil),
 	tuned(liquid.Description, liquid.Default, func(c liquid.Config, _ Env) any { return liquid.New(c) }).claims(liquid.Claim, liquid.Measure),

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/model/strategy"
 )
 
@@ -28,9 +29,12 @@ type Entry struct {
 	make    func(any, Env) any // from a pointer to options
 }
 
-// Env is what strategies that need chance are given.
+// Env is what strategies are given besides their options.
 type Env struct {
 	Seed uint64
+	// Services is what was profiled beforehand of services on the devices there are; nil is
+	// nothing. Options that name models of their own go before it.
+	Services *sharing.Law
 	// Break names a system: its strategies' deciding methods are taken away, to see that
 	// its claim notices. Nobody else sets it.
 	Break string

@@ -69,12 +69,12 @@ func TestRefused(t *testing.T) {
 	live := []string{slots, bare, gpus, mps, kube}
 	want := map[string][]string{
 		"parrot": live, "cassini": live, "strict": live, "mig": live, "jahani": live, "titan": live, "hydro": live,
-		"gandiva": {bare, gpus, mps, kube}, "igniter": {bare, gpus, kube}, "antman": {gpus, mps, kube}, "mps": {bare, gpus, kube}, "salus": {kube},
+		"gandiva": {bare, gpus, mps, kube}, "igniter": {bare, gpus, mps, kube}, "antman": {gpus, mps, kube}, "mps": {bare, gpus, kube}, "salus": {kube},
 		"dp-cut": {kube}, "1f1b": {kube},
-		"place: igniter\noptions: {igniter: {repack: true}}\n": {bare, gpus, mps, kube},
-		"joint: salus\noptions: {salus: {lanes: 2}}\n":         {bare, gpus, kube},
-		"joint: salus\noptions: {salus: {swap: true}}\n":       live,
-		"joint: gandiva\noptions: {gandiva: {swap: true}}\n":   live,
+		"place: igniter\noptions: {igniter: {repack: false}}\n": {bare, gpus, kube},
+		"joint: salus\noptions: {salus: {lanes: 2}}\n":          {bare, gpus, kube},
+		"joint: salus\noptions: {salus: {swap: true}}\n":        live,
+		"joint: gandiva\noptions: {gandiva: {swap: true}}\n":    live,
 	}
 	names := slices.Sorted(maps.Keys(want))
 	for _, e := range catalogue.All {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -51,7 +52,7 @@ func reproduceCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&r.Quick, "quick", false, "fewer seeds, and no long metrics")
 	cmd.Flags().IntVar(&r.Seeds, "seeds", 0, "so many seeds, whatever the claims say")
 	cmd.Flags().StringVar(&data, "data", "", "the folder of published data (default $MUSTER_DATA, else ../shared/data)")
-	cmd.Flags().StringVar(&write, "write", "", "write the findings to this file, for docs/claims.json")
+	cmd.Flags().StringVar(&write, "write", "", "write the findings to this file, such as docs/claims.json; what it says of other claims stays")
 	cmd.Flags().StringVar(&plots, "plot", "", "draw the plots of the claims into this folder, as CLAIM-PLOT.svg")
 	return cmd
 }
@@ -102,7 +103,7 @@ func runClaims(w io.Writer, r reproduce.ClaimRun, claims []*reproduce.Claim, asJ
 		}
 	}
 	if write != "" {
-		if err := toFile(write, func(w io.Writer) error { return printJSON(w, found) }); err != nil {
+		if err := keepFindings(write, claims, found); err != nil {
 			return err
 		}
 	}
@@ -116,6 +117,34 @@ func runClaims(w io.Writer, r reproduce.ClaimRun, claims []*reproduce.Claim, asJ
 		return exit(1)
 	}
 	return nil
+}
+
+// keepFindings writes what was found to a file, in the place of what that said of the same
+// claims; what it says of the others of the catalogue it goes on saying.
+func keepFindings(file string, ran []*reproduce.Claim, found []catalogue.Finding) error {
+	of := map[string][]catalogue.Finding{}
+	old, err := readFindings(file)
+	if err != nil {
+		return err
+	}
+	names := claimNames()
+	for _, f := range append(old, found...) {
+		of[f.Name] = append(of[f.Name], f)
+		if !slices.Contains(names, f.Name) {
+			names = append(names, f.Name) // of a file of the user's own
+		}
+	}
+	for _, c := range ran {
+		of[c.Name] = nil
+	}
+	for _, f := range found {
+		of[f.Name] = append(of[f.Name], f)
+	}
+	all := []catalogue.Finding{}
+	for _, name := range names {
+		all = append(all, of[name]...)
+	}
+	return toFile(file, func(w io.Writer) error { return printJSON(w, all) })
 }
 
 // drawPlots writes the plots of a claim that was run.

@@ -47,6 +47,18 @@ func TestReproduceCommand(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(smallClaim, "high: 0,", "high: 100,", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	other := filepath.Join(dir, "other.yaml")
+	if err := os.WriteFile(other, []byte(strings.Replace(smallClaim, "name: small", "name: other", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // what is written of other claims stays
+		if _, err := muster(t, "reproduce", other, "--write", found); err != exit(1) {
+			t.Error(err)
+		}
+		if list, err := readFindings(found); err != nil || len(list) != 4 || list[0].Name == list[3].Name {
+			t.Errorf("%v, %+v", err, list)
+		}
+	}
 	var lines []map[string]any
 	if err := json.Unmarshal([]byte(mustMuster(t, "reproduce", file, "--json", "--seeds", "1")), &lines); err != nil {
 		t.Fatal(err)

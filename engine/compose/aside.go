@@ -6,15 +6,20 @@ import (
 )
 
 // setAside takes a job out of its class that waits for a better place although there is
-// room, since others of its class may want that room.
+// room, since others of its class may want that room. Under a strict order nobody passes
+// it: it is looked at again in time.
 func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
 	p, ok := allocate.For(s.parts.Placer, d.View, job).(allocate.Patient)
 	shape := d.Shape(job)
-	if !ok || s.rules.Strict || !roomFor(d.View, shape, smallest(shape)) {
+	if !ok || !roomFor(d.View, shape, smallest(shape)) && !s.parts.finds(d.View, job) {
 		return false
 	}
-	if at := p.Retry(d.View, job); at > d.Now() {
-		s.lines.patient = min(s.lines.patient, at)
+	at := p.Retry(d.View, job)
+	if at <= d.Now() {
+		return false
+	}
+	if s.lines.patient = min(s.lines.patient, at); s.rules.Strict {
+		return false
 	}
 	s.drop(d.View, job)
 	s.lines.active++

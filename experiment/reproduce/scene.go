@@ -42,7 +42,7 @@ func (s *Setup) set() (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Prices, s.Cluster = simulated.Prices{Restart: made.Restart, Start: made.Start}, made.Cluster.Name
+	s.Prices, s.Cluster, s.services = made.Prices, made.Cluster.Name, made.Services
 	s.Limits.Jobs = math.MaxInt
 	asked := &stand.List{}
 	return &scene{cluster: made.Cluster, jobs: &noting{made.Jobs, asked}, stand: made, asked: asked, seed: s.Seed}, nil

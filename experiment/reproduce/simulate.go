@@ -19,6 +19,7 @@ import (
 	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -57,6 +58,7 @@ type Setup struct {
 	Queues, Tenants string
 	// MeasuredSpeeds uses the shipped tables for classes they know.
 	MeasuredSpeeds bool
+	services       *sharing.Law // what the stand's services were profiled to be
 
 	Explain   bool
 	Decisions io.Writer
@@ -91,15 +93,15 @@ func (o *Outcome) Lanes() []report.Lane {
 // Simulate runs a setup to its end.
 func Simulate(s Setup) (*Outcome, error) {
 	began, cpu := time.Now(), cpuSeconds()
-	built, err := build(s)
-	if err != nil {
-		return nil, fmt.Errorf("strategy: %w", err)
-	}
 	on, err := s.set()
 	if err != nil {
 		return nil, err
 	}
 	defer on.jobs.Close()
+	built, err := build(s)
+	if err != nil {
+		return nil, fmt.Errorf("strategy: %w", err)
+	}
 	jobs, first, err := s.shared(on)
 	if err != nil {
 		return nil, err
@@ -183,7 +185,7 @@ func build(s Setup) (catalogue.Built, error) {
 			return catalogue.Built{}, err
 		}
 	}
-	return c.Build(catalogue.Env{Seed: s.Seed, Break: s.Break}, s.Explain)
+	return c.Build(catalogue.Env{Seed: s.Seed, Break: s.Break, Services: s.services}, s.Explain)
 }
 
 // adjusted passes jobs on with the setup's checkpoint rules, and sums up what they ask.

@@ -53,6 +53,22 @@ type Service struct {
 	CacheSlowdown float64 `yaml:"cache-slowdown"`
 }
 
+// Law is what is true, or believed, of one kind of device and of the services on it.
+type Law struct {
+	Device   Device
+	Services []Service
+}
+
+// Find returns a service by its name; nil where nothing is known of it.
+func (l *Law) Find(name string) *Service {
+	for i := range l.Services {
+		if l.Services[i].Name == name {
+			return &l.Services[i]
+		}
+	}
+	return nil
+}
+
 // ActiveMs is how long a batch computes alone.
 func (m *Service) ActiveMs(batch int, sharePercent float64) float64 {
 	return m.Work(batch)/(sharePercent+m.K[3]) + m.K[4]

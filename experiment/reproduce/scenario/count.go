@@ -75,7 +75,7 @@ func (c *count) look(sim *simulated.Simulation) {
 		var on pace
 		v.GrantsOn(d, func(g plan.Grant) {
 			u := c.runs[g.Run]
-			busy := u.part * float64(max(g.Reserve, v.Shape(v.Run(g.Run).Job).Share)) / 1000
+			busy := min(u.part*float64(max(g.Reserve, v.Shape(v.Run(g.Run).Job).Share)), float64(g.Ceiling)) / 1000 // no more than it may
 			if on.model[u.model] += busy; u.own {
 				on.own += busy
 			}

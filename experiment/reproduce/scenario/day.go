@@ -16,12 +16,13 @@ import (
 	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/run/simulated/world"
-	"github.com/musterdl/muster/strategies/serve/igniter"
+	"github.com/musterdl/muster/run/simulated/world/serving"
 )
 
 // Load is the offered load of the day, of what the cluster's devices could do.
@@ -214,7 +215,7 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 	if null == nil {
 		null = []string{} // withNull takes nil for all steps
 	}
-	built, fitted, err := w.build(null, goal)
+	built, law, err := w.build(null, goal)
 	if err != nil {
 		return Day{}, err
 	}
@@ -223,17 +224,22 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 		first = append(first, engine.Event{Kind: engine.Shares, Queues: lanes()})
 	}
 	collector := report.NewCollector(report.Limits{Jobs: 1 << 20})
-	watch := newWatch(w, fitted)
-	sim, err := simulated.New(simulated.Config{From: w.state.Copy(), At: w.at, First: first, Cluster: w.cluster,
+	watch, state := newWatch(w), w.state.Copy()
+	nature := world.Config{Speeds: measured{}, Seed: w.setup.Seed}
+	if law != nil {
+		nature.Services = map[string]*sharing.Law{models[0]: law}
+		nature.Answers = func(at unit.Time, job plan.JobID, a world.Answers) { watch.answers(state.View(), at, job, a) }
+	}
+	sim, err := simulated.New(simulated.Config{From: state, At: w.at, First: first, Cluster: w.cluster,
 		Known: func(_ plan.View, id plan.JobID) world.Known { return w.known[id] },
 		Jobs:  &source{left: w.mix.day, offset: w.at, adjust: withNull(null)}, Later: w.mix.ends(w.state.View().Jobs(), w.at),
 		Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Collector: collector, Step: watch.step, Prices: w.setup.Prices,
-		World:  world.Config{Speeds: measured{}, Seed: w.setup.Seed},
+		World:  nature,
 		Breaks: simulated.Breaks{Seed: w.setup.Seed, NodeEvery: 60 * unit.Day, NodeFor: 2 * unit.Hour}})
 	if err != nil {
 		return Day{}, err
 	}
-	d := Day{Goal: goal, Null: null, Seed: w.setup.Seed, Load: w.mix.load, Factor: w.mix.factor, Real: w.mix.real && fitted != nil, Jobs: len(w.mix.day),
+	d := Day{Goal: goal, Null: null, Seed: w.setup.Seed, Load: w.mix.load, Factor: w.mix.factor, Real: w.mix.real && law != nil, Jobs: len(w.mix.day),
 		Trace: w.mix.trace, Requests: w.mix.asked}
 	if err := w.readDay(&d, sim, watch.count); err != nil {
 		return Day{}, err
@@ -267,20 +273,19 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 	return d, nil
 }
 
-// build makes the Scheduler of a goal with some steps at their null, and what is fitted
-// of the services' models, nil where their profile is absent.
-func (w *Warm) build(null []string, goal string) (catalogue.Built, *igniter.Config, error) {
+// build makes the Scheduler of a goal with some steps at their null, and says what is true
+// of the services' models, and believed; nil where their profile is absent.
+func (w *Warm) build(null []string, goal string) (catalogue.Built, *sharing.Law, error) {
 	c, err := composition(goal)
 	if err != nil {
 		return catalogue.Built{}, nil, err
 	}
-	open := func(path string) (io.ReadCloser, error) { return os.Open(filepath.Join(w.setup.Data, path)) }
-	var fitted *igniter.Config
-	config, err := igniter.Fitted(open)
-	switch {
-	case err == nil:
-		fitted, c = &config, c.WithOptions(igniter.Description.Name, config)
-	case !errors.Is(err, fs.ErrNotExist): // without it services have whole devices
+	var law *sharing.Law
+	measured, err := serving.V100(func(path string) (io.ReadCloser, error) { return os.Open(filepath.Join(w.setup.Data, path)) })
+	if err == nil {
+		law, err = measured.Fit()
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without it services have whole devices
 		return catalogue.Built{}, nil, err
 	}
 	for _, step := range null {
@@ -288,8 +293,8 @@ func (w *Warm) build(null []string, goal string) (catalogue.Built, *igniter.Conf
 			return catalogue.Built{}, nil, err
 		}
 	}
-	built, err := c.Build(catalogue.Env{Seed: w.setup.Seed}, false)
-	return built, fitted, err
+	built, err := c.Build(catalogue.Env{Seed: w.setup.Seed, Services: law}, false)
+	return built, law, err
 }
 
 // lanes keep two nodes' worth of devices for people who debug, and let services go

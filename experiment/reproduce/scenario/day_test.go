@@ -14,6 +14,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/run/simulated/world"
 )
 
 const published = "../../../../shared/data"
@@ -149,29 +150,30 @@ func TestGoals(t *testing.T) {
 // A replica that answers one request at a time in 10 ms, regular requests every 20 ms:
 // each takes its own 10 ms; with a batch of 2 the first of each pair waits.
 func TestRequests(t *testing.T) {
-	one := replicaAt{job: 1, serve: []float64{0, .01}, answer: []float64{0, .01}}
-	two := replicaAt{job: 1, serve: []float64{0, .01, .012}, answer: []float64{0, .01, .012}}
+	one := world.Answers{Keeps: []float64{0, .01}, Takes: []float64{0, .01}}
+	two := world.Answers{Keeps: []float64{0, .01, .012}, Takes: []float64{0, .01, .012}}
 	for _, c := range []struct {
-		scenes   []scene
+		seen     []answered
 		gap      float64
 		wait     float64
 		mean     float64
 		answered int
 	}{
-		{[]scene{{0, []replicaAt{one}}}, .02, .5, .01, 100},
-		{[]scene{{0, []replicaAt{two}}}, .02, .5, .022, 100}, // 20+12 and 12
-		{[]scene{{0, []replicaAt{two}}}, .02, .005, .015, 100},
-		{[]scene{{0, []replicaAt{one}}}, .005, .5, .01 + .0025*99/2*2, 100}, // each waits 5 ms more than the one before
-		{[]scene{{0, []replicaAt{one}}, {1, nil}}, .02, .5, .01, 50},
+		{[]answered{{0, 1, one}}, .02, .5, .01, 100},
+		{[]answered{{0, 1, two}}, .02, .5, .022, 100}, // 20+12 and 12
+		{[]answered{{0, 1, two}}, .02, .005, .015, 100},
+		{[]answered{{0, 1, one}}, .005, .5, .01 + .0025*99/2*2, 100}, // each waits 5 ms more than the one before
+		{[]answered{{0, 1, one}, {1, 1, world.Answers{}}}, .02, .5, .01, 50},
+		{[]answered{{0, 1, one}, {0, 2, one}, {1, 2, world.Answers{}}}, .01, .5, .01, 100}, // half each, then all by one
 		{nil, .02, .5, 0, 0},
 	} {
-		q := requests{scenes: c.scenes, wait: c.wait, queues: map[plan.JobID]*line{}}
+		q := requests{seen: c.seen, waitSec: c.wait, lines: map[plan.JobID]*world.Line{}, of: &Window{}}
 		for i := range 100 {
 			q.arrive(float64(i) * c.gap)
 		}
-		q.until(math.Inf(1))
-		if got := mean(q.took); len(q.took) != c.answered || math.Abs(got-c.mean) > 1e-9 {
-			t.Errorf("%d answered in %.4f s on average, want %d in %.4f", len(q.took), got, c.answered, c.mean)
+		took := q.end()
+		if got := mean(took); len(took) != c.answered || math.Abs(got-c.mean) > 1e-9 {
+			t.Errorf("%d answered in %.4f s on average, want %d in %.4f", len(took), got, c.answered, c.mean)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/strategies/serve/igniter"
+	"github.com/musterdl/muster/run/simulated/world"
 )
 
 // Window is ten minutes of one service at the scale of single requests: the busiest of
@@ -39,37 +40,37 @@ type Window struct {
 	P99Ms  float64 `json:"p99_ms"`
 }
 
-// replicaAt is one replica at an instant: how it answers batches of every size.
-type replicaAt struct {
-	job   plan.JobID
-	share float64
-	// serve is how long a batch of so many requests keeps it busy, answer until they are
-	// answered, both in seconds, from index 1.
-	serve, answer []float64
-}
-
-// scene is the replicas from an instant on, in seconds of the window.
-type scene struct {
-	from     float64
-	replicas []replicaAt
+// answered is how a replica of the watched service answers from an instant on, in seconds
+// of the window.
+type answered struct {
+	fromSec float64
+	job     plan.JobID
+	how     world.Answers
 }
 
 // watch looks on while the day runs: at what is granted, for its price, and at the
 // replicas of one service in one window.
 type watch struct {
 	day     *Warm
-	fitted  *igniter.Config
 	count   *count
 	now     unit.Time
 	perSec  float64 // dollars, at present
 	dollars float64
 	index   int
-	scenes  []scene
+	seen    []answered
 }
 
-func newWatch(w *Warm, fitted *igniter.Config) *watch {
+func newWatch(w *Warm) *watch {
 	rate := w.mix.streams[0].rate
-	return &watch{day: w, fitted: fitted, count: newCount(w), now: w.at, index: slices.Index(rate, slices.Max(rate))}
+	return &watch{day: w, count: newCount(w), now: w.at, index: slices.Index(rate, slices.Max(rate))}
+}
+
+// answers is told whenever a replica answers otherwise than before.
+func (w *watch) answers(v plan.View, at unit.Time, job plan.JobID, a world.Answers) {
+	service, ok := w.day.mix.replicaOf[v.Name(job)]
+	if sec := at.Sub(w.day.at.Add(unit.Duration(w.index) * window)).Seconds(); ok && service == 0 && sec < window.Seconds() {
+		w.seen = append(w.seen, answered{max(0, sec), job, a})
+	}
 }
 
 // step is called after every step of the engine.
@@ -85,66 +86,6 @@ func (w *watch) step(at unit.Time, events []engine.Event, out *engine.Out, v pla
 			w.perSec += dollars[models[v.Node(d.Node).Model]] * float64(1000-d.Free) / 1000 / 3600
 		}
 	}
-	begin := w.day.at.Add(unit.Duration(w.index) * window)
-	if w.fitted == nil || at < begin.Add(-window) || at >= begin.Add(window) {
-		return
-	}
-	s := scene{from: max(0, at.Sub(begin).Seconds())}
-	if n := len(w.scenes); n > 0 && w.scenes[n-1].from >= s.from {
-		w.scenes = w.scenes[:n-1] // nobody saw it
-	}
-	for id := range plan.RunID(v.RunSlots()) {
-		r := v.Run(id)
-		if r.Job == plan.None || r.Status != plan.Running {
-			continue
-		}
-		if service, ok := w.day.mix.replicaOf[v.Name(r.Job)]; ok && service == 0 {
-			s.replicas = append(s.replicas, w.replica(v, id))
-		}
-	}
-	slices.SortFunc(s.replicas, func(a, b replicaAt) int { return cmp.Compare(a.job, b.job) })
-	w.scenes = append(w.scenes, s)
-}
-
-// replica says how a running replica answers, beside the other services on its device:
-// by the fitted model. Guests get what others leave, and are not seen.
-func (w *watch) replica(v plan.View, id plan.RunID) replicaAt {
-	r := replicaAt{job: v.Run(id).Job}
-	tenants := []igniter.Tenant{{}}
-	v.GrantsOf(id, func(own plan.Grant) {
-		tenants[0] = w.tenant(v, own)
-		v.GrantsOn(own.Device, func(g plan.Grant) {
-			if t := w.tenant(v, g); g.Run != id && t.Model != nil && v.Run(g.Run).Status == plan.Running {
-				tenants = append(tenants, t)
-			}
-		})
-	})
-	r.share = tenants[0].SharePercent
-	most := tenants[0].Batch
-	r.serve, r.answer = make([]float64, most+1), make([]float64, most+1)
-	for n := 1; n <= most; n++ {
-		tenants[0].Batch = n
-		each, _, _ := w.fitted.Device.Predict(tenants, nil)
-		r.serve[n], r.answer[n] = float64(n)/each[0].PerSec, each[0].LatencyMs/1000
-	}
-	return r
-}
-
-// tenant is a replica as iGniter sees it; without a model where a run is none. One that
-// others placed has the batch that iGniter would give it.
-func (w *watch) tenant(v plan.View, g plan.Grant) igniter.Tenant {
-	r := v.Run(g.Run)
-	service, ok := w.day.mix.replicaOf[v.Name(r.Job)]
-	if !ok {
-		return igniter.Tenant{}
-	}
-	of := served3[service%len(served3)]
-	i := slices.IndexFunc(w.fitted.Models, func(m igniter.Model) bool { return m.Name == of.class })
-	t := igniter.Tenant{Model: &w.fitted.Models[i], Batch: int(r.Terms.Share.Batch), SharePercent: float64(g.Reserve) / 10}
-	if t.Batch == 0 {
-		t.Batch, _ = w.fitted.Device.Bound(igniter.Workload{Model: t.Model, SLOMs: 1000 * of.slo.Seconds(), RatePerSec: of.perSec})
-	}
-	return t
 }
 
 // window simulates the requests; nil where nothing is known of the models. Gaps between
@@ -152,129 +93,96 @@ func (w *watch) tenant(v plan.View, g plan.Grant) igniter.Tenant {
 // to the next replica in turn; a batch begins when it is full, or when its first request
 // has waited half the objective, which is the half that iGniter leaves for that.
 func (w *watch) window(seed uint64, up []float64) *Window {
-	if w.fitted == nil {
+	if w.seen == nil {
 		return nil
 	}
 	m, of := w.day.mix, served3[0]
 	s := m.streams[0]
 	o := &Window{Service: of.class, Index: w.index, RatePerSec: s.rate[w.index], CV: s.cv[w.index], SLOMs: 1000 * of.slo.Seconds(),
 		JobScale: min(1, up[w.index]*of.perSec/s.rate[w.index])}
-	q := requests{scenes: w.scenes, wait: of.slo.Seconds() / 2, queues: map[plan.JobID]*line{}}
+	q := requests{seen: w.seen, waitSec: of.slo.Seconds() / 2, lines: map[plan.JobID]*world.Line{}, of: o}
 	shape := 1 / math.Pow(max(0.01, o.CV), 2)
 	gap := distuv.Gamma{Alpha: shape, Beta: shape * o.RatePerSec, Src: rand.NewPCG(seed, 21)}
 	for at := gap.Rand(); at < window.Seconds(); at += gap.Rand() {
 		o.Requests++
 		q.arrive(at)
 	}
-	q.until(math.Inf(1))
-	q.replicas(o)
+	took := q.end()
 	if o.Requests == 0 {
 		o.Attainment = 1
 		return o
 	}
-	slices.Sort(q.took)
-	in, _ := slices.BinarySearch(q.took, math.Nextafter(of.slo.Seconds(), 1))
-	o.Attainment, o.Unanswered = float64(in)/float64(o.Requests), float64(o.Requests-len(q.took))/float64(o.Requests)
-	if n := len(q.took); n > 0 {
-		o.MeanMs, o.P99Ms = 1000*mean(q.took), 1000*q.took[min(n-1, n*99/100)]
+	slices.Sort(took)
+	in, _ := slices.BinarySearch(took, math.Nextafter(of.slo.Seconds(), 1))
+	o.Attainment, o.Unanswered = float64(in)/float64(o.Requests), float64(o.Requests-len(took))/float64(o.Requests)
+	if n := len(took); n > 0 {
+		o.MeanMs, o.P99Ms = 1000*mean(took), 1000*took[min(n-1, n*99/100)]
 	}
 	return o
 }
 
 // requests are those of one service on its replicas.
 type requests struct {
-	scenes []scene
-	next   int // scene
-	queues map[plan.JobID]*line
-	order  []*line // of the present scene
-	turn   int
-	wait   float64
-	took   []float64
-}
-
-// line is what waits at one replica, and when that is free again.
-type line struct {
-	at   []float64
-	free float64
-	replicaAt
+	seen    []answered
+	lines   map[plan.JobID]*world.Line
+	up      []answered // the replicas that answer now, by job
+	turn    int
+	waitSec float64
+	atSec   float64
+	of      *Window
+	share   float64 // sum over the time
 }
 
 // arrive gives a request to the next replica in turn; without any it is lost.
 func (q *requests) arrive(at float64) {
-	for q.next < len(q.scenes) && q.scenes[q.next].from <= at {
-		q.change(q.scenes[q.next])
-		q.next++
+	for len(q.seen) > 0 && q.seen[0].fromSec <= at {
+		q.change(q.seen[0])
+		q.seen = q.seen[1:]
 	}
-	if len(q.order) == 0 {
-		return
-	}
-	l := q.order[q.turn%len(q.order)]
-	q.turn++
-	q.serve(l, at)
-	l.at = append(l.at, at)
-}
-
-// change puts other replicas in the place of those there were. What waits at one that is
-// gone is lost.
-func (q *requests) change(s scene) {
-	q.until(s.from)
-	before := q.queues
-	q.queues, q.order = map[plan.JobID]*line{}, q.order[:0]
-	for _, r := range s.replicas {
-		l := before[r.job]
-		if l == nil {
-			l = &line{free: s.from}
-		}
-		l.replicaAt, q.queues[r.job] = r, l
-		q.order = append(q.order, l)
+	if len(q.up) > 0 {
+		q.lines[q.up[q.turn%len(q.up)].job].Arrive(at)
+		q.turn++
 	}
 }
 
-// until serves every line up to an instant.
-func (q *requests) until(at float64) {
-	for _, l := range q.order {
-		q.serve(l, at)
+// change has a replica answer otherwise. What waits at one that answers nobody any more
+// waits until it does again.
+func (q *requests) change(a answered) {
+	q.pass(a.fromSec)
+	l := q.lines[a.job]
+	if l == nil {
+		l = &world.Line{WaitSec: q.waitSec}
+		q.lines[a.job] = l
+	}
+	l.Change(a.fromSec, a.how)
+	i, there := slices.BinarySearchFunc(q.up, a.job, func(u answered, job plan.JobID) int { return cmp.Compare(u.job, job) })
+	if there {
+		q.up = slices.Delete(q.up, i, i+1)
+	}
+	if a.how.Largest() > 0 {
+		q.up = slices.Insert(q.up, i, a)
+		q.of.Batch = max(q.of.Batch, a.how.Largest())
 	}
 }
 
-// serve begins the batches of a line that begin before an instant.
-func (q *requests) serve(l *line, at float64) {
-	most := len(l.serve) - 1
-	for len(l.at) > 0 {
-		ready := l.at[0] + q.wait
-		if len(l.at) >= most {
-			ready = min(ready, l.at[most-1])
-		}
-		begin := max(ready, l.free)
-		if begin > at {
-			return
-		}
-		n := 0
-		for n < min(most, len(l.at)) && l.at[n] <= begin {
-			n++
-		}
-		for _, came := range l.at[:n] {
-			q.took = append(q.took, begin+l.answer[n]-came)
-		}
-		l.free, l.at = begin+l.serve[n], l.at[n:]
+// pass counts the replicas that answered up to an instant, and what they had.
+func (q *requests) pass(at float64) {
+	for _, u := range q.up {
+		part := (at - q.atSec) / window.Seconds()
+		q.of.Replicas, q.share = q.of.Replicas+part, q.share+part*u.how.SharePercent
 	}
+	q.atSec = at
 }
 
-// replicas averages what served over the window.
-func (q *requests) replicas(o *Window) {
-	share := 0.0
-	for i, s := range q.scenes {
-		until := window.Seconds()
-		if i+1 < len(q.scenes) {
-			until = q.scenes[i+1].from
-		}
-		for _, r := range s.replicas {
-			part := (until - s.from) / window.Seconds()
-			o.Replicas, share = o.Replicas+part, share+part*r.share
-			o.Batch = max(o.Batch, len(r.serve)-1)
-		}
+// end answers what can be answered, and returns how long each request took.
+func (q *requests) end() (took []float64) {
+	q.pass(window.Seconds())
+	if q.of.Replicas > 0 {
+		q.of.Share = q.share / q.of.Replicas
 	}
-	if o.Replicas > 0 {
-		o.Share = share / o.Replicas
+	for _, job := range slices.Sorted(maps.Keys(q.lines)) {
+		q.lines[job].Until(math.Inf(1))
+		took = append(took, q.lines[job].TookSec...)
 	}
+	return took
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/run/simulated"
 )
 
 func init() {
@@ -28,7 +29,7 @@ func chronus(open Data, o *Options, seed uint64) (*Stand, error) {
 	}
 	// On one node no job is spread: devices are counted, as there.
 	s := &Stand{Cluster: cluster.Uniform("chronus", 1, devices, cluster.Model{Name: "gpu", Speed: 1}, 1),
-		Restart: unit.Seconds(o.Float("restart-s", 0)), Figures: deadlines}
+		Prices: simulated.Prices{Restart: unit.Seconds(o.Float("restart-s", 0))}, Figures: deadlines}
 	s.Jobs, err = sample(all, oneIn, rand.New(rand.NewPCG(seed, 60)))
 	return s, err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/run/simulated"
 )
 
 func init() {
@@ -37,7 +38,7 @@ type easyJob struct {
 func easyscale(open Data, o *Options, seed uint64) (*Stand, error) {
 	load, all, artefact := o.Float("load", .9), o.Text("kinds", "all") == "all", o.Text("jobs", "") == "artefact"
 	room := []int{32, 16, 16}
-	s := &Stand{Cluster: pools(easyKinds, room), Restart: unit.Seconds(o.Float("restart-s", 20))}
+	s := &Stand{Cluster: pools(easyKinds, room), Prices: simulated.Prices{Restart: unit.Seconds(o.Float("restart-s", 20))}}
 	jobs := drawEasy(room, load, seed)
 	if artefact {
 		var err error

@@ -42,7 +42,7 @@ func gandiva(open Data, o *Options, seed uint64) (*Stand, error) {
 		g.class, g.needs, g.gang, g.last = append(g.class, j.Class), append(g.needs, j.Duration.Seconds()), append(g.gang, float64(j.Gang)), j.Submit
 	}
 	g.first = make([]float64, len(all))
-	return &Stand{Cluster: c, Jobs: list(all), World: world.Config{Speeds: table}, Restart: 2 * unit.Second, Figures: g.figures,
+	return &Stand{Cluster: c, Jobs: list(all), World: world.Config{Speeds: table}, Prices: simulated.Prices{Restart: 2 * unit.Second}, Figures: g.figures,
 		Set: func(c *simulated.Config) { c.Step = g.step }}, nil
 }
 

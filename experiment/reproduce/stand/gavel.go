@@ -14,6 +14,7 @@ import (
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/run/simulated"
 )
 
 func init() {
@@ -86,7 +87,7 @@ func (r gavelRates) job(list *List, kind string, gang int, seconds, at float64) 
 // shared blindly are busy for the load's part of the time; the jobs from to to count.
 func gavel(open Data, o *Options, seed uint64) (*Stand, error) {
 	name, load, jobs, from, to := o.Text("trace", ""), o.Float("load", .9), o.Int("jobs", 500), o.Int("from", 200), o.Int("to", 350)
-	s, list, room := &Stand{Restart: unit.Seconds(o.Float("restart-s", 0))}, &List{}, []int{36, 36, 36}
+	s, list, room := &Stand{Prices: simulated.Prices{Restart: unit.Seconds(o.Float("restart-s", 0))}}, &List{}, []int{36, 36, 36}
 	rates, err := readGavelRates(open)
 	if err == nil && name != "" {
 		room, from, to = []int{8, 16, 24}, 0, math.MaxInt

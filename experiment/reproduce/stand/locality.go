@@ -24,7 +24,7 @@ func locality(_ Data, o *Options, seed uint64) (*Stand, error) {
 		return nil, err
 	}
 	l := &localityRun{}
-	return &Stand{Cluster: cluster.Uniform("gpus:8x8", 8, 8, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 8), Jobs: jobs, Restart: 30 * unit.Second,
+	return &Stand{Cluster: cluster.Uniform("gpus:8x8", 8, 8, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 8), Jobs: jobs, Prices: simulated.Prices{Restart: 30 * unit.Second},
 		Set: func(c *simulated.Config) { c.Step = l.step }, Figures: func(f *Finished) map[string]float64 {
 			return map[string]float64{"locality_wait_s": l.waited.Seconds() / float64(len(f.Jobs)), "capacity_wait_s": f.Result.AvgWaitSec - l.waited.Seconds()/float64(len(f.Jobs))}
 		}}, nil

@@ -25,7 +25,7 @@ func losses(_ Data, o *Options, seed uint64) (*Stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stand{Cluster: cluster.Uniform("losses", nodes, 4, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 16), Jobs: r, Restart: unit.Minute}
+	s := &Stand{Cluster: cluster.Uniform("losses", nodes, 4, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 16), Jobs: r, Prices: simulated.Prices{Restart: unit.Minute}}
 	if !reports {
 		return s, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/run/simulated/world/pollux"
 )
 
@@ -45,7 +46,7 @@ func polluxStand(open Data, o *Options, _ uint64) (*Stand, error) {
 		return nil, err
 	}
 	seen := &ticked{Reader: Timed(jobs, apps, batch == "asked", sizes == "fine"), every: tick, first: restart}
-	return &Stand{Cluster: cluster.Uniform("pollux", 16, 4, cluster.Model{Name: "t4", Speed: 1}, 16), Jobs: seen, Restart: restart, Figures: seen.figures}, nil
+	return &Stand{Cluster: cluster.Uniform("pollux", 16, 4, cluster.Model{Name: "t4", Speed: 1}, 16), Jobs: seen, Prices: simulated.Prices{Restart: restart}, Figures: seen.figures}, nil
 }
 
 // ticked submits jobs a first start after the next tick.

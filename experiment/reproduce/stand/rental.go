@@ -32,7 +32,7 @@ var machines = []machine{{"p2.xlarge", "k80", 1, 900}, {"p2.8xlarge", "k80", 8, 
 func rental(open Data, o *Options, seed uint64) (*Stand, error) {
 	const jobs, gap, median = 20, 1800., 7200.
 	late, only := o.Float("late", 3), o.Text("machine", "")
-	s, arrival := &Stand{Restart: unit.Seconds(o.Float("restart-s", 30))}, unit.Seconds(o.Float("arrival-s", 120))
+	s := &Stand{Prices: simulated.Prices{Restart: unit.Seconds(o.Float("restart-s", 30)), Arrival: unit.Seconds(o.Float("arrival-s", 120))}}
 	rates, err := readGavelRates(open)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,6 @@ func rental(open Data, o *Options, seed uint64) (*Stand, error) {
 		return nil, fmt.Errorf("there is no machine %q", only)
 	}
 	s.Cluster = rentals(on, 5)
-	s.Set = func(c *simulated.Config) { c.Prices.Arrival = arrival }
 	names, chance := rates.names(8, "v100", "k80"), rand.New(rand.NewPCG(seed, 11))
 	list, at := &List{}, 0.
 	for i := range jobs {

@@ -8,6 +8,7 @@ import (
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/run/simulated"
 )
 
 func init() {
@@ -34,5 +35,5 @@ func scaling(_ Data, o *Options, seed uint64) (*Stand, error) {
 		list.Add(j, workload.Truth{Duration: unit.Seconds(work), Menu: j.Menu})
 	}
 	return &Stand{Cluster: cluster.Uniform("pool", 1, devices, cluster.Model{Name: "gpu", Speed: 1}, 1), Jobs: list,
-		Restart: unit.Seconds(o.Float("restart-s", 0))}, nil
+		Prices: simulated.Prices{Restart: unit.Seconds(o.Float("restart-s", 0))}}, nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/model/cluster"
-	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
@@ -32,9 +32,10 @@ type Stand struct {
 	// World has the rates, alone and in pairs; without Speeds jobs go as fast as their
 	// truths and the models of the devices say.
 	World world.Config
-	// Restart is what a resumed job loses unless it says otherwise, Start what any start
-	// takes.
-	Restart, Start unit.Duration
+	// Prices are those of the published set-up; what it does not name is free there.
+	Prices simulated.Prices
+	// Services is what was profiled beforehand of services, for strategies that go by it.
+	Services *sharing.Law
 	// Set changes what else of the simulation the published set-up had; nil is nothing.
 	Set func(c *simulated.Config)
 	// Commit is called after every decision, so that a stand can count what a Result

@@ -7,6 +7,7 @@ import (
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/run/simulated"
 )
 
 func init() {
@@ -71,7 +72,7 @@ func tunes(_ Data, o *Options, seed uint64) (*Stand, error) {
 		all[i].Submit = unit.Time(0).Add(unit.Seconds(r.Float64() * total / devices / load))
 	}
 	return &Stand{Cluster: cluster.Uniform("tunes", devices/8, 8, cluster.Model{Name: "a100", Memory: 80 << 10, Speed: 1}, 8),
-		Jobs: list(all), Start: start}, nil
+		Jobs: list(all), Prices: simulated.Prices{Start: start}}, nil
 }
 
 func log2(n int32) (k int) {

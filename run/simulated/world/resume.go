@@ -37,6 +37,7 @@ func (w *World) Resume(v plan.View, runs []plan.RunID, midway []Midway) {
 	}
 	for i, id := range runs {
 		w.setPace(midway[i].Since, id) // what it kept busy before is in other books
+		w.tell(midway[i].Since, id)
 	}
 }
 

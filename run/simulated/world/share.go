@@ -17,12 +17,14 @@ func (w *World) rerate(now unit.Time, id plan.RunID) []plan.RunID {
 		if x.live { // nobody is affected, and nobody affects it
 			x.rate = x.solo
 			w.setPace(now, id)
+			w.tell(now, id)
 			w.queue = append(w.queue[:0], id)
 			return w.queue
 		}
 		return nil
 	}
 	component := w.component(id)
+	w.tell(now, component...)
 	return w.apply(now, component, w.rates(component), id)
 }
 
@@ -31,7 +33,11 @@ func (w *World) rerate(now unit.Time, id plan.RunID) []plan.RunID {
 func (w *World) rates(component []plan.RunID) []float64 {
 	w.scratch = w.scratch[:0]
 	for _, r := range component {
-		w.scratch = append(w.scratch, w.runs[r].solo*w.beside(r))
+		rate := w.runs[r].solo
+		if w.runs[r].service == nil {
+			rate *= w.beside(r)
+		}
+		w.scratch = append(w.scratch, rate)
 	}
 	w.network(component, w.scratch)
 	return w.scratch
@@ -83,13 +89,14 @@ func (w *World) beside(id plan.RunID) float64 {
 // that asked for a share was measured on that share, so it is slowed only when the
 // device is asked for more than a whole. Between a host and guests under a law it is as
 // the law makes it; the guests divide what it leaves them, and until it has settled a guest
-// has half of that and slows its host half as much.
+// has half of that and slows its host half as much. What services whose law is known do
+// to each other is in their answers.
 func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	others, other := 0, plan.RunID(plan.None)
 	hosts, guests, missing, merged, law := 0.0, 0.0, 0.0, 0, ""
 	for _, r := range w.onDev[d] {
 		y := &w.runs[r]
-		if y.paused {
+		if y.paused || r != id && x.service != nil && y.service != nil {
 			continue
 		}
 		if r != id {

@@ -16,6 +16,7 @@ import (
 	"github.com/musterdl/muster/flow/fluid"
 	"github.com/musterdl/muster/mechanism/control"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -40,6 +41,12 @@ type Config struct {
 	// size of a normal draw of this spread, by Seed.
 	LinkJitter float64
 	Seed       uint64
+	// Services are the true laws of services that share a device, by device model; where
+	// there is none, a service is work like any other.
+	Services map[string]*sharing.Law
+	// Answers, where it is set, is told whenever a replica of such a service answers
+	// otherwise than before.
+	Answers func(now unit.Time, job plan.JobID, a Answers)
 }
 
 // World knows the truth about every job and the progress of every run.
@@ -101,6 +108,10 @@ type run struct {
 	width    float64 // devices that it keeps busy at full rate, for the books
 	count    int32   // devices it is on
 	model    int32
+	// Of a replica of a service whose law is known.
+	service *sharing.Service
+	device  *sharing.Device
+	tenant  sharing.Tenant
 }
 
 type link struct {
@@ -249,6 +260,7 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 		x.solo *= planned
 		x.width *= min(1, planned)
 	}
+	w.serves(v, x, model, r.Terms.Share.Batch)
 }
 
 // efficiency is how busy a device is kept by one of several workers, of what one alone
@@ -411,6 +423,7 @@ func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Endi
 	w.busy[x.model] += x.busyTime
 	e.BusySec = x.busyTime / float64(unit.Second)
 	x.live = false
+	w.tell(now, id)
 	for _, d := range x.devices {
 		w.onDev[d] = without(w.onDev[d], id)
 	}

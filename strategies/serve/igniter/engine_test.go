@@ -1,9 +1,6 @@
 package igniter_test
 
 import (
-	"io"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/musterdl/muster/model/cluster"
@@ -17,46 +14,56 @@ import (
 )
 
 // TestRepacks: in the whole cycle, checked at every step, the example's services have the
-// published shares on one device, whichever comes first: those that run get others.
+// published shares on one device, whichever comes first, and where all come at once:
+// those that run get others, and who comes waits until those before him are there.
 func TestRepacks(t *testing.T) {
-	v100(t) // skips where the data is missing
-	fitted, err := igniter.Fitted(func(path string) (io.ReadCloser, error) {
-		return os.Open(filepath.Join("..", "..", "..", "..", "shared", "data", filepath.FromSlash(path)))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fitted.Repack = true
+	law := v100(t)
 	services := []workload.Job{
 		{Name: "alexnet", Class: "alexnet", Service: workload.Service{RatePerSec: 500, SLO: 15 * unit.Millisecond}},
 		{Name: "resnet50", Class: "resnet50", Service: workload.Service{RatePerSec: 400, SLO: 40 * unit.Millisecond}},
 		{Name: "vgg19", Class: "vgg19", Service: workload.Service{RatePerSec: 200, SLO: 60 * unit.Millisecond}},
 	}
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
-		var jobs scheduletest.Jobs
-		for i, at := range order {
-			j := services[at]
-			j.Gang, j.Devices, j.Share, j.Submit = 1, 1, unit.Whole, unit.Time(i)*unit.Time(unit.Minute)
-			jobs = append(jobs, scheduletest.Job{Job: j, Truth: workload.Truth{Duration: unit.Day}})
-		}
-		parts := scheduletest.With(fifo.Order{})
-		parts.Placer = igniter.New(fitted)
-		config := scheduletest.Config(cluster.Uniform("v100s", 3, 1, cluster.Model{Name: "v100", Memory: 16 << 10, Speed: 1}, 1), jobs, parts)
-		config.Until, config.Check = unit.Time(unit.Hour), true
-		s, err := simulated.New(config)
-		for more := true; more && err == nil; {
-			more, err = s.Advance()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, want := s.State().View(), map[string]int32{"alexnet": 100, "resnet50": 300, "vgg19": 375}
-		for id := range plan.JobID(v.Jobs()) {
-			v.GrantsOf(v.Job(id).Run, func(g plan.Grant) {
-				if g.Device != 0 || g.Reserve != want[v.Name(id)] {
-					t.Errorf("order %v: %s has %d thousandths of device %d, want %d of 0", order, v.Name(id), g.Reserve, g.Device, want[v.Name(id)])
+		for _, gap := range []unit.Duration{unit.Minute, 0} {
+			for _, devices := range []int{1, 3} {
+				var jobs scheduletest.Jobs
+				for i, at := range order {
+					j := services[at]
+					j.Gang, j.Devices, j.Share, j.Submit = 1, 1, unit.Whole, unit.Time(0).Add(unit.Duration(i)*gap)
+					jobs = append(jobs, scheduletest.Job{Job: j, Truth: workload.Truth{Duration: unit.Day}})
 				}
-			})
+				parts := scheduletest.With(fifo.Order{})
+				parts.Placer = igniter.New(igniter.Default().Knowing(law))
+				config := scheduletest.Config(cluster.Uniform("v100s", devices, 1, cluster.Model{Name: "v100", Memory: 16 << 10, Speed: 1}, 1), jobs, parts)
+				config.Until, config.Check, config.Prices.Start = unit.Time(unit.Hour), true, 6*unit.Second
+				repacked(t, config)
+			}
 		}
+	}
+}
+
+// repacked runs the services and looks at their shares.
+func repacked(t *testing.T, config simulated.Config) {
+	t.Helper()
+	s, err := simulated.New(config)
+	for more := true; more && err == nil; {
+		more, err = s.Advance()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, want, held := s.State().View(), map[string]int32{"alexnet": 100, "resnet50": 300, "vgg19": 375}, 0
+	for id := range plan.JobID(v.Jobs()) {
+		if v.Job(id).Run == plan.None {
+			continue
+		}
+		v.GrantsOf(v.Job(id).Run, func(g plan.Grant) {
+			if held++; g.Device != 0 || g.Reserve != want[v.Name(id)] {
+				t.Errorf("%s has %d thousandths of device %d, want %d of 0", v.Name(id), g.Reserve, g.Device, want[v.Name(id)])
+			}
+		})
+	}
+	if held != len(want) {
+		t.Errorf("%d of the services have a place", held)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -17,27 +18,38 @@ var Description = strategy.Description{
 	Idea:   "each replica of a service on the device that it disturbs least, at the least share that answers in half the objective",
 	Acts:   []strategy.Act{strategy.Share, strategy.Batch},
 	Goal:   "cost", Needs: "fitted coefficients of each model on the device; rate and objective of the services",
-	Live: "a share is a quota of a slot, or an MPS ceiling, from the start; the batch is in MUSTER_BATCH, and what serves must obey it; " +
-		"repack is for slots, because MPS gives no other share to who runs (reshare)",
+	Live: "a share is a quota of a slot; under MPS it is a ceiling from the start, and nobody who runs gets another (reshare), so that it takes repack: false. " +
+		"The batch is in MUSTER_BATCH, and what serves must obey it",
 }
 
 // Config is the fitted device and models; the class of a service names its model.
 type Config struct {
 	Device Device  `yaml:"device"`
 	Models []Model `yaml:"models"`
-	// SpareUnits of share are given to a replica above the least, so that those who come
-	// later beside it do not make it late.
-	SpareUnits int `yaml:"spare-units"`
 	// Repack gives all services of a device other shares when one comes, as the published
-	// greedy does, in place of a spare: the least that serves them all. Where another
-	// share needs another process, as under MPS, that is a second or two for each.
+	// greedy does: the least that serves them all. Where another share needs another
+	// process, as under MPS, the published system has one stand by.
 	Repack bool `yaml:"repack"`
+	// SpareUnits of share are given to a replica above the least where nobody is given
+	// another share, so that those who come later beside it do not make it late.
+	SpareUnits int `yaml:"spare-units"`
+	// Blind sizes each as if nobody interfered: a baseline to compare with.
+	Blind bool `yaml:"blind"`
 }
 
 // Default returns the configuration used where none is given: the limits of a V100,
 // and no model. What is not fitted is not sized.
 func Default() Config {
-	return Config{SpareUnits: 2, Device: Device{sharing.Device{MHz: 1530, PowerW: 300, BytesPerMs: 1e7, UnitPercent: 2.5}}}
+	return Config{Repack: true, SpareUnits: 2, Device: Device{sharing.Device{MHz: 1530, PowerW: 300, BytesPerMs: 1e7, UnitPercent: 2.5}}}
+}
+
+// Knowing is the configuration with what was profiled beforehand, where it names no model
+// itself.
+func (c Config) Knowing(law *sharing.Law) Config {
+	if law != nil && len(c.Models) == 0 {
+		c.Device, c.Models = Device{law.Device}, law.Services
+	}
+	return c
 }
 
 // Acts implements strategy.Acting: to repack is to give others another share.
@@ -74,29 +86,32 @@ func (c Config) Validate() error {
 }
 
 // Placer is the strategy for services whose replicas come one by one, each a job with a
-// rate and an objective: the published greedy, except that a replica that runs keeps
+// rate and an objective: the published greedy. Without Repack a replica that runs keeps
 // the share it started with, so that the newcomer alone pays for what they do to each
-// other; with Repack, the published greedy. Its fields beyond the configuration are scratch.
+// other. Its fields beyond the configuration are scratch.
 type Placer struct {
 	config  Config
 	models  map[string]*Model
 	tenants []Tenant
 	each    []Prediction
 
-	works  []Workload // of a device that is sized anew
-	placed []Placed
-	beside []allocate.Beside
-	pack   packer
+	works   []Workload // of a device that is sized anew
+	placed  []Placed
+	beside  []allocate.Beside
+	pack    packer
+	arrives bool // a service is on its way to a device that was looked at
 }
 
 var (
-	_ allocate.Placer = (*Placer)(nil)
-	_ allocate.Picky  = (*Placer)(nil)
+	_ allocate.Placer  = (*Placer)(nil)
+	_ allocate.Picky   = (*Placer)(nil)
+	_ allocate.Finder  = (*Placer)(nil)
+	_ allocate.Patient = (*Placer)(nil)
 )
 
 // New returns the placer; the configuration must be valid.
 func New(c Config) *Placer {
-	p := &Placer{config: c, models: map[string]*Model{}}
+	p := &Placer{config: c, models: map[string]*Model{}, pack: packer{blind: c.Blind}}
 	for i := range c.Models {
 		p.models[c.Models[i].Name] = &c.Models[i]
 	}
@@ -107,6 +122,21 @@ func New(c Config) *Placer {
 func (p *Placer) Takes(v plan.View, job plan.JobID) bool {
 	shape := v.Shape(job)
 	return p.workload(v, job).Model != nil && shape.Gang == 1 && shape.Devices == 1 && shape.Share == 1000
+}
+
+// Finds reports whether there may be a place beside other services.
+func (p *Placer) Finds(v plan.View, job plan.JobID) bool { return p.workload(v, job).Model != nil }
+
+// onItsWay is how often somebody who waits for a service to arrive looks whether it has.
+const onItsWay = unit.Second
+
+// Retry is soon where a service is on its way to a device on which there may be room
+// beside it: its share can be changed once it is there.
+func (p *Placer) Retry(v plan.View, _ plan.JobID) unit.Time {
+	if p.arrives {
+		return v.Now().Add(onItsWay)
+	}
+	return v.Now()
 }
 
 // workload is what a job has to answer; without a model where it is no known service.
@@ -127,6 +157,7 @@ func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.C
 		return into
 	}
 	batch, bound := p.config.Device.Bound(work)
+	p.arrives = false
 	best, least := plan.DeviceID(plan.None), math.Inf(1)
 	costs := p.share
 	if p.config.Repack {
@@ -151,7 +182,7 @@ func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.C
 			}
 		}
 	}
-	if best == plan.None {
+	if best == plan.None && !p.arrives {
 		fresh := v.Room().NextAny(need.Shape.Models, 1, 0)
 		for fresh != plan.None && !v.Allows(need.Shape, fresh) {
 			fresh = v.Room().NextAny(need.Shape.Models, 1, fresh+1)

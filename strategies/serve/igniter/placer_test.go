@@ -14,12 +14,12 @@ import (
 // by a hundredth by another one.
 var simple = igniter.Model{Name: "simple", K: [5]float64{0, 100, 0, 0, 0}, Cache: igniter.Line{At0: 10}, CacheSlowdown: .001}
 
-// A replica gets its least share and the spare; the next goes beside it as long as both
+// Where who runs keeps its share, a replica gets its least and the spare; the next goes beside it as long as both
 // are in time, and to a fresh device otherwise. What is no service of a known model is
 // not for this placer, and nothing is put beside it.
 func TestPlace(t *testing.T) {
 	c := igniter.Default()
-	c.Models, c.SpareUnits = []igniter.Model{simple}, 1
+	c.Models, c.SpareUnits, c.Repack = []igniter.Model{simple}, 1, false
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -11,21 +11,22 @@ import (
 // unit more to all who are late, until nobody is. That is the least that serves them, in
 // whichever order they came. It leaves the shares in p.pack.try, the newcomer's last, and
 // whose they are in p.beside, and returns by how much the shares in all grow; infinite
-// where a device is not enough.
+// where a device is not enough, or is not for now, since somebody is on the way to it.
 func (p *Placer) together(v plan.View, id plan.DeviceID, work Workload, batch int, bound float64, memory int32) float64 {
 	d := v.Device(id)
 	if d.Status.Out() || d.Geometry != 0 || d.FreeMemory < memory {
 		return math.Inf(1)
 	}
 	p.works, p.placed, p.beside = p.works[:0], p.placed[:0], p.beside[:0]
-	before, foreign := 0.0, false
+	before, foreign, arriving := 0.0, false, false
 	v.GrantsOn(id, func(g plan.Grant) {
 		r := v.Run(g.Run)
 		w := p.workload(v, r.Job)
-		if w.Model == nil || r.Terms.Share.Batch == 0 || r.Change != 0 {
-			foreign = true // no service, of which nothing is known, or one on its way
+		if w.Model == nil || r.Terms.Share.Batch == 0 || r.Status == plan.Stopping {
+			foreign = true // no service, of which nothing is known, or one that leaves
 			return
 		}
+		arriving = arriving || r.Change != 0
 		b, share := p.config.Device.Bound(w)
 		p.placed = append(p.placed, Placed{len(p.works), Tenant{Model: w.Model, Batch: b, SharePercent: share}})
 		p.works, p.beside = append(p.works, w), append(p.beside, allocate.Beside{Run: g.Run, Share: r.Terms.Share})
@@ -38,6 +39,10 @@ func (p *Placer) together(v plan.View, id plan.DeviceID, work Workload, batch in
 	p.works = append(p.works, work)
 	total, ok := p.pack.fit(&p.config.Device, p.works, append(p.pack.try[:0], p.placed...), newcomer)
 	if !ok {
+		return math.Inf(1)
+	}
+	if arriving {
+		p.arrives = true
 		return math.Inf(1)
 	}
 	return total - before

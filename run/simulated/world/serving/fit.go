@@ -1,4 +1,4 @@
-package igniter
+package serving
 
 import (
 	"bufio"
@@ -58,33 +58,32 @@ type DeviceProfile struct {
 
 // Read reads profiles as the public code writes them: a line each of
 // {name: {quantity: value}}, the device being called "hardware".
-func Read(r io.Reader) (DeviceProfile, map[string]Profile, error) {
-	var device DeviceProfile
-	networks := map[string]Profile{}
+func Read(r io.Reader) (Measured, error) {
+	m := Measured{Networks: map[string]Profile{}}
 	lines := bufio.NewScanner(r)
 	for n := 1; lines.Scan(); n++ {
 		var line map[string]json.RawMessage
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			return device, nil, fmt.Errorf("line %d: %w", n, err)
+			return m, fmt.Errorf("line %d: %w", n, err)
 		}
 		for name, value := range line {
 			var err error
-			if p := networks[name]; name == "hardware" {
-				err = json.Unmarshal(value, &device)
+			if p := m.Networks[name]; name == "hardware" {
+				err = json.Unmarshal(value, &m.Device)
 			} else if err = json.Unmarshal(value, &p); err == nil {
-				networks[name] = p
+				m.Networks[name] = p
 			}
 			if err != nil {
-				return device, nil, fmt.Errorf("line %d: %s: %w", n, name, err)
+				return m, fmt.Errorf("line %d: %s: %w", n, name, err)
 			}
 		}
 	}
-	return device, networks, lines.Err()
+	return m, lines.Err()
 }
 
 // Fit returns the coefficients of the device.
-func (p *DeviceProfile) Fit() (Device, error) {
-	d := Device{sharing.Device{MHz: p.MHz, PowerW: p.PowerW, IdleW: p.IdleW, BytesPerMs: p.BytesPerMs, UnitPercent: p.UnitPercent}}
+func (p *DeviceProfile) Fit() (sharing.Device, error) {
+	d := sharing.Device{MHz: p.MHz, PowerW: p.PowerW, IdleW: p.IdleW, BytesPerMs: p.BytesPerMs, UnitPercent: p.UnitPercent}
 	throttled := slices.IndexFunc(p.Clock, func(mhz float64) bool { return mhz < p.MHz })
 	if throttled < 2 || len(p.Watts) != len(p.Clock) || len(p.Gap) != len(p.Clock) {
 		return d, fmt.Errorf("the device needs two points before it throttles and one after; it throttles at %d of %d", throttled, len(p.Clock))
@@ -106,8 +105,8 @@ func (p *DeviceProfile) Fit() (Device, error) {
 }
 
 // Fit returns the coefficients of a network on a device.
-func (p *Profile) Fit(name string, d *Device) (Model, error) {
-	m := Model{Name: name, Kernels: p.Kernels, GapMs: p.GapMs, InBytes: p.InBytes, OutBytes: p.OutBytes}
+func (p *Profile) Fit(name string, d *sharing.Device) (sharing.Service, error) {
+	m := sharing.Service{Name: name, Kernels: p.Kernels, GapMs: p.GapMs, InBytes: p.InBytes, OutBytes: p.OutBytes}
 	var ability Grid
 	var free, watts []float64
 	var active Grid
