@@ -128,6 +128,7 @@ type agenda struct {
 
 // making is what it takes to carry a wish out on the draft.
 type making struct {
+	wish    allocate.Wish // for the job that an order tries
 	found   []allocate.Candidate
 	narrow  plan.Shape      // of the job that is placed, with the models that it may have
 	why     plan.Reason     // what beside room kept the job that was tried last from starting

@@ -23,7 +23,8 @@ func (s *Scheduler) obstacle(d *plan.Draft, job, ahead plan.JobID, own plan.Reas
 	n := d.Shape(job).Least()
 	q := obstacle.Question{View: d.View, Job: job, Ledger: &s.claims.tree.Ledger, Ahead: ahead, Own: own, Claims: s.agenda.calendar.Claims()}
 	if !s.agenda.calendar.Empty() {
-		q.Until = d.Now().Add(calendar.Length(d.View, job, n))
+		until := d.Now().Add(calendar.Length(d.View, job, n))
+		q.Until = until
 		q.Beside = func(claims bool, see func(v plan.View)) {
 			if claims {
 				s.hold(d, job, n)
@@ -31,7 +32,7 @@ func (s *Scheduler) obstacle(d *plan.Draft, job, ahead plan.JobID, own plan.Reas
 				if s.agenda.looked != d.Turns() {
 					s.look(d)
 				}
-				s.agenda.holds = s.agenda.calendar.HoldsOfWindows(job, q.Until, s.agenda.holds[:0])
+				s.agenda.holds = s.agenda.calendar.HoldsOfWindows(job, until, s.agenda.holds[:0])
 				d.Hold(s.agenda.holds)
 			}
 			see(d.View)

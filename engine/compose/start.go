@@ -168,12 +168,13 @@ func (s *Scheduler) head(leaf int32) int {
 // placed starts the next job of an order at the size it should have.
 func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool {
 	shape := d.Shape(it.job)
-	w := allocate.Wish{Job: it.job, Workers: s.want(d.View, it.job, shape)}
+	w := &s.making.wish
+	*w = allocate.Wish{Job: it.job, Workers: s.want(d.View, it.job, shape)}
 	w.Reason = plan.Reason{Code: plan.Fits, A: shape.Milli(w.Workers)}
 	if ahead != plan.None {
 		w.Reason = plan.Reason{Code: plan.Backfilled, A: int64(ahead)}
 	}
-	n, took := s.place(d, it, &w)
+	n, took := s.place(d, it, w)
 	if n > 0 {
 		s.settled(d, it, n, w.Workers, next)
 	}

@@ -156,7 +156,7 @@ type Free interface{ FreeMilli(models uint64) int64 }
 // and where there is none, why: the tightest claim that stands in the way of the last.
 func (l *Ledger) Allow(leaf, user int32, models uint64, milli int64, free Free) (uint64, Bar) {
 	var why Bar
-	if milli == 0 {
+	if milli == 0 || !l.Bounds() {
 		return models, why
 	}
 	for b := leaf; b >= 0; b = l.branches[b].parent {
