@@ -231,9 +231,9 @@ func (e *Engine) decide() *plan.Commit {
 	if e.wake <= e.state.Now {
 		e.why.Wake = true
 	}
-	commit := &plan.Commit{At: e.state.Now, Changes: e.forced}
+	commit := plan.Commit{At: e.state.Now, Changes: e.forced}
 	if !e.state.Paused && (len(e.why.Jobs) > 0 || e.why.Room || e.why.Wake || len(e.why.Answers)+len(e.why.Observed) > 0) {
-		e.ask(commit)
+		e.ask(&commit)
 	}
 	e.forced, e.asides = nil, commit.Asides
 	if len(commit.Changes) == 0 {
@@ -241,7 +241,8 @@ func (e *Engine) decide() *plan.Commit {
 	}
 	e.state.Commits++
 	commit.Seq = e.state.Commits
-	return commit
+	made := commit // most decisions come to none
+	return &made
 }
 
 // ask lets the Scheduler decide and hands over what is ready.
