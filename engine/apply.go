@@ -39,7 +39,7 @@ func (e *Engine) apply(ev *Event) {
 	case Joined, Occupied, Confined:
 		e.around(ev)
 	case Answered:
-		e.why.Answers = append(e.why.Answers, schedule.Answer{Asker: ev.Asker, Reply: ev.Reply})
+		e.why.Answers = append(e.why.Answers, ev.Answer)
 	case Reshaped:
 		if ev.Device < 0 || int(ev.Device) >= len(e.state.Devices) {
 			return

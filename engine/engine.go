@@ -52,11 +52,37 @@ type Engine struct {
 	refolded []plan.Change // made by Fold
 	forgot   error         // why the strategy's memory could not be recalled
 
+	tables
+}
+
+// tables find the ids of what a State keeps in tables.
+type tables struct {
 	shapes  map[plan.Shape]int32
 	names   map[string]plan.JobID // latest job of each name
 	tenants map[string]int32
 	users   map[string]int32
 	classes map[string]int32
+}
+
+// tablesOf makes the tables of a State.
+func tablesOf(s *plan.State) tables {
+	t := tables{shapes: map[plan.Shape]int32{}, names: map[string]plan.JobID{}, tenants: map[string]int32{}, users: map[string]int32{}, classes: map[string]int32{}}
+	for i, shape := range s.Shapes {
+		t.shapes[shape] = int32(i)
+	}
+	for i, name := range s.Names {
+		t.names[name] = plan.JobID(i)
+	}
+	for i, name := range s.Tenants {
+		t.tenants[name] = int32(i)
+	}
+	for i, name := range s.Users {
+		t.users[name] = int32(i)
+	}
+	for i, name := range s.Classes {
+		t.classes[name] = int32(i)
+	}
+	return t
 }
 
 // Out is what one step yields: at most one commit, and the changes, of this and
@@ -87,24 +113,7 @@ func New(c *cluster.Cluster, sched schedule.Scheduler, policy Policy) *Engine {
 
 // Restore returns an engine that goes on from a state.
 func Restore(s *plan.State, sched schedule.Scheduler, policy Policy) *Engine {
-	e := &Engine{state: s, sched: sched, policy: policy, wake: unit.Never,
-		touched: make([]bool, len(s.Jobs)),
-		shapes:  map[plan.Shape]int32{}, names: map[string]plan.JobID{}, tenants: map[string]int32{}, users: map[string]int32{}, classes: map[string]int32{}}
-	for i, shape := range s.Shapes {
-		e.shapes[shape] = int32(i)
-	}
-	for i, name := range s.Names {
-		e.names[name] = plan.JobID(i)
-	}
-	for i, name := range s.Tenants {
-		e.tenants[name] = int32(i)
-	}
-	for i, name := range s.Users {
-		e.users[name] = int32(i)
-	}
-	for i, name := range s.Classes {
-		e.classes[name] = int32(i)
-	}
+	e := &Engine{state: s, sched: sched, policy: policy, wake: unit.Never, touched: make([]bool, len(s.Jobs)), tables: tablesOf(s)}
 	for i := range s.Jobs {
 		if s.Jobs[i].Phase == plan.Backoff {
 			e.backoff.add(s.Jobs[i].NotBefore, plan.JobID(i))

@@ -6,6 +6,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
 )
 
 // Kind says what happened.
@@ -58,53 +59,64 @@ var kindNames = [...]string{"tick", "submit", "cancel", "hold", "release", "requ
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Event is something that happened, as it is journaled. Reports name the attempt
-// they are about; those of an old attempt are ignored.
+// Event is something that happened, as it is journaled: its kind, whom it is about, and
+// what events of its kind carry. Reports name the attempt they are about; those of an old
+// attempt are ignored.
 type Event struct {
-	Kind    Kind              `json:"kind"`
-	Job     plan.JobID        `json:"job,omitempty"`
-	Attempt int32             `json:"attempt,omitempty"`
-	Node    plan.NodeID       `json:"node,omitempty"`
-	Device  plan.DeviceID     `json:"device,omitempty"`
-	Spec    *workload.Job     `json:"spec,omitempty"`   // of a submission
-	Change  int64             `json:"change,omitempty"` // that is confirmed (reshapes)
-	Kept    unit.Duration     `json:"kept,omitempty"`   // running time of the ended run whose work is kept
-	Class   plan.FailureClass `json:"class,omitempty"`
-	Span    unit.Duration     `json:"span,omitempty"` // true length
-	// Progress and Saved are an observation: millionths of the work done, and the
-	// running time covered by the last checkpoint.
-	Progress int32         `json:"progress,omitempty"`
-	Saved    unit.Duration `json:"saved,omitempty"`
+	Kind            Kind          `json:"kind"`
+	Job             plan.JobID    `json:"job,omitempty"`
+	Attempt         int32         `json:"attempt,omitempty"`
+	Node            plan.NodeID   `json:"node,omitempty"`
+	Device          plan.DeviceID `json:"device,omitempty"`
+	Spec            *workload.Job `json:"spec,omitempty"`   // of a submission
+	Change          int64         `json:"change,omitempty"` // that is confirmed (Reshaped)
+	Ending                        // NotStarted, Stopped, Exited
+	Span            unit.Duration `json:"span,omitempty"` // true length (Truth)
+	Observation                   // Observed
+	By              string        `json:"by,omitempty"` // who asked
+	schedule.Answer               // Answered
+	Queues          *queue.Tree   `json:"queues,omitempty"` // another tree of them (Shares)
+	Bounds                        // Close
+	Moves           []Move        `json:"moves,omitempty"` // what is arranged for Job, whose own start is one of them
+	Outside                       // Joined, Occupied, Confined
+	Image           *Image        `json:"image,omitempty"` // a whole state (Assembled)
+	// Setting is what a control plane that starts decides with (Rebuilt, Switched); the
+	// engine does not read it.
+	Setting []byte `json:"setting,omitempty"`
+}
+
+// Ending is what a driver says of a run that ended.
+type Ending struct {
+	Kept  unit.Duration     `json:"kept,omitempty"` // its running time whose work is kept
+	Class plan.FailureClass `json:"class,omitempty"`
+}
+
+// Observation is what a driver says of a run that goes on.
+type Observation struct {
+	Progress int32         `json:"progress,omitempty"` // millionths of the work done
+	Saved    unit.Duration `json:"saved,omitempty"`    // running time covered by the last checkpoint
 	Loss     float64       `json:"loss,omitempty"`
-	// RateMicro is the rate at which a run was seen to go, in millionths of its job's
+	// RateMicro is the rate at which it was seen to go, in millionths of its job's
 	// reference; 0 is not seen.
 	RateMicro int64 `json:"rate_micro,omitempty"`
-	// Stood is for how long a run that computes was seen to do nothing: its rate is 0 then.
+	// Stood is for how long it was seen to do nothing while it computes: its rate is 0 then.
 	Stood unit.Duration `json:"stood,omitempty"`
-	// By is who asked.
-	By    string `json:"by,omitempty"`
-	Asker string `json:"asker,omitempty"`
-	Reply []byte `json:"reply,omitempty"`
-	// Queues are another tree of queues.
-	Queues *queue.Tree `json:"queues,omitempty"`
-	// From and To bound a maintenance window.
+}
+
+// Bounds are those of a maintenance window.
+type Bounds struct {
 	From unit.Time `json:"from_us,omitempty"`
 	To   unit.Time `json:"to_us,omitempty"`
-	// Moves are what is arranged for Job, whose own start is one of them.
-	Moves []Move `json:"moves,omitempty"`
-	// Nodes are what joins.
-	Nodes *cluster.Cluster `json:"nodes,omitempty"`
-	// Use is what others use of Node.
-	Use *Use `json:"use,omitempty"`
+}
+
+// Outside is what a driver says of the world beside the engine's own work.
+type Outside struct {
+	Nodes *cluster.Cluster `json:"nodes,omitempty"` // what joins
+	Use   *Use             `json:"use,omitempty"`   // what others use of Node
 	// Set is a set of nodes, counted from 1, and Within the nodes that it holds, 64 to a
 	// word.
 	Set    int32    `json:"set,omitempty"`
 	Within []uint64 `json:"within,omitempty"`
-	// Image is a whole state.
-	Image *Image `json:"image,omitempty"`
-	// Setting is what a control plane that starts decides with; the engine does not
-	// read it.
-	Setting []byte `json:"setting,omitempty"`
 }
 
 // Image is a state that plan.State.Save wrote, and the jobs in it as they were asked

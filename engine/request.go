@@ -386,7 +386,7 @@ func (e *Engine) loseSome(run plan.RunID, node plan.NodeID, remains bool) {
 		}
 	default:
 		// What it last checkpointed is kept.
-		e.endRun(run, &Event{Kind: Stopped, Kept: r.Saved}, plan.NodeFailure)
+		e.endRun(run, &Event{Kind: Stopped, Ending: Ending{Kept: r.Saved}}, plan.NodeFailure)
 		if j := &e.state.Jobs[r.Job]; j.Phase == plan.Waiting {
 			j.Reason = lost
 		}

@@ -71,8 +71,8 @@ type Ask struct {
 // Answer is the reply to an Ask. It arrives as an event; its operations are tried
 // one by one on the state of that moment.
 type Answer struct {
-	Asker string
-	Reply []byte
+	Asker string `json:"asker,omitempty"`
+	Reply []byte `json:"reply,omitempty"`
 }
 
 // Asker is a Scheduler that puts questions outside; they are taken after Decide.

@@ -102,7 +102,7 @@ func finish(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		class = plan.UserFailure
 	}
-	e := engine.Event{Kind: engine.Exited, Class: class}
+	e := engine.Event{Kind: engine.Exited, Ending: engine.Ending{Class: class}}
 	ts.Check(p.Query(context.Background(), func(v plan.View) {
 		e.Job, _ = p.Find(args[0])
 		e.Attempt = v.Job(e.Job).Attempt

@@ -145,7 +145,7 @@ func (s *site) lately(by, victim plan.JobID) (n int) {
 
 func (s *site) carryOut(c plan.Change) {
 	report := func(kind engine.Kind, after unit.Duration, kept unit.Duration) {
-		s.at(s.now.Add(after), engine.Event{Kind: kind, Job: c.Job, Attempt: c.Attempt, Kept: kept})
+		s.at(s.now.Add(after), engine.Event{Kind: kind, Job: c.Job, Attempt: c.Attempt, Ending: engine.Ending{Kept: kept}})
 	}
 	switch c.Verb {
 	case plan.Start:
@@ -184,7 +184,7 @@ func (s *site) answer(asks []schedule.Ask) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		s.at(s.now.Add(unit.Second), engine.Event{Kind: engine.Answered, Asker: ask.Asker, Reply: reply})
+		s.at(s.now.Add(unit.Second), engine.Event{Kind: engine.Answered, Answer: schedule.Answer{Asker: ask.Asker, Reply: reply}})
 	}
 }
 
@@ -309,7 +309,7 @@ func history(t *rapid.T) int {
 			s.step(engine.Event{Kind: engine.Shares, Queues: &tree})
 		case 11:
 			from := s.now.Add(unit.Duration(rapid.IntRange(0, 1000).Draw(t, "from")) * unit.Second)
-			ev := engine.Event{Kind: engine.Close, Node: plan.NodeID(rapid.IntRange(0, nodes-1).Draw(t, "closed")), From: from, To: from.Add(unit.Hour)}
+			ev := engine.Event{Kind: engine.Close, Node: plan.NodeID(rapid.IntRange(0, nodes-1).Draw(t, "closed")), Bounds: engine.Bounds{From: from, To: from.Add(unit.Hour)}}
 			if s.e.Accept(&ev) == nil { // it may have one already
 				s.step(ev)
 			}

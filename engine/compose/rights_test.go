@@ -95,7 +95,7 @@ func rights(t *rapid.T, name string) int {
 			s.submit(drawJob(t, s), unit.Duration(rapid.IntRange(1, 3000).Draw(t, "takes"))*unit.Second)
 		case 4:
 			from := s.now.Add(unit.Duration(rapid.IntRange(0, 1000).Draw(t, "from")) * unit.Second)
-			ev := engine.Event{Kind: engine.Close, Node: plan.NodeID(rapid.IntRange(0, nodes-1).Draw(t, "closed")), From: from, To: from.Add(unit.Hour)}
+			ev := engine.Event{Kind: engine.Close, Node: plan.NodeID(rapid.IntRange(0, nodes-1).Draw(t, "closed")), Bounds: engine.Bounds{From: from, To: from.Add(unit.Hour)}}
 			if s.e.Accept(&ev) == nil {
 				s.step(ev)
 			}
@@ -288,7 +288,7 @@ func TestShorterBeforeAWindow(t *testing.T) {
 			draws.Seed(t, 0)
 			rapid.Check(t, func(t *rapid.T) {
 				s := newSite(t, cluster.Uniform("site", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), queue.Tree{}, build(t, name))
-				s.step(engine.Event{Kind: engine.Close, Node: 0, From: s.now.Add(100 * unit.Second), To: s.now.Add(unit.Hour)})
+				s.step(engine.Event{Kind: engine.Close, Node: 0, Bounds: engine.Bounds{From: s.now.Add(100 * unit.Second), To: s.now.Add(unit.Hour)}})
 				for i, minutes := range rapid.Permutation([]int{1, 20, 30, 40}).Draw(t, "minutes") {
 					s.submit(workload.Job{Gang: 1, Devices: 1, Share: 1000, Estimate: unit.Duration(minutes) * unit.Minute}, unit.Duration(minutes)*unit.Minute)
 					if phase := s.e.View().Job(plan.JobID(i)).Phase; (phase == plan.Active) != (minutes == 1) {
@@ -308,7 +308,7 @@ func TestTermsOfAClaim(t *testing.T) {
 		tree := queue.Flat("a", "b")
 		tree.Queues[1].Guarantee = []queue.Amount{{Milli: 1000}}
 		s := newSite(t, cluster.Uniform("site", 2, 1, cluster.Model{Name: "gpu", Speed: 1, Memory: 16 << 10}, 1), tree, build(t, "gandiva"))
-		s.step(engine.Event{Kind: engine.Close, Node: 0, From: s.now.Add(unit.Second), To: s.now.Add(unit.Hour)})
+		s.step(engine.Event{Kind: engine.Close, Node: 0, Bounds: engine.Bounds{From: s.now.Add(unit.Second), To: s.now.Add(unit.Hour)}})
 		// When the first ends the decider has both nodes for the last two, whose turn it is.
 		for i, tenant := range []string{"b", "a", "b", "b"} {
 			s.submit(workload.Job{Tenant: tenant, Gang: 1, Devices: 1, Share: 1000, Checkpoint: workload.Checkpoint{OnRequest: true}}, unit.Duration(5+1000*i)*unit.Second)

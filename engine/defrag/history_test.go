@@ -163,7 +163,7 @@ func (s *site) fold(events []engine.Event, line []byte, asides []plan.Aside) {
 
 func (s *site) carryOut(c plan.Change) {
 	report := func(kind engine.Kind, after unit.Duration, kept unit.Duration) {
-		s.at(s.now.Add(after), engine.Event{Kind: kind, Job: c.Job, Attempt: c.Attempt, Kept: kept})
+		s.at(s.now.Add(after), engine.Event{Kind: kind, Job: c.Job, Attempt: c.Attempt, Ending: engine.Ending{Kept: kept}})
 	}
 	switch c.Verb {
 	case plan.Start:
@@ -494,6 +494,6 @@ func (s *site) random() {
 			return
 		}
 		from := s.now.Add(unit.Duration(s.n(0, 1000)) * unit.Second)
-		s.step(engine.Event{Kind: engine.Close, Node: node, From: from, To: from.Add(unit.Hour)})
+		s.step(engine.Event{Kind: engine.Close, Node: node, Bounds: engine.Bounds{From: from, To: from.Add(unit.Hour)}})
 	}
 }

@@ -60,7 +60,7 @@ func live(s scenario) (*history, error) {
 		}
 		n.rerate()
 		for _, ask := range out.Asks {
-			n.after(answerTakes, engine.Event{Kind: engine.Answered, Asker: ask.Asker, Reply: s.answer(ask.Question)})
+			n.after(answerTakes, engine.Event{Kind: engine.Answered, Answer: schedule.Answer{Asker: ask.Asker, Reply: s.answer(ask.Question)}})
 		}
 		if err := check(e, n, &out); err != nil {
 			return nil, fmt.Errorf("at %s: %w", unit.Duration(at), err)

@@ -153,7 +153,7 @@ func (n *nature) until(at unit.Time) (events []engine.Event) {
 			if b.status == plan.Running {
 				work := int64(n.s.jobs[b.job].work) * 1000
 				events = append(events, engine.Event{Kind: engine.Observed, Job: b.job, Attempt: b.attempt,
-					Progress: int32((work - n.left[b.job] + b.done) / (work / 1e6))})
+					Observation: engine.Observation{Progress: int32((work - n.left[b.job] + b.done) / (work / 1e6))}})
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func (n *nature) happens(e engine.Event) []engine.Event {
 		case here:
 			n.remove(b)
 			// Its supervisor comes back with the node and tells an old story.
-			n.after(30*unit.Second, engine.Event{Kind: engine.Stopped, Job: b.job, Attempt: b.attempt, Kept: unit.Second})
+			n.after(30*unit.Second, engine.Event{Kind: engine.Stopped, Job: b.job, Attempt: b.attempt, Ending: engine.Ending{Kept: unit.Second}})
 		}
 	}
 	return []engine.Event{e}

@@ -169,7 +169,7 @@ func (b *closed) until(ended int, deadline time.Time) error {
 			}
 			b.ending[e.job] = unit.Never
 			b.ended++
-			b.more = append(b.more, engine.Event{Kind: engine.Exited, Job: e.job, Attempt: e.attempt, Kept: at.Sub(b.jobs[e.job].run)})
+			b.more = append(b.more, engine.Event{Kind: engine.Exited, Job: e.job, Attempt: e.attempt, Ending: engine.Ending{Kept: at.Sub(b.jobs[e.job].run)}})
 			b.submit(at)
 		}
 		b.settle(at)
@@ -218,7 +218,7 @@ func (b *closed) answer(ask schedule.Ask) {
 		reply = nil // as the control plane does
 	}
 	b.answers = append(b.answers, time.Since(began))
-	b.more = append(b.more, engine.Event{Kind: engine.Answered, Asker: ask.Asker, Reply: reply})
+	b.more = append(b.more, engine.Event{Kind: engine.Answered, Answer: schedule.Answer{Asker: ask.Asker, Reply: reply}})
 }
 
 // obey carries a change out, and confirms it.

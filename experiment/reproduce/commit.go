@@ -186,7 +186,7 @@ func (b *bench) due(at unit.Time) {
 		if v := b.engine.View(); v.Job(e.job).Run == plan.None || v.Job(e.job).Attempt != e.attempt {
 			continue
 		}
-		b.more = append(b.more, engine.Event{Kind: engine.Exited, Job: e.job, Attempt: e.attempt, Kept: at.Sub(b.jobs[e.job].run)})
+		b.more = append(b.more, engine.Event{Kind: engine.Exited, Job: e.job, Attempt: e.attempt, Ending: engine.Ending{Kept: at.Sub(b.jobs[e.job].run)}})
 	}
 }
 
@@ -203,7 +203,7 @@ func (b *bench) carryOut(at unit.Time, c *plan.Change) {
 		j.left -= ran
 		b.waiting++
 		b.preemptions++
-		b.more = append(b.more, engine.Event{Kind: engine.Stopped, Job: c.Job, Attempt: c.Attempt, Kept: ran})
+		b.more = append(b.more, engine.Event{Kind: engine.Stopped, Job: c.Job, Attempt: c.Attempt, Ending: engine.Ending{Kept: ran}})
 	}
 }
 

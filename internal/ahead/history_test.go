@@ -123,7 +123,7 @@ func (h *history) drawLater(n func(int, int) int, last unit.Time) {
 		case 5:
 			add(engine.Event{Kind: engine.Pause}, engine.Event{Kind: engine.Unpause})
 		case 6:
-			add(engine.Event{Kind: engine.Close, Node: node, From: at.Add(unit.Duration(n(0, 60)) * unit.Second), To: back.Add(unit.Minute)},
+			add(engine.Event{Kind: engine.Close, Node: node, Bounds: engine.Bounds{From: at.Add(unit.Duration(n(0, 60)) * unit.Second), To: back.Add(unit.Minute)}},
 				engine.Event{Kind: []engine.Kind{engine.Tick, engine.Reopen}[n(0, 1)], Node: node})
 		}
 	}

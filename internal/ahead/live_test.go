@@ -84,7 +84,7 @@ func (l *live) batch(now unit.Time) (wake unit.Time) {
 	})
 	for id := range plan.JobID(l.engine.View().Jobs()) {
 		if r := l.engine.View().Job(id).Run; r != plan.None && l.chance.IntN(3) == 0 {
-			events = append(events, engine.Event{Kind: engine.Observed, Job: id, Attempt: l.engine.View().Run(r).Attempt, Progress: 1})
+			events = append(events, engine.Event{Kind: engine.Observed, Job: id, Attempt: l.engine.View().Run(r).Attempt, Observation: engine.Observation{Progress: 1}})
 		}
 	}
 	l.chance.Shuffle(len(events), func(i, j int) { events[i], events[j] = events[j], events[i] })
@@ -150,7 +150,7 @@ func (l *live) confirmed(now unit.Time, e *engine.Event) {
 	case engine.Started:
 		l.runs[id] = now
 		left := l.h.arrivals[e.Job].Truth.Duration - l.done[e.Job]
-		l.due = append(l.due, said{now.Add(left), engine.Event{Kind: engine.Exited, Job: e.Job, Attempt: e.Attempt, Kept: left}})
+		l.due = append(l.due, said{now.Add(left), engine.Event{Kind: engine.Exited, Job: e.Job, Attempt: e.Attempt, Ending: engine.Ending{Kept: left}}})
 	case engine.Exited, engine.Stopped:
 		l.done[e.Job] += e.Kept
 	}

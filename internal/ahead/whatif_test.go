@@ -254,11 +254,11 @@ func TestBelieved(t *testing.T) {
 	}
 	for _, took := range []unit.Duration{30 * unit.Second, 50 * unit.Second} {
 		id := submit("a", "x", 0)
-		e.Step(e.View().Now().Add(took), []engine.Event{{Kind: engine.Exited, Job: id, Attempt: 1, Kept: took}})
+		e.Step(e.View().Now().Add(took), []engine.Event{{Kind: engine.Exited, Job: id, Attempt: 1, Ending: engine.Ending{Kept: took}}})
 	}
 	like, unlike, told := submit("a", "x", 0), submit("b", "x", 0), submit("a", "x", 7*unit.Second)
 	id := submit("b", "y", 0)
-	e.Step(e.View().Now(), []engine.Event{{Kind: engine.Exited, Job: id, Attempt: 1, Kept: 10 * unit.Second}})
+	e.Step(e.View().Now(), []engine.Event{{Kind: engine.Exited, Job: id, Attempt: 1, Ending: engine.Ending{Kept: 10 * unit.Second}}})
 	now := e.View().Now()
 	for _, x := range []struct {
 		name string

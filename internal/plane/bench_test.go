@@ -208,7 +208,7 @@ func (w *bench) settle() {
 func (w *bench) exit(m member, class plan.FailureClass) {
 	w.t.Helper()
 	delete(w.nature.alive, m)
-	w.report(engine.Event{Kind: engine.Exited, Job: m.job, Attempt: m.attempt, Class: class})
+	w.report(engine.Event{Kind: engine.Exited, Job: m.job, Attempt: m.attempt, Ending: engine.Ending{Class: class}})
 }
 
 // finishAll lets every job run to its end.

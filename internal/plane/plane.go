@@ -370,7 +370,7 @@ func (p *Plane) solve(answerer schedule.Answerer, ask schedule.Ask) {
 	if err != nil {
 		p.config.Log.Error("a question of the strategy was not answered", "asker", ask.Asker, "err", err)
 	}
-	p.Report(engine.Event{Kind: engine.Answered, Asker: ask.Asker, Reply: reply})
+	p.Report(engine.Event{Kind: engine.Answered, Answer: schedule.Answer{Asker: ask.Asker, Reply: reply}})
 }
 
 func (p *Plane) spec(id plan.JobID) *workload.Job { return p.jobs[id].Spec }

@@ -122,7 +122,7 @@ func (w *world) submit(name string) plan.JobID {
 func (w *world) report(after unit.Duration, kind engine.Kind, id plan.JobID) {
 	w.t.Helper()
 	w.clock.Add(int64(after))
-	w.plane.Report(engine.Event{Kind: kind, Job: id, Attempt: 1, Kept: after})
+	w.plane.Report(engine.Event{Kind: kind, Job: id, Attempt: 1, Ending: engine.Ending{Kept: after}})
 	if err := w.plane.Query(w.t.Context(), func(plan.View) {}); err != nil {
 		w.t.Fatal(err)
 	}

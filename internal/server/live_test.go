@@ -185,5 +185,5 @@ func (w *world) finish(name string, class plan.FailureClass) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.driver.report(engine.Event{Kind: engine.Exited, Job: plan.JobID(j.ID), Attempt: j.Attempt, Class: class})
+	w.driver.report(engine.Event{Kind: engine.Exited, Job: plan.JobID(j.ID), Attempt: j.Attempt, Ending: engine.Ending{Class: class}})
 }

@@ -39,7 +39,7 @@ func (s *Server) closeNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.steer(w, r, engine.Event{Kind: engine.Close, Node: node, From: unit.Time(ask.FromUs), To: unit.Time(ask.ToUs)})
+	return s.steer(w, r, engine.Event{Kind: engine.Close, Node: node, Bounds: engine.Bounds{From: unit.Time(ask.FromUs), To: unit.Time(ask.ToUs)}})
 }
 
 // reopenNode takes all maintenance windows of a node out of the calendar.

@@ -152,8 +152,8 @@ func TestLife(t *testing.T) {
 	if err != nil || len(j.Where) != 1 || j.Where[0].Node != "node0" || !slices.Equal(j.Where[0].Devices, []int32{0, 1}) {
 		t.Errorf("first is %+v (%v)", j, err)
 	}
-	w.driver.report(engine.Event{Kind: engine.Observed, Job: 0, Attempt: 1, Progress: 250_000, Loss: 4})
-	w.driver.report(engine.Event{Kind: engine.Observed, Job: 0, Attempt: 1, Progress: 500_000, Loss: 3})
+	w.driver.report(engine.Event{Kind: engine.Observed, Job: 0, Attempt: 1, Observation: engine.Observation{Progress: 250_000, Loss: 4}})
+	w.driver.report(engine.Event{Kind: engine.Observed, Job: 0, Attempt: 1, Observation: engine.Observation{Progress: 500_000, Loss: 3}})
 	w.finish("second", plan.UserFailure)
 	w.until("third", "active", "running")
 	if j, _ = w.client.Job(ctx, "0"); j.Name != "first" || j.Progress != 0.5 || j.FirstLoss != 4 || j.LastLoss != 3 {

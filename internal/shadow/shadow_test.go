@@ -169,7 +169,7 @@ func TestRegrets(t *testing.T) {
 	for id, s := range seconds {
 		w.report(engine.Event{Kind: engine.Started, Job: plan.JobID(id), Attempt: 1})
 		w.clock.Add(int64(s) * int64(unit.Second))
-		w.report(engine.Event{Kind: engine.Exited, Job: plan.JobID(id), Attempt: 1, Kept: unit.Duration(s) * unit.Second})
+		w.report(engine.Event{Kind: engine.Exited, Job: plan.JobID(id), Attempt: 1, Ending: engine.Ending{Kept: unit.Duration(s) * unit.Second}})
 	}
 	regrets, c, err := w.set.Regrets(t.Context())
 	if err != nil {

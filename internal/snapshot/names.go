@@ -90,11 +90,7 @@ func (n *names) walk(v reflect.Value, field string) {
 	case reflect.Interface:
 		v.SetZero() // nothing that is decided by has one
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() {
-				n.walk(v.Field(i), v.Type().Name()+"."+f.Name)
-			}
-		}
+		n.walkFields(v, v.Type().Name())
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			v.SetZero() // bytes may say anything
@@ -107,6 +103,19 @@ func (n *names) walk(v reflect.Value, field string) {
 		}
 	case reflect.Map:
 		n.walkMap(v, field)
+	}
+}
+
+// walkFields replaces the strings in the fields of a struct. A part of one is told by the
+// name of the whole.
+func (n *names) walkFields(v reflect.Value, whole string) {
+	for i := range v.NumField() {
+		switch f := v.Type().Field(i); {
+		case f.Anonymous && f.Type.Kind() == reflect.Struct:
+			n.walkFields(v.Field(i), whole)
+		case f.IsExported():
+			n.walk(v.Field(i), whole+"."+f.Name)
+		}
 	}
 }
 

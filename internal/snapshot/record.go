@@ -129,7 +129,7 @@ func (r *recorder) assemble(v plan.View, img *engine.Image) {
 	}
 	later := func(e engine.Event) { r.later = append(r.later, simulated.Later{At: r.now, Event: e}) }
 	for set := range int32(v.NodeSets()) {
-		later(engine.Event{Kind: engine.Confined, Set: set + 1, Within: v.NodeSet(set + 1)})
+		later(engine.Event{Kind: engine.Confined, Outside: engine.Outside{Set: set + 1, Within: v.NodeSet(set + 1)}})
 	}
 	for id := range plan.NodeID(v.Nodes()) {
 		n, use := v.Node(id), engine.Use{}
@@ -140,7 +140,7 @@ func (r *recorder) assemble(v plan.View, img *engine.Image) {
 			}
 		}
 		if use != (engine.Use{}) {
-			later(engine.Event{Kind: engine.Occupied, Node: id, Use: &use})
+			later(engine.Event{Kind: engine.Occupied, Node: id, Outside: engine.Outside{Use: &use}})
 		}
 	}
 }

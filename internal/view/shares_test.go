@@ -151,7 +151,7 @@ func TestCalendar(t *testing.T) {
 	h.step(submit(workload.Job{Name: "endless", Gang: 1, Devices: 1}))
 	h.step(submit(workload.Job{Name: "gang", Tenant: "a", Gang: 6, Devices: 1, Estimate: unit.Hour}))
 	from := h.now.Add(3 * unit.Day)
-	h.step(engine.Event{Kind: engine.Close, Node: 1, From: from, To: from.Add(unit.Hour)})
+	h.step(engine.Event{Kind: engine.Close, Node: 1, Bounds: engine.Bounds{From: from, To: from.Add(unit.Hour)}})
 	c := CalendarOf(h.e.View())
 	var lines []string
 	for _, e := range c.Entries {

@@ -187,7 +187,7 @@ func TestSums(t *testing.T) {
 			}
 			id := plan.JobID(rapid.IntRange(0, len(h.info)-1).Draw(r, "job"))
 			h.step(engine.Event{Kind: rapid.SampledFrom([]engine.Kind{engine.Hold, engine.Release, engine.Exited, engine.Cancel}).Draw(r, "kind"),
-				Job: id, Attempt: h.e.View().Job(id).Attempt, Class: plan.FailureClass(rapid.IntRange(0, 2).Draw(r, "class"))})
+				Job: id, Attempt: h.e.View().Job(id).Attempt, Ending: engine.Ending{Class: plan.FailureClass(rapid.IntRange(0, 2).Draw(r, "class"))}})
 		}
 		v := h.e.View()
 		for id := range h.info {

@@ -140,7 +140,7 @@ func TestRealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, loss := range []float64{4, 3, 2.5} {
-		d.report(engine.Event{Kind: engine.Observed, Job: plan.JobID(first.ID), Attempt: first.Attempt, Progress: int32(i+1) * 100_000, Loss: loss})
+		d.report(engine.Event{Kind: engine.Observed, Job: plan.JobID(first.ID), Attempt: first.Attempt, Observation: engine.Observation{Progress: int32(i+1) * 100_000, Loss: loss}})
 		time.Sleep(300 * time.Millisecond) // a snapshot comes five times a second at most
 	}
 	p.says("From 4 to 2.5")

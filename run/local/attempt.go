@@ -464,7 +464,7 @@ func (a *attempt) kept() unit.Duration {
 }
 
 func (a *attempt) event(kind engine.Kind, class plan.FailureClass, kept unit.Duration) engine.Event {
-	return engine.Event{Kind: kind, Job: a.order.Job, Attempt: a.order.Attempt, Class: class, Kept: kept}
+	return engine.Event{Kind: kind, Job: a.order.Job, Attempt: a.order.Attempt, Ending: engine.Ending{Class: class, Kept: kept}}
 }
 
 func (a *attempt) sleep() {

@@ -153,7 +153,7 @@ func (s *Simulation) loseRuns(at unit.Time, lost func(plan.Grant) bool) {
 		if l := &s.runs[i]; l.status == plan.Stopping {
 			l.version++
 			s.gone(at, id)
-			s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Kept: l.kept})
+			s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Ending: engine.Ending{Kept: l.kept}})
 			continue
 		}
 		s.exit(at, id, plan.NodeFailure)

@@ -208,7 +208,7 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 		}
 	case runStopped:
 		s.gone(at, e.run)
-		s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Kept: l.kept})
+		s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Ending: engine.Ending{Kept: l.kept}})
 	case runFinishes:
 		if s.due(at, e) {
 			s.exit(at, e.run, plan.NoFailure)
@@ -246,7 +246,7 @@ func (s *Simulation) exit(at unit.Time, id plan.RunID, class plan.FailureClass) 
 		kept = s.halt(at, id, class == plan.NoFailure)
 	}
 	s.gone(at, id)
-	s.emit(engine.Event{Kind: engine.Exited, Job: l.job, Attempt: l.attempt, Class: class, Kept: kept})
+	s.emit(engine.Event{Kind: engine.Exited, Job: l.job, Attempt: l.attempt, Ending: engine.Ending{Class: class, Kept: kept}})
 }
 
 // moved schedules anew the ends of runs whose rate changed.

@@ -14,7 +14,7 @@ import (
 func (s *Simulation) tellRate(id plan.RunID) {
 	l, rate := &s.runs[id], s.world.RateMicro(id)
 	if off := rate - s.engine.View().Run(id).RateMicro; rate > 0 && (off > 1 || off < -1) {
-		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, RateMicro: rate, Progress: s.progress(id)})
+		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Observation: engine.Observation{RateMicro: rate, Progress: s.progress(id)}})
 	}
 }
 
@@ -31,7 +31,7 @@ func (s *Simulation) stands(at unit.Time, id plan.RunID) {
 // tellStanding reports that a run stands, if it has since this was to be told.
 func (s *Simulation) tellStanding(at unit.Time, id plan.RunID) {
 	if l := &s.runs[id]; l.stands && l.stood.Add(run.Standing) == at && s.engine.View().Run(id).RateMicro > 0 {
-		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Stood: at.Sub(l.stood), Progress: s.progress(id)})
+		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Observation: engine.Observation{Stood: at.Sub(l.stood), Progress: s.progress(id)}})
 	}
 }
 
@@ -50,8 +50,8 @@ func (s *Simulation) observe(at unit.Time, id plan.RunID) {
 	if l.status == plan.Running {
 		s.rerated(at, id)
 		progress := s.progress(id)
-		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Progress: progress,
-			Loss: lossAt(s.world.Known(l.job).Loss, float64(progress)/1e4)})
+		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Observation: engine.Observation{Progress: progress,
+			Loss: lossAt(s.world.Known(l.job).Loss, float64(progress)/1e4)}})
 	}
 	s.observeLater(at, id)
 }

@@ -353,7 +353,7 @@ func (s *Simulation) answer(at unit.Time, ask schedule.Ask) error {
 	if err != nil {
 		return fmt.Errorf("answering the strategy: %w", err)
 	}
-	e := engine.Event{Kind: engine.Answered, Asker: ask.Asker, Reply: reply}
+	e := engine.Event{Kind: engine.Answered, Answer: schedule.Answer{Asker: ask.Asker, Reply: reply}}
 	if d := s.config.Prices.Answer * unit.Duration(len(ask.Question)) / 1024; d > 0 {
 		s.answers = append(s.answers, e)
 		s.queueUp(at.Add(d), entry{kind: answered, change: int64(len(s.answers) - 1)})

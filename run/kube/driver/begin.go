@@ -413,7 +413,7 @@ func (c *Core) rejoin(live []run.Order) {
 			if o.Status == plan.Stopping {
 				kind = engine.Stopped
 			}
-			c.report(engine.Event{Kind: kind, Job: o.Job, Attempt: o.Attempt, Class: plan.NodeFailure})
+			c.report(engine.Event{Kind: kind, Job: o.Job, Attempt: o.Attempt, Ending: engine.Ending{Class: plan.NodeFailure}})
 			continue
 		}
 		x := c.execution(o)

@@ -32,7 +32,7 @@ func (c *Core) Order(o run.Order) {
 	switch o.Verb {
 	case plan.Start:
 		if e == nil {
-			c.report(engine.Event{Kind: engine.NotStarted, Job: o.Job, Attempt: o.Attempt, Class: plan.Misplaced})
+			c.report(engine.Event{Kind: engine.NotStarted, Job: o.Job, Attempt: o.Attempt, Ending: engine.Ending{Class: plan.Misplaced}})
 			return
 		}
 		if e.run != nil {

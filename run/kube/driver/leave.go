@@ -54,7 +54,7 @@ func (c *Core) exit(e *entry, class plan.FailureClass) {
 	case class == plan.NoFailure:
 		c.report(engine.Event{Kind: engine.Started, Job: e.job, Attempt: x.attempt})
 	}
-	c.report(engine.Event{Kind: kind, Job: e.job, Attempt: x.attempt, Class: class, Kept: kept})
+	c.report(engine.Event{Kind: kind, Job: e.job, Attempt: x.attempt, Ending: engine.Ending{Class: class, Kept: kept}})
 	c.leaveSeats(e)
 }
 
@@ -115,7 +115,7 @@ func (c *Core) gaveUp(e *entry) {
 	if e.run.started {
 		kind, class = engine.Exited, plan.NodeFailure
 	}
-	c.report(engine.Event{Kind: kind, Job: e.job, Attempt: e.run.attempt, Class: class, Kept: c.kept(e)})
+	c.report(engine.Event{Kind: kind, Job: e.job, Attempt: e.run.attempt, Ending: engine.Ending{Class: class, Kept: c.kept(e)}})
 	c.leaveSeats(e)
 }
 
@@ -189,7 +189,7 @@ func (c *Core) stopped(e *entry) {
 	if left > 0 {
 		return
 	}
-	c.report(engine.Event{Kind: engine.Stopped, Job: e.job, Attempt: e.run.attempt, Kept: c.kept(e)})
+	c.report(engine.Event{Kind: engine.Stopped, Job: e.job, Attempt: e.run.attempt, Ending: engine.Ending{Kept: c.kept(e)}})
 	forGood := e.gang.Stop == gang.EvictForGood
 	c.leaveSeats(e)
 	if forGood && !e.over {

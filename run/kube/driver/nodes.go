@@ -161,7 +161,7 @@ func (c *Core) join(fresh []inventory.Machine) {
 		return
 	}
 	c.settle(sum)
-	c.report(engine.Event{Kind: engine.Joined, Nodes: more})
+	c.report(engine.Event{Kind: engine.Joined, Outside: engine.Outside{Nodes: more}})
 	for i := range fresh {
 		c.stands(c.places.ids[fresh[i].Name], &fresh[i])
 	}
@@ -213,7 +213,7 @@ func (c *Core) settleUse() {
 			if use != c.places.told[id].use {
 				c.places.told[id].use = use
 				c.config.Log.Debug("others use", "node", m.Name, "cpu", use.CPU, "memory", use.Memory, "devices", use.Devices, "pods", len(others))
-				c.report(engine.Event{Kind: engine.Occupied, Node: id, Use: &use})
+				c.report(engine.Event{Kind: engine.Occupied, Node: id, Outside: engine.Outside{Use: &use}})
 			}
 		}
 	}

@@ -65,7 +65,7 @@ func (c *Core) tellSet(id int32) {
 			within[node>>6] |= 1 << (node & 63)
 		}
 	}
-	c.report(engine.Event{Kind: engine.Confined, Set: id, Within: within})
+	c.report(engine.Event{Kind: engine.Confined, Outside: engine.Outside{Set: id, Within: within}})
 }
 
 // barFor is how long a node that did not work out is left alone.
