@@ -15,7 +15,7 @@ import (
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/schedule/scheduletest"
+	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/strategies/allocate/gandiva"
 	"github.com/musterdl/muster/strategies/allocate/salus"
 	"github.com/musterdl/muster/strategies/serve/igniter"

@@ -117,8 +117,6 @@ func forbidden(folder, imp string) string {
 		return "nouns import nothing but unit"
 	case folder == "plan" && !in(imp, "model"):
 		return "plan imports nouns only"
-	case imp == "strategies/serve/igniter" && folder == "experiment/reproduce/scenario":
-		return "" // TODO
 	case in(imp, "strategies") && folder != "catalogue" && folder != imp:
 		return "only catalogue imports strategies"
 	case imp == "run/simulated/world" && !in(folder, "run/simulated", "experiment/reproduce", "internal/ahead"):
@@ -140,7 +138,7 @@ func forbidden(folder, imp string) string {
 // TestPureCore: engine, plan, contracts and strategies read no clock, open nothing,
 // start nothing and draw no chance that is not a parameter.
 func TestPureCore(t *testing.T) {
-	pure := append([]string{"model", "mechanism", "plan", "strategies", "engine", "run/simulated/world", "experiment/bound"}, steps...)
+	pure := append([]string{"model", "mechanism", "plan", "strategies", "engine", "run/simulated/world"}, steps...)
 	banned := []string{"os", "net", "net/http", "os/exec", "time", "syscall", "log", "log/slog", "math/rand", "crypto/rand", "io/ioutil"}
 	for _, s := range sources(t) {
 		if !in(s.folder, pure...) || in(s.folder, "run/simulated/world/pollux", "run/simulated/world/speed/fit") || suite(s.folder) {

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/experiment/reproduce"
+	"github.com/musterdl/muster/run/report"
 )
 
 func compareCommand() *cobra.Command {

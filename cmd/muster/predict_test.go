@@ -13,7 +13,6 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -22,6 +21,7 @@ import (
 	"github.com/musterdl/muster/run/local/cgroup"
 	"github.com/musterdl/muster/run/local/cgroup/cgrouptest"
 	"github.com/musterdl/muster/run/local/supervise"
+	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated"
 )
 

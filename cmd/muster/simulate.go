@@ -15,10 +15,10 @@ import (
 	"golang.org/x/term"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/experiment/reproduce"
 	"github.com/musterdl/muster/experiment/reproduce/stand"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated"
 )
 

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/experiment/reproduce"
 	"github.com/musterdl/muster/internal/snapshot"
+	"github.com/musterdl/muster/run/report"
 )
 
 func snapshotReplayCommand() *cobra.Command {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/run/report"
 )
 
 // Measurement is one line of muster bench. What was not measured is left out.

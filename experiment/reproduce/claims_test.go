@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/run/report"
 )
 
 func avgJCT(r *report.Result) float64 { return r.AvgJCTSec }

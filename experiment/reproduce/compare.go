@@ -8,9 +8,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/experiment/reproduce/stand"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/run/report"
 )
 
 // Comparison names strategies to be run on the same work.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/run/report"
 )
 
 // TestBadPairIsParted: two one-hour jobs that keep .17 of their speed beside each other on

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/run/report"
 )
 
 // venusCluster is the cluster that the operator's claims are made on: at it the trace

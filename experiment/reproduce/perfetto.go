@@ -3,7 +3,7 @@ package reproduce
 import (
 	"io"
 
-	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/run/report"
 )
 
 // Perfetto writes the runs and the queue of an outcome as a Chrome trace.

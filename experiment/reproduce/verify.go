@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/run/report"
 )
 
 // Difference is the first commit that a simulation decides otherwise than it is

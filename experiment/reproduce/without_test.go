@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/run/report"
 )
 
 // worth is what a step is worth: a small workload on which it has work to do, the

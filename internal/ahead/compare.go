@@ -1,8 +1,8 @@
 package ahead
 
 import (
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/run/report"
 )
 
 // Difference is what sets one future apart from another of the same fork.

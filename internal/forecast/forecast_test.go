@@ -15,7 +15,7 @@ import (
 	"github.com/musterdl/muster/internal/forecast"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
-	"github.com/musterdl/muster/schedule/scheduletest"
+	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/strategies/schedule/fifo"
 )
 

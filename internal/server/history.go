@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 )
 
 // How much of the past the page shows.

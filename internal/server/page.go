@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 )
 
 // pageJobs is how many of the latest jobs the page counts besides the live ones.

@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/snapshot"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/run/report"
 )
 
 // ErrBusy says that a history is being replayed already.

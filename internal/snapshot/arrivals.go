@@ -6,11 +6,11 @@ import (
 	"io"
 	"slices"
 
-	"github.com/musterdl/muster/experiment/bound"
-	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/mechanism/bound"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 )
 
 // Arrivals are the jobs of a history with what was learned of their run times, to be

@@ -11,12 +11,12 @@ import (
 	"sync"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/experiment/bound"
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/mechanism/bound"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated"
 )
 

@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/engine"
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 )
 
 // TestReplayRepeats: replayed under the strategy that made it, a history without

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/internal/ahead"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/run/simulated/world"
-	"github.com/musterdl/muster/schedule/scheduletest"
 	"github.com/musterdl/muster/strategies/allocate/antman"
 	"github.com/musterdl/muster/strategies/schedule/fifo"
 )

@@ -2,9 +2,9 @@ package simulated
 
 import (
 	"github.com/musterdl/muster/engine"
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 )
 
 // carryOut does what a change says, as nature would.

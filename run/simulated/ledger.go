@@ -3,9 +3,9 @@ package simulated
 import (
 	"fmt"
 
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 )
 
 // ledger accounts for every thousandth of a device and every microsecond. What was

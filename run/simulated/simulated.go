@@ -15,12 +15,12 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/engine"
-	"github.com/musterdl/muster/experiment/bound"
-	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/mechanism/bound"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated/world"
 	"github.com/musterdl/muster/schedule"
 )

@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/run/report"
 )
 
 // served is what a service of the day is: a model that iGniter measured on a V100, its

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/experiment/report"
+	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated"
 )
 

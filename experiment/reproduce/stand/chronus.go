@@ -5,11 +5,11 @@ import (
 	"io"
 	"math/rand/v2"
 
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated"
 )
 

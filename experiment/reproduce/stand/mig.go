@@ -6,11 +6,11 @@ import (
 
 	"github.com/musterdl/muster/allocate/envelope"
 	"github.com/musterdl/muster/engine"
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated"
 )
 

@@ -1,10 +1,10 @@
 package stand
 
 import (
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/run/report"
 )
 
 func init() {

@@ -13,12 +13,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/run/simulated/world"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
-	"github.com/musterdl/muster/schedule/scheduletest"
+	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/strategies/allocate/cassini"
 	"github.com/musterdl/muster/strategies/allocate/spread"
 	"github.com/musterdl/muster/strategies/schedule/fifo"

@@ -7,7 +7,7 @@ import (
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/scheduletest"
+	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/strategies/allocate/equal"
 	"github.com/musterdl/muster/strategies/schedule/fifo"
 )

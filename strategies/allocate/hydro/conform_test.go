@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/schedule/scheduletest"
+	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/strategies/allocate/hydro"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/schedule/scheduletest"
+	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/strategies/allocate/firstfit"
 	"github.com/musterdl/muster/strategies/flow/maxmin"
 	"github.com/musterdl/muster/strategies/profile/oracle"

@@ -3,11 +3,11 @@ package edf_test
 import (
 	"testing"
 
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/run/report"
+	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/scheduletest"
 	"github.com/musterdl/muster/strategies/schedule/edf"
 )
 

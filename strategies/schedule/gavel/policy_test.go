@@ -13,7 +13,7 @@ import (
 	"github.com/musterdl/muster/experiment/reproduce/stand"
 	"github.com/musterdl/muster/mechanism/solve"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/scheduletest"
+	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/strategies/profile/oracle"
 )
 

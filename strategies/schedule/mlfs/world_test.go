@@ -12,8 +12,8 @@ import (
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
+	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/scheduletest"
 	"github.com/musterdl/muster/strategies/profile/declared"
 	"github.com/musterdl/muster/strategies/profile/oracle"
 )

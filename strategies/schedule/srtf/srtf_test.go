@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/scheduletest"
 	"github.com/musterdl/muster/strategies/profile/declared"
 	"github.com/musterdl/muster/strategies/schedule/srtf"
 )

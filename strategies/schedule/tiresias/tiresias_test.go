@@ -5,8 +5,8 @@ import (
 
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/scheduletest"
 	"github.com/musterdl/muster/strategies/schedule/tiresias"
 )
 

@@ -8,12 +8,12 @@ import (
 
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
-	"github.com/musterdl/muster/experiment/report"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
+	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/strategies/allocate/firstfit"
