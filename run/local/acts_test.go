@@ -41,7 +41,7 @@ type acting struct {
 	told    map[string][]plan.DeviceID // by member directory: the devices of its order
 	specs   []*workload.Job
 	step    []unit.Duration // by job: how much of a device one step takes; 0 where that is not known
-	// favoured says that what is measured counts more on this machine than others do.
+
 	favoured bool
 }
 
@@ -58,6 +58,13 @@ func open(t *testing.T, able strategy.Ability, slots local.Slots, jobs []runtest
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
+	}
+	core := "-1"
+	if slots.CPU > 0 && able.Means[strategy.Share] != "" && slices.ContainsFunc(jobs, func(j runtest.Job) bool { return j.Opportunistic }) {
+		slots.CPU, core = unit.Whole, "0" // where two can be in each other's way
+	}
+	if slots.CPU > 0 && jobs[0].Pipeline.Stages > 0 {
+		slots.CPU = slow
 	}
 	machine, err := local.Detect(slots)
 	if err != nil {
@@ -79,10 +86,13 @@ func open(t *testing.T, able strategy.Ability, slots local.Slots, jobs []runtest
 		if j.Busy < 1 {
 			compute, wait = 20*unit.Millisecond*unit.Duration(whole)*unit.Duration(1000*j.Busy)/1000_000, 20*unit.Millisecond
 		}
-		j.Command, a.step = []string{exe, "work", timeOf(compute).String(), timeOf(wait - compute*unit.Duration(min(wait, 1))).String(), "-1", "0"},
+		j.Command, a.step = []string{exe, "work", timeOf(compute).String(), timeOf(wait - compute*unit.Duration(min(wait, 1))).String(), core, "0"},
 			append(a.step, compute*unit.Duration(unit.Whole)/unit.Duration(whole))
 		if j.Checkpoint.OnRequest {
 			j.Command, a.step[len(a.step)-1] = append([]string{exe, "train"}, training(&j.Job)...), 0
+			if machine.GPUs && j.Pipeline.Stages > 0 {
+				j.CPU = slow
+			}
 		}
 		a.specs = append(a.specs, &j.Job)
 		a.happen(engine.Event{Kind: engine.Submit, Spec: &j.Job})
@@ -93,8 +103,11 @@ func open(t *testing.T, able strategy.Ability, slots local.Slots, jobs []runtest
 
 func timeOf(d unit.Duration) time.Duration { return time.Duration(d) * time.Microsecond }
 
-// training are the options of a trainer that makes small steps, or of one whose stages
-// compute for much longer than a period of a quota lasts.
+// slow is so little of a core that a stage computes for much longer than a quota's period
+// lasts, however fast this machine is: else who waits has what he did not use meanwhile.
+const slow unit.Milli = 100
+
+// training are the options of a trainer that makes small steps, or large ones in stages.
 func training(j *workload.Job) []string {
 	if j.Pipeline.Stages > 0 {
 		return []string{"--steps", "1000000", "--checkpoint-every", "0", "--batch", "8", "--dim", "128", "--seq", "64", "--layers", "2"}
@@ -142,10 +155,17 @@ func (a *acting) Decide(edit func(d *plan.Draft)) {
 	for !a.puppet.Idle() {
 		a.Pass(beat)
 	}
-	if records, _, err := supervise.ReadRecords(a.member(0, 0), 0); err == nil && len(records) > 0 && !a.favoured && a.machine.Ability.Driver != run.Bare.Driver {
-		cgrouptest.Favour(a.t, records[0].Group.CPU, records[0].Group.Unified)
-		a.favoured = true
+}
+
+// favour has what is measured count more on this machine than others do, from the first
+// start on.
+func (a *acting) favour() {
+	records, _, err := supervise.ReadRecords(a.member(0, 0), 0)
+	if err != nil || len(records) == 0 || a.favoured || a.machine.Ability.Driver == run.Bare.Driver {
+		return
 	}
+	cgrouptest.Favour(a.t, records[0].Group.CPU, records[0].Group.Unified)
+	a.favoured = true
 }
 
 func (a *acting) Pass(d unit.Duration) {
@@ -159,7 +179,9 @@ func (a *acting) Pass(d unit.Duration) {
 				more = false
 			}
 		}
-		a.happen(events...)
+		if a.happen(events...); slices.ContainsFunc(events, func(e engine.Event) bool { return e.Kind == engine.Started }) {
+			a.favour()
+		}
 		if !time.Now().Before(end) {
 			return
 		}
@@ -254,7 +276,7 @@ func (a *acting) Off() float64 { return .1 }
 func TestActs(t *testing.T) {
 	on := func(able strategy.Ability) runtest.Open {
 		return func(t *testing.T, jobs []runtest.Job) runtest.Stage {
-			return open(t, able, local.Slots{Count: 3, CPU: 300, Memory: 512}, jobs)
+			return open(t, able, local.Slots{Count: 4, CPU: 250, Memory: 512}, jobs)
 		}
 	}
 	if support := cgroup.Probe(); support.CPU {
@@ -319,7 +341,7 @@ func (c capped) Part(id plan.JobID) float64 {
 func TestActsOnGPUs(t *testing.T) {
 	gpu := "<gpu><product_name>A100</product_name><fb_memory_usage><total>40960 MiB</total></fb_memory_usage></gpu>"
 	tools := t.TempDir()
-	if err := os.WriteFile(filepath.Join(tools, "nvidia-smi"), fmt.Appendf(nil, "#!/bin/sh\necho '<nvidia_smi_log>%s</nvidia_smi_log>'\n", strings.Repeat(gpu, 3)), 0o755); err != nil {
+	if err := os.WriteFile(filepath.Join(tools, "nvidia-smi"), fmt.Appendf(nil, "#!/bin/sh\necho '<nvidia_smi_log>%s</nvidia_smi_log>'\n", strings.Repeat(gpu, 4)), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))

@@ -25,7 +25,8 @@ func TestCaps(t *testing.T) {
 		{"a share", run.Order{}, run.Worker{Share: 250, Ceiling: 1000, Devices: devices[:1]}, 0, []string{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25"}},
 		{"a ceiling", run.Order{Terms: plan.Terms{Share: plan.ShareTerms{Ceiling: 500}}}, run.Worker{Share: 250, Ceiling: 500, Devices: devices}, 2048,
 			[]string{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2048M,1=2048M"}},
-		{"up to all", run.Order{Terms: plan.Terms{Share: plan.ShareTerms{Ceiling: 1000}}}, run.Worker{Share: 600, Ceiling: 1000, Devices: devices}, 2048, nil},
+		{"up to all", run.Order{Terms: plan.Terms{Share: plan.ShareTerms{Ceiling: 1000}}}, run.Worker{Share: 600, Ceiling: 1000, Devices: devices[:1]}, 2048,
+			[]string{"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=2048M"}},
 		{"a guest", run.Order{Guest: true}, run.Worker{Ceiling: 300, Devices: devices[:1]}, 0, []string{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30"}},
 		{"the least", run.Order{}, run.Worker{Share: 5, Devices: devices[:1]}, 0, []string{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=1"}},
 	} {

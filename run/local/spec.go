@@ -132,11 +132,10 @@ func capsOf(o *run.Order, w *run.Worker) (env []string) {
 	if o.Guest || o.Terms.Share.Ceiling > 0 {
 		part = w.Ceiling
 	}
-	if part <= 0 || part >= unit.Whole {
-		return nil
+	if part > 0 && part < unit.Whole {
+		env = append(env, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="+strconv.Itoa(int(max(1, part/10))))
 	}
-	env = append(env, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE="+strconv.Itoa(int(max(1, part/10))))
-	if o.Spec.Memory > 0 {
+	if w.Share < unit.Whole && o.Spec.Memory > 0 {
 		var limits []string
 		for i := range w.Devices {
 			limits = append(limits, fmt.Sprintf("%d=%dM", i, o.Spec.Memory))

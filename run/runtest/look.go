@@ -104,12 +104,10 @@ func (x *look) await(what string, known func(v plan.View) bool) {
 // until lets time pass until something is seen.
 func (x *look) until(what string, seen func() bool) {
 	x.Helper()
-	const glance = 20 * unit.Millisecond
-	for waited := unit.Duration(0); !seen(); waited += glance {
-		if waited > patience {
+	for end := x.View().Now().Add(patience); !seen(); x.Pass(20 * unit.Millisecond) {
+		if x.View().Now() > end {
 			x.Fatalf("in %s it was not seen that %s", patience, what)
 		}
-		x.Pass(glance)
 	}
 }
 

@@ -52,7 +52,7 @@ type Capped interface {
 	Part(id plan.JobID) float64
 }
 
-// Open makes a stage with three devices or more, the first on node 0, and those jobs
+// Open makes a stage with four devices or more, the first four on node 0, and those jobs
 // waiting.
 type Open func(t *testing.T, jobs []Job) Stage
 

@@ -80,7 +80,7 @@ func TestActs(t *testing.T) {
 		model := c.AddModel(cluster.Model{Name: "A100", Memory: 40 << 10, Speed: 1, Geometries: table.Geometries()})
 		for i, name := range []string{"first", "second", "rental"} {
 			rack := c.AddRack(cluster.Rack{Name: name})
-			c.AddNode(cluster.Node{Name: name, Rack: rack, Model: model, Uplink: 1000, Rental: i == 2, MilliPerHour: 1000}, 2+(1-i)*(1-i))
+			c.AddNode(cluster.Node{Name: name, Rack: rack, Model: model, Uplink: 1000, Rental: i == 2, MilliPerHour: 1000}, 4-i)
 		}
 		left, puppet := source(jobs), &runtest.Puppet{Every: 10 * unit.Millisecond}
 		sim, err := simulated.New(simulated.Config{Cluster: c, Jobs: &left, Scheduler: puppet, Policy: engine.DefaultPolicy(),
