@@ -57,6 +57,7 @@ var kindNames = [...]string{"tick", "submit", "cancel", "hold", "release", "requ
 	"node-up", "device-down", "device-up", "observed", "truth", "answered", "rebuilt",
 	"switched", "shares", "close", "reopen", "arranged", "joined", "occupied", "confined", "assembled"}
 
+// String names the kind as the journal does.
 func (k Kind) String() string { return kindNames[k] }
 
 // Event is something that happened, as it is journaled: its kind, whom it is about, and

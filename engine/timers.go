@@ -17,12 +17,21 @@ type timer struct {
 
 type timerHeap []timer
 
+// Len is how many there are.
 func (h timerHeap) Len() int { return len(h) }
+
+// Less orders timers by their time, and then by job.
 func (h timerHeap) Less(i, j int) bool {
 	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].job < h[j].job
 }
+
+// Swap is for package heap.
 func (h timerHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *timerHeap) Push(x any)   { *h = append(*h, x.(timer)) }
+
+// Push is for package heap.
+func (h *timerHeap) Push(x any) { *h = append(*h, x.(timer)) }
+
+// Pop is for package heap.
 func (h *timerHeap) Pop() any {
 	old := *h
 	t := old[len(old)-1]

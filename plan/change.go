@@ -27,6 +27,7 @@ const (
 
 var verbNames = [...]string{"start", "stop", "suspend", "resume", "regrant", "reshape", "refuse", "withdraw", "rent", "return", "finish"}
 
+// String names the verb as journal and API do.
 func (v Verb) String() string { return verbNames[v] }
 
 // OfRun reports whether a change is about a run of a job.
@@ -80,6 +81,7 @@ const (
 
 var stepNames = [...]string{"", "profile", "allocate", "schedule", "pipeline", "flow", "run"}
 
+// String is the step's name.
 func (s Step) String() string { return stepNames[s] }
 
 // Commit is the complete list of changes decided at one instant.

@@ -81,6 +81,7 @@ var reasonNames = [...]string{"", "new", "fits", "backfilled", "no-room", "fragm
 	"dependency-ended", "node-sick", "estimated", "impossible", "outdated", "switched", "queue-limit", "borrow-limit",
 	"user-limit", "kept-back", "reserved", "maintenance", "reclaimed", "outranked", "defragmented", "rented", "not-needed", "merged", "shed"}
 
+// String names the reason as journal and API do.
 func (c ReasonCode) String() string { return reasonNames[c] }
 
 // ReasonByName is the reason that String names so.

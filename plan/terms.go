@@ -60,10 +60,6 @@ const (
 	Partition               // each has a part of its own in hardware
 )
 
-// Falls reports whether a fatal fault of one tenant of a device ends the others: an MPS
-// server takes all its clients with it.
-func (f Fence) Falls() bool { return f == MPS }
-
 // DefaultTerms are those of a run that nothing has been decided about.
 func DefaultTerms() Terms { return Terms{Share: ShareTerms{Guest: None}, Plan: PlanTerms{ID: None}} }
 

@@ -92,10 +92,19 @@ var (
 	failureNames = [...]string{"none", "user", "node", "memory", "time-limit", "start", "misplaced"}
 )
 
-func (p Phase) String() string        { return phaseNames[p] }
-func (s RunStatus) String() string    { return statusNames[s] }
+// String names the phase as journal and API do.
+func (p Phase) String() string { return phaseNames[p] }
+
+// String names the status of a run as journal and API do.
+func (s RunStatus) String() string { return statusNames[s] }
+
+// String names the status of a device as journal and API do.
 func (s DeviceStatus) String() string { return deviceNames[s] }
-func (s NodeStatus) String() string   { return nodeNames[s] }
+
+// String names the status of a node as journal and API do.
+func (s NodeStatus) String() string { return nodeNames[s] }
+
+// String names the class as journal and API do.
 func (c FailureClass) String() string { return failureNames[c] }
 
 // Out reports whether a device in this status has nothing to give.

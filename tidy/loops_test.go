@@ -24,7 +24,7 @@ var (
 func TestEventLoops(t *testing.T) {
 	allowed := reasons(t, "testdata/loops.txt")
 	for _, s := range sources(t) {
-		if !in(s.folder, "strategies", "mechanism/control", "mechanism/learn", "run/simulated/world", "experiment/reproduce/stand") && !in(s.folder, steps...) {
+		if !in(s.folder, "strategies", "mechanism/control", "run/simulated/world", "experiment/reproduce/stand") && !in(s.folder, steps...) {
 			continue
 		}
 		line := loop(&s)

@@ -19,6 +19,7 @@ import (
 // exit is an error that only carries the exit code; what there is to say was said.
 type exit int
 
+// Error is for whoever prints it all the same.
 func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
 
 func main() {

@@ -25,6 +25,7 @@ import (
 // durationFlag lets a quantity of time be given as "90s" or "2h30m".
 type durationFlag struct{ d *unit.Duration }
 
+// String is the duration as it would be given.
 func (f durationFlag) String() string {
 	if f.d == nil {
 		return ""
@@ -32,8 +33,10 @@ func (f durationFlag) String() string {
 	return f.d.String()
 }
 
+// Type names what the flag takes in the help.
 func (f durationFlag) Type() string { return "duration" }
 
+// Set reads the flag.
 func (f durationFlag) Set(s string) (err error) {
 	*f.d, err = unit.ParseDuration(s)
 	return err

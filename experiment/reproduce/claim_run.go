@@ -67,6 +67,7 @@ var errNoNumber = errors.New("this is no number")
 // missing is a claim whose data is not here.
 type missing string
 
+// Error says what data is absent.
 func (m missing) Error() string { return "needs " + string(m) }
 
 // Run makes the experiment of a claim and holds its figures against what was

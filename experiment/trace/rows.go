@@ -65,6 +65,7 @@ type rowLimit struct {
 	left int
 }
 
+// Read fails once a row has had its bytes.
 func (l *rowLimit) Read(p []byte) (int, error) {
 	if l.left <= 0 {
 		return 0, errLongRow

@@ -31,6 +31,7 @@ const (
 
 var roleNames = [...]string{"nobody", "viewer", "submitter", "queue-admin", "operator"}
 
+// String is the role's name.
 func (r Role) String() string { return roleNames[r] }
 
 // MarshalText writes the role's name.
@@ -62,6 +63,7 @@ const (
 
 var rightNames = [...]string{"", "anyone", "machine", "view", "view-all", "submit", "administer", "operate"}
 
+// String is the right's name.
 func (r Right) String() string { return rightNames[r] }
 
 // Via is the way a call came.

@@ -60,6 +60,7 @@ type Next struct {
 // silent decides nothing: a Mirror is told what was decided.
 type silent struct{}
 
+// Decide changes nothing and asks for no other time.
 func (silent) Decide(*plan.Draft, schedule.Trigger) unit.Time { return unit.Never }
 
 // Next reads a batch. The state stays as it is before it until Take.

@@ -37,6 +37,7 @@ type failure struct {
 	denied   string    // what the audit log is told of a refusal that does not look like one
 }
 
+// Error is what the caller is told.
 func (f *failure) Error() string { return f.Message }
 
 func refuse(status int, message string) error { return &failure{Status: status, Message: message} }
@@ -176,11 +177,13 @@ func (r *recorder) begin(status int) {
 	}
 }
 
+// WriteHeader notes the status and passes it on.
 func (r *recorder) WriteHeader(status int) {
 	r.begin(status)
 	r.ResponseWriter.WriteHeader(status)
 }
 
+// Write counts the bytes and passes them on.
 func (r *recorder) Write(b []byte) (int, error) {
 	r.begin(http.StatusOK)
 	n, err := r.ResponseWriter.Write(b)

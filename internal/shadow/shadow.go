@@ -95,6 +95,7 @@ func New(config Config) *Set {
 // Refused is a request that cannot be met, in words for who asked.
 type Refused string
 
+// Error is the refusal in words.
 func (r Refused) Error() string { return string(r) }
 
 // Add lets a strategy follow in the shadow.

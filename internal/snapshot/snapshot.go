@@ -140,6 +140,7 @@ type summing struct {
 	bytes int64
 }
 
+// Write adds to the sum and counts the bytes.
 func (s *summing) Write(b []byte) (int, error) {
 	s.bytes += int64(len(b))
 	return s.hash.Write(b)

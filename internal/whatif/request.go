@@ -54,6 +54,7 @@ const (
 // wrong is a mistake of who asks.
 type wrong struct{ text string }
 
+// Error is the mistake in words.
 func (w wrong) Error() string { return w.text }
 
 // IsWrong reports whether an error is a mistake of who asked.

@@ -152,9 +152,14 @@ type task struct {
 // remaining is a heap, shortest first.
 type remaining []task
 
-func (r remaining) Len() int           { return len(r) }
+// Len is how many there are.
+func (r remaining) Len() int { return len(r) }
+
+// Less orders tasks by what is left of them.
 func (r remaining) Less(i, j int) bool { return r[i].left.Less(r[j].left) }
-func (r remaining) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+
+// Swap is for package heap.
+func (r remaining) Swap(i, j int) { r[i], r[j] = r[j], r[i] }
 
 // Push appends a task; it is called by package heap.
 func (r *remaining) Push(x any) { *r = append(*r, x.(task)) }

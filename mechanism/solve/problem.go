@@ -84,11 +84,6 @@ func (p *Problem) Cost(v int, cost float64) { p.cost[v] = cost }
 // Bound sets a variable's bounds.
 func (p *Problem) Bound(v int, lower, upper float64) { p.lower[v], p.upper[v] = lower, upper }
 
-// BoundRow sets a row's bounds.
-func (p *Problem) BoundRow(r int, lower, upper float64) {
-	p.rows[r].lower, p.rows[r].upper = lower, upper
-}
-
 // Budget is what a solution may spend, counted so that it is the same everywhere.
 type Budget struct {
 	// Pivots bounds the simplex iterations of a linear program; 0 is a million.

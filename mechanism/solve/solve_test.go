@@ -60,7 +60,7 @@ func TestSmall(t *testing.T) {
 	}
 	p.Cost(y, 4)
 	p.Bound(x, 0, 1.5)
-	p.BoundRow(1, 3, 3)
+	p.Row(3, 3, solve.Term{Var: y, Coef: 3}, solve.Term{Var: x, Coef: 1})
 	if s = answer(t, p, solve.Budget{}); !near(s.X[x], 1.5) || !near(s.X[y], .5) || !near(s.Objective, 6.5) {
 		t.Errorf("after changes: got %+v, want 1.5 and 0.5", s)
 	}

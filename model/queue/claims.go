@@ -161,14 +161,14 @@ func (l *Ledger) Allow(leaf, user int32, models uint64, milli int64, free Free) 
 	}
 	for b := leaf; b >= 0; b = l.branches[b].parent {
 		x := &l.branches[b]
-		models = x.cut(models, x.limit, x.used, nil, milli, AtLimit, &why)
-		models = x.cut(models, x.borrow, x.used, x.guarantee, milli, AtBorrow, &why)
+		models = x.cut(models, bound{AtLimit, x.limit, nil, x.used}, milli, &why)
+		models = x.cut(models, bound{AtBorrow, x.borrow, x.guarantee, x.used}, milli, &why)
 		if x.user != nil {
 			used := l.ofUser[[2]int32{b, user}]
 			if used == nil {
 				used = make([]int64, len(x.used))
 			}
-			models = x.cut(models, x.user, used, nil, milli, AtUser, &why)
+			models = x.cut(models, bound{AtUser, x.user, nil, used}, milli, &why)
 		}
 		if models == 0 {
 			return 0, why
@@ -195,33 +195,38 @@ func (l *Ledger) Allow(leaf, user int32, models uint64, milli int64, free Free) 
 	return models, why
 }
 
-// cut takes those models out of a set of which milli more would pass a bound, base
-// added to it.
-func (x *branch) cut(models uint64, bound, used, base []int64, milli int64, kind BarKind, why *Bar) uint64 {
-	if bound == nil {
+// bound is what may be held of each model: so much above a base, which is nil for 0.
+type bound struct {
+	kind              BarKind
+	above, base, used []int64
+}
+
+// cut takes those models out of a set of which milli more would pass a bound.
+func (x *branch) cut(models uint64, b bound, milli int64, why *Bar) uint64 {
+	if b.above == nil {
 		return models
 	}
 	all := len(x.used) - 1
 	most := func(at int) int64 {
-		if bound[at] < 0 {
+		if b.above[at] < 0 {
 			return math.MaxInt64
 		}
-		if base != nil {
-			return bound[at] + base[at]
+		if b.base != nil {
+			return b.above[at] + b.base[at]
 		}
-		return bound[at]
+		return b.above[at]
 	}
 	for m := range all {
 		if models&(1<<m) == 0 {
 			continue
 		}
 		at := m
-		if most(all) < math.MaxInt64 && (most(m) == math.MaxInt64 || most(all)-used[all] < most(m)-used[m]) {
+		if most(all) < math.MaxInt64 && (most(m) == math.MaxInt64 || most(all)-b.used[all] < most(m)-b.used[m]) {
 			at = all
 		}
-		if most(at) < math.MaxInt64 && most(at)-used[at] < milli {
+		if most(at) < math.MaxInt64 && most(at)-b.used[at] < milli {
 			models &^= 1 << m
-			*why = Bar{kind, x.queue, int32(at), most(at), used[at], bound[at]}
+			*why = Bar{b.kind, x.queue, int32(at), most(at), b.used[at], b.above[at]}
 		}
 	}
 	return models

@@ -141,4 +141,5 @@ func (d *Driver) MemberDir(name string, attempt, rank int32) string {
 	return s.MemberDir()
 }
 
+// String names the attempt as logs do.
 func (o *attempt) String() string { return fmt.Sprintf("%s.%d", o.order.Name, o.order.Attempt) }

@@ -37,10 +37,19 @@ type bundle struct {
 // victims per worker.
 type bundles []bundle
 
-func (b bundles) Len() int           { return len(b) }
-func (b bundles) Swap(i, j int)      { b[i], b[j] = b[j], b[i] }
+// Len is how many there are.
+func (b bundles) Len() int { return len(b) }
+
+// Swap is for package heap.
+func (b bundles) Swap(i, j int) { b[i], b[j] = b[j], b[i] }
+
+// Less orders bundles by compare.
 func (b bundles) Less(i, j int) bool { return b[i].compare(&b[j]) < 0 }
-func (b *bundles) Push(x any)        { *b = append(*b, x.(bundle)) }
+
+// Push is for package heap.
+func (b *bundles) Push(x any) { *b = append(*b, x.(bundle)) }
+
+// Pop is for package heap.
 func (b *bundles) Pop() any {
 	last := (*b)[len(*b)-1]
 	*b = (*b)[:len(*b)-1]

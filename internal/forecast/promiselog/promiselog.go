@@ -25,6 +25,7 @@ type Damage struct {
 	Why    string
 }
 
+// String says where the damage is and what it is.
 func (d Damage) String() string { return fmt.Sprintf("line %d, byte %d: %s", d.Line, d.Offset, d.Why) }
 
 // Log is a file open for appending.

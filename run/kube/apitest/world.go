@@ -154,15 +154,24 @@ type reaction struct {
 
 type reactions []reaction
 
+// Len is how many there are.
 func (r reactions) Len() int { return len(r) }
+
+// Less orders reactions by their time, and then as they were asked for.
 func (r reactions) Less(i, j int) bool {
 	if c := r[i].at.Compare(r[j].at); c != 0 {
 		return c < 0
 	}
 	return r[i].seq < r[j].seq
 }
+
+// Swap is for package heap.
 func (r reactions) Swap(i, j int) { r[i], r[j] = r[j], r[i] }
-func (r *reactions) Push(x any)   { *r = append(*r, x.(reaction)) }
+
+// Push is for package heap.
+func (r *reactions) Push(x any) { *r = append(*r, x.(reaction)) }
+
+// Pop is for package heap.
 func (r *reactions) Pop() any {
 	last := (*r)[len(*r)-1]
 	(*r)[len(*r)-1] = reaction{}

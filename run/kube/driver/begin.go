@@ -282,6 +282,7 @@ func elsewhere(s *plan.State, id plan.NodeID) (n int32) {
 // idle decides nothing.
 type idle struct{}
 
+// Decide changes nothing and asks for no other time.
 func (idle) Decide(*plan.Draft, schedule.Trigger) unit.Time { return unit.Never }
 
 // adopt takes in the runs of single pods that were bound and not recorded yet: their

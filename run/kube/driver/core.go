@@ -185,10 +185,12 @@ type claims struct {
 	templates map[types.NamespacedName]*resourcev1.ResourceClaimTemplate
 }
 
+// Claim is the claim of a name, nil where there is none.
 func (c claims) Claim(namespace, name string) *resourcev1.ResourceClaim {
 	return c.claims[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
+// Template is the template of a name, nil where there is none.
 func (c claims) Template(namespace, name string) *resourcev1.ResourceClaimTemplate {
 	return c.templates[types.NamespacedName{Namespace: namespace, Name: name}]
 }

@@ -369,6 +369,7 @@ func reserveAndBind(ctx context.Context, hold *filter.Host, pods api.Pods, pod *
 // refused is a Refusal as an error.
 type refused struct{ *filter.Refusal }
 
+// Error is the refusal in words.
 func (r refused) Error() string { return r.Words() }
 
 // wasBound takes in how a binding went.

@@ -229,14 +229,7 @@ func (h *Host) DeletePod(pod *corev1.Pod) {
 	h.remove(h.known(pod))
 }
 
-// Assume counts a pod on a node before the API server has confirmed it there.
-func (h *Host) Assume(pod *corev1.Pod, node string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.assume(pod, node)
-}
-
-// Forget takes back Assume. Pods that were confirmed meanwhile stay.
+// Forget takes back that a pod was assumed on a node. One that was confirmed meanwhile stays.
 func (h *Host) Forget(pod *corev1.Pod) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

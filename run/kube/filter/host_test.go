@@ -90,8 +90,8 @@ func TestSignatures(t *testing.T) {
 	} {
 		pod := gpuPod("p", c.change)
 		signature := h.Signature(pod)
-		if (signature == Plain) != c.plain || h.Static(pod) != c.static {
-			t.Errorf("%s: signature %s, static %v", c.name, signature, h.Static(pod))
+		if (signature == Plain) != c.plain || static(h, pod) != c.static {
+			t.Errorf("%s: signature %s, static %v", c.name, signature, static(h, pod))
 		}
 		if other := h.Signature(gpuPod("q", c.change, relabelled)); (other == signature) != c.sameRelabelled {
 			t.Errorf("%s: another pod of the kind has signature %s, this one %s", c.name, other, signature)
@@ -106,7 +106,7 @@ func TestSignatures(t *testing.T) {
 		t.Error("a pod that its own anti-affinity does not meet has the signature of one that it does")
 	}
 	h.SetPod(onNode(gpuPod("there", selfApart), "n0000"))
-	if pod := gpuPod("p"); h.Static(pod) || h.Signature(pod) == Plain {
+	if pod := gpuPod("p"); static(h, pod) || h.Signature(pod) == Plain {
 		t.Error("a pod that meets the anti-affinity of another counts as plain")
 	}
 }
@@ -174,13 +174,13 @@ func TestBadCallsAreErrors(t *testing.T) {
 	}
 	h := hostOfNodes(t, 2)
 	pod := gpuPod("p")
-	if err := h.Assume(pod, "n0000"); err != nil {
+	if err := h.assume(pod, "n0000"); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Assume(pod, "n0001"); err == nil {
+	if err := h.assume(pod, "n0001"); err == nil {
 		t.Error("assumed on two nodes")
 	}
-	if err := h.Assume(&corev1.Pod{}, "n0001"); err == nil {
+	if err := h.assume(&corev1.Pod{}, "n0001"); err == nil {
 		t.Error("assumed a pod without a uid")
 	}
 	refusal, err := h.Check(t.Context(), []Placed{{filtertest.Plain(), "gone"}})
@@ -275,4 +275,10 @@ func BenchmarkSignature(b *testing.B) {
 			}
 		})
 	}
+}
+
+// static says that the node set of a pod depends on the nodes alone.
+func static(h *Host, pod *corev1.Pod) bool {
+	_, reach := h.sign(pod)
+	return reach == ofNode
 }

@@ -126,7 +126,7 @@ func (c *chaos) step(t *testing.T, h *Host) {
 		p := c.place(c.pod(0), name) // also on nodes that are not there
 		c.pods[p.UID] = p
 		if c.IntN(2) == 0 {
-			if err := h.Assume(onNode(p, ""), name); err != nil {
+			if err := h.assume(onNode(p, ""), name); err != nil {
 				t.Fatal(err)
 			}
 			h.SetPod(onNode(p, "")) // an older view from the watch

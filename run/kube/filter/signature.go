@@ -78,14 +78,6 @@ func (h *Host) Signature(pod *corev1.Pod) string {
 	return signature
 }
 
-// Static says that the node set of a pod depends on the nodes alone, not on other pods, volumes or claims.
-func (h *Host) Static(pod *corev1.Pod) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, reach := h.sign(pod)
-	return reach == ofNode
-}
-
 func (h *Host) sign(pod *corev1.Pod) (string, reach) {
 	c := constraints{
 		Node:        pod.Spec.NodeName,

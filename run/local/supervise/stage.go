@@ -68,6 +68,7 @@ type failure struct {
 	err   error
 }
 
+// String is the failure as parseFailure reads it.
 func (f *failure) String() string { return fmt.Sprintf("%s %s\n", f.class, f.err) }
 
 // parseFailure reads what a stage wrote instead of ready.

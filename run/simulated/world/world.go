@@ -248,7 +248,7 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 		}
 	})
 	x.demand = w.crossing(x.demand, nodes)
-	x.solo = w.soloRate(x.job, shape, r.Workers, nodes, int(perNode), class, model, slowest)
+	x.solo = w.soloRate(x.job, shape, r.Workers, spot{nodes, int(perNode), class, model, slowest})
 	if menu := w.truth[x.job].menu; len(menu) > 0 {
 		x.solo = w.straggle(x.job, float64(menu.Rate(w.c, kind, r.Workers, nodes > 1))/plan.FullRate)
 	}
@@ -303,28 +303,35 @@ func (w *World) crossing(d []fluid.Use, nodes int) []fluid.Use {
 	return kept
 }
 
+// spot is where a run is, as its speed depends on it.
+type spot struct {
+	nodes, perNode int    // how many, and the devices of the largest
+	class, model   string // of work, and of the slowest device
+	speed          float64
+}
+
 // soloRate is the rate without neighbours: measured where there is a table for the
 // class, else the slowest model's declared speed, the share of workers it has of
 // those it asked for, and the job's own sensitivity to being spread.
-func (w *World) soloRate(job plan.JobID, shape *plan.Shape, workers int32, nodes, perNode int, class, model string, speed float64) float64 {
+func (w *World) soloRate(job plan.JobID, shape *plan.Shape, workers int32, on spot) float64 {
 	t := &w.truth[job]
 	least := 1
-	if shape.Devices > 0 && perNode > 0 {
-		least = (int(workers*shape.Devices) + perNode - 1) / perNode
+	if shape.Devices > 0 && on.perNode > 0 {
+		least = (int(workers*shape.Devices) + on.perNode - 1) / on.perNode
 	}
 	rate := 1.0
 	if w.config.Speeds != nil {
-		on, ok := w.config.Speeds.Rate(class, model, int(workers), nodes)
-		ref, ok2 := w.config.Speeds.Rate(class, "", int(shape.Gang), (int(shape.Gang)+7)/8)
+		here, ok := w.config.Speeds.Rate(on.class, on.model, int(workers), on.nodes)
+		ref, ok2 := w.config.Speeds.Rate(on.class, "", int(shape.Gang), (int(shape.Gang)+7)/8)
 		if ok && ok2 && ref > 0 {
-			return w.straggle(job, on/ref)
+			return w.straggle(job, here/ref)
 		}
 	}
-	if speed > 0 && !math.IsInf(speed, 1) {
-		rate = speed
+	if on.speed > 0 && !math.IsInf(on.speed, 1) {
+		rate = on.speed
 	}
 	rate *= float64(workers) / float64(shape.Gang)
-	if extra := nodes - least; extra > 0 && t.Sensitivity > 0 {
+	if extra := on.nodes - least; extra > 0 && t.Sensitivity > 0 {
 		rate /= 1 + t.Sensitivity*math.Log2(1+float64(extra))
 	}
 	return w.straggle(job, rate)

@@ -11,6 +11,7 @@ import (
 // fair shares every port alike among its flows.
 type fair struct{ filler fluid.Filler }
 
+// Share gives every flow its max-min part; the rates hold until a flow ends.
 func (f *fair) Share(m *fluid.Moment, rates []float64) float64 {
 	f.filler.Fill(m.Capacities, m.Flows, rates)
 	return math.Inf(1)
@@ -31,6 +32,7 @@ const (
 	queues       = 10
 )
 
+// Share serves queue after queue, and within a queue who came first.
 func (a *aalo) Share(m *fluid.Moment, rates []float64) float64 {
 	a.queue, a.order = a.queue[:0], a.order[:0]
 	for i, x := range m.Live {
@@ -72,6 +74,7 @@ type guided struct {
 	order  []int
 }
 
+// Share serves a fair part to all and the rest by the order of the graph.
 func (g *guided) Share(m *fluid.Moment, rates []float64) float64 {
 	part := Default().FairPart
 	g.fair = g.filler.Fill(m.Capacities, m.Flows, g.fair)

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"github.com/musterdl/muster/mechanism/learn/mlp"
 )
 
 // A scorer is taught MLF-H's rankings: it is shown lists as they were ranked, and the score
@@ -32,7 +30,7 @@ const (
 
 // imitate brings the loss down from the weights it is given and returns others. Lists with
 // fewer than two members teach nothing.
-func imitate(s mlp.Shape, start []float64, lists []ranking, c learnEffort) []float64 {
+func imitate(s Shape, start []float64, lists []ranking, c learnEffort) []float64 {
 	var useful []ranking
 	for _, l := range lists {
 		if len(l) > 1 {
@@ -53,8 +51,8 @@ func imitate(s mlp.Shape, start []float64, lists []ranking, c learnEffort) []flo
 			behind := ahead + 1 + rng.IntN(len(list)-1-ahead)
 			// The derivative of log(1+exp(-difference)).
 			pull := -1 / (1 + math.Exp(s.Output(w, list[ahead])-s.Output(w, list[behind]))) / float64(c.pairs)
-			s.AddGradient(w, list[ahead], pull, grad)
-			s.AddGradient(w, list[behind], -pull, grad)
+			s.addGradient(w, list[ahead], pull, grad)
+			s.addGradient(w, list[behind], -pull, grad)
 		}
 		for i, g := range grad {
 			mean[i] = momentum*mean[i] + (1-momentum)*g
@@ -68,7 +66,7 @@ func imitate(s mlp.Shape, start []float64, lists []ranking, c learnEffort) []flo
 }
 
 // agreement is the part of all pairs that weights rank as the lists do.
-func agreement(s mlp.Shape, w []float64, lists []ranking) float64 {
+func agreement(s Shape, w []float64, lists []ranking) float64 {
 	same, pairs := 0, 0
 	for _, list := range lists {
 		for i := range list {
@@ -112,21 +110,21 @@ func TestImitate(t *testing.T) {
 		hidden      int
 		least, most float64
 	}{{"linear", linear, 0, .98, 1}, {"curved, without hidden units", curved, 0, 0, .65}, {"curved", curved, 6, .93, 1}} {
-		s := mlp.Shape{Inputs: 3, Hidden: test.hidden}
+		s := Shape{Inputs: 3, Hidden: test.hidden}
 		c := learnEffort{steps: 1500, pairs: 32, rate: .02, seed: 5}
-		w := imitate(s, s.Random(1), rankings(200, 1, test.teacher), c)
+		w := imitate(s, s.random(1), rankings(200, 1, test.teacher), c)
 		got := agreement(s, w, rankings(50, 2, test.teacher))
 		if got < test.least || got > test.most {
 			t.Errorf("%s: %.3f of the pairs agree, expected %g to %g", test.name, got, test.least, test.most)
 		}
-		if again := imitate(s, s.Random(1), rankings(200, 1, test.teacher), c); !slices.Equal(again, w) {
+		if again := imitate(s, s.random(1), rankings(200, 1, test.teacher), c); !slices.Equal(again, w) {
 			t.Errorf("%s: the same seed taught something else", test.name)
 		}
 	}
 }
 
 func TestNothingToLearn(t *testing.T) {
-	s := mlp.Shape{Inputs: 1}
+	s := Shape{Inputs: 1}
 	if w := imitate(s, []float64{4}, []ranking{{{1}}, nil}, learnEffort{steps: 3, pairs: 1, rate: 1}); w[0] != 4 {
 		t.Errorf("a list of one taught %v", w)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/musterdl/muster/mechanism/learn/mlp"
 	"github.com/musterdl/muster/model/strategy"
 )
 
@@ -23,7 +22,7 @@ var LearnedDescription = strategy.Description{
 // Learned is a trained scorer with what there is to know about its training; weights.json
 // holds the one that ships.
 type Learned struct {
-	Shape     mlp.Shape `json:"shape"`
+	Shape     Shape     `json:"shape"`
 	Weights   []float64 `json:"weights"`
 	Seed      uint64    `json:"seed"`
 	Generator string    `json:"generator"` // of the histories it was trained on
@@ -76,7 +75,7 @@ func (l *Learned) order(c Config) *Order {
 	return newScored(c, l.Shape, l.Weights)
 }
 
-func newScored(c Config, shape mlp.Shape, weights []float64) *Order {
+func newScored(c Config, shape Shape, weights []float64) *Order {
 	return &Order{config: c, score: func(f *facts) float64 {
 		x := f.features()
 		return shape.Output(weights, x[:])

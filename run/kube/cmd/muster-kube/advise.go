@@ -30,6 +30,7 @@ const tellEvery = time.Minute
 // the process has.
 type onlyReads struct{ next http.RoundTripper }
 
+// RoundTrip refuses what is no read.
 func (o onlyReads) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return nil, fmt.Errorf("%s %s: nothing is written in advise mode", r.Method, r.URL.Path)

@@ -297,6 +297,7 @@ type front struct {
 
 func newFront(profiling bool) *front { return &front{profiling: profiling} }
 
+// ServeHTTP answers with the handler there is by now.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if f.profiling && strings.HasPrefix(r.URL.Path, "/debug/pprof/") {
 		http.DefaultServeMux.ServeHTTP(w, r)

@@ -148,16 +148,6 @@ func (g Gradient) Gain(scale float64) float64 {
 	return (g.Var + g.Sqr) / (g.Var/scale + g.Sqr)
 }
 
-// Efficiency is the progress per sample at a batch size relative to the initial one.
-func (a *Application) Efficiency(batch, epoch int) (float64, error) {
-	g, err := a.Gradient(batch, epoch)
-	if err != nil {
-		return 0, err
-	}
-	scale := float64(batch) / float64(a.InitBatch)
-	return g.Gain(scale) / scale, nil
-}
-
 // Progress returns the progress that completes this many epochs: that of the
 // recorded run that needed the least.
 func (a *Application) Progress(epochs int) float64 {
@@ -169,16 +159,6 @@ func (a *Application) Progress(epochs int) float64 {
 		least = min(least, a.runs[i].progress[epochs-1])
 	}
 	return least
-}
-
-// Iterations returns the steps after the epoch with this index (from 0) at a batch size.
-func (a *Application) Iterations(batch, epoch int) (float64, error) {
-	lower, upper, w, err := a.between(batch)
-	if err != nil {
-		return 0, err
-	}
-	l, u := lower.iterations[epoch], upper.iterations[epoch]
-	return l + w*(u-l), nil
 }
 
 // Split divides a total batch over replicas, with as few passes as memory allows.

@@ -104,11 +104,11 @@ func iterationsLeft(j *View) (float64, error) {
 	if j.Epoch >= last {
 		return 1, nil
 	}
-	all, err := j.App.Iterations(j.Batch, last)
+	all, err := iterations(j.App, j.Batch, last)
 	if err != nil {
 		return 0, err
 	}
-	done, err := j.App.Iterations(j.Batch, j.Epoch)
+	done, err := iterations(j.App, j.Batch, j.Epoch)
 	return all - done, err
 }
 
@@ -125,4 +125,14 @@ func packedStep(j *View, n int) (float64, error) {
 	}
 	step, err := j.App.StepTime(placement, split.Local)
 	return step.Accumulated(split.Accumulation), err
+}
+
+// iterations returns the steps after the epoch with this index (from 0) at a batch size.
+func iterations(a *Application, batch, epoch int) (float64, error) {
+	lower, upper, w, err := a.between(batch)
+	if err != nil {
+		return 0, err
+	}
+	l, u := lower.iterations[epoch], upper.iterations[epoch]
+	return l + w*(u-l), nil
 }

@@ -77,12 +77,13 @@ func TestEfficiency(t *testing.T) {
 		gradient Gradient
 		want     float64
 	}{{signal, 0.25}, {noise, 1}, {Gradient{1, 1}, 2 / 1.25 / 4}} {
-		if got, err := toy(1, c.gradient).Efficiency(32, 0); err != nil || got != c.want {
+		g, err := toy(1, c.gradient).Gradient(32, 0)
+		if got := g.Gain(4) / 4; err != nil || got != c.want {
 			t.Errorf("efficiency of %v at scale 4: %v, %v, expected %v", c.gradient, got, err, c.want)
 		}
 	}
-	if _, err := toy(1, signal).Efficiency(33, 0); err == nil {
-		t.Error("a batch above every recorded run has an efficiency")
+	if _, err := toy(1, signal).Gradient(33, 0); err == nil {
+		t.Error("a batch above every recorded run has a gradient")
 	}
 }
 
