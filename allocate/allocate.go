@@ -4,6 +4,7 @@
 package allocate
 
 import (
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -43,6 +44,9 @@ type Cut struct {
 	Geometry int16
 }
 
+// PlacePart says which devices a job gets. Several placers may share it, see Chain.
+var PlacePart = strategy.NewPart[Placer](strategy.Part{Name: "place", Rank: 30, Step: "allocate", Null: "first-fit", Default: "first-fit", Chain: newChain})
+
 // Placer finds room. It appends at most k candidates to into, best first, all of
 // them legal, with ties broken in the end by id; none means that there is no room
 // it would use. Candidates in into beyond its length may be used again.
@@ -62,6 +66,10 @@ type Patient interface {
 	Retry(v plan.View, job plan.JobID) unit.Time
 }
 
+// SwitchPart prices suspending one job for another. There need be none: then suspending
+// costs nothing that a decision would look at.
+var SwitchPart = strategy.NewPart[Switcher](strategy.Part{Name: "switch", Rank: 120, Step: "allocate"})
+
 // Switcher says what it costs to let one job have a device after another, neither of
 // which is ended: the running time that both lose. plan.None is nobody.
 type Switcher interface {
@@ -73,6 +81,9 @@ type Crowd struct {
 	Active  int   // jobs waiting or running
 	Devices int64 // devices in all, on nodes that take runs
 }
+
+// SizePart says how many workers an elastic job gets.
+var SizePart = strategy.NewPart[Sizer](strategy.Part{Name: "size", Rank: 20, Step: "allocate", Null: "fixed", Default: "fixed"})
 
 // Sizer says how many workers an elastic job should have.
 type Sizer interface {

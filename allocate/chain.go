@@ -1,6 +1,9 @@
 package allocate
 
-import "github.com/musterdl/muster/plan"
+import (
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/plan"
+)
 
 // Picky is a Placer for some jobs only; others go to the next of a chain of placers.
 type Picky interface {
@@ -8,10 +11,20 @@ type Picky interface {
 }
 
 // Chain is several placers: each job goes to the first that takes it. All but the last
-// are Picky. What else a link can do (Finder, Patient) is asked of the link: see For.
+// are Picky. Other abilities are those of the placer that a job goes to: see For.
 type Chain []Placer
 
-var _ Placer = Chain(nil)
+// newChain joins placers, as strategy.Part.Chain says.
+func newChain(links []any) (any, int) {
+	var c Chain
+	for i, link := range links {
+		if _, picky := strategy.Can[Picky](link); !picky && i < len(links)-1 {
+			return nil, i
+		}
+		c = append(c, link.(Placer))
+	}
+	return c, -1
+}
 
 // Place asks the placer that the job goes to.
 func (c Chain) Place(v plan.View, need Need, k int, into []Candidate) []Candidate {
@@ -29,11 +42,16 @@ func For(p Placer, v plan.View, job plan.JobID) Placer {
 		return p
 	}
 	for _, link := range chain {
-		if picky, ok := link.(Picky); !ok || picky.Takes(v, job) {
+		if picky, ok := strategy.Can[Picky](link); !ok || picky.Takes(v, job) {
 			return link
 		}
 	}
 	return nil
+}
+
+// CanFor finds an ability of the placer that a job goes to, see strategy.Can.
+func CanFor[A any](p Placer, v plan.View, job plan.JobID) (A, bool) {
+	return strategy.Can[A](For(p, v, job))
 }
 
 // Links are the placers of a chain, or the one there is.

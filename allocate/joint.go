@@ -3,6 +3,7 @@ package allocate
 import (
 	"fmt"
 
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -22,6 +23,10 @@ type Wish struct {
 	Suspend bool
 	Reason  plan.Reason
 }
+
+// JointPart decides for all jobs at once, in the place of size and order. There need be
+// none. It is of the step that its strategy says.
+var JointPart = strategy.NewPart[Joint](strategy.Part{Name: "joint", Does: "decides for all jobs at once", Rank: 130, Forbids: []string{"size", "order"}})
 
 // Joint decides for all jobs at once. Jobs are all that wait or run, by id. One without
 // a wish gets nothing: it waits, or is stopped. Wishes are carried out in their order,

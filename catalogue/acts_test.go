@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/envelope"
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
@@ -124,7 +125,7 @@ func TestActs(t *testing.T) {
 			continue // it is another program, which can only start and stop
 		}
 		ref := e.Name
-		if e.Part == "place" && (e.Name == "igniter" || e.Name == "antman") {
+		if e.Part == allocate.PlacePart && (e.Name == "igniter" || e.Name == "antman") {
 			ref += "+advantage"
 		}
 		composition, err := catalogue.Resolve(ref)

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"github.com/musterdl/muster/allocate"
 	polluxworld "github.com/musterdl/muster/run/simulated/world/pollux"
 	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/schedule/victims"
@@ -115,7 +116,7 @@ var All = []Entry{
 	plain(srsf.Description, srsf.Order{}),
 	plain(srtf.Description, srtf.Order{}),
 	tuned(tiresias.Description, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.New(c) }).
-		with(Composition{Place: tiresias.PlacerDescription.Name}).claims(tiresias.Claim, nil),
+		with(Choices{allocate.PlacePart: tiresias.PlacerDescription.Name}).claims(tiresias.Claim, nil),
 
 	tuned(calendar.ConservativeDescription, calendar.Conservative, func(c calendar.Policy, _ Env) any { return c }),
 	tuned(calendar.EasyDescription, calendar.Easy, func(c calendar.Policy, _ Env) any { return c }),

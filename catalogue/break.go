@@ -3,6 +3,7 @@ package catalogue
 import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -20,16 +21,16 @@ func broken(part any) any {
 	case schedule.Order:
 		return reversed{p}
 	case allocate.Placer:
-		first, _ := Find(Null.Place)
+		first, _ := Find(allocate.PlacePart.Null)
 		plain := first.make(nil, Env{}).(allocate.Placer)
-		if picky, ok := p.(allocate.Picky); ok {
+		if picky, ok := strategy.Can[allocate.Picky](p); ok {
 			return picked{plain, picky}
 		}
 		return plain
 	case allocate.Rater:
 		return last{}
 	case flow.Policy:
-		null, _ := Find(Null.Flow)
+		null, _ := Find(flow.PolicyPart.Null)
 		return null.make(nil, Env{})
 	case schedule.Gate:
 		return open{}

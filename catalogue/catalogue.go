@@ -6,7 +6,6 @@ package catalogue
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -19,14 +18,15 @@ import (
 type Entry struct {
 	strategy.Description
 	// With are the parts that come with it unless the user names others.
-	With Composition
+	With Choices
 	// Claim is the experiment of its system as data (experiment/reproduce/CLAIMS.md), and Measure
 	// the function of one of kind measure; most parts have neither.
 	Claim   []byte
 	Measure Measure
 
 	options func() any         // a pointer to the default options; nil where there are none
-	make    func(any, Env) any // from a pointer to options
+	pointed func(any) any      // what such a pointer points to
+	make    func(any, Env) any // from options
 }
 
 // Env is what strategies are given besides their options.
@@ -40,26 +40,33 @@ type Env struct {
 	Break string
 }
 
+func entry(d strategy.Description, make func(any, Env) any) Entry {
+	if d.Step == "" {
+		d.Step = d.Part.Step
+	}
+	return Entry{Description: d, make: make}
+}
+
 // plain is a strategy without options.
 func plain(d strategy.Description, value any) Entry {
-	return Entry{Description: d, make: func(any, Env) any { return value }}
+	return entry(d, func(any, Env) any { return value })
 }
 
 // fresh is a strategy without options that remembers something, so that each use
 // needs one of its own.
 func fresh(d strategy.Description, make func() any) Entry {
-	return Entry{Description: d, make: func(any, Env) any { return make() }}
+	return entry(d, func(any, Env) any { return make() })
 }
 
 // tuned is a strategy with options.
 func tuned[C any](d strategy.Description, defaults func() C, make func(C, Env) any) Entry {
-	return Entry{Description: d,
-		options: func() any { c := defaults(); return &c },
-		make:    func(c any, env Env) any { return make(*c.(*C), env) }}
+	e := entry(d, func(c any, env Env) any { return make(c.(C), env) })
+	e.options, e.pointed = func() any { c := defaults(); return &c }, func(c any) any { return *c.(*C) }
+	return e
 }
 
 // with names the parts that come with a strategy.
-func (e Entry) with(c Composition) Entry {
+func (e Entry) with(c Choices) Entry {
 	e.With = c
 	return e
 }
@@ -74,45 +81,19 @@ func Find(name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Names lists the strategies of a part, or all of them for "".
-func Names(part string) []string {
+// Names lists the strategies of a part, or all of them for nil.
+func Names(part *strategy.Part) []string {
 	var names []string
 	for _, e := range All {
-		if part == "" || e.Part == part {
+		if part == nil || e.Part == part {
 			names = append(names, e.Name)
 		}
 	}
 	return names
 }
 
-// optionsType is a struct with one field per strategy that takes options, named as
-// the strategy is, so that a file of options is decoded strictly and with the place
-// of every mistake.
-func optionsType() reflect.Type {
-	var fields []reflect.StructField
-	for i, e := range All {
-		if e.options == nil {
-			continue
-		}
-		fields = append(fields, reflect.StructField{Name: fmt.Sprintf("F%d", i),
-			Type: reflect.TypeOf(e.options()).Elem(), Tag: reflect.StructTag(`yaml:"` + e.Name + `"`)})
-	}
-	return reflect.StructOf(fields)
-}
-
-// defaultOptions is a value of optionsType with everybody's defaults.
-func defaultOptions() reflect.Value {
-	v := reflect.New(optionsType()).Elem()
-	for i, e := range All {
-		if e.options != nil {
-			v.FieldByName(fmt.Sprintf("F%d", i)).Set(reflect.ValueOf(e.options()).Elem())
-		}
-	}
-	return v
-}
-
-func unknown(part, name string) error {
+func unknown(part *strategy.Part, name string) error {
 	names := Names(part)
 	slices.Sort(names)
-	return fmt.Errorf("there is no %s strategy named %q: choose one of %s", part, name, strings.Join(names, ", "))
+	return fmt.Errorf("there is no %s strategy named %q: choose one of %s", part.Name, name, strings.Join(names, ", "))
 }

@@ -5,7 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/profile"
+	"github.com/musterdl/muster/run"
+	"github.com/musterdl/muster/schedule"
 )
 
 // TestAll: every entry says what it is, under a name of its own, and can be built in
@@ -35,12 +41,12 @@ func TestFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := c.Build(catalogue.Env{}, false); err != nil || b.Composition.Order != "tiresias" || b.Composition.Flow != "max-min" {
+	if b, err := c.Build(catalogue.Env{}, false); err != nil || b.Composition.Choices[schedule.OrderPart] != "tiresias" || b.Composition.Choices[flow.PolicyPart] != "max-min" {
 		t.Errorf("%+v, %v", b.Composition, err)
 	}
 	for text, want := range map[string]string{
-		"order: tiresia\n": `my.yaml: order: there is no order strategy named "tiresia": choose one of ` + sorted("order"),
-		"place: fifo\n":    `my.yaml: place: there is no place strategy named "fifo": choose one of ` + sorted("place"),
+		"order: tiresia\n": `my.yaml: order: there is no order strategy named "tiresia": choose one of ` + sorted(schedule.OrderPart),
+		"place: fifo\n":    `my.yaml: place: there is no place strategy named "fifo": choose one of ` + sorted(allocate.PlacePart),
 	} {
 		if _, err := catalogue.Read("my.yaml", []byte(text)); err == nil || err.Error() != want {
 			t.Errorf("%q: %v", text, err)
@@ -58,7 +64,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-func sorted(part string) string {
+func sorted(part *strategy.Part) string {
 	names := catalogue.Names(part)
 	slices.Sort(names)
 	return strings.Join(names, ", ")
@@ -71,11 +77,11 @@ func TestLive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c, err = c.Live(); err != nil || c.Estimate != want {
-			t.Errorf("%s: estimate %q, want %q, %v", ref, c.Estimate, want, err)
+		if c, err = c.Live(); err != nil || c.Choices[profile.EstimatePart] != want {
+			t.Errorf("%s: estimate %q, want %q, %v", ref, c.Choices[profile.EstimatePart], want, err)
 		}
-		if again, err := catalogue.Parse("journal", c.Text); err != nil || again.Estimate != want {
-			t.Errorf("%s read back from a journal: %q, %v", ref, again.Estimate, err)
+		if again, err := catalogue.Parse("journal", c.Text); err != nil || again.Choices[profile.EstimatePart] != want {
+			t.Errorf("%s read back from a journal: %q, %v", ref, again.Choices[profile.EstimatePart], err)
 		}
 	}
 	c, err := catalogue.Read("my.yaml", []byte("order: srtf\nestimate: oracle\n"))
@@ -94,9 +100,13 @@ func TestWithout(t *testing.T) {
 		t.Fatal(err)
 	}
 	for step, want := range map[string]func(catalogue.Composition) bool{
-		"schedule": func(c catalogue.Composition) bool { return c.Order == "fifo" && c.Place == "fgd" },
-		"allocate": func(c catalogue.Composition) bool { return c.Order == "tiresias" && c.Place == "first-fit" },
-		"run":      func(c catalogue.Composition) bool { return c.Restart == "last-checkpoint" },
+		"schedule": func(c catalogue.Composition) bool {
+			return c.Choices[schedule.OrderPart] == "fifo" && c.Choices[allocate.PlacePart] == "fgd"
+		},
+		"allocate": func(c catalogue.Composition) bool {
+			return c.Choices[schedule.OrderPart] == "tiresias" && c.Choices[allocate.PlacePart] == "first-fit"
+		},
+		"run": func(c catalogue.Composition) bool { return c.Choices[run.RestartPart] == "last-checkpoint" },
 	} {
 		got, err := c.Without(step)
 		if err != nil || !want(got) {

@@ -3,61 +3,73 @@ package catalogue
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 
-	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/engine/compose"
-	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/model/strategy"
-	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/profile"
-	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/run"
 )
 
-// Composition says which strategy fills each part. An empty part is the null of its
-// step. The same composition configures every driver.
+// Composition says which strategy fills each part. The same composition configures every
+// driver.
 type Composition struct {
-	Name     string `json:"name,omitempty"`
-	Estimate string `json:"estimate,omitempty"`
-	Size     string `json:"size,omitempty"`
-	Place    string `json:"place,omitempty"`
-	Gate     string `json:"gate,omitempty"`
-	Order    string `json:"order,omitempty"`
-	Reserve  string `json:"reserve,omitempty"`
-	Victims  string `json:"victims,omitempty"`
-	Cut      string `json:"cut,omitempty"`
-	Sequence string `json:"sequence,omitempty"`
-	Flow     string `json:"flow,omitempty"`
-	// Rate chooses among the places that the placer offers.
-	Rate string `json:"rate,omitempty"`
-	// Switch prices suspending one job for another.
-	Switch string `json:"switch,omitempty"`
-	// Joint decides for all jobs at once, in the place of size and order.
-	Joint string `json:"joint,omitempty"`
-	// Restart is step 6: "on-request" asks jobs to checkpoint before they are stopped,
-	// "last-checkpoint" lets them lose what came after their own last one.
-	Restart string `json:"restart,omitempty"`
-
+	Name    string
+	Choices Choices
 	// Text is what it was read from: names, or a whole file.
-	Text string `json:"-" yaml:"-"`
+	Text string
 
-	options reflect.Value // of optionsType; the zero Value is everybody's defaults
+	options map[string]any // by strategy; one that is not there has its defaults
+}
+
+// Choices are the names of what fills the parts; several strategies of a chain have "/"
+// between them. A part without one is left open.
+type Choices map[*strategy.Part]string
+
+// String writes the choices as in "size: fixed, place: first-fit".
+func (c Choices) String() string {
+	var list []string
+	for _, p := range Parts() {
+		if c[p] != "" {
+			list = append(list, p.Name+": "+c[p])
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// Parts are the parts that a composition may fill, by rank.
+func Parts() []*strategy.Part {
+	all := []*strategy.Part{run.RestartPart}
+	for _, e := range All {
+		if !slices.Contains(all, e.Part) {
+			all = append(all, e.Part)
+		}
+	}
+	slices.SortFunc(all, func(a, b *strategy.Part) int { return cmp.Compare(a.Rank, b.Rank) })
+	return all
 }
 
 // Null is what one would do without any of the six steps.
-var Null = Composition{Name: "null", Estimate: "declared", Size: "fixed", Place: "first-fit", Gate: "admit-all", Order: "fifo",
-	Reserve: "no-reservation", Victims: "newest", Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "last-checkpoint"}
+func Null() Composition {
+	return Composition{Name: "null", Choices: choices(func(p *strategy.Part) string { return p.Null })}
+}
 
-// Default fills the parts that a user left open: the null of each step but the last,
-// since nobody wants to lose work that can be kept. Without victims the cheapest give a
-// guarantee its room back, and the lowest ranked give way to a better rank.
-var Default = Composition{Estimate: "declared", Size: "fixed", Place: "first-fit", Gate: "admit-all", Order: "fifo",
-	Reserve: "no-reservation", Cut: "equal-layers", Sequence: "gpipe", Flow: "max-min", Restart: "on-request"}
+// defaults fill the parts that a user left open.
+func defaults() Composition {
+	return Composition{Choices: choices(func(p *strategy.Part) string { return p.Default })}
+}
+
+func choices(of func(p *strategy.Part) string) Choices {
+	c := Choices{}
+	for _, p := range Parts() {
+		c[p] = of(p)
+	}
+	return c
+}
 
 // Steps are the six steps in order, as --without names them.
 var Steps = []string{"profile", "allocate", "schedule", "pipeline", "flow", "run"}
@@ -104,45 +116,48 @@ func named(ref string) (Composition, error) {
 	if strings.HasPrefix(ref, scripted) {
 		return fromScript(ref)
 	}
-	c, placers := Composition{Name: ref, Text: ref}, ""
+	c, said := Composition{Name: ref, Text: ref}, Choices{}
 	for _, name := range strings.Split(ref, "+") {
 		e, ok := Find(name)
 		if !ok {
 			return c, fmt.Errorf("%q is neither a strategy (see muster strategies) nor a file that can be read", name)
 		}
-		if e.Part == "place" && placers != "" {
-			name = placers + chained + name
+		if before := said[e.Part]; before != "" && e.Part.Chain != nil {
+			name = before + chained + name
 		}
-		if *c.part(e.Part) = name; e.Part == "place" {
-			placers = name
-		}
-		c = c.over(e.With)
+		said[e.Part] = name
+		c = c.over(Composition{Choices: e.With})
+		c.Choices[e.Part] = name
 	}
 	return c, nil
 }
 
-// chained stands between the names of placers, of which each job goes to the first
-// that takes it.
+// chained stands between the names of strategies that share a part.
 const chained = "/"
 
 // Read reads a composition file: the parts by name, and under options: the options
 // of any strategy by its name.
 func Read(name string, data []byte) (Composition, error) {
-	texts := reflect.TypeFor[Composition]()
-	fields := []reflect.StructField{{Name: "Options", Type: optionsType(), Tag: `yaml:"options"`}}
-	for i := range texts.NumField() {
-		if f := texts.Field(i); f.IsExported() && f.Name != "Text" {
-			fields = append(fields, reflect.StructField{Name: f.Name, Type: f.Type})
+	c, parts := Composition{Text: string(data), Choices: Choices{}, options: map[string]any{}}, Parts()
+	names, options := make([]string, len(parts)), spec.Fields{}
+	for _, e := range All {
+		if e.options != nil {
+			options = append(options, spec.Field{Name: e.Name, Into: e.options()})
 		}
 	}
-	v := reflect.New(reflect.StructOf(fields)).Elem()
-	v.FieldByName("Options").Set(defaultOptions())
-	if err := spec.Decode(name, data, v.Addr().Interface()); err != nil {
+	file := spec.Fields{{Name: "options", Into: &options}, {Name: "name", Into: &c.Name}}
+	for i, p := range parts {
+		file = append(file, spec.Field{Name: p.Name, Into: &names[i]})
+	}
+	if err := spec.Decode(name, data, &file); err != nil {
 		return Composition{}, err
 	}
-	c := Composition{options: v.FieldByName("Options"), Text: string(data)}
-	for _, f := range fields[1:] {
-		reflect.ValueOf(&c).Elem().FieldByName(f.Name).Set(v.FieldByName(f.Name))
+	for i, p := range parts {
+		c.Choices[p] = names[i]
+	}
+	for _, f := range options {
+		e, _ := Find(f.Name)
+		c.options[f.Name] = e.pointed(f.Into)
 	}
 	if c.Name == "" {
 		c.Name = name
@@ -150,68 +165,37 @@ func Read(name string, data []byte) (Composition, error) {
 	return c, c.check(name)
 }
 
-// check says which part of a file names no strategy of that part.
+// check says which part of a file has a choice that it cannot have.
 func (c Composition) check(file string) error {
-	for _, p := range parts {
-		names := *c.part(p)
-		for _, n := range strings.Split(names, chained) {
-			if e, ok := Find(n); names != "" && (!ok || e.Part != p) {
-				return fmt.Errorf("%s: %s: %w", file, p, unknown(p, n))
+	for _, p := range Parts() {
+		choice := c.Choices[p]
+		switch {
+		case choice == "":
+		case p.Words != nil:
+			if !slices.Contains(p.Words, choice) {
+				return fmt.Errorf("%s: %s is %q: expected %s", file, p.Name, choice, strings.Join(p.Words, " or "))
+			}
+		default:
+			for _, n := range strings.Split(choice, chained) {
+				if e, ok := Find(n); !ok || e.Part != p {
+					return fmt.Errorf("%s: %s: %w", file, p.Name, unknown(p, n))
+				}
 			}
 		}
-	}
-	if c.Restart != "" && c.Restart != "on-request" && c.Restart != "last-checkpoint" {
-		return fmt.Errorf("%s: restart is %q: expected on-request or last-checkpoint", file, c.Restart)
 	}
 	return nil
 }
 
-// parts are the contracts that a composition fills.
-var parts = []string{"estimate", "size", "place", "gate", "order", "reserve", "victims", "cut", "sequence", "flow", "rate", "switch", "joint"}
-
-func (c *Composition) part(name string) *string {
-	switch name {
-	case "estimate":
-		return &c.Estimate
-	case "size":
-		return &c.Size
-	case "place":
-		return &c.Place
-	case "gate":
-		return &c.Gate
-	case "order":
-		return &c.Order
-	case "reserve":
-		return &c.Reserve
-	case "victims":
-		return &c.Victims
-	case "cut":
-		return &c.Cut
-	case "sequence":
-		return &c.Sequence
-	case "flow":
-		return &c.Flow
-	case "rate":
-		return &c.Rate
-	case "switch":
-		return &c.Switch
-	case "joint":
-		return &c.Joint
-	}
-	panic("catalogue: there is no part " + name)
-}
-
 // over fills c's open parts from d.
 func (c Composition) over(d Composition) Composition {
-	for _, p := range parts {
-		if *c.part(p) == "" {
-			*c.part(p) = *d.part(p)
-		}
+	c.Choices = maps.Clone(c.Choices)
+	if c.Choices == nil {
+		c.Choices = Choices{}
 	}
-	if c.Restart == "" {
-		c.Restart = d.Restart
+	for p, name := range d.Choices {
+		c.Choices[p] = cmp.Or(c.Choices[p], name)
 	}
-	if !c.options.IsValid() {
+	if c.options == nil {
 		c.options = d.options
 	}
 	return c
@@ -220,67 +204,54 @@ func (c Composition) over(d Composition) Composition {
 // Live is the composition for a driver that cannot tell true run times: to name an
 // estimator that wants them is a mistake.
 func (c Composition) Live() (Composition, error) {
-	var e profile.Estimator
-	if err := c.over(Default).fill("estimate", Env{}, &e); err != nil {
+	e, err := c.over(defaults()).make(profile.EstimatePart, Env{})
+	if err != nil {
 		return c, err
 	}
-	if _, truth := e.(profile.Oracular); !truth {
+	if _, truth := strategy.Can[profile.Oracular](e); !truth {
 		return c, nil
 	}
-	return c, fmt.Errorf("%s: the estimator %s wants true run times, which only a simulation has: use declared or history", c.Name, c.Estimate)
+	return c, fmt.Errorf("%s: the estimator %s wants true run times, which only a simulation has: use declared or history", c.Name, c.Choices[profile.EstimatePart])
 }
 
 // Without puts a step's null in the place of what the composition has for it.
 func (c Composition) Without(step string) (Composition, error) {
-	var of []string
-	switch step {
-	case "profile":
-		of = []string{"estimate"}
-	case "allocate":
-		of = []string{"size", "place", "rate", "switch"}
-	case "schedule":
-		of = []string{"gate", "order", "reserve", "victims"}
-	case "pipeline":
-		of = []string{"cut", "sequence"}
-	case "flow":
-		of = []string{"flow"}
-	case "run":
-		c.Restart = Null.Restart
-	default:
-		return c, fmt.Errorf("there is no step %q: the steps are profile, allocate, schedule, pipeline, flow and run", step)
+	if !slices.Contains(Steps, step) {
+		last := len(Steps) - 1
+		return c, fmt.Errorf("there is no step %q: the steps are %s and %s", step, strings.Join(Steps[:last], ", "), Steps[last])
 	}
-	for _, p := range of {
-		*c.part(p) = *Null.part(p)
-	}
-	if e, ok := Find(c.Joint); ok && e.Step == step {
-		c.Joint = ""
+	c = c.over(Composition{})
+	for _, p := range Parts() {
+		e, _ := Find(c.Choices[p])
+		if cmp.Or(p.Step, e.Step) == step {
+			c.Choices[p] = p.Null
+		}
 	}
 	return c, nil
 }
 
 // WithOptions is the composition with other options of one strategy: a value of its
-// configuration. It panics where the strategy has none such: that is ours to know.
+// configuration. It panics where there is no such strategy: that is ours to know.
 func (c Composition) WithOptions(name string, options any) Composition {
-	for i, e := range All {
-		if e.Name != name {
-			continue
-		}
-		all := defaultOptions()
-		if c.options.IsValid() {
-			all.Set(c.options)
-		}
-		all.FieldByName(fmt.Sprintf("F%d", i)).Set(reflect.ValueOf(options))
-		c.options = all
-		return c
+	if _, ok := Find(name); !ok {
+		panic("catalogue: there is no strategy " + name)
 	}
-	panic("catalogue: there is no strategy " + name)
+	c.options = maps.Clone(c.options)
+	if c.options == nil {
+		c.options = map[string]any{}
+	}
+	c.options[name] = options
+	return c
 }
 
 // clash says which parts do not go together; nil where all do.
 func (c Composition) clash() error {
-	for _, p := range []string{"size", "order"} {
-		if name := *c.part(p); c.Joint != "" && name != "" && name != *Null.part(p) && name != *Default.part(p) {
-			return fmt.Errorf("%s: %s decides for all jobs at once and takes the place of %s: remove %s, or %s", c.Name, c.Joint, p, name, c.Joint)
+	for _, p := range Parts() {
+		for _, q := range Parts() {
+			name, choice := c.Choices[p], c.Choices[q]
+			if name != "" && slices.Contains(p.Forbids, q.Name) && choice != "" && choice != q.Null && choice != q.Default {
+				return fmt.Errorf("%s: %s %s and takes the place of %s: remove %s, or %s", c.Name, name, p.Does, q.Name, choice, name)
+			}
 		}
 	}
 	return nil
@@ -289,13 +260,13 @@ func (c Composition) clash() error {
 // Refuse says why a driver cannot obey the composition: which of its parts does what, why
 // that cannot be done there, and what would work in its place. It is nil where it can.
 func (c Composition) Refuse(a strategy.Ability) error {
-	full := c.over(Default)
-	for _, p := range parts {
-		for _, name := range strings.Split(*full.part(p), chained) {
+	full := c.over(defaults())
+	for _, p := range Parts() {
+		for _, name := range strings.Split(full.Choices[p], chained) {
 			e, _ := Find(name)
 			if act := a.Lacks(c.Acts(e)); act != "" {
 				return fmt.Errorf("the strategy %s cannot be obeyed %s: its %s %s %s (%s), and %s; %s",
-					c.Name, a.Driver, p, name, act.Does(), act, cmp.Or(a.Why[act], "this driver cannot"), instead(p, a))
+					c.Name, a.Driver, p.Name, name, act.Does(), act, cmp.Or(a.Why[act], "this driver cannot"), instead(p, a))
 			}
 		}
 	}
@@ -304,26 +275,22 @@ func (c Composition) Refuse(a strategy.Ability) error {
 
 // Acts are what a strategy does with runs under the composition's options.
 func (c Composition) Acts(e Entry) []strategy.Act {
-	if o, ok := c.optionsOf(e).(strategy.Acting); ok {
+	if o, ok := strategy.Can[strategy.Acting](c.optionsOf(e)); ok {
 		return append(o.Acts(), e.Acts...)
 	}
 	return e.Acts
 }
 
-// optionsOf points at the options of a strategy; nil where it has none.
+// optionsOf are the options of a strategy; nil where it has none.
 func (c Composition) optionsOf(e Entry) any {
-	if e.options == nil {
-		return nil
+	if options, given := c.options[e.Name]; given || e.options == nil {
+		return options
 	}
-	options := e.options()
-	if i := slices.IndexFunc(All, func(o Entry) bool { return o.Name == e.Name }); c.options.IsValid() {
-		reflect.ValueOf(options).Elem().Set(c.options.FieldByName(fmt.Sprintf("F%d", i)))
-	}
-	return options
+	return e.pointed(e.options())
 }
 
 // instead says what a user may put in a part's place that a driver can obey.
-func instead(part string, a strategy.Ability) string {
+func instead(part *strategy.Part, a strategy.Ability) string {
 	var names []string
 	for _, e := range All {
 		if e.Part == part && a.Lacks(e.Acts) == "" {
@@ -333,130 +300,5 @@ func instead(part string, a strategy.Ability) string {
 	if len(names) == 0 {
 		return "leave the part out, or ask muster simulate"
 	}
-	return "what works as its " + part + ": " + strings.Join(names, ", ")
-}
-
-// Built is a Scheduler with what a driver has to know of it.
-type Built struct {
-	Scheduler schedule.Scheduler
-	// TellTruth: the estimator wants true run times, which only a simulation has.
-	TellTruth bool
-	// Knows says in words what the estimator goes by.
-	Knows string
-	// OnRequest: jobs are asked to checkpoint before they are stopped.
-	OnRequest   bool
-	Composition Composition
-}
-
-// Build makes the Scheduler of a composition.
-func (c Composition) Build(env Env, explain bool) (Built, error) {
-	if err := c.clash(); err != nil {
-		return Built{}, err
-	}
-	c = c.over(Default)
-	p, err := c.Parts(env)
-	if err != nil {
-		return Built{}, err
-	}
-	p.Explain = explain
-	_, truth := p.Estimator.(profile.Oracular)
-	scheduler := schedule.Scheduler(compose.New(p))
-	if o, ok := p.Order.(schedule.Controlled); ok {
-		scheduler = o.Control(scheduler)
-	}
-	if c.Joint != "" {
-		var decider allocate.Joint
-		if err := c.fill("joint", env, &decider); err != nil {
-			return Built{}, err
-		}
-		scheduler = compose.NewJoint(decider, p)
-	}
-	return Built{Scheduler: scheduler, TellTruth: truth, Knows: knows(c.Estimate, truth), OnRequest: c.Restart != "last-checkpoint", Composition: c}, nil
-}
-
-// knows says what an estimator goes by.
-func knows(estimate string, truth bool) string {
-	switch {
-	case estimate == Default.Estimate:
-		return "declared times"
-	case truth:
-		return "true times (" + estimate + ")"
-	}
-	return estimate
-}
-
-// Parts makes the parts of a composition, for its Scheduler and for whoever plans
-// beside it.
-func (c Composition) Parts(env Env) (compose.Parts, error) {
-	c = c.over(Default)
-	var p compose.Parts
-	var cut, nullCut pipeline.Partitioner
-	var sequence, nullSequence pipeline.Ordering
-	for _, err := range []error{
-		c.fill("estimate", env, &p.Estimator), c.fill("size", env, &p.Sizer), c.placers(env, &p.Placer),
-		c.fill("gate", env, &p.Gate), c.fill("order", env, &p.Order), c.fill("reserve", env, &p.Reserve), c.fill("victims", env, &p.Victims),
-		c.fill("flow", env, &p.Flow), c.fill("rate", env, &p.Rater), c.fill("switch", env, &p.Switcher), c.fill("cut", env, &cut), c.fill("sequence", env, &sequence),
-		Null.fill("cut", env, &nullCut), Null.fill("sequence", env, &nullSequence),
-	} {
-		if err != nil {
-			return compose.Parts{}, err
-		}
-	}
-	if s, ok := p.Rater.(flow.Shaper); ok {
-		p.Shaper = s
-	} else if s, ok := p.Flow.(flow.Shaper); ok {
-		p.Shaper = s
-	}
-	p.Planner = &compose.Pipelines{Cut: cut, Sequence: sequence, NullCut: nullCut, NullSequence: nullSequence, Name: c.Cut + "+" + c.Sequence}
-	return p, nil
-}
-
-// placers makes the chain of placers, or the one there is.
-func (c Composition) placers(env Env, into *allocate.Placer) error {
-	names := strings.Split(c.Place, chained)
-	var chain allocate.Chain
-	for i, name := range names {
-		one := c
-		one.Place = name
-		var p allocate.Placer
-		if err := one.fill("place", env, &p); err != nil {
-			return err
-		}
-		if _, picky := p.(allocate.Picky); !picky && i < len(names)-1 {
-			return fmt.Errorf("%s: %s places every job, so that none is left for %s: put it last", c.Name, name, names[i+1])
-		}
-		chain = append(chain, p)
-	}
-	if *into = chain; len(chain) == 1 {
-		*into = chain[0]
-	}
-	return nil
-}
-
-// fill makes the strategy of one part and stores it where into points.
-func (c Composition) fill(part string, env Env, into any) error {
-	name := *c.part(part)
-	if name == "" {
-		return nil // a part that there need not be
-	}
-	for _, e := range All {
-		if e.Name != name || e.Part != part {
-			continue
-		}
-		options := c.optionsOf(e)
-		if options != nil {
-			if v, ok := reflect.ValueOf(options).Elem().Interface().(interface{ Validate() error }); ok {
-				if err := v.Validate(); err != nil {
-					return fmt.Errorf("options of %s: %w", name, err)
-				}
-			}
-		}
-		made := e.make(options, env)
-		if env.Break != "" && env.Break == e.System {
-			made = broken(made)
-		}
-		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(made))
-		return nil
-	}
-	return unknown(part, name)
+	return "what works as its " + part.Name + ": " + strings.Join(names, ", ")
 }

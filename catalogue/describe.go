@@ -92,7 +92,7 @@ type Shown struct {
 	Live  string `json:"live"`
 	// Acts are what it does with runs beyond starting and stopping them.
 	Acts    []strategy.Act `json:"acts,omitempty"`
-	With    *Composition   `json:"with,omitempty"`
+	With    Choices        `json:"with,omitempty"`
 	Options []Option       `json:"options,omitempty"`
 }
 
@@ -106,33 +106,15 @@ func Show(name string) (Shown, error) {
 }
 
 func (e Entry) shown() Shown {
-	s := Shown{Line: e.line(), Needs: e.Needs, Live: e.Live, Acts: e.Acts, Options: e.Options()}
-	if with := e.With; with.parts() != "" {
-		s.With = &with
-	}
-	return s
+	return Shown{Line: e.line(), Needs: e.Needs, Live: e.Live, Acts: e.Acts, With: e.With, Options: e.Options()}
 }
 
 func (e Entry) line() Line {
-	l := Line{Name: e.Name, System: e.System, Step: e.Step, Part: e.Part, Source: e.Source, Status: e.Status, Idea: e.Idea, Goal: e.Goal, Inner: e.Inner, Claim: e.Claim != nil}
+	l := Line{Name: e.Name, System: e.System, Step: e.Step, Part: e.Part.Name, Source: e.Source, Status: e.Status, Idea: e.Idea, Goal: e.Goal, Inner: e.Inner, Claim: e.Claim != nil}
 	for _, p := range e.places() {
 		l.Challenges = append(l.Challenges, p.challenge)
 	}
 	return l
-}
-
-// parts writes the parts that a composition names: "size: fixed, place: first-fit".
-func (c Composition) parts() string {
-	var list []string
-	for _, p := range parts {
-		if n := *c.part(p); n != "" {
-			list = append(list, p+": "+n)
-		}
-	}
-	if c.Restart != "" {
-		list = append(list, "restart: "+c.Restart)
-	}
-	return strings.Join(list, ", ")
 }
 
 // facts are the lines of a description, in the order of reading.
@@ -140,7 +122,7 @@ func (s Shown) facts() [][2]string {
 	all := [][2]string{{"idea", s.Idea}, {"step", s.Step + ", as its " + s.Part}, {"system", s.System}, {"source", s.Source},
 		{"status", statuses[s.Status]}, {"challenges", strings.Join(s.Challenges, ", ")}, {"goal", s.Goal}, {"inner score", s.Inner}, {"needs", s.Needs}, {"live", s.Live}, {"acts", joined(s.Acts)}}
 	if s.With != nil {
-		all = append(all, [2]string{"comes with", s.With.parts()})
+		all = append(all, [2]string{"comes with", s.With.String()})
 	}
 	kept := all[:0]
 	for _, f := range all {

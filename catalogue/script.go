@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/strategies/schedule/external"
 )
@@ -60,9 +60,9 @@ func fromScript(ref string) (Composition, error) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %q\n", ref)
-	for _, p := range parts {
-		if name := *c.part(p); name != "" {
-			fmt.Fprintf(&b, "%s: %s\n", p, name)
+	for _, p := range Parts() {
+		if name := c.Choices[p]; name != "" {
+			fmt.Fprintf(&b, "%s: %s\n", p.Name, name)
 		}
 	}
 	fmt.Fprintf(&b, "options: {%s: {command: [", external.Description.Name)
@@ -78,9 +78,9 @@ func fromScript(ref string) (Composition, error) {
 
 // Command is the command of the script that decides; nil where none does.
 func (c Composition) Command() []string {
-	at := slices.IndexFunc(All, func(e Entry) bool { return e.Name == external.Description.Name })
-	if c.Joint != external.Description.Name || !c.options.IsValid() {
+	if c.Choices[allocate.JointPart] != external.Description.Name {
 		return nil
 	}
-	return c.options.FieldByName(fmt.Sprintf("F%d", at)).Interface().(external.Config).Command
+	config, _ := c.options[external.Description.Name].(external.Config)
+	return config.Command
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -148,10 +149,10 @@ func (e *Engine) switched() {
 // rebuild lets the Scheduler build its caches anew and recall what it remembers. All
 // live jobs are in the next trigger.
 func (e *Engine) rebuild() {
-	if r, ok := e.sched.(schedule.Rebuilder); ok {
+	if r, ok := strategy.Can[schedule.Rebuilder](e.sched); ok {
 		r.Rebuild(e.state.View())
 	}
-	if r, ok := e.sched.(schedule.Remembering); ok && len(e.state.Memory) > 0 {
+	if r, ok := strategy.Can[strategy.Remembering](e.sched); ok && len(e.state.Memory) > 0 {
 		if err := r.Recall(e.state.Memory); err != nil {
 			e.forgot = fmt.Errorf("recalling what the strategy remembers: %w", err)
 			e.state.Memory = nil
@@ -167,7 +168,7 @@ func (e *Engine) rebuild() {
 
 // Answerer is who answers what the Scheduler asks; nil where it does not say.
 func (e *Engine) Answerer() schedule.Answerer {
-	a, _ := e.sched.(schedule.Answerer)
+	a, _ := strategy.Can[schedule.Answerer](e.sched)
 	return a
 }
 
@@ -261,11 +262,11 @@ func (e *Engine) ask(commit *plan.Commit) {
 	if e.wake <= e.state.Now {
 		panic(fmt.Sprintf("engine: the scheduler wants to be woken at %d, which is not after %d", e.wake, e.state.Now))
 	}
-	if r, ok := e.sched.(schedule.Remembering); ok {
+	if r, ok := strategy.Can[strategy.Remembering](e.sched); ok {
 		d.Remember(r.Remember())
 	}
 	e.saw()
-	if a, ok := e.sched.(schedule.Asker); ok {
+	if a, ok := strategy.Can[schedule.Asker](e.sched); ok {
 		e.asks = a.Asks()
 	}
 	changes, notes := d.Commit()

@@ -10,6 +10,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 )
@@ -17,12 +18,18 @@ import (
 // Live says how plans come true with real processes.
 const Live = "MUSTER_PLAN names the plan when a run starts, and the trainer executes it; on Kubernetes no job declares stages"
 
+// CutPart says which layers each device gets.
+var CutPart = strategy.NewPart[Partitioner](strategy.Part{Name: "cut", Rank: 80, Step: "pipeline", Null: "equal-layers", Default: "equal-layers"})
+
 // Partitioner cuts a chain of layers into consecutive stages, one per device.
 type Partitioner interface {
 	// Cut returns the first layer of each stage but the first, ascending, or why
 	// there is no cut.
 	Cut(layers []workload.Layer, stages int, p Params) ([]int32, Why)
 }
+
+// SequencePart says which microbatch is next.
+var SequencePart = strategy.NewPart[Ordering](strategy.Part{Name: "sequence", Rank: 90, Step: "pipeline", Null: "gpipe", Default: "gpipe"})
 
 // Ordering says in which order each stage works on its microbatches.
 type Ordering interface {

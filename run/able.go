@@ -2,6 +2,18 @@ package run
 
 import "github.com/musterdl/muster/model/strategy"
 
+// OnRequest and LastCheckpoint are the choices of RestartPart: jobs are asked to save
+// before they are stopped, or lose what came after their own last checkpoint.
+const (
+	OnRequest      = "on-request"
+	LastCheckpoint = "last-checkpoint"
+)
+
+// RestartPart is what is done for a run that is stopped. Nobody wants to lose work that
+// can be kept, so its default is not its null. No strategy fills it.
+var RestartPart = strategy.NewPart[string](strategy.Part{Name: "restart", Rank: 140, Step: "run", Null: LastCheckpoint, Default: OnRequest,
+	Words: []string{OnRequest, LastCheckpoint}})
+
 // What each driver can do with runs. Whatever a table says here is shown by a test of that
 // driver, which plays the texts of run/runtest; TestEveryYes sees that there is one.
 

@@ -4,6 +4,7 @@
 package schedule
 
 import (
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -24,15 +25,6 @@ type Scheduler interface {
 // it has not seen before (recovery, a snapshot, a switch of strategy).
 type Rebuilder interface {
 	Rebuild(v plan.View)
-}
-
-// Remembering is a Scheduler, or a part of a composed one, that remembers what no
-// State holds. The engine keeps what Remember returns in the State after every
-// decision, so that it is journaled and part of snapshots: equal memories must give
-// equal bytes. Recall is called after Rebuild and replaces all that was remembered.
-type Remembering interface {
-	Remember() []byte
-	Recall(memory []byte) error
 }
 
 // Trigger is why a Scheduler is called.
@@ -103,6 +95,9 @@ func (k Key) Compare(id plan.JobID, o Key, oid plan.JobID) int {
 	return int(id) - int(oid)
 }
 
+// OrderPart says which job is next.
+var OrderPart = strategy.NewPart[Order](strategy.Part{Name: "order", Rank: 50, Step: "schedule", Null: "fifo", Default: "fifo"})
+
 // Order ranks jobs. Key returns a job's rank and until when it holds. The rank of
 // a waiting job must hold that long exactly; that of a running job may improve
 // before, but may not get worse.
@@ -140,6 +135,9 @@ type Learner interface {
 type Controlled interface {
 	Control(s Scheduler) Scheduler
 }
+
+// GatePart says which jobs are taken on at all.
+var GatePart = strategy.NewPart[Gate](strategy.Part{Name: "gate", Rank: 40, Step: "schedule", Null: "admit-all", Default: "admit-all"})
 
 // Gate admits a job or refuses it, with the earliest terms that would be accepted,
 // before its submission is acknowledged.

@@ -45,7 +45,7 @@ func timeStrategies(ctx context.Context, progress io.Writer) ([]reproduce.Decisi
 		if err != nil {
 			m = reproduce.DecisionTime{Strategy: e.Name, Devices: reproduce.Decisions.Devices, Active: reproduce.Decisions.Active, Missing: err.Error()}
 		}
-		m.Part = e.Part
+		m.Part = e.Part.Name
 		list = append(list, m)
 	}
 	return list, nil

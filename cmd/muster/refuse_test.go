@@ -19,7 +19,7 @@ func TestUnableStrategies(t *testing.T) {
 		if act == "" {
 			continue
 		}
-		why := "its " + e.Part + " " + e.Name + " " + act.Does() + " (" + string(act) + "), and " + run.Slots.Why[act]
+		why := "its " + e.Part.Name + " " + e.Name + " " + act.Does() + " (" + string(act) + "), and " + run.Slots.Why[act]
 		if out, err := muster(t, "up", "--state", t.TempDir(), "--strategy", e.Name); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("muster up --strategy %s: %v, expected that %s\n%s", e.Name, err, why, out)
 		}

@@ -67,7 +67,7 @@ func showStrategyCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{Use: "show NAME", Args: cobra.ExactArgs(1), Short: "Describe a strategy and its options",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return catalogue.Names(""), cobra.ShellCompDirectiveNoFileComp
+			return catalogue.Names(nil), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := catalogue.Show(args[0])

@@ -9,7 +9,7 @@ import (
 // room, since others of its class may want that room. Under a strict order nobody passes
 // it: it is looked at again in time.
 func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
-	p, ok := allocate.For(s.parts.Placer, d.View, job).(allocate.Patient)
+	p, ok := allocate.CanFor[allocate.Patient](s.parts.Placer, d.View, job)
 	shape := d.Shape(job)
 	if !ok || !roomFor(d.View, shape, smallest(shape)) && !s.parts.finds(d.View, job) {
 		return false

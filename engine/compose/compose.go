@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
@@ -29,9 +30,9 @@ type Planner interface {
 	Plan(v plan.View, job plan.JobID) (p plan.Pipeline, null unit.Duration, ok bool)
 }
 
-// Parts are what a Scheduler is composed of. Estimator, Order, Sizer, Placer and
-// Flow are required; a nil Gate admits all, a nil Planner plans nothing, nil Victims are
-// the cheapest for a guarantee and the lowest ranked for a better rank.
+// Parts are what a Scheduler is composed of. Estimator, Placer, Flow and either Joint or
+// Order and Sizer are required; a nil Gate admits all, a nil Planner plans nothing, nil
+// Victims are the cheapest for a guarantee and the lowest ranked for a better rank.
 type Parts struct {
 	Estimator profile.Estimator
 	Gate      schedule.Gate
@@ -42,20 +43,21 @@ type Parts struct {
 	Flow      flow.Policy
 	Victims   victims.Chooser
 	Reserve   calendar.Policy
-	// Rater, where there is one, chooses among the placer's candidates; Shaper gives
-	// runs that go on other terms on the network when their company changes.
-	Rater  allocate.Rater
-	Shaper flow.Shaper
+	// Rater, where there is one, chooses among the placer's candidates.
+	Rater allocate.Rater
 	// Switcher, where there is one, prices suspending: a joint decider's slice that is not
 	// worth its switch is not made.
 	Switcher allocate.Switcher
+	// Joint, where there is one, decides for all jobs at once: Order and Sizer are not
+	// asked, and neither is a part whose contract it fulfils as well.
+	Joint allocate.Joint
 	// Explain asks for the best rejected alternative of every decision, for dossiers.
 	// It never changes a decision.
 	Explain bool
 }
 
 // Scheduler is a composed one, under an order or a joint decider. It implements
-// schedule.Scheduler, schedule.Rebuilder and schedule.Remembering; its caches follow from
+// schedule.Scheduler, schedule.Rebuilder and strategy.Remembering; its caches follow from
 // the State, and what it remembers besides is when it is to look next and the memories of
 // its parts. Each of its owners answers one question about a job that wishes to run.
 type Scheduler struct {
@@ -69,13 +71,14 @@ type Scheduler struct {
 	making making // how
 }
 
-// abilities are what parts can do beside their contracts.
+// abilities are what parts can do beside their contracts; nil where none can.
 type abilities struct {
-	ager  schedule.Ager
-	pupil schedule.Learner
+	ager   schedule.Ager
+	pupil  schedule.Learner
+	shaper flow.Shaper
 	// The placer, or a link of it, may find room where none is counted.
 	finder   bool
-	memories []schedule.Remembering // of the parts
+	memories []strategy.Remembering // of the parts
 	learned  []bool                 // by job: the estimator was told of its end
 }
 
@@ -157,21 +160,48 @@ const (
 	inLine    = -3 // waits for a joint decider
 )
 
-// New composes a Scheduler.
-func New(parts Parts) *Scheduler {
+// New composes a Scheduler, within what its order puts around it.
+func New(parts Parts) schedule.Scheduler {
 	s := &Scheduler{parts: parts}
-	s.able.memories = rememberers(parts.Placer, parts.Estimator, parts.Gate, parts.Order, parts.Sizer, parts.Planner, parts.Flow, parts.Rater, parts.Switcher)
-	for _, link := range allocate.Links(parts.Placer) {
-		_, finds := link.(allocate.Finder)
-		s.able.finder = s.able.finder || finds
-	}
-	if parts.Order != nil {
+	if d := parts.Joint; d != nil {
+		s.parts.Order, s.parts.Sizer = nil, nil
+		instead(&s.parts.Gate, d)
+		instead(&s.parts.Rater, d)
+		instead(&s.parts.Switcher, d)
+		s.round = newRound(d)
+	} else {
 		s.rules = parts.Order.Rules()
 	}
-	s.able.ager, _ = parts.Order.(schedule.Ager)
-	s.able.pupil, _ = parts.Order.(schedule.Learner)
+	s.able = s.parts.abilities()
 	s.reset()
+	if c, ok := strategy.Can[schedule.Controlled](s.parts.Order); ok {
+		return c.Control(s)
+	}
 	return s
+}
+
+// instead puts a joint decider in the place of a part whose contract it fulfils as well.
+func instead[T any](part *T, d allocate.Joint) {
+	if own, ok := strategy.Can[T](d); ok {
+		*part = own
+	}
+}
+
+// abilities finds what the parts can do beside their contracts.
+func (p *Parts) abilities() abilities {
+	var a abilities
+	a.ager, _ = strategy.Can[schedule.Ager](p.Order)
+	a.pupil, _ = strategy.Can[schedule.Learner](p.Order)
+	var shapes bool
+	if a.shaper, shapes = strategy.Can[flow.Shaper](p.Rater); !shapes {
+		a.shaper, _ = strategy.Can[flow.Shaper](p.Flow)
+	}
+	for _, link := range allocate.Links(p.Placer) {
+		_, finds := strategy.Can[allocate.Finder](link)
+		a.finder = a.finder || finds
+	}
+	a.memories = p.memories()
+	return a
 }
 
 func (s *Scheduler) reset() {
@@ -238,7 +268,6 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	for _, id := range why.Jobs {
 		s.take(d, id)
 	}
-	s.parts.observed(d, why)
 	s.reopen(d, why.Room)
 	s.openCalendar(d)
 	asked, ask := true, unit.Never
@@ -251,7 +280,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	}
 	s.endure(d)
 	if asked {
-		s.parts.shapeTraffic(d, why)
+		s.shapeTraffic(d, why)
 	}
 	s.closeCalendar(d)
 	if s.round != nil {

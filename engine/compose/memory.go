@@ -2,23 +2,27 @@ package compose
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
-	"github.com/musterdl/muster/schedule"
 )
 
-var _ schedule.Remembering = (*Scheduler)(nil)
-
-// rememberers are those of a placer's links and of the other parts that remember what
-// no State holds, in this order.
-func rememberers(placer allocate.Placer, parts ...any) (list []schedule.Remembering) {
-	for _, link := range allocate.Links(placer) {
-		parts = append(parts, link)
+// all are the parts with the placer's links, in the order in which memories are written.
+func (p *Parts) all() (list []any) {
+	for _, link := range allocate.Links(p.Placer) {
+		list = append(list, link)
 	}
-	for _, part := range parts {
-		if r, ok := part.(schedule.Remembering); ok {
+	return append(list, p.Joint, p.Estimator, p.Gate, p.Order, p.Sizer, p.Planner, p.Flow, p.Rater, p.Switcher, p.Victims)
+}
+
+// memories are the parts that remember what no State holds. A decider that is in several
+// places has one memory.
+func (p *Parts) memories() (list []strategy.Remembering) {
+	for _, part := range p.all() {
+		if r, ok := strategy.Can[strategy.Remembering](part); ok && !slices.Contains(list, r) {
 			list = append(list, r)
 		}
 	}
@@ -38,7 +42,7 @@ func (s *Scheduler) Remember() []byte {
 	return append(appendMemories(figures.Put(nil, int64(s.making.resize)), s.able.memories), loops...)
 }
 
-func appendMemories(b []byte, parts []schedule.Remembering) []byte {
+func appendMemories(b []byte, parts []strategy.Remembering) []byte {
 	for _, part := range parts {
 		b = figures.PutBytes(b, part.Remember())
 	}
@@ -66,7 +70,7 @@ func (s *Scheduler) Recall(memory []byte) error {
 }
 
 // recallMemories hands each part its memory.
-func recallMemories(r *figures.Reader, parts []schedule.Remembering) error {
+func recallMemories(r *figures.Reader, parts []strategy.Remembering) error {
 	for i, part := range parts {
 		memory := r.Bytes()
 		if r.Cut() {

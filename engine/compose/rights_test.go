@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/draws"
@@ -23,7 +24,7 @@ import (
 // which ranks as an order does, and one that rents nodes, of which there are none here.
 func deciders() (names []string) {
 	for _, e := range catalogue.All {
-		if (e.Part == "order" || e.Part == "joint") && e.Name != "external" && e.Name != "jahani" {
+		if (e.Part == schedule.OrderPart || e.Part == allocate.JointPart) && e.Name != "external" && e.Name != "jahani" {
 			names = append(names, e.Name)
 		}
 	}
@@ -85,7 +86,7 @@ func rights(t *rapid.T, name string) int {
 	s.stopDelay = unit.Duration(rapid.IntRange(0, 30).Draw(t, "stop delay")) * unit.Second
 	// Where no claim bounds what may run, who is passed over is a joint decider's to say.
 	e, _ := catalogue.Find(name)
-	free := e.Part == "joint" && len(tree.Queues) == 1 && tree.Queues[0].Limit == nil
+	free := e.Part == allocate.JointPart && len(tree.Queues) == 1 && tree.Queues[0].Limit == nil
 	w := &watch{site: s, tree: tree, newest: victims == "newest", idles: reserved || free || slices.Contains(waits, name)}
 	s.look = w.look
 	n := rapid.IntRange(10, 40).Draw(t, "steps")

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -15,7 +16,11 @@ import (
 // running jobs, and at once where a job waits and there is room.
 type round struct {
 	decider allocate.Joint
-	line    []plan.JobID // waiting or running, by id
+	slow    allocate.Slow   // the decider, if its answers come from outside
+	rhythm  allocate.Rhythm // the decider, if it has one
+	renter  allocate.Renter // the decider, if it rents
+	gathers bool            // jobs are to wait for a batch
+	line    []plan.JobID    // waiting or running, by id
 	wishes  []allocate.Wish
 	wish    []int32      // by job: its wish, counted from 1, while wishes are carried out
 	yields  []plan.JobID // runs that the decider wishes away or smaller, and that go on until others need their room
@@ -34,35 +39,28 @@ const DefaultHorizon = unit.Hour
 var (
 	_ schedule.Scheduler   = (*Scheduler)(nil)
 	_ schedule.Rebuilder   = (*Scheduler)(nil)
-	_ schedule.Remembering = (*Scheduler)(nil)
+	_ strategy.Remembering = (*Scheduler)(nil)
 	_ schedule.Asker       = (*Scheduler)(nil)
 	_ schedule.Answerer    = (*Scheduler)(nil)
 )
 
-// NewJoint composes a Scheduler around a joint decider. Of the parts the Order and the
-// Sizer are not asked: they are what it decides itself. One that is a Gate is that too.
-func NewJoint(decider allocate.Joint, parts Parts) *Scheduler {
-	gate, own := decider.(schedule.Gate)
-	if own {
-		parts.Gate = nil // the decider remembers for both
-	}
-	parts.Order, parts.Sizer = nil, nil
-	s := New(parts)
-	s.able.memories = rememberers(parts.Placer, decider, parts.Estimator, parts.Gate, parts.Planner, parts.Flow, parts.Rater, parts.Switcher)
-	s.round = &round{decider: decider, last: -1, again: unit.Never}
-	if own {
-		s.parts.Gate = gate
-	}
-	return s
+// newRound makes the round of a decider that was not asked yet.
+func newRound(d allocate.Joint) *round {
+	r := &round{decider: d}
+	r.slow, _ = strategy.Can[allocate.Slow](d)
+	r.rhythm, _ = strategy.Can[allocate.Rhythm](d)
+	r.renter, _ = strategy.Can[allocate.Renter](d)
+	_, r.gathers = strategy.Can[allocate.Gathering](d)
+	return r
 }
 
 // ask asks the decider what it wishes, and reports whether it did.
 func (s *Scheduler) ask(d *plan.Draft, why schedule.Trigger) bool {
 	r := s.round
-	if slow, ok := r.decider.(allocate.Slow); ok {
+	if r.slow != nil {
 		for _, a := range why.Answers {
 			if r.asked = nil; len(a.Reply) > 0 {
-				slow.Learn(a.Reply)
+				r.slow.Learn(a.Reply)
 			}
 		}
 	}
@@ -71,7 +69,7 @@ func (s *Scheduler) ask(d *plan.Draft, why schedule.Trigger) bool {
 		if !s.idles(d.View) {
 			return false
 		}
-		if _, slow := r.decider.(allocate.Slow); slow || r.gathers() { // it knows nothing new
+		if r.slow != nil || r.gathers { // it knows nothing new
 			r.wishes = r.wishes[:0]
 			return s.ruled()
 		}
@@ -85,12 +83,6 @@ func (s *Scheduler) ask(d *plan.Draft, why schedule.Trigger) bool {
 		panic(fmt.Sprintf("compose: a joint decider wants to decide again at %d, which is not after %d", r.again, d.Now()))
 	}
 	return true
-}
-
-// gathers reports whether jobs are to wait for a batch.
-func (r *round) gathers() bool {
-	_, gathers := r.decider.(allocate.Gathering)
-	return gathers
 }
 
 // idles reports whether a job waits that there is free room for, or a claim to room:
@@ -115,8 +107,8 @@ func (s *Scheduler) idles(v plan.View) bool {
 
 // mayAsk is the first instant at which the decider may be asked by its rhythm.
 func (r *round) mayAsk(now unit.Time) unit.Time {
-	if rhythm, ok := r.decider.(allocate.Rhythm); ok && r.last >= 0 {
-		return max(now, r.last.Add(rhythm.Every()))
+	if r.rhythm != nil && r.last >= 0 {
+		return max(now, r.last.Add(r.rhythm.Every()))
 	}
 	return now
 }
@@ -125,10 +117,9 @@ func (r *round) mayAsk(now unit.Time) unit.Time {
 // and nobody who waits could start, whatever it wishes.
 func (s *Scheduler) askNext(v plan.View) unit.Time {
 	r := s.round
-	_, rents := r.decider.(allocate.Renter)
 	runs := func(id plan.JobID) bool { return s.lines.home[id] == atRunning }
 	switch {
-	case !rents && !slices.ContainsFunc(r.line, runs) && !s.idles(v):
+	case r.renter == nil && !slices.ContainsFunc(r.line, runs) && !s.idles(v):
 		return unit.Never
 	case r.between:
 		return min(r.again, r.mayAsk(v.Now()))
@@ -138,11 +129,10 @@ func (s *Scheduler) askNext(v plan.View) unit.Time {
 
 // pose puts the decider's question outside, one at a time.
 func (r *round) pose(v plan.View) {
-	slow, ok := r.decider.(allocate.Slow)
-	if !ok || r.asked != nil {
+	if r.slow == nil || r.asked != nil {
 		return
 	}
-	if question := slow.Question(v, r.line); question != nil {
+	if question := r.slow.Question(v, r.line); question != nil {
 		r.asked = question
 		r.asks = append(r.asks, schedule.Ask{Question: question})
 	}
@@ -158,10 +148,8 @@ func (s *Scheduler) Asks() (asks []schedule.Ask) {
 
 // Answer solves a question that the decider put.
 func (s *Scheduler) Answer(question []byte) ([]byte, error) {
-	if s.round != nil {
-		if slow, ok := s.round.decider.(allocate.Slow); ok {
-			return slow.Solve(question)
-		}
+	if s.round != nil && s.round.slow != nil {
+		return s.round.slow.Solve(question)
 	}
 	return nil, fmt.Errorf("this strategy asks nothing")
 }
@@ -186,11 +174,10 @@ func (r *round) of(id plan.JobID) *allocate.Wish {
 
 // rent sends for the nodes that the decider wants and gives back those it does not.
 func (s *Scheduler) rent(d *plan.Draft) {
-	r, ok := s.round.decider.(allocate.Renter)
-	if !ok {
+	if s.round.renter == nil {
 		return
 	}
-	want, unwanted := r.Rentals(d.View)
+	want, unwanted := s.round.renter.Rentals(d.View)
 	for _, id := range want {
 		d.Rent(id, plan.Reason{Code: plan.Rented, A: int64(id)})
 	}

@@ -5,7 +5,6 @@ import (
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
 )
 
@@ -18,11 +17,6 @@ func (p *Parts) admit(d *plan.Draft, id plan.JobID, j *plan.Job) bool {
 		return true // what was believed at the start stands, also after a restart
 	}
 	d.Estimate(id, p.Estimator.Estimate(d.View, id).Mean)
-	if o, ok := p.Estimator.(profile.Offerer); ok {
-		if menu := o.Offers(d.View, id); menu != nil {
-			d.Offers(id, menu)
-		}
-	}
 	if p.Gate != nil {
 		if ok, why := p.Gate.Admit(d.View, id); !ok {
 			return !d.Refuse(id, why)
@@ -58,7 +52,7 @@ func (p *Parts) terms(d *plan.Draft, job plan.JobID, share *plan.ShareTerms) (t 
 // finds reports whether the job's placer may find room that the count of free devices
 // does not show.
 func (p *Parts) finds(v plan.View, job plan.JobID) bool {
-	f, ok := allocate.For(p.Placer, v, job).(allocate.Finder)
+	f, ok := allocate.CanFor[allocate.Finder](p.Placer, v, job)
 	return ok && f.Finds(v, job)
 }
 
@@ -87,17 +81,17 @@ func (p *Parts) begin(d *plan.Draft, job plan.JobID, c *allocate.Candidate, term
 
 // shapeTraffic gives runs other terms on the network after their company has changed: one
 // started or ended.
-func (p *Parts) shapeTraffic(d *plan.Draft, why schedule.Trigger) {
-	if p.Shaper == nil || len(why.Jobs) == 0 && len(d.Changes()) == 0 {
+func (s *Scheduler) shapeTraffic(d *plan.Draft, why schedule.Trigger) {
+	if s.able.shaper == nil || len(why.Jobs) == 0 && len(d.Changes()) == 0 {
 		return
 	}
 	var runs []plan.RunID
 	for id := range plan.RunID(d.RunSlots()) {
-		if s := d.Run(id).Status; s == plan.Running || s == plan.Starting {
+		if is := d.Run(id).Status; is == plan.Running || is == plan.Starting {
 			runs = append(runs, id)
 		}
 	}
-	for _, set := range p.Shaper.Shape(d.View, runs, []flow.Setting(nil)) {
+	for _, set := range s.able.shaper.Shape(d.View, runs, []flow.Setting(nil)) {
 		d.Regrant(set.Run, d.Run(set.Run).Terms.WithTraffic(set.Traffic), plan.Reason{Code: plan.Interleaved, A: int64(set.Traffic.Shift)})
 	}
 }

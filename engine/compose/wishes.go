@@ -38,7 +38,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || s.lines.home[id] != inLine {
 			continue
 		}
-		if !ruled || r.gathers() || !s.grant(d, s.own(d.View, id)) {
+		if !ruled || r.gathers || !s.grant(d, s.own(d.View, id)) {
 			s.passedOver(d, id)
 		}
 	}

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -62,7 +64,7 @@ type DecisionTime struct {
 // TimedStrategies are those whose decisions are timed: every order and every decider
 // for all jobs at once, but for scripts, which take what they take.
 func TimedStrategies() (list []catalogue.Entry) {
-	for _, part := range []string{"order", "joint"} {
+	for _, part := range []*strategy.Part{schedule.OrderPart, allocate.JointPart} {
 		for _, name := range catalogue.Names(part) {
 			if e, _ := catalogue.Find(name); name != "external" {
 				list = append(list, e)
@@ -86,7 +88,7 @@ type closed struct {
 // MeasureDecisions times the steps of a strategy's engine.
 func MeasureDecisions(strategy string, w DecisionWork) (DecisionTime, error) {
 	e, _ := catalogue.Find(strategy)
-	m := DecisionTime{Strategy: strategy, Part: e.Part, Devices: w.Devices, Active: w.Active}
+	m := DecisionTime{Strategy: strategy, Part: e.Part.Name, Devices: w.Devices, Active: w.Active}
 	built, err := build(Setup{Strategy: strategy, Seed: w.Seed})
 	if err != nil {
 		return m, err

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/envelope"
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
@@ -50,16 +51,17 @@ func buildRow(row []choice) (catalogue.Built, error) {
 func levels() (all [][]choice) {
 	at := map[string]int{}
 	for _, e := range catalogue.All {
-		i, seen := at[e.Part]
+		part := e.Part.Name
+		i, seen := at[part]
 		if !seen {
-			i, at[e.Part] = len(all), len(all)
+			i, at[part] = len(all), len(all)
 			all = append(all, nil)
-			if slices.Contains([]string{"rate", "switch", "joint"}, e.Part) {
-				all[i] = append(all[i], choice{e.Part, ""})
+			if e.Part.Null == "" {
+				all[i] = append(all[i], choice{part, ""})
 			}
 		}
-		c := choice{e.Part, e.Name}
-		if chain := (choice{e.Part, e.Name + "/first-fit"}); e.Part == "place" {
+		c := choice{part, e.Name}
+		if chain := (choice{part, e.Name + "/first-fit"}); e.Part == allocate.PlacePart {
 			if _, err := buildRow([]choice{chain}); err == nil { // it takes some jobs only
 				c = chain
 			}
@@ -367,7 +369,7 @@ func TestCompositions(t *testing.T) {
 // form of this (scheduletest.ConformJoint).
 func TestJoints(t *testing.T) {
 	playScripts(t)
-	for _, name := range catalogue.Names("joint") {
+	for _, name := range catalogue.Names(allocate.JointPart) {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(5) {
 				row := []choice{{"joint", name}, {"estimate", []string{"oracle", "declared"}[seed%2]}}

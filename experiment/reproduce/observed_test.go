@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/run/report"
 )
 
@@ -37,7 +38,7 @@ func TestBadPairIsParted(t *testing.T) {
 func TestNobodyIsClairvoyantUnasked(t *testing.T) {
 	for _, e := range catalogue.All {
 		c, err := catalogue.Resolve(e.Name)
-		if err != nil || e.Part == "estimate" {
+		if err != nil || e.Part == profile.EstimatePart {
 			continue
 		}
 		if built, err := c.Build(catalogue.Env{Seed: 1}, false); err == nil && built.TellTruth {

@@ -8,11 +8,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
 )
 
 // deciders are all orders and all joint strategies that decide by themselves: a script
@@ -20,7 +22,7 @@ import (
 // have.
 func deciders() (names []string) {
 	for _, e := range catalogue.All {
-		if (e.Part == "order" || e.Part == "joint") && e.Name != "external" && e.Name != "jahani" {
+		if (e.Part == schedule.OrderPart || e.Part == allocate.JointPart) && e.Name != "external" && e.Name != "jahani" {
 			names = append(names, e.Name)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -218,7 +219,7 @@ func TestStrategyText(t *testing.T) {
 	if errA != nil || errB != nil {
 		t.Fatalf("it is not read: %v, %v", errA, errB)
 	}
-	if a.Order != b.Order || b.Name != "strategy-1" {
+	if !maps.Equal(a.Choices, b.Choices) || b.Name != "strategy-1" {
 		t.Errorf("%+v became %+v", a, b)
 	}
 }

@@ -35,6 +35,16 @@ func Decode(file string, data []byte, into any) error {
 	return d.problems.err()
 }
 
+// Fields are the fields of a mapping that Decode reads like those of a struct, where what
+// they are is not known before the program runs.
+type Fields []Field
+
+// Field is one of them: Into points to what is read.
+type Field struct {
+	Name string
+	Into any
+}
+
 // decoder reads one file and gathers its problems.
 type decoder struct {
 	file     string
@@ -165,6 +175,10 @@ func (d *decoder) read(n ast.Node, path string, v reflect.Value) {
 	}
 	if v.Type() == reflect.TypeFor[amounts]() {
 		d.amounts(n, path, v)
+		return
+	}
+	if fields, ok := v.Interface().(Fields); ok {
+		d.fields(n, path, fields)
 		return
 	}
 	if reflect.PointerTo(v.Type()).Implements(textType) {
@@ -301,13 +315,33 @@ func (d *decoder) structure(n ast.Node, path string, v reflect.Value) {
 			for i, f := range fields {
 				names[i] = f.name
 			}
-			d.report(e.at, p, "an unknown field", "", didYouMean(e.name, names))
+			d.unknown(e, p, names)
 		case fields[i].form == asTyped:
 			d.value(e.value, p, v.Field(fields[i].index))
 		default:
 			d.special(fields[i].form, e.value, p, v.Field(fields[i].index))
 		}
 	}
+}
+
+// fields reads known fields into what each points to.
+func (d *decoder) fields(n ast.Node, path string, fields Fields) {
+	for _, e := range d.entries(n, path) {
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.Name == e.name })
+		if p := join(path, e.name); i >= 0 {
+			d.value(e.value, p, reflect.ValueOf(fields[i].Into).Elem())
+		} else {
+			names := make([]string, len(fields))
+			for i, f := range fields {
+				names[i] = f.Name
+			}
+			d.unknown(e, p, names)
+		}
+	}
+}
+
+func (d *decoder) unknown(e entry, path string, known []string) {
+	d.report(e.at, path, "an unknown field", "", didYouMean(e.name, known))
 }
 
 // entry is one field of a mapping.

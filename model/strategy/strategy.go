@@ -7,8 +7,10 @@ type Description struct {
 	Name string // as a user writes it
 	// System is the published system it comes from, empty for the field's folklore.
 	System string
-	Step   string // profile, allocate, schedule, pipeline, flow or run
-	Part   string // the contract it fulfils: gate, order, reserve, victims, place, size, estimate, cut, sequence, flow, rate, joint
+	Part   *Part // what it fills in a composition
+	// Step is profile, allocate, schedule, pipeline, flow or run. Only a strategy whose
+	// part does the work of several steps says it: else it is the part's.
+	Step   string
 	Source string // paper or code it follows
 	Idea   string // one line
 	// Challenges are those of the survey it answers (C1 to C14).

@@ -58,7 +58,7 @@ func TestStrategyThatOnlyAsksEnds(t *testing.T) {
 	for _, breaks := range []simulated.Breaks{{}, {NodeEvery: unit.Day, NodeFor: unit.Hour}} {
 		jobs := list{[]workload.Job{{Name: "patient", Gang: 1, Devices: 1, Share: unit.Whole}}, []workload.Truth{{Duration: unit.Hour}}}
 		_, err := simulated.Run(simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), Jobs: &jobs, Breaks: breaks,
-			Policy: engine.DefaultPolicy(), Strategy: "shy", Scheduler: compose.NewJoint(shy{}, compose.Parts{Estimator: declared.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
+			Policy: engine.DefaultPolicy(), Strategy: "shy", Scheduler: compose.New(compose.Parts{Joint: shy{}, Estimator: declared.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
 		if err == nil {
 			t.Fatal("a strategy that only asks to be asked again has an end")
 		}
@@ -79,7 +79,7 @@ func TestSlowStrategyIsLetWait(t *testing.T) {
 	config := func(decider allocate.Joint) simulated.Config {
 		return simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1),
 			Jobs:   &list{[]workload.Job{{Name: "patient", Gang: 1, Devices: 1, Share: unit.Whole}}, []workload.Truth{{Duration: 365 * unit.Day}}},
-			Policy: engine.DefaultPolicy(), Scheduler: compose.NewJoint(decider, compose.Parts{Estimator: declared.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})}
+			Policy: engine.DefaultPolicy(), Scheduler: compose.New(compose.Parts{Joint: decider, Estimator: declared.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})}
 	}
 	if r, err := simulated.Run(config(slow{})); err != nil || r.Finished != 1 {
 		t.Errorf("a job that starts after a day and runs for a year, looked at every minute: %d finished, %v", r.Finished, err)

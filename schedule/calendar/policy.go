@@ -7,6 +7,9 @@ import (
 	"github.com/musterdl/muster/model/unit"
 )
 
+// ReservePart says for whom room is held that comes free later.
+var ReservePart = strategy.NewPart[Policy](strategy.Part{Name: "reserve", Rank: 60, Step: "schedule", Null: "no-reservation", Default: "no-reservation"})
+
 // Policy says who gets a place in the calendar, so that work which fills in does not
 // put him off for ever.
 type Policy struct {
@@ -32,7 +35,7 @@ func (p Policy) Validate() error {
 
 // None has no calendar but for maintenance.
 var None = strategy.Description{
-	Name: "no-reservation", Step: "schedule", Part: "reserve", Status: "null",
+	Name: "no-reservation", Part: ReservePart, Status: "null",
 	Source: "folklore: what YARN's backfill does",
 	Idea:   "nobody has a claim on what comes free: whoever fits and ranks first takes it",
 	Goal:   "throughput", Needs: "nothing", Live: "as simulated",
@@ -40,7 +43,7 @@ var None = strategy.Description{
 
 // EasyDescription describes one claim, for the best-ranked job that does not fit.
 var EasyDescription = strategy.Description{
-	Name: "easy", System: "EASY", Step: "schedule", Part: "reserve", Status: "after",
+	Name: "easy", System: "EASY", Part: ReservePart, Status: "after",
 	Source: "Lifka, The ANL/IBM SP scheduling system, JSSPP 1995; sticky claims and the bound on starvation are ours",
 	Idea:   "the first job that does not fit has a place in the calendar; smaller work fills in where it does not put that off",
 	Goal:   "throughput", Needs: "an estimate of the run time; without one the gang's nodes are drained", Live: "as simulated",
@@ -48,7 +51,7 @@ var EasyDescription = strategy.Description{
 
 // ConservativeDescription describes claims for all that wait, up to a depth.
 var ConservativeDescription = strategy.Description{
-	Name: "conservative", System: "conservative backfilling", Step: "schedule", Part: "reserve", Status: "after",
+	Name: "conservative", System: "conservative backfilling", Part: ReservePart, Status: "after",
 	Source: "Mu'alem and Feitelson, TPDS 12(6), 2001; bounded depth and sticky claims are ours",
 	Idea:   "every job that does not fit has a place in the calendar, up to a depth; nothing that fills in puts one off",
 	Goal:   "throughput", Needs: "an estimate of the run time", Live: "as simulated",

@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule"
 )
 
 // Limits say how much Loops remembers.
@@ -50,7 +50,7 @@ type pair struct {
 	at                unit.Time
 }
 
-var _ schedule.Remembering = (*Loops)(nil)
+var _ strategy.Remembering = (*Loops)(nil)
 
 // NewLoops returns an empty memory; the limits must be valid.
 func NewLoops(limits Limits) *Loops { return &Loops{limits: limits} }

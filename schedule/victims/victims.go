@@ -19,6 +19,7 @@ import (
 	"math/bits"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -39,6 +40,10 @@ type Input struct {
 	Need       allocate.Need
 	Candidates []Candidate // no job twice
 }
+
+// VictimsPart says which runs give way. Where it is left open, the cheapest give a
+// guarantee its room back, and the lowest ranked give way to a better rank.
+var VictimsPart = strategy.NewPart[Chooser](strategy.Part{Name: "victims", Rank: 70, Step: "schedule", Null: "newest"})
 
 // Chooser chooses whom to displace.
 type Chooser interface {

@@ -170,7 +170,7 @@ func NewWarm(s Setup) (*Warm, error) {
 	if len(w.items) != len(m.warm)+len(m.day) {
 		return nil, errors.New("two jobs have the same name")
 	}
-	built, err := catalogue.Null.Build(catalogue.Env{Seed: s.Seed}, false)
+	built, err := catalogue.Null().Build(catalogue.Env{Seed: s.Seed}, false)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package scheduletest
 import (
 	"fmt"
 
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -11,7 +12,7 @@ import (
 // watched is an order under observation: what it said about a job's rank is held
 // against what it says later, as schedule.Order promises.
 type watched struct {
-	schedule.Order
+	strategy.Around[schedule.Order]
 	said   map[plan.JobID]saying
 	broken error // the first promise that was not kept
 }
@@ -36,7 +37,9 @@ type standing struct {
 	memo     [2]int64
 }
 
-func watch(o schedule.Order) *watched { return &watched{Order: o, said: map[plan.JobID]saying{}} }
+func watch(o schedule.Order) *watched {
+	return &watched{Around: strategy.Around[schedule.Order]{Inner: o}, said: map[plan.JobID]saying{}}
+}
 
 func standingOf(v plan.View, id plan.JobID) standing {
 	j := v.Job(id)
@@ -50,7 +53,7 @@ func standingOf(v plan.View, id plan.JobID) standing {
 // Key passes the question on and remembers the answer.
 func (w *watched) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 	w.verify(v, id)
-	key, until := w.Order.Key(v, id)
+	key, until := w.Inner.Key(v, id)
 	if until <= v.Now() {
 		w.fault(v, id, "its rank holds until %s, which is not after now", unit.Duration(until))
 	}
@@ -58,20 +61,8 @@ func (w *watched) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 	return key, until
 }
 
-// Age passes the question on where the order ages.
-func (w *watched) Age(v plan.View, id plan.JobID) ([2]int64, bool) {
-	if a, ok := w.Order.(schedule.Ager); ok {
-		return a.Age(v, id)
-	}
-	return v.Job(id).Memo, false
-}
-
-// Learn passes what happened on where the order learns.
-func (w *watched) Learn(v plan.View, id plan.JobID) {
-	if l, ok := w.Order.(schedule.Learner); ok {
-		l.Learn(v, id)
-	}
-}
+// Rules are the order's own.
+func (w *watched) Rules() schedule.Rules { return w.Inner.Rules() }
 
 // verify holds what was last said about a job against what is said now.
 func (w *watched) verify(v plan.View, id plan.JobID) {
@@ -80,7 +71,7 @@ func (w *watched) verify(v plan.View, id plan.JobID) {
 	if !asked || v.Now() >= before.until || where != before.where {
 		return
 	}
-	key, _ := w.Order.Key(v, id)
+	key, _ := w.Inner.Key(v, id)
 	switch order := key.Compare(id, before.key, id); {
 	case where.phase == plan.Waiting && order != 0:
 		w.fault(v, id, "waits with rank %v since %s, now %v, before its time", before.key, unit.Duration(before.at), key)

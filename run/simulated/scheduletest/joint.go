@@ -12,6 +12,7 @@ import (
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -27,9 +28,9 @@ import (
 // JointConfig is a checked simulation of jobs under a joint decider, first fit and the
 // nulls of the other steps.
 func JointConfig(c *cluster.Cluster, jobs Jobs, decider allocate.Joint, estimator profile.Estimator) simulated.Config {
-	parts := compose.Parts{Estimator: estimator, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}
-	_, truth := estimator.(profile.Oracular)
-	return simulated.Config{Cluster: c, Jobs: jobs.Source(), Scheduler: compose.NewJoint(decider, parts), Policy: engine.DefaultPolicy(),
+	parts := compose.Parts{Joint: decider, Estimator: estimator, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}
+	_, truth := strategy.Can[profile.Oracular](estimator)
+	return simulated.Config{Cluster: c, Jobs: jobs.Source(), Scheduler: compose.New(parts), Policy: engine.DefaultPolicy(),
 		TellTruth: truth, Check: true, Prices: simulated.Prices{Arrival: unit.Minute}}
 }
 

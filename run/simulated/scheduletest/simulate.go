@@ -9,6 +9,7 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -56,7 +57,7 @@ func With(order schedule.Order) compose.Parts {
 // Config is a checked simulation of jobs under composed parts; restarts are free
 // unless jobs say otherwise.
 func Config(c *cluster.Cluster, jobs Jobs, parts compose.Parts) simulated.Config {
-	_, truth := parts.Estimator.(profile.Oracular)
+	_, truth := strategy.Can[profile.Oracular](parts.Estimator)
 	return simulated.Config{Cluster: c, Jobs: jobs.Source(), Scheduler: compose.New(parts), Policy: engine.DefaultPolicy(),
 		TellTruth: truth, Check: true}
 }

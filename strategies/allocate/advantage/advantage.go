@@ -24,7 +24,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "advantage", Step: "allocate", Part: "place", Status: "after",
+	Name: "advantage", Part: allocate.PlacePart, Status: "after",
 	Source: "after Gavel (Narayanan et al., OSDI 2020): the comparative advantage of a job on a model",
 	Idea:   "the device model that the job gains most from, against what that model is worth; never where it would crawl",
 	Goal:   "throughput", Needs: "rates by device model and spread", Live: "as simulated",

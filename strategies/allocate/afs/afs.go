@@ -29,7 +29,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "afs", System: "AFS", Step: "allocate", Part: "joint", Status: "after",
+	Name: "afs", System: "AFS", Step: "allocate", Part: allocate.JointPart, Status: "after",
 	Source:     "Hwang et al., NSDI 2021; TuftsNATLab/PCS",
 	Idea:       "each device to the winner of a knock-out in which every two jobs are compared by what it does to their completion",
 	Challenges: []string{"C4"}, Goal: "throughput",

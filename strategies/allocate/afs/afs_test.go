@@ -122,7 +122,7 @@ func TestInTheEngine(t *testing.T) {
 	run := func(decider allocate.Joint) (jct float64, commits []byte) {
 		var b bytes.Buffer
 		s, err := simulated.New(simulated.Config{Cluster: cluster.Uniform("c", 4, 4, cluster.Model{Name: "gpu", Speed: 1}, 4), Jobs: &source{jobs: 24},
-			Scheduler: compose.NewJoint(decider, compose.Parts{Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}),
+			Scheduler: compose.New(compose.Parts{Joint: decider, Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}),
 			TellTruth: true, Check: true, Decisions: &b})
 		for more := true; more && err == nil; {
 			more, err = s.Advance()

@@ -29,7 +29,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "antman", System: "AntMan", Step: "allocate", Part: "place", Status: "after",
+	Name: "antman", System: "AntMan", Part: allocate.PlacePart, Status: "after",
 	Source: "Xiao et al., OSDI 2020; alibaba/GPU-scheduler-for-deep-learning",
 	Idea:   "guaranteed jobs on devices of their own, opportunistic ones as guests of the least used",
 	Acts:   []strategy.Act{strategy.Filler},

@@ -24,7 +24,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "best-fit", Step: "allocate", Part: "place", Status: "read",
+	Name: "best-fit", Part: allocate.PlacePart, Status: "read",
 	Source: "folklore; weights as in the FGD artefact, hkust-adsl/kubernetes-scheduler-simulator",
 	Idea:   "the nodes, and for shares the devices, that would be left with the least room",
 	Goal:   "throughput", Needs: "nothing", Live: "as simulated",

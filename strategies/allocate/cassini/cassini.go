@@ -27,7 +27,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "cassini", System: "CASSINI", Step: "allocate", Part: "rate", Status: "recalled",
+	Name: "cassini", System: "CASSINI", Part: allocate.RatePart, Status: "recalled",
 	Source: "Rajasekaran et al., NSDI 2024", Challenges: []string{"C6"},
 	Idea: "jobs go where they can take turns on the links, and are shifted so that one sends while others compute",
 	Acts: []strategy.Act{strategy.Shift},

@@ -24,7 +24,7 @@ func TestEngine(t *testing.T) {
 		parts := scheduletest.With(fifo.New(fifo.Default()))
 		parts.Placer = spread.New(spread.Default())
 		if s := cassini.New(); shift {
-			parts.Rater, parts.Shaper = s, s
+			parts.Rater = s
 		}
 		o, err := scheduletest.Run(scheduletest.Config(scheduletest.Nodes(2, 2, 1000), jobs, parts))
 		if err != nil || !o.Balanced {

@@ -10,6 +10,7 @@
 package clustering
 
 import (
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/scored"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
@@ -17,7 +18,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "clustering", Step: "allocate", Part: "place", Status: "read",
+	Name: "clustering", Part: allocate.PlacePart, Status: "read",
 	Source: "baseline of FGD (Weng et al., ATC 2023), after Gandiva (Xiao et al., OSDI 2018)",
 	Idea:   "nodes where only tasks with equally many devices run",
 	Goal:   "throughput", Needs: "nothing", Live: "as simulated",

@@ -13,7 +13,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "consolidate", Step: "allocate", Part: "place", Status: "after",
+	Name: "consolidate", Part: allocate.PlacePart, Status: "after",
 	Source: "folklore; the consolidation constraint of Tiresias (NSDI 2019) and Philly (ATC 2019), as a preference",
 	Idea:   "a gang on the fewest nodes: the tightest that holds all of it, else the fullest-free of one rack",
 	Goal:   "throughput", Needs: "nothing", Live: "as simulated",

@@ -11,6 +11,7 @@
 package dotproduct
 
 import (
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/scored"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
@@ -18,7 +19,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "dot-product", Step: "allocate", Part: "place", Status: "read",
+	Name: "dot-product", Part: allocate.PlacePart, Status: "read",
 	Source: "baseline of FGD (Weng et al., ATC 2023), after Tetris (Grandl et al., SIGCOMM 2014)",
 	Idea:   "the node whose free cores and devices have the smallest dot product with the request",
 	Goal:   "throughput", Needs: "nothing", Live: "as simulated",

@@ -31,7 +31,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "easyscale", System: "EasyScale", Step: "allocate", Part: "joint", Status: "after",
+	Name: "easyscale", System: "EasyScale", Step: "allocate", Part: allocate.JointPart, Status: "after",
 	Source:     "Li et al., SC 2023; sUntvoOk/EasyScale_info_for_SC23",
 	Idea:       "jobs of a fixed number of logical workers start small and grow by the proposals that gain most by device",
 	Challenges: []string{"C4"}, Goal: "throughput",

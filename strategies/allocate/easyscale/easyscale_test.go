@@ -110,7 +110,7 @@ func TestInTheEngine(t *testing.T) {
 	run := func() []byte {
 		var b bytes.Buffer
 		s, err := simulated.New(simulated.Config{Cluster: two(), Jobs: &source{}, TellTruth: true, Check: true, Decisions: &b,
-			Scheduler: compose.NewJoint(easyscale.New(easyscale.Default()), compose.Parts{Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
+			Scheduler: compose.New(compose.Parts{Joint: easyscale.New(easyscale.Default()), Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
 		for more := true; more && err == nil; {
 			more, err = s.Advance()
 		}

@@ -19,7 +19,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "efficient", Step: "allocate", Part: "size", Status: "after",
+	Name: "efficient", Part: allocate.SizePart, Status: "after",
 	Source: "after Optimus (EuroSys 2018) and AFS (NSDI 2021): the gain of another worker",
 	Idea:   "elastic jobs get the largest size within an equal share at which every worker still pulls its weight",
 	Goal:   "throughput", Needs: "rates by number of workers", Live: "resizes by checkpoint and restart",

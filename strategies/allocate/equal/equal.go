@@ -15,7 +15,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "equal-share", Step: "allocate", Part: "size", Status: "recalled",
+	Name: "equal-share", Part: allocate.SizePart, Status: "recalled",
 	Source: "folklore: processor sharing over legal sizes",
 	Idea:   "elastic jobs get an equal part of the devices, within their legal sizes",
 	Goal:   "throughput", Needs: "jobs that say which sizes they can take", Live: "resizes by checkpoint and restart",

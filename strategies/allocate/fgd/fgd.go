@@ -32,7 +32,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "fgd", System: "FGD", Step: "allocate", Part: "place", Status: "read",
+	Name: "fgd", System: "FGD", Part: allocate.PlacePart, Status: "read",
 	Source: "Weng et al., ATC 2023; hkust-adsl/kubernetes-scheduler-simulator",
 	Idea:   "where the free devices that expected tasks could not use grow least",
 	Goal:   "throughput", Needs: "nothing; a histogram of task shapes, given or learned from submissions",

@@ -11,7 +11,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "first-fit", Step: "allocate", Part: "place", Status: "null",
+	Name: "first-fit", Part: allocate.PlacePart, Status: "null",
 	Source: "folklore", Idea: "the first nodes, by id, that have room",
 	Goal: "throughput", Needs: "nothing", Live: "as simulated",
 }

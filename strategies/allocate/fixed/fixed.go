@@ -10,7 +10,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "fixed", Step: "allocate", Part: "size", Status: "null",
+	Name: "fixed", Part: allocate.SizePart, Status: "null",
 	Source: "folklore", Idea: "as many workers as asked, no more, no fewer",
 	Goal: "throughput", Needs: "nothing", Live: "as simulated",
 }

@@ -66,7 +66,7 @@ func runIn(t *testing.T, w world.Config, decider allocate.Joint, nodes, devices 
 		c.Nodes[i].CPU = 4 * unit.Whole
 	}
 	s, err := simulated.New(simulated.Config{Cluster: c, Jobs: &src, World: w, TellTruth: true, Check: true, Decisions: &b,
-		Scheduler: compose.NewJoint(decider, compose.Parts{Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}),
+		Scheduler: compose.New(compose.Parts{Joint: decider, Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}),
 		Step: func(at unit.Time, _ []engine.Event, _ *engine.Out, v plan.View) {
 			for id := range plan.JobID(v.Jobs()) {
 				if h.first[id] == 0 && (v.Executed(id) >= 10*unit.Minute || v.Job(id).Phase == plan.Finished) {

@@ -27,7 +27,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "gandiva", System: "Gandiva", Step: "allocate", Part: "joint", Status: "recalled",
+	Name: "gandiva", System: "Gandiva", Step: "allocate", Part: allocate.JointPart, Status: "recalled",
 	Source: "Xiao et al., OSDI 2018; the packing rule as in stanford-futuredata/gavel",
 	Idea:   "time slices for all, packing on trial, moves to idle devices, growth into them",
 	Acts:   []strategy.Act{strategy.Time, strategy.Equal},

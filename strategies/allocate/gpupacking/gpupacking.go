@@ -11,6 +11,7 @@ package gpupacking
 import (
 	"slices"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/scored"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
@@ -18,7 +19,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "gpu-packing", Step: "allocate", Part: "place", Status: "read",
+	Name: "gpu-packing", Part: allocate.PlacePart, Status: "read",
 	Source: "baseline of FGD (Weng et al., ATC 2023)",
 	Idea:   "shared devices first, then free devices of a node in use, then free nodes",
 	Goal:   "throughput", Needs: "nothing", Live: "as simulated",

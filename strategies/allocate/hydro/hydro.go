@@ -26,7 +26,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "hydro", System: "Hydro", Step: "allocate", Part: "joint", Status: "read",
+	Name: "hydro", System: "Hydro", Step: "allocate", Part: allocate.JointPart, Status: "read",
 	Source: "Hu et al., OSDI 2023; S-Lab-System-Group/Hydro",
 	Idea:   "trials of a tuning group fused on few devices, the rest in the bubbles of pipelines",
 	Acts:   []strategy.Act{strategy.Merge, strategy.Filler},

@@ -89,7 +89,7 @@ func run(t *testing.T, c Config, jobs source) history {
 	h := history{started: map[string]unit.Time{}, guests: map[plan.JobID]bool{}}
 	s, err := simulated.New(simulated.Config{Cluster: cluster.Uniform("c", 1, 4, cluster.Model{Name: "gpu", Memory: 16 << 10, Speed: 1}, 4),
 		Jobs: &jobs, TellTruth: true, Check: true, Decisions: &b,
-		Scheduler: compose.NewJoint(New(c), compose.Parts{Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}),
+		Scheduler: compose.New(compose.Parts{Joint: New(c), Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}),
 		Commit: func(v plan.View, c *plan.Commit) {
 			for _, change := range c.Changes {
 				if change.Verb == plan.Start {

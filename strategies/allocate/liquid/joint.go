@@ -13,7 +13,7 @@ import (
 
 // BatchDescription is what batch mode says about itself.
 var BatchDescription = strategy.Description{
-	Name: "liquid-batch", System: "Liquid", Step: "allocate", Part: "joint", Status: "after",
+	Name: "liquid-batch", System: "Liquid", Step: "allocate", Part: allocate.JointPart, Status: "after",
 	Source:     "Gu et al., TPDS 2022; PasaLab/Liquid",
 	Idea:       "all waiting jobs at once, by a genetic search over where their tasks are",
 	Challenges: []string{"C6"}, Goal: "throughput",

@@ -33,7 +33,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "liquid", System: "Liquid", Step: "allocate", Part: "place", Status: "after",
+	Name: "liquid", System: "Liquid", Part: allocate.PlacePart, Status: "after",
 	Source:     "Gu et al., TPDS 2022; PasaLab/Liquid",
 	Idea:       "task by task where the traffic of servers and workers crosses the fewest racks",
 	Challenges: []string{"C6"}, Goal: "throughput",

@@ -78,6 +78,13 @@ func parts(p allocate.Placer) compose.Parts {
 	return compose.Parts{Estimator: declared.Estimator{}, Order: fifo.New(fifo.Default()), Sizer: fixed.Sizer{}, Placer: p, Flow: maxmin.Policy{}}
 }
 
+// batches are the parts of a batched run.
+func batches() compose.Parts {
+	p := parts(liquid.New(liquid.Default()))
+	p.Joint = liquid.NewBatch(liquid.DefaultBatch())
+	return p
+}
+
 // In the world, where runs share the links of nodes and racks max-min, jobs end no later
 // than where chance puts them, one by one or in batches. How much sooner depends on the
 // network: by chance 32 devices of a rack, 0.8 of them used, send 16 of 20 Gbps at 650
@@ -87,11 +94,11 @@ func TestInTheWorld(t *testing.T) {
 		var one, batch, chance float64
 		for seed := range uint64(3) {
 			placed, _ := history(t, seed+1, traffic, compose.New(parts(liquid.New(liquid.Default()))))
-			batched, first := history(t, seed+1, traffic, compose.NewJoint(liquid.NewBatch(liquid.DefaultBatch()), parts(liquid.New(liquid.Default()))))
+			batched, first := history(t, seed+1, traffic, compose.New(batches()))
 			drawn, _ := history(t, seed+1, traffic, compose.New(parts(random.New(random.Config{Seed: seed}))))
 			one, batch, chance = one+placed, batch+batched, chance+drawn
 			if seed == 0 {
-				if _, second := history(t, seed+1, traffic, compose.NewJoint(liquid.NewBatch(liquid.DefaultBatch()), parts(liquid.New(liquid.Default())))); !bytes.Equal(first, second) {
+				if _, second := history(t, seed+1, traffic, compose.New(batches())); !bytes.Equal(first, second) {
 					t.Error("two equal runs commit different bytes")
 				}
 			}

@@ -44,7 +44,7 @@ func TestCycle(t *testing.T) {
 		jobs = append(jobs, scheduletest.Job{Job: w, Truth: workload.Truth{Duration: unit.Duration(5+dice.IntN(50)) * unit.Minute}})
 	}
 	config := scheduletest.JointConfig(c, jobs, everybody{}, oracle.Estimator{})
-	config.Scheduler = compose.NewJoint(everybody{}, compose.Parts{Estimator: oracle.Estimator{}, Placer: New(Default()), Flow: maxmin.Policy{}})
+	config.Scheduler = compose.New(compose.Parts{Joint: everybody{}, Estimator: oracle.Estimator{}, Placer: New(Default()), Flow: maxmin.Policy{}})
 	o, err := scheduletest.Run(config)
 	if err != nil {
 		t.Fatal(err)

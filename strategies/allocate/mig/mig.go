@@ -31,7 +31,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "mig", System: "NVIDIA MIG", Step: "allocate", Part: "place", Status: "after",
+	Name: "mig", System: "NVIDIA MIG", Part: allocate.PlacePart, Status: "after",
 	Source: "NVIDIA MIG user guide and mig-parted; the policy is ours, after FGD (ATC 2023)",
 	Idea:   "the smallest instance that holds a worker, cut where it spoils least of what is asked for",
 	Acts:   []strategy.Act{strategy.Reshape},

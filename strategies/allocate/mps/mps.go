@@ -26,7 +26,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "mps", System: "NVIDIA MPS", Step: "allocate", Part: "place", Status: "after",
+	Name: "mps", System: "NVIDIA MPS", Part: allocate.PlacePart, Status: "after",
 	Source: "NVIDIA MPS documentation; the placement is ours",
 	Idea:   "shares side by side on the tightest device, each under a ceiling above its share",
 	Acts:   []strategy.Act{strategy.Share},

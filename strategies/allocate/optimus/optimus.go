@@ -28,7 +28,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "optimus", System: "Optimus", Step: "allocate", Part: "joint", Status: "read",
+	Name: "optimus", System: "Optimus", Step: "allocate", Part: allocate.JointPart, Status: "read",
 	Source: "Peng et al., EuroSys 2018; yhpeng-git/Optimus",
 	Idea:   "the next device to the job whose remaining time falls most per dominant resource",
 	Goal:   "throughput", Challenges: []string{"C4"}, Needs: "rates by workers (menu), and how much is left",

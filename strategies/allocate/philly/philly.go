@@ -26,7 +26,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "philly", System: "Philly", Step: "allocate", Part: "place", Status: "after",
+	Name: "philly", System: "Philly", Part: allocate.PlacePart, Status: "after",
 	Source: "Jeon et al., ATC 2019",
 	Idea:   "the fewest nodes of one rack; after a while any of one rack, later any at all",
 	Goal:   "throughput", Needs: "nothing; the rule by sensitivity how long an iteration computes and communicates",

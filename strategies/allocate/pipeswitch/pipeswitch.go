@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/switching"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -23,7 +24,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "pipeswitch", System: "PipeSwitch", Step: "allocate", Part: "switch", Status: "read",
+	Name: "pipeswitch", System: "PipeSwitch", Part: allocate.SwitchPart, Status: "read",
 	Source: "Bai et al., OSDI 2020; netx-repo/PipeSwitch",
 	Idea:   "parameters come in the best groups while earlier ones compute: a switch costs milliseconds",
 	Goal:   "latency", Needs: "layers with parameters and times; else memory that stays",

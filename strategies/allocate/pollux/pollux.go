@@ -26,12 +26,11 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule"
 )
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "pollux", System: "Pollux", Step: "allocate", Part: "joint", Status: "read",
+	Name: "pollux", System: "Pollux", Step: "allocate", Part: allocate.JointPart, Status: "read",
 	Source: "Qiao et al., OSDI 2021; petuum/adaptdl, branch osdi21-artifact",
 	Idea:   "search for the matrix of devices per job and node of most goodput, fairly weighted",
 	Goal:   "throughput", Challenges: []string{"C4"}, Needs: "rates by workers, on one node and on several (menu)",
@@ -101,7 +100,7 @@ var (
 	_ allocate.Joint       = (*Policy)(nil)
 	_ allocate.Rhythm      = (*Policy)(nil)
 	_ allocate.Slow        = (*Policy)(nil)
-	_ schedule.Remembering = (*Policy)(nil)
+	_ strategy.Remembering = (*Policy)(nil)
 )
 
 // New returns the policy; the configuration must be valid.

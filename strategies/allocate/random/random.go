@@ -14,7 +14,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "random", Step: "allocate", Part: "place", Status: "null",
+	Name: "random", Part: allocate.PlacePart, Status: "null",
 	Source: "folklore; the baseline of FGD (Weng et al., ATC 2023)",
 	Idea:   "any node with room, and for a share any of its devices, at even odds",
 	Goal:   "throughput", Needs: "nothing", Live: "as simulated",

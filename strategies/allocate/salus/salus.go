@@ -29,12 +29,11 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule"
 )
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "salus", System: "Salus", Step: "allocate", Part: "joint", Status: "read",
+	Name: "salus", System: "Salus", Step: "allocate", Part: allocate.JointPart, Status: "read",
 	Source: "Yu and Chowdhury, MLSys 2020; SymbioticLab/Salus",
 	Idea:   "jobs stay in memory side by side and take turns in lanes of their ephemeral memory",
 	Acts:   []strategy.Act{strategy.Time},
@@ -96,7 +95,7 @@ type Decider struct {
 
 var (
 	_ allocate.Joint       = (*Decider)(nil)
-	_ schedule.Remembering = (*Decider)(nil)
+	_ strategy.Remembering = (*Decider)(nil)
 )
 
 // New returns the decider; the configuration must be valid.

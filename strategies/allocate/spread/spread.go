@@ -14,7 +14,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "spread", Step: "allocate", Part: "place", Status: "after",
+	Name: "spread", Part: allocate.PlacePart, Status: "after",
 	Source: "folklore; worst fit, the default of service schedulers",
 	Idea:   "each worker on the node, and each share on the device, with the most room",
 	Goal:   "latency", Needs: "nothing", Live: "as simulated",

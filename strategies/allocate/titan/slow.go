@@ -8,8 +8,8 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule"
 )
 
 // For many jobs the look-ahead takes longer than a decision may: it is asked for outside,
@@ -17,7 +17,7 @@ import (
 
 var (
 	_ allocate.Slow        = (*Decider)(nil)
-	_ schedule.Remembering = (*Decider)(nil)
+	_ strategy.Remembering = (*Decider)(nil)
 )
 
 // join says that a job is to be the guest of another.

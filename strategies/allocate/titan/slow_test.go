@@ -65,7 +65,7 @@ func TestOutsideInTheEngine(t *testing.T) {
 		decider := outside(c)
 		s, err := simulated.New(simulated.Config{Cluster: cluster.Uniform("c", 1, 2, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 4),
 			Jobs: &source{jobs: 12, base: func(int) string { return "vit" }}, TellTruth: true, Check: true, Decisions: &b,
-			Scheduler: compose.NewJoint(decider, compose.Parts{Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
+			Scheduler: compose.New(compose.Parts{Joint: decider, Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
 		for more := true; more && err == nil; {
 			more, err = s.Advance()
 			memory, other := decider.Remember(), New(c)

@@ -28,7 +28,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "titan", System: "Titan", Step: "allocate", Part: "joint", Status: "after",
+	Name: "titan", System: "Titan", Step: "allocate", Part: allocate.JointPart, Status: "after",
 	Source: "Gao et al., SoCC 2022; profiles of gaow0007/TitanSched",
 	Idea:   "shortest first, and fine-tunes of one foundation model in one run where all then end earlier",
 	Acts:   []strategy.Act{strategy.Merge},

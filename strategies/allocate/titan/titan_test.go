@@ -164,7 +164,7 @@ func TestInTheEngine(t *testing.T) {
 		c.Merge, c.Batch = merge, 4
 		s, err := simulated.New(simulated.Config{Cluster: cluster.Uniform("c", 1, 2, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 4),
 			Jobs: &source{jobs: 12, base: base}, TellTruth: true, Check: true, Decisions: &b,
-			Scheduler: compose.NewJoint(New(c), compose.Parts{Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
+			Scheduler: compose.New(compose.Parts{Joint: New(c), Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
 		for more := true; more && err == nil; {
 			more, err = s.Advance()
 		}

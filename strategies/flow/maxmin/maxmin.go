@@ -10,7 +10,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "max-min", Step: "flow", Part: "flow", Status: "null",
+	Name: "max-min", Part: flow.PolicyPart, Status: "null",
 	Source: "folklore", Idea: "every run's traffic alike; links are shared max-min",
 	Goal: "throughput", Needs: "nothing", Live: "what the network does by itself",
 }

@@ -26,7 +26,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "parrot", System: "Parrot", Step: "flow", Part: "flow", Status: "after",
+	Name: "parrot", System: "Parrot", Part: flow.PolicyPart, Status: "after",
 	Source: "Li et al., IEEE TCC 2020 (abstract)", Challenges: []string{"C6"},
 	Idea: "runs that have sent least per iteration get more of the links, by a linear program; nobody starves",
 	Acts: []strategy.Act{strategy.Weight},

@@ -22,7 +22,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "strict", Step: "flow", Part: "flow", Status: "null",
+	Name: "strict", Part: flow.PolicyPart, Status: "null",
 	Source: "folklore: strict priority queues of a switch",
 	Idea:   "eight strict classes on every link; small jobs, or those of high priority, send first",
 	Acts:   []strategy.Act{strategy.Class},

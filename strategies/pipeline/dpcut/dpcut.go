@@ -23,7 +23,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "dp-cut", System: "PipeDream", Step: "pipeline", Part: "cut", Status: "read",
+	Name: "dp-cut", System: "PipeDream", Part: pipeline.CutPart, Status: "read",
 	Source: "PipeDream (Narayanan et al., SOSP 2019)",
 	Idea:   "the cut whose slowest stage or link is fastest, by dynamic programming on the profile",
 	Acts:   []strategy.Act{strategy.Pipeline},

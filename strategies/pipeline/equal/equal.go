@@ -11,7 +11,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "equal-layers", Step: "pipeline", Part: "cut", Status: "null",
+	Name: "equal-layers", Part: pipeline.CutPart, Status: "null",
 	Source: "the usual fixed configuration",
 	Idea:   "as many layers in every stage",
 	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,

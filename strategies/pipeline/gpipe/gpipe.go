@@ -14,7 +14,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "gpipe", System: "GPipe", Step: "pipeline", Part: "sequence", Status: "null",
+	Name: "gpipe", System: "GPipe", Part: pipeline.SequencePart, Status: "null",
 	Source: "GPipe (Huang et al., NeurIPS 2019)",
 	Idea:   "all forward passes, then all backward passes",
 	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,

@@ -17,7 +17,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "1f1b", System: "PipeDream", Step: "pipeline", Part: "sequence", Status: "read",
+	Name: "1f1b", System: "PipeDream", Part: pipeline.SequencePart, Status: "read",
 	Source: "PipeDream (Narayanan et al., SOSP 2019), DAPPLE (Fan et al., PPoPP 2021)",
 	Idea:   "one forward, one backward: GPipe's time, memory for as many microbatches as there are stages",
 	Acts:   []strategy.Act{strategy.Pipeline},

@@ -10,7 +10,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "declared", Step: "profile", Part: "estimate", Status: "null",
+	Name: "declared", Part: profile.EstimatePart, Status: "null",
 	Source: "folklore", Idea: "the owner's own estimate of the run time",
 	Goal: "throughput", Needs: "the declared run time", Live: "as simulated",
 }

@@ -23,7 +23,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "history", Step: "profile", Part: "estimate", Status: "after",
+	Name: "history", Part: profile.EstimatePart, Status: "after",
 	Source: "after Helios (Hu et al., SC 2021) and 3Sigma (Park et al., EuroSys 2018)",
 	Idea:   "the median run time of finished jobs of the same tenant, class and size",
 	Goal:   "throughput", Needs: "nothing; learns from finished jobs", Live: "as simulated",

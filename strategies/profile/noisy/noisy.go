@@ -17,7 +17,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "noisy", Step: "profile", Part: "estimate", Status: "null",
+	Name: "noisy", Part: profile.EstimatePart, Status: "null",
 	Source: "yardstick", Idea: "the true run time, wrong by a random factor of a known spread",
 	Goal: "throughput", Needs: "the truth", Live: "refused, because only a simulation knows true run times",
 }

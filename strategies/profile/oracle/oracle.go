@@ -12,7 +12,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "oracle", Step: "profile", Part: "estimate", Status: "null",
+	Name: "oracle", Part: profile.EstimatePart, Status: "null",
 	Source: "yardstick", Idea: "the true run time, as only a simulation knows it",
 	Goal: "throughput", Needs: "the truth", Live: "refused, because only a simulation knows true run times",
 }

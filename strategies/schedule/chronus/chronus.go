@@ -32,7 +32,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "chronus", System: "Chronus", Step: "schedule", Part: "joint", Status: "after",
+	Name: "chronus", System: "Chronus", Step: "schedule", Part: allocate.JointPart, Status: "after",
 	Source: "Gao et al., SoCC 2021; ChronusArtifact read, partial leases are ours",
 	Idea:   "deadlines are promised from a calendar of leases, or refused with the earliest end there could be; the rest goes by the shortest time left",
 	Goal:   "deadline", Needs: "an estimate of the run time", Live: "preempts by checkpoint and restart",
@@ -47,7 +47,7 @@ type Chronus struct {
 
 var (
 	_ schedule.Gate        = (*Chronus)(nil)
-	_ schedule.Remembering = (*Chronus)(nil)
+	_ strategy.Remembering = (*Chronus)(nil)
 	_ allocate.Joint       = (*Chronus)(nil)
 )
 

@@ -19,7 +19,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "edf", Step: "schedule", Part: "order", Status: "recalled",
+	Name: "edf", Part: schedule.OrderPart, Status: "recalled",
 	Source: "textbook: earliest deadline first (Liu and Layland 1973); giving up the hopeless is ours",
 	Idea:   "the nearest deadline goes first and displaces later ones; jobs without a deadline come behind",
 	Goal:   "deadline", Needs: "deadlines; with hopeless, an estimate of the run time", Live: "preempts by checkpoint and restart",

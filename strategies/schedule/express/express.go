@@ -22,7 +22,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "express", Step: "schedule", Part: "order", Status: "after",
+	Name: "express", Part: schedule.OrderPart, Status: "after",
 	Source: "production practice: debug partitions with a time limit",
 	Idea:   "small jobs that are declared short go first and displace others, and are demoted when they run longer",
 	Goal:   "latency", Needs: "the owner's estimate", Live: "preempts by checkpoint and restart",
@@ -50,19 +50,17 @@ func (c Config) Validate() error {
 
 // Order is the strategy.
 type Order struct {
-	config Config
-	behind schedule.Order
-	rules  schedule.Rules
+	strategy.Around[schedule.Order] // the order behind the lane
+	config                          Config
+	rules                           schedule.Rules
 }
 
-var (
-	_ schedule.Order   = (*Order)(nil)
-	_ schedule.Ager    = (*Order)(nil)
-	_ schedule.Learner = (*Order)(nil)
-)
+var _ schedule.Order = (*Order)(nil)
 
 // New puts the lane before an order.
-func New(c Config, behind schedule.Order) *Order { return &Order{c, behind, behind.Rules()} }
+func New(c Config, behind schedule.Order) *Order {
+	return &Order{strategy.Around[schedule.Order]{Inner: behind}, c, behind.Rules()}
+}
 
 // Rules let the lane displace; the others displace each other only if they did before.
 func (o *Order) Rules() schedule.Rules {
@@ -95,7 +93,7 @@ func (o *Order) Key(v plan.View, job plan.JobID) (schedule.Key, unit.Time) {
 		}
 		return schedule.Key{lane, int64(j.Submit)}, until
 	}
-	key, until := o.behind.Key(v, job)
+	key, until := o.Inner.Key(v, job)
 	group := int64(batch)
 	if !o.rules.Preempt && j.Run != plan.None && !o.admits(v, job) {
 		group = running // nobody behind the lane displaces it
@@ -108,19 +106,4 @@ func (o *Order) Key(v plan.View, job plan.JobID) (schedule.Key, unit.Time) {
 func (o *Order) admits(v plan.View, job plan.JobID) bool {
 	shape, declared := v.Shape(job), v.Job(job).Declared
 	return declared > 0 && declared <= o.config.Cap && shape.Milli(shape.Most()) <= int64(o.config.Devices)*1000
-}
-
-// Age passes the question on to an order behind that ages.
-func (o *Order) Age(v plan.View, job plan.JobID) ([2]int64, bool) {
-	if a, ok := o.behind.(schedule.Ager); ok {
-		return a.Age(v, job)
-	}
-	return v.Job(job).Memo, false
-}
-
-// Learn tells an order behind that learns.
-func (o *Order) Learn(v plan.View, job plan.JobID) {
-	if l, ok := o.behind.(schedule.Learner); ok {
-		l.Learn(v, job)
-	}
 }

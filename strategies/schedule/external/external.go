@@ -28,7 +28,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "external", Step: "schedule", Part: "joint", Status: "after",
+	Name: "external", Step: "schedule", Part: allocate.JointPart, Status: "after",
 	Source:      "ours; the protocol is docs/external.md",
 	Idea:        "a script beside Muster ranks the jobs, or says what each is to have, over its standard streams",
 	Granularity: "job", Goal: "latency",

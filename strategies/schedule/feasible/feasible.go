@@ -9,6 +9,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/calendar"
 )
 
@@ -17,7 +18,7 @@ type Gate struct{}
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "feasible", System: "", Step: "schedule", Part: "gate", Status: "after",
+	Name: "feasible", System: "", Part: schedule.GatePart, Status: "after",
 	Source: "Chronus (Gao et al., SoCC 2021), feasibility test only",
 	Idea:   "a job that would miss its deadline even if it were the next to start is refused, with the earliest end there could be",
 	Goal:   "deadline", Needs: "run time", Live: "as simulated",
@@ -25,7 +26,7 @@ var Description = strategy.Description{
 
 // AllDescription is that of the null.
 var AllDescription = strategy.Description{
-	Name: "admit-all", Step: "schedule", Part: "gate", Status: "null",
+	Name: "admit-all", Part: schedule.GatePart, Status: "null",
 	Source: "what one does without", Idea: "whoever asks is let in", Goal: "throughput", Needs: "nothing", Live: "as simulated",
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "fifo", Step: "schedule", Part: "order", Status: "null",
+	Name: "fifo", Part: schedule.OrderPart, Status: "null",
 	Source: "folklore; with backfill as YARN and Slurm do it without reservations",
 	Idea:   "in order of submission; smaller work fills in around what does not fit",
 	Goal:   "throughput", Needs: "nothing", Live: "as simulated",
@@ -20,7 +20,7 @@ var Description = strategy.Description{
 
 // Strict describes the same order without backfill.
 var Strict = strategy.Description{
-	Name: "fifo-strict", Step: "schedule", Part: "order", Status: "read",
+	Name: "fifo-strict", Part: schedule.OrderPart, Status: "read",
 	System: "YARN-CS", Source: "the baseline of Tiresias (Gu et al., NSDI 2019)",
 	Idea: "in order of submission; nobody passes a job that does not fit",
 	Goal: "throughput", Needs: "nothing", Live: "as simulated",

@@ -20,13 +20,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 )
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "gavel", System: "Gavel", Step: "schedule", Part: "joint", Status: "read",
+	Name: "gavel", System: "Gavel", Step: "schedule", Part: allocate.JointPart, Status: "read",
 	Source:     "Narayanan et al., OSDI 2020; stanford-futuredata/gavel",
 	Idea:       "parts of time on every device type by a linear program over effective rates, realised in rounds",
 	Challenges: []string{"C2", "C3"}, Goal: "latency",

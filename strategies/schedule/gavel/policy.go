@@ -9,9 +9,9 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule"
 )
 
 // Policy is the strategy. Beside the configuration and the question that is out, all
@@ -34,7 +34,7 @@ type width struct {
 var (
 	_ allocate.Joint       = (*Policy)(nil)
 	_ allocate.Slow        = (*Policy)(nil)
-	_ schedule.Remembering = (*Policy)(nil)
+	_ strategy.Remembering = (*Policy)(nil)
 )
 
 // New returns the policy; the configuration must be valid.

@@ -25,12 +25,11 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule"
 )
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "jahani", System: "Jahani et al.", Step: "schedule", Part: "joint", Status: "after",
+	Name: "jahani", System: "Jahani et al.", Step: "schedule", Part: allocate.JointPart, Status: "after",
 	Source: "Jahani et al., ICCCS 2019 (abstract), and the ANDREAS line of the same group",
 	Idea:   "rents the machines, cuts them up among jobs and postpones others so that rent and lateness cost least",
 	Acts:   []strategy.Act{strategy.Rent},
@@ -77,7 +76,7 @@ type spot struct {
 var (
 	_ allocate.Joint       = (*Decider)(nil)
 	_ allocate.Renter      = (*Decider)(nil)
-	_ schedule.Remembering = (*Decider)(nil)
+	_ strategy.Remembering = (*Decider)(nil)
 )
 
 // New returns the strategy; the configuration must be valid.

@@ -21,7 +21,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "las", Step: "schedule", Part: "order", Status: "recalled",
+	Name: "las", Part: schedule.OrderPart, Status: "recalled",
 	Source: "textbook: least attained service (Kleinrock 1976); Gu et al., NSDI 2019",
 	Idea:   "the least attained device time first, refreshed every quantum",
 	Goal:   "throughput", Needs: "nothing", Live: "preempts by checkpoint and restart",

@@ -3,6 +3,7 @@ package mlfs
 import (
 	"slices"
 
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -11,20 +12,19 @@ import (
 // Control puts MLF-C before a Scheduler that ranks by this order, which lets jobs that
 // have reported be ranked anew as well.
 func (o *Order) Control(inner schedule.Scheduler) schedule.Scheduler {
-	return &controlled{config: o.config, inner: inner}
+	return &controlled{Around: strategy.Around[schedule.Scheduler]{Inner: inner}, config: o.config}
 }
 
 // controlled is a Scheduler whose jobs may be ended for good.
 type controlled struct {
+	strategy.Around[schedule.Scheduler]
 	config Config
-	inner  schedule.Scheduler
 	live   []plan.JobID // not over when last looked at, by id
 }
 
 var (
-	_ schedule.Scheduler   = (*controlled)(nil)
-	_ schedule.Rebuilder   = (*controlled)(nil)
-	_ schedule.Remembering = (*controlled)(nil)
+	_ schedule.Scheduler = (*controlled)(nil)
+	_ schedule.Rebuilder = (*controlled)(nil)
 )
 
 // Decide ends, when a period begins, the jobs that have nothing more to gain while others
@@ -51,7 +51,7 @@ func (c *controlled) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 			}
 		}
 	}
-	return c.inner.Decide(d, why)
+	return c.Inner.Decide(d, why)
 }
 
 // overloaded reports whether what waits asks for more than the configured part of the
@@ -89,23 +89,7 @@ func (c Config) content(v plan.View, id plan.JobID) bool {
 // Rebuild passes the order on; the next trigger names all live jobs.
 func (c *controlled) Rebuild(v plan.View) {
 	c.live = nil
-	if r, ok := c.inner.(schedule.Rebuilder); ok {
+	if r, ok := strategy.Can[schedule.Rebuilder](c.Inner); ok {
 		r.Rebuild(v)
 	}
-}
-
-// Remember is what the Scheduler inside remembers.
-func (c *controlled) Remember() []byte {
-	if r, ok := c.inner.(schedule.Remembering); ok {
-		return r.Remember()
-	}
-	return nil
-}
-
-// Recall hands the Scheduler inside its memory.
-func (c *controlled) Recall(memory []byte) error {
-	if r, ok := c.inner.(schedule.Remembering); ok {
-		return r.Recall(memory)
-	}
-	return nil
 }

@@ -7,12 +7,13 @@ import (
 	"math"
 
 	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/schedule"
 )
 
 // LearnedDescription is what MLF-RL says about itself, the verdict about what it has
 // learned included.
 var LearnedDescription = strategy.Description{
-	Name: "mlfs-learned", System: "MLFS", Step: "schedule", Part: "order", Status: "after",
+	Name: "mlfs-learned", System: "MLFS", Part: schedule.OrderPart, Status: "after",
 	Source: Description.Source,
 	Idea:   "a small perceptron ranks jobs: it imitates mlfs first and is then improved in simulation; " + shipped.says(),
 	Goal:   "throughput", Needs: Description.Needs,

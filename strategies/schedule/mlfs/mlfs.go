@@ -28,7 +28,7 @@ import (
 
 // Description is what MLF-H says about itself.
 var Description = strategy.Description{
-	Name: "mlfs", System: "MLFS", Step: "schedule", Part: "order", Status: "after",
+	Name: "mlfs", System: "MLFS", Part: schedule.OrderPart, Status: "after",
 	Source: "Wang, Liu and Shen, CoNEXT 2020; hiddenlayer2020/ML-Job-Scheduler-MLFS (not runnable as it is)",
 	Idea:   "jobs whose loss still falls and that are soon done go first; under overload those at their target loss are ended",
 	Goal:   "throughput", Needs: "reports of progress and loss; without them estimates, or else attained service",

@@ -156,7 +156,7 @@ func TestLoadControl(t *testing.T) {
 		parts := scheduletest.With(order)
 		parts.Estimator = declared.Estimator{}
 		config := scheduletest.Config(scheduletest.Nodes(1, 1, 0), test.jobs, parts)
-		config.Scheduler, config.ObserveEvery = order.Control(compose.New(parts)), 5*unit.Minute
+		config.Scheduler, config.ObserveEvery = compose.New(parts), 5*unit.Minute
 		s, err := simulated.New(config)
 		for more := true; more && err == nil; {
 			more, err = s.Advance()
@@ -181,7 +181,7 @@ func TestRestarts(t *testing.T) {
 	scheduler := func() schedule.Scheduler {
 		parts := scheduletest.With(order)
 		parts.Estimator = declared.Estimator{}
-		return order.Control(compose.New(parts))
+		return compose.New(parts)
 	}
 	config := scheduletest.Config(scheduletest.Nodes(overload.nodes, overload.devices, 0), overload.jobs(t, 1)[:250], scheduletest.With(order))
 	config.Scheduler, config.ObserveEvery = scheduler(), 5*unit.Minute

@@ -9,7 +9,7 @@ import (
 
 // PlacerDescription is what the choice of hosts says about itself.
 var PlacerDescription = strategy.Description{
-	Name: "mlfs-place", System: "MLFS", Step: "allocate", Part: "place", Status: "after",
+	Name: "mlfs-place", System: "MLFS", Part: allocate.PlacePart, Status: "after",
 	Source: Description.Source,
 	Idea:   "each worker on the node nearest to the ideal one, which is idle and has all its siblings",
 	Goal:   "throughput", Needs: "nothing", Live: "as simulated",

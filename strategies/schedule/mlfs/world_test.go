@@ -79,11 +79,6 @@ func (m mix) run(t testing.TB, jobs scheduletest.Jobs, order schedule.Order, tru
 	}
 	config := scheduletest.Config(scheduletest.Nodes(m.nodes, m.devices, 0), jobs, parts)
 	config.Scheduler, config.Check = compose.New(parts), false
-	if c, ok := order.(interface {
-		Control(schedule.Scheduler) schedule.Scheduler
-	}); ok {
-		config.Scheduler = c.Control(config.Scheduler)
-	}
 	if !m.silent {
 		config.ObserveEvery = 5 * unit.Minute
 	}

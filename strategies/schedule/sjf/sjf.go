@@ -16,7 +16,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "sjf", Step: "schedule", Part: "order", Status: "recalled",
+	Name: "sjf", Part: schedule.OrderPart, Status: "recalled",
 	Source: "textbook: shortest processing time (Smith 1956), with backfill",
 	Idea:   "the shortest estimated job first; what runs is left alone",
 	Goal:   "throughput", Needs: "an estimate of the run time", Live: "as simulated",

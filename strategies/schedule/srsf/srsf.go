@@ -18,7 +18,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "srsf", Step: "schedule", Part: "order", Status: "recalled",
+	Name: "srsf", Part: schedule.OrderPart, Status: "recalled",
 	Source: "the clairvoyant baseline of Tiresias (Gu et al., NSDI 2019)",
 	Idea:   "the least device time left goes first and displaces what has more",
 	Goal:   "throughput", Needs: "an estimate of the run time", Live: "preempts by checkpoint and restart",

@@ -19,7 +19,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "srtf", Step: "schedule", Part: "order", Status: "recalled",
+	Name: "srtf", Part: schedule.OrderPart, Status: "recalled",
 	Source: "textbook: shortest remaining processing time (Schrage 1968)",
 	Idea:   "the least running time left goes first and displaces what has more",
 	Goal:   "throughput", Needs: "an estimate of the run time", Live: "preempts by checkpoint and restart",

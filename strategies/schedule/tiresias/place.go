@@ -13,7 +13,7 @@ import (
 
 // PlacerDescription is what the placer says about itself.
 var PlacerDescription = strategy.Description{
-	Name: "tiresias-place", System: "Tiresias", Step: "allocate", Part: "place", Status: "read",
+	Name: "tiresias-place", System: "Tiresias", Part: allocate.PlacePart, Status: "read",
 	Source: "Gu et al., NSDI 2019; SymbioticLab/Tiresias simulator",
 	Idea:   "jobs with skewed tensors on the fewest nodes possible, or not yet; others wherever there is room",
 	Goal:   "throughput", Needs: "the skew: the largest tensor's part of the model", Live: "as simulated",

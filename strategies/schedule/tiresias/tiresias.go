@@ -26,7 +26,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "tiresias", System: "Tiresias", Step: "schedule", Part: "order", Status: "read",
+	Name: "tiresias", System: "Tiresias", Part: schedule.OrderPart, Status: "read",
 	Source: "Gu et al., NSDI 2019; SymbioticLab/Tiresias simulator",
 	Idea:   "least attained service, in device-seconds and a few queues; or the Gittins index of it",
 	Goal:   "throughput", Needs: "nothing; the Gittins form learns from finished jobs",

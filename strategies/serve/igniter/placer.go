@@ -13,7 +13,7 @@ import (
 
 // Description is what the strategy says about itself.
 var Description = strategy.Description{
-	Name: "igniter", System: "iGniter", Step: "allocate", Part: "place", Status: "after",
+	Name: "igniter", System: "iGniter", Part: allocate.PlacePart, Status: "after",
 	Source: "Xu et al., IEEE TPDS 2023; icloud-ecnu/igniter",
 	Idea:   "each replica of a service on the device that it disturbs least, at the least share that answers in half the objective",
 	Acts:   []strategy.Act{strategy.Share, strategy.Batch},

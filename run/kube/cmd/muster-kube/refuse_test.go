@@ -20,7 +20,7 @@ func TestRefusesWhatPodsCannot(t *testing.T) {
 		}
 		f := flags{strategy: e.Name}
 		_, err := f.composition()
-		if (err == nil) != (len(e.Acts) == 0) || err != nil && !strings.Contains(err.Error(), "cannot be obeyed on Kubernetes: its "+e.Part+" "+e.Name+" "+e.Acts[0].Does()) {
+		if (err == nil) != (len(e.Acts) == 0) || err != nil && !strings.Contains(err.Error(), "cannot be obeyed on Kubernetes: its "+e.Part.Name+" "+e.Name+" "+e.Acts[0].Does()) {
 			t.Errorf("%s, which does %q: %v", e.Name, e.Acts, err)
 		}
 		f.advise = true

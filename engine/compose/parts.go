@@ -1,0 +1,34 @@
+package compose
+
+import (
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/profile"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/victims"
+)
+
+// PartsOf takes the parts of a Scheduler from a composition. Pipelines are compared with
+// those of the composition null.
+func PartsOf(c, null strategy.Filled) Parts {
+	return Parts{
+		Estimator: strategy.In[profile.Estimator](c, profile.EstimatePart),
+		Gate:      strategy.In[schedule.Gate](c, schedule.GatePart),
+		Order:     strategy.In[schedule.Order](c, schedule.OrderPart),
+		Sizer:     strategy.In[allocate.Sizer](c, allocate.SizePart),
+		Placer:    strategy.In[allocate.Placer](c, allocate.PlacePart),
+		Flow:      strategy.In[flow.Policy](c, flow.PolicyPart),
+		Victims:   strategy.In[victims.Chooser](c, victims.VictimsPart),
+		Reserve:   strategy.In[calendar.Policy](c, calendar.ReservePart),
+		Rater:     strategy.In[allocate.Rater](c, allocate.RatePart),
+		Switcher:  strategy.In[allocate.Switcher](c, allocate.SwitchPart),
+		Joint:     strategy.In[allocate.Joint](c, allocate.JointPart),
+		Planner: &Pipelines{
+			Cut: strategy.In[pipeline.Partitioner](c, pipeline.CutPart), NullCut: strategy.In[pipeline.Partitioner](null, pipeline.CutPart),
+			Sequence: strategy.In[pipeline.Ordering](c, pipeline.SequencePart), NullSequence: strategy.In[pipeline.Ordering](null, pipeline.SequencePart),
+			Name: c[pipeline.CutPart].Name + "+" + c[pipeline.SequencePart].Name},
+	}
+}
