@@ -155,14 +155,14 @@ func TestStrategyCommands(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module github.com/musterdl/muster\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "flow"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "strategies", "flow"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	out := mustMuster(t, "strategies", "new", "my-flow", "--step", "flow", "--dir", dir)
 	if !strings.Contains(out, "plain(myflow.Description, myflow.Policy{}),") {
 		t.Errorf("no line in\n%s", out)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "flow", "myflow", "myflow_test.go")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "strategies", "flow", "myflow", "myflow_test.go")); err != nil {
 		t.Error(err)
 	}
 }

@@ -157,13 +157,3 @@ func (u *upstream) schedule(t testing.TB, pod *corev1.Pod) ([]string, *framework
 	slices.Sort(u.passed.nodes)
 	return u.passed.nodes, fit
 }
-
-// enqueues says whether upstream lets a pod into its queue.
-func (u *upstream) enqueues(pod *corev1.Pod) bool {
-	for _, plugin := range u.framework.PreEnqueuePlugins() {
-		if !plugin.PreEnqueue(context.Background(), pod).IsSuccess() {
-			return false
-		}
-	}
-	return true
-}
