@@ -76,6 +76,14 @@ type Switcher interface {
 	Switch(v plan.View, from, to plan.JobID) unit.Duration
 }
 
+// Streamer is a Switcher under which the memory of a job comes to its devices in groups of
+// layers, the first of which compute while others come: Groups are their ends, over what
+// switching.Layers lists.
+type Streamer interface {
+	Switcher
+	Groups(v plan.View, job plan.JobID) []int32
+}
+
 // Crowd is who competes for the room.
 type Crowd struct {
 	Active  int   // jobs waiting or running

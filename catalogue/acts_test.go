@@ -29,7 +29,7 @@ type deeds struct {
 }
 
 // note notes what a change does beyond starting and stopping its run.
-func (d *deeds) note(c *plan.Change) {
+func (d *deeds) note(v plan.View, c *plan.Change) {
 	t, was := c.Terms, d.terms[c.Run]
 	if c.Verb != plan.Start && c.Verb != plan.Regrant {
 		t = plan.DefaultTerms()
@@ -46,7 +46,8 @@ func (d *deeds) note(c *plan.Change) {
 		strategy.Equal:    share.Guest != plan.None && share.Bond == plan.AsEqual,
 		strategy.Merge:    share.Guest != plan.None && share.Bond == plan.InOne,
 		strategy.Batch:    share.Batch > 0,
-		strategy.Pipeline: t.Plan.ID != plan.None,
+		strategy.Stream:   t.Plan.ID != plan.None && v.Pipeline(t.Plan.ID).Groups != nil,
+		strategy.Pipeline: t.Plan.ID != plan.None && v.Pipeline(t.Plan.ID).JSON != nil,
 		strategy.Class:    t.Traffic.Class > 0,
 		strategy.Weight:   t.Traffic.Weight > 0,
 		strategy.Shift:    t.Traffic.Shift > 0,
@@ -162,9 +163,9 @@ func seen(t *testing.T, composition catalogue.Composition) map[strategy.Act]bool
 	c, jobs := everything()
 	saw := deeds{map[strategy.Act]bool{}, map[plan.RunID]plan.Terms{}}
 	_, err = simulated.Run(simulated.Config{Cluster: c, Jobs: &listed{jobs}, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
-		Prices: simulated.Prices{Restart: 20 * unit.Second}, Until: unit.Time(8 * unit.Hour), Commit: func(_ plan.View, commit *plan.Commit) {
+		Prices: simulated.Prices{Restart: 20 * unit.Second}, Until: unit.Time(8 * unit.Hour), Commit: func(v plan.View, commit *plan.Commit) {
 			for i := range commit.Changes {
-				saw.note(&commit.Changes[i])
+				saw.note(v, &commit.Changes[i])
 			}
 		}})
 	if err != nil {

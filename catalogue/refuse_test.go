@@ -68,7 +68,7 @@ func TestRefused(t *testing.T) {
 	slots, bare, gpus, mps, kube := run.Slots.Driver, run.Bare.Driver, run.GPUs.Driver, run.WithMPS.Driver, run.Kubernetes.Driver
 	live := []string{slots, bare, gpus, mps, kube}
 	want := map[string][]string{
-		"parrot": live, "cassini": live, "strict": live, "mig": live, "jahani": live, "titan": live, "hydro": live,
+		"parrot": live, "cassini": live, "strict": live, "mig": live, "jahani": live, "titan": live, "hydro": live, "pipeswitch": live,
 		"gandiva": {bare, gpus, mps, kube}, "igniter": {bare, gpus, mps, kube}, "antman": {gpus, mps, kube}, "mps": {bare, gpus, kube}, "salus": {kube},
 		"dp-cut": {kube}, "1f1b": {kube},
 		"place: igniter\noptions: {igniter: {repack: false}}\n": {bare, gpus, kube},

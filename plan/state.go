@@ -293,13 +293,17 @@ type State struct {
 // Dependency says that After may start only once Before has finished.
 type Dependency struct{ Before, After JobID }
 
-// Pipeline is a plan made by step 4: where each later stage begins, in which
-// order each stage works, and how long one iteration should take.
+// Pipeline is a plan of a run's layers. Step 4 says where each later stage begins, in
+// which order each stage works, and how long one iteration should take; step 2 in which
+// groups they come.
 type Pipeline struct {
 	Cuts      []int32
 	Schedule  string
 	Iteration unit.Duration
 	JSON      []byte // as the trainer reads it
+	// Groups are the ends of the groups of layers in which the run's memory is brought to
+	// its devices, the first of which compute while others come; nil is as a whole.
+	Groups []int32 `json:",omitempty"`
 }
 
 // NewState returns the state of an idle, healthy cluster.

@@ -27,7 +27,8 @@ type ShareTerms struct {
 	Fence   Fence // what keeps those who share a device apart
 }
 
-// PlanTerms say how a run is cut into stages. Step 4 sets them.
+// PlanTerms say how a run is cut into stages, and its layers into groups to be brought.
+// Step 4 sets them, the second where a switcher of step 2 says so.
 type PlanTerms struct {
 	ID int32 // pipeline plan, an index into State.Plans; None without
 }

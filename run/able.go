@@ -18,6 +18,7 @@ var RestartPart = strategy.NewPart[string](strategy.Part{Name: "restart", Rank: 
 // driver, which plays the texts of run/runtest; TestEveryYes sees that there is one.
 
 const (
+	noStream = "no worker here is given its memory layer by layer"
 	noLinks  = "no driver here sets what a run sends when"
 	noGroups = "only a control group holds a process to a part of a core, and none can be made here"
 )
@@ -29,6 +30,7 @@ var Simulated = strategy.Ability{Driver: "in simulation", Means: map[strategy.Ac
 	strategy.Resize:   "the job's rate with as many workers",
 	strategy.Time:     "it stands still",
 	strategy.Swap:     "others have the room; moving takes time by the MiB",
+	strategy.Stream:   "a start takes what does not hide behind the first pass",
 	strategy.Share:    "it is never faster than its ceiling",
 	strategy.Reshare:  "it has another ceiling at once, or when another process of it runs",
 	strategy.Filler:   "the law's steady state divides the device",
@@ -57,6 +59,7 @@ var Slots = strategy.Ability{Driver: "on this machine's slots", Means: map[strat
 	strategy.Pipeline: "MUSTER_PLAN names the plan at the start",
 }, Why: map[strategy.Act]string{
 	strategy.Swap:    "a frozen process keeps its memory",
+	strategy.Stream:  noStream,
 	strategy.Merge:   "no trainer here trains two jobs in one process",
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
@@ -77,6 +80,7 @@ var Bare = strategy.Ability{Driver: "on this machine's slots without control gro
 	strategy.Pipeline: Slots.Means[strategy.Pipeline],
 }, Why: map[strategy.Act]string{
 	strategy.Swap:    Slots.Why[strategy.Swap],
+	strategy.Stream:  noStream,
 	strategy.Share:   noGroups,
 	strategy.Reshare: noGroups,
 	strategy.Equal:   noGroups,
@@ -98,6 +102,7 @@ var GPUs = strategy.Ability{Driver: "on this machine's GPUs", Means: map[strateg
 	strategy.Pipeline: Slots.Means[strategy.Pipeline],
 }, Why: map[strategy.Act]string{
 	strategy.Swap:    Slots.Why[strategy.Swap],
+	strategy.Stream:  noStream,
 	strategy.Share:   "it takes NVIDIA's MPS, whose daemon does not run",
 	strategy.Reshare: "MPS reads its limits when a worker starts, and never again",
 	strategy.Filler:  "a GPU has no idle class, and no law reaches into it",
@@ -127,6 +132,7 @@ var Kubernetes = strategy.Ability{Driver: "on Kubernetes", Means: map[strategy.A
 }, Why: map[strategy.Act]string{
 	strategy.Time:     "no verb of its API keeps a container without computing",
 	strategy.Swap:     "no verb of its API suspends a container",
+	strategy.Stream:   noStream,
 	strategy.Share:    "a pod has of a device what it asks for itself",
 	strategy.Reshare:  "a pod has of a device what it asks for itself",
 	strategy.Filler:   "nothing on its nodes holds a guest back",

@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
 )
 
 // Layer is one layer in order of use: its parameters, and how long it computes.
@@ -202,6 +203,46 @@ func trace(states []state, last []int) Grouping {
 	return g
 }
 
+// Persistent is what of a job's memory has to be moved, on each of its devices: what it
+// declared, or its parameters, or else all of it.
+func Persistent(v plan.View, id plan.JobID) int64 {
+	profile, bytes := v.ProfileOf(id), int64(0)
+	for _, l := range profile.Layers {
+		bytes += l.ParamKiB << 10
+	}
+	switch {
+	case profile.Persistent > 0:
+		return int64(profile.Persistent) << 20
+	case bytes > 0:
+		return bytes
+	}
+	return int64(v.Shape(id).Memory) << 20
+}
+
+// Layers are those of a job's profile, as its first forward pass uses them; without a
+// profile it is one block that has to come before anything computes. What stays beside
+// the parameters, such as the optimizer's state, comes last: the forward pass does not
+// wait for it.
+func Layers(v plan.View, id plan.JobID) []Layer {
+	var all []Layer
+	rest := Persistent(v, id)
+	for _, l := range v.ProfileOf(id).Layers {
+		all = append(all, Layer{Bytes: l.ParamKiB << 10, Compute: l.Forward})
+		rest -= l.ParamKiB << 10
+	}
+	if rest > 0 {
+		all = append(all, Layer{Bytes: rest})
+	}
+	return all
+}
+
+// Overhead is how much later than if they were there already the last of some layers has
+// computed that come in given groups.
+func (p Path) Overhead(layers []Layer, ends []int) unit.Duration {
+	_, compute := sum(layers)
+	return p.Finish(layers, ends) - compute
+}
+
 // Switch is what handing a device over consists of: telling the one that leaves and
 // cleaning up after it, saving what of it has changed, and bringing the newcomer.
 type Switch struct {
@@ -218,9 +259,8 @@ func (s Switch) Cost(changed int64, layers []Layer) unit.Duration {
 	if changed > 0 {
 		cost += s.Save.Time(changed)
 	}
-	_, compute := sum(layers)
 	if len(layers) == 0 {
 		return cost
 	}
-	return cost + s.Path.Group(layers).Finish - compute
+	return cost + s.Path.Overhead(layers, s.Path.Group(layers).Ends)
 }

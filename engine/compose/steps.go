@@ -36,14 +36,22 @@ func (p *Parts) rate(v plan.View, job plan.JobID, n int32, shape *plan.Shape, fo
 	return p.Rater.Rate(v, allocate.Need{Job: job, Attempt: v.Job(job).Attempt, Workers: n, Shape: shape}, found)
 }
 
-// terms asks steps 4 and 5 for their parts of the terms of a run; step 2 has said its own,
-// or nothing.
+// terms asks steps 4 and 5 for their parts of the terms of a run, and who streams in which
+// groups its layers come; of its share step 2 has said its own, or nothing.
 func (p *Parts) terms(d *plan.Draft, job plan.JobID, share *plan.ShareTerms) (t plan.Terms, planned, null unit.Duration) {
 	t = plan.DefaultTerms().WithShare(share)
+	var pl plan.Pipeline
+	var made bool
 	if p.Planner != nil && d.ProfileOf(job).Stages > 0 {
-		if pl, without, ok := p.Planner.Plan(d.View, job); ok {
-			t.Plan.ID, planned, null = d.AddPlan(pl), pl.Iteration, without
+		if pl, null, made = p.Planner.Plan(d.View, job); made {
+			planned = pl.Iteration
 		}
+	}
+	if s, ok := p.Switcher.(allocate.Streamer); ok {
+		pl.Groups, made = s.Groups(d.View, job), true
+	}
+	if made {
+		t.Plan.ID = d.AddPlan(pl)
 	}
 	t.Traffic = p.Flow.Traffic(d.View, job)
 	return t, planned, null

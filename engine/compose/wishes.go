@@ -169,6 +169,9 @@ func (s *Scheduler) slice(v plan.View, r *plan.Run) bool {
 
 // price is the running time that stopping a job and starting it again costs.
 func (s *Scheduler) price(v plan.View, id plan.JobID) unit.Duration {
+	if by, ok := s.parts.Switcher.(allocate.Streamer); ok {
+		return by.Switch(v, id, id)
+	}
 	c := v.Job(id).Checkpoint
 	return c.Save + c.Load
 }

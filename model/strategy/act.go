@@ -12,6 +12,7 @@ const (
 	Resize   Act = "resize"
 	Time     Act = "time"
 	Swap     Act = "swap"
+	Stream   Act = "stream"
 	Share    Act = "share"
 	Reshare  Act = "reshare"
 	Filler   Act = "filler"
@@ -30,7 +31,7 @@ const (
 var Basic = []Act{Start, Stop, Resize}
 
 // Acts are all others, in the order in which tables show them.
-var Acts = []Act{Time, Swap, Share, Reshare, Filler, Equal, Merge, Batch, Pipeline, Class, Weight, Shift, Reshape, Rent}
+var Acts = []Act{Time, Swap, Stream, Share, Reshare, Filler, Equal, Merge, Batch, Pipeline, Class, Weight, Shift, Reshape, Rent}
 
 var does = map[Act]string{
 	Start:    "starts all workers of a run together, on the devices that it says",
@@ -38,6 +39,7 @@ var does = map[Act]string{
 	Resize:   "starts a run again with other workers or elsewhere, from what it saved",
 	Time:     "suspends a run that stays where it is, and lets it go on: runs take turns on a device",
 	Swap:     "has a run give up a part of its memory while it is suspended",
+	Stream:   "brings a run's memory to its devices in groups of layers, the first of which compute while others come",
 	Share:    "holds a run to a part of its devices that the strategy chooses",
 	Reshare:  "gives a run another part of its devices while it goes on",
 	Filler:   "lets a guest compute in what its host leaves of a device, so that the host hardly notices",

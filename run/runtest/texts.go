@@ -25,6 +25,7 @@ var texts = map[strategy.Act]text{
 	strategy.Resize:   {[]Job{saving(1, 1, 2)}, resizes},
 	strategy.Time:     {[]Job{gang(1), gang(1)}, takesTurns},
 	strategy.Swap:     {[]Job{large(), large()}, swaps},
+	strategy.Stream:   {[]Job{heavy()}, streams},
 	strategy.Share:    {[]Job{gang(1), gang(1)}, shares},
 	strategy.Reshare:  {[]Job{gang(1)}, reshares},
 	strategy.Filler:   {[]Job{busy(.6), filling()}, fills},
@@ -101,6 +102,14 @@ func staged(microbatches int32) Job {
 	return j
 }
 
+// heavy is a job of four layers that compute for a second each and take a second each over a
+// link of 12 GB/s.
+func heavy() Job {
+	j := saving(1)
+	j.Pipeline.Layers = slices.Repeat([]workload.Layer{{Forward: unit.Second, ParamKiB: 12e9 >> 10}}, 4)
+	return j
+}
+
 // starts: all workers of a gang are alive on the devices that it was given, and work.
 func starts(x *look) {
 	x.start(0, nil, 0, 1)
@@ -166,7 +175,22 @@ func swaps(x *look) {
 	x.works(1, 0)
 	x.rest(1, true)
 	x.rest(0, false)
+	x.until("job 0 has moved in again", func() bool { return len(x.Workers(0)) > 0 })
 	x.works(0, 0)
+}
+
+// streams: what comes in four groups is as late as the first of them, what comes as a whole
+// as late as all.
+func streams(x *look) {
+	x.measured("seconds until it computes, in groups and as a whole", func() (late []float64) {
+		for _, ends := range [][]int32{{1, 2, 3, 4}, {4}} {
+			asked := x.View().Now()
+			x.start(0, func(d *plan.Draft, t *plan.Terms) { t.Plan.ID = d.AddPlan(plan.Pipeline{Groups: ends}) }, 0)
+			late = append(late, x.View().Run(x.View().Job(0).Run).Began.Sub(asked).Seconds())
+			x.stop(0)
+		}
+		return late
+	}, func(late []float64) bool { return x.near(late[0], 1) && x.near(late[1], 4) })
 }
 
 // part are terms that hold a run to so many thousandths of its device, with a ceiling.

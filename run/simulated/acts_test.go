@@ -84,7 +84,7 @@ func TestActs(t *testing.T) {
 		}
 		left, puppet := source(jobs), &runtest.Puppet{Every: 10 * unit.Millisecond}
 		sim, err := simulated.New(simulated.Config{Cluster: c, Jobs: &left, Scheduler: puppet, Policy: engine.DefaultPolicy(),
-			Prices: simulated.Prices{Arrival: unit.Minute}, Check: true})
+			Prices: simulated.Prices{Arrival: unit.Minute, HostGBps: 12}, Check: true})
 		if err != nil {
 			t.Fatal(err)
 		}

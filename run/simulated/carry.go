@@ -93,15 +93,16 @@ func (s *Simulation) begin(at unit.Time, c *plan.Change) {
 		version: s.runs[c.Run].version + 1, ceiling: v.Run(c.Run).Terms.Share.Ceiling, host: plan.None}
 	s.ledger.live++
 	s.ledger.occupy(milli)
-	s.queueUp(at.Add(s.delay(v, c.Job)), entry{kind: runStarts, run: c.Run, job: c.Job, version: s.runs[c.Run].version})
+	s.queueUp(at.Add(s.delay(v, c.Run)), entry{kind: runStarts, run: c.Run, job: c.Job, version: s.runs[c.Run].version})
 }
 
-// delay is what starting a job's present run takes.
-func (s *Simulation) delay(v plan.View, id plan.JobID) unit.Duration {
-	if j := v.Job(id); j.Attempt > 1 {
-		return s.config.Prices.Start + j.Checkpoint.Load
+// delay is what starting a run takes, and measuring its job where it is the first.
+func (s *Simulation) delay(v plan.View, id plan.RunID) unit.Duration {
+	job := v.Run(id).Job
+	if v.Job(job).Attempt > 1 {
+		return s.setUp(v, id)
 	}
-	return s.config.Prices.Start + s.probing(v, id)
+	return s.setUp(v, id) + s.probing(v, job)
 }
 
 // regrant gives a run that goes on other terms. What it held until now is booked as
@@ -140,10 +141,10 @@ func (s *Simulation) stop(at unit.Time, id plan.RunID) {
 	e := entry{kind: runStopped, run: id, job: l.job, version: l.version}
 	delay := unit.Duration(0)
 	if l.status == plan.Running || l.status == plan.Suspended {
-		l.kept = s.halt(at, id, c.OnRequest)
 		if c.OnRequest {
-			delay = c.Save
+			delay = s.saving(s.engine.View(), id)
 		}
+		l.kept = s.halt(at, id, c.OnRequest)
 	}
 	s.become(at, id, plan.Stopping)
 	s.queueUp(at.Add(delay), e)

@@ -28,6 +28,12 @@ type Prices struct {
 	// goes over the host's link, at HostGBps for each device; 0 takes no time.
 	Pause    unit.Duration `yaml:"pause"`
 	HostGBps float64       `yaml:"host-gbytes-per-s"`
+	// Of a job that is brought in groups of layers (allocate.Streamer): the fixed cost of
+	// each group's transfer over the host's link and of handing it over to compute; and how
+	// long one that leaves takes to stop. What it saves goes over that link too.
+	Transfer unit.Duration `yaml:"transfer"`
+	HandOver unit.Duration `yaml:"hand-over"`
+	Leave    unit.Duration `yaml:"leave"`
 	// Instance is what making or removing one part of a device takes.
 	Instance unit.Duration `yaml:"instance"`
 	// Arrival is how long a rented node takes to come.
@@ -47,7 +53,7 @@ type Prices struct {
 // DefaultPrices are those of simulations whose user gives none.
 func DefaultPrices() Prices {
 	return Prices{Start: 6500 * unit.Millisecond, Restart: 30 * unit.Second, StoreGBps: 1,
-		Pause: 100 * unit.Millisecond, HostGBps: 12, Instance: envelope.InstanceTime, Arrival: 2 * unit.Minute,
+		Pause: 100 * unit.Millisecond, HostGBps: 12, Transfer: 20, HandOver: 20, Leave: unit.Millisecond, Instance: envelope.InstanceTime, Arrival: 2 * unit.Minute,
 		Answer: 100 * unit.Millisecond, Probe: 10 * unit.Second, ProbeError: .05, Settle: 40 * unit.Second}
 }
 

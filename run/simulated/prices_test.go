@@ -141,6 +141,40 @@ func TestSaveIsPaid(t *testing.T) {
 	ends(t, "behind one that saves", got[1], 50+12.582912+10)
 }
 
+// TestStreamIsPaid: one that comes in groups of layers begins when what does not hide behind
+// its first pass has come, on its true layers, and leaves when what stays has gone; no
+// process starts, and nothing is restored. Where the link costs nothing it is free.
+func TestStreamIsPaid(t *testing.T) {
+	layers := job(100, func(j *workload.Job, _ *workload.Truth) {
+		j.Pipeline.Layers = []workload.Layer{{Forward: unit.Second, ParamKiB: 1e9 >> 10}, {Forward: unit.Second, ParamKiB: 1e9 >> 10}}
+	})
+	start := func(groups ...int32) func(d *plan.Draft) {
+		return func(d *plan.Draft) {
+			id := d.AddPlan(plan.Pipeline{Groups: groups})
+			starts(0, func(t *plan.Terms) { t.Plan.ID = id })(d)
+		}
+	}
+	stop := func(d *plan.Draft) { d.Stop(d.Job(0).Run, because, 0) }
+	for _, c := range []struct {
+		prices simulated.Prices
+		groups []int32
+		want   float64
+	}{
+		// A layer takes 2 s, a transfer .1 s and a hand-over .01 s more: two groups have computed after
+		// 2.1 + .01 + 1 and 4.2 + .01 + 1, one after 4.1 + .01 + 2; 2 s each time are its own. It saves for .5 s,
+		// .1 s and 4 s, and goes on at 80 s.
+		{simulated.Prices{Start: 60 * unit.Second, HostGBps: .5, Transfer: unit.Second / 10, HandOver: unit.Second / 100, Leave: unit.Second / 2}, []int32{1, 2}, 80 + 100 - 50 + 2*3.21},
+		{simulated.Prices{Start: 60 * unit.Second, HostGBps: .5, Transfer: unit.Second / 10, HandOver: unit.Second / 100, Leave: unit.Second / 2}, []int32{2}, 80 + 100 - 50 + 2*4.11},
+		{simulated.Prices{}, []int32{1, 2}, 80 + 50},
+	} {
+		got := priced(t, c.prices, act(0, start(c.groups...)).then(50, stop).then(80, start(c.groups...)), nil, layers)
+		ends(t, "streamed twice", got[0], c.want)
+	}
+	other := job(10, nil)
+	got := priced(t, simulated.Prices{HostGBps: .5, Leave: unit.Second / 2}, act(0, start(1, 2)).then(50, stop).then(51, starts(1, nil)), nil, layers, other)
+	ends(t, "behind one that leaves", got[1], 50+.5+4+10)
+}
+
 // TestSuspendIsPaid: what a run gives up moves out before others go on, and back in.
 func TestSuspendIsPaid(t *testing.T) {
 	swap := func(t *plan.Terms) { t.Share.Swap = 6000; t.Share.Turn = 1 }

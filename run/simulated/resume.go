@@ -91,7 +91,7 @@ func (s *Simulation) resumeRuns(at unit.Time) []engine.Event {
 		s.ledger.live++
 		switch r.Status {
 		case plan.Starting:
-			s.queueUp(max(at, r.Since.Add(s.delay(v, r.Job))), entry{kind: runStarts, run: id, job: r.Job, version: 1})
+			s.queueUp(max(at, r.Since.Add(s.delay(v, id))), entry{kind: runStarts, run: id, job: r.Job, version: 1})
 		case plan.Stopping:
 			l.idle = !r.Charged
 			s.resumeStop(at, id, r)
@@ -150,7 +150,7 @@ func (s *Simulation) resumeStop(at unit.Time, id plan.RunID, r plan.Run) {
 		s.runs[id].kept = e.Kept
 		s.spent[r.Job] += e.Ran
 		if c.OnRequest {
-			due = due.Add(c.Save)
+			due = due.Add(s.saving(s.engine.View(), id))
 		}
 	}
 	s.queueUp(max(at, due), entry{kind: runStopped, run: id, job: r.Job, version: 1})

@@ -14,6 +14,9 @@ import (
 // job's true layers, of which the planner has only what was measured. A job's true
 // duration is meant for the ideal.
 func (w *World) planned(v plan.View, job plan.JobID, id int32) float64 {
+	if v.Pipeline(id).JSON == nil {
+		return 1 // it has no stages, and is only brought in groups
+	}
 	if rate, seen := w.plans[id]; seen {
 		return rate
 	}

@@ -1,7 +1,7 @@
 // Package pipeswitch prices handing a device from one job to another the way
-// PipeSwitch does it (Bai et al., OSDI 2020): a standby process is ready, parameters
-// lie pinned in host memory, and while they come over PCIe in groups of layers, the
-// layers that have come compute already. The groups are the best there are (package
+// PipeSwitch does it (Bai et al., OSDI 2020), and says in which groups: a standby process
+// is ready, parameters lie pinned in host memory, and while they come over PCIe in groups
+// of layers, the layers that have come compute already. The groups are the best there are (package
 // switching), so most of the transfer hides behind the first pass.
 //
 // Read: the public code's stop, hand-over and per-block grouping; the paper's
@@ -14,6 +14,7 @@ package pipeswitch
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/switching"
@@ -28,16 +29,11 @@ var Description = strategy.Description{
 	Source: "Bai et al., OSDI 2020; netx-repo/PipeSwitch",
 	Idea:   "parameters come in the best groups while earlier ones compute: a switch costs milliseconds",
 	Goal:   "latency", Needs: "layers with parameters and times; else memory that stays",
-	Live: "streams nothing, because no driver moves a model layer by layer: it only says how long a turn must last to pay for its switch",
+	Acts: []strategy.Act{strategy.Stream},
+	Live: "cannot, because no driver brings a model layer by layer",
 }
 
-// Switcher prices a switch: how long the device does nothing useful when one job gives
-// way to another; plan.None is nobody.
-type Switcher interface {
-	Switch(v plan.View, from, to plan.JobID) unit.Duration
-}
-
-// Config is what a switch goes over. Transfers can be calibrated with switching.Fit.
+// Config is what a switch goes over.
 type Config struct {
 	// BandwidthGBps is that from host memory to the device and back.
 	BandwidthGBps float64 `yaml:"bandwidth-gbytes-per-s"`
@@ -47,11 +43,14 @@ type Config struct {
 	HandOverUs unit.Duration `yaml:"hand-over-us"`
 	// StopMs is how long the job that leaves takes to stop: the layer it is in.
 	StopMs float64 `yaml:"stop-ms"`
+	// Groups is how layers are put together: best, or, to compare with, each for itself or
+	// all in one, which computes when all has come.
+	Groups string `yaml:"groups"`
 }
 
 // Default has PCIe 3 with 16 lanes; the fixed costs are our assumptions.
 func Default() Config {
-	return Config{BandwidthGBps: 12, TransferUs: 20, HandOverUs: 20, StopMs: 1}
+	return Config{BandwidthGBps: 12, TransferUs: 20, HandOverUs: 20, StopMs: 1, Groups: "best"}
 }
 
 // Validate says what is wrong with a configuration.
@@ -61,6 +60,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("bandwidth-gbytes-per-s is %g: it must be positive", c.BandwidthGBps)
 	case c.TransferUs < 0 || c.HandOverUs < 0 || !(c.StopMs >= 0):
 		return errors.New("transfer-us, hand-over-us and stop-ms must not be negative")
+	case !slices.Contains([]string{"best", "each", "one"}, c.Groups):
+		return fmt.Errorf("groups is %q: it must be best, each or one", c.Groups)
 	}
 	return nil
 }
@@ -71,66 +72,61 @@ func (c Config) switching() switching.Switch {
 	return switching.Switch{Stop: unit.Seconds(c.StopMs / 1000), Save: link, Path: switching.Path{Links: []switching.Link{link}, Sync: c.HandOverUs}}
 }
 
-// Pricer is the strategy. The price of bringing a job follows from its profile alone
-// and is remembered by job.
-type Pricer struct {
+// Switcher is the strategy. How a job is brought follows from its profile and its shape,
+// and is remembered by these.
+type Switcher struct {
 	by       switching.Switch
-	bringing map[plan.JobID]unit.Duration
+	groups   string
+	bringing map[[2]int32]brought
 }
 
-var _ Switcher = (*Pricer)(nil)
+// brought is in which groups a job comes, and what that takes beside computing.
+type brought struct {
+	ends []int
+	cost unit.Duration
+}
 
-// New returns the pricer; the configuration must be valid.
-func New(c Config) *Pricer {
-	return &Pricer{by: c.switching(), bringing: map[plan.JobID]unit.Duration{}}
+var _ allocate.Streamer = (*Switcher)(nil)
+
+// New returns the switcher; the configuration must be valid.
+func New(c Config) *Switcher {
+	return &Switcher{by: c.switching(), groups: c.Groups, bringing: map[[2]int32]brought{}}
 }
 
 // Switch stops one job, saves what of it stays, and brings the other.
-func (p *Pricer) Switch(v plan.View, from, to plan.JobID) unit.Duration {
-	cost := unit.Duration(0)
+func (s *Switcher) Switch(v plan.View, from, to plan.JobID) (cost unit.Duration) {
 	if from != plan.None {
-		cost += p.by.Cost(persistent(v, from), nil)
+		cost += s.by.Cost(switching.Persistent(v, from), nil)
 	}
-	if to == plan.None {
-		return cost
+	if to != plan.None {
+		cost += s.bring(v, to).cost
 	}
-	bring, known := p.bringing[to]
+	return cost
+}
+
+// Groups are those in which a job's layers come.
+func (s *Switcher) Groups(v plan.View, job plan.JobID) (ends []int32) {
+	for _, end := range s.bring(v, job).ends {
+		ends = append(ends, int32(end))
+	}
+	return ends
+}
+
+func (s *Switcher) bring(v plan.View, job plan.JobID) brought {
+	j := v.Job(job)
+	b, known := s.bringing[[2]int32{j.Profile, j.Shape}]
 	if !known {
-		bring = switching.Switch{Path: p.by.Path}.Cost(0, layers(v, to))
-		p.bringing[to] = bring
+		layers := switching.Layers(v, job)
+		switch s.groups {
+		case "each":
+			b.ends = switching.Single(layers)
+		case "one":
+			b.ends = switching.Whole(layers)
+		default:
+			b.ends = s.by.Path.Group(layers).Ends
+		}
+		b.cost = s.by.Path.Overhead(layers, b.ends)
+		s.bringing[[2]int32{j.Profile, j.Shape}] = b
 	}
-	return cost + bring
-}
-
-// persistent is what of a job's memory has to be moved, on each of its devices: what
-// it declared, or its parameters, or else all of it.
-func persistent(v plan.View, id plan.JobID) int64 {
-	profile, bytes := v.ProfileOf(id), int64(0)
-	for _, l := range profile.Layers {
-		bytes += l.ParamKiB << 10
-	}
-	switch {
-	case profile.Persistent > 0:
-		return int64(profile.Persistent) << 20
-	case bytes > 0:
-		return bytes
-	}
-	return int64(v.Shape(id).Memory) << 20
-}
-
-// layers are those of a job's profile, as its first forward pass uses them; without a
-// profile it is one block that has to come before anything computes. What stays beside
-// the parameters, such as the optimizer's state, comes last: the forward pass does not
-// wait for it.
-func layers(v plan.View, id plan.JobID) []switching.Layer {
-	var all []switching.Layer
-	rest := persistent(v, id)
-	for _, l := range v.ProfileOf(id).Layers {
-		all = append(all, switching.Layer{Bytes: l.ParamKiB << 10, Compute: l.Forward})
-		rest -= l.ParamKiB << 10
-	}
-	if rest > 0 {
-		all = append(all, switching.Layer{Bytes: rest})
-	}
-	return all
+	return b
 }
