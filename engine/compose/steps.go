@@ -3,6 +3,7 @@ package compose
 import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -47,7 +48,7 @@ func (p *Parts) terms(d *plan.Draft, job plan.JobID, share *plan.ShareTerms) (t 
 			planned = pl.Iteration
 		}
 	}
-	if s, ok := p.Switcher.(allocate.Streamer); ok {
+	if s, ok := strategy.Can[allocate.Streamer](p.Switcher); ok {
 		pl.Groups, made = s.Groups(d.View, job), true
 	}
 	if made {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -169,7 +170,7 @@ func (s *Scheduler) slice(v plan.View, r *plan.Run) bool {
 
 // price is the running time that stopping a job and starting it again costs.
 func (s *Scheduler) price(v plan.View, id plan.JobID) unit.Duration {
-	if by, ok := s.parts.Switcher.(allocate.Streamer); ok {
+	if by, ok := strategy.Can[allocate.Streamer](s.parts.Switcher); ok {
 		return by.Switch(v, id, id)
 	}
 	c := v.Job(id).Checkpoint
