@@ -230,20 +230,6 @@ func (c Composition) Without(step string) (Composition, error) {
 	return c, nil
 }
 
-// WithOptions is the composition with other options of one strategy: a value of its
-// configuration. It panics where there is no such strategy: that is ours to know.
-func (c Composition) WithOptions(name string, options any) Composition {
-	if _, ok := Find(name); !ok {
-		panic("catalogue: there is no strategy " + name)
-	}
-	c.options = maps.Clone(c.options)
-	if c.options == nil {
-		c.options = map[string]any{}
-	}
-	c.options[name] = options
-	return c
-}
-
 // clash says which parts do not go together; nil where all do.
 func (c Composition) clash() error {
 	for _, p := range Parts() {
