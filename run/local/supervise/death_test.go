@@ -96,11 +96,8 @@ func TestKilledAtRandomMoments(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := s.MemberDir()
-			go func() { // the control plane
-				for range 200 {
-					if Send(dir, Go) == nil {
-						return
-					}
+			go func() { // the control plane, which does not give up on a busy machine
+				for t.Context().Err() == nil && Send(dir, Go) != nil {
 					time.Sleep(time.Millisecond)
 				}
 			}()
