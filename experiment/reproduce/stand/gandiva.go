@@ -93,14 +93,16 @@ func (g *gandivaRun) figures(*Finished) map[string]float64 {
 	late := slices.Clone(g.first)
 	slices.Sort(late)
 	out := map[string]float64{"first_ten_minutes_p95_s": stat.Quantile(.95, stat.Empirical, late, nil),
-		"work_until_last": g.useful / (16 * g.last.Seconds()), "quanta_kept_below_one": 0, "quanta_packed": 0, "pairs": float64(len(g.together))}
+		"work_until_last": g.useful / (16 * g.last.Seconds()), "quanta_kept_below_one": 0, "pairs": float64(len(g.together))}
+	packed := unit.Duration(0)
 	for pair, span := range g.together {
-		out["quanta_packed"] += float64(span) / float64(quantum)
+		packed += span // whole microseconds: their sum is the same in every order
 		r := g.table.keep[[2]string{g.class[pair[0]], g.class[pair[1]]}]
 		if r[0]+r[1] < 1 && span > quantum+settles {
 			out["quanta_kept_below_one"] += math.Ceil(float64(span-settles)/float64(quantum)) - 1
 		}
 	}
+	out["quanta_packed"] = float64(packed) / float64(quantum)
 	return out
 }
 
