@@ -87,27 +87,19 @@ func setUserCommand(verb, short string, ask func(*client.Client, context.Context
 }
 
 func listUsersCommand() *cobra.Command {
-	var l live
-	cmd := &cobra.Command{Use: "ls", Args: cobra.NoArgs, Short: "List the users",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := l.client().Users(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return l.show(cmd.OutOrStdout(), list, func(w io.Writer, _ view.TextOptions) error {
-				rows := [][]string{{"USER", "ROLE", "TENANTS", "QUEUES", "KIND", "ADDED", "BY"}}
-				for _, u := range list.Users {
-					kind := "person"
-					if u.Service {
-						kind = "service"
-					}
-					rows = append(rows, []string{u.Name, u.Role.String(), allOr(u.Tenants, "-"), allOr(u.Queues, "-"), kind, day(u.AddedUs), u.By})
+	return answered(&cobra.Command{Use: "ls", Args: cobra.NoArgs, Short: "List the users"},
+		func(ctx context.Context, c *client.Client, _ []string) (access.UserList, error) { return c.Users(ctx) },
+		func(w io.Writer, list *access.UserList, _ view.TextOptions) error {
+			rows := [][]string{{"USER", "ROLE", "TENANTS", "QUEUES", "KIND", "ADDED", "BY"}}
+			for _, u := range list.Users {
+				kind := "person"
+				if u.Service {
+					kind = "service"
 				}
-				return columns(w, rows...)
-			})
-		}}
-	l.flags(cmd)
-	return cmd
+				rows = append(rows, []string{u.Name, u.Role.String(), allOr(u.Tenants, "-"), allOr(u.Queues, "-"), kind, day(u.AddedUs), u.By})
+			}
+			return columns(w, rows...)
+		})
 }
 
 func removeUserCommand() *cobra.Command {
@@ -145,27 +137,21 @@ func newTokenCommand() *cobra.Command {
 }
 
 func listTokensCommand() *cobra.Command {
-	var l live
-	cmd := &cobra.Command{Use: "ls", Args: cobra.NoArgs, Short: "List your tokens; an operator's list has everybody's",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := l.client().Tokens(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return l.show(cmd.OutOrStdout(), list, func(w io.Writer, _ view.TextOptions) error {
-				rows := [][]string{{"TOKEN", "USER", "MADE", "UNTIL", "BY", "NOTE"}}
-				for _, t := range list.Tokens {
-					until := day(t.ExpiresUs)
-					if t.RevokedUs != 0 {
-						until = "revoked " + day(t.RevokedUs)
-					}
-					rows = append(rows, []string{t.ID, t.User, day(t.MadeUs), until, t.By, t.Note})
+	return answered(&cobra.Command{Use: "ls", Args: cobra.NoArgs, Short: "List your tokens; an operator's list has everybody's"},
+		func(ctx context.Context, c *client.Client, _ []string) (access.TokenList, error) {
+			return c.Tokens(ctx)
+		},
+		func(w io.Writer, list *access.TokenList, _ view.TextOptions) error {
+			rows := [][]string{{"TOKEN", "USER", "MADE", "UNTIL", "BY", "NOTE"}}
+			for _, t := range list.Tokens {
+				until := day(t.ExpiresUs)
+				if t.RevokedUs != 0 {
+					until = "revoked " + day(t.RevokedUs)
 				}
-				return columns(w, rows...)
-			})
-		}}
-	l.flags(cmd)
-	return cmd
+				rows = append(rows, []string{t.ID, t.User, day(t.MadeUs), until, t.By, t.Note})
+			}
+			return columns(w, rows...)
+		})
 }
 
 func revokeTokenCommand() *cobra.Command {
@@ -183,21 +169,15 @@ func revokeTokenCommand() *cobra.Command {
 }
 
 func auditCommand() *cobra.Command {
-	var l live
 	var q access.Query
 	var last unit.Duration
-	cmd := &cobra.Command{Use: "audit", GroupID: "operate", Args: cobra.NoArgs, Short: "Say who changed what, and who was refused what",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := answered(&cobra.Command{Use: "audit", GroupID: "operate", Args: cobra.NoArgs, Short: "Say who changed what, and who was refused what"},
+		func(ctx context.Context, c *client.Client, _ []string) (access.AuditList, error) {
 			if last > 0 {
 				q.SinceUs = int64(now().Add(-last))
 			}
-			list, err := l.client().Audit(cmd.Context(), q)
-			if err != nil {
-				return err
-			}
-			return l.show(cmd.OutOrStdout(), list, func(w io.Writer, _ view.TextOptions) error { return writeAudit(w, list.Entries) })
-		}}
-	l.flags(cmd)
+			return c.Audit(ctx, q)
+		}, writeAudit)
 	fl := cmd.Flags()
 	fl.StringVar(&q.Who, "who", "", "only what this user did")
 	fl.BoolVar(&q.Refused, "refused", false, "only what was refused")
@@ -216,10 +196,10 @@ func plain(text string) string {
 	}, text)
 }
 
-func writeAudit(w io.Writer, entries []access.Entry) error {
+func writeAudit(w io.Writer, list *access.AuditList, _ view.TextOptions) error {
 	var rows [][]string
-	for i := range entries {
-		e := &entries[i]
+	for i := range list.Entries {
+		e := &list.Entries[i]
 		who, outcome := e.Who, fmt.Sprintf("%d", e.Status)
 		if who == "" {
 			who = "-"

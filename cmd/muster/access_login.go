@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -90,7 +91,7 @@ func loginCommand() *cobra.Command {
 			if err := client.SaveLogin(path, r); err != nil {
 				return err
 			}
-			return writeWhoami(cmd.OutOrStdout(), &who)
+			return writeWhoami(cmd.OutOrStdout(), &who, view.TextOptions{})
 		}}
 	cmd.Flags().StringVar(&r.CA, "ca", "", "file of certificates, one of which vouches for the server's")
 	cmd.Flags().StringVar(&r.Fingerprint, "fingerprint", "", "the server's certificate, as muster up printed it")
@@ -134,20 +135,11 @@ func logoutCommand() *cobra.Command {
 }
 
 func whoamiCommand() *cobra.Command {
-	var l live
-	cmd := &cobra.Command{Use: "whoami", GroupID: "operate", Args: cobra.NoArgs, Short: "Say who the server takes you for, and what you may do",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			who, err := l.client().Whoami(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return l.show(cmd.OutOrStdout(), who, func(w io.Writer, _ view.TextOptions) error { return writeWhoami(w, &who) })
-		}}
-	l.flags(cmd)
-	return cmd
+	return answered(&cobra.Command{Use: "whoami", GroupID: "operate", Args: cobra.NoArgs, Short: "Say who the server takes you for, and what you may do"},
+		func(ctx context.Context, c *client.Client, _ []string) (access.Whoami, error) { return c.Whoami(ctx) }, writeWhoami)
 }
 
-func writeWhoami(w io.Writer, who *access.Whoami) error {
+func writeWhoami(w io.Writer, who *access.Whoami, _ view.TextOptions) error {
 	line := fmt.Sprintf("%s, %s, sees %s", who.Name, who.Role, allOr(who.Tenants, "its own jobs"))
 	if len(who.Queues) > 0 {
 		line += ", administers " + allOr(who.Queues, "")

@@ -59,17 +59,10 @@ func showCommand() *cobra.Command {
 }
 
 func whyCommand() *cobra.Command {
-	var l live
-	cmd := &cobra.Command{Use: "why JOB", GroupID: "run", Args: cobra.ExactArgs(1), Short: "Say why a job waits, what would have to change, and who holds it",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			y, err := l.client().Why(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return l.show(cmd.OutOrStdout(), y, func(w io.Writer, o view.TextOptions) error { return view.WriteWhy(w, &y, o) })
-		}}
-	l.flags(cmd)
-	return cmd
+	return answered(&cobra.Command{Use: "why JOB", GroupID: "run", Args: cobra.ExactArgs(1), Short: "Say why a job waits, what would have to change, and who holds it"},
+		func(ctx context.Context, c *client.Client, args []string) (view.Why, error) {
+			return c.Why(ctx, args[0])
+		}, view.WriteWhy)
 }
 
 func logsCommand() *cobra.Command {
@@ -89,21 +82,9 @@ func logsCommand() *cobra.Command {
 
 // changeCommand is a command that asks one thing of jobs.
 func changeCommand(verb, short string) *cobra.Command {
-	var l live
-	cmd := &cobra.Command{Use: verb + " JOB...", GroupID: "run", Args: cobra.MinimumNArgs(1), Short: short,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c := l.client()
-			return each(cmd.Context(), args, func(ctx context.Context, name string) error {
-				j, err := c.ChangeJob(ctx, name, verb)
-				if err != nil {
-					return err
-				}
-				return l.show(cmd.OutOrStdout(), j, func(w io.Writer, _ view.TextOptions) error {
-					_, err := fmt.Fprintf(w, "%s is %s\n", j.Name, j.Phase)
-					return err
-				})
-			})
-		}}
-	l.flags(cmd)
-	return cmd
+	return changed(&cobra.Command{Use: verb + " JOB...", GroupID: "run", Short: short},
+		func(ctx context.Context, c *client.Client, name string) (view.Job, error) {
+			return c.ChangeJob(ctx, name, verb)
+		},
+		func(j view.Job) string { return fmt.Sprintf("%s is %s", j.Name, j.Phase) })
 }

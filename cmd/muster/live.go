@@ -91,6 +91,41 @@ func (l *live) show(w io.Writer, value any, text func(w io.Writer, o view.TextOp
 	return text(w, view.TextOptions{Width: width(), Color: colour()})
 }
 
+// answered makes a command that asks the server one thing and shows the answer.
+func answered[T any](cmd *cobra.Command, ask func(ctx context.Context, c *client.Client, args []string) (T, error), write func(w io.Writer, answer *T, o view.TextOptions) error) *cobra.Command {
+	var l live
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		answer, err := ask(cmd.Context(), l.client(), args)
+		if err != nil {
+			return err
+		}
+		return l.show(cmd.OutOrStdout(), answer, func(w io.Writer, o view.TextOptions) error { return write(w, &answer, o) })
+	}
+	l.flags(cmd)
+	return cmd
+}
+
+// changed makes a command that asks the server for one change of each thing that it names.
+func changed[T any](cmd *cobra.Command, ask func(ctx context.Context, c *client.Client, name string) (T, error), is func(T) string) *cobra.Command {
+	var l live
+	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c := l.client()
+		return each(cmd.Context(), args, func(ctx context.Context, name string) error {
+			answer, err := ask(ctx, c, name)
+			if err != nil {
+				return err
+			}
+			return l.show(cmd.OutOrStdout(), answer, func(w io.Writer, _ view.TextOptions) error {
+				_, err := fmt.Fprintln(w, is(answer))
+				return err
+			})
+		})
+	}
+	l.flags(cmd)
+	return cmd
+}
+
 // each calls f for every name, goes on after errors, and tells all but the last as
 // they come.
 func each(ctx context.Context, names []string, f func(ctx context.Context, name string) error) error {

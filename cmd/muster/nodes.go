@@ -7,77 +7,39 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/view"
 )
 
 func nodesCommand() *cobra.Command {
-	var l live
-	cmd := &cobra.Command{Use: "nodes", GroupID: "operate", Args: cobra.NoArgs, Short: "List the nodes and who is on their devices",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list, err := l.client().Nodes(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return l.show(cmd.OutOrStdout(), list, func(w io.Writer, o view.TextOptions) error { return view.WriteNodes(w, list.Nodes, o) })
-		}}
-	l.flags(cmd)
-	return cmd
+	return answered(&cobra.Command{Use: "nodes", GroupID: "operate", Args: cobra.NoArgs, Short: "List the nodes and who is on their devices"},
+		func(ctx context.Context, c *client.Client, _ []string) (view.Nodes, error) { return c.Nodes(ctx) },
+		func(w io.Writer, list *view.Nodes, o view.TextOptions) error {
+			return view.WriteNodes(w, list.Nodes, o)
+		})
 }
 
 func clusterCommand() *cobra.Command {
-	var l live
-	cmd := &cobra.Command{Use: "status", GroupID: "operate", Args: cobra.NoArgs, Short: "Sum up devices, nodes, jobs and the queue",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := l.client().Cluster(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return l.showCluster(cmd.OutOrStdout(), &c)
-		}}
-	l.flags(cmd)
-	return cmd
-}
-
-func (l *live) showCluster(w io.Writer, c *view.Cluster) error {
-	return l.show(w, c, func(w io.Writer, o view.TextOptions) error { return view.WriteCluster(w, c, o) })
+	return answered(&cobra.Command{Use: "status", GroupID: "operate", Args: cobra.NoArgs, Short: "Sum up devices, nodes, jobs and the queue"},
+		func(ctx context.Context, c *client.Client, _ []string) (view.Cluster, error) { return c.Cluster(ctx) }, view.WriteCluster)
 }
 
 // nodeCommand is a command that asks one thing of nodes.
 func nodeCommand(verb, short string) *cobra.Command {
-	var l live
-	cmd := &cobra.Command{Use: verb + " NODE...", GroupID: "operate", Args: cobra.MinimumNArgs(1), Short: short,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c := l.client()
-			return each(cmd.Context(), args, func(ctx context.Context, name string) error {
-				n, err := c.ChangeNode(ctx, name, verb)
-				if err != nil {
-					return err
-				}
-				return l.show(cmd.OutOrStdout(), n, func(w io.Writer, _ view.TextOptions) error {
-					_, err := fmt.Fprintf(w, "%s is %s\n", n.Name, n.Status)
-					return err
-				})
-			})
-		}}
-	l.flags(cmd)
-	return cmd
+	return changed(&cobra.Command{Use: verb + " NODE...", GroupID: "operate", Short: short},
+		func(ctx context.Context, c *client.Client, name string) (view.Node, error) {
+			return c.ChangeNode(ctx, name, verb)
+		},
+		func(n view.Node) string { return fmt.Sprintf("%s is %s", n.Name, n.Status) })
 }
 
 // pauseCommand stops the decisions or lets them go on.
 func pauseCommand(verb, short string) *cobra.Command {
-	var l live
-	cmd := &cobra.Command{Use: verb, GroupID: "operate", Args: cobra.NoArgs, Short: short,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ask := l.client().Pause
+	return answered(&cobra.Command{Use: verb, GroupID: "operate", Args: cobra.NoArgs, Short: short},
+		func(ctx context.Context, c *client.Client, _ []string) (view.Cluster, error) {
 			if verb == "unpause" {
-				ask = l.client().Unpause
+				return c.Unpause(ctx)
 			}
-			c, err := ask(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return l.showCluster(cmd.OutOrStdout(), &c)
-		}}
-	l.flags(cmd)
-	return cmd
+			return c.Pause(ctx)
+		}, view.WriteCluster)
 }

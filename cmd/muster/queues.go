@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/queue"
 )
 
 func queuesCommand() *cobra.Command {
@@ -36,27 +39,20 @@ func queuesCommand() *cobra.Command {
 }
 
 func setQueuesCommand() *cobra.Command {
-	var l live
-	cmd := &cobra.Command{Use: "set FILE", Args: cobra.ExactArgs(1), Short: "Give the cluster another tree of queues, at once",
+	return answered(&cobra.Command{Use: "set FILE", Args: cobra.ExactArgs(1), Short: "Give the cluster another tree of queues, at once",
 		Long: "Give the cluster another tree of queues, from a YAML file or one of the presets venus, philly and queues:NxG. It holds\n" +
-			"at once and after restarts. Jobs and accounts stay; jobs whose queue is gone are in the nearest one above it.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c := l.client()
-			nodes, err := c.Nodes(cmd.Context())
+			"at once and after restarts. Jobs and accounts stay; jobs whose queue is gone are in the nearest one above it."},
+		func(ctx context.Context, c *client.Client, args []string) (queue.Tree, error) {
+			nodes, err := c.Nodes(ctx)
 			if err != nil {
-				return err
+				return queue.Tree{}, err
 			}
 			tree, err := spec.ResolveQueues(args[0], devicesOf(nodes.Nodes))
 			if err != nil {
-				return err
+				return queue.Tree{}, err
 			}
-			if tree, err = c.SetQueues(cmd.Context(), tree); err != nil {
-				return err
-			}
-			return l.show(cmd.OutOrStdout(), tree, func(w io.Writer, o view.TextOptions) error { return view.WriteQueues(w, &tree, o) })
-		}}
-	l.flags(cmd)
-	return cmd
+			return c.SetQueues(ctx, tree)
+		}, view.WriteQueues)
 }
 
 // devicesOf is of a cluster what a file of queues is read for: the device models by

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 
 	"github.com/spf13/cobra"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/shadow"
 	"github.com/musterdl/muster/internal/view"
@@ -37,39 +37,25 @@ func shadowRemoveCommand() *cobra.Command {
 
 // shadowChangeCommand is a command that asks for one change.
 func shadowChangeCommand(use, short string, request func(arg string) (view.ShadowRequest, error)) *cobra.Command {
-	var l live
-	cmd := &cobra.Command{Use: use, Args: cobra.ExactArgs(1), Short: short,
-		RunE: func(cmd *cobra.Command, args []string) error {
+	return answered(&cobra.Command{Use: use, Args: cobra.ExactArgs(1), Short: short},
+		func(ctx context.Context, c *client.Client, args []string) (view.Shadows, error) {
 			r, err := request(args[0])
 			if err != nil {
-				return err
+				return view.Shadows{}, err
 			}
-			s, err := l.client().ChangeShadows(cmd.Context(), r)
-			if err != nil {
-				return err
-			}
-			return l.show(cmd.OutOrStdout(), s, func(w io.Writer, o view.TextOptions) error { return view.WriteShadows(w, &s, o) })
-		}}
-	l.flags(cmd)
-	return cmd
+			return c.ChangeShadows(ctx, r)
+		}, view.WriteShadows)
 }
 
 func shadowListCommand() *cobra.Command {
-	var l live
 	var regret bool
-	cmd := &cobra.Command{Use: "ls", Args: cobra.NoArgs, Short: "List the shadows, and where they would have decided otherwise",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ask := func(ctx context.Context) (view.Shadows, error) { return l.client().Shadows(ctx) }
+	cmd := answered(&cobra.Command{Use: "ls", Args: cobra.NoArgs, Short: "List the shadows, and where they would have decided otherwise"},
+		func(ctx context.Context, c *client.Client, _ []string) (view.Shadows, error) {
 			if regret {
-				ask = func(ctx context.Context) (view.Shadows, error) { return l.client().Regrets(ctx) }
+				return c.Regrets(ctx)
 			}
-			s, err := ask(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return l.show(cmd.OutOrStdout(), s, func(w io.Writer, o view.TextOptions) error { return view.WriteShadows(w, &s, o) })
-		}}
-	l.flags(cmd)
+			return c.Shadows(ctx)
+		}, view.WriteShadows)
 	cmd.Flags().BoolVar(&regret, "regret", false, "replay the history under each, and compare the mean time to completion")
 	return cmd
 }

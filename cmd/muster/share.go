@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/view"
 )
 
@@ -68,15 +70,6 @@ func (l *live) accounts(cmd *cobra.Command) error {
 }
 
 func calendarCommand() *cobra.Command {
-	var l live
-	cmd := &cobra.Command{Use: "calendar", GroupID: "operate", Args: cobra.NoArgs, Short: "Say what runs until when, what is reserved for whom, and when nodes are closed",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := l.client().Calendar(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return l.show(cmd.OutOrStdout(), c, func(w io.Writer, o view.TextOptions) error { return view.WriteCalendar(w, &c, o) })
-		}}
-	l.flags(cmd)
-	return cmd
+	return answered(&cobra.Command{Use: "calendar", GroupID: "operate", Args: cobra.NoArgs, Short: "Say what runs until when, what is reserved for whom, and when nodes are closed"},
+		func(ctx context.Context, c *client.Client, _ []string) (view.Calendar, error) { return c.Calendar(ctx) }, view.WriteCalendar)
 }
