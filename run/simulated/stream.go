@@ -30,7 +30,7 @@ func (s *Simulation) setUp(v plan.View, run plan.RunID) unit.Duration {
 		return 0
 	}
 	layers := switching.Layers(v, id)
-	for i, l := range s.world.Known(id).Layers {
+	for i, l := range s.world.Layers(v, id) {
 		layers[i].Compute = l.Forward // as it truly is
 	}
 	link := switching.Link{Fixed: p.Transfer, BytesPerSec: p.HostGBps * 1e9}

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/musterdl/muster/model/unit"
@@ -23,20 +24,28 @@ func (w *World) planned(v plan.View, job plan.JobID, id int32) float64 {
 	if w.plans == nil {
 		w.plans = map[int32]float64{}
 	}
-	layers := w.truth[job].layers
-	profile := v.Profile(v.Job(job).Profile)
-	if layers == nil { // nobody knows better
-		for _, l := range profile.Layers {
-			layers = append(layers, workload.Layer{Forward: l.Forward, Backward: l.Backward,
-				ParamKiB: l.ParamKiB, OutputKiB: l.OutputKiB, ActivationKiB: l.ActivationKiB})
-		}
-	}
 	var p pipeline.Plan
 	w.plans[id] = 1
 	if json.Unmarshal(v.Pipeline(id).JSON, &p) == nil {
-		w.plans[id] = efficiency(layers, p, profile.Microbatches, profile.Stages)
+		profile := v.Profile(v.Job(job).Profile)
+		w.plans[id] = efficiency(w.Layers(v, job), p, profile.Microbatches, profile.Stages)
 	}
 	return w.plans[id]
+}
+
+// Layers are what the layers of a job truly are: what nobody knows better is as believed.
+func (w *World) Layers(v plan.View, job plan.JobID) []workload.Layer {
+	believed, known := v.ProfileOf(job).Layers, w.truth[job].layers
+	all := make([]workload.Layer, len(believed))
+	for i, l := range believed {
+		var t workload.Layer
+		if i < len(known) {
+			t = known[i]
+		}
+		all[i] = workload.Layer{Forward: cmp.Or(t.Forward, l.Forward), Backward: cmp.Or(t.Backward, l.Backward), ParamKiB: cmp.Or(t.ParamKiB, l.ParamKiB),
+			OutputKiB: cmp.Or(t.OutputKiB, l.OutputKiB), ActivationKiB: cmp.Or(t.ActivationKiB, l.ActivationKiB)}
+	}
+	return all
 }
 
 func efficiency(layers []workload.Layer, p pipeline.Plan, microbatches, stages int32) float64 {

@@ -8,6 +8,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategies/pipeline/dpcut"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
 )
@@ -28,6 +29,24 @@ func TestPlansAreJudgedOnTrueLayers(t *testing.T) {
 	believed, really := efficiency(measured, made, 8, 2), efficiency(truly, made, 8, 2)
 	if math.Abs(believed-8./9) > 1e-9 || really > .75 || really < .5 {
 		t.Errorf("the plan comes to %.3f of the ideal on what was measured, %.3f on what is true", believed, really)
+	}
+}
+
+// TestLayersAreAsBelieved: a figure of a layer that nobody knows better is the believed one, and
+// so is a layer of which nothing is known; layers that the job does not have are none.
+func TestLayersAreAsBelieved(t *testing.T) {
+	c := cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1)
+	s := plan.NewState(c)
+	s.Shapes, s.Classes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000, Models: 1}}, []string{"net"}
+	s.Profiles = []plan.Profile{{Layers: []plan.ProfileLayer{{Forward: unit.Second, Backward: 2 * unit.Second, ParamKiB: 7}, {Forward: 4 * unit.Second}}}}
+	w := New(c, Config{})
+	for _, known := range [][]workload.Layer{{{Backward: 3 * unit.Second}}, {{Backward: 3 * unit.Second}, {}, {Forward: unit.Hour}}} {
+		id := s.Admit("job", plan.Job{})
+		w.Know(id, "net", Known{Layers: known})
+		got := w.Layers(s.View(), id)
+		if len(got) != 2 || got[0] != (workload.Layer{Forward: unit.Second, Backward: 3 * unit.Second, ParamKiB: 7}) || got[1] != (workload.Layer{Forward: 4 * unit.Second}) {
+			t.Errorf("where it is known %v they are %v", known, got)
+		}
 	}
 }
 

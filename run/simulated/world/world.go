@@ -137,7 +137,8 @@ type Known struct {
 	Done  float64
 	Spent unit.Duration
 	// Menu lists the true rates on other shapes; Phase is what an iteration truly is, and
-	// Layers what the layers of its pipeline truly are: as believed where they are zero.
+	// Layers what the layers of its pipeline truly are. Where one is missing it is as
+	// believed, and so is a figure of a layer that is zero.
 	Menu   plan.Menu
 	Phase  workload.Phase
 	Layers []workload.Layer
