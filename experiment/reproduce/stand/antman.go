@@ -22,7 +22,9 @@ const antmanDevice, antmanHost, antmanBurst = unit.MiB(32 << 10), unit.MiB(32 <<
 
 // antman is every other job opportunistic, gangs mostly of one, run times log-normal
 // about 20 minutes, demands of 30 to 95 % of a device's time. Guaranteed jobs have bursts
-// of memory: one that is on a device with a guest must find room there or on the host.
+// of memory: one that is on a device with a guest must find room there or on the host. The
+// law gives a new guest a twentieth more every 10 s (catalogue of allocation for training,
+// B1): 200 s from its floor to all of the device. Without a law there is nothing to wait for.
 func antman(_ Data, o *Options, seed uint64) (*Stand, error) {
 	devices, jobs, load, law := o.Int("devices", 16), o.Int("jobs", 60), o.Float("load", 1), o.Text("law", "antman")
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -53,8 +55,12 @@ func antman(_ Data, o *Options, seed uint64) (*Stand, error) {
 		all[i].Submit = unit.Time(0).Add(unit.Seconds(r.Float64() * total / float64(devices) / load))
 	}
 	c := cluster.Uniform("antman", devices/8, 8, cluster.Model{Name: "gpu", Memory: antmanDevice, Speed: 1}, 8)
+	prices := simulated.Prices{Settle: 20 * 10 * unit.Second}
+	if law == "fixed" {
+		prices.Settle = 0
+	}
 	a := &antmanRun{jobs: list(all), burst: rand.New(rand.NewPCG(seed, 2))}
-	return &Stand{Cluster: c, Jobs: a.jobs, Set: func(c *simulated.Config) { c.Step = a.step }, Figures: a.figures}, nil
+	return &Stand{Cluster: c, Jobs: a.jobs, Prices: prices, Set: func(c *simulated.Config) { c.Step = a.step }, Figures: a.figures}, nil
 }
 
 // antmanRun is what is seen of one history.

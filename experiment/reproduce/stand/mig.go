@@ -19,7 +19,8 @@ func init() {
 }
 
 // instances come at random and stay for an hour on the average. Whoever is not served at
-// once goes away.
+// once goes away. To make or to remove an instance takes 5 s (catalogue of allocation for
+// training, A2).
 func instances(_ Data, o *Options, seed uint64) (*Stand, error) {
 	const devices = 8
 	requests, load := o.Int("requests", 4000), o.Float("load", .9)
@@ -40,7 +41,7 @@ func instances(_ Data, o *Options, seed uint64) (*Stand, error) {
 	}
 	c := cluster.Uniform("a100s", 1, devices, cluster.Model{Name: "A100", Memory: 40 << 10, Speed: 1, Geometries: table.Geometries()}, 1)
 	left := plan.JobID(0)
-	return &Stand{Cluster: c, Jobs: list(all),
+	return &Stand{Cluster: c, Jobs: list(all), Prices: simulated.Prices{Instance: envelope.InstanceTime},
 		Set: func(c *simulated.Config) {
 			c.React = func(v plan.View) (events []engine.Event) {
 				for ; left < plan.JobID(v.Jobs()); left++ {
