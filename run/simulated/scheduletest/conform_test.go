@@ -102,19 +102,3 @@ func TestRulesWatched(t *testing.T) {
 		}
 	}
 }
-
-// TestScenarioMistakes: a scenario that cannot be read says where.
-func TestScenarioMistakes(t *testing.T) {
-	for line, want := range map[string]string{
-		"":             "empty line",
-		"a length=5s":  "unknown key",
-		"a gang=two":   "gang",
-		"a run=soon":   "run",
-		"a sizes=1/x":  "sizes",
-		"a traffic=1G": "traffic",
-	} {
-		if _, err := parseJob(strings.Fields(line)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want something about %q", line, err, want)
-		}
-	}
-}

@@ -4,12 +4,9 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/strategies/allocate/equal"
-	"github.com/musterdl/muster/strategies/schedule/fifo"
 )
 
 func TestWant(t *testing.T) {
@@ -42,12 +39,4 @@ func TestWant(t *testing.T) {
 			t.Errorf("%s: wants %d workers, expected %d", c.name, got, c.want)
 		}
 	}
-}
-
-func TestScenarios(t *testing.T) {
-	scheduletest.Scenarios(t, "testdata", func() compose.Parts {
-		p := scheduletest.With(fifo.New(fifo.Default()))
-		p.Sizer = equal.Sizer{}
-		return p
-	})
 }

@@ -6,13 +6,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/strategies/flow/strict"
-	"github.com/musterdl/muster/strategies/schedule/fifo"
 )
 
 func classOf(c strict.Config, shape plan.Shape, job plan.Job) int32 {
@@ -60,21 +57,6 @@ func TestSilent(t *testing.T) {
 	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000}}
 	if got := strict.New(strict.Default()).Traffic(s.View(), s.Admit("job", plan.Job{})); got != (plan.TrafficTerms{}) {
 		t.Errorf("its terms are %+v", got)
-	}
-}
-
-// TestScenarios shows what the classes do to jobs that share a link.
-func TestScenarios(t *testing.T) {
-	for _, by := range []string{strict.BySize, strict.ByPriority} {
-		t.Run(by, func(t *testing.T) {
-			scheduletest.Scenarios(t, "testdata/"+by, func() compose.Parts {
-				p := scheduletest.With(fifo.New(fifo.Default()))
-				c := strict.Default()
-				c.By = by
-				p.Flow = strict.New(c)
-				return p
-			})
-		})
 	}
 }
 

@@ -3,7 +3,6 @@ package fifo_test
 import (
 	"testing"
 
-	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/strategies/schedule/fifo"
@@ -13,14 +12,6 @@ func TestConforms(t *testing.T) {
 	for name, c := range map[string]fifo.Config{"backfill": fifo.Default(), "strict": {}} {
 		t.Run(name, func(t *testing.T) {
 			scheduletest.Conform(t, func() schedule.Order { return fifo.New(c) })
-		})
-	}
-}
-
-func TestScenarios(t *testing.T) {
-	for name, c := range map[string]fifo.Config{"backfill": fifo.Default(), "strict": {}} {
-		t.Run(name, func(t *testing.T) {
-			scheduletest.Scenarios(t, "testdata/"+name, func() compose.Parts { return scheduletest.With(fifo.New(c)) })
 		})
 	}
 }

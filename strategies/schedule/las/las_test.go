@@ -3,11 +3,9 @@ package las_test
 import (
 	"testing"
 
-	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/strategies/profile/declared"
 	"github.com/musterdl/muster/strategies/schedule/las"
 )
 
@@ -25,12 +23,4 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%v is taken for valid", c)
 		}
 	}
-}
-
-func TestScenarios(t *testing.T) {
-	scheduletest.Scenarios(t, "testdata", func() compose.Parts {
-		p := scheduletest.With(las.New(las.Default()))
-		p.Estimator = declared.Estimator{}
-		return p
-	})
 }

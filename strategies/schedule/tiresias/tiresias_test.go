@@ -3,7 +3,6 @@ package tiresias_test
 import (
 	"testing"
 
-	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/schedule"
@@ -27,17 +26,6 @@ func TestOrderConforms(t *testing.T) {
 				t.Fatal(err)
 			}
 			scheduletest.Conform(t, func() schedule.Order { return tiresias.New(c) })
-		})
-	}
-}
-
-func TestOrderScenarios(t *testing.T) {
-	for name, c := range configs() {
-		if name == "learning" {
-			continue // it has learned nothing within a scenario's length
-		}
-		t.Run(name, func(t *testing.T) {
-			scheduletest.Scenarios(t, "testdata/"+name, func() compose.Parts { return scheduletest.With(tiresias.New(c)) })
 		})
 	}
 }
