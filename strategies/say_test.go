@@ -21,8 +21,10 @@ func decided(v plan.View, at unit.Time, c *plan.Change) string {
 	default:
 		said += " " + v.Name(c.Job)
 	}
-	if r := v.Run(c.Run); c.Verb == plan.Start && r.Job == c.Job && r.Attempt == c.Attempt {
-		said += where(v, c.Run)
+	if c.Verb == plan.Start {
+		if r := v.Run(c.Run); r.Job == c.Job && r.Attempt == c.Attempt {
+			said += where(v, c.Run)
+		}
 	}
 	if c.Verb == plan.Start || c.Verb == plan.Regrant {
 		said += terms(v, &c.Terms)
