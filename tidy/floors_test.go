@@ -1,0 +1,43 @@
+package tidy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// floors are the rooms of the root from the ground up: a room imports what stands below it.
+var floors = []string{"model", "mechanism", "plan", "serve", "pipeline", "flow", "profile", "allocate", "schedule",
+	"strategies", "engine", "catalogue", "run", "experiment", "internal", "cmd"}
+
+// TestFloors: imports run down. testdata/upward.txt lists the pairs of rooms between which
+// one runs up, with the reason; it may only shrink.
+func TestFloors(t *testing.T) {
+	allowed := reasons(t, "testdata/upward.txt")
+	met := map[string]bool{}
+	for _, s := range sources(t) {
+		from := slices.Index(floors, room(s.folder))
+		for _, imp := range s.imports {
+			to := slices.Index(floors, room(imp))
+			if from < 0 || to <= from {
+				continue
+			}
+			pair := floors[from] + " " + floors[to]
+			if _, listed := allowed[pair]; !listed {
+				t.Errorf("%s imports %s, which stands above it: let the upper one call the lower, or move what both need below", s.path, imp)
+			}
+			met[pair] = true
+		}
+	}
+	for pair := range allowed {
+		if !met[pair] {
+			t.Errorf("testdata/upward.txt: no import runs from %s any more: take it out", pair)
+		}
+	}
+}
+
+// room is the folder of the root that a folder or import is in.
+func room(folder string) string {
+	first, _, _ := strings.Cut(folder, "/")
+	return first
+}
