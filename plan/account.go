@@ -36,9 +36,9 @@ func (a *Account) used(now unit.Time) unit.DeviceTime {
 	return a.Used.Plus(unit.Use(a.Held, now.Sub(a.Since)))
 }
 
-// accounts returns the first of the accounts, one per device model, of a user of a
+// AccountsOf returns the first of the accounts, one per device model, of a user of a
 // tenant, opening them if there are none.
-func (s *State) accounts(tenant, user int32) int32 {
+func (s *State) AccountsOf(tenant, user int32) int32 {
 	key := [2]int32{tenant, user}
 	if s.ledger == nil {
 		s.ledger = map[[2]int32]int32{}

@@ -19,7 +19,7 @@ func (s *State) Admit(name string, j Job) JobID {
 	if j.Blockers > 0 {
 		j.Phase = Blocked
 	}
-	j.Account = s.accounts(j.Tenant, j.User)
+	j.Account = s.AccountsOf(j.Tenant, j.User)
 	s.Jobs = append(s.Jobs, j)
 	s.Names = append(s.Names, name)
 	return JobID(len(s.Jobs) - 1)

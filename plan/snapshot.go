@@ -54,12 +54,7 @@ func Load(data []byte) (*State, error) {
 	if s.Cluster == nil || len(s.Nodes) != len(s.Cluster.Nodes) || len(s.Devices) != len(s.Cluster.Devices) {
 		return nil, fmt.Errorf("the saved state and its cluster do not agree")
 	}
-	for i := range s.Grants {
-		if run := s.Grants[i].Run; run != None && int(run) < len(s.Runs) {
-			s.Grants[i].freed = s.Runs[run].Status == Stopping
-			s.Grants[i].reserved = s.Runs[run].Status == Promised
-		}
-	}
+	s.mark()
 	s.room = newRoom(s)
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("the saved state is not legal: %w", err)

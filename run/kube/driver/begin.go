@@ -19,6 +19,7 @@ import (
 	"github.com/musterdl/muster/run/kube/api"
 	"github.com/musterdl/muster/run/kube/gang"
 	"github.com/musterdl/muster/run/kube/inventory"
+	"github.com/musterdl/muster/run/kube/stored"
 	"github.com/musterdl/muster/schedule"
 )
 
@@ -53,11 +54,11 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 		c.relocate(pieces, kept, jobs)
 	}
 	learnSets(&old, pieces, kept)
-	state, err := plan.Assemble(cl, old.Rest, pieces)
+	state, err := stored.Assemble(cl, old.Rest, pieces)
 	if err != nil {
 		c.config.Log.Warn("the records are not of one moment; what they agree on is kept", "what", err)
 		var lost []plan.JobID
-		if state, lost, err = plan.Salvage(cl, old.Rest, pieces); err != nil {
+		if state, lost, err = stored.Salvage(cl, old.Rest, pieces); err != nil {
 			return b, fmt.Errorf("putting the state together: %w", err)
 		}
 		for _, id := range lost {
@@ -72,7 +73,7 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 	c.settleUse()
 	state = c.around(state)
 	b.Cluster = state.Cluster
-	r := state.Rest()
+	r := stored.RestOf(state)
 	c.keepLedger(&r, old.Strategy)
 	if b.Image, err = c.image(state); err == nil {
 		b.Image.Strategy = old.Strategy
@@ -110,7 +111,7 @@ func (c *Core) around(s *plan.State) *plan.State {
 
 // clusterOf is the cluster that there is, its nodes and models in the order in which
 // they were known before.
-func (c *Core) clusterOf(r *plan.Rest) (*cluster.Cluster, error) {
+func (c *Core) clusterOf(r *stored.Rest) (*cluster.Cluster, error) {
 	fresh, err := inventory.Cluster(c.machines, inventory.Order(r.Nodes, c.machines))
 	if err != nil {
 		return nil, fmt.Errorf("reading the nodes: %w", err)
@@ -140,7 +141,7 @@ type keptJob struct {
 }
 
 // pieces reads the records. One that cannot be read is as if it had not been written.
-func (c *Core) pieces(jobs []api.Job) (pieces []plan.Piece, kept []keptJob) {
+func (c *Core) pieces(jobs []api.Job) (pieces []stored.Piece, kept []keptJob) {
 	seen := map[plan.JobID]bool{}
 	for i := range jobs {
 		j := &jobs[i]
@@ -152,7 +153,7 @@ func (c *Core) pieces(jobs []api.Job) (pieces []plan.Piece, kept []keptJob) {
 		seen[k.Piece.ID] = true
 		pieces, kept = append(pieces, k.Piece), append(kept, k)
 	}
-	slices.SortFunc(pieces, func(a, b plan.Piece) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(pieces, func(a, b stored.Piece) int { return cmp.Compare(a.ID, b.ID) })
 	slices.SortFunc(kept, func(a, b keptJob) int { return cmp.Compare(a.Piece.ID, b.Piece.ID) })
 	return pieces, kept
 }
@@ -160,7 +161,7 @@ func (c *Core) pieces(jobs []api.Job) (pieces []plan.Piece, kept []keptJob) {
 // relocate mends what records say in numbers that the ledger would explain, which is
 // lost: nodes and devices by the placement that they tell in words, device models by
 // name. Runs that are not told so are left out, and their pods count as others'.
-func (c *Core) relocate(pieces []plan.Piece, kept []keptJob, jobs []api.Job) {
+func (c *Core) relocate(pieces []stored.Piece, kept []keptJob, jobs []api.Job) {
 	placed := map[plan.JobID][]api.Place{}
 	for i := range jobs {
 		placed[plan.JobID(jobs[i].Status.Number)] = jobs[i].Status.Placement
@@ -186,7 +187,7 @@ func (c *Core) relocate(pieces []plan.Piece, kept []keptJob, jobs []api.Job) {
 
 // learnSets adds the sets of nodes that records tell of to those of a ledger that is
 // older than they are. They are of no node until they have been looked at.
-func learnSets(old *exactLedger, pieces []plan.Piece, kept []keptJob) {
+func learnSets(old *exactLedger, pieces []stored.Piece, kept []keptJob) {
 	ids := map[string]int32{}
 	for i, name := range old.Sets {
 		ids[name] = int32(i) + 1
@@ -208,7 +209,7 @@ func learnSets(old *exactLedger, pieces []plan.Piece, kept []keptJob) {
 }
 
 // replace puts the grants of a run where its record's placement says that they are.
-func (c *Core) replace(r *plan.PieceOfRun, places []api.Place, perWorker int32) bool {
+func (c *Core) replace(r *stored.Run, places []api.Place, perWorker int32) bool {
 	at := 0
 	for _, p := range places {
 		id, known := c.places.ids[p.Node]
@@ -351,7 +352,7 @@ func (c *Core) adoptOne(x *engine.Engine, e *entry) {
 	}
 	j := x.View().Job(id)
 	e.phase, e.why, e.over = j.Phase, j.Reason.Code, j.Phase.Over()
-	piece := x.State().Piece(id)
+	piece := stored.PieceOf(x.State(), id)
 	e.put.piece = &piece
 	c.toKeep[e] = true
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/kube/api"
+	"github.com/musterdl/muster/run/kube/stored"
 )
 
 // Driver runs a Core against an API server and a control plane: what the server tells
@@ -241,7 +242,7 @@ func (d *Driver) settle(ctx context.Context) error {
 
 // rest gathers what the ledger tells, in the plane's goroutine.
 func (d *Driver) rest() {
-	r := copyRest(d.state.Rest())
+	r := copyRest(stored.RestOf(d.state))
 	strategy := d.plane.StrategyText()
 	d.post(func() { d.core.keepLedger(&r, strategy) })
 }

@@ -20,22 +20,23 @@ import (
 	"github.com/musterdl/muster/run/kube/api"
 	"github.com/musterdl/muster/run/kube/gang"
 	"github.com/musterdl/muster/run/kube/lead"
+	"github.com/musterdl/muster/run/kube/stored"
 )
 
 // record is what is kept of a job at the API server.
 type record struct {
 	name    string
 	version string
-	piece   *plan.Piece // the latest that is to be written
-	reason  string      // in words
-	written *plan.Piece // the one that was last handed over to be written
-	urgent  bool        // a start waits for it
+	piece   *stored.Piece // the latest that is to be written
+	reason  string        // in words
+	written *stored.Piece // the one that was last handed over to be written
+	urgent  bool          // a start waits for it
 	busy    bool
 }
 
 // exact is what a record has for the engine.
 type exact struct {
-	Piece  plan.Piece    `json:"piece"`
+	Piece  stored.Piece  `json:"piece"`
 	Spec   *workload.Job `json:"spec"`
 	Key    gang.Key      `json:"key"`
 	Paused bool          `json:"paused,omitempty"`
@@ -56,9 +57,9 @@ type ledger struct {
 
 // exactLedger is what a ledger has for the engine.
 type exactLedger struct {
-	Rest     plan.Rest `json:"rest"`
-	Sets     []string  `json:"sets"` // signatures, by number
-	Strategy string    `json:"strategy"`
+	Rest     stored.Rest `json:"rest"`
+	Sets     []string    `json:"sets"` // signatures, by number
+	Strategy string      `json:"strategy"`
 	// Out are the nodes that were closed because Kubernetes had closed them.
 	Out []plan.NodeID `json:"out,omitempty"`
 }
@@ -66,11 +67,11 @@ type exactLedger struct {
 // Notice is what a step of the engine changed, as its Told hook gathers it.
 type Notice struct {
 	jobs []told
-	rest *plan.Rest
+	rest *stored.Rest
 }
 
 type told struct {
-	piece plan.Piece
+	piece stored.Piece
 	words string
 }
 
@@ -84,17 +85,17 @@ func Gather(s *plan.State, out *engine.Out, withRest bool) Notice {
 			continue
 		}
 		seen[id] = true
-		n.jobs = append(n.jobs, told{piece: s.Piece(id), words: s.Jobs[id].Reason.Words(v)})
+		n.jobs = append(n.jobs, told{piece: stored.PieceOf(s, id), words: s.Jobs[id].Reason.Words(v)})
 	}
 	if withRest {
-		r := copyRest(s.Rest())
+		r := copyRest(stored.RestOf(s))
 		n.rest = &r
 	}
 	return n
 }
 
 // copyRest copies what a State goes on to write into.
-func copyRest(r plan.Rest) plan.Rest {
+func copyRest(r stored.Rest) stored.Rest {
 	r.FreeRuns = append([]plan.RunID(nil), r.FreeRuns...)
 	r.FreeGrants = append([]int32(nil), r.FreeGrants...)
 	r.Accounts = append([]plan.Account(nil), r.Accounts...)
@@ -359,7 +360,7 @@ func (e *entry) owner() api.JobOwner {
 }
 
 // placement is where a job's run is, in the words of Kubernetes.
-func (c *Core) placement(p *plan.Piece) (list []api.Place) {
+func (c *Core) placement(p *stored.Piece) (list []api.Place) {
 	for _, r := range p.Runs {
 		if r.Slot != p.Job.Run {
 			continue
@@ -398,7 +399,7 @@ func when(t unit.Time) *metav1.Time {
 }
 
 // keepLedger has the ledger written.
-func (c *Core) keepLedger(r *plan.Rest, strategy string) {
+func (c *Core) keepLedger(r *stored.Rest, strategy string) {
 	b, err := json.Marshal(exactLedger{Rest: *r, Sets: c.signatures(), Strategy: strategy, Out: c.closed()})
 	if err != nil {
 		c.config.Log.Error("the ledger cannot be encoded", "error", err)

@@ -1,4 +1,9 @@
-package plan
+// Package stored has a State in pieces, one per job and one for the rest, for a store that
+// keeps many small values and has no transactions over them, as an API server does. Put
+// together again, whole pieces give the State that they were taken of, its free slots
+// included, so that it decides the same. Pieces of different moments give a State that is
+// legal and holds the runs that can be.
+package stored
 
 import (
 	"cmp"
@@ -9,89 +14,93 @@ import (
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
 )
-
-// A State in pieces, one per job and one for the rest, for a store that keeps many
-// small values and has no transactions over them. Put together again, whole pieces
-// give the State that they were taken of, its free slots included, so that it decides
-// the same. Pieces of different moments give a State that is legal and holds the runs
-// that can be.
 
 // Piece is all that a State knows of one job.
 type Piece struct {
-	ID                  JobID
+	ID                  plan.JobID
 	Name                string
 	Tenant, User, Class string
-	Job                 Job
-	Shape               Shape
-	Profile             *Profile     `json:",omitempty"`
-	After               []JobID      `json:",omitempty"` // the jobs it comes after
-	Runs                []PieceOfRun `json:",omitempty"`
+	Job                 plan.Job
+	Shape               plan.Shape
+	Profile             *plan.Profile `json:",omitempty"`
+	After               []plan.JobID  `json:",omitempty"` // the jobs it comes after
+	Runs                []Run         `json:",omitempty"`
 }
 
-// PieceOfRun is a run with the slots that it and its grants are in.
-type PieceOfRun struct {
-	Slot   RunID
-	Run    Run
-	Plan   *Pipeline `json:",omitempty"`
-	Grants []PieceOfGrant
+// Run is a run with the slots that it and its grants are in.
+type Run struct {
+	Slot   plan.RunID
+	Run    plan.Run
+	Plan   *plan.Pipeline `json:",omitempty"`
+	Grants []Grant
 }
 
-// PieceOfGrant is a grant with its slot.
-type PieceOfGrant struct {
+// Grant is a grant with its slot.
+type Grant struct {
 	Slot  int32
-	Grant Grant
+	Grant plan.Grant
 }
 
 // Rest is what a State knows beside its jobs. Its cluster is known to who puts the
 // pieces together; nodes and models are told by name.
 type Rest struct {
-	Now                   unit.Time
-	Jobs                  int // that there ever were
-	RunSlots, GrantSlots  int
-	FreeRuns              []RunID
-	FreeGrants            []int32
-	Pending               []Pending
+	Now  unit.Time
+	Jobs int // that there ever were
+	Slots
+	Pending               []plan.Pending
 	NextChange, Commits   int64
 	Paused                bool
 	Memory                []byte
 	Queues                queue.Tree
-	Accounts              []Account
+	Accounts              []plan.Account
 	AgedAt                unit.Time
 	Ages                  int64
-	Claims                []Claim
-	Windows               []Window
+	Claims                []plan.Claim
+	Windows               []plan.Window
 	NodeSets              [][]uint64
 	Tenants, Users, Class []string
-	Models, Nodes         []string
-	Counts                []int32 // devices, by node
-	// Odd are the nodes and devices that are not as new.
-	OddNodes   []OddNode
-	OddDevices []OddDevice
+	Machines
+}
+
+// Slots are how many runs and grants a State has place for, and which are free.
+type Slots struct {
+	RunSlots, GrantSlots int
+	FreeRuns             []plan.RunID
+	FreeGrants           []int32
+}
+
+// Machines are the nodes and models by name, and which of them are not as new.
+type Machines struct {
+	Models, Nodes []string
+	Counts        []int32 // devices, by node
+	OddNodes      []OddNode
+	OddDevices    []OddDevice
 }
 
 // OddNode is what a node's row says beside its grants.
 type OddNode struct {
-	Node                      NodeID
-	Status                    NodeStatus
+	Node                      plan.NodeID
+	Status                    plan.NodeStatus
 	Sick, OtherCPU, OtherHost int32
 }
 
 // OddDevice is what a device's row says beside its grants.
 type OddDevice struct {
-	Device     DeviceID
-	Status     DeviceStatus
+	Device     plan.DeviceID
+	Status     plan.DeviceStatus
 	Geometry   int16
 	Generation int32
 	Change     int64
 }
 
-// Piece returns what the State knows of a job.
-func (s *State) Piece(id JobID) Piece {
+// PieceOf returns what a State knows of a job.
+func PieceOf(s *plan.State, id plan.JobID) Piece {
 	j := s.Jobs[id]
 	p := Piece{ID: id, Name: s.Names[id], Tenant: s.Tenants[j.Tenant], User: s.Users[j.User], Class: s.Classes[j.Class],
 		Job: j, Shape: s.Shapes[j.Shape]}
-	if j.Profile != None {
+	if j.Profile != plan.None {
 		p.Profile = &s.Profiles[j.Profile]
 	}
 	for _, l := range s.Links {
@@ -99,42 +108,42 @@ func (s *State) Piece(id JobID) Piece {
 			p.After = append(p.After, l.Before)
 		}
 	}
-	for _, run := range [...]RunID{j.Run, j.Leaving} {
-		if run == None {
+	for _, run := range [...]plan.RunID{j.Run, j.Leaving} {
+		if run == plan.None {
 			continue
 		}
-		r := PieceOfRun{Slot: run, Run: s.Runs[run]}
-		if pl := r.Run.Terms.Plan.ID; pl != None {
+		r := Run{Slot: run, Run: s.Runs[run]}
+		if pl := r.Run.Terms.Plan.ID; pl != plan.None {
 			r.Plan = &s.Plans[pl]
 		}
-		for i := r.Run.First; i != None; i = s.Grants[i].OfRun {
-			r.Grants = append(r.Grants, PieceOfGrant{i, s.Grants[i]})
+		for i := r.Run.First; i != plan.None; i = s.Grants[i].OfRun {
+			r.Grants = append(r.Grants, Grant{i, s.Grants[i]})
 		}
 		p.Runs = append(p.Runs, r)
 	}
 	return p
 }
 
-// Rest returns what the State knows beside its jobs. It shares what it can: it is to
+// RestOf returns what a State knows beside its jobs. It shares what it can: it is to
 // be encoded before the State moves on.
-func (s *State) Rest() Rest {
-	r := Rest{Now: s.Now, Jobs: len(s.Jobs), RunSlots: len(s.Runs), GrantSlots: len(s.Grants), FreeRuns: s.FreeRuns, FreeGrants: s.FreeGrants,
+func RestOf(s *plan.State) Rest {
+	r := Rest{Now: s.Now, Jobs: len(s.Jobs), Slots: Slots{len(s.Runs), len(s.Grants), s.FreeRuns, s.FreeGrants},
 		NextChange: s.NextChange, Commits: s.Commits, Paused: s.Paused, Memory: s.Memory, Queues: s.Queues, Accounts: s.Accounts,
 		AgedAt: s.AgedAt, Ages: s.Ages, Claims: s.Claims, Windows: s.Windows, NodeSets: s.NodeSets,
 		Tenants: s.Tenants, Users: s.Users, Class: s.Classes}
-	r.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(p Pending) bool { return p.Gone })
+	r.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(p plan.Pending) bool { return p.Gone })
 	for i := range s.Cluster.Models {
 		r.Models = append(r.Models, s.Cluster.Models[i].Name)
 	}
 	for i := range s.Nodes {
 		r.Nodes, r.Counts = append(r.Nodes, s.Cluster.Nodes[i].Name), append(r.Counts, s.Nodes[i].Count)
-		if n := (OddNode{NodeID(i), s.Nodes[i].Status, s.Nodes[i].Sick, s.Nodes[i].OtherCPU, s.Nodes[i].OtherHost}); n != (OddNode{Node: NodeID(i)}) {
+		if n := (OddNode{plan.NodeID(i), s.Nodes[i].Status, s.Nodes[i].Sick, s.Nodes[i].OtherCPU, s.Nodes[i].OtherHost}); n != (OddNode{Node: plan.NodeID(i)}) {
 			r.OddNodes = append(r.OddNodes, n)
 		}
 	}
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		if odd := (OddDevice{DeviceID(i), d.Status, d.Geometry, d.Generation, d.Change}); odd != (OddDevice{Device: DeviceID(i)}) {
+		if odd := (OddDevice{plan.DeviceID(i), d.Status, d.Geometry, d.Generation, d.Change}); odd != (OddDevice{Device: plan.DeviceID(i)}) {
 			r.OddDevices = append(r.OddDevices, odd)
 		}
 	}
@@ -144,33 +153,33 @@ func (s *State) Rest() Rest {
 // Assemble puts pieces together that are all of one moment; an error says what is
 // not. The cluster must begin with the nodes and models that the rest names, in that
 // order; jobs of which there is no piece are over.
-func Assemble(c *cluster.Cluster, r Rest, pieces []Piece) (*State, error) {
+func Assemble(c *cluster.Cluster, r Rest, pieces []Piece) (*plan.State, error) {
 	pieces = renumber(c, &r, pieces)
 	s, err := begin(c, &r, pieces)
 	if err != nil {
 		return nil, err
 	}
-	s.Runs, s.Grants = make([]Run, r.RunSlots), make([]Grant, r.GrantSlots)
+	s.Runs, s.Grants = make([]plan.Run, r.RunSlots), make([]plan.Grant, r.GrantSlots)
 	for i := range s.Runs {
-		s.Runs[i] = Run{Job: None, Status: Gone, First: None, Began: unit.Never, Until: unit.Never}
+		s.Runs[i] = plan.Run{Job: plan.None, Status: plan.Gone, First: plan.None, Began: unit.Never, Until: unit.Never}
 	}
 	for i := range s.Grants {
-		s.Grants[i] = Grant{Run: None, Device: None, OfRun: None, OnDevice: None}
+		s.Grants[i] = plan.Grant{Run: plan.None, Device: plan.None, OfRun: plan.None, OnDevice: plan.None}
 	}
 	s.FreeRuns, s.FreeGrants, s.Pending, s.Claims = slices.Clone(r.FreeRuns), slices.Clone(r.FreeGrants), slices.Clone(r.Pending), r.Claims
 	for i := range pieces {
-		if err := s.fill(&pieces[i]); err != nil {
+		if err := fill(s, &pieces[i]); err != nil {
 			return nil, fmt.Errorf("job %s: %w", pieces[i].Name, err)
 		}
 	}
-	if used := r.RunSlots - len(s.FreeRuns); used != countIf(s.Runs, func(r Run) bool { return r.Status != Gone }) {
+	if used := r.RunSlots - len(s.FreeRuns); used != countIf(s.Runs, func(r plan.Run) bool { return r.Status != plan.Gone }) {
 		return nil, fmt.Errorf("%d runs should be alive", used)
 	}
-	if used := r.GrantSlots - len(s.FreeGrants); used != countIf(s.Grants, func(g Grant) bool { return g.Run != None }) {
+	if used := r.GrantSlots - len(s.FreeGrants); used != countIf(s.Grants, func(g plan.Grant) bool { return g.Run != plan.None }) {
 		return nil, fmt.Errorf("%d grants should be held", used)
 	}
-	s.derive()
-	s.settleBooks()
+	s.Derive()
+	settleBooks(s)
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
@@ -187,7 +196,7 @@ func countIf[T any](list []T, is func(T) bool) (n int) {
 }
 
 // begin makes a State of all but runs.
-func begin(c *cluster.Cluster, r *Rest, pieces []Piece) (*State, error) {
+func begin(c *cluster.Cluster, r *Rest, pieces []Piece) (*plan.State, error) {
 	if len(c.Nodes) < len(r.Nodes) || len(c.Models) < len(r.Models) {
 		return nil, fmt.Errorf("the cluster has %d nodes of %d models, there were %d of %d", len(c.Nodes), len(c.Models), len(r.Nodes), len(r.Models))
 	}
@@ -201,11 +210,11 @@ func begin(c *cluster.Cluster, r *Rest, pieces []Piece) (*State, error) {
 			return nil, fmt.Errorf("device model %d is %s, it was %s", i, c.Models[i].Name, name)
 		}
 	}
-	s := NewState(c)
+	s := plan.NewState(c)
 	s.Now, s.NextChange, s.Commits, s.Paused, s.Memory = r.Now, max(1, r.NextChange), r.Commits, r.Paused, r.Memory
 	s.Queues, s.AgedAt, s.Ages, s.Windows, s.NodeSets = r.Queues, r.AgedAt, r.Ages, r.Windows, r.NodeSets
 	s.Tenants, s.Users, s.Classes = slices.Clone(r.Tenants), slices.Clone(r.Users), slices.Clone(r.Class)
-	s.layAccounts(r)
+	layAccounts(s, r)
 	for _, n := range r.OddNodes {
 		row := &s.Nodes[n.Node]
 		row.Status, row.Sick, row.OtherCPU, row.OtherHost = n.Status, n.Sick, n.OtherCPU, n.OtherHost
@@ -216,7 +225,7 @@ func begin(c *cluster.Cluster, r *Rest, pieces []Piece) (*State, error) {
 		row := &s.Devices[d.Device]
 		row.Status, row.Geometry, row.Generation, row.Change = d.Status, d.Geometry, d.Generation, d.Change
 	}
-	s.file(r, pieces)
+	file(s, r, pieces)
 	return s, nil
 }
 
@@ -232,19 +241,19 @@ func renumber(c *cluster.Cluster, r *Rest, pieces []Piece) []Piece {
 	if same || len(c.Nodes) < len(r.Nodes) {
 		return pieces
 	}
-	now := func(d DeviceID) DeviceID {
+	now := func(d plan.DeviceID) plan.DeviceID {
 		i, _ := slices.BinarySearch(first, int32(d)+1)
 		for i--; i >= 0 && (i >= len(r.Counts) || int32(d) >= first[i]+r.Counts[i]); i-- {
 		}
 		if i < 0 || int32(d)-first[i] >= c.Nodes[i].Count {
-			return None
+			return plan.None
 		}
-		return DeviceID(c.Nodes[i].First + int32(d) - first[i])
+		return plan.DeviceID(c.Nodes[i].First + int32(d) - first[i])
 	}
 	odd := r.OddDevices
 	r.OddDevices = nil
 	for _, d := range odd {
-		if d.Device = now(d.Device); d.Device != None {
+		if d.Device = now(d.Device); d.Device != plan.None {
 			r.OddDevices = append(r.OddDevices, d)
 		}
 	}
@@ -254,8 +263,8 @@ func renumber(c *cluster.Cluster, r *Rest, pieces []Piece) []Piece {
 		for k := range pieces[i].Runs {
 			grants := slices.Clone(pieces[i].Runs[k].Grants)
 			for g := range grants {
-				if at := &grants[g].Grant.Device; *at != None {
-					if *at = now(*at); *at == None {
+				if at := &grants[g].Grant.Device; *at != plan.None {
+					if *at = now(*at); *at == plan.None {
 						*at = lostDevice
 					}
 				}
@@ -270,17 +279,17 @@ func renumber(c *cluster.Cluster, r *Rest, pieces []Piece) []Piece {
 const lostDevice = math.MaxInt32
 
 // layAccounts takes the accounts over, to which there may be more device models now.
-func (s *State) layAccounts(r *Rest) {
+func layAccounts(s *plan.State, r *Rest) {
 	per := len(r.Models)
 	for i := 0; per > 0 && i+per <= len(r.Accounts); i += per {
-		first := s.accounts(r.Accounts[i].Tenant, r.Accounts[i].User)
+		first := s.AccountsOf(r.Accounts[i].Tenant, r.Accounts[i].User)
 		copy(s.Accounts[first:], r.Accounts[i:i+per])
 	}
 }
 
 // file makes the rows of the jobs, without runs.
-func (s *State) file(r *Rest, pieces []Piece) {
-	shapes := map[Shape]int32{}
+func file(s *plan.State, r *Rest, pieces []Piece) {
+	shapes := map[plan.Shape]int32{}
 	names := func(list *[]string, name string) int32 {
 		if i := slices.Index(*list, name); i >= 0 {
 			return int32(i)
@@ -292,9 +301,9 @@ func (s *State) file(r *Rest, pieces []Piece) {
 	for i := range pieces {
 		jobs = max(jobs, int(pieces[i].ID)+1)
 	}
-	s.Jobs, s.Names = make([]Job, jobs), make([]string, jobs)
+	s.Jobs, s.Names = make([]plan.Job, jobs), make([]string, jobs)
 	for i := range s.Jobs {
-		s.Jobs[i] = Job{Phase: Cancelled, Started: unit.Never, Ended: s.Now, Run: None, Leaving: None, Profile: None, Admitted: true}
+		s.Jobs[i] = plan.Job{Phase: plan.Cancelled, Started: unit.Never, Ended: s.Now, Run: plan.None, Leaving: plan.None, Profile: plan.None, Admitted: true}
 	}
 	for i := range pieces {
 		p := &pieces[i]
@@ -306,35 +315,35 @@ func (s *State) file(r *Rest, pieces []Piece) {
 			s.Shapes = append(s.Shapes, p.Shape)
 		}
 		j.Shape, j.Tenant, j.User, j.Class = id, names(&s.Tenants, p.Tenant), names(&s.Users, p.User), names(&s.Classes, p.Class)
-		j.Account, j.Run, j.Leaving = s.accounts(j.Tenant, j.User), None, None
+		j.Account, j.Run, j.Leaving = s.AccountsOf(j.Tenant, j.User), plan.None, plan.None
 		if p.Profile != nil {
 			j.Profile = int32(len(s.Profiles))
 			s.Profiles = append(s.Profiles, *p.Profile)
 		}
 		s.Jobs[p.ID], s.Names[p.ID] = j, p.Name
 		for _, before := range p.After {
-			s.Links = append(s.Links, Dependency{Before: before, After: p.ID})
+			s.Links = append(s.Links, plan.Dependency{Before: before, After: p.ID})
 		}
 	}
 	if jobs > 0 && len(s.Shapes) == 0 {
-		s.Shapes = append(s.Shapes, Shape{Gang: 1, Share: 1000}) // of jobs of which nothing is known
+		s.Shapes = append(s.Shapes, plan.Shape{Gang: 1, Share: 1000}) // of jobs of which nothing is known
 	}
 	if jobs > 0 && len(s.Accounts) == 0 {
-		s.accounts(names(&s.Tenants, ""), names(&s.Users, ""))
+		s.AccountsOf(names(&s.Tenants, ""), names(&s.Users, ""))
 	}
 	if jobs > 0 && len(s.Classes) == 0 {
 		names(&s.Classes, "")
 	}
-	slices.SortStableFunc(s.Links, func(a, b Dependency) int { return cmp.Compare(a.After, b.After) })
+	slices.SortStableFunc(s.Links, func(a, b plan.Dependency) int { return cmp.Compare(a.After, b.After) })
 }
 
 // fill puts the runs of a piece in their slots.
-func (s *State) fill(p *Piece) error {
+func fill(s *plan.State, p *Piece) error {
 	j := &s.Jobs[p.ID]
 	j.Run, j.Leaving = p.Job.Run, p.Job.Leaving
 	for i := range p.Runs {
 		r := &p.Runs[i]
-		if int(r.Slot) >= len(s.Runs) || r.Slot < 0 || s.Runs[r.Slot].Status != Gone {
+		if int(r.Slot) >= len(s.Runs) || r.Slot < 0 || s.Runs[r.Slot].Status != plan.Gone {
 			return fmt.Errorf("its run is in slot %d, which is another's or none", r.Slot)
 		}
 		run := r.Run
@@ -344,87 +353,37 @@ func (s *State) fill(p *Piece) error {
 		}
 		s.Runs[r.Slot] = run
 		for _, g := range r.Grants {
-			if int(g.Slot) >= len(s.Grants) || g.Slot < 0 || s.Grants[g.Slot].Run != None {
+			if int(g.Slot) >= len(s.Grants) || g.Slot < 0 || s.Grants[g.Slot].Run != plan.None {
 				return fmt.Errorf("a grant of its run is in slot %d, which is another's or none", g.Slot)
 			}
 			if int(g.Grant.Node) >= len(s.Nodes) || int(g.Grant.Device) >= len(s.Devices) {
 				return fmt.Errorf("it runs on node %d, which there is not", g.Grant.Node)
 			}
 			s.Grants[g.Slot] = g.Grant
-			s.Grants[g.Slot].freed, s.Grants[g.Slot].reserved = run.Status == Stopping, run.Status == Promised
 		}
 	}
-	for _, run := range [...]RunID{j.Run, j.Leaving} {
-		if run != None && (int(run) >= len(s.Runs) || s.Runs[run].Job != p.ID) {
+	for _, run := range [...]plan.RunID{j.Run, j.Leaving} {
+		if run != plan.None && (int(run) >= len(s.Runs) || s.Runs[run].Job != p.ID) {
 			return fmt.Errorf("run %d is missing", run)
 		}
 	}
 	return nil
 }
 
-// derive computes what follows from the grants: the lists on devices, what devices
-// and nodes have free, and the index.
-func (s *State) derive() {
-	s.relink()
-	for i := range s.Grants {
-		g := &s.Grants[i]
-		if g.Run == None {
-			continue
-		}
-		n := &s.Nodes[g.Node]
-		if g.freed {
-			n.LeavingCPU += g.CPU
-			n.LeavingHost += g.Host
-		} else {
-			n.FreeCPU -= g.CPU
-			n.FreeHost -= g.Host
-		}
-	}
-	for i := range s.Nodes {
-		s.Nodes[i].FreeDevices = 0
-	}
-	for i := range s.Devices {
-		d := &s.Devices[i]
-		d.Free = 0 // so that it is counted as whole when it is found to be
-		s.recompute(DeviceID(i))
-	}
-	s.room = newRoom(s)
-}
-
-// relink puts the grants on the lists of their devices, in the order in which runs were
-// promised: the pieces of others on a device say nothing new when one comes or goes.
-func (s *State) relink() {
-	var runs []RunID
-	for id := range s.Runs {
-		if s.Runs[id].Status != Gone {
-			runs = append(runs, RunID(id))
-		}
-	}
-	slices.SortFunc(runs, func(a, b RunID) int { return cmp.Compare(s.Runs[a].Start, s.Runs[b].Start) })
-	for _, run := range runs {
-		for i := s.Runs[run].First; i != None; i = s.Grants[i].OfRun {
-			if g := &s.Grants[i]; g.Device != None {
-				dev := &s.Devices[g.Device]
-				g.OnDevice, dev.First = dev.First, i
-			}
-		}
-	}
-}
-
 // settleBooks makes the accounts agree with the jobs that are known: what those used
 // of which nothing is known any more is kept apart.
-func (s *State) settleBooks() {
+func settleBooks(s *plan.State) {
 	type owner struct{ tenant, user int32 }
 	known, books := map[owner]unit.DeviceTime{}, map[owner]unit.DeviceTime{}
 	v := s.View()
 	for id := range s.Jobs {
 		o := owner{s.Jobs[id].Tenant, s.Jobs[id].User}
-		known[o] = known[o].Plus(v.JobUsed(JobID(id)))
+		known[o] = known[o].Plus(v.JobUsed(plan.JobID(id)))
 	}
 	for i := range s.Accounts {
 		a := &s.Accounts[i]
 		o := owner{a.Tenant, a.User}
-		books[o] = books[o].Plus(a.used(s.Now))
+		books[o] = books[o].Plus(v.Account(i).Used)
 	}
 	for i := range s.Accounts {
 		a := &s.Accounts[i]

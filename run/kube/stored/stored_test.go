@@ -1,4 +1,4 @@
-package plan_test
+package stored_test
 
 import (
 	"bytes"
@@ -8,17 +8,18 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/internal/draws"
-	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/plan/plantest"
+	"github.com/musterdl/muster/run/kube/stored"
 )
 
 // inPieces writes a state in pieces and reads them again, as a store would keep them.
-func inPieces(t *rapid.T, s *plan.State) (plan.Rest, []plan.Piece) {
-	var pieces []plan.Piece
+func inPieces(t *rapid.T, s *plan.State) (stored.Rest, []stored.Piece) {
+	var pieces []stored.Piece
 	for id := range s.Jobs {
-		pieces = append(pieces, through(t, s.Piece(plan.JobID(id))))
+		pieces = append(pieces, through(t, stored.PieceOf(s, plan.JobID(id))))
 	}
-	return through(t, s.Rest()), pieces
+	return through(t, stored.RestOf(s)), pieces
 }
 
 func through[T any](t *rapid.T, v T) (read T) {
@@ -43,8 +44,8 @@ func told(t *rapid.T, s *plan.State) []byte {
 		}
 	}
 	b, err := json.MarshalIndent(struct {
-		Rest   plan.Rest
-		Pieces []plan.Piece
+		Rest   stored.Rest
+		Pieces []stored.Piece
 	}{rest, pieces}, "", " ")
 	if err != nil {
 		t.Fatal(err)
@@ -69,23 +70,23 @@ func firstDifference(a, b []byte) string {
 func TestPieces(t *testing.T) {
 	draws.Seed(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
-		m := newMachine(t)
-		m.around = true
-		var old []plan.Piece
-		var oldRest plan.Rest
+		m := plantest.NewMachine(t)
+		m.Around = true
+		var old []stored.Piece
+		var oldRest stored.Rest
 		for range rapid.IntRange(1, 25).Draw(t, "rounds") {
-			m.happen(t)
-			d := m.s.Edit()
+			m.Happen(t)
+			d := m.S.Edit()
 			for range rapid.IntRange(0, 4).Draw(t, "edits") {
-				m.edit(t, d)
+				m.Edit(t, d)
 			}
-			m.commit(t, d)
-			rest, pieces := inPieces(t, m.s)
-			again, err := plan.Assemble(m.s.Cluster, rest, pieces)
+			m.Commit(t, d)
+			rest, pieces := inPieces(t, m.S)
+			again, err := stored.Assemble(m.S.Cluster, rest, pieces)
 			if err != nil {
 				t.Fatalf("whole pieces do not give a state: %v", err)
 			}
-			if a, b := told(t, m.s), told(t, again); !bytes.Equal(a, b) {
+			if a, b := told(t, m.S), told(t, again); !bytes.Equal(a, b) {
 				t.Fatalf("the state in pieces is another one:\n%s", firstDifference(a, b))
 			}
 			if len(old) > 0 {
@@ -98,7 +99,7 @@ func TestPieces(t *testing.T) {
 				if rapid.Bool().Draw(t, "the rest was written") {
 					oldRest = rest
 				}
-				if _, _, err := plan.Salvage(m.s.Cluster, through(t, oldRest), old); err != nil {
+				if _, _, err := stored.Salvage(m.S.Cluster, through(t, oldRest), old); err != nil {
 					t.Fatalf("pieces of different moments: %v", err)
 				}
 			}
@@ -113,43 +114,31 @@ func TestPieces(t *testing.T) {
 func TestPiecesOfSome(t *testing.T) {
 	draws.Seed(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
-		m := newMachine(t)
+		m := plantest.NewMachine(t)
 		for range 20 {
-			m.happen(t)
-			d := m.s.Edit()
-			m.edit(t, d)
-			m.commit(t, d)
+			m.Happen(t)
+			d := m.S.Edit()
+			m.Edit(t, d)
+			m.Commit(t, d)
 		}
-		rest, pieces := inPieces(t, m.s)
+		rest, pieces := inPieces(t, m.S)
 		kept := pieces[:0]
 		for _, p := range pieces {
 			if len(p.Runs) > 0 || !p.Job.Phase.Over() {
 				kept = append(kept, p)
 			}
 		}
-		again, err := plan.Assemble(m.s.Cluster, rest, kept)
+		again, err := stored.Assemble(m.S.Cluster, rest, kept)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(again.Jobs) != len(m.s.Jobs) {
-			t.Fatalf("%d jobs, there were %d", len(again.Jobs), len(m.s.Jobs))
+		if len(again.Jobs) != len(m.S.Jobs) {
+			t.Fatalf("%d jobs, there were %d", len(again.Jobs), len(m.S.Jobs))
 		}
 		for id := range again.Accounts {
-			if a, b := again.View().Account(id), m.s.View().Account(id); a.Used != b.Used || a.Held != b.Held {
+			if a, b := again.View().Account(id), m.S.View().Account(id); a.Used != b.Used || a.Held != b.Held {
 				t.Fatalf("account %d says %+v, it said %+v", id, a, b)
 			}
 		}
 	})
-}
-
-// more is a cluster to grow by.
-func more(c *cluster.Cluster, nodes int) *cluster.Cluster {
-	m := &cluster.Cluster{Models: c.Models[:1]}
-	for _, rack := range []string{"rack", "another"} {
-		m.AddRack(cluster.Rack{Name: rack})
-	}
-	for i := range nodes {
-		m.AddNode(cluster.Node{Name: "joined", Rack: int32(i % 2), CPU: 4000, Memory: 500}, i%3)
-	}
-	return m
 }
