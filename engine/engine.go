@@ -45,7 +45,7 @@ type Engine struct {
 	backoff  timers
 	ready    []plan.Change // to be carried out
 	forced   []plan.Change // stops that people and failures asked for in this step
-	asks     []schedule.Ask
+	asks     []strategy.Ask
 	over     []plan.JobID // ended in this step
 	changed  []plan.JobID // in this step
 	confirms []int64      // changes confirmed in this step, or that never will be
@@ -92,7 +92,7 @@ func tablesOf(s *plan.State) tables {
 type Out struct {
 	Commit *plan.Commit
 	Ready  []plan.Change
-	Asks   []schedule.Ask
+	Asks   []strategy.Ask
 	// Asides are this step's edits of the state that are nobody's to carry out.
 	Asides []plan.Aside
 	// Over are the jobs that ended in this step, whatever their end.
@@ -167,8 +167,8 @@ func (e *Engine) rebuild() {
 }
 
 // Answerer is who answers what the Scheduler asks; nil where it does not say.
-func (e *Engine) Answerer() schedule.Answerer {
-	a, _ := strategy.Can[schedule.Answerer](e.sched)
+func (e *Engine) Answerer() strategy.Answerer {
+	a, _ := strategy.Can[strategy.Answerer](e.sched)
 	return a
 }
 
@@ -266,7 +266,7 @@ func (e *Engine) ask(commit *plan.Commit) {
 		d.Remember(r.Remember())
 	}
 	e.saw()
-	if a, ok := strategy.Can[schedule.Asker](e.sched); ok {
+	if a, ok := strategy.Can[strategy.Asker](e.sched); ok {
 		e.asks = a.Asks()
 	}
 	changes, notes := d.Commit()

@@ -3,10 +3,10 @@ package engine
 import (
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule"
 )
 
 // Kind says what happened.
@@ -75,7 +75,7 @@ type Event struct {
 	Span            unit.Duration `json:"span,omitempty"` // true length (Truth)
 	Observation                   // Observed
 	By              string        `json:"by,omitempty"` // who asked
-	schedule.Answer               // Answered
+	strategy.Answer               // Answered
 	Queues          *queue.Tree   `json:"queues,omitempty"` // another tree of them (Shares)
 	Bounds                        // Close
 	Moves           []Move        `json:"moves,omitempty"` // what is arranged for Job, whose own start is one of them

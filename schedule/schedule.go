@@ -37,7 +37,7 @@ type Trigger struct {
 	// Wake says that the instant the Scheduler asked for has come.
 	Wake bool
 	// Answers are what outside deciders replied, in order of arrival.
-	Answers []Answer
+	Answers []strategy.Answer
 	// Observed is what running jobs were seen to do, in order of arrival.
 	Observed []Observation
 }
@@ -51,32 +51,6 @@ type Observation struct {
 	Stood     unit.Duration
 	Loss      float64
 	Progress  int32
-}
-
-// Ask is a question to a slow or foreign decider: a program to solve, another
-// process. The engine goes on without waiting.
-type Ask struct {
-	Asker    string
-	Question []byte
-}
-
-// Answer is the reply to an Ask. It arrives as an event; its operations are tried
-// one by one on the state of that moment.
-type Answer struct {
-	Asker string `json:"asker,omitempty"`
-	Reply []byte `json:"reply,omitempty"`
-}
-
-// Asker is a Scheduler that puts questions outside; they are taken after Decide.
-type Asker interface {
-	Asks() []Ask
-}
-
-// Answerer is an Asker that says how its questions are answered. What Answer returns
-// follows from the question alone, so that it may be called beside the engine, by
-// whoever drives it, and take its time.
-type Answerer interface {
-	Answer(question []byte) (reply []byte, err error)
 }
 
 // Key ranks jobs: smaller goes first, compared from the left; equal keys go by id.

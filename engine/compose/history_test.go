@@ -15,6 +15,7 @@ import (
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -178,13 +179,13 @@ func (s *site) carryOut(c plan.Change) {
 }
 
 // answer has questions answered a second later.
-func (s *site) answer(asks []schedule.Ask) {
+func (s *site) answer(asks []strategy.Ask) {
 	for _, ask := range asks {
 		reply, err := s.e.Answerer().Answer(ask.Question)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		s.at(s.now.Add(unit.Second), engine.Event{Kind: engine.Answered, Answer: schedule.Answer{Asker: ask.Asker, Reply: reply}})
+		s.at(s.now.Add(unit.Second), engine.Event{Kind: engine.Answered, Answer: strategy.Answer{Asker: ask.Asker, Reply: reply}})
 	}
 }
 

@@ -30,7 +30,7 @@ type round struct {
 	last    unit.Time    // when wishes were asked for
 	again   unit.Time
 	asked   []byte // the question that is out, nil for none
-	asks    []schedule.Ask
+	asks    []strategy.Ask
 }
 
 // DefaultHorizon is how far ahead the gain of a change counts.
@@ -40,8 +40,8 @@ var (
 	_ schedule.Scheduler   = (*Scheduler)(nil)
 	_ schedule.Rebuilder   = (*Scheduler)(nil)
 	_ strategy.Remembering = (*Scheduler)(nil)
-	_ schedule.Asker       = (*Scheduler)(nil)
-	_ schedule.Answerer    = (*Scheduler)(nil)
+	_ strategy.Asker       = (*Scheduler)(nil)
+	_ strategy.Answerer    = (*Scheduler)(nil)
 )
 
 // newRound makes the round of a decider that was not asked yet.
@@ -134,12 +134,12 @@ func (r *round) pose(v plan.View) {
 	}
 	if question := r.slow.Question(v, r.line); question != nil {
 		r.asked = question
-		r.asks = append(r.asks, schedule.Ask{Question: question})
+		r.asks = append(r.asks, strategy.Ask{Question: question})
 	}
 }
 
 // Asks hands over the questions of the last decision.
-func (s *Scheduler) Asks() (asks []schedule.Ask) {
+func (s *Scheduler) Asks() (asks []strategy.Ask) {
 	if s.round != nil {
 		asks, s.round.asks = s.round.asks, nil
 	}

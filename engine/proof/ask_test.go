@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -16,7 +17,7 @@ import (
 // events, a decider that is slow, dead or wrong.
 type ask struct {
 	m    askMemory
-	asks []schedule.Ask
+	asks []strategy.Ask
 }
 
 type askMemory struct {
@@ -33,7 +34,7 @@ func (a *ask) Remember() []byte { return remember(a.m) }
 func (a *ask) Recall(memory []byte) error { return recall(memory, &a.m) }
 
 // Asks hands over the question of the last decision, once.
-func (a *ask) Asks() []schedule.Ask {
+func (a *ask) Asks() []strategy.Ask {
 	asks := a.asks
 	a.asks = nil
 	return asks
@@ -106,7 +107,7 @@ func (a *ask) ask(v plan.View) {
 		if err != nil {
 			panic(err) // numbers
 		}
-		a.asks = append(a.asks, schedule.Ask{Asker: "ask", Question: text})
+		a.asks = append(a.asks, strategy.Ask{Asker: "ask", Question: text})
 	}
 }
 

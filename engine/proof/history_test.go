@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -60,7 +61,7 @@ func live(s scenario) (*history, error) {
 		}
 		n.rerate()
 		for _, ask := range out.Asks {
-			n.after(answerTakes, engine.Event{Kind: engine.Answered, Answer: schedule.Answer{Asker: ask.Asker, Reply: s.answer(ask.Question)}})
+			n.after(answerTakes, engine.Event{Kind: engine.Answered, Answer: strategy.Answer{Asker: ask.Asker, Reply: s.answer(ask.Question)}})
 		}
 		if err := check(e, n, &out); err != nil {
 			return nil, fmt.Errorf("at %s: %w", unit.Duration(at), err)

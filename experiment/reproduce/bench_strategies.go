@@ -213,14 +213,14 @@ func (b *closed) settle(at unit.Time) {
 	}
 }
 
-func (b *closed) answer(ask schedule.Ask) {
+func (b *closed) answer(ask strategy.Ask) {
 	began := time.Now()
 	reply, err := b.engine.Answerer().Answer(ask.Question)
 	if err != nil {
 		reply = nil // as the control plane does
 	}
 	b.answers = append(b.answers, time.Since(began))
-	b.more = append(b.more, engine.Event{Kind: engine.Answered, Answer: schedule.Answer{Asker: ask.Asker, Reply: reply}})
+	b.more = append(b.more, engine.Event{Kind: engine.Answered, Answer: strategy.Answer{Asker: ask.Asker, Reply: reply}})
 }
 
 // obey carries a change out, and confirms it.

@@ -19,11 +19,11 @@ import (
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
-	"github.com/musterdl/muster/schedule"
 )
 
 // Config is a control plane.
@@ -365,12 +365,12 @@ func (p *Plane) order(out *engine.Out) {
 
 // solve lets a question be answered beside the engine. One that cannot be is answered
 // with nothing: the strategy goes on with what it has.
-func (p *Plane) solve(answerer schedule.Answerer, ask schedule.Ask) {
+func (p *Plane) solve(answerer strategy.Answerer, ask strategy.Ask) {
 	reply, err := answerer.Answer(ask.Question)
 	if err != nil {
 		p.config.Log.Error("a question of the strategy was not answered", "asker", ask.Asker, "err", err)
 	}
-	p.Report(engine.Event{Kind: engine.Answered, Answer: schedule.Answer{Asker: ask.Asker, Reply: reply}})
+	p.Report(engine.Event{Kind: engine.Answered, Answer: strategy.Answer{Asker: ask.Asker, Reply: reply}})
 }
 
 func (p *Plane) spec(id plan.JobID) *workload.Job { return p.jobs[id].Spec }

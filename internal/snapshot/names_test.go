@@ -16,8 +16,8 @@ import (
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/workload"
-	"github.com/musterdl/muster/schedule"
 )
 
 // secretive gives jobs names and texts that can be searched for, all of which hold
@@ -184,7 +184,7 @@ func TestTenantPaths(t *testing.T) {
 // TestNewFieldsAreCovered: strings in fields, slices and maps that nobody listed are
 // replaced, and bytes are dropped.
 func TestNewFieldsAreCovered(t *testing.T) {
-	e := engine.Event{Kind: engine.Answered, Answer: schedule.Answer{Asker: "solver", Reply: []byte(`{"job":"secret"}`)}, By: "secret uid=1 gid=1"}
+	e := engine.Event{Kind: engine.Answered, Answer: strategy.Answer{Asker: "solver", Reply: []byte(`{"job":"secret"}`)}, By: "secret uid=1 gid=1"}
 	if err := newNames().event(&e); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package figures writes whole figures and bytes down and reads them back, short and
 // quickly: what a strategy remembers (strategy.Remembering) and asks outside
-// (schedule.Asker), and the batches of the journal. Small figures take little room, of
+// (strategy.Asker), and the batches of the journal. Small figures take little room, of
 // either sign.
 package figures
 

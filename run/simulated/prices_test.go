@@ -6,6 +6,7 @@ import (
 	"github.com/musterdl/muster/allocate/envelope"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -43,9 +44,9 @@ func (s *script) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	return next
 }
 
-func (s *script) Asks() (asks []schedule.Ask) {
+func (s *script) Asks() (asks []strategy.Ask) {
 	if s.question != nil {
-		asks, s.question = append(asks, schedule.Ask{Asker: "me", Question: s.question}), nil
+		asks, s.question = append(asks, strategy.Ask{Asker: "me", Question: s.question}), nil
 	}
 	return asks
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/mechanism/bound"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -344,7 +345,7 @@ func (s *Simulation) took(at unit.Time, out *engine.Out) error {
 
 // answer lets who is outside reply to a question. The work that it puts into that is taken
 // to be in proportion to the question's length.
-func (s *Simulation) answer(at unit.Time, ask schedule.Ask) error {
+func (s *Simulation) answer(at unit.Time, ask strategy.Ask) error {
 	answerer := s.engine.Answerer()
 	if answerer == nil {
 		return errors.New("the strategy asks questions, and nobody is there to answer")
@@ -353,7 +354,7 @@ func (s *Simulation) answer(at unit.Time, ask schedule.Ask) error {
 	if err != nil {
 		return fmt.Errorf("answering the strategy: %w", err)
 	}
-	e := engine.Event{Kind: engine.Answered, Answer: schedule.Answer{Asker: ask.Asker, Reply: reply}}
+	e := engine.Event{Kind: engine.Answered, Answer: strategy.Answer{Asker: ask.Asker, Reply: reply}}
 	if d := s.config.Prices.Answer * unit.Duration(len(ask.Question)) / 1024; d > 0 {
 		s.answers = append(s.answers, e)
 		s.queueUp(at.Add(d), entry{kind: answered, change: int64(len(s.answers) - 1)})
