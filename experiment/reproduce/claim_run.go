@@ -16,7 +16,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/experiment/reproduce/stand"
-	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/mechanism/rank"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/report"
 )
@@ -155,7 +155,7 @@ func (x *experiment) rank(labels map[string][]string) error {
 					sides[i] = append(sides[i], values[k])
 				}
 			}
-			if r := strategy.RankCorrelation(sides[0], sides[1]); len(sides[0]) > 2 && !math.IsNaN(r) {
+			if r := rank.Correlation(sides[0], sides[1]); len(sides[0]) > 2 && !math.IsNaN(r) {
 				sum, traces = sum+r, traces+1
 			}
 		}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterdl/muster/flow/circle"
 	"github.com/musterdl/muster/flow/fluid"
-	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/mechanism/rank"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -114,7 +114,7 @@ func leafSpine(seed uint64, figures map[string]float64) {
 		}
 		scores, goals = append(scores, mean), append(goals, -meanMS(jobs, circle.Steady(jobs, capacities, a.Shifts)))
 	}
-	figures["inner_rank_correlation"] = strategy.RankCorrelation(scores, goals)
+	figures["inner_rank_correlation"] = rank.Correlation(scores, goals)
 	first, chosen := place(1), place(candidates)
 	a, b := arranger.Arrange(first, capacities), arranger.Arrange(chosen, capacities)
 	alone := make([]float64, len(kinds))

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/musterdl/muster/allocate/divide"
-	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/mechanism/rank"
 )
 
 // Measure compares the gain of a proposal with the time that the job saves by each of the
@@ -42,7 +42,7 @@ func Measure(seed uint64) map[string]float64 {
 			gains = append(gains, p.Gain)
 			saved = append(saved, work[p.Job]*(1/now-1/then)/float64(p.Units))
 		}
-		sum += strategy.RankCorrelation(gains, saved) / moments
+		sum += rank.Correlation(gains, saved) / moments
 	}
 	return map[string]float64{"inner_rank_correlation": sum}
 }

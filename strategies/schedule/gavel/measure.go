@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/musterdl/muster/mechanism/rank"
 	"github.com/musterdl/muster/mechanism/solve"
-	"github.com/musterdl/muster/model/strategy"
 )
 
 // Measure is what the program says of single divisions: of the paper's example, how far
@@ -70,7 +70,7 @@ func innerRank(seed uint64) float64 {
 			}
 			scores, goals = append(scores, least), append(goals, goal)
 		}
-		sum += strategy.RankCorrelation(scores, goals) / sets
+		sum += rank.Correlation(scores, goals) / sets
 	}
 	return sum
 }

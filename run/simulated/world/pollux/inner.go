@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate/search"
-	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/mechanism/rank"
 )
 
 // Inner scores are compared on allocations drawn for some jobs of workload 6, each kept
@@ -170,8 +170,8 @@ func (x *experiment) inner(ofPollux bool) (seconds, relative float64, err error)
 			}
 			scores, means, parts = append(scores, score), append(means, -mean), append(parts, -part)
 		}
-		seconds += strategy.RankCorrelation(scores, means) / drawsOfJobs
-		relative += strategy.RankCorrelation(scores, parts) / drawsOfJobs
+		seconds += rank.Correlation(scores, means) / drawsOfJobs
+		relative += rank.Correlation(scores, parts) / drawsOfJobs
 	}
 	return seconds, relative, nil
 }

@@ -1,12 +1,12 @@
-package strategy
+package rank
 
 import (
 	"math"
 	"testing"
 )
 
-func TestRankCorrelation(t *testing.T) {
-	if got := RankCorrelation([]float64{1, 1}, []float64{1, 2}); !math.IsNaN(got) {
+func TestCorrelation(t *testing.T) {
+	if got := Correlation([]float64{1, 1}, []float64{1, 2}); !math.IsNaN(got) {
 		t.Errorf("without an order: %g", got)
 	}
 	for _, c := range []struct {
@@ -20,7 +20,7 @@ func TestRankCorrelation(t *testing.T) {
 		{"ties in one: ranks 0 1.5 1.5 3 beside 0 2 1 3", []float64{1, 20, 3, 400}, []float64{1, 3, 3, 4}, 3 / math.Sqrt(10)},
 		{"ties share their rank", []float64{1, 1, 2}, []float64{5, 5, 6}, 1},
 	} {
-		if got := RankCorrelation(c.inner, c.goal); math.Abs(got-c.want) > 1e-12 {
+		if got := Correlation(c.inner, c.goal); math.Abs(got-c.want) > 1e-12 {
 			t.Errorf("%s: %g, want %g", c.name, got, c.want)
 		}
 	}

@@ -1,4 +1,5 @@
-package strategy
+// Package rank compares orders.
+package rank
 
 import (
 	"cmp"
@@ -6,11 +7,11 @@ import (
 	"slices"
 )
 
-// RankCorrelation is Spearman's rank correlation between two figures of the same things,
+// Correlation is Spearman's rank correlation between two figures of the same things,
 // as of a strategy's inner score and the goal it stands for: 1 where they order them
 // alike, -1 where the one reverses the other. Equal values share the mean of their ranks;
 // where all are equal there is no order, and the result is not a number.
-func RankCorrelation(inner, goal []float64) float64 {
+func Correlation(inner, goal []float64) float64 {
 	x, y := ranks(inner), ranks(goal)
 	mean := float64(len(x)-1) / 2
 	var xx, yy, xy float64
