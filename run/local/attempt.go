@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/engine"
-	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local/supervise"
@@ -29,16 +28,6 @@ type attempt struct {
 	asleep   bool          // should be
 	granted  *run.Order    // what the workers should be held to, where they have to be told; nil is none
 	changed  chan struct{} // receives when one of the above changes
-}
-
-// seen is what the records of a worker have told so far.
-type seen struct {
-	next      int64 // position to read on from
-	prepared  bool
-	started   unit.Time
-	saved     unit.Time // last checkpoint reported
-	suspended bool
-	ended     *supervise.Record
 }
 
 // poll is how often records are looked at; prepareWithin how long a gang may take
@@ -215,7 +204,7 @@ func (a *attempt) unstarted(stopped bool) engine.Event {
 
 // follow reports the gang's start, progress and end.
 func (a *attempt) follow() engine.Event {
-	reported, halted := false, false
+	reported, halted, released := false, false, false
 	// Of a run that is found again while it is being put to rest, or woken, nobody knows
 	// how far that came: it is told once more, and reported.
 	resting := a.order.Status == plan.Suspended && a.order.Change == 0 || a.order.Status == plan.Resuming
@@ -238,6 +227,10 @@ func (a *attempt) follow() engine.Event {
 		if stopping && !halted {
 			halted = true
 			a.tell(supervise.Halt)
+		}
+		if stopping && !released && !a.all(func(s *seen) bool { return !s.kept && s.ended == nil }) {
+			released = true
+			a.tell(supervise.Leave) // one worker speaks for all, and none goes on without another
 		}
 		if reported {
 			a.tellGrants()
@@ -310,185 +303,9 @@ func (a *attempt) abort() {
 	}
 }
 
-// read takes in what is new in the records, and settles workers whose supervisor
-// died.
-func (a *attempt) read() {
-	for i := range a.seen {
-		if a.seen[i].ended != nil {
-			continue
-		}
-		records, _, err := supervise.ReadRecords(a.dirs[i], a.seen[i].next)
-		if err != nil {
-			a.driver.config.Log.Error("reading a worker's record", "attempt", a.String(), "rank", i, "error", err)
-			a.seen[i].ended = &supervise.Record{Kind: supervise.Ended, Class: supervise.Node, Why: err.Error()}
-			continue
-		}
-		for r := range records {
-			a.note(i, &records[r])
-		}
-		if a.seen[i].ended == nil && len(records) == 0 {
-			a.reap(i)
-		}
-	}
-}
-
-// reap records the end of a worker whose supervisor is gone.
-func (a *attempt) reap(rank int) {
-	if alive, err := supervise.Alive(a.dirs[rank]); err != nil || alive {
-		return
-	}
-	// It may be about to begin: a supervisor locks its directory first of all.
-	if !a.seen[rank].prepared && a.seen[rank].started == 0 && young(a.dirs[rank]) {
-		return
-	}
-	if r, err := supervise.Reap(a.dirs[rank]); err == nil {
-		a.seen[rank].ended = &r
-	}
-}
-
-// young reports whether a member directory was made so recently that its
-// supervisor may not have come up yet.
-func young(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, "spec.json"))
-	return err == nil && time.Since(info.ModTime()) < 10*time.Second
-}
-
-// note takes in one record.
-func (a *attempt) note(rank int, r *supervise.Record) {
-	s := &a.seen[rank]
-	s.next = r.Next
-	switch r.Kind {
-	case supervise.Prepared:
-		s.prepared = true
-	case supervise.Started:
-		s.started = r.At
-	case supervise.Suspended, supervise.Resumed:
-		s.suspended = r.Kind == supervise.Suspended
-		a.pace.again()
-	case supervise.Checkpoint:
-		s.saved = r.At
-		a.observe(rank, r)
-	case supervise.Progress:
-		a.observe(rank, r)
-	case supervise.Ended:
-		a.observe(rank, r)
-		s.ended = r
-	}
-}
-
-// observe reports what rank 0 says of the job. A checkpoint tells its step and not of how
-// many.
-func (a *attempt) observe(rank int, r *supervise.Record) {
-	if rank != 0 || r.Report.Step == 0 {
-		return
-	}
-	e := a.event(engine.Observed, plan.NoFailure, 0)
-	e.Loss = r.Report.Loss
-	if a.of = max(a.of, r.Report.Of); a.of > 0 {
-		e.Progress = int32(min(1_000_000, r.Report.Step*1_000_000/a.of))
-	}
-	if r.Kind == supervise.Progress {
-		e.RateMicro, e.Stood = a.rate(r)
-	}
-	e.Saved = a.kept()
-	a.driver.report(e)
-}
-
-// ending is the event of a gang that has ended: stopped as told, done, or failed
-// with the class of the worker that failed for a reason of its own.
-func (a *attempt) ending() engine.Event {
-	stopping, _ := a.wants()
-	kept := a.kept()
-	done, class := true, plan.NoFailure
-	for i := range a.seen {
-		e := a.seen[i].ended
-		done = done && e.Class == supervise.Done
-		if c := classOf(e); worse(c, class) {
-			class = c
-		}
-	}
-	switch {
-	case done:
-		return a.event(engine.Exited, plan.NoFailure, a.ran())
-	case stopping:
-		return a.event(engine.Stopped, plan.NoFailure, kept)
-	case class == plan.NoFailure: // stopped by an order of a plane that crashed
-		return a.event(engine.Exited, plan.NodeFailure, kept)
-	}
-	return a.event(engine.Exited, class, kept)
-}
-
-// classOf maps why a worker ended to whose failure it was.
-func classOf(e *supervise.Record) plan.FailureClass {
-	switch e.Class {
-	case supervise.User:
-		return plan.UserFailure
-	case supervise.Memory:
-		return plan.MemoryFailure
-	case supervise.TimeLimit:
-		return plan.TimeFailure
-	case supervise.Node, supervise.Lost, supervise.Temporary:
-		return plan.NodeFailure
-	}
-	return plan.NoFailure
-}
-
-// worse orders failures by how surely they tell the cause: a worker that lost its
-// peers only says that another one failed, and one that was killed because another
-// failed says nothing.
-func worse(a, b plan.FailureClass) bool {
-	rank := map[plan.FailureClass]int{plan.NoFailure: 0, plan.NodeFailure: 1, plan.UserFailure: 2, plan.TimeFailure: 3, plan.MemoryFailure: 4}
-	return rank[a] > rank[b]
-}
-
-// ran is the running time of the gang so far; kept the part of it that its last
-// checkpoint covers.
-func (a *attempt) ran() unit.Duration {
-	last := unit.Time(0)
-	for i := range a.seen {
-		if e := a.seen[i].ended; e != nil {
-			last = max(last, e.At)
-		}
-	}
-	if s := a.seen[0].started; s > 0 && last > s {
-		return last.Sub(s)
-	}
-	return 0
-}
-
-func (a *attempt) kept() unit.Duration {
-	if s := &a.seen[0]; s.started > 0 && s.saved > s.started {
-		return s.saved.Sub(s.started)
-	}
-	return 0
-}
-
-func (a *attempt) event(kind engine.Kind, class plan.FailureClass, kept unit.Duration) engine.Event {
-	return engine.Event{Kind: kind, Job: a.order.Job, Attempt: a.order.Attempt, Ending: engine.Ending{Class: class, Kept: kept}}
-}
-
 func (a *attempt) sleep() {
 	select {
 	case <-a.changed:
 	case <-time.After(poll):
 	}
-}
-
-func (a *attempt) all(f func(*seen) bool) bool {
-	for i := range a.seen {
-		if !f(&a.seen[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-func (a *attempt) allStarted() bool { return a.all(func(s *seen) bool { return s.started > 0 }) }
-func (a *attempt) allEnded() bool   { return a.all(func(s *seen) bool { return s.ended != nil }) }
-func (a *attempt) anyEnded() bool   { return !a.all(func(s *seen) bool { return s.ended == nil }) }
-func (a *attempt) anyStarted() bool { return !a.all(func(s *seen) bool { return s.started == 0 }) }
-
-// failed reports whether a worker ended other than by being done.
-func (a *attempt) failed() bool {
-	return !a.all(func(s *seen) bool { return s.ended == nil || s.ended.Class == supervise.Done })
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func newDrive(t *testing.T, state string, live ...run.Order) *drive {
 		t.Fatal(err)
 	}
 	d := &drive{t: t, events: make(chan engine.Event, 1000)}
-	d.driver = local.New(local.Config{State: state, Exe: exe, SlotCPU: 500, AllowRoot: true, Grace: unit.Second, Log: slog.New(slog.DiscardHandler)})
+	d.driver = local.New(local.Config{State: state, Exe: exe, SlotCPU: 500, AllowRoot: true, CheckpointWait: 30 * unit.Second, Grace: 10 * unit.Second, Log: slog.New(slog.DiscardHandler)})
 	d.driver.Recover(live, func(e engine.Event) { d.events <- e })
 	return d
 }
@@ -112,6 +113,47 @@ func TestRest(t *testing.T) {
 		}
 	}
 	say(d, plan.Stop, engine.Stopped)
+}
+
+// TestOneReportReleasesAll: of a gang of which one worker alone reports what it saved nobody
+// is kept waiting for a report of his own, also by a control plane that finds the gang
+// while it is being stopped.
+func TestOneReportReleasesAll(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		order := run.Order{Verb: plan.Start, Name: "gang", Attempt: 1, Workers: []run.Worker{{Share: unit.Whole}, {Share: unit.Whole}},
+			Spec: &workload.Job{Name: "gang", Env: []string{"PATH=" + os.Getenv("PATH")}, Checkpoint: workload.Checkpoint{OnRequest: true},
+				Command: shell(`trap 'exit 143' TERM
+while :; do
+	if [ $RANK = 0 ] && grep -q checkpoint $MUSTER_CONTROL && [ ! -e saved ]; then touch saved; sleep 0.5; echo checkpoint step=7 >>$MUSTER_PROGRESS; fi
+	sleep 0.02
+done`)}}
+		state := stateDir(t)
+		d := newDrive(t, state)
+		d.driver.Order(order)
+		d.want(engine.Started)
+		stop := order
+		stop.Verb = plan.Stop
+		d.driver.Order(stop)
+		if again {
+			time.Sleep(200 * time.Millisecond)
+			order.Status = plan.Stopping
+			d = newDrive(t, state, order)
+			d.want(engine.Started)
+		}
+		d.want(engine.Stopped)
+		left := time.Now()
+		records, _, err := supervise.ReadRecords(d.driver.MemberDir("gang", 1, 0), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved := slices.IndexFunc(records, func(r supervise.Record) bool { return r.Kind == supervise.Checkpoint })
+		if saved < 0 {
+			t.Fatal("rank 0 left without a report of what it saved")
+		}
+		if took := left.Sub(time.UnixMicro(int64(records[saved].At))); took > time.Second {
+			t.Errorf("found again %v: the gang left %s after it had saved", again, took)
+		}
+	}
 }
 
 // TestRegrant: a run that goes on with another share is held to it by the driver that

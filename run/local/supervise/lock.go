@@ -66,8 +66,9 @@ const (
 	Go      Order = "go"
 	Abort   Order = "abort"
 	Save    Order = "checkpoint"
-	Halt    Order = "stop" // save if the spec says so, SIGTERM, grace, SIGKILL
-	Kill    Order = "kill" // SIGKILL at once
+	Halt    Order = "stop"  // save if the spec says so, SIGTERM, grace, SIGKILL
+	Leave   Order = "leave" // after Halt: another worker told what the job saved, go on to SIGTERM
+	Kill    Order = "kill"  // SIGKILL at once
 	Suspend Order = "suspend"
 	Resume  Order = "resume"
 )

@@ -95,6 +95,10 @@ func (s *supervisor) obey(o Order) {
 		s.ask(progress.Command{Verb: progress.Save})
 	case Halt:
 		s.stop(Preempted, "asked to")
+	case Leave:
+		if s.stopping.saving {
+			s.terminate()
+		}
 	case Kill:
 		s.stop(Preempted, "asked to at once")
 		s.kill()
