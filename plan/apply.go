@@ -73,6 +73,7 @@ func (s *State) Drop(change int64) { s.drop(change) }
 func (s *State) Dispatch(run RunID) {
 	r := &s.Runs[run]
 	must("run", runTable[:], r.Status, Starting)
+	s.Jobs[r.Job].Waited += s.promised(run)
 	r.Status, r.Since = Starting, s.Now
 	s.eachNode(run, func(i int32) { s.Grants[i].reserved = false })
 	s.charge(run, true)
@@ -115,6 +116,7 @@ func (s *State) EndRun(run RunID, kept unit.Duration) {
 		j.Leaving = None
 	}
 	if r.Status == Promised {
+		j.Waited += s.promised(run)
 		s.drop(r.Change)
 	}
 	s.charge(run, false)

@@ -217,6 +217,7 @@ func (d *Draft) Stop(run RunID, reason Reason, price unit.Duration) bool {
 	j.Phase, j.Since, j.Reason, j.Run = Waiting, s.Now, reason, None
 	s.drop(r.Change) // a start or a resume that still waits
 	if r.Status == Promised {
+		j.Waited += s.promised(run)
 		d.emit(Change{Job: r.Job, Attempt: r.Attempt, Run: run, Device: None, Verb: Withdraw, Reason: reason})
 		s.release(run)
 		return true

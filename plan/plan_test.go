@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -163,6 +164,43 @@ func TestPromisesAreKept(t *testing.T) {
 	if got := changes[3].After; len(got) != 1 || got[0] != changes[1].ID {
 		t.Errorf("the last waits for %v, want %d", got, changes[1].ID)
 	}
+}
+
+// TestPromisedIsWaiting: a job waits until its run goes to the driver, also where that was
+// promised and taken back before.
+func TestPromisedIsWaiting(t *testing.T) {
+	whole := plan.Shape{Gang: 1, Share: 1000}
+	s := one(1, cluster.Model{Name: "gpu"}, whole, whole)
+	here := []plan.Slot{{Device: 0, Workers: 1}}
+	a := started(t, s, 0, here[0], plan.DefaultTerms())
+	promise := func() (b plan.RunID) {
+		d := s.Edit()
+		d.Stop(a, plan.Reason{}, 0)
+		b, _ = d.Start(1, here, plan.DefaultTerms(), plan.Reason{})
+		d.Commit()
+		return b
+	}
+	pass := func(want unit.Duration) {
+		t.Helper()
+		s.Now = s.Now.Add(unit.Second)
+		if got := s.View().WaitedFor(1); got != want*unit.Second {
+			t.Errorf("it has waited %s, expected %ds", got, want)
+		}
+	}
+	pass(1)
+	b := promise()
+	pass(2)
+	d := s.Edit()
+	d.Stop(b, plan.Reason{}, 0)
+	d.Commit()
+	pass(3)
+	b = promise()
+	pass(4)
+	s.EndRun(a, 0)
+	s.Dispatch(b)
+	pass(4)
+	s.Began(b)
+	pass(4)
 }
 
 // TestCoresAreWaitedFor: cores and host memory of a stopping run are promised like its

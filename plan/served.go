@@ -37,11 +37,20 @@ func (s *State) useful(run RunID) unit.Duration {
 	return 0
 }
 
-// WaitedFor is how long job id has waited in all, up to now.
+// WaitedFor is how long job id has waited in all, up to now: until a run of it goes to the
+// driver.
 func (v View) WaitedFor(id JobID) unit.Duration {
 	j := &v.s.Jobs[id]
 	if j.Phase.Waits() {
 		return j.Waited + v.s.Now.Sub(j.Since)
 	}
-	return j.Waited
+	return j.Waited + v.s.promised(j.Run)
+}
+
+// promised is how long a run has waited for others to leave its devices, up to now.
+func (s *State) promised(run RunID) unit.Duration {
+	if run == None || s.Runs[run].Status != Promised {
+		return 0
+	}
+	return s.Now.Sub(s.Runs[run].Since)
 }

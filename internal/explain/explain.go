@@ -11,6 +11,8 @@ package explain
 
 import (
 	"iter"
+	"slices"
+	"strings"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -87,6 +89,9 @@ func Why(v plan.View, job plan.JobID, live iter.Seq[plan.JobID]) Answer {
 			break
 		}
 	}
+	if j.Leaving != plan.None {
+		a.Words += "; its last run is still stopping"
+	}
 	return a
 }
 
@@ -96,13 +101,38 @@ func settled(v plan.View, j *plan.Job) Answer {
 	switch {
 	case j.Phase == plan.Active:
 		a.Words = v.Run(j.Run).Status.String() + ": " + a.Words
+		if names := inWay(v, j); len(names) > 0 {
+			a.Words += "; it starts after the runs that are stopping there: " + strings.Join(names, ", ")
+		}
 	case j.Phase == plan.Finished:
 		a.Words = "finished"
 	default:
 		a.Words = j.Phase.String() + ": " + a.Words
 	}
+	if j.Phase != plan.Active && j.Leaving != plan.None {
+		a.Words += "; its run is still stopping"
+	}
 	a.Tried.Words = a.Words
 	return a
+}
+
+// inWay are the jobs whose runs are still stopping where a job's run is promised to start,
+// each once and in the order of its devices.
+func inWay(v plan.View, j *plan.Job) (names []string) {
+	if v.Run(j.Run).Status != plan.Promised {
+		return nil
+	}
+	v.GrantsOf(j.Run, func(g plan.Grant) {
+		if g.Device == plan.None {
+			return
+		}
+		v.GrantsOn(g.Device, func(o plan.Grant) {
+			if r := v.Run(o.Run); r.Status == plan.Stopping && !slices.Contains(names, v.Name(r.Job)) {
+				names = append(names, v.Name(r.Job))
+			}
+		})
+	})
+	return names
 }
 
 func everybody(v plan.View) iter.Seq[plan.JobID] {

@@ -32,8 +32,12 @@ func JobOf(v plan.View, info plane.JobInfo, id plan.JobID) Job {
 		out.Tenant, out.User, out.After, out.Command, out.Dir = w.Tenant, w.User, w.After, w.Command, w.Dir
 	}
 	out.Queue = queueName(v, id)
-	if j.Run != plan.None {
-		out.Run, out.Where = v.Run(j.Run).Status.String(), where(v, j.Run)
+	run := j.Run
+	if j.Leaving != plan.None {
+		run = j.Leaving // it is there yet
+	}
+	if run != plan.None {
+		out.Run, out.Where = v.Run(run).Status.String(), where(v, run)
 	}
 	return out
 }

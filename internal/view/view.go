@@ -45,8 +45,8 @@ type Job struct {
 	FirstLoss   float64 `json:"first_loss,omitempty"`
 	LastLoss    float64 `json:"last_loss,omitempty"`
 
-	// Run is the status of its present run, and Where that run is; both are empty
-	// without one.
+	// Run is the status of its present run, or of one that is still stopping, and Where
+	// that run is; both are empty without one.
 	Run   string  `json:"run,omitempty"`
 	Where []Place `json:"where,omitempty"`
 }

@@ -46,11 +46,13 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// history drives an engine through events, ten seconds apart, confirming every start.
+// history drives an engine through events, ten seconds apart, confirming every start, and
+// every stop unless runs linger.
 type history struct {
-	t   testing.TB
-	e   *engine.Engine
-	now unit.Time
+	t       testing.TB
+	e       *engine.Engine
+	now     unit.Time
+	lingers bool
 	// specs and dossiers are what the plane would keep.
 	info []plane.JobInfo
 }
@@ -91,6 +93,9 @@ func (h *history) step(events ...engine.Event) {
 		}
 		for _, c := range out.Ready {
 			kind := engine.Started
+			if c.Verb == plan.Stop && h.lingers {
+				continue
+			}
 			if c.Verb == plan.Stop {
 				kind = engine.Stopped
 			}
@@ -172,6 +177,34 @@ func TestStory(t *testing.T) {
 	if j := h.job(0); j.Phase != "finished" || j.Progress != 1 || j.RanSec != 40 || !j.Over() || j.Ended.IsZero() {
 		t.Errorf("big is %+v", j)
 	}
+}
+
+// TestStopping: who is being stopped is seen to be, where it is; who is to have its devices
+// waits until it starts, and says for whom.
+func TestStopping(t *testing.T) {
+	h := newHistory(t, "fifo")
+	h.lingers = true
+	h.step(submit(workload.Job{Name: "big", Gang: 8, Devices: 1}))
+	h.step(submit(workload.Job{Name: "next", Gang: 4, Devices: 1}))
+	h.step(engine.Event{Kind: engine.Hold, Job: 0})
+	h.step(engine.Event{Kind: engine.Tick})
+	big, next := h.job(0), h.job(1)
+	if big.Phase != "held" || big.Run != "stopping" || placeText(big.Where) != "node0:0-3 node1:0-3" || !strings.Contains(h.why(0), "its last run is still stopping") {
+		t.Errorf("big is %+v, and says %s", big, h.why(0))
+	}
+	if next.Run != "promised" || next.WaitedSec != 20 || next.RanSec != 0 || !strings.HasSuffix(h.why(1), "; it starts after the runs that are stopping there: big") {
+		t.Errorf("next is %+v, and says %s", next, h.why(1))
+	}
+	h.step(engine.Event{Kind: engine.Stopped, Job: 0, Attempt: 1})
+	h.step(engine.Event{Kind: engine.Tick})
+	if big, next = h.job(0), h.job(1); big.Run != "" || next.Run != "running" || next.WaitedSec != 30 || next.RanSec != 10 {
+		t.Errorf("when it has left, big is %+v and next %+v", big, next)
+	}
+}
+
+// why is why a job is where it is, in words.
+func (h *history) why(id plan.JobID) string {
+	return WhyOf(h.e.View(), h.info[id], id, slices.Values([]plan.JobID{0, 1})).Words
 }
 
 // Waited and ran add up to the time since a job was submitted, whatever becomes of
