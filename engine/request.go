@@ -98,12 +98,12 @@ func (e *Engine) acceptJob(j *workload.Job) error {
 
 func (e *Engine) submit(ev *Event) {
 	w := ev.Spec
-	j := plan.Job{Declared: w.Estimate, TimeLimit: w.TimeLimit, Deadline: w.Deadline,
+	asked := plan.Asked{Declared: w.Estimate, TimeLimit: w.TimeLimit, Deadline: w.Deadline,
 		Shape: e.shape(w), Tenant: intern(e.tenants, &e.state.Tenants, w.Tenant), User: intern(e.users, &e.state.Users, w.User), Class: intern(e.classes, &e.state.Classes, w.Class),
 		Profile: e.profile(w), Priority: w.Priority, Retries: w.Retries, Traffic: int32(w.Traffic),
 		Checkpoint: plan.Checkpointing{Every: w.Checkpoint.Every, Save: w.Checkpoint.Save, Load: w.Checkpoint.Load, OnRequest: w.Checkpoint.OnRequest}}
-	if most := e.longest(j.Tenant); most > 0 && (j.TimeLimit == 0 || j.TimeLimit > most) {
-		j.TimeLimit = most
+	if most := e.longest(asked.Tenant); most > 0 && (asked.TimeLimit == 0 || asked.TimeLimit > most) {
+		asked.TimeLimit = most
 	}
 	var broken plan.JobID = plan.None
 	var before []plan.JobID
@@ -117,18 +117,11 @@ func (e *Engine) submit(ev *Event) {
 			before = append(before, id)
 		}
 	}
-	j.Blockers = int32(len(before))
-	id := e.state.Admit(w.Name, j)
+	id := e.state.Admit(w.Name, asked, before...)
 	e.names[w.Name] = id
-	for _, b := range before {
-		e.state.Links = append(e.state.Links, plan.Dependency{Before: b, After: id})
-	}
-	switch {
-	case broken != plan.None:
+	if broken != plan.None {
 		e.state.SetPhase(id, plan.Failed, plan.Reason{Code: plan.DependencyEnd, A: int64(broken)})
 		e.ended(id)
-	case len(before) > 0:
-		e.state.Jobs[id].Reason = plan.Reason{Code: plan.WaitsForJob, A: int64(before[0])}
 	}
 	e.touch(id)
 }

@@ -10,19 +10,21 @@ import (
 // What happens to a State from outside: the engine calls these when events arrive.
 // They are facts, not choices, and are never rolled back.
 
-// Admit appends a job and returns its id.
-func (s *State) Admit(name string, j Job) JobID {
-	j.Phase, j.Since, j.Submit = Waiting, s.Now, s.Now
-	j.Started, j.Ended = unit.Never, unit.Never
-	j.Run, j.Leaving = None, None
-	j.Reason = Reason{Code: New}
-	if j.Blockers > 0 {
-		j.Phase = Blocked
+// Admit appends a job as it is asked for, which comes after those in before, and returns
+// its id.
+func (s *State) Admit(name string, asked Asked, before ...JobID) JobID {
+	asked.Submit, asked.Account = s.Now, s.AccountsOf(asked.Tenant, asked.User)
+	at := Standing{Phase: Waiting, Since: s.Now, Started: unit.Never, Ended: unit.Never, Run: None, Leaving: None, Reason: Reason{Code: New}}
+	id := JobID(len(s.Jobs))
+	if at.Blockers = int32(len(before)); len(before) > 0 {
+		at.Phase, at.Reason = Blocked, Reason{Code: WaitsForJob, A: int64(before[0])}
 	}
-	j.Account = s.AccountsOf(j.Tenant, j.User)
-	s.Jobs = append(s.Jobs, j)
+	for _, b := range before {
+		s.Links = append(s.Links, Dependency{Before: b, After: id})
+	}
+	s.Jobs = append(s.Jobs, Job{Asked: asked, Standing: at})
 	s.Names = append(s.Names, name)
-	return JobID(len(s.Jobs) - 1)
+	return id
 }
 
 // SetPhase moves a job to another phase, keeping its accounts of waiting.

@@ -73,7 +73,7 @@ func start(s *plan.State, d *plan.Draft, shape plan.Shape, slots []plan.Slot) pl
 		shape.Gang += slot.Workers
 	}
 	s.Shapes = append(s.Shapes, shape)
-	run, _ := d.Start(s.Admit(fmt.Sprint("job", len(s.Jobs)), plan.Job{Shape: int32(len(s.Shapes) - 1)}), slots, plan.DefaultTerms(), plan.Reason{})
+	run, _ := d.Start(s.Admit(fmt.Sprint("job", len(s.Jobs)), plan.Asked{Shape: int32(len(s.Shapes) - 1)}), slots, plan.DefaultTerms(), plan.Reason{})
 	return run
 }
 

@@ -62,7 +62,7 @@ func one(devices int, model cluster.Model, shapes ...plan.Shape) *plan.State {
 			shape.Devices = 1
 		}
 		s.Shapes = append(s.Shapes, shape)
-		s.Admit(fmt.Sprint("job", i), plan.Job{Shape: int32(i)})
+		s.Admit(fmt.Sprint("job", i), plan.Asked{Shape: int32(i)})
 	}
 	return s
 }
@@ -210,8 +210,8 @@ func TestCoresAreWaitedFor(t *testing.T) {
 	c.Nodes[0].CPU = 1000
 	s := plan.NewState(c)
 	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000, CPU: 1000, Models: 1}}
-	s.Admit("a", plan.Job{})
-	s.Admit("b", plan.Job{})
+	s.Admit("a", plan.Asked{})
+	s.Admit("b", plan.Asked{})
 	a := started(t, s, 0, plan.Slot{Device: 0, Workers: 1}, plan.DefaultTerms())
 	d := s.Edit()
 	if run, _ := d.Start(1, []plan.Slot{{Device: 1, Workers: 1}}, plan.DefaultTerms(), plan.Reason{}); run != plan.None {
@@ -357,7 +357,7 @@ func BenchmarkCopy(b *testing.B) {
 	s := plan.NewState(cluster.Uniform("large", devices/8, 8, cluster.Model{Name: "gpu", Speed: 1}, 32))
 	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000, Models: 1}}
 	for range devices {
-		s.Admit("job", plan.Job{})
+		s.Admit("job", plan.Asked{})
 	}
 	d := s.Edit()
 	for id := range plan.JobID(devices) {

@@ -24,7 +24,7 @@ func oneDevice(t *testing.T, jobs ...plan.Shape) *plan.State {
 	for i, shape := range jobs {
 		shape.Models = 1
 		s.Shapes = append(s.Shapes, shape)
-		s.Admit("job", plan.Job{Shape: int32(i), Profile: plan.None})
+		s.Admit("job", plan.Asked{Shape: int32(i), Profile: plan.None})
 	}
 	return s
 }
@@ -126,7 +126,7 @@ func TestRent(t *testing.T) {
 	c.Nodes[1].Rental = true
 	s := plan.NewState(c)
 	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000, Models: 1}}
-	s.Admit("job", plan.Job{Profile: plan.None})
+	s.Admit("job", plan.Asked{Profile: plan.None})
 	if free := s.View().Room().Free(1); free != 1 {
 		t.Fatalf("%d devices are free beside a rental that is away", free)
 	}

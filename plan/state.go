@@ -78,21 +78,60 @@ func (s *Shape) WholeDevices(n int32) int32 {
 	return n * s.Devices
 }
 
-// Job is what was asked, and the facts about it that every strategy may read.
+// Job is what was asked, and the facts about it that every strategy may read: a part for
+// each who writes it.
 type Job struct {
-	Submit    unit.Time
-	Declared  unit.Duration // the owner's estimate; 0 is unknown
-	Estimate  unit.Duration // step 1's estimate of the running time on Gang workers; 0 is unknown
-	Oracle    unit.Duration // the true running time, where a driver tells it; only the estimators oracle and noisy may look
-	TimeLimit unit.Duration
-	Deadline  unit.Duration // after Submit; 0 is none
+	Standing
+	Asked
+	Attained
+	Reported
+	Estimate unit.Duration // step 1's, of the running time on Gang workers; 0 is unknown
+	Oracle   unit.Duration // the true running time, where a driver tells it; only the estimators oracle and noisy may look
+	// Memo is two words that the active Order keeps for this job. They are rolled
+	// back with a draft, saved with a snapshot and zeroed when the strategy changes.
+	Memo [2]int64
+}
 
-	Phase   Phase
-	Since   unit.Time     // of the present phase
-	Started unit.Time     // first start; Never before
-	Ended   unit.Time     // Never before
-	Waited  unit.Duration // in earlier waits; the present one starts at Since
+// Standing is where a job stands: its phase, its runs and what it waits for. Transitions
+// write it.
+type Standing struct {
+	Phase Phase
+	// Admitted says that a decision has seen the job and not refused it: from then on
+	// no strategy may.
+	Admitted  bool
+	Blockers  int32         // unfinished jobs it comes after
+	Since     unit.Time     // of the present phase
+	Started   unit.Time     // first start; Never before
+	Ended     unit.Time     // Never before
+	Waited    unit.Duration // in earlier waits; the present one starts at Since
+	NotBefore unit.Time     // end of a back-off
+	Reason    Reason        // why it is where it is
+	Run       RunID         // the run it has or is promised; None
+	Leaving   RunID         // an earlier run that is still stopping; None
+	Attempt   int32
+}
 
+// Asked is what the owner of a job asked for, with the tables' ids for its names. It is
+// written at submission.
+type Asked struct {
+	Shape      int32
+	Tenant     int32
+	User       int32
+	Account    int32 // the first of its accounts, one per device model
+	Class      int32 // kind of work, key to measured speeds
+	Profile    int32 // what is known of it beside its shape; None without
+	Priority   int32
+	Retries    int32 // failures of its own making that are forgiven
+	Traffic    int32 // Mbps per worker at full speed
+	Submit     unit.Time
+	Declared   unit.Duration // the owner's estimate; 0 is unknown
+	TimeLimit  unit.Duration
+	Deadline   unit.Duration // after Submit; 0 is none
+	Checkpoint Checkpointing
+}
+
+// Attained is what the runs of a job that have ended came to. The books write it.
+type Attained struct {
 	// Executed is the running time of ended runs whose work is kept, and Service
 	// the same in device-microseconds; time spent starting, stopping or redoing
 	// lost work is in neither.
@@ -101,44 +140,22 @@ type Job struct {
 	// Work is the same as Executed in reference running time: at another rate than
 	// that of what the job asked for, more or less gets done.
 	Work unit.Duration
-	// Memo is two words that the active Order keeps for this job. They are rolled
-	// back with a draft, saved with a snapshot and zeroed when the strategy changes.
-	Memo [2]int64
-
-	NotBefore unit.Time // end of a back-off
-	Reason    Reason    // why it is where it is
-
 	// Used is what its ended runs used of devices, starts and stops included.
 	Used unit.DeviceTime
 
-	Shape    int32
-	Tenant   int32
-	User     int32
-	Account  int32 // the first of its accounts, one per device model
-	Class    int32 // kind of work, key to measured speeds
-	Profile  int32 // what is known of it beside its shape; None without
-	Priority int32
-	Run      RunID // the run it has or is promised; None
-	Leaving  RunID // an earlier run that is still stopping; None
-	Attempt  int32
-
 	Preemptions int32
 	Restarts    int32
-	Failures    int32         // of its own making
-	Unstarted   int32         // starts in a row that failed
-	Retries     int32         // how many of those are forgiven
-	Blockers    int32         // unfinished jobs it comes after
-	Traffic     int32         // Mbps per worker at full speed
-	Progress    int32         // last reported, in millionths of its work
-	Loss        float64       // last reported; 0 before
-	Fallen      float64       // how far the loss has come down since the first report
-	Pace        float64       // how far, per millionth of the work, between the last two reports
-	SeenAt      unit.Duration // its useful running time at the last report of its loss
-	Checkpoint  Checkpointing
+	Failures    int32 // of its own making
+	Unstarted   int32 // starts in a row that failed
+}
 
-	// Admitted says that a decision has seen the job and not refused it: from then on
-	// no strategy may.
-	Admitted bool
+// Reported is what the runs of a job last said of themselves.
+type Reported struct {
+	Progress int32         // in millionths of its work
+	Loss     float64       // 0 before
+	Fallen   float64       // how far the loss has come down since the first report
+	Pace     float64       // how far, per millionth of the work, between the last two reports
+	SeenAt   unit.Duration // its useful running time at the last report of its loss
 }
 
 // Checkpointing is how a job keeps its work.

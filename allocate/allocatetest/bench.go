@@ -28,7 +28,7 @@ func Bench(b *testing.B, newPlacer func() allocate.Placer) {
 			b.Run(fmt.Sprintf("devices=%d/%s", devices, c.name), func(b *testing.B) {
 				p := newPlacer()
 				s.Shapes = append(s.Shapes, c.shape)
-				job := s.Admit("job", plan.Job{Shape: int32(len(s.Shapes) - 1)})
+				job := s.Admit("job", plan.Asked{Shape: int32(len(s.Shapes) - 1)})
 				var found []allocate.Candidate
 				place := func(attempt int) {
 					need := allocate.Need{Job: job, Attempt: int32(attempt), Workers: c.shape.Gang, Shape: &c.shape}
@@ -57,7 +57,7 @@ func busy(b *testing.B, devices int) *plan.State {
 		start := func(shape plan.Shape, device plan.DeviceID) {
 			s.Shapes = append(s.Shapes, shape)
 			d := s.Edit()
-			job := s.Admit("busy", plan.Job{Shape: int32(len(s.Shapes) - 1)})
+			job := s.Admit("busy", plan.Asked{Shape: int32(len(s.Shapes) - 1)})
 			run, _ := d.Start(job, []plan.Slot{{Node: plan.NodeID(n), Device: device, Workers: shape.Gang}}, plan.DefaultTerms(), plan.Reason{})
 			if run == plan.None {
 				b.Fatal("the cluster cannot be filled")

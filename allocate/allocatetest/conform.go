@@ -103,7 +103,7 @@ func scenarios(t *testing.T, newPlacer func() allocate.Placer) {
 			if c.state != nil {
 				c.state(s)
 			}
-			job := s.Admit("job", plan.Job{})
+			job := s.Admit("job", plan.Asked{})
 			got, err := offers(s, newPlacer(), job, c.shape.Gang)
 			if err != nil {
 				t.Fatal(err)
@@ -116,14 +116,14 @@ func scenarios(t *testing.T, newPlacer func() allocate.Placer) {
 	t.Run("no nodes", func(t *testing.T) {
 		s := plan.NewState(&cluster.Cluster{Models: []cluster.Model{{Name: "gpu"}}})
 		s.Shapes = []plan.Shape{one()}
-		if got, err := offers(s, newPlacer(), s.Admit("job", plan.Job{}), 1); err != nil || len(got) > 0 {
+		if got, err := offers(s, newPlacer(), s.Admit("job", plan.Asked{}), 1); err != nil || len(got) > 0 {
 			t.Errorf("got %v, %v, want nothing", got, err)
 		}
 	})
 	t.Run("runner-up", func(t *testing.T) {
 		s := plan.NewState(two())
 		s.Shapes = []plan.Shape{one()}
-		if got, err := offers(s, newPlacer(), s.Admit("job", plan.Job{}), 1); err != nil || len(got) != 2 {
+		if got, err := offers(s, newPlacer(), s.Admit("job", plan.Asked{}), 1); err != nil || len(got) != 2 {
 			t.Errorf("got %d candidates on an empty cluster (%v), want 2", len(got), err)
 		}
 	})
@@ -140,7 +140,7 @@ func take(t *testing.T, s *plan.State, slots []plan.Slot) {
 	}
 	s.Shapes = append(s.Shapes, with(func(s *plan.Shape) { s.Gang = workers }))
 	d := s.Edit()
-	if run, _ := d.Start(s.Admit("before", plan.Job{Shape: int32(len(s.Shapes) - 1)}), slots, plan.DefaultTerms(), plan.Reason{}); run == plan.None {
+	if run, _ := d.Start(s.Admit("before", plan.Asked{Shape: int32(len(s.Shapes) - 1)}), slots, plan.DefaultTerms(), plan.Reason{}); run == plan.None {
 		t.Fatalf("the cluster cannot be filled with %v", slots)
 	}
 	d.Commit()

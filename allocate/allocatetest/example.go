@@ -47,7 +47,7 @@ func begin(t testing.TB, s *plan.State, shape plan.Shape, slot plan.Slot) {
 	t.Helper()
 	s.Shapes = append(s.Shapes, shape)
 	d := s.Edit()
-	if run, _ := d.Start(s.Admit("before", plan.Job{Shape: int32(len(s.Shapes) - 1)}), []plan.Slot{slot}, plan.DefaultTerms(), plan.Reason{}); run == plan.None {
+	if run, _ := d.Start(s.Admit("before", plan.Asked{Shape: int32(len(s.Shapes) - 1)}), []plan.Slot{slot}, plan.DefaultTerms(), plan.Reason{}); run == plan.None {
 		t.Fatalf("cannot start %+v on %v", shape, slot)
 	}
 	d.Commit()
@@ -58,7 +58,7 @@ func begin(t testing.TB, s *plan.State, shape plan.Shape, slot plan.Slot) {
 func Offer(t testing.TB, s *plan.State, p allocate.Placer, shape plan.Shape, k int) string {
 	t.Helper()
 	s.Shapes = append(s.Shapes, shape)
-	job := s.Admit("job", plan.Job{Shape: int32(len(s.Shapes) - 1)})
+	job := s.Admit("job", plan.Asked{Shape: int32(len(s.Shapes) - 1)})
 	var text []string
 	for i, c := range p.Place(s.View(), allocate.Need{Job: job, Workers: shape.Gang, Shape: &shape}, k, nil) {
 		if err := startable(s, job, shape.Gang, c); err != nil {

@@ -26,7 +26,7 @@ func history(t *rapid.T, newPlacer func() allocate.Placer) {
 		disturb(t, s)
 		kind := int32(rapid.IntRange(0, kinds-1).Draw(t, "shape"))
 		shape := s.Shapes[kind]
-		job := s.Admit("job", plan.Job{Shape: kind})
+		job := s.Admit("job", plan.Asked{Shape: kind})
 		got, err := offers(s, p, job, shape.Gang)
 		if err != nil {
 			t.Fatal(err)
@@ -158,7 +158,7 @@ func roomFor(s *plan.State, shape *plan.Shape) (workers int32) {
 	one := *shape
 	one.Gang, one.Sizes = 1, [8]int32{2, 3, 4, 5, 6, 7}
 	s.Shapes = append(s.Shapes, one)
-	job := s.Admit("try", plan.Job{Shape: int32(len(s.Shapes) - 1)})
+	job := s.Admit("try", plan.Asked{Shape: int32(len(s.Shapes) - 1)})
 	d := s.Edit()
 	defer d.Discard()
 	fits := func(slots ...plan.Slot) bool {

@@ -39,7 +39,7 @@ func run(t testing.TB, s *plan.State, of *plan.Shape, slots ...plan.Slot) plan.R
 	}
 	s.Shapes = append(s.Shapes, *of)
 	d := s.Edit()
-	id, why := d.Start(s.Admit("job", plan.Job{Shape: int32(len(s.Shapes) - 1)}), slots, plan.DefaultTerms(), plan.Reason{})
+	id, why := d.Start(s.Admit("job", plan.Asked{Shape: int32(len(s.Shapes) - 1)}), slots, plan.DefaultTerms(), plan.Reason{})
 	if id == plan.None {
 		t.Fatalf("cannot start on %v: %v", slots, why)
 	}
@@ -153,7 +153,7 @@ func TestFewestNodes(t *testing.T) {
 			free = append(free, 4-int(taken))
 			if taken > 0 {
 				d := s.Edit()
-				d.Start(s.Admit("job", plan.Job{}), []plan.Slot{whole(plan.NodeID(n), taken)}, plan.DefaultTerms(), plan.Reason{})
+				d.Start(s.Admit("job", plan.Asked{}), []plan.Slot{whole(plan.NodeID(n), taken)}, plan.DefaultTerms(), plan.Reason{})
 				d.Commit()
 			}
 		}

@@ -50,7 +50,7 @@ func TestMemory(t *testing.T) {
 				continue
 			}
 			shape := int32(rapid.IntRange(0, 3).Draw(rt, "shape"))
-			need := allocate.Need{Job: s.Admit("job", plan.Job{Shape: shape}), Workers: s.Shapes[shape].Gang, Shape: &s.Shapes[shape]}
+			need := allocate.Need{Job: s.Admit("job", plan.Asked{Shape: shape}), Workers: s.Shapes[shape].Gang, Shape: &s.Shapes[shape]}
 			got, want := p.Place(s.View(), need, 2, nil), scored.New(full).Place(s.View(), need, 2, nil)
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				rt.Fatalf("it offers %v, a fresh one %v", got, want)

@@ -34,8 +34,8 @@ func newScene(t *testing.T, nodes, devices int) *scene {
 }
 
 // admit adds a job that waits and saves when asked.
-func (c *scene) admit(name string, workers, devices int32, change ...func(*plan.Job, *plan.Shape)) plan.JobID {
-	j := plan.Job{Profile: plan.None, Checkpoint: plan.Checkpointing{OnRequest: true, Save: save, Load: load}}
+func (c *scene) admit(name string, workers, devices int32, change ...func(*plan.Asked, *plan.Shape)) plan.JobID {
+	j := plan.Asked{Profile: plan.None, Checkpoint: plan.Checkpointing{OnRequest: true, Save: save, Load: load}}
 	shape := plan.Shape{Gang: workers, Devices: devices, Share: 1000, Models: 1}
 	for _, f := range change {
 		f(&j, &shape)
@@ -49,7 +49,7 @@ func (c *scene) admit(name string, workers, devices int32, change ...func(*plan.
 }
 
 // on runs a job on so many devices of a node, for ten minutes already.
-func (c *scene) on(name string, node plan.NodeID, devices int32, change ...func(*plan.Job, *plan.Shape)) plan.JobID {
+func (c *scene) on(name string, node plan.NodeID, devices int32, change ...func(*plan.Asked, *plan.Shape)) plan.JobID {
 	c.t.Helper()
 	id := c.admit(name, 1, devices, change...)
 	d := c.s.Edit()
@@ -80,12 +80,12 @@ func words(v plan.View, s *defrag.Sequence) string {
 	return strings.Join(parts, " ") + "; " + v.Name(s.Job) + "@" + strings.Join(defrag.Nodes(v, s.Start.Places), "+")
 }
 
-func onRequest(no bool) func(*plan.Job, *plan.Shape) {
-	return func(j *plan.Job, _ *plan.Shape) { j.Checkpoint.OnRequest = !no }
+func onRequest(no bool) func(*plan.Asked, *plan.Shape) {
+	return func(j *plan.Asked, _ *plan.Shape) { j.Checkpoint.OnRequest = !no }
 }
 
-func share(milli int32) func(*plan.Job, *plan.Shape) {
-	return func(_ *plan.Job, s *plan.Shape) { s.Share = milli }
+func share(milli int32) func(*plan.Asked, *plan.Shape) {
+	return func(_ *plan.Asked, s *plan.Shape) { s.Share = milli }
 }
 
 // TestPlans: small scenes in which a person sees what has to be moved.
@@ -107,7 +107,7 @@ func TestPlans(t *testing.T) {
 		{name: "one that saves by itself alone stays", want: "a:node0>node1; big@node0", price: 2 * (save + load), setup: func(c *scene) plan.JobID {
 			c.full(2)
 			c.on("a", 0, 2)
-			c.on("b", 1, 1, never, func(j *plan.Job, _ *plan.Shape) { j.Checkpoint.Every = unit.Minute })
+			c.on("b", 1, 1, never, func(j *plan.Asked, _ *plan.Shape) { j.Checkpoint.Every = unit.Minute })
 			return c.admit("big", 1, 4)
 		}},
 		{name: "nobody can go", want: "no run can be moved", setup: func(c *scene) plan.JobID {
@@ -337,8 +337,8 @@ func TestModels(t *testing.T) {
 		s.Tenants, s.Users, s.Now = []string{"", "q"}, []string{"u"}, unit.Time(unit.Hour)
 		return &scene{t, s}
 	}
-	any, never := func(_ *plan.Job, s *plan.Shape) { s.Models = 3 }, onRequest(true)
-	b := func(_ *plan.Job, s *plan.Shape) { s.Models = 2 }
+	any, never := func(_ *plan.Asked, s *plan.Shape) { s.Models = 3 }, onRequest(true)
+	b := func(_ *plan.Asked, s *plan.Shape) { s.Models = 2 }
 
 	c := make(0, 0, 1, 0)
 	c.on("x", 0, 2, any)
@@ -353,7 +353,7 @@ func TestModels(t *testing.T) {
 	c.on("y", 1, 3, never)
 	c.on("z", 2, 2, b)
 	c.on("w", 3, 2, b, never)
-	big := c.admit("big", 1, 4, any, func(j *plan.Job, _ *plan.Shape) { j.Tenant = 1 })
+	big := c.admit("big", 1, 4, any, func(j *plan.Asked, _ *plan.Shape) { j.Tenant = 1 })
 	for limit, want := range map[string]int{"b": 0, "a": 2} {
 		c.s.SetQueues(queue.Tree{Queues: []queue.Queue{queue.Root(), {Name: "q", Weight: 1000, Limit: []queue.Amount{{Model: limit, Milli: 3000}}}}})
 		got, ok := planner().Plan(c.s, big)

@@ -27,7 +27,7 @@ func scattered(dice *rand.Rand, nodes int, gang int32, keep float64) (*plan.Stat
 	for node := range plan.NodeID(nodes) {
 		for s.Nodes[node].FreeDevices > 0 {
 			shape := int32(dice.IntN(4))
-			id := s.Admit("job", plan.Job{Shape: shape, Profile: plan.None, Checkpoint: plan.Checkpointing{OnRequest: dice.IntN(5) > 0,
+			id := s.Admit("job", plan.Asked{Shape: shape, Profile: plan.None, Checkpoint: plan.Checkpointing{OnRequest: dice.IntN(5) > 0,
 				Save: unit.Duration(dice.IntN(60)) * unit.Second, Load: unit.Minute}})
 			d := s.Edit()
 			run, why := d.Start(id, []plan.Slot{{Node: node, Device: plan.None, Workers: 1}}, plan.DefaultTerms(), plan.Reason{})
@@ -49,7 +49,7 @@ func scattered(dice *rand.Rand, nodes int, gang int32, keep float64) (*plan.Stat
 		}
 	}
 	s.Now = unit.Time(unit.Hour)
-	id := s.Admit("big", plan.Job{Shape: 4, Profile: plan.None})
+	id := s.Admit("big", plan.Asked{Shape: 4, Profile: plan.None})
 	s.Jobs[id].Admitted = true
 	return s, id
 }

@@ -186,7 +186,7 @@ func fill(c *cluster.Cluster, shapes []plan.Shape, expected []int64, jobs []int3
 			fragment = fragmented(s, shapes, expected) / all * 100
 			began = began.Add(time.Since(stop))
 		}
-		id := s.Admit("job", plan.Job{Shape: job})
+		id := s.Admit("job", plan.Asked{Shape: job})
 		found = p.Place(s.View(), allocate.Need{Job: id, Workers: shape.Gang, Shape: shape}, 1, found[:0])
 		if len(found) == 0 {
 			continue

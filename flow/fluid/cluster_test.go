@@ -35,7 +35,7 @@ func TestOnCluster(t *testing.T) {
 		{"over racks", []plan.NodeID{0, 1, 2, 3}, []fluid.Use{{Link: 0, Per: 30}, {Link: 1, Per: 30}, {Link: 2, Per: 30}, {Link: 4, Per: 60}, {Link: 5, Per: 60}}},
 	} {
 		d := s.Edit()
-		job := s.Admit(test.name, plan.Job{Traffic: 30})
+		job := s.Admit(test.name, plan.Asked{Traffic: 30})
 		s.Shapes[0].Gang = int32(len(test.nodes))
 		var slots []plan.Slot
 		for _, n := range test.nodes {

@@ -27,7 +27,8 @@ func TestImage(t *testing.T) {
 	state := plan.NewState(cluster.Uniform("test", 1, 8, cluster.Model{Name: "gpu", Memory: 1 << 10}, 1))
 	state.Tenants, state.Users, state.Classes = []string{"t"}, []string{"u"}, []string{""}
 	state.Shapes = []plan.Shape{{Gang: 9, Devices: 1, Share: 1000, Models: 1}}
-	state.Admit("waits", plan.Job{Profile: plan.None, Memo: [2]int64{3, 4}})
+	state.Admit("waits", plan.Asked{Profile: plan.None})
+	state.Jobs[0].Memo = [2]int64{3, 4}
 	var b bytes.Buffer
 	if err := state.Save(&b); err != nil {
 		t.Fatal(err)

@@ -142,7 +142,7 @@ func TestArrivals(t *testing.T) {
 	s := plan.NewState(cluster1())
 	add := func(name string, phase plan.Phase, code plan.ReasonCode, ran, work, declared unit.Duration, after ...string) {
 		s.Names = append(s.Names, name)
-		s.Jobs = append(s.Jobs, plan.Job{Phase: phase, Reason: plan.Reason{Code: code}, Declared: declared, TimeLimit: 2 * hour, Executed: work})
+		s.Jobs = append(s.Jobs, plan.Job{Standing: plan.Standing{Phase: phase, Reason: plan.Reason{Code: code}}, Asked: plan.Asked{Declared: declared, TimeLimit: 2 * hour}, Attained: plan.Attained{Executed: work}})
 		r.jobs = append(r.jobs, tracked{id: plan.JobID(len(r.jobs)), spec: &workload.Job{Name: name, Gang: 1, Devices: 1, Share: unit.Whole, Retries: 3, After: after},
 			ran: ran, work: float64(work), executed: work})
 	}

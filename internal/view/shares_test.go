@@ -194,7 +194,7 @@ func BenchmarkShares(b *testing.B) {
 	s.Shapes = []plan.Shape{{Gang: 4, Devices: 1, Share: 1000, Models: 1}}
 	s.SetQueues(tree)
 	for i := range jobs {
-		s.Admit(fmt.Sprint("j", i), plan.Job{Tenant: int32(i * 7919 % queues)})
+		s.Admit(fmt.Sprint("j", i), plan.Asked{Tenant: int32(i * 7919 % queues)})
 	}
 	v := s.View()
 	for b.Loop() {

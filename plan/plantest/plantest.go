@@ -212,7 +212,7 @@ func (m *Machine) Happen(t *rapid.T) {
 	}
 	switch rapid.IntRange(0, 6).Draw(t, "fact") {
 	case 0, 1:
-		m.S.Admit("job", plan.Job{Shape: int32(rapid.IntRange(0, len(m.S.Shapes)-1).Draw(t, "shape")), Tenant: int32(rapid.IntRange(0, 1).Draw(t, "tenant")), Profile: plan.None})
+		m.S.Admit("job", plan.Asked{Shape: int32(rapid.IntRange(0, len(m.S.Shapes)-1).Draw(t, "shape")), Tenant: int32(rapid.IntRange(0, 1).Draw(t, "tenant")), Profile: plan.None})
 	case 2:
 		node := plan.NodeID(rapid.IntRange(0, len(m.S.Nodes)-1).Draw(t, "node"))
 		if m.S.Nodes[node].Status == plan.Up {

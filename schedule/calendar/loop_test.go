@@ -104,7 +104,8 @@ func (l *loop) admit(i int) {
 	w := &l.works[i]
 	l.s.Shapes = append(l.s.Shapes, w.shape)
 	w.job.Shape = int32(len(l.s.Shapes) - 1)
-	l.fates[i].id = l.s.Admit(fmt.Sprint(i), w.job)
+	id := l.s.Admit(fmt.Sprint(i), w.job.Asked)
+	l.s.Jobs[id].Estimate, l.fates[i].id = w.job.Estimate, id
 	l.waiting = append(l.waiting, i)
 }
 

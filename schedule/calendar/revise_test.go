@@ -26,7 +26,7 @@ func newScene(nodes int) *scene {
 // job admits a gang of so many workers of one device.
 func (sc *scene) job(workers int32) plan.JobID {
 	sc.s.Shapes = append(sc.s.Shapes, plan.Shape{Gang: workers, Devices: 1, Share: 1000, Models: 1})
-	return sc.s.Admit("job", plan.Job{Shape: int32(len(sc.s.Shapes) - 1)})
+	return sc.s.Admit("job", plan.Asked{Shape: int32(len(sc.s.Shapes) - 1)})
 }
 
 // run puts a run on so many devices of a node.

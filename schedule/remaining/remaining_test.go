@@ -12,10 +12,11 @@ import (
 )
 
 // running is a state with one job that runs on so many workers since the beginning.
-func running(shape plan.Shape, job plan.Job, workers int32) *plan.State {
+func running(shape plan.Shape, estimate unit.Duration, workers int32) *plan.State {
 	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
 	s.Shapes = []plan.Shape{shape}
-	id := s.Admit("job", job)
+	id := s.Admit("job", plan.Asked{})
+	s.Jobs[id].Estimate = estimate
 	s.Jobs[id].Phase, s.Jobs[id].Run = plan.Active, 0
 	s.Runs = []plan.Run{{Job: id, Status: plan.Running, Workers: workers}}
 	return s
@@ -40,7 +41,7 @@ func TestOf(t *testing.T) {
 		{"on more workers", elastic, unit.Hour, 4, 10 * unit.Minute, 40 * unit.Minute, 30*unit.Minute + 1},
 		{"on fewer workers", elastic, unit.Hour, 1, 40 * unit.Minute, 40 * unit.Minute, 2*unit.Hour + 1},
 	} {
-		s := running(c.shape, plan.Job{Estimate: c.estimate}, c.workers)
+		s := running(c.shape, c.estimate, c.workers)
 		s.Now = unit.Time(c.now)
 		left, until, known := remaining.Of(s.View(), 0)
 		if !known || left != c.left || until != unit.Time(c.until) {
@@ -51,7 +52,7 @@ func TestOf(t *testing.T) {
 			t.Errorf("%s: a job that does not run changes at %s", c.name, unit.Duration(until))
 		}
 	}
-	s := running(rigid, plan.Job{}, 2)
+	s := running(rigid, 0, 2)
 	if _, _, known := remaining.Of(s.View(), 0); known {
 		t.Error("a job without an estimate is known")
 	}
@@ -62,7 +63,7 @@ func TestOf(t *testing.T) {
 func TestLevel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.Int32Range(1, 64).Draw(t, "workers")
-		s := running(plan.Shape{Gang: workers, Devices: 1, Share: 1000}, plan.Job{}, workers)
+		s := running(plan.Shape{Gang: workers, Devices: 1, Share: 1000}, 0, workers)
 		s.Now = unit.Time(rapid.Int64Range(0, int64(30*unit.Day)).Draw(t, "now"))
 		level, until := remaining.Level(s.View(), 0)
 		want := int64(0)
@@ -85,7 +86,7 @@ func TestLevel(t *testing.T) {
 
 // TestCores: work without devices attains no service and stays on the first level.
 func TestCores(t *testing.T) {
-	s := running(plan.Shape{Gang: 2, Share: 1000}, plan.Job{}, 2)
+	s := running(plan.Shape{Gang: 2, Share: 1000}, 0, 2)
 	s.Now = unit.Time(unit.Day)
 	if level, until := remaining.Level(s.View(), 0); level != 0 || until != unit.Never {
 		t.Errorf("level %d until %s", level, unit.Duration(until))

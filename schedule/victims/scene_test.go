@@ -53,7 +53,7 @@ func (s *scene) try(chosen []int) bool {
 // start promises a job of the shape room where first fit finds it.
 func (s *scene) start(shape plan.Shape) plan.RunID {
 	s.state.Shapes = append(s.state.Shapes, shape)
-	job := s.state.Admit("job", plan.Job{Shape: int32(len(s.state.Shapes) - 1)})
+	job := s.state.Admit("job", plan.Asked{Shape: int32(len(s.state.Shapes) - 1)})
 	d := s.state.Edit()
 	defer d.Commit()
 	found := firstfit.Placer{}.Place(d.View, allocate.Need{Job: job, Workers: shape.Gang, Shape: &shape}, 1, nil)
@@ -66,7 +66,7 @@ func (s *scene) start(shape plan.Shape) plan.RunID {
 
 func (s *scene) wants(shape plan.Shape) {
 	s.state.Shapes = append(s.state.Shapes, shape)
-	job := s.state.Admit("preemptor", plan.Job{Shape: int32(len(s.state.Shapes) - 1)})
+	job := s.state.Admit("preemptor", plan.Asked{Shape: int32(len(s.state.Shapes) - 1)})
 	s.input.View = s.state.View()
 	s.input.Need = allocate.Need{Job: job, Workers: shape.Gang, Shape: s.state.View().Shape(job)}
 }

@@ -303,7 +303,8 @@ func file(s *plan.State, r *Rest, pieces []Piece) {
 	}
 	s.Jobs, s.Names = make([]plan.Job, jobs), make([]string, jobs)
 	for i := range s.Jobs {
-		s.Jobs[i] = plan.Job{Phase: plan.Cancelled, Started: unit.Never, Ended: s.Now, Run: plan.None, Leaving: plan.None, Profile: plan.None, Admitted: true}
+		s.Jobs[i] = plan.Job{Asked: plan.Asked{Profile: plan.None}, Standing: plan.Standing{Phase: plan.Cancelled,
+			Started: unit.Never, Ended: s.Now, Run: plan.None, Leaving: plan.None, Admitted: true}}
 	}
 	for i := range pieces {
 		p := &pieces[i]

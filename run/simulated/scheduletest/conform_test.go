@@ -78,7 +78,7 @@ func TestSuiteFails(t *testing.T) {
 // TestPastWatched: a rank must hold for some time, or the scheduler asks forever.
 func TestPastWatched(t *testing.T) {
 	s := plan.NewState(Nodes(1, 1, 0))
-	id := s.Admit("job", plan.Job{})
+	id := s.Admit("job", plan.Asked{})
 	w := watch(broken{key: func(v plan.View, _ plan.JobID) (schedule.Key, unit.Time) { return schedule.Key{}, v.Now() }})
 	if w.Key(s.View(), id); w.broken == nil {
 		t.Error("a rank that holds until now is no fault")
@@ -88,7 +88,7 @@ func TestPastWatched(t *testing.T) {
 // TestRulesWatched: a decision against the order's rules is a fault.
 func TestRulesWatched(t *testing.T) {
 	s := plan.NewState(Nodes(1, 1, 0))
-	s.Admit("job", plan.Job{})
+	s.Admit("job", plan.Asked{})
 	s.Runs = []plan.Run{{Began: 0}}
 	s.Now = unit.Time(unit.Minute)
 	displaced := &plan.Commit{Changes: []plan.Change{{Verb: plan.Stop, Reason: plan.Reason{Code: plan.MadeWayFor}}}}

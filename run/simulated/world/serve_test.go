@@ -27,7 +27,7 @@ func TestServicesAnswer(t *testing.T) {
 	s.Classes = []string{"net"}
 	s.Profiles = []plan.Profile{{RatePerSecMilli: 100_000, SLO: 80 * unit.Millisecond}}
 	begin := func(name string) plan.RunID {
-		id := s.Admit(name, plan.Job{})
+		id := s.Admit(name, plan.Asked{})
 		w.Know(id, "net", world.Known{Truth: workload.Truth{Duration: unit.Hour}})
 		d, terms := s.Edit(), plan.DefaultTerms()
 		terms.Share.Milli, terms.Share.Ceiling, terms.Share.Batch, terms.Share.Fence = 500, 500, 2, plan.MPS

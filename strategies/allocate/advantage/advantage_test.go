@@ -32,8 +32,8 @@ func TestPlace(t *testing.T) {
 		s := plan.NewState(c)
 		s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000, Models: 3}}
 		s.Profiles = []plan.Profile{{Menu: plan.Menu{{Model: fast, Workers: 1, RateMicro: 1_000_000}, {Model: slow, Workers: 1, RateMicro: x.onSlow}}}}
-		s.Admit("other", plan.Job{Profile: plan.None})
-		s.Admit("job", plan.Job{Profile: 0})
+		s.Admit("other", plan.Asked{Profile: plan.None})
+		s.Admit("job", plan.Asked{Profile: 0})
 		if x.full {
 			d := s.Edit()
 			if _, why := d.Start(0, []plan.Slot{{Node: 0, Device: plan.None, Workers: 1}}, plan.DefaultTerms(), plan.Reason{}); why.Code != plan.NoReason {

@@ -41,11 +41,10 @@ func wishes(c afs.Config, devices int, jobs ...asked) string {
 			menu = append(menu, plan.Offer{Model: 0, Workers: n, RateMicro: int64(1e6 * rate)})
 		}
 		s.Shapes, s.Profiles = append(s.Shapes, shape), append(s.Profiles, plan.Profile{Menu: menu})
-		j := plan.Job{Shape: int32(i), Profile: int32(i), Work: a.done}
-		if a.left > 0 {
-			j.Estimate = a.done + a.left
+		ids = append(ids, s.Admit(fmt.Sprint("job", i), plan.Asked{Shape: int32(i), Profile: int32(i)}))
+		if s.Jobs[i].Work = a.done; a.left > 0 {
+			s.Jobs[i].Estimate = a.done + a.left
 		}
-		ids = append(ids, s.Admit(fmt.Sprint("job", i), j))
 	}
 	var text string
 	list, _ := afs.New(c).Wishes(s.View(), ids, nil)

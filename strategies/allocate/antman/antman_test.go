@@ -21,7 +21,7 @@ func BenchmarkPlace(b *testing.B) { allocatetest.Bench(b, newPlacer) }
 func admit(s *plan.State, gang, busy int32) (plan.JobID, *plan.Shape) {
 	s.Shapes = append(s.Shapes, plan.Shape{Gang: gang, Devices: 1, Share: 1000, Memory: 10 << 10, Models: ^uint64(0)})
 	s.Profiles = append(s.Profiles, plan.Profile{Compute: unit.Duration(busy), Communicate: unit.Duration(1000 - busy), Opportunistic: busy == 0})
-	id := s.Admit("job", plan.Job{Shape: int32(len(s.Shapes) - 1), Profile: int32(len(s.Profiles) - 1)})
+	id := s.Admit("job", plan.Asked{Shape: int32(len(s.Shapes) - 1), Profile: int32(len(s.Profiles) - 1)})
 	return id, s.View().Shape(id)
 }
 

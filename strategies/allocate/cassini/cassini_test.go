@@ -31,7 +31,7 @@ func newBed(t *testing.T) bed {
 
 func (b bed) job(name string, compute, communicate unit.Duration) plan.JobID {
 	b.Profiles = append(b.Profiles, plan.Profile{Compute: compute * unit.Millisecond, Communicate: communicate * unit.Millisecond})
-	return b.Admit(name, plan.Job{Traffic: 100, Profile: int32(len(b.Profiles) - 1)})
+	return b.Admit(name, plan.Asked{Traffic: 100, Profile: int32(len(b.Profiles) - 1)})
 }
 
 // run starts a job with a worker on each of two nodes.
@@ -81,7 +81,7 @@ func TestRate(t *testing.T) {
 			t.Errorf("%s: took %d, want %d", test.name, got, test.want)
 		}
 	}
-	unknown := b.Admit("unknown", plan.Job{Traffic: 100, Profile: plan.None})
+	unknown := b.Admit("unknown", plan.Asked{Traffic: 100, Profile: plan.None})
 	need.Job = unknown
 	if got := cassini.New().Rate(b.View(), need, []allocate.Candidate{{Slots: slots(0, 1)}, {Slots: slots(2, 5)}}); got != 0 {
 		t.Errorf("a job of unknown phases: took %d", got)

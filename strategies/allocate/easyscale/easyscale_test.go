@@ -44,7 +44,7 @@ func TestRounds(t *testing.T) {
 	s.Profiles = []plan.Profile{{Menu: plan.MenuOf(s.Cluster, offers())}}
 	var ids []plan.JobID
 	for i := range 2 {
-		ids = append(ids, s.Admit(fmt.Sprint("job", i), plan.Job{}))
+		ids = append(ids, s.Admit(fmt.Sprint("job", i), plan.Asked{}))
 	}
 	p := easyscale.New(easyscale.Default())
 	for round, want := range []string{

@@ -14,9 +14,9 @@ func TestWant(t *testing.T) {
 	s.Shapes = []plan.Shape{{Gang: 2, Devices: 1, Share: 1000, Models: 1, Sizes: [8]int32{1, 4, 8}}, {Gang: 3, Devices: 1, Share: 1000, Models: 1}}
 	s.Profiles = []plan.Profile{{Menu: plan.Menu{{Model: plan.None, Workers: 1, RateMicro: 500_000}, {Model: plan.None, Workers: 2, RateMicro: 900_000},
 		{Model: plan.None, Workers: 4, RateMicro: 1_100_000}, {Model: plan.None, Workers: 8, RateMicro: 1_200_000}}}}
-	scales := s.Admit("scales", plan.Job{Profile: plan.None})
-	poorly := s.Admit("poorly", plan.Job{Profile: 0})
-	rigid := s.Admit("rigid", plan.Job{Shape: 1, Profile: plan.None})
+	scales := s.Admit("scales", plan.Asked{Profile: plan.None})
+	poorly := s.Admit("poorly", plan.Asked{Profile: 0})
+	rigid := s.Admit("rigid", plan.Asked{Shape: 1, Profile: plan.None})
 	sizer := efficient.New(efficient.Default())
 	for _, x := range []struct {
 		job    plan.JobID

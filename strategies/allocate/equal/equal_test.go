@@ -34,7 +34,7 @@ func TestWant(t *testing.T) {
 	} {
 		s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
 		s.Shapes = []plan.Shape{c.shape}
-		id := s.Admit(c.name, plan.Job{})
+		id := s.Admit(c.name, plan.Asked{})
 		if got := (equal.Sizer{}).Want(s.View(), id, c.crowd); got != c.want {
 			t.Errorf("%s: wants %d workers, expected %d", c.name, got, c.want)
 		}

@@ -94,7 +94,7 @@ func TestDefinition(t *testing.T) {
 		p := fgd.New(config)
 		for range rapid.IntRange(1, 20).Draw(t, "jobs") {
 			kind := int32(rapid.IntRange(0, len(s.Shapes)-1).Draw(t, "kind"))
-			job := s.Admit("job", plan.Job{Shape: kind})
+			job := s.Admit("job", plan.Asked{Shape: kind})
 			got := p.Place(s.View(), allocate.Need{Job: job, Workers: 1, Shape: &s.Shapes[kind]}, 1, nil)
 			want := define(s, config, &s.Shapes[kind])
 			if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -100,7 +100,7 @@ func fill(t testing.TB, c *cluster.Cluster, shapes []plan.Shape, pods []int32, p
 		if arrived += shape.Milli(1); f.at100 == 0 && float64(arrived) >= all {
 			f.at100 = float64(taken) / all * 100
 		}
-		id := s.Admit("pod", plan.Job{Shape: pod})
+		id := s.Admit("pod", plan.Asked{Shape: pod})
 		found = p.Place(s.View(), allocate.Need{Job: id, Workers: 1, Shape: shape}, 1, found[:0])
 		if len(found) == 0 {
 			continue

@@ -37,7 +37,7 @@ func a100s(t testing.TB, n int) (*plan.State, *envelope.Table) {
 // start places one more job and carries all out at once, as compose does.
 func start(t testing.TB, s *plan.State, p allocate.Placer, shape int32) (job plan.JobID, ok bool) {
 	t.Helper()
-	job = s.Admit("job", plan.Job{Shape: shape, Profile: plan.None})
+	job = s.Admit("job", plan.Asked{Shape: shape, Profile: plan.None})
 	found := p.Place(s.View(), allocate.Need{Job: job, Workers: s.Shapes[shape].Gang, Shape: &s.Shapes[shape]}, 1, nil)
 	if len(found) == 0 {
 		return job, false

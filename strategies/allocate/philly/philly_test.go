@@ -40,7 +40,7 @@ func TestTimers(t *testing.T) {
 	} {
 		s := allocatetest.Cluster(t, 4, 2, test.free...)
 		s.Shapes, s.Profiles = append(s.Shapes, shape), append(s.Profiles, test.phase)
-		job := s.Admit("job", plan.Job{Shape: int32(len(s.Shapes) - 1), Profile: int32(len(s.Profiles) - 1)})
+		job := s.Admit("job", plan.Asked{Shape: int32(len(s.Shapes) - 1), Profile: int32(len(s.Profiles) - 1)})
 		p := philly.New(test.config)
 		for waited := unit.Duration(0); ; {
 			placed := len(p.Place(s.View(), allocate.Need{Job: job, Workers: 4, Shape: &shape}, 1, nil)) > 0

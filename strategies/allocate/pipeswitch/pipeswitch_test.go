@@ -17,7 +17,7 @@ func TestSwitch(t *testing.T) {
 	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Memory: 16 << 10, Speed: 1}, 1))
 	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000, Memory: 4 << 10, Models: 1}}
 	s.Profiles = []plan.Profile{{Persistent: 1 << 10}, {Layers: []plan.ProfileLayer{{Forward: 50 * unit.Millisecond, ParamKiB: 512 << 10}, {Forward: 50 * unit.Millisecond, ParamKiB: 512 << 10}}}}
-	declared, layered, unknown := s.Admit("declared", plan.Job{Profile: 0}), s.Admit("layered", plan.Job{Profile: 1}), s.Admit("unknown", plan.Job{Profile: plan.None})
+	declared, layered, unknown := s.Admit("declared", plan.Asked{Profile: 0}), s.Admit("layered", plan.Asked{Profile: 1}), s.Admit("unknown", plan.Asked{Profile: plan.None})
 	c := pipeswitch.Default()
 	c.TransferUs, c.HandOverUs, c.StopMs = 0, 0, 0
 	p := pipeswitch.New(c)
@@ -43,7 +43,7 @@ func TestGroups(t *testing.T) {
 	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000, Models: 1}}
 	layer := plan.ProfileLayer{Forward: 2 * unit.Millisecond, ParamKiB: 12e6 >> 10} // a millisecond over the link
 	s.Profiles = []plan.Profile{{Layers: []plan.ProfileLayer{layer, layer, layer}}}
-	job := s.Admit("layered", plan.Job{})
+	job := s.Admit("layered", plan.Asked{})
 	for groups, want := range map[string]struct {
 		ends []int32
 		ms   float64

@@ -54,7 +54,7 @@ func decide(t *testing.T, c pollux.Config, jobs ...workload.Job) ([]allocate.Wis
 		copy(shape.Sizes[:], j.Sizes)
 		s.Shapes = append(s.Shapes, shape)
 		s.Profiles = append(s.Profiles, plan.Profile{Menu: plan.MenuOf(s.Cluster, j.Menu)})
-		ids = append(ids, s.Admit(j.Name, plan.Job{Shape: int32(i), Profile: int32(i), Run: plan.None, Leaving: plan.None}))
+		ids = append(ids, s.Admit(j.Name, plan.Asked{Shape: int32(i), Profile: int32(i)}))
 	}
 	p := pollux.New(c)
 	reply, err := p.Solve(p.Question(s.View(), ids))

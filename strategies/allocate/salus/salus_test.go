@@ -147,7 +147,8 @@ func BenchmarkWishes(b *testing.B) {
 	s.Profiles = []plan.Profile{{Persistent: 1 << 10}}
 	var jobs []plan.JobID
 	for i := range 3000 {
-		jobs = append(jobs, s.Admit("job", plan.Job{Estimate: unit.Duration(i%977+1) * unit.Minute}))
+		jobs = append(jobs, s.Admit("job", plan.Asked{}))
+		s.Jobs[i].Estimate = unit.Duration(i%977+1) * unit.Minute
 	}
 	decider := New(Default())
 	for b.Loop() {

@@ -152,7 +152,8 @@ func TestShape(t *testing.T) {
 	s.Shapes = []plan.Shape{{Gang: 2, Devices: 1, Share: 1000, Models: 1}}
 	start := func(communicate unit.Duration, done unit.Duration, nodes ...plan.NodeID) plan.RunID {
 		s.Profiles = append(s.Profiles, plan.Profile{Compute: unit.Second, Communicate: communicate})
-		job := s.Admit("job", plan.Job{Traffic: 100, Profile: int32(len(s.Profiles) - 1), Work: done})
+		job := s.Admit("job", plan.Asked{Traffic: 100, Profile: int32(len(s.Profiles) - 1)})
+		s.Jobs[job].Work = done
 		var slots []plan.Slot
 		for _, n := range nodes {
 			slots = append(slots, plan.Slot{Node: n, Device: plan.None, Workers: 1})

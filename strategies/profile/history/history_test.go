@@ -30,7 +30,7 @@ func remember(jobs []past, asks past) (*plan.State, plan.JobID) {
 		s.Shapes = append(s.Shapes, plan.Shape{Gang: g, Devices: 1, Share: 1000})
 	}
 	for i, p := range append(slices.Clone(jobs), asks) {
-		id := s.Admit(strconv.Itoa(i), plan.Job{Tenant: p.tenant, Class: p.class, Shape: p.gang})
+		id := s.Admit(strconv.Itoa(i), plan.Asked{Tenant: p.tenant, Class: p.class, Shape: p.gang})
 		if i < len(jobs) {
 			s.Jobs[id].Phase, s.Jobs[id].Ended, s.Jobs[id].Executed = plan.Finished, p.ended, p.ran
 		}

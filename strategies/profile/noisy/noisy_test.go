@@ -17,7 +17,8 @@ func state() *plan.State {
 	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
 	s.Shapes = []plan.Shape{{Gang: 1}}
 	for i := range jobs {
-		s.Admit(strconv.Itoa(i), plan.Job{Oracle: unit.Hour})
+		s.Admit(strconv.Itoa(i), plan.Asked{})
+		s.Jobs[i].Oracle = unit.Hour
 	}
 	return s
 }
@@ -79,7 +80,7 @@ func TestChance(t *testing.T) {
 	}
 	s := plan.NewState(v.Cluster())
 	s.Shapes = []plan.Shape{{Gang: 1}}
-	if got := e.Estimate(s.View(), s.Admit("untold", plan.Job{})); got.Mean != 0 || got.High != 0 {
+	if got := e.Estimate(s.View(), s.Admit("untold", plan.Asked{})); got.Mean != 0 || got.High != 0 {
 		t.Errorf("without the truth nothing is known, got %v", got)
 	}
 }

@@ -30,7 +30,8 @@ func TestAdmit(t *testing.T) {
 			s := plan.NewState(cluster.Uniform("test", 1, 8, cluster.Model{Name: "gpu", Memory: 1 << 10}, 1))
 			s.Tenants, s.Users, s.Classes = []string{"t"}, []string{"u"}, []string{""}
 			s.Shapes = []plan.Shape{{Gang: 4, Devices: 1, Share: 1000, Models: 1}, {Gang: c.gang, Devices: 1, Share: 1000, Models: 1}}
-			other := s.Admit("other", plan.Job{Declared: 2 * hour, Estimate: 2 * hour, Profile: plan.None})
+			other := s.Admit("other", plan.Asked{Declared: 2 * hour, Profile: plan.None})
+			s.Jobs[other].Estimate = 2 * hour
 			d := s.Edit()
 			run, why := d.Start(other, []plan.Slot{{Node: 0, Device: plan.None, Workers: 4}}, plan.DefaultTerms(), plan.Reason{})
 			if why.Code != plan.NoReason {
@@ -39,7 +40,8 @@ func TestAdmit(t *testing.T) {
 			d.Commit()
 			s.Dispatch(run)
 			s.Began(run)
-			job := s.Admit("job", plan.Job{Shape: 1, Declared: c.length, Estimate: c.length, Deadline: c.until, Profile: plan.None})
+			job := s.Admit("job", plan.Asked{Shape: 1, Declared: c.length, Deadline: c.until, Profile: plan.None})
+			s.Jobs[job].Estimate = c.length
 			ok, reason := feasible.Gate{}.Admit(s.View(), job)
 			if ok != (c.needs == 0) || unit.Duration(reason.A) != c.needs {
 				t.Errorf("admitted %t, earliest end %v: want %v", ok, unit.Duration(reason.A), c.needs)

@@ -30,7 +30,7 @@ func TestPlace(t *testing.T) {
 	placer := igniter.New(c)
 	place := func(what string, profile, class int32, device plan.DeviceID, share int32) {
 		t.Helper()
-		id := s.Admit(what, plan.Job{Profile: profile, Class: class})
+		id := s.Admit(what, plan.Asked{Profile: profile, Class: class})
 		found := placer.Place(s.View(), allocate.Need{Job: id, Workers: 1, Shape: &s.Shapes[0]}, 1, nil)
 		if device == plan.None {
 			if len(found) > 0 || placer.Takes(s.View(), id) && class == 1 {
