@@ -13,7 +13,7 @@ type Imagined struct {
 // only read.
 func (v View) Imagine() *Imagined {
 	c := *v.s
-	c.log, c.undone, c.draft = nil, nil, nil
+	c.editing = editing{}
 	c.Devices, c.Nodes = slices.Clone(c.Devices), slices.Clone(c.Nodes)
 	c.room = v.s.room.copy()
 	return &Imagined{s: &c}

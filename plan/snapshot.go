@@ -10,7 +10,7 @@ import (
 )
 
 // snapshotVersion is bumped when a State can no longer be read as it was written.
-const snapshotVersion = 5
+const snapshotVersion = 6
 
 type snapshot struct {
 	Version int

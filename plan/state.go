@@ -248,8 +248,9 @@ type Node struct {
 	Stamp int64
 }
 
-// State is all the engine knows. It holds no pointers into itself and no maps, so
-// Copy is a few block moves; the append-only tables are shared between copies.
+// State is all the engine knows. It holds no pointers into itself and no maps that say
+// more than its rows do, so Copy is a few block moves; the append-only tables are shared
+// between copies.
 type State struct {
 	Now     unit.Time
 	Jobs    []Job
@@ -257,9 +258,32 @@ type State struct {
 	Grants  []Grant
 	Devices []Device
 	Nodes   []Node
+	Vacant
+	Decisions
+	Books
+	Calendar
+	Tables
 
-	FreeRuns   []RunID // slots to use again
+	// NodeSets are the nodes that work is confined to, 64 to a word; each is replaced,
+	// never written into. A Shape's NodeSet counts from 1.
+	NodeSets [][]uint64
+	Cluster  *cluster.Cluster // is replaced when it grows, never written into
+
+	room  Room
+	stamp int64 // the last that a node was given
+	derived
+	editing
+}
+
+// Vacant are the places in the tables of runs and of grants to use again.
+type Vacant struct {
+	FreeRuns   []RunID
 	FreeGrants []int32
+}
+
+// Decisions are what was decided and is not carried out yet, and what the next decision
+// starts from.
+type Decisions struct {
 	Pending    []Pending // decided, waiting for others to be confirmed
 	NextChange int64
 	Commits    int64
@@ -267,23 +291,25 @@ type State struct {
 	// Memory is what the active strategy remembers beside the State, as of its last
 	// decision.
 	Memory []byte
+}
 
-	// Queues is the tree of queues. Accounts say who used what; past use in them was
-	// last aged at AgedAt, for the Ages-th time.
+// Books are the tree of queues, and the accounts of who used what; past use in them was
+// last aged at AgedAt, for the Ages-th time.
+type Books struct {
 	Queues   queue.Tree
 	Accounts []Account
 	AgedAt   unit.Time
 	Ages     int64
+}
 
-	// The calendar. Both lists are replaced, never written into.
+// Calendar is what is set down for later. Both lists are replaced, never written into.
+type Calendar struct {
 	Claims  []Claim
 	Windows []Window
+}
 
-	// NodeSets are the nodes that work is confined to, 64 to a word; each is replaced,
-	// never written into. A Shape's NodeSet counts from 1.
-	NodeSets [][]uint64
-
-	// Append-only tables.
+// Tables are lists that are only appended to.
+type Tables struct {
 	Shapes   []Shape
 	Names    []string // of jobs
 	Tenants  []string
@@ -292,19 +318,20 @@ type State struct {
 	Profiles []Profile
 	Plans    []Pipeline
 	Links    []Dependency
+}
 
-	Cluster *cluster.Cluster // is replaced when it grows, never written into
+// derived is what follows from the rows and is worked out when it is asked for.
+type derived struct {
+	ledger   map[[2]int32]int32 // the first account of a user of a tenant
+	queueOf  []int32            // a tenant's queue
+	capacity []int64            // by shape, how many workers the idle cluster holds
+}
 
-	room Room
-	// What follows from the tables, made when it is asked for.
-	ledger  map[[2]int32]int32
-	queueOf []int32
-	// By shape, how many workers the idle cluster holds; worked out when first asked.
-	capacity []int64
-	stamp    int64
-	log      *undo // of the open draft; nil when none is
-	undone   *undo // its memory, used again
-	draft    *Draft
+// editing is the open draft, and the memory of drafts, which is used again.
+type editing struct {
+	log    *undo // of the open draft; nil when none is
+	undone *undo
+	draft  *Draft
 }
 
 // Dependency says that After may start only once Before has finished.
@@ -325,7 +352,7 @@ type Pipeline struct {
 
 // NewState returns the state of an idle, healthy cluster.
 func NewState(c *cluster.Cluster) *State {
-	s := &State{Cluster: c, NextChange: 1}
+	s := &State{Cluster: c, Decisions: Decisions{NextChange: 1}}
 	s.Nodes = make([]Node, len(c.Nodes))
 	s.Devices = make([]Device, len(c.Devices))
 	for i := range c.Devices {
@@ -357,8 +384,7 @@ func (s *State) Copy() *State {
 func (s *State) CopyInto(c *State) {
 	old := *c
 	*c = *s
-	c.log, c.undone, c.draft = nil, nil, nil
-	c.ledger, c.queueOf, c.capacity = nil, nil, nil
+	c.derived, c.editing = derived{}, editing{}
 	c.Accounts = append(old.Accounts[:0], s.Accounts...)
 	c.Jobs = append(old.Jobs[:0], s.Jobs...)
 	c.Runs = append(old.Runs[:0], s.Runs...)
