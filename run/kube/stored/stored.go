@@ -12,7 +12,6 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/model/cluster"
-	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -46,29 +45,16 @@ type Grant struct {
 // Rest is what a State knows beside its jobs. Its cluster is known to who puts the
 // pieces together; nodes and models are told by name.
 type Rest struct {
-	Now  unit.Time
-	Jobs int // that there ever were
-	Slots
-	Pending               []plan.Pending
-	NextChange, Commits   int64
-	Paused                bool
-	Memory                []byte
-	Queues                queue.Tree
-	Accounts              []plan.Account
-	AgedAt                unit.Time
-	Ages                  int64
-	Claims                []plan.Claim
-	Windows               []plan.Window
+	Now                  unit.Time
+	Jobs                 int // that there ever were
+	RunSlots, GrantSlots int
+	plan.Vacant
+	plan.Decisions
+	plan.Books
+	plan.Calendar
 	NodeSets              [][]uint64
 	Tenants, Users, Class []string
 	Machines
-}
-
-// Slots are how many runs and grants a State has place for, and which are free.
-type Slots struct {
-	RunSlots, GrantSlots int
-	FreeRuns             []plan.RunID
-	FreeGrants           []int32
 }
 
 // Machines are the nodes and models by name, and which of them are not as new.
@@ -127,10 +113,8 @@ func PieceOf(s *plan.State, id plan.JobID) Piece {
 // RestOf returns what a State knows beside its jobs. It shares what it can: it is to
 // be encoded before the State moves on.
 func RestOf(s *plan.State) Rest {
-	r := Rest{Now: s.Now, Jobs: len(s.Jobs), Slots: Slots{len(s.Runs), len(s.Grants), s.FreeRuns, s.FreeGrants},
-		NextChange: s.NextChange, Commits: s.Commits, Paused: s.Paused, Memory: s.Memory, Queues: s.Queues, Accounts: s.Accounts,
-		AgedAt: s.AgedAt, Ages: s.Ages, Claims: s.Claims, Windows: s.Windows, NodeSets: s.NodeSets,
-		Tenants: s.Tenants, Users: s.Users, Class: s.Classes}
+	r := Rest{Now: s.Now, Jobs: len(s.Jobs), RunSlots: len(s.Runs), GrantSlots: len(s.Grants), Vacant: s.Vacant, Decisions: s.Decisions,
+		Books: s.Books, Calendar: s.Calendar, NodeSets: s.NodeSets, Tenants: s.Tenants, Users: s.Users, Class: s.Classes}
 	r.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(p plan.Pending) bool { return p.Gone })
 	for i := range s.Cluster.Models {
 		r.Models = append(r.Models, s.Cluster.Models[i].Name)

@@ -41,7 +41,7 @@ func TestLayersAreAsBelieved(t *testing.T) {
 	s.Profiles = []plan.Profile{{Layers: []plan.ProfileLayer{{Forward: unit.Second, Backward: 2 * unit.Second, ParamKiB: 7}, {Forward: 4 * unit.Second}}}}
 	w := New(c, Config{})
 	for _, known := range [][]workload.Layer{{{Backward: 3 * unit.Second}}, {{Backward: 3 * unit.Second}, {}, {Forward: unit.Hour}}} {
-		id := s.Admit("job", plan.Job{})
+		id := s.Admit("job", plan.Asked{})
 		w.Know(id, "net", Known{Layers: known})
 		got := w.Layers(s.View(), id)
 		if len(got) != 2 || got[0] != (workload.Layer{Forward: unit.Second, Backward: 3 * unit.Second, ParamKiB: 7}) || got[1] != (workload.Layer{Forward: 4 * unit.Second}) {
