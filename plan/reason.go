@@ -146,6 +146,9 @@ func (r Reason) Words(v View) string {
 	case Unpacked:
 		return "sharing a device with " + name(r.A) + " did not pay"
 	case Interleaved:
+		if r.A == 0 {
+			return "its part of the links that it shares is set anew"
+		}
 		return fmt.Sprintf("its traffic is shifted by %s to pass between its neighbours'", unit.Duration(r.A))
 	case NotFeasible:
 		return fmt.Sprintf("its deadline cannot be promised; the earliest that could be is %s after submission", unit.Duration(r.A))

@@ -5,20 +5,24 @@ package strategies_test
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/script"
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
 )
@@ -54,8 +58,16 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// texts are the files of all texts.
+// texts are the files of all texts. Scripts that they name are run in this folder.
 func texts(t *testing.T) []string {
+	scripts := &script.Host{Log: slog.New(slog.DiscardHandler)}
+	catalogue.Scripts = func(command []string, limit unit.Duration) catalogue.Exchange {
+		return scripts.Process(command, time.Duration(limit)*time.Microsecond)
+	}
+	t.Cleanup(func() {
+		catalogue.Scripts = nil
+		scripts.Close()
+	})
 	paths, err := filepath.Glob("*/*/testdata/*.txt")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("there are no texts below here: %v", err)
@@ -150,7 +162,10 @@ func (s *stage) play(words []string, decisions bool) (string, error) {
 		}}
 	o, err := scheduletest.Run(config)
 	for i, j := range o.Jobs {
-		fmt.Fprintf(&said, "%s %s after %s", j.Name, j.Outcome, j.JCT())
+		fmt.Fprintf(&said, "%s %s", j.Name, j.Outcome)
+		if j.Outcome != report.Unfinished {
+			fmt.Fprintf(&said, " after %s", j.JCT())
+		}
 		if d := jobs[i].Deadline; d > 0 && j.JCT() > d {
 			said.WriteString(", late")
 		}
