@@ -1,6 +1,7 @@
 package lease_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -175,4 +176,37 @@ func TestEarliest(t *testing.T) {
 			t.Fatalf("offered an end by %v, and refused", unit.Duration(a.By))
 		}
 	})
+}
+
+// TestPackExactly: three jobs that the greedy packing, the most pressed first, cannot pack
+// and the integer program can.
+func TestPackExactly(t *testing.T) {
+	length := 20 * unit.Minute
+	found := 0
+	for seed := uint64(0); seed < 400 && found < 1; seed++ {
+		chance := rand.New(rand.NewPCG(seed, 1))
+		var asks []lease.Ask
+		for job := range plan.JobID(6) {
+			need := unit.Duration(1+chance.IntN(4)) * length
+			asks = append(asks, lease.Ask{Job: job, Size: 1 + chance.Int64N(3), Need: need, By: unit.Time(need).Add(unit.Duration(chance.IntN(3)) * length)})
+		}
+		c := lease.New(length, 5)
+		if c.Overfull(0, asks) || c.Pack(0, asks) || !c.PackExactly(0, asks) {
+			continue
+		}
+		found++
+		for n := range int64(8) {
+			if c.Used(n) > 5 {
+				t.Fatalf("seed %d: lease %d is promised %d times, there are 5", seed, n, c.Used(n))
+			}
+		}
+		for _, a := range asks {
+			if worth := c.Promised(0, c.Find(a.Job)); worth < a.Need {
+				t.Fatalf("seed %d: job %d needs %v and was promised %v", seed, a.Job, a.Need, worth)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("the integer program never found what the greedy packing did not")
+	}
 }

@@ -84,7 +84,7 @@ func (s *selector) admit(now unit.Time, a lease.Ask, left func(plan.JobID) unit.
 		asks = append(asks, lease.Ask{Job: h.Job, Size: h.Size, Need: s.config.need(left(h.Job), h.Size), By: h.By})
 	}
 	asks = append(asks, a)
-	if now.Add(a.Need) <= a.By && !s.overfull(now, asks) && (s.cal.Pack(now, asks) || s.exact(now, asks)) {
+	if now.Add(a.Need) <= a.By && !s.cal.Overfull(now, asks) && (s.cal.Pack(now, asks) || len(asks) <= s.config.ExactJobs && s.cal.PackExactly(now, asks)) {
 		return true, a.By
 	}
 	return false, s.offer(now, asks, alone)
@@ -99,27 +99,13 @@ func (s *selector) offer(now unit.Time, asks []lease.Ask, alone unit.Time) unit.
 	for fine := max(s.config.Lease, high.Sub(low)/64); high.Sub(low) > fine; {
 		middle := low + (high-low)/2
 		last.By = middle
-		if trial := *s.cal; !s.overfull(now, asks) && trial.Pack(now, asks) {
+		if trial := *s.cal; !s.cal.Overfull(now, asks) && trial.Pack(now, asks) {
 			high = middle
 		} else {
 			low = middle
 		}
 	}
 	return high
-}
-
-// overfull reports whether there is some instant before which more has to be done than
-// all devices can do: then no packing helps.
-func (s *selector) overfull(now unit.Time, asks []lease.Ask) bool {
-	order := slices.Clone(asks)
-	slices.SortFunc(order, func(a, b lease.Ask) int { return cmp.Or(cmp.Compare(a.By, b.By), cmp.Compare(a.Job, b.Job)) })
-	sum := int64(0)
-	for _, a := range order {
-		if sum += a.Size * int64(a.Need); sum > s.cal.Capacity()*int64(a.By.Sub(now)) {
-			return true
-		}
-	}
-	return false
 }
 
 // choose lets leases go that are not needed any more, finds new ones for jobs that take

@@ -44,41 +44,6 @@ func TestRefusalOffersAnEnd(t *testing.T) {
 	}
 }
 
-// TestExact: three jobs that the greedy packing, the most pressed first, cannot pack
-// and the integer program can.
-func TestExact(t *testing.T) {
-	length := 20 * unit.Minute
-	found := 0
-	for seed := uint64(0); seed < 400 && found < 1; seed++ {
-		chance := rand.New(rand.NewPCG(seed, 1))
-		c := Default()
-		c.Margin, c.Switch, c.ExactJobs = 1, 0, 6
-		var asks []lease.Ask
-		for job := range plan.JobID(6) {
-			need := unit.Duration(1+chance.IntN(4)) * length
-			asks = append(asks, lease.Ask{Job: job, Size: 1 + chance.Int64N(3), Need: need, By: unit.Time(need).Add(unit.Duration(chance.IntN(3)) * length)})
-		}
-		s := newSelector(c, 5)
-		if s.overfull(0, asks) || s.cal.Pack(0, asks) || !s.exact(0, asks) {
-			continue
-		}
-		found++
-		for n := range int64(8) {
-			if s.cal.Used(n) > 5 {
-				t.Fatalf("seed %d: lease %d is promised %d times, there are 5", seed, n, s.cal.Used(n))
-			}
-		}
-		for _, a := range asks {
-			if worth := s.cal.Promised(0, s.cal.Find(a.Job)); worth < a.Need {
-				t.Fatalf("seed %d: job %d needs %v and was promised %v", seed, a.Job, a.Need, worth)
-			}
-		}
-	}
-	if found == 0 {
-		t.Error("the integer program never found what the greedy packing did not")
-	}
-}
-
 // TestAdmitLatency: 99 of 100 answers to jobs that come while 500 others are admitted
 // take at most 50 ms. Each is the fastest of three, since others use the machine too.
 func TestAdmitLatency(t *testing.T) {
