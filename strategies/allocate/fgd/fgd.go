@@ -24,9 +24,9 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/fit"
+	"github.com/musterdl/muster/allocate/fragment"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/strategy"
-	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -43,7 +43,7 @@ var Description = strategy.Description{
 // Config says what tasks are expected and how ties are broken.
 type Config struct {
 	// Expected are the task shapes to expect; none learns them from the submissions.
-	Expected []Task `yaml:"expected"`
+	Expected []fragment.Expected `yaml:"expected"`
 	// Popularity is the part of all tasks that the shapes considered make up, the
 	// most popular first.
 	Popularity float64 `yaml:"popularity"`
@@ -52,28 +52,14 @@ type Config struct {
 	CoresPerDevice int64 `yaml:"cores-per-device"`
 }
 
-// Task is one task shape and how often it comes.
-type Task struct {
-	CPU     unit.Milli `yaml:"cpu"`
-	Devices int32      `yaml:"devices"`
-	Share   unit.Milli `yaml:"share"`
-	Models  []string   `yaml:"models"` // none allows any
-	Count   int64      `yaml:"count"`
-}
-
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{Popularity: .95, CoresPerDevice: 16} }
 
 // Validate says what is wrong with a configuration.
 func (c Config) Validate() error {
-	for i, t := range c.Expected {
-		switch {
-		case t.CPU < 0 || t.Devices < 0:
-			return fmt.Errorf("expected[%d]: cpu and devices must not be negative", i)
-		case t.Share < 1 || t.Share > unit.Whole:
-			return fmt.Errorf("expected[%d]: share is %d: it must be 1 to %d", i, t.Share, unit.Whole)
-		case t.Count < 1:
-			return fmt.Errorf("expected[%d]: count is %d: it must be at least 1", i, t.Count)
+	for i := range c.Expected {
+		if err := c.Expected[i].Validate(); err != nil {
+			return fmt.Errorf("expected[%d]: %w", i, err)
 		}
 	}
 	switch {
@@ -89,18 +75,18 @@ func (c Config) Validate() error {
 // which must be the same from call to call.
 type Placer struct {
 	config Config
-	target target
+	mix    fragment.Mix
 	gang   fit.Gang
 
 	cluster *cluster.Cluster
 	scores  map[class][]score // by node
-	before  []fragment        // by node
-	node    node              // scratch
+	before  []known           // by node
+	node    fragment.Node     // scratch
 }
 
 // class is all of a shape that the score of one worker depends on.
 type class struct {
-	task
+	fragment.Task
 	memory, host int32
 }
 
@@ -114,8 +100,8 @@ type score struct {
 
 const refused = -1
 
-// fragment is that of a node as it is.
-type fragment struct{ stamp, milli int64 }
+// known is the fragment of a node as it is.
+type known struct{ stamp, milli int64 }
 
 // remembered bounds the scores that are kept, over all classes and nodes.
 const remembered = 1 << 22
@@ -143,19 +129,25 @@ func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.C
 	})
 }
 
-// learn keeps the target up to date and forgets what was computed for another one.
+// learn keeps the mix up to date and forgets what was computed for another one.
 func (p *Placer) learn(v plan.View) {
 	same := p.cluster == v.Cluster()
-	if p.target.update(v, &p.config, same) || !same {
+	switch {
+	case len(p.config.Expected) == 0:
+		same = !p.mix.Learn(v, p.config.Popularity, same) && same
+	case !same:
+		p.mix.Give(v, p.config.Expected, p.config.Popularity)
+	}
+	if !same {
 		p.cluster = v.Cluster()
 		p.scores = map[class][]score{}
-		p.before = make([]fragment, v.Nodes())
+		p.before = make([]known, v.Nodes())
 	}
 }
 
 // table returns the remembered scores of a shape, by node.
 func (p *Placer) table(v plan.View, shape *plan.Shape) []score {
-	c := class{taskOf(shape), shape.Memory, shape.Host}
+	c := class{fragment.TaskOf(shape), shape.Memory, shape.Host}
 	t := p.scores[c]
 	if t == nil {
 		if (len(p.scores)+1)*v.Nodes() > remembered {
@@ -195,21 +187,21 @@ func (p *Placer) score(v plan.View, id plan.NodeID, shape *plan.Shape) score {
 	if p.gang.Holds(id) <= 0 {
 		return score{points: refused}
 	}
-	p.node.read(v, id, shape, &p.gang)
+	p.node.Read(v, id, shape, &p.gang)
 	before := p.fragment(v, id)
-	p.node.cpu -= int64(shape.CPU)
+	p.node.CPU -= int64(shape.CPU)
 	s := score{device: plan.None, points: refused}
 	if shape.Share == 1000 || shape.Devices == 0 {
-		p.node.takeWhole(shape.Devices)
-		s.points = p.target.points(before - p.target.fragment(&p.node))
+		p.node.TakeWhole(shape.Devices)
+		s.points = p.mix.Points(before - p.mix.Fragment(&p.node))
 	} else {
 		p.scoreShares(v, id, shape, before, &s)
-		p.node.total -= int64(shape.Share)
+		p.node.Total -= int64(shape.Share)
 	}
 	if shape.CPU == 0 {
-		p.node.cpu = 0
+		p.node.CPU = 0
 	}
-	s.left = fit.Weigh(p.node.total, p.node.cpu, p.config.CoresPerDevice)
+	s.left = fit.Weigh(p.node.Total, p.node.CPU, p.config.CoresPerDevice)
 	return s
 }
 
@@ -218,18 +210,18 @@ func (p *Placer) score(v plan.View, id plan.NodeID, shape *plan.Shape) score {
 func (p *Placer) scoreShares(v plan.View, id plan.NodeID, shape *plan.Shape, before int64, s *score) {
 	n, first := &p.node, v.Node(id).First
 	room, tried := int32(0), uint64(0)
-	for i, free := range n.free {
+	for i, free := range n.Free {
 		device := first + plan.DeviceID(i)
 		// Devices with equally much free are equally good; most nodes have few kinds.
-		if seen(n.free[:i], free, tried) || p.gang.Shares(device) <= 0 {
+		if seen(n.Free[:i], free, tried) || p.gang.Shares(device) <= 0 {
 			continue
 		}
 		tried |= 1 << (i & 63)
-		n.free[i] -= shape.Share
-		n.total -= int64(shape.Share)
-		points := p.target.points(before - p.target.fragment(n))
-		n.free[i] += shape.Share
-		n.total += int64(shape.Share)
+		n.Free[i] -= shape.Share
+		n.Total -= int64(shape.Share)
+		points := p.mix.Points(before - p.mix.Fragment(n))
+		n.Free[i] += shape.Share
+		n.Total += int64(shape.Share)
 		if c := cmp.Or(cmp.Compare(points, s.points), cmp.Compare(room, free)); c > 0 {
 			s.points, s.device, room = points, device, free
 		}
@@ -250,11 +242,11 @@ func seen(before []int32, free int32, tried uint64) bool {
 // nothing of it.
 func (p *Placer) fragment(v plan.View, id plan.NodeID) int64 {
 	if p.gang.Taken(id) > 0 {
-		return p.target.fragment(&p.node)
+		return p.mix.Fragment(&p.node)
 	}
 	f, stamp := &p.before[id], v.Node(id).Stamp+1
 	if f.stamp != stamp {
-		*f = fragment{stamp, p.target.fragment(&p.node)}
+		*f = known{stamp, p.mix.Fragment(&p.node)}
 	}
 	return f.milli
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/allocatetest"
+	"github.com/musterdl/muster/allocate/fragment"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -28,7 +29,7 @@ func BenchmarkPlace(b *testing.B) { allocatetest.Bench(b, newPlacer) }
 func TestFragments(t *testing.T) {
 	type part = allocatetest.Part
 	c := fgd.Default()
-	c.Expected = []fgd.Task{{Devices: 1, Share: 1000, Count: 1}, {Devices: 1, Share: 500, Count: 1}}
+	c.Expected = []fragment.Expected{{Devices: 1, Share: 1000, Count: 1}, {Devices: 1, Share: 500, Count: 1}}
 	for _, test := range []struct {
 		name  string
 		shape plan.Shape
@@ -53,9 +54,9 @@ func TestConfig(t *testing.T) {
 		"popularity is 0: it must be above 0 and at most 1":   func(c *fgd.Config) { c.Popularity = 0 },
 		"popularity is NaN: it must be above 0 and at most 1": func(c *fgd.Config) { c.Popularity = math.NaN() },
 		"cores-per-device must not be negative":               func(c *fgd.Config) { c.CoresPerDevice = -1 },
-		"expected[0]: count is 0: it must be at least 1":      func(c *fgd.Config) { c.Expected = []fgd.Task{{Share: 1000}} },
-		"expected[0]: share is 2000: it must be 1 to 1000":    func(c *fgd.Config) { c.Expected = []fgd.Task{{Share: 2000, Count: 1}} },
-		"expected[0]: cpu and devices must not be negative":   func(c *fgd.Config) { c.Expected = []fgd.Task{{CPU: -1, Share: 1000, Count: 1}} },
+		"expected[0]: count is 0: it must be at least 1":      func(c *fgd.Config) { c.Expected = []fragment.Expected{{Share: 1000}} },
+		"expected[0]: share is 2000: it must be 1 to 1000":    func(c *fgd.Config) { c.Expected = []fragment.Expected{{Share: 2000, Count: 1}} },
+		"expected[0]: cpu and devices must not be negative":   func(c *fgd.Config) { c.Expected = []fragment.Expected{{CPU: -1, Share: 1000, Count: 1}} },
 	} {
 		c := fgd.Default()
 		change(&c)
@@ -78,7 +79,7 @@ func TestDefinition(t *testing.T) {
 		config := fgd.Default()
 		config.Popularity = rapid.SampledFrom([]float64{.5, .95, 1}).Draw(t, "popularity")
 		for range rapid.IntRange(1, 6).Draw(t, "tasks") {
-			e := fgd.Task{CPU: unit.Milli(rapid.IntRange(0, 6).Draw(t, "cpu")) * 1000, Devices: rapid.Int32Range(0, 2).Draw(t, "per task"), Share: 1000,
+			e := fragment.Expected{CPU: unit.Milli(rapid.IntRange(0, 6).Draw(t, "cpu")) * 1000, Devices: rapid.Int32Range(0, 2).Draw(t, "per task"), Share: 1000,
 				Count: int64(len(config.Expected)*100 + rapid.IntRange(1, 99).Draw(t, "count"))}
 			if e.Devices == 1 {
 				e.Share = unit.Milli(rapid.IntRange(1, 10).Draw(t, "share")) * 100
@@ -122,7 +123,7 @@ func define(s *plan.State, c fgd.Config, shape *plan.Shape) (best []allocate.Can
 		if shape.Models&(1<<is.Model) == 0 || is.FreeCPU < shape.CPU {
 			continue
 		}
-		before := fragment(c, s.Cluster.Models[is.Model].Name, free, is.FreeCPU)
+		before := wasted(c, s.Cluster.Models[is.Model].Name, free, is.FreeCPU)
 		for d := range max(1, len(free)) {
 			after, slot := slices.Clone(free), plan.Slot{Node: plan.NodeID(n), Device: plan.None, Workers: 1}
 			if shape.Share < 1000 {
@@ -134,7 +135,7 @@ func define(s *plan.State, c fgd.Config, shape *plan.Shape) (best []allocate.Can
 			} else if !takeWhole(after, shape.Devices) {
 				continue
 			}
-			growth := fragment(c, s.Cluster.Models[is.Model].Name, after, is.FreeCPU-shape.CPU) - before
+			growth := wasted(c, s.Cluster.Models[is.Model].Name, after, is.FreeCPU-shape.CPU) - before
 			score := int64(100 / (1 + math.Exp(growth/1000)))
 			rest, tight := int64(0), int64(0)
 			for _, f := range after {
@@ -163,10 +164,10 @@ func takeWhole(free []int32, devices int32) bool {
 	return devices == 0
 }
 
-// fragment is the expected free thousandths of devices that a task cannot use.
-func fragment(c fgd.Config, model string, free []int32, cpu int32) float64 {
+// wasted is the expected free thousandths of devices that a task cannot use.
+func wasted(c fgd.Config, model string, free []int32, cpu int32) float64 {
 	tasks := slices.Clone(c.Expected)
-	slices.SortFunc(tasks, func(a, b fgd.Task) int { return int(b.Count - a.Count) })
+	slices.SortFunc(tasks, func(a, b fragment.Expected) int { return int(b.Count - a.Count) })
 	all, kept, sum := int64(0), int64(0), int64(0)
 	for _, t := range tasks {
 		all += t.Count

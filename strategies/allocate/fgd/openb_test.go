@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/fragment"
 	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
@@ -126,7 +127,7 @@ func whole(shapes []plan.Shape, pods []int32) fgd.Config {
 	c := fgd.Default()
 	for i := range shapes {
 		s := &shapes[i]
-		c.Expected = append(c.Expected, fgd.Task{CPU: unit.Milli(s.CPU), Devices: s.Devices, Share: unit.Milli(s.Share)})
+		c.Expected = append(c.Expected, fragment.Expected{CPU: unit.Milli(s.CPU), Devices: s.Devices, Share: unit.Milli(s.Share)})
 	}
 	for _, p := range pods {
 		c.Expected[p].Count++
