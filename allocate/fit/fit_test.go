@@ -184,3 +184,40 @@ func TestFewestRacks(t *testing.T) {
 		t.Errorf("got %v, want %s", got, want)
 	}
 }
+
+// TestParts: a device cut in halves, one of which is taken, is cut anew for a quarter and
+// keeps the half; a device that is idle is made whole, and the one in use is not.
+func TestParts(t *testing.T) {
+	half, quarter := cluster.Part{Milli: 500, Memory: 8 << 10}, cluster.Part{Milli: 250, Memory: 4 << 10}
+	s := machine(1, 1, cluster.Model{Geometries: []cluster.Geometry{{Name: "whole"}, {Name: "halves", Parts: []cluster.Part{half, half}},
+		{Name: "mixed", Parts: []cluster.Part{quarter, quarter, half}}}})
+	s.Devices[0].Geometry, s.Devices[1].Geometry = 1, 1
+	s.Derive()
+	run(t, s, shape(func(s *plan.Shape) { s.Share, s.Memory = 500, 8<<10 }), share(0))
+	v, g, c := s.View(), fit.Parts{}, allocate.Candidate{}
+
+	g.Begin(shape(func(s *plan.Shape) { s.Share, s.CPU = 250, 5000 }), nil)
+	if now, ok := g.Of(v, 0); !ok || now.Geometry != 1 || now.Taken != 1 {
+		t.Fatalf("the device in use is cut and taken so: %+v, %t", now, ok)
+	}
+	g.Take(v, &c, 0, 2, 0)
+	g.Take(v, &c, 0, 2, 1)
+	if now, _ := g.Of(v, 0); now.Geometry != 2 || now.Taken != 0b111 {
+		t.Errorf("two quarters beside the half that is in use leave %+v", now)
+	}
+	if len(c.Slots) != 1 || c.Slots[0].Workers != 2 || len(c.Cut) != 1 || c.Cut[0] != (allocate.Cut{Device: 0, Geometry: 2}) {
+		t.Errorf("the candidate is %+v", c)
+	}
+	if g.Holds(v, 0) {
+		t.Error("a third worker has 2 of 12 cores and asks for 5")
+	}
+
+	c = allocate.Candidate{}
+	g.Begin(shape(func(s *plan.Shape) { s.Devices = 3 }), nil)
+	if !g.TakeWhole(v, &c, 0) || !slices.Equal(c.Slots[0].On, []plan.DeviceID{1, 2, 3}) || len(c.Cut) != 1 || c.Cut[0] != (allocate.Cut{Device: 1}) {
+		t.Errorf("three whole devices are %+v", c)
+	}
+	if g.TakeWhole(v, &c, 0) {
+		t.Error("a fourth to sixth device were found of four")
+	}
+}

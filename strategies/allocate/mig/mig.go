@@ -70,7 +70,7 @@ type Placer struct {
 	seen    plan.JobID
 	counted int64
 	fewest  fit.Fewest
-	gang    gang
+	gang    fit.Parts
 }
 
 // model is what the placer knows of a device model; without a table it is not cut.
@@ -122,7 +122,7 @@ func (p *Placer) place(v plan.View, need allocate.Need, except []plan.NodeID, c 
 		return true
 	}
 	c.Slots = c.Slots[:0]
-	p.gang.begin(shape, except)
+	p.gang.Begin(shape, except)
 	for left := need.Workers; left > 0; left-- {
 		if shape.Share < 1000 && !p.worker(v, c) || shape.Share == 1000 && !p.whole(v, c) {
 			return false
@@ -221,21 +221,20 @@ func (p *Placer) worker(v plan.View, c *allocate.Candidate) bool {
 	if p.config.FirstFit {
 		better = (*spot).before
 	}
-	tried := map[cutting]bool{} // devices cut and taken alike are alike
+	tried := map[fit.Cutting]bool{} // devices cut and taken alike are alike
 	for n := range plan.NodeID(v.Nodes()) {
 		node := v.Node(n)
 		m := &p.models[node.Model]
-		if m.table == nil || !p.gang.holds(v, n) {
+		if m.table == nil || !p.gang.Holds(v, n) {
 			continue
 		}
 		for d := node.First; d < node.First+plan.DeviceID(node.Count); d++ {
-			now, ok := p.gang.cutting(v, d)
-			now.model = node.Model
+			now, ok := p.gang.Of(v, d)
 			if !ok || tried[now] {
 				continue
 			}
 			tried[now] = true
-			if s, ok := m.spot(p.cluster, now, p.gang.shape, better); ok {
+			if s, ok := m.spot(p.cluster, now, p.gang.Shape, better); ok {
 				if s.device = int(d); !found || better(&s, &best) {
 					best, found = s, true
 				}
@@ -243,7 +242,7 @@ func (p *Placer) worker(v plan.View, c *allocate.Candidate) bool {
 		}
 	}
 	if found {
-		p.gang.take(v, c, &best)
+		p.gang.Take(v, c, plan.DeviceID(best.device), best.cut, best.part)
 		c.Score -= best.loss
 		c.Share = plan.NewShare()
 		c.Share.Fence = plan.Partition
@@ -251,27 +250,37 @@ func (p *Placer) worker(v plan.View, c *allocate.Candidate) bool {
 	return found
 }
 
+// whole adds one worker on whole devices of the first node that has them.
+func (p *Placer) whole(v plan.View, c *allocate.Candidate) bool {
+	for n := range plan.NodeID(v.Nodes()) {
+		if p.models[v.Node(n).Model].table != nil && p.gang.Holds(v, n) && p.gang.TakeWhole(v, c, n) {
+			return true
+		}
+	}
+	return false
+}
+
 // spot is the best way to have one more part on a device that is cut and taken so.
-func (m *model) spot(c *cluster.Cluster, now cutting, shape *plan.Shape, better func(s, than *spot) bool) (best spot, found bool) {
-	all := c.Models[now.model].Geometries
-	was, free := all[now.geometry].Parts, m.table.All()
-	for i, s := range m.slots[now.geometry] {
-		if now.taken&(1<<i) != 0 {
+func (m *model) spot(c *cluster.Cluster, now fit.Cutting, shape *plan.Shape, better func(s, than *spot) bool) (best spot, found bool) {
+	all := c.Models[now.Model].Geometries
+	was, free := all[now.Geometry].Parts, m.table.All()
+	for i, s := range m.slots[now.Geometry] {
+		if now.Taken&(1<<i) != 0 {
 			free &^= s
 		}
 	}
 	for g := range all {
-		if g == 0 || now.fixed && g != int(now.geometry) {
+		if g == 0 || now.Fixed && g != int(now.Geometry) {
 			continue
 		}
 		will := all[g].Parts
 		kept := uint64(0)
 		for i, part := range was {
-			if at := slices.Index(will, part); at >= 0 && now.taken&(1<<i) != 0 {
+			if at := slices.Index(will, part); at >= 0 && now.Taken&(1<<i) != 0 {
 				kept |= 1 << at
 			}
 		}
-		if bits.OnesCount64(kept) != bits.OnesCount64(now.taken) {
+		if bits.OnesCount64(kept) != bits.OnesCount64(now.Taken) {
 			continue
 		}
 		part := choose(will, kept, partFor(shape))
