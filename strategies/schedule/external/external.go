@@ -24,6 +24,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/protocol"
 )
 
 // Description is what the strategy says about itself.
@@ -75,11 +76,11 @@ type Script struct {
 
 // memory is what must outlive a restart.
 type memory struct {
-	Said    reply      `json:"said"`    // the last reply that could be used
-	Asked   plan.JobID `json:"asked"`   // smaller ids were there at a question that came back
-	Settled uint64     `json:"settled"` // the situation of the last question that came back
-	Again   unit.Time  `json:"again"`   // when the script wants to be asked though nothing happened
-	Failed  bool       `json:"failed"`  // the last question, if any, has no reply that could be used
+	Said    protocol.Reply `json:"said"`    // the last reply that could be used
+	Asked   plan.JobID     `json:"asked"`   // smaller ids were there at a question that came back
+	Settled uint64         `json:"settled"` // the situation of the last question that came back
+	Again   unit.Time      `json:"again"`   // when the script wants to be asked though nothing happened
+	Failed  bool           `json:"failed"`  // the last question, if any, has no reply that could be used
 }
 
 var (
@@ -108,7 +109,7 @@ func (s *Script) Question(v plan.View, jobs []plan.JobID) []byte {
 		return nil
 	}
 	s.posed, s.Again, s.bytes = now, unit.Never, nil
-	b, err := json.Marshal(ask(v, jobs))
+	b, err := json.Marshal(protocol.Ask(v, jobs))
 	if err != nil {
 		panic("external: " + err.Error()) // plain figures always encode
 	}
@@ -132,25 +133,25 @@ func situation(v plan.View, jobs []plan.JobID) uint64 {
 
 // Solve asks the script. What is wrong with its reply is itself a reply, and journaled.
 func (s *Script) Solve(asked []byte) ([]byte, error) {
-	var q question
+	var q protocol.Question
 	if err := json.Unmarshal(asked, &q); err != nil {
 		return nil, fmt.Errorf("the question to the script: %w", err)
 	}
 	if s.exchange == nil {
 		return nil, errors.New("no script is started here: muster simulate, compare and up do, for the one that --strategy names")
 	}
-	var r reply
+	var r protocol.Reply
 	hello, line, err := s.exchange.Ask(asked)
 	if err == nil {
-		if err = greeted(hello); err == nil {
-			r, err = q.read(line)
+		if err = protocol.Greeted(hello); err == nil {
+			r, err = q.Read(line)
 		}
 		if err != nil {
 			s.exchange.End(err)
 		}
 	}
 	if err != nil {
-		r = reply{Failed: err.Error()}
+		r = protocol.Reply{Failed: err.Error()}
 	}
 	r.Asked = q.Before
 	return json.Marshal(r)
@@ -158,7 +159,7 @@ func (s *Script) Solve(asked []byte) ([]byte, error) {
 
 // Learn takes the reply to the question that was out.
 func (s *Script) Learn(line []byte) {
-	var r reply
+	var r protocol.Reply
 	if json.Unmarshal(line, &r) != nil || r.Asked == 0 {
 		return // it answers what another strategy asked
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
+	"github.com/musterdl/muster/schedule/protocol"
 	"github.com/musterdl/muster/strategies/profile/oracle"
 	"github.com/musterdl/muster/strategies/schedule/fifo"
 )
@@ -19,12 +20,12 @@ import (
 // played is a script that is played by a function of the question.
 type played struct {
 	hello string
-	say   func(q question) (string, error)
+	say   func(q protocol.Question) (string, error)
 	ended []string // why
 }
 
 func (p *played) Ask(line []byte) (hello, reply []byte, err error) {
-	var q question
+	var q protocol.Question
 	if err := json.Unmarshal(line, &q); err != nil {
 		return nil, nil, err
 	}
@@ -47,9 +48,9 @@ func said(r any) string {
 }
 
 // shortest orders by what is left.
-func shortest(q question) (string, error) {
+func shortest(q protocol.Question) (string, error) {
 	jobs := slices.Clone(q.Jobs)
-	slices.SortStableFunc(jobs, func(a, b job) int { return int(*a.LeftSec - *b.LeftSec) })
+	slices.SortStableFunc(jobs, func(a, b protocol.Job) int { return int(*a.LeftSec - *b.LeftSec) })
 	ids := []plan.JobID{}
 	for _, j := range jobs {
 		ids = append(ids, j.ID)
@@ -58,18 +59,18 @@ func shortest(q question) (string, error) {
 }
 
 // newest lets the last job that came run, and nobody else: everyone else is stopped.
-func newest(q question) (string, error) {
+func newest(q protocol.Question) (string, error) {
 	last := q.Jobs[len(q.Jobs)-1]
-	return said(map[string]any{"wishes": []wished{{Job: last.ID, Workers: last.Workers}}, "again_s": 60}), nil
+	return said(map[string]any{"wishes": []protocol.Wish{{Job: last.ID, Workers: last.Workers}}, "again_s": 60}), nil
 }
 
 // TestConformance: whatever a script decides, or fails to, the contract is kept.
 func TestConformance(t *testing.T) {
-	for name, say := range map[string]func(question) (string, error){
-		"order":  func(q question) (string, error) { return said(map[string]any{"order": ids(q, -1)}), nil },
+	for name, say := range map[string]func(protocol.Question) (string, error){
+		"order":  func(q protocol.Question) (string, error) { return said(map[string]any{"order": ids(q, -1)}), nil },
 		"wishes": newest,
-		"broken": func(question) (string, error) { return "", errors.New("it ended") },
-		"mixed": func(q question) (string, error) { // fails for every other question, and mixes what it says
+		"broken": func(protocol.Question) (string, error) { return "", errors.New("it ended") },
+		"mixed": func(q protocol.Question) (string, error) { // fails for every other question, and mixes what it says
 			switch q.Before % 4 {
 			case 0:
 				return newest(q)
@@ -86,7 +87,7 @@ func TestConformance(t *testing.T) {
 }
 
 // ids are those of a question, ascending or descending.
-func ids(q question, sign int) []plan.JobID {
+func ids(q protocol.Question, sign int) []plan.JobID {
 	list := []plan.JobID{}
 	for i := range q.Jobs {
 		list = append(list, q.Jobs[i].ID)
@@ -127,7 +128,7 @@ func TestOrder(t *testing.T) {
 // fails later leaves what it said last, and new jobs after it.
 func TestFallBack(t *testing.T) {
 	for _, reply := range []string{"", "rubbish", `{"order": [99]}`} {
-		p := &played{say: func(question) (string, error) { return reply, nil }}
+		p := &played{say: func(protocol.Question) (string, error) { return reply, nil }}
 		o := simulate(t, p, three())
 		want, err := scheduletest.Run(scheduletest.Config(scheduletest.Nodes(1, 1, 0), three(), scheduletest.With(fifo.New(fifo.Default()))))
 		if err != nil {
@@ -143,7 +144,7 @@ func TestFallBack(t *testing.T) {
 		}
 	}
 	asked := 0
-	p := &played{say: func(q question) (string, error) {
+	p := &played{say: func(q protocol.Question) (string, error) {
 		if asked++; asked == 1 {
 			return shortest(q)
 		}
@@ -161,7 +162,7 @@ func TestFallBack(t *testing.T) {
 // TestWishes: a script stops who it leaves out, and is asked again when it said so.
 func TestWishes(t *testing.T) {
 	var asked []float64
-	p := &played{say: func(q question) (string, error) { asked = append(asked, q.NowSec); return newest(q) }}
+	p := &played{say: func(q protocol.Question) (string, error) { asked = append(asked, q.NowSec); return newest(q) }}
 	jobs := three()
 	jobs[1].Submit, jobs[2].Submit = unit.Time(unit.Minute), unit.Time(2*unit.Minute)
 	for i := range jobs {
@@ -176,41 +177,6 @@ func TestWishes(t *testing.T) {
 	}
 	if len(asked) < 105 || !slices.Contains(asked, 180) {
 		t.Errorf("it was asked at %v: it wanted to be every minute", asked)
-	}
-}
-
-// TestMistakes: a reply that cannot be used is refused with the field that is wrong.
-func TestMistakes(t *testing.T) {
-	q := question{Models: []model{{Name: "v100"}, {Name: "k80"}}, Jobs: []job{{ID: 2, Sizes: []int32{2, 4}, Models: []string{"v100"}}, {ID: 5, Sizes: []int32{1}}}}
-	for line, want := range map[string]string{
-		`{}`:                                         "expected either order or wishes",
-		`{"order": [], "wishes": []}`:                "expected either order or wishes",
-		`{"order": [2, 3]}`:                          "order[1] is 3: no job of the question",
-		`{"order": [5, 5]}`:                          "order[1] is 5: this job was named before",
-		`{"order": ["a"]}`:                           "order is a string: expected",
-		`{"order": [5], "agains": 1}`:                `unknown field "agains"`,
-		`{"order": [5], "again_s": 0}`:               "again_s is 0",
-		`{"order": [5]} {"order": []}`:               "more after the object",
-		`loading the model`:                          "standard error",
-		`{"wishes": [{"job": 2, "workers": 3}]}`:     "wishes[0].workers is 3: job 2 may have 0 or one of [2 4]",
-		`{"wishes": [{"job": 5}, {"job": 7}]}`:       "wishes[1].job is 7: no job of the question",
-		`{"wishes": [{"job": 5, "workers": "one"}]}`: "wishes.workers is a string",
-		`{"wishes": [{"job": 2, "workers": 2, "models": ["k80"]}]}`: `wishes[0].models[0] is "k80": not a device model that job 2 may use`,
-		`{"wishes": [{"job": 5, "workers": 1, "models": ["h9"]}]}`:  `wishes[0].models[0] is "h9"`,
-	} {
-		if _, err := q.read([]byte(line)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want something about %q", line, err, want)
-		}
-	}
-	for _, line := range []string{`{"order": []}`, `{"wishes": []}`, `{"wishes": [{"job": 2, "workers": 4, "models": ["v100"]}], "again_s": 5}`} {
-		if _, err := q.read([]byte(line)); err != nil {
-			t.Errorf("%s: %v", line, err)
-		}
-	}
-	for hello, want := range map[string]string{`hi`: "first line", `{"hello": "x"}`: "protocol is not 1", `{"protocol": 1}`: "hello is missing", `{"hello": "x", "protocol": 2}`: "protocol is not 1"} {
-		if err := greeted([]byte(hello)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want something about %q", hello, err, want)
-		}
 	}
 }
 

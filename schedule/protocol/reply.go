@@ -1,4 +1,4 @@
-package external
+package protocol
 
 import (
 	"bytes"
@@ -10,20 +10,20 @@ import (
 	"github.com/musterdl/muster/plan"
 )
 
-// reply is what a script says: an order of jobs, or wishes for them. Asked and Failed
-// are added here, before it is journaled.
-type reply struct {
+// Reply is what a script says: an order of jobs, or wishes for them. Asked and Failed are
+// added by who asked, before it is journaled.
+type Reply struct {
 	Ranks    bool         `json:"ranks,omitempty"` // it is an order, be it empty
 	Order    []plan.JobID `json:"order,omitempty"`
-	Wishes   []wished     `json:"wishes,omitempty"`
+	Wishes   []Wish       `json:"wishes,omitempty"`
 	AgainSec float64      `json:"again_s,omitempty"`
 
 	Asked  plan.JobID `json:"asked,omitempty"`  // the question's Before
 	Failed string     `json:"failed,omitempty"` // why there is nothing to use
 }
 
-// wished is what one job is to have.
-type wished struct {
+// Wish is what one job is to have.
+type Wish struct {
 	Job     plan.JobID `json:"job"`
 	Workers int32      `json:"workers"`
 	Models  []string   `json:"models,omitempty"`
@@ -33,12 +33,12 @@ type wished struct {
 // else than one that is not there.
 type line struct {
 	Order    *[]plan.JobID `json:"order"`
-	Wishes   *[]wished     `json:"wishes"`
+	Wishes   *[]Wish       `json:"wishes"`
 	AgainSec *float64      `json:"again_s"`
 }
 
-// greeted reads the first line of a process.
-func greeted(b []byte) error {
+// Greeted reads the first line of a process, and says what is wrong with it.
+func Greeted(b []byte) error {
 	var hello struct {
 		Hello    *string `json:"hello"`
 		Protocol *int    `json:"protocol"`
@@ -48,8 +48,8 @@ func greeted(b []byte) error {
 		return fmt.Errorf("the script's first line: %w", err)
 	case hello.Hello == nil || *hello.Hello == "":
 		return errors.New(`the script's first line: hello is missing: expected {"hello": NAME, "protocol": 1}`)
-	case hello.Protocol == nil || *hello.Protocol != Protocol:
-		return fmt.Errorf("the script's first line: protocol is not %d, the one that is spoken here", Protocol)
+	case hello.Protocol == nil || *hello.Protocol != Version:
+		return fmt.Errorf("the script's first line: protocol is not %d, the one that is spoken here", Version)
 	}
 	return nil
 }
@@ -81,26 +81,26 @@ func cut(b []byte) []byte {
 	return b
 }
 
-// read takes a script's reply to a question, or says which field of it is wrong.
-func (q *question) read(b []byte) (reply, error) {
+// Read takes a script's reply to a question, or says which field of it is wrong.
+func (q *Question) Read(b []byte) (Reply, error) {
 	var l line
 	if err := strict(b, &l); err != nil {
-		return reply{}, fmt.Errorf("the script's reply: %w", err)
+		return Reply{}, fmt.Errorf("the script's reply: %w", err)
 	}
 	if (l.Order == nil) == (l.Wishes == nil) {
-		return reply{}, errors.New("the script's reply: expected either order or wishes")
+		return Reply{}, errors.New("the script's reply: expected either order or wishes")
 	}
-	var r reply
+	var r Reply
 	if l.AgainSec != nil {
 		if r.AgainSec = *l.AgainSec; !(r.AgainSec >= 1 && r.AgainSec <= 1e6) {
-			return reply{}, fmt.Errorf("the script's reply: again_s is %g: expected seconds, 1 at least and at most a million", r.AgainSec)
+			return Reply{}, fmt.Errorf("the script's reply: again_s is %g: expected seconds, 1 at least and at most a million", r.AgainSec)
 		}
 	}
 	seen := make([]bool, len(q.Jobs))
 	if l.Order != nil {
 		for i, id := range *l.Order {
 			if _, err := q.find(id, seen); err != nil {
-				return reply{}, fmt.Errorf("the script's reply: order[%d] %w", i, err)
+				return Reply{}, fmt.Errorf("the script's reply: order[%d] %w", i, err)
 			}
 		}
 		r.Ranks, r.Order = true, *l.Order
@@ -109,14 +109,14 @@ func (q *question) read(b []byte) (reply, error) {
 	for i, w := range *l.Wishes {
 		j, err := q.find(w.Job, seen)
 		if err != nil {
-			return reply{}, fmt.Errorf("the script's reply: wishes[%d].job %w", i, err)
+			return Reply{}, fmt.Errorf("the script's reply: wishes[%d].job %w", i, err)
 		}
 		if w.Workers != 0 && !slices.Contains(j.Sizes, w.Workers) {
-			return reply{}, fmt.Errorf("the script's reply: wishes[%d].workers is %d: job %d may have 0 or one of %d", i, w.Workers, w.Job, j.Sizes)
+			return Reply{}, fmt.Errorf("the script's reply: wishes[%d].workers is %d: job %d may have 0 or one of %d", i, w.Workers, w.Job, j.Sizes)
 		}
 		for k, name := range w.Models {
 			if !q.allows(j, name) {
-				return reply{}, fmt.Errorf("the script's reply: wishes[%d].models[%d] is %q: not a device model that job %d may use", i, k, name, w.Job)
+				return Reply{}, fmt.Errorf("the script's reply: wishes[%d].models[%d] is %q: not a device model that job %d may use", i, k, name, w.Job)
 			}
 		}
 	}
@@ -125,8 +125,8 @@ func (q *question) read(b []byte) (reply, error) {
 }
 
 // find is the job of an id that was not seen before.
-func (q *question) find(id plan.JobID, seen []bool) (*job, error) {
-	i, ok := slices.BinarySearchFunc(q.Jobs, id, func(j job, id plan.JobID) int { return int(j.ID) - int(id) })
+func (q *Question) find(id plan.JobID, seen []bool) (*Job, error) {
+	i, ok := slices.BinarySearchFunc(q.Jobs, id, func(j Job, id plan.JobID) int { return int(j.ID) - int(id) })
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("is %d: no job of the question has this id", id)
@@ -137,7 +137,7 @@ func (q *question) find(id plan.JobID, seen []bool) (*job, error) {
 	return &q.Jobs[i], nil
 }
 
-func (q *question) allows(j *job, name string) bool {
-	known := slices.ContainsFunc(q.Models, func(m model) bool { return m.Name == name })
+func (q *Question) allows(j *Job, name string) bool {
+	known := slices.ContainsFunc(q.Models, func(m Model) bool { return m.Name == name })
 	return known && (len(j.Models) == 0 || slices.Contains(j.Models, name))
 }

@@ -1,4 +1,7 @@
-package external
+// Package protocol is what a decider in another process is told, and what it may answer:
+// one line of JSON each (docs/external.md). What is told is all that lives and the room
+// there is; what is answered is read strictly, and refused with the field that is wrong.
+package protocol
 
 import (
 	"slices"
@@ -7,23 +10,23 @@ import (
 	"github.com/musterdl/muster/plan"
 )
 
-// Protocol is the version that is spoken here. It is raised when a script that keeps to
+// Version is the version of the protocol that is spoken here. It is raised when a script that keeps to
 // this one would be misled; fields that are added do not raise it.
-const Protocol = 1
+const Version = 1
 
-// question is what a script is told: all that lives, and the room there is.
-type question struct {
+// Question is what a script is told: all that lives, and the room there is.
+type Question struct {
 	Protocol int        `json:"protocol"`
 	NowSec   float64    `json:"now_s"`
 	Before   plan.JobID `json:"before"` // smaller ids were submitted by now
-	Models   []model    `json:"models"`
-	Nodes    []node     `json:"nodes"`
-	Jobs     []job      `json:"jobs"` // by id
+	Models   []Model    `json:"models"`
+	Nodes    []Node     `json:"nodes"`
+	Jobs     []Job      `json:"jobs"` // by id
 }
 
-// model is a device model: FreeDevices counts wholly free ones, Free the parts of
+// Model is a device model: FreeDevices counts wholly free ones, Free the parts of
 // shared ones too.
-type model struct {
+type Model struct {
 	Name        string  `json:"name"`
 	Speed       float64 `json:"speed"`
 	Devices     int64   `json:"devices"`
@@ -31,7 +34,8 @@ type model struct {
 	Free        float64 `json:"free"`
 }
 
-type node struct {
+// Node is a node and the wholly free devices there.
+type Node struct {
 	Name        string `json:"name"`
 	Model       string `json:"model"`
 	Devices     int32  `json:"devices"`
@@ -39,8 +43,8 @@ type node struct {
 	Up          bool   `json:"up"`
 }
 
-// job is one that waits or runs. What is not known is null.
-type job struct {
+// Job is one that waits or runs. What is not known is null.
+type Job struct {
 	ID       plan.JobID `json:"id"`
 	Name     string     `json:"name"`
 	Phase    string     `json:"phase"`
@@ -59,39 +63,40 @@ type job struct {
 	LeftSec     *float64 `json:"left_s"`
 	DeadlineSec *float64 `json:"deadline_s"`
 	ServiceSec  float64  `json:"service_device_s"`
-	Run         *run     `json:"run"`
+	Run         *Run     `json:"run"`
 }
 
-type run struct {
+// Run is where a job runs, and on what.
+type Run struct {
 	Status  string   `json:"status"`
 	Workers int32    `json:"workers"`
 	Model   string   `json:"model"`
 	Nodes   []string `json:"nodes"`
 }
 
-// ask writes down the situation.
-func ask(v plan.View, jobs []plan.JobID) question {
-	q := question{Protocol: Protocol, NowSec: unit.Duration(v.Now()).Seconds(), Before: plan.JobID(v.Jobs())}
+// Ask writes down the situation.
+func Ask(v plan.View, jobs []plan.JobID) Question {
+	q := Question{Protocol: Version, NowSec: unit.Duration(v.Now()).Seconds(), Before: plan.JobID(v.Jobs())}
 	for m := range v.Cluster().Models {
 		of, only := &v.Cluster().Models[m], uint64(1)<<m
-		q.Models = append(q.Models, model{Name: of.Name, Speed: of.Speed, Devices: v.Room().All(only),
+		q.Models = append(q.Models, Model{Name: of.Name, Speed: of.Speed, Devices: v.Room().All(only),
 			FreeDevices: v.Room().Free(only), Free: float64(v.Room().FreeMilli(only)) / 1000})
 	}
 	for id := range plan.NodeID(v.Nodes()) {
 		n, of := v.Node(id), &v.Cluster().Nodes[id]
-		q.Nodes = append(q.Nodes, node{Name: of.Name, Model: v.Cluster().Models[n.Model].Name, Devices: n.Count,
+		q.Nodes = append(q.Nodes, Node{Name: of.Name, Model: v.Cluster().Models[n.Model].Name, Devices: n.Count,
 			FreeDevices: n.FreeDevices, Up: n.Status == plan.Up})
 	}
-	q.Jobs = make([]job, 0, len(jobs))
+	q.Jobs = make([]Job, 0, len(jobs))
 	for _, id := range jobs {
 		q.Jobs = append(q.Jobs, describe(v, id))
 	}
 	return q
 }
 
-func describe(v plan.View, id plan.JobID) job {
+func describe(v plan.View, id plan.JobID) Job {
 	j, shape := v.Job(id), v.Shape(id)
-	w := job{ID: id, Name: v.Name(id), Phase: j.Phase.String(), Tenant: v.Tenant(j.Tenant), Class: v.Class(j.Class), Priority: j.Priority,
+	w := Job{ID: id, Name: v.Name(id), Phase: j.Phase.String(), Tenant: v.Tenant(j.Tenant), Class: v.Class(j.Class), Priority: j.Priority,
 		Workers: shape.Gang, Sizes: sizes(shape), Devices: float64(shape.Milli(1)) / 1000, MiB: shape.Memory,
 		SubmitSec: unit.Duration(j.Submit).Seconds(), WaitedSec: v.WaitedFor(id).Seconds(),
 		ServiceSec: float64(v.Service(id)) / 1000 / float64(unit.Second)}
@@ -112,7 +117,7 @@ func describe(v plan.View, id plan.JobID) job {
 	}
 	if j.Run != plan.None {
 		r := v.Run(j.Run)
-		w.Run = &run{Status: r.Status.String(), Workers: r.Workers, Nodes: []string{}}
+		w.Run = &Run{Status: r.Status.String(), Workers: r.Workers, Nodes: []string{}}
 		v.GrantsOf(j.Run, func(g plan.Grant) {
 			w.Run.Model = v.Cluster().Models[v.Node(g.Node).Model].Name
 			if name := v.Cluster().Nodes[g.Node].Name; !slices.Contains(w.Run.Nodes, name) {
