@@ -22,6 +22,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/matrix"
 	"github.com/musterdl/muster/model/figures"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -167,7 +168,7 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 	var slots []plan.Slot // in one piece for all, new each time, since changes keep them
 	for _, id := range jobs {
 		w := allocate.Wish{Job: id, Reason: plan.Reason{Code: plan.RoundPlan}}
-		at, ok := slices.BinarySearchFunc(rows, id, func(r row, id plan.JobID) int { return int(r.Job) - int(id) })
+		at, ok := slices.BinarySearchFunc(rows, id, func(r matrix.Row, id plan.JobID) int { return int(r.Job) - int(id) })
 		if ok {
 			first := len(slots)
 			for _, c := range rows[at].Cells {
