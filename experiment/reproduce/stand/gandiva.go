@@ -28,7 +28,9 @@ func init() {
 
 // gandiva is sixty jobs on four nodes of four devices, twice as much work as those can
 // do in the time they come in. What two jobs do beside each other is Gavel's measurement
-// of single workers on V100, taken to hold for gangs.
+// of single workers on V100, taken to hold for gangs. Prices are the paper's (catalogue of
+// allocation for training, C5): a run is suspended when its memory is least, so that about
+// 100 ms is all that suspending takes, and resuming; a move takes 1 to 2 s.
 func gandiva(open Data, o *Options, seed uint64) (*Stand, error) {
 	const nodes, perNode, jobs, load = 4, 4, 60, 2
 	table, err := readPairs(open)
@@ -42,7 +44,7 @@ func gandiva(open Data, o *Options, seed uint64) (*Stand, error) {
 		g.class, g.needs, g.gang, g.last = append(g.class, j.Class), append(g.needs, j.Duration.Seconds()), append(g.gang, float64(j.Gang)), j.Submit
 	}
 	g.first = make([]float64, len(all))
-	return &Stand{Cluster: c, Jobs: list(all), World: world.Config{Speeds: table}, Prices: simulated.Prices{Restart: 2 * unit.Second}, Figures: g.figures,
+	return &Stand{Cluster: c, Jobs: list(all), World: world.Config{Speeds: table}, Prices: simulated.Prices{Restart: 2 * unit.Second, Pause: 100 * unit.Millisecond}, Figures: g.figures,
 		Set: func(c *simulated.Config) { c.Step = g.step }}, nil
 }
 

@@ -4,8 +4,12 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 func nothing(string) (io.ReadCloser, error) { return nil, fs.ErrNotExist }
@@ -63,6 +67,24 @@ func TestStandsWithoutData(t *testing.T) {
 		}
 		if jobs == 0 || s.Cluster == nil || len(s.Cluster.Devices) == 0 {
 			t.Errorf("stand %s has %d jobs, or no devices", name, jobs)
+		}
+	}
+}
+
+// TestChronusPrices: saving takes 6 s and restoring 24 s, and four times as long for eight
+// devices; with restarts of a minute twice that.
+func TestChronusPrices(t *testing.T) {
+	for _, c := range []struct {
+		restartSec float64
+		save, load unit.Duration
+	}{{30, 24 * unit.Second, 96 * unit.Second}, {60, 48 * unit.Second, 192 * unit.Second}, {0, 0, 0}} {
+		all := list([]item{{Job: workload.Job{Gang: 1, Devices: 1}}, {Job: workload.Job{Gang: 2, Devices: 4}}})
+		got, err := sample(all, 1, c.restartSec, rand.New(rand.NewPCG(1, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if one, eight := got.Jobs[0].Checkpoint, got.Jobs[1].Checkpoint; one.Save != c.save/4 || one.Load != c.load/4 || eight.Save != c.save || eight.Load != c.load {
+			t.Errorf("restarts of %g s: %+v on one device, %+v on eight", c.restartSec, one, eight)
 		}
 	}
 }
