@@ -158,7 +158,7 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 			return None, Reason{NoRoom, shape.Milli(workers), s.room.FreeMilli(shape.Models)}
 		}
 	}
-	if !d.makeRoom(run) {
+	if !d.makeRoom(run, job) {
 		d.Rollback(m)
 		return None, Reason{NoRoom, shape.Milli(workers), s.room.FreeMilli(shape.Models)}
 	}
@@ -180,9 +180,9 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 	return run, Reason{}
 }
 
-// makeRoom stops the guests whose memory a new run needs, the last to come first, and
-// reports whether that is enough; a guest itself takes what is there.
-func (d *Draft) makeRoom(run RunID) bool {
+// makeRoom stops the guests whose memory a new run of a job needs, the last to come first,
+// and reports whether that is enough; a guest itself takes what is there.
+func (d *Draft) makeRoom(run RunID, job JobID) bool {
 	s := d.s
 	for i := s.Runs[run].First; i != None; i = s.Grants[i].OfRun {
 		device := s.Grants[i].Device
@@ -193,7 +193,7 @@ func (d *Draft) makeRoom(run RunID) bool {
 					guest = g.Run
 				}
 			}
-			if guest == None || !d.Stop(guest, Reason{MadeWayFor, int64(s.Runs[run].Job), 0}, 0) {
+			if guest == None || !d.Stop(guest, Reason{MadeWayFor, int64(job), 0}, 0) {
 				return false
 			}
 		}

@@ -32,7 +32,8 @@ type Planner interface {
 
 // Parts are what a Scheduler is composed of. Estimator, Placer, Flow and either Joint or
 // Order and Sizer are required; a nil Gate admits all, a nil Planner plans nothing, nil
-// Victims are the cheapest for a guarantee and the lowest ranked for a better rank.
+// Victims are the lowest ranked where the order displaces and the cheapest where it does
+// not.
 type Parts struct {
 	Estimator profile.Estimator
 	Gate      schedule.Gate
@@ -108,12 +109,12 @@ type claims struct {
 	unprotected unit.Time
 	gives       []give // what could be taken back, in pass gave
 	gave        int64
-	stirred     bool             // a start put a queue above its guarantee: others may have a claim now
-	cheapest    victims.Cheapest // the chooser where none is named
+	stirred     bool // a start put a queue above its guarantee: others may have a claim now
+	chooser     victims.Chooser
 	// Those that may be displaced, and on which grounds.
 	candidates []victims.Candidate
 	grounds    []plan.ReasonCode
-	victims    []victim
+	below      []item // running jobs that are looked at and that rank below one that waits
 }
 
 // agenda is the room that is held for others, and the windows.
@@ -137,6 +138,7 @@ type making struct {
 	why     plan.Reason     // what beside room kept the job that was tried last from starting
 	scanned int             // of the draft's changes, for guests that had to give way
 	cut     []plan.DeviceID // devices that another strategy left cut
+	stays   []plan.JobID    // whose runs were ended in vain when this decision was tried before
 	elastic int             // elastic jobs among the running
 	resize  unit.Time
 }
@@ -171,6 +173,11 @@ func New(parts Parts) schedule.Scheduler {
 		s.round = newRound(d)
 	} else {
 		s.rules = parts.Order.Rules()
+	}
+	if s.claims.chooser = parts.Victims; parts.Victims == nil && s.rules.Preempt {
+		s.claims.chooser = &victims.LowestRank{}
+	} else if parts.Victims == nil {
+		s.claims.chooser = &victims.Cheapest{}
 	}
 	s.able = s.parts.abilities()
 	s.reset()
@@ -254,7 +261,8 @@ func (s *Scheduler) mend(d *plan.Draft) {
 //  3. Open the calendar: the claims of jobs that still wait, and the windows.
 //  4. Let jobs run: under an order resize, and then place job after job as the heap and
 //     the tree of queues put them; under a joint decider ask for its wishes, if it is time
-//     to, and place them. Whoever wished, place is what asks claims, calendar and victims.
+//     to, and place them. Whoever wished, place is what asks claims, calendar and victims,
+//     and what would end a run in vain is decided again without that.
 //  5. Give the oldest that has waited too long a claim.
 //  6. Set what runs get of the network.
 //  7. Keep the calendar, and say when to look again.
@@ -272,11 +280,15 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	s.openCalendar(d)
 	asked, ask := true, unit.Never
 	if s.round == nil {
-		s.rebalance(d)
-		s.start(d)
+		s.lawful(d, func() {
+			s.rebalance(d)
+			s.start(d)
+		})
 	} else if asked = s.ask(d, why); asked {
-		s.carryOut(d)
+		s.lawful(d, func() { s.carryOut(d) })
 		s.rent(d)
+	} else {
+		s.putOffAll(d, why.Jobs)
 	}
 	s.endure(d)
 	if asked {

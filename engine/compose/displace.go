@@ -9,77 +9,92 @@ import (
 	"github.com/musterdl/muster/schedule/victims"
 )
 
-// victim is a running job that may have to give way.
-type victim struct {
-	item
-	milli   int64
-	stays   bool // looked at, and left alone
-	stopped bool
-}
-
 // displace takes room for a job from running jobs ranked below it: those that the victims
 // part chooses, or, where the composition names none, the lowest first, and leaves those
 // alone that need not go after all.
-func (s *Scheduler) displace(d *plan.Draft, it item, n int32) bool {
+func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 	if s.parts.Victims != nil {
-		return s.displaceChosen(d, it, n)
+		return s.displaceChosen(d, it, w)
 	}
-	shape := d.Shape(it.job)
+	s.claims.candidates, s.claims.grounds = s.claims.candidates[:0], s.claims.grounds[:0]
+	shape, mark := d.Shape(it.job), d.Mark()
 	// The idle part of a victim's device counts too, so this is the most there can be;
 	// whether the job fits in it only the placer knows.
-	need, free := shape.Milli(n), d.Room().FreeMilli(shape.Models)
-	s.claims.victims = s.claims.victims[:0]
-	mark := d.Mark()
-	ok := false
-	for !ok {
-		w, found := s.worst(d.View)
-		if !found || !it.before(w) {
+	need, free := shape.Milli(w.Workers), d.Room().FreeMilli(shape.Models)
+	var chosen, gave []int
+	var held []int64
+	s.eachBelow(d.View, it, func(low item) bool {
+		milli, may := s.mayDisplace(d.View, it.job, low.job, shape)
+		if !may {
+			return true
+		}
+		chosen, held = append(chosen, len(chosen)), append(held, milli)
+		s.claims.candidates = append(s.claims.candidates, victims.Candidate{Job: low.job, Run: d.Job(low.job).Run})
+		s.claims.grounds = append(s.claims.grounds, plan.MadeWayFor)
+		if free += milli; free >= need {
+			gave = s.giveWay(d, w, w.Workers, chosen)
+		}
+		return gave == nil
+	})
+	if gave == nil {
+		return false
+	}
+	if fewer := spared(chosen, held, free-need); len(fewer) < len(chosen) {
+		s.undo(d, mark, gave)
+		if gave = s.giveWay(d, w, w.Workers, fewer); gave == nil {
+			gave = s.giveWay(d, w, w.Workers, chosen)
+		}
+	}
+	s.gaveWay(d, w.Job, gave)
+	return true
+}
+
+// eachBelow calls f with the running jobs ranked below one, the lowest first, until it
+// returns false.
+func (s *Scheduler) eachBelow(v plan.View, it item, f func(low item) bool) {
+	s.claims.below = s.claims.below[:0]
+	for on := true; on; {
+		low, found := s.worst(v)
+		if !found || !it.before(low) {
 			break
 		}
-		s.lines.running.remove(w.job)
-		milli, may := s.mayDisplace(d.View, it.job, w.job, shape)
-		s.claims.victims = append(s.claims.victims, victim{item: w, milli: milli, stays: !may})
-		if !may {
-			continue
-		}
-		if free += milli; free >= need {
-			ok = s.stopAndPlace(d, it, n)
+		s.lines.running.remove(low.job)
+		s.claims.below = append(s.claims.below, low)
+		on = f(low)
+	}
+	for _, low := range s.claims.below {
+		s.lines.running.push(low)
+	}
+}
+
+// spared leaves those of the chosen out who need not go when so much is left over, the best
+// ranked first; they are listed the lowest first.
+func spared(chosen []int, held []int64, left int64) []int {
+	fewer := slices.Clone(chosen)
+	for k := len(chosen) - 1; k >= 0; k-- {
+		if held[k] <= left {
+			left -= held[k]
+			fewer = slices.Delete(fewer, k, k+1)
 		}
 	}
-	if ok {
-		s.spare(d, mark, it, n, free-need)
-	} else {
-		d.Rollback(mark)
-	}
-	s.refile(d, ok)
-	return ok
+	return fewer
 }
 
 // displaceChosen lets the victims part choose among all that rank below a job.
-func (s *Scheduler) displaceChosen(d *plan.Draft, it item, n int32) bool {
+func (s *Scheduler) displaceChosen(d *plan.Draft, it item, w *allocate.Wish) bool {
 	shape := d.Shape(it.job)
-	s.claims.victims, s.claims.candidates, s.claims.grounds = s.claims.victims[:0], s.claims.candidates[:0], s.claims.grounds[:0]
-	for {
-		w, found := s.worst(d.View)
-		if !found || !it.before(w) {
-			break
-		}
-		s.lines.running.remove(w.job)
-		_, may := s.mayDisplace(d.View, it.job, w.job, shape)
-		if s.claims.victims = append(s.claims.victims, victim{item: w, stays: true}); may {
-			run := d.Job(w.job).Run
+	s.claims.candidates, s.claims.grounds = s.claims.candidates[:0], s.claims.grounds[:0]
+	s.eachBelow(d.View, it, func(low item) bool {
+		if _, may := s.mayDisplace(d.View, it.job, low.job, shape); may {
+			run := d.Job(low.job).Run
 			_, _, price := victims.Price(d.View, run)
-			s.claims.candidates = append(s.claims.candidates, victims.Candidate{Job: w.job, Run: run, Price: price, Key: w.key})
+			s.claims.candidates = append(s.claims.candidates, victims.Candidate{Job: low.job, Run: run, Price: price, Key: low.key})
+			s.claims.grounds = append(s.claims.grounds, plan.MadeWayFor)
 		}
-	}
-	for _, v := range s.claims.victims {
-		s.lines.running.push(v.item)
-	}
+		return true
+	})
 	slices.SortFunc(s.claims.candidates, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
-	for range s.claims.candidates {
-		s.claims.grounds = append(s.claims.grounds, plan.MadeWayFor)
-	}
-	return s.takeFrom(d, &allocate.Wish{Job: it.job}, n)
+	return s.takeFrom(d, w, w.Workers)
 }
 
 // worst returns the running job ranked last, with its rank of this moment: ranks of
@@ -122,12 +137,13 @@ func (s *Scheduler) ripe(v plan.View, id plan.JobID) unit.Time {
 // are protected, rank does not take.
 func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Shape) (milli int64, ok bool) {
 	run := v.Job(id).Run
-	if run == plan.None {
+	if run == plan.None || s.stays(id) {
 		return 0, false // a guest that gave way a moment ago
 	}
 	r := v.Run(run)
-	if r.Status == plan.Promised && r.Since == v.Now() {
-		return 0, false // what was decided a moment ago stands
+	if at := r.Since.Add(settleTime); r.Status == plan.Promised && at > v.Now() {
+		s.lines.patient = min(s.lines.patient, at) // what was decided a moment ago stands
+		return 0, false
 	}
 	if at := s.ripe(v, id); at > v.Now() {
 		s.lines.patient = min(s.lines.patient, at)
@@ -147,53 +163,6 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 	return milli, milli > 0
 }
 
-func (s *Scheduler) stopAndPlace(d *plan.Draft, it item, n int32) bool {
-	stopped := int64(0)
-	for i := range s.claims.victims {
-		v := &s.claims.victims[i]
-		if v.stays {
-			continue
-		}
-		stopped++
-		if !v.stopped {
-			v.stopped = true
-			d.Stop(d.Job(v.job).Run, plan.Reason{Code: plan.MadeWayFor, A: int64(it.job)}, d.Job(v.job).Checkpoint.Load)
-		}
-	}
-	return s.fits(d, &allocate.Wish{Job: it.job, Reason: plan.Reason{Code: plan.TookRoomOf, A: stopped}}, n)
-}
-
-// spare tries again without the victims whose room was not needed, best first; if
-// the job cannot be placed then, all of them go.
-func (s *Scheduler) spare(d *plan.Draft, mark plan.Mark, it item, n int32, left int64) {
-	spared := false
-	for i := range slices.Backward(s.claims.victims) {
-		if v := &s.claims.victims[i]; !v.stays && v.milli <= left {
-			left -= v.milli
-			v.stays, spared = true, true
-		}
-	}
-	if !spared {
-		return
-	}
-	again := func() bool {
-		d.Rollback(mark)
-		for i := range s.claims.victims {
-			s.claims.victims[i].stopped = false
-		}
-		return s.stopAndPlace(d, it, n)
-	}
-	if again() {
-		return
-	}
-	for i := range s.claims.victims {
-		s.claims.victims[i].stays = s.claims.victims[i].milli == 0
-	}
-	if !again() {
-		panic("compose: a placement that was made cannot be made again")
-	}
-}
-
 // evicted queues the guests that have had to give way to what was started since it was
 // last asked.
 func (s *Scheduler) evicted(d *plan.Draft) {
@@ -204,23 +173,5 @@ func (s *Scheduler) evicted(d *plan.Draft) {
 			s.drop(d.View, c.Job)
 			s.file(d.View, c.Job)
 		}
-	}
-}
-
-// refile puts the running jobs that were looked at back, and the stopped ones in
-// the queue.
-func (s *Scheduler) refile(d *plan.Draft, displaced bool) {
-	for _, v := range s.claims.victims {
-		if displaced && !v.stays {
-			s.lines.home[v.job] = nowhere
-			s.lines.active--
-			if d.Shape(v.job).Elastic() {
-				s.making.elastic--
-			}
-			s.discharge(v.job)
-			s.file(d.View, v.job)
-			continue
-		}
-		s.lines.running.push(v.item)
 	}
 }

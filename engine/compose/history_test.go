@@ -41,8 +41,9 @@ func steps() int {
 // site is a random history: an engine, the runs that it started, and when they will
 // do what.
 type site struct {
-	t         *rapid.T
+	t         rapid.TB
 	make      func() schedule.Scheduler
+	made      schedule.Scheduler // that decides now
 	e         *engine.Engine
 	now, wake unit.Time
 	due       []due
@@ -68,10 +69,11 @@ func composed(parts func() compose.Parts) func() schedule.Scheduler {
 	return func() schedule.Scheduler { return compose.New(parts()) }
 }
 
-func newSite(t *rapid.T, c *cluster.Cluster, tree queue.Tree, make func() schedule.Scheduler) *site {
+func newSite(t rapid.TB, c *cluster.Cluster, tree queue.Tree, make func() schedule.Scheduler) *site {
 	s := &site{t: t, make: make, truth: map[plan.JobID]unit.Duration{}, down: map[plan.NodeID]bool{}, displaced: map[plan.JobID][]plan.JobID{},
 		pairs: map[[2]plan.JobID][]unit.Time{}, lost: map[plan.JobID]bool{}}
-	s.e = engine.New(c, make(), engine.DefaultPolicy())
+	s.made = make()
+	s.e = engine.New(c, s.made, engine.DefaultPolicy())
 	s.step(engine.Event{Kind: engine.Shares, Queues: &tree})
 	return s
 }
@@ -92,6 +94,11 @@ func (s *site) step(events ...engine.Event) {
 		events, s.wake = nil, out.Wake
 		if err := s.e.State().Check(); err != nil {
 			s.t.Fatalf("at %d: %v", s.now, err)
+		}
+		if out.Commit != nil {
+			if err := s.e.View().Law(out.Commit); err != nil {
+				s.t.Fatalf("%v: %s", err, out.Commit.AppendJSON(nil, s.e.View()))
+			}
 		}
 		s.commit(out.Commit)
 		if s.look != nil {
@@ -225,7 +232,8 @@ func (s *site) restart() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.e = engine.Restore(state, s.make(), engine.DefaultPolicy())
+	s.made = s.make()
+	s.e = engine.Restore(state, s.made, engine.DefaultPolicy())
 	out := s.e.Step(s.now, []engine.Event{{Kind: engine.Rebuilt}})
 	if out.Commit != nil {
 		s.t.Fatalf("a restart decides anew: %s", out.Commit.AppendJSON(nil, s.e.View()))

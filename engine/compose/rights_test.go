@@ -10,7 +10,10 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/internal/draws"
+	"github.com/musterdl/muster/internal/explain"
+	"github.com/musterdl/muster/internal/rights"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
@@ -19,17 +22,6 @@ import (
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/calendar"
 )
-
-// deciders are the orders and the joint strategies of the catalogue, but for a script,
-// which ranks as an order does, and one that rents nodes, of which there are none here.
-func deciders() (names []string) {
-	for _, e := range catalogue.All {
-		if (e.Part == schedule.OrderPart || e.Part == allocate.JointPart) && e.Name != "external" && e.Name != "jahani" {
-			names = append(names, e.Name)
-		}
-	}
-	return names
-}
 
 // waits are those that may leave room idle for a reason of their own: what they are asked
 // is answered outside once in a round, jobs gather for a batch, or the order is strict.
@@ -51,27 +43,52 @@ func build(t interface{ Fatal(...any) }, ref string) func() schedule.Scheduler {
 
 // TestRightsUnderEveryDecider: under every order and every joint strategy, through random
 // trees of queues, limits, guarantees, priorities, reservations and windows, no limit is
-// passed, nothing is started that would run into a window, nobody is stopped for a job
-// that does not start, nor for a claim only to start again where he was, and no device
-// lies idle that a waiting job could use.
+// passed, nothing is started that would run into a window, nobody's run is ended in vain
+// (site.step asks plan.View.Law after every commit), who gives way is whom the victims part
+// chose, whoever waits is told what keeps him, and no device lies idle that a waiting job
+// could use.
 func TestRightsUnderEveryDecider(t *testing.T) {
-	for _, name := range deciders() {
+	chosen := 0
+	for _, name := range rights.Deciders() {
 		t.Run(name, func(t *testing.T) {
-			for taken, round := 0, 0; taken < steps()/len(deciders()); round++ {
+			for taken, round := 0, 0; taken < steps()/len(rights.Deciders()); round++ {
 				draws.Seed(t, round)
-				rapid.Check(t, func(t *rapid.T) { taken += rights(t, name) })
+				rapid.Check(t, func(t *rapid.T) {
+					w := anywhere(t, name)
+					taken += w.run(t)
+					chosen += w.chosen
+				})
 			}
 		})
 	}
+	if chosen < 100 && !t.Failed() {
+		t.Errorf("only %d runs gave way by choice: that tests too little", chosen)
+	}
 }
 
-// rights runs one random history and returns its steps.
-func rights(t *rapid.T, name string) int {
+// watch is a site whose every step is checked.
+type watch struct {
+	*site
+	name  string
+	tree  queue.Tree
+	idles bool // devices may be idle by the strategy's own will
+	named bool // the victims part is, and ranks ask it too
+	// By job: who was chosen to give way to it in this step; and how many were so in all.
+	chose  map[plan.JobID][]plan.JobID
+	chosen int
+	parts  compose.Parts // another copy of its parts, to ask for ranks
+}
+
+// anywhere draws a site for a decider.
+func anywhere(t *rapid.T, name string) *watch {
 	nodes, devices := rapid.IntRange(1, 4).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices")
 	tree := drawTree(t, int64(nodes*devices))
-	if rapid.Bool().Draw(t, "one limit") {
+	switch rapid.IntRange(0, 3).Draw(t, "tree") {
+	case 0, 1:
 		tree = queue.Tree{Queues: []queue.Queue{queue.Root()}}
 		tree.Queues[0].Limit = []queue.Amount{{Milli: int64(rapid.IntRange(0, nodes*devices).Draw(t, "limit")) * 1000}}
+	case 2:
+		tree = queue.Tree{Queues: []queue.Queue{queue.Root()}}
 	}
 	ref := name
 	reserved := rapid.IntRange(0, 3).Draw(t, "reserve") == 0
@@ -82,70 +99,78 @@ func rights(t *rapid.T, name string) int {
 	if victims != "" {
 		ref += "+" + victims
 	}
-	s := newSite(t, cluster.Uniform("site", nodes, devices, cluster.Model{Name: "gpu", Speed: 1, Memory: 16 << 10}, 2), tree, build(t, ref))
-	s.stopDelay = unit.Duration(rapid.IntRange(0, 30).Draw(t, "stop delay")) * unit.Second
 	// Where no claim bounds what may run, who is passed over is a joint decider's to say.
 	e, _ := catalogue.Find(name)
 	free := e.Part == allocate.JointPart && len(tree.Queues) == 1 && tree.Queues[0].Limit == nil
-	w := &watch{site: s, tree: tree, newest: victims == "newest", idles: reserved || free || slices.Contains(waits, name)}
-	s.look = w.look
+	w := &watch{name: name, tree: tree, named: victims != "", idles: reserved || free || slices.Contains(waits, name), chose: map[plan.JobID][]plan.JobID{}}
+	c, err := catalogue.Parse("test", ref)
+	if err == nil {
+		w.parts, err = c.Parts(catalogue.Env{Seed: 1})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := build(t, ref)
+	w.site = newSite(t, cluster.Uniform("site", nodes, devices, cluster.Model{Name: "gpu", Speed: 1, Memory: 16 << 10}, 2), tree, func() schedule.Scheduler {
+		s := made()
+		if c, ok := s.(*compose.Scheduler); ok {
+			c.WatchChooser(func(by plan.JobID, victims []plan.JobID) { w.chose[by] = victims })
+		}
+		return s
+	})
+	w.stopDelay = unit.Duration(rapid.IntRange(0, 30).Draw(t, "stop delay")) * unit.Second
+	w.site.look = w.look
+	return w
+}
+
+// run runs a random history and returns its steps.
+func (w *watch) run(t *rapid.T) int {
 	n := rapid.IntRange(10, 40).Draw(t, "steps")
 	for range n {
 		switch rapid.IntRange(0, 9).Draw(t, "what") {
 		case 0, 1, 2, 3:
-			s.submit(drawJob(t, s), unit.Duration(rapid.IntRange(1, 3000).Draw(t, "takes"))*unit.Second)
+			w.submit(drawJob(t, w.site), unit.Duration(rapid.IntRange(1, 3000).Draw(t, "takes"))*unit.Second)
 		case 4:
-			from := s.now.Add(unit.Duration(rapid.IntRange(0, 1000).Draw(t, "from")) * unit.Second)
-			ev := engine.Event{Kind: engine.Close, Node: plan.NodeID(rapid.IntRange(0, nodes-1).Draw(t, "closed")), Bounds: engine.Bounds{From: from, To: from.Add(unit.Hour)}}
-			if s.e.Accept(&ev) == nil {
-				s.step(ev)
+			from := w.now.Add(unit.Duration(rapid.IntRange(0, 1000).Draw(t, "from")) * unit.Second)
+			ev := engine.Event{Kind: engine.Close, Node: plan.NodeID(rapid.IntRange(0, w.e.View().Nodes()-1).Draw(t, "closed")), Bounds: engine.Bounds{From: from, To: from.Add(unit.Hour)}}
+			if w.e.Accept(&ev) == nil {
+				w.step(ev)
 			}
 		case 5:
-			s.restart()
+			w.restart()
 		default:
-			s.pass(unit.Duration(rapid.IntRange(1, 1000).Draw(t, "seconds")) * unit.Second)
+			w.pass(unit.Duration(rapid.IntRange(1, 1000).Draw(t, "seconds")) * unit.Second)
 		}
 	}
 	return n
-}
-
-// watch checks what a step has decided.
-type watch struct {
-	*site
-	tree queue.Tree
-	// Its victims are the newest, and it spares nobody.
-	newest bool
-	idles  bool // devices may be idle by the strategy's own will
 }
 
 func (w *watch) look(c *plan.Commit) {
 	v := w.e.View()
 	w.limits(v)
 	if c != nil {
-		w.changes(v, c)
+		w.windows(v, c)
+		w.victims(v, c)
 	}
+	clear(w.chose)
 	if !w.idles {
 		w.idle(v)
+	}
+	for id := range plan.JobID(v.Jobs()) {
+		w.told(v, id)
 	}
 }
 
 // held is what the runs of a queue and below it hold that are not on their way out; of
 // one user, where one is named.
-func held(v plan.View, tree *queue.Tree, q int, user int32) (milli int64) {
-	for id := range plan.RunID(v.RunSlots()) {
-		r := v.Run(id)
-		if r.Status == plan.Gone || r.Status == plan.Stopping || user != plan.None && v.Job(r.Job).User != user {
-			continue
-		}
-		in := v.QueueOf(v.Job(r.Job).Tenant)
+func held(v plan.View, tree *queue.Tree, q int, user int32) int64 {
+	return rights.Held(v, func(job plan.JobID) bool {
+		in := v.QueueOf(v.Job(job).Tenant)
 		for in >= 0 && int(in) != q {
 			in = tree.Queues[in].Parent
 		}
-		if in >= 0 {
-			v.GrantsOf(id, func(g plan.Grant) { milli += int64(g.Reserve) })
-		}
-	}
-	return milli
+		return in >= 0 && (user == plan.None || v.Job(job).User == user)
+	})
 }
 
 // room is how much more a job may hold by the limits of its queues; what others keep is
@@ -179,28 +204,59 @@ func (w *watch) limits(v plan.View) {
 	}
 }
 
-// changes checks one commit.
-func (w *watch) changes(v plan.View, c *plan.Commit) {
+// windows checks that nothing is started that would run into one.
+func (w *watch) windows(v plan.View, c *plan.Commit) {
 	for i := range c.Changes {
 		x := &c.Changes[i]
-		switch {
-		case x.Verb == plan.Start && v.Job(x.Job).Phase == plan.Active && v.Run(x.Run).Since == w.now:
-			length := calendar.Length(v, x.Job, v.Run(x.Run).Workers)
-			v.GrantsOf(x.Run, func(g plan.Grant) {
-				for _, closed := range v.Windows() {
-					if closed.Node == g.Node && closed.From < w.now.Add(length) && w.now < closed.To {
-						w.t.Fatalf("at %d: job %d is started on node %d, closed from %d, and takes %d s", w.now/1e6, x.Job, g.Node, closed.From/1e6, length/1e6)
-					}
+		if x.Verb != plan.Start || v.Job(x.Job).Phase != plan.Active || v.Run(x.Run).Since != w.now {
+			continue
+		}
+		length := calendar.Length(v, x.Job, v.Run(x.Run).Workers)
+		v.GrantsOf(x.Run, func(g plan.Grant) {
+			for _, closed := range v.Windows() {
+				if closed.Node == g.Node && closed.From < w.now.Add(length) && w.now < closed.To {
+					w.t.Fatalf("at %d: job %d is started on node %d, closed from %d, and takes %d s", w.now/1e6, x.Job, g.Node, closed.From/1e6, length/1e6)
 				}
-			})
-		case x.Verb == plan.Stop && slices.Contains([]plan.ReasonCode{plan.MadeWayFor, plan.Reclaimed, plan.Outranked}, x.Reason.Code):
-			by := plan.JobID(x.Reason.A)
-			if !slices.ContainsFunc(c.Changes, func(o plan.Change) bool { return o.Verb == plan.Start && o.Job == by }) {
-				w.t.Fatalf("at %d: job %d is stopped for job %d, which does not start", w.now/1e6, x.Job, by)
 			}
-			if k := slices.IndexFunc(c.Changes, func(o plan.Change) bool { return o.Verb == plan.Start && o.Job == x.Job }); k >= 0 && !w.newest && x.Reason.Code != plan.MadeWayFor && v.Shape(x.Job).Share == 1000 && slices.Equal(on(v, c.Changes[k].Run), on(v, x.Run)) {
-				w.t.Fatalf("at %d: job %d is stopped and started again with as much on the same nodes: %s", w.now/1e6, x.Job, c.AppendJSON(nil, v))
+		})
+	}
+}
+
+// victims checks that who gave way was chosen: by the victims part, or, for a better rank
+// where none is named, as the one ranked last of those that are like him and beside him.
+func (w *watch) victims(v plan.View, c *plan.Commit) {
+	if _, ok := w.made.(*compose.Scheduler); !ok {
+		return // it stands around the one that chooses
+	}
+	for i := range c.Changes {
+		x := &c.Changes[i]
+		by := plan.JobID(x.Reason.A)
+		switch code := x.Reason.Code; {
+		case x.Verb != plan.Stop || v.Run(x.Run).Terms.Share.Guest != plan.None:
+		case code == plan.Reclaimed || code == plan.Outranked || code == plan.MadeWayFor && w.named:
+			if w.chosen++; !slices.Contains(w.chose[by], x.Job) {
+				w.t.Fatalf("at %d: job %d gives way to job %d (%s), for which %v were chosen", w.now/1e6, x.Job, by, code, w.chose[by])
 			}
+		case code == plan.MadeWayFor:
+			w.lowest(v, c, x)
+		}
+	}
+}
+
+// lowest checks that nobody like a victim who ranks behind it and could have gone in its
+// place was spared.
+func (w *watch) lowest(v plan.View, c *plan.Commit, x *plan.Change) {
+	gave := v.Job(x.Job)
+	key, _ := w.parts.Order.Key(v, x.Job)
+	for id := range plan.RunID(v.RunSlots()) {
+		r := v.Run(id)
+		j := v.Job(max(0, r.Job))
+		if r.Status != plan.Running || r.Began >= w.now || j.Shape != gave.Shape || j.Tenant != gave.Tenant || !j.Checkpoint.OnRequest || w.parts.Order.Rules().MinimumRun > 0 ||
+			!slices.Equal(on(v, id), on(v, x.Run)) {
+			continue
+		}
+		if other, _ := w.parts.Order.Key(v, r.Job); key.Compare(x.Job, other, r.Job) < 0 {
+			w.t.Fatalf("at %d: job %d (%v) gives way and job %d (%v), which ranks behind it, goes on: %s", w.now/1e6, x.Job, key, r.Job, other, c.AppendJSON(nil, v))
 		}
 	}
 }
@@ -210,6 +266,46 @@ func on(v plan.View, run plan.RunID) (nodes []plan.NodeID) {
 	v.GrantsOf(run, func(g plan.Grant) { nodes = append(nodes, g.Node) })
 	slices.Sort(nodes)
 	return nodes
+}
+
+// told checks that a job that waits is told what keeps it, and that it does.
+func (w *watch) told(v plan.View, id plan.JobID) {
+	j, shape := v.Job(id), v.Shape(id)
+	if j.Phase != plan.Waiting {
+		return
+	}
+	a, wants := explain.Why(v, id, nil), int64(0)
+	if shape.Devices > 0 {
+		wants = shape.Milli(shape.Least())
+	}
+	holds := true
+	switch a.Reason {
+	case plan.NoReason, plan.New:
+		holds = false
+	case plan.NoRoom:
+		holds = w.holds(v, shape) < int64(shape.Least())
+	case plan.QueueLimit, plan.BorrowLimit, plan.UserLimit:
+		holds = w.room(v, id) < wants
+	case plan.KeptBack:
+		holds = slices.ContainsFunc(w.tree.Queues, func(q queue.Queue) bool { return q.Keep != nil })
+	case plan.Maintenance:
+		holds = len(v.Windows()) > 0
+	case plan.Reserved:
+		holds = slices.ContainsFunc(v.Claims(), func(c plan.Claim) bool { return c.Job != id })
+	case plan.Behind:
+		holds = w.name == "fifo-strict"
+	}
+	if !holds || a.Words == "" {
+		w.t.Fatalf("at %d: job %d waits for %d and is told %s, %q, which is not so", w.now/1e6, id, wants, a.Reason, a.Words)
+	}
+}
+
+// holds is how many workers of a shape the nodes could take.
+func (w *watch) holds(v plan.View, shape *plan.Shape) (workers int64) {
+	for n := range plan.NodeID(v.Nodes()) {
+		workers += int64(v.Holds(n, shape))
+	}
+	return workers
 }
 
 // idle looks for a waiting job of one device that could be on one: its queues let it, no
@@ -239,7 +335,7 @@ func (w *watch) idle(v plan.View) {
 // is guaranteed has it, whoever decides, once those who hold it have had their protected
 // time and were stopped.
 func TestGuaranteesUnderEveryDecider(t *testing.T) {
-	for _, name := range deciders() {
+	for _, name := range rights.Deciders() {
 		t.Run(name, func(t *testing.T) {
 			draws.Seed(t, 0)
 			rapid.Check(t, func(t *rapid.T) { guarantees(t, name) })

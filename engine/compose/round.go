@@ -166,8 +166,8 @@ func (r *round) queueUp(id plan.JobID, lives bool) {
 
 // of is the wish for a job, nil if there is none.
 func (r *round) of(id plan.JobID) *allocate.Wish {
-	if i := r.wish[id]; i > 0 {
-		return &r.wishes[i-1]
+	if int(id) < len(r.wish) && r.wish[id] > 0 {
+		return &r.wishes[r.wish[id]-1]
 	}
 	return nil
 }

@@ -185,15 +185,15 @@ func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool 
 }
 
 // place starts a job where there is room for it, at the size wished or the largest
-// smaller one, or else in room that others must give up for it. It returns the size, 0
-// if there is no place, and whether others gave way.
+// smaller one, or else in room that others must give up for it: what its queue may claim
+// before what its rank may. It returns the size, 0 if there is no place, and whether others
+// gave way.
 func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, took bool) {
 	if n := s.free(d, w); n > 0 {
 		return n, false
 	}
-	if s.rules.Preempt && s.displace(d, it, w.Workers) {
-		s.agenda.overruled = true
-		return w.Workers, true
+	if d.Ended(w.Job) != nil {
+		return 0, false // who gave way takes nothing from others in the same decision
 	}
 	shape, j := d.Shape(w.Job), d.Job(w.Job)
 	leaf := s.claims.tree.leaf(d.View, &j)
@@ -203,6 +203,10 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 			s.agenda.overruled = true
 			return n, true
 		}
+	}
+	if s.rules.Preempt && s.displace(d, it, w) {
+		s.agenda.overruled = true
+		return w.Workers, true
 	}
 	return 0, false
 }
@@ -321,7 +325,7 @@ func (s *Scheduler) find(d *plan.Draft, w *allocate.Wish, n int32, shape *plan.S
 				return
 			}
 		}
-		s.making.found = append(s.making.found, allocate.Candidate{Slots: w.Slots})
+		s.making.found = append(s.making.found, allocate.Candidate{Slots: slices.Clone(w.Slots)}) // placers use it again
 		return
 	}
 	k := 1
@@ -385,7 +389,7 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 	s.making.resize = d.Now().Add(resizeEvery)
 	for id := range plan.RunID(d.RunSlots()) {
 		r := d.Run(id)
-		if r.Status != plan.Running || !d.Shape(r.Job).Elastic() || d.Now().Sub(r.Began) < leftAlone {
+		if r.Status != plan.Running || !d.Shape(r.Job).Elastic() || d.Now().Sub(r.Began) < leftAlone || s.stays(r.Job) {
 			continue
 		}
 		shape := d.Shape(r.Job)

@@ -26,12 +26,13 @@ func (s *Scheduler) takeFrom(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		return false
 	}
 	in := victims.Input{View: d.View, Need: allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Workers: n, Shape: shape}, Candidates: s.claims.candidates}
-	chosen, ok := s.chooser().Choose(in, func(chosen []int) bool {
+	chosen, ok := s.claims.chooser.Choose(in, func(chosen []int) bool {
 		mark := d.Mark()
-		fits := s.stopFor(d, w, n, chosen)
-		d.Rollback(mark)
-		s.recharge(chosen, 1)
-		return fits
+		gave := s.giveWay(d, w, n, chosen)
+		if gave != nil {
+			s.undo(d, mark, gave)
+		}
+		return gave != nil
 	})
 	if !ok {
 		if s.round != nil {
@@ -39,18 +40,11 @@ func (s *Scheduler) takeFrom(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		}
 		return false
 	}
-	if !s.stopFor(d, w, n, chosen) {
+	gave := s.giveWay(d, w, n, chosen)
+	if gave == nil {
 		panic("compose: a placement that was made cannot be made again")
 	}
-	s.recharge(chosen, 1)
-	for _, i := range chosen {
-		if s.claims.grounds[i] == plan.Reclaimed || s.claims.grounds[i] == plan.Outranked {
-			s.claims.loops.Note(w.Job, s.claims.candidates[i].Job, d.Now())
-		}
-	}
-	s.charge(d.View, w.Job) // those that go on with less must leave it its own
-	s.shrink(d, chosen)
-	s.discharge(w.Job)
+	s.gaveWay(d, w.Job, gave)
 	return true
 }
 
@@ -83,20 +77,13 @@ func (s *Scheduler) attempt(d *plan.Draft, job plan.JobID, n int32) attempt {
 	return attempt{s.claims.tree.leaf(d.View, &j), j.Shape, j.Priority, n, len(d.Changes())}
 }
 
-func (s *Scheduler) chooser() victims.Chooser {
-	if s.parts.Victims != nil {
-		return s.parts.Victims
-	}
-	return &s.claims.cheapest
-}
-
 // weaker lists the runs that a job may displace, with what that costs.
 func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
 	s.claims.candidates = s.claims.candidates[:0]
 	j := v.Job(job)
 	leaf := s.claims.tree.leaf(v, &j)
 	consider := func(other plan.JobID) {
-		if run := v.Job(other).Run; run != plan.None && s.mayGo(v, leaf, job, other, milli) {
+		if run := v.Job(other).Run; run != plan.None && !s.stays(other) && s.mayGo(v, leaf, job, other, milli) {
 			_, _, price := victims.Price(v, run)
 			c := victims.Candidate{Job: other, Run: run, Price: price}
 			if s.parts.Order != nil {
@@ -292,56 +279,4 @@ func (s *Scheduler) stronger(v plan.View, leaf int32, job, other plan.JobID, mil
 		return plan.NoReason
 	}
 	return plan.Outranked
-}
-
-// stopFor stops the chosen and starts the job. What they held is no longer counted;
-// the caller counts it again.
-func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []int) bool {
-	job := w.Job
-	j, shape := d.Job(job), d.Shape(job)
-	leaf, fair := s.claims.tree.leaf(d.View, &j), true
-	for _, i := range chosen {
-		c := &s.claims.candidates[i]
-		// What one gives back may bring its queue to its guarantee: the rest is its own.
-		if s.claims.grounds[i] != plan.MadeWayFor {
-			fair = fair && s.ground(d.View, leaf, job, c.Job, shape.Milli(n)) == s.claims.grounds[i]
-		} else if s.claims.charged[c.Job].leaf != leaf {
-			fair = fair && !s.keeps(d.View, c.Job)
-		}
-		s.count(c.Job, -1)
-		d.Stop(c.Run, plan.Reason{Code: s.claims.grounds[i], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
-	}
-	there := *w
-	there.Reason = plan.Reason{Code: plan.TookRoomOf, A: int64(len(chosen))}
-	if !guest(w) {
-		there.Slots = nil
-	}
-	return fair && s.fits(d, &there, n)
-}
-
-// recharge counts again what stopFor left out.
-func (s *Scheduler) recharge(chosen []int, sign int64) {
-	for _, i := range chosen {
-		s.count(s.claims.candidates[i].Job, sign)
-	}
-}
-
-// shrink files those that gave way in the queue, or lets the elastic among them go on
-// with fewer workers in what is left.
-func (s *Scheduler) shrink(d *plan.Draft, chosen []int) {
-	for _, i := range slices.Clone(chosen) {
-		c := s.claims.candidates[i]
-		shape := d.Shape(c.Job)
-		had := d.Run(c.Run).Workers
-		s.drop(d.View, c.Job)
-		again := false
-		for size := smaller(shape, had); size > 0 && shape.Elastic() && !again; size = smaller(shape, size) {
-			again = s.fits(d, &allocate.Wish{Job: c.Job, Reason: plan.Reason{Code: plan.Rebalanced, A: int64(had), B: int64(size)}}, size)
-		}
-		if again {
-			s.fileRunning(d.View, c.Job)
-		} else {
-			s.file(d.View, c.Job)
-		}
-	}
 }

@@ -22,7 +22,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 	}
 	r.yields, r.turns, r.failed = r.yields[:0], r.turns[:0], r.failed[:0]
 	for id := range plan.RunID(d.RunSlots()) {
-		if run := d.Run(id); !r.between && run.Status != plan.Gone && run.Status != plan.Stopping {
+		if run := d.Run(id); !r.between && run.Status != plan.Gone && run.Status != plan.Stopping && !s.stays(run.Job) {
 			s.settle(d, id, &run)
 		}
 	}
@@ -82,7 +82,7 @@ func (s *Scheduler) own(v plan.View, id plan.JobID) *allocate.Wish {
 	return &allocate.Wish{Job: id, Workers: shape.Gang, Reason: plan.Reason{Code: plan.Fits, A: shape.Milli(shape.Gang)}}
 }
 
-// settleTime is after how long a decision that was taken a moment ago may be revised.
+// settleTime is how long a decision stands: what was decided a moment ago is not revised.
 const settleTime = unit.Second
 
 // decidedNow reports whether what a run is about was decided a moment ago, and stands:
@@ -107,7 +107,7 @@ func (s *Scheduler) settle(d *plan.Draft, id plan.RunID, r *plan.Run) {
 		if w != nil {
 			reason = w.Reason
 		}
-		if ruled && reason.Code != plan.Moved || s.keeps(d.View, r.Job) {
+		if ruled || s.keeps(d.View, r.Job) {
 			s.round.yields = append(s.round.yields, r.Job)
 			return
 		}
@@ -234,9 +234,10 @@ func onSlots(v plan.View, id plan.RunID, slots []plan.Slot) bool {
 
 // worth reports whether a change of size or place is made. One that takes nothing away
 // from anybody, to the same or more workers, must win more than it costs within the
-// horizon; giving workers up is never held back, since others were promised them.
+// horizon, unless the decider has weighed that itself and says that the run is moved;
+// giving workers up is never held back, since others were promised them.
 func (s *Scheduler) worth(v plan.View, id plan.RunID, r *plan.Run, w *allocate.Wish) bool {
-	if w.Workers < r.Workers || r.Status != plan.Running && r.Status != plan.Suspended {
+	if w.Workers < r.Workers || w.Reason.Code == plan.Moved || r.Status != plan.Running && r.Status != plan.Suspended {
 		return true
 	}
 	model, several := where(v, id)
@@ -260,9 +261,9 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 	j := d.Job(w.Job)
 	if j.Run != plan.None {
 		r := d.Run(j.Run)
-		if r.Status == plan.Suspended {
+		if moves := w.Reason.Code == plan.Moved; r.Status == plan.Suspended && !moves {
 			s.handOver(d, w, func() bool { return d.Resume(j.Run, w.Reason) })
-		} else if r.Status == plan.Running && !s.round.between && s.ruled() && w.Workers >= r.Workers && !decidedNow(d.View, &r) &&
+		} else if (r.Status == plan.Running || r.Status == plan.Suspended) && !s.round.between && s.ruled() && w.Workers >= r.Workers && !s.stays(w.Job) && !decidedNow(d.View, &r) &&
 			!s.asWished(d.View, j.Run, &r, w) && s.worth(d.View, j.Run, &r, w) {
 			s.regrow(d, w, &r)
 		}
@@ -333,10 +334,9 @@ func (s *Scheduler) regrow(d *plan.Draft, w *allocate.Wish, r *plan.Run) {
 	n := int32(0)
 	if d.Stop(run, w.Reason, s.price(d.View, w.Job)) {
 		shape := d.Shape(w.Job)
-		for n = w.Workers; n > 0 && !s.fits(d, w, n); n = smaller(shape, n) {
-			if w = &bigger; n <= r.Workers {
+		for n = w.Workers; n > 0 && !s.fits(d, w, n); {
+			if w, n = &bigger, smaller(shape, n); n <= r.Workers {
 				n = 0
-				break
 			}
 		}
 	}
@@ -362,4 +362,13 @@ func (s *Scheduler) passedOver(d *plan.Draft, id plan.JobID) {
 		own = w.Reason
 	}
 	s.explain(d, id, plan.None, own)
+}
+
+// putOffAll says of new jobs why they wait where the decider is not asked now.
+func (s *Scheduler) putOffAll(d *plan.Draft, jobs []plan.JobID) {
+	for _, id := range jobs {
+		if s.lines.home[id] == inLine {
+			s.passedOver(d, id)
+		}
+	}
 }

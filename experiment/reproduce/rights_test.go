@@ -8,26 +8,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/experiment/trace"
+	"github.com/musterdl/muster/internal/rights"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule"
 )
-
-// deciders are all orders and all joint strategies that decide by themselves: a script
-// ranks jobs as an order does, and Jahani rents nodes, which a plain cluster does not
-// have.
-func deciders() (names []string) {
-	for _, e := range catalogue.All {
-		if (e.Part == schedule.OrderPart || e.Part == allocate.JointPart) && e.Name != "external" && e.Name != "jahani" {
-			names = append(names, e.Name)
-		}
-	}
-	return names
-}
 
 // crowd is fifty jobs that come within two hours and ask for three times as much as sixty
 // devices can do in that time.
@@ -46,6 +32,7 @@ func (c *crowd) Next() (workload.Job, workload.Truth, error) {
 	truth := workload.Truth{Duration: unit.Duration(600+c.rng.IntN(7200)) * unit.Second}
 	j := workload.Job{Name: fmt.Sprint("j", c.n), Submit: c.now, Gang: 1 << c.rng.IntN(4), Devices: 1, Share: unit.Whole, Estimate: truth.Duration,
 		Checkpoint: workload.Checkpoint{OnRequest: true, Load: 20 * unit.Second}}
+	j.Tenant = []string{"a", "b"}[c.n%2]
 	if c.rng.IntN(3) == 0 {
 		j.Gang, j.Sizes = 2, []int32{1, 2, 4}
 	}
@@ -62,20 +49,14 @@ func TestLimitHoldsUnderEveryDecider(t *testing.T) {
 	if err := os.WriteFile(tree, []byte("limit: 30\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range deciders() {
+	for _, name := range rights.Deciders() {
 		t.Run(name, func(t *testing.T) {
 			s := Defaults()
 			s.Strategy, s.Queues = name, tree
 			s.Jobs = func(uint64) (trace.Reader, error) { return &crowd{rng: rand.New(rand.NewPCG(1, 0))}, nil }
 			most := int64(0)
 			s.Commit = func(v plan.View, _ *plan.Commit) {
-				held := int64(0)
-				for id := range plan.RunID(v.RunSlots()) {
-					if r := v.Run(id); r.Status != plan.Gone && r.Status != plan.Stopping {
-						v.GrantsOf(id, func(g plan.Grant) { held += int64(g.Reserve) })
-					}
-				}
-				most = max(most, held)
+				most = max(most, rights.Held(v, func(plan.JobID) bool { return true }))
 			}
 			if _, err := Simulate(s); err != nil {
 				t.Fatal(err)
@@ -87,5 +68,26 @@ func TestLimitHoldsUnderEveryDecider(t *testing.T) {
 				t.Errorf("no more than %d thousandths of a device were ever held: the limit was not put to the test", most)
 			}
 		})
+	}
+}
+
+// TestNobodyEndsInVain: on whatever cluster a crowd comes, with and without a limit, every
+// commit of every decider keeps the law that nobody's run is ended in vain.
+func TestNobodyEndsInVain(t *testing.T) {
+	tree := filepath.Join(t.TempDir(), "two.yaml")
+	if err := os.WriteFile(tree, []byte("queues: [{name: a, guarantee: 20}, {name: b, guarantee: 10, limit: 40}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range rights.Deciders() {
+		for _, queues := range []string{"", tree} {
+			t.Run(name+" "+filepath.Base(queues), func(t *testing.T) {
+				s := Defaults()
+				s.Strategy, s.Queues, s.Check = name, queues, true
+				s.Jobs = func(uint64) (trace.Reader, error) { return &crowd{rng: rand.New(rand.NewPCG(1, 0))}, nil }
+				if _, err := Simulate(s); err != nil {
+					t.Error(err)
+				}
+			})
+		}
 	}
 }

@@ -71,7 +71,7 @@ type Config struct {
 	Progress func(now unit.Time, submitted, ended int64)
 	// React is what people do about what they see after a step, at the same instant.
 	React func(v plan.View) []engine.Event
-	Check bool // prove the state legal after every step
+	Check bool // prove the state legal after every step, and that no commit ends a run in vain
 }
 
 // Later is an event whose instant is known beforehand.
@@ -315,6 +315,11 @@ func (s *Simulation) took(at unit.Time, out *engine.Out) error {
 		}
 		for i := range c.Changes {
 			s.count(v, c.Changes[i].Job)
+		}
+		if s.config.Check {
+			if err := v.Law(c); err != nil {
+				return err
+			}
 		}
 		if s.config.Commit != nil {
 			s.config.Commit(v, c)

@@ -129,8 +129,7 @@ func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	return into, g.m.next
 }
 
-// wish is what a task is to have; one that moves stops first and starts again where
-// there is room then.
+// wish is what a task is to have.
 func (g *Decider) wish(v plan.View, p *planner, t *task) allocate.Wish {
 	id := plan.JobID(t.id)
 	w := allocate.Wish{Job: id, Workers: t.gang, Share: plan.NewShare(), Suspend: !t.active, Reason: plan.Reason{Code: plan.SliceBegins}}
@@ -151,7 +150,7 @@ func (g *Decider) wish(v plan.View, p *planner, t *task) allocate.Wish {
 	w.Share.Turn, w.Share.Swap = turn, t.memory-g.keeps(v, id)
 	switch {
 	case t.moved && v.Job(id).Run != plan.None:
-		return allocate.Wish{Job: id, Reason: plan.Reason{Code: plan.Moved}}
+		w.Suspend, w.Reason = false, plan.Reason{Code: plan.Moved}
 	case t.guest():
 		w.Share.Turn, w.Share.Swap, w.Share.Guest, w.Share.Bond = 0, 0, plan.JobID(t.partner.id), plan.AsEqual
 		w.Reason = plan.Reason{Code: plan.Packed, A: int64(t.partner.id)}

@@ -127,20 +127,20 @@ func (d *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	return into, v.Now().Add(unit.Seconds(d.config.HorizonSec))
 }
 
-// wish is a place for a job. One that runs elsewhere is stopped first: that it pays to
-// move it, others' gains included, was weighed already.
+// wish is a place for a job. That it pays to move one that runs elsewhere, others' gains
+// included, was weighed already.
 func (d *Decider) wish(v plan.View, job plan.JobID, node plan.NodeID, devices int) allocate.Wish {
+	w := allocate.Wish{Job: job, Workers: int32(devices) / max(1, v.Shape(job).Devices), Reason: plan.Reason{Code: plan.RoundPlan}}
 	if run := v.Job(job).Run; run != plan.None {
-		on := plan.NodeID(plan.None)
-		v.GrantsOf(run, func(g plan.Grant) { on = g.Node })
-		if on != node {
-			return allocate.Wish{Job: job, Reason: plan.Reason{Code: plan.Moved}}
-		}
+		v.GrantsOf(run, func(g plan.Grant) {
+			if g.Node != node {
+				w.Reason.Code = plan.Moved
+			}
+		})
 	}
-	workers := int32(devices) / max(1, v.Shape(job).Devices)
-	d.slots = append(d.slots, plan.Slot{Node: node, Device: plan.None, Workers: workers})
-	return allocate.Wish{Job: job, Workers: workers, Reason: plan.Reason{Code: plan.RoundPlan},
-		Slots: d.slots[len(d.slots)-1 : len(d.slots) : len(d.slots)]}
+	d.slots = append(d.slots, plan.Slot{Node: node, Device: plan.None, Workers: w.Workers})
+	w.Slots = d.slots[len(d.slots)-1 : len(d.slots) : len(d.slots)]
+	return w
 }
 
 // Rentals are the nodes of the plan, and all others, which may be given back.

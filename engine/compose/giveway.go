@@ -1,0 +1,168 @@
+package compose
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/plan"
+)
+
+// How the law of a commit is kept, plan.View.Law, that nobody's run is ended in vain. Whoever
+// wished, and on whatever ground, a run gives way by giveWay to one start of the same
+// decision that needs its room; and who gave way takes nothing from others in it, see place.
+// What can be seen only when all is decided, lawful looks for.
+
+// lawful lets act decide; where that ends runs in vain it is taken back, and act decides
+// again, while those runs go on as they are.
+func (s *Scheduler) lawful(d *plan.Draft, act func()) {
+	mark, from := d.Mark(), len(d.Changes())
+	loops := s.claims.loops.Remember()
+	for s.making.stays = s.making.stays[:0]; ; {
+		act()
+		known := len(s.making.stays)
+		for _, x := range d.Vain(d.Changes()[from:]) {
+			if !s.stays(x.Change.Job) {
+				s.making.stays = append(s.making.stays, x.Change.Job)
+			}
+		}
+		if len(s.making.stays) == known {
+			return
+		}
+		var jobs []plan.JobID
+		for _, c := range d.Changes()[from:] {
+			if c.Job != plan.None {
+				jobs = append(jobs, c.Job)
+			}
+		}
+		d.Rollback(mark)
+		s.goBack(d, jobs, loops)
+	}
+}
+
+// goBack files those again about whom a decision was taken back, and forgets the rest of it.
+func (s *Scheduler) goBack(d *plan.Draft, jobs []plan.JobID, loops []byte) {
+	s.recallAside(d)
+	slices.Sort(jobs)
+	for _, job := range slices.Compact(jobs) {
+		if s.drop(d.View, job); d.Job(job).Run != plan.None {
+			s.fileRunning(d.View, job)
+		} else {
+			s.file(d.View, job)
+		}
+	}
+	s.unblockAll()
+	s.openCalendar(d)
+	if err := s.claims.loops.Recall(loops); err != nil {
+		panic("compose: the memory of displacements cannot be read back: " + err.Error())
+	}
+	s.lines.pass++
+	s.agenda.overruled, s.claims.stirred = false, false
+}
+
+// stays reports whether a job's run goes on as it is, since to end it was in vain.
+func (s *Scheduler) stays(job plan.JobID) bool { return slices.Contains(s.making.stays, job) }
+
+// giveWay ends the runs of the chosen candidates and starts a job in their room. It returns
+// those whose end the start needs, and ends no others; nil where there is no such start. What
+// they held is no longer counted then.
+func (s *Scheduler) giveWay(d *plan.Draft, w *allocate.Wish, n int32, chosen []int) []int {
+	mark := d.Mark()
+	if !s.stopFor(d, w, n, chosen) {
+		s.undo(d, mark, chosen)
+		return nil
+	}
+	needed := slices.Clone(chosen)
+	needed = slices.DeleteFunc(needed, func(i int) bool { return !s.serves(d, w.Job, i) })
+	if len(needed) == len(chosen) {
+		return needed
+	}
+	s.undo(d, mark, chosen)
+	return s.giveWay(d, w, n, needed)
+}
+
+// undo takes back what giveWay did since the mark.
+func (s *Scheduler) undo(d *plan.Draft, mark plan.Mark, chosen []int) {
+	d.Rollback(mark)
+	s.countAll(chosen, 1)
+}
+
+// stopFor ends the runs of the chosen and starts the job. They are no longer counted.
+func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []int) bool {
+	job := w.Job
+	j, shape := d.Job(job), d.Shape(job)
+	leaf, fair := s.claims.tree.leaf(d.View, &j), true
+	for _, i := range chosen {
+		c := &s.claims.candidates[i]
+		// What one gives back may bring its queue to its guarantee: the rest is its own.
+		if s.claims.grounds[i] != plan.MadeWayFor {
+			fair = fair && s.ground(d.View, leaf, job, c.Job, shape.Milli(n)) == s.claims.grounds[i]
+		} else if s.claims.charged[c.Job].leaf != leaf {
+			fair = fair && !s.keeps(d.View, c.Job)
+		}
+		s.count(c.Job, -1)
+		d.Stop(c.Run, plan.Reason{Code: s.claims.grounds[i], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
+	}
+	there := *w
+	there.Reason = plan.Reason{Code: plan.TookRoomOf, A: int64(len(chosen))}
+	if !guest(w) {
+		there.Slots = nil
+	}
+	return fair && s.fits(d, &there, n)
+}
+
+// serves reports whether the start that a draft ends with needs the end of a candidate's
+// run: it waits for its room, or the queues would not allow both. A promise that was taken
+// back has left its room already.
+func (s *Scheduler) serves(d *plan.Draft, job plan.JobID, candidate int) bool {
+	c, changes := &s.claims.candidates[candidate], d.Changes()
+	if d.Job(c.Job).Leaving != c.Run || slices.Contains(changes[len(changes)-1].After, d.Run(c.Run).Change) {
+		return true
+	}
+	model, milli := int32(plan.None), int64(0)
+	d.GrantsOf(d.Job(job).Run, func(g plan.Grant) {
+		if g.Device != plan.None {
+			model, milli = d.Node(g.Node).Model, milli+int64(g.Reserve)
+		}
+	})
+	if model == plan.None {
+		return false
+	}
+	s.count(c.Job, 1)
+	models, _ := d.MayTake(&s.claims.tree.Ledger, job, 1<<model, milli)
+	s.count(c.Job, -1)
+	return models == 0
+}
+
+// gaveWay files those who gave way to a job in the queue, or lets the elastic of them whose
+// room was claimed go on with fewer workers in what is left.
+func (s *Scheduler) gaveWay(d *plan.Draft, job plan.JobID, gave []int) {
+	s.countAll(gave, 1)
+	for _, i := range gave {
+		if s.claims.grounds[i] == plan.Reclaimed || s.claims.grounds[i] == plan.Outranked {
+			s.claims.loops.Note(job, s.claims.candidates[i].Job, d.Now())
+		}
+	}
+	s.charge(d.View, job) // those that go on with less must leave it its own
+	for _, i := range gave {
+		c := s.claims.candidates[i]
+		shape, had := d.Shape(c.Job), d.Run(c.Run).Workers
+		s.drop(d.View, c.Job)
+		again := false
+		for size := smaller(shape, had); s.claims.grounds[i] != plan.MadeWayFor && size > 0 && shape.Elastic() && !again; size = smaller(shape, size) {
+			again = s.fits(d, &allocate.Wish{Job: c.Job, Reason: plan.Reason{Code: plan.Rebalanced, A: int64(had), B: int64(size)}}, size)
+		}
+		if again {
+			s.fileRunning(d.View, c.Job)
+		} else {
+			s.file(d.View, c.Job)
+		}
+	}
+	s.discharge(job)
+}
+
+// countAll counts what candidates hold again, or no longer.
+func (s *Scheduler) countAll(chosen []int, sign int64) {
+	for _, i := range chosen {
+		s.count(s.claims.candidates[i].Job, sign)
+	}
+}
