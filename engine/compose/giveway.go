@@ -66,18 +66,32 @@ func (s *Scheduler) stays(job plan.JobID) bool { return slices.Contains(s.making
 // those whose end the start needs, and ends no others; nil where there is no such start. What
 // they held is no longer counted then.
 func (s *Scheduler) giveWay(d *plan.Draft, w *allocate.Wish, n int32, chosen []int) []int {
-	mark := d.Mark()
+	mark, held := d.Mark(), s.promised(d, chosen)
 	if !s.stopFor(d, w, n, chosen) {
 		s.undo(d, mark, chosen)
 		return nil
 	}
 	needed := slices.Clone(chosen)
-	needed = slices.DeleteFunc(needed, func(i int) bool { return !s.serves(d, w.Job, i) })
+	needed = slices.DeleteFunc(needed, func(i int) bool { return !s.serves(d, w.Job, i, held[i]) })
 	if len(needed) == len(chosen) {
 		return needed
 	}
 	s.undo(d, mark, chosen)
 	return s.giveWay(d, w, n, needed)
+}
+
+// promised is by candidate what those of the chosen have that were promised it and have not
+// begun: a promise that is taken back leaves its room at once, and nobody waits for that.
+func (s *Scheduler) promised(d *plan.Draft, chosen []int) (held map[int][]plan.Grant) {
+	for _, i := range chosen {
+		if run := s.claims.candidates[i].Run; d.Run(run).Status == plan.Promised {
+			if held == nil {
+				held = map[int][]plan.Grant{}
+			}
+			d.GrantsOf(run, func(g plan.Grant) { held[i] = append(held[i], g) })
+		}
+	}
+	return held
 }
 
 // undo takes back what giveWay did since the mark.
@@ -111,11 +125,14 @@ func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []i
 }
 
 // serves reports whether the start that a draft ends with needs the end of a candidate's
-// run: it waits for its room, or the queues would not allow both. A promise that was taken
-// back has left its room already.
-func (s *Scheduler) serves(d *plan.Draft, job plan.JobID, candidate int) bool {
+// run: it takes its room, what was promised it or what it waits for, or the queues would not
+// allow both.
+func (s *Scheduler) serves(d *plan.Draft, job plan.JobID, candidate int, held []plan.Grant) (takes bool) {
 	c, changes := &s.claims.candidates[candidate], d.Changes()
-	if d.Job(c.Job).Leaving != c.Run || slices.Contains(changes[len(changes)-1].After, d.Run(c.Run).Change) {
+	d.GrantsOf(d.Job(job).Run, func(g plan.Grant) {
+		takes = takes || slices.ContainsFunc(held, func(h plan.Grant) bool { return h.Node == g.Node && h.Device == g.Device })
+	})
+	if takes || held == nil && slices.Contains(changes[len(changes)-1].After, d.Run(c.Run).Change) {
 		return true
 	}
 	model, milli := int32(plan.None), int64(0)

@@ -132,8 +132,8 @@ func TestRankCountsAtALimit(t *testing.T) {
 	}
 }
 
-// TestPromiseStandsForAMoment: what was promised a moment ago is looked at again a second
-// later, and not only after a restart.
+// TestPromiseStandsForAMoment: what was promised in this moment is looked at again in the
+// next, and not only after a restart.
 func TestPromiseStandsForAMoment(t *testing.T) {
 	calm(t, "srtf", 1, queue.Tree{}, 30*unit.Second, func(t *rapid.T, s *site) {
 		s.job("", 1, unit.Hour)

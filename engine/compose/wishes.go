@@ -82,7 +82,7 @@ func (s *Scheduler) own(v plan.View, id plan.JobID) *allocate.Wish {
 	return &allocate.Wish{Job: id, Workers: shape.Gang, Reason: plan.Reason{Code: plan.Fits, A: shape.Milli(shape.Gang)}}
 }
 
-// settleTime is how long a decision stands: what was decided a moment ago is not revised.
+// settleTime is after how long a decision that was taken a moment ago may be revised.
 const settleTime = unit.Second
 
 // decidedNow reports whether what a run is about was decided a moment ago, and stands:

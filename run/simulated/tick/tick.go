@@ -371,8 +371,8 @@ func (r *run) mayGo() bool {
 
 // victims returns the runs that make way for a job: of those ranked below it the
 // lowest, until the job fits. Those whose room is not needed after all go on, the
-// best first, unless the job does not fit then. It returns nil where all of them
-// would not do.
+// best first: all at once, or, if the job does not fit then, each without whom it does; and
+// so do those whose room it does not take. It returns nil where all would not do.
 func (s *sim) victims(j *job) []*run {
 	var below, needed []*run
 	size := map[*run]int{}
@@ -395,17 +395,27 @@ func (s *sim) victims(j *job) []*run {
 		if left < 0 || s.fit(j, chosen) == nil {
 			continue
 		}
+		rest := left
 		for _, r := range slices.Backward(chosen) {
-			if size[r] <= left {
-				left -= size[r]
+			if size[r] <= rest {
+				rest -= size[r]
 			} else {
 				needed = append(needed, r)
 			}
 		}
 		if s.fit(j, needed) == nil {
-			return chosen
+			needed = slices.Clone(chosen)
+			for _, r := range slices.Backward(chosen) {
+				without := slices.DeleteFunc(slices.Clone(needed), func(x *run) bool { return x == r })
+				if size[r] <= left && s.fit(j, without) != nil {
+					needed, left = without, left-size[r]
+				}
+			}
 		}
-		return needed
+		takes := s.fit(j, needed)
+		return slices.DeleteFunc(needed, func(r *run) bool {
+			return !slices.ContainsFunc(takes, func(d int) bool { return s.holder[d] == r })
+		})
 	}
 	return nil
 }
