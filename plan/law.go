@@ -24,7 +24,7 @@ type Vain struct {
 // Vain lists those of the changes of one decision that end a run in vain. What a strategy
 // ends of its own will must make room for a start or a resume among the changes: by the
 // devices, or by what the queues allow. Who is ended for a job takes nothing from others in
-// the same decision but to grow; and whose run is ended starts again in it only larger, or
+// the same decision but to grow, or by its rank if it went by rank; and whose run is ended starts again in it only larger, or
 // elsewhere, or smaller where another takes the rest.
 func (v View) Vain(changes []Change) (vain []Vain) {
 	var l *law
@@ -91,7 +91,7 @@ func (l *law) judge(x *Change) string {
 		switch {
 		case begun == nil:
 			return fmt.Sprintf("is for job %d, which does not start", by)
-		case ended != nil && (ended.Verb == Withdraw || l.Run(ended.Run).Workers >= l.Run(begun.Run).Workers):
+		case ended != nil && !(c == MadeWayFor && ended.Reason.Code == MadeWayFor) && (ended.Verb == Withdraw || l.Run(ended.Run).Workers >= l.Run(begun.Run).Workers):
 			return fmt.Sprintf("is for job %d, which gives way itself", by)
 		case !served && !l.counts(x, begun, again):
 			return fmt.Sprintf("leaves room that job %d, for which it is, does not need", by)

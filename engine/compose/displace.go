@@ -42,28 +42,11 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 	if fewer := spared(chosen, held, free-need); len(fewer) < len(chosen) {
 		s.undo(d, mark, gave)
 		if gave = s.giveWay(d, w, w.Workers, fewer); gave == nil {
-			gave = s.giveWay(d, w, w.Workers, s.sparedSingly(d, w, chosen, held, free-need))
+			gave = s.giveWay(d, w, w.Workers, chosen)
 		}
 	}
 	s.gaveWay(d, w.Job, gave)
 	return true
-}
-
-// sparedSingly leaves those of the chosen out, the best ranked first, without whom a job can
-// be placed as well.
-func (s *Scheduler) sparedSingly(d *plan.Draft, w *allocate.Wish, chosen []int, held []int64, left int64) []int {
-	mark, fewer := d.Mark(), slices.Clone(chosen)
-	for k := len(chosen) - 1; k >= 0; k-- {
-		if held[k] > left {
-			continue
-		}
-		without := slices.DeleteFunc(slices.Clone(fewer), func(i int) bool { return i == chosen[k] })
-		if gave := s.giveWay(d, w, w.Workers, without); gave != nil {
-			s.undo(d, mark, gave)
-			fewer, left = without, left-held[k]
-		}
-	}
-	return fewer
 }
 
 // eachBelow calls f with the running jobs ranked below one, the lowest first, until it
@@ -158,9 +141,8 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		return 0, false // a guest that gave way a moment ago
 	}
 	r := v.Run(run)
-	if r.Status == plan.Promised && r.Since == v.Now() {
-		s.lines.patient = v.Now() + 1 // what was decided a moment ago stands for that moment
-		return 0, false
+	if r.Status == plan.Promised {
+		return 0, false // what was promised stands until it has begun
 	}
 	if at := s.ripe(v, id); at > v.Now() {
 		s.lines.patient = min(s.lines.patient, at)

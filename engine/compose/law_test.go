@@ -132,18 +132,19 @@ func TestRankCountsAtALimit(t *testing.T) {
 	}
 }
 
-// TestPromiseStandsForAMoment: what was promised in this moment is looked at again in the
-// next, and not only after a restart.
-func TestPromiseStandsForAMoment(t *testing.T) {
+// TestPromiseStandsUntilItBegins: what was promised is not taken back for a better rank, also
+// after a restart; once it has begun it is.
+func TestPromiseStandsUntilItBegins(t *testing.T) {
 	calm(t, "srtf", 1, queue.Tree{}, 30*unit.Second, func(t *rapid.T, s *site) {
 		s.job("", 1, unit.Hour)
 		s.until(unit.Time(10 * unit.Second))
 		short, shorter := s.job("", 1, 20*unit.Minute), s.job("", 1, unit.Minute)
+		s.until(unit.Time(12 * unit.Second))
+		s.restart()
 		if v := s.e.View(); v.Job(short).Phase != plan.Active || v.Job(shorter).Phase != plan.Waiting {
 			t.Fatalf("at first the short job is %s and the shorter %s", v.Job(short).Phase, v.Job(shorter).Phase)
 		}
-		s.until(unit.Time(12 * unit.Second))
-		s.restart()
+		s.until(unit.Time(45 * unit.Second))
 		if v := s.e.View(); v.Job(short).Phase != plan.Waiting || v.Job(shorter).Phase != plan.Active {
 			t.Fatalf("then the short job is %s and the shorter %s", v.Job(short).Phase, v.Job(shorter).Phase)
 		}

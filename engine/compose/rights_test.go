@@ -13,7 +13,7 @@ import (
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/internal/explain"
-	"github.com/musterdl/muster/internal/rights"
+	"github.com/musterdl/muster/internal/rightstest"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
@@ -49,9 +49,9 @@ func build(t interface{ Fatal(...any) }, ref string) func() schedule.Scheduler {
 // could use.
 func TestRightsUnderEveryDecider(t *testing.T) {
 	chosen := 0
-	for _, name := range rights.Deciders() {
+	for _, name := range rightstest.Deciders() {
 		t.Run(name, func(t *testing.T) {
-			for taken, round := 0, 0; taken < steps()/len(rights.Deciders()); round++ {
+			for taken, round := 0, 0; taken < steps()/len(rightstest.Deciders()); round++ {
 				draws.Seed(t, round)
 				rapid.Check(t, func(t *rapid.T) {
 					w := anywhere(t, name)
@@ -164,7 +164,7 @@ func (w *watch) look(c *plan.Commit) {
 // held is what the runs of a queue and below it hold that are not on their way out; of
 // one user, where one is named.
 func held(v plan.View, tree *queue.Tree, q int, user int32) int64 {
-	return rights.Held(v, func(job plan.JobID) bool {
+	return rightstest.Held(v, func(job plan.JobID) bool {
 		in := v.QueueOf(v.Job(job).Tenant)
 		for in >= 0 && int(in) != q {
 			in = tree.Queues[in].Parent
@@ -335,7 +335,7 @@ func (w *watch) idle(v plan.View) {
 // is guaranteed has it, whoever decides, once those who hold it have had their protected
 // time and were stopped.
 func TestGuaranteesUnderEveryDecider(t *testing.T) {
-	for _, name := range rights.Deciders() {
+	for _, name := range rightstest.Deciders() {
 		t.Run(name, func(t *testing.T) {
 			draws.Seed(t, 0)
 			rapid.Check(t, func(t *rapid.T) { guarantees(t, name) })

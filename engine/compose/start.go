@@ -192,19 +192,17 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 	if n := s.free(d, w); n > 0 {
 		return n, false
 	}
-	if d.Ended(w.Job) != nil {
-		return 0, false // who gave way takes nothing from others in the same decision
-	}
 	shape, j := d.Shape(w.Job), d.Job(w.Job)
 	leaf := s.claims.tree.leaf(d.View, &j)
-	for n := w.Workers; n > 0; n = smaller(shape, n) {
+	gave := d.Ended(w.Job) // who gave way takes nothing in the same decision, unless it was by rank and takes by rank
+	for n := w.Workers; n > 0 && gave == nil; n = smaller(shape, n) {
 		claims := s.claims.tree.Shared() && s.claims.tree.entitled(leaf, shape.Models, shape.Milli(n), j.Priority) && s.mayTakeBack(d.View, shape, j.Priority)
 		if (claims || s.round != nil && len(s.round.yields) > 0) && s.takeBack(d, w, n) {
 			s.agenda.overruled = true
 			return n, true
 		}
 	}
-	if s.rules.Preempt && s.displace(d, it, w) {
+	if s.rules.Preempt && (gave == nil || gave.Reason.Code == plan.MadeWayFor) && s.displace(d, it, w) {
 		s.agenda.overruled = true
 		return w.Workers, true
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/experiment/trace"
-	"github.com/musterdl/muster/internal/rights"
+	"github.com/musterdl/muster/internal/rightstest"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -49,14 +49,14 @@ func TestLimitHoldsUnderEveryDecider(t *testing.T) {
 	if err := os.WriteFile(tree, []byte("limit: 30\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range rights.Deciders() {
+	for _, name := range rightstest.Deciders() {
 		t.Run(name, func(t *testing.T) {
 			s := Defaults()
 			s.Strategy, s.Queues = name, tree
 			s.Jobs = func(uint64) (trace.Reader, error) { return &crowd{rng: rand.New(rand.NewPCG(1, 0))}, nil }
 			most := int64(0)
 			s.Commit = func(v plan.View, _ *plan.Commit) {
-				most = max(most, rights.Held(v, func(plan.JobID) bool { return true }))
+				most = max(most, rightstest.Held(v, func(plan.JobID) bool { return true }))
 			}
 			if _, err := Simulate(s); err != nil {
 				t.Fatal(err)
@@ -78,7 +78,7 @@ func TestNobodyEndsInVain(t *testing.T) {
 	if err := os.WriteFile(tree, []byte("queues: [{name: a, guarantee: 20}, {name: b, guarantee: 10, limit: 40}]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range rights.Deciders() {
+	for _, name := range rightstest.Deciders() {
 		for _, queues := range []string{"", tree} {
 			t.Run(name+" "+filepath.Base(queues), func(t *testing.T) {
 				s := Defaults()

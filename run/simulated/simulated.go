@@ -316,10 +316,8 @@ func (s *Simulation) took(at unit.Time, out *engine.Out) error {
 		for i := range c.Changes {
 			s.count(v, c.Changes[i].Job)
 		}
-		if s.config.Check {
-			if err := v.Law(c); err != nil {
-				return err
-			}
+		if err := s.lawful(v, c); err != nil {
+			return err
 		}
 		if s.config.Commit != nil {
 			s.config.Commit(v, c)

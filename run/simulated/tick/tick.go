@@ -93,6 +93,8 @@ type job struct {
 	run, leaving    *run
 	left            float64 // reference time, in ticks
 	executed        unit.Duration
+	gave            *run // gave way in this decision
+	stays           bool // is not made to give way in this decision, since that was in vain
 }
 
 type sim struct {
@@ -119,9 +121,7 @@ func Run(w World, ticks int) (History, error) {
 		// What is decided may be due in the same instant.
 		for again := true; again; {
 			again = s.happen()
-			for s.startOne() {
-				again = true
-			}
+			again = s.decide() || again
 			again = s.ready() || again
 		}
 		if !slices.ContainsFunc(s.jobs, func(j *job) bool { return j.became.End == unit.Never }) {
@@ -236,10 +236,6 @@ func (s *sim) keep(r *run, saved bool) {
 // stop sends a job back to the queue; its run leaves its devices when it has saved.
 func (s *sim) stop(r *run) {
 	r.job.waiting, r.job.run = true, nil
-	if r.status == promised {
-		s.end(r)
-		return
-	}
 	r.job.became.Preemptions++
 	r.due = s.now
 	if r.status == running && r.job.Checkpoint.OnRequest {
@@ -271,6 +267,64 @@ func (s *sim) end(r *run) {
 	s.runs = slices.DeleteFunc(s.runs, func(x *run) bool { return x == r })
 }
 
+// decide starts what can be, and reports whether anything was. Where a job whose run gave way
+// is back on the same nodes then, all of it is decided again and that run stays.
+func (s *sim) decide() (started bool) {
+	for _, j := range s.jobs {
+		j.gave, j.stays = nil, false
+	}
+	for back := s.bookmark(); ; {
+		for started = false; s.startOne(); {
+			started = true
+		}
+		var vain []*job
+		for _, j := range s.jobs {
+			if j.gave != nil && j.run != nil && slices.Equal(s.nodes(j.gave), s.nodes(j.run)) {
+				vain = append(vain, j)
+			}
+		}
+		if vain == nil {
+			return started
+		}
+		back()
+		for _, j := range vain {
+			j.stays = true
+		}
+	}
+}
+
+// bookmark returns what puts everything back as it is now, but for who stays.
+func (s *sim) bookmark() (back func()) {
+	runs, holder, before := slices.Clone(s.runs), slices.Clone(s.holder), slices.Clone(s.before)
+	var wasJob []job
+	var wasRun []run
+	for _, j := range s.jobs {
+		wasJob = append(wasJob, *j)
+	}
+	for _, r := range runs {
+		wasRun = append(wasRun, *r)
+	}
+	return func() {
+		s.runs, s.holder, s.before = slices.Clone(runs), slices.Clone(holder), slices.Clone(before)
+		for i, j := range s.jobs {
+			stays := j.stays
+			*j = wasJob[i]
+			j.stays = stays
+		}
+		for i, r := range runs {
+			*r = wasRun[i]
+		}
+	}
+}
+
+// nodes is where each device of a run is.
+func (s *sim) nodes(r *run) (at []int) {
+	for _, d := range r.devices {
+		at = append(at, int(s.Cluster.Devices[d].Node))
+	}
+	return at
+}
+
 // startOne sorts the queue and starts the first job that can be, and reports
 // whether there was one.
 func (s *sim) startOne() bool {
@@ -280,6 +334,7 @@ func (s *sim) startOne() bool {
 		devices := s.fit(j, nil)
 		if devices == nil && (s.Order == SRTF || s.Order == LAS) {
 			for _, v := range s.victims(j) {
+				v.job.gave = v
 				s.stop(v)
 			}
 			devices = s.fit(j, nil)
@@ -362,17 +417,17 @@ func (s *sim) usable(device int, j *job) bool {
 	return !s.down[n] && (len(j.Models) == 0 || slices.Contains(j.Models, model))
 }
 
-// mayGo says whether a run may be displaced: one that cannot save when asked only
-// once it has saved by itself.
+// mayGo says whether a run may be displaced: not before it has begun, and one that cannot
+// save when asked only once it has saved by itself.
 func (r *run) mayGo() bool {
 	c := r.job.Checkpoint
-	return c.OnRequest || c.Every > 0 && r.status == running && r.ran >= c.Every
+	return c.OnRequest && r.status != promised || c.Every > 0 && r.status == running && r.ran >= c.Every
 }
 
 // victims returns the runs that make way for a job: of those ranked below it the
 // lowest, until the job fits. Those whose room is not needed after all go on, the
-// best first: all at once, or, if the job does not fit then, each without whom it does; and
-// so do those whose room it does not take. It returns nil where all would not do.
+// best first, unless the job does not fit then; and so do those whose room it does not
+// take. It returns nil where all of them would not do.
 func (s *sim) victims(j *job) []*run {
 	var below, needed []*run
 	size := map[*run]int{}
@@ -382,7 +437,7 @@ func (s *sim) victims(j *job) []*run {
 		case !s.usable(d, j):
 		case r == nil:
 			left++
-		case s.compare(j, r.job) < 0 && r.mayGo():
+		case s.compare(j, r.job) < 0 && r.mayGo() && !r.job.stays:
 			if size[r]++; size[r] == 1 {
 				below = append(below, r)
 			}
@@ -395,27 +450,24 @@ func (s *sim) victims(j *job) []*run {
 		if left < 0 || s.fit(j, chosen) == nil {
 			continue
 		}
-		rest := left
 		for _, r := range slices.Backward(chosen) {
-			if size[r] <= rest {
-				rest -= size[r]
+			if size[r] <= left {
+				left -= size[r]
 			} else {
 				needed = append(needed, r)
 			}
 		}
 		if s.fit(j, needed) == nil {
-			needed = slices.Clone(chosen)
-			for _, r := range slices.Backward(chosen) {
-				without := slices.DeleteFunc(slices.Clone(needed), func(x *run) bool { return x == r })
-				if size[r] <= left && s.fit(j, without) != nil {
-					needed, left = without, left-size[r]
-				}
-			}
+			needed = chosen
 		}
-		takes := s.fit(j, needed)
-		return slices.DeleteFunc(needed, func(r *run) bool {
-			return !slices.ContainsFunc(takes, func(d int) bool { return s.holder[d] == r })
-		})
+		for stay := false; !stay; {
+			takes, had := s.fit(j, needed), len(needed)
+			needed = slices.DeleteFunc(needed, func(r *run) bool {
+				return !slices.ContainsFunc(takes, func(d int) bool { return s.holder[d] == r })
+			})
+			stay = len(needed) == had
+		}
+		return needed
 	}
 	return nil
 }

@@ -1,6 +1,6 @@
-// Package rights is what the tests of every decider's rights share: who decides, and what
+// Package rightstest is what the tests of every decider's rights share: who decides, and what
 // is held.
-package rights
+package rightstest
 
 import (
 	"github.com/musterdl/muster/allocate"
