@@ -305,22 +305,9 @@ func (s *Simulation) settle(at unit.Time) error {
 // took carries out what a step yields.
 func (s *Simulation) took(at unit.Time, out *engine.Out) error {
 	v := s.engine.View()
-	if c := out.Commit; c != nil {
-		s.line = c.AppendJSON(s.line[:0], v)
-		s.hash.Write(s.line)
-		if s.config.Decisions != nil {
-			if _, err := s.config.Decisions.Write(s.line); err != nil {
-				return fmt.Errorf("writing decisions: %w", err)
-			}
-		}
-		for i := range c.Changes {
-			s.count(v, c.Changes[i].Job)
-		}
-		if err := s.lawful(v, c); err != nil {
+	if out.Commit != nil {
+		if err := s.committed(v, out.Commit); err != nil {
 			return err
-		}
-		if s.config.Commit != nil {
-			s.config.Commit(v, c)
 		}
 	}
 	for i := range out.Ready {
