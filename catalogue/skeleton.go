@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -10,8 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/musterdl/muster/model/strategy"
 )
 
 // module is what all import paths begin with.
@@ -20,32 +24,83 @@ const module = "github.com/musterdl/muster"
 //go:embed skeleton/*.tmpl
 var skeletons embed.FS
 
-// skeletonLines are the steps that a skeleton can be written for, with the line that
-// puts it in the catalogue.
-var skeletonLines = map[string]string{
-	"schedule": "tuned(%[1]s.Description, %[1]s.Default, func(c %[1]s.Config, _ Env) any { return %[1]s.New(c) }),",
-	"allocate": "plain(%[1]s.Description, %[1]s.Placer{}),",
-	"profile":  "plain(%[1]s.Description, %[1]s.Estimator{}),",
-	"flow":     "plain(%[1]s.Description, %[1]s.Policy{}),",
-	"pipeline": "plain(%[1]s.Description, %[1]s.Partitioner{}),",
+// stub is how a strategy of a part is made, and what it must pass. In each text NAME stands
+// for its package.
+type stub struct {
+	contract string // the folder of the part's contract
+	suite    string // that of the suite
+	line     string // puts it in the catalogue
+	conform  string // calls the suite
 }
 
-// Skeleton is a strategy that was just written and does what the null of its step
-// does.
+// stubs are those of the parts that a strategy can be written for, by name.
+var stubs = map[string]stub{
+	"order": {"schedule", scheduleSuite, "tuned(NAME.Description, NAME.Default, func(c NAME.Config, _ Env) any { return NAME.New(c) }),",
+		"scheduletest.Conform(t, func() schedule.Order { return NAME.New(NAME.Default()) })"},
+	"place": {"allocate", "allocate/allocatetest", listed("Placer{}"), "allocatetest.Conform(t, func() allocate.Placer { return NAME.Placer{} })"},
+	"joint": {"allocate", scheduleSuite, listed("Decider{}"), "scheduletest.ConformJoint(t, func() allocate.Joint { return NAME.Decider{} })"},
+	"reserve": {"schedule/calendar", scheduleSuite, "tuned(NAME.Description, NAME.Default, func(c calendar.Policy, _ Env) any { return c }),",
+		whole("calendar.ReservePart", "Default()")},
+	"estimate": {"profile", scheduleSuite, listed("Estimator{}"), whole("profile.EstimatePart", "Estimator{}")},
+	"size":     {"allocate", scheduleSuite, listed("Sizer{}"), whole("allocate.SizePart", "Sizer{}")},
+	"rate":     {"allocate", scheduleSuite, listed("Rater{}"), whole("allocate.RatePart", "Rater{}")},
+	"switch":   {"allocate", scheduleSuite, listed("Switcher{}"), whole("allocate.SwitchPart", "Switcher{}")},
+	"gate":     {"schedule", scheduleSuite, listed("Gate{}"), whole("schedule.GatePart", "Gate{}")},
+	"victims":  {"schedule/victims", scheduleSuite, listed("Chooser{}"), whole("victims.VictimsPart", "Chooser{}")},
+	"cut":      {"pipeline", scheduleSuite, listed("Partitioner{}"), whole("pipeline.CutPart", "Partitioner{}")},
+	"sequence": {"pipeline", scheduleSuite, listed("Ordering{}"), whole("pipeline.SequencePart", "Ordering{}")},
+	"flow":     {"flow", scheduleSuite, listed("Policy{}"), whole("flow.PolicyPart", "Policy{}")},
+}
+
+const scheduleSuite = "run/simulated/scheduletest"
+
+// listed is the line of a strategy without options.
+func listed(value string) string { return "plain(NAME.Description, NAME." + value + ")," }
+
+// whole calls the suite that plays whole simulations with any part.
+func whole(part, value string) string {
+	return "scheduletest.ConformPart(t, " + part + ", func() any { return NAME." + value + " })"
+}
+
+// Stubs are the names of the parts that a strategy can be written for, by rank.
+func Stubs() (names []string) {
+	for _, p := range Parts() {
+		if _, ok := stubs[p.Name]; ok {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// Skeleton is a strategy that was just written: a package whose idea is a small one, its
+// conformance test, and a text that shows it.
 type Skeleton struct {
 	Files  []string `json:"files"`
 	Import string   `json:"import"` // to be added to catalogue/all.go
 	Line   string   `json:"line"`   // likewise
 }
 
+// filling is what the templates of a stub are filled in with.
+type filling struct {
+	Name, Package, Module, Step string
+	Own                         bool // the step is said by the strategy, not by its part
+	Contract, Suite, Conform    string
+}
+
 var strategyName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// NewStrategy writes the folder of a new strategy below the root of the repository,
-// in the one shape they all have. Nothing that exists is written over.
-func NewStrategy(root, step, name string) (Skeleton, error) {
-	line, ok := skeletonLines[step]
+// NewStrategy writes the folder of a new strategy for a part below the root of the
+// repository, in the one shape they all have; step is empty where it is the part's own.
+// Nothing that exists is written over.
+func NewStrategy(root, part, step, name string) (Skeleton, error) {
+	made, ok := stubs[part]
 	if !ok {
-		return Skeleton{}, fmt.Errorf("there is no skeleton for step %q: choose profile, allocate, schedule, pipeline or flow", step)
+		return Skeleton{}, fmt.Errorf("there is no skeleton for part %q: choose one of %s", part, strings.Join(Stubs(), ", "))
+	}
+	of := Parts()[slices.IndexFunc(Parts(), func(p *strategy.Part) bool { return p.Name == part })]
+	step = cmp.Or(step, of.Step, "schedule")
+	if steps := append([]string{"serve"}, Steps...); !slices.Contains(steps, step) || step == "run" {
+		return Skeleton{}, fmt.Errorf("there are no strategies of step %q: choose one of %s", step, strings.Join(steps[:len(steps)-1], ", "))
 	}
 	if !strategyName.MatchString(name) {
 		return Skeleton{}, fmt.Errorf("%q is no name for a strategy: expected small letters, digits and single hyphens, as in my-order", name)
@@ -61,13 +116,20 @@ func NewStrategy(root, step, name string) (Skeleton, error) {
 	if err := os.Mkdir(folder, 0o777); err != nil {
 		return Skeleton{}, err
 	}
-	s := Skeleton{Import: fmt.Sprintf("%q", module+"/strategies/"+step+"/"+pkg), Line: fmt.Sprintf(line, pkg)}
-	for _, kind := range []string{".go", "_test.go"} {
-		text, err := fillSkeleton(step+kind+".tmpl", name, pkg)
+	if err := os.Mkdir(filepath.Join(folder, "testdata"), 0o777); err != nil {
+		return Skeleton{}, err
+	}
+	s := Skeleton{Import: fmt.Sprintf("%q", module+"/strategies/"+step+"/"+pkg), Line: strings.ReplaceAll(made.line, "NAME", pkg)}
+	fill := filling{Name: name, Package: pkg, Module: module, Step: step, Own: step != of.Step,
+		Contract: made.contract, Suite: made.suite, Conform: strings.ReplaceAll(made.conform, "NAME", pkg)}
+	for _, f := range []struct{ template, file string }{
+		{part + ".go.tmpl", pkg + ".go"}, {"part_test.go.tmpl", pkg + "_test.go"}, {part + ".txt.tmpl", filepath.Join("testdata", "idea.txt")},
+	} {
+		text, err := fill.in(f.template)
 		if err != nil {
 			return s, err
 		}
-		file := filepath.Join(folder, pkg+kind)
+		file := filepath.Join(folder, f.file)
 		if err := os.WriteFile(file, text, 0o666); err != nil {
 			return s, err
 		}
@@ -89,14 +151,15 @@ func isModule(root string) error {
 	return nil
 }
 
-func fillSkeleton(file, name, pkg string) ([]byte, error) {
+// in fills a template in.
+func (f filling) in(file string) ([]byte, error) {
 	t, err := template.ParseFS(skeletons, "skeleton/"+file)
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	if err := t.Execute(&b, struct{ Name, Package, Module string }{name, pkg, module}); err != nil {
-		return nil, err
+	if err := t.Execute(&b, f); err != nil || !strings.HasSuffix(file, ".go.tmpl") {
+		return b.Bytes(), err
 	}
 	return format.Source(b.Bytes())
 }

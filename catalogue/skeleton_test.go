@@ -9,36 +9,42 @@ import (
 	"testing"
 )
 
-// TestSkeletonsWork generates a strategy of every step, lays the files over this
-// module without touching it, adds the printed lines to the catalogue, and lets the
-// compiler and the generated tests judge.
+// TestSkeletonsWork generates a strategy of every part, lays the files over this module
+// without touching it, adds the printed lines to the catalogue, and lets the compiler, the
+// generated tests and texts and the test of acts judge. Without MUSTER_LONG=1 it does so for
+// one part, and leaves the acts.
 func TestSkeletonsWork(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	temp := t.TempDir()
-	writeFile(t, filepath.Join(temp, "go.mod"), "module "+module+"\n")
 	all, err := os.ReadFile("all.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := string(all)
+	temp, list := t.TempDir(), string(all)
+	writeFile(t, filepath.Join(temp, "go.mod"), "module "+module+"\n")
 	over := map[string]string{filepath.Join(root, "catalogue", "all.go"): filepath.Join(temp, "all.go")}
-	for step := range skeletonLines {
-		if err := os.MkdirAll(filepath.Join(temp, "strategies", step), 0o777); err != nil {
+	parts, judges := Stubs(), []string{"./strategies", "./catalogue"}
+	if os.Getenv("MUSTER_LONG") != "1" {
+		parts, judges = []string{"joint"}, judges[:1]
+	}
+	var made []string // the folders
+	for _, part := range parts {
+		if err := os.MkdirAll(filepath.Join(temp, "strategies", stepOf(part)), 0o777); err != nil {
 			t.Fatal(err)
 		}
-		s, err := NewStrategy(temp, step, "made-for-"+step)
+		s, err := NewStrategy(temp, part, "", "made-for-"+part)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, f := range s.Files {
 			over[filepath.Join(root, strings.TrimPrefix(f, temp))] = f
 		}
+		made = append(made, "./strategies/"+stepOf(part)+"/madefor"+part)
 		list = strings.Replace(list, "import (\n", "import (\n\t"+s.Import+"\n", 1)
 		list = strings.Replace(list, "All = []Entry{\n", "All = []Entry{\n\t"+s.Line+"\n", 1)
-		if strings.Count(list, "madefor"+step) < 2 {
+		if strings.Count(list, "madefor"+part) < 2 {
 			t.Fatal("all.go has another form than this test and the command expect")
 		}
 	}
@@ -49,13 +55,25 @@ func TestSkeletonsWork(t *testing.T) {
 	}
 	file := filepath.Join(temp, "overlay.json")
 	writeFile(t, file, string(overlay))
-	command(t, root, "go", "build", "-overlay", file, "./catalogue")
-	for step := range skeletonLines {
+	for _, folder := range append(made, judges...) {
 		// Neither go vet nor go test can enter a folder that is only laid over.
-		test := filepath.Join(temp, step+".test")
-		command(t, root, "go", "test", "-c", "-vet=off", "-overlay", file, "-o", test, "./strategies/"+step+"/madefor"+step)
-		command(t, temp, test, "-test.failfast")
+		test, args := filepath.Join(temp, filepath.Base(folder)+".test"), []string{"-test.failfast"}
+		command(t, root, "go", "test", "-c", "-vet=off", "-overlay", file, "-o", test, folder)
+		if folder == "./catalogue" {
+			args = []string{"-test.run", "TestActs/made-for"}
+		}
+		command(t, filepath.Join(temp, "strategies"), test, args...)
 	}
+}
+
+// stepOf is the step that a part's skeleton is written for.
+func stepOf(part string) string {
+	for _, p := range Parts() {
+		if p.Name == part && p.Step != "" {
+			return p.Step
+		}
+	}
+	return "schedule"
 }
 
 func writeFile(t *testing.T, name, text string) {
@@ -74,24 +92,35 @@ func command(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
+// TestEveryPartHasAStub: only the part that no strategy fills has none.
+func TestEveryPartHasAStub(t *testing.T) {
+	for _, p := range Parts() {
+		if _, ok := stubs[p.Name]; ok == (p.Words != nil) {
+			t.Errorf("part %s: has a stub: %t", p.Name, ok)
+		}
+	}
+}
+
 func TestNewStrategyMistakes(t *testing.T) {
 	here := t.TempDir()
 	writeFile(t, filepath.Join(here, "go.mod"), "module "+module+"\n")
 	if err := os.MkdirAll(filepath.Join(here, "strategies", "schedule", "mine"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ root, step, name, say string }{
-		{here, "sleep", "mine", "no skeleton"},
-		{here, "run", "mine", "no skeleton"},
-		{here, "schedule", "Mine", "no name"},
-		{here, "schedule", "../mine", "no name"},
-		{here, "schedule", "", "no name"},
-		{here, "schedule", "fifo", "already"},
-		{here, "schedule", "mine", "exists"},
-		{t.TempDir(), "schedule", "mine", "not the root"},
+	for _, c := range []struct{ root, part, step, name, say string }{
+		{here, "sleep", "", "mine", "no skeleton"},
+		{here, "restart", "", "mine", "no skeleton"},
+		{here, "place", "sleep", "mine", "no strategies of step"},
+		{here, "place", "run", "mine", "no strategies of step"},
+		{here, "order", "", "Mine", "no name"},
+		{here, "order", "", "../mine", "no name"},
+		{here, "order", "", "", "no name"},
+		{here, "order", "", "fifo", "already"},
+		{here, "order", "", "mine", "exists"},
+		{t.TempDir(), "order", "", "mine", "not the root"},
 	} {
-		if _, err := NewStrategy(c.root, c.step, c.name); err == nil || !strings.Contains(err.Error(), c.say) {
-			t.Errorf("%s %q: expected an error about %q, got %v", c.step, c.name, c.say, err)
+		if _, err := NewStrategy(c.root, c.part, c.step, c.name); err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s %q: expected an error about %q, got %v", c.part, c.name, c.say, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -84,13 +85,13 @@ func showStrategyCommand() *cobra.Command {
 }
 
 func newStrategyCommand() *cobra.Command {
-	var step, dir string
+	var part, step, dir string
 	var asJSON bool
-	cmd := &cobra.Command{Use: "new NAME --step STEP", Args: cobra.ExactArgs(1),
-		Short:   "Write the folder of a new strategy, which compiles and passes its test",
-		Example: "  muster strategies new my-order --step schedule",
+	cmd := &cobra.Command{Use: "new NAME --part PART", Args: cobra.ExactArgs(1),
+		Short:   "Write the folder of a new strategy, which compiles, passes its test and shows what it does",
+		Example: "  muster strategies new my-order --part order\n  muster strategies new my-shares --part place --step serve",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := catalogue.NewStrategy(dir, step, args[0])
+			s, err := catalogue.NewStrategy(dir, part, step, args[0])
 			if err != nil {
 				return err
 			}
@@ -103,10 +104,11 @@ func newStrategyCommand() *cobra.Command {
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nadd to catalogue/all.go this line\n\n\t%s\n\nand its import\n\n\t%s\n", s.Line, s.Import)
 			return err
 		}}
-	cmd.Flags().StringVar(&step, "step", "", "profile, allocate, schedule, pipeline or flow")
+	cmd.Flags().StringVar(&part, "part", "", "what it fills: "+strings.Join(catalogue.Stubs(), ", "))
+	cmd.Flags().StringVar(&step, "step", "", "the step it belongs to, where that is not its part's own, as serve")
 	cmd.Flags().StringVar(&dir, "dir", ".", "the root of the source")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cobra.CheckErr(cmd.MarkFlagRequired("step"))
+	cobra.CheckErr(cmd.MarkFlagRequired("part"))
 	return cmd
 }
 

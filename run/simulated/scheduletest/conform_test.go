@@ -5,9 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/schedule"
 )
 
@@ -101,4 +103,26 @@ func TestRulesWatched(t *testing.T) {
 			t.Errorf("%+v: fault %v, want %v", rules, w.broken, fault)
 		}
 	}
+}
+
+// nth wants the size of a job at one place in its list.
+type nth struct{ at int32 }
+
+func (n nth) Want(v plan.View, job plan.JobID, _ allocate.Crowd) int32 {
+	return v.Shape(job).Sizes[n.at]
+}
+
+// TestPartSuiteFails: a sizer that differs from one time to the next does not pass.
+func TestPartSuiteFails(t *testing.T) {
+	made := int32(-1)
+	jobs := busy()
+	for i := range jobs {
+		jobs[i].Sizes = []int32{2, 4}
+	}
+	defer func() {
+		if s, ok := recover().(stopped); !ok || !strings.Contains(s.why, "other decisions") {
+			t.Errorf("the suite says %q, expected other decisions", s.why)
+		}
+	}()
+	conformPart(recorder{}, Nodes(1, 4, 0), jobs, allocate.SizePart, func() any { made++; return nth{made} }, simulated.Breaks{})
 }

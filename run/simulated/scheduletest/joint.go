@@ -120,6 +120,12 @@ func conformJoint(t fataler, c *cluster.Cluster, jobs Jobs, newDecider func() al
 		}
 		return mustRun(t, config)
 	}
+	return twice(t, run)
+}
+
+// twice plays a history twice: every job that was admitted finishes, and the decisions are
+// the same.
+func twice(t fataler, run func() Outcome) Outcome {
 	o := run()
 	for _, j := range o.Jobs {
 		if j.Outcome != report.Finished && j.Outcome != report.Refused {

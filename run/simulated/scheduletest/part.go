@@ -1,0 +1,89 @@
+package scheduletest
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/internal/draws"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/profile"
+	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/strategies/allocate/firstfit"
+	"github.com/musterdl/muster/strategies/allocate/fixed"
+	"github.com/musterdl/muster/strategies/flow/maxmin"
+	"github.com/musterdl/muster/strategies/pipeline/equal"
+	"github.com/musterdl/muster/strategies/pipeline/gpipe"
+	"github.com/musterdl/muster/strategies/profile/declared"
+	"github.com/musterdl/muster/strategies/schedule/srtf"
+)
+
+// ConformPart proves that what the function makes for a part keeps the contract in whole
+// simulations beside simple strategies and an order that displaces: the state stays legal
+// and the ledger balanced, every job that was admitted finishes, on unlike devices and
+// through lost nodes, an empty cluster is survived, and the same history gives the same
+// decisions. Orders, placers and joint deciders have suites of their own, which ask more.
+func ConformPart(t *testing.T, part *strategy.Part, made func() any) {
+	if !part.Fulfils(made()) {
+		t.Fatalf("%T is no %s", made(), part.Name)
+	}
+	t.Run("empty cluster", func(t *testing.T) { conformPart(t, Nodes(1, 4, 0), nil, part, made, simulated.Breaks{}) })
+	t.Run("history", func(t *testing.T) {
+		draws.Seed(t, 0)
+		rapid.Check(t, func(t *rapid.T) {
+			c := unlike(rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices"))
+			for i := range c.Nodes {
+				c.Nodes[i].Uplink = 1000
+			}
+			jobs := drawElastic(t, c)
+			for i := range jobs {
+				drawRest(t, &jobs[i])
+			}
+			breaks := simulated.Breaks{}
+			if rapid.IntRange(0, 3).Draw(t, "breaks") == 0 {
+				breaks = simulated.Breaks{Seed: 7, NodeEvery: unit.Hour, NodeFor: 10 * unit.Minute}
+			}
+			conformPart(t, c, jobs, part, made, breaks)
+		})
+	})
+}
+
+// drawRest draws what parts besides orders look at: declared times, deadlines, traffic and
+// layers.
+func drawRest(t *rapid.T, j *Job) {
+	if rapid.Bool().Draw(t, "declares") {
+		j.Estimate = j.Duration
+		j.Deadline = unit.Duration(rapid.IntRange(0, 3).Draw(t, "deadline")) * j.Duration
+	}
+	j.Traffic = unit.Mbps(rapid.IntRange(0, 2).Draw(t, "traffic")) * 400
+	if j.Gang >= 2 && rapid.Bool().Draw(t, "staged") {
+		layer := workload.Layer{Forward: 5 * unit.Millisecond, Backward: 10 * unit.Millisecond, ParamKiB: 100, OutputKiB: 10}
+		j.Pipeline = workload.Pipeline{Stages: j.Gang, Microbatches: 4}
+		for range j.Gang + 2 {
+			j.Pipeline.Layers = append(j.Pipeline.Layers, layer)
+		}
+	}
+}
+
+// conformPart runs a history twice.
+func conformPart(t fataler, c *cluster.Cluster, jobs Jobs, part *strategy.Part, made func() any, breaks simulated.Breaks) {
+	run := func() Outcome {
+		null := strategy.Filled{pipeline.CutPart: {Strategy: equal.Partitioner{}}, pipeline.SequencePart: {Strategy: gpipe.Ordering{}}}
+		filled := strategy.Filled{profile.EstimatePart: {Strategy: declared.Estimator{}}, schedule.OrderPart: {Strategy: srtf.Order{}},
+			allocate.SizePart: {Strategy: fixed.Sizer{}}, allocate.PlacePart: {Strategy: firstfit.Placer{}}, flow.PolicyPart: {Strategy: maxmin.Policy{}},
+			pipeline.CutPart: null[pipeline.CutPart], pipeline.SequencePart: null[pipeline.SequencePart]}
+		filled[part] = strategy.Filling{Name: part.Name, Strategy: made()}
+		config := Config(c, jobs, compose.PartsOf(filled, null))
+		config.Prices.Restart, config.Breaks = 30*unit.Second, breaks
+		return mustRun(t, config)
+	}
+	twice(t, run)
+}
