@@ -11,6 +11,7 @@ import (
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -117,7 +118,7 @@ func (l *listed) Next() (j workload.Job, t workload.Truth, err error) {
 // them, is what it says it does under its options: all of it, and nothing else.
 func TestActs(t *testing.T) {
 	simple := igniter.Default()
-	simple.Repack, simple.Models = false, []igniter.Model{{Name: "simple", K: [5]float64{0, 100, 0, 0, 0}, Cache: igniter.Line{At0: 10}, CacheSlowdown: .001}}
+	simple.Repack, simple.Models = false, []sharing.Service{{Name: "simple", K: [5]float64{0, 100, 0, 0, 0}, Cache: sharing.Line{At0: 10}, CacheSlowdown: .001}}
 	anew, lanes, moves := simple, salus.Default(), gandiva.Default()
 	anew.Repack, lanes.Lanes, lanes.Swap, moves.Swap = true, 2, true, true
 	others := map[string][]any{"igniter": {simple, anew}, "salus": {salus.Default(), lanes}, "gandiva": {gandiva.Default(), moves}}

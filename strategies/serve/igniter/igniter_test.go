@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/run/simulated/world/serving"
-	"github.com/musterdl/muster/strategies/serve/igniter"
+	"github.com/musterdl/muster/serve/sizing"
 )
 
 // v100 is the law of the public code's profile.
@@ -61,22 +61,22 @@ func TestFit(t *testing.T) {
 // At the least shares of its example, two of the three would be too slow.
 func TestBound(t *testing.T) {
 	law := v100(t)
-	d := igniter.Device{Device: law.Device}
-	var blind []igniter.Tenant
+	d := law.Device
+	var blind []sharing.Tenant
 	for _, want := range []struct {
-		of    igniter.Workload
+		of    sizing.Workload
 		batch int
 		share float64
 	}{
-		{igniter.Workload{Model: law.Find("alexnet"), SLOMs: 15, RatePerSec: 500}, 4, 10},
-		{igniter.Workload{Model: law.Find("resnet50"), SLOMs: 40, RatePerSec: 400}, 8, 27.5},
-		{igniter.Workload{Model: law.Find("vgg19"), SLOMs: 60, RatePerSec: 200}, 6, 35},
+		{sizing.Workload{Model: law.Find("alexnet"), SLOMs: 15, RatePerSec: 500}, 4, 10},
+		{sizing.Workload{Model: law.Find("resnet50"), SLOMs: 40, RatePerSec: 400}, 8, 27.5},
+		{sizing.Workload{Model: law.Find("vgg19"), SLOMs: 60, RatePerSec: 200}, 6, 35},
 	} {
-		batch, share := d.Bound(want.of)
+		batch, share := sizing.Bound(&d, want.of)
 		if batch != want.batch || share != want.share {
 			t.Errorf("%s: batch %d, least share %g", want.of.Model.Name, batch, share)
 		}
-		blind = append(blind, igniter.Tenant{Model: want.of.Model, Batch: batch, SharePercent: share})
+		blind = append(blind, sharing.Tenant{Model: want.of.Model, Batch: batch, SharePercent: share})
 	}
 	each, _, _ := d.Predict(blind, nil)
 	near(t, "blind vgg19", each[2].LatencyMs, 30.49, .01)

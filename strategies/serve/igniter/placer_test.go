@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategies/serve/igniter"
@@ -12,14 +13,14 @@ import (
 
 // simple is a network that computes a request in 1 ms on a whole device and is slowed
 // by a hundredth by another one.
-var simple = igniter.Model{Name: "simple", K: [5]float64{0, 100, 0, 0, 0}, Cache: igniter.Line{At0: 10}, CacheSlowdown: .001}
+var simple = sharing.Service{Name: "simple", K: [5]float64{0, 100, 0, 0, 0}, Cache: sharing.Line{At0: 10}, CacheSlowdown: .001}
 
 // Where who runs keeps its share, a replica gets its least and the spare; the next goes beside it as long as both
 // are in time, and to a fresh device otherwise. What is no service of a known model is
 // not for this placer, and nothing is put beside it.
 func TestPlace(t *testing.T) {
 	c := igniter.Default()
-	c.Models, c.SpareUnits, c.Repack = []igniter.Model{simple}, 1, false
+	c.Models, c.SpareUnits, c.Repack = []sharing.Service{simple}, 1, false
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestConfig(t *testing.T) {
 		t.Error(err)
 	}
 	for _, change := range []func(*igniter.Config){func(c *igniter.Config) { c.Device.UnitPercent = 0 }, func(c *igniter.Config) { c.Device.MHzPerWatt = 1 },
-		func(c *igniter.Config) { c.Models = []igniter.Model{simple, simple} }, func(c *igniter.Config) { c.Models = []igniter.Model{{Name: "nothing"}} }} {
+		func(c *igniter.Config) { c.Models = []sharing.Service{simple, simple} }, func(c *igniter.Config) { c.Models = []sharing.Service{{Name: "nothing"}} }} {
 		c := igniter.Default()
 		if change(&c); c.Validate() == nil {
 			t.Errorf("%+v is not valid", c)
