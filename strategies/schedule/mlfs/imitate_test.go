@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/musterdl/muster/mechanism/perceptron"
 )
 
 // A scorer is taught MLF-H's rankings: it is shown lists as they were ranked, and the score
@@ -30,7 +32,7 @@ const (
 
 // imitate brings the loss down from the weights it is given and returns others. Lists with
 // fewer than two members teach nothing.
-func imitate(s Shape, start []float64, lists []ranking, c learnEffort) []float64 {
+func imitate(s perceptron.Shape, start []float64, lists []ranking, c learnEffort) []float64 {
 	var useful []ranking
 	for _, l := range lists {
 		if len(l) > 1 {
@@ -51,8 +53,8 @@ func imitate(s Shape, start []float64, lists []ranking, c learnEffort) []float64
 			behind := ahead + 1 + rng.IntN(len(list)-1-ahead)
 			// The derivative of log(1+exp(-difference)).
 			pull := -1 / (1 + math.Exp(s.Output(w, list[ahead])-s.Output(w, list[behind]))) / float64(c.pairs)
-			s.addGradient(w, list[ahead], pull, grad)
-			s.addGradient(w, list[behind], -pull, grad)
+			addGradient(s, w, list[ahead], pull, grad)
+			addGradient(s, w, list[behind], -pull, grad)
 		}
 		for i, g := range grad {
 			mean[i] = momentum*mean[i] + (1-momentum)*g
@@ -66,7 +68,7 @@ func imitate(s Shape, start []float64, lists []ranking, c learnEffort) []float64
 }
 
 // agreement is the part of all pairs that weights rank as the lists do.
-func agreement(s Shape, w []float64, lists []ranking) float64 {
+func agreement(s perceptron.Shape, w []float64, lists []ranking) float64 {
 	same, pairs := 0, 0
 	for _, list := range lists {
 		for i := range list {
@@ -110,21 +112,21 @@ func TestImitate(t *testing.T) {
 		hidden      int
 		least, most float64
 	}{{"linear", linear, 0, .98, 1}, {"curved, without hidden units", curved, 0, 0, .65}, {"curved", curved, 6, .93, 1}} {
-		s := Shape{Inputs: 3, Hidden: test.hidden}
+		s := perceptron.Shape{Inputs: 3, Hidden: test.hidden}
 		c := learnEffort{steps: 1500, pairs: 32, rate: .02, seed: 5}
-		w := imitate(s, s.random(1), rankings(200, 1, test.teacher), c)
+		w := imitate(s, random(s, 1), rankings(200, 1, test.teacher), c)
 		got := agreement(s, w, rankings(50, 2, test.teacher))
 		if got < test.least || got > test.most {
 			t.Errorf("%s: %.3f of the pairs agree, expected %g to %g", test.name, got, test.least, test.most)
 		}
-		if again := imitate(s, s.random(1), rankings(200, 1, test.teacher), c); !slices.Equal(again, w) {
+		if again := imitate(s, random(s, 1), rankings(200, 1, test.teacher), c); !slices.Equal(again, w) {
 			t.Errorf("%s: the same seed taught something else", test.name)
 		}
 	}
 }
 
 func TestNothingToLearn(t *testing.T) {
-	s := Shape{Inputs: 1}
+	s := perceptron.Shape{Inputs: 1}
 	if w := imitate(s, []float64{4}, []ranking{{{1}}, nil}, learnEffort{steps: 3, pairs: 1, rate: 1}); w[0] != 4 {
 		t.Errorf("a list of one taught %v", w)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/musterdl/muster/mechanism/perceptron"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/schedule"
 )
@@ -23,14 +24,14 @@ var LearnedDescription = strategy.Description{
 // Learned is a trained scorer with what there is to know about its training; weights.json
 // holds the one that ships.
 type Learned struct {
-	Shape     Shape     `json:"shape"`
-	Weights   []float64 `json:"weights"`
-	Seed      uint64    `json:"seed"`
-	Generator string    `json:"generator"` // of the histories it was trained on
-	TrainSec  float64   `json:"train_s"`   // on one core
-	Imitation float64   `json:"imitation"` // part of all pairs that it ranked as mlfs before the search
-	Curve     []float64 `json:"curve"`     // best of each generation: mean JCT over that of mlfs, in the geometric mean
-	HeldOut   string    `json:"held_out"`  // the histories that the verdict is about
+	Shape     perceptron.Shape `json:"shape"`
+	Weights   []float64        `json:"weights"`
+	Seed      uint64           `json:"seed"`
+	Generator string           `json:"generator"` // of the histories it was trained on
+	TrainSec  float64          `json:"train_s"`   // on one core
+	Imitation float64          `json:"imitation"` // part of all pairs that it ranked as mlfs before the search
+	Curve     []float64        `json:"curve"`     // best of each generation: mean JCT over that of mlfs, in the geometric mean
+	HeldOut   string           `json:"held_out"`  // the histories that the verdict is about
 	// Verdict is about its mean JCT beside that of mlfs on histories it never saw.
 	Verdict Verdict `json:"verdict"`
 }
@@ -76,7 +77,7 @@ func (l *Learned) order(c Config) *Order {
 	return newScored(c, l.Shape, l.Weights)
 }
 
-func newScored(c Config, shape Shape, weights []float64) *Order {
+func newScored(c Config, shape perceptron.Shape, weights []float64) *Order {
 	return &Order{config: c, score: func(f *facts) float64 {
 		x := f.features()
 		return shape.Output(weights, x[:])

@@ -7,6 +7,7 @@ import (
 	"github.com/musterdl/muster/allocate/allocatetest"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/mechanism/perceptron"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -24,7 +25,7 @@ func brisk() Config {
 }
 
 func TestConforms(t *testing.T) {
-	untried := Learned{Shape: Shape{Inputs: inputs}, Weights: make([]float64, inputs)}
+	untried := Learned{Shape: perceptron.Shape{Inputs: inputs}, Weights: make([]float64, inputs)}
 	for name, order := range map[string]func() schedule.Order{
 		"heuristic": func() schedule.Order { return New(brisk()) },
 		"learned":   func() schedule.Order { return newScored(brisk(), shipped.Shape, shipped.Weights) },
@@ -92,7 +93,7 @@ func TestGateKeepsOut(t *testing.T) {
 	m := kinds()[0]
 	jobs := m.jobs(t, 1)
 	h := m.run(t, jobs, heuristic(), false)
-	worthless := Learned{Shape: Shape{Inputs: inputs}, Weights: []float64{-1, 0, 0, 0, 0, 0, 0, 0, 0, 0}}
+	worthless := Learned{Shape: perceptron.Shape{Inputs: inputs}, Weights: []float64{-1, 0, 0, 0, 0, 0, 0, 0, 0, 0}}
 	if got := m.run(t, jobs, worthless.order(Default()), false); got != h {
 		t.Errorf("%+v, MLF-H %+v", got, h)
 	}

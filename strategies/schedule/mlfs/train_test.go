@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/mechanism/perceptron"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -74,7 +75,7 @@ func demonstrations(t testing.TB, m mix, seed uint64) (lists []ranking) {
 // train imitates MLF-H and then searches for less mean JCT.
 func train(t testing.TB, search searchEffort) Learned {
 	began := time.Now()
-	l := Learned{Shape: Shape{Inputs: inputs, Hidden: hiddenUnits}, Seed: trainSeed,
+	l := Learned{Shape: perceptron.Shape{Inputs: inputs, Hidden: hiddenUnits}, Seed: trainSeed,
 		Generator: fmt.Sprintf("gen:rw-a-prime at load .95, silent and reporting, seeds from %d, of %d samples by %d generations", firstTrain, search.samples, search.generations)}
 	var shown, fresh []ranking
 	for s := range uint64(perSample) {
@@ -83,7 +84,7 @@ func train(t testing.TB, search searchEffort) Learned {
 			fresh = append(fresh, demonstrations(t, m, firstTrain+perSample+s)...)
 		}
 	}
-	start := imitate(l.Shape, l.Shape.random(trainSeed), shown, learnEffort{steps: 3000, pairs: 64, rate: .01, seed: trainSeed})
+	start := imitate(l.Shape, random(l.Shape, trainSeed), shown, learnEffort{steps: 3000, pairs: 64, rate: .01, seed: trainSeed})
 	l.Imitation = agreement(l.Shape, start, fresh)
 	baseline := map[[2]int]float64{}
 	found := crossEntropy(start, search, func(w []float64, g int) float64 {

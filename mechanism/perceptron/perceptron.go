@@ -1,4 +1,6 @@
-package mlfs
+// Package perceptron answers from a small neural network whose weights somebody else
+// trained.
+package perceptron
 
 import "math"
 
@@ -22,18 +24,20 @@ func (s Shape) Output(w, x []float64) float64 {
 		sum += w[i] * v
 	}
 	for u := range s.Hidden {
-		unit := s.unit(w, u)
-		sum += unit[s.Inputs+1] * math.Tanh(s.into(unit, x))
+		unit := s.Unit(w, u)
+		sum += unit[s.Inputs+1] * math.Tanh(s.Into(unit, x))
 	}
 	return sum
 }
 
-func (s Shape) unit(w []float64, u int) []float64 {
+// Unit is the part of the weights that is of one hidden unit.
+func (s Shape) Unit(w []float64, u int) []float64 {
 	from := s.Inputs + u*(s.Inputs+2)
 	return w[from : from+s.Inputs+2]
 }
 
-func (s Shape) into(unit, x []float64) float64 {
+// Into is what goes into a hidden unit.
+func (s Shape) Into(unit, x []float64) float64 {
 	sum := unit[s.Inputs]
 	for i, v := range x {
 		sum += unit[i] * v
