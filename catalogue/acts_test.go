@@ -78,15 +78,15 @@ func everything() (*cluster.Cluster, scheduletest.Jobs) {
 	}
 	layer := workload.Layer{Forward: 5 * unit.Millisecond, Backward: 10 * unit.Millisecond, ParamKiB: 100, OutputKiB: 10, ActivationKiB: 10}
 	kinds := []workload.Job{
-		{Gang: 1, Share: 400, Memory: 4 << 10},
-		{Gang: 1, Memory: 4 << 10, Persistent: 1 << 10},
-		{Gang: 3, Traffic: 800, Phase: workload.Phase{Compute: 60 * unit.Millisecond, Communicate: 40 * unit.Millisecond}},
-		{Gang: 1, Opportunistic: true, Memory: 2 << 10},
-		{Gang: 2, Phase: workload.Phase{Compute: 30 * unit.Millisecond, Communicate: 70 * unit.Millisecond}},
-		{Gang: 1, Base: "roberta-base", Group: "tuning", Memory: 2 << 10},
-		{Gang: 1, Class: "simple", Service: workload.Service{RatePerSec: 100, SLO: 80 * unit.Millisecond}},
-		{Gang: 2, Pipeline: workload.Pipeline{Stages: 2, Microbatches: 4, Layers: slices.Repeat([]workload.Layer{layer}, 4)}},
-		{Gang: 1, Sizes: []int32{1, 2, 4}},
+		{Resources: workload.Resources{Gang: 1, Share: 400, Memory: 4 << 10}},
+		{Resources: workload.Resources{Gang: 1, Memory: 4 << 10}, Traits: workload.Traits{Persistent: 1 << 10}},
+		{Resources: workload.Resources{Gang: 3}, Traits: workload.Traits{Traffic: 800, Phase: workload.Phase{Compute: 60 * unit.Millisecond, Communicate: 40 * unit.Millisecond}}},
+		{Resources: workload.Resources{Gang: 1, Memory: 2 << 10}, Traits: workload.Traits{Opportunistic: true}},
+		{Resources: workload.Resources{Gang: 2}, Traits: workload.Traits{Phase: workload.Phase{Compute: 30 * unit.Millisecond, Communicate: 70 * unit.Millisecond}}},
+		{Resources: workload.Resources{Gang: 1, Memory: 2 << 10}, Traits: workload.Traits{Base: "roberta-base", Group: "tuning"}},
+		{Resources: workload.Resources{Gang: 1}, Traits: workload.Traits{Class: "simple", Service: workload.Service{RatePerSec: 100, SLO: 80 * unit.Millisecond}}},
+		{Resources: workload.Resources{Gang: 2}, Traits: workload.Traits{Pipeline: workload.Pipeline{Stages: 2, Microbatches: 4, Layers: slices.Repeat([]workload.Layer{layer}, 4)}}},
+		{Resources: workload.Resources{Gang: 1, Sizes: []int32{1, 2, 4}}},
 	}
 	var jobs scheduletest.Jobs
 	for i := range 72 {

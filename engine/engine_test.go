@@ -76,7 +76,7 @@ func (w *world) step(second int, events ...engine.Event) engine.Out {
 }
 
 func submit(name string, gang int32, more ...func(j *workload.Job)) engine.Event {
-	j := &workload.Job{Name: name, Gang: gang, Devices: 1, Share: unit.Whole, Retries: 100}
+	j := &workload.Job{Name: name, Resources: workload.Resources{Gang: gang, Devices: 1, Share: unit.Whole}, Retries: 100}
 	for _, f := range more {
 		f(j)
 	}

@@ -193,7 +193,8 @@ func fill(ctx context.Context, p *plane.Plane, n int) error {
 }
 
 func benchJob(name string) workload.Job {
-	return workload.Job{Name: name, Gang: 1, Devices: 1, Share: unit.Whole, Estimate: unit.Hour, Command: []string{"true"}}
+	return workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Estimate: unit.Hour,
+		Program: workload.Program{Command: []string{"true"}}}
 }
 
 // load runs the submitting process and takes over what it measured.

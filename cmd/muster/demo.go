@@ -341,7 +341,7 @@ func demoJobs() (first, second []workload.Job, err error) {
 	}
 	train := func(name string, steps int, more ...string) workload.Job {
 		command := append([]string{exe, "trainer", "--steps", fmt.Sprint(steps), "--checkpoint-every", "20"}, more...)
-		return workload.Job{Name: name, Gang: 1, Devices: 1, Share: unit.Whole, Command: command,
+		return workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Program: workload.Program{Command: command},
 			Checkpoint: workload.Checkpoint{OnRequest: true, Load: 2 * unit.Second}}
 	}
 	pipe := train("pipeline", 260, "--seed", "2")

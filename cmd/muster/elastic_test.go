@@ -47,10 +47,10 @@ func (p *controlPlane) train(name string, sizes []int32, steps int, pace time.Du
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	j := workload.Job{Name: name, Gang: sizes[len(sizes)-1], Sizes: sizes, Devices: 1, Share: unit.Whole, Estimate: unit.Hour,
-		Checkpoint: workload.Checkpoint{OnRequest: true}, Env: []string{"PATH=" + os.Getenv("PATH"), "MUSTER_TEST_AS_MUSTER=1"},
-		Command: slices.Concat(keepProgress, []string{exe, "trainer", "--steps", fmt.Sprint(steps), "--checkpoint-every", "0", "--seed", "11", "--dim", "32",
-			"--step-delay", pace.String()})}
+	j := workload.Job{Name: name, Resources: workload.Resources{Gang: sizes[len(sizes)-1], Sizes: sizes, Devices: 1, Share: unit.Whole}, Estimate: unit.Hour,
+		Checkpoint: workload.Checkpoint{OnRequest: true}, Program: workload.Program{Env: []string{"PATH=" + os.Getenv("PATH"), "MUSTER_TEST_AS_MUSTER=1"},
+			Command: slices.Concat(keepProgress, []string{exe, "trainer", "--steps", fmt.Sprint(steps), "--checkpoint-every", "0", "--seed", "11", "--dim", "32",
+				"--step-delay", pace.String()})}}
 	if _, err := p.client.Submit(p.t.Context(), []workload.Job{j}, name); err != nil {
 		p.t.Fatal(err)
 	}

@@ -118,8 +118,8 @@ func TestKilledControlPlane(t *testing.T) {
 		for i := range 1 + chance.IntN(3) {
 			name := fmt.Sprintf("r%d-%d", round, i)
 			gang := int32(1 + chance.IntN(2))
-			job := workload.Job{Name: name, Gang: gang, Devices: 1, Share: unit.Whole, Retries: 2,
-				Command: []string{"sh", "-c", fmt.Sprintf("sleep 0.%d", chance.IntN(4))}, Env: []string{"PATH=" + os.Getenv("PATH")}}
+			job := workload.Job{Name: name, Resources: workload.Resources{Gang: gang, Devices: 1, Share: unit.Whole}, Retries: 2,
+				Program: workload.Program{Command: []string{"sh", "-c", fmt.Sprintf("sleep 0.%d", chance.IntN(4))}, Env: []string{"PATH=" + os.Getenv("PATH")}}}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			if _, err := p.client.Submit(ctx, []workload.Job{job}, "key-"+name); err == nil {
 				acknowledged = append(acknowledged, name)
@@ -203,8 +203,8 @@ func TestKilledSupervisorsAndWorkers(t *testing.T) {
 	p, rounds, chance := toKill(t, 2, 6, 60)
 	for round := range rounds {
 		name := fmt.Sprintf("victim-%d", round)
-		job := workload.Job{Name: name, Gang: 1 + int32(round%2), Devices: 1, Share: unit.Whole, Retries: 1,
-			Command: []string{"sh", "-c", "sleep 1"}, Env: []string{"PATH=" + os.Getenv("PATH")}}
+		job := workload.Job{Name: name, Resources: workload.Resources{Gang: 1 + int32(round%2), Devices: 1, Share: unit.Whole}, Retries: 1,
+			Program: workload.Program{Command: []string{"sh", "-c", "sleep 1"}, Env: []string{"PATH=" + os.Getenv("PATH")}}}
 		if _, err := p.client.Submit(t.Context(), []workload.Job{job}, ""); err != nil {
 			t.Fatal(err)
 		}

@@ -32,9 +32,10 @@ func TestLimitJointly(t *testing.T) {
 	var names []string
 	for i := range 6 {
 		sizes := [][]int32{{1}, {1, 2, 4}, {1, 2}}[i%3]
-		j := workload.Job{Name: fmt.Sprint("job", i), Tenant: "held", Gang: sizes[len(sizes)/2], Sizes: sizes, Devices: 1, Share: unit.Whole, Estimate: unit.Second,
-			Checkpoint: workload.Checkpoint{OnRequest: true}, Env: []string{"PATH=" + os.Getenv("PATH")},
-			Command: []string{"sh", "-c", "trap 'echo $(date +%s%N) -1 >>" + said + "' EXIT; trap 'exit 143' TERM; echo $(date +%s%N) 1 >>" + said + "; sleep 0.5 & wait"}}
+		j := workload.Job{Name: fmt.Sprint("job", i), Tenant: "held",
+			Resources: workload.Resources{Gang: sizes[len(sizes)/2], Sizes: sizes, Devices: 1, Share: unit.Whole}, Estimate: unit.Second,
+			Checkpoint: workload.Checkpoint{OnRequest: true}, Program: workload.Program{Env: []string{"PATH=" + os.Getenv("PATH")},
+				Command: []string{"sh", "-c", "trap 'echo $(date +%s%N) -1 >>" + said + "' EXIT; trap 'exit 143' TERM; echo $(date +%s%N) 1 >>" + said + "; sleep 0.5 & wait"}}}
 		if _, err := p.client.Submit(t.Context(), []workload.Job{j}, j.Name); err != nil {
 			t.Fatal(err)
 		}

@@ -70,9 +70,9 @@ func (k *kind) job(t *testing.T, name string, size int32, estimate unit.Duration
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := workload.Job{Name: name, Gang: k.sizes[0], Devices: 1, Share: unit.Whole, Estimate: estimate, Checkpoint: workload.Checkpoint{OnRequest: true},
-		Env:     []string{"PATH=" + os.Getenv("PATH"), "MUSTER_TEST_AS_MUSTER=1"},
-		Command: []string{"sh", "-c", paced, exe, fmt.Sprint(k.steps)}}
+	j := workload.Job{Name: name, Resources: workload.Resources{Gang: k.sizes[0], Devices: 1, Share: unit.Whole}, Estimate: estimate, Checkpoint: workload.Checkpoint{OnRequest: true},
+		Program: workload.Program{Env: []string{"PATH=" + os.Getenv("PATH"), "MUSTER_TEST_AS_MUSTER=1"},
+			Command: []string{"sh", "-c", paced, exe, fmt.Sprint(k.steps)}}}
 	if size > 0 {
 		j.Gang = size
 	} else if len(k.sizes) > 1 {

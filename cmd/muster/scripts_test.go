@@ -180,7 +180,8 @@ func (s *stage) submit(names string, expect ...unit.Duration) {
 	s.t.Helper()
 	var events []engine.Event
 	for i, name := range strings.Fields(names) {
-		events = append(events, engine.Event{Kind: engine.Submit, Spec: &workload.Job{Name: name, Gang: 1, Devices: 1, Share: unit.Whole, Estimate: expect[i]}})
+		events = append(events, engine.Event{Kind: engine.Submit, Spec: &workload.Job{Name: name,
+			Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Estimate: expect[i]}})
 	}
 	for _, r := range s.plane.Requests(s.t.Context(), events) {
 		if r.Err != nil {

@@ -21,7 +21,8 @@ func TestUpRecoversLoadedSnapshot(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	for _, name := range []string{"done", "held"} {
-		job := workload.Job{Name: name, Gang: 1, Devices: 1, Share: unit.Whole, Command: []string{"/bin/sh", "-c", "exit 0"}}
+		job := workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole},
+			Program: workload.Program{Command: []string{"/bin/sh", "-c", "exit 0"}}}
 		if _, err := p.client.Submit(ctx, []workload.Job{job}, ""); err != nil {
 			t.Fatal(err)
 		}

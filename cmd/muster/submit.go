@@ -32,7 +32,7 @@ type jobFlags struct {
 }
 
 func (f *jobFlags) add(cmd *cobra.Command) {
-	f.job = workload.Job{Gang: 1, Devices: 1, Share: unit.Whole}
+	f.job = workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}
 	fl, j := cmd.Flags(), &f.job
 	fl.StringVar(&j.Name, "name", "", "name of the job; the server makes one where none is given")
 	fl.Int32Var(&j.Gang, "workers", 1, "workers, which all start together")

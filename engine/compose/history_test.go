@@ -332,8 +332,9 @@ func history(t *rapid.T) int {
 func drawJob(t *rapid.T, s *site) workload.Job {
 	tenants := []string{"", "q0", "q1", "q2", "q0/q1", "elsewhere"}
 	j := workload.Job{Tenant: rapid.SampledFrom(tenants).Draw(t, "tenant"), User: fmt.Sprint("u", rapid.IntRange(0, 2).Draw(t, "user")),
-		Priority: int32(rapid.IntRange(0, 3).Draw(t, "priority") / 3), Gang: int32(rapid.IntRange(1, 4).Draw(t, "gang")), Devices: 1, Share: 1000,
-		Estimate: unit.Duration(rapid.IntRange(0, 3000).Draw(t, "estimate")) * unit.Second}
+		Priority:  int32(rapid.IntRange(0, 3).Draw(t, "priority") / 3),
+		Resources: workload.Resources{Gang: int32(rapid.IntRange(1, 4).Draw(t, "gang")), Devices: 1, Share: 1000},
+		Estimate:  unit.Duration(rapid.IntRange(0, 3000).Draw(t, "estimate")) * unit.Second}
 	switch rapid.IntRange(0, 6).Draw(t, "kind") {
 	case 6:
 		j.Devices, j.CPU = 0, 4000
@@ -372,7 +373,7 @@ func TestGuarantees(t *testing.T) {
 		for range 30 {
 			tenant := rapid.IntRange(1, 3).Draw(t, "tenant")
 			for range rapid.IntRange(1, 4).Draw(t, "jobs") {
-				s.submit(workload.Job{Tenant: tree.Queues[tenant].Name, Gang: 1, Devices: 1, Share: 1000, Checkpoint: workload.Checkpoint{OnRequest: true}},
+				s.submit(workload.Job{Tenant: tree.Queues[tenant].Name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000}, Checkpoint: workload.Checkpoint{OnRequest: true}},
 					unit.Duration(rapid.IntRange(1, 5000).Draw(t, "takes"))*unit.Second)
 			}
 			// A start that was made a moment ago is protected from when it computes, and who

@@ -25,7 +25,7 @@ func calm(t *testing.T, ref string, devices int, tree queue.Tree, stops unit.Dur
 
 // job submits one that saves when asked.
 func (s *site) job(tenant string, workers int32, takes unit.Duration) plan.JobID {
-	return s.submit(workload.Job{Tenant: tenant, Gang: workers, Devices: 1, Share: 1000, Estimate: takes, Checkpoint: workload.Checkpoint{OnRequest: true}}, takes)
+	return s.submit(workload.Job{Tenant: tenant, Resources: workload.Resources{Gang: workers, Devices: 1, Share: 1000}, Estimate: takes, Checkpoint: workload.Checkpoint{OnRequest: true}}, takes)
 }
 
 // until lets time go on.
@@ -104,7 +104,7 @@ func TestClaimsBeforeRanks(t *testing.T) {
 func TestNobodyShrinksForNobody(t *testing.T) {
 	for gang := int32(2); gang <= 4; gang += 2 {
 		calm(t, "fifo+equal-share", 4, queue.Tree{}, unit.Second, func(t *rapid.T, s *site) {
-			elastic := s.submit(workload.Job{Gang: 4, Sizes: []int32{1, 2, 4}, Devices: 1, Share: 1000, Checkpoint: workload.Checkpoint{OnRequest: true}}, unit.Hour)
+			elastic := s.submit(workload.Job{Resources: workload.Resources{Gang: 4, Sizes: []int32{1, 2, 4}, Devices: 1, Share: 1000}, Checkpoint: workload.Checkpoint{OnRequest: true}}, unit.Hour)
 			other := s.job("", gang, unit.Hour)
 			s.until(unit.Time(10 * unit.Minute))
 			v := s.e.View()

@@ -70,7 +70,7 @@ func TestJointThatDoesMore(t *testing.T) {
 	e := engine.New(cluster.Uniform("three", 3, 1, cluster.Model{Name: "gpu", Speed: 1}, 3), s, engine.DefaultPolicy())
 	var events []engine.Event
 	for range 2 {
-		events = append(events, engine.Event{Kind: engine.Submit, Spec: &workload.Job{Gang: 1, Devices: 1, Share: unit.Whole}})
+		events = append(events, engine.Event{Kind: engine.Submit, Spec: &workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}})
 	}
 	e.Step(0, events)
 	v := e.View()

@@ -86,7 +86,7 @@ func promisesKept(t *rapid.T) int {
 	}
 	for i := range rapid.IntRange(4, 25).Draw(t, "jobs") {
 		takes := unit.Duration(rapid.IntRange(1, 300).Draw(t, "takes")) * unit.Second
-		j := workload.Job{Gang: int32(rapid.IntRange(1, nodes*devices).Draw(t, "gang")), Devices: 1, Share: 1000,
+		j := workload.Job{Resources: workload.Resources{Gang: int32(rapid.IntRange(1, nodes*devices).Draw(t, "gang")), Devices: 1, Share: 1000},
 			Estimate: takes + unit.Duration(rapid.IntRange(0, 200).Draw(t, "more"))*unit.Second, User: fmt.Sprint(i)}
 		if rapid.IntRange(0, 4).Draw(t, "shared") == 0 {
 			j.Gang, j.Share = 1, unit.Milli(rapid.SampledFrom([]int{200, 500, 700}).Draw(t, "share"))

@@ -358,7 +358,7 @@ func guarantees(t *rapid.T, name string) {
 	for range 6 {
 		tenant := rapid.IntRange(1, 2).Draw(t, "tenant")
 		for range rapid.IntRange(1, 6).Draw(t, "jobs") {
-			s.submit(workload.Job{Tenant: tree.Queues[tenant].Name, Gang: 1, Devices: 1, Share: 1000, Memory: 12 << 10, Checkpoint: workload.Checkpoint{OnRequest: true}},
+			s.submit(workload.Job{Tenant: tree.Queues[tenant].Name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000, Memory: 12 << 10}, Checkpoint: workload.Checkpoint{OnRequest: true}},
 				unit.Duration(rapid.IntRange(1, 5000).Draw(t, "takes"))*unit.Second)
 		}
 		for until := s.now.Add(tree.Protect + 2*s.stopDelay + 75*unit.Second); s.now < until; {
@@ -387,7 +387,7 @@ func TestShorterBeforeAWindow(t *testing.T) {
 				s := newSite(t, cluster.Uniform("site", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), queue.Tree{}, build(t, name))
 				s.step(engine.Event{Kind: engine.Close, Node: 0, Bounds: engine.Bounds{From: s.now.Add(100 * unit.Second), To: s.now.Add(unit.Hour)}})
 				for i, minutes := range rapid.Permutation([]int{1, 20, 30, 40}).Draw(t, "minutes") {
-					s.submit(workload.Job{Gang: 1, Devices: 1, Share: 1000, Estimate: unit.Duration(minutes) * unit.Minute}, unit.Duration(minutes)*unit.Minute)
+					s.submit(workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000}, Estimate: unit.Duration(minutes) * unit.Minute}, unit.Duration(minutes)*unit.Minute)
 					if phase := s.e.View().Job(plan.JobID(i)).Phase; (phase == plan.Active) != (minutes == 1) {
 						t.Fatalf("a job of %d minutes is %s", minutes, phase)
 					}
@@ -408,7 +408,7 @@ func TestTermsOfAClaim(t *testing.T) {
 		s.step(engine.Event{Kind: engine.Close, Node: 0, Bounds: engine.Bounds{From: s.now.Add(unit.Second), To: s.now.Add(unit.Hour)}})
 		// When the first ends the decider has both nodes for the last two, whose turn it is.
 		for i, tenant := range []string{"b", "a", "b", "b"} {
-			s.submit(workload.Job{Tenant: tenant, Gang: 1, Devices: 1, Share: 1000, Checkpoint: workload.Checkpoint{OnRequest: true}}, unit.Duration(5+1000*i)*unit.Second)
+			s.submit(workload.Job{Tenant: tenant, Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000}, Checkpoint: workload.Checkpoint{OnRequest: true}}, unit.Duration(5+1000*i)*unit.Second)
 		}
 		for until := s.now.Add(30 * unit.Second); s.now < until; {
 			s.pass(until.Sub(s.now))

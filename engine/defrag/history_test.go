@@ -201,7 +201,7 @@ func (s *site) pass(d unit.Duration) {
 func (s *site) submit(kind int) {
 	perNode := s.e.View().Node(0).Count
 	j := workload.Job{Tenant: oneOf(s, []string{"", "q0", "q1", "q2"}), User: fmt.Sprint("u", s.n(0, 1)),
-		Name: fmt.Sprint("j", s.e.View().Jobs()), Gang: 1, Devices: 1, Share: 1000,
+		Name: fmt.Sprint("j", s.e.View().Jobs()), Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000},
 		Estimate:   unit.Duration(s.n(0, 3000)) * unit.Second,
 		Checkpoint: workload.Checkpoint{OnRequest: s.n(0, 4) > 0, Save: 3 * unit.Second, Load: unit.Duration(s.n(0, 9)) * unit.Second}}
 	switch kind {
@@ -454,7 +454,7 @@ func TestHistories(t *testing.T) {
 // fill gives every device a small job, and ends some of them.
 func (s *site) fill() {
 	for range s.e.View().Devices() {
-		j := workload.Job{Name: fmt.Sprint("j", s.e.View().Jobs()), Gang: 1, Devices: 1, Share: 1000, Checkpoint: workload.Checkpoint{OnRequest: true, Save: unit.Second, Load: unit.Second}}
+		j := workload.Job{Name: fmt.Sprint("j", s.e.View().Jobs()), Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000}, Checkpoint: workload.Checkpoint{OnRequest: true, Save: unit.Second, Load: unit.Second}}
 		s.truth[plan.JobID(s.e.View().Jobs())] = unit.Duration(s.n(500, 9000)) * unit.Second
 		s.step(engine.Event{Kind: engine.Submit, Spec: &j})
 	}

@@ -131,7 +131,7 @@ func (s *scenario) readJobs(text string) error {
 	s.jobs = nil
 	for _, line := range strings.Split(text, "\n") {
 		f := words(line)
-		j := job{spec: workload.Job{Name: f[""], Devices: 1, Checkpoint: workload.Checkpoint{OnRequest: true}}}
+		j := job{spec: workload.Job{Name: f[""], Resources: workload.Resources{Devices: 1}, Checkpoint: workload.Checkpoint{OnRequest: true}}}
 		gang, err1 := f.number("gang", 1)
 		share, err2 := f.number("share", 1000)
 		memory, err3 := f.number("memory", 0)

@@ -70,9 +70,8 @@ func seconds(t *rapid.T, what string, most int) unit.Duration {
 
 func (s *scenario) drawJob(t *rapid.T, name string, devices int) job {
 	j := job{work: unit.Second + seconds(t, "work", 600)}
-	j.spec = workload.Job{Name: name, Gang: int32(rapid.IntRange(1, min(4, devices)).Draw(t, "gang")), Devices: 1, Share: 1000,
-		Submit: unit.Time(seconds(t, "submit", 300)), Estimate: j.work, Checkpoint: workload.Checkpoint{OnRequest: true},
-		Memory: unit.MiB(rapid.IntRange(0, 4).Draw(t, "memory")) << 10}
+	j.spec = workload.Job{Name: name, Resources: workload.Resources{Gang: int32(rapid.IntRange(1, min(4, devices)).Draw(t, "gang")), Devices: 1, Share: 1000, Memory: unit.MiB(rapid.IntRange(0, 4).Draw(t, "memory")) << 10},
+		Submit: unit.Time(seconds(t, "submit", 300)), Estimate: j.work, Checkpoint: workload.Checkpoint{OnRequest: true}}
 	switch rapid.IntRange(0, 5).Draw(t, "kind") {
 	case 0:
 		j.spec.Gang, j.spec.Share = 1, unit.Milli(rapid.SampledFrom([]int{100, 250, 400, 500, 900}).Draw(t, "share"))

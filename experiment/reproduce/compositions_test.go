@@ -237,8 +237,9 @@ func (m *mixed) Next() (workload.Job, workload.Truth, error) {
 		return workload.Job{}, workload.Truth{}, io.EOF
 	}
 	m.now = m.now.Add(unit.Duration(m.rng.IntN(90)) * unit.Second)
-	j := workload.Job{Name: fmt.Sprint("j", m.n), Submit: m.now, Gang: 1, Devices: 1, Share: unit.Whole, Priority: m.rng.Int32N(2),
-		Memory: unit.MiB(1+m.rng.IntN(4)) << 10, CPU: unit.Whole, Tenant: fmt.Sprint("t", m.rng.IntN(2))}
+	j := workload.Job{Name: fmt.Sprint("j", m.n), Submit: m.now, Priority: m.rng.Int32N(2),
+		Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole, Memory: unit.MiB(1+m.rng.IntN(4)) << 10, CPU: unit.Whole},
+		Tenant:    fmt.Sprint("t", m.rng.IntN(2))}
 	truth := workload.Truth{Duration: unit.Duration(60+m.rng.IntN(1200)) * unit.Second}
 	j.Checkpoint = workload.Checkpoint{OnRequest: true, Load: 20 * unit.Second, Save: 2 * unit.Second}
 	if m.rng.IntN(4) > 0 {

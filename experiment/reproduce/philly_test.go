@@ -34,7 +34,9 @@ func TestLocalityIsRelaxedInTime(t *testing.T) {
 	s := Defaults()
 	s.Trace, s.Cluster, s.Strategy, s.Prices = "", "gpus:2x4", "fifo+philly", simulated.Prices{}
 	s.Jobs = func(uint64) (trace.Reader, error) {
-		return &listed{runs: 10 * unit.Hour, jobs: []workload.Job{{Name: "a", Gang: 3}, {Name: "b", Gang: 3}, {Name: "gang", Gang: 2, Submit: unit.Time(unit.Minute)}}}, nil
+		three := workload.Resources{Gang: 3}
+		return &listed{runs: 10 * unit.Hour, jobs: []workload.Job{{Name: "a", Resources: three}, {Name: "b", Resources: three},
+			{Name: "gang", Resources: workload.Resources{Gang: 2}, Submit: unit.Time(unit.Minute)}}}, nil
 	}
 	o, err := Simulate(s)
 	if err != nil {

@@ -30,7 +30,7 @@ func (c *crowd) Next() (workload.Job, workload.Truth, error) {
 	}
 	c.now = c.now.Add(unit.Duration(c.rng.IntN(180)) * unit.Second)
 	truth := workload.Truth{Duration: unit.Duration(600+c.rng.IntN(7200)) * unit.Second}
-	j := workload.Job{Name: fmt.Sprint("j", c.n), Submit: c.now, Gang: 1 << c.rng.IntN(4), Devices: 1, Share: unit.Whole, Estimate: truth.Duration,
+	j := workload.Job{Name: fmt.Sprint("j", c.n), Submit: c.now, Resources: workload.Resources{Gang: 1 << c.rng.IntN(4), Devices: 1, Share: unit.Whole}, Estimate: truth.Duration,
 		Checkpoint: workload.Checkpoint{OnRequest: true, Load: 20 * unit.Second}}
 	j.Tenant = []string{"a", "b"}[c.n%2]
 	if c.rng.IntN(3) == 0 {

@@ -34,16 +34,15 @@ func drawEntries(t *rapid.T) []entry {
 	for i := range rapid.IntRange(1, 5).Draw(t, "jobs") {
 		j := workload.Job{
 			Name: fmt.Sprint(label.Draw(t, "name"), i), Tenant: label.Draw(t, "tenant"), User: label.Draw(t, "user"),
-			Priority: rapid.Int32().Draw(t, "priority"), Gang: rapid.Int32Range(1, 1000).Draw(t, "gang"),
-			Devices: rapid.Int32Range(0, 1000).Draw(t, "devices"), Share: unit.Whole,
-			Models: list("models"), After: list("after"), Class: label.Draw(t, "class"),
-			Memory:   unit.MiB(rapid.Int64Range(0, maxMiB).Draw(t, "memory")),
-			CPU:      unit.Milli(rapid.Int64Range(0, maxMilli).Draw(t, "cpu")),
+			Priority: rapid.Int32().Draw(t, "priority"), After: list("after"),
+			Resources: workload.Resources{Gang: rapid.Int32Range(1, 1000).Draw(t, "gang"), Devices: rapid.Int32Range(0, 1000).Draw(t, "devices"), Share: unit.Whole,
+				Models: list("models"), Memory: unit.MiB(rapid.Int64Range(0, maxMiB).Draw(t, "memory")),
+				CPU: unit.Milli(rapid.Int64Range(0, maxMilli).Draw(t, "cpu")), HostMemory: 7},
+			Traits:   workload.Traits{Class: label.Draw(t, "class"), Skew: unit.Milli(rapid.Int64Range(0, 1000).Draw(t, "skew")), Traffic: 1000},
 			Estimate: spanOf("estimate"), TimeLimit: spanOf("limit"), Deadline: spanOf("deadline"),
 			Checkpoint: workload.Checkpoint{Every: spanOf("every"), OnRequest: rapid.Bool().Draw(t, "request"),
 				Save: spanOf("save"), Load: spanOf("load")},
-			Retries: rapid.Int32Range(0, 9).Draw(t, "retries"), Skew: unit.Milli(rapid.Int64Range(0, 1000).Draw(t, "skew")),
-			HostMemory: 7, Traffic: 1000,
+			Retries: rapid.Int32Range(0, 9).Draw(t, "retries"),
 		}
 		if j.Devices == 1 {
 			j.Share = unit.Milli(rapid.Int64Range(1, 1000).Draw(t, "share"))
@@ -92,7 +91,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func TestWriterRefuses(t *testing.T) {
-	good := workload.Job{Name: "a", Gang: 1, Devices: 1, Share: unit.Whole}
+	good := workload.Job{Name: "a", Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}
 	for want, edit := range map[string]func(*workload.Job){
 		"has no name":            func(j *workload.Job) { j.Name = "" },
 		"no arrays":              func(j *workload.Job) { j.Array = 3 },

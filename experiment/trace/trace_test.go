@@ -65,7 +65,7 @@ func parse(format, content string) ([]entry, error) {
 }
 
 func TestFormats(t *testing.T) {
-	base := workload.Job{Gang: 1, Devices: 1, Share: unit.Whole}
+	base := workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}
 	with := func(edit func(*workload.Job)) workload.Job {
 		j := base
 		edit(&j)

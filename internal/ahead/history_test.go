@@ -64,9 +64,10 @@ func drawHistory(t *rapid.T, strategies []string) history {
 
 // draw draws a job. Its sizes are powers of two, so that no rate has to be rounded.
 func (h *history) draw(n func(int, int) int, at unit.Time) ahead.Arrival {
-	j := workload.Job{Name: fmt.Sprint("job", len(h.arrivals)), Submit: at, Gang: int32(n(1, min(6, len(h.cluster.Devices)))), Devices: 1,
-		Share: unit.Whole, Priority: int32(n(0, 2)), Memory: unit.MiB(n(0, 8)) << 10, CPU: unit.Milli(n(0, 2)) * unit.Whole,
-		Retries: int32(n(0, 3)), Tenant: fmt.Sprint("tenant", n(0, 2)), User: fmt.Sprint("user", n(0, 2)), Class: fmt.Sprint("class", n(0, 2))}
+	j := workload.Job{Name: fmt.Sprint("job", len(h.arrivals)), Submit: at,
+		Resources: workload.Resources{Gang: int32(n(1, min(6, len(h.cluster.Devices)))), Devices: 1, Share: unit.Whole, Memory: unit.MiB(n(0, 8)) << 10, CPU: unit.Milli(n(0, 2)) * unit.Whole},
+		Priority:  int32(n(0, 2)),
+		Retries:   int32(n(0, 3)), Tenant: fmt.Sprint("tenant", n(0, 2)), User: fmt.Sprint("user", n(0, 2)), Traits: workload.Traits{Class: fmt.Sprint("class", n(0, 2))}}
 	switch n(0, 4) {
 	case 0:
 		j.Share = unit.Milli(n(1, 9)) * 100

@@ -36,7 +36,7 @@ func strategy(t testing.TB, name string) func() (schedule.Scheduler, error) {
 
 // job takes so many devices, and as long as is declared; it can save when asked.
 func job(name string, devices int32, takes unit.Duration) workload.Job {
-	return workload.Job{Name: name, Gang: devices, Devices: 1, Share: unit.Whole, Estimate: takes,
+	return workload.Job{Name: name, Resources: workload.Resources{Gang: devices, Devices: 1, Share: unit.Whole}, Estimate: takes,
 		Checkpoint: workload.Checkpoint{OnRequest: true, Save: 2 * unit.Second, Load: 3 * unit.Second}}
 }
 

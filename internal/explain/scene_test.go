@@ -225,7 +225,7 @@ func (s *scene) queue(args []string) error {
 
 // job is one worker with one device.
 func job(name, tenant string) workload.Job {
-	return workload.Job{Name: name, Tenant: tenant, Gang: 1, Devices: 1, Share: unit.Whole, Retries: 9, Checkpoint: workload.Checkpoint{OnRequest: true}}
+	return workload.Job{Name: name, Tenant: tenant, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Retries: 9, Checkpoint: workload.Checkpoint{OnRequest: true}}
 }
 
 // submit submits "submit NAME gang=2 devices=8 ...".

@@ -22,7 +22,7 @@ import (
 const s = unit.Second
 
 func gang(n int32, submit unit.Duration, user string) workload.Job {
-	return workload.Job{Name: strconv.Itoa(int(submit)), User: user, Tenant: "q", Submit: unit.Time(submit), Gang: n, Devices: 1, Share: 1000}
+	return workload.Job{Name: strconv.Itoa(int(submit)), User: user, Tenant: "q", Submit: unit.Time(submit), Resources: workload.Resources{Gang: n, Devices: 1, Share: 1000}}
 }
 
 // TestFleet holds the fast stand-in to the engine: the same jobs start at the same

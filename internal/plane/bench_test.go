@@ -169,7 +169,8 @@ func request(e engine.Event, key string) message {
 }
 
 func submission(name string, gang int32) engine.Event {
-	return engine.Event{Kind: engine.Submit, Spec: &workload.Job{Name: name, Gang: gang, Devices: 1, Share: unit.Whole, Command: []string{"true"}}}
+	return engine.Event{Kind: engine.Submit, Spec: &workload.Job{Name: name, Resources: workload.Resources{Gang: gang, Devices: 1, Share: unit.Whole},
+		Program: workload.Program{Command: []string{"true"}}}}
 }
 
 // submit submits a job that must be accepted.

@@ -169,7 +169,8 @@ func TestFullDiskLive(t *testing.T) {
 	until("the start is not known", func(v plan.View) bool { return v.Run(v.Job(0).Run).Status == plan.Running })
 	w.plane.Report(engine.Event{Kind: engine.Exited, Job: 0, Attempt: 1})
 	until("no waiting job takes a free place", func(v plan.View) bool { return v.Job(0).Phase == plan.Finished && v.Job(4).Phase == plan.Active })
-	if _, err := w.plane.Request(t.Context(), engine.Event{Kind: engine.Submit, Spec: &workload.Job{Name: "again", Gang: 1, Devices: 1, Share: unit.Whole}}, ""); err != nil {
+	if _, err := w.plane.Request(t.Context(), engine.Event{Kind: engine.Submit, Spec: &workload.Job{Name: "again",
+		Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}}, ""); err != nil {
 		t.Error(err)
 	}
 	cancel()

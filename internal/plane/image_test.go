@@ -33,7 +33,7 @@ func TestImage(t *testing.T) {
 	if err := state.Save(&b); err != nil {
 		t.Fatal(err)
 	}
-	spec := &workload.Job{Name: "waits", Gang: 9, Devices: 1, Share: unit.Whole}
+	spec := &workload.Job{Name: "waits", Resources: workload.Resources{Gang: 9, Devices: 1, Share: unit.Whole}}
 	for _, c := range []struct {
 		named, decides string
 		memo           [2]int64

@@ -110,8 +110,9 @@ func (w *world) log() []byte {
 
 func (w *world) submit(name string) plan.JobID {
 	w.t.Helper()
-	id, err := w.plane.Request(w.t.Context(), engine.Event{Kind: engine.Submit, Spec: &workload.Job{Name: name, Tenant: "research", Gang: 4, Devices: 1,
-		Share: unit.Whole, Command: []string{"true"}, Estimate: 10 * unit.Minute}}, "")
+	id, err := w.plane.Request(w.t.Context(), engine.Event{Kind: engine.Submit, Spec: &workload.Job{Name: name, Tenant: "research",
+		Resources: workload.Resources{Gang: 4, Devices: 1,
+			Share: unit.Whole}, Program: workload.Program{Command: []string{"true"}}, Estimate: 10 * unit.Minute}}, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -158,7 +158,8 @@ func (w *world) submit(jobs ...workload.Job) {
 
 // job is a job of so many devices on one worker.
 func job(name string, devices int32) workload.Job {
-	return workload.Job{Name: name, Gang: 1, Devices: devices, Share: unit.Whole, Command: []string{"train", "--fast"}}
+	return workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: devices, Share: unit.Whole},
+		Program: workload.Program{Command: []string{"train", "--fast"}}}
 }
 
 // until waits for a job to be in a phase, with a run of a status if that is given.

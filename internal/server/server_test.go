@@ -385,7 +385,7 @@ func TestManyJobs(t *testing.T) {
 	}
 	w := start(t, nil)
 	began := time.Now()
-	out, err := w.client.Submit(t.Context(), []workload.Job{{Name: "s", Gang: 1, Devices: 1, Share: 1000, Array: 2000}}, "k")
+	out, err := w.client.Submit(t.Context(), []workload.Job{{Name: "s", Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000}, Array: 2000}}, "k")
 	if err != nil || len(out.Jobs) != 2000 {
 		t.Fatalf("%d jobs (%v)", len(out.Jobs), err)
 	}

@@ -161,7 +161,8 @@ func TestRegrets(t *testing.T) {
 	defer w.stop()
 	seconds := []int{100, 1000, 10, 10, 10, 10}
 	for i, s := range seconds {
-		spec := workload.Job{Name: fmt.Sprint("j", i), Gang: 8, Devices: 1, Share: unit.Whole, Command: []string{"true"}, Estimate: unit.Duration(s) * unit.Second}
+		spec := workload.Job{Name: fmt.Sprint("j", i), Resources: workload.Resources{Gang: 8, Devices: 1, Share: unit.Whole},
+			Program: workload.Program{Command: []string{"true"}}, Estimate: unit.Duration(s) * unit.Second}
 		if _, err := w.plane.Request(t.Context(), engine.Event{Kind: engine.Submit, Spec: &spec}, ""); err != nil {
 			t.Fatal(err)
 		}

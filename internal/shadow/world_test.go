@@ -158,8 +158,10 @@ func (w *world) live(o op) {
 	job := plan.JobID(o.a % max(1, w.jobs))
 	switch o.kind {
 	case 0, 1, 2, 3:
-		spec := &workload.Job{Name: fmt.Sprint("j", w.jobs), Tenant: fmt.Sprint("t", o.a%3), User: fmt.Sprint("u", o.b%2), Gang: int32(1 + o.a%4), Devices: 1,
-			Share: unit.Whole, Command: []string{"true"}, Estimate: unit.Duration(o.b%500) * unit.Second, Class: fmt.Sprint("c", o.c%2), Retries: 1}
+		spec := &workload.Job{Name: fmt.Sprint("j", w.jobs), Tenant: fmt.Sprint("t", o.a%3), User: fmt.Sprint("u", o.b%2),
+			Resources: workload.Resources{Gang: int32(1 + o.a%4), Devices: 1,
+				Share: unit.Whole}, Program: workload.Program{Command: []string{"true"}}, Estimate: unit.Duration(o.b%500) * unit.Second,
+			Traits: workload.Traits{Class: fmt.Sprint("c", o.c%2)}, Retries: 1}
 		spec.Checkpoint.OnRequest = o.c%3 == 0
 		if o.c%7 == 0 {
 			spec.Share = 500

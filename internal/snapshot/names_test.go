@@ -142,7 +142,7 @@ func TestAnonymisedAnyNames(t *testing.T) {
 		seen := map[string]string{}
 		for range 3 {
 			for _, name := range names {
-				e := engine.Event{Kind: engine.Submit, By: "x uid=1", Spec: &workload.Job{Name: name, User: name, Models: []string{name}}}
+				e := engine.Event{Kind: engine.Submit, By: "x uid=1", Spec: &workload.Job{Name: name, User: name, Resources: workload.Resources{Models: []string{name}}}}
 				if err := n.event(&e); err != nil {
 					r.Fatal(err)
 				}

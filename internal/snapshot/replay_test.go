@@ -143,7 +143,8 @@ func TestArrivals(t *testing.T) {
 	add := func(name string, phase plan.Phase, code plan.ReasonCode, ran, work, declared unit.Duration, after ...string) {
 		s.Names = append(s.Names, name)
 		s.Jobs = append(s.Jobs, plan.Job{Standing: plan.Standing{Phase: phase, Reason: plan.Reason{Code: code}}, Asked: plan.Asked{Declared: declared, TimeLimit: 2 * hour}, Attained: plan.Attained{Executed: work}})
-		r.jobs = append(r.jobs, tracked{id: plan.JobID(len(r.jobs)), spec: &workload.Job{Name: name, Gang: 1, Devices: 1, Share: unit.Whole, Retries: 3, After: after},
+		r.jobs = append(r.jobs, tracked{id: plan.JobID(len(r.jobs)), spec: &workload.Job{Name: name,
+			Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Retries: 3, After: after},
 			ran: ran, work: float64(work), executed: work})
 	}
 	add("finished", plan.Finished, plan.DidFinish, 5*hour, 4*hour, hour)

@@ -317,9 +317,9 @@ func (d *decoder) structure(n ast.Node, path string, v reflect.Value) {
 			}
 			d.unknown(e, p, names)
 		case fields[i].form == asTyped:
-			d.value(e.value, p, v.Field(fields[i].index))
+			d.value(e.value, p, v.FieldByIndex(fields[i].index))
 		default:
-			d.special(fields[i].form, e.value, p, v.Field(fields[i].index))
+			d.special(fields[i].form, e.value, p, v.FieldByIndex(fields[i].index))
 		}
 	}
 }

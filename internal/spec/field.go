@@ -17,7 +17,7 @@ import (
 // field is how one field of a struct is called and written in a file.
 type field struct {
 	name  string
-	index int
+	index []int
 	form  form
 }
 
@@ -29,6 +29,7 @@ const (
 	inKiB
 	asCommand // a list of arguments, or one line for a shell
 	asEnv     // NAME: VALUE fields
+	asPart    // its fields are those of the whole
 )
 
 // renamed holds the fields of the nouns that are called otherwise in a file, or
@@ -36,12 +37,11 @@ const (
 // carry no tags.
 var renamed = map[reflect.Type]map[string]field{
 	reflect.TypeFor[workload.Job](): {
-		"Submit":  {name: "-"}, // when a job arrives is not for its owner to say
-		"Gang":    {name: "workers"},
-		"Devices": {name: "devices-per-worker"},
-		"Command": {name: "command", form: asCommand},
-		"Env":     {name: "env", form: asEnv},
+		"Submit":    {name: "-"}, // when a job arrives is not for its owner to say
+		"Resources": {form: asPart}, "Traits": {form: asPart}, "Program": {form: asPart},
 	},
+	reflect.TypeFor[workload.Resources](): {"Gang": {name: "workers"}, "Devices": {name: "devices-per-worker"}},
+	reflect.TypeFor[workload.Program]():   {"Command": {name: "command", form: asCommand}, "Env": {name: "env", form: asEnv}},
 	reflect.TypeFor[workload.Layer](): {
 		"ParamKiB":      {name: "params", form: inKiB},
 		"OutputKiB":     {name: "output", form: inKiB},
@@ -52,7 +52,7 @@ var renamed = map[reflect.Type]map[string]field{
 
 // starts holds what the items of a list are before the file is read.
 var starts = map[reflect.Type]reflect.Value{
-	reflect.TypeFor[workload.Job]():  reflect.ValueOf(workload.Job{Gang: 1, Devices: 1, Share: unit.Whole}),
+	reflect.TypeFor[workload.Job]():  reflect.ValueOf(workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}),
 	reflect.TypeFor[cluster.Model](): reflect.ValueOf(cluster.Model{Speed: 1}),
 	reflect.TypeFor[nodeFile]():      reflect.ValueOf(nodeFile{Count: 1}),
 	reflect.TypeFor[queueFile]():     reflect.ValueOf(queueFile{Weight: unit.Whole}),
@@ -73,12 +73,20 @@ func (d *decoder) special(f form, n ast.Node, path string, v reflect.Value) {
 	}
 }
 
-// fieldsOf lists the fields of a struct type as a file calls them.
+// fieldsOf lists the fields of a struct type as a file calls them, those of its parts
+// among them.
 func fieldsOf(t reflect.Type) []field {
 	var fields []field
 	for i := range t.NumField() {
 		f := renamed[t][t.Field(i).Name]
-		f.index = i
+		if f.form == asPart {
+			for _, of := range fieldsOf(t.Field(i).Type) {
+				of.index = append([]int{i}, of.index...)
+				fields = append(fields, of)
+			}
+			continue
+		}
+		f.index = []int{i}
 		if f.name == "" {
 			f.name, _, _ = strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
 		}

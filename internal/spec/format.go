@@ -31,8 +31,8 @@ type writer struct{ bytes.Buffer }
 // structure writes the fields of v that differ from those of start, a line each.
 func (w *writer) structure(indent string, v, start reflect.Value) {
 	for _, f := range fieldsOf(v.Type()) {
-		x := v.Field(f.index)
-		if reflect.DeepEqual(x.Interface(), start.Field(f.index).Interface()) || x.Kind() == reflect.Slice && x.Len() == 0 {
+		x := v.FieldByIndex(f.index)
+		if reflect.DeepEqual(x.Interface(), start.FieldByIndex(f.index).Interface()) || x.Kind() == reflect.Slice && x.Len() == 0 {
 			continue
 		}
 		fmt.Fprintf(w, "%s%s:", indent, f.name)
@@ -67,7 +67,7 @@ func (w *writer) structure(indent string, v, start reflect.Value) {
 func line(v reflect.Value) string {
 	var parts []string
 	for _, f := range fieldsOf(v.Type()) {
-		if x := v.Field(f.index); !x.IsZero() {
+		if x := v.FieldByIndex(f.index); !x.IsZero() {
 			parts = append(parts, f.name+": "+plain(f.form, x))
 		}
 	}

@@ -32,11 +32,12 @@ func anyJob(t *rapid.T) workload.Job {
 		return nil
 	}
 	j := workload.Job{Name: strings.ReplaceAll(anyName.Draw(t, "name"), ":", "-"), Tenant: name.Draw(t, "tenant"), User: strings.TrimLeft(strings.ReplaceAll(anyName.Draw(t, "user"), ":", "/"), "."),
-		Priority: rapid.Int32().Draw(t, "priority"), Gang: int32(1 + atMost(maxGang-1)), Devices: 1, Share: unit.Milli(1 + atMost(999)),
-		Models: names(name), Memory: unit.MiB(atMost(1 << 30)), CPU: unit.Milli(atMost(1e6)), HostMemory: unit.MiB(atMost(1 << 30)),
+		Priority: rapid.Int32().Draw(t, "priority"), Resources: workload.Resources{Gang: int32(1 + atMost(maxGang-1)), Devices: 1, Share: unit.Milli(1 + atMost(999)),
+			Models: names(name), Memory: unit.MiB(atMost(1 << 30)), CPU: unit.Milli(atMost(1e6)), HostMemory: unit.MiB(atMost(1 << 30))},
 		Estimate: span(), TimeLimit: span(), Deadline: span(), Retries: int32(atMost(maxRetries)), Array: int32(atMost(maxArray)),
 		Checkpoint: workload.Checkpoint{Every: span(), OnRequest: rapid.Bool().Draw(t, "on request"), Save: span(), Load: span()},
-		Class:      noZero.Draw(t, "class"), Skew: unit.Milli(atMost(1000)), Traffic: unit.Mbps(atMost(1e9)), Dir: noZero.Draw(t, "dir")}
+		Traits:     workload.Traits{Class: noZero.Draw(t, "class"), Skew: unit.Milli(atMost(1000)), Traffic: unit.Mbps(atMost(1e9))},
+		Program:    workload.Program{Dir: noZero.Draw(t, "dir")}}
 	j.Name = strings.TrimLeft(j.Name, ".")
 	if j.Share == unit.Whole {
 		j.Devices = int32(atMost(maxPerWorker))
@@ -98,7 +99,7 @@ pipeline:
 	if got := string(FormatJob(jobs[2])); got != want {
 		t.Errorf("got\n%s", got)
 	}
-	if got := string(FormatJob(workload.Job{Gang: 1, Devices: 1, Share: unit.Whole})); got != "workers: 1\n" {
+	if got := string(FormatJob(workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}})); got != "workers: 1\n" {
 		t.Errorf("a job of defaults is %q", got)
 	}
 }

@@ -49,8 +49,8 @@ func nest(t *queue.Tree, children map[int32][]int32, parent int32) []queueFile {
 // structs as blocks; mark stands before the first line in place of its indent.
 func (w *writer) nested(mark, indent string, v, start reflect.Value) {
 	for _, f := range fieldsOf(v.Type()) {
-		x := v.Field(f.index)
-		if reflect.DeepEqual(x.Interface(), start.Field(f.index).Interface()) || x.Kind() == reflect.Slice && x.Len() == 0 {
+		x := v.FieldByIndex(f.index)
+		if reflect.DeepEqual(x.Interface(), start.FieldByIndex(f.index).Interface()) || x.Kind() == reflect.Slice && x.Len() == 0 {
 			continue
 		}
 		before := indent

@@ -68,23 +68,27 @@ func TestExampleJobs(t *testing.T) {
 	}
 	layer := workload.Layer{Name: "block", Forward: 3500, Backward: 7000, ParamKiB: 512, OutputKiB: 1024, ActivationKiB: 2048}
 	want := []workload.Job{{
-		Name: "resnet", Tenant: "vision", User: "u17", Priority: 10, Gang: 2, Sizes: []int32{1, 2, 4}, Devices: 1, Share: 500,
-		Models: []string{"A100", "V100"}, Memory: 16 << 10, CPU: 4000, HostMemory: 32 << 10, Estimate: 150 * unit.Minute,
+		Name: "resnet", Tenant: "vision", User: "u17", Priority: 10, Resources: workload.Resources{Gang: 2, Sizes: []int32{1, 2, 4}, Devices: 1, Share: 500,
+			Models: []string{"A100", "V100"}, Memory: 16 << 10, CPU: 4000, HostMemory: 32 << 10}, Estimate: 150 * unit.Minute,
 		TimeLimit: unit.Day, Deadline: 12 * unit.Hour,
 		Checkpoint: workload.Checkpoint{Every: 30 * unit.Minute, OnRequest: true, Save: 20 * unit.Second, Load: 45 * unit.Second},
-		Retries:    3, After: []string{"prepare"}, Class: "resnet50/64", Skew: 120, Traffic: 2000, Law: "give-way",
-		Command: []string{"python", "train.py", "--lr", "0.1"}, Dir: "/data/resnet", Env: []string{"OMP_NUM_THREADS=8", "MODE=fast"},
+		Retries:    3, After: []string{"prepare"}, Traits: workload.Traits{Class: "resnet50/64", Skew: 120, Traffic: 2000}, Program: workload.Program{Law: "give-way",
+			Command: []string{"python", "train.py", "--lr", "0.1"}, Dir: "/data/resnet", Env: []string{"OMP_NUM_THREADS=8", "MODE=fast"}},
 	}, {
-		Name: "sweep", Gang: 1, Devices: 1, Share: 1000, Array: 8, Command: []string{"sh", "-c", "./try.sh && echo done"},
+		Name: "sweep", Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000}, Array: 8,
+		Program: workload.Program{Command: []string{"sh", "-c", "./try.sh && echo done"}},
 	}, {
-		Name: "gpt", Gang: 4, Devices: 1, Share: 1000, Pipeline: workload.Pipeline{Stages: 2, Microbatches: 8, Layers: []workload.Layer{
-			{Name: "embed", Forward: 3000, Backward: 6000, ParamKiB: 4096, OutputKiB: 1024, ActivationKiB: 2048}, layer}},
+		Name: "gpt", Resources: workload.Resources{Gang: 4, Devices: 1, Share: 1000},
+		Traits: workload.Traits{Pipeline: workload.Pipeline{Stages: 2, Microbatches: 8, Layers: []workload.Layer{
+			{Name: "embed", Forward: 3000, Backward: 6000, ParamKiB: 4096, OutputKiB: 1024, ActivationKiB: 2048}, layer}}},
 	}, {
-		Name: "lora", Gang: 2, Devices: 1, Share: 1000, Memory: 20 << 10, Persistent: 2 << 10, Opportunistic: true, TargetLoss: 0.35, Group: "sweep-7", Base: "llama-7b",
-		Servers: 1, Phase: workload.Phase{Compute: 60 * unit.Millisecond, Communicate: 40 * unit.Millisecond},
-		Menu: []workload.Offer{{Workers: 1, Rate: 0.55}, {Model: "A100", Workers: 4, Nodes: 2, Batch: 512, Rate: 3.1}},
+		Name: "lora", Resources: workload.Resources{Gang: 2, Devices: 1, Share: 1000, Memory: 20 << 10},
+		Traits: workload.Traits{Persistent: 2 << 10, Opportunistic: true, TargetLoss: 0.35, Group: "sweep-7", Base: "llama-7b",
+			Servers: 1, Phase: workload.Phase{Compute: 60 * unit.Millisecond, Communicate: 40 * unit.Millisecond},
+			Menu: []workload.Offer{{Workers: 1, Rate: 0.55}, {Model: "A100", Workers: 4, Nodes: 2, Batch: 512, Rate: 3.1}}},
 	}, {
-		Name: "chat", Gang: 1, Devices: 1, Share: 1000, Service: workload.Service{RatePerSec: 40, SLO: 200 * unit.Millisecond},
+		Name: "chat", Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000},
+		Traits: workload.Traits{Service: workload.Service{RatePerSec: 40, SLO: 200 * unit.Millisecond}},
 	}}
 	if !reflect.DeepEqual(jobs, want) {
 		t.Errorf("got  %+v\nwant %+v", jobs, want)
@@ -124,10 +128,10 @@ env: &env {C: 4}
 		t.Fatal(err)
 	}
 	for i, want := range []workload.Job{
-		{Name: "a", Memory: 8 << 10, Env: []string{"A=1", "B=2"}},
-		{Name: "b", Memory: 8 << 10, Env: []string{"B=3", "A=1"}},
-		{Name: "c", Memory: 1 << 10, Class: "x", Env: []string{"A=1", "B=2"}},
-		{Name: "d", Env: []string{"C=4"}},
+		{Name: "a", Resources: workload.Resources{Memory: 8 << 10}, Program: workload.Program{Env: []string{"A=1", "B=2"}}},
+		{Name: "b", Resources: workload.Resources{Memory: 8 << 10}, Program: workload.Program{Env: []string{"B=3", "A=1"}}},
+		{Name: "c", Resources: workload.Resources{Memory: 1 << 10}, Traits: workload.Traits{Class: "x"}, Program: workload.Program{Env: []string{"A=1", "B=2"}}},
+		{Name: "d", Program: workload.Program{Env: []string{"C=4"}}},
 	} {
 		want.Gang, want.Devices, want.Share = 1, 1, 1000
 		if !reflect.DeepEqual(jobs[i], want) {
@@ -155,7 +159,7 @@ func TestDecodeKeepsDefaults(t *testing.T) {
 }
 
 func TestExpandArray(t *testing.T) {
-	job := workload.Job{Name: "a", Gang: 2, Array: 3}
+	job := workload.Job{Name: "a", Resources: workload.Resources{Gang: 2}, Array: 3}
 	var names []string
 	for _, j := range ExpandArray(job) {
 		names = append(names, j.Name)

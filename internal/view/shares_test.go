@@ -53,7 +53,7 @@ func TestShares(t *testing.T) {
 		}
 	}
 	for i := range 9 {
-		h.step(submit(workload.Job{Name: fmt.Sprint("b", i), Tenant: "b/sub", User: "bob", Devices: 1}))
+		h.step(submit(workload.Job{Name: fmt.Sprint("b", i), Tenant: "b/sub", User: "bob", Resources: workload.Resources{Devices: 1}}))
 	}
 	// b may hold 7 of the 9 it wants; 5 of them are lent by a.
 	want(": deserves 7 wants 9 uses 7 borrowed 0 lent 0 risk 0, 7 run 2 wait", "a: deserves 0 wants 0 uses 0 borrowed 0 lent 5 risk 0, 0 run 0 wait",
@@ -61,7 +61,7 @@ func TestShares(t *testing.T) {
 	if q := h.shares().Queues[2]; q.Limit != 7 || q.Guarantee != 2 || q.Weight != 2 || q.ByModel != nil || !strings.Contains(q.Arithmetic, "guarantee 2") {
 		t.Errorf("b is %+v", q)
 	}
-	h.step(submit(workload.Job{Name: "a0", Tenant: "a", User: "ann", Gang: 4, Devices: 1}))
+	h.step(submit(workload.Job{Name: "a0", Tenant: "a", User: "ann", Resources: workload.Resources{Gang: 4, Devices: 1}}))
 	// One device was free; three were taken back, and their jobs wait again.
 	want(": deserves 8 wants 13 uses 8 borrowed 0 lent 0 risk 0, 5 run 5 wait", "a: deserves 4 wants 4 uses 4 borrowed 0 lent 2 risk 0, 1 run 0 wait",
 		"b: deserves 4 wants 9 uses 4 borrowed 2 lent 0 risk 2, 4 run 5 wait")
@@ -83,7 +83,7 @@ func TestShares(t *testing.T) {
 // Without a tree there is one queue, and it stands as the cluster does.
 func TestNoQueues(t *testing.T) {
 	h := newHistory(t, "fifo")
-	h.step(submit(workload.Job{Name: "x", Tenant: "a", Gang: 3, Devices: 1}))
+	h.step(submit(workload.Job{Name: "x", Tenant: "a", Resources: workload.Resources{Gang: 3, Devices: 1}}))
 	if s := h.shares(); len(s.Queues) != 1 || s.Queues[0].Used != 3 || s.Queues[0].Limit != -1 || s.Queues[0].Deserved != 3 || s.HalfLifeSec != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -95,7 +95,7 @@ func TestNoQueues(t *testing.T) {
 // A job that is being stopped and waits again is wanted once.
 func TestStoppingIsWantedOnce(t *testing.T) {
 	h := newHistory(t, "fifo")
-	h.step(submit(workload.Job{Name: "x", Gang: 3, Devices: 1}))
+	h.step(submit(workload.Job{Name: "x", Resources: workload.Resources{Gang: 3, Devices: 1}}))
 	h.e.Step(h.now+1, []engine.Event{{Kind: engine.Requeue, Job: 0}}) // which nobody confirms
 	if q := h.shares().Queues[0]; q.Used != 3 || q.Wanted != 3 {
 		t.Errorf("%+v", q)
@@ -122,7 +122,8 @@ func TestUse(t *testing.T) {
 func TestAccounts(t *testing.T) {
 	h := newHistory(t, "fifo")
 	h.set(queue.Queue{Name: "a", Weight: 1000})
-	h.step(submit(workload.Job{Name: "x", Tenant: "a/deep", User: "ann", Gang: 3, Devices: 1}), submit(workload.Job{Name: "y", Tenant: "z", User: "zoe", Gang: 1, Devices: 2}))
+	h.step(submit(workload.Job{Name: "x", Tenant: "a/deep", User: "ann",
+		Resources: workload.Resources{Gang: 3, Devices: 1}}), submit(workload.Job{Name: "y", Tenant: "z", User: "zoe", Resources: workload.Resources{Gang: 1, Devices: 2}}))
 	h.step(engine.Event{Kind: engine.Tick})
 	everyone := func(string, string) bool { return true }
 	a := AccountsOf(h.e.View(), everyone)
@@ -146,10 +147,10 @@ func TestAccounts(t *testing.T) {
 func TestCalendar(t *testing.T) {
 	h := newHistory(t, "fifo+easy")
 	h.set(queue.Queue{Name: "a", Weight: 1000})
-	h.step(submit(workload.Job{Name: "known", Tenant: "a", Gang: 4, Devices: 1, Estimate: unit.Hour}))
-	h.step(submit(workload.Job{Name: "limited", Gang: 1, Devices: 1, TimeLimit: 2 * unit.Hour}))
-	h.step(submit(workload.Job{Name: "endless", Gang: 1, Devices: 1}))
-	h.step(submit(workload.Job{Name: "gang", Tenant: "a", Gang: 6, Devices: 1, Estimate: unit.Hour}))
+	h.step(submit(workload.Job{Name: "known", Tenant: "a", Resources: workload.Resources{Gang: 4, Devices: 1}, Estimate: unit.Hour}))
+	h.step(submit(workload.Job{Name: "limited", Resources: workload.Resources{Gang: 1, Devices: 1}, TimeLimit: 2 * unit.Hour}))
+	h.step(submit(workload.Job{Name: "endless", Resources: workload.Resources{Gang: 1, Devices: 1}}))
+	h.step(submit(workload.Job{Name: "gang", Tenant: "a", Resources: workload.Resources{Gang: 6, Devices: 1}, Estimate: unit.Hour}))
 	from := h.now.Add(3 * unit.Day)
 	h.step(engine.Event{Kind: engine.Close, Node: 1, Bounds: engine.Bounds{From: from, To: from.Add(unit.Hour)}})
 	c := CalendarOf(h.e.View())
@@ -248,7 +249,7 @@ func TestSharesByModel(t *testing.T) {
 	h := newHistory(t, "fifo")
 	h.e = engine.New(c, built.Scheduler, engine.DefaultPolicy())
 	h.set(queue.Queue{Name: "x", Weight: 1000, Guarantee: []queue.Amount{{Model: "a", Milli: 1000}}})
-	h.step(submit(workload.Job{Name: "r", Tenant: "x", Gang: 3, Devices: 1, Models: []string{"a"}}), submit(workload.Job{Name: "w", Tenant: "x", Gang: 9, Devices: 1}))
+	h.step(submit(workload.Job{Name: "r", Tenant: "x", Resources: workload.Resources{Gang: 3, Devices: 1, Models: []string{"a"}}}), submit(workload.Job{Name: "w", Tenant: "x", Resources: workload.Resources{Gang: 9, Devices: 1}}))
 	q := h.shares().Queues[1]
 	if len(q.ByModel) != 2 || q.Used != 3 || q.Wanted != 12 || q.Deserved != 7 || q.Borrowed != 2 {
 		t.Fatalf("%+v", q)

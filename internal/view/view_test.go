@@ -126,10 +126,11 @@ func (h *history) job(id plan.JobID) Job {
 
 func TestStory(t *testing.T) {
 	h := newHistory(t, "fifo")
-	h.step(submit(workload.Job{Name: "big", Gang: 6, Devices: 1, Estimate: unit.Hour, Tenant: "vision", User: "ann", Command: []string{"train"}}))
-	h.step(submit(workload.Job{Name: "next", Gang: 4, Devices: 1}))
-	h.step(submit(workload.Job{Name: "later", Gang: 4, Devices: 1}), submit(workload.Job{Name: "never", Gang: 9, Devices: 1}))
-	h.step(engine.Event{Kind: engine.Hold, Job: 2}, submit(workload.Job{Name: "after", Devices: 1, After: []string{"next"}}))
+	h.step(submit(workload.Job{Name: "big", Resources: workload.Resources{Gang: 6, Devices: 1}, Estimate: unit.Hour, Tenant: "vision", User: "ann",
+		Program: workload.Program{Command: []string{"train"}}}))
+	h.step(submit(workload.Job{Name: "next", Resources: workload.Resources{Gang: 4, Devices: 1}}))
+	h.step(submit(workload.Job{Name: "later", Resources: workload.Resources{Gang: 4, Devices: 1}}), submit(workload.Job{Name: "never", Resources: workload.Resources{Gang: 9, Devices: 1}}))
+	h.step(engine.Event{Kind: engine.Hold, Job: 2}, submit(workload.Job{Name: "after", Resources: workload.Resources{Devices: 1}, After: []string{"next"}}))
 	v := h.e.View()
 	big := h.job(0)
 	wantWhere := []Place{{Node: "node0", Devices: []int32{0, 1, 2, 3}}, {Node: "node1", Devices: []int32{0, 1}}}
@@ -184,8 +185,8 @@ func TestStory(t *testing.T) {
 func TestStopping(t *testing.T) {
 	h := newHistory(t, "fifo")
 	h.lingers = true
-	h.step(submit(workload.Job{Name: "big", Gang: 8, Devices: 1}))
-	h.step(submit(workload.Job{Name: "next", Gang: 4, Devices: 1}))
+	h.step(submit(workload.Job{Name: "big", Resources: workload.Resources{Gang: 8, Devices: 1}}))
+	h.step(submit(workload.Job{Name: "next", Resources: workload.Resources{Gang: 4, Devices: 1}}))
 	h.step(engine.Event{Kind: engine.Hold, Job: 0})
 	h.step(engine.Event{Kind: engine.Tick})
 	big, next := h.job(0), h.job(1)
@@ -215,7 +216,7 @@ func TestSums(t *testing.T) {
 		for range rapid.IntRange(1, 25).Draw(r, "steps") {
 			if len(h.info) == 0 || rapid.Bool().Draw(r, "new") {
 				name := "j" + string(rune('a'+len(h.info)))
-				h.step(submit(workload.Job{Name: name, Gang: rapid.Int32Range(1, 8).Draw(r, "gang"), Devices: 1, Retries: 2}))
+				h.step(submit(workload.Job{Name: name, Resources: workload.Resources{Gang: rapid.Int32Range(1, 8).Draw(r, "gang"), Devices: 1}, Retries: 2}))
 				continue
 			}
 			id := plan.JobID(rapid.IntRange(0, len(h.info)-1).Draw(r, "job"))
@@ -248,7 +249,7 @@ func TestSums(t *testing.T) {
 func TestTables(t *testing.T) {
 	h := newHistory(t, "fifo")
 	for _, name := range []string{"a", "b", "with-a-long-name", "d"} {
-		h.step(submit(workload.Job{Name: name, Gang: 4, Devices: 1}))
+		h.step(submit(workload.Job{Name: name, Resources: workload.Resources{Gang: 4, Devices: 1}}))
 	}
 	v := h.e.View()
 	var jobs []Job

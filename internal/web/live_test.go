@@ -104,7 +104,8 @@ func serve(t *testing.T) (page string, c *client.Client, d *driver) {
 }
 
 func job(name, tenant string, devices int32) workload.Job {
-	return workload.Job{Name: name, Tenant: tenant, Gang: 1, Devices: devices, Share: unit.Whole, Command: []string{"train", "--name", name}}
+	return workload.Job{Name: name, Tenant: tenant, Resources: workload.Resources{Gang: 1, Devices: devices, Share: unit.Whole},
+		Program: workload.Program{Command: []string{"train", "--name", name}}}
 }
 
 // The console shows what a real server answers, and what happens while it is open.

@@ -22,7 +22,7 @@ import (
 )
 
 func job(name string, gang int32, takes unit.Duration) workload.Job {
-	return workload.Job{Name: name, Tenant: "a", Gang: gang, Devices: 1, Share: unit.Whole, Estimate: takes,
+	return workload.Job{Name: name, Tenant: "a", Resources: workload.Resources{Gang: gang, Devices: 1, Share: unit.Whole}, Estimate: takes,
 		Checkpoint: workload.Checkpoint{OnRequest: true, Save: 2 * unit.Second, Load: 3 * unit.Second}}
 }
 

@@ -60,7 +60,7 @@ func TestElastic(t *testing.T) {
 		sizes []int32
 		want  unit.Duration
 	}{{nil, 4 * unit.Second}, {[]int32{2}, 4 * unit.Second}, {[]int32{1, 2, 4}, 0}} {
-		one := Of(workload.Job{Gang: 2, Devices: 1, Share: unit.Whole, Sizes: c.sizes}, workload.Truth{Duration: 5 * unit.Second})
+		one := Of(workload.Job{Resources: workload.Resources{Gang: 2, Devices: 1, Share: unit.Whole, Sizes: c.sizes}}, workload.Truth{Duration: 5 * unit.Second})
 		if b := Compute([]Job{one, job(0, 3, 1)}, 4); b.MeanJCT != c.want {
 			t.Errorf("sizes %v: the mean JCT is bounded by %s, want %s", c.sizes, b.MeanJCT, c.want)
 		}

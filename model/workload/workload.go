@@ -14,7 +14,28 @@ type Job struct {
 	Submit unit.Time
 	// Priority is compared before anything else by orders that honour it; higher first.
 	Priority int32
+	Resources
 
+	// Estimate is the declared run time on Gang workers, without restarts; 0 is unknown.
+	Estimate unit.Duration
+	// TimeLimit ends a run of the job after this much running time; 0 is none.
+	TimeLimit unit.Duration
+	// Deadline is counted from submission; 0 is none.
+	Deadline   unit.Duration
+	Checkpoint Checkpoint
+	// Retries bounds how often the job is started again after failures of its own
+	// making; failures of nodes and preemptions do not count.
+	Retries int32
+	// After names jobs that must have finished first.
+	After []string
+	// Array is the number of copies submitted as NAME-0, NAME-1, ...; 0 and 1 are one job.
+	Array int32
+	Traits
+	Program
+}
+
+// Resources are what a job runs on.
+type Resources struct {
 	// Gang is the number of workers; all start together or none does.
 	Gang int32
 	// Sizes are the legal worker counts of an elastic job, ascending, Gang among
@@ -35,22 +56,10 @@ type Job struct {
 	// to; 0 is none. PerNode is how many workers one node takes at most; 0 is any number.
 	NodeSet int32 `yaml:"-"`
 	PerNode int32 `yaml:"-"`
+}
 
-	// Estimate is the declared run time on Gang workers, without restarts; 0 is unknown.
-	Estimate unit.Duration
-	// TimeLimit ends a run of the job after this much running time; 0 is none.
-	TimeLimit unit.Duration
-	// Deadline is counted from submission; 0 is none.
-	Deadline   unit.Duration
-	Checkpoint Checkpoint
-	// Retries bounds how often the job is started again after failures of its own
-	// making; failures of nodes and preemptions do not count.
-	Retries int32
-	// After names jobs that must have finished first.
-	After []string
-	// Array is the number of copies submitted as NAME-0, NAME-1, ...; 0 and 1 are one job.
-	Array int32
-
+// Traits are what kind of work a job is, as far as its owner tells.
+type Traits struct {
 	// Class is the kind of work ("resnet50/64"), the key to measured speeds.
 	Class string
 	// Skew is the largest tensor's part of the model in thousandths; Tiresias
@@ -80,12 +89,14 @@ type Job struct {
 	Service Service
 	// TargetLoss is the training loss at which its owner has what he wants; 0 is none.
 	TargetLoss float64
+}
 
+// Program is what a live driver runs; simulated jobs have none.
+type Program struct {
 	// Law names the fast law that a live worker is under (package control); empty is
 	// none.
 	Law string
 
-	// Command, Dir and Env are what a live driver runs; simulated jobs have none.
 	Command []string
 	Dir     string
 	Env     []string

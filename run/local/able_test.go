@@ -97,7 +97,8 @@ func TestEveryStrategy(t *testing.T) {
 			}
 			h := start(t, stateDir(t), text)
 			defer h.stop()
-			base := workload.Job{Estimate: unit.Second, Deadline: unit.Hour, Checkpoint: workload.Checkpoint{OnRequest: true}, Command: shell("sleep 0.2")}
+			base := workload.Job{Estimate: unit.Second, Deadline: unit.Hour, Checkpoint: workload.Checkpoint{OnRequest: true},
+				Program: workload.Program{Command: shell("sleep 0.2")}}
 			gang, elastic, half, rest := base, base, base, base
 			gang.Name, gang.Gang = "gang", 2
 			elastic.Name, elastic.Gang, elastic.Sizes = "elastic", 1, []int32{1, 2}

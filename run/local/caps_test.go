@@ -30,7 +30,7 @@ func TestCaps(t *testing.T) {
 		{"a guest", run.Order{Guest: true}, run.Worker{Ceiling: 300, Devices: devices[:1]}, 0, []string{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=30"}},
 		{"the least", run.Order{}, run.Worker{Share: 5, Devices: devices[:1]}, 0, []string{"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=1"}},
 	} {
-		c.order.Spec = &workload.Job{Memory: c.memory}
+		c.order.Spec = &workload.Job{Resources: workload.Resources{Memory: c.memory}}
 		if got := capsOf(&c.order, &c.worker); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}

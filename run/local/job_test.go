@@ -40,7 +40,7 @@ func TestGangStartsWholeOrNotAtAll(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(missing.MemberDir(), "spec.json"), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	id := h.submit(workload.Job{Name: "gang", Gang: 3, Command: shell("touch " + ran + "; sleep 1000")})
+	id := h.submit(workload.Job{Name: "gang", Resources: workload.Resources{Gang: 3}, Program: workload.Program{Command: shell("touch " + ran + "; sleep 1000")}})
 	if j := h.wait(id, "over", over); j.Phase != plan.Failed || plan.FailureClass(j.Reason.A) != plan.UserFailure {
 		t.Errorf("the job is %s, %v", j.Phase, j.Reason)
 	}
@@ -79,8 +79,8 @@ func (h *host) spec(name string, attempt, rank int32) (s supervise.Spec) {
 func TestShareOfASlot(t *testing.T) {
 	h := start(t, stateDir(t), "fifo")
 	defer h.stop()
-	whole := h.submit(workload.Job{Name: "whole", Command: shell("true")})
-	half := h.submit(workload.Job{Name: "half", Share: 500, Command: shell("true")})
+	whole := h.submit(workload.Job{Name: "whole", Program: workload.Program{Command: shell("true")}})
+	half := h.submit(workload.Job{Name: "half", Resources: workload.Resources{Share: 500}, Program: workload.Program{Command: shell("true")}})
 	h.wait(whole, "over", over)
 	h.wait(half, "over", over)
 	if got, want := h.spec("whole", 1, 0).Limits, (cgroup.Limits{CPU: 500, Memory: 512}); got != want {
@@ -95,14 +95,14 @@ func TestShareOfASlot(t *testing.T) {
 func TestLimits(t *testing.T) {
 	h := start(t, stateDir(t), "fifo")
 	defer h.stop()
-	long := h.submit(workload.Job{Name: "long", TimeLimit: 300 * unit.Millisecond, Retries: 3, Command: shell("sleep 1000")})
+	long := h.submit(workload.Job{Name: "long", TimeLimit: 300 * unit.Millisecond, Retries: 3, Program: workload.Program{Command: shell("sleep 1000")}})
 	if j := h.wait(long, "over", over); j.Phase != plan.Failed || j.Reason.Code != plan.OverLimit || j.Attempt != 1 {
 		t.Errorf("beyond its time limit the job is %s, %v, after %d attempts", j.Phase, j.Reason, j.Attempt)
 	}
 	if support := cgroup.Probe(); !support.Memory {
 		t.Skipf("no memory limits are enforced here: %s", support)
 	}
-	hog := h.submit(workload.Job{Name: "hog", Command: shell("head -c 2000000000 /dev/zero | tail -c 1900000000 >/dev/null")})
+	hog := h.submit(workload.Job{Name: "hog", Program: workload.Program{Command: shell("head -c 2000000000 /dev/zero | tail -c 1900000000 >/dev/null")}})
 	if j := h.wait(hog, "over", over); j.Phase != plan.Failed || plan.FailureClass(j.Reason.A) != plan.MemoryFailure {
 		t.Errorf("beyond its memory the job is %s, %v", j.Phase, j.Reason)
 	}
@@ -114,8 +114,8 @@ func TestSecrets(t *testing.T) {
 	state := stateDir(t)
 	h := start(t, state, "fifo")
 	const value = "correct-horse-battery"
-	job := workload.Job{Name: "discreet", Env: []string{"MY_TOKEN=" + value, "PLAIN=public-value"},
-		Command: shell(`test "$(printf %s "$MY_TOKEN" | wc -c)" = 21 && test "$PLAIN" = public-value`)}
+	job := workload.Job{Name: "discreet", Program: workload.Program{Env: []string{"MY_TOKEN=" + value, "PLAIN=public-value"},
+		Command: shell(`test "$(printf %s "$MY_TOKEN" | wc -c)" = 21 && test "$PLAIN" = public-value`)}}
 	if err := h.driver.KeepSecrets(&job); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestOtherUser(t *testing.T) {
 	h := start(t, state, "fifo")
 	defer h.stop()
 	id := h.submit(workload.Job{Name: "theirs", User: "nobody", Retries: 1,
-		Command: shell(`id -u >uid && touch "$MUSTER_CHECKPOINT_DIR/saved" && ! rmdir ../checkpoints && ! mv ../work ../gone && ! touch ../plan.1.json`)})
+		Program: workload.Program{Command: shell(`id -u >uid && touch "$MUSTER_CHECKPOINT_DIR/saved" && ! rmdir ../checkpoints && ! mv ../work ../gone && ! touch ../plan.1.json`)}})
 	if j := h.wait(id, "over", over); j.Phase != plan.Finished {
 		log, err := os.ReadFile(filepath.Join(h.driver.MemberDir("theirs", 1, 0), "log"))
 		t.Fatalf("the job is %s, %v: %s %v", j.Phase, j.Reason, log, err)
@@ -204,16 +204,16 @@ func TestMistakes(t *testing.T) {
 	defer h.stop()
 	for _, j := range []workload.Job{
 		{Name: "empty"},
-		{Name: "whose", User: "no-such-user", Command: shell("true")},
-		{Name: "elsewhere", Dir: "not/absolute", Command: shell("true")},
-		{Name: "nowhere", Dir: "/no/such/directory", Command: shell("true")},
+		{Name: "whose", User: "no-such-user", Program: workload.Program{Command: shell("true")}},
+		{Name: "elsewhere", Program: workload.Program{Dir: "not/absolute", Command: shell("true")}},
+		{Name: "nowhere", Program: workload.Program{Dir: "/no/such/directory", Command: shell("true")}},
 	} {
 		id := h.submit(j)
 		if got := h.wait(id, "over", over); got.Phase != plan.Failed || plan.FailureClass(got.Reason.A) != plan.UserFailure || got.Attempt != 1 {
 			t.Errorf("%s is %s, %v, after %d attempts", j.Name, got.Phase, got.Reason, got.Attempt)
 		}
 	}
-	if j := h.wait(h.submit(workload.Job{Name: "sane", Command: shell("true")}), "over", over); j.Phase != plan.Finished {
+	if j := h.wait(h.submit(workload.Job{Name: "sane", Program: workload.Program{Command: shell("true")}}), "over", over); j.Phase != plan.Finished {
 		t.Errorf("after them a job is %s", j.Phase)
 	}
 }

@@ -164,10 +164,11 @@ func TestJobsRunAndEnd(t *testing.T) {
 	state := stateDir(t)
 	h := start(t, state, "fifo")
 	defer h.stop()
-	good := h.submit(workload.Job{Name: "good", Command: shell("echo $RANK of $WORLD_SIZE; exit 0")})
-	bad := h.submit(workload.Job{Name: "bad", Command: shell("exit 3")})
-	missing := h.submit(workload.Job{Name: "missing", Command: []string{"/no/such/program"}})
-	gang := h.submit(workload.Job{Name: "gang", Gang: 2, Command: shell(`touch "$MUSTER_CHECKPOINT_DIR/$RANK"; while [ ! -e "$MUSTER_CHECKPOINT_DIR/$((1-RANK))" ]; do sleep .05; done`)})
+	good := h.submit(workload.Job{Name: "good", Program: workload.Program{Command: shell("echo $RANK of $WORLD_SIZE; exit 0")}})
+	bad := h.submit(workload.Job{Name: "bad", Program: workload.Program{Command: shell("exit 3")}})
+	missing := h.submit(workload.Job{Name: "missing", Program: workload.Program{Command: []string{"/no/such/program"}}})
+	gang := h.submit(workload.Job{Name: "gang", Resources: workload.Resources{Gang: 2},
+		Program: workload.Program{Command: shell(`touch "$MUSTER_CHECKPOINT_DIR/$RANK"; while [ ! -e "$MUSTER_CHECKPOINT_DIR/$((1-RANK))" ]; do sleep .05; done`)}})
 	if j := h.wait(good, "over", over); j.Phase != plan.Finished {
 		t.Errorf("a command that ends well leaves its job %s", j.Phase)
 	}
@@ -189,7 +190,7 @@ func TestJobsRunAndEnd(t *testing.T) {
 func TestRetryAfterFailure(t *testing.T) {
 	h := start(t, stateDir(t), "fifo")
 	defer h.stop()
-	id := h.submit(workload.Job{Name: "flaky", Retries: 2, Command: shell(`test -e "$MUSTER_CHECKPOINT_DIR/seen" || { touch "$MUSTER_CHECKPOINT_DIR/seen"; exit 1; }`)})
+	id := h.submit(workload.Job{Name: "flaky", Retries: 2, Program: workload.Program{Command: shell(`test -e "$MUSTER_CHECKPOINT_DIR/seen" || { touch "$MUSTER_CHECKPOINT_DIR/seen"; exit 1; }`)}})
 	if j := h.wait(id, "over", over); j.Phase != plan.Finished || j.Attempt != 2 {
 		t.Errorf("a job that fails once is %s after %d attempts", j.Phase, j.Attempt)
 	}
@@ -199,7 +200,7 @@ func TestCancelStopsTheProcess(t *testing.T) {
 	state := stateDir(t)
 	h := start(t, state, "fifo")
 	defer h.stop()
-	id := h.submit(workload.Job{Name: "long", Command: shell("sleep 1000")})
+	id := h.submit(workload.Job{Name: "long", Program: workload.Program{Command: shell("sleep 1000")}})
 	h.wait(id, "running", func(j plan.Job, v plan.View) bool { return j.Run != plan.None && v.Run(j.Run).Status == plan.Running })
 	if _, err := h.plane.Request(t.Context(), engine.Event{Kind: engine.Cancel, Job: id}, ""); err != nil {
 		t.Fatal(err)
@@ -224,8 +225,8 @@ func TestPlaneRestart(t *testing.T) {
 	state := stateDir(t)
 	h := start(t, state, "tiresias")
 	release := filepath.Join(state, "release")
-	id := h.submit(workload.Job{Name: "through", Command: shell("while [ ! -e " + release + " ]; do sleep .05; done")})
-	waiting := h.submit(workload.Job{Name: "queued", Gang: 4, Command: shell("true")})
+	id := h.submit(workload.Job{Name: "through", Program: workload.Program{Command: shell("while [ ! -e " + release + " ]; do sleep .05; done")}})
+	waiting := h.submit(workload.Job{Name: "queued", Resources: workload.Resources{Gang: 4}, Program: workload.Program{Command: shell("true")}})
 	h.wait(id, "running", func(j plan.Job, v plan.View) bool { return j.Run != plan.None && v.Run(j.Run).Status == plan.Running })
 	h.stop()
 	h = start(t, state, "tiresias")
@@ -248,7 +249,8 @@ func TestVerify(t *testing.T) {
 	h := start(t, state, "tiresias")
 	var ids []plan.JobID
 	for i := range 6 {
-		ids = append(ids, h.submit(workload.Job{Name: string(rune('a' + i)), Gang: int32(1 + i%3), Command: shell("sleep 0.2")}))
+		ids = append(ids, h.submit(workload.Job{Name: string(rune('a' + i)), Resources: workload.Resources{Gang: int32(1 + i%3)},
+			Program: workload.Program{Command: shell("sleep 0.2")}}))
 	}
 	h.stop()
 	h = start(t, state, "tiresias")

@@ -19,7 +19,7 @@ func TestPace(t *testing.T) {
 	var told []engine.Event
 	d := New(Config{})
 	d.report = func(e engine.Event) { told = append(told, e) }
-	a := newAttempt(d, run.Order{Job: 3, Attempt: 1, Spec: &workload.Job{Gang: 1}, Workers: make([]run.Worker, 1)})
+	a := newAttempt(d, run.Order{Job: 3, Attempt: 1, Spec: &workload.Job{Resources: workload.Resources{Gang: 1}}, Workers: make([]run.Worker, 1)})
 	at := unit.Time(0)
 	note := func(kind supervise.Kind, after unit.Duration, step, of int64) engine.Event {
 		at = at.Add(after)

@@ -62,8 +62,8 @@ func TestRest(t *testing.T) {
 	state := stateDir(t)
 	ticks := filepath.Join(state, "ticks")
 	order := run.Order{Verb: plan.Start, Name: "restless", Attempt: 1, Workers: []run.Worker{{Share: unit.Whole}, {Share: unit.Whole}},
-		Spec: &workload.Job{Name: "restless", Env: []string{"PATH=" + os.Getenv("PATH")},
-			Command: shell("while :; do echo $RANK >>" + ticks + "; sleep 0.02; done")}}
+		Spec: &workload.Job{Name: "restless", Program: workload.Program{Env: []string{"PATH=" + os.Getenv("PATH")},
+			Command: shell("while :; do echo $RANK >>" + ticks + "; sleep 0.02; done")}}}
 	works := func() bool {
 		before, _ := os.Stat(ticks)
 		time.Sleep(300 * time.Millisecond)
@@ -121,12 +121,12 @@ func TestRest(t *testing.T) {
 func TestOneReportReleasesAll(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		order := run.Order{Verb: plan.Start, Name: "gang", Attempt: 1, Workers: []run.Worker{{Share: unit.Whole}, {Share: unit.Whole}},
-			Spec: &workload.Job{Name: "gang", Env: []string{"PATH=" + os.Getenv("PATH")}, Checkpoint: workload.Checkpoint{OnRequest: true},
-				Command: shell(`trap 'exit 143' TERM
+			Spec: &workload.Job{Name: "gang", Checkpoint: workload.Checkpoint{OnRequest: true},
+				Program: workload.Program{Env: []string{"PATH=" + os.Getenv("PATH")}, Command: shell(`trap 'exit 143' TERM
 while :; do
 	if [ $RANK = 0 ] && grep -q checkpoint $MUSTER_CONTROL && [ ! -e saved ]; then touch saved; sleep 0.5; echo checkpoint step=7 >>$MUSTER_PROGRESS; fi
 	sleep 0.02
-done`)}}
+done`)}}}
 		state := stateDir(t)
 		d := newDrive(t, state)
 		d.driver.Order(order)
@@ -165,7 +165,7 @@ func TestRegrant(t *testing.T) {
 	state := stateDir(t)
 	order := func(verb plan.Verb, share unit.Milli) run.Order {
 		return run.Order{Verb: verb, Name: "granted", Attempt: 1, Workers: []run.Worker{{Devices: []plan.DeviceID{0}, Share: share}},
-			Spec: &workload.Job{Name: "granted", Command: []string{"/bin/sleep", "1000"}}}
+			Spec: &workload.Job{Name: "granted", Program: workload.Program{Command: []string{"/bin/sleep", "1000"}}}}
 	}
 	held := func(cores float64) {
 		t.Helper()

@@ -73,7 +73,7 @@ func worker(t *testing.T, name string, compute, wait, core, steps int) workload.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return workload.Job{Name: name, Command: []string{exe, "work", fmt.Sprint(compute, "ms"), fmt.Sprint(wait, "ms"), fmt.Sprint(core), fmt.Sprint(steps)}}
+	return workload.Job{Name: name, Program: workload.Program{Command: []string{exe, "work", fmt.Sprint(compute, "ms"), fmt.Sprint(wait, "ms"), fmt.Sprint(core), fmt.Sprint(steps)}}}
 }
 
 // steps is how many steps a job has reported in an attempt.

@@ -42,7 +42,7 @@ var texts = map[strategy.Act]text{
 
 // gang is a job of so many workers on a device each, which compute all the time.
 func gang(workers int32) Job {
-	return Job{workload.Job{Gang: workers, Devices: 1, Share: unit.Whole}, workload.Truth{Duration: 1000 * unit.Hour, Busy: 1}}
+	return Job{workload.Job{Resources: workload.Resources{Gang: workers, Devices: 1, Share: unit.Whole}}, workload.Truth{Duration: 1000 * unit.Hour, Busy: 1}}
 }
 
 // large is a job that takes more than half of the memory of a device of 40 GiB.

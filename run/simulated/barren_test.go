@@ -33,7 +33,7 @@ func (fickle) Rules() schedule.Rules { return schedule.Rules{Preempt: true} }
 func TestHistoryWithoutProgressEnds(t *testing.T) {
 	var jobs list
 	for _, name := range []string{"one", "other"} {
-		jobs.jobs = append(jobs.jobs, workload.Job{Name: name, Gang: 1, Devices: 1, Share: unit.Whole,
+		jobs.jobs = append(jobs.jobs, workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole},
 			Checkpoint: workload.Checkpoint{OnRequest: true, Load: unit.Minute}})
 		jobs.truths = append(jobs.truths, workload.Truth{Duration: unit.Hour})
 	}
@@ -56,7 +56,7 @@ func (shy) Wishes(v plan.View, _ []plan.JobID, wishes []allocate.Wish) ([]alloca
 // question, though nodes break and mend for ever.
 func TestStrategyThatOnlyAsksEnds(t *testing.T) {
 	for _, breaks := range []simulated.Breaks{{}, {NodeEvery: unit.Day, NodeFor: unit.Hour}} {
-		jobs := list{[]workload.Job{{Name: "patient", Gang: 1, Devices: 1, Share: unit.Whole}}, []workload.Truth{{Duration: unit.Hour}}}
+		jobs := list{[]workload.Job{{Name: "patient", Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}}, []workload.Truth{{Duration: unit.Hour}}}
 		_, err := simulated.Run(simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), Jobs: &jobs, Breaks: breaks,
 			Policy: engine.DefaultPolicy(), Strategy: "shy", Scheduler: compose.New(compose.Parts{Joint: shy{}, Estimator: declared.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
 		if err == nil {
@@ -78,7 +78,7 @@ func TestStrategyThatOnlyAsksEnds(t *testing.T) {
 func TestSlowStrategyIsLetWait(t *testing.T) {
 	config := func(decider allocate.Joint) simulated.Config {
 		return simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1),
-			Jobs:   &list{[]workload.Job{{Name: "patient", Gang: 1, Devices: 1, Share: unit.Whole}}, []workload.Truth{{Duration: 365 * unit.Day}}},
+			Jobs:   &list{[]workload.Job{{Name: "patient", Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}}, []workload.Truth{{Duration: 365 * unit.Day}}},
 			Policy: engine.DefaultPolicy(), Scheduler: compose.New(compose.Parts{Joint: decider, Estimator: declared.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})}
 	}
 	if r, err := simulated.Run(config(slow{})); err != nil || r.Finished != 1 {

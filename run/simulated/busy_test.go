@@ -17,7 +17,7 @@ import (
 // A run that is carried over from one day into the next was busy in both, and in each of
 // them as long as it computed there.
 func TestCarriedOver(t *testing.T) {
-	jobs := scheduletest.Jobs{{Job: workload.Job{Name: "long", Gang: 2, Devices: 1, Share: unit.Whole}, Truth: workload.Truth{Duration: 40 * unit.Hour, Busy: .5}}}
+	jobs := scheduletest.Jobs{{Job: workload.Job{Name: "long", Resources: workload.Resources{Gang: 2, Devices: 1, Share: unit.Whole}}, Truth: workload.Truth{Duration: 40 * unit.Hour, Busy: .5}}}
 	config := scheduletest.Config(scheduletest.Nodes(1, 2, 0), jobs, scheduletest.With(fifo.Order{}))
 	midnight := unit.Time(24 * unit.Hour)
 	config.Until = midnight
@@ -58,8 +58,10 @@ func TestCarriedOver(t *testing.T) {
 // who is alone again counts in full.
 func TestNoDeviceIsMoreThanBusy(t *testing.T) {
 	jobs := scheduletest.Jobs{
-		{Job: workload.Job{Name: "host", Gang: 1, Devices: 1, Share: unit.Whole, Phase: workload.Phase{Compute: 1, Communicate: 1}}, Truth: workload.Truth{Duration: 10 * unit.Hour, Busy: .9}},
-		{Job: workload.Job{Name: "guest", Gang: 1, Devices: 1, Share: unit.Whole, Opportunistic: true, Submit: 1}, Truth: workload.Truth{Duration: 2 * unit.Hour}}}
+		{Job: workload.Job{Name: "host", Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole},
+			Traits: workload.Traits{Phase: workload.Phase{Compute: 1, Communicate: 1}}}, Truth: workload.Truth{Duration: 10 * unit.Hour, Busy: .9}},
+		{Job: workload.Job{Name: "guest", Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole},
+			Traits: workload.Traits{Opportunistic: true}, Submit: 1}, Truth: workload.Truth{Duration: 2 * unit.Hour}}}
 	parts := scheduletest.With(fifo.Order{})
 	parts.Placer = antman.New(antman.Config{BusyBelow: 800})
 	config := scheduletest.Config(scheduletest.Nodes(1, 1, 0), jobs, parts)

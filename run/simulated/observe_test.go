@@ -47,7 +47,7 @@ func newContent() *content {
 // it was at 10 %, a quarter at 30 %.
 func trained(targets ...float64) (jobs scheduletest.Jobs) {
 	for i, target := range targets {
-		job := workload.Job{Name: string(rune('a' + i)), Gang: 1, Devices: 1, Share: unit.Whole, TargetLoss: target,
+		job := workload.Job{Name: string(rune('a' + i)), Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Traits: workload.Traits{TargetLoss: target},
 			Checkpoint: workload.Checkpoint{OnRequest: true, Save: unit.Minute, Load: unit.Minute}}
 		jobs = append(jobs, scheduletest.Job{Job: job, Truth: workload.Truth{Duration: 100 * unit.Minute, Loss: [3]float64{.1, 1, 0}}})
 	}

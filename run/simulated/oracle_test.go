@@ -72,8 +72,8 @@ func drawSmall(t *rapid.T, order tick.Order) small {
 
 // addJob draws a job that the healthy cluster can hold.
 func (w *small) addJob(t *rapid.T, i int, at unit.Time, ticks func(int, int, string) unit.Duration) {
-	j := workload.Job{Name: fmt.Sprint("job", i), Submit: at, Gang: rapid.Int32Range(1, 6).Draw(t, "gang"),
-		Devices: rapid.Int32Range(1, 2).Draw(t, "each"), Share: unit.Whole, Priority: rapid.Int32Range(0, 1).Draw(t, "priority")}
+	j := workload.Job{Name: fmt.Sprint("job", i), Submit: at, Resources: workload.Resources{Gang: rapid.Int32Range(1, 6).Draw(t, "gang"),
+		Devices: rapid.Int32Range(1, 2).Draw(t, "each"), Share: unit.Whole}, Priority: rapid.Int32Range(0, 1).Draw(t, "priority")}
 	if rapid.IntRange(0, 3).Draw(t, "picky") == 0 {
 		j.Models = []string{w.Cluster.Models[rapid.IntRange(0, len(w.Cluster.Models)-1).Draw(t, "which")].Name}
 	}
@@ -256,11 +256,11 @@ func TestExamples(t *testing.T) {
 		// What a displaced job was served counts from the moment it is displaced, not
 		// from when its run has stopped: else it takes its room back.
 		{"served while it leaves", tick.LAS,
-			[]workload.Job{{Gang: 2, Checkpoint: saves}, {Gang: 2, Submit: 10, Checkpoint: saves}},
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Checkpoint: saves}, {Resources: workload.Resources{Gang: 2}, Submit: 10, Checkpoint: saves}},
 			[]unit.Duration{80, 5}, []tick.Job{{Start: 0, End: 86, Preemptions: 1, Ran: 80}, {Start: 60, End: 65, Ran: 5}}},
 		// Of 22 the checkpoint at 15 is kept, so 9 of 24 are left, not a little more.
 		{"no rounding of what is kept", tick.SRTF,
-			[]workload.Job{{Gang: 2, Estimate: 24, Checkpoint: workload.Checkpoint{Every: 15, Load: 1}}, {Gang: 2, Submit: 22, Estimate: 1, Checkpoint: saves}},
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Estimate: 24, Checkpoint: workload.Checkpoint{Every: 15, Load: 1}}, {Resources: workload.Resources{Gang: 2}, Submit: 22, Estimate: 1, Checkpoint: saves}},
 			[]unit.Duration{24, 1}, []tick.Job{{Start: 0, End: 33, Preemptions: 1, Ran: 31}, {Start: 22, End: 23, Ran: 1}}},
 	} {
 		t.Run(x.name, func(t *testing.T) {

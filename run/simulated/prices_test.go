@@ -74,7 +74,7 @@ func starts(id plan.JobID, edit func(t *plan.Terms)) func(d *plan.Draft) {
 
 // job is one of so many seconds of work on one device.
 func job(seconds int, edit func(j *workload.Job, t *workload.Truth)) scheduletest.Job {
-	j := workload.Job{Gang: 1, Devices: 1, Share: unit.Whole, Memory: 6000, Checkpoint: workload.Checkpoint{OnRequest: true, Load: 20 * unit.Second}}
+	j := workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole, Memory: 6000}, Checkpoint: workload.Checkpoint{OnRequest: true, Load: 20 * unit.Second}}
 	t := workload.Truth{Duration: unit.Duration(seconds) * unit.Second}
 	if edit != nil {
 		edit(&j, &t)

@@ -97,9 +97,10 @@ func drawRough(n number) rough {
 // add draws a job that the healthy cluster can hold.
 func (r *rough) add(n number, at unit.Time) {
 	c := r.config.Cluster
-	j := workload.Job{Name: fmt.Sprint("job", len(r.jobs)), Submit: at, Gang: int32(n(1, min(6, len(c.Devices)))), Devices: 1,
-		Share: unit.Whole, Priority: int32(n(0, 2)), Memory: unit.MiB(n(0, 8)) << 10, CPU: unit.Milli(n(0, 2)) * unit.Whole,
-		Retries: int32(n(0, 3)), Traffic: unit.Mbps(n(0, 4)) * 500}
+	j := workload.Job{Name: fmt.Sprint("job", len(r.jobs)), Submit: at,
+		Resources: workload.Resources{Gang: int32(n(1, min(6, len(c.Devices)))), Devices: 1, Share: unit.Whole, Memory: unit.MiB(n(0, 8)) << 10, CPU: unit.Milli(n(0, 2)) * unit.Whole},
+		Priority:  int32(n(0, 2)),
+		Retries:   int32(n(0, 3)), Traits: workload.Traits{Traffic: unit.Mbps(n(0, 4)) * 500}}
 	switch n(0, 4) {
 	case 0:
 		j.Share = unit.Milli(n(1, 9)) * 100

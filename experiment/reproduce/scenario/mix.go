@@ -235,7 +235,7 @@ func extras(all []class, r *rand.Rand) (list []item) {
 	at := func() unit.Time { return unit.Time(r.Float64() * float64(unit.Day) * 0.8) }
 	single := func(name string, k kind, median, sigma float64) *item {
 		it := item{kind: k}
-		it.job = workload.Job{Name: name, Gang: 1, Devices: 1, Share: unit.Whole, Submit: at()}
+		it.job = workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Submit: at()}
 		it.truth.Duration = unit.Duration(median * math.Exp(sigma*r.NormFloat64()) * float64(unit.Second))
 		list = append(list, it)
 		return &list[len(list)-1]

@@ -70,9 +70,10 @@ func (m *mix) replicas(service int, of served, r *rand.Rand) {
 				end++
 			}
 			it := item{kind: replica}
-			it.job = workload.Job{Name: fmt.Sprintf("service%d-%d-%d", service, level, w), Tenant: "serve", Gang: 1, Devices: 1, Share: unit.Whole,
-				Submit: unit.Time(w) * unit.Time(window), Priority: 10, Memory: 2 << 10, Models: models[:1], Class: of.class,
-				Service: workload.Service{RatePerSec: of.perSec, SLO: of.slo}, Checkpoint: workload.Checkpoint{OnRequest: true, Load: 5 * unit.Second}}
+			it.job = workload.Job{Name: fmt.Sprintf("service%d-%d-%d", service, level, w), Tenant: "serve",
+				Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole, Memory: 2 << 10, Models: models[:1]},
+				Submit:    unit.Time(w) * unit.Time(window), Priority: 10, Traits: workload.Traits{Class: of.class,
+					Service: workload.Service{RatePerSec: of.perSec, SLO: of.slo}}, Checkpoint: workload.Checkpoint{OnRequest: true, Load: 5 * unit.Second}}
 			it.truth = workload.Truth{Duration: unit.Duration(end-w) * window, Busy: of.busy * (0.95 + 0.1*r.Float64())}
 			it.job.Estimate = it.truth.Duration
 			m.replicaOf[it.job.Name] = service

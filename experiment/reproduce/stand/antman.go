@@ -44,8 +44,8 @@ func antman(_ Data, o *Options, seed uint64) (*Stand, error) {
 		demand := unit.Milli(300 + r.IntN(650))
 		memory := antmanDevice * unit.MiB(10+r.IntN(50)) / 100
 		total += needs * float64(gang)
-		all[i] = item{workload.Job{Gang: gang, Devices: 1, Share: unit.Whole, Memory: memory, Opportunistic: guest, Priority: priority,
-			Phase: workload.Phase{Compute: unit.Duration(demand) * unit.Millisecond, Communicate: unit.Duration(1000-demand) * unit.Millisecond}},
+		all[i] = item{workload.Job{Resources: workload.Resources{Gang: gang, Devices: 1, Share: unit.Whole, Memory: memory},
+			Traits: workload.Traits{Opportunistic: guest, Phase: workload.Phase{Compute: unit.Duration(demand) * unit.Millisecond, Communicate: unit.Duration(1000-demand) * unit.Millisecond}}, Priority: priority},
 			workload.Truth{Duration: unit.Seconds(needs), Busy: float64(demand) / 1000}}
 		if guest {
 			all[i].Law = law

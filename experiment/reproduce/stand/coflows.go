@@ -38,8 +38,9 @@ func coflows(open Data, o *Options, seed uint64) (*Stand, error) {
 		c := sizes[rng.IntN(len(sizes))]
 		workers := min(ports, int32(c.ends))
 		alone := unit.Seconds(c.mb * 8 / 1000 / float64(workers)) // all its ports are full meanwhile
-		list.Add(workload.Job{Name: fmt.Sprint("job", i), Gang: workers, Devices: 1, Share: unit.Whole, PerNode: 1, Traffic: 1000,
-			Phase: workload.Phase{Communicate: alone}}, workload.Truth{Duration: alone * unit.Duration(10+rng.IntN(91))})
+		list.Add(workload.Job{Name: fmt.Sprint("job", i), Resources: workload.Resources{Gang: workers, Devices: 1, Share: unit.Whole, PerNode: 1},
+			Traits: workload.Traits{Traffic: 1000,
+				Phase: workload.Phase{Communicate: alone}}}, workload.Truth{Duration: alone * unit.Duration(10+rng.IntN(91))})
 	}
 	s.Jobs = list
 	return s, nil

@@ -49,7 +49,8 @@ func easyscale(open Data, o *Options, seed uint64) (*Stand, error) {
 	slices.SortStableFunc(jobs, func(a, b easyJob) int { return cmp.Compare(a.at, b.at) })
 	list := &List{}
 	for i, e := range jobs {
-		j := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(0).Add(unit.Seconds(e.at)), Gang: e.logical, Devices: 1, Share: unit.Whole,
+		j := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(0).Add(unit.Seconds(e.at)),
+			Resources:  workload.Resources{Gang: e.logical, Devices: 1, Share: unit.Whole},
 			Checkpoint: workload.Checkpoint{OnRequest: true}}
 		if !all || !e.safe {
 			j.Models = []string{easyKinds[e.kind]}

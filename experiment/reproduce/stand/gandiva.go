@@ -126,10 +126,12 @@ func gandivaJobs(seed uint64, jobs, devices int, load float64, table *pairs) []i
 		}
 		needs := min(max(1800*math.Exp(1.3*r.NormFloat64()), 300), 8*3600)
 		total += needs * float64(gang)
-		all[i] = item{Job: workload.Job{Gang: gang, Devices: 1, Share: unit.Whole, Class: class.name, Memory: class.memory, Persistent: 64,
+		all[i] = item{Job: workload.Job{
+			Resources: workload.Resources{Gang: gang, Devices: 1, Share: unit.Whole, Memory: class.memory},
 			// The table says which pairs fit in memory, not how much each takes; the batch
 			// stands in for the utilisation that it does not have either.
-			Phase: workload.Phase{Compute: unit.Duration(class.batch), Communicate: unit.Duration(10000 - class.batch)}}, Truth: workload.Truth{Duration: unit.Seconds(needs)}}
+			Traits: workload.Traits{Class: class.name, Persistent: 64, Phase: workload.Phase{Compute: unit.Duration(class.batch), Communicate: unit.Duration(10000 - class.batch)}},
+		}, Truth: workload.Truth{Duration: unit.Seconds(needs)}}
 	}
 	for i := range all {
 		all[i].Submit = unit.Time(0).Add(unit.Seconds(r.Float64() * total / float64(devices) / load))

@@ -71,7 +71,8 @@ func (r gavelRates) names(scale int, devices ...string) (list []string) {
 
 // job adds one whose work takes so many seconds on V100s.
 func (r gavelRates) job(list *List, kind string, gang int, seconds, at float64) {
-	j := workload.Job{Name: fmt.Sprint("job", len(list.Jobs)), Submit: unit.Time(0).Add(unit.Seconds(at)), Gang: int32(gang), Devices: 1, Share: unit.Whole,
+	j := workload.Job{Name: fmt.Sprint("job", len(list.Jobs)), Submit: unit.Time(0).Add(unit.Seconds(at)),
+		Resources:  workload.Resources{Gang: int32(gang), Devices: 1, Share: unit.Whole},
 		Checkpoint: workload.Checkpoint{OnRequest: true}}
 	for _, device := range gavelKinds {
 		if x := r.rate(device, kind, gang); x > 0 {

@@ -35,12 +35,13 @@ func trials(_ Data, o *Options, _ uint64) (*Stand, error) {
 	n, groups, devices, pipeline := o.Int("trials", 100), o.Int("groups", 1), o.Int("devices", 8), o.Int("pipeline", 0) > 0
 	var all []item
 	if pipeline {
-		all = append(all, item{workload.Job{Gang: 4, Devices: 1, Share: unit.Whole, Memory: 12 << 10,
-			Pipeline: workload.Pipeline{Stages: 4, Microbatches: 8}, Phase: workload.Phase{Compute: 480 * unit.Millisecond, Communicate: 180 * unit.Millisecond}},
+		all = append(all, item{workload.Job{Resources: workload.Resources{Gang: 4, Devices: 1, Share: unit.Whole, Memory: 12 << 10},
+			Traits: workload.Traits{Pipeline: workload.Pipeline{Stages: 4, Microbatches: 8}, Phase: workload.Phase{Compute: 480 * unit.Millisecond, Communicate: 180 * unit.Millisecond}}},
 			workload.Truth{Duration: 2 * unit.Hour, Busy: 8. / 11}})
 	}
 	for i := range n {
-		all = append(all, item{workload.Job{Gang: 1, Devices: 1, Share: unit.Whole, Memory: hydroEach, Base: "resnet18", Group: fmt.Sprint("group", i%groups), Submit: 1},
+		all = append(all, item{workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole, Memory: hydroEach},
+			Traits: workload.Traits{Base: "resnet18", Group: fmt.Sprint("group", i%groups)}, Submit: 1},
 			workload.Truth{Duration: unit.Seconds(hydroAlone * hydroUnits), Merge: hydroMore}})
 	}
 	h := &hydroRun{}

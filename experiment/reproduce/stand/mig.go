@@ -36,7 +36,7 @@ func instances(_ Data, o *Options, seed uint64) (*Stand, error) {
 	for i := range all {
 		now += dice.ExpFloat64() * slices / (load * devices * float64(table.Slices))
 		part := table.Part(envelope.Instance{Profile: mix[dice.IntN(len(mix))]})
-		all[i] = item{workload.Job{Gang: 1, Devices: 1, Share: part.Milli, Memory: part.Memory, Submit: unit.Time(0).Add(unit.Seconds(3600 * now))},
+		all[i] = item{workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: part.Milli, Memory: part.Memory}, Submit: unit.Time(0).Add(unit.Seconds(3600 * now))},
 			workload.Truth{Duration: unit.Seconds(3600*dice.ExpFloat64()) + unit.Second}}
 	}
 	c := cluster.Uniform("a100s", 1, devices, cluster.Model{Name: "A100", Memory: 40 << 10, Speed: 1, Geometries: table.Geometries()}, 1)

@@ -17,7 +17,7 @@ func clients(_ Data, o *Options, _ uint64) (*Stand, error) {
 	sm, share, fault := o.Float("sm", .9), o.Float("share", .5), o.Int("fault", 0) > 0
 	all := make([]item, o.Int("jobs", 2))
 	for i := range all {
-		all[i] = item{workload.Job{Gang: 1, Devices: 1, Share: unit.Milli(1000 * share), Memory: 8 << 10, Retries: 1}, workload.Truth{Duration: unit.Hour, Busy: sm / share}}
+		all[i] = item{workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Milli(1000 * share), Memory: 8 << 10}, Retries: 1}, workload.Truth{Duration: unit.Hour, Busy: sm / share}}
 	}
 	if fault {
 		all[0].FailAfter, all[0].Retries = unit.Minute, 0

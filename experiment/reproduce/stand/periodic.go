@@ -27,8 +27,8 @@ func periodic(_ Data, o *Options, _ uint64) (*Stand, error) {
 		if n, err := fmt.Sscanf(text, "%d-%d", &compute, &send); n < 2 || compute < 1 || send < 1 {
 			return nil, fmt.Errorf("jobs: %q: expected milliseconds of computing and of sending, as in 60-40: %w", text, err)
 		}
-		all = append(all, item{Job: workload.Job{Gang: 2, Devices: 1, Share: unit.Whole, Traffic: link,
-			Phase: workload.Phase{Compute: unit.Duration(compute) * unit.Millisecond, Communicate: unit.Duration(send) * unit.Millisecond}},
+		all = append(all, item{Job: workload.Job{Resources: workload.Resources{Gang: 2, Devices: 1, Share: unit.Whole}, Traits: workload.Traits{Traffic: link,
+			Phase: workload.Phase{Compute: unit.Duration(compute) * unit.Millisecond, Communicate: unit.Duration(send) * unit.Millisecond}}},
 			Truth: workload.Truth{Duration: unit.Hour}})
 	}
 	c := cluster.Uniform("two nodes", 2, len(all), cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 2)

@@ -56,8 +56,8 @@ func racks(open Data, o *Options, seed uint64) (*Stand, error) {
 		for w, u := 0, rng.Float64(); u >= 0; w++ {
 			tasks, u = widths[min(w, len(widths)-1)].tasks, u-widths[min(w, len(widths)-1)].weight
 		}
-		j := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(0).Add(unit.Seconds(at)), Gang: tasks, Devices: 1, Share: unit.Whole,
-			Servers: tasks / 4, Checkpoint: workload.Checkpoint{OnRequest: true}}
+		j := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(0).Add(unit.Seconds(at)), Resources: workload.Resources{Gang: tasks, Devices: 1, Share: unit.Whole},
+			Traits: workload.Traits{Servers: tasks / 4}, Checkpoint: workload.Checkpoint{OnRequest: true}}
 		// Half to twice of what is usual: 1.082 times that in the mean.
 		traffic := network * uplink / (load * devices / 4) / 1.082 * math.Exp2(2*rng.Float64()-1)
 		if measured != nil {

@@ -47,7 +47,7 @@ func rental(open Data, o *Options, seed uint64) (*Stand, error) {
 	for i := range jobs {
 		length := median * math.Exp(chance.NormFloat64())
 		name := names[chance.IntN(len(names))]
-		j := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(0).Add(unit.Seconds(at)), Gang: 1, Devices: 1, Share: unit.Whole,
+		j := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(0).Add(unit.Seconds(at)), Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole},
 			Deadline: unit.Seconds(length * (1 + 4*chance.Float64())), Checkpoint: workload.Checkpoint{OnRequest: true}}
 		rate := func(device string, n int) float64 { return rates.rate(device, name, n) / rates.rate("v100", name, 1) }
 		if on < 0 {

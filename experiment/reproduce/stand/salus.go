@@ -71,7 +71,8 @@ func salus(open Data, o *Options, seed uint64) (*Stand, error) {
 }
 
 func salusJob(stays, peak, seconds float64) item {
-	return item{workload.Job{Gang: 1, Devices: 1, Share: unit.Whole, Memory: unit.MiB(peak), Persistent: unit.MiB(max(1, stays))},
+	return item{workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole, Memory: unit.MiB(peak)},
+		Traits: workload.Traits{Persistent: unit.MiB(max(1, stays))}},
 		workload.Truth{Duration: unit.Seconds(seconds)}}
 }
 

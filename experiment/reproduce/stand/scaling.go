@@ -27,8 +27,8 @@ func scaling(_ Data, o *Options, seed uint64) (*Stand, error) {
 		at += rng.ExpFloat64() * mean / (load * devices)
 		work := median * math.Exp(sigma*rng.NormFloat64())
 		b := low + (high-low)*rng.Float64()
-		j := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(0).Add(unit.Seconds(at)), Gang: 1, Devices: 1, Share: unit.Whole,
-			Sizes: []int32{1, 2, 3, 4, 6, 8, 16, 32}, Checkpoint: workload.Checkpoint{OnRequest: true}}
+		j := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(0).Add(unit.Seconds(at)), Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole,
+			Sizes: []int32{1, 2, 3, 4, 6, 8, 16, 32}}, Checkpoint: workload.Checkpoint{OnRequest: true}}
 		for _, n := range j.Sizes {
 			j.Menu = append(j.Menu, workload.Offer{Workers: n, Nodes: 1, Rate: float64(n) / (1 + b*float64(n-1))})
 		}

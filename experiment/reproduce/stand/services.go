@@ -86,7 +86,7 @@ func randomServices(law *sharing.Law, count int, seed uint64) (all []item) {
 }
 
 func served(network string, sloMs, perSec float64) item {
-	return item{Job: workload.Job{Class: network, Service: workload.Service{RatePerSec: perSec, SLO: unit.Seconds(sloMs / 1000)}}}
+	return item{Job: workload.Job{Traits: workload.Traits{Class: network, Service: workload.Service{RatePerSec: perSec, SLO: unit.Seconds(sloMs / 1000)}}}}
 }
 
 // servicesRun is the requests of one history.

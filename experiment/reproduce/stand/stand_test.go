@@ -78,7 +78,7 @@ func TestChronusPrices(t *testing.T) {
 		restartSec float64
 		save, load unit.Duration
 	}{{30, 24 * unit.Second, 96 * unit.Second}, {60, 48 * unit.Second, 192 * unit.Second}, {0, 0, 0}} {
-		all := list([]item{{Job: workload.Job{Gang: 1, Devices: 1}}, {Job: workload.Job{Gang: 2, Devices: 4}}})
+		all := list([]item{{Job: workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1}}}, {Job: workload.Job{Resources: workload.Resources{Gang: 2, Devices: 4}}}})
 		got, err := sample(all, 1, c.restartSec, rand.New(rand.NewPCG(1, 1)))
 		if err != nil {
 			t.Fatal(err)

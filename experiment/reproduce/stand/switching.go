@@ -68,7 +68,7 @@ func switches(_ Data, o *Options, _ uint64) (*Stand, error) {
 	for _, l := range layers {
 		compute, bytes = compute+l.Forward, bytes+l.ParamKiB<<10
 	}
-	net := workload.Job{Gang: 1, Devices: 1, Share: unit.Whole, Memory: unit.MiB(bytes >> 20), Checkpoint: workload.Checkpoint{OnRequest: true}}
+	net := workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole, Memory: unit.MiB(bytes >> 20)}, Checkpoint: workload.Checkpoint{OnRequest: true}}
 	net.Pipeline.Layers = layers
 	all := []item{{net, workload.Truth{Duration: times * unit.Minute}}}
 	for i := range times {

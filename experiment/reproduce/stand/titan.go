@@ -61,8 +61,8 @@ func tunes(_ Data, o *Options, seed uint64) (*Stand, error) {
 		seconds := min(max(1800*math.Exp(1.3*r.NormFloat64()), 60), 8*3600)
 		total += seconds * float64(gang)
 		work := batch * m.sampleUS * (1 + headPart)
-		all[i] = item{workload.Job{Gang: gang, Devices: 1, Share: unit.Whole, Base: m.name, Memory: unit.MiB(m.memoryMiB + batch*m.sampleMiB),
-			Menu: []workload.Offer{{Workers: gang, Batch: int32(batch) * gang, Rate: 1}}},
+		all[i] = item{workload.Job{Resources: workload.Resources{Gang: gang, Devices: 1, Share: unit.Whole, Memory: unit.MiB(m.memoryMiB + batch*m.sampleMiB)},
+			Traits: workload.Traits{Base: m.name, Menu: []workload.Offer{{Workers: gang, Batch: int32(batch) * gang, Rate: 1}}}},
 			workload.Truth{Duration: unit.Seconds(seconds), Merge: work / (work + m.stepUS[log2(gang)])}}
 		if differ {
 			all[i].Base = ""

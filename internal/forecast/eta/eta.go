@@ -165,9 +165,9 @@ func done(v plan.View, id plan.JobID) unit.Duration {
 func spec(v plan.View, id plan.JobID) workload.Job {
 	j, s := v.Job(id), v.Shape(id)
 	job := workload.Job{Name: v.Name(id), Tenant: v.Tenant(j.Tenant), User: v.User(j.User), Submit: j.Submit, Priority: j.Priority,
-		Gang: s.Gang, Devices: s.Devices, Share: unit.Milli(s.Share), Memory: unit.MiB(s.Memory), CPU: unit.Milli(s.CPU), HostMemory: unit.MiB(s.Host),
-		Estimate: j.Declared, TimeLimit: j.TimeLimit, Deadline: j.Deadline, Retries: j.Retries, Class: v.Class(j.Class),
-		Skew: unit.Milli(s.Skew), Traffic: unit.Mbps(j.Traffic),
+		Resources: workload.Resources{Gang: s.Gang, Devices: s.Devices, Share: unit.Milli(s.Share), Memory: unit.MiB(s.Memory), CPU: unit.Milli(s.CPU), HostMemory: unit.MiB(s.Host)},
+		Estimate:  j.Declared, TimeLimit: j.TimeLimit, Deadline: j.Deadline, Retries: j.Retries, Traits: workload.Traits{Class: v.Class(j.Class),
+			Skew: unit.Milli(s.Skew), Traffic: unit.Mbps(j.Traffic)},
 		Checkpoint: workload.Checkpoint{Every: j.Checkpoint.Every, OnRequest: j.Checkpoint.OnRequest, Save: j.Checkpoint.Save, Load: j.Checkpoint.Load}}
 	for m := range v.Cluster().Models {
 		if s.Models&(1<<m) != 0 {

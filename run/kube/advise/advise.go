@@ -357,7 +357,7 @@ func (a *Adviser) spec(id plan.JobID) *workload.Job {
 	if s := a.specs[id]; s != nil {
 		return s
 	}
-	return &workload.Job{Name: "gone", Gang: 1, Share: unit.Whole}
+	return &workload.Job{Name: "gone", Resources: workload.Resources{Gang: 1, Share: unit.Whole}}
 }
 
 // settle lets everything happen that follows at this instant.

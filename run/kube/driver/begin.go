@@ -85,7 +85,7 @@ func (c *Core) spec(id plan.JobID) *workload.Job {
 	if e := c.byJob[id]; e != nil {
 		return e.spec
 	}
-	return &workload.Job{Gang: 1, Share: unit.Whole}
+	return &workload.Job{Resources: workload.Resources{Gang: 1, Share: unit.Whole}}
 }
 
 // around makes what is known of the world beside the engine's work part of the state,
@@ -397,7 +397,7 @@ func (c *Core) image(s *plan.State) (*engine.Image, error) {
 	}
 	img := &engine.Image{State: b.Bytes(), Specs: make([]*workload.Job, len(s.Jobs))}
 	for id := range img.Specs {
-		img.Specs[id] = &workload.Job{Name: s.Names[id], Gang: 1, Share: unit.Whole}
+		img.Specs[id] = &workload.Job{Name: s.Names[id], Resources: workload.Resources{Gang: 1, Share: unit.Whole}}
 		if e := c.byJob[plan.JobID(id)]; e != nil {
 			img.Specs[id] = e.spec
 		}

@@ -48,8 +48,8 @@ type task struct {
 // job is the task as the simulator is given it.
 func (k *task) job() (workload.Job, workload.Truth) {
 	j := workload.Job{Name: apitest.Namespace + "/" + k.name, Tenant: apitest.Namespace, User: apitest.Namespace,
-		Submit: unit.Time(k.at.Microseconds()), Priority: k.priority, Gang: k.gang, Devices: int32(k.devices), Share: unit.Whole,
-		CPU: unit.Milli(max(4*k.devices, 1)) * unit.Whole, HostMemory: unit.MiB(max(8*k.devices, 1)) << 10,
+		Submit: unit.Time(k.at.Microseconds()), Priority: k.priority, Resources: workload.Resources{Gang: k.gang, Devices: int32(k.devices), Share: unit.Whole,
+			CPU: unit.Milli(max(4*k.devices, 1)) * unit.Whole, HostMemory: unit.MiB(max(8*k.devices, 1)) << 10},
 		Estimate: unit.Duration(k.declared.Microseconds()), Deadline: unit.Duration(k.deadline.Microseconds()), Checkpoint: workload.Checkpoint{Every: rarely}}
 	if k.queue != "" {
 		j.Tenant = k.queue

@@ -119,7 +119,7 @@ func (s *stage) spec(id plan.JobID) *workload.Job {
 	if e := s.core.byJob[id]; e != nil {
 		return e.spec
 	}
-	return &workload.Job{Name: "gone", Gang: 1, Share: unit.Whole}
+	return &workload.Job{Name: "gone", Resources: workload.Resources{Gang: 1, Share: unit.Whole}}
 }
 
 // settle lets everything happen that follows at this instant.

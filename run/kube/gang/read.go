@@ -259,7 +259,7 @@ const maxRetries = 1000
 // job puts together what is asked.
 func (r *reader) job() workload.Job {
 	g := r.gang
-	j := workload.Job{Name: g.Name, Gang: g.Size, Retries: int32(min(r.retries, maxRetries))}
+	j := workload.Job{Name: g.Name, Resources: workload.Resources{Gang: g.Size}, Retries: int32(min(r.retries, maxRetries))}
 	if r.top != nil {
 		j.Submit = instant(r.top.GetCreationTimestamp())
 	} else if len(r.pods) > 0 {

@@ -22,7 +22,7 @@ import (
 func Conform(t *testing.T, newOrder func() schedule.Order) {
 	t.Run("empty cluster", func(t *testing.T) { conform(t, Nodes(1, 4, 0), nil, newOrder) })
 	t.Run("one job", func(t *testing.T) {
-		job := Job{workload.Job{Name: "only", Gang: 4, Devices: 1, Share: unit.Whole}, workload.Truth{Duration: unit.Hour}}
+		job := Job{workload.Job{Name: "only", Resources: workload.Resources{Gang: 4, Devices: 1, Share: unit.Whole}}, workload.Truth{Duration: unit.Hour}}
 		o := conform(t, Nodes(1, 4, 0), Jobs{job}, newOrder)
 		if end := o.Jobs[0].End; end != unit.Time(unit.Hour) {
 			t.Errorf("an hour's work alone ended after %s", unit.Duration(end))
@@ -90,7 +90,7 @@ func drawJobs(t *rapid.T, devices int32) Jobs {
 	now := unit.Time(0)
 	for i := range rapid.IntRange(1, 20).Draw(t, "jobs") {
 		now = now.Add(unit.Duration(rapid.IntRange(0, 300).Draw(t, "gap")) * unit.Second)
-		j := Job{workload.Job{Name: "j" + strconv.Itoa(i), Submit: now, Devices: 1, Share: unit.Whole}, workload.Truth{}}
+		j := Job{workload.Job{Name: "j" + strconv.Itoa(i), Submit: now, Resources: workload.Resources{Devices: 1, Share: unit.Whole}}, workload.Truth{}}
 		j.Gang = rapid.Int32Range(1, devices).Draw(t, "gang")
 		if rapid.IntRange(0, 4).Draw(t, "shared") == 0 {
 			j.Gang, j.Share = 1, unit.Milli(rapid.IntRange(1, 9).Draw(t, "share"))*100

@@ -34,7 +34,7 @@ func busy() Jobs {
 	var jobs Jobs
 	for i := range 6 {
 		at := unit.Time(i) * unit.Time(100*unit.Second)
-		jobs = append(jobs, Job{workload.Job{Name: fmt.Sprint("j", i), Submit: at, Gang: 2, Devices: 1, Share: unit.Whole,
+		jobs = append(jobs, Job{workload.Job{Name: fmt.Sprint("j", i), Submit: at, Resources: workload.Resources{Gang: 2, Devices: 1, Share: unit.Whole},
 			Checkpoint: workload.Checkpoint{OnRequest: true}}, workload.Truth{Duration: unit.Duration(700-100*i) * unit.Second}})
 	}
 	return jobs

@@ -42,7 +42,7 @@ func JointConfig(c *cluster.Cluster, jobs Jobs, decider allocate.Joint, estimato
 func ConformJoint(t *testing.T, newDecider func() allocate.Joint) {
 	t.Run("empty cluster", func(t *testing.T) { conformJoint(t, Nodes(1, 4, 0), nil, newDecider, oracle.Estimator{}, false) })
 	t.Run("one job", func(t *testing.T) {
-		job := Job{workload.Job{Name: "only", Gang: 4, Devices: 1, Share: unit.Whole}, workload.Truth{Duration: unit.Hour}}
+		job := Job{workload.Job{Name: "only", Resources: workload.Resources{Gang: 4, Devices: 1, Share: unit.Whole}}, workload.Truth{Duration: unit.Hour}}
 		o := conformJoint(t, Nodes(1, 4, 0), Jobs{job}, newDecider, oracle.Estimator{}, false)
 		if end := o.Jobs[0].End; end > unit.Time(unit.Hour+10*unit.Minute) {
 			t.Errorf("an hour's work alone ended after %s: nobody was in its way", unit.Duration(end))

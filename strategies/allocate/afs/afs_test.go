@@ -105,7 +105,8 @@ func (s *source) Next() (workload.Job, workload.Truth, error) {
 	}
 	i := s.next
 	s.next++
-	j := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(0).Add(unit.Duration(i) * 2 * unit.Minute), Gang: 1, Devices: 1, Share: 1000,
+	j := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(0).Add(unit.Duration(i) * 2 * unit.Minute),
+		Resources:  workload.Resources{Gang: 1, Devices: 1, Share: 1000},
 		Checkpoint: workload.Checkpoint{OnRequest: true, Load: 20 * unit.Second}}
 	for n := int32(1); n <= 8; n++ {
 		j.Sizes = append(j.Sizes, n)

@@ -17,8 +17,9 @@ import (
 func TestEngine(t *testing.T) {
 	var jobs scheduletest.Jobs
 	for _, name := range []string{"a", "b"} {
-		jobs = append(jobs, scheduletest.Job{Job: workload.Job{Name: name, Gang: 2, Devices: 1, Share: unit.Whole, Traffic: 1000,
-			Phase: workload.Phase{Compute: 60 * unit.Millisecond, Communicate: 40 * unit.Millisecond}}, Truth: workload.Truth{Duration: unit.Hour}})
+		jobs = append(jobs, scheduletest.Job{Job: workload.Job{Name: name, Resources: workload.Resources{Gang: 2, Devices: 1, Share: unit.Whole},
+			Traits: workload.Traits{Traffic: 1000,
+				Phase: workload.Phase{Compute: 60 * unit.Millisecond, Communicate: 40 * unit.Millisecond}}}, Truth: workload.Truth{Duration: unit.Hour}})
 	}
 	mean := func(shift bool) float64 {
 		parts := scheduletest.With(fifo.New(fifo.Default()))

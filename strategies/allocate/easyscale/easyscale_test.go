@@ -100,8 +100,9 @@ func (s *source) Next() (workload.Job, workload.Truth, error) {
 	if s.next++; i == 16 {
 		return workload.Job{}, workload.Truth{}, io.EOF
 	}
-	j := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(0).Add(unit.Duration(i) * 5 * unit.Minute), Gang: 8, Devices: 1, Share: 1000,
-		Sizes: []int32{1, 2, 4, 8}, Menu: offers(), Checkpoint: workload.Checkpoint{OnRequest: true, Load: 20 * unit.Second}}
+	j := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(0).Add(unit.Duration(i) * 5 * unit.Minute),
+		Resources: workload.Resources{Gang: 8, Devices: 1, Share: 1000,
+			Sizes: []int32{1, 2, 4, 8}}, Traits: workload.Traits{Menu: offers()}, Checkpoint: workload.Checkpoint{OnRequest: true, Load: 20 * unit.Second}}
 	return j, workload.Truth{Duration: unit.Duration(5+i*7%20) * unit.Minute, Menu: j.Menu}, nil
 }
 

@@ -30,7 +30,7 @@ type source struct {
 
 func (s *source) add(gang int32, minutes int, busy float64, sizes ...int32) {
 	s.jobs = append(s.jobs, workload.Job{Name: fmt.Sprint("job", len(s.jobs)), Submit: unit.Time(0).Add(unit.Duration(len(s.jobs)) * unit.Second),
-		Gang: gang, Devices: 1, Share: 1000, Memory: 4 << 10, Sizes: sizes, Checkpoint: workload.Checkpoint{OnRequest: true}})
+		Resources: workload.Resources{Gang: gang, Devices: 1, Share: 1000, Memory: 4 << 10, Sizes: sizes}, Checkpoint: workload.Checkpoint{OnRequest: true}})
 	s.truths = append(s.truths, workload.Truth{Duration: unit.Duration(minutes) * unit.Minute, Busy: busy})
 }
 

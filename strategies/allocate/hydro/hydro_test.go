@@ -69,7 +69,8 @@ func (s *source) Next() (j workload.Job, t workload.Truth, err error) {
 
 func trials(n int) (all source) {
 	for i := range n {
-		all = append(all, workload.Job{Name: fmt.Sprint("trial ", i), Gang: 1, Devices: 1, Share: 1000, Memory: 4 << 10, Group: "sweep", Base: "resnet",
+		all = append(all, workload.Job{Name: fmt.Sprint("trial ", i), Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000, Memory: 4 << 10},
+			Traits: workload.Traits{Group: "sweep", Base: "resnet"},
 			Submit: unit.Time(i), Checkpoint: workload.Checkpoint{OnRequest: true}})
 	}
 	return all
@@ -146,7 +147,8 @@ func TestEagerTransfer(t *testing.T) {
 	jobs := trials(4)
 	jobs[3].Submit = unit.Time(0).Add(15 * unit.Minute)
 	jobs[2].Submit = jobs[3].Submit
-	target := workload.Job{Name: "target", Gang: 2, Devices: 1, Share: 1000, Memory: 4 << 10, Group: "sweep", Submit: unit.Time(3)}
+	target := workload.Job{Name: "target", Resources: workload.Resources{Gang: 2, Devices: 1, Share: 1000, Memory: 4 << 10},
+		Traits: workload.Traits{Group: "sweep"}, Submit: unit.Time(3)}
 	jobs = slices.Insert(jobs, 2, target)
 	h := run(t, Default(), jobs)
 	if at := h.started["target"]; at < unit.Time(0).Add(20*unit.Minute) || at > unit.Time(0).Add(21*unit.Minute) {
@@ -157,8 +159,8 @@ func TestEagerTransfer(t *testing.T) {
 // TestInBubbles: with no device to spare a trial lives on a pipelined job's.
 func TestInBubbles(t *testing.T) {
 	layer := workload.Layer{Forward: 20_000, Backward: 40_000}
-	pipe := workload.Job{Name: "pipeline", Gang: 4, Devices: 1, Share: 1000, Memory: 8 << 10,
-		Pipeline: workload.Pipeline{Stages: 4, Microbatches: 8, Layers: []workload.Layer{layer, layer, layer, layer}}}
+	pipe := workload.Job{Name: "pipeline", Resources: workload.Resources{Gang: 4, Devices: 1, Share: 1000, Memory: 8 << 10},
+		Traits: workload.Traits{Pipeline: workload.Pipeline{Stages: 4, Microbatches: 8, Layers: []workload.Layer{layer, layer, layer, layer}}}}
 	jobs := append(source{pipe}, trials(2)...)
 	for i := range jobs[1:] {
 		jobs[i+1].Submit = unit.Time(0).Add(unit.Minute)

@@ -39,7 +39,8 @@ func (w *wished) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 func TestBatchHoldsWhoMayStart(t *testing.T) {
 	var jobs scheduletest.Jobs
 	for i, gang := range []int32{4, 4, 16, 4, 2, 4, 2} {
-		jobs = append(jobs, scheduletest.Job{Job: workload.Job{Name: string(rune('a' + i)), Gang: gang, Devices: 1, Share: unit.Whole}, Truth: workload.Truth{Duration: unit.Hour}})
+		jobs = append(jobs, scheduletest.Job{Job: workload.Job{Name: string(rune('a' + i)),
+			Resources: workload.Resources{Gang: gang, Devices: 1, Share: unit.Whole}}, Truth: workload.Truth{Duration: unit.Hour}})
 	}
 	tree := queue.Tree{Queues: []queue.Queue{queue.Root()}}
 	tree.Queues[0].Limit = []queue.Amount{{Milli: 10_000}}

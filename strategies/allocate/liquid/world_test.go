@@ -50,7 +50,8 @@ func (s *source) Next() (workload.Job, workload.Truth, error) {
 	}
 	gang, mean := []int32{1, 1, 1, 4, 4, 4, 8, 8, 8, 16}[s.rng.IntN(10)], 5.5*1800*math.Exp(.5)
 	s.at += s.rng.ExpFloat64() * mean / (.8 * 128)
-	j := workload.Job{Name: fmt.Sprint("job", s.left), Submit: unit.Time(0).Add(unit.Duration(s.at * float64(unit.Second))), Gang: gang, Devices: 1, Share: 1000, Servers: gang / 4}
+	j := workload.Job{Name: fmt.Sprint("job", s.left), Submit: unit.Time(0).Add(unit.Duration(s.at * float64(unit.Second))), Resources: workload.Resources{Gang: gang, Devices: 1, Share: 1000},
+		Traits: workload.Traits{Servers: gang / 4}}
 	if gang > 1 {
 		j.Traffic = s.traffic
 	}

@@ -37,7 +37,8 @@ func TestCycle(t *testing.T) {
 	var jobs scheduletest.Jobs
 	for i := range 60 {
 		part := table.Part(envelope.Instance{Profile: []int{0, 0, 2, 3}[dice.IntN(4)]})
-		w := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(i) * unit.Time(5*unit.Minute), Gang: 1, Devices: 1, Share: part.Milli, Memory: part.Memory}
+		w := workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(i) * unit.Time(5*unit.Minute),
+			Resources: workload.Resources{Gang: 1, Devices: 1, Share: part.Milli, Memory: part.Memory}}
 		if i%10 == 9 {
 			w.Share = unit.Whole
 		}

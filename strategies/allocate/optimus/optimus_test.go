@@ -121,7 +121,7 @@ func TestSpread(t *testing.T) {
 func TestReconfigurationCosts(t *testing.T) {
 	var jobs scheduletest.Jobs
 	for i := range 24 {
-		j := workload.Job{Name: fmt.Sprint("job", i), Gang: 1, Devices: 1, Share: unit.Whole, Submit: unit.Time(i) * unit.Time(4*unit.Minute)}
+		j := workload.Job{Name: fmt.Sprint("job", i), Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Submit: unit.Time(i) * unit.Time(4*unit.Minute)}
 		for k, rate := range []float64{1, 1.9, 2.7, 3.4} {
 			j.Sizes = append(j.Sizes, int32(k)+1)
 			j.Menu = append(j.Menu, workload.Offer{Workers: int32(k) + 1, Rate: rate})

@@ -36,7 +36,7 @@ func TestConforms(t *testing.T) {
 
 // elastic is a job of up to four workers whose rate on n is that of the curve.
 func elastic(name string, curve ...float64) workload.Job {
-	j := workload.Job{Name: name, Gang: 1, Devices: 1, Share: unit.Whole}
+	j := workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}
 	for i, rate := range curve {
 		j.Sizes = append(j.Sizes, int32(i)+1)
 		j.Menu = append(j.Menu, workload.Offer{Workers: int32(i) + 1, Rate: rate})
@@ -84,7 +84,7 @@ func TestShares(t *testing.T) {
 		{"equals share", []workload.Job{elastic("a", linear...), elastic("b", linear...)}, []int32{2, 2}},
 		{"who scales has more", []workload.Job{elastic("a", linear...), elastic("b", flat...)}, []int32{3, 1}},
 		{"everybody has one", []workload.Job{elastic("a", linear...), elastic("b", linear...), elastic("c", linear...), elastic("d", flat...)}, []int32{1, 1, 1, 1}},
-		{"legal sizes", []workload.Job{{Name: "a", Gang: 2, Devices: 1}, {Name: "b", Gang: 2, Devices: 1}}, []int32{2, 2}},
+		{"legal sizes", []workload.Job{{Name: "a", Resources: workload.Resources{Gang: 2, Devices: 1}}, {Name: "b", Resources: workload.Resources{Gang: 2, Devices: 1}}}, []int32{2, 2}},
 	} {
 		for _, greedy := range []bool{false, true} {
 			config, want := quick(), "genetic"

@@ -40,7 +40,8 @@ func TestPasses(t *testing.T) {
 		cl := scheduletest.Nodes(1, 1, 0)
 		cl.Models[0].Memory, cl.Devices[0].Memory = 16<<10, 16<<10
 		job := func(name string, submit unit.Time, length unit.Duration) scheduletest.Job {
-			return scheduletest.Job{Job: workload.Job{Name: name, Submit: submit, Gang: 1, Devices: 1, Share: unit.Whole, Memory: 10 << 10, Persistent: c.persistent},
+			return scheduletest.Job{Job: workload.Job{Name: name, Submit: submit, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole, Memory: 10 << 10},
+				Traits: workload.Traits{Persistent: c.persistent}},
 				Truth: workload.Truth{Duration: length}}
 		}
 		jobs := scheduletest.Jobs{job("long", 0, 2*unit.Hour), job("short", unit.Time(10*unit.Minute), 5*unit.Minute)}
@@ -66,7 +67,8 @@ func TestCycle(t *testing.T) {
 		for i := range rapid.IntRange(1, 12).Draw(t, "jobs") {
 			memory := unit.MiB(rapid.IntRange(1, 16).Draw(t, "GiB")) << 10
 			jobs = append(jobs, scheduletest.Job{Job: workload.Job{Name: fmt.Sprint("job", i), Submit: unit.Time(i) * unit.Time(rapid.IntRange(0, 600).Draw(t, "after")) * unit.Time(unit.Second),
-				Gang: 1, Devices: 1, Share: unit.Whole, Memory: memory, Persistent: memory * unit.MiB(rapid.IntRange(0, 10).Draw(t, "stays")) / 10},
+				Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole, Memory: memory},
+				Traits:    workload.Traits{Persistent: memory * unit.MiB(rapid.IntRange(0, 10).Draw(t, "stays")) / 10}},
 				Truth: workload.Truth{Duration: unit.Duration(rapid.IntRange(1, 3600).Draw(t, "length")) * unit.Second}})
 		}
 		c := Config{Order: rapid.SampledFrom([]string{"fifo", "srtf", "fair"}).Draw(t, "order"), Lanes: rapid.IntRange(1, 3).Draw(t, "lanes"), Quantum: unit.Minute, Swap: rapid.Bool().Draw(t, "swap")}

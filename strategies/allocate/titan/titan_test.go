@@ -151,7 +151,8 @@ func (s *source) Next() (workload.Job, workload.Truth, error) {
 	}
 	i := s.next
 	s.next++
-	j := workload.Job{Name: fmt.Sprint("job", i), Gang: 1, Devices: 1, Share: 1000, Memory: 4 << 10, Base: s.base(i), Checkpoint: workload.Checkpoint{OnRequest: true}}
+	j := workload.Job{Name: fmt.Sprint("job", i), Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000, Memory: 4 << 10},
+		Traits: workload.Traits{Base: s.base(i)}, Checkpoint: workload.Checkpoint{OnRequest: true}}
 	return j, workload.Truth{Duration: unit.Duration(20+i%3) * unit.Minute, Merge: .2}, nil
 }
 

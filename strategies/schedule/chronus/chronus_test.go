@@ -23,7 +23,8 @@ func TestConforms(t *testing.T) {
 
 // job is one with a deadline, if there is one.
 func job(name string, at unit.Duration, gang int32, runs, deadline unit.Duration) scheduletest.Job {
-	return scheduletest.Job{Job: workload.Job{Name: name, Submit: unit.Time(at), Gang: gang, Devices: 1, Share: unit.Whole, Deadline: deadline,
+	return scheduletest.Job{Job: workload.Job{Name: name, Submit: unit.Time(at),
+		Resources: workload.Resources{Gang: gang, Devices: 1, Share: unit.Whole}, Deadline: deadline,
 		Checkpoint: workload.Checkpoint{OnRequest: true}}, Truth: workload.Truth{Duration: runs}}
 }
 

@@ -31,8 +31,9 @@ func TestAdmittedAreInTime(t *testing.T) {
 		now := unit.Time(0)
 		for i := range rapid.IntRange(1, 30).Draw(t, "jobs") {
 			now = now.Add(unit.Minute * unit.Duration(rapid.IntRange(0, 40).Draw(t, "gap")))
-			j := scheduletest.Job{Job: workload.Job{Name: "j" + strconv.Itoa(i), Submit: now, Gang: rapid.Int32Range(1, devices).Draw(t, "gang"), Devices: 1,
-				Share: unit.Whole, Checkpoint: workload.Checkpoint{OnRequest: true}}}
+			j := scheduletest.Job{Job: workload.Job{Name: "j" + strconv.Itoa(i), Submit: now,
+				Resources: workload.Resources{Gang: rapid.Int32Range(1, devices).Draw(t, "gang"), Devices: 1,
+					Share: unit.Whole}, Checkpoint: workload.Checkpoint{OnRequest: true}}}
 			j.Duration = unit.Duration(rapid.IntRange(1, 300).Draw(t, "runs")) * unit.Minute
 			if rapid.IntRange(0, 3).Draw(t, "strict") > 0 {
 				j.Deadline = j.Duration * unit.Duration(rapid.IntRange(100, 400).Draw(t, "slack")) / 100

@@ -21,7 +21,7 @@ func TestConforms(t *testing.T) {
 
 // one is a job of one device.
 func one(name string, at, runs, deadline unit.Duration) scheduletest.Job {
-	return scheduletest.Job{Job: workload.Job{Name: name, Submit: unit.Time(at), Gang: 1, Devices: 1, Share: unit.Whole, Deadline: deadline,
+	return scheduletest.Job{Job: workload.Job{Name: name, Submit: unit.Time(at), Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Deadline: deadline,
 		Checkpoint: workload.Checkpoint{OnRequest: true}}, Truth: workload.Truth{Duration: runs}}
 }
 

@@ -37,7 +37,7 @@ func TestConforms(t *testing.T) {
 func TestLane(t *testing.T) {
 	const m = unit.Minute
 	job := func(name string, at, runs, declared unit.Duration) scheduletest.Job {
-		return scheduletest.Job{Job: workload.Job{Name: name, Submit: unit.Time(at), Gang: 1, Devices: 1, Share: unit.Whole, Estimate: declared,
+		return scheduletest.Job{Job: workload.Job{Name: name, Submit: unit.Time(at), Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Estimate: declared,
 			Priority: 1, Checkpoint: workload.Checkpoint{OnRequest: true}}, Truth: workload.Truth{Duration: runs}}
 	}
 	jobs := scheduletest.Jobs{job("long", 0, 60*m, 60*m), job("batch", m, 20*m, 20*m), job("debug", 2*m, 5*m, 5*m), job("liar", 30*m, 30*m, 5*m), job("debug too", 41*m, 5*m, 5*m)}

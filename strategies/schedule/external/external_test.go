@@ -100,7 +100,8 @@ func ids(q protocol.Question, sign int) []plan.JobID {
 func three() scheduletest.Jobs {
 	var jobs scheduletest.Jobs
 	for i, d := range []unit.Duration{unit.Hour, unit.Hour / 2, unit.Hour / 4} {
-		jobs = append(jobs, scheduletest.Job{Job: workload.Job{Name: string(rune('a' + i)), Gang: 1, Devices: 1, Share: unit.Whole}, Truth: workload.Truth{Duration: d}})
+		jobs = append(jobs, scheduletest.Job{Job: workload.Job{Name: string(rune('a' + i)),
+			Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}, Truth: workload.Truth{Duration: d}})
 	}
 	return jobs
 }
@@ -150,7 +151,8 @@ func TestFallBack(t *testing.T) {
 		}
 		return "", errors.New("it ended")
 	}}
-	late := append(three(), scheduletest.Job{Job: workload.Job{Name: "late", Submit: unit.Time(unit.Minute), Gang: 1, Devices: 1, Share: unit.Whole}, Truth: workload.Truth{Duration: unit.Minute}})
+	late := append(three(), scheduletest.Job{Job: workload.Job{Name: "late", Submit: unit.Time(unit.Minute),
+		Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}, Truth: workload.Truth{Duration: unit.Minute}})
 	o := simulate(t, p, late)
 	for i, want := range []unit.Duration{105, 45, 15, 106} {
 		if end := o.Jobs[i].End; end != unit.Time(want*unit.Minute) {

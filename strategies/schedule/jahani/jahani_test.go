@@ -47,7 +47,8 @@ func market() *cluster.Cluster {
 func TestRents(t *testing.T) {
 	job := func(name string, deadline unit.Duration) scheduletest.Job {
 		menu := []workload.Offer{{Model: "old", Workers: 1, Rate: 1}, {Model: "fast", Workers: 1, Rate: 4}}
-		return scheduletest.Job{Job: workload.Job{Name: name, Gang: 1, Devices: 1, Share: unit.Whole, Deadline: deadline, Menu: menu},
+		return scheduletest.Job{Job: workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Deadline: deadline,
+			Traits: workload.Traits{Menu: menu}},
 			Truth: workload.Truth{Duration: 4 * unit.Hour, Menu: menu}}
 	}
 	jobs := scheduletest.Jobs{job("easy", 6*unit.Hour), job("pressed", 90*unit.Minute)}

@@ -122,7 +122,8 @@ func TestValidate(t *testing.T) {
 // halves by 10 % of its work and is at a quarter by 30 %.
 func pair(n int, target float64) (jobs scheduletest.Jobs) {
 	for i := range n {
-		job := workload.Job{Name: string(rune('a' + i)), Submit: unit.Time(unit.Duration(i) * unit.Second), Gang: 1, Devices: 1, Share: unit.Whole,
+		job := workload.Job{Name: string(rune('a' + i)), Submit: unit.Time(unit.Duration(i) * unit.Second),
+			Resources:  workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole},
 			Checkpoint: workload.Checkpoint{OnRequest: true}}
 		truth := workload.Truth{Duration: 100 * unit.Minute}
 		if i == 0 {

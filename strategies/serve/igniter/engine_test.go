@@ -19,9 +19,9 @@ import (
 func TestRepacks(t *testing.T) {
 	law := v100(t)
 	services := []workload.Job{
-		{Name: "alexnet", Class: "alexnet", Service: workload.Service{RatePerSec: 500, SLO: 15 * unit.Millisecond}},
-		{Name: "resnet50", Class: "resnet50", Service: workload.Service{RatePerSec: 400, SLO: 40 * unit.Millisecond}},
-		{Name: "vgg19", Class: "vgg19", Service: workload.Service{RatePerSec: 200, SLO: 60 * unit.Millisecond}},
+		{Name: "alexnet", Traits: workload.Traits{Class: "alexnet", Service: workload.Service{RatePerSec: 500, SLO: 15 * unit.Millisecond}}},
+		{Name: "resnet50", Traits: workload.Traits{Class: "resnet50", Service: workload.Service{RatePerSec: 400, SLO: 40 * unit.Millisecond}}},
+		{Name: "vgg19", Traits: workload.Traits{Class: "vgg19", Service: workload.Service{RatePerSec: 200, SLO: 60 * unit.Millisecond}}},
 	}
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
 		for _, gap := range []unit.Duration{unit.Minute, 0} {
