@@ -81,14 +81,6 @@ func (s *Scheduler) unblockAll() {
 	}
 }
 
-// roomFor reports whether there is as much free as n workers take, wherever it is.
-func roomFor(v plan.View, shape *plan.Shape, n int32) bool {
-	if shape.Share < 1000 {
-		return v.Room().FreeMilli(shape.Models) >= shape.Milli(n)
-	}
-	return v.Room().Free(shape.Models) >= int64(shape.WholeDevices(n))
-}
-
 func smallest(shape *plan.Shape) int32 {
 	if shape.Elastic() {
 		return min(shape.Gang, shape.Sizes[0])

@@ -307,6 +307,21 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	return true
 }
 
+// roomFor reports whether there is as much free as n workers take, wherever it is.
+func roomFor(v plan.View, shape *plan.Shape, n int32) bool {
+	if shape.Share < 1000 {
+		return v.Room().FreeMilli(shape.Models) >= shape.Milli(n)
+	}
+	return v.Room().Free(shape.Models) >= int64(shape.WholeDevices(n))
+}
+
+// finds reports whether the job's placer may find room that the count of free devices
+// does not show.
+func (p *Parts) finds(v plan.View, job plan.JobID) bool {
+	f, ok := allocate.CanFor[allocate.Finder](p.Placer, v, job)
+	return ok && f.Finds(v, job)
+}
+
 // closes reports whether a window closes a node before an instant. What is held is only
 // what is free, and a job may begin its turn, or be a guest, where nothing is.
 func (s *Scheduler) closes(v plan.View, node plan.NodeID, until unit.Time) bool {

@@ -58,13 +58,6 @@ func (p *Parts) terms(d *plan.Draft, job plan.JobID, share *plan.ShareTerms) (t 
 	return t, planned, null
 }
 
-// finds reports whether the job's placer may find room that the count of free devices
-// does not show.
-func (p *Parts) finds(v plan.View, job plan.JobID) bool {
-	f, ok := allocate.CanFor[allocate.Finder](p.Placer, v, job)
-	return ok && f.Finds(v, job)
-}
-
 // begin cuts the devices that a candidate wants cut, gives those beside it the terms that
 // it says, and starts the job on it.
 func (p *Parts) begin(d *plan.Draft, job plan.JobID, c *allocate.Candidate, terms plan.Terms, reason plan.Reason) (plan.RunID, plan.Reason) {
