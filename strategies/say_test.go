@@ -27,7 +27,7 @@ func decided(v plan.View, at unit.Time, c *plan.Change) string {
 		}
 	}
 	if c.Verb == plan.Start || c.Verb == plan.Regrant {
-		said += terms(v, &c.Terms)
+		said += terms(v, c.Job, &c.Terms)
 	}
 	if why := c.Reason.Words(v); why != "" {
 		said += " (" + why + ")"
@@ -66,7 +66,7 @@ func device(v plan.View, id plan.DeviceID) string {
 }
 
 // terms are those in which a run differs from one that nothing was decided about.
-func terms(v plan.View, t *plan.Terms) (said string) {
+func terms(v plan.View, job plan.JobID, t *plan.Terms) (said string) {
 	for _, x := range []struct {
 		name string
 		n    int32
@@ -79,7 +79,9 @@ func terms(v plan.View, t *plan.Terms) (said string) {
 	if t.Traffic.Shift != 0 {
 		said += " shift=" + t.Traffic.Shift.String()
 	}
-	if t.Share.Guest != plan.None {
+	if t.Share.Guest == job {
+		said += " as a guest without a host"
+	} else if t.Share.Guest != plan.None {
 		said += " " + [...]string{"in the gaps of", "as the equal of", "in one with"}[t.Share.Bond] + " " + v.Name(t.Share.Guest)
 	}
 	if t.Plan.ID != plan.None {
