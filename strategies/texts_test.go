@@ -151,15 +151,15 @@ func (s *stage) play(words []string, decisions bool) (string, error) {
 	}
 	set.Prices.Restart = set.Restart
 	var said strings.Builder
-	config := simulated.Config{Cluster: c, First: first, Jobs: jobs.Source(), Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
+	config := simulated.Config{Cluster: c, Beginning: simulated.Beginning{First: first}, Jobs: jobs.Source(), Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
 		Prices: set.Prices, ObserveEvery: set.Observe, Until: unit.Time(set.Until), Check: true,
-		Commit: func(v plan.View, c *plan.Commit) {
+		Hooks: simulated.Hooks{Commit: func(v plan.View, c *plan.Commit) {
 			for i := range c.Changes {
 				if decisions {
 					fmt.Fprintln(&said, decided(v, c.At, &c.Changes[i]))
 				}
 			}
-		}}
+		}}}
 	o, err := scheduletest.Run(config)
 	for i, j := range o.Jobs {
 		fmt.Fprintf(&said, "%s %s", j.Name, j.Outcome)

@@ -298,16 +298,16 @@ func runChecked(row []choice, c *cluster.Cluster, jobs simulated.Source, breaks 
 	}
 	r, err = new(scene).finish(simulated.Config{Cluster: c, Jobs: taken, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
 		Prices: simulated.DefaultPrices(), Collector: collector, Check: true, Until: unit.Time(2 * unit.Day), Breaks: breaks,
-		Step: func(at unit.Time, _ []engine.Event, _ *engine.Out, _ plan.View) {
+		Hooks: simulated.Hooks{Step: func(at unit.Time, _ []engine.Event, _ *engine.Out, _ plan.View) {
 			if steps++; steps > mostSteps {
 				panic(fmt.Sprintf("more than %d steps by %s", mostSteps, unit.Duration(at)))
 			}
 		},
-		Commit: func(v plan.View, _ *plan.Commit) {
-			if commits++; commits > mostCommits {
-				panic(fmt.Sprintf("more than %d commits by %s", mostCommits, unit.Duration(v.Now())))
-			}
-		}})
+			Commit: func(v plan.View, _ *plan.Commit) {
+				if commits++; commits > mostCommits {
+					panic(fmt.Sprintf("more than %d commits by %s", mostCommits, unit.Duration(v.Now())))
+				}
+			}}})
 	if err != nil {
 		return r, err
 	}

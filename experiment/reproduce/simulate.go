@@ -108,9 +108,9 @@ func Simulate(s Setup) (*Outcome, error) {
 	}
 	o := &Outcome{Collector: report.NewCollector(s.Limits), Cluster: on.cluster}
 	source := &adjusted{source: jobs, s: &s, onRequest: built.OnRequest}
-	config := simulated.Config{Cluster: on.cluster, First: first, Jobs: source, Scheduler: built.Scheduler, Strategy: built.Composition.Name, Policy: engine.DefaultPolicy(),
+	config := simulated.Config{Cluster: on.cluster, Beginning: simulated.Beginning{First: first}, Jobs: source, Scheduler: built.Scheduler, Strategy: built.Composition.Name, Policy: engine.DefaultPolicy(),
 		TellTruth: built.TellTruth, Prices: s.Prices, Collector: o.Collector,
-		Decisions: s.Decisions, Commit: s.Commit, Progress: s.Progress, Check: s.Check,
+		Decisions: s.Decisions, Hooks: simulated.Hooks{Commit: s.Commit, Progress: s.Progress}, Check: s.Check,
 		World: world.Config{StragglerPart: s.StragglerPart, StragglerSlowdown: s.StragglerSlowdown, LinkJitter: s.LinkJitter, Seed: s.Seed},
 		Breaks: simulated.Breaks{Seed: s.Seed, NodeEvery: s.NodeEvery, NodeFor: s.NodeFor,
 			DeviceEvery: s.DeviceEvery, DeviceFor: s.DeviceFor, LinkEvery: s.LinkEvery, LinkFor: s.LinkFor}}

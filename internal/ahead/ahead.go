@@ -233,12 +233,13 @@ func (r *runner) simulation(sched schedule.Scheduler, collector *report.Collecto
 	if c.Arrivals != nil {
 		arrivals = c.Arrivals
 	}
-	return simulated.Config{From: state, At: r.future.From, First: first, Later: c.Later, Jobs: arrivals(), Scheduler: sched, Policy: c.Policy,
-		Known: func(v plan.View, id plan.JobID) world.Known {
-			return world.Known{Truth: workload.Truth{Duration: beliefs(v, id)}, Done: done(v, id), Menu: v.Menu(id)}
-		},
+	known := func(v plan.View, id plan.JobID) world.Known {
+		return world.Known{Truth: workload.Truth{Duration: beliefs(v, id)}, Done: done(v, id), Menu: v.Menu(id)}
+	}
+	return simulated.Config{Beginning: simulated.Beginning{From: state, At: r.future.From, Known: known, First: first},
+		Later: c.Later, Jobs: arrivals(), Scheduler: sched, Policy: c.Policy,
 		TellTruth: c.TellTruth, Prices: simulated.Prices{Start: c.Start}, Until: r.future.From.Add(horizon), Collector: collector, Decisions: c.Decisions,
-		Step: r.step, Progress: c.Progress}
+		Hooks: simulated.Hooks{Step: r.step, Progress: c.Progress}}
 }
 
 // takeFates makes a fate for every job that has not ended.

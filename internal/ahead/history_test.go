@@ -203,13 +203,13 @@ func (h *history) simulate(t *rapid.T, cut int) (steps int, saved *plan.State, d
 	var s *simulated.Simulation
 	s, err = simulated.New(simulated.Config{Cluster: h.cluster, Jobs: ahead.Arriving(h.arrivals)(), Later: h.later, Scheduler: sched,
 		Policy: engine.DefaultPolicy(), Prices: simulated.Prices{Start: h.start}, TellTruth: h.tellTruth(), Decisions: &lines, Check: true, Until: endless,
-		Step: func(unit.Time, []engine.Event, *engine.Out, plan.View) {
+		Hooks: simulated.Hooks{Step: func(unit.Time, []engine.Event, *engine.Out, plan.View) {
 			if steps++; steps == cut {
 				if saved, err = s.State().Clone(); err != nil {
 					t.Fatal(err)
 				}
 			}
-		}})
+		}}})
 	for more := true; more && err == nil; {
 		more, err = s.Advance()
 	}

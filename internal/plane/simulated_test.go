@@ -95,7 +95,7 @@ func (w *bench) simulate(t *testing.T, jobs int) simulation {
 	r, err := simulated.Run(simulated.Config{Cluster: w.config.Cluster, Jobs: source, Scheduler: built.Scheduler, Policy: w.config.Policy,
 		TellTruth: built.TellTruth, Prices: simulated.Prices{Restart: 30 * unit.Second}, World: world.Config{Seed: 1},
 		Breaks: simulated.Breaks{Seed: 1, NodeEvery: 100 * unit.Hour, NodeFor: unit.Hour},
-		Step: func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View) {
+		Hooks: simulated.Hooks{Step: func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View) {
 			if len(events) == 0 {
 				// Time alone may change what is decided later, so a live plane writes it too.
 				events = []engine.Event{{Kind: engine.Tick}}
@@ -108,7 +108,7 @@ func (w *bench) simulate(t *testing.T, jobs int) simulation {
 			if err != nil {
 				t.Fatal(err)
 			}
-		}})
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,9 +107,9 @@ func (p past) live(t testing.TB) *lived {
 		from = plan.NewState(c)
 		from.Now = p.start
 	}
-	l.result, err = simulated.Run(simulated.Config{Cluster: c, From: from, First: p.first, Jobs: &marked{source: source, mark: p.mark, start: p.start}, Scheduler: built.Scheduler,
+	l.result, err = simulated.Run(simulated.Config{Cluster: c, Beginning: simulated.Beginning{From: from, First: p.first}, Jobs: &marked{source: source, mark: p.mark, start: p.start}, Scheduler: built.Scheduler,
 		Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Prices: simulated.Prices{Restart: restart}, Until: p.until, Breaks: p.breaks,
-		Step: func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View) {
+		Hooks: simulated.Hooks{Step: func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View) {
 			if len(events) == 0 {
 				events = []engine.Event{{Kind: engine.Tick}}
 			}
@@ -117,7 +117,7 @@ func (p past) live(t testing.TB) *lived {
 			first = nil
 			b.Seq = store.Seq(len(l.batches) + 1)
 			l.batches = append(l.batches, b)
-		}})
+		}}})
 	if err != nil {
 		t.Fatal(err)
 	}

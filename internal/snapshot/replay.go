@@ -144,7 +144,7 @@ func (p *Past) replay(strategy string) (Row, error) {
 	collector := report.NewCollector(report.Limits{Points: 2, Spans: 1, Jobs: math.MaxInt})
 	idle := plan.NewState(p.setting.Cluster)
 	idle.Now = p.from // queues remember use by the clock
-	config := simulated.Config{Cluster: p.setting.Cluster, From: idle, Jobs: p.Arrivals.source(), Scheduler: built.Scheduler, Strategy: built.Composition.Name,
+	config := simulated.Config{Cluster: p.setting.Cluster, Beginning: simulated.Beginning{From: idle}, Jobs: p.Arrivals.source(), Scheduler: built.Scheduler, Strategy: built.Composition.Name,
 		Policy: p.setting.Policy, TellTruth: built.TellTruth, Prices: simulated.Prices{Start: p.start}, Until: p.to, Later: p.later, Collector: collector}
 	for len(config.Later) > 0 && config.Later[0].At == p.from { // before the first job
 		config.First, config.Later = append(config.First, config.Later[0].Event), config.Later[1:]

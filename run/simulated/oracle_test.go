@@ -190,11 +190,11 @@ func (w *small) simulate() (report.Result, []report.JobRecord, error) {
 	collected := report.NewCollector(report.Limits{})
 	r, err := simulated.Run(simulated.Config{Cluster: w.Cluster, Jobs: &list{w.Jobs, w.Truths}, Scheduler: sched,
 		Policy: engine.DefaultPolicy(), Breaks: w.breaks, Prices: simulated.Prices{Start: w.Start}, Check: true, Collector: collected,
-		Progress: func(now unit.Time, _, _ int64) {
+		Hooks: simulated.Hooks{Progress: func(now unit.Time, _, _ int64) {
 			if now > unit.Time(horizon*w.Tick) {
 				panic("no end in sight:\n" + w.String())
 			}
-		}})
+		}}})
 	w.Outages = sched.outages
 	jobs := collected.View().Jobs
 	slices.SortFunc(jobs, func(a, b report.JobRecord) int { return int(a.ID - b.ID) })

@@ -34,14 +34,7 @@ type Source interface {
 // Config is one simulation.
 type Config struct {
 	Cluster *cluster.Cluster // of an idle beginning
-	// From is the State to go on from in place of an idle cluster, and belongs to the
-	// simulation from then on. At is the instant it does so, by default the State's own;
-	// Known is the truth about each of its jobs.
-	From  *plan.State
-	At    unit.Time
-	Known func(v plan.View, job plan.JobID) world.Known
-	// First are fed at the first instant, before anything else.
-	First []engine.Event
+	Beginning
 	// Later are what happens besides jobs and their runs, in order: requests of people,
 	// losses that are known beforehand. A job is submitted by Jobs alone.
 	Later     []Later
@@ -64,14 +57,30 @@ type Config struct {
 
 	Collector *report.Collector
 	Decisions io.Writer // canonical commits, nil for none
-	// Step, Commit and Progress are called after every step, where they are set; Step
-	// gets what the engine was fed and what it made of it, as a journal would.
+	Hooks
+	Check bool // prove the state legal after every step, and that no commit ends a run in vain
+}
+
+// Beginning is what a simulation goes on from in place of an idle cluster.
+type Beginning struct {
+	// From is the State, which belongs to the simulation from then on. At is the instant
+	// at which it goes on, by default the State's own; Known is the truth about each of
+	// its jobs.
+	From  *plan.State
+	At    unit.Time
+	Known func(v plan.View, job plan.JobID) world.Known
+	// First are fed at the first instant, before anything else.
+	First []engine.Event
+}
+
+// Hooks are called after every step, where they are set.
+type Hooks struct {
+	// Step gets what the engine was fed and what it made of it, as a journal would.
 	Step     func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View)
 	Commit   func(v plan.View, c *plan.Commit)
 	Progress func(now unit.Time, submitted, ended int64)
-	// React is what people do about what they see after a step, at the same instant.
+	// React is what people do about what they see, at the same instant.
 	React func(v plan.View) []engine.Event
-	Check bool // prove the state legal after every step, and that no commit ends a run in vain
 }
 
 // Later is an event whose instant is known beforehand.
@@ -90,25 +99,39 @@ type Simulation struct {
 	next   arrival
 	runs   []live // by slot
 	wait   []bool // by job: counted as waiting
+	tally
+	hash   hash.Hash
+	line   []byte
+	ledger ledger
+	rigid  []bound.Job
+	spent  []unit.Duration // by job: running time, lost work included
+	inbox
+	chance map[uint64]*rand.Rand
+	machines
+	barren barren
+}
 
+// tally counts jobs and events.
+type tally struct {
 	waiting   int
 	submitted int64
 	ended     int64
 	before    int64 // of those that ended, before it began
 	events    int64
-	hash      hash.Hash
-	line      []byte
-	ledger    ledger
-	rigid     []bound.Job
-	spent     []unit.Duration // by job: running time, lost work included
-	now       []engine.Event  // events of this instant still to be fed
-	late      []engine.Event  // what the driver before was about to report
-	chance    map[uint64]*rand.Rand
-	down      []bool         // by node
-	broken    []bool         // by device
-	cut       []int16        // by device: how it truly is
-	answers   []engine.Event // by question that took time
-	barren    barren
+}
+
+// inbox is what the engine is still to be told.
+type inbox struct {
+	now     []engine.Event // of this instant
+	late    []engine.Event // what the driver before was about to report
+	answers []engine.Event // by question that took time
+}
+
+// machines is how nodes and devices truly are.
+type machines struct {
+	down   []bool  // by node
+	broken []bool  // by device
+	cut    []int16 // by device
 }
 
 type arrival struct {
@@ -116,45 +139,6 @@ type arrival struct {
 	truth workload.Truth
 	done  bool
 }
-
-// live is what the driver knows of a run it was told to start.
-type live struct {
-	job       plan.JobID
-	attempt   int32
-	status    plan.RunStatus
-	since     unit.Time // of the status
-	milli     int64
-	before    unit.Duration // running time before the books were opened
-	ran       unit.Duration // running time since, the present stretch left out
-	useful    unit.Duration // running time whose work is kept
-	lost      unit.Duration // running time whose work is not
-	overhead  unit.Duration // starting, saving, stopping
-	width     int64         // millionths of a device that it could keep busy
-	couldSec  float64       // device seconds that it could have, the present stretch left out
-	busySec   float64       // that it did, once it computes no more
-	kept      unit.Duration // of all its running time, once it was told to stop
-	idle      bool          // it was told to stop while suspended: it holds nothing in the books
-	paying    bool          // it holds its devices and does not work
-	leaving   bool          // it moves out, to be suspended
-	paid      unit.Time     // until when it pays
-	ceiling   int32         // of its terms when they were last looked at
-	host      plan.JobID
-	settles   unit.Time // when its law will have settled
-	stands    bool      // it computes at no rate
-	stood     unit.Time // since when
-	pieces    []piece   // in which it held otherwise than now
-	piecesRan unit.Duration
-	version   int32 // of its scheduled end or start; older entries are void
-
-	// Kept for reports of progress alone: what the run had done, in microseconds of the
-	// true running time, at an instant, and its rate since.
-	done      float64
-	doneAt    unit.Time
-	rateMicro int64
-}
-
-// works reports whether a run does its job's work.
-func (l *live) works() bool { return l.status == plan.Running && !l.paying }
 
 // Run simulates to the end and returns the result, with the fields that only the
 // caller knows (names, load, effort) left empty.

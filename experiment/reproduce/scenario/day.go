@@ -230,10 +230,10 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 		nature.Services = map[string]*sharing.Law{models[0]: law}
 		nature.Answers = func(at unit.Time, job plan.JobID, a world.Answers) { watch.answers(state.View(), at, job, a) }
 	}
-	sim, err := simulated.New(simulated.Config{From: state, At: w.at, First: first, Cluster: w.cluster,
-		Known: func(_ plan.View, id plan.JobID) world.Known { return w.known[id] },
-		Jobs:  &source{left: w.mix.day, offset: w.at, adjust: withNull(null)}, Later: w.mix.ends(w.state.View().Jobs(), w.at),
-		Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Collector: collector, Step: watch.step, Prices: w.setup.Prices,
+	sim, err := simulated.New(simulated.Config{Beginning: simulated.Beginning{From: state, At: w.at, First: first,
+		Known: func(_ plan.View, id plan.JobID) world.Known { return w.known[id] }}, Cluster: w.cluster,
+		Jobs: &source{left: w.mix.day, offset: w.at, adjust: withNull(null)}, Later: w.mix.ends(w.state.View().Jobs(), w.at),
+		Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Collector: collector, Hooks: simulated.Hooks{Step: watch.step}, Prices: w.setup.Prices,
 		World:  nature,
 		Breaks: simulated.Breaks{Seed: w.setup.Seed, NodeEvery: 60 * unit.Day, NodeFor: 2 * unit.Hour}})
 	if err != nil {

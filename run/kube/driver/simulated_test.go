@@ -176,7 +176,7 @@ func simulate(t *testing.T, c *cluster.Cluster, sched schedule.Scheduler, list [
 	var decisions bytes.Buffer
 	source := tasks(list)
 	s, err := simulated.New(simulated.Config{Cluster: c, Jobs: &source, Scheduler: sched, Policy: engine.DefaultPolicy(), Prices: simulated.Prices{Start: start}, Decisions: &decisions,
-		Step: func(at unit.Time, _ []engine.Event, out *engine.Out, v plan.View) {
+		Hooks: simulated.Hooks{Step: func(at unit.Time, _ []engine.Event, out *engine.Out, v plan.View) {
 			for i := range out.Ready {
 				switch ch := &out.Ready[i]; ch.Verb {
 				case plan.Start:
@@ -188,7 +188,7 @@ func simulate(t *testing.T, c *cluster.Cluster, sched schedule.Scheduler, list [
 			for _, id := range out.Over {
 				h.ended[v.Name(id)] = at
 			}
-		}})
+		}}})
 	for more := true; more && err == nil; {
 		more, err = s.Advance()
 	}

@@ -84,31 +84,49 @@ type run struct {
 	solo    float64       // rate without neighbours on devices and links
 	done    float64       // reference microseconds done since it began
 	rested  unit.Duration // time spent suspended since it began
-	// How many devices it keeps busy now, and the device microseconds it did up to when
-	// they were booked: of what was before the world began, nothing.
+	live    bool
+	paused  bool
+	devices []plan.DeviceID // only where it shares one
+	count   int32           // devices it is on
+	model   int32
+	need    float64 // of a device, what it uses at full rate
+	limit   float64 // of a device, what it may use
+	width   float64 // devices that it keeps busy at full rate, for the books
+	booking
+	sending
+	mixing
+	replica
+}
+
+// booking is how many devices a run keeps busy now, and the device microseconds it did up
+// to when they were booked: of what was before the world began, nothing.
+type booking struct {
 	pace     float64
 	busyTime float64
 	booked   unit.Time
 	busy     float64
-	devices  []plan.DeviceID  // only where it shares one
-	demand   []fluid.Use      // of links while it sends at full speed, only where it crosses any
-	phase    [2]unit.Duration // of one iteration: computing, communicating; 0 is unknown
-	shift    unit.Duration
-	class    int32
-	weight   float64
-	live     bool
-	paused   bool
+}
+
+// sending is what a run puts on links.
+type sending struct {
+	demand []fluid.Use      // while it sends at full speed, only where it crosses any
+	phase  [2]unit.Duration // of one iteration: computing, communicating; 0 is unknown
+	shift  unit.Duration
+	class  int32
+	weight float64
+}
+
+// mixing is how a run stands to others on its device.
+type mixing struct {
 	base     string // it may be merged with others of the same
 	guest    bool
-	merged   bool    // as a guest it trains in one process with its host
-	law      string  // that it is under as a guest
-	settling bool    // the law has not found yet where it holds
-	need     float64 // of a device, what it uses at full rate
-	limit    float64 // of a device, what it may use
-	width    float64 // devices that it keeps busy at full rate, for the books
-	count    int32   // devices it is on
-	model    int32
-	// Of a replica of a service whose law is known.
+	merged   bool   // as a guest it trains in one process with its host
+	law      string // that it is under as a guest
+	settling bool   // the law has not found yet where it holds
+}
+
+// replica is what is known of a run that is a replica of a service whose law is known.
+type replica struct {
 	service *sharing.Service
 	device  *sharing.Device
 	tenant  sharing.Tenant
@@ -166,8 +184,8 @@ func (w *World) place(now unit.Time, v plan.View, id plan.RunID) {
 		w.runs = append(w.runs, run{})
 		w.mark = append(w.mark, 0)
 	}
-	x := run{job: r.Job, began: now, updated: now, booked: now, live: true, class: r.Terms.Traffic.Class,
-		weight: float64(r.Terms.Traffic.Weight), busy: w.truth[r.Job].Busy}
+	x := run{job: r.Job, began: now, updated: now, live: true, booking: booking{booked: now, busy: w.truth[r.Job].Busy},
+		sending: sending{class: r.Terms.Traffic.Class, weight: float64(r.Terms.Traffic.Weight)}}
 	if x.weight == 0 {
 		x.weight = 1000
 	}

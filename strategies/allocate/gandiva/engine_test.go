@@ -67,18 +67,18 @@ func runIn(t *testing.T, w world.Config, decider allocate.Joint, nodes, devices 
 	}
 	s, err := simulated.New(simulated.Config{Cluster: c, Jobs: &src, World: w, TellTruth: true, Check: true, Decisions: &b,
 		Scheduler: compose.New(compose.Parts{Joint: decider, Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}),
-		Step: func(at unit.Time, _ []engine.Event, _ *engine.Out, v plan.View) {
+		Hooks: simulated.Hooks{Step: func(at unit.Time, _ []engine.Event, _ *engine.Out, v plan.View) {
 			for id := range plan.JobID(v.Jobs()) {
 				if h.first[id] == 0 && (v.Executed(id) >= 10*unit.Minute || v.Job(id).Phase == plan.Finished) {
 					h.first[id] = at.Sub(v.Job(id).Submit)
 				}
 			}
 		},
-		Commit: func(_ plan.View, c *plan.Commit) {
-			for _, change := range c.Changes {
-				h.reasons[change.Reason.Code]++
-			}
-		}})
+			Commit: func(_ plan.View, c *plan.Commit) {
+				for _, change := range c.Changes {
+					h.reasons[change.Reason.Code]++
+				}
+			}}})
 	for more := true; more && err == nil; {
 		more, err = s.Advance()
 	}

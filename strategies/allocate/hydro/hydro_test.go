@@ -91,14 +91,14 @@ func run(t *testing.T, c Config, jobs source) history {
 	s, err := simulated.New(simulated.Config{Cluster: cluster.Uniform("c", 1, 4, cluster.Model{Name: "gpu", Memory: 16 << 10, Speed: 1}, 4),
 		Jobs: &jobs, TellTruth: true, Check: true, Decisions: &b,
 		Scheduler: compose.New(compose.Parts{Joint: New(c), Estimator: oracle.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}}),
-		Commit: func(v plan.View, c *plan.Commit) {
+		Hooks: simulated.Hooks{Commit: func(v plan.View, c *plan.Commit) {
 			for _, change := range c.Changes {
 				if change.Verb == plan.Start {
 					h.started[v.Name(change.Job)] = v.Now()
 					h.guests[change.Terms.Share.Guest] = true
 				}
 			}
-		}})
+		}}})
 	for more := true; more && err == nil; {
 		more, err = s.Advance()
 	}
