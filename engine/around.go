@@ -38,7 +38,7 @@ func (e *Engine) assembled(ev *Event) {
 		return
 	}
 	s.Now = max(s.Now, e.state.Now)
-	*e = *Restore(s, e.sched, e.policy)
+	*e = *Restore(s, e.sched.scheduler, e.policy)
 }
 
 // confined takes back what was promised to work on nodes that it may not be on any

@@ -36,7 +36,7 @@ func DefaultPolicy() Policy {
 // Engine turns events into commits. It is not safe for concurrent use.
 type Engine struct {
 	state  *plan.State
-	sched  schedule.Scheduler
+	sched  decider
 	policy Policy
 
 	why      schedule.Trigger
@@ -107,6 +107,22 @@ type Out struct {
 	Wake unit.Time
 }
 
+// decider is a Scheduler with what else it can do, nil where it cannot.
+type decider struct {
+	scheduler schedule.Scheduler
+	rebuilder schedule.Rebuilder
+	memory    strategy.Remembering
+	asker     strategy.Asker
+}
+
+func deciderOf(s schedule.Scheduler) decider {
+	d := decider{scheduler: s}
+	d.rebuilder, _ = strategy.Can[schedule.Rebuilder](s)
+	d.memory, _ = strategy.Can[strategy.Remembering](s)
+	d.asker, _ = strategy.Can[strategy.Asker](s)
+	return d
+}
+
 // New returns an engine over an idle cluster.
 func New(c *cluster.Cluster, sched schedule.Scheduler, policy Policy) *Engine {
 	return Restore(plan.NewState(c), sched, policy)
@@ -114,7 +130,7 @@ func New(c *cluster.Cluster, sched schedule.Scheduler, policy Policy) *Engine {
 
 // Restore returns an engine that goes on from a state.
 func Restore(s *plan.State, sched schedule.Scheduler, policy Policy) *Engine {
-	e := &Engine{state: s, sched: sched, policy: policy, wake: unit.Never, touched: make([]bool, len(s.Jobs)), tables: tablesOf(s)}
+	e := &Engine{state: s, sched: deciderOf(sched), policy: policy, wake: unit.Never, touched: make([]bool, len(s.Jobs)), tables: tablesOf(s)}
 	for i := range s.Jobs {
 		if s.Jobs[i].Phase == plan.Backoff {
 			e.backoff.add(s.Jobs[i].NotBefore, plan.JobID(i))
@@ -126,7 +142,7 @@ func Restore(s *plan.State, sched schedule.Scheduler, policy Policy) *Engine {
 
 // Switch gives the decisions to another Scheduler. The next Step must carry the
 // event Switched, which takes back what only the old one understood.
-func (e *Engine) Switch(sched schedule.Scheduler) { e.sched = sched }
+func (e *Engine) Switch(sched schedule.Scheduler) { e.sched = deciderOf(sched) }
 
 // switched takes back what the strategy before has left in the State: its memos,
 // its memory, its leases, and the runs that it alone would have resumed. No job is
@@ -149,10 +165,10 @@ func (e *Engine) switched() {
 // rebuild lets the Scheduler build its caches anew and recall what it remembers. All
 // live jobs are in the next trigger.
 func (e *Engine) rebuild() {
-	if r, ok := strategy.Can[schedule.Rebuilder](e.sched); ok {
+	if r := e.sched.rebuilder; r != nil {
 		r.Rebuild(e.state.View())
 	}
-	if r, ok := strategy.Can[strategy.Remembering](e.sched); ok && len(e.state.Memory) > 0 {
+	if r := e.sched.memory; r != nil && len(e.state.Memory) > 0 {
 		if err := r.Recall(e.state.Memory); err != nil {
 			e.forgot = fmt.Errorf("recalling what the strategy remembers: %w", err)
 			e.state.Memory = nil
@@ -168,7 +184,7 @@ func (e *Engine) rebuild() {
 
 // Answerer is who answers what the Scheduler asks; nil where it does not say.
 func (e *Engine) Answerer() strategy.Answerer {
-	a, _ := strategy.Can[strategy.Answerer](e.sched)
+	a, _ := strategy.Can[strategy.Answerer](e.sched.scheduler)
 	return a
 }
 
@@ -258,15 +274,15 @@ func (e *Engine) decide() *plan.Commit {
 // ask lets the Scheduler decide and hands over what is ready.
 func (e *Engine) ask(commit *plan.Commit) {
 	d := e.state.Edit()
-	e.wake = e.sched.Decide(d, e.why)
+	e.wake = e.sched.scheduler.Decide(d, e.why)
 	if e.wake <= e.state.Now {
 		panic(fmt.Sprintf("engine: the scheduler wants to be woken at %d, which is not after %d", e.wake, e.state.Now))
 	}
-	if r, ok := strategy.Can[strategy.Remembering](e.sched); ok {
+	if r := e.sched.memory; r != nil {
 		d.Remember(r.Remember())
 	}
 	e.saw()
-	if a, ok := strategy.Can[strategy.Asker](e.sched); ok {
+	if a := e.sched.asker; a != nil {
 		e.asks = a.Asks()
 	}
 	changes, notes := d.Commit()

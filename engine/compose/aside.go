@@ -9,9 +9,12 @@ import (
 // room, since others of its class may want that room. Under a strict order nobody passes
 // it: it is looked at again in time.
 func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
+	if !s.able.patient {
+		return false
+	}
 	p, ok := allocate.CanFor[allocate.Patient](s.parts.Placer, d.View, job)
 	shape := d.Shape(job)
-	if !ok || !roomFor(d.View, shape, smallest(shape)) && !s.parts.finds(d.View, job) {
+	if !ok || !roomFor(d.View, shape, smallest(shape)) && !s.finds(d.View, job) {
 		return false
 	}
 	at := p.Retry(d.View, job)

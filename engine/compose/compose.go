@@ -77,10 +77,11 @@ type abilities struct {
 	ager   schedule.Ager
 	pupil  schedule.Learner
 	shaper flow.Shaper
-	// The placer, or a link of it, may find room where none is counted.
-	finder   bool
-	memories []strategy.Remembering // of the parts
-	learned  []bool                 // by job: the estimator was told of its end
+	// The placer, or a link of it, may find room where none is counted, or let jobs wait
+	// for a better place.
+	finder, patient bool
+	memories        []strategy.Remembering // of the parts
+	learned         []bool                 // by job: the estimator was told of its end
 }
 
 // lines are the jobs that wait, in their classes, and those that run.
@@ -205,7 +206,8 @@ func (p *Parts) abilities() abilities {
 	}
 	for _, link := range allocate.Links(p.Placer) {
 		_, finds := strategy.Can[allocate.Finder](link)
-		a.finder = a.finder || finds
+		_, waits := strategy.Can[allocate.Patient](link)
+		a.finder, a.patient = a.finder || finds, a.patient || waits
 	}
 	a.memories = p.memories()
 	return a

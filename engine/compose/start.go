@@ -281,7 +281,7 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		s.making.narrow.Models = models
 		shape = &s.making.narrow
 	}
-	if w.Slots == nil && !guest(w) && !roomFor(d.View, shape, n) && !s.parts.finds(d.View, job) {
+	if w.Slots == nil && !guest(w) && !roomFor(d.View, shape, n) && !s.finds(d.View, job) {
 		return false
 	}
 	s.hold(d, job, n)
@@ -317,8 +317,11 @@ func roomFor(v plan.View, shape *plan.Shape, n int32) bool {
 
 // finds reports whether the job's placer may find room that the count of free devices
 // does not show.
-func (p *Parts) finds(v plan.View, job plan.JobID) bool {
-	f, ok := allocate.CanFor[allocate.Finder](p.Placer, v, job)
+func (s *Scheduler) finds(v plan.View, job plan.JobID) bool {
+	if !s.able.finder {
+		return false
+	}
+	f, ok := allocate.CanFor[allocate.Finder](s.parts.Placer, v, job)
 	return ok && f.Finds(v, job)
 }
 
