@@ -29,10 +29,11 @@ func decided(v plan.View, at unit.Time, c *plan.Change) string {
 	if c.Verb == plan.Start || c.Verb == plan.Regrant {
 		said += terms(v, c.Job, &c.Terms)
 	}
-	if why := c.Reason.Words(v); why != "" {
-		said += " (" + why + ")"
+	why := c.Reason.Words(v)
+	if why == "" {
+		why = "NOBODY SAYS WHY"
 	}
-	return said
+	return said + " (" + why + ")"
 }
 
 // where lists the devices of a run, node by node; nothing where there is one device only.

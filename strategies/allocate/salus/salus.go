@@ -117,7 +117,7 @@ func (s *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 			unsettled = unsettled || r.Change != 0 || r.Status != plan.Running && r.Status != plan.Suspended
 		}
 		if !laned(shape) {
-			into = append(into, allocate.Wish{Job: id, Workers: workers(v, id)})
+			into = append(into, allocate.Wish{Job: id, Workers: workers(v, id), Reason: plan.Reason{Code: plan.Fits}})
 			waits = waits || j.Run == plan.None && shape.Devices > 0
 			continue
 		}
@@ -211,14 +211,16 @@ func room(v plan.View, waits bool) func(m *member, d plan.DeviceID, empty bool) 
 	}
 }
 
+// turns says why a member computes, or does not.
+var turns = map[bool]plan.ReasonCode{true: plan.SliceBegins, false: plan.SliceOver}
+
 // wish is what a member of a lane gets.
 func (s *Decider) wish(v plan.View, m *member) allocate.Wish {
-	share := plan.NewShare()
-	share.Turn, share.Swap = m.lane, int32(m.foot.Ephemeral)
+	share := &plan.ShareTerms{Guest: plan.None, Turn: m.lane, Swap: int32(m.foot.Ephemeral)}
 	if s.config.Lanes > 1 {
 		share.Milli, share.Ceiling = int32(1000/s.config.Lanes), 1000
 	}
-	return allocate.Wish{Job: m.job, Workers: 1, Share: share, Suspend: !m.runs,
+	return allocate.Wish{Job: m.job, Workers: 1, Share: share, Suspend: !m.runs, Reason: plan.Reason{Code: turns[m.runs]},
 		Slots: []plan.Slot{{Node: v.Device(m.device).Node, Device: m.device, Workers: 1}}}
 }
 
