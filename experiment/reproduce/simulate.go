@@ -46,13 +46,7 @@ type Setup struct {
 	// Prices are what things cost; CheckpointEvery is the interval of jobs that state none.
 	Prices          simulated.Prices
 	CheckpointEvery unit.Duration
-	// NodeEvery and NodeFor are the mean time between a node's failures and to its
-	// repair; the others those of a device and of a link. 0 never fails.
-	NodeEvery, NodeFor, DeviceEvery, DeviceFor, LinkEvery, LinkFor unit.Duration
-	// StragglerPart of the jobs run StragglerSlowdown times slower.
-	StragglerPart, StragglerSlowdown float64
-	// LinkJitter is by how much links fall short of what is written on them.
-	LinkJitter float64
+	Hazards
 	// Queues is a tree of queues (preset or YAML file), and Tenants whose tenants, users
 	// and priorities are drawn for jobs that have none; empty is none.
 	Queues, Tenants string
@@ -60,6 +54,22 @@ type Setup struct {
 	MeasuredSpeeds bool
 	services       *sharing.Law // what the stand's services were profiled to be
 
+	Watching
+}
+
+// Hazards are what goes wrong in the world.
+type Hazards struct {
+	// NodeEvery and NodeFor are the mean time between a node's failures and to its
+	// repair; the others those of a device and of a link. 0 never fails.
+	NodeEvery, NodeFor, DeviceEvery, DeviceFor, LinkEvery, LinkFor unit.Duration
+	// StragglerPart of the jobs run StragglerSlowdown times slower.
+	StragglerPart, StragglerSlowdown float64
+	// LinkJitter is by how much links fall short of what is written on them.
+	LinkJitter float64
+}
+
+// Watching is what is looked at while a simulation runs, and kept of it.
+type Watching struct {
 	Explain   bool
 	Decisions io.Writer
 	Limits    report.Limits
@@ -70,7 +80,7 @@ type Setup struct {
 
 // Defaults are the settings used where a user gives none.
 func Defaults() Setup {
-	return Setup{Trace: "gen:rw-a", Cluster: "gpus:15x4", Strategy: "fifo", Seed: 1, Prices: simulated.DefaultPrices(), LinkJitter: .05, MeasuredSpeeds: true}
+	return Setup{Trace: "gen:rw-a", Cluster: "gpus:15x4", Strategy: "fifo", Seed: 1, Prices: simulated.DefaultPrices(), Hazards: Hazards{LinkJitter: .05}, MeasuredSpeeds: true}
 }
 
 // Outcome is a finished simulation.
