@@ -20,11 +20,11 @@ func JobOf(v plan.View, info plane.JobInfo, id plan.JobID) Job {
 	}
 	out := Job{ID: int32(id), Name: v.Name(id), Phase: j.Phase.String(), Reason: reason(v, id).Words(v),
 		Priority: j.Priority, Gang: shape.Gang, Devices: whole(devices),
-		Submitted: instant(j.Submit), Started: instant(j.Started), Ended: instant(j.Ended),
-		WaitedSec: waited.Seconds(), RanSec: max(0, until.Sub(j.Submit)-waited).Seconds(),
-		EstimateSec: j.Estimate.Seconds(), TimeLimitSec: j.TimeLimit.Seconds(),
-		Attempt: j.Attempt, Preemptions: j.Preemptions, Restarts: j.Restarts,
-		Progress: float64(j.Progress) / 1e6, FirstLoss: info.FirstLoss, LastLoss: info.LastLoss}
+		Times: Times{Submitted: instant(j.Submit), Started: instant(j.Started), Ended: instant(j.Ended),
+			WaitedSec: waited.Seconds(), RanSec: max(0, until.Sub(j.Submit)-waited).Seconds(),
+			EstimateSec: j.Estimate.Seconds(), TimeLimitSec: j.TimeLimit.Seconds()},
+		Course: Course{Attempt: j.Attempt, Preemptions: j.Preemptions, Restarts: j.Restarts,
+			Progress: float64(j.Progress) / 1e6, FirstLoss: info.FirstLoss, LastLoss: info.LastLoss}}
 	if j.Phase == plan.Finished {
 		out.Progress = 1
 	}

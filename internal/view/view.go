@@ -29,6 +29,17 @@ type Job struct {
 	Command  []string `json:"command,omitempty"`
 	Dir      string   `json:"dir,omitempty"`
 
+	Times
+	Course
+
+	// Run is the status of its present run, or of one that is still stopping, and Where
+	// that run is; both are empty without one.
+	Run   string  `json:"run,omitempty"`
+	Where []Place `json:"where,omitempty"`
+}
+
+// Times are when things happened to a job, and how long they took or may take.
+type Times struct {
 	Submitted time.Time `json:"submitted"`
 	Started   time.Time `json:"started,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
@@ -37,18 +48,16 @@ type Job struct {
 	// EstimateSec is what step 1 expects the job to run; 0 is unknown.
 	EstimateSec  float64 `json:"estimate_s,omitempty"`
 	TimeLimitSec float64 `json:"time_limit_s,omitempty"`
+}
 
+// Course is how a job has fared.
+type Course struct {
 	Attempt     int32   `json:"attempt"`
 	Preemptions int32   `json:"preemptions"`
 	Restarts    int32   `json:"restarts"`
 	Progress    float64 `json:"progress"` // 0 to 1, as last reported
 	FirstLoss   float64 `json:"first_loss,omitempty"`
 	LastLoss    float64 `json:"last_loss,omitempty"`
-
-	// Run is the status of its present run, or of one that is still stopping, and Where
-	// that run is; both are empty without one.
-	Run   string  `json:"run,omitempty"`
-	Where []Place `json:"where,omitempty"`
 }
 
 // Over reports whether the job has ended.

@@ -56,7 +56,20 @@ type Core struct {
 	config Config
 	ctx    context.Context // for the filter, which asks nobody
 
-	// What the API server says.
+	objects
+	derived
+	stale
+
+	events []engine.Event
+	tasks  []Task
+	bound  []time.Duration // from creation to binding
+	notes  map[string]bool // problems that were told
+	ledger ledger
+	broken string // why the state has to be put together anew
+}
+
+// objects are what the API server says there is.
+type objects struct {
 	nodes   map[string]*corev1.Node
 	slices  map[string]*resourcev1.ResourceSlice
 	classes map[string]*resourcev1.DeviceClass
@@ -64,8 +77,10 @@ type Core struct {
 	owners  owners
 	pods    map[types.UID]*member
 	on      map[string]map[types.UID]*member // by node: pods that are bound there and have not ended
+}
 
-	// What follows from it.
+// derived is what follows from the objects.
+type derived struct {
 	gangs     map[gang.Key]*entry
 	byJob     map[plan.JobID]*entry
 	byName    map[string]*entry
@@ -75,8 +90,10 @@ type Core struct {
 	reader    *inventory.Reader
 	places    places
 	sets      sets
+}
 
-	// What is to be looked at again.
+// stale is what is to be looked at again.
+type stale struct {
 	staleNodes bool
 	staleSets  bool
 	dirty      map[*entry]bool
@@ -84,13 +101,6 @@ type Core struct {
 	later      []*entry // to be looked at again after a while
 	dirtyNodes map[string]bool
 	orphans    map[types.UID]bool // pods whose owners were not all there
-
-	events []engine.Event
-	tasks  []Task
-	bound  []time.Duration // from creation to binding
-	notes  map[string]bool // problems that were told
-	ledger ledger
-	broken string // why the state has to be put together anew
 }
 
 // member is a pod with what was made of it.
@@ -131,14 +141,15 @@ func New(c Config) *Core {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	return &Core{config: c, ctx: context.Background(),
-		nodes: map[string]*corev1.Node{}, slices: map[string]*resourcev1.ResourceSlice{}, classes: map[string]*resourcev1.DeviceClass{},
-		claims: claims{claims: map[types.NamespacedName]*resourcev1.ResourceClaim{}, templates: map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}},
-		owners: owners{}, pods: map[types.UID]*member{}, on: map[string]map[types.UID]*member{},
-		gangs: map[gang.Key]*entry{}, byJob: map[plan.JobID]*entry{}, byName: map[string]*entry{},
-		places: places{ids: map[string]plan.NodeID{}}, sets: sets{ids: map[string]int32{}},
-		ofName: map[types.NamespacedName][]*entry{}, byMachine: map[string]int{},
-		dirty: map[*entry]bool{}, toKeep: map[*entry]bool{}, dirtyNodes: map[string]bool{}, orphans: map[types.UID]bool{}, notes: map[string]bool{},
-		ledger: ledger{names: map[string]bool{}}}
+		objects: objects{
+			nodes: map[string]*corev1.Node{}, slices: map[string]*resourcev1.ResourceSlice{}, classes: map[string]*resourcev1.DeviceClass{},
+			claims: claims{claims: map[types.NamespacedName]*resourcev1.ResourceClaim{}, templates: map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}},
+			owners: owners{}, pods: map[types.UID]*member{}, on: map[string]map[types.UID]*member{}},
+		derived: derived{gangs: map[gang.Key]*entry{}, byJob: map[plan.JobID]*entry{}, byName: map[string]*entry{},
+			ofName: map[types.NamespacedName][]*entry{}, byMachine: map[string]int{},
+			places: places{ids: map[string]plan.NodeID{}}, sets: sets{ids: map[string]int32{}}},
+		stale: stale{dirty: map[*entry]bool{}, toKeep: map[*entry]bool{}, dirtyNodes: map[string]bool{}, orphans: map[types.UID]bool{}},
+		notes: map[string]bool{}, ledger: ledger{names: map[string]bool{}}}
 }
 
 // Take takes in what changed at the API server.
