@@ -25,7 +25,8 @@ type Vain struct {
 // ends of its own will must make room for a start or a resume among the changes: by the
 // devices, or by what the queues allow. Who is ended for a job takes nothing from others in
 // the same decision but to grow, or by its rank if it went by rank; and whose run is ended starts again in it only larger, or
-// elsewhere, or smaller where another takes the rest.
+// elsewhere, or smaller where another takes the rest. To leave a rented node is a gain, since
+// it can be given back.
 func (v View) Vain(changes []Change) (vain []Vain) {
 	var l *law
 	for i := range changes {
@@ -98,6 +99,7 @@ func (l *law) judge(x *Change) string {
 		}
 		served = true
 	}
+	served = served || l.leaves(x, again)
 	switch {
 	case again == nil && !served:
 		return "makes room for nobody"
@@ -109,6 +111,17 @@ func (l *law) judge(x *Change) string {
 		return "makes it smaller for nobody"
 	}
 	return ""
+}
+
+// leaves reports whether a job that is ended, and goes on by again or not at all, is no more on
+// a rented node on which it was: that can be given back.
+func (l *law) leaves(x, again *Change) (yes bool) {
+	stays := map[NodeID]bool{}
+	if again != nil {
+		l.GrantsOf(again.Run, func(g Grant) { stays[g.Node] = true })
+	}
+	l.GrantsOf(x.Run, func(g Grant) { yes = yes || l.Cluster().Nodes[g.Node].Rental && !stays[g.Node] })
+	return yes
 }
 
 // served reports whether another has something of an end of a run: the room that it leaves,

@@ -95,6 +95,42 @@ func TestLaw(t *testing.T) {
 	}
 }
 
+// TestLawOfRentedNodes: to leave a rented node is a gain, also for a smaller place or none; to
+// stay on it is not, nor to leave one of our own.
+func TestLawOfRentedNodes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		rental bool
+		to     []plan.DeviceID // where it goes on; devices 0 and 1 are of the node, 2 of another
+		lawful bool
+	}{
+		{"to a smaller one", true, []plan.DeviceID{2}, true},
+		{"to none", true, nil, true},
+		{"smaller on it", true, []plan.DeviceID{0}, false},
+		{"from our own to a smaller one", false, []plan.DeviceID{2}, false},
+		{"from our own to none", false, nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := plan.NewState(cluster.Uniform("two", 2, 2, cluster.Model{Name: "gpu"}, 2))
+			s.Shapes = []plan.Shape{{Gang: 2, Devices: 1, Share: 1000, Models: 1, Sizes: [8]int32{1, 2}}}
+			s.Admit("job", plan.Asked{})
+			s.Cluster.Nodes[0].Rental = c.rental
+			started(t, s, 0, plan.Slot{Workers: 2, On: []plan.DeviceID{0, 1}}, plan.DefaultTerms())
+			d := s.Edit()
+			d.Stop(d.Job(0).Run, plan.Reason{Code: plan.Moved}, 0)
+			if c.to != nil {
+				if _, why := d.Start(0, []plan.Slot{{Node: plan.NodeID(c.to[0] / 2), Workers: 1, On: c.to}}, plan.DefaultTerms(), plan.Reason{Code: plan.Moved}); why.Code != plan.NoReason {
+					t.Fatal(why.Words(s.View()))
+				}
+			}
+			changes, _ := d.Commit()
+			if err := s.View().Law(&plan.Commit{Changes: changes}); (err == nil) != c.lawful {
+				t.Errorf("the law says %v", err)
+			}
+		})
+	}
+}
+
 // TestLawCounts: a run may give way by what the queues allow, though another device is
 // taken; where they allow both, it did so in vain.
 func TestLawCounts(t *testing.T) {
