@@ -21,12 +21,12 @@ type Vain struct {
 	Why    string
 }
 
-// Vain lists those of the changes of one decision that end a run in vain. What a strategy
-// ends of its own will must make room for a start or a resume among the changes: by the
-// devices, or by what the queues allow. Who is ended for a job takes nothing from others in
-// the same decision but to grow, or by its rank if it went by rank; and whose run is ended starts again in it only larger, or
-// elsewhere, or smaller where another takes the rest. To leave a rented node is a gain, since
-// it can be given back.
+// Vain lists those of the changes of one decision that end a run in vain. Who gives way to a
+// job leaves it what it needs to start: devices, or what the queues allow. Who is ended for
+// a job takes nothing from others in the same decision but to grow, or by its rank if it
+// went by rank. And whose run is ended of the strategy's own will starts again in it only
+// larger, or elsewhere, or smaller where another takes the rest, or to leave a rented node,
+// which can be given back.
 func (v View) Vain(changes []Change) (vain []Vain) {
 	var l *law
 	for i := range changes {
@@ -101,10 +101,8 @@ func (l *law) judge(x *Change) string {
 	}
 	served = served || l.leaves(x, again)
 	switch {
-	case again == nil && !served:
-		return "makes room for nobody"
 	case again == nil || x.Verb == Withdraw:
-		return ""
+		return "" // who decides for all at once may have a job wait for a better place
 	case l.Again(x, again.Run):
 		return "is followed by as much for it in the same place"
 	case l.Run(again.Run).Workers < l.Run(x.Run).Workers && !served:
