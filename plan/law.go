@@ -9,7 +9,7 @@ import (
 // returns the first run for which that is not so. What people ask for, and what failures
 // force, is beside the law.
 func (v View) Law(c *Commit) error {
-	for _, x := range v.Vain(c.Changes) {
+	for _, x := range new(Judge).Vain(v, c.Changes) {
 		return fmt.Errorf("commit %d, at %d s: the %s of job %d (%s) %s", c.Seq, c.At/1e6, x.Change.Verb, x.Change.Job, x.Change.Reason.Code, x.Why)
 	}
 	return nil
@@ -27,12 +27,13 @@ type Vain struct {
 // went by rank. And whose run is ended of the strategy's own will starts again in it only
 // larger, or elsewhere, or smaller where another takes the rest, or to leave a rented node,
 // which can be given back.
-func (v View) Vain(changes []Change) (vain []Vain) {
-	var l *law
+func (l *Judge) Vain(v View, changes []Change) (vain []Vain) {
+	read := false
 	for i := range changes {
 		if x := &changes[i]; x.Ends() && x.Reason.Code.willed() {
-			if l == nil {
-				l = v.law(changes)
+			if !read {
+				l.read(v, changes)
+				read = true
 			}
 			if why := l.judge(x); why != "" {
 				vain = append(vain, Vain{x, why})
@@ -57,8 +58,8 @@ func (c ReasonCode) willed() bool {
 	return false
 }
 
-// law is the changes of a decision as its law looks at them.
-type law struct {
+// Judge is who looks at the changes of decisions by their law, one after another.
+type Judge struct {
 	View
 	begun   map[JobID]*Change
 	ended   map[JobID]*Change // by a strategy's will
@@ -66,8 +67,15 @@ type law struct {
 	taken   map[DeviceID]bool // by them
 }
 
-func (v View) law(changes []Change) *law {
-	l := &law{v, map[JobID]*Change{}, map[JobID]*Change{}, map[int64]int{}, map[DeviceID]bool{}}
+// read takes in the changes of one decision, which led to a state.
+func (l *Judge) read(v View, changes []Change) {
+	if l.View = v; l.begun == nil {
+		l.begun, l.ended, l.awaited, l.taken = map[JobID]*Change{}, map[JobID]*Change{}, map[int64]int{}, map[DeviceID]bool{}
+	}
+	clear(l.begun)
+	clear(l.ended)
+	clear(l.awaited)
+	clear(l.taken)
 	for i := range changes {
 		switch c := &changes[i]; {
 		case c.Begins():
@@ -80,11 +88,10 @@ func (v View) law(changes []Change) *law {
 			l.ended[c.Job] = c
 		}
 	}
-	return l
 }
 
 // judge says why an end of a run is in vain, nothing where it is not.
-func (l *law) judge(x *Change) string {
+func (l *Judge) judge(x *Change) string {
 	again, served := l.begun[x.Job], l.served(x)
 	if c := x.Reason.Code; c == MadeWayFor || c == Reclaimed || c == Outranked {
 		by := JobID(x.Reason.A)
@@ -113,7 +120,7 @@ func (l *law) judge(x *Change) string {
 
 // leaves reports whether a job that is ended, and goes on by again or not at all, is no more on
 // a rented node on which it was: that can be given back.
-func (l *law) leaves(x, again *Change) (yes bool) {
+func (l *Judge) leaves(x, again *Change) (yes bool) {
 	stays := map[NodeID]bool{}
 	if again != nil {
 		l.GrantsOf(again.Run, func(g Grant) { stays[g.Node] = true })
@@ -125,7 +132,7 @@ func (l *law) leaves(x, again *Change) (yes bool) {
 // served reports whether another has something of an end of a run: the room that it leaves,
 // or its turn, or a host that is alone again. A promise that is taken back has left its room
 // already.
-func (l *law) served(x *Change) bool {
+func (l *Judge) served(x *Change) bool {
 	others := l.awaited[x.ID]
 	if again := l.begun[x.Job]; again != nil && slices.Contains(again.After, x.ID) {
 		others--
@@ -140,7 +147,7 @@ func (l *law) served(x *Change) bool {
 
 // counts reports whether the queues would not allow what begins if the run that has ended
 // still counted; again is the start by which its job goes on, nil where it does not.
-func (l *law) counts(x, begun, again *Change) bool {
+func (l *Judge) counts(x, begun, again *Change) bool {
 	if ledger := l.Ledger(); !ledger.Bounds() {
 		return false
 	}

@@ -84,7 +84,7 @@ func TestLaw(t *testing.T) {
 			d = s.Edit()
 			c.decide(d)
 			changes, _ := d.Commit()
-			vain := s.View().Vain(changes)
+			vain := new(plan.Judge).Vain(s.View(), changes)
 			if c.vain == "" && len(vain) > 0 || c.vain != "" && !slices.ContainsFunc(vain, func(x plan.Vain) bool { return x.Why == c.vain }) {
 				t.Errorf("the law says %v, expected %q", vain, c.vain)
 			}

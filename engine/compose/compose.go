@@ -108,14 +108,24 @@ type claims struct {
 	loops   *victims.Loops
 	// When a run may be displaced again that was protected from it until then.
 	unprotected unit.Time
-	gives       []give // what could be taken back, in pass gave
-	gave        int64
+	gives       []give // what could be taken back, as of pass givesOf
+	givesOf     int64
 	stirred     bool // a start put a queue above its guarantee: others may have a claim now
 	chooser     victims.Chooser
-	// Those that may be displaced, and on which grounds.
+	yielding
+}
+
+// yielding is who may give way to the job that is tried, on which grounds, and who does.
+type yielding struct {
 	candidates []victims.Candidate
 	grounds    []plan.ReasonCode
-	below      []item // running jobs that are looked at and that rank below one that waits
+	below      []item  // running jobs that are looked at and that rank below one that waits
+	held       []int64 // by candidate: how much room its run would leave
+	// Positions among the candidates: the lowest until there is room, those of them whose
+	// room is not left over, those who give way and, while that is found out, those of them
+	// who must.
+	chosen, fewer, gave, needed []int
+	judge                       plan.Judge
 }
 
 // agenda is the room that is held for others, and the windows.

@@ -16,36 +16,36 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 	if s.parts.Victims != nil {
 		return s.displaceChosen(d, it, w)
 	}
-	s.claims.candidates, s.claims.grounds = s.claims.candidates[:0], s.claims.grounds[:0]
+	y := &s.claims.yielding
+	y.candidates, y.grounds, y.chosen, y.held = y.candidates[:0], y.grounds[:0], y.chosen[:0], y.held[:0]
 	shape, mark := d.Shape(it.job), d.Mark()
 	// The idle part of a victim's device counts too, so this is the most there can be;
 	// whether the job fits in it only the placer knows.
 	need, free := shape.Milli(w.Workers), d.Room().FreeMilli(shape.Models)
-	var chosen, gave []int
-	var held []int64
+	placed := false
 	s.eachBelow(d.View, it, func(low item) bool {
 		milli, may := s.mayDisplace(d.View, it.job, low.job, shape)
 		if !may {
 			return true
 		}
-		chosen, held = append(chosen, len(chosen)), append(held, milli)
-		s.claims.candidates = append(s.claims.candidates, victims.Candidate{Job: low.job, Run: d.Job(low.job).Run})
-		s.claims.grounds = append(s.claims.grounds, plan.MadeWayFor)
+		y.chosen, y.held = append(y.chosen, len(y.chosen)), append(y.held, milli)
+		y.candidates = append(y.candidates, victims.Candidate{Job: low.job, Run: d.Job(low.job).Run})
+		y.grounds = append(y.grounds, plan.MadeWayFor)
 		if free += milli; free >= need {
-			gave = s.giveWay(d, w, w.Workers, chosen)
+			placed = s.giveWay(d, w, w.Workers, y.chosen)
 		}
-		return gave == nil
+		return !placed
 	})
-	if gave == nil {
+	if !placed {
 		return false
 	}
-	if fewer := spared(chosen, held, free-need); len(fewer) < len(chosen) {
-		s.undo(d, mark, gave)
-		if gave = s.giveWay(d, w, w.Workers, fewer); gave == nil {
-			gave = s.giveWay(d, w, w.Workers, chosen)
+	if y.spare(free - need); len(y.fewer) < len(y.chosen) {
+		s.undo(d, mark, y.gave)
+		if !s.giveWay(d, w, w.Workers, y.fewer) && !s.giveWay(d, w, w.Workers, y.chosen) {
+			panic("compose: a placement that was made cannot be made again")
 		}
 	}
-	s.gaveWay(d, w.Job, gave)
+	s.gaveWay(d, w.Job)
 	return true
 }
 
@@ -67,17 +67,16 @@ func (s *Scheduler) eachBelow(v plan.View, it item, f func(low item) bool) {
 	}
 }
 
-// spared leaves those of the chosen out who need not go when so much is left over, the best
+// spare leaves those of the chosen out who need not go when so much is left over, the best
 // ranked first; they are listed the lowest first.
-func spared(chosen []int, held []int64, left int64) []int {
-	fewer := slices.Clone(chosen)
-	for k := len(chosen) - 1; k >= 0; k-- {
-		if held[k] <= left {
-			left -= held[k]
-			fewer = slices.Delete(fewer, k, k+1)
+func (y *yielding) spare(left int64) {
+	y.fewer = append(y.fewer[:0], y.chosen...)
+	for k := len(y.chosen) - 1; k >= 0; k-- {
+		if y.held[k] <= left {
+			left -= y.held[k]
+			y.fewer = slices.Delete(y.fewer, k, k+1)
 		}
 	}
-	return fewer
 }
 
 // displaceChosen lets the victims part choose among all that rank below a job.

@@ -20,7 +20,7 @@ func (s *Scheduler) lawful(d *plan.Draft, act func()) {
 	for s.making.stays = s.making.stays[:0]; ; {
 		act()
 		known := len(s.making.stays)
-		for _, x := range d.Vain(d.Changes()[from:]) {
+		for _, x := range s.claims.judge.Vain(d.View, d.Changes()[from:]) {
 			if !s.stays(x.Change.Job) {
 				s.making.stays = append(s.making.stays, x.Change.Job)
 			}
@@ -62,22 +62,26 @@ func (s *Scheduler) goBack(d *plan.Draft, jobs []plan.JobID, loops []byte) {
 // stays reports whether a job's run goes on as it is, since to end it was in vain.
 func (s *Scheduler) stays(job plan.JobID) bool { return slices.Contains(s.making.stays, job) }
 
-// giveWay ends the runs of the chosen candidates and starts a job in their room. It returns
-// those whose end the start needs, and ends no others; nil where there is no such start. What
-// they held is no longer counted then.
-func (s *Scheduler) giveWay(d *plan.Draft, w *allocate.Wish, n int32, chosen []int) []int {
-	mark, held := d.Mark(), s.promised(d, chosen)
-	if !s.stopFor(d, w, n, chosen) {
-		s.undo(d, mark, chosen)
-		return nil
+// giveWay ends the runs of the chosen candidates and starts a job in their room; it ends no
+// others than those whose end the start needs, who are listed in gave. What they held is no
+// longer counted then. It reports whether there is such a start.
+func (s *Scheduler) giveWay(d *plan.Draft, w *allocate.Wish, n int32, chosen []int) bool {
+	y := &s.claims.yielding
+	y.gave = append(y.gave[:0], chosen...)
+	for mark, held := d.Mark(), s.promised(d, chosen); s.stopFor(d, w, n, y.gave); {
+		y.needed = y.needed[:0]
+		for _, i := range y.gave {
+			if s.serves(d, w.Job, i, held[i]) {
+				y.needed = append(y.needed, i)
+			}
+		}
+		if len(y.needed) == len(y.gave) {
+			return true
+		}
+		s.undo(d, mark, y.gave)
+		y.gave, y.needed = y.needed, y.gave
 	}
-	needed := slices.Clone(chosen)
-	needed = slices.DeleteFunc(needed, func(i int) bool { return !s.serves(d, w.Job, i, held[i]) })
-	if len(needed) == len(chosen) {
-		return needed
-	}
-	s.undo(d, mark, chosen)
-	return s.giveWay(d, w, n, needed)
+	return false
 }
 
 // promised is by candidate what those of the chosen have that were promised it and have not
@@ -100,9 +104,10 @@ func (s *Scheduler) undo(d *plan.Draft, mark plan.Mark, chosen []int) {
 	s.countAll(chosen, 1)
 }
 
-// stopFor ends the runs of the chosen and starts the job. They are no longer counted.
+// stopFor ends the runs of the chosen, which are no longer counted then, and starts the job; or
+// it leaves all as it was.
 func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []int) bool {
-	job := w.Job
+	job, mark := w.Job, d.Mark()
 	j, shape := d.Job(job), d.Shape(job)
 	leaf, fair := s.claims.tree.leaf(d.View, &j), true
 	for _, i := range chosen {
@@ -121,7 +126,11 @@ func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []i
 	if !guest(w) {
 		there.Slots = nil
 	}
-	return fair && s.fits(d, &there, n)
+	if !fair || !s.fits(d, &there, n) {
+		s.undo(d, mark, chosen)
+		return false
+	}
+	return true
 }
 
 // serves reports whether the start that a draft ends with needs the end of a candidate's
@@ -152,7 +161,8 @@ func (s *Scheduler) serves(d *plan.Draft, job plan.JobID, candidate int, held []
 
 // gaveWay files those who gave way to a job in the queue, or lets the elastic of them whose
 // room was claimed go on with fewer workers in what is left.
-func (s *Scheduler) gaveWay(d *plan.Draft, job plan.JobID, gave []int) {
+func (s *Scheduler) gaveWay(d *plan.Draft, job plan.JobID) {
+	gave := s.claims.yielding.gave
 	s.countAll(gave, 1)
 	for _, i := range gave {
 		if s.claims.grounds[i] == plan.Reclaimed || s.claims.grounds[i] == plan.Outranked {

@@ -28,11 +28,11 @@ func (s *Scheduler) takeFrom(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	in := victims.Input{View: d.View, Need: allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Workers: n, Shape: shape}, Candidates: s.claims.candidates}
 	chosen, ok := s.claims.chooser.Choose(in, func(chosen []int) bool {
 		mark := d.Mark()
-		gave := s.giveWay(d, w, n, chosen)
-		if gave != nil {
-			s.undo(d, mark, gave)
+		fits := s.giveWay(d, w, n, chosen)
+		if fits {
+			s.undo(d, mark, s.claims.yielding.gave)
 		}
-		return gave != nil
+		return fits
 	})
 	if !ok {
 		if s.round != nil {
@@ -40,11 +40,10 @@ func (s *Scheduler) takeFrom(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		}
 		return false
 	}
-	gave := s.giveWay(d, w, n, chosen)
-	if gave == nil {
+	if !s.giveWay(d, w, n, chosen) {
 		panic("compose: a placement that was made cannot be made again")
 	}
-	s.gaveWay(d, w.Job, gave)
+	s.gaveWay(d, w.Job)
 	return true
 }
 
@@ -196,8 +195,8 @@ func sum(of []int64, models uint64) (n int64) {
 // givable is, by model, what unprotected runs hold that are above a guarantee or of
 // lower priority where that counts.
 func (s *Scheduler) givable(v plan.View, priority int32) []int64 {
-	if s.claims.gave != s.lines.pass {
-		s.claims.gave, s.claims.gives = s.lines.pass, s.claims.gives[:0]
+	if s.claims.givesOf != s.lines.pass {
+		s.claims.givesOf, s.claims.gives = s.lines.pass, s.claims.gives[:0]
 	}
 	for i := range s.claims.gives {
 		if s.claims.gives[i].priority == priority {
