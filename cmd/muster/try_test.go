@@ -158,7 +158,7 @@ func TestStrategyCommands(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "strategies", "flow"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out := mustMuster(t, "strategies", "new", "my-flow", "--step", "flow", "--dir", dir)
+	out := mustMuster(t, "strategies", "new", "my-flow", "--part", "flow", "--dir", dir)
 	if !strings.Contains(out, "plain(myflow.Description, myflow.Policy{}),") {
 		t.Errorf("no line in\n%s", out)
 	}

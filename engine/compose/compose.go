@@ -115,19 +115,6 @@ type claims struct {
 	yielding
 }
 
-// yielding is who may give way to the job that is tried, on which grounds, and who does.
-type yielding struct {
-	candidates []victims.Candidate
-	grounds    []plan.ReasonCode
-	below      []item  // running jobs that are looked at and that rank below one that waits
-	held       []int64 // by candidate: how much room its run would leave
-	// Positions among the candidates: the lowest until there is room, those of them whose
-	// room is not left over, those who give way and, while that is found out, those of them
-	// who must.
-	chosen, fewer, gave, needed []int
-	judge                       plan.Judge
-}
-
 // agenda is the room that is held for others, and the windows.
 type agenda struct {
 	calendar  calendar.Calendar

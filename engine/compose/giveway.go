@@ -5,12 +5,26 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/victims"
 )
 
 // How the law of a commit is kept, plan.View.Law, that nobody's run is ended in vain. Whoever
 // wished, and on whatever ground, a run gives way by giveWay to one start of the same
 // decision that needs its room; and who gave way takes nothing from others in it, see place.
 // What can be seen only when all is decided, lawful looks for.
+
+// yielding is who may give way to the job that is tried, on which grounds, and who does.
+type yielding struct {
+	candidates []victims.Candidate
+	grounds    []plan.ReasonCode
+	below      []item  // running jobs that are looked at and that rank below one that waits
+	held       []int64 // by candidate: how much room its run would leave
+	// Positions among the candidates: the lowest until there is room, those of them whose
+	// room is not left over, those who give way and, while that is found out, those of them
+	// who must.
+	chosen, fewer, gave, needed []int
+	judge                       plan.Judge
+}
 
 // lawful lets act decide; where that ends runs in vain it is taken back, and act decides
 // again, while those runs go on as they are.
