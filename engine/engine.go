@@ -239,7 +239,9 @@ func (e *Engine) happen(now unit.Time, events []Event) {
 	e.turnWindows()
 	for _, change := range e.confirms {
 		for _, c := range e.state.Confirm(change) {
-			e.dispatch(c)
+			if e.dispatch(c); c.Verb == plan.Start {
+				e.touch(c.Job) // what was a promise may be asked to give way from now on
+			}
 		}
 	}
 }

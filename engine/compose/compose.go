@@ -136,6 +136,7 @@ type making struct {
 	why     plan.Reason     // what beside room kept the job that was tried last from starting
 	scanned int             // of the draft's changes, for guests that had to give way
 	cut     []plan.DeviceID // devices that another strategy left cut
+	passed  []item          // passed over while jobs are started, and in no class
 	stays   []plan.JobID    // whose runs were ended in vain when this decision was tried before
 	elastic int             // elastic jobs among the running
 	resize  unit.Time
@@ -211,7 +212,7 @@ func (p *Parts) abilities() abilities {
 }
 
 func (s *Scheduler) reset() {
-	s.lines.aside = s.lines.aside[:0]
+	s.lines.aside, s.making.passed = s.lines.aside[:0], s.making.passed[:0]
 	s.lines.ofShape, s.lines.full = nil, nil
 	s.lines.classes, s.lines.class, s.lines.pos, s.lines.home, s.able.learned, s.lines.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
 	s.claims.charged, s.claims.more, s.claims.tree = nil, map[plan.JobID][]charge{}, tree{}
@@ -348,6 +349,9 @@ func (s *Scheduler) take(d *plan.Draft, id plan.JobID) {
 		s.file(d.View, id)
 	case j.Phase == plan.Active:
 		s.fileRunning(d.View, id)
+		if r := d.Run(j.Run); s.rules.Preempt && r.Status == plan.Starting && r.Since == d.Now() {
+			s.lines.patient = d.Now() // a promise no more: those ranked before it try again
+		}
 	case j.Phase == plan.Finished:
 		s.learn(d.View, id)
 	}

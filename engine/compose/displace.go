@@ -22,28 +22,28 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 	// The idle part of a victim's device counts too, so this is the most there can be;
 	// whether the job fits in it only the placer knows.
 	need, free := shape.Milli(w.Workers), d.Room().FreeMilli(shape.Models)
-	placed := false
+	enough := false
 	s.eachBelow(d.View, it, func(low item) bool {
 		milli, may := s.mayDisplace(d.View, it.job, low.job, shape)
 		if !may {
 			return true
 		}
-		y.chosen, y.held = append(y.chosen, len(y.chosen)), append(y.held, milli)
+		i := len(y.chosen)
+		y.chosen, y.held = append(y.chosen, i), append(y.held, milli)
 		y.candidates = append(y.candidates, victims.Candidate{Job: low.job, Run: d.Job(low.job).Run})
 		y.grounds = append(y.grounds, plan.MadeWayFor)
-		if free += milli; free >= need {
-			placed = s.giveWay(d, w, w.Workers, y.chosen)
-		}
-		return !placed
+		s.endFor(d, it.job, i)
+		free += milli
+		enough = free >= need && s.takesRoom(d, w, w.Workers, len(y.chosen))
+		return !enough
 	})
-	if !placed {
+	s.undo(d, mark, y.chosen)
+	if !enough {
 		return false
 	}
-	if y.spare(free - need); len(y.fewer) < len(y.chosen) {
-		s.undo(d, mark, y.gave)
-		if !s.giveWay(d, w, w.Workers, y.fewer) && !s.giveWay(d, w, w.Workers, y.chosen) {
-			panic("compose: a placement that was made cannot be made again")
-		}
+	y.spare(free - need)
+	if !s.giveWay(d, w, w.Workers, y.fewer) && !s.giveWay(d, w, w.Workers, y.chosen) {
+		return false
 	}
 	s.gaveWay(d, w.Job)
 	return true

@@ -132,19 +132,30 @@ func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []i
 		} else if s.claims.charged[c.Job].leaf != leaf {
 			fair = fair && !s.keeps(d.View, c.Job)
 		}
-		s.count(c.Job, -1)
-		d.Stop(c.Run, plan.Reason{Code: s.claims.grounds[i], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
+		s.endFor(d, job, i)
 	}
-	there := *w
-	there.Reason = plan.Reason{Code: plan.TookRoomOf, A: int64(len(chosen))}
-	if !guest(w) {
-		there.Slots = nil
-	}
-	if !fair || !s.fits(d, &there, n) {
+	if !fair || !s.takesRoom(d, w, n, len(chosen)) {
 		s.undo(d, mark, chosen)
 		return false
 	}
 	return true
+}
+
+// endFor ends the run of a candidate for a job; what it held is no longer counted.
+func (s *Scheduler) endFor(d *plan.Draft, job plan.JobID, candidate int) {
+	c := &s.claims.candidates[candidate]
+	s.count(c.Job, -1)
+	d.Stop(c.Run, plan.Reason{Code: s.claims.grounds[candidate], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
+}
+
+// takesRoom starts a job where so many others have just been stopped for it.
+func (s *Scheduler) takesRoom(d *plan.Draft, w *allocate.Wish, n int32, gave int) bool {
+	there := *w
+	there.Reason = plan.Reason{Code: plan.TookRoomOf, A: int64(gave)}
+	if !guest(w) {
+		there.Slots = nil
+	}
+	return s.fits(d, &there, n)
 }
 
 // serves reports whether the start that a draft ends with needs the end of a candidate's

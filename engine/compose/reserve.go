@@ -97,7 +97,7 @@ func (s *Scheduler) claimed(d *plan.Draft) bool {
 		}
 		key, _ := s.parts.Order.Key(d.View, claim.Job)
 		it := item{key, claim.Job}
-		if s.placed(d, it, s.ahead(s.lines.classes[s.lines.home[claim.Job]].leaf, it), plan.None) {
+		if s.placed(d, it, s.ahead(d.View, s.lines.classes[s.lines.home[claim.Job]].leaf, it), plan.None) {
 			return true
 		}
 	}

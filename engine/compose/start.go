@@ -22,6 +22,9 @@ func (s *Scheduler) start(d *plan.Draft) {
 	s.lines.pass++
 	for {
 		c, next := s.best()
+		if c < 0 {
+			s.recallPassed(d)
+		}
 		if c < 0 && s.claims.stirred {
 			s.claims.stirred = false
 			s.unblockTakers(d.View)
@@ -37,7 +40,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 		}
 		it := s.lines.classes[c].waiting.items[0]
 		s.making.why, s.agenda.held = plan.Reason{}, false
-		ahead := s.ahead(s.lines.classes[c].leaf, it)
+		ahead := s.ahead(d.View, s.lines.classes[c].leaf, it)
 		if s.placed(d, it, ahead, next) {
 			s.evicted(d)
 			continue
@@ -48,50 +51,78 @@ func (s *Scheduler) start(d *plan.Draft) {
 		if s.making.why.Code == plan.NoReason && !s.agenda.held && !s.rules.Preempt && !s.rules.Strict && s.claims.tree.Shared() {
 			s.crowd(d.View, s.lines.classes[c].shape)
 		}
-		if s.setAside(d, it.job) || s.shorter(d, c, next) {
+		if s.setAside(d, it.job) {
 			continue
 		}
-		s.block(&s.lines.classes[c], true)
+		shorter := s.shorter(d, c)
+		if shorter < 0 {
+			s.block(&s.lines.classes[c], true)
+		}
 		s.explain(d, it.job, ahead, plan.Reason{})
+		s.passOver(d, c, shorter)
 	}
 }
 
-// shorter starts a job of a class whose best one was just tried: where nodes close soon,
-// the next by rank that takes less time may end before. Whom nothing was held back from
-// would fit no better if it were shorter.
-func (s *Scheduler) shorter(d *plan.Draft, class int, next plan.JobID) bool {
-	if len(s.agenda.calendar.Windows()) == 0 || s.rules.Strict {
-		return false
+// shorter returns the next by rank of a class that takes less time than its best job, which
+// was just tried, or none: where nodes close soon it may end before. Whom nothing was held
+// back from would fit no better if it were shorter.
+func (s *Scheduler) shorter(d *plan.Draft, class int) plan.JobID {
+	if len(s.agenda.calendar.Windows()) == 0 || s.rules.Strict || !s.agenda.held {
+		return plan.None
 	}
 	c := &s.lines.classes[class]
-	it, n := c.waiting.items[0], d.ShapeOf(c.shape).Least()
-	for s.agenda.held {
-		length, found := calendar.Length(d.View, it.job, n), false
-		for _, o := range c.waiting.items {
-			if calendar.Length(d.View, o.job, n) < length && (!found || o.before(it)) {
-				it, found = o, true
-			}
-		}
-		if !found {
-			return false
-		}
-		s.making.why, s.agenda.held = plan.Reason{}, false
-		if s.placed(d, it, s.ahead(c.leaf, it), next) {
-			s.evicted(d)
-			return true
+	n, first, found := d.ShapeOf(c.shape).Least(), item{}, false
+	length := calendar.Length(d.View, c.waiting.items[0].job, n)
+	for _, o := range c.waiting.items[1:] {
+		if (!found || o.before(first)) && calendar.Length(d.View, o.job, n) < length {
+			first, found = o, true
 		}
 	}
-	return false
+	if !found {
+		return plan.None
+	}
+	return first.job
+}
+
+// passOver takes those of a class that rank before one of its jobs out of it, until nothing
+// more fits: that job is tried when the queues and its rank put it next.
+func (s *Scheduler) passOver(d *plan.Draft, class int, shorter plan.JobID) {
+	for c := &s.lines.classes[class]; shorter >= 0 && c.waiting.items[0].job != shorter; {
+		it := c.waiting.items[0]
+		s.drop(d.View, it.job)
+		s.lines.active++
+		s.making.passed = append(s.making.passed, it)
+	}
+}
+
+// recallPassed files those again who were passed over: they were tried, or would fit no
+// better than who was.
+func (s *Scheduler) recallPassed(d *plan.Draft) {
+	for _, it := range s.making.passed {
+		s.lines.active--
+		s.file(d.View, it.job)
+		s.block(&s.lines.classes[s.lines.home[it.job]], true)
+	}
+	s.making.passed = s.making.passed[:0]
 }
 
 // ahead returns the best-ranked job that waits in a leaf if it ranks before another,
 // which then passes it.
-func (s *Scheduler) ahead(leaf int32, it item) plan.JobID {
+func (s *Scheduler) ahead(v plan.View, leaf int32, it item) plan.JobID {
 	s.head(leaf)
-	if x := &s.claims.tree.heads[leaf]; x.front.job != it.job && x.front.before(it) {
-		return x.front.job
+	first := it
+	if front := s.claims.tree.heads[leaf].front; front.job != it.job && front.before(it) {
+		first = front
 	}
-	return plan.None
+	for _, o := range s.making.passed {
+		if j := v.Job(o.job); s.claims.tree.leaf(v, &j) == leaf && o.before(first) {
+			first = o
+		}
+	}
+	if first.job == it.job {
+		return plan.None
+	}
+	return first.job
 }
 
 // best returns the class whose best job is next among those worth a try, and the
@@ -179,6 +210,7 @@ func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool 
 		s.settled(d, it, n, w.Workers, next)
 	}
 	if took {
+		s.recallPassed(d)
 		s.unblock(d.View) // what was taken may be more than was needed
 	}
 	return n > 0
@@ -309,8 +341,11 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 
 // roomFor reports whether there is as much free as n workers take, wherever it is.
 func roomFor(v plan.View, shape *plan.Shape, n int32) bool {
-	if shape.Share < 1000 {
+	switch {
+	case shape.Share < 1000:
 		return v.Room().FreeMilli(shape.Models) >= shape.Milli(n)
+	case shape.Devices > 1:
+		return v.Room().Groups(shape.Models, int(shape.Devices)) >= int64(n)
 	}
 	return v.Room().Free(shape.Models) >= int64(shape.WholeDevices(n))
 }
