@@ -267,3 +267,31 @@ func TestSupervisorToldToEndStopsItsWorker(t *testing.T) {
 		t.Errorf("ended %+v", r)
 	}
 }
+
+// A supervisor that dies while it ends what its worker left behind has recorded the
+// worker's own end, which stays what it was: nothing that finished is run again.
+func TestAnEndThatIsRecordedIsNotLost(t *testing.T) {
+	t.Parallel()
+	s := shell(t, `exit 3`)
+	run(t, s)
+	dir := s.MemberDir()
+	if k := kinds(t, dir); len(k) < 2 || k[len(k)-2] != Exited {
+		t.Fatalf("records %v, expected exited before ended", k)
+	}
+	// The same record as that supervisor would have left.
+	before := await(t, dir, Exited)
+	if err := os.Truncate(filepath.Join(dir, "record"), before.Next); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Reap(dir)
+	for range 100 { // see TestDeathOfTheSupervisorIsTheWorkersAndLost
+		if !errors.Is(err, ErrAlive) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+		r, err = Reap(dir)
+	}
+	if err != nil || r.Kind != Ended || r.Class != User || r.Code != 3 {
+		t.Errorf("ended %+v, %v, expected exit code 3", r, err)
+	}
+}

@@ -12,7 +12,7 @@ import (
 )
 
 // again are the tests that must hold on any machine, for anybody.
-const again = "TestHowItEnds|TestStop|TestStrays|TestSuspended|TestUsage|TestDeathOfTheControl|TestGang"
+const again = "TestHowItEnds|TestStop|TestStrays|TestSuspended|TestUsage|TestDeath|TestKilledAt|TestGang"
 
 // rerun runs them in another process.
 func rerun(t *testing.T, attr *syscall.SysProcAttr, script string) {
@@ -91,7 +91,7 @@ func TestLeftoversOfASession(t *testing.T) {
 	another.Birth--
 	earlier.Boot = "another boot"
 	for _, r := range []Record{another, earlier, {}} {
-		if err := killLeftovers(r); err != nil {
+		if err := killLeftovers(t.TempDir(), r); err != nil {
 			t.Error(err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestLeftoversOfASession(t *testing.T) {
 		t.Fatalf("another process was ended: %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
-	if err := killLeftovers(ours); err != nil {
+	if err := killLeftovers(t.TempDir(), ours); err != nil {
 		t.Fatal(err)
 	}
 	<-ended

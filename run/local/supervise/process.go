@@ -71,19 +71,20 @@ func processes() (all []process) {
 
 // descendants lists the children of a process, their children and so on. The
 // supervisor adopts orphans, so nothing its worker starts can get away.
-func descendants(pid int) (below []process) {
-	all := processes()
-	parents := []int{pid}
+func descendants(pid int) []process { return below(processes(), []int{pid}) }
+
+// below lists the children of the parents among all, their children and so on.
+func below(all []process, parents []int) (found []process) {
 	for len(parents) > 0 {
 		var next []int
 		for _, p := range all {
 			if slices.Contains(parents, p.parent) {
-				below, next = append(below, p), append(next, p.pid)
+				found, next = append(found, p), append(next, p.pid)
 			}
 		}
 		parents = next
 	}
-	return below
+	return found
 }
 
 // signalAll sends a signal to all descendants of this process.
@@ -94,17 +95,14 @@ func signalAll(sig syscall.Signal) {
 }
 
 // killLeftovers ends what is left of a worker whose supervisor died, when the
-// control group did not: its session, unless another process has its number by now.
-func killLeftovers(prepared Record) error {
+// control group did not.
+func killLeftovers(dir string, prepared Record) error {
 	if prepared.PID == 0 || prepared.Boot != bootID() {
 		return nil
 	}
 	const patience = 10 * time.Second
 	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		if p, ok := readProcess(prepared.PID); ok && p.birth != prepared.Birth {
-			return nil
-		}
-		left := slices.DeleteFunc(processes(), func(p process) bool { return p.session != prepared.PID })
+		left := leftovers(dir, prepared)
 		if len(left) == 0 {
 			return nil
 		}
@@ -112,9 +110,41 @@ func killLeftovers(prepared Record) error {
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%d processes of session %d did not end within %s", len(left), prepared.PID, patience)
+			return fmt.Errorf("%d processes of the worker, the first of them %d, did not end within %s", len(left), left[0].pid, patience)
 		}
 	}
+}
+
+// leftovers lists the processes of a worker: those of its session, unless another
+// process has its number by now, those whose environment is that of the worker in dir,
+// and all below them. Nobody adopts the children of a dead supervisor's worker, so one
+// that left its session, its parents and its environment behind is not found.
+func leftovers(dir string, prepared Record) (left []process) {
+	leader, lives := readProcess(prepared.PID)
+	own := !lives || leader.birth == prepared.Birth
+	all := processes()
+	var pids []int
+	for _, p := range all {
+		if own && p.session == prepared.PID || p.birth >= prepared.Birth && worksIn(p.pid, dir) {
+			left, pids = append(left, p), append(pids, p.pid)
+		}
+	}
+	return append(left, below(all, pids)...)
+}
+
+// worksIn reports whether the environment that a process was started with names the
+// files of the worker in dir, and so its job, its attempt and its rank.
+func worksIn(pid int, dir string) bool {
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return false // it has ended, or is another user's
+	}
+	for kv := range strings.SplitSeq(string(environ), "\x00") {
+		if _, value, _ := strings.Cut(kv, "="); value == ControlPath(dir) || value == ProgressPath(dir) {
+			return true
+		}
+	}
+	return false
 }
 
 // bootID tells one boot of this machine from another.

@@ -28,6 +28,7 @@ const (
 	Suspended     Kind = "suspended"
 	Resumed       Kind = "resumed"
 	StopRequested Kind = "stop-requested"
+	Exited        Kind = "exited" // as Ended will say; what the worker left behind is still to be ended
 	Ended         Kind = "ended"
 )
 
@@ -84,7 +85,7 @@ type Record struct {
 	Birth int64         `json:"birth,omitempty"`
 	Boot  string        `json:"boot,omitempty"`
 	Group *cgroup.Group `json:"group,omitempty"`
-	// Ended and StopRequested: why.
+	// Exited, Ended and StopRequested: why.
 	Class  Class  `json:"class,omitempty"`
 	Code   int    `json:"code,omitempty"`   // exit code; 0 with a Signal
 	Signal string `json:"signal,omitempty"` // that ended it

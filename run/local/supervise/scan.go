@@ -86,7 +86,7 @@ func exists(path string) bool {
 }
 
 // Reap settles a member whose supervisor died: it ends what is left of the worker
-// and records it as lost, once. It returns the ended record, the old one if there
+// and records it as lost, or as it exited where that was recorded, once. It returns the ended record, the old one if there
 // was one. With ErrAlive nothing was done. A supervisor that was launched and has not
 // come to begin is settled too, and will find its attempt used.
 func Reap(dir string) (Record, error) {
@@ -100,7 +100,7 @@ func Reap(dir string) (Record, error) {
 		return Record{}, fmt.Errorf("reap %s: %w", dir, err)
 	}
 	defer w.file.Close()
-	lost := Record{Kind: Ended, Class: Lost, Why: "its supervisor died"}
+	end := Record{Class: Lost, Why: "its supervisor died"}
 	var prepared Record
 	for _, r := range records {
 		switch r.Kind {
@@ -109,16 +109,19 @@ func Reap(dir string) (Record, error) {
 		case Prepared:
 			prepared = r
 		case Progress:
-			lost.Report, lost.Usage = r.Report, r.Usage
+			end.Report, end.Usage = r.Report, r.Usage
+		case Exited:
+			end = r
 		}
 	}
+	end.Kind = Ended
 	if err := endLeftovers(dir, prepared); err != nil {
 		return Record{}, fmt.Errorf("reap %s: %w", dir, err)
 	}
 	if err := os.Remove(filepath.Join(dir, "secrets")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Record{}, fmt.Errorf("reap: %w", err)
 	}
-	if err := w.add(lost); err != nil {
+	if err := w.add(end); err != nil {
 		return Record{}, fmt.Errorf("reap %s: %w", dir, err)
 	}
 	records, _, err = ReadRecords(dir, 0)
@@ -143,7 +146,7 @@ func endLeftovers(dir string, prepared Record) error {
 		return err
 	}
 	defer group.Remove() // what stays is an empty directory
-	return killLeftovers(prepared)
+	return killLeftovers(dir, prepared)
 }
 
 // Clean removes what only a running worker needs from the folder of a member that has

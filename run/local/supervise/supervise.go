@@ -126,10 +126,14 @@ func (s *supervisor) run() Record {
 		s.dismiss()
 		return Record{Class: f.class, Why: f.err.Error()}
 	}
-	status := s.watch()
-	strays := s.endStrays()
+	r := s.verdict(s.watch())
+	r.Kind = Exited
+	s.note(r) // first of all: a job whose end is known is never run again
+	if strays := s.endStrays(); strays > 0 {
+		r.Why += fmt.Sprintf("; %d of its processes cannot be ended", strays)
+	}
 	s.drain()
-	return s.verdict(status, strays)
+	return r
 }
 
 // prepare does all that can fail before the worker runs.
@@ -346,8 +350,8 @@ func (s *supervisor) end(r Record) (err error) {
 	return err
 }
 
-// verdict is the record of a worker's end.
-func (s *supervisor) verdict(status syscall.WaitStatus, strays int) Record {
+// verdict says how the worker ended.
+func (s *supervisor) verdict(status syscall.WaitStatus) Record {
 	s.observe()
 	usage, _ := s.group.Usage()
 	r := Record{Report: s.sampler.report, Usage: s.sampler.usage, Code: max(status.ExitStatus(), 0)}
@@ -355,9 +359,6 @@ func (s *supervisor) verdict(status syscall.WaitStatus, strays int) Record {
 		r.Signal = unix.SignalName(status.Signal())
 	}
 	r.Class, r.Why = s.classify(status, usage.OOMKills)
-	if strays > 0 {
-		r.Why += fmt.Sprintf("; %d of its processes cannot be ended", strays)
-	}
 	return r
 }
 
