@@ -118,7 +118,7 @@ func (e *Engine) endRun(run plan.RunID, ev *Event, class plan.FailureClass) {
 	e.why.Room = true
 	switch {
 	case !stopping:
-		e.settle(r.Job, class)
+		e.finishOrRetry(r.Job, class)
 	case ev.Kind == Exited && class == plan.NoFailure:
 		e.finishedAnyway(r.Job)
 	}
@@ -143,8 +143,8 @@ func (e *Engine) finishedAnyway(id plan.JobID) {
 	e.finish(id)
 }
 
-// settle moves a job whose run ended by itself to where it goes next.
-func (e *Engine) settle(id plan.JobID, class plan.FailureClass) {
+// finishOrRetry moves a job whose run ended by itself to where it goes next.
+func (e *Engine) finishOrRetry(id plan.JobID, class plan.FailureClass) {
 	s, j := e.state, &e.state.Jobs[id]
 	switch class {
 	case plan.NoFailure:

@@ -119,7 +119,7 @@ func (e *Engine) move(d *plan.Draft, ev *Event) error {
 		m, why := &ev.Moves[i], reason
 		if m.Job == ev.Job {
 			why = plan.Reason{Code: plan.Fits, A: d.Shape(m.Job).Milli(workers(m.Places))}
-			terms[i] = m.settle(d)
+			terms[i] = m.waitingTerms(d)
 		}
 		if _, not := d.Start(m.Job, m.slots(), terms[i], why); not.Code != plan.NoReason {
 			return fmt.Errorf("job %s does not fit where it was to go any more: plan the moves again", e.state.Names[m.Job])
@@ -128,8 +128,8 @@ func (e *Engine) move(d *plan.Draft, ev *Event) error {
 	return nil
 }
 
-// settle are the terms of a job that waits.
-func (m *Move) settle(d *plan.Draft) plan.Terms {
+// waitingTerms are the terms of a job that waits.
+func (m *Move) waitingTerms(d *plan.Draft) plan.Terms {
 	t := plan.DefaultTerms()
 	if m.Terms != nil {
 		t = *m.Terms

@@ -153,7 +153,7 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 	tail := int32(None)
 	for i := range slots {
 		var ok bool
-		if tail, ok = s.take(run, tail, slots[i], shape, &terms.Share); !ok {
+		if tail, ok = s.grantSlot(run, tail, slots[i], shape, &terms.Share); !ok {
 			d.Rollback(m)
 			return None, Reason{NoRoom, shape.Milli(workers), s.room.FreeMilli(shape.Models)}
 		}

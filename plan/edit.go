@@ -39,9 +39,9 @@ func (s *State) newGrant() int32 {
 	return int32(len(s.Grants) - 1)
 }
 
-// take gives run the slot, behind its grant tail. It returns the new tail and
+// grantSlot gives run the slot, behind its grant tail. It returns the new tail and
 // whether the slot was legal; after an illegal one the draft must be rolled back.
-func (s *State) take(run RunID, tail int32, slot Slot, shape *Shape, share *ShareTerms) (int32, bool) {
+func (s *State) grantSlot(run RunID, tail int32, slot Slot, shape *Shape, share *ShareTerms) (int32, bool) {
 	if !s.sound(&slot, shape) {
 		return tail, false
 	}
@@ -61,7 +61,7 @@ func (s *State) take(run RunID, tail int32, slot Slot, shape *Shape, share *Shar
 				g.CPU, g.Host = shape.CPU, shape.Host
 			}
 			if shape.Devices > 0 {
-				g.settle(shape, share, slot.Reserve)
+				g.fillHoldings(shape, share, slot.Reserve)
 				switch {
 				case slot.On != nil:
 					g.Device = slot.On[w*shape.Devices+k]
@@ -88,8 +88,8 @@ func (s *State) take(run RunID, tail int32, slot Slot, shape *Shape, share *Shar
 	return tail, true
 }
 
-// settle fills in what a grant holds of its device.
-func (g *Grant) settle(shape *Shape, share *ShareTerms, reserve int32) {
+// fillHoldings fills in what a grant holds of its device.
+func (g *Grant) fillHoldings(shape *Shape, share *ShareTerms, reserve int32) {
 	if reserve == 0 {
 		reserve = share.Milli
 	}
@@ -120,7 +120,7 @@ func (s *State) resettle(run RunID) bool {
 			if share.Milli == 0 {
 				keep = g.Reserve // 0 of one that was a guest: then what its job asks
 			}
-			g.settle(shape, share, keep)
+			g.fillHoldings(shape, share, keep)
 		}
 	})
 	for i := s.Runs[run].First; i != None; i = s.Grants[i].OfRun {

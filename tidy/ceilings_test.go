@@ -34,6 +34,7 @@ var measures = []measure{
 	{name: "strategy-p90-lines", slack: 20, advice: "move what only a claim uses to the claim, and what others could use to a mechanism", of: strategyP90},
 	{name: "median-file-lines", slack: 5, advice: "split what says two things", of: medianFile},
 	{name: "median-function-lines", advice: "split what does two things", of: medianFunction},
+	{name: "bare-verbs", advice: "say what it changes; CONTRIBUTING.md has the words", of: bareVerbs},
 	{name: "core-comments-per-mille", floor: true, slack: 5, advice: "say why", of: coreComments},
 }
 
@@ -139,6 +140,19 @@ func medianFunction(_ *testing.T, all []source) (int, []string) {
 		}
 	}
 	return quantile(sizes, .5), nil
+}
+
+// bareVerbs counts the functions whose name is one of the verbs that once meant everything.
+func bareVerbs(_ *testing.T, all []source) (int, []string) {
+	var where []string
+	for _, s := range all {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && slices.Contains([]string{"settle", "look", "take"}, f.Name.Name) {
+				where = append(where, s.folder+" "+f.Name.Name)
+			}
+		}
+	}
+	return len(where), where
 }
 
 // quantile is the smallest size that so large a part of all does not pass.

@@ -99,7 +99,7 @@ func scenarios(t *testing.T, newPlacer func() allocate.Placer) {
 		t.Run(c.name, func(t *testing.T) {
 			s := plan.NewState(two())
 			s.Shapes = []plan.Shape{c.shape}
-			take(t, s, c.fill)
+			startOn(t, s, c.fill)
 			if c.state != nil {
 				c.state(s)
 			}
@@ -129,8 +129,8 @@ func scenarios(t *testing.T, newPlacer func() allocate.Placer) {
 	})
 }
 
-// take starts one job on whole devices.
-func take(t *testing.T, s *plan.State, slots []plan.Slot) {
+// startOn starts one job on whole devices.
+func startOn(t *testing.T, s *plan.State, slots []plan.Slot) {
 	if len(slots) == 0 {
 		return
 	}

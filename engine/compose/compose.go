@@ -97,7 +97,7 @@ type lines struct {
 	active  int          // jobs waiting or running
 	aside   []plan.JobID // wait for a better place, and are in no class
 	pass    int64
-	patient unit.Time // when a run that is too young to be displaced will be old enough
+	retryAt unit.Time // when those who found no room try again: a run was too young, or a place not good enough
 }
 
 // claims are what the queues hold, and what may be taken from whom.
@@ -110,7 +110,7 @@ type claims struct {
 	unprotected unit.Time
 	gives       []give // what could be taken back, as of pass givesOf
 	givesOf     int64
-	stirred     bool // a start put a queue above its guarantee: others may have a claim now
+	newBorrower bool // a start put a queue above its guarantee: others may have a claim now
 	chooser     victims.Chooser
 	yielding
 }
@@ -121,11 +121,11 @@ type agenda struct {
 	looked    int64 // turns of the draft that the calendar has seen
 	held      bool  // room was held back from the job that was tried last
 	holds     []plan.Hold
-	weak      []ranked   // claims that are left out for a moment
+	leftOut   []ranked   // claims that are left out for a moment
 	overruled bool       // a start did not mind all claims, or stopped others
 	oldest    plan.JobID // no older one waits
-	outlived  unit.Time  // when the next run is expected to end, and else takes longer
-	endures   unit.Time  // when the oldest that waits will have waited long enough
+	overdue   unit.Time  // when the next run is expected to end, and else takes longer
+	claimDue  unit.Time  // when the oldest that waits will have waited long enough
 }
 
 // making is what it takes to carry a wish out on the draft.
@@ -217,8 +217,8 @@ func (s *Scheduler) reset() {
 	s.lines.classes, s.lines.class, s.lines.pos, s.lines.home, s.able.learned, s.lines.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
 	s.claims.charged, s.claims.more, s.claims.tree = nil, map[plan.JobID][]charge{}, tree{}
 	s.lines.running = heap{pos: &s.lines.pos, worst: true}
-	s.lines.active, s.making.elastic, s.making.resize, s.lines.patient = 0, 0, unit.Never, unit.Never
-	s.claims.unprotected, s.agenda.endures, s.agenda.outlived, s.agenda.oldest = unit.Never, unit.Never, unit.Never, 0
+	s.lines.active, s.making.elastic, s.making.resize, s.lines.retryAt = 0, 0, unit.Never, unit.Never
+	s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue, s.agenda.oldest = unit.Never, unit.Never, unit.Never, 0
 	s.agenda.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack}
 	s.claims.loops = victims.NewLoops(victims.DefaultLimits())
 	if r := s.round; r != nil {
@@ -274,7 +274,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	s.lines.pass++
 	s.making.scanned = 0
 	for _, id := range why.Jobs {
-		s.take(d, id)
+		s.fileByPhase(d, id)
 	}
 	s.reopen(d, why.Room)
 	s.openCalendar(d)
@@ -290,7 +290,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	} else {
 		s.putOffAll(d, why.Jobs)
 	}
-	s.endure(d)
+	s.claimForOldest(d)
 	if asked {
 		s.shapeTraffic(d, why)
 	}
@@ -298,22 +298,22 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	if s.round != nil {
 		ask = s.askNext(d.View)
 	}
-	return min(s.lines.timers.next(), s.making.resize, s.lines.patient, s.claims.unprotected, s.agenda.endures, s.agenda.outlived,
+	return min(s.lines.timers.next(), s.making.resize, s.lines.retryAt, s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue,
 		s.agenda.calendar.Wake(d.Now()), ask)
 }
 
 // reopen lets those be tried again for whom there may be a place now.
 func (s *Scheduler) reopen(d *plan.Draft, room bool) {
 	s.claims.tree.age(d.View)
-	if room || s.lines.patient <= d.Now() {
+	if room || s.lines.retryAt <= d.Now() {
 		s.recallAside(d)
 	}
 	if room {
 		s.mend(d)
 		s.unblock(d.View)
 	}
-	if s.lines.patient <= d.Now() {
-		s.lines.patient = unit.Never
+	if s.lines.retryAt <= d.Now() {
+		s.lines.retryAt = unit.Never
 		s.unblockAll()
 	}
 	if s.claims.unprotected <= d.Now() {
@@ -334,8 +334,8 @@ func (s *Scheduler) grow(v plan.View) {
 	}
 }
 
-// take files a job where its phase says it belongs.
-func (s *Scheduler) take(d *plan.Draft, id plan.JobID) {
+// fileByPhase files a job where its phase says it belongs.
+func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	j := d.Job(id)
 	s.drop(d.View, id)
 	if s.round != nil {
@@ -350,7 +350,7 @@ func (s *Scheduler) take(d *plan.Draft, id plan.JobID) {
 	case j.Phase == plan.Active:
 		s.fileRunning(d.View, id)
 		if r := d.Run(j.Run); s.rules.Preempt && r.Status == plan.Starting && r.Since == d.Now() {
-			s.lines.patient = d.Now() // a promise no more: those ranked before it try again
+			s.lines.retryAt = d.Now() // a promise no more: those ranked before it try again
 		}
 	case j.Phase == plan.Finished:
 		s.learn(d.View, id)
@@ -433,7 +433,7 @@ func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 		return
 	}
 	if at := s.ripe(v, id); at > v.Now() {
-		s.lines.patient = min(s.lines.patient, at)
+		s.lines.retryAt = min(s.lines.retryAt, at)
 	}
 	key, until := s.parts.Order.Key(v, id)
 	s.lines.running.push(item{key, id})

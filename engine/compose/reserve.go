@@ -29,9 +29,9 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 		}
 	}
 	c.SetWindows(d.Windows())
-	s.agenda.outlived = unit.Never
+	s.agenda.overdue = unit.Never
 	if !c.Empty() {
-		s.look(d)
+		s.showCalendar(d)
 		s.revise()
 	}
 	if !slices.EqualFunc(c.Claims(), d.Claims(), plan.Claim.Equal) {
@@ -39,13 +39,13 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 	}
 }
 
-// look shows the calendar what is free and what runs.
-func (s *Scheduler) look(d *plan.Draft) {
-	s.agenda.outlived = unit.Never
+// showCalendar shows the calendar what is free and what runs.
+func (s *Scheduler) showCalendar(d *plan.Draft) {
+	s.agenda.overdue = unit.Never
 	s.agenda.calendar.Look(d.View, func(run plan.RunID) unit.Time {
 		end := calendar.Expected(d.View, run)
 		if end > d.Now() {
-			s.agenda.outlived = min(s.agenda.outlived, end)
+			s.agenda.overdue = min(s.agenda.overdue, end)
 		}
 		return end
 	})
@@ -56,29 +56,29 @@ func (s *Scheduler) look(d *plan.Draft) {
 // a queue is guaranteed goes before the claims of jobs that are not: a gang that
 // borrows has no bound on its wait but the guarantees of others.
 func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
-	s.agenda.weak = s.agenda.weak[:0]
+	s.agenda.leftOut = s.agenda.leftOut[:0]
 	if s.agenda.calendar.Empty() {
 		return
 	}
 	if s.agenda.looked != d.Turns() {
-		s.look(d)
+		s.showCalendar(d)
 	}
 	until := d.Now().Add(calendar.Length(d.View, job, n))
-	weak := s.agenda.weak[:0]
+	leftOut := s.agenda.leftOut[:0]
 	if s.claims.tree.guaranteed(d.View, job) {
 		for rank := len(s.agenda.calendar.Claims()) - 1; rank >= 0; rank-- {
 			if c := s.agenda.calendar.Claims()[rank]; c.Job != job && !s.claims.tree.guaranteed(d.View, c.Job) {
-				weak = append(weak, ranked{rank, c})
+				leftOut = append(leftOut, ranked{rank, c})
 				s.agenda.calendar.Drop(c.Job)
 			}
 		}
 	}
 	s.agenda.held = true
 	s.agenda.holds = s.agenda.calendar.Holds(job, until, s.agenda.holds[:0])
-	for i := len(weak) - 1; i >= 0; i-- {
-		s.agenda.calendar.Insert(weak[i].rank, weak[i].claim)
+	for i := len(leftOut) - 1; i >= 0; i-- {
+		s.agenda.calendar.Insert(leftOut[i].rank, leftOut[i].claim)
 	}
-	s.agenda.weak = weak
+	s.agenda.leftOut = leftOut
 	d.Hold(s.agenda.holds)
 }
 
@@ -112,7 +112,7 @@ func (s *Scheduler) putOff(d *plan.Draft) bool {
 		return false
 	}
 	s.agenda.overruled = false
-	s.look(d)
+	s.showCalendar(d)
 	if !s.revise() {
 		return false
 	}
@@ -140,7 +140,7 @@ func (s *Scheduler) note(d *plan.Draft, run plan.RunID) {
 	if !s.agenda.calendar.Empty() && s.agenda.looked == d.Turns()-1 {
 		end := calendar.Expected(d.View, run)
 		s.agenda.calendar.Started(run, end)
-		s.agenda.looked, s.agenda.outlived = d.Turns(), min(s.agenda.outlived, max(end, d.Now()+1))
+		s.agenda.looked, s.agenda.overdue = d.Turns(), min(s.agenda.overdue, max(end, d.Now()+1))
 	}
 }
 
@@ -156,7 +156,7 @@ func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) bool {
 // claim returns the instant of the place that a job gets, Never if there is none.
 func (s *Scheduler) claim(d *plan.Draft, job plan.JobID) unit.Time {
 	if s.agenda.calendar.Empty() || s.agenda.looked != d.Turns() {
-		s.look(d)
+		s.showCalendar(d)
 	}
 	n := smallest(d.Shape(job))
 	claim, ok := s.agenda.calendar.Earliest(job, n, calendar.Length(d.View, job, n))
@@ -167,11 +167,11 @@ func (s *Scheduler) claim(d *plan.Draft, job plan.JobID) unit.Time {
 	return claim.At
 }
 
-// endure gives the oldest job that waits a claim when it has waited long enough. One
+// claimForOldest gives the oldest job that waits a claim when it has waited long enough. One
 // that its queue's limits hold back is passed over.
-func (s *Scheduler) endure(d *plan.Draft) {
+func (s *Scheduler) claimForOldest(d *plan.Draft) {
 	patience := s.parts.Reserve.Patience
-	s.agenda.endures = unit.Never
+	s.agenda.claimDue = unit.Never
 	if patience == 0 {
 		return
 	}
@@ -183,7 +183,7 @@ func (s *Scheduler) endure(d *plan.Draft) {
 	for id := s.agenda.oldest; int(id) < d.Jobs(); id++ {
 		j := d.Job(id)
 		if d.Now().Sub(j.Submit) < patience {
-			s.agenda.endures = j.Submit.Add(patience)
+			s.agenda.claimDue = j.Submit.Add(patience)
 			return
 		}
 		if s.lines.home[id] < 0 && s.lines.home[id] != inLine || j.Phase != plan.Waiting {
@@ -203,7 +203,7 @@ func (s *Scheduler) endure(d *plan.Draft) {
 // closeCalendar keeps the calendar in the state.
 func (s *Scheduler) closeCalendar(d *plan.Draft) {
 	if s.agenda.calendar.Empty() {
-		s.agenda.outlived = unit.Never
+		s.agenda.overdue = unit.Never
 	}
 	d.Reserve(s.agenda.calendar.Claims())
 }

@@ -25,8 +25,8 @@ func (s *Scheduler) start(d *plan.Draft) {
 		if c < 0 {
 			s.recallPassed(d)
 		}
-		if c < 0 && s.claims.stirred {
-			s.claims.stirred = false
+		if c < 0 && s.claims.newBorrower {
+			s.claims.newBorrower = false
 			s.unblockTakers(d.View)
 			s.lines.pass++
 			continue
@@ -423,8 +423,8 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 		s.agenda.calendar.Drop(it.job)
 		s.unblock(d.View) // it may have started elsewhere than it claimed
 	}
-	s.agenda.overruled = s.agenda.overruled || len(s.agenda.weak) > 0
-	s.claims.stirred = s.claims.stirred || s.claims.tree.Shared() && !over && s.claims.tree.OverGuarantee(leaf)
+	s.agenda.overruled = s.agenda.overruled || len(s.agenda.leftOut) > 0
+	s.claims.newBorrower = s.claims.newBorrower || s.claims.tree.Shared() && !over && s.claims.tree.OverGuarantee(leaf)
 }
 
 // rebalance resizes running elastic jobs whose sizer wants them another size. A

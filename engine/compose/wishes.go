@@ -23,7 +23,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 	r.yields, r.turns, r.failed = r.yields[:0], r.turns[:0], r.failed[:0]
 	for id := range plan.RunID(d.RunSlots()) {
 		if run := d.Run(id); !r.between && run.Status != plan.Gone && run.Status != plan.Stopping && !s.stays(run.Job) {
-			s.settle(d, id, &run)
+			s.keepOrEnd(d, id, &run)
 		}
 	}
 	ruled := s.ruled()
@@ -92,8 +92,8 @@ func decidedNow(v plan.View, r *plan.Run) bool {
 	return r.Since == v.Now() && r.Status != plan.Suspended || r.Began == v.Now()
 }
 
-// settle lets a run go on, on the terms wished, or ends it.
-func (s *Scheduler) settle(d *plan.Draft, id plan.RunID, r *plan.Run) {
+// keepOrEnd lets a run go on, on the terms wished, or ends it.
+func (s *Scheduler) keepOrEnd(d *plan.Draft, id plan.RunID, r *plan.Run) {
 	w, ruled := s.round.of(r.Job), s.ruled()
 	if decidedNow(d.View, r) {
 		if w == nil || w.Suspend || w.Workers == 0 || !s.asWished(d.View, id, r, w) || otherShare(r, w) {

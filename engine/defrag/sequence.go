@@ -37,10 +37,10 @@ func (x *search) sequence(chosen []int) Sequence {
 	}
 	slices.Sort(nodes)
 	nodes = slices.Compact(nodes)
-	s.After = look(x.d.View, nodes)
+	s.After = occupants(x.d.View, nodes)
 	s.Why = x.words(&s)
 	x.d.Rollback(mark)
-	s.Before = look(x.d.View, nodes)
+	s.Before = occupants(x.d.View, nodes)
 	return s
 }
 
@@ -57,8 +57,8 @@ func nodesOf(into []plan.NodeID, places []engine.Place) []plan.NodeID {
 	return into
 }
 
-// look says who is, or is to be, on the devices of some nodes.
-func look(v plan.View, nodes []plan.NodeID) []NodeView {
+// occupants says who is, or is to be, on the devices of some nodes.
+func occupants(v plan.View, nodes []plan.NodeID) []NodeView {
 	var list []NodeView
 	for _, id := range nodes {
 		n := v.Node(id)

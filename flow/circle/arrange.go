@@ -100,7 +100,7 @@ func (r *Arranger) Arrange(jobs []Periodic, capacities []float64) Arrangement {
 	for i := range a.Meetings {
 		if root := a.Root[a.Meetings[i].Jobs[0]]; a.Meetings[i].Cyclic && !settled[root] {
 			settled[root] = true
-			a.settle(root, links, jobs)
+			a.turnInCycle(root, links, jobs)
 		}
 	}
 	return a

@@ -64,7 +64,7 @@ func (s Switch) Run(jobs []Chain, sharer Sharer) (endSec []float64) {
 			r.moment.NowSec = next
 			continue
 		}
-		rates := r.look(s.Ports)
+		rates := r.describe(s.Ports)
 		r.advance(min(next-r.moment.NowSec, sharer.Share(&r.moment, rates)), rates)
 	}
 	return r.end
@@ -122,8 +122,8 @@ func (r *running) begin(job, coflow int, beforeMB float64) {
 	r.end[job] = r.moment.NowSec
 }
 
-// look describes the moment and returns room for the rates.
-func (r *running) look(ports int) []float64 {
+// describe writes down who is live and which flows they have, and returns room for the rates.
+func (r *running) describe(ports int) []float64 {
 	m := &r.moment
 	m.Live, m.Flows, r.uses, r.rates = m.Live[:0], m.Flows[:0], r.uses[:0], r.rates[:0]
 	for i := range r.live {

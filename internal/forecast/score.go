@@ -117,7 +117,7 @@ func Scores(log []Entry, now unit.Time) []Score {
 	fates := map[int32]fate{}
 	for _, e := range log {
 		if e.Outcome != nil {
-			take(fates, *e.Outcome)
+			keepFate(fates, *e.Outcome)
 		}
 	}
 	queues := map[string]*gathered{"": {}}
@@ -145,8 +145,8 @@ func Scores(log []Entry, now unit.Time) []Score {
 	return all
 }
 
-// take keeps the first start, end and withdrawal of a job.
-func take(fates map[int32]fate, o Outcome) {
+// keepFate keeps the first start, end and withdrawal of a job.
+func keepFate(fates map[int32]fate, o Outcome) {
 	f, ok := fates[o.Job]
 	if !ok {
 		f = fate{unit.Never, unit.Never, unit.Never}

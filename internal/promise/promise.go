@@ -243,13 +243,13 @@ func (k *Keeper) answer(ctx context.Context, id plan.JobID, a *given) {
 	defer func() { <-k.busy }()
 	fork, err := k.config.Plane.Fork(ctx)
 	if err == nil {
-		a.when, err = k.look(ctx, fork, id)
+		a.when, err = k.forecast(ctx, fork, id)
 	}
 	a.at, a.err = time.Now(), err
 }
 
-// look answers on a copy of the state.
-func (k *Keeper) look(ctx context.Context, fork plane.Fork, id plan.JobID) (view.When, error) {
+// forecast answers on a copy of the state.
+func (k *Keeper) forecast(ctx context.Context, fork plane.Fork, id plan.JobID) (view.When, error) {
 	v := fork.State.View()
 	j := v.Job(id)
 	w := view.When{Job: v.Name(id), Phase: j.Phase.String(), Queue: eta.QueueOf(v, id), NowUs: int64(v.Now())}

@@ -52,14 +52,14 @@ type point struct {
 func (s *Server) observe() {
 	changed, stop := s.config.Plane.Watch()
 	defer stop()
-	s.look()
+	s.sample()
 	for {
 		select {
 		case <-s.closing:
 			return
 		case <-changed:
 		}
-		s.look()
+		s.sample()
 		select {
 		case <-s.closing:
 			return
@@ -68,7 +68,8 @@ func (s *Server) observe() {
 	}
 }
 
-func (s *Server) look() {
+// sample notes how the cluster is now, and shows it to those who watch.
+func (s *Server) sample() {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
 	watched := s.hub.watched()

@@ -63,8 +63,8 @@ func newRecorder() *recorder {
 	return &recorder{collector: report.NewCollector(report.Limits{Points: 2, Spans: 1, Jobs: math.MaxInt})}
 }
 
-// take looks at what a batch did.
-func (r *recorder) take(v plan.View, m plane.Moment) {
+// recordBatch looks at what a batch did.
+func (r *recorder) recordBatch(v plan.View, m plane.Moment) {
 	if !r.begun {
 		r.begun, r.start, r.now, r.capacity = true, v.Now(), v.Now(), healthy(v)
 	}
@@ -327,8 +327,8 @@ func (r *recorder) book(run *tracking, useful unit.Duration) {
 	r.overhead = r.overhead.Plus(unit.Use(run.milli, run.overhead))
 }
 
-// settle brings everything up to the end of the history, where runs may be alive.
-func (r *recorder) settle(v plan.View) {
+// closeHistory brings everything up to the end of the history, where runs may be alive.
+func (r *recorder) closeHistory(v plan.View) {
 	for id := range r.jobs {
 		r.touch(v, r.jobs[id].id)
 		for i := range r.jobs[id].runs {

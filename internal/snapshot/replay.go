@@ -61,7 +61,7 @@ func Read(f *File, o ReadOptions) (*Past, error) {
 			commits++
 			decisions.Write(b.Commits[0].Data)
 		}
-		r.take(past.View(), moment)
+		r.recordBatch(past.View(), moment)
 		return nil
 	})
 	if err == nil && past.Seq() == 0 {
@@ -76,7 +76,7 @@ func Read(f *File, o ReadOptions) (*Past, error) {
 	}
 	v := past.View()
 	p.setting.Cluster = v.Cluster() // nodes may have joined: they are there from the start
-	r.settle(v)
+	r.closeHistory(v)
 	p.Arrivals, p.Cluster = r.arrivals(v, o.Restart), p.setting.Cluster.Name
 	slices.Sort(r.starts)
 	p.start = report.Quantile(r.starts, 500)

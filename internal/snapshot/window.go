@@ -57,7 +57,7 @@ func ReadWindow(ctx context.Context, history func(func(store.Batch) error) error
 		}
 		moment, err := past.Fold(b)
 		if err == nil {
-			r.take(past.View(), moment)
+			r.recordBatch(past.View(), moment)
 		}
 		return err
 	})
@@ -79,7 +79,7 @@ func ReadWindow(ctx context.Context, history func(func(store.Batch) error) error
 	}
 	w.Switched = was.Strategy != w.Setting.Strategy
 	v := past.View()
-	r.settle(v)
+	r.closeHistory(v)
 	arrivals := r.arrivals(v, o.Restart)
 	w.truths = arrivals.truths
 	for i := len(w.State.Jobs); i < len(arrivals.jobs); i++ {

@@ -73,9 +73,9 @@ func (c *core) run(ms int64, a Actuator) {
 	}
 }
 
-// settle lets a law work on the core for twice so many intervals and returns the
+// ratesUnder lets a law work on the core for twice so many intervals and returns the
 // rates of both jobs over the second half, as parts of their rates by themselves.
-func (c *core) settle(law Law, interval int64, intervals int) (protected, guest float64) {
+func (c *core) ratesUnder(law Law, interval int64, intervals int) (protected, guest float64) {
 	var s State
 	var a Actuator
 	o := Observation{Rate: unit.Whole, Solo: unit.Whole}
@@ -127,7 +127,7 @@ func Steady(law string, protectedDemand, opportunisticDemand unit.Milli) (protec
 		period: 10,
 	}
 	r := [2]float64{}
-	r[0], r[1] = c.settle(l, 2000, 40)
+	r[0], r[1] = c.ratesUnder(l, 2000, 40)
 	steadyStates.Store(key, r)
 	return r[0], r[1]
 }

@@ -26,7 +26,7 @@ func TestLawsOnOneCore(t *testing.T) {
 		reached, tried := 0, 0
 		for _, period := range []int64{10, 100} {
 			for _, cycle := range []int64{10, 50, 100, 370} {
-				p, o := onOneCore(cycle, period).settle(law, 10_000, 30)
+				p, o := onOneCore(cycle, period).ratesUnder(law, 10_000, 30)
 				t.Logf("%-12s quota period %3d ms, cycle %3d ms: protected %.3f, opportunistic %.3f", law.Name, period, cycle, p, o)
 				tried++
 				if p >= keeps && o >= gets {

@@ -51,9 +51,9 @@ func charged(v plan.View, at unit.Time) (all unit.DeviceTime) {
 	return all
 }
 
-// settle writes the ledger into a result and says whether it balances: the devices'
+// balance writes the ledger into a result and says whether it balances: the devices'
 // side, the runs' side and the engine's accounts of tenants and users must agree.
-func (l *ledger) settle(r *report.Result, accounts unit.DeviceTime) {
+func (l *ledger) balance(r *report.Result, accounts unit.DeviceTime) {
 	used := l.useful.Plus(l.lost).Plus(l.overhead)
 	r.DeviceSec = l.capacityTime.Hours() * 3600
 	r.UsefulDeviceSec, r.LostDeviceSec, r.OverheadDeviceSec = l.useful.Hours()*3600, l.lost.Hours()*3600, l.overhead.Hours()*3600

@@ -460,7 +460,7 @@ func (s *Simulation) Result() (report.Result, error) {
 	r.DecisionHash = hex.EncodeToString(s.hash.Sum(nil))
 	r.BusyDeviceSec = s.endDay(s.ledger.now)
 	r.Cost = s.ledger.cost
-	s.ledger.settle(&r, charged(v, s.ledger.now))
+	s.ledger.balance(&r, charged(v, s.ledger.now))
 	b := bound.Compute(s.rigid, v.Devices())
 	r.JCTBoundSec, r.IsolatedSec, r.SquashedSRPTSec = b.MeanJCT.Seconds(), b.Isolated.Seconds(), b.SquashedSRPT.Seconds()
 	r = s.config.Collector.Result(r)

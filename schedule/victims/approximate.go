@@ -154,7 +154,7 @@ func (s *search) best(pool []int32, enough func() bool) ([]int32, bool) {
 // spread finds a set over several nodes, and a better one near it.
 func (s *search) spread() {
 	s.start()
-	set := s.take(nil, s.l.workers)
+	set := s.addBundles(nil, s.l.workers)
 	set = s.prune(set)
 	s.options = append(s.options, slices.Clone(set))
 	others := s.others()
@@ -249,7 +249,7 @@ func (s *search) grow() ([]int32, bool) {
 	var set []int32
 	for extra, steps := int64(1), 0; steps < growths; extra, steps = extra*2, steps+1 {
 		before := len(set)
-		set = s.take(set, s.l.workers+extra)
+		set = s.addBundles(set, s.l.workers+extra)
 		if len(set) > before && s.try(set) {
 			s.toggle(set)
 			return set, true

@@ -187,10 +187,10 @@ func (s *search) more(n int32) (bundle, bool) {
 	return b, ok
 }
 
-// take adds bundle after bundle to a set until there is room for so many workers, or
+// addBundles adds bundle after bundle to a set until there is room for so many workers, or
 // no more to be had. A bundle may be worth less than when it was queued: others have
 // made the room on its other nodes, or fewer workers are left than it makes room for.
-func (s *search) take(set []int32, target int64) []int32 {
+func (s *search) addBundles(set []int32, target int64) []int32 {
 	for s.l.total < target && len(s.queue) > 0 {
 		b := heap.Pop(&s.queue).(bundle)
 		if b.version != s.version[b.node] {

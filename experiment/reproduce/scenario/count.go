@@ -59,12 +59,12 @@ func (c *count) advance(sim *simulated.Simulation) (more bool, err error) {
 		c.until(at)
 	}
 	more, err = sim.Advance()
-	c.look(sim) // also where nobody was told anything: one who has paid for a start goes on
+	c.readBusy(sim) // also where nobody was told anything: one who has paid for a start goes on
 	return more, err
 }
 
-// look sees what devices are kept busy from now on.
-func (c *count) look(sim *simulated.Simulation) {
+// readBusy sees what devices are kept busy from now on.
+func (c *count) readBusy(sim *simulated.Simulation) {
 	v := sim.State().View()
 	c.runs = c.runs[:0]
 	for id := range plan.RunID(v.RunSlots()) {

@@ -322,7 +322,7 @@ func (w *Warm) readDay(d *Day, sim *simulated.Simulation, c *count) (err error) 
 	if d.BusyBound, d.WorkDuty, err = w.atMost(append(backlog, own...)); err != nil {
 		return err
 	}
-	c.look(sim)
+	c.readBusy(sim)
 	midnight := w.at.Add(unit.Day)
 	for sim.Next() <= midnight {
 		if _, err := c.advance(sim); err != nil {

@@ -134,7 +134,7 @@ func (a *Adviser) scheduler() (catalogue.Built, error) {
 // Observe takes in a batch of changes; the first has all there is. Instants do not
 // decrease.
 func (a *Adviser) Observe(at unit.Time, changes []api.Change) error {
-	a.ahead = append(a.ahead, a.real.take(max(at, a.known), changes))
+	a.ahead = append(a.ahead, a.real.apply(max(at, a.known), changes))
 	return a.Advance(at)
 }
 

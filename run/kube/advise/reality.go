@@ -86,8 +86,8 @@ func keyOf(o *unstructured.Unstructured) ownerKey {
 	return ownerKey{k.Group, k.Kind, o.GetNamespace(), o.GetName()}
 }
 
-// take takes in a batch of changes.
-func (r *reality) take(at unit.Time, changes []api.Change) *moment {
+// apply takes in a batch of changes.
+func (r *reality) apply(at unit.Time, changes []api.Change) *moment {
 	m := &moment{at: at}
 	before := map[*story]turn{}
 	for i := range changes {

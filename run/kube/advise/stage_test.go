@@ -194,7 +194,7 @@ func (s *stage) look() {
 func (s *stage) observe(changes []api.Change) {
 	a := s.adviser
 	if len(changes) > 0 {
-		a.ahead = append(a.ahead, a.real.take(s.now(), changes))
+		a.ahead = append(a.ahead, a.real.apply(s.now(), changes))
 	}
 	a.known = s.now()
 	for range 1_000_000 {

@@ -48,7 +48,7 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 	if err != nil {
 		return b, err
 	}
-	c.settle(cl)
+	c.adoptCluster(cl)
 	pieces, kept := c.pieces(jobs)
 	if len(old.Rest.Nodes) == 0 {
 		c.relocate(pieces, kept, jobs)

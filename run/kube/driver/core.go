@@ -368,7 +368,7 @@ func (c *Core) Events() []engine.Event {
 		}
 		slices.SortFunc(list, inOrder)
 		for _, e := range list {
-			c.look(e)
+			c.refresh(e)
 		}
 	}
 	c.settleSets()

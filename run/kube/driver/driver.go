@@ -185,7 +185,7 @@ func (d *Driver) Run(ctx context.Context, p *plane.Plane) error {
 	for {
 		d.drain()
 		if d.begun {
-			if err := d.settle(ctx); err != nil {
+			if err := d.exchange(ctx); err != nil {
 				return err
 			}
 		}
@@ -199,8 +199,8 @@ func (d *Driver) Run(ctx context.Context, p *plane.Plane) error {
 	}
 }
 
-// settle tells the plane what is new and hands out what is to be done.
-func (d *Driver) settle(ctx context.Context) error {
+// exchange tells the plane what is new and hands out what is to be done.
+func (d *Driver) exchange(ctx context.Context) error {
 	events := d.core.Events()
 	for len(events) > 0 {
 		// Submissions are requests, which may be refused; between them go reports.

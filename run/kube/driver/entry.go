@@ -121,8 +121,8 @@ func (e *entry) list() []*corev1.Pod {
 	return list
 }
 
-// look brings a gang up to date with its pods and its owner.
-func (c *Core) look(e *entry) {
+// refresh brings a gang up to date with its pods and its owner.
+func (c *Core) refresh(e *entry) {
 	pods := e.list()
 	g, problems := gang.Read(e.key, pods, c.owners)
 	e.gang = g

@@ -170,7 +170,7 @@ func (c *Core) start(e *entry, s *gang.State) {
 	if len(members) == 0 && s.Succeeded == 0 {
 		return
 	}
-	if !c.take(e, s, members) || !x.recorded {
+	if !c.seat(e, s, members) || !x.recorded {
 		return
 	}
 	if done := int(s.Succeeded); !x.started && running+done >= min(len(x.workers), len(members)+done) && running+done > 0 && x.whole() {
@@ -243,9 +243,9 @@ func (c *Core) ordered(e *entry, x *execution, what string, err error) {
 	}
 }
 
-// take gives pods their seats and binds those that are not bound, and reports whether
+// seat gives pods their seats and binds those that are not bound, and reports whether
 // the run may go on. Before the first of a gang is bound all of it must be there.
-func (c *Core) take(e *entry, s *gang.State, members []*member) bool {
+func (c *Core) seat(e *entry, s *gang.State, members []*member) bool {
 	x := e.run
 	seated := 0
 	for i := range x.workers {

@@ -160,7 +160,7 @@ func (c *Core) join(fresh []inventory.Machine) {
 		c.broken = err.Error()
 		return
 	}
-	c.settle(sum)
+	c.adoptCluster(sum)
 	c.report(engine.Event{Kind: engine.Joined, Outside: engine.Outside{Nodes: more}})
 	for i := range fresh {
 		c.stands(c.places.ids[fresh[i].Name], &fresh[i])
@@ -170,8 +170,8 @@ func (c *Core) join(fresh []inventory.Machine) {
 	}
 }
 
-// settle takes the engine's cluster in; nodes that are known stay as they are.
-func (c *Core) settle(cl *cluster.Cluster) {
+// adoptCluster takes the engine's cluster in; nodes that are known stay as they are.
+func (c *Core) adoptCluster(cl *cluster.Cluster) {
 	for id := len(c.places.told); id < len(cl.Nodes); id++ {
 		n := &cl.Nodes[id]
 		c.places.ids[n.Name] = plan.NodeID(id)

@@ -95,13 +95,14 @@ func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	case r.HolderIdentity == "":
 		return l.release(ctx, r)
 	case l.stands():
-		return l.take(ctx, r)
+		return l.acquire(ctx, r)
 	default:
 		return l.renew(ctx, r)
 	}
 }
 
-func (l *lock) take(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+// acquire takes the lease, with a fence above the newest that the records know.
+func (l *lock) acquire(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	newest, err := l.newest(ctx)
 	if err != nil {
 		return fmt.Errorf("finding the newest fence: %w", err)

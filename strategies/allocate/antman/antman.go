@@ -133,7 +133,7 @@ func undisturbed(v plan.View, slot *plan.Slot, shape *plan.Shape) []plan.DeviceI
 		if dev := v.Device(d); dev.Free < int32(unit.Whole) || dev.Status.Out() || dev.Geometry != 0 {
 			continue
 		}
-		if _, guests := look(v, d); guests > 0 {
+		if _, guests := hostOf(v, d); guests > 0 {
 			with = append(with, d)
 		} else {
 			without = append(without, d)
@@ -205,7 +205,7 @@ func (p *Placer) find(v plan.View, shape *plan.Shape) {
 			continue
 		}
 		for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
-			h, guests := look(v, d)
+			h, guests := hostOf(v, d)
 			if dev := v.Device(d); guests == 0 && !dev.Status.Out() && dev.Geometry == 0 && p.config.eligible(h.load, unit.MiB(shape.Memory)) {
 				p.hosts = append(p.hosts, h)
 			}
@@ -213,8 +213,8 @@ func (p *Placer) find(v plan.View, shape *plan.Shape) {
 	}
 }
 
-// look is how full a device is of guaranteed work, and how many guests it has.
-func look(v plan.View, id plan.DeviceID) (h host, guests int) {
+// hostOf is how full a device is of guaranteed work, and how many guests it has.
+func hostOf(v plan.View, id plan.DeviceID) (h host, guests int) {
 	h = host{load: load{free: unit.MiB(v.Device(id).Memory)}, device: id, job: plan.None}
 	v.GrantsOn(id, func(g plan.Grant) {
 		r := v.Run(g.Run)

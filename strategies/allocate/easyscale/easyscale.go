@@ -98,7 +98,7 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 	var proposals []divide.Proposal
 	for _, i := range waiting {
 		if kind, ok := start(&tenants[i], free); ok {
-			tenants[i].take(kind, tenants[i].Least)
+			tenants[i].gain(kind, tenants[i].Least)
 			free[kind] -= tenants[i].Least
 			again = v.Now().Add(p.config.Every)
 		}
@@ -107,7 +107,7 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 		proposals = propose(i, &tenants[i], free, p.config.MaxWaste, proposals)
 	}
 	for _, a := range divide.Accept(proposals, free) {
-		tenants[a.Job].take(a.Kind, a.Units)
+		tenants[a.Job].gain(a.Kind, a.Units)
 		again = v.Now().Add(p.config.Every)
 	}
 	for _, i := range append(running, waiting...) {

@@ -26,7 +26,7 @@ func Measure(seed uint64) map[string]float64 {
 			work[j] = float64(logical) * math.Exp(1.5*rng.NormFloat64())
 			if k, ok := start(&tenants[j], free); ok {
 				has := 1 + rng.Int32N(min(free[k], logical, 4))
-				tenants[j].take(k, has)
+				tenants[j].gain(k, has)
 				free[k] -= has
 			}
 		}

@@ -22,8 +22,8 @@ func (t *Tenant) on() (kind int, devices int32) {
 	return 0, 0
 }
 
-// take gives a tenant more devices of a kind; of another kind they replace what it has.
-func (t *Tenant) take(kind int, devices int32) {
+// gain gives a tenant more devices of a kind; of another kind they replace what it has.
+func (t *Tenant) gain(kind int, devices int32) {
 	if t.Counts[kind] == 0 {
 		clear(t.Counts)
 	}

@@ -216,11 +216,11 @@ func (g *Decider) grow(v plan.View, p *planner, waits bool) {
 				most = max(most, size)
 			}
 		}
-		if more := p.take(&task{gang: most - t.gang}, []int32{n}, 1); most > t.gang && more != nil {
+		if more := p.gather(&task{gang: most - t.gang}, []int32{n}, 1); most > t.gang && more != nil {
 			all := append(slices.Clone(t.devices), more...)
 			slices.Sort(all)
 			p.unsettle(t)
-			p.settle(t, all)
+			p.seat(t, all)
 			t.gang, t.active = most, true
 			g.m.grown[t.id] = all
 		}

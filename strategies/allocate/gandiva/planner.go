@@ -139,7 +139,7 @@ func (p *planner) find(t *task) []int32 {
 	order := append(append(append(p.order[:0], alike...), empty...), other...)
 	p.ranks, p.order = [3][]int32{alike, empty, other}, order
 	for most := int32(1); most <= last; most++ {
-		if devices := p.take(t, order, most); devices != nil {
+		if devices := p.gather(t, order, most); devices != nil {
 			return devices
 		}
 	}
@@ -151,9 +151,9 @@ func (p *planner) takes(node int32, t *task) bool {
 	return p.memory[node] != 0 && t.memory <= p.memory[node] && (p.allows == nil || p.allows(t, node))
 }
 
-// take gathers a gang's devices from the first node that holds it, or from whole nodes
+// gather picks a gang's devices from the first node that holds it, or from whole nodes
 // where one is too small, of devices that will have at most so many residents.
-func (p *planner) take(t *task, order []int32, most int32) []int32 {
+func (p *planner) gather(t *task, order []int32, most int32) []int32 {
 	var all []int32
 	for _, n := range order {
 		want := min(t.gang-int32(len(all)), p.size(n))
@@ -194,7 +194,7 @@ func (p *planner) add(t *task) bool {
 	if devices == nil {
 		return false
 	}
-	p.settle(t, devices)
+	p.seat(t, devices)
 	at, _ := slices.BinarySearchFunc(p.tasks, t, byID)
 	p.tasks = slices.Insert(p.tasks, at, t)
 	return true
@@ -202,7 +202,8 @@ func (p *planner) add(t *task) bool {
 
 func byID(a, b *task) int { return cmp.Compare(a.id, b.id) }
 
-func (p *planner) settle(t *task, devices []int32) {
+// seat puts a task on devices.
+func (p *planner) seat(t *task, devices []int32) {
 	t.devices = devices
 	for _, d := range devices {
 		p.residents[d] = append(p.residents[d], t)
@@ -364,9 +365,9 @@ func (p *planner) migrate() *task {
 		if t.moved || t.active || t.partner != nil || !slices.ContainsFunc(t.devices, func(d int32) bool { return len(p.residents[d]) > 1 }) {
 			continue
 		}
-		if devices := p.take(t, nodes, 1); devices != nil {
+		if devices := p.gather(t, nodes, 1); devices != nil {
 			p.unsettle(t)
-			p.settle(t, devices)
+			p.seat(t, devices)
 			t.moved = true
 			return t
 		}

@@ -89,7 +89,7 @@ func (g *Decider) resident(v plan.View, p *planner, t *task, run plan.RunID) {
 		t.gang = min(t.gang, int32(len(devices)))
 		devices = devices[:t.gang]
 	}
-	p.settle(t, devices)
+	p.seat(t, devices)
 	p.tasks = append(p.tasks, t)
 	t.active = v.Run(run).Status != plan.Suspended
 	if v.Run(run).Terms.Share.Guest != plan.None {

@@ -93,7 +93,7 @@ func (p *BatchPolicy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wis
 			into = append(into, w)
 		case shape.Devices != 1 || shape.Share < 1000: // the composition's placer
 			rest = append(rest, w)
-		case shape.Gang <= room && take(v, &held, id, shape):
+		case shape.Gang <= room && countRunning(v, &held, id, shape):
 			room -= shape.Gang
 			gangs = append(gangs, gangOf(v, allocate.Need{Job: id, Workers: shape.Gang}))
 			batched = append(batched, id)
@@ -110,8 +110,8 @@ func (p *BatchPolicy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wis
 	return append(into, rest...), unit.Never
 }
 
-// take counts a job as running, if its queue lets it run, and reports whether it does.
-func take(v plan.View, held *queue.Ledger, id plan.JobID, shape *plan.Shape) bool {
+// countRunning counts a job as running, if its queue lets it run, and reports whether it does.
+func countRunning(v plan.View, held *queue.Ledger, id plan.JobID, shape *plan.Shape) bool {
 	models, _ := v.MayTake(held, id, shape.Models, shape.Milli(shape.Gang))
 	if models == 0 {
 		return false

@@ -79,12 +79,12 @@ func (p *Placer) fromEmpty(v plan.View, shape *plan.Shape) bool {
 	}
 	for free := most; free >= int(shape.Devices); free-- {
 		for n := fit.NextWith(v, shape.Models, free, 0); n != plan.None; n = fit.NextWith(v, shape.Models, free, n+1) {
-			if p.take(v, shape, n, free) {
+			if p.placeOn(v, shape, n, free) {
 				return true
 			}
 		}
 		for i := 0; i < len(p.levels[free]); i++ {
-			if p.take(v, shape, p.levels[free][i], free) {
+			if p.placeOn(v, shape, p.levels[free][i], free) {
 				return true
 			}
 		}
@@ -92,10 +92,10 @@ func (p *Placer) fromEmpty(v plan.View, shape *plan.Shape) bool {
 	return false
 }
 
-// take places one worker on a node with so many devices left, where it can, and
+// placeOn places one worker on a node with so many devices left, where it can, and
 // reports whether all are placed. Work without devices counts as one, so that it
 // goes round as well.
-func (p *Placer) take(v plan.View, shape *plan.Shape, id plan.NodeID, free int) bool {
+func (p *Placer) placeOn(v plan.View, shape *plan.Shape, id plan.NodeID, free int) bool {
 	if p.gang.Holds(id) <= 0 {
 		return false
 	}

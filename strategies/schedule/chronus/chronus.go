@@ -60,7 +60,7 @@ func (c *Chronus) Admit(v plan.View, job plan.JobID) (bool, plan.Reason) {
 	if j.Deadline == 0 || j.Estimate == 0 {
 		return true, plan.Reason{} // nothing to promise, or nothing to promise it by
 	}
-	c.look(v)
+	c.survey(v)
 	ok, earliest := c.admit(v.Now(), c.ask(of(v, job), j.Submit.Add(j.Deadline)), func(job plan.JobID) unit.Duration { return of(v, job).left })
 	if ok || c.config.Unguaranteed || earliest == unit.Never {
 		return true, plan.Reason{} // what could never be promised is not kept out for its deadline
@@ -74,7 +74,7 @@ func (c *Chronus) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	if len(jobs) == 0 {
 		return into, unit.Never
 	}
-	c.look(v)
+	c.survey(v)
 	c.jobs = c.jobs[:0]
 	keep := v.Now() != c.config.tick(v.Now())
 	for _, id := range jobs {
@@ -103,8 +103,8 @@ func (c *Chronus) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	return into, c.config.tick(v.Now() + 1)
 }
 
-// look takes in how many devices there are and which jobs are over.
-func (c *Chronus) look(v plan.View) {
+// survey takes in how many devices there are and which jobs are over.
+func (c *Chronus) survey(v plan.View) {
 	devices := int64(0)
 	for id := range plan.NodeID(v.Nodes()) {
 		if n := v.Node(id); n.Status == plan.Up {

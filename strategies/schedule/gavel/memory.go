@@ -64,8 +64,8 @@ func (m *memory) book(v plan.View, jobs []plan.JobID, models int) {
 	m.jobs, m.spare = kept, m.jobs
 }
 
-// take makes a reply the division: what the last one still owed becomes deficit.
-func (m *memory) take(now unit.Time, r *reply) {
+// adopt makes a reply the division: what the last one still owed becomes deficit.
+func (m *memory) adopt(now unit.Time, r *reply) {
 	for i := range m.jobs {
 		s := &m.jobs[i]
 		for k := range s.x {

@@ -151,7 +151,7 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 	types := survey(v)
 	p.book(v, jobs, len(types.room))
 	if p.fresh != nil {
-		p.take(v.Now(), p.fresh)
+		p.adopt(v.Now(), p.fresh)
 		p.fresh, p.roundEnd = nil, v.Now()
 	}
 	if v.Now() >= p.roundEnd {

@@ -90,7 +90,7 @@ func (d *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 		d.last = d.last[:0]
 		return into, unit.Never
 	}
-	d.look(v, jobs)
+	d.survey(v, jobs)
 	now := d.now()
 	var found Plan
 	if nodes := d.nodes(now); d.large(nodes) {
@@ -214,9 +214,9 @@ func (d *Decider) was() []plan.NodeID {
 	return was
 }
 
-// look notes the jobs and sorts the nodes that are there or can be had into kinds. Our
+// survey notes the jobs and sorts the nodes that are there or can be had into kinds. Our
 // own cost nothing more when they are used.
-func (d *Decider) look(v plan.View, jobs []plan.JobID) {
+func (d *Decider) survey(v plan.View, jobs []plan.JobID) {
 	d.jobs, d.kinds, d.stock, d.kind = append(d.jobs[:0], jobs...), d.kinds[:0], d.stock[:0], d.kind[:0]
 	for id := range plan.NodeID(v.Nodes()) {
 		d.kind = append(d.kind, none)

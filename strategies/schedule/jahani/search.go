@@ -66,7 +66,7 @@ func (p *Problem) improve(now Plan) Plan {
 		}
 	}
 	for n, m := range now.Rented {
-		s.settle(n, node{machine: m, jobs: on[n]}, none)
+		s.adopt(n, node{machine: m, jobs: on[n]}, none)
 	}
 	order := s.pressed()
 	for range rounds {
@@ -152,7 +152,7 @@ func (s *search) move(job int) bool {
 	if from != none {
 		rest := s.but(from, job)
 		machine, _ := s.suit(s.nodes[from].machine, rest)
-		s.settle(from, s.divide(machine, rest), job)
+		s.adopt(from, s.divide(machine, rest), job)
 	}
 	if to != none {
 		at := &s.nodes[to]
@@ -161,7 +161,7 @@ func (s *search) move(job int) bool {
 			machine, _ := s.suit(at.machine, with)
 			as = s.divide(machine, with)
 		}
-		s.settle(to, as, none)
+		s.adopt(to, as, none)
 	}
 	return true
 }
@@ -192,9 +192,9 @@ func (s *search) but(n, job int) []placed {
 	return s.with
 }
 
-// settle makes a node be as it was found to be best. Those who lost their place are
+// adopt makes a node be as it was found to be best. Those who lost their place are
 // postponed; one job is known to leave.
-func (s *search) settle(n int, as node, leaving int) {
+func (s *search) adopt(n int, as node, leaving int) {
 	for _, j := range s.nodes[n].jobs {
 		s.at[j.job] = none
 	}

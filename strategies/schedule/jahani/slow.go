@@ -43,7 +43,7 @@ func (d *Decider) Question(v plan.View, jobs []plan.JobID) []byte {
 	if len(jobs) == 0 {
 		return nil
 	}
-	d.look(v, jobs)
+	d.survey(v, jobs)
 	now := d.now()
 	nodes := d.nodes(now)
 	if !d.large(nodes) {

@@ -103,7 +103,7 @@ const (
 // Key is the priority, then the score; both hold until the period ends, or the job
 // reports.
 func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
-	f := look(v, id, o.config.Period)
+	f := factsOf(v, id, o.config.Period)
 	score := o.score(&f)
 	return schedule.Key{-int64(v.Job(id).Priority), -int64(math.Round(scale * max(-best, min(best, score))))}, f.at.Add(o.config.Period)
 }
@@ -138,8 +138,8 @@ type facts struct {
 	running                             bool
 }
 
-// look reads the facts of a job.
-func look(v plan.View, id plan.JobID, period unit.Duration) facts {
+// factsOf reads the facts of a job.
+func factsOf(v plan.View, id plan.JobID, period unit.Duration) facts {
 	j, shape, now := v.Job(id), v.Shape(id), v.Now()
 	into := now.Sub(0) % period
 	f := facts{at: now.Add(-into), falling: 1, progress: float64(j.Progress) / 1e6}

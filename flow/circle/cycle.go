@@ -10,10 +10,10 @@ import (
 // steps. What is larger keeps the shifts of the graph.
 const mostSettled = 1 << 24
 
-// settle looks at a part of the graph that has a cycle, where the shifts that suit the
+// turnInCycle looks at a part of the graph that has a cycle, where the shifts that suit the
 // other links may be the worst for the one that closes it. It turns the job that gains
 // most to where the excess over all links together is least, while that helps.
-func (a *Arrangement) settle(root int32, links []meeting, jobs []Periodic) {
+func (a *Arrangement) turnInCycle(root int32, links []meeting, jobs []Periodic) {
 	var members []int32
 	var arcs []Arc
 	place := make([]int, len(jobs)) // of a member among them
