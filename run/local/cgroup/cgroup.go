@@ -10,6 +10,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,15 +49,9 @@ type Group struct {
 	Account string `json:"account,omitempty"`
 	Memory  string `json:"memory,omitempty"`
 	Freezer string `json:"freezer,omitempty"`
+	Pids    string `json:"pids,omitempty"`
 	// Missing says what the machine does not enforce or measure, and why.
 	Missing []string `json:"missing,omitempty"`
-}
-
-// Usage is what the processes of a group have used.
-type Usage struct {
-	CPU      unit.Duration
-	Memory   unit.MiB // now, without what the kernel caches for them
-	OOMKills int64    // processes ended because the group was out of memory
 }
 
 // ErrInUse is returned when a new group has processes of an earlier one of its name.
@@ -103,14 +98,14 @@ func (p Pool) create(name string, limits Limits) (Group, error) {
 	if pids, err := g.Processes(); err == nil && len(pids) > 0 {
 		return Group{}, fmt.Errorf("create control group %s: %w: %v", name, ErrInUse, pids)
 	}
-	for _, s := range g.settings(limits) {
+	for _, s := range append(g.settings(limits), g.bound()...) {
 		err := write(s.path, s.value)
 		switch {
 		case err == nil || s.what == "":
 		case errors.Is(err, fs.ErrNotExist):
 			return g, fmt.Errorf("create control group %s: %w", name, err)
 		default:
-			g.miss(s.what+" is not limited", err)
+			g.miss(unlimited(s.what), err)
 		}
 	}
 	return g, nil
@@ -138,27 +133,32 @@ func (g *Group) make() {
 // drop goes on without a directory that cannot be used, and says in Missing what that costs.
 func (g *Group) drop(dir string, err error) {
 	_ = os.Remove(dir) // it may not have been made
-	const cpu, memory = "CPU is not limited", "memory is not limited"
 	if g.Unified == dir {
 		g.miss("the whole group is not ended or frozen at once", err)
-		if g.CPU == "" && !g.lacks("CPU") {
-			g.miss(cpu, err)
-		}
-		if g.Memory == "" && !g.lacks("memory") {
-			g.miss(memory, err)
+		for _, p := range []struct{ dir, what string }{{g.CPU, "CPU"}, {g.Memory, "memory"}, {g.Pids, processes}} {
+			if p.dir == "" && !g.lacks(p.what) {
+				g.miss(unlimited(p.what), err)
+			}
 		}
 		g.Unified = ""
 	}
 	for _, p := range []struct {
 		dir  *string
 		what string
-	}{{&g.CPU, cpu}, {&g.Memory, memory}, {&g.Account, "CPU time is not measured by group"}, {&g.Freezer, "groups are not frozen"}} {
+	}{{&g.CPU, unlimited("CPU")}, {&g.Memory, unlimited("memory")}, {&g.Pids, unlimited(processes)},
+		{&g.Account, "CPU time is not measured by group"}, {&g.Freezer, "groups are not frozen"}} {
 		if *p.dir == dir {
 			g.miss(p.what, err)
 			*p.dir = ""
 		}
 	}
 }
+
+// processes is how Missing calls what pids.max limits.
+const processes = "the number of processes"
+
+// unlimited is what Missing says of what has no limit.
+func unlimited(what string) string { return what + " is not limited" }
 
 // miss adds to Missing.
 func (g *Group) miss(what string, err error) {
@@ -219,6 +219,20 @@ func (g *Group) settings(limits Limits) (settings []setting) {
 	return settings
 }
 
+// bound is the write that keeps one worker from taking all the process numbers of the
+// machine: it gets 15 % of them, threads counted, as systemd gives a unit.
+func (g *Group) bound() []setting {
+	dir := cmp.Or(g.Pids, g.Unified)
+	most, err := value("/proc/sys/kernel/pid_max", "")
+	if threads, errThreads := value("/proc/sys/kernel/threads-max", ""); errThreads == nil {
+		most = min(most, threads)
+	}
+	if dir == "" || err != nil || g.lacks(processes) {
+		return nil
+	}
+	return []setting{{filepath.Join(dir, "pids.max"), strconv.FormatInt(most*15/100, 10), processes}}
+}
+
 // SetLimits changes what the group may use; 0 leaves a limit as it is. Where something
 // is not limited it is no error and no change.
 func (g Group) SetLimits(limits Limits) error {
@@ -253,7 +267,7 @@ func (g Group) SetIdle() error {
 
 // lacks reports whether a reason was already given why this is not limited.
 func (g *Group) lacks(what string) bool {
-	return slices.ContainsFunc(g.Missing, func(m string) bool { return strings.HasPrefix(m, what+" is not limited") })
+	return slices.ContainsFunc(g.Missing, func(m string) bool { return strings.HasPrefix(m, unlimited(what)) })
 }
 
 // quota turns a share into microseconds of CPU time per period. The kernel takes
@@ -268,7 +282,7 @@ func quota(share unit.Milli) (quotaUs, periodUs int64) {
 
 // dirs are the distinct directories of g, the unified one first.
 func (g Group) dirs() (dirs []string) {
-	for _, d := range []string{g.Unified, g.CPU, g.Account, g.Memory, g.Freezer} {
+	for _, d := range []string{g.Unified, g.CPU, g.Account, g.Memory, g.Freezer, g.Pids} {
 		if d != "" && !slices.Contains(dirs, d) {
 			dirs = append(dirs, d)
 		}
@@ -404,59 +418,6 @@ func removeDir(dir string) (err error) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	return err
-}
-
-// Usage reads what the group has used; what is not measured stays 0.
-func (g Group) Usage() (Usage, error) {
-	var u Usage
-	var errs []error
-	read := func(dir, file, key string, into func(int64)) {
-		if dir == "" {
-			return
-		}
-		v, err := value(filepath.Join(dir, file), key)
-		if err == nil {
-			into(v)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	if g.Unified != "" {
-		read(g.Unified, "cpu.stat", "usage_usec", func(v int64) { u.CPU = unit.Duration(v) })
-	} else {
-		read(g.Account, "cpuacct.usage", "", func(v int64) { u.CPU = unit.Duration(v / 1000) })
-	}
-	memory := func(v int64) { u.Memory = unit.MiB(v >> 20) }
-	kills := func(v int64) { u.OOMKills = v }
-	if g.Memory != "" {
-		read(g.Memory, "memory.stat", "rss", memory)
-		read(g.Memory, "memory.oom_control", "oom_kill", kills)
-	} else {
-		read(g.Unified, "memory.stat", "anon", memory)
-		read(g.Unified, "memory.events", "oom_kill", kills)
-	}
-	if len(errs) > 0 {
-		return u, fmt.Errorf("read usage of control group: %w", errors.Join(errs...))
-	}
-	return u, nil
-}
-
-// value reads a number from a file: the one behind key, or the only one.
-func value(path, key string) (int64, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(b)) {
-		f := strings.Fields(line)
-		switch {
-		case key == "" && len(f) == 1:
-			return strconv.ParseInt(f[0], 10, 64)
-		case len(f) == 2 && f[0] == key:
-			return strconv.ParseInt(f[1], 10, 64)
-		}
-	}
-	return 0, fmt.Errorf("%s has no value %s", path, key)
 }
 
 // write writes to a control file, which must exist.

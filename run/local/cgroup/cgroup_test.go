@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -151,6 +152,39 @@ func TestHogIsEnded(t *testing.T) {
 	}
 }
 
+// TestNobodyTakesAllProcessNumbers: every group has a limit of processes, and a worker is held to
+// it with all its children.
+func TestNobodyTakesAllProcessNumbers(t *testing.T) {
+	g := group(t, Limits{})
+	if g.lacks(processes) {
+		t.Skip(Probe())
+	}
+	file := filepath.Join(cmp.Or(g.Pids, g.Unified), "pids.max")
+	most, err := value(file, "")
+	all, errAll := value("/proc/sys/kernel/pid_max", "")
+	if err != nil || errAll != nil || most < 1 || most > all*15/100 {
+		t.Fatalf("pids.max is %d of %d, %v, %v: expected at most 15 %%", most, all, err, errAll)
+	}
+	if err := write(file, "1"); err != nil { // so that the test need not fork so often
+		t.Fatal(err)
+	}
+	c := exec.Command("/bin/sh", "-c", "read go; sleep 100 & wait")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Attach(c.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(in, "go")
+	if err := c.Wait(); err == nil {
+		t.Error("it has two processes where one is allowed")
+	}
+}
+
 func TestKillReachesOtherSessions(t *testing.T) {
 	g := group(t, Limits{})
 	if g.Empty() {
@@ -293,7 +327,7 @@ func fake(t *testing.T, groups map[string][2]string) string {
 }
 
 func TestArrange(t *testing.T) {
-	both := "cpu io memory"
+	all := "cpu io memory pids"
 	for _, c := range []struct {
 		name    string
 		groups  map[string][2]string
@@ -302,12 +336,12 @@ func TestArrange(t *testing.T) {
 		want    string // parent of v2, cpu, memory, freezer
 		missing int
 	}{
-		{"delegated", map[string][2]string{"a": {both, both}, "a/muster": {both, both}}, "a", nil, "a/muster   ", 0},
-		{"session, as root", map[string][2]string{"": {both, both}, "muster": {both, both}, "s": {both, ""}, "s/muster": {"", ""}}, "s", nil, "muster   ", 0},
-		{"memory only", map[string][2]string{"a": {"memory", "memory"}, "a/muster": {"memory", "memory"}}, "a", nil, "a/muster   ", 1},
-		{"hybrid", map[string][2]string{"": {"hugetlb", ""}}, "", []string{"cpu", "memory", "freezer", "cpuacct"}, "muster cpu/muster memory/muster ", 0},
-		{"v1 without memory", nil, "", []string{"cpu", "freezer"}, " cpu/muster  freezer/muster", 2},
-		{"nothing", nil, "", nil, "   ", 4},
+		{"delegated", map[string][2]string{"a": {all, all}, "a/muster": {all, all}}, "a", nil, "a/muster   ", 0},
+		{"session, as root", map[string][2]string{"": {all, all}, "muster": {all, all}, "s": {all, ""}, "s/muster": {"", ""}}, "s", nil, "muster   ", 0},
+		{"memory only", map[string][2]string{"a": {"memory", "memory"}, "a/muster": {"memory", "memory"}}, "a", nil, "a/muster   ", 2},
+		{"hybrid", map[string][2]string{"": {"hugetlb", ""}}, "", []string{"cpu", "memory", "freezer", "cpuacct", "pids"}, "muster cpu/muster memory/muster ", 0},
+		{"v1 without memory", nil, "", []string{"cpu", "freezer"}, " cpu/muster  freezer/muster", 3},
+		{"nothing", nil, "", nil, "   ", 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			root := fake(t, c.groups)

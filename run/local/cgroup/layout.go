@@ -23,8 +23,8 @@ type mount struct {
 // layout says where groups are made: the directory of the parent for each purpose,
 // empty where the machine has none.
 type layout struct {
-	unified, cpu, account, memory, freezer string
-	missing                                []string
+	unified, cpu, account, memory, freezer, pids string
+	missing                                      []string
 }
 
 // machine finds the layout of this machine and makes ready to use it.
@@ -114,6 +114,11 @@ func arrange(found map[string]mount) layout {
 			l.missing = append(l.missing, "memory is not limited: no memory controller can be used here")
 		}
 	}
+	if !slices.Contains(has, "pids") {
+		if l.pids = v1("pids"); l.pids == "" {
+			l.missing = append(l.missing, unlimited(processes)+": no pids controller can be used here")
+		}
+	}
 	if l.unified == "" {
 		l.account, l.freezer = v1("cpuacct"), v1("freezer")
 		if l.account == "" {
@@ -126,8 +131,8 @@ func arrange(found map[string]mount) layout {
 	return l
 }
 
-// unified finds the nearest group, from the own one up, that hands on both
-// controllers, or else most of them, and returns the parent directory in it.
+// unified finds the nearest group, from the own one up, that hands on CPU and memory,
+// or else most controllers, and returns the parent directory in it.
 func unified(m mount) (dir string, has []string) {
 	for at := m.own; ; at = filepath.Dir(at) {
 		d := filepath.Join(at, parent)
@@ -138,14 +143,14 @@ func unified(m mount) (dir string, has []string) {
 		if dir == "" || len(got) > len(has) {
 			dir, has = d, got
 		}
-		if len(has) == len(wanted) || at == m.root || len(at) <= len(m.root) {
+		if slices.Contains(has, "cpu") && slices.Contains(has, "memory") || at == m.root || len(at) <= len(m.root) {
 			return dir, has
 		}
 	}
 }
 
 // wanted are the controllers that limits need.
-var wanted = []string{"cpu", "memory"}
+var wanted = []string{"cpu", "memory", "pids"}
 
 // enable hands the wanted controllers on to the groups below dir and returns those
 // that are. Where processes live in dir itself the kernel refuses, and so do
@@ -182,7 +187,7 @@ func (l layout) group(name string) Group {
 		return filepath.Join(dir, name)
 	}
 	return Group{Unified: in(l.unified), CPU: in(l.cpu), Account: in(l.account), Memory: in(l.memory),
-		Freezer: in(l.freezer), Missing: slices.Clone(l.missing)}
+		Freezer: in(l.freezer), Pids: in(l.pids), Missing: slices.Clone(l.missing)}
 }
 
 // Support says what this machine enforces.
