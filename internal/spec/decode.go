@@ -118,13 +118,14 @@ func (d *decoder) wrong(path, found, expected, do string) {
 // has says whether the file gives the field at path.
 func (d *decoder) has(path string) bool { return d.at[path] != nil }
 
-// spend counts one value read; false is that the file has had its share.
+// spend counts one value read; false is that the file has had its share, or that enough
+// is wrong with it.
 func (d *decoder) spend(n ast.Node, path string) bool {
 	d.values++
 	if d.values == maxValues+1 {
 		d.report(position(n), path, fmt.Sprintf("more than %d values, aliases followed", maxValues), "", "split the file")
 	}
-	return d.values <= maxValues
+	return d.values <= maxValues && len(d.problems) < problemsKept
 }
 
 // resolve follows anchors and aliases; ok is false where that fails or goes too
@@ -290,7 +291,7 @@ func (d *decoder) list(n ast.Node, path string, v reflect.Value) {
 		if start, ok := starts[v.Type().Elem()]; ok {
 			v.Index(i).Set(start)
 		}
-		d.value(item, fmt.Sprintf("%s[%d]", path, i), v.Index(i))
+		d.value(item, path+"["+strconv.Itoa(i)+"]", v.Index(i))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/goccy/go-yaml/ast"
@@ -73,10 +74,16 @@ func (d *decoder) special(f form, n ast.Node, path string, v reflect.Value) {
 	}
 }
 
+// knownFields keeps what fieldsOf found of a type: a file asks for each of its mappings.
+var knownFields sync.Map // reflect.Type -> []field
+
 // fieldsOf lists the fields of a struct type as a file calls them, those of its parts
-// among them.
-func fieldsOf(t reflect.Type) []field {
-	var fields []field
+// among them. Nobody changes the list.
+func fieldsOf(t reflect.Type) (fields []field) {
+	if known, ok := knownFields.Load(t); ok {
+		return known.([]field)
+	}
+	defer func() { knownFields.Store(t, fields) }()
 	for i := range t.NumField() {
 		f := renamed[t][t.Field(i).Name]
 		if f.form == asPart {

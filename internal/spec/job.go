@@ -136,6 +136,7 @@ func (d *decoder) checkSizes(at func(string) string, j *workload.Job) {
 		between(d, p, size, 1, maxGang)
 		if i > 0 && size <= j.Sizes[i-1] {
 			d.wrong(p, fmt.Sprintf("%d after %d", size, j.Sizes[i-1]), "sizes in ascending order", "sort them, each once")
+			break
 		}
 	}
 	if len(j.Sizes) > 0 && !d.bad[at("workers")] && !slices.Contains(j.Sizes, j.Gang) {

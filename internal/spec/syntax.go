@@ -22,14 +22,39 @@ const (
 	maxFields    = 4096 // of one mapping
 	maxEmpty     = 1000 // fields and items without a value
 	maxAnchors   = 1000
-	maxValues    = 1_000_000 // after aliases are followed: an alias bomb stops here
+	maxMarks     = 200_000 // see marks
+	maxValues    = 200_000 // after aliases are followed: an alias bomb stops here
 )
+
+// separates holds the bytes that a token can begin or end with, plain text left out.
+var separates = func() (is [256]bool) {
+	for _, c := range []byte("\n\r,:[]{}'\"&*!?|>%@`") {
+		is[c] = true
+	}
+	return is
+}()
+
+// marks counts what can separate tokens: a file has at most about twice as many tokens.
+// The scanner takes the whole file at once and some hundred bytes for each token, so the
+// count comes first.
+func marks(data []byte) (n int) {
+	for i, c := range data {
+		if separates[c] || c == '-' && (i+1 == len(data) || bytes.IndexByte([]byte(" \t\n\r"), data[i+1]) >= 0) {
+			n++
+		}
+	}
+	return n
+}
 
 // parse returns the bodies of the documents in data; what is wrong is reported.
 func (d *decoder) parse(data []byte) (bodies []ast.Node) {
 	start := &token.Position{Line: 1, Column: 1}
 	if len(data) > maxFileBytes {
 		d.report(start, "", fmt.Sprintf("a file of %d bytes", len(data)), fmt.Sprintf("at most %d", maxFileBytes), "split the file")
+		return nil
+	}
+	if n := marks(data); n > maxMarks {
+		d.report(start, "", fmt.Sprintf("%d line ends, brackets, quotes, commas and colons", n), fmt.Sprintf("at most %d", maxMarks), "split the file")
 		return nil
 	}
 	if i := badByte(data); i >= 0 {

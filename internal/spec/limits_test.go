@@ -1,0 +1,118 @@
+package spec
+
+import (
+	"runtime/metrics"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml/lexer"
+	"pgregory.net/rapid"
+)
+
+// What reading one file may take of the server, whatever is in it.
+const (
+	mostSeconds = 1.0
+	mostMiB     = 200
+)
+
+// cost runs f and returns the processor's seconds and the MiB on the heap that it took.
+func cost(t testing.TB, f func()) (seconds, mib float64) {
+	t.Helper()
+	heap := func() float64 {
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+		metrics.Read(sample)
+		return float64(sample[0].Value.Uint64()) / (1 << 20)
+	}
+	used := func() float64 {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+	}
+	ended, most := make(chan struct{}), make(chan float64)
+	before, began := heap(), used()
+	go func() {
+		peak := 0.0
+		for {
+			peak = max(peak, heap())
+			select {
+			case <-ended:
+				most <- peak
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}()
+	f()
+	seconds = used() - began
+	close(ended)
+	return seconds, <-most - before
+}
+
+// A file of 4 MB costs no more than the budget, whether it can be read or not.
+func TestNoFileCostsMore(t *testing.T) {
+	type file struct{ before, item, after string }
+	for name, c := range map[string]file{
+		"arguments":                      {"command: [", "a,", "b]"},
+		"arguments as people write them": {"command:\n", "- a\n", ""},
+		"sizes":                          {"sizes: [", "1,", "1]"},
+		"jobs with an unknown field":     {"jobs: [", "{x: 1},", "{x: 1}]"},
+		"jobs of a line each":            {"jobs:\n", "- {name: j, workers: 2, estimate: 90m}\n", ""},
+		"documents":                      {"", "---\nname: a\n", ""},
+		"environment":                    {"command: [a]\nenv: {", "AAAAAA: 1,", "B: 2}"},
+		"words":                          {"name: ", "a ", ""},
+		"lines":                          {"name: a\n", "a\n", ""},
+		"a long text":                    {"command: |\n", "  x\n", ""},
+		"quotes":                         {"command: \"", "\\n", "\""},
+		"texts":                          {"command: ", "\"\"", ""},
+		"comments":                       {"name: a\n", "#\n", ""},
+		"commas":                         {"", ",", ""},
+		"colons":                         {"", ": ", ""},
+		"at signs":                       {"", "@", ""},
+		"tags":                           {"", "! ", ""},
+		"aliases":                        {"a: &a 1\nb: [", "*a,", "*a]"},
+		"aliases of lists":               {"a: &a [" + strings.Repeat("1,", 9000) + "1]\njobs: [", "*a,", "*a]"},
+		"aliases of environments":        {"jobs:\n- env: &a {" + strings.Repeat("A: 1,", 4000) + "}\n", "- env: *a\n", ""},
+		"brackets":                       {"", "[", ""},
+		"tabs":                           {"", "\t\n", ""},
+	} {
+		// As large as a file may be, and as many of them as are let through.
+		whole := (maxFileBytes - len(c.before) - len(c.after)) / len(c.item)
+		few := (maxMarks - marks([]byte(c.before+c.after)) - 1) / max(1, marks([]byte(c.item)))
+		for _, n := range []int{whole, min(few, whole)} {
+			text := []byte(c.before + strings.Repeat(c.item, n) + c.after)
+			var err error
+			seconds, mib := cost(t, func() { _, err = Jobs("f.yaml", text) })
+			t.Logf("%s: %d bytes: %.2f s, %.0f MiB: %.120v", name, len(text), seconds, mib, err)
+			if seconds > mostSeconds || mib > mostMiB {
+				t.Errorf("%s: %.2f s and %.0f MiB, expected at most %.0f s and %d MiB (%.100v)", name, seconds, mib, mostSeconds, mostMiB, err)
+			}
+		}
+	}
+}
+
+// What people submit at once is far below the limits: ten thousand jobs of a line each.
+func TestTenThousandJobsFit(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("jobs:\n")
+	for i := range 10_000 {
+		b.WriteString("- {name: job" + string(rune('a'+i%26)) + strings.Repeat("x", i%7) + ", workers: 2, estimate: 90m, command: [python, train.py]}\n")
+	}
+	jobs := strings.ReplaceAll(b.String(), "name: job", "class: ")
+	if got, err := Jobs("f.yaml", []byte(jobs)); err != nil || len(got) != 10_000 {
+		t.Errorf("%d jobs: %.300v", len(got), err)
+	}
+}
+
+// The count that is made before the scanner runs bounds what it makes.
+func TestMarksBoundTokens(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.SampledFrom([]rune("ab \t\n\r:#-?*&!|>'\"%@`{}[],~<.\\é0"))).Draw(t, "text")
+		if tokens, most := len(lexer.Tokenize(text)), 2*marks([]byte(text))+2; tokens > most {
+			t.Fatalf("%q: %d tokens, at most %d expected", text, tokens, most)
+		}
+	})
+}
