@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -86,7 +88,25 @@ func (f *jobFlags) build(command []string) (workload.Job, error) {
 		}
 		j.Env = append(j.Env, kv)
 	}
-	return j, surround(&j, ".")
+	err = surround(&j, ".")
+	j.Command = shellLine(j.Command, j.Dir)
+	return j, err
+}
+
+// shellLine has a shell run a command of one argument that reads as a line for one, as in
+// a file of jobs, unless there is a program of that name.
+func shellLine(command []string, dir string) []string {
+	if len(command) != 1 || !strings.ContainsAny(command[0], " \t\n;&|<>()$`\"'*?~={}[]!#\\") {
+		return command
+	}
+	path := command[0]
+	if strings.Contains(path, "/") && !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	if _, err := exec.LookPath(path); errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return spec.ShellLine(command[0])
+	}
+	return command
 }
 
 // surround gives a job what of its submitter's surroundings it did not name: the

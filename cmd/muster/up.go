@@ -149,6 +149,9 @@ func up(f upFlags, logTo io.Writer) error {
 		return err
 	}
 	log.Info("shares", "enforced", machine.Limits)
+	if os.Geteuid() == 0 && !f.allowRoot {
+		log.Warn("jobs of root are refused: submit as another user, or start with --allow-root")
+	}
 	return serve(f, p, driver, state, log)
 }
 
@@ -192,7 +195,7 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, state string, log *s
 			log.Error("closing the log of promises", "error", err)
 		}
 	}()
-	s := server.New(server.Config{Plane: p, Version: version(), Log: log, Logs: driver.MemberDir, Prepare: driver.KeepSecrets,
+	s := server.New(server.Config{Plane: p, Version: version(), Log: log, Logs: driver.MemberDir, Objections: driver.Objections, Prepare: driver.KeepSecrets,
 		Access: users, Audit: audit, Closed: f.listen != "", Promises: promises, Shadows: shadows})
 	listeners, err := f.listeners(state, log)
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/musterdl/muster/internal/shadow"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run"
 )
 
 // Config is a server.
@@ -37,6 +38,8 @@ type Config struct {
 	// Logs names the directory that a rank of an attempt writes its log to, as package
 	// supervise reads it.
 	Logs func(name string, attempt, rank int32) string
+	// Objections says why the driver could never run a job; nil is a driver that runs any.
+	Objections func(*workload.Job) []*run.Objection
 	// Prepare changes a job before it is submitted; nil changes nothing.
 	Prepare func(*workload.Job) error
 	// Access knows the users and tokens; nil is a registry that begins empty and is not

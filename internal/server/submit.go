@@ -91,7 +91,7 @@ func submitted(out view.Submitted) string {
 // tenant, makes the copies of arrays, and puts jobs behind those they come after.
 func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.Size]byte) ([]workload.Job, error) {
 	var out []workload.Job
-	var wrong []Problem
+	var wrong, never []Problem
 	total := 0
 	for i := range jobs {
 		j := &jobs[i]
@@ -115,12 +115,27 @@ func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.S
 			wrong = append(wrong, Problem{Job: j.Name, Field: "tenant", Found: j.Tenant, Expected: own, Do: "choose one of yours", Text: text})
 		}
 		j.Tenant = tenant
+		never = append(never, s.objections(j)...)
 		out = append(out, spec.ExpandArray(*j)...)
 	}
 	if len(wrong) > 0 {
 		return nil, &failure{Status: http.StatusForbidden, Message: "the jobs name other users or tenants", Problems: wrong}
 	}
+	if len(never) > 0 {
+		return nil, &failure{Status: http.StatusBadRequest, Message: "nothing was submitted", Problems: never}
+	}
 	return inOrder(out)
+}
+
+// objections are the driver's to a job.
+func (s *Server) objections(j *workload.Job) (list []Problem) {
+	if s.config.Objections == nil {
+		return nil
+	}
+	for _, o := range s.config.Objections(j) {
+		list = append(list, Problem{Job: j.Name, Field: o.Field, Found: o.Found, Expected: o.Expected, Do: o.Do, Text: "job " + j.Name + ": " + o.Error()})
+	}
+	return list
 }
 
 // madeName names a job after its command, and so that a repeated request makes the

@@ -191,12 +191,15 @@ func (d *decoder) quantity(n ast.Node, path string, v reflect.Value, q quantity)
 func (d *decoder) command(n ast.Node, path string, v reflect.Value) {
 	if text, ok := textOf(n); ok && n.Type() != ast.NullType {
 		if _, ok := d.scalar(n, path, "a command"); ok {
-			v.Set(reflect.ValueOf([]string{"sh", "-c", text}))
+			v.Set(reflect.ValueOf(ShellLine(text)))
 		}
 		return
 	}
 	d.value(n, path, v)
 }
+
+// ShellLine is the command that has a shell run a line.
+func ShellLine(line string) []string { return []string{"sh", "-c", line} }
 
 // env reads NAME: VALUE fields into NAME=VALUE, in the order of the file.
 func (d *decoder) env(n ast.Node, path string, v reflect.Value) {

@@ -108,7 +108,7 @@ func (a *attempt) run() engine.Event {
 	if err := a.launch(); err != nil {
 		a.driver.config.Log.Error("starting a gang", "attempt", a.String(), "error", err)
 		a.abort()
-		if errors.As(err, new(*mistake)) {
+		if errors.As(err, new(*run.Objection)) || errors.As(err, new(*mistake)) {
 			return a.event(engine.Exited, plan.UserFailure, 0) // no reason to think that this machine is sick
 		}
 		return a.event(engine.NotStarted, plan.StartFailure, 0)
@@ -129,6 +129,9 @@ func (m *mistake) Unwrap() error { return m.error }
 func (a *attempt) launch() error {
 	if a.order.Status != plan.Promised && a.order.Status != plan.Starting {
 		return nil // found again: they were started by the plane that crashed
+	}
+	if list := a.driver.Objections(a.order.Spec); len(list) > 0 {
+		return list[0]
 	}
 	port, err := a.port()
 	if err != nil {

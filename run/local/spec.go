@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -143,27 +142,6 @@ func capsOf(o *run.Order, w *run.Worker) (env []string) {
 		env = append(env, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="+strings.Join(limits, ","))
 	}
 	return env
-}
-
-// identity looks up the user a job runs as: who submitted it, or who runs the
-// control plane where nobody is named.
-func identity(name string, allowRoot bool) (supervise.Identity, error) {
-	u, err := user.Current()
-	if name != "" {
-		u, err = user.Lookup(name)
-	}
-	if errors.As(err, new(user.UnknownUserError)) {
-		err = &mistake{err}
-	}
-	if err != nil {
-		return supervise.Identity{}, fmt.Errorf("looking up the user %q: %w", name, err)
-	}
-	uid, err1 := strconv.Atoi(u.Uid)
-	gid, err2 := strconv.Atoi(u.Gid)
-	if err := errors.Join(err1, err2); err != nil {
-		return supervise.Identity{}, fmt.Errorf("the user %q: %w", name, err)
-	}
-	return supervise.Identity{UID: uid, GID: gid, AllowRoot: allowRoot}, nil
 }
 
 // home makes the job's own directory, which all its attempts share: checkpoints
