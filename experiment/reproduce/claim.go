@@ -21,24 +21,8 @@ import (
 // Claim is the headline experiment of a system as data: claim.yaml in the folder of its
 // strategy. CLAIMS.md describes the file.
 type Claim struct {
-	Name      string `yaml:"name"`
-	System    string `yaml:"system"`
-	Source    string `yaml:"source"`
-	Published string `yaml:"published"` // what was measured there, on what set-up
-	Setup     string `yaml:"setup"`     // what is run here, and how it differs
-	Kind      string `yaml:"kind"`      // simulate, pack or measure
-
-	Trace      string            `yaml:"trace"`
-	Traces     map[string]string `yaml:"traces"` // several, by label
-	Stand      string            `yaml:"stand"`  // in the place of trace and cluster: NAME?key=value
-	Stands     map[string]string `yaml:"stands"` // several, by label
-	Cluster    string            `yaml:"cluster"`
-	Load       float64           `yaml:"load"`
-	Limit      int               `yaml:"limit"`
-	RestartSec float64           `yaml:"restart-s"`
-	// Prices are those of the published set-up besides that of a restart; what it does not
-	// name is free there.
-	Prices simulated.Prices `yaml:"prices"`
+	About
+	Ground
 
 	Arrivals   float64           `yaml:"arrivals"` // pack: what arrives, over what the devices hold
 	Strategies map[string]string `yaml:"strategies"`
@@ -56,6 +40,31 @@ type Claim struct {
 
 	// Entry is the strategy that makes the claim.
 	Entry catalogue.Entry `yaml:"-"`
+}
+
+// About says what a claim is about.
+type About struct {
+	Name      string `yaml:"name"`
+	System    string `yaml:"system"`
+	Source    string `yaml:"source"`
+	Published string `yaml:"published"` // what was measured there, on what set-up
+	Setup     string `yaml:"setup"`     // what is run here, and how it differs
+	Kind      string `yaml:"kind"`      // simulate, pack or measure
+}
+
+// Ground is what a claim's strategies run on, and what that costs there.
+type Ground struct {
+	Trace      string            `yaml:"trace"`
+	Traces     map[string]string `yaml:"traces"` // several, by label
+	Stand      string            `yaml:"stand"`  // in the place of trace and cluster: NAME?key=value
+	Stands     map[string]string `yaml:"stands"` // several, by label
+	Cluster    string            `yaml:"cluster"`
+	Load       float64           `yaml:"load"`
+	Limit      int               `yaml:"limit"`
+	RestartSec float64           `yaml:"restart-s"`
+	// Prices are those of the published set-up besides that of a restart; what it does not
+	// name is free there.
+	Prices simulated.Prices `yaml:"prices"`
 }
 
 // Metric is one published figure beside ours.
@@ -106,7 +115,7 @@ func (c *Claim) on(t term) (list []string) {
 // and field.
 func ReadClaim(e catalogue.Entry) (*Claim, error) {
 	file := filepath.Join(e.Name, "claim.yaml")
-	c := &Claim{Entry: e, Bands: "catalogue", RestartSec: Defaults().Prices.Restart.Seconds(), Arrivals: 1.3, Seeds: 1}
+	c := &Claim{Entry: e, Bands: "catalogue", Ground: Ground{RestartSec: Defaults().Prices.Restart.Seconds()}, Arrivals: 1.3, Seeds: 1}
 	if err := spec.Decode(file, e.Claim, c); err != nil {
 		return nil, err
 	}

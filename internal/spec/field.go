@@ -86,7 +86,7 @@ func fieldsOf(t reflect.Type) (fields []field) {
 	defer func() { knownFields.Store(t, fields) }()
 	for i := range t.NumField() {
 		f := renamed[t][t.Field(i).Name]
-		if f.form == asPart {
+		if f.form == asPart || t.Field(i).Anonymous {
 			for _, of := range fieldsOf(t.Field(i).Type) {
 				of.index = append([]int{i}, of.index...)
 				fields = append(fields, of)

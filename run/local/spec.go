@@ -36,7 +36,7 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 	}
 	s := supervise.Spec{State: c.State, Job: o.Name, Attempt: o.Attempt, Rank: int32(rank),
 		Command: o.Spec.Command, Dir: dir, User: who, TimeLimit: o.Spec.TimeLimit,
-		Stop: supervise.Stop{Grace: c.Grace}, SummaryEvery: c.SummaryEvery,
+		Stop: supervise.Stop{Grace: c.Grace}, Watch: supervise.Watch{SummaryEvery: c.SummaryEvery},
 		Limits: c.limits(o, w), Pool: c.pool(o, w), Law: o.Spec.Law}
 	if o.Guest && o.Terms.Share.Bond == plan.InGaps && s.Law == "" {
 		s.Law = control.ForGuests

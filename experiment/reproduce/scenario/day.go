@@ -41,20 +41,7 @@ type Day struct {
 	Goal string   `json:"goal"`
 	Null []string `json:"null"`
 	Seed uint64   `json:"seed"`
-	// BusyShare is the part of all device time of the day that jobs kept busy, and
-	// GrantedShare the part that they held. BusyBound is what the work at hand allows of
-	// the former, BusyCheck a second count of it. The Own ones are of the day's own jobs
-	// alone; the rest is what the week before left behind.
-	BusyShare    float64 `json:"busy_share"`
-	GrantedShare float64 `json:"granted_share"`
-	BusyBound    float64 `json:"busy_bound"`
-	BusyCheck    float64 `json:"busy_check"`
-	OwnBusyShare float64 `json:"own_busy_share"`
-	OwnBusyBound float64 `json:"own_busy_bound"`
-	// WorkDuty is the part of the devices it holds that the work at hand keeps busy by
-	// itself, OwnDuty the same of the day's own jobs.
-	WorkDuty float64 `json:"work_duty"`
-	OwnDuty  float64 `json:"own_work_duty"`
+	Busy
 	// JCTSec is the mean completion time of the day's training jobs that were not
 	// refused, LLMJCTSec that of the large models, LargeWaitSec the mean wait of gangs
 	// of 16 and more. Nothing more comes after the day, and all are waited for.
@@ -69,6 +56,38 @@ type Day struct {
 	// that were refused included; Refused counts those.
 	Missed  float64 `json:"missed_deadlines"`
 	Refused int     `json:"refused"`
+	Spent
+	DebugP95 float64 `json:"debug_wait_p95_s"`
+	// Lost is the part of the held device time whose work was lost or that went into
+	// starts and stops.
+	Lost float64 `json:"lost_share"`
+	// DoneHours is when the last job ended, from the beginning of the day.
+	DoneHours float64 `json:"done_h"`
+	Mix
+	Hash    string  `json:"decision_hash"`
+	WallSec float64 `json:"wall_s"`
+}
+
+// Busy is how the devices were used in a day, as parts of all their time.
+type Busy struct {
+	// BusyShare is the part of all device time of the day that jobs kept busy, and
+	// GrantedShare the part that they held. BusyBound is what the work at hand allows of
+	// the former, BusyCheck a second count of it. The Own ones are of the day's own jobs
+	// alone; the rest is what the week before left behind.
+	BusyShare    float64 `json:"busy_share"`
+	GrantedShare float64 `json:"granted_share"`
+	BusyBound    float64 `json:"busy_bound"`
+	BusyCheck    float64 `json:"busy_check"`
+	OwnBusyShare float64 `json:"own_busy_share"`
+	OwnBusyBound float64 `json:"own_busy_bound"`
+	// WorkDuty is the part of the devices it holds that the work at hand keeps busy by
+	// itself, OwnDuty the same of the day's own jobs.
+	WorkDuty float64 `json:"work_duty"`
+	OwnDuty  float64 `json:"own_work_duty"`
+}
+
+// Spent is what a day cost.
+type Spent struct {
 	// EnergyMJ is what the devices drew in the day, EnergyAllMJ until all is done, and the
 	// Checks the same by the second count; CostUSD is the price of the device time that
 	// was granted until all is done.
@@ -77,12 +96,10 @@ type Day struct {
 	EnergyAllMJ    float64 `json:"energy_all_mj"`
 	EnergyAllCheck float64 `json:"energy_all_check_mj"`
 	CostUSD        float64 `json:"cost_usd"`
-	DebugP95       float64 `json:"debug_wait_p95_s"`
-	// Lost is the part of the held device time whose work was lost or that went into
-	// starts and stops.
-	Lost float64 `json:"lost_share"`
-	// DoneHours is when the last job ended, from the beginning of the day.
-	DoneHours float64 `json:"done_h"`
+}
+
+// Mix is what came in a day, and where it is from.
+type Mix struct {
 	// Load is the offered load of the day's mix, Factor how many of the trace's jobs come
 	// for each that came.
 	Load     float64 `json:"offered_load"`
@@ -91,8 +108,6 @@ type Day struct {
 	Trace    string  `json:"trace"`
 	Requests string  `json:"requests"`
 	Real     bool    `json:"published_data"`
-	Hash     string  `json:"decision_hash"`
-	WallSec  float64 `json:"wall_s"`
 }
 
 // countsAgree is by how much the two counts of busy time may differ: by rounding.
@@ -239,8 +254,8 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 	if err != nil {
 		return Day{}, err
 	}
-	d := Day{Goal: goal, Null: null, Seed: w.setup.Seed, Load: w.mix.load, Factor: w.mix.factor, Real: w.mix.real && law != nil, Jobs: len(w.mix.day),
-		Trace: w.mix.trace, Requests: w.mix.asked}
+	d := Day{Goal: goal, Null: null, Seed: w.setup.Seed, Mix: Mix{Load: w.mix.load, Factor: w.mix.factor, Real: w.mix.real && law != nil, Jobs: len(w.mix.day),
+		Trace: w.mix.trace, Requests: w.mix.asked}}
 	if err := w.readDay(&d, sim, watch.count); err != nil {
 		return Day{}, err
 	}

@@ -194,7 +194,7 @@ func made(rows []Row) *Study {
 		}
 		for seed := range 3 {
 			hours := 10 + float64(seed) - 3*at("schedule") - 2*at("schedule")*at("profile")
-			r.Days = append(r.Days, Day{Goal: r.Goal, JCTSec: hours * 3600, BusyShare: .4, LLMJCTSec: 3600, Lost: .1, Missed: .1, Load: .95, Trace: "made"})
+			r.Days = append(r.Days, Day{Goal: r.Goal, JCTSec: hours * 3600, Busy: Busy{BusyShare: .4}, LLMJCTSec: 3600, Lost: .1, Missed: .1, Mix: Mix{Load: .95, Trace: "made"}})
 		}
 	}
 	return s

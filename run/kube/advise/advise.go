@@ -81,7 +81,16 @@ type Adviser struct {
 	ahead   []*moment // what reality went through and the other world did not yet
 	known   unit.Time // up to when reality is known
 
-	// The other world.
+	otherWorld
+
+	account   account
+	done      []outcome
+	decisions []Decision
+	decided   int64
+}
+
+// otherWorld is where the engine schedules what arrives in reality.
+type otherWorld struct {
 	began   bool
 	since   unit.Time
 	now     unit.Time
@@ -97,11 +106,6 @@ type Adviser struct {
 	byID    map[plan.JobID]*job
 	specs   map[plan.JobID]*workload.Job
 	events  []engine.Event // that the engine is to be told beside those of the Core
-
-	account   account
-	done      []outcome
-	decisions []Decision
-	decided   int64
 }
 
 // New returns an Adviser that knows nothing yet.
@@ -115,8 +119,8 @@ func New(o Options) (*Adviser, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &Adviser{options: o, log: o.Log, real: newReality(o.Scheduler, o.All, o.Rules), wake: unit.Never,
-		of: map[*story]*job{}, byID: map[plan.JobID]*job{}, specs: map[plan.JobID]*workload.Job{}, records: newRecords()}
+	a := &Adviser{options: o, log: o.Log, real: newReality(o.Scheduler, o.All, o.Rules), otherWorld: otherWorld{wake: unit.Never,
+		of: map[*story]*job{}, byID: map[plan.JobID]*job{}, specs: map[plan.JobID]*workload.Job{}, records: newRecords()}}
 	a.nature = newNature(a)
 	_, err := a.scheduler()
 	return a, err
@@ -227,7 +231,7 @@ func (a *Adviser) play(m *moment) {
 func (a *Adviser) arrive(x arrival) {
 	j := a.of[x.story]
 	if j == nil {
-		j = &job{story: x.story, id: plan.None, began: unit.Never, ready: unit.Never, leaves: unit.Never, first: unit.Never, over: unit.Never}
+		j = &job{story: x.story, id: plan.None, execution: execution{began: unit.Never, ready: unit.Never, leaves: unit.Never}, first: unit.Never, over: unit.Never}
 		a.of[x.story] = j
 		a.jobs, a.asked = append(a.jobs, j), append(a.asked, j)
 	}

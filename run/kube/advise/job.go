@@ -21,10 +21,21 @@ type job struct {
 	names   []types.NamespacedName // of what makes them
 	dropped bool                   // it was withdrawn without having run
 
-	submit   unit.Time
-	worker   int64 // of devices per worker, in thousandths
-	milli    int64 // that its run holds
-	holds    bool  // it has a run
+	submit unit.Time
+	worker int64 // of devices per worker, in thousandths
+	milli  int64 // that its run holds
+	execution
+	first unit.Time     // start; Never before
+	ran   unit.Duration // with devices, in runs that are over
+	over  unit.Time     // Never before
+
+	refused bool
+	partial episode
+}
+
+// execution is a job's run, or its last.
+type execution struct {
+	holds    bool // it has a run
 	attempt  int32
 	since    unit.Time     // when that got its devices
 	began    unit.Time     // when that computes; Never before
@@ -32,12 +43,6 @@ type job struct {
 	cost     unit.Duration // until it computes
 	ready    unit.Time     // when its pods run; Never is not to come
 	leaves   unit.Time     // when its pods are gone; Never is not to come
-	first    unit.Time     // start; Never before
-	ran      unit.Duration // with devices, in runs that are over
-	over     unit.Time     // Never before
-
-	refused bool
-	partial episode
 }
 
 // end is when a run ends if it goes on as it does: by what is known that is the

@@ -30,17 +30,22 @@ type story struct {
 	// had a node.
 	apart bool
 
+	held
+	turn turn
+
+	started unit.Time // when all had a node first; Never before
+	ended   unit.Time // Never before
+	ending  ending
+}
+
+// held is for how long the pods of a gang had nodes.
+type held struct {
 	at      unit.Time     // up to when the sums count
 	ran     unit.Duration // for which all had a node, but for what was lost
 	before  unit.Duration // ran, when it was last lost
 	total   unit.Duration // for which all had a node
 	used    int64         // microseconds for which pods had a node, added up
 	longest unit.Duration // of one pod
-	turn    turn
-
-	started unit.Time // when all had a node first; Never before
-	ended   unit.Time // Never before
-	ending  ending
 }
 
 // ending is how a gang ended.
@@ -63,7 +68,7 @@ type turn struct {
 
 func newStory(key gang.Key, at unit.Time) *story {
 	return &story{key: key, name: key.String(), pods: map[types.UID]*corev1.Pod{}, since: map[types.UID]unit.Time{}, shown: map[types.UID]int{},
-		at: at, size: 1, started: unit.Never, ended: unit.Never}
+		held: held{at: at}, size: 1, started: unit.Never, ended: unit.Never}
 }
 
 // age adds up what lasted until now.

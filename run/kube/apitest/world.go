@@ -71,29 +71,51 @@ type World struct {
 	queue   reactions
 	queued  int64
 
+	objectStore
+	feed
+	controllers
+	witness
+
+	faults  Faults
+	chance  *rand.Rand
+	recalls map[types.UID]string // pods whose binding was done but not answered: their node
+}
+
+// objectStore is the objects, as the API server has them.
+type objectStore struct {
 	version  int64 // resourceVersion of the latest write
 	made     int64 // objects so far
 	budgeted int   // disruption budgets
 	objects  map[id]object
 	byUID    map[types.UID]object
 	below    map[types.UID][]types.UID // what an object owns, in the order it was made
+}
 
+// feed is what clients asked for and are told.
+type feed struct {
 	log     []logged
 	trimmed int // entries of the log that all have been told
 	clients []*Client
 	calls   []Call
 	tape    *Tape
 	play    *player // a World that plays a tape
+}
 
-	jobs    map[types.UID]*jobState
-	sets    map[types.UID]*setState
-	pods    map[types.UID]*podState
-	saved   map[string][]time.Duration // work done that outlives pods
-	failed  map[string]int             // failures on purpose so far
-	on      map[string]map[types.UID]bool
-	lost    map[string]bool
-	halted  map[types.UID]bool // suspended by a client
-	marked  map[types.UID]bool
+// controllers is what the controllers of Jobs and pods, and the nodes, know.
+type controllers struct {
+	jobs   map[types.UID]*jobState
+	sets   map[types.UID]*setState
+	pods   map[types.UID]*podState
+	saved  map[string][]time.Duration // work done that outlives pods
+	failed map[string]int             // failures on purpose so far
+	on     map[string]map[types.UID]bool
+	lost   map[string]bool
+	halted map[types.UID]bool // suspended by a client
+	marked map[types.UID]bool
+}
+
+// witness is what is seen of the records and the gangs, to be checked.
+type witness struct {
 	records map[types.NamespacedName]*record[*api.Job]
 	ledgers map[string]*record[*api.Ledger]
 	words   []Word
@@ -102,10 +124,6 @@ type World struct {
 	gangs      map[string]*gangState
 	history    []PartialGang
 	violations []string
-
-	faults  Faults
-	chance  *rand.Rand
-	recalls map[types.UID]string // pods whose binding was done but not answered: their node
 }
 
 // New returns an empty World.
@@ -121,12 +139,17 @@ func New(o Options) *World {
 	orElse(&t.Tolerance, 300*time.Second)
 	orElse(&t.Orphan, 40*time.Second)
 	w := &World{options: o, now: o.Start, start: o.Start,
-		objects: map[id]object{}, byUID: map[types.UID]object{}, below: map[types.UID][]types.UID{},
-		jobs: map[types.UID]*jobState{}, sets: map[types.UID]*setState{}, pods: map[types.UID]*podState{},
-		saved: map[string][]time.Duration{}, failed: map[string]int{}, on: map[string]map[types.UID]bool{},
-		lost: map[string]bool{}, halted: map[types.UID]bool{}, marked: map[types.UID]bool{},
-		records: map[types.NamespacedName]*record[*api.Job]{}, ledgers: map[string]*record[*api.Ledger]{},
-		rooms: map[string]*room{}, gangs: map[string]*gangState{}, recalls: map[types.UID]string{}}
+		objectStore: objectStore{objects: map[id]object{}, byUID: map[types.UID]object{}, below: map[types.UID][]types.UID{}},
+		controllers: controllers{
+			jobs: map[types.UID]*jobState{}, sets: map[types.UID]*setState{}, pods: map[types.UID]*podState{},
+			saved: map[string][]time.Duration{}, failed: map[string]int{}, on: map[string]map[types.UID]bool{},
+			lost: map[string]bool{}, halted: map[types.UID]bool{}, marked: map[types.UID]bool{},
+		},
+		witness: witness{
+			records: map[types.NamespacedName]*record[*api.Job]{}, ledgers: map[string]*record[*api.Ledger]{},
+			rooms: map[string]*room{}, gangs: map[string]*gangState{},
+		},
+		recalls: map[types.UID]string{}}
 	w.Client = &Client{w: w, name: o.Scheduler}
 	w.clients = []*Client{w.Client}
 	return w

@@ -228,7 +228,7 @@ func TestDefaults(t *testing.T) {
 	if s.Stop.Grace != 10*unit.Second || s.LogBytes == 0 || s.SampleEvery == 0 || s.SummaryEvery == 0 || s.WaitGo == 0 || s.Umask == 0 {
 		t.Errorf("%+v", s)
 	}
-	if s := (Spec{LogBytes: 5}).withDefaults(); s.LogBytes != 5 {
+	if s := (Spec{Watch: Watch{LogBytes: 5}}).withDefaults(); s.LogBytes != 5 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -74,8 +74,8 @@ func spec(t *testing.T, command ...string) Spec {
 	t.Helper()
 	s := Spec{
 		State: t.TempDir(), Job: strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())), Attempt: 1, Command: command, Dir: "/",
-		User:        Identity{UID: os.Getuid(), GID: os.Getgid(), AllowRoot: true},
-		SampleEvery: 50 * unit.Millisecond, Stop: Stop{Grace: 5 * unit.Second},
+		User:  Identity{UID: os.Getuid(), GID: os.Getgid(), AllowRoot: true},
+		Watch: Watch{SampleEvery: 50 * unit.Millisecond}, Stop: Stop{Grace: 5 * unit.Second},
 	}
 	s.Env = []string{"PATH=/usr/bin:/bin", "MUSTER_PROGRESS=" + ProgressPath(s.MemberDir()), "MUSTER_CONTROL=" + ControlPath(s.MemberDir())}
 	t.Cleanup(func() { tidyUp(t, s.State) })

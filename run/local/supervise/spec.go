@@ -73,6 +73,11 @@ type Spec struct {
 	Stop      Stop          `json:"stop,omitzero"`
 	// WaitGo bounds how long a prepared worker waits for the order go; 0 is 10 minutes.
 	WaitGo unit.Duration `json:"wait_go_us,omitempty"`
+	Watch
+}
+
+// Watch is how closely a worker is watched.
+type Watch struct {
 	// LogBytes bounds what is kept of the worker's output; 0 is 64 MiB.
 	LogBytes int64 `json:"log_bytes,omitempty"`
 	// SampleEvery and SummaryEvery are the least intervals between measurements and
