@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -62,8 +65,7 @@ func (p *controlPlane) start() {
 		p.t.Fatal(err)
 	}
 	defer log.Close()
-	socket := filepath.Join(p.state, "s")
-	p.cmd = exec.Command(os.Args[0], "up", "--state", p.state, "--socket", socket, "--listen", "", "--strategy", "tiresias",
+	p.cmd = exec.Command(os.Args[0], "up", "--state", p.state, "--socket", p.socket(), "--listen", "", "--strategy", "tiresias",
 		"--slots", "6", "--slot-cpu", "200m", "--allow-root", "--back-off", "100ms", "--grace", "1s", "--checkpoint-wait", "100ms")
 	p.cmd.Args = append(p.cmd.Args, p.flags...)
 	p.cmd.Env = append(os.Environ(), "MUSTER_TEST_AS_MUSTER=1")
@@ -71,7 +73,7 @@ func (p *controlPlane) start() {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	p.client = client.New(socket)
+	p.client = client.New(p.socket())
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := p.client.Version(p.t.Context()); err == nil {
 			return
@@ -82,6 +84,8 @@ func (p *controlPlane) start() {
 		}
 	}
 }
+
+func (p *controlPlane) socket() string { return filepath.Join(p.state, "s") }
 
 func (p *controlPlane) kill() {
 	p.t.Helper()
@@ -259,4 +263,52 @@ func parentOf(pid int) int {
 		return 0
 	}
 	return parent
+}
+
+// TestWhoWaitsOutlivesARestart: a wait, a followed log and a submission under way go on when
+// the control plane is killed and started again; the log is whole and has nothing twice.
+func TestWhoWaitsOutlivesARestart(t *testing.T) {
+	p, _, _ := toKill(t, 3, 1, 1)
+	script := "for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 0.4; done"
+	job := workload.Job{Name: "long", Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole},
+		Program: workload.Program{Command: []string{"sh", "-c", script}, Env: []string{"PATH=" + os.Getenv("PATH")}}}
+	if _, err := p.client.Submit(t.Context(), []workload.Job{job}, "key"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	ended := make(chan error, 3)
+	var log strings.Builder
+	follower, waiter := client.New(p.socket()), client.New(p.socket())
+	var away atomic.Int32
+	follower.Away = func(error) { away.Add(1) }
+	go func() { ended <- follower.Logs(ctx, "long", client.LogOptions{Follow: true}, &log) }()
+	go func() {
+		j, err := waiter.Wait(ctx, "long")
+		if err == nil && j.Phase != "finished" {
+			err = fmt.Errorf("the job is %s: %s", j.Phase, j.Reason)
+		}
+		ended <- err
+	}()
+	time.Sleep(time.Second)
+	p.kill()
+	go func() { // once the server was there, a submission waits for it too
+		job.Name, job.Command = "after", []string{"true"}
+		_, err := follower.Submit(ctx, []workload.Job{job}, "another key")
+		ended <- err
+	}()
+	time.Sleep(300 * time.Millisecond)
+	p.start()
+	for range 3 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	want := "line 1\nline 2\nline 3\nline 4\nline 5\nline 6\nline 7\nline 8\n"
+	if log.String() != want || away.Load() == 0 {
+		t.Errorf("the log followed is %q, away %d times", log.String(), away.Load())
+	}
+	if _, err := client.New(filepath.Join(p.state, "nobody")).Wait(ctx, "long"); !errors.Is(err, client.ErrNoServer) {
+		t.Errorf("a server that never was is waited for: %v", err)
+	}
 }

@@ -68,6 +68,14 @@ func (l *live) target(cmd *cobra.Command) {
 }
 
 func (l *live) client() *client.Client {
+	c := l.dial()
+	c.Away = func(err error) {
+		fmt.Fprintf(os.Stderr, "muster: %v: waiting for it to come back; an interrupt ends this\n", err)
+	}
+	return c
+}
+
+func (l *live) dial() *client.Client {
 	remote, elsewhere, err := l.elsewhere()
 	switch {
 	case err != nil:

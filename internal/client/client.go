@@ -32,6 +32,7 @@ type Client struct {
 	token  string
 	http   http.Client
 	broken error // every call's, where there is no way to call
+	outlive
 }
 
 // New returns a client of the server on a socket; nothing is dialled yet.
@@ -50,6 +51,7 @@ type Error struct {
 	Status   int
 	Message  string    `json:"message"`
 	Problems []Problem `json:"problems"`
+	later    bool      // it may be otherwise soon
 }
 
 // Problem is one thing that was wrong.
@@ -91,6 +93,9 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 	if err != nil {
 		return nil, c.unreachable(ctx, err)
 	}
+	if resp.StatusCode != http.StatusServiceUnavailable {
+		c.contacts.Add(1)
+	}
 	if resp.StatusCode < 300 {
 		return resp, nil
 	}
@@ -99,7 +104,7 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(&answer); err != nil || answer.Error.Message == "" {
 		return nil, fmt.Errorf("the server answered %s, and not in words this program reads", resp.Status)
 	}
-	answer.Error.Status = resp.StatusCode
+	answer.Error.Status, answer.Error.later = resp.StatusCode, resp.Header.Get("Retry-After") != ""
 	return nil, &answer.Error
 }
 
@@ -118,7 +123,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: nobody listens on %s: start one with \"muster up\", or name its socket with --socket or MUSTER_SOCKET", ErrNoServer, c.server)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("you may not use the socket %s: join the group that owns it, or ask its operator", c.server)
-	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+	case cut(err):
+		c.contacts.Add(1)
 		return fmt.Errorf("%w any more on %s: it went away before it answered", ErrNoServer, c.server)
 	}
 	return fmt.Errorf("asking the server on %s: %w", c.server, err)
@@ -148,14 +154,23 @@ func exchange[T any](ctx context.Context, c *Client, method, path string, body i
 		return out, err
 	}
 	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+	return read[T](c, resp)
+}
+
+// read reads a JSON answer.
+func read[T any](c *Client, resp *http.Response) (out T, err error) {
+	if err = json.NewDecoder(resp.Body).Decode(&out); cut(err) {
+		return out, fmt.Errorf("%w any more on %s: it went away while it answered", ErrNoServer, c.server)
+	}
+	if err != nil {
 		return out, fmt.Errorf("reading the server's answer: %w", err)
 	}
 	return out, nil
 }
 
 // Submit submits jobs. Sent again under the same key, the same jobs are not
-// submitted a second time; an empty key is none.
+// submitted a second time: with a key it is sent again by itself when the connection
+// breaks. An empty key is none.
 func (c *Client) Submit(ctx context.Context, jobs []workload.Job, key string) (view.Submitted, error) {
 	var b bytes.Buffer
 	for i := range jobs {
@@ -168,18 +183,21 @@ func (c *Client) Submit(ctx context.Context, jobs []workload.Job, key string) (v
 // SubmitYAML submits a file as it is; name is what its problems are told under.
 func (c *Client) SubmitYAML(ctx context.Context, name string, data []byte, key string) (out view.Submitted, err error) {
 	header := http.Header{"Content-Type": {"application/yaml"}}
-	if key != "" {
-		header.Set("Idempotency-Key", key)
+	post := func() error {
+		resp, err := c.do(ctx, http.MethodPost, "/v1/jobs?file="+url.QueryEscape(name), header, bytes.NewReader(data))
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		out, err = read[view.Submitted](c, resp)
+		return err
 	}
-	resp, err := c.do(ctx, http.MethodPost, "/v1/jobs?file="+url.QueryEscape(name), header, bytes.NewReader(data))
-	if err != nil {
-		return out, err
+	if key == "" {
+		return out, post()
 	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
-		return out, fmt.Errorf("reading the server's answer: %w", err)
-	}
-	return out, nil
+	header.Set("Idempotency-Key", key)
+	err = c.again(ctx, post)
+	return out, err
 }
 
 // ListOptions choose jobs.
@@ -221,10 +239,13 @@ func (c *Client) Steps(ctx context.Context, name string) (view.Steps, error) {
 	return call[view.Steps](ctx, c, http.MethodGet, jobPath(name, "/steps"))
 }
 
-// Wait returns when a job has ended.
-func (c *Client) Wait(ctx context.Context, name string) (view.Job, error) {
+// Wait returns when a job has ended. It outlives a restart of the server.
+func (c *Client) Wait(ctx context.Context, name string) (job view.Job, err error) {
 	for {
-		job, err := call[view.Job](ctx, c, http.MethodGet, jobPath(name, "?wait=60"))
+		err = c.again(ctx, func() error {
+			job, err = call[view.Job](ctx, c, http.MethodGet, jobPath(name, "?wait=60"))
+			return err
+		})
 		if err != nil || job.Over() {
 			return job, err
 		}
@@ -244,16 +265,12 @@ type LogOptions struct {
 	Follow  bool  // until the job has ended
 }
 
-// Logs copies a log to w.
+// Logs copies a log to w. One that is followed outlives a restart of the server.
 func (c *Client) Logs(ctx context.Context, name string, o LogOptions, w io.Writer) error {
-	q := url.Values{"rank": {strconv.Itoa(int(o.Rank))}, "from": {strconv.FormatInt(o.From, 10)}}
-	if o.Attempt > 0 {
-		q.Set("attempt", strconv.Itoa(int(o.Attempt)))
-	}
 	if o.Follow {
-		q.Set("follow", "1")
+		return c.again(ctx, func() error { return c.follow(ctx, name, &o, w) })
 	}
-	resp, err := c.do(ctx, http.MethodGet, jobPath(name, "/logs?"+q.Encode()), nil, nil)
+	resp, err := c.do(ctx, http.MethodGet, o.path(name), nil, nil)
 	if err != nil {
 		return err
 	}
@@ -262,6 +279,45 @@ func (c *Client) Logs(ctx context.Context, name string, o LogOptions, w io.Write
 		return fmt.Errorf("reading the log of %s: %w", name, err)
 	}
 	return ctx.Err()
+}
+
+func (o *LogOptions) path(name string) string {
+	q := url.Values{"rank": {strconv.Itoa(int(o.Rank))}, "from": {strconv.FormatInt(o.From, 10)}}
+	if o.Attempt > 0 {
+		q.Set("attempt", strconv.Itoa(int(o.Attempt)))
+	}
+	if o.Follow {
+		q.Set("follow", "1")
+	}
+	return jobPath(name, "/logs?"+q.Encode())
+}
+
+// follow copies a log until its job has ended, and notes in o where to read on if the
+// connection breaks before.
+func (c *Client) follow(ctx context.Context, name string, o *LogOptions, w io.Writer) error {
+	resp, err := c.do(ctx, http.MethodGet, o.path(name), http.Header{"Accept": {"application/x-ndjson"}}, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	for d := json.NewDecoder(resp.Body); ; {
+		var piece view.LogPiece
+		err := d.Decode(&piece)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case cut(err):
+			return fmt.Errorf("%w any more on %s: it went away before the log of %s ended", ErrNoServer, c.server, name)
+		case err != nil:
+			return fmt.Errorf("reading the log of %s: %w", name, err)
+		case piece.Over:
+			return nil
+		}
+		if _, err := w.Write(piece.Text); err != nil {
+			return fmt.Errorf("writing the log of %s: %w", name, err)
+		}
+		o.Attempt, o.From = piece.Attempt, piece.Next
+	}
 }
 
 // Nodes lists the nodes.

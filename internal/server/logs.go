@@ -1,16 +1,20 @@
 package server
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/local/supervise"
 )
@@ -73,9 +77,14 @@ func (s *Server) getLogs(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer done()
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	pieces := strings.Contains(r.Header.Get("Accept"), "application/x-ndjson")
+	kind := "text/plain; charset=utf-8"
+	if pieces {
+		kind = "application/x-ndjson"
+	}
+	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Trailer", "Muster-Log-Next")
-	l := &logStream{w: w, control: http.NewResponseController(w), at: int64(from), attempt: int32(attempt), rank: int32(rank)}
+	l := &logStream{w: w, pieces: pieces, control: http.NewResponseController(w), at: int64(from), attempt: int32(attempt), rank: int32(rank)}
 	if l.attempt == 0 {
 		l.attempt = at.attempt
 	}
@@ -111,6 +120,24 @@ type logStream struct {
 	at      int64
 	attempt int32
 	rank    int32
+	pieces  bool // as view.LogPiece, a line each
+}
+
+// put writes text, which ends before the stream's position.
+func (l *logStream) put(text string) error {
+	if l.pieces {
+		return json.NewEncoder(l.w).Encode(view.LogPiece{Attempt: l.attempt, Next: l.at, Text: []byte(text)})
+	}
+	_, err := io.WriteString(l.w, text)
+	return err
+}
+
+// end says that no more comes, where the caller can be told.
+func (l *logStream) end() error {
+	if !l.pieces {
+		return nil
+	}
+	return json.NewEncoder(l.w).Encode(view.LogPiece{Attempt: l.attempt, Next: l.at, Over: true})
 }
 
 func (s *Server) streamLogs(r *http.Request, l *logStream, at standing, follow bool) error {
@@ -129,11 +156,13 @@ func (s *Server) streamLogs(r *http.Request, l *logStream, at standing, follow b
 		case follow && l.attempt < latest:
 			l.attempt, l.at = l.attempt+1, 0
 			if l.attempt > 1 {
-				fmt.Fprintf(l.w, "[muster: attempt %d]\n", l.attempt)
+				if err := l.put(fmt.Sprintf("[muster: attempt %d]\n", l.attempt)); err != nil {
+					return err
+				}
 			}
 			continue
 		case !follow, over:
-			return nil
+			return l.end()
 		}
 		select {
 		case <-poll.C:
@@ -160,15 +189,19 @@ func (l *logStream) drain(dir string) error {
 		if err != nil {
 			return err
 		}
+		text := string(chunk.Data)
 		if chunk.Dropped > 0 {
-			fmt.Fprintf(l.w, "\n[muster: %d bytes of output dropped here]\n", chunk.Dropped)
+			text = fmt.Sprintf("\n[muster: %d bytes of output dropped here]\n%s", chunk.Dropped, text)
+		}
+		if text == "" {
+			return l.control.Flush()
+		}
+		l.at = chunk.Next
+		if err := l.put(text); err != nil {
+			return err
 		}
 		if len(chunk.Data) == 0 {
 			return l.control.Flush()
 		}
-		if _, err := l.w.Write(chunk.Data); err != nil {
-			return err
-		}
-		l.at = chunk.Next
 	}
 }

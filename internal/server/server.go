@@ -243,7 +243,7 @@ func (s *Server) unavailable(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, plane.ErrClosed):
-		return refuse(http.StatusServiceUnavailable, "the control plane has stopped: start it again with muster up")
+		return &failure{Status: http.StatusServiceUnavailable, retry: 1, Message: "the control plane has stopped: start it again with muster up"}
 	case errors.Is(err, context.DeadlineExceeded):
 		return refuse(http.StatusServiceUnavailable, "the control plane did not answer in time: try again, and look at its log")
 	}

@@ -167,6 +167,15 @@ type Ref struct {
 	Name string `json:"name"`
 }
 
+// LogPiece is a piece of a log that is followed, and where to read on when the
+// connection breaks behind it: Next is a byte of the output of Attempt.
+type LogPiece struct {
+	Attempt int32  `json:"attempt"`
+	Next    int64  `json:"next"`
+	Text    []byte `json:"text,omitempty"` // in base64
+	Over    bool   `json:"over,omitempty"` // nothing comes any more
+}
+
 // instant is a time of the plane's as a time of the calendar; Never is the zero one.
 func instant(t unit.Time) time.Time {
 	if t == unit.Never {
