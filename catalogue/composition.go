@@ -103,8 +103,14 @@ func ResolveLive(ref string) (Composition, error) {
 	return c.Live()
 }
 
+// mostText is how long a composition may be, in bytes: it is kept in journals and answers.
+const mostText = 64 << 10
+
 // Parse reads what Text holds; file is what mistakes are said to be in.
 func Parse(file, text string) (Composition, error) {
+	if len(text) > mostText {
+		return Composition{}, fmt.Errorf("%s: found a strategy of %d bytes, expected at most %d", file, len(text), mostText)
+	}
 	if strings.Contains(text, ":") {
 		return Read(file, []byte(text))
 	}

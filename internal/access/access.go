@@ -55,13 +55,14 @@ const (
 	Anyone     Right = iota + 1 // whoever reaches the server: nothing but signs of life
 	Machine                     // any program on this machine, and whoever may look: sums without names
 	View                        // to see the jobs of one's tenants: handlers ask Identity.Sees
+	Ask                         // to have something worked out, which costs: takes a name, or a role above Viewer
 	ViewAll                     // to see the jobs of all tenants
 	Submit                      // to submit, and to change what one owns: handlers ask Identity.Steers
 	Administer                  // to change queues: handlers ask Identity.Administers
 	Operate                     // to change what is everybody's
 )
 
-var rightNames = [...]string{"", "anyone", "machine", "view", "view-all", "submit", "administer", "operate"}
+var rightNames = [...]string{"", "anyone", "machine", "view", "ask", "view-all", "submit", "administer", "operate"}
 
 // String is the right's name.
 func (r Right) String() string { return rightNames[r] }
@@ -125,6 +126,8 @@ func (id *Identity) May(r Right) bool {
 		return id.Via != Remote || id.Role >= Viewer
 	case View:
 		return id.Role >= Viewer
+	case Ask:
+		return id.Role > Viewer || id.Role == Viewer && id.Name != ""
 	case ViewAll:
 		return id.Role >= Viewer && id.SeesAll()
 	case Submit:

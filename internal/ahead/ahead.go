@@ -353,9 +353,9 @@ func (r *runner) changed(at unit.Time, c *plan.Change) {
 // advance runs the future to its end.
 func (r *runner) advance(ctx context.Context) error {
 	r.future.Ended = AtHorizon
-	for n := 0; ; n++ {
+	for {
 		switch {
-		case n%256 == 0 && ctx.Err() != nil:
+		case ctx.Err() != nil:
 			return fmt.Errorf("looking ahead: %w", ctx.Err())
 		case len(r.config.Asked) > 0 && r.asked == 0:
 			r.future.Ended = AllAnswered

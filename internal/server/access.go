@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -47,6 +48,9 @@ func (s *Server) admit(r *http.Request, call *access.Call) error {
 	}
 	if peerOf(r).via == access.Loopback && !localHost(r.Host) {
 		return refuse(http.StatusForbidden, "this is for programs on this machine: use 127.0.0.1 or localhost as the host")
+	}
+	if foreign(r) {
+		return refuse(http.StatusForbidden, "a page of another origin asked this of your browser: open the console itself")
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		if err := s.config.Audit.Ready(); err != nil {
@@ -96,6 +100,23 @@ func localHost(hostport string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
+// foreign reports whether a page that did not come from here sent a request: by the word
+// of its browser, or of an old browser by the origin it names. Pages that people follow a
+// link to are not among them, answers of the API are. Programs send neither header.
+func foreign(r *http.Request) bool {
+	h := r.Header
+	switch h.Get("Sec-Fetch-Site") {
+	case "same-origin", "none":
+		return false
+	case "":
+		origin := h.Get("Origin")
+		from, err := url.Parse(origin)
+		return origin != "" && (err != nil || from.Host != r.Host)
+	}
+	link := r.Method == http.MethodGet && h.Get("Sec-Fetch-Mode") == "navigate" && h.Get("Sec-Fetch-Dest") == "document"
+	return !link || strings.HasPrefix(r.URL.Path, "/v1/")
+}
+
 // deny answers whoever lacks the right that a route takes.
 func (s *Server) deny(w http.ResponseWriter, r *http.Request, takes access.Right) {
 	id := access.From(r.Context())
@@ -103,6 +124,8 @@ func (s *Server) deny(w http.ResponseWriter, r *http.Request, takes access.Right
 	switch {
 	case id.Role == access.Nobody:
 		f.Status, f.Message = http.StatusUnauthorized, "say who you are: muster login, or show a token"
+	case takes == access.Ask:
+		f.Message = "looking ahead costs, so it takes a name: muster whatif has yours, and the console has it with a token (muster token new)"
 	case id.Name == "":
 		f.Message = "changes are made over the unix socket, where the kernel says who asks: use the muster command"
 	case takes == access.ViewAll:

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -64,7 +65,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.As(err, &f):
 	case errors.As(err, &tooLarge):
-		f = &failure{Status: http.StatusRequestEntityTooLarge, Message: "the request is larger than 4 MiB: submit fewer jobs at once"}
+		f = &failure{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the request is larger than %d MiB: send less at once", tooLarge.Limit>>20)}
 	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
 		return // nobody is listening any more
 	case errors.Is(err, context.Canceled): // of a stream, see openStream

@@ -1,9 +1,13 @@
 package server
 
 import (
+	"context"
 	"maps"
 	"sync"
 	"time"
+
+	"github.com/musterdl/muster/internal/spec"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // limiter gives every user a bucket of tokens, one per request, that refills.
@@ -50,6 +54,35 @@ func (l *limiter) take(user string, now time.Time) (wait time.Duration, first bo
 	}
 	b.tokens--
 	return 0, first
+}
+
+// reading bounds what is read of files at once. Package spec bounds one file: a second and
+// 200 MB. Small ones do not wait for large ones.
+type reading struct{ small, large chan struct{} }
+
+const largeBody = 64 << 10 // bytes
+
+func newReading() reading {
+	return reading{small: make(chan struct{}, 4), large: make(chan struct{}, 1)}
+}
+
+// jobs reads the jobs of a file when it is its turn, unless the caller goes away before.
+func (x reading) jobs(ctx context.Context, name string, body []byte) ([]workload.Job, error) {
+	slots := x.small
+	if len(body) > largeBody {
+		slots = x.large
+	}
+	select {
+	case slots <- struct{}{}:
+		defer func() { <-slots }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	jobs, err := spec.Jobs(name, body)
+	if err != nil {
+		return nil, problems(err)
+	}
+	return jobs, nil
 }
 
 // keyLocks lets requests under the same idempotency key go one after the other: the

@@ -127,9 +127,18 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 // do sends a request over the socket and returns the status and the body.
 func (w *world) do(method, path, kind, body string, header ...string) (int, string) {
 	w.t.Helper()
-	r, err := http.NewRequest(method, "http://muster"+path, strings.NewReader(body))
+	status, answer, err := w.try(method, path, kind, body, header...)
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	return status, answer
+}
+
+// try is do where the connection may end before all is sent.
+func (w *world) try(method, path, kind, body string, header ...string) (int, string, error) {
+	r, err := http.NewRequest(method, "http://muster"+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
 	}
 	if kind != "" {
 		r.Header.Set("Content-Type", kind)
@@ -139,14 +148,11 @@ func (w *world) do(method, path, kind, body string, header ...string) (int, stri
 	}
 	resp, err := w.http.Do(r)
 	if err != nil {
-		w.t.Fatal(err)
+		return 0, "", err
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return resp.StatusCode, string(data)
+	return resp.StatusCode, string(data), err
 }
 
 func (w *world) submit(jobs ...workload.Job) {

@@ -66,10 +66,11 @@ type Config struct {
 
 // Limits that are not settings.
 const (
-	maxBody        = 4 << 20
-	maxJobs        = 10_000 // in one submission
-	maxStreams     = 256    // open watches and followed logs
-	strangerRate   = 10     // requests per second of an address that has not said who it is
+	maxBody        = 4 << 20 // bytes
+	maxAsked       = 1 << 20 // of what is not a submission
+	maxJobs        = 10_000  // in one submission
+	maxStreams     = 256     // open watches and followed logs
+	strangerRate   = 10      // requests per second of an address that has not said who it is
 	strangerBurst  = 50
 	readHeaderTime = 5 * time.Second
 	readBodyTime   = 30 * time.Second
@@ -86,6 +87,7 @@ type Server struct {
 	limiter   *limiter
 	strangers *limiter // by address, of whoever has not said who it is
 	keys      keyLocks
+	reading   reading
 	metrics   *metrics
 	hub       *hub
 	history   history
@@ -111,7 +113,7 @@ func New(config Config) *Server {
 	if config.Shadows == nil {
 		config.Shadows = shadow.New(shadow.Config{Plane: config.Plane, Log: config.Log})
 	}
-	s := &Server{config: config, access: config.Access, hub: newHub(), jobs: newIndex(), closing: make(chan struct{}),
+	s := &Server{config: config, access: config.Access, hub: newHub(), jobs: newIndex(), closing: make(chan struct{}), reading: newReading(),
 		limiter:   newLimiter(config.RatePerSec, config.Burst),
 		strangers: newLimiter(min(config.RatePerSec, strangerRate), min(config.Burst, strangerBurst))}
 	if s.access == nil {
@@ -158,7 +160,7 @@ func (s *Server) routes() *access.Routes {
 	route("GET /v1/shadows", access.ViewAll, s.getShadows)
 	route("POST /v1/shadows", access.Operate, s.changeShadows)
 	route("POST /v1/strategy", access.Operate, s.switches())
-	route("POST /v1/whatif", access.View, s.whatIfs())
+	route("POST /v1/whatif", access.Ask, s.whatIfs())
 	route("GET /v1/cluster", access.View, s.getCluster)
 	route("GET /v1/watch", access.View, s.watch)
 	route("GET /v1/snapshot", access.Operate, s.snapshots())

@@ -43,9 +43,9 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("reading a submission: %w", err)
 	}
-	jobs, err := spec.Jobs(cmp.Or(r.URL.Query().Get("file"), "request"), body)
+	jobs, err := s.reading.jobs(r.Context(), cmp.Or(r.URL.Query().Get("file"), "request"), body)
 	if err != nil {
-		return problems(err)
+		return err
 	}
 	who := access.From(r.Context())
 	// The key is the user's own, and of this very request: another one under the same

@@ -27,10 +27,10 @@ func (s *Server) whoami(w http.ResponseWriter, r *http.Request) error {
 	return answer(w, out)
 }
 
-// receive reads a JSON body.
+// receive reads a JSON body. A question or a change is no list of jobs, and far shorter.
 func receive(w http.ResponseWriter, r *http.Request, into any) error {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readBodyTime)) // not all connections have one
-	d := json.NewDecoder(r.Body)
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAsked))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		if errors.As(err, new(*http.MaxBytesError)) {

@@ -69,9 +69,13 @@ func letter(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 }
 
-// job describes a job that the identity sees.
+// job describes a job that the identity sees; what is run, and where, is for those who may
+// read its log too.
 func (x veil) job(v plan.View, info plane.JobInfo, id plan.JobID) view.Job {
 	j := view.JobOf(v, info, id)
+	if !x.id.Steers(tenantOf(info), ownerOf(info)) { // people put keys into command lines
+		j.Command, j.Dir = nil, ""
+	}
 	if x.all {
 		return j
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/snapshot"
-	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/whatif"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -21,11 +20,11 @@ import (
 // Bounds of questions about what if. Each takes two cores, and memory for two states.
 const (
 	mostWhatIfs = 2 // at once
-	whatIfTime  = time.Minute
+	whatIfTime  = 20 * time.Second
 )
 
-// whatIfs returns the handler of what-if. Everybody who sees jobs may ask: the sums of
-// all jobs are told, as those of the present are (see veil.cluster), and what becomes of
+// whatIfs returns the handler of what-if. Everybody who sees jobs and has a name may ask:
+// the sums of all jobs are told, as those of the present are (see veil.cluster), and what becomes of
 // single ones only of those that the caller sees.
 func (s *Server) whatIfs() func(w http.ResponseWriter, r *http.Request) error {
 	slots := make(chan struct{}, mostWhatIfs)
@@ -68,7 +67,7 @@ func (s *Server) whatIf(r *http.Request, q *whatif.Request, slots chan struct{})
 		case whatif.IsWrong(err):
 			return a, refuse(http.StatusBadRequest, err.Error())
 		case errors.Is(err, context.DeadlineExceeded):
-			return a, refuse(http.StatusServiceUnavailable, "looking ahead took longer than a minute: ask for a shorter horizon")
+			return a, refuse(http.StatusServiceUnavailable, "looking ahead took longer than 20 seconds: ask for a shorter horizon")
 		}
 		return a, err
 	}
@@ -117,9 +116,9 @@ func (s *Server) supposed(r *http.Request, q *whatif.Request, who *access.Identi
 	if q.Job == "" {
 		return nil, nil
 	}
-	jobs, err := spec.Jobs("job", []byte(q.Job))
+	jobs, err := s.reading.jobs(r.Context(), "job", []byte(q.Job))
 	if err != nil {
-		return nil, problems(err)
+		return nil, err
 	}
 	var sum [sha256.Size]byte
 	rand.Read(sum[:])

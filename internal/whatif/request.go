@@ -48,7 +48,8 @@ type Share struct {
 // Bounds of what may be added.
 const (
 	mostNodes   = 10_000
-	mostDevices = 1024 // of a node
+	mostDevices = 1024    // of a node
+	mostAdded   = 100_000 // devices in all
 )
 
 // wrong is a mistake of who asks.
@@ -209,6 +210,9 @@ func (q *Request) nodes(c *cluster.Cluster) (list []ahead.NewNode, err error) {
 	count := int(node.Count)
 	if q.AddDevices > 0 {
 		count = q.AddDevices
+	}
+	if all := q.AddNodes * count; all > mostAdded {
+		return nil, wrong{fmt.Sprintf("add_nodes is %d of %d devices, %d in all: expected at most %d in all", q.AddNodes, count, all, mostAdded)}
 	}
 	for i := 1; len(list) < q.AddNodes; i++ {
 		if n := node; !taken[fmt.Sprint("added", i)] {
