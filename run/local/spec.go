@@ -69,7 +69,7 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 	}
 	if o.Plan != nil {
 		file := filepath.Join(home, fmt.Sprintf("plan.%d.json", o.Attempt))
-		if err := os.WriteFile(file, o.Plan.JSON, 0o644); err != nil {
+		if err := give(file, o.Plan.JSON, who); err != nil {
 			return s, fmt.Errorf("writing the pipeline plan: %w", err)
 		}
 		s.Env = append(s.Env, "MUSTER_PLAN="+file)
@@ -145,22 +145,38 @@ func capsOf(o *run.Order, w *run.Worker) (env []string) {
 }
 
 // home makes the job's own directory, which all its attempts share: checkpoints
-// and, where it names none, the working directory. Those two are the user's; the
+// and, where it names none, the working directory. Those two are the user's alone; the
 // directory around them is not, or the user could put a link in their place, and
 // what the control plane gives away or writes here would be something else.
 func (a *attempt) home(who supervise.Identity) (string, error) {
-	home := filepath.Join(a.driver.config.State, "jobs", a.order.Name)
-	for _, dir := range []string{filepath.Join(home, "checkpoints"), filepath.Join(home, "work")} {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+	jobs := filepath.Join(a.driver.config.State, "jobs")
+	home := filepath.Join(jobs, a.order.Name)
+	for _, dir := range []string{jobs, home, filepath.Join(home, "checkpoints"), filepath.Join(home, "work")} {
+		own := dir != jobs && dir != home
+		err := os.Mkdir(dir, 0o700) // the user may open it to others later
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", fmt.Errorf("making the job's directory: %w", err)
 		}
-		if os.Geteuid() == 0 {
+		if !own { // to be passed and not listed: names of jobs are not for everybody
+			if err := os.Chmod(dir, 0o711); err != nil {
+				return "", fmt.Errorf("closing the job's directory: %w", err)
+			}
+		}
+		if own && os.Geteuid() == 0 {
 			if err := os.Lchown(dir, who.UID, who.GID); err != nil {
 				return "", fmt.Errorf("giving the job its directory: %w", err)
 			}
 		}
 	}
 	return home, nil
+}
+
+// give writes a file that only the job's user reads, and this program.
+func give(file string, data []byte, who supervise.Identity) error {
+	if err := os.WriteFile(file, data, 0o600); err != nil || os.Geteuid() != 0 {
+		return err
+	}
+	return os.Lchown(file, who.UID, who.GID)
 }
 
 // port is where rank 0 listens: free when it was chosen, and written down so that a
@@ -184,5 +200,5 @@ func (a *attempt) port() (int, error) {
 	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return 0, err
 	}
-	return port, os.WriteFile(file, []byte(strconv.Itoa(port)), 0o644)
+	return port, os.WriteFile(file, []byte(strconv.Itoa(port)), 0o600)
 }

@@ -38,7 +38,7 @@ type Log struct {
 // before is never changed: behind a line that was cut off in the writing the first
 // entry begins a new one.
 func Open(path string) (*Log, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of promises: %w", err)
 	}
