@@ -2,7 +2,6 @@ package local_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/musterdl/muster/catalogue"
@@ -66,9 +65,7 @@ func TestGandiva(t *testing.T) {
 // TestEveryStrategy: with every strategy that this machine can obey a gang, an elastic job,
 // half a slot and a job that is promised nothing run as real processes, and end.
 func TestEveryStrategy(t *testing.T) {
-	if os.Getenv("MUSTER_LONG") != "1" {
-		t.Skip("half a minute; set MUSTER_LONG=1")
-	}
+	needLong(t)
 	often := map[string]string{"pollux": "interval: 500ms", "optimus": "interval: 500ms", "easyscale": "every: 500ms", "afs": "every: 500ms",
 		"liquid-batch": "every: 500ms", "gavel": "round-s: 1"}
 	for _, e := range catalogue.All {

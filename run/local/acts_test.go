@@ -272,6 +272,14 @@ func (a *acting) Batch(id plan.JobID) int {
 
 func (a *acting) Off() float64 { return .1 }
 
+// needLong skips what measures shares for minutes.
+func needLong(t *testing.T) {
+	t.Helper()
+	if os.Getenv("MUSTER_LONG") != "1" {
+		t.Skip("a minute and more; set MUSTER_LONG=1")
+	}
+}
+
 // TestActs: on slots all happens that their table says.
 func TestActs(t *testing.T) {
 	on := func(able strategy.Ability) runtest.Open {
@@ -288,6 +296,7 @@ func TestActs(t *testing.T) {
 
 // TestActsWithoutGroups plays TestActs as a user who may make no control groups.
 func TestActsWithoutGroups(t *testing.T) {
+	needLong(t)
 	if os.Geteuid() != 0 {
 		t.Skip("only root becomes another user")
 	}
@@ -339,6 +348,7 @@ func (c capped) Part(id plan.JobID) float64 {
 // TestActsOnGPUs: processes that find the GPUs of this machine, which are made up, are
 // frozen, told their batch and plan, and under MPS their part.
 func TestActsOnGPUs(t *testing.T) {
+	needLong(t)
 	gpu := "<gpu><product_name>A100</product_name><fb_memory_usage><total>40960 MiB</total></fb_memory_usage></gpu>"
 	tools := t.TempDir()
 	if err := os.WriteFile(filepath.Join(tools, "nvidia-smi"), fmt.Appendf(nil, "#!/bin/sh\necho '<nvidia_smi_log>%s</nvidia_smi_log>'\n", strings.Repeat(gpu, 4)), 0o755); err != nil {

@@ -73,9 +73,7 @@ func TestGuest(t *testing.T) {
 // while as two ordinary jobs the first falls below 80 %. Each round measures all of it
 // anew, since others use this machine too; medians of the rounds count.
 func TestAntManLive(t *testing.T) {
-	if os.Getenv("MUSTER_LONG") != "1" {
-		t.Skip("two minutes; set MUSTER_LONG=1")
-	}
+	needLong(t)
 	if support := cgroup.Probe(); !support.CPU {
 		t.Skip(support)
 	}

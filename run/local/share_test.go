@@ -1,7 +1,6 @@
 package local_test
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -13,9 +12,7 @@ import (
 // TestTwoShares: two jobs that hold parts of one slot and compute all the time use
 // their parts of its core, each within a tenth, over ten seconds.
 func TestTwoShares(t *testing.T) {
-	if os.Getenv("MUSTER_LONG") != "1" {
-		t.Skip("ten seconds and more; set MUSTER_LONG=1")
-	}
+	needLong(t)
 	if support := cgroup.Probe(); !support.CPU {
 		t.Skip(support)
 	}
