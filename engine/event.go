@@ -90,6 +90,8 @@ type Event struct {
 type Ending struct {
 	Kept  unit.Duration     `json:"kept,omitempty"` // its running time whose work is kept
 	Class plan.FailureClass `json:"class,omitempty"`
+	// Failure says how it failed, where its driver knows; the engine does not read it.
+	Failure *plan.Failure `json:"failure,omitempty"`
 }
 
 // Observation is what a driver says of a run that goes on.

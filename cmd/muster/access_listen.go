@@ -46,7 +46,7 @@ func (f *upFlags) listeners(state string, log *slog.Logger) (list []net.Listener
 	}
 	if f.listen == "" {
 		if f.tlsCert != "" || f.tlsKey != "" {
-			return list, errors.New("--tls-cert and --tls-key are for --listen, which is not given")
+			return list, misused("--tls-cert and --tls-key are for --listen, which is not given")
 		}
 		return list, nil
 	}
@@ -64,7 +64,7 @@ func listenPage(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("--page: %w", err)
 	}
 	if addr, ok := l.Addr().(*net.TCPAddr); !ok || !addr.IP.IsLoopback() {
-		return nil, errors.Join(fmt.Errorf("--page %s: expected an address of this machine alone, such as 127.0.0.1:8080; other machines are served by --listen", address), l.Close())
+		return nil, errors.Join(misused("--page %s: expected an address of this machine alone, such as 127.0.0.1:8080; other machines are served by --listen", address), l.Close())
 	}
 	return l, nil
 }
@@ -73,12 +73,12 @@ func listenPage(address string) (net.Listener, error) {
 func (f *upFlags) listenTLS(state string, log *slog.Logger) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {
-		return nil, fmt.Errorf("--listen %q: expected HOST:PORT", f.listen)
+		return nil, misused("--listen %q: expected HOST:PORT", f.listen)
 	}
 	var cert tls.Certificate
 	switch {
 	case (f.tlsCert == "") != (f.tlsKey == ""):
-		return nil, errors.New("--tls-cert and --tls-key go together")
+		return nil, misused("--tls-cert and --tls-key go together")
 	case f.tlsCert != "":
 		cert, err = access.Certificate(f.tlsCert, f.tlsKey)
 	default:

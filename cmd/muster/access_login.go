@@ -28,7 +28,7 @@ func (l *live) elsewhere() (r client.Remote, is bool, err error) {
 	}
 	switch {
 	case server != "" && socket != "":
-		return r, false, errors.New("both a server and a socket are named: expected one of them")
+		return r, false, misused("both a server and a socket are named: expected one of them")
 	case socket != "":
 		return r, false, nil
 	}

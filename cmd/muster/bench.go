@@ -69,7 +69,7 @@ func measureCommand() *cobra.Command {
 					return json.NewEncoder(cmd.OutOrStdout()).Encode(m)
 				}
 			}
-			return fmt.Errorf("there is no measurement %q", args[0])
+			return misused("there is no measurement %q", args[0])
 		}}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,10 +16,21 @@ import (
 // it says to people.
 func (p *controlPlane) mutter(args ...string) (code int, problems string) {
 	p.t.Helper()
+	return p.call(func(cmd *exec.Cmd, said io.Writer) { cmd.Stderr = said }, args...)
+}
+
+// say is the same with what it says to the standard output.
+func (p *controlPlane) say(args ...string) (code int, out string) {
+	p.t.Helper()
+	return p.call(func(cmd *exec.Cmd, said io.Writer) { cmd.Stdout = said }, args...)
+}
+
+func (p *controlPlane) call(hear func(cmd *exec.Cmd, said io.Writer), args ...string) (code int, said string) {
+	p.t.Helper()
 	cmd := exec.CommandContext(p.t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "MUSTER_TEST_AS_MUSTER=1", "MUSTER_SOCKET="+filepath.Join(p.state, "s"))
 	var text strings.Builder
-	cmd.Stderr = &text
+	hear(cmd, &text)
 	var failed *exec.ExitError
 	if err := cmd.Run(); err != nil && !errors.As(err, &failed) {
 		p.t.Fatal(err)

@@ -4,9 +4,14 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterdl/muster/run/local/cgroup"
 )
 
 // TestRefusedAtSubmission: what could never run here is refused before it waits for
@@ -79,5 +84,118 @@ func TestOneArgument(t *testing.T) {
 	if j, err := f.build([]string{"echo a; echo b"}); err != nil || j.Command[0] != "sh" {
 		text, _ := json.Marshal(j)
 		t.Errorf("the job is %s, %v", text, err)
+	}
+}
+
+// failing are jobs that fail, how that is told, and how muster run exits.
+var failing = []struct {
+	name    string
+	command []string
+	flags   []string
+	code    int
+	words   string
+	last    string // what the worker printed last
+	class   string
+}{
+	{"code", []string{"sh", "-c", "echo out; echo no data >&2; exit 7"}, nil, 7, "exit code 7 (rank 0 on ", "no data", "user"},
+	{"signal", []string{"sh", "-c", "kill -SEGV $$"}, nil, 128 + 11, "ended by SIGSEGV (rank 0 on ", "", "user"},
+	{"missing", []string{"nosuchprogram"}, nil, 127, "no such program: nosuchprogram", "", "user"},
+	{"folder", []string{"true"}, []string{"--dir", "/no/such"}, 127, "no such working directory: /no/such", "", "user"},
+	{"rights", []string{"/etc/passwd"}, nil, 126, "no right to use the program /etc/passwd", "", "user"},
+	{"gang", []string{"sh", "-c", `[ $RANK = 0 ] && exec sleep 60; sleep .2; echo rank $RANK fell >&2; exit 9`}, []string{"--workers", "2"}, 9, "exit code 9 (rank 1 on ", "rank 1 fell", "user"},
+	{"late", []string{"sleep", "60"}, []string{"--time-limit", "300ms"}, 128 + 15, "time limit", "", "time-limit"},
+	{"line", []string{"echo begun; exit 5"}, nil, 5, "exit code 5 (rank 0 on ", "begun", "user"},
+}
+
+// TestFailuresAreTold: a job that failed says how in every view, and muster run exits as it
+// did; a restart of the control plane forgets nothing of that.
+func TestFailuresAreTold(t *testing.T) {
+	t.Parallel()
+	p := newPlane(t)
+	p.start()
+	for _, c := range failing {
+		args := append(append([]string{"run", "--name", c.name}, c.flags...), append([]string{"--"}, c.command...)...)
+		if code, said := p.mutter(args...); code != c.code || !strings.Contains(said, c.words) {
+			t.Errorf("muster run %s: exit code %d, expected %d; %s", c.name, code, c.code, said)
+		}
+	}
+	told := func() {
+		list := p.muster("ls", "--all")
+		for _, c := range failing {
+			j := p.show(c.name)
+			if f := j.Failure; f == nil || f.Attempt != 1 || f.Class != c.class || f.Node == "" || f.ExitCode != c.code && 128+int(unix.SignalNum(f.Signal)) != c.code {
+				t.Errorf("show %s --json: %+v", c.name, f)
+				continue
+			}
+			views := map[string]string{"show": p.muster("show", c.name), "why": p.muster("why", c.name), "why --json": p.muster("why", c.name, "--json")}
+			code, waited := p.say("wait", c.name)
+			if views["wait"] = waited; code != c.code {
+				t.Errorf("wait %s: exit code %d", c.name, code)
+			}
+			for view, text := range views {
+				if !strings.Contains(text, c.words) || !strings.Contains(text, c.last) {
+					t.Errorf("%s %s does not say %q and %q:\n%s", view, c.name, c.words, c.last, text)
+				}
+			}
+			if !regexp.MustCompile(`(?m)^` + c.name + ` .*` + regexp.QuoteMeta(c.words[:10])).MatchString(list) {
+				t.Errorf("ls does not say %q of %s:\n%s", c.words, c.name, list)
+			}
+		}
+	}
+	told()
+	p.kill()
+	p.start()
+	told()
+}
+
+// TestMemoryFailureIsTold: what was ended for want of memory says how much it might use and
+// did.
+func TestMemoryFailureIsTold(t *testing.T) {
+	t.Parallel()
+	if !cgroup.Probe().Memory {
+		t.Skip("memory is not limited here")
+	}
+	p := newPlane(t, "--slot-memory", "64MiB")
+	p.start()
+	code, said := p.mutter("run", "--name", "hog", "--", "sh", "-c", "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}")
+	f := p.show("hog").Failure
+	if code != 128+9 && code != 1 && code != 2 || f == nil || f.Class != "memory" || f.MemoryLimitMiB != 64 || f.MemoryPeakMiB < 48 || !strings.Contains(said, "out of memory") || !strings.Contains(said, "64MiB") {
+		t.Errorf("exit code %d, %+v, %s", code, f, said)
+	}
+}
+
+// TestExitCodes: one table says what the exit codes mean, and the program follows it.
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	p := newPlane(t)
+	p.start()
+	nobody := []string{"--socket", filepath.Join(p.state, "none")}
+	for _, c := range []struct {
+		code int
+		args []string
+	}{
+		{0, []string{"help", "exit-codes"}}, {0, []string{"user"}}, {0, []string{"ls"}},
+		{exitFailed, []string{"show", "nosuchjob"}}, {exitFailed, []string{"submit", "/no/such/file.yaml"}},
+		{exitUsage, []string{"nosuch"}}, {exitUsage, []string{"help", "nosuch"}}, {exitUsage, []string{"ls", "--nosuch"}}, {exitUsage, []string{"ls", "--limit", "many"}},
+		{exitUsage, []string{"show"}}, {exitUsage, []string{"user", "nosuch"}}, {exitUsage, []string{"run", "true"}}, {exitUsage, []string{"submit", "--share", "much", "--", "true"}},
+		{exitUsage, []string{"submit"}},
+		{exitUnreached, append([]string{"ls"}, nobody...)}, {exitUnreached, append(append([]string{"run"}, nobody...), "--", "true")},
+	} {
+		if code, said := p.mutter(c.args...); code != c.code {
+			t.Errorf("muster %s: exit code %d, expected %d; %s", strings.Join(c.args, " "), code, c.code, said)
+		}
+	}
+	if code, _ := p.mutter("submit", "--name", "long", "--", "sleep", "60"); code != 0 {
+		t.Fatal(code)
+	}
+	p.muster("cancel", "long")
+	if code, said := p.mutter("wait", "long"); code != exitInterrupted {
+		t.Errorf("a job that was cancelled: exit code %d, %s", code, said)
+	}
+	text := mustMuster(t, "help", "exit-codes")
+	for _, e := range exits {
+		if !strings.Contains(text, e.code) || !strings.Contains(text, e.means) {
+			t.Errorf("the page lacks %s: %s\n%s", e.code, e.means, text)
+		}
 	}
 }

@@ -16,23 +16,15 @@ import (
 	"github.com/musterdl/muster/mechanism/solve"
 )
 
-// exit is an error that only carries the exit code; what there is to say was said.
-type exit int
-
-// Error is for whoever prints it all the same.
-func (e exit) Error() string { return fmt.Sprintf("exit %d", int(e)) }
-
 func main() {
 	if dir, err := os.UserCacheDir(); err == nil {
 		solve.Cache(filepath.Join(dir, "muster", "solve"))
 	}
 	if err := root().Execute(); err != nil {
-		var code exit
-		if errors.As(err, &code) {
-			os.Exit(int(code))
+		if !errors.As(err, new(exit)) {
+			fmt.Fprintln(os.Stderr, "muster:", err)
 		}
-		fmt.Fprintln(os.Stderr, "muster:", err)
-		os.Exit(1)
+		os.Exit(codeOf(err))
 	}
 }
 
@@ -53,7 +45,9 @@ func root() *cobra.Command {
 	cmd.AddCommand(shareCommands()...)
 	cmd.AddCommand(snapshotCommand(), defragCommand(), whatIfCommand())
 	cmd.AddCommand(whenCommand(), promisesCommand(), shadowCommand())
-	cmd.AddCommand(demoCommand(), upCommand(), replayCommand(), superviseCommand(), trainerCommand())
+	cmd.AddCommand(demoCommand(), upCommand(), replayCommand(), superviseCommand(), trainerCommand(), exitTopic())
+	cmd.InitDefaultHelpCmd()
+	strict(cmd)
 	return cmd
 }
 

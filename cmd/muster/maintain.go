@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -30,7 +29,7 @@ func maintainCommand() *cobra.Command {
 			case cancel:
 				n, err = l.client().ChangeNode(cmd.Context(), args[0], "reopen")
 			case length <= 0:
-				return errors.New("how long is it closed? expected --for, as in --for 1h")
+				return misused("how long is it closed? expected --for, as in --for 1h")
 			default:
 				var at unit.Time
 				if at, err = begins(from, now()); err != nil {
@@ -70,7 +69,7 @@ func begins(text string, now unit.Time) (unit.Time, error) {
 			return unit.Time(t.UnixMicro()), nil
 		}
 	}
-	return 0, fmt.Errorf("--from %q: expected a time as in 2026-03-10T22:00:00Z or '2026-03-10 22:00', or +2h", text)
+	return 0, misused("--from %q: expected a time as in 2026-03-10T22:00:00Z or '2026-03-10 22:00', or +2h", text)
 }
 
 func writeWindows(w io.Writer, n *view.Node) error {

@@ -32,7 +32,7 @@ func reproduceCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if chosen := len(args) + count(step != "") + count(all); chosen != 1 {
-				return fmt.Errorf("expected one claim of %s, or --step, or --all", strings.Join(claimNames(), ", "))
+				return misused("expected one claim of %s, or --step, or --all", strings.Join(claimNames(), ", "))
 			}
 			claims, err := reproduce.Claims(strings.Join(args, ""), step)
 			if err != nil {

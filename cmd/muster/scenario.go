@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -46,7 +45,7 @@ func dayCommand() *cobra.Command {
 				return err
 			}
 			if s.Seeds < 1 {
-				return fmt.Errorf("--seeds is %d: expected 1 or more", s.Seeds)
+				return misused("--seeds is %d: expected 1 or more", s.Seeds)
 			}
 			s.Rows = rows
 			if !o.quiet && term.IsTerminal(int(os.Stderr.Fd())) {
@@ -89,12 +88,12 @@ func (o *dayOptions) rows() (rows []scenario.Row, err error) {
 	steps := slices.Concat(o.without, o.only)
 	for _, step := range steps {
 		if !slices.Contains(catalogue.Steps, step) {
-			return nil, fmt.Errorf("there is no step %q: the steps are %s", step, strings.Join(catalogue.Steps, ", "))
+			return nil, misused("there is no step %q: the steps are %s", step, strings.Join(catalogue.Steps, ", "))
 		}
 	}
 	if o.goal == "all" {
 		if len(steps) > 0 || o.factorial || o.plot != "" {
-			return nil, errors.New("--goal all compares full compositions: it does not go with --without, --only, --factorial or --plot")
+			return nil, misused("--goal all compares full compositions: it does not go with --without, --only, --factorial or --plot")
 		}
 		for _, g := range scenario.Goals() {
 			rows = append(rows, scenario.Full(g))
@@ -102,7 +101,7 @@ func (o *dayOptions) rows() (rows []scenario.Row, err error) {
 		return rows, nil
 	}
 	if !slices.Contains(scenario.Goals(), o.goal) {
-		return nil, fmt.Errorf("there is no goal %q: expected one of %s, or all", o.goal, strings.Join(scenario.Goals(), ", "))
+		return nil, misused("there is no goal %q: expected one of %s, or all", o.goal, strings.Join(scenario.Goals(), ", "))
 	}
 	if o.factorial {
 		return scenario.Factorial(o.goal), nil

@@ -26,7 +26,7 @@ func shareCommand() *cobra.Command {
 			"model, and whether every device-hour is in the books exactly once.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if accounts && len(args) > 0 {
-				return fmt.Errorf("--accounts lists tenants and users, not a queue: leave %q out", args[0])
+				return misused("--accounts lists tenants and users, not a queue: leave %q out", args[0])
 			}
 			if accounts {
 				return l.accounts(cmd)

@@ -123,7 +123,7 @@ func switchStrategyCommand() *cobra.Command {
 		Example: "  muster strategies switch srtf --dry-run\n  muster strategies switch srtf\n  muster strategies switch --undo",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if q.Undo == (len(args) > 0) {
-				return errors.New("expected a strategy, or --undo")
+				return misused("expected a strategy, or --undo")
 			}
 			if len(args) > 0 {
 				c, err := catalogue.ResolveLive(args[0])

@@ -66,7 +66,7 @@ func (f *jobFlags) build(command []string) (workload.Job, error) {
 	parse := func(name, text string, into func(string) error) {
 		if text != "" && err == nil {
 			if err = into(text); err != nil {
-				err = fmt.Errorf("--%s: %w", name, err)
+				err = misused("--%s: %w", name, err)
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func (f *jobFlags) build(command []string) (workload.Job, error) {
 		if !given {
 			value, ok := os.LookupEnv(name)
 			if !ok {
-				return j, fmt.Errorf("--env %s: it is not set here: give it a value, as in --env %s=1", name, name)
+				return j, misused("--env %s: it is not set here: give it a value, as in --env %s=1", name, name)
 			}
 			kv = name + "=" + value
 		}
@@ -166,9 +166,10 @@ func submitCommand() *cobra.Command {
 		}}
 	l.flags(cmd)
 	f.add(cmd)
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all have ended; exit with 1 unless all finished")
-	cmd.Long = "Submit jobs from files, or one command. It exits with 3 if one of them is refused at once, as those are whose\n" +
-		"deadlines cannot be met where the strategy promises them; the earliest deadline that can be is told then."
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all have ended, and exit as the first that did not finish")
+	cmd.Long = "Submit jobs from files, or one command. Of a job that is refused at once, as those are whose deadlines cannot be met\n" +
+		"where the strategy promises them, the earliest deadline that can be is told (see muster help exit-codes). One argument\n" +
+		"behind -- that is no program is a line for sh."
 	return cmd
 }
 
@@ -206,7 +207,7 @@ func (f *jobFlags) jobs(cmd *cobra.Command, args []string) ([]workload.Job, erro
 		j, err := f.build(args)
 		return []workload.Job{j}, err
 	case dash > 0:
-		return nil, errors.New("give either files, or a command behind --")
+		return nil, misused("give either files, or a command behind --")
 	}
 	var jobs []workload.Job
 	for _, name := range args {
@@ -248,18 +249,18 @@ func runCommand() *cobra.Command {
 	var f jobFlags
 	cmd := &cobra.Command{Use: "run [flags] -- COMMAND [ARGUMENT...]", GroupID: "run", Args: cobra.MinimumNArgs(1),
 		Short: "Submit a command, follow its output and exit as it did",
-		Long: "Submit a command, follow the output of its first worker and exit with 0 if it finished, 1 if it failed, 2 if it\n" +
-			"was cancelled and 3 if it was refused. An interrupt cancels the job; a second one leaves it alone.",
+		Long: "Submit a command, follow the output of its first worker and exit as it did (see muster help exit-codes). An interrupt\n" +
+			"cancels the job; a second one leaves it alone.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 0 {
-				return errors.New("the command goes behind --, as in muster run -- python train.py")
+				return misused("the command goes behind --, as in muster run -- python train.py")
 			}
 			j, err := f.build(args)
 			if err != nil {
 				return err
 			}
 			if j.Array > 1 {
-				return errors.New("run follows one job: submit arrays with muster submit")
+				return misused("run follows one job: submit arrays with muster submit")
 			}
 			// From here on an interrupt is the job's: one that comes while it is being
 			// submitted cancels it.
@@ -305,7 +306,7 @@ func follow(cmd *cobra.Command, c *client.Client, name string, l *live, interrup
 	}
 	if ctx.Err() != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "muster: left %s alone: muster show %s tells how it goes\n", name, name)
-		return exit(130)
+		return exit(exitInterrupted)
 	}
 	if err != nil {
 		return err
@@ -328,23 +329,10 @@ func ending(j *view.Job) string {
 	return line
 }
 
-// exitOf is the exit code that stands for how a job ended.
-func exitOf(j *view.Job) int {
-	switch j.Phase {
-	case plan.Finished.String():
-		return 0
-	case plan.Cancelled.String():
-		return 2
-	case plan.Refused.String():
-		return 3
-	}
-	return 1
-}
-
 func waitCommand() *cobra.Command {
 	var l live
 	cmd := &cobra.Command{Use: "wait JOB...", GroupID: "run", Args: cobra.MinimumNArgs(1),
-		Short: "Wait until jobs have ended; exit with 0 if all finished",
+		Short: "Wait until jobs have ended, and exit as the first that did not finish",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if l.asJSON {
 				return waitJSON(cmd.Context(), &l, args, cmd.OutOrStdout())
@@ -364,6 +352,7 @@ func waitAll(ctx context.Context, c *client.Client, names []string, w io.Writer)
 			return err
 		}
 		fmt.Fprintln(w, ending(&job))
+		job.Failure.WriteLastLines(w, view.TextOptions{})
 		worst = cmp.Or(worst, exitOf(&job))
 	}
 	return code(worst)

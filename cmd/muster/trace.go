@@ -153,7 +153,7 @@ func convert(ref string, o trace.Options, to string) (n int, err error) {
 	case strings.HasSuffix(plain, ".jsonl"):
 		encoding = trace.JSONL
 	case !strings.HasSuffix(plain, ".csv"):
-		return 0, fmt.Errorf("--to %s: expected a name that ends in .csv, .jsonl, .csv.gz or .jsonl.gz", to)
+		return 0, misused("--to %s: expected a name that ends in .csv, .jsonl, .csv.gz or .jsonl.gz", to)
 	}
 	r, err := trace.Open(ref, o)
 	if err != nil {

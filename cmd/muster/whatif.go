@@ -101,7 +101,7 @@ func (f *whatIfFlags) read(guaranteed bool) error {
 			q.AddDevices, errs[1] = strconv.Atoi(each)
 		}
 		if errors.Join(errs[:]...) != nil || q.AddNodes < 1 || given && q.AddDevices < 1 {
-			return fmt.Errorf("--add-nodes is %q: expected a number of nodes, or NxM with M devices each", f.nodes)
+			return misused("--add-nodes is %q: expected a number of nodes, or NxM with M devices each", f.nodes)
 		}
 	}
 	if guaranteed {

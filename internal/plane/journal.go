@@ -100,6 +100,10 @@ func (p *Plane) took(now unit.Time, events []engine.Event, out *engine.Out) {
 				info.FirstLoss = e.Loss
 			}
 			info.LastLoss = e.Loss
+		case (e.Kind == engine.Exited || e.Kind == engine.NotStarted) && e.Failure != nil && int(e.Job) < len(p.jobs):
+			f := *e.Failure
+			f.Attempt, f.Class = e.Attempt, e.Class
+			p.jobs[e.Job].Failure = &f
 		}
 	}
 	if out.Commit == nil {

@@ -79,6 +79,7 @@ type JobInfo struct {
 	FirstLoss float64
 	LastLoss  float64
 	Dossier   []Entry
+	Failure   *plan.Failure // of the latest attempt that failed; nil is none
 }
 
 // Entry is one decision in a job's dossier.

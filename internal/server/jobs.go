@@ -61,8 +61,10 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var job view.Job
+	var about plane.JobInfo
 	look := func() error {
 		return s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
+			about = info
 			job = s.veil(access.From(r.Context())).job(v, info, id)
 		})
 	}
@@ -70,6 +72,7 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if wait == 0 || job.Over() {
+		s.lastLines(r, job.Name, about, job.Failure)
 		return answer(w, job)
 	}
 	r, done, err := s.openStream(r)
@@ -95,6 +98,7 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 		}
 		break
 	}
+	s.lastLines(r, job.Name, about, job.Failure)
 	return answer(w, job)
 }
 

@@ -69,10 +69,18 @@ func letter(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
 }
 
+// info is what the plane keeps of a job without what its failure tells of what is run.
+func (x veil) info(info plane.JobInfo) plane.JobInfo {
+	if info.Failure != nil && !x.id.Steers(tenantOf(info), ownerOf(info)) {
+		info.Failure = info.Failure.Veiled()
+	}
+	return info
+}
+
 // job describes a job that the identity sees; what is run, and where, is for those who may
 // read its log too.
 func (x veil) job(v plan.View, info plane.JobInfo, id plan.JobID) view.Job {
-	j := view.JobOf(v, info, id)
+	j := view.JobOf(v, x.info(info), id)
 	if !x.id.Steers(tenantOf(info), ownerOf(info)) { // people put keys into command lines
 		j.Command, j.Dir = nil, ""
 	}

@@ -12,13 +12,17 @@ import (
 // getWhy says why a job is where it is.
 func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
 	var why view.Why
+	var about plane.JobInfo
 	err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
+		about = info
 		s.jobs.update(v)
-		why = s.veil(access.From(r.Context())).why(view.WhyOf(v, info, id, s.jobs.all()))
+		x := s.veil(access.From(r.Context()))
+		why = x.why(view.WhyOf(v, x.info(info), id, s.jobs.all()))
 	})
 	if err != nil {
 		return err
 	}
+	s.lastLines(r, why.Job, about, why.Failure)
 	return answer(w, why)
 }
 

@@ -18,7 +18,7 @@ func JobOf(v plan.View, info plane.JobInfo, id plan.JobID) Job {
 	if j.Phase.Over() {
 		until = j.Ended
 	}
-	out := Job{ID: int32(id), Name: v.Name(id), Phase: j.Phase.String(), Reason: reason(v, id).Words(v),
+	out := Job{ID: int32(id), Name: v.Name(id), Phase: j.Phase.String(), Reason: withFailure(v, info, id, reason(v, id).Words(v)), Failure: failureOf(v, info),
 		Priority: j.Priority, Gang: shape.Gang, Devices: whole(devices),
 		Times: Times{Submitted: instant(j.Submit), Started: instant(j.Started), Ended: instant(j.Ended),
 			WaitedSec: waited.Seconds(), RanSec: max(0, until.Sub(j.Submit)-waited).Seconds(),

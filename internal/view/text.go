@@ -155,6 +155,10 @@ func WriteJob(w io.Writer, j *Job, o TextOptions) error {
 		row("loss", lossText(j.FirstLoss)+" at first, "+lossText(j.LastLoss)+" at last")
 	}
 	row("attempt", fmt.Sprintf("%d (%s, %s)", j.Attempt, count(int(j.Preemptions), "preemption", "preemptions"), count(int(j.Restarts), "restart", "restarts")))
+	if f := j.Failure; f != nil {
+		row("failed", fmt.Sprintf("attempt %d (%s): %s", f.Attempt, f.Class, f.Words))
+		f.WriteLastLines(&b, o)
+	}
 	_, err := w.Write(b.Bytes())
 	return err
 }

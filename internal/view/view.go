@@ -36,6 +36,9 @@ type Job struct {
 	// that run is; both are empty without one.
 	Run   string  `json:"run,omitempty"`
 	Where []Place `json:"where,omitempty"`
+
+	// Failure is how the latest attempt that failed did so, whatever became of the job since.
+	Failure *Failure `json:"failure,omitempty"`
 }
 
 // Times are when things happened to a job, and how long they took or may take.

@@ -26,6 +26,7 @@ type Why struct {
 	Holders   []Keeper           `json:"holders,omitempty"`
 	Tried     Tried              `json:"tried,omitzero"`
 	Detail    []string           `json:"detail,omitempty"`
+	Failure   *Failure           `json:"failure,omitempty"` // as of the job
 
 	Wants float64 `json:"wants"` // devices, at its smallest size
 	Free  float64 `json:"free"`  // of the models it may use, parts included
@@ -60,7 +61,7 @@ func WhyOf(v plan.View, info plane.JobInfo, id plan.JobID, live iter.Seq[plan.Jo
 	if shape.Elastic() {
 		smallest = min(smallest, shape.Sizes[0])
 	}
-	w := Why{Job: v.Name(id), Phase: j.Phase.String(), Words: a.Words, Code: a.Code.String(), Obstacles: a.Obstacles, Needs: a.Needs,
+	w := Why{Job: v.Name(id), Phase: j.Phase.String(), Words: withFailure(v, info, id, a.Words), Failure: failureOf(v, info), Code: a.Code.String(), Obstacles: a.Obstacles, Needs: a.Needs,
 		Tried: Tried{AtUs: int64(a.Tried.At), Words: a.Tried.Words},
 		Free:  whole(v.Room().FreeMilli(shape.Models)), Exist: float64(v.Room().All(shape.Models))}
 	if shape.Devices > 0 {
@@ -151,6 +152,7 @@ func WriteWhy(w io.Writer, y *Why, o TextOptions) error {
 		}
 		fmt.Fprintf(&b, "  - noted of it since %s: %s\n", timeText(time.UnixMicro(y.Tried.AtUs)), y.Tried.Words)
 	}
+	y.Failure.WriteLastLines(&b, o)
 	_, err := w.Write(b.Bytes())
 	return err
 }

@@ -109,9 +109,9 @@ func (a *attempt) run() engine.Event {
 		a.driver.config.Log.Error("starting a gang", "attempt", a.String(), "error", err)
 		a.abort()
 		if errors.As(err, new(*run.Objection)) || errors.As(err, new(*mistake)) {
-			return a.event(engine.Exited, plan.UserFailure, 0) // no reason to think that this machine is sick
+			return a.broke(engine.Exited, plan.UserFailure, err.Error()) // no reason to think that this machine is sick
 		}
-		return a.event(engine.NotStarted, plan.StartFailure, 0)
+		return a.broke(engine.NotStarted, plan.StartFailure, err.Error())
 	}
 	if e, ok := a.prepare(); !ok {
 		return e
@@ -196,13 +196,14 @@ func (a *attempt) unstarted(stopped bool) engine.Event {
 	if stopped {
 		return a.event(engine.Stopped, plan.NoFailure, 0)
 	}
-	for i := range a.seen {
-		if e := a.seen[i].ended; e != nil && e.Class == supervise.User {
-			a.driver.config.Log.Warn("a job's command cannot be run", "attempt", a.String(), "why", e.Why)
-			return a.event(engine.Exited, plan.UserFailure, 0)
-		}
+	switch rank, class := a.cause(); class {
+	case plan.NoFailure:
+		return a.broke(engine.NotStarted, plan.StartFailure, fmt.Sprintf("not all workers were ready within %s", prepareWithin))
+	case plan.UserFailure:
+		return a.failed(engine.Exited, class, rank)
+	default:
+		return a.failed(engine.NotStarted, plan.StartFailure, rank)
 	}
-	return a.event(engine.NotStarted, plan.StartFailure, 0)
 }
 
 // follow reports the gang's start, progress and end.
@@ -218,7 +219,7 @@ func (a *attempt) follow() engine.Event {
 			a.driver.report(a.event(engine.Started, plan.NoFailure, 0))
 		}
 		if a.anyEnded() && !a.allEnded() {
-			if a.failed() && !halted {
+			if a.anyFailed() && !halted {
 				halted = true
 				a.tell(supervise.Kill) // the others cannot go on without it
 			}

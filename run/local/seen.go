@@ -113,24 +113,48 @@ func (a *attempt) observe(rank int, r *supervise.Record) {
 // with the class of the worker that failed for a reason of its own.
 func (a *attempt) ending() engine.Event {
 	stopping, _ := a.wants()
-	kept := a.kept()
-	done, class := true, plan.NoFailure
-	for i := range a.seen {
-		e := a.seen[i].ended
-		done = done && e.Class == supervise.Done
-		if c := classOf(e); worse(c, class) {
-			class = c
-		}
-	}
+	rank, class := a.cause()
 	switch {
-	case done:
+	case a.all(func(s *seen) bool { return s.ended.Class == supervise.Done }):
 		return a.event(engine.Exited, plan.NoFailure, a.ran())
 	case stopping:
-		return a.event(engine.Stopped, plan.NoFailure, kept)
+		return a.event(engine.Stopped, plan.NoFailure, a.kept())
 	case class == plan.NoFailure: // stopped by an order of a plane that crashed
-		return a.event(engine.Exited, plan.NodeFailure, kept)
+		return a.event(engine.Exited, plan.NodeFailure, a.kept())
 	}
-	return a.event(engine.Exited, class, kept)
+	return a.failed(engine.Exited, class, rank)
+}
+
+// cause finds the worker whose failure tells most of why the gang failed, the first to end
+// among equals; NoFailure is none.
+func (a *attempt) cause() (rank int, class plan.FailureClass) {
+	for i := range a.seen {
+		e := a.seen[i].ended
+		if e == nil {
+			continue
+		}
+		if c := classOf(e); worse(c, class) || c == class && c != plan.NoFailure && e.At < a.seen[rank].ended.At {
+			rank, class = i, c
+		}
+	}
+	return rank, class
+}
+
+// failed is an event of a gang that failed by what became of one worker.
+func (a *attempt) failed(kind engine.Kind, class plan.FailureClass, rank int) engine.Event {
+	r, e := a.seen[rank].ended, a.event(kind, class, a.kept())
+	e.Failure = &plan.Failure{Rank: int32(rank), Node: a.order.Workers[rank].Node, Code: r.Code, Signal: r.Signal, Why: r.Why}
+	if class == plan.MemoryFailure {
+		e.Failure.Limit, e.Failure.Peak = r.Limit, r.Usage.Peak
+	}
+	return e
+}
+
+// broke is an event of a gang that failed before any worker could be the cause.
+func (a *attempt) broke(kind engine.Kind, class plan.FailureClass, why string) engine.Event {
+	e := a.event(kind, class, 0)
+	e.Failure = &plan.Failure{Node: a.order.Workers[0].Node, Why: why}
+	return e
 }
 
 // classOf maps why a worker ended to whose failure it was.
@@ -196,7 +220,7 @@ func (a *attempt) allEnded() bool   { return a.all(func(s *seen) bool { return s
 func (a *attempt) anyEnded() bool   { return !a.all(func(s *seen) bool { return s.ended == nil }) }
 func (a *attempt) anyStarted() bool { return !a.all(func(s *seen) bool { return s.started == 0 }) }
 
-// failed reports whether a worker ended other than by being done.
-func (a *attempt) failed() bool {
+// anyFailed reports whether a worker ended other than by being done.
+func (a *attempt) anyFailed() bool {
 	return !a.all(func(s *seen) bool { return s.ended == nil || s.ended.Class == supervise.Done })
 }

@@ -89,7 +89,8 @@ function page(known, ctx) {
     tiles(job, ctx),
     job.phase === "waiting" && h("div", { class: "pair" }, whyCard(job, why, ctx), whenCard(when, ctx)),
     facts(job),
-    job.phase !== "waiting" && (!over.includes(job.phase) || job.phase === "failed") && whyCard(job, why, ctx),
+    job.phase !== "waiting" && (!over.includes(job.phase) || job.phase === "failed" && !job.failure) && whyCard(job, why, ctx),
+    job.failure && job.phase !== "finished" && failureCard(why?.failure || job.failure),
     timeline(job, steps, width, ctx),
     lossCard(job, width),
     dossier(steps),
@@ -125,6 +126,15 @@ function whyCard(job, why, ctx) {
     why?.holders?.length > 0 && [h("h3", null, "Who holds it"), holders(why.holders)],
     why?.tried && h("p", { class: "hint" }, `Last tried ${instant(ofUs(why.tried.at_us))}: ${why.tried.words}`),
     why?.detail?.length > 0 && h("details", { open: !why.obstacles?.length }, h("summary", null, "The counts behind it"), h("ul", { class: "plain" }, why.detail.map((d) => h("li", null, d)))));
+}
+
+// failureCard says how the latest attempt that failed did so.
+function failureCard(f) {
+  const list = [["Attempt", f.attempt], ["Whose failure", f.class], ["Worker", "rank " + f.rank + " on " + f.node], f.signal && ["Signal", f.signal], f.exit_code && ["Exit code", f.exit_code],
+    f.memory_limit_mib && ["Memory limit", f.memory_limit_mib + " MiB"], f.memory_peak_mib && ["Memory at most", f.memory_peak_mib + " MiB"]].filter(Boolean);
+  return h("section", { class: "card" }, h("h2", null, "Why it failed"), h("p", { class: "sentence" }, sentence(f.words)),
+    h("dl", { class: "facts" }, list.map(([name, value]) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value)))),
+    f.last_lines?.length > 0 && [h("h3", null, "The last it printed"), h("pre", { class: "log", tabindex: "0" }, f.last_lines.join("\n"))]);
 }
 
 function obstacles(list) {

@@ -16,6 +16,7 @@ import (
 type Usage struct {
 	CPU      unit.Duration
 	Memory   unit.MiB // now, without what the kernel caches for them
+	Peak     unit.MiB // the most ever, with that
 	OOMKills int64    // processes ended because the group was out of memory
 }
 
@@ -40,12 +41,15 @@ func (g Group) Usage() (Usage, error) {
 		read(g.Account, "cpuacct.usage", "", func(v int64) { u.CPU = unit.Duration(v / 1000) })
 	}
 	memory := func(v int64) { u.Memory = unit.MiB(v >> 20) }
+	peak := func(v int64) { u.Peak = unit.MiB(v >> 20) }
 	kills := func(v int64) { u.OOMKills = v }
 	if g.Memory != "" {
 		read(g.Memory, "memory.stat", "rss", memory)
+		read(g.Memory, "memory.max_usage_in_bytes", "", peak)
 		read(g.Memory, "memory.oom_control", "oom_kill", kills)
 	} else {
 		read(g.Unified, "memory.stat", "anon", memory)
+		read(g.Unified, "memory.peak", "", peak)
 		read(g.Unified, "memory.events", "oom_kill", kills)
 	}
 	if len(errs) > 0 {

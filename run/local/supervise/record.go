@@ -87,9 +87,11 @@ type Record struct {
 	Group *cgroup.Group `json:"group,omitempty"`
 	// Exited, Ended and StopRequested: why.
 	Class  Class  `json:"class,omitempty"`
-	Code   int    `json:"code,omitempty"`   // exit code; 0 with a Signal
+	Code   int    `json:"code,omitempty"`   // exit code, or what a shell's would be; 0 with a Signal
 	Signal string `json:"signal,omitempty"` // that ended it
 	Why    string `json:"why,omitempty"`
+	// Limit is what memory it might use, where it was ended for using more.
+	Limit unit.MiB `json:"limit_mib,omitempty"`
 
 	Report Report `json:"report,omitzero"`
 	Usage  Usage  `json:"usage,omitzero"`

@@ -48,7 +48,7 @@ func stage(dir, supervisor string) int {
 		if n, err := readRetrying(stageGo, b[:]); n != 1 || err != nil {
 			return exitStage // told to abort, or the supervisor died
 		}
-		f = &failure{Node, fmt.Errorf("start %s: %w", path, syscall.Exec(path, argv, env))}
+		f = unstartable(path, syscall.Exec(path, argv, env))
 	}
 	_, _ = unix.Write(stageStatus, []byte(f.String()))
 	return exitStage
@@ -66,23 +66,66 @@ func readRetrying(fd int, b []byte) (n int, err error) {
 type failure struct {
 	class Class
 	err   error
+	code  int // what a shell would exit with
 }
 
+// What a shell exits with where a command is there and cannot be run, and where it is not
+// there.
+const (
+	exitUnable  = 126
+	exitMissing = 127
+)
+
+// own is a failure of the job's own: what it names is not there, or it may not use it.
+func own(err error) *failure {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &failure{User, err, exitMissing}
+	}
+	return &failure{User, err, exitUnable}
+}
+
+// unstartable is the failure to become a program that was found.
+func unstartable(path string, err error) *failure {
+	switch {
+	case errors.Is(err, syscall.ENOEXEC):
+		return own(fmt.Errorf("%s is no program: it begins neither as one nor with #! and an interpreter", path))
+	case errors.Is(err, fs.ErrNotExist):
+		return own(inWords{path + " cannot be run: the interpreter that its first line names does not exist", err})
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.E2BIG):
+		return own(fmt.Errorf("%s cannot be run: %w", path, err))
+	}
+	return &failure{class: Node, err: fmt.Errorf("start %s: %w", path, err)}
+}
+
+// inWords is an error told otherwise.
+type inWords struct {
+	words string
+	error
+}
+
+// Error is what people are told.
+func (e inWords) Error() string { return e.words }
+
+// Unwrap is what the machine said.
+func (e inWords) Unwrap() error { return e.error }
+
 // String is the failure as parseFailure reads it.
-func (f *failure) String() string { return fmt.Sprintf("%s %s\n", f.class, f.err) }
+func (f *failure) String() string { return fmt.Sprintf("%s %d %s\n", f.class, f.code, f.err) }
 
 // parseFailure reads what a stage wrote instead of ready.
 func parseFailure(text string) *failure {
-	class, why, ok := strings.Cut(strings.TrimSuffix(text, "\n"), " ")
-	if !ok {
-		return &failure{Node, fmt.Errorf("worker could not be prepared, see its log: %q", text)}
+	if words := strings.SplitN(strings.TrimSuffix(text, "\n"), " ", 3); len(words) == 3 {
+		if code, err := strconv.Atoi(words[1]); err == nil {
+			return &failure{Class(words[0]), errors.New(words[2]), code}
+		}
 	}
-	return &failure{Class(class), errors.New(why)}
+	return &failure{class: Node, err: fmt.Errorf("worker could not be prepared, see its log: %q", text)}
 }
 
 func prepareStage(dir, supervisor string) (path string, argv, env []string, f *failure) {
-	node := func(err error) (string, []string, []string, *failure) { return "", nil, nil, &failure{Node, err} }
-	user := func(err error) (string, []string, []string, *failure) { return "", nil, nil, &failure{User, err} }
+	node := func(err error) (string, []string, []string, *failure) {
+		return "", nil, nil, &failure{class: Node, err: err}
+	}
 	spec, err := readSpec(dir)
 	if err != nil {
 		return node(err)
@@ -110,10 +153,10 @@ func prepareStage(dir, supervisor string) (path string, argv, env []string, f *f
 		return node(errors.New("the supervisor died"))
 	}
 	if err := os.Chdir(spec.Dir); err != nil {
-		return user(fmt.Errorf("enter working directory: %w", err))
+		return "", nil, nil, own(unusable("working directory", spec.Dir, err))
 	}
 	if path, err = lookCommand(spec.Command[0], env); err != nil {
-		return user(err)
+		return "", nil, nil, own(err)
 	}
 	return path, spec.Command, env, nil
 }
@@ -171,7 +214,25 @@ func lookCommand(name string, env []string) (string, error) {
 			found = err
 		}
 	}
-	return "", fmt.Errorf("find command %q: %w", name, found)
+	switch err := unusable("program", name, found); {
+	case errors.Is(found, fs.ErrNotExist) && dirs[0] != "":
+		return "", inWords{fmt.Sprintf("%s (looked for in %s)", err, strings.Join(dirs, ":")), found}
+	case errors.Is(found, fs.ErrPermission):
+		return "", inWords{err.Error() + ": is it executable (chmod +x)?", found}
+	default:
+		return "", err
+	}
+}
+
+// unusable says of what a job names that it is not there, or that its user may not use it.
+func unusable(what, name string, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return inWords{fmt.Sprintf("no such %s: %s", what, name), err}
+	case errors.Is(err, fs.ErrPermission):
+		return inWords{fmt.Sprintf("no right to use the %s %s as user %d", what, name, os.Getuid()), err}
+	}
+	return fmt.Errorf("the %s %s: %w", what, name, err)
 }
 
 // readSecrets reads the rest of the environment; no file is no secrets.

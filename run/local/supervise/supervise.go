@@ -120,11 +120,11 @@ func (s *supervisor) say(err error) {
 func (s *supervisor) run() Record {
 	if f := s.prepare(); f != nil {
 		s.dismiss()
-		return Record{Class: f.class, Why: f.err.Error()}
+		return Record{Class: f.class, Code: f.code, Why: f.err.Error()}
 	}
 	if f := s.begin(); f != nil {
 		s.dismiss()
-		return Record{Class: f.class, Why: f.err.Error()}
+		return Record{Class: f.class, Code: f.code, Why: f.err.Error()}
 	}
 	r := s.verdict(s.watch())
 	r.Kind = Exited
@@ -138,7 +138,7 @@ func (s *supervisor) run() Record {
 
 // prepare does all that can fail before the worker runs.
 func (s *supervisor) prepare() (f *failure) {
-	node := func(err error) *failure { return &failure{Node, err} }
+	node := func(err error) *failure { return &failure{class: Node, err: err} }
 	var err error
 	if s.spec, err = readSpec(s.dir); err != nil {
 		return node(err)
@@ -175,20 +175,20 @@ func (s *supervisor) prepare() (f *failure) {
 func (s *supervisor) awaitReady() *failure {
 	const patience = 30 * time.Second
 	if err := s.worker.status.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return &failure{Node, fmt.Errorf("prepare worker: %w", err)}
+		return &failure{class: Node, err: fmt.Errorf("prepare worker: %w", err)}
 	}
 	switch said, err := s.worker.said(); {
 	case err != nil:
-		return &failure{Node, fmt.Errorf("prepare worker: %w", err)}
+		return &failure{class: Node, err: fmt.Errorf("prepare worker: %w", err)}
 	case said != ready:
 		return parseFailure(said)
 	}
 	p, ok := readProcess(s.worker.pid)
 	if !ok {
-		return &failure{Node, errors.New("prepare worker: it ended by itself")}
+		return &failure{class: Node, err: errors.New("prepare worker: it ended by itself")}
 	}
 	if err := s.record.add(Record{Kind: Prepared, PID: p.pid, Birth: p.birth, Boot: bootID(), Group: &s.group}); err != nil {
-		return &failure{Node, err}
+		return &failure{class: Node, err: err}
 	}
 	return nil
 }
@@ -257,24 +257,24 @@ func (s *supervisor) begin() *failure {
 	s.stepLaw() // a guest is held back from the first moment on
 	// The record comes before its effect: no worker ever runs unrecorded.
 	if err := s.record.add(Record{Kind: Started, PID: s.worker.pid}); err != nil {
-		return &failure{Node, err}
+		return &failure{class: Node, err: err}
 	}
 	s.oomBefore = machineOOMKills()
 	s.startedAt = time.Now()
 	s.summaryAt = s.startedAt
 	if err := os.Remove(filepath.Join(s.dir, "secrets")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return &failure{Node, fmt.Errorf("remove secrets: %w", err)}
+		return &failure{class: Node, err: fmt.Errorf("remove secrets: %w", err)}
 	}
 	if _, err := s.worker.goOn.Write([]byte{1}); err != nil {
-		return &failure{Node, fmt.Errorf("start worker: %w", err)}
+		return &failure{class: Node, err: fmt.Errorf("start worker: %w", err)}
 	}
 	if err := s.worker.status.SetReadDeadline(time.Time{}); err != nil {
-		return &failure{Node, fmt.Errorf("start worker: %w", err)}
+		return &failure{class: Node, err: fmt.Errorf("start worker: %w", err)}
 	}
 	// It says nothing more when it has become the command.
 	switch said, err := s.worker.said(); {
 	case err != nil:
-		return &failure{Node, fmt.Errorf("start worker: %w", err)}
+		return &failure{class: Node, err: fmt.Errorf("start worker: %w", err)}
 	case said != "":
 		return parseFailure(said)
 	}
@@ -292,14 +292,14 @@ func (s *supervisor) awaitGo() *failure {
 			case Go:
 				return nil
 			case Abort, Halt, Kill:
-				return &failure{Aborted, fmt.Errorf("told to %s before it started", o)}
+				return &failure{class: Aborted, err: fmt.Errorf("told to %s before it started", o)}
 			}
 		case <-s.signals:
-			return &failure{Aborted, errors.New("its supervisor was told to end before it started")}
+			return &failure{class: Aborted, err: errors.New("its supervisor was told to end before it started")}
 		case <-s.reaper.exited:
-			return &failure{Node, errors.New("the prepared process was ended by something else")}
+			return &failure{class: Node, err: errors.New("the prepared process was ended by something else")}
 		case <-patience.C:
-			return &failure{Abandoned, fmt.Errorf("nobody said go within %s", s.spec.WaitGo)}
+			return &failure{class: Abandoned, err: fmt.Errorf("nobody said go within %s", s.spec.WaitGo)}
 		}
 	}
 }
@@ -358,7 +358,13 @@ func (s *supervisor) verdict(status syscall.WaitStatus) Record {
 	if status.Signaled() {
 		r.Signal = unix.SignalName(status.Signal())
 	}
-	r.Class, r.Why = s.classify(status, usage.OOMKills)
+	if r.Class, r.Why = s.classify(status, usage.OOMKills); r.Class == Memory {
+		r.Usage.Peak = max(r.Usage.Peak, usage.Peak) // samples miss it
+		r.Why += fmt.Sprintf("; it used %s at most", r.Usage.Peak)
+		if r.Limit = s.spec.Limits.Memory; usage.OOMKills == 0 {
+			r.Limit = 0 // it was the machine's
+		}
+	}
 	return r
 }
 
@@ -378,9 +384,9 @@ func (s *supervisor) classify(status syscall.WaitStatus, oomKills int64) (Class,
 	case s.stopping.why != "":
 		return s.stopping.why, how
 	case oomKills > 0:
-		return Memory, fmt.Sprintf("%s; out of memory at its limit of %s", how, s.spec.Limits.Memory)
+		return Memory, fmt.Sprintf("out of memory: %s at its limit of %s", how, s.spec.Limits.Memory)
 	case killed && s.group.Memory == "" && machineOOMKills() > s.oomBefore:
-		return Memory, how + "; this machine was out of memory"
+		return Memory, "out of memory: " + how + " when this machine had none left"
 	case status.Exited() && status.ExitStatus() == temporary:
 		return Temporary, how
 	}

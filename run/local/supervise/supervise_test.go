@@ -25,6 +25,10 @@ func TestHowItEnds(t *testing.T) {
 	if err := os.WriteFile(text, []byte("no program"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	orphan := filepath.Join(t.TempDir(), "orphan")
+	if err := os.WriteFile(orphan, []byte("#!/no/such/interpreter\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	taken, err := net.Listen("tcp", ":0")
 	if err != nil {
 		t.Fatal(err)
@@ -45,10 +49,13 @@ func TestHowItEnds(t *testing.T) {
 		{name: "peer", script: "exit 75", class: Temporary, code: 75, started: 1},
 		{name: "crash", script: "kill -SEGV $$", class: User, signal: "SIGSEGV", started: 1},
 		{name: "killed", script: "kill -KILL $$", class: User, signal: "SIGKILL", started: 1},
-		{name: "no command", change: func(s *Spec) { s.Command = []string{"no-such-thing"} }, class: User, why: `"no-such-thing"`},
-		{name: "no directory", change: func(s *Spec) { s.Dir = "/no/such" }, class: User, why: "/no/such"},
-		{name: "not executable", change: func(s *Spec) { s.Command = []string{text} }, class: User, why: "permission"},
-		{name: "no program", change: func(s *Spec) { s.Command = []string{garbage} }, class: Node, started: 1, why: "exec format"},
+		{name: "no command", change: func(s *Spec) { s.Command = []string{"no-such-thing"} }, class: User, code: 127, why: "no such program: no-such-thing (looked for in /usr/bin:/bin)"},
+		{name: "no directory", change: func(s *Spec) { s.Dir = "/no/such" }, class: User, code: 127, why: "no such working directory: /no/such"},
+		{name: "a file for a directory", change: func(s *Spec) { s.Dir = text }, class: User, code: 126, why: "not a directory"},
+		{name: "no file", change: func(s *Spec) { s.Command = []string{"/no/such/program"} }, class: User, code: 127, why: "no such program: /no/such/program"},
+		{name: "no interpreter", change: func(s *Spec) { s.Command = []string{orphan} }, class: User, code: 127, started: 1, why: "interpreter"},
+		{name: "not executable", change: func(s *Spec) { s.Command = []string{text} }, class: User, code: 126, why: "no right to use the program " + text},
+		{name: "no program", change: func(s *Spec) { s.Command = []string{garbage} }, class: User, code: 126, started: 1, why: "is no program"},
 		{name: "port", change: func(s *Spec) { s.Ports = []int{taken.Addr().(*net.TCPAddr).Port} }, class: Node, why: "not free"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -257,7 +264,7 @@ func TestMemoryHogIsClassedMemory(t *testing.T) {
 	t.Parallel()
 	s := spec(t, self(), "hog")
 	s.Limits.Memory = 64
-	if r := run(t, s); r.Class != Memory || r.Signal != "SIGKILL" {
+	if r := run(t, s); r.Class != Memory || r.Signal != "SIGKILL" || r.Limit != 64 || r.Usage.Peak < 48 || !strings.Contains(r.Why, "out of memory: ended by SIGKILL at its limit of 64MiB; it used ") {
 		t.Errorf("ended %+v", r)
 	}
 	// The same in a child whose parent goes on to report it as its own failure.
