@@ -69,6 +69,7 @@ func (l *live) target(cmd *cobra.Command) {
 
 func (l *live) client() *client.Client {
 	c := l.dial()
+	c.Plain = !l.asJSON
 	c.Away = func(err error) {
 		fmt.Fprintf(os.Stderr, "muster: %v: waiting for it to come back; an interrupt ends this\n", err)
 	}
@@ -92,9 +93,12 @@ func (l *live) dial() *client.Client {
 // show prints a value as JSON, or as its text.
 func (l *live) show(w io.Writer, value any, text func(w io.Writer, o view.TextOptions) error) error {
 	if l.asJSON {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(value)
+		data, err := json.MarshalIndent(value, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(w, view.PlainJSON(string(data)))
+		return err
 	}
 	return text(w, view.TextOptions{Width: width(), Color: colour()})
 }

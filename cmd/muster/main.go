@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/mechanism/solve"
 )
 
@@ -22,7 +23,7 @@ func main() {
 	}
 	if err := root().Execute(); err != nil {
 		if !errors.As(err, new(exit)) {
-			fmt.Fprintln(os.Stderr, "muster:", err)
+			fmt.Fprintln(os.Stderr, "muster:", view.Plain(err.Error()))
 		}
 		os.Exit(codeOf(err))
 	}

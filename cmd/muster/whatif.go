@@ -129,6 +129,9 @@ func (f *whatIfFlags) ask(ctx context.Context, l *live) (whatif.Answer, error) {
 	}
 	a, err := whatif.Ask(ctx, base, f.q)
 	a.Keep(func(string) bool { return true })
+	if !l.asJSON {
+		view.PlainAll(&a)
+	}
 	return a, err
 }
 

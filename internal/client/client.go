@@ -32,6 +32,8 @@ type Client struct {
 	token  string
 	http   http.Client
 	broken error // every call's, where there is no way to call
+	// Plain makes the texts of answers plain, for whoever prints them; those of errors are.
+	Plain bool
 	outlive
 }
 
@@ -104,6 +106,7 @@ func (c *Client) do(ctx context.Context, method, path string, header http.Header
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 16<<20)).Decode(&answer); err != nil || answer.Error.Message == "" {
 		return nil, fmt.Errorf("the server answered %s, and not in words this program reads", resp.Status)
 	}
+	view.PlainAll(&answer.Error)
 	answer.Error.Status, answer.Error.later = resp.StatusCode, resp.Header.Get("Retry-After") != ""
 	return nil, &answer.Error
 }
@@ -164,6 +167,9 @@ func read[T any](c *Client, resp *http.Response) (out T, err error) {
 	}
 	if err != nil {
 		return out, fmt.Errorf("reading the server's answer: %w", err)
+	}
+	if c.Plain {
+		view.PlainAll(&out)
 	}
 	return out, nil
 }
