@@ -38,13 +38,14 @@ type upFlags struct {
 	policy                          engine.Policy
 	stop                            struct{ checkpoint, grace unit.Duration }
 	summaryEvery                    unit.Duration
+	userRate                        float64 // requests per second
 	allowRoot, acceptLoss, verbose  bool
 }
 
 // defaultUp declares four slots of half a core, the shape of the demonstration.
 func defaultUp() upFlags {
 	f := upFlags{slots: local.Slots{Count: 4}, slotCPU: "500m", slotMemory: "1GiB", policy: engine.DefaultPolicy(),
-		summaryEvery: 5 * unit.Second}
+		summaryEvery: 5 * unit.Second, userRate: 1000}
 	f.stop.checkpoint, f.stop.grace = 30*unit.Second, 10*unit.Second
 	return f
 }
@@ -68,6 +69,7 @@ func upCommand() *cobra.Command {
 	fl.StringVar(&f.queues, "queues", "", "a tree of queues that replaces the last one at the start: a YAML file, venus, philly or queues:NxG (see muster queues)")
 	fl.StringArrayVar(&f.shadows, "shadow", nil, "a strategy that is asked what it would decide, and not obeyed (may be repeated; see muster shadow)")
 	fl.StringArrayVar(&f.scripts, "script", nil, "a script that a strategy chosen later may run; one of --strategy or --shadow may anyway (may be repeated)")
+	fl.Float64Var(&f.userRate, "user-rate", f.userRate, "requests per second that each user may make; twice so many at once")
 	fl.IntVar(&f.slots.Count, "slots", f.slots.Count, "how many slots to declare where there are no GPUs")
 	fl.StringVar(&f.slotCPU, "slot-cpu", f.slotCPU, "cores of a slot")
 	fl.StringVar(&f.slotMemory, "slot-memory", f.slotMemory, "memory of a slot")
@@ -196,7 +198,7 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, state string, log *s
 		}
 	}()
 	s := server.New(server.Config{Plane: p, Version: version(), Log: log, Logs: driver.MemberDir, Objections: driver.Objections, Prepare: driver.KeepSecrets,
-		Access: users, Audit: audit, Closed: f.listen != "", Promises: promises, Shadows: shadows})
+		Access: users, Audit: audit, Closed: f.listen != "", Promises: promises, Shadows: shadows, RatePerSec: f.userRate, Burst: 2 * f.userRate})
 	listeners, err := f.listeners(state, log)
 	if err != nil {
 		return err
