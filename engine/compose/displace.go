@@ -141,7 +141,7 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 	}
 	r := v.Run(run)
 	if r.Status == plan.Promised {
-		return 0, false // what was promised stands until it has begun
+		return 0, false // what was promised stands until it is handed over
 	}
 	if at := s.ripe(v, id); at > v.Now() {
 		s.lines.retryAt = min(s.lines.retryAt, at)
