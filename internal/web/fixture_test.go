@@ -214,6 +214,10 @@ func snapshot() view.Snapshot {
 	for _, q := range queued {
 		s.Jobs = append(s.Jobs, view.Job{Name: q.name, Phase: q.phase, Reason: q.reason, Tenant: q.queue, User: q.user, Gang: 1, Devices: q.devices, Times: view.Times{WaitedSec: q.waited,
 			Submitted: now.Add(-time.Duration(q.waited) * time.Second)}})
+		if q.phase == "backoff" {
+			s.Jobs[len(s.Jobs)-1].Failure = &view.Failure{Words: "out of memory: ended by SIGKILL at its limit of 512MiB; it used 511MiB at most (rank 3 on gpu-12)", Attempt: 2, Class: "memory", Rank: 3, Node: "gpu-12",
+				Signal: "SIGKILL", MemoryLimitMiB: 512, MemoryPeakMiB: 511}
+		}
 	}
 	s.Cluster.Devices.Total, s.Cluster.Devices.Lost, s.Cluster.Devices.Closed = 192, 9, 8
 	s.Cluster.Devices.Free = 192 - 17 - s.Cluster.Devices.Granted

@@ -135,7 +135,8 @@ func TestRealServer(t *testing.T) {
 	p.shot("real-waiting")
 
 	p.eval("location.hash = '#/job/first'", nil)
-	p.says("its run is running", "attempt 1", "Dossier", "Which devices?", "node0", "1 decision in all", "train --name first")
+	p.says("its run is running", "attempt 1", "Dossier", "Which devices?", "node0", "1 decision in all")
+	p.until("!document.body.innerText.includes('train --name')") // what is run is not for a browser that nobody knows
 	first, err := c.Job(t.Context(), "first")
 	if err != nil {
 		t.Fatal(err)
@@ -148,6 +149,15 @@ func TestRealServer(t *testing.T) {
 	p.until("document.querySelector('svg .line').getAttribute('d').split('L').length === 3")
 	p.shot("real-job")
 
+	second, err := c.Job(t.Context(), "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.report(engine.Event{Kind: engine.Exited, Job: plan.JobID(second.ID), Attempt: second.Attempt, Ending: engine.Ending{Class: plan.UserFailure, Failure: &plan.Failure{Node: 1, Code: 7, Why: "exit code 7"}}})
+	p.eval("location.hash = '#/job/second'", nil)
+	p.says("failed", "Why it failed", "Exit code 7 (rank 0 on node1)", "Whose failure")
+	p.shot("real-failed")
+	p.eval("location.hash = '#/job/first'", nil)
 	if _, err := c.ChangeJob(t.Context(), "first", "cancel"); err != nil {
 		t.Fatal(err)
 	}

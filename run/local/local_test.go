@@ -164,7 +164,7 @@ func TestJobsRunAndEnd(t *testing.T) {
 	state := stateDir(t)
 	h := start(t, state, "fifo")
 	defer h.stop()
-	good := h.submit(workload.Job{Name: "good", Program: workload.Program{Command: shell("echo $RANK of $WORLD_SIZE; exit 0")}})
+	good := h.submit(workload.Job{Name: "good", Program: workload.Program{Command: shell("echo $RANK of $WORLD_SIZE, unbuffered $PYTHONUNBUFFERED; exit 0")}})
 	bad := h.submit(workload.Job{Name: "bad", Program: workload.Program{Command: shell("exit 3")}})
 	missing := h.submit(workload.Job{Name: "missing", Program: workload.Program{Command: []string{"/no/such/program"}}})
 	gang := h.submit(workload.Job{Name: "gang", Resources: workload.Resources{Gang: 2},
@@ -182,7 +182,7 @@ func TestJobsRunAndEnd(t *testing.T) {
 		t.Errorf("a gang that meets leaves its job %s", j.Phase)
 	}
 	log, err := os.ReadFile(filepath.Join(state, "attempts", "good.1", "0", "log"))
-	if err != nil || string(log) != "0 of 1\n" {
+	if err != nil || string(log) != "0 of 1, unbuffered 1\n" {
 		t.Errorf("the log is %q, %v", log, err)
 	}
 }

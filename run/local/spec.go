@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,6 +61,10 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 		"MUSTER_JOB="+o.Name, "MUSTER_ATTEMPT="+strconv.Itoa(int(o.Attempt)),
 		"MUSTER_CHECKPOINT_DIR="+filepath.Join(home, "checkpoints"),
 		"MUSTER_PROGRESS="+supervise.ProgressPath(a.dirs[rank]), "MUSTER_CONTROL="+supervise.ControlPath(a.dirs[rank]))
+	if !slices.ContainsFunc(o.Spec.Env, func(kv string) bool { return strings.HasPrefix(kv, "PYTHONUNBUFFERED=") }) {
+		// Else what it prints before it fails comes after what it fails with.
+		s.Env = append(s.Env, "PYTHONUNBUFFERED=1")
+	}
 	if c.GPUs {
 		s.Env = append(s.Env, "CUDA_VISIBLE_DEVICES="+c.visible(w.Devices))
 		s.Env = append(s.Env, capsOf(o, w)...)

@@ -133,7 +133,7 @@ function failureCard(f) {
   const list = [["Attempt", f.attempt], ["Whose failure", f.class], ["Worker", "rank " + f.rank + " on " + f.node], f.signal && ["Signal", f.signal], f.exit_code && ["Exit code", f.exit_code],
     f.memory_limit_mib && ["Memory limit", f.memory_limit_mib + " MiB"], f.memory_peak_mib && ["Memory at most", f.memory_peak_mib + " MiB"]].filter(Boolean);
   return h("section", { class: "card" }, h("h2", null, "Why it failed"), h("p", { class: "sentence" }, sentence(f.words)),
-    h("dl", { class: "facts" }, list.map(([name, value]) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value)))),
+    h("dl", { class: "facts", style: { "margin-top": "8px" } }, list.map(([name, value]) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value)))),
     f.last_lines?.length > 0 && [h("h3", null, "The last it printed"), h("pre", { class: "log", tabindex: "0" }, f.last_lines.join("\n"))]);
 }
 

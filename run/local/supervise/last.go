@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
-	"unicode"
 )
 
 // What is shown of the end of a log.
@@ -14,8 +13,8 @@ const (
 	lastColumn = 400
 )
 
-// LastLines are the last lines that a worker printed, to be shown on a terminal: without
-// what such a one would obey.
+// LastLines are the last lines that a worker printed, as they are to be read: without colours
+// and what was printed over. Who shows them sees to what else a terminal would obey.
 func LastLines(dir string) ([]string, error) {
 	files, err := logFiles(dir)
 	if err != nil || len(files) == 0 {
@@ -44,20 +43,12 @@ func LastLines(dir string) ([]string, error) {
 	return lines[max(0, len(lines)-lastLines):], nil
 }
 
-// sequence is what a terminal takes for an order: CSI and OSC.
+// sequence is what a terminal takes for an order: CSI, as colours are, and OSC.
 var sequence = regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)?)")
 
-// plain is a line without what a terminal obeys or turns round, cut where it is long.
+// plain is a line without colours, cut where it is long.
 func plain(line string) string {
-	line = strings.Map(func(c rune) rune {
-		switch {
-		case c == '\t':
-			return ' '
-		case !unicode.IsPrint(c):
-			return -1
-		}
-		return c
-	}, sequence.ReplaceAllString(line, ""))
+	line = sequence.ReplaceAllString(line, "")
 	if runes := []rune(line); len(runes) > lastColumn {
 		return string(runes[:lastColumn]) + "…"
 	}
