@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -167,6 +169,38 @@ func TestLogQuota(t *testing.T) {
 	got := output(t, s.MemberDir())
 	if len(got) > 66<<10 || !strings.HasPrefix(got, "first\n") || !strings.HasSuffix(got, "last\n") || !strings.Contains(got, "bytes of output dropped here]") {
 		t.Errorf("%d bytes of output: %.20q...%q", len(got), got, got[max(0, len(got)-20):])
+	}
+}
+
+// A worker that floods its progress file fills no disk, and what it reports later counts.
+func TestFloodOfProgress(t *testing.T) {
+	t.Parallel()
+	s := shell(t, `i=0; while [ $i -lt 40 ]; do yes nonsense | head -c 8000000 >>"$MUSTER_PROGRESS"; sleep .05; i=$((i+1)); done
+		echo >>"$MUSTER_PROGRESS"; echo checkpoint step=7 path=/w >>"$MUSTER_PROGRESS"; sleep 1`)
+	dir, _ := launch(t, s)
+	send(t, dir, Go)
+	ended, most := make(chan Record), int64(0)
+	go func() { ended <- await(t, dir, Ended) }()
+	for done := false; !done; {
+		select {
+		case r := <-ended:
+			if r.Class != Done {
+				t.Errorf("ended %+v", r)
+			}
+			done = true
+		case <-time.After(20 * time.Millisecond):
+			if info, err := os.Stat(ProgressPath(dir)); err == nil {
+				most = max(most, info.Sys().(*syscall.Stat_t).Blocks*512)
+			}
+		}
+	}
+	if most > 120<<20 {
+		t.Errorf("the file took %d MiB of the disk at most; 320 MB were written", most>>20)
+	}
+	t.Logf("at most %d MiB of 320 MB", most>>20)
+	records, _, err := ReadRecords(dir, 0)
+	if err != nil || !slices.ContainsFunc(records, func(r Record) bool { return r.Kind == Checkpoint && r.Report.Step == 7 }) {
+		t.Errorf("the checkpoint after the flood is not in %+v (%v)", records, err)
 	}
 }
 

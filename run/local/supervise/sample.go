@@ -38,11 +38,21 @@ func newSampler(dir string, group cgroup.Group, r *reaper) *sampler {
 	return &sampler{group: group, reaper: r, tail: progress.NewTail(ProgressPath(dir)), io: map[int]storage{}}
 }
 
+// Of a progress file that is flooded no more is kept than one read takes in.
+const (
+	progressPieces = 8
+	mostProgress   = progressPieces * progress.MostRead
+)
+
+// bound gives up what is too much in the progress file; one that cannot be bounded now
+// is looked at again soon.
+func (s *sampler) bound() { _ = s.tail.Bound(mostProgress) }
+
 // read takes in what the worker reported since the last time and returns its
 // newest checkpoint, if there is a new one: older ones are superseded.
 func (s *sampler) read() (checkpoint Report, isNew bool) {
-	const pieces = 8 // a worker that floods its progress file is read with a delay, not at any cost
-	for range pieces {
+	s.bound()
+	for range progressPieces {
 		b, err := s.tail.Read()
 		for _, e := range s.parser.Feed(b) {
 			switch e.Kind {

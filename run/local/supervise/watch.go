@@ -15,12 +15,18 @@ import (
 // saveSample is the interval at which progress is read while stopping waits for a checkpoint.
 const saveSample = 50 * unit.Millisecond
 
+// boundEvery is how often the size of the progress file is looked at: between two looks a
+// worker that floods it writes as much as the disk takes.
+const boundEvery = 250 * time.Millisecond
+
 // watch runs the worker until it ends.
 func (s *supervisor) watch() syscall.WaitStatus {
 	s.sampleNext = time.NewTimer(pause(s.spec.SampleEvery, 0))
 	s.stopping.next, s.limit.timer = stoppedTimer(), stoppedTimer()
 	s.limit.left = time.Duration(s.spec.TimeLimit) * time.Microsecond
 	s.runLimit()
+	full := time.NewTicker(boundEvery)
+	defer full.Stop()
 	for {
 		select {
 		case status := <-s.reaper.exited:
@@ -33,6 +39,8 @@ func (s *supervisor) watch() syscall.WaitStatus {
 			s.stop(TimeLimit, fmt.Sprintf("its time limit of %s", s.spec.TimeLimit))
 		case <-s.stopping.next.C:
 			s.escalate()
+		case <-full.C:
+			s.sampler.bound()
 		case <-s.sampleNext.C:
 			before := threadTime()
 			s.observe()

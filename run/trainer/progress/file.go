@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Writer appends a job's events to the place named by MUSTER_PROGRESS. A nil Writer
@@ -62,13 +65,15 @@ func (w *Writer) Close() error {
 type Tail struct {
 	path   string
 	offset int64
+	given  int64 // how much of the file has been given up
+	cut    bool  // what comes next does not go on where the last ended
 }
 
 // NewTail returns a tail that starts at the beginning of path.
 func NewTail(path string) *Tail { return &Tail{path: path} }
 
-// tailLimit bounds one Read: the rest comes with the next.
-const tailLimit = 1 << 20
+// MostRead bounds one Read, in bytes: the rest comes with the next.
+const MostRead = 1 << 20
 
 // Read returns what was appended since the last call. A file that became shorter
 // was begun anew and is read from its start.
@@ -86,12 +91,43 @@ func (t *Tail) Read() ([]byte, error) {
 		return nil, fmt.Errorf("tail: %w", err)
 	}
 	if info.Size() < t.offset {
-		t.offset = 0
+		t.offset, t.given = 0, 0
 	}
-	b, err := io.ReadAll(io.NewSectionReader(file, t.offset, tailLimit))
+	b, err := io.ReadAll(io.NewSectionReader(file, t.offset, MostRead))
 	t.offset += int64(len(b))
+	if t.cut {
+		end := bytes.IndexByte(b, '\n')
+		if end < 0 {
+			return nil, err // still of a line whose beginning is gone
+		}
+		t.cut, b = false, append([]byte{0}, b[end:]...) // which makes what was begun no line either
+	}
 	if err != nil {
 		return b, fmt.Errorf("tail %s: %w", t.path, err)
 	}
 	return b, nil
+}
+
+// Bound gives up what the file holds where that is more than most bytes: what was read
+// and, of a flood, what was not. The file keeps its length and the writer its place in
+// it; only what it takes of the disk is freed.
+func (t *Tail) Bound(most int64) error {
+	info, err := os.Lstat(t.path)
+	if err != nil || !info.Mode().IsRegular() || info.Size()-t.given <= most {
+		return nil // what is not there takes no room
+	}
+	file, err := os.OpenFile(t.path, os.O_WRONLY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return fmt.Errorf("bounding progress: %w", err)
+	}
+	size := info.Size()
+	t.cut = t.cut || t.offset < size
+	if err = unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, size); err != nil {
+		err, size = file.Truncate(0), 0 // the file system knows no holes
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return fmt.Errorf("bounding progress: %w", err)
+	}
+	t.offset, t.given = size, size
+	return nil
 }

@@ -189,6 +189,63 @@ func TestTailOfAGrowingFile(t *testing.T) {
 	}
 }
 
+// A file that is flooded takes no more of the disk than it may, and what comes later is
+// read, whether the writer appends or goes on at its own place.
+func TestTailOfAFlood(t *testing.T) {
+	for name, flags := range map[string]int{"appending": os.O_APPEND, "at its own place": 0} {
+		path := filepath.Join(t.TempDir(), "file")
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|flags, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		tail, parser := NewTail(path), Parser{}
+		read := func() (steps []int64) {
+			t.Helper()
+			for {
+				b, err := tail.Read()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(b) == 0 {
+					return steps
+				}
+				for _, e := range parser.Feed(b) {
+					steps = append(steps, e.Step)
+				}
+			}
+		}
+		write := func(text string) {
+			t.Helper()
+			if _, err := file.WriteString(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const most = 1 << 20
+		write("step=1\nstep=2")
+		if got := read(); !slices.Equal(got, []int64{1}) {
+			t.Errorf("%s: before the flood steps %v", name, got)
+		}
+		for range 8 {
+			write("5\n" + strings.Repeat("nonsense\n", most/8) + "step=3")
+			if err := tail.Bound(most); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if taken := info.Sys().(*syscall.Stat_t).Blocks * 512; taken > most {
+				t.Errorf("%s: the file takes %d bytes of the disk, expected at most %d", name, taken, most)
+			}
+		}
+		write("9\nstep=400\n")
+		if got := read(); !slices.Equal(got, []int64{400}) {
+			t.Errorf("%s: after the flood steps %v", name, got)
+		}
+	}
+}
+
 func TestCommandsArrive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "control")
 	c := Listen(func(string) string { return path })
