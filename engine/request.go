@@ -70,8 +70,19 @@ func (e *Engine) acceptVerb(ev *Event) error {
 
 func (e *Engine) acceptJob(j *workload.Job) error {
 	// Names are used once: logs, checkpoints and records go by them.
-	if id, taken := e.names[j.Name]; taken {
-		return fmt.Errorf("a job named %q is already there (%s): choose another name, or requeue that one", j.Name, e.state.Jobs[id].Phase)
+	unused := func(name string) error {
+		if id, taken := e.names[name]; taken {
+			return fmt.Errorf("a job named %q is already there (%s): choose another name, or requeue that one", name, e.state.Jobs[id].Phase)
+		}
+		return nil
+	}
+	if err := unused(j.Name); err != nil { // an array's too: it is called by it
+		return err
+	}
+	for name := range j.Names() {
+		if err := unused(name); err != nil {
+			return err
+		}
 	}
 	for _, after := range j.After {
 		if _, ok := e.names[after]; !ok {
@@ -96,6 +107,7 @@ func (e *Engine) acceptJob(j *workload.Job) error {
 	return nil
 }
 
+// submit admits a job, or the copies of an array one after the other.
 func (e *Engine) submit(ev *Event) {
 	w := ev.Spec
 	asked := plan.Asked{Declared: w.Estimate, TimeLimit: w.TimeLimit, Deadline: w.Deadline,
@@ -117,13 +129,15 @@ func (e *Engine) submit(ev *Event) {
 			before = append(before, id)
 		}
 	}
-	id := e.state.Admit(w.Name, asked, before...)
-	e.names[w.Name] = id
-	if broken != plan.None {
-		e.state.SetPhase(id, plan.Failed, plan.Reason{Code: plan.DependencyEnd, A: int64(broken)})
-		e.ended(id)
+	for name := range w.Names() {
+		id := e.state.Admit(name, asked, before...)
+		e.names[name] = id
+		if broken != plan.None {
+			e.state.SetPhase(id, plan.Failed, plan.Reason{Code: plan.DependencyEnd, A: int64(broken)})
+			e.ended(id)
+		}
+		e.touch(id)
 	}
-	e.touch(id)
 }
 
 // longest is how long a run of a tenant's job may be; 0 is no limit.

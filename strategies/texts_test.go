@@ -249,7 +249,7 @@ func readJobs(text string) (jobs scheduletest.Jobs, err error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, j := range spec.ExpandArray(read[0]) {
+		for _, j := range read[0].Copies() {
 			j.Submit = unit.Time(is.At)
 			if !slices.Contains(says, "estimate") {
 				j.Estimate = is.Run

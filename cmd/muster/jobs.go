@@ -70,7 +70,15 @@ func logsCommand() *cobra.Command {
 	var o client.LogOptions
 	cmd := &cobra.Command{Use: "logs JOB", GroupID: "run", Args: cobra.ExactArgs(1), Short: "Print what a job printed",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return l.client().Logs(cmd.Context(), args[0], o, cmd.OutOrStdout())
+			c := l.client()
+			job, err := c.Job(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if job.Copies == nil {
+				return c.Logs(cmd.Context(), args[0], o, cmd.OutOrStdout())
+			}
+			return logsOfCopies(cmd.Context(), c, &job, o, cmd.OutOrStdout())
 		}}
 	l.target(cmd)
 	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the job has ended, through its later attempts")
@@ -80,11 +88,32 @@ func logsCommand() *cobra.Command {
 	return cmd
 }
 
+// logsOfCopies prints what the copies of an array printed, one after the other.
+func logsOfCopies(ctx context.Context, c *client.Client, array *view.Job, o client.LogOptions, w io.Writer) error {
+	n := 0
+	for _, k := range array.Copies {
+		n += k
+	}
+	for i := range n {
+		name := fmt.Sprintf("%s-%d", array.Name, i)
+		fmt.Fprintf(w, "==> %s <==\n", name)
+		if err := c.Logs(ctx, name, o, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // changeCommand is a command that asks one thing of jobs.
 func changeCommand(verb, short string) *cobra.Command {
 	return changed(&cobra.Command{Use: verb + " JOB...", GroupID: "run", Short: short},
 		func(ctx context.Context, c *client.Client, name string) (view.Job, error) {
 			return c.ChangeJob(ctx, name, verb)
 		},
-		func(j view.Job) string { return fmt.Sprintf("%s is %s", j.Name, j.Phase) })
+		func(j view.Job) string {
+			if j.Copies != nil {
+				return fmt.Sprintf("%s: %s", j.Name, j.Reason)
+			}
+			return fmt.Sprintf("%s is %s", j.Name, j.Phase)
+		})
 }

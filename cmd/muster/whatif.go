@@ -163,11 +163,12 @@ func (f *whatIfFlags) offline(ctx context.Context) (base whatif.Base, err error)
 
 // supposed names jobs that have no name and makes the copies of arrays.
 func supposed(jobs []workload.Job, file string) (out []workload.Job) {
-	for i, j := range jobs {
+	for i := range jobs {
+		j := &jobs[i]
 		if j.Name == "" {
 			j.Name = fmt.Sprintf("%s-%d", file, i)
 		}
-		out = append(out, spec.ExpandArray(j)...)
+		out = append(out, j.Copies()...)
 	}
 	return out
 }

@@ -151,7 +151,7 @@ func (w *bench) report(events ...engine.Event) {
 	w.t.Helper()
 	var batch []message
 	for _, e := range events {
-		batch = append(batch, message{event: e})
+		batch = append(batch, message{events: []engine.Event{e}})
 	}
 	w.step(batch...)
 }
@@ -165,7 +165,7 @@ func (w *bench) ask(e engine.Event, key string) Reply {
 }
 
 func request(e engine.Event, key string) message {
-	return message{event: e, key: key, reply: make(chan Reply, 1)}
+	return message{events: []engine.Event{e}, key: key, reply: make(chan Reply, 1)}
 }
 
 func submission(name string, gang int32) engine.Event {

@@ -165,5 +165,5 @@ func (w *bench) happen(t *rapid.T, batch []message) []message {
 		e.Class = rapid.SampledFrom([]plan.FailureClass{plan.NoFailure, plan.NoFailure, plan.UserFailure, plan.NodeFailure}).Draw(t, "class")
 		delete(w.nature.alive, m)
 	}
-	return append(batch, message{event: e})
+	return append(batch, message{events: []engine.Event{e}})
 }

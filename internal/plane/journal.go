@@ -91,9 +91,10 @@ func (p *Plane) took(now unit.Time, events []engine.Event, out *engine.Out) {
 		e := &events[i]
 		switch {
 		case e.Kind == engine.Assembled:
-			p.jobs = withSpecs(e.Image.Specs)
+			p.jobs, p.arrays = nil, nil
+			p.keep(withSpecs(e.Image.Specs))
 		case e.Kind == engine.Submit:
-			p.jobs = append(p.jobs, JobInfo{Spec: e.Spec})
+			p.keep(copies(e.Spec))
 		case e.Kind == engine.Observed && e.Loss != 0 && int(e.Job) < len(p.jobs):
 			info := &p.jobs[e.Job]
 			if info.FirstLoss == 0 {
@@ -202,7 +203,7 @@ func (p *Plane) save(seq store.Seq, s *plan.State, img image) error {
 
 // recover builds the engine from the newest snapshot and folds what follows.
 func (p *Plane) recover() error {
-	p.engine, p.jobs, p.decide = nil, nil, decider{}
+	p.engine, p.jobs, p.arrays, p.decide = nil, nil, nil, decider{}
 	last, passed, err := p.loadLast()
 	if err != nil {
 		return err
@@ -259,8 +260,22 @@ func (p *Plane) begins(img *engine.Image) error {
 	if err != nil {
 		return err
 	}
-	p.jobs, p.decide.strategy.Text = withSpecs(img.Specs), img.Strategy
+	p.keep(withSpecs(img.Specs))
+	p.decide.strategy.Text = img.Strategy
 	return p.restore(state, img.Strategy)
+}
+
+// copies are the jobs that a submission made.
+func copies(spec *workload.Job) []JobInfo {
+	if spec.Array <= 1 {
+		return []JobInfo{{Spec: spec}}
+	}
+	all := spec.Copies()
+	list := make([]JobInfo, len(all))
+	for i := range all {
+		list[i].Spec = &all[i]
+	}
+	return list
 }
 
 func withSpecs(specs []*workload.Job) (list []JobInfo) {
@@ -290,7 +305,8 @@ func (p *Plane) load(snapshot store.Snapshot) error {
 		return err
 	}
 	composition.Text = was.Strategy
-	p.jobs, p.decide = img.Jobs, decider{current: img.Setting, strategy: composition, before: img.Before}
+	p.keep(img.Jobs)
+	p.decide = decider{current: img.Setting, strategy: composition, before: img.Before}
 	return p.restore(state, was.Strategy)
 }
 

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -57,6 +56,7 @@ type Plane struct {
 	engine *engine.Engine
 	decide decider
 	jobs   []JobInfo // by job: what the engine does not need to know
+	arrays map[string]Array
 	stats  Stats
 
 	inbox     chan message
@@ -91,6 +91,12 @@ type Entry struct {
 	Notes   []plan.Note
 }
 
+// Array is where the copies of an array are: their ids follow each other.
+type Array struct {
+	First plan.JobID
+	Count int32
+}
+
 // Stats count what the plane did since it started.
 type Stats struct {
 	Batches, Events, Commits int64
@@ -100,11 +106,12 @@ type Stats struct {
 
 // message is a request, a report or a question to the plane's goroutine.
 type message struct {
-	event engine.Event
-	key   string
-	reply chan Reply             // nil for reports
-	query func(v plan.View)      // instead of an event
-	enter func() ([]byte, error) // of a switch: the setting, as things stand when it is accepted
+	events []engine.Event // all of them happen, or none
+	each   bool           // but those that are refused
+	key    string
+	reply  chan Reply             // nil for reports
+	query  func(v plan.View)      // instead of an event
+	enter  func() ([]byte, error) // of a switch: the setting, as things stand when it is accepted
 }
 
 // Reply answers a request.
@@ -116,7 +123,8 @@ type Reply struct {
 // ErrClosed is returned once the plane has stopped.
 var ErrClosed = errors.New("the control plane has stopped")
 
-// maxBatch bounds how many messages become durable together.
+// maxBatch bounds how many events become durable together, but for one request that has
+// more.
 const maxBatch = 512
 
 // Open rebuilds the plane from its journal.
@@ -185,10 +193,11 @@ func (p *Plane) until(wake unit.Time) time.Duration {
 // gather takes what else is waiting.
 func (p *Plane) gather(first message, batch []message) []message {
 	batch = append(batch, first)
-	for len(batch) < maxBatch {
+	for size := max(1, len(first.events)); size < maxBatch; {
 		select {
 		case m := <-p.inbox:
 			batch = append(batch, m)
+			size += max(1, len(m.events))
 		default:
 			return batch
 		}
@@ -263,7 +272,7 @@ func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, r
 		case m.query != nil:
 			continue
 		case m.reply == nil:
-			events = append(events, m.event)
+			events = append(events, m.events...)
 			continue
 		}
 		r, known := p.known(m.key)
@@ -271,14 +280,17 @@ func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, r
 			r.Job, known = job, true // the same request twice in one batch
 		}
 		if !known {
-			r.Err = p.admit(m, events, taken)
-			if r.Err == nil {
-				r.Job = m.event.Job
-				if m.event.Kind == engine.Submit {
-					r.Job, next = next, next+1
-					taken[m.event.Spec.Name] = true
+			var accepted []engine.Event
+			if accepted, r.Err = p.admit(m, events, taken); r.Err == nil {
+				if r.Job = accepted[0].Job; accepted[0].Kind == engine.Submit {
+					r.Job = next
 				}
-				events = append(events, m.event)
+				for i := range accepted {
+					if w := accepted[i].Spec; w != nil {
+						next += plan.JobID(max(1, w.Array))
+					}
+				}
+				events = append(events, accepted...)
 				if m.key != "" {
 					answered[m.key] = r.Job
 					keys = append(keys, store.Key{Key: m.key, Value: fmt.Append(nil, r.Job), ExpiresAt: now.Add(unit.Day)})
@@ -292,25 +304,6 @@ func (p *Plane) accept(batch []message, now unit.Time) (events []engine.Event, r
 		events = append(events, engine.Event{Kind: engine.Tick})
 	}
 	return events, replies, keys
-}
-
-// admit says what is wrong with a request, if anything; events are accepted already,
-// and names are taken by them.
-func (p *Plane) admit(m *message, events []engine.Event, taken map[string]bool) (err error) {
-	if m.enter != nil {
-		if slices.ContainsFunc(events, func(e engine.Event) bool { return e.Kind == engine.Switched }) {
-			return errors.New("another strategy was chosen at this moment: look at which, and try again")
-		}
-		m.event.Setting, err = m.enter()
-		return err
-	}
-	if err := p.engine.Accept(&m.event); err != nil {
-		return err
-	}
-	if m.event.Kind == engine.Submit && taken[m.event.Spec.Name] {
-		return fmt.Errorf("a job named %q was submitted at this moment: choose another name", m.event.Spec.Name)
-	}
-	return nil
 }
 
 // known looks an idempotency key up.

@@ -11,7 +11,7 @@ import (
 // what comes after the end is dropped, and found again by the next Recover.
 func (p *Plane) Report(e engine.Event) {
 	select {
-	case p.inbox <- message{event: e}:
+	case p.inbox <- message{events: []engine.Event{e}}:
 	case <-p.done:
 	}
 }
@@ -19,8 +19,20 @@ func (p *Plane) Report(e engine.Event) {
 // Request asks for an event to happen; it returns once that is durable, or refused.
 // A key makes it idempotent: the same key within a day is answered the same.
 func (p *Plane) Request(ctx context.Context, e engine.Event, key string) (plan.JobID, error) {
-	r, err := p.send(ctx, message{event: e, key: key, reply: make(chan Reply, 1)})
+	return p.Together(ctx, []engine.Event{e}, key)
+}
+
+// Together asks for several events to happen, in this order and in one durable append:
+// all of them, or none. It returns the job of the first.
+func (p *Plane) Together(ctx context.Context, events []engine.Event, key string) (plan.JobID, error) {
+	r, err := p.send(ctx, message{events: events, key: key, reply: make(chan Reply, 1)})
 	return r.Job, err
+}
+
+// Each is Together without those events that are refused; it fails where all are.
+func (p *Plane) Each(ctx context.Context, events []engine.Event) error {
+	_, err := p.send(ctx, message{events: events, each: true, reply: make(chan Reply, 1)})
+	return err
 }
 
 // Requests asks for several events to happen, in this order among themselves, and
@@ -31,7 +43,7 @@ func (p *Plane) Requests(ctx context.Context, events []engine.Event) []Reply {
 	for i := range events {
 		waits[i] = make(chan Reply, 1)
 		select {
-		case p.inbox <- message{event: events[i], reply: waits[i]}:
+		case p.inbox <- message{events: events[i : i+1], reply: waits[i]}:
 		case <-ctx.Done():
 			replies[i].Err, waits[i] = ctx.Err(), nil
 		case <-p.done:
@@ -104,6 +116,12 @@ func (p *Plane) notify() {
 
 // Info returns what the plane keeps of a job; call it inside Query.
 func (p *Plane) Info(id plan.JobID) JobInfo { return p.jobs[id] }
+
+// FindArray returns the array of a name; call it inside Query.
+func (p *Plane) FindArray(name string) (Array, bool) {
+	a, ok := p.arrays[name]
+	return a, ok
+}
 
 // Find returns the job of a name; call it inside Query.
 func (p *Plane) Find(name string) (plan.JobID, bool) { return p.engine.Find(name) }

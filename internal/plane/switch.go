@@ -36,7 +36,7 @@ func (p *Plane) Switch(ctx context.Context, s Switch) (Switched, error) {
 
 // switching is the request for a switch; out is filled before it is answered.
 func (p *Plane) switching(s Switch, out *Switched) message {
-	return message{event: engine.Event{Kind: engine.Switched, By: s.By}, reply: make(chan Reply, 1), enter: func() ([]byte, error) {
+	return message{events: []engine.Event{{Kind: engine.Switched, By: s.By}}, reply: make(chan Reply, 1), enter: func() ([]byte, error) {
 		to, err := p.decide.next(s)
 		if err == nil {
 			err = p.config.obeys(to)

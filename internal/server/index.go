@@ -31,13 +31,5 @@ func (x *index) update(v plan.View) {
 	})
 }
 
-// revive is told of a job that was put back in the queue; was is the phase it had.
-func (x *index) revive(id plan.JobID, was plan.Phase) {
-	if i, found := slices.BinarySearch(x.live, id); !found && id < x.seen {
-		x.live = slices.Insert(x.live, i, id)
-		x.over[was]--
-	}
-}
-
 // all are the jobs that have not ended, by id.
 func (x *index) all() iter.Seq[plan.JobID] { return slices.Values(x.live) }

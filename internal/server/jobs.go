@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -36,24 +37,16 @@ func (s *Server) find(v plan.View, ref string, who *access.Identity) (plan.JobID
 	return plan.None, missing(ref, who, there)
 }
 
-// about asks the plane about the job that the path names.
+// about asks the plane about the job that the path names; of an array about the copy
+// that speaks for it.
 func (s *Server) about(r *http.Request, f func(v plan.View, id plan.JobID, info plane.JobInfo)) error {
-	var missing error
-	err := s.ask(r.Context(), func(v plan.View) {
-		id, err := s.find(v, r.PathValue("job"), access.From(r.Context()))
-		if err != nil {
-			missing = err
-			return
-		}
+	return s.named(r, func(v plan.View, ids jobs) {
+		id := ids.speaker(v)
 		f(v, id, s.config.Plane.Info(id))
 	})
-	if err != nil {
-		return err
-	}
-	return missing
 }
 
-// getJob describes a job; with ?wait=SECONDS it answers when the job has ended, or
+// getJob describes a job or an array; with ?wait=SECONDS it answers when that has ended, or
 // after that long.
 func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 	wait, err := number(r, "wait", 0, 0, 3600)
@@ -62,17 +55,18 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 	}
 	var job view.Job
 	var about plane.JobInfo
+	var name string
 	look := func() error {
-		return s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
-			about = info
-			job = s.veil(access.From(r.Context())).job(v, info, id)
+		return s.named(r, func(v plan.View, ids jobs) {
+			id := ids.speaker(v)
+			name, about, job = v.Name(id), s.config.Plane.Info(id), s.described(v, ids, access.From(r.Context()))
 		})
 	}
 	if err := look(); err != nil {
 		return err
 	}
 	if wait == 0 || job.Over() {
-		s.lastLines(r, job.Name, about, job.Failure)
+		s.lastLines(r, name, about, job.Failure)
 		return answer(w, job)
 	}
 	r, done, err := s.openStream(r)
@@ -98,7 +92,7 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 		}
 		break
 	}
-	s.lastLines(r, job.Name, about, job.Failure)
+	s.lastLines(r, name, about, job.Failure)
 	return answer(w, job)
 }
 
@@ -212,34 +206,43 @@ func number(r *http.Request, name string, usual, low, high int) (int, error) {
 
 var jobVerbs = map[string]engine.Kind{"cancel": engine.Cancel, "hold": engine.Hold, "release": engine.Release, "requeue": engine.Requeue}
 
-// changeJob carries out what an owner asks of a job.
+// changeJob carries out what an owner asks of a job, or of all copies of an array that
+// it can be asked of.
 func (s *Server) changeJob(w http.ResponseWriter, r *http.Request) error {
 	kind, ok := jobVerbs[r.PathValue("verb")]
 	if !ok {
 		return refuse(http.StatusNotFound, fmt.Sprintf("a job cannot %s: expected cancel, hold, release or requeue", r.PathValue("verb")))
 	}
-	var target plan.JobID
+	var events []engine.Event
+	var target jobs
 	var name, owner, tenant string
-	var was plan.Phase
-	err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
-		target, name, owner, tenant, was = id, v.Name(id), ownerOf(info), tenantOf(info), v.Job(id).Phase
+	over := false
+	who := access.From(r.Context())
+	err := s.named(r, func(v plan.View, ids jobs) {
+		info := s.config.Plane.Info(ids.first)
+		target, name, owner, tenant = ids, r.PathValue("job"), ownerOf(info), tenantOf(info)
+		for id := range ids.all() {
+			events = append(events, engine.Event{Kind: kind, Job: id, By: who.String()})
+			over = over || v.Job(id).Phase.Over()
+		}
 	})
 	if err != nil {
 		return err
 	}
-	who := access.From(r.Context())
 	if !who.Steers(tenant, owner) {
 		return refuse(http.StatusForbidden, fmt.Sprintf("job %s belongs to %s, and you are %s: ask its owner, or an operator", name, owner, who.Name))
 	}
-	if err := s.request(r, engine.Event{Kind: kind, Job: target, By: who.String()}, ""); err != nil {
+	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+	defer cancel()
+	if err := s.refused(s.config.Plane.Each(ctx, events)); err != nil {
 		return err
 	}
 	var job view.Job
 	err = s.ask(r.Context(), func(v plan.View) {
-		if was.Over() {
-			s.jobs.revive(target, was)
+		if over { // and may not be any more
+			s.jobs = newIndex()
 		}
-		job = s.veil(who).job(v, s.config.Plane.Info(target), target)
+		job = s.described(v, target, who)
 	})
 	if err != nil {
 		return err
@@ -250,7 +253,7 @@ func (s *Server) changeJob(w http.ResponseWriter, r *http.Request) error {
 // request makes an event durable. A refusal of the plane's is a conflict with what
 // is; an error that wraps another is of the journal.
 func (s *Server) request(r *http.Request, e engine.Event, key string) error {
-	_, err := s.send(r, e, key)
+	_, err := s.send(r, []engine.Event{e}, key)
 	return err
 }
 

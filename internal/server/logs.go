@@ -65,6 +65,8 @@ func (s *Server) getLogs(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case !access.From(r.Context()).Steers(at.tenant, at.owner):
 		return refuse(http.StatusForbidden, fmt.Sprintf("the log of %s is for %s and operators", at.name, at.owner))
+	case at.array != nil:
+		return at.array
 	case s.config.Logs == nil:
 		return refuse(http.StatusNotFound, "this server keeps no logs")
 	case rank >= int(at.workers):
@@ -97,6 +99,7 @@ func (s *Server) getLogs(w http.ResponseWriter, r *http.Request) error {
 // standing is what following a log needs to know of a job.
 type standing struct {
 	name, owner, tenant string
+	array               error // it is one, which has no log of its own
 	attempt             int32
 	workers             int32
 	over                bool
@@ -105,7 +108,7 @@ type standing struct {
 func (s *Server) standing(r *http.Request) (at standing, err error) {
 	err = s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
 		j, shape := v.Job(id), v.Shape(id)
-		at = standing{name: v.Name(id), owner: ownerOf(info), tenant: tenantOf(info), attempt: j.Attempt, workers: shape.Gang, over: j.Phase.Over() && j.Leaving == plan.None}
+		at = standing{name: v.Name(id), array: oneOf(info, r.PathValue("job")), owner: ownerOf(info), tenant: tenantOf(info), attempt: j.Attempt, workers: shape.Gang, over: j.Phase.Over() && j.Leaving == plan.None}
 		for _, size := range shape.Sizes {
 			at.workers = max(at.workers, size)
 		}

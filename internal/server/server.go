@@ -69,6 +69,7 @@ const (
 	maxBody        = 4 << 20 // bytes
 	maxAsked       = 1 << 20 // of what is not a submission
 	maxJobs        = 10_000  // in one submission
+	maxCopies      = 100_000 // with the copies of arrays
 	maxStreams     = 256     // open watches and followed logs
 	strangerRate   = 10      // requests per second of an address that has not said who it is
 	strangerBurst  = 50

@@ -22,7 +22,6 @@ import (
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/server"
 	"github.com/musterdl/muster/internal/view"
-	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -84,7 +83,7 @@ func TestSubmitJSON(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	w := start(t, nil)
 	w.submit(job("taken", 1))
-	many := strings.Repeat("---\nname: x\n", 1) + "array: 10001\n"
+	many := "jobs:\n- {name: x, array: 100000}\n- {name: y}\n"
 	for _, c := range []struct {
 		name, kind, body string
 		status           int
@@ -95,7 +94,7 @@ func TestRefusals(t *testing.T) {
 		{"kind", "text/plain", "name: x\n", 415, []string{"application/yaml"}},
 		{"no kind", "", "name: x\n", 415, []string{"application/yaml"}},
 		{"large", yamlKind, "#" + strings.Repeat("x", 4<<20), 413, []string{"4 MiB"}},
-		{"many", yamlKind, many, 413, []string{"10000 jobs"}},
+		{"many", yamlKind, many, 413, []string{"100000 with the copies"}},
 		{"taken", yamlKind, "name: taken\n", 409, []string{"taken"}},
 		{"several", yamlKind, "jobs:\n- name: taken\n- {name: y, after: [nobody]}\n- {name: z, models: [tpu]}\n", 409, []string{"taken", "nobody", "tpu"}},
 		{"circle", yamlKind, "jobs:\n- {name: x, after: [y]}\n- {name: y, after: [x]}\n", 400, []string{"circle"}},
@@ -376,23 +375,4 @@ func TestLogs(t *testing.T) {
 	if err := w.client.Logs(t.Context(), "a", client.LogOptions{Rank: 1}, &now); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
 		t.Errorf("the log of a rank that is not: %v", err)
 	}
-}
-
-// Thousands of jobs in one request are submitted in order.
-func TestManyJobs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("thousands of jobs: left out of short runs")
-	}
-	w := start(t, nil)
-	began := time.Now()
-	out, err := w.client.Submit(t.Context(), []workload.Job{{Name: "s", Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000}, Array: 2000}}, "k")
-	if err != nil || len(out.Jobs) != 2000 {
-		t.Fatalf("%d jobs (%v)", len(out.Jobs), err)
-	}
-	for i, j := range out.Jobs {
-		if int(j.ID) != i || j.Name != fmt.Sprintf("s-%d", i) {
-			t.Fatalf("job %d is %+v", i, j)
-		}
-	}
-	t.Logf("2,000 jobs took %v", time.Since(began))
 }

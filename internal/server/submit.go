@@ -19,7 +19,6 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
-	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -78,25 +77,28 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 func submitted(out view.Submitted) string {
 	const some = 5
 	var names []string
-	for _, j := range out.Jobs[:min(some, len(out.Jobs))] {
-		names = append(names, j.Name)
+	jobs := 0
+	for i, j := range out.Jobs {
+		if jobs += int(max(1, j.Array)); i < some {
+			names = append(names, j.Name)
+		}
 	}
 	if len(out.Jobs) > some {
 		names = append(names, "...")
 	}
-	return fmt.Sprintf("%d jobs: %s", len(out.Jobs), strings.Join(names, ", "))
+	return fmt.Sprintf("%d jobs: %s", jobs, strings.Join(names, ", "))
 }
 
 // expand names the jobs that have no name, writes in whose they are and of which
-// tenant, makes the copies of arrays, and puts jobs behind those they come after.
+// tenant, and puts jobs behind those they come after.
 func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.Size]byte) ([]workload.Job, error) {
-	var out []workload.Job
 	var wrong, never []Problem
-	total := 0
+	copies := 0
 	for i := range jobs {
 		j := &jobs[i]
-		if total += int(max(1, j.Array)); total > maxJobs {
-			return nil, refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d jobs, arrays counted: submit them in several requests", maxJobs))
+		if copies += int(max(1, j.Array)); i >= maxJobs || copies > maxCopies {
+			return nil, refuse(http.StatusRequestEntityTooLarge,
+				fmt.Sprintf("more than %d jobs, or %d with the copies of arrays: submit them in several requests", maxJobs, maxCopies))
 		}
 		if j.Name == "" {
 			j.Name = madeName(j, sum, i)
@@ -116,7 +118,6 @@ func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.S
 		}
 		j.Tenant = tenant
 		never = append(never, s.objections(j)...)
-		out = append(out, spec.ExpandArray(*j)...)
 	}
 	if len(wrong) > 0 {
 		return nil, &failure{Status: http.StatusForbidden, Message: "the jobs name other users or tenants", Problems: wrong}
@@ -124,7 +125,7 @@ func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.S
 	if len(never) > 0 {
 		return nil, &failure{Status: http.StatusBadRequest, Message: "nothing was submitted", Problems: never}
 	}
-	return inOrder(out)
+	return inOrder(jobs)
 }
 
 // objections are the driver's to a job.
@@ -160,10 +161,12 @@ func madeName(j *workload.Job, sum [sha256.Size]byte, i int) string {
 func inOrder(jobs []workload.Job) ([]workload.Job, error) {
 	at := make(map[string]int, len(jobs))
 	for i := range jobs {
-		if _, twice := at[jobs[i].Name]; twice {
-			return nil, refuse(http.StatusBadRequest, fmt.Sprintf("two of the jobs are named %q, arrays expanded: give each a name of its own", jobs[i].Name))
+		for name := range jobs[i].Names() {
+			if _, twice := at[name]; twice {
+				return nil, refuse(http.StatusBadRequest, fmt.Sprintf("two of the jobs are named %q, arrays expanded: give each a name of its own", name))
+			}
+			at[name] = i
 		}
-		at[jobs[i].Name] = i
 	}
 	out := make([]workload.Job, 0, len(jobs))
 	const visiting, done = 1, 2
@@ -196,62 +199,45 @@ func inOrder(jobs []workload.Job) ([]workload.Job, error) {
 	return out, nil
 }
 
-// submitAll submits jobs one after the other, so that their ids are in order.
-func (s *Server) submitAll(r *http.Request, jobs []workload.Job, key string) (view.Submitted, error) {
-	out := view.Submitted{Jobs: make([]view.Ref, len(jobs))}
-	// The plane checks one job by itself. It must not be prepared for nothing, though:
-	// that may touch what a live job of its name needs.
-	var again []int
-	// And what it says of a job may not be for this caller.
+// submitAll submits jobs: all of them, with ids in order, or none.
+func (s *Server) submitAll(r *http.Request, jobs []workload.Job, key string) (out view.Submitted, err error) {
+	// The plane checks them itself. They must not be prepared for nothing, though: that
+	// may touch what a live job of the same name needs. And what the plane says of a job
+	// may not be for this caller.
 	if len(jobs) > 1 || s.config.Prepare != nil && len(jobs[0].Env) > 0 || !access.From(r.Context()).SeesAll() {
-		var err error
-		if again, err = s.check(r.Context(), jobs, key != ""); err != nil {
+		if err := s.check(r.Context(), jobs, key != ""); err != nil {
 			return out, err
 		}
 	}
-	order := again // those there already, or refused, before anything new is submitted
-	first := len(again)
+	events := make([]engine.Event, len(jobs))
 	for i := range jobs {
-		if _, found := slices.BinarySearch(again[:first], i); !found {
-			order = append(order, i)
+		if s.config.Prepare != nil {
+			if err := s.config.Prepare(&jobs[i]); err != nil {
+				return out, fmt.Errorf("preparing job %s: %w", jobs[i].Name, err)
+			}
 		}
+		events[i] = engine.Event{Kind: engine.Submit, Spec: &jobs[i], By: access.From(r.Context()).String()}
 	}
-	for n, i := range order {
-		id, err := s.submitOne(r, &jobs[i], key, i)
-		if err != nil {
-			return out, partly(err, n, jobs[order[max(0, n-1)]].Name)
+	id, err := s.send(r, events, key)
+	if err != nil {
+		return out, err
+	}
+	for i := range jobs {
+		ref := view.Ref{ID: int32(id), Name: jobs[i].Name}
+		if n := jobs[i].Array; n > 1 {
+			ref.Array = n
 		}
-		out.Jobs[i] = view.Ref{ID: int32(id), Name: jobs[i].Name}
+		out.Jobs = append(out.Jobs, ref)
+		id += plan.JobID(max(1, jobs[i].Array))
 	}
 	return out, nil
 }
 
-func (s *Server) submitOne(r *http.Request, j *workload.Job, key string, i int) (plan.JobID, error) {
-	if s.config.Prepare != nil {
-		if err := s.config.Prepare(j); err != nil {
-			return plan.None, fmt.Errorf("preparing job %s: %w", j.Name, err)
-		}
-	}
-	if key != "" {
-		key = fmt.Sprintf("%s/%d", key, i)
-	}
-	return s.send(r, engine.Event{Kind: engine.Submit, Spec: j, By: access.From(r.Context()).String()}, key)
-}
-
-// partly says of an error how many jobs were submitted before it.
-func partly(err error, before int, last string) error {
-	var f *failure
-	if before == 0 || !errors.As(err, &f) {
-		return err
-	}
-	return &failure{Status: f.Status, retry: f.retry, Message: fmt.Sprintf("%s (%d of the jobs are submitted, the last is %s)", f.Message, before, last)}
-}
-
-// send makes an event durable and returns the job it is about.
-func (s *Server) send(r *http.Request, e engine.Event, key string) (plan.JobID, error) {
+// send makes events durable, all or none, and returns the job that the first is about.
+func (s *Server) send(r *http.Request, events []engine.Event, key string) (plan.JobID, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), askTime)
 	defer cancel()
-	id, err := s.config.Plane.Request(ctx, e, key)
+	id, err := s.config.Plane.Together(ctx, events, key)
 	return id, s.refused(err)
 }
 
@@ -267,28 +253,30 @@ func (s *Server) refused(err error) error {
 }
 
 // check finds what the plane would refuse, of all jobs at once. Under a key a job may
-// be there already, from the same request: only the plane knows, which is asked about
-// those, again, first.
-func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) (again []int, err error) {
+// be there already, from the same request: only the plane knows.
+func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) error {
 	var wrong []Problem
 	x := s.veil(access.From(ctx))
-	err = s.ask(ctx, func(v plan.View) {
-		here := make(map[string]bool, len(jobs))
+	err := s.ask(ctx, func(v plan.View) {
+		here := map[string]bool{}
 		for i := range jobs {
 			j := &jobs[i]
 			say := func(field, found, do string) {
 				wrong = append(wrong, Problem{Job: j.Name, Field: field, Found: found, Do: do,
 					Text: fmt.Sprintf("job %s: %s: found %s; %s", j.Name, field, found, do)})
 			}
-			if id, taken := s.config.Plane.Find(j.Name); taken && !v.Job(id).Phase.Over() {
-				switch {
-				case keyed && alike(s.config.Plane.Info(id).Spec, j):
-					again = append(again, i)
-				case x.name(j.Name) != j.Name:
-					say("name", fmt.Sprintf("%q, which is taken", j.Name), "choose another name")
-				default:
-					say("name", fmt.Sprintf("a job named %q that is %s", j.Name, v.Job(id).Phase), "choose another name or cancel it")
+			for name := range j.Names() {
+				here[name] = true
+				id, taken := s.config.Plane.Find(name)
+				if !taken || v.Job(id).Phase.Over() || keyed && alike(s.config.Plane.Info(id).Spec, j) {
+					continue
 				}
+				if x.name(name) != name {
+					say("name", fmt.Sprintf("%q, which is taken", name), "choose another name")
+				} else {
+					say("name", fmt.Sprintf("a job named %q that is %s", name, v.Job(id).Phase), "choose another name or cancel it")
+				}
+				break // the next of an array would say the same
 			}
 			for _, name := range j.After {
 				if _, ok := s.config.Plane.Find(name); (!ok || x.name(name) != name) && !here[name] {
@@ -300,13 +288,12 @@ func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) (ag
 					say("models", fmt.Sprintf("%q, which the cluster does not have", m), "choose from those that muster nodes lists")
 				}
 			}
-			here[j.Name] = true
 		}
 	})
 	if err == nil && len(wrong) > 0 {
-		return nil, &failure{Status: http.StatusConflict, Message: "nothing was submitted", Problems: wrong}
+		return &failure{Status: http.StatusConflict, Message: "nothing was submitted", Problems: wrong}
 	}
-	return again, err
+	return err
 }
 
 // alike reports whether a job may be what an earlier sending of the same request

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -112,7 +113,7 @@ func queueSeen(v plan.View, name string, who *access.Identity) bool {
 
 // supposed are the jobs that are submitted in the question alone, by the same rules as
 // those that are.
-func (s *Server) supposed(r *http.Request, q *whatif.Request, who *access.Identity) ([]workload.Job, error) {
+func (s *Server) supposed(r *http.Request, q *whatif.Request, who *access.Identity) (out []workload.Job, err error) {
 	if q.Job == "" {
 		return nil, nil
 	}
@@ -125,8 +126,12 @@ func (s *Server) supposed(r *http.Request, q *whatif.Request, who *access.Identi
 	if jobs, err = s.expand(jobs, who, sum); err != nil {
 		return nil, err
 	}
-	_, err = s.check(r.Context(), jobs, false)
-	return jobs, err
+	for i := range jobs {
+		if out = append(out, jobs[i].Copies()...); len(out) > maxJobs {
+			return nil, refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d jobs, arrays counted: ask about fewer", maxJobs))
+		}
+	}
+	return out, s.check(r.Context(), jobs, false)
 }
 
 // whatIf leaves the sums and takes out what becomes of jobs that the identity does not

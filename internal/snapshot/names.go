@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/run/simulated/world/speed"
 )
 
@@ -51,7 +52,14 @@ func (n *names) event(e *engine.Event) error {
 	if err != nil {
 		return err
 	}
+	var copies []workload.Job
+	if e.Spec != nil && e.Spec.Array > 1 {
+		copies = e.Spec.Copies()
+	}
 	n.walk(reflect.ValueOf(e).Elem(), "")
+	for i := range copies { // who comes after one of them names it so
+		n.of[copies[i].Name] = fmt.Sprintf("%s-%d", e.Spec.Name, i)
+	}
 	e.Setting = setting
 	return nil
 }

@@ -77,8 +77,11 @@ func (r *recorder) recordBatch(v plan.View, m plane.Moment) {
 		case engine.Tick, engine.Rebuilt:
 			continue // no simulation has them
 		case engine.Submit:
-			r.add(v, r.next, e.Spec)
-			r.next++
+			copies := e.Spec.Copies()
+			for k := range copies {
+				r.add(v, r.next, &copies[k])
+				r.next++
+			}
 		case engine.Assembled:
 			r.assemble(v, e.Image)
 			all = true

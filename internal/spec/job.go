@@ -74,20 +74,6 @@ func listsJobs(body ast.Node) bool {
 	})
 }
 
-// ExpandArray returns the copies NAME-0, NAME-1, ... of an array job, which share
-// their lists, or the job itself if it is none. A job without a name gets one first.
-func ExpandArray(job workload.Job) []workload.Job {
-	if job.Array <= 1 {
-		return []workload.Job{job}
-	}
-	copies := make([]workload.Job, job.Array)
-	for i := range copies {
-		copies[i] = job
-		copies[i].Name, copies[i].Array = fmt.Sprintf("%s-%d", job.Name, i), 0
-	}
-	return copies
-}
-
 // checkJob holds a job that was read against the rules that its types do not say.
 func (d *decoder) checkJob(path string, j *workload.Job) {
 	at := func(name string) string { return join(path, name) }

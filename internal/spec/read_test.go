@@ -158,24 +158,6 @@ func TestDecodeKeepsDefaults(t *testing.T) {
 	}
 }
 
-func TestExpandArray(t *testing.T) {
-	job := workload.Job{Name: "a", Resources: workload.Resources{Gang: 2}, Array: 3}
-	var names []string
-	for _, j := range ExpandArray(job) {
-		names = append(names, j.Name)
-		if j.Array != 0 || j.Gang != 2 {
-			t.Errorf("copy %+v", j)
-		}
-	}
-	if got := strings.Join(names, " "); got != "a-0 a-1 a-2" {
-		t.Errorf("copies %s", got)
-	}
-	job.Array = 1
-	if all := ExpandArray(job); len(all) != 1 || all[0].Name != "a" {
-		t.Errorf("one copy is %+v", all)
-	}
-}
-
 func TestPresets(t *testing.T) {
 	for _, c := range []struct {
 		name                  string

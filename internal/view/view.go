@@ -36,6 +36,9 @@ type Job struct {
 	// that run is; both are empty without one.
 	Run   string  `json:"run,omitempty"`
 	Where []Place `json:"where,omitempty"`
+	// Copies counts the copies of an array by their phases; nil is a job of its own. An
+	// array's id is that of its first copy, and its devices are those of each.
+	Copies map[string]int `json:"copies,omitempty"`
 
 	// Failure is how the latest attempt that failed did so, whatever became of the job since.
 	Failure *Failure `json:"failure,omitempty"`
@@ -164,10 +167,12 @@ type Submitted struct {
 	Jobs []Ref `json:"jobs"`
 }
 
-// Ref names a job.
+// Ref names a job, or an array.
 type Ref struct {
-	ID   int32  `json:"id"`
+	ID   int32  `json:"id"` // of the first copy of an array
 	Name string `json:"name"`
+	// Array is the number of its copies, NAME-0, NAME-1, ...; 0 is no array.
+	Array int32 `json:"array,omitempty"`
 }
 
 // LogPiece is a piece of a log that is followed, and where to read on when the

@@ -30,6 +30,8 @@ type Job struct {
 	After []string
 	// Array is the number of copies submitted as NAME-0, NAME-1, ...; 0 and 1 are one job.
 	Array int32
+	// Copy is the number of this copy of an array, counted from 1; 0 is a job of its own.
+	Copy int32 `yaml:"-" json:",omitempty"`
 	Traits
 	Program
 }

@@ -51,7 +51,7 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 	if o.Spec.Checkpoint.OnRequest {
 		s.Stop.CheckpointWait = c.CheckpointWait
 	}
-	if s.Secrets, err = a.driver.secrets(o.Name); err != nil {
+	if s.Secrets, err = a.driver.secrets(o.Spec.ArrayName()); err != nil {
 		return s, err
 	}
 	s.Env = append(append(s.Env, o.Spec.Env...),
@@ -64,6 +64,9 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 	if !slices.ContainsFunc(o.Spec.Env, func(kv string) bool { return strings.HasPrefix(kv, "PYTHONUNBUFFERED=") }) {
 		// Else what it prints before it fails comes after what it fails with.
 		s.Env = append(s.Env, "PYTHONUNBUFFERED=1")
+	}
+	if n := o.Spec.Copy; n > 0 {
+		s.Env = append(s.Env, "MUSTER_ARRAY_INDEX="+strconv.Itoa(int(n)-1))
 	}
 	if c.GPUs {
 		s.Env = append(s.Env, "CUDA_VISIBLE_DEVICES="+c.visible(w.Devices))

@@ -1,0 +1,65 @@
+package view
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/musterdl/muster/plan"
+)
+
+// MakeArray turns the description of one copy of an array into that of the array of this
+// name. Its phase is that of the copy with most to come: it is over when all are, and
+// finished when all did.
+func MakeArray(j *Job, v plan.View, ids iter.Seq[plan.JobID], name string) {
+	speaker := j.Name
+	j.Copies, j.ID = map[string]int{}, 0
+	j.Course = Course{}
+	order := []plan.Phase{plan.Active, plan.Waiting, plan.Backoff, plan.Blocked, plan.Held, plan.Failed, plan.Refused, plan.Cancelled, plan.Finished}
+	counts := map[plan.Phase]int{}
+	n := 0
+	started, ended := plan.JobID(plan.None), plan.JobID(plan.None)
+	for id := range ids {
+		c := v.Job(id)
+		if n++; n == 1 {
+			j.ID = int32(id)
+		}
+		counts[c.Phase]++
+		j.Restarts, j.Preemptions = j.Restarts+c.Restarts, j.Preemptions+c.Preemptions
+		if c.Phase == plan.Finished {
+			j.Progress++
+		} else {
+			j.Progress += float64(c.Progress) / 1e6
+		}
+		if started == plan.None || c.Started < v.Job(started).Started {
+			started = id
+		}
+		if ended == plan.None || c.Ended > v.Job(ended).Ended {
+			ended = id
+		}
+	}
+	j.Progress /= float64(n)
+	var words []string
+	phase := plan.Finished
+	for i := len(order) - 1; i >= 0; i-- {
+		if k := counts[order[i]]; k > 0 {
+			j.Copies[order[i].String()], phase = k, order[i]
+			words = append(words, fmt.Sprintf("%d %s", k, order[i]))
+		}
+	}
+	until := v.Now()
+	if phase.Over() {
+		until = v.Job(ended).Ended
+		j.Ended = instant(until)
+	}
+	first, submitted := v.Job(started).Started, v.Job(started).Submit
+	if j.Started = instant(first); first > until { // none has
+		first = until
+	}
+	j.WaitedSec, j.RanSec = first.Sub(submitted).Seconds(), until.Sub(first).Seconds()
+	if phase != plan.Finished {
+		words = append(words, speaker+" "+j.Phase+": "+j.Reason)
+	}
+	j.Name, j.Phase, j.Run, j.Where = name, phase.String(), "", nil
+	j.Reason = strings.Join(words, ", ")
+}
