@@ -108,9 +108,9 @@ func (t *Tail) Read() ([]byte, error) {
 	return b, nil
 }
 
-// Bound gives up what the file holds where that is more than most bytes: what was read
-// and, of a flood, what was not. The file keeps its length and the writer its place in
-// it; only what it takes of the disk is freed.
+// Bound gives up the beginning of what the file holds where that is more than most bytes:
+// what was read and, of a flood, what was not, all but its end. The file keeps its length
+// and the writer its place in it; only what it takes of the disk is freed.
 func (t *Tail) Bound(most int64) error {
 	info, err := os.Lstat(t.path)
 	if err != nil || !info.Mode().IsRegular() || info.Size()-t.given <= most {
@@ -120,14 +120,15 @@ func (t *Tail) Bound(most int64) error {
 	if err != nil {
 		return fmt.Errorf("bounding progress: %w", err)
 	}
-	size := info.Size()
-	t.cut = t.cut || t.offset < size
-	if err = unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, size); err != nil {
-		err, size = file.Truncate(0), 0 // the file system knows no holes
+	end := info.Size() - min(MostRead, most/2) // what is newest is kept
+	if err = unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, end); err != nil {
+		err, end = file.Truncate(0), 0 // the file system knows no holes
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("bounding progress: %w", err)
 	}
-	t.offset, t.given = size, size
+	if t.given = end; end == 0 || t.offset < end {
+		t.offset, t.cut = end, true
+	}
 	return nil
 }
