@@ -30,7 +30,7 @@ import (
 type jobFlags struct {
 	job                     workload.Job
 	share, cpu, memory, ram string
-	env                     []string
+	env, secrets            []string
 }
 
 func (f *jobFlags) add(cmd *cobra.Command) {
@@ -51,6 +51,7 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 	fl.StringSliceVar(&j.After, "after", nil, "jobs that must have finished first")
 	fl.StringVar(&j.Dir, "dir", "", "working directory (default the present one)")
 	fl.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=VALUE or as NAME to pass it on; PATH, HOME, USER and LANG are passed on always")
+	fl.StringArrayVar(&f.secrets, "secret", nil, "a variable whose value never is in the journal, as NAME to pass it on or as NAME=VALUE")
 	fl.Var(durationFlag{&j.Estimate}, "estimate", "how long it should run")
 	fl.Var(durationFlag{&j.TimeLimit}, "time-limit", "end a run of it after this long")
 	fl.Var(durationFlag{&j.Deadline}, "deadline", "when it should be done, from now")
@@ -77,16 +78,23 @@ func (f *jobFlags) build(command []string) (workload.Job, error) {
 	if err != nil {
 		return j, err
 	}
-	for _, kv := range f.env {
+	for i, kv := range slices.Concat(f.env, f.secrets) {
+		flag, secret := "--env", i >= len(f.env)
+		if secret {
+			flag = "--secret"
+		}
 		name, _, given := strings.Cut(kv, "=")
 		if !given {
 			value, ok := os.LookupEnv(name)
 			if !ok {
-				return j, misused("--env %s: it is not set here: give it a value, as in --env %s=1", name, name)
+				return j, misused("%s %s: it is not set here: give it a value, as in %s %s=1", flag, name, flag, name)
 			}
 			kv = name + "=" + value
 		}
 		j.Env = append(j.Env, kv)
+		if secret {
+			j.Secrets = append(j.Secrets, name)
+		}
 	}
 	err = surround(&j, ".")
 	j.Command = shellLine(j.Command, j.Dir)

@@ -209,8 +209,8 @@ func at(b store.Batch) unit.Time {
 // again, so that what comes out cannot hold an old one.
 func (s *saver) batch(b store.Batch) (store.Batch, error) {
 	b, err := change(b, func(e *engine.Event) (changed bool, err error) {
-		if e.Spec != nil && len(e.Spec.Env) > 0 {
-			e.Spec.Env, changed = nil, true
+		if e.Spec != nil && len(e.Spec.Env)+len(e.Spec.Secrets) > 0 {
+			e.Spec.Env, e.Spec.Secrets, changed = nil, nil, true
 		}
 		if s.names != nil {
 			changed, err = true, s.names.event(e)

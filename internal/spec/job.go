@@ -97,6 +97,12 @@ func (d *decoder) checkJob(path string, j *workload.Job) {
 	d.checkSizes(at, j)
 	d.checkDistinct(at("models"), j.Models)
 	d.checkDistinct(at("after"), j.After)
+	d.checkDistinct(at("secrets"), j.Secrets)
+	for i, name := range j.Secrets {
+		if !slices.ContainsFunc(j.Env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
+			d.wrong(fmt.Sprintf("%s[%d]", at("secrets"), i), quote(name), "the name of a variable under env", "")
+		}
+	}
 	if i := slices.Index(j.After, j.Name); i >= 0 && j.Name != "" {
 		d.wrong(fmt.Sprintf("%s[%d]", at("after"), i), "the job itself", "jobs that must finish first", "remove it")
 	}

@@ -55,6 +55,9 @@ func anyJob(t *rapid.T) workload.Job {
 		j.Command = append([]string{"./run"}, names(noZero)...)
 		for _, key := range names(noZero.Filter(func(s string) bool { return s != "" && !strings.Contains(s, "=") })) {
 			j.Env = append(j.Env, key+"="+noZero.Draw(t, "value"))
+			if rapid.Bool().Draw(t, "secret") {
+				j.Secrets = append(j.Secrets, key)
+			}
 		}
 	}
 	if rapid.Bool().Draw(t, "pipeline") {

@@ -73,7 +73,7 @@ func TestExampleJobs(t *testing.T) {
 		TimeLimit: unit.Day, Deadline: 12 * unit.Hour,
 		Checkpoint: workload.Checkpoint{Every: 30 * unit.Minute, OnRequest: true, Save: 20 * unit.Second, Load: 45 * unit.Second},
 		Retries:    3, After: []string{"prepare"}, Traits: workload.Traits{Class: "resnet50/64", Skew: 120, Traffic: 2000}, Program: workload.Program{Law: "give-way",
-			Command: []string{"python", "train.py", "--lr", "0.1"}, Dir: "/data/resnet", Env: []string{"OMP_NUM_THREADS=8", "MODE=fast"}},
+			Command: []string{"python", "train.py", "--lr", "0.1"}, Dir: "/data/resnet", Env: []string{"OMP_NUM_THREADS=8", "MODE=fast", "STORE=s3://reader:word@store"}, Secrets: []string{"STORE"}},
 	}, {
 		Name: "sweep", Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000}, Array: 8,
 		Program: workload.Program{Command: []string{"sh", "-c", "./try.sh && echo done"}},

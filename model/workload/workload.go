@@ -102,6 +102,8 @@ type Program struct {
 	Command []string
 	Dir     string
 	Env     []string
+	// Secrets are names of variables in Env whose values are kept out of the journal.
+	Secrets []string `json:",omitempty"`
 }
 
 // Checkpoint is how a job saves its work.

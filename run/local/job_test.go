@@ -109,20 +109,38 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestSecrets: a variable whose name speaks of a secret reaches the process and no
-// file but the one kept for it.
+// TestSecrets: a variable that is a secret, by the job's word or by what it looks like,
+// reaches the process and no file but the one kept for it; so it does in each copy of an
+// array.
 func TestSecrets(t *testing.T) {
 	state := stateDir(t)
 	h := start(t, state, "fifo")
 	const value = "correct-horse-battery"
-	job := workload.Job{Name: "discreet", Program: workload.Program{Env: []string{"MY_TOKEN=" + value, "PLAIN=public-value"},
-		Command: shell(`test "$(printf %s "$MY_TOKEN" | wc -c)" = 21 && test "$PLAIN" = public-value`)}}
+	looks := []string{"MY_TOKEN", "DB_PASS", "PGPASSWORD", "HTTP_AUTH", "SENTRY_DSN", "WANDB_API_KEY", "S3_KEY"}
+	job := workload.Job{Name: "discreet", Array: 2, Program: workload.Program{
+		Env: []string{"TOK=" + value, "STORE=s3://reader:" + value + "@store/x?y", "PLAIN=public-value", "HOMEPAGE=https://example.org/a:b@c"}, Secrets: []string{"TOK"}}}
+	script := `test "$PLAIN" = public-value && test "$HOMEPAGE" = https://example.org/a:b@c && test ${#TOK} = 21 && test ${#STORE} = 43`
+	for _, name := range looks {
+		job.Env = append(job.Env, name+"="+value)
+		script += " && test ${#" + name + "} = 21"
+	}
+	job.Command = shell(script)
 	if err := h.driver.KeepSecrets(&job); err != nil {
 		t.Fatal(err)
 	}
-	id := h.submit(job)
-	if j := h.wait(id, "over", over); j.Phase != plan.Finished {
-		t.Errorf("the job is %s: it does not see its variables", j.Phase)
+	if kept := strings.Join(job.Env, " "); kept != "PLAIN=public-value HOMEPAGE=https://example.org/a:b@c" {
+		t.Errorf("what is no secret: %s", kept)
+	}
+	// One job of the array's name has secrets of its own: none.
+	other := workload.Job{Name: "discreet", Program: workload.Program{Command: shell("true")}}
+	if err := h.driver.KeepSecrets(&other); err != nil {
+		t.Fatal(err)
+	}
+	first := h.submit(job)
+	for id := first; id < first+2; id++ {
+		if j := h.wait(id, "over", over); j.Phase != plan.Finished {
+			t.Errorf("copy %d is %s: it does not see its variables", id-first, j.Phase)
+		}
 	}
 	found := 0
 	look := func() {
@@ -143,7 +161,7 @@ func TestSecrets(t *testing.T) {
 			if bytes.Contains(data, []byte("public-value")) {
 				found++ // so the search finds what is there
 			}
-			if bytes.Contains(data, []byte(value)) && path != filepath.Join(state, "secrets", "discreet.json") {
+			if bytes.Contains(data, []byte(value)) && path != filepath.Join(state, "secrets", "discreet[].json") {
 				t.Errorf("%s holds the secret", path)
 			}
 			return nil
@@ -158,7 +176,7 @@ func TestSecrets(t *testing.T) {
 	if found < 2 {
 		t.Errorf("variables that are no secret were found %d times", found)
 	}
-	info, err := os.Stat(filepath.Join(state, "secrets", "discreet.json"))
+	info, err := os.Stat(filepath.Join(state, "secrets", "discreet[].json"))
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file of secrets: %v, %v", info, err)
 	}

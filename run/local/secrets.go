@@ -7,26 +7,27 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/musterdl/muster/model/workload"
 )
 
-// KeepSecrets moves the variables of a submission whose names speak of secrets out
-// of the job, so that they never reach the journal, into a file that only the
-// control plane reads. The job's runs get them back.
+// KeepSecrets moves the variables of a submission that are secrets, by its own word or by
+// what they look like, out of the job, so that they never reach the journal, into a file
+// that only the control plane reads. The job's runs get them back.
 func (d *Driver) KeepSecrets(j *workload.Job) error {
 	var secrets []string
 	kept := j.Env[:0:0]
 	for _, kv := range j.Env {
-		name, _, _ := strings.Cut(kv, "=")
-		if secretName(name) {
+		name, value, _ := strings.Cut(kv, "=")
+		if slices.Contains(j.Secrets, name) || secretName(name) || passwordIn(value) {
 			secrets = append(secrets, kv)
 		} else {
 			kept = append(kept, kv)
 		}
 	}
-	file := d.secretsFile(j.Name)
+	file := d.secretsFile(j.Name, j.Array > 1)
 	if len(secrets) == 0 {
 		// None of an earlier job of this name, which was refused, may reach this one.
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -48,9 +49,10 @@ func (d *Driver) KeepSecrets(j *workload.Job) error {
 	return nil
 }
 
-// secrets reads back what KeepSecrets kept.
-func (d *Driver) secrets(name string) ([]string, error) {
-	data, err := os.ReadFile(d.secretsFile(name))
+// secrets reads back what KeepSecrets kept of a job, or of the array that it is a copy of.
+func (d *Driver) secrets(j *workload.Job) ([]string, error) {
+	name := j.ArrayName()
+	data, err := os.ReadFile(d.secretsFile(name, j.Copy > 0))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -64,16 +66,27 @@ func (d *Driver) secrets(name string) ([]string, error) {
 	return secrets, nil
 }
 
-func (d *Driver) secretsFile(name string) string {
+// secretsFile is where they are; a job may have the name of an array.
+func (d *Driver) secretsFile(name string, array bool) string {
+	if array {
+		name += "[]"
+	}
 	return filepath.Join(d.config.State, "secrets", name+".json")
 }
 
 // secretName reports whether a variable's name speaks of a secret.
 func secretName(name string) bool {
-	for _, word := range []string{"SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL", "API_KEY", "PRIVATE_KEY"} {
-		if strings.Contains(strings.ToUpper(name), word) {
-			return true
-		}
+	name = strings.ToUpper(name)
+	says := func(word string) bool { return strings.Contains(name, word) }
+	return strings.HasSuffix(name, "KEY") || slices.ContainsFunc([]string{"SECRET", "TOKEN", "PASS", "CREDENTIAL", "AUTH", "DSN"}, says)
+}
+
+// passwordIn reports whether a value is an address with a password.
+func passwordIn(value string) bool {
+	_, rest, found := strings.Cut(value, "://")
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
 	}
-	return false
+	who, _, at := strings.Cut(rest, "@")
+	return found && at && strings.Contains(who, ":")
 }

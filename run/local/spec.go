@@ -51,7 +51,7 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 	if o.Spec.Checkpoint.OnRequest {
 		s.Stop.CheckpointWait = c.CheckpointWait
 	}
-	if s.Secrets, err = a.driver.secrets(o.Spec.ArrayName()); err != nil {
+	if s.Secrets, err = a.driver.secrets(o.Spec); err != nil {
 		return s, err
 	}
 	s.Env = append(append(s.Env, o.Spec.Env...),
