@@ -88,13 +88,18 @@ func (s *State) Occupy(id NodeID, cpu, host, devices int32) {
 }
 
 // Grow appends the nodes of another cluster, whose device models are among this
-// one's. Nodes and devices keep their numbers.
+// one's, or devices of the last node. Nodes and devices keep their numbers.
 func (s *State) Grow(more *cluster.Cluster) error {
 	c, err := s.Cluster.Plus(more)
 	if err != nil {
 		return err
 	}
 	fresh := NewState(c)
+	if last := len(s.Nodes) - 1; last >= 0 {
+		n := &s.Nodes[last]
+		n.FreeDevices += c.Nodes[last].Count - n.Count
+		n.Count = c.Nodes[last].Count
+	}
 	s.Nodes = append(s.Nodes, fresh.Nodes[len(s.Nodes):]...)
 	s.Devices = append(s.Devices, fresh.Devices[len(s.Devices):]...)
 	s.Cluster, s.capacity = c, nil

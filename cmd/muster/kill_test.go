@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/internal/client"
+	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/run/local/supervise"
@@ -311,4 +313,37 @@ func TestWhoWaitsOutlivesARestart(t *testing.T) {
 	if _, err := client.New(filepath.Join(p.state, "nobody")).Wait(ctx, "long"); !errors.Is(err, client.ErrNoServer) {
 		t.Errorf("a server that never was is waited for: %v", err)
 	}
+}
+
+// TestAnotherNumberOfSlots: the control plane starts with fewer slots than before and with more,
+// and with other memory; what does not fit any more waits, and nothing runs twice.
+func TestAnotherNumberOfSlots(t *testing.T) {
+	p, _, _ := toKill(t, 5, 1, 1)
+	p.muster("submit", "--name", "sweep", "--array", "6", "--", "sleep", "60")
+	active := func(n int) {
+		t.Helper()
+		var j view.Job
+		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+			var err error
+			if j, err = p.client.Job(t.Context(), "sweep"); err != nil {
+				t.Fatal(err)
+			}
+			if j.Copies["active"] == n && j.Copies["waiting"]+j.Copies["backoff"] == 6-n {
+				return
+			}
+		}
+		t.Errorf("%d copies should run: %+v", n, j.Copies)
+	}
+	active(6)
+	for _, flags := range [][]string{{"--slots", "3"}, {"--slots", "5", "--slot-memory", "7GiB"}, {"--slots", "8"}} {
+		p.kill()
+		p.flags = flags
+		p.start()
+		n, _ := strconv.Atoi(flags[1])
+		active(min(n, 6))
+	}
+	p.muster("cancel", "sweep")
+	p.muster("submit", "--name", "more", "--array", "8", "--", "sleep", "0.2")
+	p.muster("wait", "more")
+	judge(t, p.state)
 }

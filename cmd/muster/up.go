@@ -150,6 +150,10 @@ func up(f upFlags, logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if slot := p.Cluster().Models[0].Memory; !machine.GPUs && slot != machine.SlotMemory {
+		log.Warn("a slot keeps the memory that this state directory was made with: use another directory for another", "memory", slot, "--slot-memory", machine.SlotMemory)
+		driver.SetSlotMemory(slot)
+	}
 	log.Info("shares", "enforced", machine.Limits)
 	if os.Geteuid() == 0 && !f.allowRoot {
 		log.Warn("jobs of root are refused: submit as another user, or start with --allow-root")

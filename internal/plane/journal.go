@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/store"
-	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -312,9 +310,6 @@ func (p *Plane) load(snapshot store.Snapshot) error {
 
 // restore builds the engine over a state that a strategy had decided last.
 func (p *Plane) restore(s *plan.State, last string) error {
-	if err := sameDevices(p.config.Cluster, s.Cluster); err != nil {
-		return err
-	}
 	chosen, err := p.config.chosen(last)
 	if err != nil {
 		return err
@@ -357,10 +352,10 @@ func (p *Plane) fold(b store.Batch) error {
 	return nil
 }
 
-// starts are the events that a plane begins with: it was rebuilt, and the strategy or
-// the queues may be others.
+// starts are the events that a plane begins with: it was rebuilt, and the strategy, the
+// devices or the queues may be others.
 func (p *Plane) starts() ([]engine.Event, error) {
-	setting, err := p.config.setting(p.decide.strategy.Text)
+	setting, err := p.setting()
 	if err != nil {
 		return nil, err
 	}
@@ -376,6 +371,9 @@ func (p *Plane) starts() ([]engine.Event, error) {
 	}
 	if another {
 		events = append(events, engine.Event{Kind: engine.Switched})
+	}
+	if p.config.Image == nil {
+		events = append(events, p.devices()...)
 	}
 	if p.config.Queues == nil {
 		return events, nil
@@ -402,26 +400,6 @@ func sameQueues(a, b *queue.Tree) (bool, error) {
 		return false, fmt.Errorf("encoding queues: %w", err)
 	}
 	return bytes.Equal(x, y), nil
-}
-
-// sameDevices refuses a journal that was made for other devices than there are now.
-func sameDevices(now, was *cluster.Cluster) error {
-	if slices.EqualFunc(now.Nodes, was.Nodes, func(a, b cluster.Node) bool {
-		m, n := &now.Models[a.Model], &was.Models[b.Model]
-		return a.Count == b.Count && m.Name == n.Name && m.Memory == n.Memory
-	}) {
-		return nil
-	}
-	return fmt.Errorf("the journal was made for %s, there are %s now: declare the same, or use another state directory", inWords(was), inWords(now))
-}
-
-// inWords says what devices a cluster has.
-func inWords(c *cluster.Cluster) string {
-	var models []string
-	for i := range c.Models {
-		models = append(models, fmt.Sprintf("%s with %s", c.Models[i].Name, c.Models[i].Memory))
-	}
-	return fmt.Sprintf("%d devices (%s) on %d nodes", len(c.Devices), strings.Join(models, ", "), len(c.Nodes))
 }
 
 // decodeBatch reads the records of a batch.

@@ -166,34 +166,6 @@ func TestStrategyChanges(t *testing.T) {
 	t.Logf("%d batches, %d commits decided again by three strategies in turn", found.Batches, found.Commits)
 }
 
-// TestOtherDevices: a journal is not taken over for other devices than its own, with a
-// snapshot and without, and the message says what to do.
-func TestOtherDevices(t *testing.T) {
-	for _, snapshot := range []bool{false, true} {
-		w := newBench(t, t.TempDir(), "fifo")
-		w.submit("a", 1)
-		if snapshot {
-			w.plane.lastSnapshot()
-		}
-		for _, c := range []struct{ nodes, perNode int }{{2, 4}, {1, 4}, {4, 1}, {1, 2}} {
-			config := w.config
-			config.Cluster = devices(c.nodes, c.perNode)
-			_, err := Open(config)
-			if err == nil || !strings.Contains(err.Error(), "the journal was made for 4 devices (gpu with 32GiB) on 2 nodes") ||
-				!strings.Contains(err.Error(), "another state directory") {
-				t.Errorf("snapshot %v, %d nodes of %d: %v", snapshot, c.nodes, c.perNode, err)
-			}
-		}
-		config := w.config
-		config.Cluster = devices(2, 2)
-		config.Cluster.Nodes[0].Memory += 3 // a new kernel takes less
-		if _, err := Open(config); err != nil {
-			t.Errorf("snapshot %v: host memory differs a little: %v", snapshot, err)
-		}
-		w.close()
-	}
-}
-
 // TestSnapshot: what follows a snapshot is folded onto it, and the batches before it
 // may be gone.
 func TestSnapshot(t *testing.T) {

@@ -53,16 +53,26 @@ func (c *Config) chosen(last string) (catalogue.Composition, error) {
 	return first.Live()
 }
 
-// setting encodes what the configuration begins with.
-func (c *Config) setting(last string) ([]byte, error) {
-	chosen, err := c.chosen(last)
+// setting encodes what a start begins with. The cluster in it is the one that the
+// journal began with: what came and went since is told by events.
+func (p *Plane) setting() ([]byte, error) {
+	c := &p.config
+	chosen, err := c.chosen(p.decide.strategy.Text)
 	if err == nil {
 		err = c.obeys(chosen)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return (&setting{Strategy: chosen.Text, Seed: c.Seed, Policy: c.Policy, Cluster: c.Cluster}).encode()
+	s := setting{Strategy: chosen.Text, Seed: c.Seed, Policy: c.Policy, Cluster: c.Cluster}
+	if p.decide.current != nil {
+		was, err := parseSetting(p.decide.current)
+		if err != nil {
+			return nil, err
+		}
+		s.Cluster = was.Cluster
+	}
+	return s.encode()
 }
 
 // obeys says what of a strategy the driver cannot carry out.

@@ -86,7 +86,7 @@ func (w *bench) simulate(t *testing.T, jobs int) simulation {
 		t.Fatal(err)
 	}
 	w.config.Journal = w.journal
-	setting, err := w.config.setting("")
+	setting, err := (&Plane{config: w.config}).setting()
 	if err != nil {
 		t.Fatal(err)
 	}

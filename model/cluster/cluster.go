@@ -148,7 +148,8 @@ func Uniform(name string, nodes, count int, m Model, rackNodes int) *Cluster {
 }
 
 // Plus returns a cluster with the nodes of another appended, in racks of the same
-// names where there are any. It shares what does not change, and c stays as it is.
+// names where there are any; a node of the name of the last one is more devices of that.
+// It shares what does not change, and c stays as it is.
 func (c *Cluster) Plus(more *Cluster) (*Cluster, error) {
 	sum := &Cluster{Name: c.Name, Models: c.Models, Racks: slices.Clone(c.Racks), Nodes: slices.Clone(c.Nodes), Devices: slices.Clone(c.Devices)}
 	racks := map[string]int32{}
@@ -160,6 +161,13 @@ func (c *Cluster) Plus(more *Cluster) (*Cluster, error) {
 		model, known := c.ModelID(more.Models[n.Model].Name)
 		if !known {
 			return nil, fmt.Errorf("node %s has devices of model %q, which the cluster does not know", n.Name, more.Models[n.Model].Name)
+		}
+		if last := len(sum.Nodes) - 1; last >= 0 && n.Name != "" && sum.Nodes[last].Name == n.Name && sum.Nodes[last].Model == model {
+			sum.Nodes[last].Count += n.Count
+			for range n.Count {
+				sum.Devices = append(sum.Devices, Device{Node: int32(last), Memory: sum.Models[model].Memory})
+			}
+			continue
 		}
 		rack := more.Racks[n.Rack]
 		if _, known := racks[rack.Name]; !known {

@@ -66,6 +66,10 @@ func New(c Config) *Driver {
 	return &Driver{config: c, attempts: map[key]*attempt{}, fastest: map[plan.JobID]float64{}}
 }
 
+// SetSlotMemory sets what memory a slot has, where that is another than was declared. It
+// is called before Recover.
+func (d *Driver) SetSlotMemory(memory unit.MiB) { d.config.SlotMemory = memory }
+
 // Recover finds the live runs again: workers that still have a supervisor are
 // followed on, starts that never happened are made, and what died meanwhile is
 // reported.
