@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -27,8 +25,7 @@ func (p *controlPlane) say(args ...string) (code int, out string) {
 
 func (p *controlPlane) call(hear func(cmd *exec.Cmd, said io.Writer), args ...string) (code int, said string) {
 	p.t.Helper()
-	cmd := exec.CommandContext(p.t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), "MUSTER_TEST_AS_MUSTER=1", "MUSTER_SOCKET="+filepath.Join(p.state, "s"))
+	cmd := p.command(args...)
 	var text strings.Builder
 	hear(cmd, &text)
 	var failed *exec.ExitError

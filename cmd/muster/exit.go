@@ -88,7 +88,7 @@ func exitOf(j *view.Job) int {
 		return exitRefused
 	}
 	f := j.Failure
-	if f == nil || f.Attempt != j.Attempt {
+	if f == nil || j.Copies == nil && f.Attempt != j.Attempt {
 		return exitFailed // another job's failure ended it
 	}
 	if signal := unix.SignalNum(f.Signal); signal != 0 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,21 @@ type controlPlane struct {
 	flags  []string // besides the usual ones
 	cmd    *exec.Cmd
 	client *client.Client
+	// account is whose it is, and program what that account runs; left out they are those of
+	// the test.
+	account *syscall.Credential
+	program string
+}
+
+// command is a call of the program against the control plane.
+func (p *controlPlane) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(cmp.Or(p.program, os.Args[0]), args...)
+	cmd.Env = append(os.Environ(), "MUSTER_TEST_AS_MUSTER=1", "MUSTER_SOCKET="+p.socket())
+	if p.account != nil {
+		cmd.Dir, cmd.Env = p.state, append(cmd.Env, "HOME="+p.state, "PATH="+filepath.Join(p.state, "closed")+":"+os.Getenv("PATH"))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.account}
+	}
+	return cmd
 }
 
 // toKill starts a control plane, and says how many kills to make, drawn from a seed.
@@ -67,10 +83,9 @@ func (p *controlPlane) start() {
 		p.t.Fatal(err)
 	}
 	defer log.Close()
-	p.cmd = exec.Command(os.Args[0], "up", "--state", p.state, "--socket", p.socket(), "--listen", "", "--strategy", "tiresias",
+	p.cmd = p.command("up", "--state", p.state, "--socket", p.socket(), "--listen", "", "--strategy", "tiresias",
 		"--slots", "6", "--slot-cpu", "200m", "--allow-root", "--back-off", "100ms", "--grace", "1s", "--checkpoint-wait", "100ms")
 	p.cmd.Args = append(p.cmd.Args, p.flags...)
-	p.cmd.Env = append(os.Environ(), "MUSTER_TEST_AS_MUSTER=1")
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)

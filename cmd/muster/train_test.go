@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -48,15 +47,14 @@ func newPlane(t *testing.T, flags ...string) *controlPlane {
 // muster runs the command line against the control plane.
 func (p *controlPlane) muster(args ...string) string {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), atMost)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], args...)
-	cmd.Env = append(os.Environ(), "MUSTER_TEST_AS_MUSTER=1", "MUSTER_SOCKET="+filepath.Join(p.state, "s"))
+	cmd := p.command(args...)
+	late := time.AfterFunc(atMost, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
 	var problems strings.Builder
 	cmd.Stderr = &problems
 	out, err := cmd.Output()
 	if err != nil {
-		p.t.Fatalf("muster %s: %v, %v\n%s%s\n%s\n%s", strings.Join(args, " "), err, ctx.Err(), out, &problems, p.jobs(), p.logs())
+		p.t.Fatalf("muster %s: %v\n%s%s\n%s\n%s", strings.Join(args, " "), err, out, &problems, p.jobs(), p.logs())
 	}
 	return string(out)
 }

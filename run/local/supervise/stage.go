@@ -194,14 +194,17 @@ func lookCommand(name string, env []string) (string, error) {
 			dirs = filepath.SplitList(path)
 		}
 	}
-	if strings.Contains(name, "/") {
+	direct := strings.Contains(name, "/")
+	if direct {
 		dirs = []string{""}
 	}
-	var found error
+	found := fs.ErrNotExist
 	for _, dir := range dirs {
 		path := filepath.Join(dir, name)
 		info, err := os.Stat(path)
 		switch {
+		case err != nil && !direct: // a directory that it may not look into has none
+			continue
 		case err != nil:
 		case info.IsDir():
 			err = fmt.Errorf("%s is a directory", path)
@@ -210,12 +213,12 @@ func lookCommand(name string, env []string) (string, error) {
 				return path, nil
 			}
 		}
-		if found == nil || !errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(found, fs.ErrNotExist) {
 			found = err
 		}
 	}
 	switch err := unusable("program", name, found); {
-	case errors.Is(found, fs.ErrNotExist) && dirs[0] != "":
+	case errors.Is(found, fs.ErrNotExist) && !direct:
 		return "", inWords{fmt.Sprintf("%s (looked for in %s)", err, strings.Join(dirs, ":")), found}
 	case errors.Is(found, fs.ErrPermission):
 		return "", inWords{err.Error() + ": is it executable (chmod +x)?", found}

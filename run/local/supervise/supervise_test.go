@@ -50,6 +50,7 @@ func TestHowItEnds(t *testing.T) {
 		{name: "crash", script: "kill -SEGV $$", class: User, signal: "SIGSEGV", started: 1},
 		{name: "killed", script: "kill -KILL $$", class: User, signal: "SIGKILL", started: 1},
 		{name: "no command", change: func(s *Spec) { s.Command = []string{"no-such-thing"} }, class: User, code: 127, why: "no such program: no-such-thing (looked for in /usr/bin:/bin)"},
+		{name: "no path", change: func(s *Spec) { s.Command, s.Env = []string{"no-such-thing"}, []string{"PATH="} }, class: User, code: 127, why: "no such program: no-such-thing"},
 		{name: "no directory", change: func(s *Spec) { s.Dir = "/no/such" }, class: User, code: 127, why: "no such working directory: /no/such"},
 		{name: "a file for a directory", change: func(s *Spec) { s.Dir = text }, class: User, code: 126, why: "not a directory"},
 		{name: "no file", change: func(s *Spec) { s.Command = []string{"/no/such/program"} }, class: User, code: 127, why: "no such program: /no/such/program"},
