@@ -204,7 +204,8 @@ func (s *Server) submitAll(r *http.Request, jobs []workload.Job, key string) (ou
 	// The plane checks them itself. They must not be prepared for nothing, though: that
 	// may touch what a live job of the same name needs. And what the plane says of a job
 	// may not be for this caller.
-	if len(jobs) > 1 || s.config.Prepare != nil && len(jobs[0].Env) > 0 || !access.From(r.Context()).SeesAll() {
+	raised := slices.ContainsFunc(jobs, func(j workload.Job) bool { return j.Priority > 0 })
+	if raised || len(jobs) > 1 || s.config.Prepare != nil && len(jobs[0].Env) > 0 || !access.From(r.Context()).SeesAll() {
 		if err := s.check(r.Context(), jobs, key != ""); err != nil {
 			return out, err
 		}
@@ -256,7 +257,8 @@ func (s *Server) refused(err error) error {
 // be there already, from the same request: only the plane knows.
 func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) error {
 	var wrong []Problem
-	x := s.veil(access.From(ctx))
+	who := access.From(ctx)
+	x := s.veil(who)
 	err := s.ask(ctx, func(v plan.View) {
 		here := map[string]bool{}
 		for i := range jobs {
@@ -277,6 +279,9 @@ func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) err
 					say("name", fmt.Sprintf("a job named %q that is %s", name, v.Job(id).Phase), "choose another name or cancel it")
 				}
 				break // the next of an array would say the same
+			}
+			if most := v.Queues().MaxPriority(j.Tenant); j.Priority > most && !who.Administers(j.Tenant) {
+				say("priority", fmt.Sprintf("%d, above the %d of its queue", j.Priority, most), "ask for less, or have who administers the queue submit it")
 			}
 			for _, name := range j.After {
 				if _, ok := s.config.Plane.Find(name); (!ok || x.name(name) != name) && !here[name] {

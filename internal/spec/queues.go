@@ -37,21 +37,23 @@ type queuesFile struct {
 	UserLimit   amounts       `yaml:"user_limit"`
 	MaxRun      unit.Duration `yaml:"max_run"`
 	Preempt     bool
+	MaxPriority *int32 `yaml:"max_priority"`
 	Queues      []queueFile
 }
 
 type queueFile struct {
-	Name      string
-	Weight    unit.Milli
-	Priority  int32
-	Guarantee amounts
-	Limit     amounts
-	Keep      amounts
-	Borrow    amounts
-	UserLimit amounts       `yaml:"user_limit"`
-	MaxRun    unit.Duration `yaml:"max_run"`
-	Preempt   bool
-	Queues    []queueFile
+	Name        string
+	Weight      unit.Milli
+	Priority    int32
+	Guarantee   amounts
+	Limit       amounts
+	Keep        amounts
+	Borrow      amounts
+	UserLimit   amounts       `yaml:"user_limit"`
+	MaxRun      unit.Duration `yaml:"max_run"`
+	Preempt     bool
+	MaxPriority *int32 `yaml:"max_priority"`
+	Queues      []queueFile
 }
 
 // Queues reads a file of queues for a cluster, or for any where c is nil: the root
@@ -62,6 +64,7 @@ func Queues(file string, data []byte, c *cluster.Cluster) (queue.Tree, error) {
 	d.document(data, reflect.ValueOf(&f).Elem())
 	root := queue.Root()
 	root.Limit, root.UserLimit, root.MaxRun, root.Preempt = list(f.Limit), list(f.UserLimit), f.MaxRun, f.Preempt
+	root.MaxPriority = f.MaxPriority
 	r := queueReader{decoder: d, cluster: c, paths: []string{""}}
 	r.tree = queue.Tree{Queues: []queue.Queue{root}, HalfLife: f.HalfLife, Protect: f.Protect, Disruptions: f.Disruptions}
 	between(d, "disruptions", f.Disruptions, 0, maxDisruptions)
@@ -134,7 +137,7 @@ func (r *queueReader) add(path string, parent int32, queues []queueFile) {
 		}
 		q := queue.Queue{Name: f.Name, Parent: parent, Weight: int32(min(f.Weight, maxWeight)), Priority: f.Priority,
 			Guarantee: list(f.Guarantee), Limit: list(f.Limit), Keep: list(f.Keep), Borrow: list(f.Borrow),
-			UserLimit: list(f.UserLimit), MaxRun: f.MaxRun, Preempt: f.Preempt}
+			UserLimit: list(f.UserLimit), MaxRun: f.MaxRun, Preempt: f.Preempt, MaxPriority: f.MaxPriority}
 		if above := r.tree.Queues[parent].Name; above != "" {
 			q.Name = above + "/" + f.Name
 		}

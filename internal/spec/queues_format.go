@@ -40,7 +40,7 @@ func nest(t *queue.Tree, children map[int32][]int32, parent int32) []queueFile {
 		q := &t.Queues[c]
 		all = append(all, queueFile{Name: q.Name[strings.LastIndexByte(q.Name, '/')+1:], Weight: unit.Milli(q.Weight), Priority: q.Priority,
 			Guarantee: q.Guarantee, Limit: q.Limit, Keep: q.Keep, Borrow: q.Borrow, UserLimit: q.UserLimit,
-			MaxRun: q.MaxRun, Preempt: q.Preempt, Queues: nest(t, children, c)})
+			MaxRun: q.MaxRun, Preempt: q.Preempt, MaxPriority: q.MaxPriority, Queues: nest(t, children, c)})
 	}
 	return all
 }
@@ -67,7 +67,7 @@ func (w *writer) nested(mark, indent string, v, start reflect.Value) {
 				w.nested(indent+"  - ", indent+"    ", x.Index(i), starts[x.Type().Elem()])
 			}
 		default:
-			fmt.Fprintf(w, " %s\n", plain(f.form, x))
+			fmt.Fprintf(w, " %s\n", plain(f.form, reflect.Indirect(x)))
 		}
 	}
 }

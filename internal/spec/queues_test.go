@@ -54,11 +54,12 @@ func TestExampleQueues(t *testing.T) {
 	v := func(model string, devices float64) queue.Amount {
 		return queue.Amount{Model: model, Milli: int64(devices * 1000)}
 	}
+	fifty := int32(50)
 	just := func(devices float64) []queue.Amount { return []queue.Amount{v("", devices)} }
 	want := queue.Tree{HalfLife: 7 * unit.Day, Protect: 10 * unit.Minute, Disruptions: 3, Queues: []queue.Queue{
 		{Parent: -1, Weight: 1000, Limit: just(256)},
 		{Name: "research", Weight: 2000, Priority: 1, Guarantee: []queue.Amount{v("V100", 64), v("A100", 16)}, Limit: just(128), Keep: just(8),
-			Borrow: just(32), UserLimit: just(16), MaxRun: 3 * unit.Day, Preempt: true},
+			Borrow: just(32), UserLimit: just(16), MaxRun: 3 * unit.Day, Preempt: true, MaxPriority: &fifty},
 		{Name: "research/vision", Parent: 1, Weight: 1000, Guarantee: []queue.Amount{v("V100", 48), v("A100", 4)}},
 		{Name: "research/speech", Parent: 1, Weight: 500},
 		{Name: "service", Weight: 1000, Guarantee: []queue.Amount{v("A100", 4.5), v("", 40)}},
@@ -140,6 +141,10 @@ func anyTree(t *rapid.T) queue.Tree {
 			q := queue.Queue{Name: above + name, Parent: parent, Weight: rapid.Int32Range(1, 1e9).Draw(t, "weight"), Priority: rapid.Int32().Draw(t, "priority"),
 				Borrow: some("borrow", none), UserLimit: some("user limit", none), MaxRun: span("longest"), Preempt: rapid.Bool().Draw(t, "preempt")}
 			q.Limit = some("limit", func(string) int64 { return room })
+			if rapid.Bool().Draw(t, "bounds priorities") {
+				most := rapid.Int32().Draw(t, "max priority")
+				q.MaxPriority = &most
+			}
 			inside := room / 8
 			if rapid.Bool().Draw(t, "guaranteed") {
 				inside = rapid.Int64Range(0, room/8).Draw(t, "guarantee")

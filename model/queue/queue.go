@@ -56,7 +56,13 @@ type Queue struct {
 	// Preempt lets a job of higher priority displace jobs of lower priority in the
 	// queues below the same parent.
 	Preempt bool `json:"preempt,omitempty"`
+	// MaxPriority bounds the priority that jobs of the queue and below ask for, where who
+	// submits them does not administer it; nil is as the queue above says.
+	MaxPriority *int32 `json:"max_priority,omitempty"`
 }
+
+// DefaultMaxPriority is the bound where no queue says one.
+const DefaultMaxPriority = 1000
 
 // Amount is a number of devices of a model, in thousandths; an empty Model is all
 // models together.
@@ -93,6 +99,17 @@ func (t *Tree) Find(tenant string) int32 {
 		tenant = tenant[:cut]
 	}
 	return 0
+}
+
+// MaxPriority is the highest priority that who does not administer a tenant's queue may
+// ask for there: the nearest queue above that says one says it.
+func (t *Tree) MaxPriority(tenant string) int32 {
+	for q := t.Find(tenant); len(t.Queues) > 0 && q >= 0; q = t.Queues[q].Parent {
+		if most := t.Queues[q].MaxPriority; most != nil {
+			return *most
+		}
+	}
+	return DefaultMaxPriority
 }
 
 // Check says what is wrong with a tree, and nil where nothing is. known reports
