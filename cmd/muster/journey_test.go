@@ -16,8 +16,9 @@ import (
 	"github.com/musterdl/muster/internal/view"
 )
 
-// nobody is the account of the journey where the tests are root's: one without any rights.
-const nobody = 65534
+// nobody is the account of the journey where the tests are root's: one without any rights,
+// and without a name, as in a container.
+const nobody = 54321
 
 // newcomer is a control plane that is yet to be started by an account without rights, who
 // then also calls it.

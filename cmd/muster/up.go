@@ -23,6 +23,7 @@ import (
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/run/local"
 	"github.com/musterdl/muster/run/local/supervise"
 	"github.com/musterdl/muster/run/trainer"
@@ -155,8 +156,8 @@ func up(f upFlags, logTo io.Writer) error {
 		driver.SetSlotMemory(slot)
 	}
 	log.Info("shares", "enforced", machine.Limits)
-	if os.Geteuid() == 0 && !f.allowRoot {
-		log.Warn("jobs of root are refused: submit as another user, or start with --allow-root")
+	if list := driver.Objections(&workload.Job{Program: workload.Program{Command: []string{"true"}}}); len(list) > 0 {
+		log.Warn("jobs of the user who runs this are refused", "why", list[0])
 	}
 	return serve(f, p, driver, state, log)
 }

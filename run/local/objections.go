@@ -31,29 +31,36 @@ func (d *Driver) Objections(j *workload.Job) (list []*run.Objection) {
 }
 
 // identity looks up the user a job runs as: who submitted it, or who runs the
-// control plane where nobody is named.
+// control plane where nobody is named. That one needs no name, as in a container.
 func identity(name string, allowRoot bool) (supervise.Identity, error) {
-	u, err := user.Current()
-	if name != "" {
-		u, err = user.Lookup(name)
+	self := os.Geteuid()
+	uid, gid := self, os.Getegid()
+	if name == "" {
+		name = strconv.Itoa(self)
 	}
-	if errors.As(err, new(user.UnknownUserError)) {
-		return supervise.Identity{}, &run.Objection{Field: "user", Found: strconv.Quote(name) + ", whom this machine does not know", Expected: "a user of this machine", Do: "name another, or make that user"}
+	if name != strconv.Itoa(self) {
+		u, err := user.Lookup(name)
+		if errors.As(err, new(user.UnknownUserError)) {
+			return supervise.Identity{}, &run.Objection{Field: "user", Found: strconv.Quote(name) + ", whom this machine does not know", Expected: "a user of this machine", Do: "name another, or make that user"}
+		}
+		if err != nil {
+			return supervise.Identity{}, fmt.Errorf("looking up the user %q: %w", name, err)
+		}
+		of, err1 := strconv.Atoi(u.Uid)
+		own, err2 := strconv.Atoi(u.Gid)
+		if err := errors.Join(err1, err2); err != nil {
+			return supervise.Identity{}, fmt.Errorf("the user %q: %w", name, err)
+		}
+		if of != self { // the control plane's group may be another than its user's
+			uid, gid = of, own
+		}
 	}
-	if err != nil {
-		return supervise.Identity{}, fmt.Errorf("looking up the user %q: %w", name, err)
-	}
-	uid, err1 := strconv.Atoi(u.Uid)
-	gid, err2 := strconv.Atoi(u.Gid)
-	if err := errors.Join(err1, err2); err != nil {
-		return supervise.Identity{}, fmt.Errorf("the user %q: %w", name, err)
-	}
-	switch self := os.Geteuid(); {
+	switch {
 	case (uid == 0 || gid == 0) && !allowRoot:
-		return supervise.Identity{}, &run.Objection{Field: "user", Found: fmt.Sprintf("%s (user %d, group %d)", u.Username, uid, gid), Expected: "somebody without the rights of root",
+		return supervise.Identity{}, &run.Objection{Field: "user", Found: fmt.Sprintf("%s (user %d, group %d)", name, uid, gid), Expected: "somebody without the rights of root",
 			Do: "submit as another user, or let such jobs run with muster up --allow-root"}
 	case self != 0 && uid != self:
-		return supervise.Identity{}, &run.Objection{Field: "user", Found: u.Username, Expected: "the user of the control plane, which is not root",
+		return supervise.Identity{}, &run.Objection{Field: "user", Found: name, Expected: "the user of the control plane, which is not root",
 			Do: "submit as that one, or run muster up as root"}
 	}
 	return supervise.Identity{UID: uid, GID: gid, AllowRoot: allowRoot}, nil
