@@ -181,17 +181,27 @@ func submitCommand() *cobra.Command {
 	return cmd
 }
 
+// mostAsked is how many jobs are asked about once they are submitted; with deadlines all are.
+const mostAsked = 16
+
 // tellRefused says which of the jobs just submitted were refused at once, as those are
-// whose deadlines cannot be met, and exits then as run does.
+// whose deadlines cannot be met, and exits then as run does; and which can never start.
 func tellRefused(ctx context.Context, c *client.Client, jobs []workload.Job, refs []view.Ref, w io.Writer) error {
-	if !slices.ContainsFunc(jobs, func(j workload.Job) bool { return j.Deadline > 0 }) {
+	if len(refs) > mostAsked && !slices.ContainsFunc(jobs, func(j workload.Job) bool { return j.Deadline > 0 }) {
 		return nil
 	}
 	worst := 0
 	for _, ref := range refs {
-		j, err := c.Job(ctx, ref.Name)
+		name := ref.Name
+		if ref.Array > 0 {
+			name += "-0"
+		}
+		j, err := c.Job(ctx, name)
 		if err != nil {
 			return err
+		}
+		if j.Never {
+			fmt.Fprintf(w, "muster: %s %s; it waits until the cluster is another, or it is cancelled\n", j.Name, j.Reason)
 		}
 		if j.Phase == plan.Refused.String() {
 			fmt.Fprintf(w, "muster: %s is refused: %s\n", j.Name, j.Reason)

@@ -7,6 +7,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/obstacle"
 )
 
 // ownPhase is what keeps a job out of the queue whatever room there is: a person, its
@@ -60,6 +61,19 @@ func (q *question) dependency(c *cause) {
 
 func (q *question) paused() (cause, bool) {
 	return cause{code: plan.ByUser, words: "a person has paused all decisions: nothing is started", needs: []string{"muster unpause"}}, q.v.Paused()
+}
+
+// Never says why a job that has no devices can never start as things are; it is empty of
+// any other. All that is told of such a job is told by it.
+func Never(v plan.View, id plan.JobID) string {
+	j := v.Job(id)
+	if j.Phase.Over() || j.Run != plan.None || obstacle.Room(v, id).Code != plan.Unsatisfiable {
+		return ""
+	}
+	q := &question{v: v, id: id, job: j, shape: v.Shape(id), reason: plan.Reason{Code: plan.Unsatisfiable}}
+	q.n = q.shape.Least()
+	c, _ := q.impossible()
+	return c.words
 }
 
 // impossible is a job that would not fit if the whole cluster were well and idle.

@@ -99,10 +99,13 @@ func (p *Plane) took(now unit.Time, events []engine.Event, out *engine.Out) {
 				info.FirstLoss = e.Loss
 			}
 			info.LastLoss = e.Loss
-		case (e.Kind == engine.Exited || e.Kind == engine.NotStarted) && e.Failure != nil && int(e.Job) < len(p.jobs):
-			f := *e.Failure
-			f.Attempt, f.Class = e.Attempt, e.Class
-			p.jobs[e.Job].Failure = &f
+		case (e.Kind == engine.Exited || e.Kind == engine.NotStarted) && e.Class != plan.NoFailure && int(e.Job) < len(p.jobs):
+			p.jobs[e.Job].note(Entry{At: now, Verb: Fail, Attempt: e.Attempt, Words: e.Class.String()})
+			if e.Failure != nil {
+				f := *e.Failure
+				f.Attempt, f.Class = e.Attempt, e.Class
+				p.jobs[e.Job].Failure = &f
+			}
 		}
 	}
 	if out.Commit == nil {
@@ -121,10 +124,14 @@ func (p *Plane) took(now unit.Time, events []engine.Event, out *engine.Out) {
 				entry.Notes = append(entry.Notes, n)
 			}
 		}
-		d := &p.jobs[c.Job].Dossier
-		if *d = append(*d, entry); len(*d) > maxDossier {
-			*d = append((*d)[:0], (*d)[len(*d)-maxDossier:]...)
-		}
+		p.jobs[c.Job].note(entry)
+	}
+}
+
+// note adds an entry to a job's dossier.
+func (j *JobInfo) note(e Entry) {
+	if j.Dossier = append(j.Dossier, e); len(j.Dossier) > maxDossier {
+		j.Dossier = append(j.Dossier[:0], j.Dossier[len(j.Dossier)-maxDossier:]...)
 	}
 }
 

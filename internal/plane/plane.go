@@ -82,7 +82,10 @@ type JobInfo struct {
 	Failure   *plan.Failure // of the latest attempt that failed; nil is none
 }
 
-// Entry is one decision in a job's dossier.
+// Fail is the verb of an entry that is no decision: an attempt failed by itself.
+const Fail = "fail"
+
+// Entry is one decision in a job's dossier, or that an attempt failed.
 type Entry struct {
 	At      unit.Time
 	Verb    string

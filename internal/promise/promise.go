@@ -21,6 +21,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/internal/ahead"
+	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/forecast"
 	"github.com/musterdl/muster/internal/forecast/eta"
 	"github.com/musterdl/muster/internal/forecast/promiselog"
@@ -253,9 +254,12 @@ func (k *Keeper) forecast(ctx context.Context, fork plane.Fork, id plan.JobID) (
 	v := fork.State.View()
 	j := v.Job(id)
 	w := view.When{Job: v.Name(id), Phase: j.Phase.String(), Queue: eta.QueueOf(v, id), NowUs: int64(v.Now())}
+	never := explain.Never(v, id)
 	switch {
 	case j.Phase.Over():
 		w.Words = "has ended: it is " + w.Phase
+	case never != "":
+		w.Words, w.Never = never, true
 	case j.Phase == plan.Held:
 		w.Words = "is held: it starts only after it is released"
 	case v.Paused() && j.Run == plan.None:

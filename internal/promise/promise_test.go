@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/promise"
 	"github.com/musterdl/muster/internal/store"
+	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -235,5 +237,36 @@ func TestBudget(t *testing.T) {
 	}
 	if !strings.Contains(string(w.log()), `"basis":"`+string(forecast.FromPast)+`"`) {
 		t.Errorf("the log has\n%s", w.log())
+	}
+}
+
+// TestNever: a job that the cluster can never hold is promised nothing, asked or not, and
+// told in the words that tell why it waits.
+func TestNever(t *testing.T) {
+	w := begin(t)
+	id, err := w.plane.Request(t.Context(), engine.Event{Kind: engine.Submit, Spec: &workload.Job{Name: "giant", Tenant: "research",
+		Resources: workload.Resources{Gang: 1, Devices: 64, Share: unit.Whole}, Program: workload.Program{Command: []string{"true"}}}}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := w.keeper(func(c *promise.Config) { c.After = 0 })
+	y, err := k.When(t.Context(), id)
+	if err != nil || !y.Never || y.LowUs != nil || y.EndLowUs != nil {
+		t.Errorf("%+v (%v)", y, err)
+	}
+	err = w.plane.Query(t.Context(), func(v plan.View) {
+		job, why := view.JobOf(v, plane.JobInfo{}, id), view.WhyOf(v, plane.JobInfo{}, id, slices.Values([]plan.JobID{id}))
+		if !job.Never || job.Reason != y.Words || why.Words != y.Words || !strings.Contains(y.Words, "can never start here: wants 64 devices") {
+			t.Errorf("when says %q, ls %q, why %q", y.Words, job.Reason, why.Words)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.submit("first")
+	w.submit("second")
+	w.watched(k, 1)
+	if log := string(w.log()); strings.Contains(log, "giant") {
+		t.Errorf("it was promised something:\n%s", log)
 	}
 }

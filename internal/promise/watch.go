@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/forecast"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/model/unit"
@@ -116,7 +117,7 @@ func (k *Keeper) due(v plan.View, known map[plan.JobID]bool) (due []plan.JobID) 
 	}
 	for _, id := range k.fresh {
 		j := v.Job(id)
-		if len(due) < mostUnasked && j.Run == plan.None && j.Phase != plan.Held && v.Now().Sub(j.Submit) >= k.config.After {
+		if len(due) < mostUnasked && j.Run == plan.None && j.Phase != plan.Held && v.Now().Sub(j.Submit) >= k.config.After && explain.Never(v, id) == "" {
 			due = append(due, id)
 		}
 	}

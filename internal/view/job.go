@@ -1,6 +1,7 @@
 package view
 
 import (
+	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/obstacle"
@@ -13,12 +14,13 @@ func JobOf(v plan.View, info plane.JobInfo, id plan.JobID) Job {
 	if shape.Devices == 0 {
 		devices = 0
 	}
+	why, never := reason(v, id)
 	waited := v.WaitedFor(id)
 	until := v.Now()
 	if j.Phase.Over() {
 		until = j.Ended
 	}
-	out := Job{ID: int32(id), Name: v.Name(id), Phase: j.Phase.String(), Reason: withFailure(v, info, id, reason(v, id).Words(v)), Failure: failureOf(v, info),
+	out := Job{ID: int32(id), Name: v.Name(id), Phase: j.Phase.String(), Reason: withFailure(v, info, id, why), Never: never, Failure: failureOf(v, info),
 		Priority: j.Priority, Gang: shape.Gang, Devices: whole(devices),
 		Times: Times{Submitted: instant(j.Submit), Started: instant(j.Started), Ended: instant(j.Ended),
 			WaitedSec: waited.Seconds(), RanSec: max(0, until.Sub(j.Submit)-waited).Seconds(),
@@ -44,11 +46,19 @@ func JobOf(v plan.View, info plane.JobInfo, id plan.JobID) Job {
 
 // reason is why a job is where it is at this moment. What the order recorded of the
 // room may be old; only one job of each shape is tried, so the others have no record.
-func reason(v plan.View, id plan.JobID) plan.Reason {
-	r := v.Job(id).Reason
+func reason(v plan.View, id plan.JobID) (words string, never bool) {
 	if v.Job(id).Phase != plan.Waiting {
-		return r
+		return v.Job(id).Reason.Words(v), false
 	}
+	if words := explain.Never(v, id); words != "" {
+		return words, true
+	}
+	return room(v, id).Words(v), false
+}
+
+// room is the reason of a job that waits and could start.
+func room(v plan.View, id plan.JobID) plan.Reason {
+	r := v.Job(id).Reason
 	switch r.Code {
 	case plan.NoRoom, plan.Fragmented, plan.Unsatisfiable:
 		return obstacle.Room(v, id)

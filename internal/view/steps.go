@@ -9,7 +9,8 @@ import (
 	"github.com/musterdl/muster/plan"
 )
 
-// Steps is a job's dossier: what was decided about it, the latest last.
+// Steps is a job's dossier: what was decided about it and which attempts failed, the
+// latest last.
 type Steps struct {
 	Job       string     `json:"job"`
 	Decisions []Decision `json:"decisions"`

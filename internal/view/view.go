@@ -18,7 +18,8 @@ type Job struct {
 	ID       int32    `json:"id"`
 	Name     string   `json:"name"`
 	Phase    string   `json:"phase"`
-	Reason   string   `json:"reason"` // why it is there, in words
+	Reason   string   `json:"reason"`          // why it is there, in words
+	Never    bool     `json:"never,omitempty"` // it can never start as things are
 	Tenant   string   `json:"tenant,omitempty"`
 	Queue    string   `json:"queue,omitempty"` // that the tenant's jobs are in; empty for the root
 	User     string   `json:"user,omitempty"`

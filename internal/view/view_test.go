@@ -138,7 +138,7 @@ func TestStory(t *testing.T) {
 		t.Errorf("big is %+v", big)
 	}
 	for id, want := range []string{1: "wants 4 devices, 2 are free for it", 2: "held by a person; release it to go on",
-		3: "can never start here: wants 9 devices, the cluster has 8 it could use", 4: "comes after next"} {
+		3: "can never start here: wants 9 devices; the whole cluster, if it were idle, would hold 8 of its 9 workers", 4: "comes after next"} {
 		if id == 0 {
 			continue
 		}

@@ -17,8 +17,10 @@ type When struct {
 	Phase string `json:"phase"`
 	Queue string `json:"queue,omitempty"`
 	NowUs int64  `json:"now_us"`
-	// Words say why there is no range, where there is none.
+	// Words say why there is no range, where there is none; Never says that it is because
+	// the job can never start as things are.
 	Words       string `json:"words,omitempty"`
+	Never       bool   `json:"never,omitempty"`
 	LowUs       *int64 `json:"low_us,omitempty"`
 	MedianUs    *int64 `json:"median_us,omitempty"`
 	HighUs      *int64 `json:"high_us,omitempty"`
@@ -67,9 +69,11 @@ type Promises struct {
 type PromiseScore struct {
 	Queue    string `json:"queue"`
 	Promises int    `json:"promises"`
-	// Scored are the ranges, of starts and of ends, of which one can tell, and HitRate
-	// the part of them that held. Coverage and EndCoverage are of starts and ends apart.
+	// Scored are the starts and ScoredEnds the ends of which one can tell whether they
+	// were in their range, Coverage and EndCoverage the parts that were, and HitRate
+	// that of both together.
 	Scored      int      `json:"scored"`
+	ScoredEnds  int      `json:"scored_ends"`
 	HitRate     *float64 `json:"hit_rate"`
 	Coverage    *float64 `json:"coverage"`
 	EndCoverage *float64 `json:"end_coverage"`
@@ -85,7 +89,7 @@ type PromiseScore struct {
 // PromiseScoreOf shows a score.
 func PromiseScoreOf(s forecast.Score) PromiseScore {
 	both := forecast.Tally{Hits: s.Start.Hits + s.End.Hits, Early: s.Start.Early + s.End.Early, Late: s.Start.Late + s.End.Late}
-	return PromiseScore{Queue: s.Queue, Promises: s.End.Promises, Scored: both.Judged(), HitRate: Rate(both), Coverage: Rate(s.Start),
+	return PromiseScore{Queue: s.Queue, Promises: s.End.Promises, Scored: s.Start.Judged(), ScoredEnds: s.End.Judged(), HitRate: Rate(both), Coverage: Rate(s.Start),
 		EndCoverage: Rate(s.End), Censored: s.Start.Censored + s.End.Censored, Pending: s.Start.Pending + s.End.Pending,
 		MedianErrorSec: s.MedianErrorSec, MedianError: s.MedianError, MedianWidthSec: s.MedianWidthSec}
 }
@@ -174,14 +178,17 @@ func clock(nowUs, us int64, fine bool) string {
 
 // WritePromises writes a table.
 func WritePromises(w io.Writer, p *Promises, o TextOptions) error {
-	t := table{head: []string{"QUEUE", "PROMISES", "SCORED", "HELD", "STARTS", "ENDS", "OFF BY", "OF THE WAIT", "WIDTH"}}
+	t := table{head: []string{"QUEUE", "PROMISES", "STARTS", "HELD", "ENDS", "HELD", "OFF BY", "OF THE WAIT", "WIDTH"}}
 	for _, q := range p.Queues {
 		name := q.Queue
 		if name == "" {
 			name = "(all)"
 		}
-		t.add(name, fmt.Sprint(q.Promises), fmt.Sprint(q.Scored), part(q.HitRate), part(q.Coverage), part(q.EndCoverage),
-			SpanSec(math.Round(q.MedianErrorSec)), percent(q.MedianError), SpanSec(math.Round(q.MedianWidthSec)))
+		off, ofWait := "-", "-"
+		if q.Scored > 0 {
+			off, ofWait = SpanSec(math.Round(q.MedianErrorSec)), percent(q.MedianError)
+		}
+		t.add(name, fmt.Sprint(q.Promises), fmt.Sprint(q.Scored), part(q.Coverage), fmt.Sprint(q.ScoredEnds), part(q.EndCoverage), off, ofWait, SpanSec(math.Round(q.MedianWidthSec)))
 	}
 	if len(t.rows) == 0 {
 		_, err := fmt.Fprintln(w, "nothing was promised yet")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/musterdl/muster/internal/explain"
@@ -107,9 +108,11 @@ func detail(v plan.View, info plane.JobInfo, id plan.JobID, w *Why) []string {
 		say("%s submitted earlier, %d of the same shape", count(w.Earlier, "waiting job was", "waiting jobs were"), w.Alike)
 	}
 	say("has waited %s in all", Span(v.WaitedFor(id)))
-	if n := len(info.Dossier); n > 0 {
-		e := &info.Dossier[n-1]
-		say("last decision, %s ago: %s, %s", Span(v.Now().Sub(e.At)), e.Verb, e.Words)
+	for _, e := range slices.Backward(info.Dossier) {
+		if e.Verb != plane.Fail {
+			say("last decision, %s ago: %s, %s", Span(v.Now().Sub(e.At)), e.Verb, e.Words)
+			break
+		}
 	}
 	return lines
 }

@@ -1,19 +1,39 @@
 package web_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"time"
 
+	"github.com/musterdl/muster/engine/defrag"
+	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/internal/whatif"
 )
+
+// as is an answer as the server itself would write it: with all fields that its struct
+// always has, and with no field that it has not.
+func as[T any](answer object) (out T) {
+	data, err := json.Marshal(answer)
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.DisallowUnknownFields()
+		err = d.Decode(&out)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("the server has no such answer: %v", err))
+	}
+	return out
+}
 
 // answers are those of a server that offers everything.
 func answers() map[string]any {
 	s := snapshot()
 	a := map[string]any{
-		"GET /v1/version": view.Version{Version: "0.3.0", API: "v1"}, "GET /v1/whoami": object{"name": "vera", "role": "viewer", "tenants": []string{"research", "product"}}, "GET /v1/shares": shares(), "GET /v1/shares/history": sharesHistory(), "GET /v1/calendar": calendar(s),
-		"POST /v1/whatif": whatif(), "POST /v1/defrag": defrag(), "GET /v1/promises": promises(),
+		"GET /v1/version": view.Version{Version: "0.3.0", API: "v1"}, "GET /v1/whoami": as[access.Whoami](object{"name": "vera", "role": "viewer", "tenants": []string{"research", "product"}}), "GET /v1/shares": shares(), "GET /v1/shares/history": sharesHistory(), "GET /v1/calendar": calendar(s),
+		"POST /v1/whatif": futures(), "POST /v1/defrag": moves(), "GET /v1/promises": promises(),
 		"GET /v1/jobs/llama-base/logs": logText(), "GET /v1/jobs/" + nasty + "/logs": "[muster] " + nasty + "\n",
 	}
 	for i, j := range s.Jobs {
@@ -21,16 +41,31 @@ func answers() map[string]any {
 		a["GET /v1/jobs/"+j.Name+"/steps"] = dossier(j)
 		a["GET /v1/jobs/"+j.Name+"/why"] = why(j)
 		if j.Phase == "waiting" {
-			low := time.Duration(i-13) * 7 * time.Minute
-			a["GET /v1/jobs/"+j.Name+"/when"] = object{"job": j.Name, "low_us": us(low), "median_us": us(low + 14*time.Minute), "high_us": us(low + 55*time.Minute),
-				"basis": "the running jobs' estimates and the arrivals of past weeks", "samples": 64, "calibration": object{"queue": j.Tenant, "coverage": .81, "promises": 412}}
+			a["GET /v1/jobs/"+j.Name+"/when"] = when(j, time.Duration(i-13)*7*time.Minute)
 		}
 	}
 	return a
 }
 
-func why(j view.Job) object {
-	w := object{"job": j.Name, "phase": j.Phase, "reason": j.Reason, "words": j.Reason, "needs": []string{}, "detail": []string{"27 of 183 devices it may use are free", "has waited 2h36m in all"}}
+// when is a range, or what there is in its place: of one job the high end is not known, of
+// another neither that nor the median, of a third nothing but words.
+func when(j view.Job, low time.Duration) view.When {
+	w := object{"job": j.Name, "phase": j.Phase, "now_us": us(0), "low_us": us(low), "median_us": us(low + 14*time.Minute), "high_us": us(low + 55*time.Minute),
+		"basis": "the running jobs' estimates and the arrivals of past weeks", "samples": 64, "calibration": object{"queue": j.Tenant, "coverage": .81, "promises": 412}}
+	switch j.Name {
+	case "sweep-0":
+		delete(w, "high_us")
+	case "sweep-1":
+		delete(w, "high_us")
+		delete(w, "median_us")
+	case "giant":
+		w = object{"job": j.Name, "phase": j.Phase, "now_us": us(0), "never": true, "words": j.Reason, "samples": 0}
+	}
+	return as[view.When](w)
+}
+
+func why(j view.Job) view.Why {
+	w := object{"job": j.Name, "phase": j.Phase, "words": j.Reason, "needs": []string{}, "detail": []string{"27 of 183 devices it may use are free", "has waited 2h36m in all"}}
 	if j.Failure != nil {
 		f := *j.Failure
 		f.LastLines = []string{"step 12", "<b>RuntimeError: " + nasty}
@@ -43,7 +78,7 @@ func why(j view.Job) object {
 		w["holders"] = []object{{"job": "llama-base", "queue": "research", "devices": 32, "until_us": us(19 * time.Hour)}, {"job": "protein-fold", "queue": "biology", "devices": 24, "until_us": us(6 * time.Hour)}, {"job": nasty, "queue": "interns", "devices": 2, "until_us": -1}}
 		w["tried"] = object{"at_us": us(-42 * time.Second), "words": "no set of nodes had 48 free devices"}
 	}
-	return w
+	return as[view.Why](w)
 }
 
 func dossier(j view.Job) view.Steps {
@@ -62,18 +97,18 @@ func dossier(j view.Job) view.Steps {
 	return d
 }
 
-func shares() object {
+func shares() view.Shares {
 	queue := func(name, parent string, weight, guarantee, limit, deserved, used, borrowed, lent, risk, past float64, waiting, running int) object {
 		return object{"name": name, "parent": parent, "weight": weight, "priority": 0, "guarantee_devices": guarantee, "limit_devices": limit, "deserved_devices": deserved, "used_devices": used, "borrowed_devices": borrowed,
 			"lent_devices": lent, "at_risk_devices": risk, "past_device_hours": past, "waiting_jobs": waiting, "running_jobs": running,
 			"arithmetic": fmt.Sprintf("guarantee %v + weight %v of 4 of the 23 that nobody is guaranteed, times 0.87 for past use = %v", guarantee, weight, deserved)}
 	}
-	return object{"at_us": us(0), "half_life_s": 7 * 86400, "queues": []object{
+	return as[view.Shares](object{"at_us": us(0), "half_life_s": 7 * 86400, "queues": []object{
 		queue("", "", 1, 183, -1, 183, 156, 0, 0, 0, 41210.4, 6, 15), queue("research", "", 2, 64, -1, 70, 76, 6, 0, 4, 20114.25, 3, 6), queue("product", "", 1, 48, 64, 52, 48, 0, 4, 0, 12001.5, 1, 4),
-		queue("biology", "", 1, 32, -1, 36, 28, 0, 8, 0, 6003, 1, 2), queue("interns", "", .5, 4, 16, 6, 4, 0, 2, 0, 92.125, 1, 3), queue("interns/summer", "interns", 1, 0, -1, 3, 2, 0, 0, 0, 40, 0, 1)}}
+		queue("biology", "", 1, 32, -1, 36, 28, 0, 8, 0, 6003, 1, 2), queue("interns", "", .5, 4, 16, 6, 4, 0, 2, 0, 92.125, 1, 3), queue("interns/summer", "interns", 1, 0, -1, 3, 2, 0, 0, 0, 40, 0, 1)}})
 }
 
-func sharesHistory() object {
+func sharesHistory() view.ShareHistory {
 	names := []string{"", "research", "product", "biology", "interns", "interns/summer"}
 	points := []object{}
 	for i := range 240 {
@@ -82,10 +117,10 @@ func sharesHistory() object {
 		used[0] = used[1] + used[2] + used[3] + used[4]
 		points = append(points, object{"at_us": us(time.Duration(i-240) * 6 * time.Minute), "used_devices": used})
 	}
-	return object{"queues": names, "points": points}
+	return as[view.ShareHistory](object{"queues": names, "points": points})
 }
 
-func calendar(s view.Snapshot) object {
+func calendar(s view.Snapshot) view.Calendar {
 	entries := []object{}
 	for i, j := range s.Jobs {
 		if j.Phase != "active" {
@@ -101,12 +136,12 @@ func calendar(s view.Snapshot) object {
 		}
 		entries = append(entries, object{"kind": "run", "job": j.Name, "queue": j.Tenant, "nodes": nodes, "devices": j.Devices, "from_us": j.Started.UnixMicro(), "to_us": to, "words": "expected from the median of its kind"})
 	}
-	return object{"now_us": us(0), "entries": append(entries,
+	return as[view.Calendar](object{"now_us": us(0), "entries": append(entries,
 		object{"kind": "claim", "job": "llama-long", "queue": "research", "nodes": []string{"gpu-16", "gpu-17", "gpu-18", "gpu-19", "gpu-20", "gpu-21"}, "devices": 48, "from_us": us(22 * time.Hour), "to_us": us(30 * time.Hour), "words": "the first gang that waits"},
-		object{"kind": "window", "job": "", "queue": "", "nodes": []string{"gpu-08", "gpu-09"}, "devices": 16, "from_us": us(24 * time.Hour), "to_us": us(28 * time.Hour), "words": "new firmware"})}
+		object{"kind": "window", "job": "", "queue": "", "nodes": []string{"gpu-08", "gpu-09"}, "devices": 16, "from_us": us(24 * time.Hour), "to_us": us(28 * time.Hour), "words": "new firmware"})})
 }
 
-func whatif() object {
+func futures() whatif.Answer {
 	series := func(level, tail float64) []object {
 		out := []object{}
 		for i := range 97 {
@@ -122,22 +157,27 @@ func whatif() object {
 		jobs = append(jobs, object{"job": q.name, "base_start_us": us(base), "alternative_start_us": us(max(0, alt)), "base_end_us": us(base + 5*time.Hour), "alternative_end_us": us(max(0, alt) + 5*time.Hour)})
 	}
 	jobs = append(jobs, object{"job": nasty, "base_start_us": us(0), "alternative_start_us": -1, "base_end_us": us(time.Hour), "alternative_end_us": -1})
-	return object{"base": object{"mean_wait_s": 5400, "mean_jct_s": 31200, "utilisation": .853, "preemptions": 14, "finished": 211, "series": series(165, .06)},
+	return as[whatif.Answer](object{"base": object{"mean_wait_s": 5400, "mean_jct_s": 31200, "utilisation": .853, "preemptions": 14, "finished": 211, "series": series(165, .06)},
 		"alternative": object{"mean_wait_s": 3720, "mean_jct_s": 29800, "utilisation": .881, "preemptions": 19, "finished": 217, "series": series(181, .1)},
-		"jobs":        jobs, "words": "with srtf instead of tiresias jobs wait 28m less on average, and there are 5 more preemptions, over the next 24h"}
+		"jobs":        jobs, "words": "with srtf instead of tiresias jobs wait 28m less on average, and there are 5 more preemptions, over the next 24h"})
 }
 
-func defrag() object {
+func moves() defrag.Shown {
 	node := func(name string, jobs ...string) object { return object{"node": name, "devices": jobs} }
-	return object{"moves": []object{{"job": "notebook-7", "from": []string{"gpu-08"}, "to": []string{"gpu-15"}, "devices": 1, "price_s": 40}, {"job": "vision-sweep-0", "from": []string{"gpu-09"}, "to": []string{"gpu-08", "gpu-15"}, "devices": 4, "price_s": 410}, {"job": nasty, "from": []string{"gpu-15"}, "to": []string{"gpu-16"}, "devices": 2, "price_s": 95}},
+	return as[defrag.Shown](object{"moves": []object{{"job": "notebook-7", "from": []string{"gpu-08"}, "to": []string{"gpu-15"}, "devices": 1, "price_s": 40}, {"job": "vision-sweep-0", "from": []string{"gpu-09"}, "to": []string{"gpu-08", "gpu-15"}, "devices": 4, "price_s": 410}, {"job": nasty, "from": []string{"gpu-15"}, "to": []string{"gpu-16"}, "devices": 2, "price_s": 95}},
 		"price_device_hours": .5275, "starts": object{"job": "protein-big", "nodes": []string{"gpu-09"}, "devices": 8}, "words": "three moves make gpu-09 free as a whole, so that protein-big (8 devices) starts now instead of in 3h",
 		"before": []object{node("gpu-08", "notebook-7", "", "", "", "ads", "ads", "ads", "ads"), node("gpu-09", "vision-sweep-0", "vision-sweep-0", "vision-sweep-0", "vision-sweep-0", "", "", "", ""), node("gpu-15", "", "", "", "", "x", "x", nasty, nasty), node("gpu-16", "y", "y", "y", "y", "y", "", "", "")},
-		"after":  []object{node("gpu-08", "vision-sweep-0", "vision-sweep-0", "", "", "ads", "ads", "ads", "ads"), node("gpu-09", "protein-big", "protein-big", "protein-big", "protein-big", "protein-big", "protein-big", "protein-big", "protein-big"), node("gpu-15", "notebook-7", "vision-sweep-0", "vision-sweep-0", "", "x", "x", "", ""), node("gpu-16", "y", "y", "y", "y", "y", nasty, nasty, "")}}
+		"after":  []object{node("gpu-08", "vision-sweep-0", "vision-sweep-0", "", "", "ads", "ads", "ads", "ads"), node("gpu-09", "protein-big", "protein-big", "protein-big", "protein-big", "protein-big", "protein-big", "protein-big", "protein-big"), node("gpu-15", "notebook-7", "vision-sweep-0", "vision-sweep-0", "", "x", "x", "", ""), node("gpu-16", "y", "y", "y", "y", "y", nasty, nasty, "")}})
 }
 
-func promises() object {
-	return object{"queues": []object{{"queue": "research", "promises": 520, "scored": 412, "hit_rate": .84, "coverage": .81, "median_error": .31}, {"queue": "product", "promises": 204, "scored": 198, "hit_rate": .66, "coverage": .61, "median_error": .52},
-		{"queue": "biology", "promises": 96, "scored": 90, "hit_rate": .95, "coverage": .93, "median_error": .22}, {"queue": "interns", "promises": 14, "scored": 9, "hit_rate": .9, "coverage": .89, "median_error": .4}}}
+// promises are of all queues together first, then of each.
+func promises() view.Promises {
+	return as[view.Promises](object{"queues": []object{{"queue": "", "promises": 834, "scored": 709, "scored_ends": 640, "hit_rate": .78, "coverage": .77, "end_coverage": .8, "median_error": .37},
+		{"queue": "research", "promises": 520, "scored": 412, "scored_ends": 400, "hit_rate": .84, "coverage": .81, "end_coverage": .87, "median_error": .31},
+		{"queue": "product", "promises": 204, "scored": 198, "scored_ends": 160, "hit_rate": .66, "coverage": .61, "end_coverage": .7, "median_error": .52},
+		{"queue": "biology", "promises": 96, "scored": 90, "scored_ends": 80, "hit_rate": .95, "coverage": .93, "end_coverage": .96, "median_error": .22},
+		{"queue": "interns", "promises": 14, "scored": 9, "scored_ends": 0, "hit_rate": .9, "coverage": .89, "end_coverage": nil, "median_error": .4},
+		{"queue": "guests", "promises": 3, "scored": 0, "scored_ends": 0, "hit_rate": nil, "coverage": nil, "end_coverage": nil, "pending": 6}}})
 }
 
 func logText() (text string) {

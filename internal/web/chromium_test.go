@@ -235,12 +235,25 @@ func open(t *testing.T, at screen, url string) *tab {
 	for _, domain := range []string{"Page.enable", "Runtime.enable", "Log.enable"} {
 		p.do(domain, nil)
 	}
+	p.do("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": senseless})
 	p.do("Emulation.setTimezoneOverride", map[string]any{"timezoneId": "UTC"})
 	p.look(at)
 	p.do("Page.navigate", map[string]any{"url": url})
 	p.until("location.protocol === 'http:' && document.body")
 	return p
 }
+
+// senseless watches all that a page ever shows, texts and attributes, for values that no
+// server sent: what it finds is an error of the page.
+const senseless = `{
+  const look = (text, where) => { const found = /.{0,40}(\bNaN|\bundefined\b|\bnull\b|Invalid Date|\[object ).{0,40}/.exec(text ?? ""); if (found) console.error("shows " + found[0] + " in " + where); };
+  const all = (e) => { look(e.textContent, e.nodeName); for (const x of [e, ...(e.querySelectorAll?.("*") ?? [])]) for (const a of x.attributes ?? []) look(a.value, x.nodeName + " " + a.name); };
+  new MutationObserver((list) => { for (const m of list) {
+    if (m.type === "attributes") look(m.target.getAttribute(m.attributeName), m.target.nodeName + " " + m.attributeName);
+    else if (m.type === "characterData") look(m.target.data, m.target.parentNode?.nodeName);
+    else m.addedNodes.forEach(all);
+  } }).observe(document, { subtree: true, childList: true, characterData: true, attributes: true });
+}`
 
 func (p *tab) read(data json.RawMessage, out any) {
 	p.t.Helper()

@@ -163,15 +163,15 @@ var queued = []struct {
 	{"ads-train", "product", "ops", "waiting", "queue product has its limit of 64 devices", 24, 3100}, {"sweep-0", "research", "kim", "waiting", "llama-long goes first", 4, 1500},
 	{"sweep-1", "research", "kim", "waiting", "llama-long goes first", 4, 1500}, {"speech-eval", "product", "ola", "blocked", "it comes after speech-ft", 2, 1200},
 	{"notebook-12", "interns", "sam", "waiting", "queue interns lends its devices and gets them back in turn", 1, 340}, {"flaky", "interns", "ines", "backoff", "it failed twice and is tried again in 40s", 1, 35},
-	{"tune-later", "research", "kim", "held", "its owner holds it", 8, 86000},
+	{"giant", "research", "dana", "waiting", "can never start here: wants 512 devices on one node; the largest node has 8", 512, 700}, {"tune-later", "research", "kim", "held", "its owner holds it", 8, 86000},
 }
 
 const perNode = 8
 
 func snapshot() view.Snapshot {
 	s := view.Snapshot{ID: "1", Cluster: view.Cluster{Name: "lab", Strategy: "tiresias+backfill", At: now, Nodes: map[string]int{"up": 22, "cordoned": 1, "down": 1},
-		Jobs:  map[string]int{"active": len(running), "waiting": 6, "held": 1, "blocked": 1, "backoff": 1, "finished": 1204, "failed": 17},
-		Queue: view.Queue{Waiting: 6, Held: 1, Blocked: 1, Backoff: 1, Devices: 97, Oldest: "llama-long", OldestSec: 9400}}}
+		Jobs:  map[string]int{"active": len(running), "waiting": 7, "held": 1, "blocked": 1, "backoff": 1, "finished": 1204, "failed": 17},
+		Queue: view.Queue{Waiting: 7, Held: 1, Blocked: 1, Backoff: 1, Devices: 609, Oldest: "llama-long", OldestSec: 9400}}}
 	for i := range 24 {
 		n := view.Node{Name: fmt.Sprintf("gpu-%02d", i), Model: "h100-80g", Rack: fmt.Sprintf("rack-%c", 'a'+i/8), Status: "up", FreeCPU: 20, FreeMiB: 400 << 10}
 		switch i {

@@ -122,6 +122,8 @@ func TestRealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.says("3 of 4", "research", "product", "Longest wait")
+	again := job("again", "product", 2)
+	again.Retries = 3
 	p.until("document.querySelectorAll('.node .device i').length === 3")
 	p.shot("real-map")
 
@@ -171,8 +173,39 @@ func TestRealServer(t *testing.T) {
 	p.says("cordoned", "Devices in use", "Held by")
 	p.until("document.querySelector('.node.is-cordoned')")
 
+	// A job that can never start, one whose first attempt failed, and what was promised:
+	// every view shows them.
+	if _, err := c.Submit(t.Context(), []workload.Job{job("giant", "research", 64), again}, ""); err != nil {
+		t.Fatal(err)
+	}
+	p.eval("location.hash = '#/queue'", nil)
+	p.says("giant", "Can never start here: wants 64 devices on one node; the largest node has 2", "never")
+	p.eval("location.hash = '#/job/giant'", nil)
+	p.says("When it starts", "Never, as things are", "What would have to change")
+	if _, err := c.ChangeJob(t.Context(), "big", "cancel"); err != nil {
+		t.Fatal(err)
+	}
+	p.eval("location.hash = '#/job/again'", nil)
+	p.says("its run is running", "attempt 1")
+	tried, err := c.Job(t.Context(), "again")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.report(engine.Event{Kind: engine.Exited, Job: plan.JobID(tried.ID), Attempt: 1, Ending: engine.Ending{Class: plan.UserFailure, Failure: &plan.Failure{Code: 7, Why: "exit code 7"}}})
+	p.says("backoff", "Why it failed", "waits") // its bar ends with the attempt
+	if _, err := c.ChangeJob(t.Context(), "again", "release"); err != nil {
+		t.Fatal(err)
+	}
+	p.says("its run is running", "attempt 2", "2 decisions in all")
+	var held, all int
+	p.eval("document.querySelectorAll('.strip .stay-runs').length", &held)
+	if p.eval("document.querySelectorAll('.strip i').length", &all); held != 2 || all < 3 {
+		t.Errorf("the bar of attempts has %d parts, %d of them with devices: expected two that another is between", all, held)
+	}
+	p.shot("real-again")
+
 	// What this server does not offer, or not to a browser that nobody knows, is said.
-	for _, hash := range []string{"#/shares", "#/calendar", "#/promises", "#/whatif?nodes=1", "#/defrag"} {
+	for _, hash := range []string{"#/", "#/queue", "#/shares", "#/calendar", "#/calendar?by=job", "#/promises", "#/whatif?nodes=1", "#/defrag", "#/job/big", "#/job/second"} {
 		p.eval("location.hash = "+quote(hash), nil)
 		p.until("document.querySelector('main .card') && !document.querySelector('main .waiting')")
 		p.shot("real" + strings.ReplaceAll(hash[1:], "/", "-"))

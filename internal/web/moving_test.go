@@ -147,7 +147,9 @@ func TestStays(t *testing.T) {
 		{"preempted", `{phase: "waiting", ran_s: 200, submitted: "` + at(100) + `"}`, "[" + decision(300, "start", 1) + "," + decision(500, "stop", 1) + "]", "waits 100 300 waits, runs 300 500 attempt 1, waits 500 1000 waits"},
 		{"suspended", `{phase: "finished", ran_s: 200, submitted: "` + at(100) + `", ended: "` + at(900) + `"}`, "[" + decision(100, "start", 1) + "," + decision(300, "suspend", 1) + "," + decision(500, "resume", 1) + "]",
 			"runs 100 300 attempt 1, pauses 300 500 suspended, runs 500 900 attempt 1"},
-		{"failed by itself", `{phase: "backoff", ran_s: 150, submitted: "` + at(100) + `"}`, "[" + decision(300, "start", 1) + "]", "waits 100 300 waits, runs 300 450 attempt 1, waits 450 1000 waits"},
+		{"failed by itself", `{phase: "backoff", ran_s: 150, submitted: "` + at(100) + `"}`, "[" + decision(300, "start", 1) + "," + decision(450, "fail", 1) + "]", "waits 100 300 waits, runs 300 450 attempt 1, waits 450 1000 waits"},
+		{"failed and tried again", `{phase: "active", ran_s: 4, submitted: "` + at(100) + `"}`, "[" + decision(100, "start", 1) + "," + decision(102, "fail", 1) + "," + decision(390, "start", 2) + "]",
+			"runs 100 102 attempt 1, waits 102 390 waits, runs 390 1000 attempt 2"},
 		{"tried again", `{phase: "active", ran_s: 150, submitted: "` + at(100) + `"}`, "[" + decision(100, "start", 1) + "," + decision(400, "regrant", 1) + "," + decision(600, "start", 2) + "]", "runs 100 600 attempt 1, runs 600 1000 attempt 2"},
 	} {
 		var got string
@@ -155,6 +157,28 @@ func TestStays(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
+}
+
+// A tip goes when what it is of goes, and when another page comes.
+func TestTips(t *testing.T) {
+	f := fixed(t)
+	p := open(t, desk, f.page("#/shares"))
+	p.says("uses 76 of 70 deserved")
+	point := func() {
+		p.eval("{ const box = document.querySelector('main .bullet[data-tip]').getBoundingClientRect(); window.at = {x: box.left + 5, y: box.top + 5}; }", nil)
+		var at struct{ X, Y float64 }
+		p.eval("window.at", &at)
+		p.do("Input.dispatchMouseEvent", map[string]any{"type": "mouseMoved", "x": at.X, "y": at.Y})
+		p.until("!document.getElementById('tip').hidden")
+	}
+	point()
+	p.eval("document.querySelector('main .bullet[data-tip]').setAttribute('data-tip', 'another tip'); 0", nil)
+	p.until("document.getElementById('tip').textContent === 'another tip'")
+	p.eval("document.querySelector('main .bullet[data-tip]').remove()", nil)
+	p.until("document.getElementById('tip').hidden")
+	point()
+	p.turn("#/job/llama-base")
+	p.until("document.getElementById('tip').hidden")
 }
 
 // The fixture and the page are of one origin; the page of another may not be framed or

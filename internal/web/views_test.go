@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/engine/defrag"
 	"github.com/musterdl/muster/internal/view"
 )
 
@@ -22,11 +23,13 @@ func TestViews(t *testing.T) {
 	}{
 		{"map", "#/", []string{"Cluster", "lab", "tiresias+backfill", "Live", "Devices in use", "of 192", "Jobs waiting", "rack-b", "8 nodes", "gpu-04", "down", "research", "closed to new work", "lost"}, []string{".node.is-down .device.lost", ".node.is-cordoned .device.closed", ".device i.cx, .device i.c0"}},
 		{"map-state", "#/?by=state&node=gpu-21", []string{"running", "suspended", "being cut anew", "gpu-21", "h100-80g", "rack rack-c", "3g+4g", "Held by"}, []string{".device i.run-suspended", ".device.changing", ".node.chosen"}},
-		{"queue", "#/queue", []string{"Waiting, 9", "Running, 15", "Why it waits", "48 devices are needed together and 27 are free", "in 28m", "14m to 69m", "llama-base", "gpu-00:0-7", "62 %", "2.118", "suspended"}, []string{"td .meter", "a[href='#/job/llama-long']"}},
+		{"queue", "#/queue", []string{"Waiting, 10", "Running, 15", "Why it waits", "48 devices are needed together and 27 are free", "in 28m", "14m to 69m", "in 49m", "35m or later", "after 42m", "never", "llama-base", "gpu-00:0-7", "62 %", "2.118", "suspended"}, []string{"td .meter", "a[href='#/job/llama-long']"}},
 		{"queue-filter", "#/queue?q=product", []string{"Waiting, 2", "ads-train", "Running, 4", "ranker-daily"}, nil},
 		{"job", "#/job/llama-base", []string{"llama-base", "active", "its run is running", "62 %", "Attempts", "suspended", "Loss", "Dossier", "Which devices?", "score 412 against 388", "rather than gpu-08", "5 decisions in all", "Log", "step 48590"}, []string{".steps li:nth-child(6)", ".strip .stay-pauses", "svg .line"}},
 		{"job-waiting", "#/job/llama-long", []string{"Why it waits", "What is in the way", "14 nodes", "What would have to change", "21 more devices", "Who holds it", "protein-fold", "unknown", "Last tried 10 Mar 13:59:18", "When it starts", "In 28m", "64 possible futures", "Of 412 past promises in queue research, 81 % fell inside"}, []string{".range .median", ".bars .meter"}},
 		{"job-failed", "#/job/flaky", []string{"Why it failed", "Out of memory: ended by SIGKILL at its limit of 512MiB", "rank 3 on gpu-12", "Signal", "Memory at most", "511 MiB", "The last it printed", "<b>RuntimeError: "}, []string{".facts", "pre.log"}},
+		{"job-never", "#/job/giant", []string{"Why it waits", "When it starts", "Never, as things are", "the largest node has 8"}, nil},
+		{"job-late", "#/job/sweep-1", []string{"When it starts", "Not before 42m from now"}, nil},
 		{"job-missing", "#/job/nobody", []string{"There is no job of this name", "Go to the queue"}, nil},
 		{"shares", "#/shares", []string{"Now", "all queues", "uses 76 of 70 deserved, 6 borrowed, 4 at risk", "lends 8", "Over time", "all 192 devices", "Guaranteed", "device-hours", "20114.3", "summer", "Past use counts half after 7d", "none"}, []string{".bullet .borrowed", ".bullet .lent", ".bullet .risk", "svg .layer:nth-of-type(5)"}},
 		{"calendar", "#/calendar", []string{"By node", "now", "gpu-16", "claimed for a waiting job", "maintenance"}, []string{"svg .bar.claim", "svg .bar.window", "svg .bar.run", "svg .open", "svg .now"}},
@@ -34,7 +37,7 @@ func TestViews(t *testing.T) {
 		{"whatif", "#/whatif?strategy=srtf&horizon=24", []string{"With srtf instead of tiresias", "As it is", "With the change", "28m less (−31 %)", "2.8 points more", "5 more (+36 %)", "Devices busy", "Jobs waiting", "sweep-0", "earlier", "not in this time"}, []string{".futures .line", ".delta .earlier", ".delta .later"}},
 		{"whatif-form", "#/whatif", []string{"Change something, and compare", "Run both futures", "devices that it is sure of"}, nil},
 		{"defrag", "#/defrag?job=protein-big", []string{"Three moves make gpu-09 free as a whole", "protein-big, which starts", "0.53 device-hours", "Before", "After", "vision-sweep-0", "gpu-08, gpu-15", "6m50s", "0 nodes are free as a whole", "protein-big (16 devices)"}, []string{".node.changed", ".device i.stays"}},
-		{"promises", "#/promises", []string{"77 % fell inside", "too hopeful", "too wide", "as meant", "too few to judge", "Median error"}, []string{".bullet .band"}},
+		{"promises", "#/promises", []string{"Of 709 starts that came due, 77 % fell inside", "all queues", "none came due yet", "too hopeful", "too wide", "as meant", "too few to judge", "Median error"}, []string{".bullet .band"}},
 		{"nowhere", "#/nowhere", []string{"There is no such page"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -106,10 +109,10 @@ func TestEmpty(t *testing.T) {
 		*s = view.Snapshot{ID: "2", Cluster: view.Cluster{Name: "new", Strategy: "fifo", At: now, Jobs: map[string]int{}, Devices: view.Capacity{Total: 2, Free: 2}}, Jobs: []view.Job{},
 			Nodes: []view.Node{{Name: "here", Status: "up", Devices: []view.Device{{Status: "steady", Free: 1}, {ID: 1, Status: "steady", Free: 1}}}}}
 	})
-	f.answers["GET /v1/shares"] = object{"queues": []object{}}
-	f.answers["GET /v1/calendar"] = object{"now_us": us(0), "entries": []object{}}
-	f.answers["GET /v1/promises"] = object{"queues": []object{}}
-	f.answers["POST /v1/defrag"] = object{"moves": []object{}, "before": []object{}, "after": []object{}, "words": ""}
+	f.answers["GET /v1/shares"] = as[view.Shares](object{"queues": []object{}})
+	f.answers["GET /v1/calendar"] = as[view.Calendar](object{"now_us": us(0), "entries": []object{}})
+	f.answers["GET /v1/promises"] = as[view.Promises](object{"queues": []object{}})
+	f.answers["POST /v1/defrag"] = as[defrag.Shown](object{"moves": []object{}, "before": []object{}, "after": []object{}, "words": ""})
 	p := open(t, desk, f.page("#/"))
 	for hash, says := range map[string]string{"#/": "No job has been submitted yet", "#/queue": "Nothing runs and nothing waits", "#/shares": "There are no queues", "#/calendar": "The calendar is empty",
 		"#/defrag": "There is nothing to move", "#/promises": "No promise has been made yet"} {

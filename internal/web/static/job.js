@@ -6,7 +6,7 @@ import { keys, lines } from "./chart.js";
 import { badge, card, empty, h, jobLink, link, patch, table, tile } from "./dom.js";
 import { curveOf } from "./losses.js";
 import { stays } from "./stays.js";
-import { amount, away, colourOf, count, devices, instant, loss, ofUs, percent, queueOf, rough, sentence, span, time } from "./words.js";
+import { amount, away, colourOf, count, devices, instant, loss, ofUs, percent, queueOf, rough, sentence, span, startOf, time } from "./words.js";
 import { places } from "./queue.js";
 import { problem } from "./problem.js";
 
@@ -130,7 +130,7 @@ function whyCard(job, why, ctx) {
 
 // failureCard says how the latest attempt that failed did so.
 function failureCard(f) {
-  const list = [["Attempt", f.attempt], ["Whose failure", f.class], ["Worker", "rank " + f.rank + " on " + f.node], f.signal && ["Signal", f.signal], f.exit_code && ["Exit code", f.exit_code],
+  const list = [["Attempt", f.attempt], ["Whose failure", f.class], ["Worker", "rank " + f.rank + (f.node ? " on " + f.node : "")], f.signal && ["Signal", f.signal], f.exit_code && ["Exit code", f.exit_code],
     f.memory_limit_mib && ["Memory limit", f.memory_limit_mib + " MiB"], f.memory_peak_mib && ["Memory at most", f.memory_peak_mib + " MiB"]].filter(Boolean);
   return h("section", { class: "card" }, h("h2", null, "Why it failed"), h("p", { class: "sentence" }, sentence(f.words)),
     h("dl", { class: "facts", style: { "margin-top": "8px" } }, list.map(([name, value]) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value)))),
@@ -155,15 +155,16 @@ function whenCard(when, ctx) {
   if (when === undefined) return card("When it starts", null, h("p", { class: "muted" }, "This server does not offer estimates of when a job starts."));
   if (when === null) return card("When it starts", null, h("p", { class: "muted" }, "No estimate has been made yet."));
   const nowUs = ctx.snapshot() ? Date.parse(ctx.snapshot().cluster.at) * 1000 : Date.now() * 1000;
-  const sec = (us) => Math.max(0, (us - nowUs) / 1e6);
-  const low = sec(when.low_us), mid = sec(when.median_us), high = when.high_us < 0 ? mid * 2 + 1 : sec(when.high_us);
-  const scale = Math.max(high * 1.1, 1), at = (v) => (v / scale) * 100 + "%";
+  if (when.words || when.low_us === undefined) return card("When it starts", null, h("p", { class: "sentence" }, when.never && [h("b", null, "Never, as things are"), ": "], when.words || "Nothing is known of it."));
+  const { low, mid, high } = startOf(when, nowUs);
+  const end = high ?? (mid ?? low) * 2 + 1; // of the picture
+  const scale = Math.max(end * 1.1, 1), at = (v) => (v / scale) * 100 + "%";
   const c = when.calibration;
   return h("section", { class: "card" }, h("h2", null, "When it starts"),
-    h("p", { class: "sentence" }, h("b", null, sentence(away(mid))), when.high_us < 0 ? `, not before ${rough(low)} from now` : `, most likely between ${rough(low)} and ${rough(high)} from now`),
-    h("div", { class: "range", role: "img", "aria-label": `between ${rough(low)} and ${rough(high)}, at ${rough(mid)} with even odds` },
-      h("i", { class: "span", style: { left: at(low), width: ((high - low) / scale) * 100 + "%" } }), h("i", { class: "median", style: { left: at(mid) } }),
-      h("span", { style: { left: "0" } }, "now"), h("span", { style: { left: at(high) } }, time(ofUs(when.high_us < 0 ? nowUs + high * 1e6 : when.high_us), ofUs(nowUs)))),
+    h("p", { class: "sentence" }, mid === null ? `Not before ${rough(low)} from now; how much later, nobody knows` : [h("b", null, sentence(away(mid))), high === null ? `, not before ${rough(low)} from now` : `, most likely between ${rough(low)} and ${rough(high)} from now`]),
+    h("div", { class: "range", role: "img", "aria-label": `from ${rough(low)} ${high === null ? "or later" : "to " + rough(high)}${mid === null ? "" : `, at ${rough(mid)} with even odds`}` },
+      h("i", { class: "span", style: { left: at(low), width: ((end - low) / scale) * 100 + "%" } }), mid !== null && h("i", { class: "median", style: { left: at(mid) } }),
+      h("span", { style: { left: "0" } }, "now"), high !== null && h("span", { style: { left: at(high) } }, time(ofUs(when.high_us), ofUs(nowUs)))),
     h("p", { class: "hint" }, `${when.samples ? `From ${count(when.samples, "possible future", "possible futures")}: ` : "From "}${when.basis}.`),
     c?.promises > 0 && h("p", { class: "hint" }, `Of ${count(c.promises, "past promise", "past promises")}${c.queue ? " in queue " + c.queue : ""}, ${percent(c.coverage)} fell inside their range. `, link("#/promises", "All promises")));
 }
@@ -212,7 +213,7 @@ function dossier(steps) {
     h("ol", { class: "steps" }, (latest.steps ?? []).map((step) => h("li", { "data-key": step.number },
       h("h3", null, h("span", { class: "number", "aria-hidden": "true" }, step.number), stepNames[step.number] ?? step.name, h("small", null, stepAsks[step.number])),
       h("p", { class: "chose" }, step.chose), h("p", { class: "rejected" }, "rather than " + step.rejected), h("p", { class: "because" }, step.because)))),
-    h("details", null, h("summary", null, count(steps.decisions.length, "decision", "decisions") + " in all"),
+    h("details", null, h("summary", null, count(steps.decisions.filter((d) => d.verb !== "fail").length, "decision", "decisions") + " in all"),
       table("Decisions", [
         { name: "At", left: true, cell: (d) => instant(new Date(d.at)) }, { name: "Decision", left: true, cell: (d) => d.verb },
         { name: "Attempt", cell: (d) => String(d.attempt) }, { name: "Why", left: true, wrap: true, cell: (d) => d.reason },

@@ -2,7 +2,7 @@
 
 import { get, Failure } from "./api.js";
 import { badge, card, code, empty, h, jobLink, patch, table } from "./dom.js";
-import { amount, away, colourOf, count, loss, percent, queueOf, rough, sentence, span } from "./words.js";
+import { amount, away, colourOf, count, loss, percent, queueOf, rough, sentence, span, startOf } from "./words.js";
 import { problem } from "./problem.js";
 
 export const title = "Queue";
@@ -108,9 +108,10 @@ function whyCell(j, why, snap) {
 function whenCell(j, when, nowUs) {
   if (j.phase !== "waiting") return "–";
   if (!when) return h("span", { class: "muted" }, "…");
-  const sec = (us) => Math.max(0, (us - nowUs) / 1e6);
-  const low = rough(sec(when.low_us)), high = when.high_us < 0 ? "unknown" : rough(sec(when.high_us));
-  return h("span", { class: "when", "data-tip": when.basis }, h("b", null, away(sec(when.median_us))), h("span", { class: "muted" }, ` ${low} to ${high}`));
+  if (when.words || when.low_us === undefined) return h("span", { class: "when", "data-tip": when.words }, when.never ? h("b", null, "never") : "–");
+  const { low, mid, high } = startOf(when, nowUs);
+  return h("span", { class: "when", "data-tip": when.basis }, h("b", null, mid === null ? "after " + rough(low) : away(mid)),
+    mid !== null && h("span", { class: "muted" }, ` ${rough(low)} ${high === null ? "or later" : "to " + rough(high)}`));
 }
 
 function runningTable(jobs) {

@@ -1,6 +1,6 @@
 // What a job went through, told from its dossier: a value, so that it can be tested.
 
-const begins = { start: "runs", resume: "runs", stop: "waits", suspend: "pauses" };
+const begins = { start: "runs", resume: "runs", stop: "waits", fail: "waits", suspend: "pauses" };
 
 // stays are the stretches of a job's life in order: {kind: "waits" | "runs" | "pauses",
 // from, to, words, reason}, times in seconds. Where the dossier has forgotten the
@@ -18,11 +18,5 @@ export function stays(job, decisions, now) {
   }
   const last = list[list.length - 1];
   last.to = Math.max(end, last.from);
-  if (last.kind === "runs" && job.phase !== "active" && !job.ended) {
-    // It ended by itself, which is no decision: when is known from how long it ran in all.
-    const before = list.slice(0, -1).reduce((sum, x) => sum + (x.kind === "runs" ? x.to - x.from : 0), 0);
-    last.to = Math.min(last.to, last.from + Math.max(0, job.ran_s - before));
-    list.push({ kind: "waits", from: last.to, to: end, words: "waits", reason: job.reason });
-  }
   return list.filter((x) => x.to > x.from);
 }

@@ -2,15 +2,14 @@
 
 // tips lets an element show the tip of what is pointed at or has the focus.
 export function tips(tip) {
+  let of = null; // whose tip is shown
+  const hide = () => { tip.hidden = true; of = null; };
   const at = (event) => {
-    const target = event.target.closest?.("[data-tip]");
-    if (!target) {
-      tip.hidden = true;
-      return;
-    }
-    tip.textContent = target.getAttribute("data-tip");
+    of = event.target.closest?.("[data-tip]");
+    if (!of) return hide();
+    tip.textContent = of.getAttribute("data-tip");
     tip.hidden = false;
-    const box = target.getBoundingClientRect(), own = tip.getBoundingClientRect();
+    const box = of.getBoundingClientRect(), own = tip.getBoundingClientRect();
     const x = event.clientX ?? box.left + Math.min(box.width, 200) / 2;
     const y = event.clientX === undefined ? box.bottom : event.clientY + 12;
     tip.style.left = Math.max(4, Math.min(x - own.width / 2, innerWidth - own.width - 4)) + "px";
@@ -18,7 +17,13 @@ export function tips(tip) {
   };
   document.addEventListener("pointermove", at);
   document.addEventListener("focusin", (event) => { if (event.target.matches?.(":focus-visible")) at(event); });
-  document.addEventListener("focusout", () => { tip.hidden = true; });
-  document.addEventListener("scroll", () => { tip.hidden = true; }, true);
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
+  document.addEventListener("focusout", hide);
+  document.addEventListener("scroll", hide, true);
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+  addEventListener("hashchange", hide);
+  new MutationObserver(() => { // it is drawn anew, or gone
+    const words = of?.isConnected ? of.getAttribute("data-tip") : null;
+    if (of && words === null) hide();
+    else if (of && tip.textContent !== words) tip.textContent = words;
+  }).observe(document.getElementById("main"), { subtree: true, childList: true, attributes: true, attributeFilter: ["data-tip"] });
 }

@@ -88,6 +88,12 @@ export function away(sec) {
   return sec > 0 ? "in " + rough(sec) : rough(-sec) + " ago";
 }
 
+// startOf reads when a job starts: seconds from now, null for later than was looked.
+export function startOf(when, nowUs) {
+  const sec = (us) => (us === undefined ? null : Math.max(0, (us - nowUs) / 1e6));
+  return { low: sec(when.low_us), mid: sec(when.median_us), high: sec(when.high_us) };
+}
+
 // ticks are round values from low to high, about so many.
 export function ticks(low, high, about) {
   const raw = (high - low) / Math.max(1, about);
