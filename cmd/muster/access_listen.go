@@ -35,6 +35,11 @@ func (f *upFlags) listeners(state string, log *slog.Logger) (list []net.Listener
 		return nil, err
 	}
 	list = append(list, socket)
+	if f.socketGroup != "" {
+		if err := server.GiveSocket(f.socket, f.socketGroup); err != nil {
+			return list, err
+		}
+	}
 	log.Info("listening", "api", f.socket)
 	if f.page != "" && f.page != "off" {
 		page, err := listenPage(f.page)
@@ -45,7 +50,7 @@ func (f *upFlags) listeners(state string, log *slog.Logger) (list []net.Listener
 		log.Info("listening", "report", "http://"+page.Addr().String()+"/")
 	}
 	if f.listen == "" {
-		if f.tlsCert != "" || f.tlsKey != "" {
+		if f.tls.cert != "" || f.tls.key != "" {
 			return list, misused("--tls-cert and --tls-key are for --listen, which is not given")
 		}
 		return list, nil
@@ -77,10 +82,10 @@ func (f *upFlags) listenTLS(state string, log *slog.Logger) (net.Listener, error
 	}
 	var cert tls.Certificate
 	switch {
-	case (f.tlsCert == "") != (f.tlsKey == ""):
+	case (f.tls.cert == "") != (f.tls.key == ""):
 		return nil, misused("--tls-cert and --tls-key go together")
-	case f.tlsCert != "":
-		cert, err = access.Certificate(f.tlsCert, f.tlsKey)
+	case f.tls.cert != "":
+		cert, err = access.Certificate(f.tls.cert, f.tls.key)
 	default:
 		cert, err = access.OwnCertificate(accessDir(state), time.Now(), host)
 	}

@@ -32,7 +32,8 @@ import (
 // upFlags are the settings of a control plane on this machine.
 type upFlags struct {
 	state, socket, strategy, queues string
-	listen, tlsCert, tlsKey, page   string
+	listen, page, socketGroup       string
+	tls                             struct{ cert, key string } // files
 	shadows, scripts                []string
 	slots                           local.Slots
 	slotCPU, slotMemory             string
@@ -63,14 +64,15 @@ func upCommand() *cobra.Command {
 	fl.StringVar(&f.state, "state", defaultState(), "directory of the journal, the jobs' checkpoints and logs")
 	fl.StringVar(&f.socket, "socket", "", "where to listen; by default muster.sock in the state directory")
 	fl.StringVar(&f.listen, "listen", "", "where the API is served to other machines over TLS, HOST:PORT; callers show a token (see muster user)")
-	fl.StringVar(&f.tlsCert, "tls-cert", "", "PEM file of the certificate for --listen (default one made at the first start)")
-	fl.StringVar(&f.tlsKey, "tls-key", "", "PEM file of its key")
+	fl.StringVar(&f.tls.cert, "tls-cert", "", "PEM file of the certificate for --listen (default one made at the first start)")
+	fl.StringVar(&f.tls.key, "tls-key", "", "PEM file of its key")
 	fl.StringVar(&f.page, "page", "127.0.0.1:0", "where the report page and metrics are served to this machine; off is nowhere")
 	fl.StringVar(&f.strategy, "strategy", "", "a strategy, several joined by +, script:PATH (see docs/external.md) or a YAML file (default the last one, at first "+plane.FirstStrategy+"; see muster strategies)")
 	fl.StringVar(&f.queues, "queues", "", "a tree of queues that replaces the last one at the start: a YAML file, venus, philly or queues:NxG (see muster queues)")
 	fl.StringArrayVar(&f.shadows, "shadow", nil, "a strategy that is asked what it would decide, and not obeyed (may be repeated; see muster shadow)")
 	fl.StringArrayVar(&f.scripts, "script", nil, "a script that a strategy chosen later may run; one of --strategy or --shadow may anyway (may be repeated)")
 	fl.Float64Var(&f.userRate, "user-rate", f.userRate, "requests per second that each user may make; twice so many at once")
+	fl.StringVar(&f.socketGroup, "socket-group", "", "whose accounts may use the socket besides its owner's: a group of this machine, by name or number")
 	fl.IntVar(&f.slots.Count, "slots", f.slots.Count, "how many slots to declare where there are no GPUs")
 	fl.StringVar(&f.slotCPU, "slot-cpu", f.slotCPU, "cores of a slot")
 	fl.StringVar(&f.slotMemory, "slot-memory", f.slotMemory, "memory of a slot")

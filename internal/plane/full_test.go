@@ -75,6 +75,9 @@ func TestFullDisk(t *testing.T) {
 	if r := w.ask(submission("too much", 1), ""); !errors.Is(r.Err, store.ErrFull) {
 		t.Errorf("after a restart: %v", r.Err)
 	}
+	if err := w.plane.Refusing(); !errors.Is(err, store.ErrFull) {
+		t.Errorf("on a full disk it says of what it refuses: %v", err)
+	}
 	w.nature.alive[member{running, 1}] = plan.Start // the driver finds it again, and reports again
 	w.exit(member{running, 1}, plan.NoFailure)
 
@@ -84,6 +87,9 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("with space again %d reports are kept, the job is %s", len(w.plane.lost), w.phase(running))
 	}
 	w.submit("again", 1)
+	if err := w.plane.Refusing(); err != nil {
+		t.Errorf("with space again it refuses: %v", err)
+	}
 	for _, name := range acknowledged {
 		if _, ok := w.plane.Find(name); !ok {
 			t.Errorf("%s was acknowledged and is lost", name)

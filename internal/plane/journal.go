@@ -75,6 +75,7 @@ func encodeBatch(now unit.Time, events []engine.Event, out *engine.Out, v plan.V
 
 func (s *Stats) commitTook(d time.Duration) {
 	s.Batches++
+	s.CommitSumSec += d.Seconds()
 	if len(s.CommitSec) < 1024 {
 		s.CommitSec = append(s.CommitSec, d.Seconds())
 		return

@@ -104,6 +104,7 @@ type Array struct {
 type Stats struct {
 	Batches, Events, Commits int64
 	CommitSec                []float64 // latencies of the latest journal writes
+	CommitSumSec             float64   // of all since the start
 	Started                  unit.Time
 }
 
@@ -324,6 +325,10 @@ func (p *Plane) known(key string) (Reply, bool) {
 	}
 	return r, true
 }
+
+// Refusing says why requests are refused that would have to be durable, and nil where they
+// are not.
+func (p *Plane) Refusing() error { return p.config.Journal.Refusing() }
 
 // undurable deals with a batch that could not be written: nobody is told that it
 // happened, the engine goes back to what is durable, and what the driver reported

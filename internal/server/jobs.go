@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -315,10 +316,14 @@ func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) error {
 	return answer(w, map[string]string{"status": "ok"})
 }
 
-// ready says whether the plane answers.
+// ready says whether the plane answers and takes submissions.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if err := s.ask(r.Context(), func(plan.View) {}); err != nil {
 		return err
+	}
+	if err := cmp.Or(s.config.Plane.Refusing(), s.config.Audit.Ready()); err != nil {
+		s.config.Log.Warn("not ready: submissions are refused", "error", err)
+		return refuse(http.StatusServiceUnavailable, "submissions are refused, what they change cannot be written: the disk is full or fails, and the server's log says more")
 	}
 	return answer(w, map[string]string{"status": "ready"})
 }

@@ -44,7 +44,7 @@ func newMetrics(s *Server) *metrics {
 			Help:    "Time to answer a request.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}, []string{"method", "route", "status"}),
 		desc: descriptions{
-			commit:   describe("commit_latency_seconds", "Time to make a batch durable, over the latest 1,024 batches.", "quantile"),
+			commit:   describe("commit_latency_seconds", "Time to make a batch durable; the quantiles are of the latest 1,024."),
 			batches:  describe("batches_total", "Batches made durable since the start."),
 			events:   describe("events_total", "Events taken in since the start, those of the journal that was read back too."),
 			commits:  describe("commits_total", "Commits made since the start, likewise."),
@@ -112,11 +112,13 @@ func (m *metrics) Collect(c chan<- prometheus.Metric) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n))
 	}
 	slices.Sort(stats.CommitSec)
+	quantiles := map[float64]float64{}
 	for _, q := range []float64{0.5, 0.9, 0.99, 1} {
 		if n := len(stats.CommitSec); n > 0 {
-			gauge(m.desc.commit, stats.CommitSec[min(n-1, int(q*float64(n)))], strconv.FormatFloat(q, 'f', -1, 64))
+			quantiles[q] = stats.CommitSec[min(n-1, int(q*float64(n)))]
 		}
 	}
+	c <- prometheus.MustNewConstSummary(m.desc.commit, uint64(stats.Batches), stats.CommitSumSec, quantiles)
 	for p := range plan.Refused + 1 {
 		gauge(m.desc.jobs, float64(cluster.Jobs[p.String()]), p.String())
 	}

@@ -83,6 +83,25 @@ func userName(uid uint32) string {
 	return u.Username
 }
 
+// GiveSocket gives a socket to a group, by its name or number, whose accounts may use it
+// from then on.
+func GiveSocket(path, group string) error {
+	number, err := strconv.ParseUint(group, 10, 31)
+	if err != nil {
+		g, unknown := user.LookupGroup(group)
+		if unknown != nil {
+			return fmt.Errorf("--socket-group %s: this machine has no group of that name (see getent group)", group)
+		}
+		if number, err = strconv.ParseUint(g.Gid, 10, 31); err != nil {
+			return fmt.Errorf("--socket-group %s: its number is %s, expected a whole number", group, g.Gid)
+		}
+	}
+	if err := os.Chown(path, -1, int(number)); err != nil {
+		return fmt.Errorf("--socket-group %s: only root gives a socket to a group that it is not in: %w", group, err)
+	}
+	return nil
+}
+
 // ListenUnix listens on a socket that its owner and group may use. A socket that a
 // dead server left behind is replaced, one that is answered on is not.
 func ListenUnix(path string) (net.Listener, error) {

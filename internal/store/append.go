@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -115,6 +117,7 @@ func (s *Store) commit(group []*request) {
 	start := s.options.Now()
 	tail, err := s.write(group)
 	end := s.options.Now()
+	s.refuse(err)
 	if err == nil {
 		s.tail = tail
 		s.last.Store(int64(tail.seq))
@@ -140,6 +143,43 @@ func (s *Store) commit(group []*request) {
 	if s.options.OnCommit != nil {
 		s.options.OnCommit(stats)
 	}
+}
+
+// refusal is why the last group could not be made durable.
+type refusal struct {
+	err  error
+	free uint64 // bytes on the disk then
+}
+
+// refuse notes how the last group fared.
+func (s *Store) refuse(err error) {
+	if err == nil {
+		s.refused.Store(nil)
+		return
+	}
+	s.refused.Store(&refusal{err: err, free: s.free()})
+}
+
+// roomAgain is how much more room than when it was full makes a disk worth another try.
+const roomAgain = 1 << 20 // bytes
+
+// Refusing says why batches are refused, and nil where the next may be accepted. It may be
+// called by anybody at any time and writes nothing.
+func (s *Store) Refusing() error {
+	r := s.refused.Load()
+	if r == nil || errors.Is(r.err, ErrFull) && s.free() >= r.free+roomAgain {
+		return nil
+	}
+	return r.err
+}
+
+// free is how many bytes the journal's disk has left; 0 is also that nobody knows.
+func (s *Store) free() uint64 {
+	var disk unix.Statfs_t
+	if unix.Statfs(s.dir, &disk) != nil {
+		return 0
+	}
+	return disk.Bavail * uint64(disk.Bsize)
 }
 
 // write puts a group into one transaction and returns the new tail.

@@ -88,6 +88,7 @@ type Store struct {
 	report  Report
 
 	last    atomic.Int64 // the newest durable batch
+	refused atomic.Pointer[refusal]
 	appends chan *request
 	tasks   chan task
 	closing chan struct{}
