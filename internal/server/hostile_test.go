@@ -156,10 +156,10 @@ func TestNoRequestCostsMore(t *testing.T) {
 	quoted := func(s string) string { return strings.ReplaceAll(s, "\n", `\n`) }
 	for _, c := range []struct{ name, path, kind, body string }{
 		{"arguments", "/v1/jobs", yamlKind, many("command: [", "a,", "b]")},
-		{"fewer arguments", "/v1/jobs", yamlKind, "name: [" + strings.Repeat("a,", 199_000) + "b]"},
+		{"fewer arguments", "/v1/jobs", yamlKind, "name: [" + strings.Repeat("a,", 149_000) + "b]"},
 		{"sizes", "/v1/jobs", yamlKind, many("sizes: [", "1,", "1]")},
 		{"jobs", "/v1/jobs", yamlKind, many("jobs: [", "{x: 1},", "{x: 1}]")},
-		{"fewer jobs", "/v1/jobs", yamlKind, "jobs: [" + strings.Repeat("{x: 1},", 40_000) + "{x: 1}]"},
+		{"fewer jobs", "/v1/jobs", yamlKind, "jobs: [" + strings.Repeat("{x: 1},", 37_000) + "{x: 1}]"},
 		{"json", "/v1/jobs", "application/json", many(`{"jobs": [`, `{"name":"x"},`, `{"name":"x"}]}`)},
 		{"a job in a question", "/v1/whatif", "application/json", many(`{"job": "command: [`, "a,", `b]"}`)},
 		{"jobs in a question", "/v1/whatif", "application/json", quoted(`{"job": "jobs: [` + strings.Repeat("{x: 1},", 28_000) + `{x: 1}]"}`)},

@@ -94,7 +94,7 @@ func (d *decoder) Visit(n ast.Node) ast.Visitor {
 }
 
 func (d *decoder) report(at *token.Position, path, found, expected, do string) {
-	if len(d.problems) < problemsKept {
+	if !d.full() {
 		d.problems = append(d.problems, Problem{File: d.file, Line: at.Line, Column: max(at.Column, 1),
 			Field: path, Found: found, Expected: expected, Do: do})
 	}
@@ -125,8 +125,11 @@ func (d *decoder) spend(n ast.Node, path string) bool {
 	if d.values == maxValues+1 {
 		d.report(position(n), path, fmt.Sprintf("more than %d values, aliases followed", maxValues), "", "split the file")
 	}
-	return d.values <= maxValues && len(d.problems) < problemsKept
+	return d.values <= maxValues && !d.full()
 }
+
+// full reports whether enough is wrong with the file.
+func (d *decoder) full() bool { return len(d.problems) >= problemsKept }
 
 // resolve follows anchors and aliases; ok is false where that fails or goes too
 // far, which is reported.

@@ -43,6 +43,9 @@ func Jobs(file string, data []byte) ([]workload.Job, error) {
 			d.root(body, reflect.ValueOf(&found.Jobs[0]).Elem())
 		}
 		for i := range found.Jobs {
+			if d.full() {
+				break
+			}
 			path := ""
 			if d.has("jobs") {
 				path = fmt.Sprintf("jobs[%d]", i)

@@ -95,6 +95,7 @@ queues:
     user_limit: 16
     max_run: 72h
     preempt: true
+    max_priority: 50
     queues:
       - name: vision
         guarantee: {V100: 48, A100: 4}

@@ -22,8 +22,8 @@ const (
 	maxFields    = 4096 // of one mapping
 	maxEmpty     = 1000 // fields and items without a value
 	maxAnchors   = 1000
-	maxMarks     = 200_000 // see marks
-	maxValues    = 200_000 // after aliases are followed: an alias bomb stops here
+	maxMarks     = 150_000 // see marks
+	maxValues    = 150_000 // after aliases are followed: an alias bomb stops here
 )
 
 // separates holds the bytes that a token can begin or end with, plain text left out.
