@@ -11,8 +11,8 @@ import (
 type Failure struct {
 	Attempt int32        `json:"-"` // this and Class are the event's that brings it
 	Class   FailureClass `json:"-"`
-	Rank    int32        `json:"rank"`
-	Node    NodeID       `json:"node"`
+	Rank    int32        `json:"rank"` // -1 where it was no worker's, or nobody knows
+	Node    NodeID       `json:"node"` // None where nobody knows
 	// Code is its exit code, 0 without one, and Signal what ended it otherwise. Of what could
 	// not be run Code is what a shell would exit with: 126, or 127 where it is not there.
 	Code   int      `json:"code,omitempty"`
@@ -24,7 +24,14 @@ type Failure struct {
 
 // Words say what happened and where; every view tells a failure by them.
 func (f *Failure) Words(v View) string {
-	return fmt.Sprintf("%s (rank %d on %s)", f.Why, f.Rank, v.s.nodeName(int64(f.Node)))
+	node := v.s.nodeName(int64(f.Node))
+	switch {
+	case f.Node == None:
+		return f.Why
+	case f.Rank < 0:
+		return fmt.Sprintf("%s (on %s)", f.Why, node)
+	}
+	return fmt.Sprintf("%s (rank %d on %s)", f.Why, f.Rank, node)
 }
 
 // Veiled is the failure for those who may not see what the job runs and where: what names

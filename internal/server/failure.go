@@ -12,7 +12,7 @@ import (
 // lastLines adds to how a job failed what its worker printed last, where the caller may read
 // its log. It reads files: not to be called inside a query.
 func (s *Server) lastLines(r *http.Request, name string, info plane.JobInfo, f *view.Failure) {
-	if f == nil || s.config.Logs == nil || !access.From(r.Context()).Steers(tenantOf(info), ownerOf(info)) {
+	if f == nil || f.Rank < 0 || s.config.Logs == nil || !access.From(r.Context()).Steers(tenantOf(info), ownerOf(info)) {
 		return
 	}
 	// What cannot be read any more is left out: the failure is told without it.

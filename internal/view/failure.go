@@ -13,8 +13,8 @@ type Failure struct {
 	Words   string `json:"words"`
 	Attempt int32  `json:"attempt"`
 	Class   string `json:"class"` // whose failure it was
-	Rank    int32  `json:"rank"`  // of the worker that was the cause
-	Node    string `json:"node"`
+	Rank    int32  `json:"rank"`  // of the worker that was the cause; -1 is none
+	Node    string `json:"node,omitempty"`
 	// ExitCode is left out where Signal ended it. Of what could not be run it is what a shell
 	// would exit with: 126, or 127 where it is not there.
 	ExitCode       int    `json:"exit_code,omitempty"`

@@ -27,7 +27,7 @@ func TestViews(t *testing.T) {
 		{"queue-filter", "#/queue?q=product", []string{"Waiting, 2", "ads-train", "Running, 4", "ranker-daily"}, nil},
 		{"job", "#/job/llama-base", []string{"llama-base", "active", "its run is running", "62 %", "Attempts", "suspended", "Loss", "Dossier", "Which devices?", "score 412 against 388", "rather than gpu-08", "5 decisions in all", "Log", "step 48590"}, []string{".steps li:nth-child(6)", ".strip .stay-pauses", "svg .line"}},
 		{"job-waiting", "#/job/llama-long", []string{"Why it waits", "What is in the way", "14 nodes", "What would have to change", "21 more devices", "Who holds it", "protein-fold", "unknown", "Last tried 10 Mar 13:59:18", "When it starts", "In 28m", "64 possible futures", "Of 412 past promises in queue research, 81 % fell inside"}, []string{".range .median", ".bars .meter"}},
-		{"job-failed", "#/job/flaky", []string{"Why it failed", "Out of memory: ended by SIGKILL at its limit of 512MiB", "rank 3 on gpu-12", "Signal", "Memory at most", "511 MiB", "The last it printed", "<b>RuntimeError: "}, []string{".facts", "pre.log"}},
+		{"job-failed", "#/job/flaky", []string{"Why it failed", "Out of memory: ended by SIGKILL at its limit of 512MiB", "Where rank 3 on gpu-12", "Signal", "Memory at most", "511 MiB", "The last it printed", "<b>RuntimeError: "}, []string{".facts", "pre.log"}},
 		{"job-never", "#/job/giant", []string{"Why it waits", "When it starts", "Never, as things are", "the largest node has 8"}, nil},
 		{"job-late", "#/job/sweep-1", []string{"When it starts", "Not before 42m from now"}, nil},
 		{"job-missing", "#/job/nobody", []string{"There is no job of this name", "Go to the queue"}, nil},

@@ -153,7 +153,7 @@ func (a *attempt) failed(kind engine.Kind, class plan.FailureClass, rank int) en
 // broke is an event of a gang that failed before any worker could be the cause.
 func (a *attempt) broke(kind engine.Kind, class plan.FailureClass, why string) engine.Event {
 	e := a.event(kind, class, 0)
-	e.Failure = &plan.Failure{Node: a.order.Workers[0].Node, Why: why}
+	e.Failure = &plan.Failure{Rank: -1, Node: a.order.Workers[0].Node, Why: why}
 	return e
 }
 

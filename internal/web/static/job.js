@@ -130,7 +130,7 @@ function whyCard(job, why, ctx) {
 
 // failureCard says how the latest attempt that failed did so.
 function failureCard(f) {
-  const list = [["Attempt", f.attempt], ["Whose failure", f.class], ["Worker", "rank " + f.rank + (f.node ? " on " + f.node : "")], f.signal && ["Signal", f.signal], f.exit_code && ["Exit code", f.exit_code],
+  const list = [["Attempt", f.attempt], ["Whose failure", f.class], f.node && ["Where", (f.rank >= 0 ? "rank " + f.rank + " on " : "") + f.node], f.signal && ["Signal", f.signal], f.exit_code && ["Exit code", f.exit_code],
     f.memory_limit_mib && ["Memory limit", f.memory_limit_mib + " MiB"], f.memory_peak_mib && ["Memory at most", f.memory_peak_mib + " MiB"]].filter(Boolean);
   return h("section", { class: "card" }, h("h2", null, "Why it failed"), h("p", { class: "sentence" }, sentence(f.words)),
     h("dl", { class: "facts", style: { "margin-top": "8px" } }, list.map(([name, value]) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value)))),
