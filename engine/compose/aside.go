@@ -21,7 +21,7 @@ func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
 	if at <= d.Now() {
 		return false
 	}
-	if s.lines.retryAt = min(s.lines.retryAt, at); s.rules.Strict {
+	if s.lines.roomRetry = min(s.lines.roomRetry, at); s.rules.Strict {
 		return false
 	}
 	s.drop(d.View, job)

@@ -86,18 +86,18 @@ type abilities struct {
 
 // lines are the jobs that wait, in their classes, and those that run.
 type lines struct {
-	classes []class
-	class   map[kind]int32
-	ofShape [][]int32 // by shape: its classes
-	full    []int32   // by shape: how many of those are blocked
-	running heap      // worst first; only where the order preempts
-	pos     []int32
-	home    []int32 // by job: its class, atRunning, inLine or nowhere
-	timers  timers
-	active  int          // jobs waiting or running
-	aside   []plan.JobID // wait for a better place, and are in no class
-	pass    int64
-	retryAt unit.Time // when those who found no room try again: a run was too young, or a place not good enough
+	classes   []class
+	class     map[kind]int32
+	ofShape   [][]int32 // by shape: its classes
+	full      []int32   // by shape: how many of those are blocked
+	running   heap      // worst first; only where the order preempts
+	pos       []int32
+	home      []int32 // by job: its class, atRunning, inLine or nowhere
+	timers    timers
+	active    int          // jobs waiting or running
+	aside     []plan.JobID // wait for a better place, and are in no class
+	pass      int64
+	roomRetry unit.Time // when those who found no room try again: a run was too young, or a place not good enough
 }
 
 // claims are what the queues hold, and what may be taken from whom.
@@ -217,7 +217,7 @@ func (s *Scheduler) reset() {
 	s.lines.classes, s.lines.class, s.lines.pos, s.lines.home, s.able.learned, s.lines.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
 	s.claims.charged, s.claims.more, s.claims.tree = nil, map[plan.JobID][]charge{}, tree{}
 	s.lines.running = heap{pos: &s.lines.pos, worst: true}
-	s.lines.active, s.making.elastic, s.making.resize, s.lines.retryAt = 0, 0, unit.Never, unit.Never
+	s.lines.active, s.making.elastic, s.making.resize, s.lines.roomRetry = 0, 0, unit.Never, unit.Never
 	s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue, s.agenda.oldest = unit.Never, unit.Never, unit.Never, 0
 	s.agenda.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack}
 	s.claims.loops = victims.NewLoops(victims.DefaultLimits())
@@ -280,12 +280,12 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	s.openCalendar(d)
 	asked, ask := true, unit.Never
 	if s.round == nil {
-		s.lawful(d, func() {
+		s.untilLawful(d, func() {
 			s.rebalance(d)
 			s.start(d)
 		})
 	} else if asked = s.ask(d, why); asked {
-		s.lawful(d, func() { s.carryOut(d) })
+		s.untilLawful(d, func() { s.carryOut(d) })
 		s.rent(d)
 	} else {
 		s.putOffAll(d, why.Jobs)
@@ -298,22 +298,22 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	if s.round != nil {
 		ask = s.askNext(d.View)
 	}
-	return min(s.lines.timers.next(), s.making.resize, s.lines.retryAt, s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue,
+	return min(s.lines.timers.next(), s.making.resize, s.lines.roomRetry, s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue,
 		s.agenda.calendar.Wake(d.Now()), ask)
 }
 
 // reopen lets those be tried again for whom there may be a place now.
 func (s *Scheduler) reopen(d *plan.Draft, room bool) {
 	s.claims.tree.age(d.View)
-	if room || s.lines.retryAt <= d.Now() {
+	if room || s.lines.roomRetry <= d.Now() {
 		s.recallAside(d)
 	}
 	if room {
 		s.mend(d)
 		s.unblock(d.View)
 	}
-	if s.lines.retryAt <= d.Now() {
-		s.lines.retryAt = unit.Never
+	if s.lines.roomRetry <= d.Now() {
+		s.lines.roomRetry = unit.Never
 		s.unblockAll()
 	}
 	if s.claims.unprotected <= d.Now() {
@@ -350,7 +350,7 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	case j.Phase == plan.Active:
 		s.fileRunning(d.View, id)
 		if r := d.Run(j.Run); s.rules.Preempt && r.Status == plan.Starting && r.Since == d.Now() {
-			s.lines.retryAt = d.Now() // a promise no more: those ranked before it try again
+			s.lines.roomRetry = d.Now() // a promise no more: those ranked before it try again
 		}
 	case j.Phase == plan.Finished:
 		s.learn(d.View, id)
@@ -433,7 +433,7 @@ func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 		return
 	}
 	if at := s.ripe(v, id); at > v.Now() {
-		s.lines.retryAt = min(s.lines.retryAt, at)
+		s.lines.roomRetry = min(s.lines.roomRetry, at)
 	}
 	key, until := s.parts.Order.Key(v, id)
 	s.lines.running.push(item{key, id})

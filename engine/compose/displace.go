@@ -144,12 +144,12 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		return 0, false // what was promised stands until it is handed over
 	}
 	if at := s.ripe(v, id); at > v.Now() {
-		s.lines.retryAt = min(s.lines.retryAt, at)
+		s.lines.roomRetry = min(s.lines.roomRetry, at)
 		return 0, false
 	}
 	if j := v.Job(job); s.claims.tree.leaf(v, &j) != s.claims.charged[id].leaf && s.keeps(v, id) {
 		if at := s.protectedUntil(v, &r); at > v.Now() {
-			s.lines.retryAt = min(s.lines.retryAt, at)
+			s.lines.roomRetry = min(s.lines.roomRetry, at)
 		}
 		return 0, false
 	}

@@ -11,7 +11,7 @@ import (
 // How the law of a commit is kept, plan.View.Law, that nobody's run is ended in vain. Whoever
 // wished, and on whatever ground, a run gives way by giveWay to one start of the same
 // decision that needs its room; and who gave way takes nothing from others in it, see place.
-// What can be seen only when all is decided, lawful looks for.
+// What can be seen only when all is decided, untilLawful looks for.
 
 // yielding is who may give way to the job that is tried, on which grounds, and who does.
 type yielding struct {
@@ -26,9 +26,9 @@ type yielding struct {
 	judge                       plan.Judge
 }
 
-// lawful lets act decide; where that ends runs in vain it is taken back, and act decides
+// untilLawful lets act decide; where that ends runs in vain it is taken back, and act decides
 // again, while those runs go on as they are.
-func (s *Scheduler) lawful(d *plan.Draft, act func()) {
+func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 	mark, from := d.Mark(), len(d.Changes())
 	loops := s.claims.loops.Remember()
 	for s.making.stays = s.making.stays[:0]; ; {

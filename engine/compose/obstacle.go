@@ -30,7 +30,7 @@ func (s *Scheduler) obstacle(d *plan.Draft, job, ahead plan.JobID, own plan.Reas
 				s.hold(d, job, n)
 			} else {
 				if s.agenda.looked != d.Turns() {
-					s.showCalendar(d)
+					s.updateCalendar(d)
 				}
 				s.agenda.holds = s.agenda.calendar.HoldsOfWindows(job, until, s.agenda.holds[:0])
 				d.Hold(s.agenda.holds)

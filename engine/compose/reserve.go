@@ -31,7 +31,7 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 	c.SetWindows(d.Windows())
 	s.agenda.overdue = unit.Never
 	if !c.Empty() {
-		s.showCalendar(d)
+		s.updateCalendar(d)
 		s.revise()
 	}
 	if !slices.EqualFunc(c.Claims(), d.Claims(), plan.Claim.Equal) {
@@ -39,8 +39,8 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 	}
 }
 
-// showCalendar shows the calendar what is free and what runs.
-func (s *Scheduler) showCalendar(d *plan.Draft) {
+// updateCalendar tells the calendar what is free and what runs.
+func (s *Scheduler) updateCalendar(d *plan.Draft) {
 	s.agenda.overdue = unit.Never
 	s.agenda.calendar.Look(d.View, func(run plan.RunID) unit.Time {
 		end := calendar.Expected(d.View, run)
@@ -61,7 +61,7 @@ func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
 		return
 	}
 	if s.agenda.looked != d.Turns() {
-		s.showCalendar(d)
+		s.updateCalendar(d)
 	}
 	until := d.Now().Add(calendar.Length(d.View, job, n))
 	leftOut := s.agenda.leftOut[:0]
@@ -112,7 +112,7 @@ func (s *Scheduler) putOff(d *plan.Draft) bool {
 		return false
 	}
 	s.agenda.overruled = false
-	s.showCalendar(d)
+	s.updateCalendar(d)
 	if !s.revise() {
 		return false
 	}
@@ -156,7 +156,7 @@ func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) bool {
 // claim returns the instant of the place that a job gets, Never if there is none.
 func (s *Scheduler) claim(d *plan.Draft, job plan.JobID) unit.Time {
 	if s.agenda.calendar.Empty() || s.agenda.looked != d.Turns() {
-		s.showCalendar(d)
+		s.updateCalendar(d)
 	}
 	n := smallest(d.Shape(job))
 	claim, ok := s.agenda.calendar.Earliest(job, n, calendar.Length(d.View, job, n))

@@ -54,19 +54,19 @@ func (s *Scheduler) start(d *plan.Draft) {
 		if s.setAside(d, it.job) {
 			continue
 		}
-		shorter := s.shorter(d, c)
+		shorter := s.nextShorter(d, c)
 		if shorter < 0 {
 			s.block(&s.lines.classes[c], true)
 		}
 		s.explain(d, it.job, ahead, plan.Reason{})
-		s.passOver(d, c, shorter)
+		s.passOverUntil(d, c, shorter)
 	}
 }
 
-// shorter returns the next by rank of a class that takes less time than its best job, which
+// nextShorter returns the next by rank of a class that takes less time than its best job, which
 // was just tried, or none: where nodes close soon it may end before. Whom nothing was held
 // back from would fit no better if it were shorter.
-func (s *Scheduler) shorter(d *plan.Draft, class int) plan.JobID {
+func (s *Scheduler) nextShorter(d *plan.Draft, class int) plan.JobID {
 	if len(s.agenda.calendar.Windows()) == 0 || s.rules.Strict || !s.agenda.held {
 		return plan.None
 	}
@@ -84,9 +84,9 @@ func (s *Scheduler) shorter(d *plan.Draft, class int) plan.JobID {
 	return first.job
 }
 
-// passOver takes those of a class that rank before one of its jobs out of it, until nothing
+// passOverUntil takes those of a class that rank before one of its jobs out of it, until nothing
 // more fits: that job is tried when the queues and its rank put it next.
-func (s *Scheduler) passOver(d *plan.Draft, class int, shorter plan.JobID) {
+func (s *Scheduler) passOverUntil(d *plan.Draft, class int, shorter plan.JobID) {
 	for c := &s.lines.classes[class]; shorter >= 0 && c.waiting.items[0].job != shorter; {
 		it := c.waiting.items[0]
 		s.drop(d.View, it.job)

@@ -82,7 +82,7 @@ func smallest(shape *plan.Shape) int32 {
 // open brings the calendar up to this moment.
 func (x *search) open() {
 	if !x.calendar.Empty() {
-		x.showCalendar()
+		x.updateCalendar()
 		x.calendar.Revise(nil)
 	}
 	if x.rank = x.calendar.Find(x.job); x.rank >= 0 {
@@ -90,8 +90,8 @@ func (x *search) open() {
 	}
 }
 
-// showCalendar shows the calendar the runs as the draft has them.
-func (x *search) showCalendar() {
+// updateCalendar tells the calendar the runs as the draft has them.
+func (x *search) updateCalendar() {
 	if x.looked != x.d.Turns() {
 		x.calendar.Look(x.d.View, func(run plan.RunID) unit.Time { return calendar.Ends(x.d.View, run) })
 		x.looked = x.d.Turns()
@@ -233,7 +233,7 @@ func (x *search) start(job plan.JobID, shape plan.Shape, workers int32, terms pl
 func (x *search) find(job plan.JobID, shape plan.Shape, workers int32) bool {
 	x.holds = x.holds[:0]
 	if !x.calendar.Empty() {
-		x.showCalendar()
+		x.updateCalendar()
 		until := x.d.Now().Add(x.late[job]).Add(calendar.Length(x.d.View, job, workers))
 		x.holds = x.calendar.Holds(job, until, x.holds)
 	}
