@@ -116,10 +116,10 @@ func openJournal(state string) (*store.Store, error) {
 	}
 	journal, err := store.Open(dir, store.Options{})
 	if err != nil {
-		return nil, err
+		return nil, withSnapshot(state, err)
 	}
 	if r := journal.Report(); !r.Intact() {
-		return nil, errors.Join(errors.New(r.String()), journal.Close())
+		return nil, errors.Join(withSnapshot(state, errors.New(r.String())), journal.Close())
 	}
 	return journal, nil
 }
@@ -127,9 +127,8 @@ func openJournal(state string) (*store.Store, error) {
 func snapshotLoadCommand() *cobra.Command {
 	var state string
 	cmd := &cobra.Command{Use: "load FILE --state DIR", Args: cobra.ExactArgs(1), Short: "Make a state directory of a snapshot",
-		Long: "Make a state directory of a snapshot, for muster replay --verify, or for muster up on a machine with the same\n" +
-			"devices. What ran when the snapshot was taken is not running there: muster up starts it again, without the\n" +
-			"variables of its environment.",
+		Long: "Make a state directory of a snapshot, for muster replay --verify, or for muster up. What ran when the\n" +
+			"snapshot was taken is not running there: muster up starts it again, without the variables of its environment.",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			f, err := snapshot.Open(args[0])
 			if err != nil {

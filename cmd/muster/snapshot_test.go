@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,5 +74,61 @@ func TestUpRecoversLoadedSnapshot(t *testing.T) {
 	}
 	if j, err = p.client.Wait(ctx, "held"); err != nil || j.Phase != "finished" {
 		t.Errorf("released, held is %s (%s), %v", j.Phase, j.Reason, err)
+	}
+}
+
+// TestSnapshotsByThemselves: a control plane saves a snapshot as often as it is told, keeps the
+// latest of them, and names the newest where its database cannot be opened; what that holds can
+// be loaded.
+func TestSnapshotsByThemselves(t *testing.T) {
+	p, _, _ := toKill(t, 6, 1, 1)
+	if files := snapshotsOf(p.state); len(files) > 1 {
+		t.Errorf("snapshots %v at the first start", files)
+	}
+	p.muster("submit", "--name", "there", "--", "true")
+	p.kill()
+	p.flags = []string{"--snapshot-every", "50ms"}
+	p.start()
+	first := snapshotsOf(p.state)
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		files := snapshotsOf(p.state)
+		if len(files) > snapshotsKept+1 {
+			t.Fatalf("snapshots %v", files)
+		}
+		if len(files) == snapshotsKept && (len(first) == 0 || files[0] != first[0]) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("snapshots %v after 30 s", files)
+		}
+	}
+	p.kill()
+	database, err := os.OpenFile(filepath.Join(p.state, "journal", "journal.db"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := database.WriteAt(bytes.Repeat([]byte("x"), 4096), 0); err != nil {
+		t.Fatal(err)
+	}
+	// The log of what is to be written into it would heal it.
+	if err := errors.Join(database.Close(), os.Remove(database.Name()+"-wal")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	again := exec.CommandContext(ctx, os.Args[0], "up", "--state", p.state, "--page", "off")
+	again.Env = append(os.Environ(), "MUSTER_TEST_AS_MUSTER=1")
+	said, err := again.CombinedOutput()
+	files := snapshotsOf(p.state)
+	if err == nil || !strings.Contains(string(said), "muster snapshot load "+files[len(files)-1]) {
+		t.Fatalf("a damaged database is opened, or the snapshot is not named: %v\n%s", err, said)
+	}
+	loaded := filepath.Join(t.TempDir(), "loaded")
+	p.muster("snapshot", "load", files[len(files)-1], "--state", loaded)
+	p.muster("replay", "--verify", "--state", loaded)
+	p.state, p.flags = loaded, nil
+	p.start()
+	if j, err := p.client.Job(t.Context(), "there"); err != nil {
+		t.Errorf("the job is %+v, %v", j, err)
 	}
 }

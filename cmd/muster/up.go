@@ -39,7 +39,7 @@ type upFlags struct {
 	slotCPU, slotMemory             string
 	policy                          engine.Policy
 	stop                            struct{ checkpoint, grace unit.Duration }
-	summaryEvery                    unit.Duration
+	every                           struct{ summary, snapshot unit.Duration }
 	userRate                        float64 // requests per second
 	allowRoot, acceptLoss, verbose  bool
 }
@@ -47,8 +47,9 @@ type upFlags struct {
 // defaultUp declares four slots of half a core, the shape of the demonstration.
 func defaultUp() upFlags {
 	f := upFlags{slots: local.Slots{Count: 4}, slotCPU: "500m", slotMemory: "1GiB", policy: engine.DefaultPolicy(),
-		summaryEvery: 5 * unit.Second, userRate: 1000}
+		userRate: 1000}
 	f.stop.checkpoint, f.stop.grace = 30*unit.Second, 10*unit.Second
+	f.every.summary, f.every.snapshot = 5*unit.Second, unit.Day
 	return f
 }
 
@@ -79,7 +80,8 @@ func upCommand() *cobra.Command {
 	fl.Var(durationFlag{&f.policy.BackOff}, "back-off", "wait after a job's first failure; it doubles with each further one")
 	fl.Var(durationFlag{&f.stop.checkpoint}, "checkpoint-wait", "how long a job may take to save before it is stopped")
 	fl.Var(durationFlag{&f.stop.grace}, "grace", "time from SIGTERM to SIGKILL")
-	fl.Var(durationFlag{&f.summaryEvery}, "summary-every", "how often a job's progress is recorded at most")
+	fl.Var(durationFlag{&f.every.summary}, "summary-every", "how often a job's progress is recorded at most")
+	fl.Var(durationFlag{&f.every.snapshot}, "snapshot-every", "how often a snapshot is saved in the state directory, the latest 7 of which are kept; 0s is never")
 	fl.BoolVar(&f.allowRoot, "allow-root", false, "let jobs of root run as root")
 	fl.BoolVar(&f.acceptLoss, "accept-journal-loss", false, "go on with what is intact of a damaged journal")
 	fl.BoolVar(&f.verbose, "verbose", false, "log more")
@@ -140,14 +142,14 @@ func up(f upFlags, logTo io.Writer) error {
 	}
 	journal, err := store.Open(filepath.Join(state, "journal"), store.Options{AcceptTruncatedTail: f.acceptLoss, Now: now})
 	if err != nil {
-		return err
+		return withSnapshot(state, err)
 	}
 	defer journal.Close()
 	if r := journal.Report(); !r.Intact() {
-		return fmt.Errorf("%s\nto go on with what is intact: muster up --accept-journal-loss", r)
+		return withSnapshot(state, fmt.Errorf("%s\nto go on with what is intact: muster up --accept-journal-loss", r))
 	}
 	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs, Index: machine.Index, Ability: machine.Ability,
-		AllowRoot: f.allowRoot, CheckpointWait: f.stop.checkpoint, Grace: f.stop.grace, SummaryEvery: f.summaryEvery, Log: log})
+		AllowRoot: f.allowRoot, CheckpointWait: f.stop.checkpoint, Grace: f.stop.grace, SummaryEvery: f.every.summary, Log: log})
 	p, err := plane.Open(plane.Config{Cluster: machine.Cluster, Strategy: composition, Seed: 1, Policy: f.policy, Journal: journal,
 		Driver: driver, Now: now, Log: log, Queues: queues})
 	if err != nil {
@@ -221,6 +223,9 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, state string, log *s
 		})
 	}
 	start(func() error { return p.Run(ctx) })
+	if f.every.snapshot > 0 {
+		all.Go(func() { saveDaily(ctx, p, state, time.Duration(f.every.snapshot)*time.Microsecond, log) })
+	}
 	for _, l := range listeners {
 		start(func() error { return s.Serve(ctx, l) })
 	}
