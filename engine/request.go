@@ -61,7 +61,7 @@ func (e *Engine) acceptVerb(ev *Event) error {
 	case ev.Kind == Hold && (phase.Over() || phase == plan.Held):
 		return fmt.Errorf("job %s is %s and cannot be held", name, phase)
 	case ev.Kind == Release && phase != plan.Held && phase != plan.Backoff:
-		return fmt.Errorf("job %s is %s, not held", name, phase)
+		return fmt.Errorf("job %s is %s, not held", name, e.View().Standing(ev.Job))
 	case ev.Kind == Requeue && (phase == plan.Refused || phase.Waits()):
 		return fmt.Errorf("job %s is %s and cannot be put back in the queue", name, phase)
 	}

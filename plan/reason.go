@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/musterdl/muster/model/unit"
 )
@@ -114,15 +115,15 @@ func (r Reason) Words(v View) string {
 		return "fits beside " + name(r.A) + ", which is ahead in the queue but does not fit yet"
 	case NoRoom:
 		if r.B >= r.A {
-			return fmt.Sprintf("%s devices are free, but with too few cores or too little memory beside them", unit.Milli(r.B))
+			return fmt.Sprintf("%s free, but with too few cores or too little memory beside them", Devices(r.B)+" "+Are(r.B))
 		}
-		return fmt.Sprintf("wants %s devices, %s are free for it", unit.Milli(r.A), unit.Milli(r.B))
+		return fmt.Sprintf("wants %s, %s %s free for it", Devices(r.A), Amount(r.B), Are(r.B))
 	case Fragmented:
-		return fmt.Sprintf("%s devices are free, but not together where the job could use them", unit.Milli(r.A))
+		return fmt.Sprintf("%s %s free, but not together where the job could use them", Devices(r.A), Are(r.A))
 	case Behind:
 		return name(r.A) + " is ahead and the order is strict"
 	case Unsatisfiable:
-		return fmt.Sprintf("can never start here: wants %s devices, the cluster has %s it could use", unit.Milli(r.A), unit.Milli(r.B))
+		return fmt.Sprintf("can never start here: wants %s, the cluster has %s it could use", Devices(r.A), Amount(r.B))
 	case WaitsForJob:
 		return "comes after " + name(r.A)
 	case UserHeld:
@@ -172,13 +173,13 @@ func (r Reason) aboutShares(v View) (words string, ok bool) {
 	}
 	switch r.Code {
 	case QueueLimit:
-		return fmt.Sprintf("%s is at its limit: %s devices are left of it", queue, unit.Milli(r.B)), true
+		return fmt.Sprintf("%s is at its limit: %s %s left of it", queue, Devices(r.B), Are(r.B)), true
 	case BorrowLimit:
-		return fmt.Sprintf("%s borrows as much as it may: %s devices are left of that", queue, unit.Milli(r.B)), true
+		return fmt.Sprintf("%s borrows as much as it may: %s %s left of that", queue, Devices(r.B), Are(r.B)), true
 	case UserLimit:
-		return fmt.Sprintf("its user is at the limit for one user in %s: %s devices are left of it", queue, unit.Milli(r.B)), true
+		return fmt.Sprintf("its user is at the limit for one user in %s: %s %s left of it", queue, Devices(r.B), Are(r.B)), true
 	case KeptBack:
-		return fmt.Sprintf("%s keeps %s free devices for itself and does not lend them", queue, unit.Milli(r.B)), true
+		return fmt.Sprintf("%s keeps %s free for itself and does not lend them", queue, Devices(r.B)), true
 	case Reserved:
 		return "what is free is reserved for " + name, true
 	case Maintenance:
@@ -222,4 +223,23 @@ var reasonWords = map[ReasonCode]string{
 	Partitioned: "the device is being cut another way", Answered: "an outside decider said so",
 	Outdated: "what an outside decider said of it no longer fits", Switched: "another strategy decides from now on",
 	Superseded: "the promise was overtaken by events", DidFinish: "did its work",
+}
+
+// Amount writes thousandths as people do: "2", "0.5".
+func Amount(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64) }
+
+// Devices counts devices: "1 device", "0.5 devices".
+func Devices(milli int64) string {
+	if milli == 1000 {
+		return "1 device"
+	}
+	return Amount(milli) + " devices"
+}
+
+// Are goes with an amount.
+func Are(milli int64) string {
+	if milli == 1000 {
+		return "is"
+	}
+	return "are"
 }

@@ -54,3 +54,20 @@ func (s *State) promised(run RunID) unit.Duration {
 	}
 	return s.Now.Sub(s.Runs[run].Since)
 }
+
+// Present is the run that has a job's devices: its present one, or one that is stopping.
+func (v View) Present(id JobID) RunID {
+	if leaving := v.s.Jobs[id].Leaving; leaving != None {
+		return leaving
+	}
+	return v.s.Jobs[id].Run
+}
+
+// Standing is the one word that is said of where a job stands: where its run does as long
+// as that has devices, else its phase.
+func (v View) Standing(id JobID) string {
+	if run := v.Present(id); run != None {
+		return v.s.Runs[run].Status.String()
+	}
+	return v.s.Jobs[id].Phase.String()
+}

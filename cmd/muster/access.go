@@ -73,7 +73,7 @@ func setUserCommand(verb, short string, ask func(*client.Client, context.Context
 				if made.Warning != "" {
 					fmt.Fprintln(cmd.ErrOrStderr(), "muster:", made.Warning)
 				}
-				_, err := fmt.Fprintf(w, "%s is a %s\n", made.Name, made.Role)
+				_, err := fmt.Fprintf(w, "%s has the role %s\n", made.Name, made.Role)
 				return err
 			})
 		}}

@@ -58,11 +58,7 @@ func (s *screen) frame(d *demo, jobs []view.Job, nodes []view.Node) string {
 	fmt.Fprintln(t, "JOB\tPHASE\tPROGRESS\tLOSS\tWHY")
 	for i := range jobs {
 		j := &jobs[i]
-		phase := j.Phase
-		if j.Run != "" {
-			phase = j.Run
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", j.Name, phase, bar(j.Progress), losses(j), clip(j.Reason, max(20, width()-70)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", j.Name, j.State(), bar(j.Progress), losses(j), clip(j.Reason, max(20, width()-70)))
 	}
 	t.Flush()
 	b.WriteString("\n")

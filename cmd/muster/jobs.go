@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/plan"
 )
 
 func lsCommand() *cobra.Command {
@@ -30,7 +31,7 @@ func lsCommand() *cobra.Command {
 		}}
 	l.flags(cmd)
 	cmd.Flags().BoolVar(&o.All, "all", false, "also those that have ended")
-	cmd.Flags().StringSliceVar(&o.Phases, "phase", nil, "only jobs in these phases: waiting, held, blocked, backoff, active, finished, failed, cancelled, refused")
+	cmd.Flags().StringSliceVar(&o.Phases, "phase", nil, "only those of which ls says: waiting, held, blocked, backoff, promised, starting, running, suspended, resuming, stopping, finished, failed, cancelled, refused; active is all with a run")
 	cmd.Flags().IntVar(&o.Limit, "limit", 0, "how many to list at most (default 1000)")
 	return cmd
 }
@@ -75,6 +76,9 @@ func logsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if job.Attempt == 0 && job.Copies == nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "muster: %s has printed nothing, it has not started: it is %s: %s\n", job.Name, job.State(), job.Reason)
+			}
 			if job.Copies == nil {
 				return c.Logs(cmd.Context(), args[0], o, cmd.OutOrStdout())
 			}
@@ -114,6 +118,9 @@ func changeCommand(verb, short string) *cobra.Command {
 			if j.Copies != nil {
 				return fmt.Sprintf("%s: %s", j.Name, j.Reason)
 			}
-			return fmt.Sprintf("%s is %s", j.Name, j.Phase)
+			if j.Over() || j.Phase == plan.Held.String() { // its run may still be stopping
+				return fmt.Sprintf("%s is %s", j.Name, j.Phase)
+			}
+			return fmt.Sprintf("%s is %s", j.Name, j.State())
 		})
 }

@@ -79,12 +79,13 @@ func version() string {
 	return fmt.Sprintf("muster %s (%s%s, %s)", info.Main.Version, revision, dirty, info.GoVersion)
 }
 
-// width is the width of the terminal that out is, or 100 where it is none.
+// width is the width of the terminal that out is; 0, which cuts nothing, where it is none.
 func width() int {
-	if w, _, err := term.GetSize(int(os.Stdout.Fd())); err == nil && w > 20 {
-		return w
+	w, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err == nil && w <= 20 { // it does not know
+		w = 100
 	}
-	return 100
+	return w
 }
 
 // colour reports whether text to the standard output may be coloured.

@@ -27,7 +27,7 @@ type durationFlag struct{ d *unit.Duration }
 
 // String is the duration as it would be given.
 func (f durationFlag) String() string {
-	if f.d == nil {
+	if f.d == nil || *f.d == 0 { // help shows no default then
 		return ""
 	}
 	return f.d.String()

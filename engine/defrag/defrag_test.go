@@ -149,7 +149,7 @@ func TestPlans(t *testing.T) {
 			c.on("c", 2, 1)
 			return c.admit("big", 1, 4)
 		}},
-		{name: "it runs already", want: "a is active", setup: func(c *scene) plan.JobID { return c.on("a", 0, 2) }},
+		{name: "it runs already", want: "a is running", setup: func(c *scene) plan.JobID { return c.on("a", 0, 2) }},
 		{name: "too few moves", want: "at most 1 moves", plan: func(p *defrag.Planner) { p.Budget.Moves = 1 }, setup: apart},
 		{name: "two moves are enough", want: "a:node0>node2 b:node1>node2; big@node0+node1", price: 2 * (save + load), setup: apart},
 		{name: "too dear", want: "and 0.05 device-hours was found", setup: apart, plan: func(p *defrag.Planner) { p.Budget.Price = int64(2*(save+load)) - 1; p.Budget.Moves = 9 }},

@@ -46,7 +46,7 @@ func (p *Planner) search(s *plan.State, job plan.JobID) (*search, string) {
 	name, milli := v.Name(job), x.shape.Milli(x.workers)
 	switch {
 	case j.Phase != plan.Waiting || !j.Admitted:
-		return nil, fmt.Sprintf("%s is %s: it waits for no room", name, j.Phase)
+		return nil, fmt.Sprintf("%s is %s: it waits for no room", name, v.Standing(job))
 	case x.shape.Devices == 0:
 		return nil, name + " asks for no devices: runs are moved to make room on devices"
 	}

@@ -27,24 +27,24 @@ func (q *question) limited() (cause, bool) {
 	case queue.KeptByOne:
 		return q.keptBack(c, name, b.Left()), true
 	case queue.AtLimit:
-		c.words = fmt.Sprintf("%s may hold %s and holds %s; the job wants %s", name, named(b.Most), milliText(b.Held), milliText(q.wants()))
+		c.words = fmt.Sprintf("%s may hold %s and holds %s; the job wants %s", name, named(b.Most), plan.Amount(b.Held), plan.Amount(q.wants()))
 	case queue.AtBorrow:
 		c.words = fmt.Sprintf("%s is guaranteed %s, may borrow %s more and holds %s; the job wants %s",
-			name, named(b.Most-b.Borrow), milliText(b.Borrow), milliText(b.Held), milliText(q.wants()))
+			name, named(b.Most-b.Borrow), plan.Amount(b.Borrow), plan.Amount(b.Held), plan.Amount(q.wants()))
 	default:
 		user := q.v.User(q.job.User)
 		if user == "" {
 			user = "its user"
 		}
-		c.words = fmt.Sprintf("%s may hold %s in %s and holds %s there; the job wants %s", user, named(b.Most), name, milliText(b.Held), milliText(q.wants()))
+		c.words = fmt.Sprintf("%s may hold %s in %s and holds %s there; the job wants %s", user, named(b.Most), name, plan.Amount(b.Held), plan.Amount(q.wants()))
 	}
 	if q.wants() > b.Most {
 		c.words = "can never start under its limits: " + c.words
-		c.needs = []string{fmt.Sprintf("that limit raised to %s", milliText(q.wants()))}
+		c.needs = []string{fmt.Sprintf("that limit raised to %s", plan.Amount(q.wants()))}
 		return c, true
 	}
 	c.holders = q.holders(q.ofQueue(b))
-	c.needs = []string{q.toEnd(c.holders), fmt.Sprintf("or that limit raised to %s", milliText(b.Held+q.wants()))}
+	c.needs = []string{q.toEnd(c.holders), fmt.Sprintf("or that limit raised to %s", plan.Amount(b.Held+q.wants()))}
 	return c, true
 }
 
@@ -52,7 +52,7 @@ func (q *question) limited() (cause, bool) {
 func (q *question) keptBack(c cause, name string, kept int64) cause {
 	free := q.v.Room().FreeMilli(q.shape.Models)
 	c.words = fmt.Sprintf("%s %s free, but %s keeps %s for itself and does not lend them; the job wants %s",
-		q.kind(free), isAre(free), name, milliText(kept), milliText(q.wants()))
+		q.kind(free), plan.Are(free), name, plan.Amount(kept), plan.Amount(q.wants()))
 	c.needs = []string{fmt.Sprintf("%s more free, or %s to keep less back", q.kind(q.wants()+kept-free), name)}
 	return c
 }
@@ -125,7 +125,7 @@ func (q *question) reserved() (cause, bool) {
 		}
 		name, free := q.v.Name(claim.Job), q.now.milli()
 		c := cause{code: plan.Reserved, holders: []Holder{{Job: name, Queue: q.queueOf(claim.Job), Devices: float64(milli) / 1000, Until: claim.At.Add(claim.Length)}}}
-		c.words = fmt.Sprintf("%s %s free for it, but reserved for %s, which ", q.kind(free), isAre(free), name)
+		c.words = fmt.Sprintf("%s %s free for it, but reserved for %s, which ", q.kind(free), plan.Are(free), name)
 		c.needs = []string{name + " to start and to end"}
 		if claim.At == unit.Never {
 			c.words += "waits for runs whose end nobody knows"

@@ -15,7 +15,7 @@ func (q *question) decided() (cause, bool) {
 	case plan.RoundPlan, plan.SliceOver, plan.LeaseOver:
 		free := q.now.milli()
 		return cause{code: q.reason.Code, words: fmt.Sprintf("%s; %s %s free, but the strategy, which decides for all jobs at once, gives it none of them: %s",
-			q.wish(), milliText(free), isAre(free), q.reason.Words(q.v)), needs: []string{"its turn in a later round, or another strategy"}}, true
+			q.wish(), plan.Amount(free), plan.Are(free), q.reason.Words(q.v)), needs: []string{"its turn in a later round, or another strategy"}}, true
 	}
 	return cause{}, false
 }
@@ -38,7 +38,7 @@ func (q *question) unhindered() (cause, bool) {
 	}
 	free := q.left.milli()
 	if q.job.Reason.Code == plan.Fragmented {
-		return cause{code: plan.Fragmented, words: fmt.Sprintf("%s, and %s %s free, but not on nodes where the strategy would put it", q.wish(), milliText(free), isAre(free)),
+		return cause{code: plan.Fragmented, words: fmt.Sprintf("%s, and %s %s free, but not on nodes where the strategy would put it", q.wish(), plan.Amount(free), plan.Are(free)),
 			needs: []string{"room closer together, or a strategy that spreads it"}}, true
 	}
 	return cause{code: plan.New, words: "nothing is in its way: the next decision may start it"}, true
@@ -229,17 +229,17 @@ func (q *question) lacking() (cause, bool) {
 	}{
 		{func() *room { return q.now.without(func(s *plan.Shape) { s.Models = all }) }, func(r *room) string {
 			others := r.milli() - free
-			return fmt.Sprintf("%s; %s %s free, and of other models, which it may not use, %s", q.wish(), milliText(free), isAre(free), q.named(others, all&^q.shape.Models))
+			return fmt.Sprintf("%s; %s %s free, and of other models, which it may not use, %s", q.wish(), plan.Amount(free), plan.Are(free), q.named(others, all&^q.shape.Models))
 		}},
 		{func() *room { return q.now.without(obstacle.Lacks[0]) }, func(*room) string {
-			return fmt.Sprintf("%s with %s for every worker; %s %s free, but with too few cores beside them", q.wish(), cores(int64(q.shape.CPU)), q.kind(free), isAre(free))
+			return fmt.Sprintf("%s with %s for every worker; %s %s free, but with too few cores beside them", q.wish(), cores(int64(q.shape.CPU)), q.kind(free), plan.Are(free))
 		}},
 		{func() *room { return q.now.without(obstacle.Lacks[1]) }, func(*room) string {
-			return fmt.Sprintf("%s with %s of host memory for every worker; %s %s free, but with too little host memory beside them", q.wish(), unit.MiB(q.shape.Host), q.kind(free), isAre(free))
+			return fmt.Sprintf("%s with %s of host memory for every worker; %s %s free, but with too little host memory beside them", q.wish(), unit.MiB(q.shape.Host), q.kind(free), plan.Are(free))
 		}},
 		{func() *room { return q.now.without(obstacle.Lacks[2]) }, func(r *room) string {
 			free := r.milli()
-			return fmt.Sprintf("%s with %s of device memory; %s %s free, but with less memory", q.wish(), unit.MiB(q.shape.Memory), q.kind(free), isAre(free))
+			return fmt.Sprintf("%s with %s of device memory; %s %s free, but with less memory", q.wish(), unit.MiB(q.shape.Memory), q.kind(free), plan.Are(free))
 		}},
 		{func() *room { return q.now.without(obstacle.Lacks[3]) }, func(*room) string {
 			return fmt.Sprintf("%s; devices enough are free, but with too few cores or too little memory beside them", q.wish())
@@ -285,7 +285,7 @@ func (q *question) fragmented() (cause, bool) {
 		}
 	}
 	c := cause{code: plan.Fragmented, holders: q.holders(q.inTheWay(q.endings()))}
-	c.words = fmt.Sprintf("%s; %s %s free in all, ", q.wish(), milliText(free), isAre(free))
+	c.words = fmt.Sprintf("%s; %s %s free in all, ", q.wish(), plan.Amount(free), plan.Are(free))
 	switch {
 	case q.shape.Share < 1000:
 		c.words += fmt.Sprintf("but in smaller parts: they hold %d of its %s", q.fits, workers(int64(q.n)))
@@ -294,7 +294,7 @@ func (q *question) fragmented() (cause, bool) {
 	case where == plan.None:
 		c.words += "but none with the memory that it needs"
 	default:
-		c.words += fmt.Sprintf("but at most %s on one node (%s)", milliText(most), q.nodeName(where))
+		c.words += fmt.Sprintf("but at most %s on one node (%s)", plan.Amount(most), q.nodeName(where))
 	}
 	return q.needEnds(c), true
 }
@@ -307,9 +307,9 @@ func (q *question) noRoom() (cause, bool) {
 	case q.shape.Devices == 0:
 		c.words = fmt.Sprintf("%s; there is room for %d of them", q.wish(), q.fits)
 	case q.n > 1 && q.fits > 0:
-		c.words = fmt.Sprintf("%s; %s %s free and would hold %d of its %s, but they start together or not at all", q.wish(), milliText(free), isAre(free), q.fits, workers(int64(q.n)))
+		c.words = fmt.Sprintf("%s; %s %s free and would hold %d of its %s, but they start together or not at all", q.wish(), plan.Amount(free), plan.Are(free), q.fits, workers(int64(q.n)))
 	default:
-		c.words = fmt.Sprintf("%s; %s %s free", q.wish(), milliText(free), isAre(free))
+		c.words = fmt.Sprintf("%s; %s %s free", q.wish(), plan.Amount(free), plan.Are(free))
 	}
 	c = q.needEnds(c)
 	for _, claim := range q.v.Claims() {

@@ -48,7 +48,7 @@ func (q *question) dependency(c *cause) {
 		return // that one has finished since, others have not
 	}
 	o := q.v.Job(first)
-	c.words = fmt.Sprintf("comes after %s, which is %s", q.v.Name(first), o.Phase)
+	c.words = fmt.Sprintf("comes after %s, which is %s", q.v.Name(first), q.v.Standing(first))
 	if left > 1 {
 		c.words += fmt.Sprintf(", and %s more", count(left-1, "job"))
 	}

@@ -10,9 +10,6 @@ import (
 	"github.com/musterdl/muster/plan"
 )
 
-// milliText writes thousandths of devices: "8", "0.5".
-func milliText(milli int64) string { return strconv.FormatFloat(float64(milli)/1000, 'f', -1, 64) }
-
 // kind names the devices a shape may use, as so many thousandths of them are called:
 // "8 V100", "1 device", "2 V100 or P100".
 func (q *question) kind(milli int64) string { return q.named(milli, q.shape.Models) }
@@ -24,7 +21,7 @@ func (q *question) named(milli int64, models uint64) string {
 		if milli == 1000 {
 			return "1 device"
 		}
-		return milliText(milli) + " devices"
+		return plan.Amount(milli) + " devices"
 	}
 	var names []string
 	for m := range list {
@@ -32,7 +29,7 @@ func (q *question) named(milli int64, models uint64) string {
 			names = append(names, list[m].Name)
 		}
 	}
-	return milliText(milli) + " " + strings.Join(names, " or ")
+	return plan.Amount(milli) + " " + strings.Join(names, " or ")
 }
 
 // wish says what the job wants: "wants 16 V100 as 2 workers, each with 8 on one node".
@@ -63,21 +60,13 @@ func (q *question) wish() string {
 
 func workers(n int64) string { return count(n, "worker") }
 
-func cores(milli int64) string { return milliText(milli) + " cores" }
+func cores(milli int64) string { return plan.Amount(milli) + " cores" }
 
 func count(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return strconv.FormatInt(n, 10) + " " + noun + "s"
-}
-
-// isAre goes behind an amount of devices.
-func isAre(milli int64) string {
-	if milli == 1000 {
-		return "is"
-	}
-	return "are"
 }
 
 // away says how long it is until an instant: "in 2h30m", "at any moment".

@@ -131,7 +131,7 @@ func (s *Server) deny(w http.ResponseWriter, r *http.Request, takes access.Right
 	case takes == access.ViewAll:
 		f.Message = fmt.Sprintf("this shows the jobs of all tenants, and %s sees those of %s: ask an operator", id.Name, strings.Join(id.Tenants, ", "))
 	default:
-		f.Message = fmt.Sprintf("this takes the right to %s, and %s is a %s: ask an operator", takes, id.Name, id.Role)
+		f.Message = fmt.Sprintf("this takes the right to %s, and the role of %s is %s: ask an operator", takes, id.Name, id.Role)
 	}
 	s.fail(w, r, f)
 }

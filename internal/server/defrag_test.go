@@ -79,7 +79,7 @@ func TestDefrag(t *testing.T) {
 		t.Errorf("b is %+v (%v)", b, err)
 	}
 	again, err := w.client.Defrag(t.Context(), defrag.Request{Job: "big", Apply: true, Digest: digest})
-	if err != nil || again.Applied || !strings.Contains(again.Words, "big is active") {
+	if err != nil || again.Applied || !strings.Contains(again.Words, "big is running") {
 		t.Errorf("applied again: %+v (%v)", again, err)
 	}
 }

@@ -110,20 +110,20 @@ func (s *Server) getSteps(w http.ResponseWriter, r *http.Request) error {
 
 // listJobs lists the jobs that have not ended: those with a run first, then by id.
 // With ?all=1 those that have ended follow, the latest submitted first; ?phase=
-// chooses phases.
+// chooses by the word that is said of a job, or by its phase.
 func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) error {
 	limit, err := number(r, "limit", usualListed, 1, mostListed)
 	if err != nil {
 		return err
 	}
-	wanted, err := phases(r.URL.Query().Get("phase"))
+	wanted, err := states(r.URL.Query().Get("phase"))
 	if err != nil {
 		return err
 	}
 	all := r.URL.Query().Get("all") != "" && r.URL.Query().Get("all") != "0"
 	var list view.Jobs
 	err = s.ask(r.Context(), func(v plan.View) {
-		list = s.list(v, access.From(r.Context()), choice{phases: wanted, ended: all, limit: limit})
+		list = s.list(v, access.From(r.Context()), choice{states: wanted, ended: all, limit: limit})
 	})
 	if err != nil {
 		return err
@@ -133,8 +133,8 @@ func (s *Server) listJobs(w http.ResponseWriter, r *http.Request) error {
 
 // choice says which jobs are listed.
 type choice struct {
-	phases []plan.Phase // none is any
-	ended  bool         // also those that have ended
+	states []string // words and phases; none is any
+	ended  bool     // also those that have ended
 	limit  int
 }
 
@@ -154,27 +154,29 @@ func (s *Server) list(v plan.View, who *access.Identity, c choice) view.Jobs {
 		}
 	}
 	ended := c.ended
-	for _, p := range c.phases {
-		ended = ended || p.Over()
+	for p := range plan.Refused + 1 {
+		ended = ended || p.Over() && slices.Contains(c.states, p.String())
+	}
+	chosen := func(id plan.JobID) bool {
+		return len(c.states) == 0 || slices.Contains(c.states, v.Job(id).Phase.String()) || slices.Contains(c.states, v.Standing(id))
 	}
 	for _, active := range []bool{true, false} {
 		for _, id := range s.jobs.live {
-			p := v.Job(id).Phase
-			if (p == plan.Active) == active && (len(c.phases) == 0 || slices.Contains(c.phases, p)) {
+			if (v.Job(id).Phase == plan.Active) == active && chosen(id) {
 				add(id)
 			}
 		}
 	}
 	for id := plan.JobID(v.Jobs()) - 1; ended && id >= 0 && len(out.Jobs) < c.limit; id-- {
-		if p := v.Job(id).Phase; p.Over() && (len(c.phases) == 0 || slices.Contains(c.phases, p)) {
+		if v.Job(id).Phase.Over() && chosen(id) {
 			add(id)
 		}
 	}
 	return out
 }
 
-// phases reads a list of phases, such as "waiting,held".
-func phases(list string) (out []plan.Phase, err error) {
+// states reads a list of words for where jobs stand, such as "running,held".
+func states(list string) (out []string, err error) {
 	if list == "" {
 		return nil, nil
 	}
@@ -182,12 +184,14 @@ func phases(list string) (out []plan.Phase, err error) {
 	for p := range plan.Refused + 1 {
 		known = append(known, p.String())
 	}
+	for s := range plan.Gone {
+		known = append(known, s.String())
+	}
 	for name := range strings.SplitSeq(list, ",") {
-		i := slices.Index(known, name)
-		if i < 0 {
+		if !slices.Contains(known, name) {
 			return nil, refuse(http.StatusBadRequest, fmt.Sprintf("phase %q: expected one of %s", name, strings.Join(known, ", ")))
 		}
-		out = append(out, plan.Phase(i))
+		out = append(out, name)
 	}
 	return out, nil
 }

@@ -183,6 +183,20 @@ func TestLife(t *testing.T) {
 	if err != nil || len(list.Jobs) != 2 || list.Jobs[0].Name != "second" {
 		t.Errorf("what ended is %+v (%v)", list, err)
 	}
+	list, err = w.client.Jobs(ctx, client.ListOptions{All: true})
+	if err != nil || len(list.Jobs) < 3 {
+		t.Fatalf("all are %+v (%v)", list, err)
+	}
+	for _, j := range list.Jobs { // by the word that is said of it
+		of, err := w.client.Jobs(ctx, client.ListOptions{Phases: []string{j.State()}})
+		if err != nil || !slices.ContainsFunc(of.Jobs, func(o view.Job) bool { return o.Name == j.Name }) {
+			t.Errorf("%s is %s, and of those are %+v (%v)", j.Name, j.State(), of, err)
+		}
+		why, err := w.client.Why(ctx, j.Name)
+		if err != nil || why.State != j.State() {
+			t.Errorf("%s is %s, and why says %s (%v)", j.Name, j.State(), why.State, err)
+		}
+	}
 	var refused *client.Error
 	if _, err := w.client.ChangeJob(ctx, "first", "cancel"); !errors.As(err, &refused) || refused.Status != http.StatusConflict {
 		t.Errorf("cancelling what has finished: %v", err)
@@ -206,7 +220,7 @@ func TestNodes(t *testing.T) {
 	}
 	c, err := w.client.Cluster(ctx)
 	want := view.Capacity{Total: 4, Granted: 1, Free: 1, Closed: 2}
-	if err != nil || c.Devices != want || c.Nodes["cordoned"] != 1 || c.Jobs["active"] != 1 {
+	if err != nil || c.Devices != want || c.Nodes["cordoned"] != 1 || c.Jobs["active"] != 1 || c.States["running"] != 1 {
 		t.Errorf("%+v (%v)", c, err)
 	}
 	if _, err := w.client.ChangeNode(ctx, "node1", "drain"); err != nil {

@@ -276,7 +276,7 @@ func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) err
 				if x.name(name) != name {
 					say("name", fmt.Sprintf("%q, which is taken", name), "choose another name")
 				} else {
-					say("name", fmt.Sprintf("a job named %q that is %s", name, v.Job(id).Phase), "choose another name or cancel it")
+					say("name", fmt.Sprintf("a job named %q that is %s", name, v.Standing(id)), "choose another name or cancel it")
 				}
 				break // the next of an array would say the same
 			}

@@ -2,12 +2,14 @@ package view
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
 )
 
 // Span writes a duration in the two units that matter: "45s", "12m05s", "3h25m",
@@ -40,19 +42,10 @@ func SpanSec(sec float64) string {
 // number writes a count of devices without trailing zeros.
 func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-func devices(n float64) string {
-	if n == 1 {
-		return "1 device"
-	}
-	return number(n) + " devices"
-}
+func devices(n float64) string { return plan.Devices(milli(n)) }
 
-func isAre(n float64) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
+// milli is what a count of devices is in thousandths.
+func milli(n float64) int64 { return int64(math.Round(n * 1000)) }
 
 func count(n int, one, many string) string {
 	if n == 1 {

@@ -34,11 +34,7 @@ func JobOf(v plan.View, info plane.JobInfo, id plan.JobID) Job {
 		out.Tenant, out.User, out.After, out.Command, out.Dir = w.Tenant, w.User, w.After, w.Command, w.Dir
 	}
 	out.Queue = queueName(v, id)
-	run := j.Run
-	if j.Leaving != plan.None {
-		run = j.Leaving // it is there yet
-	}
-	if run != plan.None {
+	if run := v.Present(id); run != plan.None {
 		out.Run, out.Where = v.Run(run).Status.String(), where(v, run)
 	}
 	return out

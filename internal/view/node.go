@@ -46,18 +46,19 @@ func NodesOf(v plan.View) []Node {
 // ClusterOf sums up. Live are the jobs that have not ended, and over counts the
 // others by phase.
 func ClusterOf(v plan.View, strategy string, live iter.Seq[plan.JobID], over map[plan.Phase]int) Cluster {
-	c := Cluster{Name: v.Cluster().Name, Strategy: strategy, At: instant(v.Now()), Nodes: map[string]int{}, Jobs: map[string]int{},
+	c := Cluster{Name: v.Cluster().Name, Strategy: strategy, At: instant(v.Now()), Nodes: map[string]int{}, Jobs: map[string]int{}, States: map[string]int{},
 		Devices: CapacityOf(v)}
 	for id := range plan.NodeID(v.Nodes()) {
 		c.Nodes[v.Node(id).Status.String()]++
 	}
 	for phase, n := range over {
-		c.Jobs[phase.String()] = n
+		c.Jobs[phase.String()], c.States[phase.String()] = n, n
 	}
 	oldest := unit.Never
 	for id := range live {
 		j := v.Job(id)
 		c.Jobs[j.Phase.String()]++
+		c.States[v.Standing(id)]++
 		switch j.Phase {
 		case plan.Waiting:
 			c.Queue.Waiting++

@@ -107,11 +107,11 @@ func WriteJobs(w io.Writer, jobs []Job, o TextOptions) error {
 	queues := slices.ContainsFunc(jobs, func(j Job) bool { return j.Queue != "" })
 	for i := range jobs {
 		j := &jobs[i]
-		state, at := j.Phase, j.Reason
+		at := j.Reason
 		if len(j.Where) > 0 {
-			state, at = j.Run, placeText(j.Where)
+			at = placeText(j.Where)
 		}
-		t.add(j.Name, shownQueue(j.Queue), state, number(j.Devices), SpanSec(j.WaitedSec), SpanSec(j.RanSec), percent(j.Progress), lossText(j.LastLoss), at)
+		t.add(j.Name, shownQueue(j.Queue), j.State(), number(j.Devices), SpanSec(j.WaitedSec), SpanSec(j.RanSec), percent(j.Progress), lossText(j.LastLoss), at)
 	}
 	if !queues {
 		t.drop(1)
@@ -128,8 +128,7 @@ func WriteJob(w io.Writer, j *Job, o TextOptions) error {
 		}
 	}
 	fmt.Fprintf(&b, "%s (job %d)\n", o.paint(bold, j.Name), j.ID)
-	row("phase", o.paint(styleOf(j.Phase), j.Phase)+"  "+j.Reason)
-	row("run", j.Run)
+	row("phase", o.paint(styleOf(j.State()), j.State())+"  "+j.Reason)
 	row("where", placeText(j.Where))
 	who := j.User
 	if j.Tenant != "" {
@@ -232,7 +231,7 @@ func WriteCluster(w io.Writer, c *Cluster, o TextOptions) error {
 	if d.Lost > 0 {
 		fmt.Fprintf(&b, ", %s", o.paint(red, number(d.Lost)+" lost"))
 	}
-	fmt.Fprintf(&b, "\nnodes    %s\njobs     %s\n", counts(c.Nodes), counts(c.Jobs))
+	fmt.Fprintf(&b, "\nnodes    %s\njobs     %s\n", counts(c.Nodes), counts(c.States))
 	if q := &c.Queue; q.Waiting > 0 {
 		fmt.Fprintf(&b, "queue    %s for %s; %s has waited %s\n", count(q.Waiting, "job waits", "jobs wait"), devices(q.Devices), q.Oldest, SpanSec(q.OldestSec))
 	}

@@ -67,6 +67,18 @@ type Course struct {
 	LastLoss    float64 `json:"last_loss,omitempty"`
 }
 
+// State is the one word for where a job stands, which every text says and muster ls
+// --phase takes: where its run does as long as that has devices, else its phase.
+func (j *Job) State() string {
+	switch {
+	case j.Run != "":
+		return j.Run
+	case j.Phase == plan.Active.String(): // copies of an array, each with a run of its own
+		return plan.Running.String()
+	}
+	return j.Phase
+}
+
 // Over reports whether the job has ended.
 func (j *Job) Over() bool {
 	for p := plan.Phase(0); ; p++ {
@@ -123,7 +135,8 @@ type Cluster struct {
 	At       time.Time      `json:"at"`
 	Nodes    map[string]int `json:"nodes"` // by status
 	Devices  Capacity       `json:"devices"`
-	Jobs     map[string]int `json:"jobs"` // by phase
+	Jobs     map[string]int `json:"jobs"`   // by phase
+	States   map[string]int `json:"states"` // the same jobs by the word that is said of them
 	Queue    Queue          `json:"queue"`
 }
 

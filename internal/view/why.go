@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterdl/muster/internal/explain"
@@ -19,6 +20,7 @@ import (
 type Why struct {
 	Job   string `json:"job"`
 	Phase string `json:"phase"`
+	State string `json:"state"` // the word that is said of it
 	Words string `json:"words"`
 	Code  string `json:"code"` // the kind of reason
 	// Obstacles count nodes by the first thing on each that is in the way.
@@ -62,7 +64,7 @@ func WhyOf(v plan.View, info plane.JobInfo, id plan.JobID, live iter.Seq[plan.Jo
 	if shape.Elastic() {
 		smallest = min(smallest, shape.Sizes[0])
 	}
-	w := Why{Job: v.Name(id), Phase: j.Phase.String(), Words: withFailure(v, info, id, a.Words), Failure: failureOf(v, info), Code: a.Code.String(), Obstacles: a.Obstacles, Needs: a.Needs,
+	w := Why{Job: v.Name(id), Phase: j.Phase.String(), State: v.Standing(id), Words: withFailure(v, info, id, a.Words), Failure: failureOf(v, info), Code: a.Code.String(), Obstacles: a.Obstacles, Needs: a.Needs,
 		Tried: Tried{AtUs: int64(a.Tried.At), Words: a.Tried.Words},
 		Free:  whole(v.Room().FreeMilli(shape.Models)), Exist: float64(v.Room().All(shape.Models))}
 	if shape.Devices > 0 {
@@ -103,7 +105,7 @@ func detail(v plan.View, info plane.JobInfo, id plan.JobID, w *Why) []string {
 	default:
 		say("needs %s together: %d workers with %d each", devices(w.Wants), shape.Gang, shape.Devices)
 	}
-	say("%s of %s it may use %s free", number(w.Free), devices(w.Exist), isAre(w.Free))
+	say("%s of %s it may use %s free", number(w.Free), devices(w.Exist), plan.Are(milli(w.Free)))
 	if j.Phase == plan.Waiting {
 		say("%s submitted earlier, %d of the same shape", count(w.Earlier, "waiting job was", "waiting jobs were"), w.Alike)
 	}
@@ -120,7 +122,7 @@ func detail(v plan.View, info plane.JobInfo, id plan.JobID, w *Why) []string {
 // WriteWhy writes the one reason first, then what is behind it.
 func WriteWhy(w io.Writer, y *Why, o TextOptions) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s is %s: %s\n", o.paint(bold, y.Job), o.paint(styleOf(y.Phase), y.Phase), y.Words)
+	fmt.Fprintf(&b, "%s is %s: %s\n", o.paint(bold, y.Job), o.paint(styleOf(y.State), y.State), strings.TrimPrefix(y.Words, y.State+": "))
 	head := func(text string) { fmt.Fprintf(&b, "%s\n", o.paint(dim, text)) }
 	if len(y.Needs) > 0 {
 		head("what would have to change")

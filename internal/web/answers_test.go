@@ -65,7 +65,7 @@ func when(j view.Job, low time.Duration) view.When {
 }
 
 func why(j view.Job) view.Why {
-	w := object{"job": j.Name, "phase": j.Phase, "words": j.Reason, "needs": []string{}, "detail": []string{"27 of 183 devices it may use are free", "has waited 2h36m in all"}}
+	w := object{"job": j.Name, "phase": j.Phase, "state": j.State(), "words": j.Reason, "needs": []string{}, "detail": []string{"27 of 183 devices it may use are free", "has waited 2h36m in all"}}
 	if j.Failure != nil {
 		f := *j.Failure
 		f.LastLines = []string{"step 12", "<b>RuntimeError: " + nasty}

@@ -137,7 +137,7 @@ func TestRealServer(t *testing.T) {
 	p.shot("real-waiting")
 
 	p.eval("location.hash = '#/job/first'", nil)
-	p.says("its run is running", "attempt 1", "Dossier", "Which devices?", "node0", "1 decision in all")
+	p.says("State running has devices", "attempt 1", "Dossier", "Which devices?", "node0", "1 decision in all")
 	p.until("!document.body.innerText.includes('train --name')") // what is run is not for a browser that nobody knows
 	first, err := c.Job(t.Context(), "first")
 	if err != nil {
@@ -165,7 +165,7 @@ func TestRealServer(t *testing.T) {
 	}
 	p.says("cancelled")
 	p.eval("location.hash = '#/job/big'", nil)
-	p.says("its run is running")
+	p.says("State running has devices")
 	if _, err := c.ChangeNode(t.Context(), "node1", "cordon"); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestRealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.eval("location.hash = '#/job/again'", nil)
-	p.says("its run is running", "attempt 1")
+	p.says("State running has devices", "attempt 1")
 	tried, err := c.Job(t.Context(), "again")
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestRealServer(t *testing.T) {
 	if _, err := c.ChangeJob(t.Context(), "again", "release"); err != nil {
 		t.Fatal(err)
 	}
-	p.says("its run is running", "attempt 2", "2 decisions in all")
+	p.says("State running has devices", "attempt 2", "2 decisions in all")
 	var held, all int
 	p.eval("document.querySelectorAll('.strip .stay-runs').length", &held)
 	if p.eval("document.querySelectorAll('.strip i').length", &all); held != 2 || all < 3 {

@@ -6,7 +6,7 @@ import { keys, lines } from "./chart.js";
 import { badge, card, empty, h, jobLink, link, patch, table, tile } from "./dom.js";
 import { curveOf } from "./losses.js";
 import { stays } from "./stays.js";
-import { amount, away, colourOf, count, devices, instant, loss, ofUs, percent, queueOf, rough, sentence, span, startOf, time } from "./words.js";
+import { amount, away, colourOf, count, devices, instant, loss, ofUs, percent, queueOf, rough, sentence, span, startOf, stateOf, time } from "./words.js";
 import { places } from "./queue.js";
 import { problem } from "./problem.js";
 
@@ -111,7 +111,7 @@ function tiles(job, ctx) {
   const now = ctx.snapshot() ? new Date(ctx.snapshot().cluster.at) : new Date();
   const tries = [job.attempt > 0 ? "attempt " + job.attempt : "not started yet", job.preemptions > 0 && "preempted " + count(job.preemptions, "time", "times"), job.restarts > 0 && count(job.restarts, "restart", "restarts")];
   return h("section", { class: "tiles", "aria-label": "Where it stands" },
-      tile("State", badge(job.phase), job.run ? "its run is " + job.run : job.ended ? "since " + time(new Date(job.ended), now) : "has no devices"),
+      tile("State", badge(stateOf(job)), job.run ? "has devices" : job.ended ? "since " + time(new Date(job.ended), now) : "has no devices"),
       tile("Waited", span(job.waited_s), "in all"), tile("Ran", span(job.ran_s), tries.filter(Boolean).join(", ")),
       tile("Progress", percent(job.progress), job.estimate_s && job.phase === "active" ? "expects " + rough(Math.max(0, job.estimate_s * (1 - job.progress))) + " more" : "as last reported", h("div", { class: "meter" }, h("i", { style: { width: job.progress * 100 + "%" } }))),
       tile("Loss", loss(job.last_loss), job.first_loss ? "began at " + loss(job.first_loss) : "none reported"));

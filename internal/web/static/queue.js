@@ -2,7 +2,7 @@
 
 import { get, Failure } from "./api.js";
 import { badge, card, code, empty, h, jobLink, patch, table } from "./dom.js";
-import { amount, away, colourOf, count, loss, percent, queueOf, rough, sentence, span, startOf } from "./words.js";
+import { amount, away, colourOf, count, loss, percent, queueOf, rough, sentence, span, startOf, stateOf } from "./words.js";
 import { problem } from "./problem.js";
 
 export const title = "Queue";
@@ -25,7 +25,7 @@ export function open(root, ctx) {
 
   const wanted = () => {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    return (ctx.snapshot()?.jobs ?? []).filter((j) => words.every((w) => [j.name, j.tenant, j.queue, j.user, j.phase].join(" ").toLowerCase().includes(w)));
+    return (ctx.snapshot()?.jobs ?? []).filter((j) => words.every((w) => [j.name, j.tenant, j.queue, j.user, stateOf(j)].join(" ").toLowerCase().includes(w)));
   };
   const draw = () => {
     const snap = ctx.snapshot();
@@ -91,7 +91,7 @@ function queueCell(j) {
 function waitingTable(jobs, snap, answers, missing) {
   const nowUs = Date.parse(snap.cluster.at) * 1000;
   const columns = [
-    { name: "Job", left: true, cell: (j) => [jobLink(j.name), j.phase !== "waiting" && [" ", badge(j.phase)]] },
+    { name: "Job", left: true, cell: (j) => [jobLink(j.name), stateOf(j) !== "waiting" && [" ", badge(stateOf(j))]] },
     { name: "Queue", left: true, cell: queueCell },
     { name: "Devices", cell: (j) => amount(j.devices) },
     { name: "Waited", cell: (j) => span(j.waited_s) },
@@ -116,7 +116,7 @@ function whenCell(j, when, nowUs) {
 
 function runningTable(jobs) {
   return table("Running jobs", [
-    { name: "Job", left: true, cell: (j) => [jobLink(j.name), j.run && j.run !== "running" && [" ", badge(j.run)]] },
+    { name: "Job", left: true, cell: (j) => [jobLink(j.name), stateOf(j) !== "running" && [" ", badge(stateOf(j))]] },
     { name: "Queue", left: true, cell: queueCell },
     { name: "User", left: true, cell: (j) => j.user || "–" },
     { name: "Devices", cell: (j) => amount(j.devices) },

@@ -144,6 +144,11 @@ export function colourOf(name) {
   return slot < 0 ? "cx" : "c" + slot;
 }
 
+// stateOf is the one word for where a job stands, as muster ls says it.
+export function stateOf(job) {
+  return job.run || (job.phase === "active" ? "running" : job.phase);
+}
+
 // queueOf is the queue that a job is accounted to: that of its tenant where it names none.
 export function queueOf(job) {
   return job?.queue || job?.tenant || "";
