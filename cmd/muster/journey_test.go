@@ -34,7 +34,10 @@ func newcomer(t *testing.T, flags ...string) *controlPlane {
 		t.Fatal(err)
 	}
 	p.program = filepath.Join(p.state, "muster")
-	if err := os.WriteFile(p.program, program, 0o755); err != nil {
+	syscall.ForkLock.RLock() // a child that another test forks now would keep it open for writing, and so busy
+	err = os.WriteFile(p.program, program, 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	closed := filepath.Join(p.state, "closed") // as a directory of the PATH may be

@@ -34,7 +34,7 @@ func newPlane(t *testing.T, flags ...string) *controlPlane {
 	}
 	p := &controlPlane{t: t, state: state, flags: flags}
 	t.Cleanup(func() {
-		if p.cmd != nil {
+		if p.cmd != nil && p.cmd.Process != nil {
 			p.kill()
 		}
 		if err := os.RemoveAll(state); err != nil {
