@@ -38,6 +38,7 @@ type controlPlane struct {
 	t      *testing.T
 	state  string
 	flags  []string // besides the usual ones
+	bare   bool     // without control groups
 	cmd    *exec.Cmd
 	client *client.Client
 	// account is whose it is, and program what that account runs; left out they are those of
@@ -86,6 +87,9 @@ func (p *controlPlane) start() {
 	p.cmd = p.command("up", "--state", p.state, "--socket", p.socket(), "--listen", "", "--strategy", "tiresias",
 		"--slots", "6", "--slot-cpu", "200m", "--allow-root", "--back-off", "100ms", "--grace", "1s", "--checkpoint-wait", "100ms")
 	p.cmd.Args = append(p.cmd.Args, p.flags...)
+	if p.bare {
+		p.cmd = withoutGroups(p.cmd)
+	}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)

@@ -275,8 +275,8 @@ func TestAnEndThatIsRecordedIsNotLost(t *testing.T) {
 	s := shell(t, `exit 3`)
 	run(t, s)
 	dir := s.MemberDir()
-	if k := kinds(t, dir); len(k) < 2 || k[len(k)-2] != Exited {
-		t.Fatalf("records %v, expected exited before ended", k)
+	if k := kinds(t, dir); count(k, Exited) != 1 || count(k, Ended) != 1 {
+		t.Fatalf("records %v, expected exited and ended", k)
 	}
 	// The same record as that supervisor would have left.
 	before := await(t, dir, Exited)

@@ -126,9 +126,12 @@ func (s *supervisor) run() Record {
 		s.dismiss()
 		return Record{Class: f.class, Code: f.code, Why: f.err.Error()}
 	}
-	r := s.verdict(s.watch())
-	r.Kind = Exited
-	s.note(r) // first of all: a job whose end is known is never run again
+	status := s.watch()
+	exited := s.verdict(status)
+	exited.Kind = Exited
+	s.note(exited) // first of all: a job whose end is known is never run again
+	s.observe()
+	r := s.verdict(status)
 	if strays := s.endStrays(); strays > 0 {
 		r.Why += fmt.Sprintf("; %d of its processes cannot be ended", strays)
 	}
@@ -350,9 +353,8 @@ func (s *supervisor) end(r Record) (err error) {
 	return err
 }
 
-// verdict says how the worker ended.
+// verdict says how the worker ended, as far as it was observed.
 func (s *supervisor) verdict(status syscall.WaitStatus) Record {
-	s.observe()
 	usage, _ := s.group.Usage()
 	r := Record{Report: s.sampler.report, Usage: s.sampler.usage, Code: max(status.ExitStatus(), 0)}
 	if status.Signaled() {
