@@ -7,6 +7,7 @@ import (
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/schedule/remaining"
 )
 
 // Beliefs is how long a job that has not ended runs in all, on the workers it asked
@@ -72,7 +73,12 @@ func Believed(v plan.View, now unit.Time) Beliefs {
 				believed = max(1, m.value())
 			}
 		}
-		return outlived(believed, behind(v, id, now))
+		passed := behind(v, id, now)
+		total := outlived(believed, passed)
+		if left, known := remaining.Reported(v, id, total); known {
+			return passed + max(1, left)
+		}
+		return total
 	}
 }
 

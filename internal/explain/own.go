@@ -54,7 +54,7 @@ func (q *question) dependency(c *cause) {
 	}
 	c.needs = []string{q.v.Name(first) + " to finish"}
 	if o.Run != plan.None {
-		c.holders = q.holders([]ending{{o.Run, calendar.Ends(q.v, o.Run)}})
+		c.holders = q.holders([]ending{{o.Run, calendar.Told(q.v, o.Run)}})
 		c.needs = []string{strings.Replace(q.toEnd(c.holders), " to end", " to finish", 1)}
 	}
 }

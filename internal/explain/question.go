@@ -116,7 +116,7 @@ type ending struct {
 func (q *question) endings() (list []ending) {
 	for id := range plan.RunID(q.v.RunSlots()) {
 		if s := q.v.Run(id).Status; s != plan.Gone && s != plan.Stopping {
-			list = append(list, ending{id, calendar.Ends(q.v, id)})
+			list = append(list, ending{id, calendar.Told(q.v, id)})
 		}
 	}
 	slices.SortFunc(list, func(a, b ending) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.run, b.run)) })

@@ -270,3 +270,39 @@ func TestNever(t *testing.T) {
 		t.Errorf("it was promised something:\n%s", log)
 	}
 }
+
+// TestReported: a job that says that it is two thirds done after a third of its estimate is
+// told to end by that, and so are those who wait for it: by when, why and the calendar.
+func TestReported(t *testing.T) {
+	w := begin(t)
+	first, second := w.submit("first"), w.submit("second")
+	w.report(unit.Second, engine.Started, first)
+	ends := func() (until, told unit.Time, words string) {
+		err := w.plane.Query(t.Context(), func(v plan.View) {
+			why := view.WhyOf(v, plane.JobInfo{}, second, slices.Values([]plan.JobID{first, second}))
+			run := view.CalendarOf(v).Entries[0]
+			if left := view.JobOf(v, plane.JobInfo{}, first).LeftSec; left != float64(run.ToUs-int64(v.Now()))/1e6 {
+				t.Errorf("the job says %v s, the calendar until %d", left, run.ToUs)
+			}
+			until, told, words = unit.Time(why.Holders[0].UntilUs), unit.Time(run.ToUs), run.Words
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return until, told, words
+	}
+	w.clock.Add(int64(200 * unit.Second))
+	declared, _, _ := ends()
+	w.plane.Report(engine.Event{Kind: engine.Observed, Job: first, Attempt: 1, Observation: engine.Observation{Progress: 666_667}})
+	until, told, words := ends()
+	now := unit.Time(w.clock.Load())
+	// By its pace 100 s are left, by its estimate 400 s.
+	if left := until.Sub(now); until != told || left < 100*unit.Second || left > 150*unit.Second || !strings.Contains(words, "by its progress of 66 % and its estimate of 10m") {
+		t.Errorf("why says %v, the calendar %v (%s), and by its estimate it was %v", left, told.Sub(now), words, declared.Sub(now))
+	}
+	k := w.keeper(nil)
+	y, err := k.When(t.Context(), second)
+	if err != nil || y.MedianUs == nil || unit.Time(*y.LowUs) > until || until > unit.Time(*y.HighUs) || unit.Time(*y.MedianUs) > declared-unit.Time(200*unit.Second) {
+		t.Errorf("when says %+v (%v), and why %v from now", y, err, until.Sub(now))
+	}
+}

@@ -52,7 +52,7 @@ func windowsOf(v plan.View, node plan.NodeID) (list []Window) {
 }
 
 // CalendarOf lists the runs by when they began, the claims by rank, and the windows by
-// node. Runs end when they are expected to (calendar.Ends).
+// node. Runs end when they are expected to (calendar.Told).
 func CalendarOf(v plan.View) Calendar {
 	out := Calendar{NowUs: int64(v.Now()), Entries: []CalendarEntry{}}
 	for id := range plan.RunID(v.RunSlots()) {
@@ -118,7 +118,7 @@ func runEntry(v plan.View, id plan.RunID) CalendarEntry {
 	case plan.Suspended:
 		e.Words = "suspended; "
 	}
-	end := calendar.Ends(v, id)
+	end := calendar.Told(v, id)
 	e.ToUs = micros(end)
 	e.Words += basis(v, r.Job, end)
 	return e
@@ -128,6 +128,10 @@ func runEntry(v plan.View, id plan.RunID) CalendarEntry {
 func basis(v plan.View, job plan.JobID, end unit.Time) string {
 	j := v.Job(job)
 	switch {
+	case j.Progress > 0 && j.Estimate > 0:
+		return fmt.Sprintf("by its progress of %d %% and its estimate of %s", j.Progress/10_000, Span(j.Estimate))
+	case j.Progress > 0:
+		return fmt.Sprintf("by its progress of %d %%", j.Progress/10_000)
 	case end == unit.Never:
 		return "nobody knows how long it runs: it has no estimate and no time limit"
 	case j.Estimate <= 0 || j.TimeLimit > 0 && j.TimeLimit < j.Estimate:

@@ -3,7 +3,9 @@ package view
 import (
 	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/schedule/obstacle"
 )
 
@@ -29,6 +31,11 @@ func JobOf(v plan.View, info plane.JobInfo, id plan.JobID) Job {
 			Progress: float64(j.Progress) / 1e6, FirstLoss: info.FirstLoss, LastLoss: info.LastLoss}}
 	if j.Phase == plan.Finished {
 		out.Progress = 1
+	}
+	if j.Phase == plan.Active {
+		if end := calendar.Told(v, j.Run); end != unit.Never {
+			out.LeftSec = end.Sub(v.Now()).Seconds()
+		}
 	}
 	if w := info.Spec; w != nil {
 		out.Tenant, out.User, out.After, out.Command, out.Dir = w.Tenant, w.User, w.After, w.Command, w.Dir

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -147,6 +148,9 @@ func WriteJob(w io.Writer, j *Job, o TextOptions) error {
 	ran := SpanSec(j.RanSec)
 	if j.EstimateSec > 0 {
 		ran += " of an expected " + SpanSec(j.EstimateSec)
+	}
+	if j.LeftSec > 0 {
+		ran += ", about " + SpanSec(math.Round(j.LeftSec)) + " left"
 	}
 	row("ran", ran)
 	row("done", percent(j.Progress))

@@ -55,6 +55,8 @@ type Times struct {
 	// EstimateSec is what step 1 expects the job to run; 0 is unknown.
 	EstimateSec  float64 `json:"estimate_s,omitempty"`
 	TimeLimitSec float64 `json:"time_limit_s,omitempty"`
+	// LeftSec is what is expected to be left of its present run; 0 is unknown, or no run.
+	LeftSec float64 `json:"left_s,omitempty"`
 }
 
 // Course is how a job has fared.

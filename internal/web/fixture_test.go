@@ -189,7 +189,7 @@ func snapshot() view.Snapshot {
 	s.Nodes[21].Devices[7].Status, s.Nodes[21].Devices[6].Status, s.Nodes[21].Devices[6].Geometry = "lost", "reshaping", "3g+4g"
 	for _, r := range running {
 		j := view.Job{Name: r.name, Phase: "active", Reason: "it is its turn", Tenant: r.queue, User: r.user, Gang: int32(max(1, r.devices/8)), Devices: float64(r.devices), Run: "running",
-			Times:  view.Times{Submitted: now.Add(-time.Duration((r.hours + 1) * float64(time.Hour))), Started: now.Add(-time.Duration(r.hours * float64(time.Hour))), WaitedSec: 3600, RanSec: r.hours * 3600, EstimateSec: 50 * 3600},
+			Times:  view.Times{Submitted: now.Add(-time.Duration((r.hours + 1) * float64(time.Hour))), Started: now.Add(-time.Duration(r.hours * float64(time.Hour))), WaitedSec: 3600, RanSec: r.hours * 3600, EstimateSec: 50 * 3600, LeftSec: 19 * 3600},
 			Course: view.Course{Attempt: 1, Progress: r.progress, FirstLoss: r.first, LastLoss: r.last}, Command: []string{"python3", "train.py", "--config", r.name}}
 		if r.name == "asr-long" {
 			j.Run, j.Preemptions, j.Attempt = "suspended", 2, 3

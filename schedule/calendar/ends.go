@@ -26,7 +26,29 @@ func Length(v plan.View, job plan.JobID, workers int32) unit.Duration {
 // Ends is when a run is expected to end: Never if nothing is known.
 func Ends(v plan.View, run plan.RunID) unit.Time {
 	r := v.Run(run)
-	end := v.Now().Add(Length(v, r.Job, r.Workers))
+	return ends(v, &r, Length(v, r.Job, r.Workers))
+}
+
+// Told is Ends as people are told it: what the job reports of its progress counts too.
+func Told(v plan.View, run plan.RunID) unit.Time {
+	r := v.Run(run)
+	believed, _, known := remaining.Of(v, r.Job)
+	if known {
+		believed += remaining.Done(v, r.Job)
+	}
+	left, reported := remaining.Reported(v, r.Job, believed)
+	if !reported {
+		return Ends(v, run)
+	}
+	if gang := v.Shape(r.Job).Gang; r.Workers > 0 {
+		left = left * unit.Duration(gang) / unit.Duration(r.Workers)
+	}
+	return ends(v, &r, max(1, left))
+}
+
+// ends is when a run ends that takes so long from now on, or at its time limit.
+func ends(v plan.View, r *plan.Run, length unit.Duration) unit.Time {
+	end := v.Now().Add(length)
 	if limit := v.Job(r.Job).TimeLimit; limit > 0 && r.Began != unit.Never {
 		end = min(end, max(r.Began.Add(limit), v.Now()+1))
 	}

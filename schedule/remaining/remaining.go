@@ -21,7 +21,7 @@ func Of(v plan.View, id plan.JobID) (left unit.Duration, until unit.Time, known 
 	if believed <= 0 {
 		return 0, unit.Never, false
 	}
-	behind := done(v, id)
+	behind := Done(v, id)
 	workers, computes := computing(v, id)
 	// One that has done all it was to do and does not compute was stopped at that very
 	// moment: it would be first in rank and have nothing left to run.
@@ -34,6 +34,22 @@ func Of(v plan.View, id plan.JobID) (left unit.Duration, until unit.Time, known 
 		until = v.Now().Add(scale(left, v.Shape(id).Gang, workers) + 1)
 	}
 	return left, until, true
+}
+
+// Reported is how much is left of a job by what it reports of its progress, and by how
+// long it is believed to run in all (0: nobody believes anything): by the report the more,
+// the further the job says it is. Known is false where it reports nothing. People are told
+// by it; no decision rests on what a job says of itself.
+func Reported(v plan.View, id plan.JobID, believed unit.Duration) (left unit.Duration, known bool) {
+	part := min(1, float64(v.Job(id).Progress)/1e6)
+	if part <= 0 {
+		return 0, false
+	}
+	total := float64(Done(v, id)) / part
+	if believed > 0 {
+		total = part*total + (1-part)*float64(believed)
+	}
+	return unit.Duration((1 - part) * total), true
 }
 
 // firstLevel is the service up to which all unknown jobs are alike: one minute on
@@ -55,9 +71,9 @@ func Level(v plan.View, id plan.JobID) (level int64, until unit.Time) {
 	return level, unit.Never
 }
 
-// done is the running time behind a job, counted as if it had run on the workers
+// Done is the running time behind a job, counted as if it had run on the workers
 // it asked for throughout: an elastic job gets on faster or slower with others.
-func done(v plan.View, id plan.JobID) unit.Duration {
+func Done(v plan.View, id plan.JobID) unit.Duration {
 	s := v.Shape(id)
 	if gang := s.Milli(s.Gang); s.Elastic() && gang > 0 {
 		return unit.Duration(v.Service(id) / gang)

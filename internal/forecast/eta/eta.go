@@ -13,6 +13,7 @@ import (
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/schedule/remaining"
 )
 
 // Config is what futures are drawn and run with.
@@ -80,7 +81,13 @@ func (c Config) sample(ctx context.Context, asked []plan.JobID) ([]forecast.Spre
 		run := c.Ahead
 		run.Now, run.Horizon, run.Asked = now, c.Horizon, asked
 		run.Arrivals = func() simulated.Source { return future }
-		run.Beliefs = func(_ plan.View, id plan.JobID) unit.Duration { return future.Lasts(int(id)) }
+		run.Beliefs = func(v plan.View, id plan.JobID) unit.Duration {
+			total := future.Lasts(int(id))
+			if left, known := remaining.Reported(v, id, total); known {
+				return done(v, id) + max(1, left)
+			}
+			return total
+		}
 		out, err := memory.Run(ctx, run)
 		if err != nil {
 			return nil, err

@@ -113,7 +113,7 @@ function tiles(job, ctx) {
   return h("section", { class: "tiles", "aria-label": "Where it stands" },
       tile("State", badge(stateOf(job)), job.run ? "has devices" : job.ended ? "since " + time(new Date(job.ended), now) : "has no devices"),
       tile("Waited", span(job.waited_s), "in all"), tile("Ran", span(job.ran_s), tries.filter(Boolean).join(", ")),
-      tile("Progress", percent(job.progress), job.estimate_s && job.phase === "active" ? "expects " + rough(Math.max(0, job.estimate_s * (1 - job.progress))) + " more" : "as last reported", h("div", { class: "meter" }, h("i", { style: { width: job.progress * 100 + "%" } }))),
+      tile("Progress", percent(job.progress), job.left_s ? "expects " + rough(job.left_s) + " more" : "as last reported", h("div", { class: "meter" }, h("i", { style: { width: job.progress * 100 + "%" } }))),
       tile("Loss", loss(job.last_loss), job.first_loss ? "began at " + loss(job.first_loss) : "none reported"));
 }
 
