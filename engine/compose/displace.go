@@ -110,12 +110,19 @@ func (s *Scheduler) worst(v plan.View) (item, bool) {
 	return item{}, false
 }
 
+// circleTime is how long a run goes on before rank displaces it, where priority takes room
+// too: ranks and priorities may go in a circle, and then each of its runs gets on by this.
+const circleTime = unit.Minute
+
 // ripe is when a run may be displaced: not before the order's minimum run, and one
 // that cannot save when asked not before it has saved by itself, or else jobs could
 // displace each other for ever and none get on. Never is not for now.
 func (s *Scheduler) ripe(v plan.View, id plan.JobID) unit.Time {
 	j := v.Job(id)
 	wait := s.rules.MinimumRun
+	if s.claims.tree.Shared() && s.claims.tree.Preempts(s.claims.charged[id].leaf) {
+		wait = max(wait, circleTime) // who took room by priority may rank behind whom that one displaced
+	}
 	if !j.Checkpoint.OnRequest {
 		if j.Checkpoint.Every == 0 {
 			return unit.Never
@@ -147,7 +154,12 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		s.lines.roomRetry = min(s.lines.roomRetry, at)
 		return 0, false
 	}
-	if j := v.Job(job); s.claims.tree.leaf(v, &j) != s.claims.charged[id].leaf && s.keeps(v, id) {
+	j := v.Job(job)
+	leaf, theirs := s.claims.tree.leaf(v, &j), s.claims.charged[id].leaf
+	if s.claims.tree.Shared() && v.Priority(id) > j.Priority && s.claims.tree.PriorityCounts(leaf, theirs) {
+		return 0, false // it would take its room back at once, and so on
+	}
+	if leaf != theirs && s.keeps(v, id) {
 		if at := s.protectedUntil(v, &r); at > v.Now() {
 			s.lines.roomRetry = min(s.lines.roomRetry, at)
 		}

@@ -81,6 +81,12 @@ func (l *Ledger) Preempts(leaf int32) bool {
 	return false
 }
 
+// PriorityCounts reports whether priority counts between the jobs of two leaves.
+func (l *Ledger) PriorityCounts(a, b int32) bool {
+	_, _, meet := l.fork(a, b)
+	return l.Preempts(meet)
+}
+
 // Stronger says by which claims a job of one leaf that takes milli may displace a run
 // of another that holds some of a model: for a guarantee, or if its priority is higher.
 // What a queue holds within its own guarantee no other queue takes from it.
