@@ -110,14 +110,15 @@ func TestHundredThousandCopies(t *testing.T) {
 	}
 	w := start(t, nil)
 	began := time.Now()
-	out, err := w.client.Submit(t.Context(), []workload.Job{array("s", 100_000)}, "k")
-	took := time.Since(began)
-	if err != nil || len(out.Jobs) != 1 {
-		t.Fatalf("%v (%v)", out, err)
-	}
-	t.Logf("100,000 copies took %v", took)
-	if took > 2*time.Second {
-		t.Errorf("100,000 copies took %v", took)
+	used, _ := cost(t, func() {
+		out, err := w.client.Submit(t.Context(), []workload.Job{array("s", 100_000)}, "k")
+		if err != nil || len(out.Jobs) != 1 {
+			t.Errorf("%v (%v)", out, err)
+		}
+	})
+	t.Logf("100,000 copies took %v, %.2f s of the processor", time.Since(began), used)
+	if used > 4 { // beside other work up to twice as long
+		t.Errorf("100,000 copies took %.2f s of the processor", used)
 	}
 	if last, err := w.client.Job(t.Context(), "s-99999"); err != nil || last.ID != 99_999 {
 		t.Errorf("the last is %+v, %v", last, err)

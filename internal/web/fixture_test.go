@@ -117,9 +117,13 @@ func (f *fixture) watch(w http.ResponseWriter, r *http.Request) {
 	f.mu.Unlock()
 	for {
 		f.mu.Lock()
-		snap, changed := f.snapshot, f.changed
+		var line bytes.Buffer
+		err, changed := f.encode(&line, f.snapshot), f.changed
 		f.mu.Unlock()
-		if f.encode(w, snap) != nil || http.NewResponseController(w).Flush() != nil {
+		if err == nil {
+			_, err = line.WriteTo(w)
+		}
+		if err != nil || http.NewResponseController(w).Flush() != nil {
 			return
 		}
 		select {
