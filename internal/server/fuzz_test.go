@@ -94,8 +94,8 @@ func TestNoRouteFailsOnOddRequests(t *testing.T) {
 			}
 		}
 	}
-	if text := log.String(); strings.Contains(text, "panicked") || text != "" && !testing.Short() { // a slow server may run out of a request's time
-		t.Errorf("the server's log has errors:\n%.3000s", text)
+	if log.Len() > 0 {
+		t.Errorf("the server's log has errors:\n%.3000s", log.String())
 	}
 	if status, _ := w.do("GET", "/readyz", "", ""); status != http.StatusOK {
 		t.Errorf("and then readyz is %d", status)

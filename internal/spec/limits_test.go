@@ -1,56 +1,15 @@
 package spec
 
 import (
-	"runtime/metrics"
+	"fmt"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/goccy/go-yaml/lexer"
 	"pgregory.net/rapid"
-)
 
-// What reading one file may take of the server, whatever is in it.
-const (
-	mostSeconds = 2.0 // of the processor: one by itself, and beside others it takes up to twice as long
-	mostMiB     = 200
+	"github.com/musterdl/muster/internal/costtest"
 )
-
-// cost runs f and returns the processor's seconds and the MiB on the heap that it took.
-func cost(t testing.TB, f func()) (seconds, mib float64) {
-	t.Helper()
-	heap := func() float64 {
-		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
-		metrics.Read(sample)
-		return float64(sample[0].Value.Uint64()) / (1 << 20)
-	}
-	used := func() float64 {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			t.Fatal(err)
-		}
-		return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
-	}
-	ended, most := make(chan struct{}), make(chan float64)
-	before, began := heap(), used()
-	go func() {
-		peak := 0.0
-		for {
-			peak = max(peak, heap())
-			select {
-			case <-ended:
-				most <- peak
-				return
-			case <-time.After(time.Millisecond):
-			}
-		}
-	}()
-	f()
-	seconds = used() - began
-	close(ended)
-	return seconds, <-most - before
-}
 
 // A file of 4 MB costs no more than the budget, whether it can be read or not.
 func TestNoFileCostsMore(t *testing.T) {
@@ -85,11 +44,8 @@ func TestNoFileCostsMore(t *testing.T) {
 		for _, n := range []int{whole, min(few, whole)} {
 			text := []byte(c.before + strings.Repeat(c.item, n) + c.after)
 			var err error
-			seconds, mib := cost(t, func() { _, err = Jobs("f.yaml", text) })
-			t.Logf("%s: %d bytes: %.2f s, %.0f MiB: %.120v", name, len(text), seconds, mib, err)
-			if !testing.Short() && (seconds > mostSeconds || mib > mostMiB) {
-				t.Errorf("%s: %.2f s and %.0f MiB, expected at most %.0f s and %d MiB (%.100v)", name, seconds, mib, mostSeconds, mostMiB, err)
-			}
+			costtest.Within(t, fmt.Sprintf("%s, %d bytes", name, len(text)), 1, func() { _, err = Jobs("f.yaml", text) })
+			t.Logf("%.120v", err)
 		}
 	}
 }
