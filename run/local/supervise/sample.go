@@ -51,8 +51,8 @@ func (s *sampler) bound() { _ = s.tail.Bound(mostProgress) }
 // read takes in what the worker reported since the last time and returns its
 // newest checkpoint, if there is a new one: older ones are superseded.
 func (s *sampler) read() (checkpoint Report, isNew bool) {
-	s.bound()
 	for range progressPieces {
+		s.bound() // before each piece: a flood goes on while one is taken in
 		b, err := s.tail.Read()
 		for _, e := range s.parser.Feed(b) {
 			switch e.Kind {
