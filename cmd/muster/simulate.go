@@ -89,7 +89,7 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 func simulateCommand() *cobra.Command {
 	s := reproduce.Defaults()
 	var asJSON, quiet bool
-	var decisions, verify, html, perfetto string
+	var decisions, perfetto, verify, html string
 	cmd := &cobra.Command{Use: "simulate", GroupID: "try", Args: cobra.NoArgs,
 		Short: "Run a trace through a strategy on a simulated cluster",
 		Example: "  muster simulate --trace gen:rw-a --cluster gpus:15x4 --strategy tiresias\n" +
@@ -100,21 +100,21 @@ func simulateCommand() *cobra.Command {
 			if verify != "" {
 				return verifyDecisions(cmd.OutOrStdout(), s, verify)
 			}
-			closeAll, err := openOutputs(&s, decisions)
-			if err != nil {
-				return err
+			if html != "" {
+				s.Limits.Spans = report.ChartSpans
+			}
+			var files outputs
+			if err := errors.Join(files.open(decisions, &s.Decisions), files.open(perfetto, &s.Perfetto)); err != nil {
+				return errors.Join(err, files.close())
 			}
 			if !quiet && !asJSON {
 				s.Progress = progressBar(os.Stderr)
 			}
 			o, err := reproduce.Simulate(s)
-			if closing := closeAll(); err == nil {
-				err = closing
-			}
-			if err != nil {
+			if err := errors.Join(err, files.close()); err != nil {
 				return err
 			}
-			if err := writePages(o, html, perfetto); err != nil {
+			if err := writePage(o, html); err != nil {
 				return err
 			}
 			return show(cmd.OutOrStdout(), &o.Result, asJSON)
@@ -126,9 +126,11 @@ func simulateCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&s.Check, "check", false, "prove the state legal after every step (slow)")
 	cmd.Flags().StringVar(&decisions, "decisions", "", "write every commit to this file, one JSON line each")
 	cmd.Flags().StringVar(&verify, "verify", "", "simulate again and compare with this file of --decisions; print the first commit that differs")
-	cmd.MarkFlagsMutuallyExclusive("decisions", "verify")
 	cmd.Flags().StringVar(&html, "html", "", "write a report with plots to this file")
-	cmd.Flags().StringVar(&perfetto, "perfetto", "", "write a trace for ui.perfetto.dev to this file")
+	cmd.Flags().StringVar(&perfetto, "perfetto", "", "write a trace of all runs for ui.perfetto.dev to this file")
+	for _, output := range []string{"decisions", "html", "perfetto"} {
+		cmd.MarkFlagsMutuallyExclusive(output, "verify")
+	}
 	return cmd
 }
 
@@ -149,23 +151,29 @@ func show(w io.Writer, r *report.Result, asJSON bool) error {
 	return err
 }
 
-// openOutputs opens the file of decisions.
-func openOutputs(s *reproduce.Setup, decisions string) (closeAll func() error, err error) {
-	if decisions == "" {
-		return func() error { return nil }, nil
+// outputs are the files that a simulation writes while it goes on; each closes one.
+type outputs []func() error
+
+// open sets the writer to a file of this name, where there is a name.
+func (o *outputs) open(name string, to *io.Writer) error {
+	if name == "" {
+		return nil
 	}
-	f, err := os.Create(decisions)
+	f, err := os.Create(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b := bufio.NewWriterSize(f, 1<<20)
-	s.Decisions = b
-	return func() error {
-		if err := b.Flush(); err != nil {
-			return err
-		}
-		return f.Close()
-	}, nil
+	*to, *o = b, append(*o, func() error { return errors.Join(b.Flush(), f.Close()) })
+	return nil
+}
+
+func (o outputs) close() error {
+	var failed error
+	for _, c := range o {
+		failed = errors.Join(failed, c())
+	}
+	return failed
 }
 
 // verifyDecisions simulates again and fails with the first commit that differs.
@@ -194,19 +202,14 @@ func orNone(line string) string {
 	return line
 }
 
-// writePages writes the HTML report and the Perfetto trace that were asked for.
-func writePages(o *reproduce.Outcome, html, perfetto string) error {
-	if html != "" {
-		page := report.Page{Title: o.Result.Strategy + " on " + o.Result.Trace, When: time.Now().Format(time.RFC1123),
-			Runs: []report.Run{{Row: report.Row{Result: o.Result}, View: o.Collector.View()}}, Lanes: o.Lanes()}
-		if err := toFile(html, func(w io.Writer) error { return report.HTML(w, page) }); err != nil {
-			return err
-		}
+// writePage writes the HTML report, where one is asked for.
+func writePage(o *reproduce.Outcome, html string) error {
+	if html == "" {
+		return nil
 	}
-	if perfetto != "" {
-		return toFile(perfetto, func(w io.Writer) error { return o.Perfetto(w) })
-	}
-	return nil
+	page := report.Page{Title: o.Result.Strategy + " on " + o.Result.Trace, When: time.Now().Format(time.RFC1123),
+		Runs: []report.Run{{Row: report.Row{Result: o.Result}, View: o.Collector.View()}}, Lanes: o.Lanes()}
+	return toFile(html, func(w io.Writer) error { return report.HTML(w, page) })
 }
 
 func toFile(name string, write func(io.Writer) error) error {

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/musterdl/muster/run/report"
 )
 
 // muster runs a command line and returns what it prints.
@@ -123,6 +127,54 @@ func TestTraceConvertLeavesNothingBehind(t *testing.T) {
 	}
 	if data, err := os.ReadFile(kept); err != nil || string(data) != "old\n" || len(entries) != 2 {
 		t.Errorf("kept %q, %v, and %v are there", data, err, entries)
+	}
+}
+
+// A trace for Perfetto holds every stretch of every run, however many, and the page
+// says which of them it shows.
+func TestSimulateDrawsItAll(t *testing.T) {
+	dir := t.TempDir()
+	page, traced := filepath.Join(dir, "page.html"), filepath.Join(dir, "trace.json")
+	args := []string{"simulate", "--trace", "gen:helios", "--limit", "6000", "--cluster", "venus", "--strategy", "tiresias", "--json", "--quiet"}
+	without := mustMuster(t, args...)
+	out := mustMuster(t, append(args, "--html", page, "--perfetto", traced)...)
+	var r, plain struct {
+		MakespanSec float64 `json:"makespan_s"`
+		UsefulSec   float64 `json:"useful_device_s"`
+		OverheadSec float64 `json:"overhead_device_s"`
+		LostSec     float64 `json:"lost_device_s"`
+		Hash        string  `json:"decision_hash"`
+	}
+	if err := errors.Join(json.Unmarshal([]byte(out), &r), json.Unmarshal([]byte(without), &plain)); err != nil || r != plain {
+		t.Fatalf("%+v with pictures, %+v without, %v", r, plain, err)
+	}
+	var trace struct {
+		TraceEvents []struct {
+			Phase           string `json:"ph"`
+			At              int64  `json:"ts"`
+			For             int64  `json:"dur"`
+			Process, Thread int
+		}
+	}
+	data, err := os.ReadFile(traced)
+	if err := errors.Join(err, json.Unmarshal(data, &trace)); err != nil {
+		t.Fatal(err)
+	}
+	bars, last, busy := 0, int64(0), int64(0)
+	for _, e := range trace.TraceEvents {
+		if e.Phase == "X" {
+			bars, last, busy = bars+1, max(last, e.At+e.For), busy+e.For
+		}
+	}
+	t.Logf("%d bars to %d us, %d us busy, %+v", bars, last, busy, r)
+	if bars <= report.ChartSpans {
+		t.Fatalf("%d bars try nothing", bars)
+	}
+	if sum, held := float64(busy)/1e6, r.UsefulSec+r.OverheadSec+r.LostSec; math.Abs(sum-held) > 1e-6*held {
+		t.Errorf("the bars take %v device seconds of %v", sum, held)
+	}
+	if data, err := os.ReadFile(page); err != nil || !regexp.MustCompile(`Of [0-9,]+ bars the 5,000 longest are shown; the others are \S+ or shorter`).Match(data) {
+		t.Errorf("the page does not say what it shows: %v", err)
 	}
 }
 

@@ -127,7 +127,7 @@ func (b Benchmark) Measure() (Measurement, error) {
 	}
 	s := Defaults()
 	s.Cluster, s.Strategy = b.cluster, b.strategy
-	s.Limits = report.Limits{Points: 2, Spans: 1, Jobs: 1}
+	s.Limits = report.Limits{Points: 2, Jobs: 1}
 	var missing string
 	if s.Trace, missing = resolveData(b.trace); missing != "" {
 		m.Missing = missing

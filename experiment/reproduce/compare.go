@@ -212,9 +212,9 @@ func counting(total *atomic.Int64, lock sync.Locker, tell func()) func(unit.Time
 // limits keep all jobs of a trace, whose weeks are resampled, and of generated work
 // only what pictures need.
 func (c *Comparison) limits(generated bool, seed int) report.Limits {
-	l := report.Limits{Points: 2, Spans: 1, Jobs: 1}
+	l := report.Limits{Points: 2, Jobs: 1}
 	if c.Pictures && seed == 0 {
-		l = report.Limits{}
+		l = report.Limits{Spans: report.ChartSpans}
 	}
 	if !generated {
 		l.Jobs = math.MaxInt

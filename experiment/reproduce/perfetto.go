@@ -1,19 +1,23 @@
 package reproduce
 
 import (
-	"io"
-
 	"github.com/musterdl/muster/run/report"
 )
 
-// Perfetto writes the runs and the queue of an outcome as a Chrome trace.
-func (o *Outcome) Perfetto(w io.Writer) error {
-	p := report.NewPerfetto(w)
-	p.Begin(o.Lanes())
-	v := o.Collector.View()
-	for _, s := range v.Spans {
-		p.Span(s)
+// trace begins a Chrome trace of the runs of a simulation that is yet to come; nil
+// where none is wanted.
+func (w *Watching) trace(lanes []report.Lane) *report.Perfetto {
+	if w.Perfetto == nil {
+		return nil
 	}
+	p := report.NewPerfetto(w.Perfetto)
+	p.Begin(lanes)
+	return p
+}
+
+// ended adds what was counted of the cluster to a trace, and closes it.
+func (o *Outcome) ended(p *report.Perfetto) error {
+	v := o.Collector.View()
 	for _, q := range v.Queue {
 		p.Counter(q.At, "waiting jobs", q.Mean)
 	}

@@ -72,10 +72,12 @@ type Hazards struct {
 type Watching struct {
 	Explain   bool
 	Decisions io.Writer
-	Limits    report.Limits
-	Commit    func(v plan.View, c *plan.Commit)
-	Progress  func(now unit.Time, submitted, ended int64)
-	Check     bool
+	// Perfetto gets a Chrome trace of all runs while they go on.
+	Perfetto io.Writer
+	Limits   report.Limits
+	Commit   func(v plan.View, c *plan.Commit)
+	Progress func(now unit.Time, submitted, ended int64)
+	Check    bool
 }
 
 // Defaults are the settings used where a user gives none.
@@ -127,8 +129,17 @@ func Simulate(s Setup) (*Outcome, error) {
 	if s.MeasuredSpeeds {
 		config.World.Speeds = speeds{}
 	}
+	traced := s.trace(o.Lanes())
+	if traced != nil {
+		config.Span = traced.Span
+	}
 	if o.Result, err = on.finish(config); err != nil {
 		return nil, err
+	}
+	if traced != nil {
+		if err := o.ended(traced); err != nil {
+			return nil, err
+		}
 	}
 	r := &o.Result
 	r.Strategy, r.Trace, r.Seed, r.Load = built.Composition.Name, s.Trace, s.Seed, s.Load

@@ -60,7 +60,7 @@ type tracking struct {
 
 func newRecorder() *recorder {
 	// Weeks are compared by their jobs: all are kept, and nothing for pictures.
-	return &recorder{collector: report.NewCollector(report.Limits{Points: 2, Spans: 1, Jobs: math.MaxInt})}
+	return &recorder{collector: report.NewCollector(report.Limits{Points: 2, Jobs: math.MaxInt})}
 }
 
 // recordBatch looks at what a batch did.

@@ -141,7 +141,7 @@ func (p *Past) replay(strategy string) (Row, error) {
 	if err != nil {
 		return Row{}, err
 	}
-	collector := report.NewCollector(report.Limits{Points: 2, Spans: 1, Jobs: math.MaxInt})
+	collector := report.NewCollector(report.Limits{Points: 2, Jobs: math.MaxInt})
 	idle := plan.NewState(p.setting.Cluster)
 	idle.Now = p.from // queues remember use by the clock
 	config := simulated.Config{Cluster: p.setting.Cluster, Beginning: simulated.Beginning{From: idle}, Jobs: p.Arrivals.source(), Scheduler: built.Scheduler, Strategy: built.Composition.Name,

@@ -7,13 +7,16 @@ import (
 	"github.com/musterdl/muster/model/unit"
 )
 
-// Limits bound what a Collector keeps for its views; a zero means the default.
-// The metrics of the Result are exact whatever the limits.
+// Limits bound what a Collector keeps for its views. The metrics of the Result are
+// exact whatever the limits.
 type Limits struct {
-	Points int // of each series, at least 2; by default 2,000
-	Spans  int // the first of the Gantt chart; by default 5,000
-	Jobs   int // the first to end, for the table of jobs; by default 5,000
+	Points int // of each series, at least 2; 0 is 2,000
+	Spans  int // the longest, for a Gantt chart; 0 keeps none
+	Jobs   int // the first to end, for the table of jobs; 0 is 5,000
 }
+
+// ChartSpans are as many bars as a Gantt chart can show.
+const ChartSpans = 5000
 
 // cdfPoints bounds the points of a JCT distribution in a view.
 const cdfPoints = 500
@@ -40,9 +43,7 @@ type Collector struct {
 	granted, capacity level
 
 	jobs  []JobRecord
-	spans []Span
-	// spansOffered counts the spans that were not kept, too.
-	spansOffered int64
+	spans longest
 }
 
 // mean is a running mean; over nothing it is 0.
@@ -65,13 +66,14 @@ func NewCollector(limits Limits) *Collector {
 	for _, l := range []struct {
 		limit    *int
 		standard int
-	}{{&limits.Points, 2000}, {&limits.Spans, 5000}, {&limits.Jobs, 5000}} {
+	}{{&limits.Points, 2000}, {&limits.Jobs, 5000}} {
 		if *l.limit <= 0 {
 			*l.limit = l.standard
 		}
 	}
 	c := &Collector{limits: limits, firstSubmit: unit.Never}
 	c.queue.limit, c.share.limit = max(2, limits.Points), max(2, limits.Points)
+	c.spans.limit = limits.Spans
 	return c
 }
 
@@ -119,17 +121,11 @@ func (c *Collector) Busy(at unit.Time, granted, capacity unit.Milli) {
 	c.share.observe(at, part)
 }
 
-// SpansFull reports whether further spans would only be counted; callers may skip
-// making them up.
-func (c *Collector) SpansFull() bool { return len(c.spans) >= c.limits.Spans }
+// Draws reports whether a Gantt chart is wanted; else nobody need make up its bars.
+func (c *Collector) Draws() bool { return c.limits.Spans > 0 }
 
-// Span adds a bar of the Gantt chart; those beyond the limit are only counted.
-func (c *Collector) Span(s Span) {
-	c.spansOffered++
-	if len(c.spans) < c.limits.Spans {
-		c.spans = append(c.spans, s)
-	}
-}
+// Span adds a bar of the Gantt chart. Of more bars than the limit the longest are kept.
+func (c *Collector) Span(s Span) { c.spans.add(s) }
 
 // Result completes what the caller knows (the setting, the bounds, the ledger,
 // the effort) with what the collector was told up to the last instant it was
@@ -189,12 +185,13 @@ type View struct {
 	CDF []CDFPoint
 	// Queue is the number of waiting jobs, Share the granted part of the devices.
 	Queue, Share []Point
-	// Spans are the first bars of the Gantt chart and Jobs the first jobs that
-	// ended; the counts are of those left out.
-	Spans        []Span
-	SpansLeftOut int64
-	Jobs         []JobRecord
-	JobsLeftOut  int64
+	// Spans are the longest bars of the Gantt chart, in the order in which they were told;
+	// LeftOut are the shorter ones.
+	Spans   []Span
+	LeftOut LeftOut
+	// Jobs are the first jobs that ended; the count is of the others.
+	Jobs        []JobRecord
+	JobsLeftOut int64
 }
 
 // CDFPoint says that this part of the jobs, 0..1, took at most so many seconds.
@@ -206,8 +203,8 @@ type CDFPoint struct {
 // View returns what was collected so far, downsampled.
 func (c *Collector) View() View {
 	c.close()
-	v := View{Queue: c.queue.points(), Share: c.share.points(), Spans: slices.Clone(c.spans), Jobs: slices.Clone(c.jobs)}
-	v.SpansLeftOut = c.spansOffered - int64(len(c.spans))
+	v := View{Queue: c.queue.points(), Share: c.share.points(), Jobs: slices.Clone(c.jobs)}
+	v.Spans, v.LeftOut = c.spans.view()
 	for _, n := range c.counts {
 		v.JobsLeftOut += n
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"runtime"
@@ -176,8 +177,8 @@ func TestViewIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
 	if len(v.Queue) > 51 || len(v.Share) > 51 || len(v.CDF) > cdfPoints {
 		t.Errorf("%d, %d and %d points", len(v.Queue), len(v.Share), len(v.CDF))
 	}
-	if len(v.Spans) != 10 || v.SpansLeftOut != 4990 || len(v.Jobs) != 20 || v.JobsLeftOut != 4980 {
-		t.Errorf("%d spans and %d left out, %d jobs and %d left out", len(v.Spans), v.SpansLeftOut, len(v.Jobs), v.JobsLeftOut)
+	if len(v.Spans) != 10 || v.LeftOut.Spans != 4990 || len(v.Jobs) != 20 || v.JobsLeftOut != 4980 {
+		t.Errorf("%d spans and %d left out, %d jobs and %d left out", len(v.Spans), v.LeftOut.Spans, len(v.Jobs), v.JobsLeftOut)
 	}
 	first, last := v.CDF[0], v.CDF[len(v.CDF)-1]
 	if first != (CDFPoint{1e-6, 1.0 / 5000}) || last != (CDFPoint{5e-3, 1}) {
@@ -185,11 +186,51 @@ func TestViewIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
 	}
 }
 
+// Of too many bars the longest are kept, in the order of the run, and what is left out is told.
+func TestLongestSpansAreKept(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(1, 20).Draw(t, "limit")
+		lengths := rapid.SliceOfN(rapid.Int64Range(1, 50), 1, 100).Draw(t, "lengths")
+		c, all := NewCollector(Limits{Spans: limit}), 0.0
+		for i, n := range lengths {
+			at, lanes := unit.Time(i)*100*sec, int32(i%3)
+			c.Span(Span{Job: "a", From: at, To: at + unit.Time(n)*sec, Lanes: lanes})
+			all += float64(n) * float64(max(1, lanes))
+			if i%7 == 0 {
+				c.View() // to look must change nothing
+			}
+		}
+		v := c.View()
+		sorted := slices.Clone(lengths)
+		slices.SortFunc(sorted, func(a, b int64) int { return cmp.Compare(b, a) })
+		kept, shown := sorted[:min(limit, len(sorted))], 0.0
+		var got []int64
+		for i, s := range v.Spans {
+			if i > 0 && s.From <= v.Spans[i-1].From {
+				t.Fatalf("bar %d begins at %v, the one before at %v", i, s.From, v.Spans[i-1].From)
+			}
+			got = append(got, int64(s.To-s.From)/int64(sec))
+			shown += s.laneSec()
+		}
+		slices.SortFunc(got, func(a, b int64) int { return cmp.Compare(b, a) })
+		if !slices.Equal(got, kept) {
+			t.Fatalf("kept %v, the longest are %v", got, kept)
+		}
+		left, first := v.LeftOut, int64(0)
+		if len(sorted) > limit {
+			first = sorted[limit]
+		}
+		if left.Spans != int64(len(lengths)-len(kept)) || int64(left.Longest)/int64(unit.Second) != first || math.Abs(left.Part-(all-shown)/all) > 1e-9 {
+			t.Fatalf("left out %+v; the longest of them is %d s and they take %v of %v s", left, first, all-shown, all)
+		}
+	})
+}
+
 func TestMillionJobsCostLittleMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	c := NewCollector(Limits{})
+	c := NewCollector(Limits{Spans: ChartSpans})
 	for i := range 1_000_000 {
 		at := unit.Time(i) * 30 * sec
 		c.Queue(at, i%1000)

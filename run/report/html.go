@@ -225,8 +225,9 @@ func (p Page) run(i int) pageRun {
 	svg, lanesLeftOut := ganttSVG(v.Spans, p.Lanes)
 	out.Gantt = template.HTML(svg)
 	out.GanttText = "A colour per job; point at a bar to read what it is. Pale bars are starting, saving or restoring; outlined ones are work that was lost."
-	if v.SpansLeftOut > 0 {
-		out.GanttText += fmt.Sprintf(" The first %s bars are shown; %s later ones are not.", count(int64(len(v.Spans))), count(v.SpansLeftOut))
+	if left := v.LeftOut; left.Spans > 0 {
+		out.GanttText += fmt.Sprintf(" Of %s bars the %s longest are shown; the others are %s or shorter, together %s of the time that all bars take.",
+			count(left.Spans+int64(len(v.Spans))), count(int64(len(v.Spans))), timeText(left.Longest.Seconds()), percent(left.Part))
 	}
 	if lanesLeftOut > 0 {
 		out.GanttText += fmt.Sprintf(" %s more rows are not shown.", count(int64(lanesLeftOut)))

@@ -114,7 +114,7 @@ func sampleRuns(jobs int) ([]Run, []Lane) {
 		order func(a, b *JobRecord) int
 	}{{"fifo", fifo}, {"shortest first", shortest}} {
 		y := toy{nodes: 4, perNode: 4, jobs: jobs, seed: 7, order: s.order}
-		c := NewCollector(Limits{})
+		c := NewCollector(Limits{Spans: ChartSpans})
 		y.run(c)
 		lanes = y.lanes()
 		r := c.Result(sampleKnown(s.name))

@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -249,12 +250,13 @@ func TestPageShowsEverySpanAndJob(t *testing.T) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	runs[0].View.SpansLeftOut, runs[0].View.JobsLeftOut = 123, 456
+	runs[0].View.LeftOut, runs[0].View.JobsLeftOut = LeftOut{Spans: 1000, Longest: 12 * unit.Second, Part: .0314}, 456
 	b.Reset()
 	if err := HTML(&b, Page{Title: "x", Runs: runs[:1]}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"123 later ones are not", "456 others are not"} {
+	shown := len(runs[0].View.Spans)
+	for _, want := range []string{fmt.Sprintf("Of %s bars the %d longest are shown; the others are 12s or shorter, together 3.1%% of the time", count(int64(1000+shown)), shown), "456 others are not"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page does not say %q", want)
 		}

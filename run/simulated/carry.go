@@ -320,12 +320,18 @@ func (s *Simulation) gone(at unit.Time, id plan.RunID) {
 	l.status = plan.Gone
 }
 
-// span draws a stretch of a run for the Gantt chart, one bar per row of devices.
+// span tells a stretch of a run to those who draw it, one bar per row of devices.
 func (s *Simulation) span(at unit.Time, l *live, id plan.RunID, kind report.SpanKind) {
-	if at <= l.since || s.config.Collector.SpansFull() {
+	if at <= l.since || s.config.Span == nil && !s.config.Collector.Draws() {
 		return
 	}
 	v := s.engine.View()
+	tell := func(bar report.Span) {
+		s.config.Collector.Span(bar)
+		if s.config.Span != nil {
+			s.config.Span(bar)
+		}
+	}
 	bar := report.Span{Job: v.Name(l.job), From: l.since, To: at, Kind: kind, Reason: v.Job(l.job).Reason.Words(v)}
 	v.GrantsOf(id, func(g plan.Grant) {
 		if g.Device == plan.None {
@@ -336,12 +342,12 @@ func (s *Simulation) span(at unit.Time, l *live, id plan.RunID, kind report.Span
 			return
 		}
 		if bar.Lanes > 0 {
-			s.config.Collector.Span(bar)
+			tell(bar)
 		}
 		bar.Lane, bar.Lanes = int32(g.Device), 1
 	})
 	if bar.Lanes > 0 {
-		s.config.Collector.Span(bar)
+		tell(bar)
 	}
 }
 

@@ -79,6 +79,8 @@ type Hooks struct {
 	Step     func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View)
 	Commit   func(v plan.View, c *plan.Commit)
 	Progress func(now unit.Time, submitted, ended int64)
+	// Span gets what runs did on neighbouring devices, when it is over.
+	Span func(s report.Span)
 	// React is what people do about what they see, at the same instant.
 	React func(v plan.View) []engine.Event
 }
