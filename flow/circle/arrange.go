@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/model/figures"
 	"github.com/musterdl/muster/model/unit"
 )
@@ -13,7 +13,7 @@ import (
 // Periodic is a job that computes, then communicates over its links, and again.
 type Periodic struct {
 	Compute, Communicate unit.Duration // at full speed
-	Uses                 []fluid.Use   // what it takes of each link at full speed
+	Uses                 []maxmin.Use  // what it takes of each link at full speed
 	Weight               float64       // where rates are shared; 0 counts as 1
 	Class                int32
 }

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/flow/circle"
-	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -18,7 +18,7 @@ import (
 func on(compute, communicate int64, links ...int32) circle.Periodic {
 	p := circle.Periodic{Compute: unit.Duration(compute) * unit.Millisecond, Communicate: unit.Duration(communicate) * unit.Millisecond}
 	for _, l := range links {
-		p.Uses = append(p.Uses, fluid.Use{Link: l, Per: 1})
+		p.Uses = append(p.Uses, maxmin.Use{Link: l, Per: 1})
 	}
 	return p
 }

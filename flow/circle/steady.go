@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -91,8 +91,8 @@ type track struct {
 	passed     []float64 // time at full speed that the job has behind it
 	ended      int       // the job whose iteration ended in the last step, or -1
 
-	filler fluid.Filler
-	flows  []fluid.Flow
+	filler maxmin.Filler
+	flows  []maxmin.Flow
 	who    []int
 	rates  []float64
 	stale  bool // the rates
@@ -182,7 +182,7 @@ func (t *track) share() {
 		}
 		if t.sending[j] {
 			t.who = append(t.who, j)
-			t.flows = append(t.flows, fluid.Flow{Uses: p.Uses, Weight: p.Weight, Limit: 1, Class: p.Class})
+			t.flows = append(t.flows, maxmin.Flow{Uses: p.Uses, Weight: p.Weight, Limit: 1, Class: p.Class})
 		}
 	}
 	t.rates = t.filler.Fill(t.capacities, t.flows, t.rates)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 )
@@ -28,11 +29,11 @@ func TestOnCluster(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		nodes []plan.NodeID // of the workers
-		want  []fluid.Use
+		want  []maxmin.Use
 	}{
 		{"on one node", []plan.NodeID{0, 0}, nil},
-		{"in a rack", []plan.NodeID{0, 0, 1}, []fluid.Use{{Link: 0, Per: 60}, {Link: 1, Per: 30}}},
-		{"over racks", []plan.NodeID{0, 1, 2, 3}, []fluid.Use{{Link: 0, Per: 30}, {Link: 1, Per: 30}, {Link: 2, Per: 30}, {Link: 4, Per: 60}, {Link: 5, Per: 60}}},
+		{"in a rack", []plan.NodeID{0, 0, 1}, []maxmin.Use{{Link: 0, Per: 60}, {Link: 1, Per: 30}}},
+		{"over racks", []plan.NodeID{0, 1, 2, 3}, []maxmin.Use{{Link: 0, Per: 30}, {Link: 1, Per: 30}, {Link: 2, Per: 30}, {Link: 4, Per: 60}, {Link: 5, Per: 60}}},
 	} {
 		d := s.Edit()
 		job := s.Admit(test.name, plan.Asked{Traffic: 30})

@@ -1,6 +1,10 @@
 package fluid
 
-import "math"
+import (
+	"math"
+
+	"github.com/musterdl/muster/mechanism/maxmin"
+)
 
 // Transfer is one flow of a coflow: megabytes from one port of the switch to
 // another.
@@ -31,7 +35,7 @@ type Moment struct {
 	NowSec     float64
 	Capacities []float64 // MB per second, by link
 	Live       []Live
-	Flows      []Flow
+	Flows      []maxmin.Flow
 }
 
 // Sharer sets the rates of the flows of a moment, in MB per second; they hold until
@@ -77,7 +81,7 @@ type running struct {
 	end    []float64
 	live   []sending // by job
 	moment Moment
-	uses   []Use
+	uses   []maxmin.Use
 	rates  []float64
 }
 
@@ -130,8 +134,8 @@ func (r *running) describe(ports int) []float64 {
 		x := &r.live[i]
 		x.First = len(m.Flows)
 		for _, t := range x.left {
-			r.uses = append(r.uses, Use{t.From, 1}, Use{int32(ports) + t.To, 1})
-			m.Flows = append(m.Flows, Flow{})
+			r.uses = append(r.uses, maxmin.Use{Link: t.From, Per: 1}, maxmin.Use{Link: int32(ports) + t.To, Per: 1})
+			m.Flows = append(m.Flows, maxmin.Flow{})
 			r.rates = append(r.rates, 0)
 		}
 		x.End = len(m.Flows)

@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 )
 
 // fair shares alike and tells what it saw.
 type fair struct {
-	fluid.Filler
+	maxmin.Filler
 	seen func(m *fluid.Moment, rates []float64)
 	wake float64 // looks again so much later; 0 does not
 }
@@ -25,6 +26,8 @@ func (f *fair) Share(m *fluid.Moment, rates []float64) float64 {
 	}
 	return math.Inf(1)
 }
+
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(1, b) }
 
 func TestChains(t *testing.T) {
 	to := func(from, to int32, mb float64) fluid.Transfer { return fluid.Transfer{From: from, To: to, MB: mb} }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/flow/circle"
-	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -18,9 +18,9 @@ const mostPhased = 6
 // net is the scratch of sharing links.
 type net struct {
 	capacity []float64 // Mbps by link; infinite is no limit
-	filler   fluid.Filler
+	filler   maxmin.Filler
 	memory   circle.Memory
-	flows    []fluid.Flow
+	flows    []maxmin.Flow
 	rates    []float64
 	periodic []circle.Periodic
 	shifts   []unit.Duration
@@ -38,7 +38,7 @@ func (w *World) network(component []plan.RunID, rates []float64) {
 	for i, r := range component {
 		if x := &w.runs[r]; len(x.demand) > 0 && !x.paused {
 			n.sending = append(n.sending, i)
-			n.flows = append(n.flows, fluid.Flow{Uses: x.demand, Weight: x.weight, Limit: x.average(), Class: x.class})
+			n.flows = append(n.flows, maxmin.Flow{Uses: x.demand, Weight: x.weight, Limit: x.average(), Class: x.class})
 			n.periodic = append(n.periodic, circle.Periodic{Compute: x.phase[0], Communicate: x.phase[1], Uses: x.demand, Weight: x.weight, Class: x.class})
 			shift := x.shift
 			if shift == 0 { // not aligned with anybody: as it happened to begin

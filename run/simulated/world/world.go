@@ -13,8 +13,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/musterdl/muster/flow/fluid"
 	"github.com/musterdl/muster/mechanism/control"
+	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/model/unit"
@@ -109,7 +109,7 @@ type booking struct {
 
 // sending is what a run puts on links.
 type sending struct {
-	demand []fluid.Use      // while it sends at full speed, only where it crosses any
+	demand []maxmin.Use     // while it sends at full speed, only where it crosses any
 	phase  [2]unit.Duration // of one iteration: computing, communicating; 0 is unknown
 	shift  unit.Duration
 	class  int32
@@ -246,7 +246,7 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 			}
 			perNode = max(perNode, w.c.Nodes[g.Node].Count)
 			if traffic > 0 {
-				x.demand = append(x.demand, fluid.Use{Link: w.c.NodeLink(int32(g.Node))})
+				x.demand = append(x.demand, maxmin.Use{Link: w.c.NodeLink(int32(g.Node))})
 			}
 		}
 		if traffic > 0 {
@@ -295,7 +295,7 @@ func (w *World) efficiency(job plan.JobID, model, workers int32, several bool) f
 
 // crossing keeps the link demands of a run that spans nodes, and adds its rack
 // uplinks where it spans racks. Links without a limit are left out.
-func (w *World) crossing(d []fluid.Use, nodes int) []fluid.Use {
+func (w *World) crossing(d []maxmin.Use, nodes int) []maxmin.Use {
 	if nodes < 2 {
 		return nil
 	}
@@ -310,7 +310,7 @@ func (w *World) crossing(d []fluid.Use, nodes int) []fluid.Use {
 	}
 	if len(racks) > 1 {
 		for _, rack := range racks {
-			d = append(d, fluid.Use{Link: w.c.RackLink(rack), Per: byRack[rack]})
+			d = append(d, maxmin.Use{Link: w.c.RackLink(rack), Per: byRack[rack]})
 		}
 	}
 	kept := d[:0]

@@ -21,6 +21,7 @@ import (
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/flow/circle"
 	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
 )
@@ -68,7 +69,7 @@ func (s *Strategy) Rate(v plan.View, need allocate.Need, found []allocate.Candid
 			}
 		}
 	}
-	var places [][]fluid.Use
+	var places [][]maxmin.Use
 	for i := range found {
 		places = append(places, fluid.OfSlots(v, need.Job, found[i].Slots))
 	}
@@ -76,7 +77,7 @@ func (s *Strategy) Rate(v plan.View, need allocate.Need, found []allocate.Candid
 }
 
 // choose returns the index of the place whose links a job should use beside others.
-func choose(arranger *circle.Arranger, others []circle.Periodic, job circle.Periodic, places [][]fluid.Use, capacities []float64) int {
+func choose(arranger *circle.Arranger, others []circle.Periodic, job circle.Periodic, places [][]maxmin.Use, capacities []float64) int {
 	best, bestScore, bestCyclic := -1, 0.0, true
 	jobs := append(slices.Clip(others), job)
 	for i, uses := range places {

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/flow/circle"
-	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/mechanism/rank"
 	"github.com/musterdl/muster/model/unit"
 )
@@ -23,14 +23,14 @@ func Measure(seed uint64) map[string]float64 {
 		var all []circle.Periodic
 		name := ""
 		for _, j := range jobs {
-			all = append(all, iteration(j, fluid.Use{Per: 1}))
+			all = append(all, iteration(j, maxmin.Use{Per: 1}))
 			name += fmt.Sprintf("_%d_%d", j[0], j[1])
 		}
 		a := arranger.Arrange(all, []float64{1})
 		score, _ := a.Score(0)
 		figures["score"+name] = score
 	}
-	two := []circle.Periodic{iteration([2]int64{60, 40}, fluid.Use{Per: 1}), iteration([2]int64{60, 40}, fluid.Use{Per: 1})}
+	two := []circle.Periodic{iteration([2]int64{60, 40}, maxmin.Use{Per: 1}), iteration([2]int64{60, 40}, maxmin.Use{Per: 1})}
 	const draws = 100
 	for i := range uint64(draws) {
 		figures["noisy_ms_60_40_60_40"] += meanMS(two, circle.Noisy(two, []float64{1}, nil, .02, 100, draws*seed+i)) / draws
@@ -39,7 +39,7 @@ func Measure(seed uint64) map[string]float64 {
 	return figures
 }
 
-func iteration(ms [2]int64, uses ...fluid.Use) circle.Periodic {
+func iteration(ms [2]int64, uses ...maxmin.Use) circle.Periodic {
 	return circle.Periodic{Compute: unit.Duration(ms[0]) * unit.Millisecond, Communicate: unit.Duration(ms[1]) * unit.Millisecond, Uses: uses}
 }
 
@@ -79,7 +79,7 @@ func leafSpine(seed uint64, figures map[string]float64) {
 		var jobs []circle.Periodic
 		for _, kind := range kinds {
 			var at [][]int
-			var places [][]fluid.Use
+			var places [][]maxmin.Use
 			for range k {
 				nodes := draw(dice, free)
 				at, places = append(at, nodes), append(places, links(nodes))
@@ -144,13 +144,13 @@ func draw(dice *rand.Rand, free []int) (nodes []int) {
 }
 
 // links is what a worker per entry takes at full speed.
-func links(nodes []int) (uses []fluid.Use) {
+func links(nodes []int) (uses []maxmin.Use) {
 	add := func(link int32) {
-		if at := slices.IndexFunc(uses, func(u fluid.Use) bool { return u.Link == link }); at >= 0 {
+		if at := slices.IndexFunc(uses, func(u maxmin.Use) bool { return u.Link == link }); at >= 0 {
 			uses[at].Per++
 			return
 		}
-		uses = append(uses, fluid.Use{Link: link, Per: 1})
+		uses = append(uses, maxmin.Use{Link: link, Per: 1})
 	}
 	if nodes[0] == nodes[len(nodes)-1] {
 		return nil

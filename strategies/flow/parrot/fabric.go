@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 )
 
 // fabric is Parrot on one big switch, where it sees every flow. A flow's weight is a part
@@ -20,7 +21,7 @@ type fabric struct {
 	config Config
 	known  []coflow  // those whose rates these are
 	rates  []float64 // of their flows, from the program
-	filler fluid.Filler
+	filler maxmin.Filler
 	fair   []float64
 }
 
@@ -90,7 +91,7 @@ func perCoflowMB(x fluid.Live) float64 {
 }
 
 // taken counts a coflow's flows on each port.
-func taken(m *fluid.Moment, x fluid.Live) (uses []fluid.Use) {
+func taken(m *fluid.Moment, x fluid.Live) (uses []maxmin.Use) {
 	on := make([]float64, len(m.Capacities))
 	for _, flow := range m.Flows[x.First:x.End] {
 		for _, u := range flow.Uses {
@@ -99,7 +100,7 @@ func taken(m *fluid.Moment, x fluid.Live) (uses []fluid.Use) {
 	}
 	for l, n := range on {
 		if n > 0 {
-			uses = append(uses, fluid.Use{Link: int32(l), Per: n})
+			uses = append(uses, maxmin.Use{Link: int32(l), Per: n})
 		}
 	}
 	return uses

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 )
 
 // The experiment: so many jobs on a switch of so many ports of 1 Gbit/s, all there from
@@ -58,7 +59,7 @@ func compare(jobs []fluid.Chain) map[string]float64 {
 // rate that any job had at any moment.
 type watched struct {
 	fluid.Sharer
-	filler fluid.Filler
+	filler maxmin.Filler
 	fair   []float64
 	least  float64
 }

@@ -6,10 +6,11 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 )
 
 // fair shares every port alike among its flows.
-type fair struct{ filler fluid.Filler }
+type fair struct{ filler maxmin.Filler }
 
 // Share gives every flow its max-min part; the rates hold until a flow ends.
 func (f *fair) Share(m *fluid.Moment, rates []float64) float64 {
@@ -21,7 +22,7 @@ func (f *fair) Share(m *fluid.Moment, rates []float64) float64 {
 // queue and falls when it has sent 10 MB, 100 MB, and so on; queues are served in
 // strict order, first come first served inside, the flows of a coflow max-min.
 type aalo struct {
-	filler fluid.Filler
+	filler maxmin.Filler
 	queue  []int
 	order  []int
 }
@@ -68,7 +69,7 @@ func (a *aalo) Share(m *fluid.Moment, rates []float64) float64 {
 // rest in strict order of a key: the order that the program approaches, without it.
 type guided struct {
 	key    func(x fluid.Live) float64
-	filler fluid.Filler
+	filler maxmin.Filler
 	fair   []float64
 	rest   []float64
 	order  []int

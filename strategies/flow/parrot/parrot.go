@@ -20,6 +20,7 @@ import (
 
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
 )
@@ -79,15 +80,15 @@ func (Strategy) Traffic(plan.View, plan.JobID) plan.TrafficTerms { return plan.T
 // network, which shares by weight, gives it at least that, and then what is left over.
 func (s Strategy) Shape(v plan.View, runs []plan.RunID, into []flow.Setting) []flow.Setting {
 	var sending []plan.RunID
-	var flows []fluid.Flow
+	var flows []maxmin.Flow
 	for _, run := range runs {
 		if uses := fluid.OfRun(v, run); len(uses) > 0 {
 			sending = append(sending, run)
-			flows = append(flows, fluid.Flow{Uses: uses, Limit: 1})
+			flows = append(flows, maxmin.Flow{Uses: uses, Limit: 1})
 		}
 	}
 	capacities := fluid.Capacities(v.Cluster())
-	fair := fluid.Fill(capacities, flows)
+	fair := maxmin.Fill(capacities, flows)
 	if len(fair) == 0 || slices.Min(fair) == 1 {
 		return into // there is enough for all
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -25,7 +26,7 @@ func TestConfig(t *testing.T) {
 // TestScale: two jobs on one link, a third on its own; the heavier of the two has all.
 func TestScale(t *testing.T) {
 	on := func(link int32, per, weight float64) claim {
-		return claim{uses: []fluid.Use{{Link: link, Per: per}}, weight: weight, most: math.Inf(1)}
+		return claim{uses: []maxmin.Use{{Link: link, Per: per}}, weight: weight, most: math.Inf(1)}
 	}
 	claims := []claim{on(0, 2, 1), on(0, 2, 3), on(1, 1, 1)}
 	claims[2].most = 4

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/mechanism/solve"
 )
 
 // claim is a job as the linear program sees it: one rate for all its flows.
 type claim struct {
-	uses   []fluid.Use // of a unit of rate, each link once
+	uses   []maxmin.Use // of a unit of rate, each link once
 	weight float64
 	most   float64 // the most it can use
 }

@@ -1,4 +1,4 @@
-package fluid_test
+package maxmin_test
 
 import (
 	"fmt"
@@ -9,46 +9,46 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/musterdl/muster/flow/fluid"
+	"github.com/musterdl/muster/mechanism/maxmin"
 )
 
 // over is a flow that takes its rate of each of the links.
-func over(links ...int32) fluid.Flow {
-	var f fluid.Flow
+func over(links ...int32) maxmin.Flow {
+	var f maxmin.Flow
 	for _, l := range links {
-		f.Uses = append(f.Uses, fluid.Use{Link: l, Per: 1})
+		f.Uses = append(f.Uses, maxmin.Use{Link: l, Per: 1})
 	}
 	return f
 }
 
-func with(f fluid.Flow, change func(f *fluid.Flow)) fluid.Flow {
+func with(f maxmin.Flow, change func(f *maxmin.Flow)) maxmin.Flow {
 	change(&f)
 	return f
 }
 
 func TestThreeLinks(t *testing.T) {
-	class := func(c int32) func(f *fluid.Flow) { return func(f *fluid.Flow) { f.Class = c } }
-	weight := func(w float64) func(f *fluid.Flow) { return func(f *fluid.Flow) { f.Weight = w } }
-	limit := func(l float64) func(f *fluid.Flow) { return func(f *fluid.Flow) { f.Limit = l } }
-	per := func(p float64) func(f *fluid.Flow) { return func(f *fluid.Flow) { f.Uses[0].Per = p } }
+	class := func(c int32) func(f *maxmin.Flow) { return func(f *maxmin.Flow) { f.Class = c } }
+	weight := func(w float64) func(f *maxmin.Flow) { return func(f *maxmin.Flow) { f.Weight = w } }
+	limit := func(l float64) func(f *maxmin.Flow) { return func(f *maxmin.Flow) { f.Limit = l } }
+	per := func(p float64) func(f *maxmin.Flow) { return func(f *maxmin.Flow) { f.Uses[0].Per = p } }
 	for _, test := range []struct {
 		name  string
 		links []float64
-		flows []fluid.Flow
+		flows []maxmin.Flow
 		want  []float64
 	}{
-		{"one long flow and one on each link", []float64{1, 1, 1}, []fluid.Flow{over(0, 1, 2), over(0), over(1), over(2)}, []float64{.5, .5, .5, .5}},
-		{"the narrow link holds the long flow back", []float64{1, 2, 10}, []fluid.Flow{over(0, 1, 2), over(0), over(1), over(2)}, []float64{.5, .5, 1.5, 9.5}},
-		{"a triangle", []float64{10, 6, 4}, []fluid.Flow{over(0, 1), over(1, 2), over(2, 0)}, []float64{4, 2, 2}},
-		{"weights", []float64{12, 9, 9}, []fluid.Flow{with(over(0, 1), weight(2)), over(0), over(1, 2)}, []float64{6, 6, 3}},
-		{"a limit frees room", []float64{9, 9, 1}, []fluid.Flow{with(over(0), limit(1)), over(0, 1), over(1, 2)}, []float64{1, 8, 1}},
-		{"the first class takes what it can", []float64{10, 4, 1}, []fluid.Flow{over(0), with(over(0, 1), class(-1)), with(over(0), class(1))}, []float64{6, 4, 0}},
-		{"what a unit of rate takes differs", []float64{8, 100, 1}, []fluid.Flow{with(over(0, 1), per(3)), over(0)}, []float64{2, 2}},
-		{"a link that is down", []float64{0, 5, 5}, []fluid.Flow{over(0, 1), over(1), with(over(2), limit(1))}, []float64{0, 5, 1}},
-		{"nothing used", []float64{1, 1, 1}, []fluid.Flow{with(over(), limit(3)), over()}, []float64{3, math.Inf(1)}},
+		{"one long flow and one on each link", []float64{1, 1, 1}, []maxmin.Flow{over(0, 1, 2), over(0), over(1), over(2)}, []float64{.5, .5, .5, .5}},
+		{"the narrow link holds the long flow back", []float64{1, 2, 10}, []maxmin.Flow{over(0, 1, 2), over(0), over(1), over(2)}, []float64{.5, .5, 1.5, 9.5}},
+		{"a triangle", []float64{10, 6, 4}, []maxmin.Flow{over(0, 1), over(1, 2), over(2, 0)}, []float64{4, 2, 2}},
+		{"weights", []float64{12, 9, 9}, []maxmin.Flow{with(over(0, 1), weight(2)), over(0), over(1, 2)}, []float64{6, 6, 3}},
+		{"a limit frees room", []float64{9, 9, 1}, []maxmin.Flow{with(over(0), limit(1)), over(0, 1), over(1, 2)}, []float64{1, 8, 1}},
+		{"the first class takes what it can", []float64{10, 4, 1}, []maxmin.Flow{over(0), with(over(0, 1), class(-1)), with(over(0), class(1))}, []float64{6, 4, 0}},
+		{"what a unit of rate takes differs", []float64{8, 100, 1}, []maxmin.Flow{with(over(0, 1), per(3)), over(0)}, []float64{2, 2}},
+		{"a link that is down", []float64{0, 5, 5}, []maxmin.Flow{over(0, 1), over(1), with(over(2), limit(1))}, []float64{0, 5, 1}},
+		{"nothing used", []float64{1, 1, 1}, []maxmin.Flow{with(over(), limit(3)), over()}, []float64{3, math.Inf(1)}},
 		{"nobody", []float64{1, 1, 1}, nil, nil},
 	} {
-		if got := fluid.Fill(test.links, test.flows); !slices.EqualFunc(got, test.want, near) {
+		if got := maxmin.Fill(test.links, test.flows); !slices.EqualFunc(got, test.want, near) {
 			t.Errorf("%s: got %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -58,20 +58,20 @@ func near(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-6*max(1, mat
 
 // TestMaxMin holds random networks against the definition and against a slow search.
 func TestMaxMin(t *testing.T) {
-	var again fluid.Filler // buffers of earlier calls must not matter
+	var again maxmin.Filler // buffers of earlier calls must not matter
 	rapid.Check(t, func(t *rapid.T) {
 		capacities := make([]float64, rapid.IntRange(1, 5).Draw(t, "links"))
 		for i := range capacities {
 			capacities[i] = float64(rapid.IntRange(0, 20).Draw(t, "capacity"))
 		}
-		flows := make([]fluid.Flow, rapid.IntRange(1, 7).Draw(t, "flows"))
+		flows := make([]maxmin.Flow, rapid.IntRange(1, 7).Draw(t, "flows"))
 		for i := range flows {
 			flows[i].Weight = float64(rapid.IntRange(0, 4).Draw(t, "weight"))
 			flows[i].Class = int32(rapid.IntRange(0, 1).Draw(t, "class"))
 			flows[i].Limit = float64(rapid.IntRange(1, 30).Draw(t, "limit"))
 			for l := range capacities {
 				if rapid.Bool().Draw(t, "uses") {
-					flows[i].Uses = append(flows[i].Uses, fluid.Use{Link: int32(l), Per: float64(rapid.IntRange(1, 3).Draw(t, "per"))})
+					flows[i].Uses = append(flows[i].Uses, maxmin.Use{Link: int32(l), Per: float64(rapid.IntRange(1, 3).Draw(t, "per"))})
 				}
 			}
 		}
@@ -85,7 +85,7 @@ func TestMaxMin(t *testing.T) {
 
 // checkMaxMin: no link is overfull, and every flow has its limit or a full link on
 // which no flow of its class has more for its weight and no lower class has anything.
-func checkMaxMin(t *rapid.T, capacities []float64, flows []fluid.Flow, rates []float64) {
+func checkMaxMin(t *rapid.T, capacities []float64, flows []maxmin.Flow, rates []float64) {
 	load := make([]float64, len(capacities))
 	for i, f := range flows {
 		for _, u := range f.Uses {
@@ -103,7 +103,7 @@ func checkMaxMin(t *rapid.T, capacities []float64, flows []fluid.Flow, rates []f
 			return false
 		}
 		for j, other := range flows {
-			on := slices.ContainsFunc(other.Uses, func(u fluid.Use) bool { return u.Link == l })
+			on := slices.ContainsFunc(other.Uses, func(u maxmin.Use) bool { return u.Link == l })
 			if on && (other.Class == flows[i].Class && level(j) > level(i)+1e-9 || other.Class > flows[i].Class && rates[j] > 1e-9) {
 				return false
 			}
@@ -111,7 +111,7 @@ func checkMaxMin(t *rapid.T, capacities []float64, flows []fluid.Flow, rates []f
 		return true
 	}
 	for i, f := range flows {
-		if rates[i] < f.Limit-1e-9 && !slices.ContainsFunc(f.Uses, func(u fluid.Use) bool { return stopped(i, u.Link) }) {
+		if rates[i] < f.Limit-1e-9 && !slices.ContainsFunc(f.Uses, func(u maxmin.Use) bool { return stopped(i, u.Link) }) {
 			t.Fatalf("flow %d could have more than %g", i, rates[i])
 		}
 	}
@@ -119,7 +119,7 @@ func checkMaxMin(t *rapid.T, capacities []float64, flows []fluid.Flow, rates []f
 
 // search raises the open flows of a class together as far as a bisection finds room,
 // fixes those that could not get more alone, and so on.
-func search(capacities []float64, flows []fluid.Flow) []float64 {
+func search(capacities []float64, flows []maxmin.Flow) []float64 {
 	rates := make([]float64, len(flows))
 	feasible := func(rates []float64) bool {
 		load := make([]float64, len(capacities))
@@ -179,11 +179,11 @@ func BenchmarkFill(b *testing.B) {
 			for i := range capacities {
 				capacities[i] = 100 + dice.Float64()
 			}
-			flows := make([]fluid.Flow, n)
+			flows := make([]maxmin.Flow, n)
 			for i := range flows {
 				flows[i] = over(dice.Int32N(1000), 1000+dice.Int32N(1000))
 			}
-			var f fluid.Filler
+			var f maxmin.Filler
 			var rates []float64
 			for b.Loop() {
 				rates = f.Fill(capacities, flows, rates)

@@ -1,11 +1,8 @@
-// Package fluid is traffic as fluids: the weighted max-min rates of flows over links
-// of limited capacity, classes in strict order, by progressive filling; and a small
-// event loop in which jobs send chains of coflows through one big switch.
-//
-// It is a mechanism. What the flows are (runs over uplinks, transfers between
-// ports, communication phases) and who gets which weight is the caller's affair.
-// Left out: packets, round-trip times, losses; a rate changes at once everywhere.
-package fluid
+// Package maxmin shares links out: the weighted max-min rates of flows over links of
+// limited capacity, classes in strict order, by progressive filling. What the flows
+// are (runs over uplinks, transfers between ranks, phases of iterations) and who gets
+// which weight is the caller's affair.
+package maxmin
 
 import (
 	"cmp"
