@@ -256,7 +256,7 @@ func TestPageShowsEverySpanAndJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := len(runs[0].View.Spans)
-	for _, want := range []string{fmt.Sprintf("Of %s bars the %d longest are shown; the others are 12s or shorter, together 3.1%% of the time", count(int64(1000+shown)), shown), "456 others are not"} {
+	for _, want := range []string{fmt.Sprintf("Of %s bars the %d longest are shown; the others are 12.0s or shorter, together 3.1%% of the time", count(int64(1000+shown)), shown), "456 others are not"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the page does not say %q", want)
 		}

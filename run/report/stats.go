@@ -33,8 +33,12 @@ func (i Interval) Known() bool {
 	return !math.IsInf(i.Low, 0) && !math.IsInf(i.High, 0) && !math.IsNaN(i.Low+i.High+i.Point)
 }
 
-// MarshalJSON writes what is unknown as null, because JSON has no infinity.
+// MarshalJSON writes what is unknown as null, because JSON has no infinity; of an
+// interval both ends or none are known.
 func (i Interval) MarshalJSON() ([]byte, error) {
+	if !i.Known() {
+		i.Low, i.High = math.NaN(), math.NaN()
+	}
 	finite := func(x float64) *float64 {
 		if math.IsInf(x, 0) || math.IsNaN(x) {
 			return nil

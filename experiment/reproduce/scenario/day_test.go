@@ -252,6 +252,10 @@ func TestVerdictsDoNotContradict(t *testing.T) {
 		if err != nil || v.Says != c.says {
 			t.Errorf("%v without, %v with: %+v, %v; want %q", c.without, c.full, v, err, c.says)
 		}
+		said, err := json.Marshal(v.Worse)
+		if low, high := strings.Contains(string(said), `"low":null`), strings.Contains(string(said), `"high":null`); err != nil || low != high || low != (len(c.full) == 1) {
+			t.Errorf("%v without, %v with, in JSON: %s, %v", c.without, c.full, said, err)
+		}
 	}
 }
 
