@@ -4,8 +4,6 @@
 package run
 
 import (
-	"fmt"
-
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -27,14 +25,6 @@ type Driver interface {
 // Able is implemented by drivers that cannot do all that strategies may do with runs. A
 // strategy that does more is refused before it decides anything.
 type Able interface{ Can() strategy.Ability }
-
-// Objection is why a driver could never run a job, whatever the strategy decides.
-type Objection struct{ Field, Found, Expected, Do string }
-
-// Error puts the objection in a line.
-func (o *Objection) Error() string {
-	return fmt.Sprintf("%s: found %s, expected %s; %s", o.Field, o.Found, o.Expected, o.Do)
-}
 
 // Order is a change with all that a driver needs to carry it out.
 type Order struct {

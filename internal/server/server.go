@@ -25,9 +25,9 @@ import (
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/promise"
 	"github.com/musterdl/muster/internal/shadow"
+	"github.com/musterdl/muster/model/objection"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/run"
 )
 
 // Config is a server.
@@ -39,7 +39,7 @@ type Config struct {
 	// supervise reads it.
 	Logs func(name string, attempt, rank int32) string
 	// Objections says why the driver could never run a job; nil is a driver that runs any.
-	Objections func(*workload.Job) []*run.Objection
+	Objections func(*workload.Job) []*objection.Objection
 	// Prepare changes a job before it is submitted; nil changes nothing.
 	Prepare func(*workload.Job) error
 	// Access knows the users and tokens; nil is a registry that begins empty and is not

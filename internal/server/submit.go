@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/objection"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 )
@@ -107,14 +109,12 @@ func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.S
 		case j.User == "":
 			j.User = who.Name
 		case !who.Owns(j.User):
-			text := fmt.Sprintf("job %s: user: found %q, expected %q; remove it: jobs are submitted as oneself", j.Name, j.User, who.Name)
-			wrong = append(wrong, Problem{Job: j.Name, Field: "user", Found: j.User, Expected: who.Name, Do: "remove it", Text: text})
+			wrong = append(wrong, problem(j.Name, objection.Objection{Field: "user", Found: strconv.Quote(j.User), Expected: strconv.Quote(who.Name), Do: "remove it: jobs are submitted as oneself"}))
 		}
 		tenant, may := who.Tenant(j.Tenant)
 		if !may {
 			own := cmp.Or(strings.Join(who.Tenants, ", "), "no tenant")
-			text := fmt.Sprintf("job %s: tenant: found %q, expected %s; choose one of yours", j.Name, j.Tenant, own)
-			wrong = append(wrong, Problem{Job: j.Name, Field: "tenant", Found: j.Tenant, Expected: own, Do: "choose one of yours", Text: text})
+			wrong = append(wrong, problem(j.Name, objection.Objection{Field: "tenant", Found: strconv.Quote(j.Tenant), Expected: own, Do: "choose one of yours"}))
 		}
 		j.Tenant = tenant
 		never = append(never, s.objections(j)...)
@@ -134,9 +134,14 @@ func (s *Server) objections(j *workload.Job) (list []Problem) {
 		return nil
 	}
 	for _, o := range s.config.Objections(j) {
-		list = append(list, Problem{Job: j.Name, Field: o.Field, Found: o.Found, Expected: o.Expected, Do: o.Do, Text: "job " + j.Name + ": " + o.Error()})
+		list = append(list, problem(j.Name, *o))
 	}
 	return list
+}
+
+// problem is an objection to a job.
+func problem(job string, o objection.Objection) Problem {
+	return Problem{Job: job, Field: o.Field, Found: o.Found, Expected: o.Expected, Do: o.Do, Text: "job " + job + ": " + o.Error()}
 }
 
 // madeName names a job after its command, and so that a repeated request makes the
@@ -264,8 +269,7 @@ func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) err
 		for i := range jobs {
 			j := &jobs[i]
 			say := func(field, found, do string) {
-				wrong = append(wrong, Problem{Job: j.Name, Field: field, Found: found, Do: do,
-					Text: fmt.Sprintf("job %s: %s: found %s; %s", j.Name, field, found, do)})
+				wrong = append(wrong, problem(j.Name, objection.Objection{Field: field, Found: found, Do: do}))
 			}
 			for name := range j.Names() {
 				here[name] = true

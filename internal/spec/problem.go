@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/musterdl/muster/model/objection"
 )
 
 // Problem is one thing that is wrong in a file: where, what, and what to do.
@@ -20,18 +22,7 @@ type Problem struct {
 
 // Error writes the problem on one line, the place first, as compilers do.
 func (p Problem) Error() string {
-	s := fmt.Sprintf("%s:%d:%d: ", p.File, p.Line, p.Column)
-	if p.Field != "" {
-		s += p.Field + ": "
-	}
-	s += "found " + p.Found
-	if p.Expected != "" {
-		s += ", expected " + p.Expected
-	}
-	if p.Do != "" {
-		s += "; " + p.Do
-	}
-	return s
+	return fmt.Sprintf("%s:%d:%d: %v", p.File, p.Line, p.Column, objection.Objection{Field: p.Field, Found: p.Found, Expected: p.Expected, Do: p.Do})
 }
 
 // Problems are all the problems of one file, by position.

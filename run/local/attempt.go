@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/objection"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local/supervise"
@@ -108,7 +109,7 @@ func (a *attempt) run() engine.Event {
 	if err := a.launch(); err != nil {
 		a.driver.config.Log.Error("starting a gang", "attempt", a.String(), "error", err)
 		a.abort()
-		if errors.As(err, new(*run.Objection)) || errors.As(err, new(*mistake)) {
+		if errors.As(err, new(*objection.Objection)) || errors.As(err, new(*mistake)) {
 			return a.broke(engine.Exited, plan.UserFailure, err.Error()) // no reason to think that this machine is sick
 		}
 		return a.broke(engine.NotStarted, plan.StartFailure, err.Error())

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/musterdl/muster/model/objection"
 )
 
 // Problem is one thing that an object says wrongly: where, what, and what to do. It
@@ -35,18 +37,7 @@ const (
 
 // String writes the problem as one sentence for an event.
 func (p Problem) String() string {
-	s := p.Object + ": "
-	if p.Field != "" {
-		s += p.Field + ": "
-	}
-	s += "found " + p.Found
-	if p.Expected != "" {
-		s += ", expected " + p.Expected
-	}
-	if p.Do != "" {
-		s += "; " + p.Do
-	}
-	return s
+	return p.Object + ": " + objection.Objection{Field: p.Field, Found: p.Found, Expected: p.Expected, Do: p.Do}.Error()
 }
 
 // Holds reports whether one of the problems keeps the gang from being scheduled.
