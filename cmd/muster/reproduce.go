@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/experiment/reproduce"
+	"github.com/musterdl/muster/run/report/terminal"
 )
 
 func reproduceCommand() *cobra.Command {
@@ -204,9 +205,6 @@ func writeFindings(w io.Writer, c *reproduce.Claim, list []catalogue.Finding) er
 
 // verdict colours a verdict where the terminal has colours.
 func verdict(v string) string {
-	codes := map[string]string{catalogue.Holds: "32", catalogue.Open: "33", catalogue.Missed: "31"}
-	if code := codes[v]; code != "" && colour() {
-		return "\x1b[" + code + "m" + v + "\x1b[0m"
-	}
-	return v
+	styles := map[string]terminal.Style{catalogue.Holds: terminal.Green, catalogue.Open: terminal.Yellow, catalogue.Missed: terminal.Red}
+	return terminal.Options{Color: colour()}.Paint(styles[v], v)
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report/terminal"
 )
 
 // Failure says how the latest attempt of a job that failed did so.
@@ -62,7 +63,7 @@ func (f *Failure) WriteLastLines(w io.Writer, o TextOptions) {
 	if f == nil || len(f.LastLines) == 0 {
 		return
 	}
-	fmt.Fprintln(w, o.paint(dim, fmt.Sprintf("the last that rank %d printed", f.Rank)))
+	fmt.Fprintln(w, o.Paint(terminal.Dim, fmt.Sprintf("the last that rank %d printed", f.Rank)))
 	for _, line := range f.LastLines {
 		fmt.Fprintln(w, "  "+line)
 	}

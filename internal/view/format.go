@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -108,11 +107,3 @@ func lossText(x float64) string {
 }
 
 func percent(part float64) string { return fmt.Sprintf("%.0f%%", part*100) }
-
-// cut shortens text to width columns; 0 is no limit.
-func cut(text string, width int) string {
-	if width <= 0 || utf8.RuneCountInString(text) <= width {
-		return text
-	}
-	return string([]rune(text)[:max(0, width-1)]) + "…"
-}

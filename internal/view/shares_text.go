@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/run/report/terminal"
 )
 
 // allQueues is what people are shown as the name of the root.
@@ -55,7 +56,7 @@ func WriteShares(w io.Writer, s *Shares, o TextOptions) error {
 	}
 	fmt.Fprintf(&b, "\nAmounts are devices, those of the queues below included; %s.\n", past)
 	for i := range s.Queues {
-		fmt.Fprintf(&b, "%s: %s\n", o.paint(bold, shownQueue(s.Queues[i].Name)), s.Queues[i].Arithmetic)
+		fmt.Fprintf(&b, "%s: %s\n", o.Paint(terminal.Bold, shownQueue(s.Queues[i].Name)), s.Queues[i].Arithmetic)
 	}
 	_, err := w.Write(b.Bytes())
 	return err

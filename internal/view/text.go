@@ -8,41 +8,22 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/musterdl/muster/run/report/terminal"
 )
 
-// TextOptions say what the reader's terminal can do. Whoever calls knows the
-// terminal, and whether NO_COLOR is set.
-type TextOptions struct {
-	Width int // of a line in columns; 0 is no limit
-	Color bool
-}
-
-const (
-	bold   = "\x1b[1m"
-	dim    = "\x1b[2m"
-	red    = "\x1b[31m"
-	green  = "\x1b[32m"
-	yellow = "\x1b[33m"
-	end    = "\x1b[0m"
-)
-
-func (o TextOptions) paint(style, text string) string {
-	if !o.Color || style == "" || text == "" {
-		return text
-	}
-	return style + text + end
-}
+// TextOptions are terminal's.
+type TextOptions = terminal.Options
 
 // styleOf colours the words that say how things stand.
-func styleOf(word string) string {
+func styleOf(word string) terminal.Style {
 	switch word {
 	case "active", "running", "finished", "up":
-		return green
+		return terminal.Green
 	case "failed", "refused", "down", "lost", "quarantined":
-		return red
+		return terminal.Red
 	case "held", "backoff", "cordoned", "suspended", "stopping":
-		return yellow
+		return terminal.Yellow
 	}
 	return ""
 }
@@ -67,30 +48,30 @@ func (t *table) write(w io.Writer, o TextOptions) error {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {
 		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+			widths[i] = max(widths[i], terminal.Columns(cell))
 		}
 	}
 	var b bytes.Buffer
 	last := len(t.head) - 1
-	line := func(row []string, style func(cell string) string) {
+	line := func(row []string, style func(cell string) terminal.Style) {
 		used := 0
 		for i, cell := range row {
 			if i == last {
 				if o.Width > 0 {
-					cell = cut(cell, max(8, o.Width-used))
+					cell = terminal.Cut(cell, max(8, o.Width-used))
 				}
-				b.WriteString(o.paint(style(cell), cell))
+				b.WriteString(o.Paint(style(cell), cell))
 				break
 			}
-			b.WriteString(o.paint(style(cell), cell))
+			b.WriteString(o.Paint(style(cell), cell))
 			if i < last-1 || row[last] != "" {
-				b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+				b.WriteString(strings.Repeat(" ", widths[i]-terminal.Columns(cell)+2))
 			}
 			used += widths[i] + 2
 		}
 		b.WriteByte('\n')
 	}
-	line(t.head, func(string) string { return bold })
+	line(t.head, func(string) terminal.Style { return terminal.Bold })
 	for _, row := range t.rows {
 		line(row, styleOf)
 	}
@@ -125,11 +106,11 @@ func WriteJob(w io.Writer, j *Job, o TextOptions) error {
 	var b bytes.Buffer
 	row := func(name, value string) {
 		if value != "" && value != "-" {
-			fmt.Fprintf(&b, "%s %s\n", o.paint(dim, fmt.Sprintf("%-11s", name)), value)
+			fmt.Fprintf(&b, "%s %s\n", o.Paint(terminal.Dim, fmt.Sprintf("%-11s", name)), value)
 		}
 	}
-	fmt.Fprintf(&b, "%s (job %d)\n", o.paint(bold, j.Name), j.ID)
-	row("phase", o.paint(styleOf(j.State()), j.State())+"  "+j.Reason)
+	fmt.Fprintf(&b, "%s (job %d)\n", o.Paint(terminal.Bold, j.Name), j.ID)
+	row("phase", o.Paint(styleOf(j.State()), j.State())+"  "+j.Reason)
 	row("where", placeText(j.Where))
 	who := j.User
 	if j.Tenant != "" {
@@ -174,7 +155,7 @@ func WriteSteps(w io.Writer, s *Steps, o TextOptions) error {
 	}
 	for i := range s.Decisions {
 		d := &s.Decisions[i]
-		fmt.Fprintf(&b, "%s  %s, attempt %d: %s\n", timeText(d.At), o.paint(bold, d.Verb), d.Attempt, d.Reason)
+		fmt.Fprintf(&b, "%s  %s, attempt %d: %s\n", timeText(d.At), o.Paint(terminal.Bold, d.Verb), d.Attempt, d.Reason)
 		if len(d.Steps) == 0 {
 			continue
 		}
@@ -226,14 +207,14 @@ func holders(n *Node) string {
 // WriteCluster writes the summary.
 func WriteCluster(w io.Writer, c *Cluster, o TextOptions) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s, decided by %s\n", o.paint(bold, c.Name), c.Strategy)
+	fmt.Fprintf(&b, "%s, decided by %s\n", o.Paint(terminal.Bold, c.Name), c.Strategy)
 	d := &c.Devices
 	fmt.Fprintf(&b, "devices  %s: %s granted, %s free", number(d.Total), number(d.Granted), number(d.Free))
 	if d.Closed > 0 {
 		fmt.Fprintf(&b, ", %s on closed nodes", number(d.Closed))
 	}
 	if d.Lost > 0 {
-		fmt.Fprintf(&b, ", %s", o.paint(red, number(d.Lost)+" lost"))
+		fmt.Fprintf(&b, ", %s", o.Paint(terminal.Red, number(d.Lost)+" lost"))
 	}
 	fmt.Fprintf(&b, "\nnodes    %s\njobs     %s\n", counts(c.Nodes), counts(c.States))
 	if q := &c.Queue; q.Waiting > 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterdl/muster/internal/forecast"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/run/report/terminal"
 )
 
 // When says when a job starts and ends, as ranges that hold four times in five if past
@@ -105,7 +106,7 @@ func Rate(t forecast.Tally) *float64 {
 
 // WriteWhen writes it in a sentence or two.
 func WriteWhen(w io.Writer, y *When, o TextOptions) error {
-	text := o.paint(bold, y.Job) + " "
+	text := o.Paint(terminal.Bold, y.Job) + " "
 	switch {
 	case y.Words != "":
 		text += y.Words

@@ -13,6 +13,7 @@ import (
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report/terminal"
 )
 
 // Why says what keeps a job from running, or where it stands otherwise: one sentence
@@ -122,8 +123,8 @@ func detail(v plan.View, info plane.JobInfo, id plan.JobID, w *Why) []string {
 // WriteWhy writes the one reason first, then what is behind it.
 func WriteWhy(w io.Writer, y *Why, o TextOptions) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s is %s: %s\n", o.paint(bold, y.Job), o.paint(styleOf(y.State), y.State), strings.TrimPrefix(y.Words, y.State+": "))
-	head := func(text string) { fmt.Fprintf(&b, "%s\n", o.paint(dim, text)) }
+	fmt.Fprintf(&b, "%s is %s: %s\n", o.Paint(terminal.Bold, y.Job), o.Paint(styleOf(y.State), y.State), strings.TrimPrefix(y.Words, y.State+": "))
+	head := func(text string) { fmt.Fprintf(&b, "%s\n", o.Paint(terminal.Dim, text)) }
 	if len(y.Needs) > 0 {
 		head("what would have to change")
 		for _, n := range y.Needs {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/musterdl/muster/run/report/terminal"
 )
 
 // timeText writes seconds in the two units that matter: "45.2s", "12m05s", "3h25m",
@@ -78,7 +80,7 @@ func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
 	for _, word := range strings.Fields(text) {
-		if line != "" && width > 0 && runes(line)+1+runes(word) > width {
+		if line != "" && width > 0 && terminal.Columns(line)+1+terminal.Columns(word) > width {
 			lines, line = append(lines, line), ""
 		}
 		if line != "" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/run/report/terminal"
 )
 
 const (
@@ -73,9 +74,9 @@ func laneName(names []Lane, lane int) string {
 		return fmt.Sprintf("device %d", lane)
 	}
 	if names[lane].Name == "" {
-		return cut(names[lane].Node, 15)
+		return terminal.Cut(names[lane].Node, 15)
 	}
-	return cut(names[lane].Node+"/"+names[lane].Name, 15)
+	return terminal.Cut(names[lane].Node+"/"+names[lane].Name, 15)
 }
 
 // jobColor gives a job the same colour in every picture.

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/run/report/terminal"
 )
 
 // Page is what an HTML report shows: one run, or several side by side, the first
@@ -176,9 +177,9 @@ func compareTable(runs []Run) (head []string, table []pageRow) {
 		for _, c := range columns {
 			row.Cells = append(row.Cells, c.cell(&rows[i]))
 			switch cellStyle(c, rows, i) {
-			case styleGreen:
+			case terminal.Green:
 				row.Judgment = "better"
-			case styleRed:
+			case terminal.Red:
 				row.Judgment = "worse"
 			}
 		}

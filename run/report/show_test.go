@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/run/report/terminal"
 )
 
 var rewrite = flag.Bool("rewrite", false, "rewrite the expected outputs in testdata")
@@ -86,7 +87,7 @@ func TestTextRespectsTheWidth(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(b.String()) {
-			if n := runes(strings.TrimSuffix(line, "\n")); n > width {
+			if n := terminal.Columns(strings.TrimSuffix(line, "\n")); n > width {
 				t.Fatalf("a line is %d wide, not %d: %s", n, width, line)
 			}
 		}

@@ -8,52 +8,21 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/musterdl/muster/run/report/terminal"
 )
 
-// TextOptions say what the reader's terminal can do. Whoever calls knows the
-// terminal, and whether NO_COLOR is set.
-type TextOptions struct {
-	Width int // of a line in columns; 0 is no limit
-	Color bool
-}
-
-const (
-	styleBold  = "\x1b[1m"
-	styleDim   = "\x1b[2m"
-	styleGreen = "\x1b[32m"
-	styleRed   = "\x1b[31m"
-	styleEnd   = "\x1b[0m"
-)
-
-func (o TextOptions) paint(style, text string) string {
-	if !o.Color || style == "" || text == "" {
-		return text
-	}
-	return style + text + styleEnd
-}
-
-func runes(s string) int { return utf8.RuneCountInString(s) }
+// TextOptions are terminal's.
+type TextOptions = terminal.Options
 
 // pad fills text with spaces to width, in front of it when width is positive and
 // behind it when it is negative.
 func pad(text string, width int) string {
-	fill := strings.Repeat(" ", max(0, max(width, -width)-runes(text)))
+	fill := strings.Repeat(" ", max(0, max(width, -width)-terminal.Columns(text)))
 	if width < 0 {
 		return text + fill
 	}
 	return fill + text
-}
-
-// cut shortens text to width runes.
-func cut(text string, width int) string {
-	if width <= 0 || runes(text) <= width {
-		return text
-	}
-	if width == 1 {
-		return "…"
-	}
-	return string([]rune(text)[:width-1]) + "…"
 }
 
 // fact is one line of the table of a single result.
@@ -145,16 +114,16 @@ func WriteText(w io.Writer, r Result, opts TextOptions) error {
 	}
 	indent := 0
 	for _, f := range list {
-		indent = max(indent, runes(f.name)+2)
+		indent = max(indent, terminal.Columns(f.name)+2)
 	}
 	room := 0
 	if opts.Width > 0 {
 		room = max(opts.Width-indent, 16)
 	}
 	for _, f := range list {
-		name := opts.paint(styleBold, f.name) + strings.Repeat(" ", indent-runes(f.name))
+		name := opts.Paint(terminal.Bold, f.name) + strings.Repeat(" ", indent-terminal.Columns(f.name))
 		for _, line := range wrap(f.value, room) {
-			fmt.Fprintf(out, "%s%s\n", name, cut(line, room))
+			fmt.Fprintf(out, "%s%s\n", name, terminal.Cut(line, room))
 			name = strings.Repeat(" ", indent)
 		}
 	}
@@ -235,9 +204,9 @@ func WriteComparison(w io.Writer, rows []Row, opts TextOptions) error {
 		return nil
 	}
 	out := bufio.NewWriter(w)
-	name := runes("strategy")
+	name := terminal.Columns("strategy")
 	for i := range rows {
-		name = max(name, runes(rows[i].Result.Strategy))
+		name = max(name, terminal.Columns(rows[i].Result.Strategy))
 	}
 	columns, hidden := fitColumns(compareColumns(rows), rows, name, opts.Width)
 	if opts.Width > 0 {
@@ -251,12 +220,12 @@ func WriteComparison(w io.Writer, rows []Row, opts TextOptions) error {
 	for _, c := range columns {
 		head += "  " + pad(c.head, columnWidth(c, rows))
 	}
-	fmt.Fprintln(out, opts.paint(styleBold, head))
+	fmt.Fprintln(out, opts.Paint(terminal.Bold, head))
 	for i := range rows {
-		fmt.Fprint(out, pad(cut(rows[i].Result.Strategy, name), -name))
+		fmt.Fprint(out, pad(terminal.Cut(rows[i].Result.Strategy, name), -name))
 		for _, c := range columns {
 			cell := pad(c.cell(&rows[i]), columnWidth(c, rows))
-			fmt.Fprint(out, "  ", opts.paint(cellStyle(c, rows, i), cell))
+			fmt.Fprint(out, "  ", opts.Paint(cellStyle(c, rows, i), cell))
 		}
 		fmt.Fprintln(out)
 	}
@@ -266,7 +235,7 @@ func WriteComparison(w io.Writer, rows []Row, opts TextOptions) error {
 	}
 	for _, text := range under {
 		for _, line := range wrap(text, opts.Width) {
-			fmt.Fprintln(out, opts.paint(styleDim, line))
+			fmt.Fprintln(out, opts.Paint(terminal.Dim, line))
 		}
 	}
 	return wrapped(out.Flush())
@@ -293,23 +262,23 @@ func knowing(rows []Row) (lines []string) {
 }
 
 // cellStyle paints a ratio whose whole interval lies on one side of 1.
-func cellStyle(c column, rows []Row, i int) string {
+func cellStyle(c column, rows []Row, i int) terminal.Style {
 	ratio := rows[i].Ratio
 	switch {
 	case c.head != "vs first" || i == 0 || ratio == nil:
 		return ""
 	case ratio.Known() && ratio.High < 1:
-		return styleGreen
+		return terminal.Green
 	case ratio.Known() && ratio.Low > 1:
-		return styleRed
+		return terminal.Red
 	}
 	return ""
 }
 
 func columnWidth(c column, rows []Row) int {
-	width := runes(c.head)
+	width := terminal.Columns(c.head)
 	for i := range rows {
-		width = max(width, runes(c.cell(&rows[i])))
+		width = max(width, terminal.Columns(c.cell(&rows[i])))
 	}
 	return width
 }

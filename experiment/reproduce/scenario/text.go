@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/musterdl/muster/run/report/terminal"
 	"github.com/musterdl/muster/run/simulated"
 )
 
@@ -118,10 +119,8 @@ func (s *Study) writeVerdicts(w io.Writer, colour bool) {
 	fmt.Fprintln(t, "LEFT OUT\tITS METRIC\tWITHOUT - FULL\t95 % INTERVAL\tVERDICT")
 	for _, v := range s.Verdicts {
 		m, d, says := metric(v.Metric), v.Difference, v.Says
-		if colour {
-			code := map[string]string{hurts: "32", helps: "31"}[says]
-			says = "\x1b[" + cmp.Or(code, "33") + "m" + says + "\x1b[0m"
-		}
+		style := map[string]terminal.Style{hurts: terminal.Green, helps: terminal.Red}[says]
+		says = terminal.Options{Color: colour}.Paint(cmp.Or(style, terminal.Yellow), says)
 		within := "unknown"
 		if d.Known() {
 			within = fmt.Sprintf("%+.*f to %+.*f", m.digits, d.Low*m.scale, m.digits, d.High*m.scale)
