@@ -146,6 +146,7 @@ var statuses = map[string]string{
 	"read":     "read: its source was read",
 	"recalled": "recalled: its paper is followed from memory",
 	"after":    "after: the idea is theirs, the details are ours",
+	"ours":     "ours: from no paper",
 	"null":     "null: what one would do without this step",
 }
 

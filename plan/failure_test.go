@@ -27,3 +27,18 @@ func TestFailureWords(t *testing.T) {
 		}
 	}
 }
+
+// One of something is told in the singular.
+func TestReasonsCount(t *testing.T) {
+	v := plan.NewState(cluster.Uniform("lab", 1, 1, cluster.Model{Name: "gpu", Memory: 1024, Speed: 1}, 1)).View()
+	for words, r := range map[string]plan.Reason{
+		"started in room that 1 lower-ranked run gave up":                       {Code: plan.TookRoomOf, A: 1},
+		"started in room that 2 lower-ranked runs gave up":                      {Code: plan.TookRoomOf, A: 2},
+		"held after 1 failure of its own; look at its log, then release it":     {Code: plan.CrashLoop, A: 1},
+		"3 workers of it would stand somewhere that is not there or may not be": {Code: plan.Impossible, A: 3},
+	} {
+		if got := r.Words(v); got != words {
+			t.Errorf("%q, want %q", got, words)
+		}
+	}
+}

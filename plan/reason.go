@@ -131,11 +131,11 @@ func (r Reason) Words(v View) string {
 	case BackingOff:
 		return fmt.Sprintf("failed (%s); will be tried again in %s", FailureClass(r.B), unit.Time(r.A).Sub(v.s.Now))
 	case CrashLoop:
-		return fmt.Sprintf("held after %d failures of its own; look at its log, then release it", r.A)
+		return fmt.Sprintf("held after %s of its own; look at its log, then release it", counted(r.A, "failure"))
 	case MadeWayFor:
 		return "made way for " + name(r.A)
 	case TookRoomOf:
-		return fmt.Sprintf("started in room that %d lower-ranked runs gave up", r.A)
+		return fmt.Sprintf("started in room that %s gave up", counted(r.A, "lower-ranked run"))
 	case Rebalanced:
 		return fmt.Sprintf("resized from %d to %d workers", r.A, r.B)
 	case NodeLost:
@@ -156,9 +156,9 @@ func (r Reason) Words(v View) string {
 	case DependencyEnd:
 		return name(r.A) + ", which it comes after, ended without finishing"
 	case NodeSick:
-		return fmt.Sprintf("%s is quarantined after %d failures in a row", v.s.nodeName(r.A), r.B)
+		return fmt.Sprintf("%s is quarantined after %s in a row", v.s.nodeName(r.A), counted(r.B, "failure"))
 	case Impossible:
-		return fmt.Sprintf("%d workers of it were asked for somewhere that is not there or may not be", r.A)
+		return fmt.Sprintf("%s of it would stand somewhere that is not there or may not be", counted(r.A, "worker"))
 	case Estimated:
 		return "expected to run " + unit.Duration(r.A).String()
 	}
@@ -234,6 +234,14 @@ func Devices(milli int64) string {
 		return "1 device"
 	}
 	return Amount(milli) + " devices"
+}
+
+// counted is so many of something, one or several.
+func counted(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.FormatInt(n, 10) + " " + noun
 }
 
 // Are goes with an amount.

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/objection"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -100,7 +103,9 @@ func exitOf(j *view.Job) int {
 // strict makes every wrong use of a command an error of its own kind, also where help would
 // be printed as if all were well.
 func strict(cmd *cobra.Command) {
-	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return misused("%w: see %s --help", err, c.CommandPath()) })
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return misused("%w: see %s --help", flagError(err), c.CommandPath())
+	})
 	for _, c := range cmd.Commands() {
 		strict(c)
 	}
@@ -117,6 +122,27 @@ func strict(cmd *cobra.Command) {
 			return nil
 		}
 	}
+}
+
+// takes says in words what flags of a type take.
+var takes = map[string]string{"float64": "a number", "int": "a whole number", "int32": "a whole number", "int64": "a whole number",
+	"bool": "true or false", "boolfunc": "true or false", "uint64": "a whole number that is not negative", "int32Slice": "whole numbers with commas between them"}
+
+// flagError says what was expected where a flag takes a number and got none.
+func flagError(err error) error {
+	var wrong *pflag.InvalidValueError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	f := wrong.GetFlag()
+	expected := takes[f.Value.Type()]
+	if expected == "" {
+		return fmt.Errorf("--%s: %w", f.Name, wrong.Unwrap())
+	}
+	if errors.Is(err, strconv.ErrRange) {
+		expected += ", and none that large"
+	}
+	return objection.Objection{Field: "--" + f.Name, Found: strconv.Quote(wrong.GetValue()), Expected: expected}
 }
 
 // group is a command that only holds others: it shows which.

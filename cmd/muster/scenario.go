@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -69,9 +70,12 @@ func dayCommand() *cobra.Command {
 	f.StringSliceVar(&o.only, "only", nil, "put all other steps at their null, beside the nulls; may be given several times")
 	f.BoolVar(&o.factorial, "factorial", false, "16 ways to put steps at their null: main effects, and effects of two steps in groups")
 	f.StringVar(&o.goal, "goal", "throughput", strings.Join(scenario.Goals(), ", ")+", or all of them in one table")
-	f.BoolFunc("free", "nothing costs anything but what jobs declare of their checkpoints", func(string) error {
-		s.Prices = simulated.Prices{}
-		return nil
+	f.BoolFunc("free", "nothing costs anything but what jobs declare of their checkpoints", func(value string) error {
+		free, err := strconv.ParseBool(value)
+		if free {
+			s.Prices = simulated.Prices{}
+		}
+		return err
 	})
 	f.IntVar(&s.Seeds, "seeds", 5, "how often what the trace does not say is drawn")
 	f.StringVar(&s.Data, "data", "../shared/data", "folder of the published data")

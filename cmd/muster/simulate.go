@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,9 +77,12 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 	f.Float64Var(&s.Prices.StoreGBps, "store-link", s.Prices.StoreGBps, "GB/s at which a job saves that does not say how long it takes; 0 takes no time")
 	f.Float64Var(&s.Prices.ProbeError, "probe-error", s.Prices.ProbeError, "spread of what is measured of a job around the truth: the standard deviation of its logarithm")
 	f.Float64Var(&s.LinkJitter, "link-jitter", s.LinkJitter, "by how much links fall short of what is written on them: the spread of a normal draw for each")
-	f.BoolFunc("free", "nothing costs anything, as far as jobs do not say otherwise; put it before the costs that stay", func(string) error {
-		s.Prices, s.LinkJitter = simulated.Prices{}, 0
-		return nil
+	f.BoolFunc("free", "nothing costs anything, as far as jobs do not say otherwise; put it before the costs that stay", func(value string) error {
+		free, err := strconv.ParseBool(value)
+		if free {
+			s.Prices, s.LinkJitter = simulated.Prices{}, 0
+		}
+		return err
 	})
 	f.StringVar(&s.Queues, "queues", "", "a tree of queues: venus, philly, queues:NxG or a YAML file; empty is one queue")
 	f.StringVar(&s.Tenants, "tenants", "", "draw tenants, users and priorities for jobs that have none, in the shape of: venus or philly")

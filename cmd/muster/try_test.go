@@ -11,6 +11,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/musterdl/muster/run/report"
 )
 
@@ -128,6 +131,38 @@ func TestTraceConvertLeavesNothingBehind(t *testing.T) {
 	if data, err := os.ReadFile(kept); err != nil || string(data) != "old\n" || len(entries) != 2 {
 		t.Errorf("kept %q, %v, and %v are there", data, err, entries)
 	}
+}
+
+// A flag that takes a number says so in words.
+func TestFlagMistakes(t *testing.T) {
+	for says, args := range map[string][]string{
+		`--load: found "abc", expected a number: see muster simulate --help`:                      {"simulate", "--load", "abc"},
+		`--seed: found "-1", expected a whole number that is not negative: see muster simulate`:   {"simulate", "--seed", "-1"},
+		`--priority: found "high", expected a whole number: see muster submit`:                    {"submit", "--priority", "high", "--", "true"},
+		`--priority: found "99999999999", expected a whole number, and none that large: see`:      {"submit", "--priority", "99999999999", "--", "true"},
+		`--quiet: found "maybe", expected true or false: see muster simulate`:                     {"simulate", "--quiet=maybe"},
+		`--free: found "maybe", expected true or false: see muster simulate`:                      {"simulate", "--free=maybe"},
+		`--horizon: "soon" is not a duration: write one like 90s, 2h30m or 1d: see muster whatif`: {"whatif", "--horizon", "soon"},
+	} {
+		if _, err := muster(t, args...); err == nil || !strings.HasPrefix(err.Error(), says) {
+			t.Errorf("muster %s: %v, want %s", strings.Join(args, " "), err, says)
+		}
+	}
+	// No flag may leave a kind of number to the library's words.
+	var each func(c *cobra.Command)
+	each = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			switch kind := f.Value.Type(); {
+			case kind == "string", kind == "stringSlice", kind == "stringArray", kind == "duration", takes[kind] != "":
+			default:
+				t.Errorf("%s --%s takes %s, of which nothing is said", c.CommandPath(), f.Name, kind)
+			}
+		})
+		for _, below := range c.Commands() {
+			each(below)
+		}
+	}
+	each(root())
 }
 
 // A trace for Perfetto holds every stretch of every run, however many, and the page

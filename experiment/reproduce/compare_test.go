@@ -183,6 +183,9 @@ func TestComparePage(t *testing.T) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
+	if strings.Contains(b.String(), "seed 0") {
+		t.Error("the page names a seed that nobody chose")
+	}
 }
 
 func TestCompareMistakes(t *testing.T) {

@@ -138,7 +138,7 @@ func sharedFacts(runs []Run) []string {
 	if trace {
 		out = append(out, "trace "+first.Trace)
 	}
-	if seed {
+	if seed && first.Seed != 0 { // 0 are the means over several
 		out = append(out, fmt.Sprintf("seed %d", first.Seed))
 	}
 	return out
