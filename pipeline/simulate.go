@@ -123,11 +123,17 @@ func graph(stages []workload.Layer, plan *Plan, p *Params) *taskgraph.Graph {
 		}
 		return &task[2*s*m+op.Micro]
 	}
+	g.Label = func(t int32) string { // stage by stage, then the transfers
+		if s := t / (2 * m); s < n {
+			return "stage " + strconv.Itoa(int(s)) + " " + plan.Orders[s][t%(2*m)].String()
+		}
+		return "transfer " + strconv.Itoa(int(t-2*n*m))
+	}
 	for s := range n {
 		forward := p.Compute(stages[s].Forward, int(s))
 		backward := p.Compute(stages[s].Backward, int(s))
 		for _, op := range plan.Orders[s] {
-			t := taskgraph.Task{Name: "stage " + strconv.Itoa(int(s)) + " " + op.String(), Resource: s, Pool: s}
+			t := taskgraph.Task{Resource: s, Pool: s}
 			if op.Kind == Forward {
 				t.Duration, t.AllocKiB = forward, stages[s].ActivationKiB
 			} else {

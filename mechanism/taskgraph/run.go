@@ -2,177 +2,187 @@ package taskgraph
 
 import "github.com/musterdl/muster/model/unit"
 
-// event is the end of a task, or, for a link, the instant at which a transfer
-// leaves it.
-type event struct {
-	at   unit.Time
-	id   int32 // the task, or the link's resource
-	wake int32 // 0 for a task, else the generation of a link's wake-up
-}
-
-// Before orders ends by instant, then by what they are, then by id.
-func (e event) Before(o event) bool {
-	switch {
-	case e.at != o.at:
-		return e.at < o.at
-	case e.wake != o.wake:
-		return e.wake < o.wake
-	}
-	return e.id < o.id
-}
-
-// ready is a task that waits for nothing but its turn.
-type ready struct{ priority, task int32 }
-
-// Before orders by priority, then by id.
-func (r ready) Before(o ready) bool {
-	return r.priority < o.priority || r.priority == o.priority && r.task < o.task
-}
+// What an event is about: a task, a link or a transfer of the mesh.
+const (
+	leaves  = iota // a task leaves what it holds
+	arrives        // a transfer is there, its latency after it has left
+	wakes          // the first transfer leaves a link, unless that has changed
+	due            // a transfer leaves the mesh, unless its rate has changed
+)
 
 // clock is one run in progress.
 type clock struct {
 	g      *Graph
-	rel    relation
+	routes []route // per resource
+	// The edges from a task are follow[t], then next of each, one more than its place
+	// in g.Edges; 0 is none. left counts what a task still waits for.
+	follow, next, left []int32
+
 	now    unit.Time
-	events heap[event]
-	queues []heap[ready] // per resource: ready and not started
-	taken  []bool        // per serial resource
-	fluid  []link        // per resource
-	dirty  []int32       // resources to look at before time moves on
-	marked []bool        // per resource: in dirty
-	held   []int64       // per memory pool, KiB
+	events heap[unit.Time]
+	at     []station // per resource
+	turns  []turn
+	dirty  []int32     // serial resources to look at before time moves on
+	calls  heap[int64] // tasks that may hold several resources, to be tried by turn
+	links  []link      // per resource
+	moved  []int32     // links to look at before time moves on
+	mesh   mesh
+	memory []pool
+	waited []int32 // per task: what let it start; see start
 	done   int
 	line   Timeline
 }
 
+// started marks a task in clock.left.
+const started = -1
+
 // Run times the graph. It fails where the graph is malformed or its tasks wait
 // for one another in a circle, which the error names.
 func Run(g *Graph) (Timeline, error) {
-	if err := g.check(); err != nil {
+	c, err := newClock(g)
+	if err != nil {
 		return Timeline{}, err
 	}
-	c := newClock(g)
 	for t := range g.Tasks {
-		if c.rel.left[t] == 0 {
-			c.enqueue(int32(t))
+		if c.left[t] == 0 {
+			c.ready(int32(t))
 		}
 	}
-	c.serve()
-	for len(c.events) > 0 {
-		c.now = c.events[0].at
+	for c.pass(); len(c.events) > 0; c.pass() {
+		c.now = c.events[0].key
 		// All that ends now ends before anything starts now: memory is given back
 		// first, and a resource chooses among all that has become ready.
-		for len(c.events) > 0 && c.events[0].at == c.now {
+		for len(c.events) > 0 && c.events[0].key == c.now {
 			c.apply(c.events.pop())
 		}
-		c.serve()
 	}
 	if c.done < len(g.Tasks) {
-		return Timeline{}, g.cycle(c.rel)
+		return Timeline{}, c.circle()
 	}
+	c.close()
 	return c.line, nil
 }
 
-func newClock(g *Graph) *clock {
-	pools := int32(0)
-	for i := range g.Tasks {
-		pools = max(pools, g.Tasks[i].Pool+1)
+func newClock(g *Graph) (*clock, error) {
+	routes, err := g.routes()
+	if err != nil {
+		return nil, err
+	}
+	pools, err := g.check(routes)
+	if err != nil {
+		return nil, err
 	}
 	n, r := len(g.Tasks), len(g.Resources)
-	return &clock{
-		g: g, rel: g.relate(), queues: make([]heap[ready], r), taken: make([]bool, r), fluid: make([]link, r),
-		marked: make([]bool, r), held: make([]int64, pools),
-		line: Timeline{Start: make([]unit.Time, n), End: make([]unit.Time, n), Busy: make([]unit.Duration, r), PeakKiB: make([]int64, pools)},
+	c := &clock{
+		g: g, routes: routes, follow: make([]int32, n), next: make([]int32, len(g.Edges)), left: make([]int32, n),
+		at: make([]station, r), links: make([]link, r), mesh: newMesh(g, routes), memory: make([]pool, pools),
+		line: Timeline{Start: make([]unit.Time, n), End: make([]unit.Time, n), Busy: make([]unit.Duration, r),
+			Idle: make([]unit.Duration, r), PeakKiB: make([]int64, pools)},
+		waited: make([]int32, n),
+	}
+	for i, e := range g.Edges {
+		c.next[i] = c.follow[e.Before]
+		c.follow[e.Before] = int32(i) + 1
+		c.left[e.After]++
+	}
+	c.open()
+	return c, c.declare()
+}
+
+// pass starts what can start now, and says when what is on the links will be over.
+func (c *clock) pass() {
+	c.serve()
+	c.setWakeups()
+	c.mesh.setRates(c)
+}
+
+// apply does what is due at an instant.
+func (c *clock) apply(e item[unit.Time]) {
+	switch e.what {
+	case leaves:
+		c.leave(e.id)
+	case arrives:
+		c.end(e.id)
+	case wakes:
+		if l := &c.links[e.id]; l.due == e.key {
+			c.deliver(e.id, l)
+		}
+	case due:
+		if f := &c.mesh.flows[e.id]; f.due == e.key {
+			c.mesh.remove(e.id, c)
+			c.leave(f.task)
+		}
 	}
 }
 
-func (c *clock) apply(e event) {
-	if e.wake == 0 {
-		c.end(e.id)
+// leave takes a task off what it holds; it ends when it has arrived.
+func (c *clock) leave(t int32) {
+	r := &c.routes[c.g.Tasks[t].Resource]
+	for _, s := range r.serial {
+		c.leaveSlot(s, t)
+	}
+	if r.latency > 0 {
+		c.events.push(item[unit.Time]{c.now.Add(r.latency), t, arrives})
 		return
 	}
-	if c.fluid[e.id].wakeups == e.wake {
-		c.touch(e.id)
-	}
+	c.end(t)
 }
 
-// end closes a task, frees its memory and its device, and releases those that
-// waited for it.
+// end closes a task, frees its memory and releases those that waited for it.
 func (c *clock) end(t int32) {
-	task := &c.g.Tasks[t]
 	c.line.End[t] = c.now
-	c.line.Makespan = max(c.line.Makespan, unit.Duration(c.now))
-	c.held[task.Pool] -= task.FreeKiB
 	c.done++
-	if c.g.Resources[task.Resource].Kind != Fluid {
-		c.taken[task.Resource] = false
-		c.line.Busy[task.Resource] += c.now.Sub(c.line.Start[t])
-		c.touch(task.Resource)
-	}
-	for _, next := range c.rel.next[c.rel.first[t]:c.rel.first[t+1]] {
-		if c.rel.left[next]--; c.rel.left[next] == 0 {
-			c.enqueue(next)
+	c.free(&c.g.Tasks[t])
+	for e := c.follow[t]; e != 0; e = c.next[e-1] {
+		after := c.g.Edges[e-1].After
+		if c.left[after]--; c.left[after] == 0 {
+			c.waited[after] = t + 1
+			c.ready(after)
 		}
 	}
 }
 
-func (c *clock) enqueue(t int32) {
-	r := c.g.Tasks[t].Resource
-	c.queues[r].push(ready{c.g.Tasks[t].Priority, t})
-	c.touch(r)
-}
-
-func (c *clock) touch(r int32) {
-	if !c.marked[r] {
-		c.marked[r] = true
-		c.dirty = append(c.dirty, r)
-	}
-}
-
-// serve lets every touched resource go on.
-func (c *clock) serve() {
-	for _, r := range c.dirty {
-		c.marked[r] = false
-		if c.g.Resources[r].Kind == Fluid {
-			c.serveLink(r)
-		} else if !c.taken[r] && len(c.queues[r]) > 0 {
-			t := c.queues[r].pop().task
-			c.taken[r] = true
-			c.start(t)
-			c.events.push(event{at: c.now.Add(c.g.Tasks[t].Duration), id: t})
-		}
-	}
-	c.dirty = c.dirty[:0]
-}
-
+// start lets a task go, which nothing holds up any more. What it waited for is the
+// task that ended last before it, as its id plus 1, or, where that was earlier than
+// now, the one that left room on what it needs, negative; 0 is nothing.
 func (c *clock) start(t int32) {
 	task := &c.g.Tasks[t]
+	r := &c.routes[task.Resource]
+	if c.now > 0 {
+		if w := c.waited[t]; w == 0 || c.line.End[w-1] < c.now {
+			c.waited[t] = c.heldUp(r, w)
+		}
+	}
 	c.line.Start[t] = c.now
-	c.held[task.Pool] += task.AllocKiB
-	c.line.PeakKiB[task.Pool] = max(c.line.PeakKiB[task.Pool], c.held[task.Pool])
-}
-
-// serveLink lets go what is over, takes in what has arrived and sets the next
-// wake-up, which makes earlier ones stale.
-func (c *clock) serveLink(r int32) {
-	l, res := &c.fluid[r], &c.g.Resources[r]
-	c.line.Busy[r] += l.advance(c.now, res.Bandwidth)
-	c.deliver(l, res) // first: an arrival of a lower priority would hold up what is over
-	for len(c.queues[r]) > 0 {
-		t := c.queues[r].pop().task
-		c.start(t)
-		l.add(t, c.g.Tasks[t].Priority, c.g.Tasks[t].Bytes)
+	c.left[t] = started
+	c.alloc(task, t)
+	for _, s := range r.serial {
+		c.takeSlot(s)
 	}
-	c.deliver(l, res) // transfers of nothing
-	l.wakeups++
-	if d, ok := l.wait(res.Bandwidth); ok {
-		c.events.push(event{at: c.now.Add(d), id: r, wake: l.wakeups})
+	switch {
+	case !r.fluid:
+		c.events.push(item[unit.Time]{c.now.Add(task.Duration), t, leaves})
+	case task.Bytes == 0 || len(r.links) == 0:
+		c.events.push(item[unit.Time]{c.now, t, leaves})
+	case c.mesh.links[r.links[0].Link].in:
+		c.mesh.add(t, c)
+	default:
+		c.send(r.links[0].Link, t)
 	}
 }
 
-// deliver takes off the link what is over; it arrives a latency later.
-func (c *clock) deliver(l *link, res *Resource) {
-	for t, over := l.next(res.Bandwidth); over; t, over = l.next(res.Bandwidth) {
-		c.events.push(event{at: c.now.Add(res.Latency), id: t})
+// close adds up what remains to be told.
+func (c *clock) close() {
+	for _, end := range c.line.End {
+		c.line.Makespan = max(c.line.Makespan, unit.Duration(end))
 	}
+	for r := range c.at {
+		if s := &c.at[r]; s.seen {
+			c.line.Idle[r] = s.last.Sub(s.first) - c.line.Busy[r]
+		}
+	}
+	for p := range c.memory {
+		c.line.PeakKiB[p] = c.memory[p].peak
+	}
+	c.line.Critical = c.critical()
 }
