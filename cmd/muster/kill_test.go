@@ -222,57 +222,6 @@ func judge(t *testing.T, state string) {
 	}
 }
 
-// TestKilledSupervisorsAndWorkers kills supervisors and workers at random: their
-// jobs recover or fail with a class and a reason.
-func TestKilledSupervisorsAndWorkers(t *testing.T) {
-	p, rounds, chance := toKill(t, 2, 6, 60)
-	for round := range rounds {
-		name := fmt.Sprintf("victim-%d", round)
-		job := workload.Job{Name: name, Resources: workload.Resources{Gang: 1 + int32(round%2), Devices: 1, Share: unit.Whole}, Retries: 1,
-			Program: workload.Program{Command: []string{"sh", "-c", "sleep 1"}, Env: []string{"PATH=" + os.Getenv("PATH")}}}
-		if _, err := p.client.Submit(t.Context(), []workload.Job{job}, ""); err != nil {
-			t.Fatal(err)
-		}
-		killOne(t, p.state, name, chance)
-		ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
-		j, err := p.client.Wait(ctx, name)
-		cancel()
-		if err != nil || !j.Over() || j.Reason == "" || j.Phase == "finished" && j.Restarts == 0 {
-			t.Errorf("%s, whose process was killed, is %s after %d restarts (%s), %v", name, j.Phase, j.Restarts, j.Reason, err)
-		}
-	}
-	judge(t, p.state)
-}
-
-// killOne waits until the first attempt of a job runs and kills its worker or the
-// worker's supervisor.
-func killOne(t *testing.T, state, name string, chance *rand.Rand) {
-	t.Helper()
-	spec := supervise.Spec{State: state, Job: name, Attempt: 1}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		records, _, err := supervise.ReadRecords(spec.MemberDir(), 0)
-		if err != nil {
-			continue
-		}
-		for _, r := range records {
-			if r.Kind != supervise.Started {
-				continue
-			}
-			pid := r.PID
-			if chance.IntN(2) == 0 {
-				if parent := parentOf(pid); parent > 1 {
-					pid = parent
-				}
-			}
-			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			return
-		}
-	}
-	t.Fatalf("%s did not start", name)
-}
-
 func parentOf(pid int) int {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

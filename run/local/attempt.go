@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -278,8 +279,14 @@ func (a *attempt) tell(o supervise.Order) {
 	}
 }
 
-// send gives one order to one worker.
+// send gives one order to one worker, and again to whoever takes the worker over.
 func (a *attempt) send(rank int, o supervise.Order) {
+	s := &a.seen[rank]
+	s.told = append(slices.DeleteFunc(s.told, o.Replaces), o)
+	a.deliver(rank, o)
+}
+
+func (a *attempt) deliver(rank int, o supervise.Order) {
 	if err := supervise.Send(a.dirs[rank], o); err != nil && !errors.Is(err, supervise.ErrNotListening) {
 		a.driver.config.Log.Warn("ordering a worker", "attempt", a.String(), "rank", rank, "order", o, "error", err)
 	}

@@ -21,6 +21,7 @@ type seen struct {
 	kept      bool      // it reported that one
 	suspended bool
 	ended     *supervise.Record
+	told      []supervise.Order // the last of each sort
 }
 
 // read takes in what is new in the records, and settles workers whose supervisor
@@ -80,6 +81,11 @@ func (a *attempt) note(rank int, r *supervise.Record) {
 		a.pace.again()
 	case supervise.StopRequested:
 		s.asked = true
+	case supervise.TakenOver:
+		a.driver.config.Log.Warn("the supervisor of a worker was killed, its keeper goes on", "attempt", a.String(), "rank", rank)
+		for _, o := range s.told {
+			a.deliver(rank, o)
+		}
 	case supervise.Checkpoint:
 		s.saved, s.kept = r.At, s.asked
 		a.observe(rank, r)

@@ -18,20 +18,28 @@ import (
 	"github.com/musterdl/muster/model/unit"
 )
 
-// supervisorOf finds the process that supervises dir.
-func supervisorOf(t *testing.T, dir string) int {
-	t.Helper()
+// processOf finds a process of the attempt in dir by its stage; the keeper has none.
+func processOf(dir, stage string) int {
 	for _, p := range processes() {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
 		environ, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
-		if strings.HasSuffix(string(line), "supervise\x00"+dir+"\x00") && !strings.Contains(string(environ), stageVariable) {
+		_, found, _ := strings.Cut(string(environ), stageVariable+"=")
+		if strings.HasSuffix(string(line), "supervise\x00"+dir+"\x00") && strings.TrimRight(found, "\x00") == stage {
 			return p.pid
 		}
 	}
 	return 0
 }
 
-func TestDeathOfTheSupervisorIsTheWorkersAndLost(t *testing.T) {
+// kill kills a process of the attempt in dir, if it is there.
+func kill(dir, stage string) (pid int) {
+	if pid = processOf(dir, stage); pid > 0 {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended meanwhile
+	}
+	return pid
+}
+
+func TestDeathOfBothSupervisorsIsTheWorkersAndLost(t *testing.T) {
 	t.Parallel()
 	dir := runTo(t, shell(t, `setsid sleep 1000 & echo $!; echo up; while :; do sleep 0.02; done`), "up")
 	var stray int
@@ -42,12 +50,8 @@ func TestDeathOfTheSupervisorIsTheWorkersAndLost(t *testing.T) {
 		t.Fatalf("reaped a living supervisor: %v", err)
 	}
 	worker := await(t, dir, Started).PID
-	supervisor := supervisorOf(t, dir)
-	if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	awaitGone(t, supervisor)
-	awaitGone(t, worker)
+	awaitGone(t, kill(dir, "")) // the keeper first, which would take over
+	awaitGone(t, kill(dir, stageSupervisor))
 	if m := Look(dir); m.Alive || m.Last.Kind == Ended || !m.Started || m.Err != nil {
 		t.Errorf("member %+v, expected an orphan that was started", m)
 	}
@@ -58,6 +62,7 @@ func TestDeathOfTheSupervisorIsTheWorkersAndLost(t *testing.T) {
 	if err != nil || first.Class != Lost {
 		t.Fatalf("reap: %+v, %v", first, err)
 	}
+	awaitGone(t, worker)
 	awaitGone(t, stray)
 	again, err := Reap(dir)
 	for range 100 { // a process that another test is just starting may share the lock for a moment
@@ -88,7 +93,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	chance := rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds {
 		pause := time.Duration(chance.IntN(60)) * time.Millisecond
-		killSupervisor := chance.IntN(3) > 0
+		victims := [][]string{{stageSupervisor}, {""}, {"", stageSupervisor}, {stageSupervisor, ""}, nil}[chance.IntN(5)]
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			t.Parallel()
 			s := shell(t, `sleep 0.02; (setsid sleep 1000 &); sleep 0.05; exit 3`)
@@ -102,12 +107,10 @@ func TestKilledAtRandomMoments(t *testing.T) {
 				}
 			}()
 			time.Sleep(pause)
-			m := Look(dir)
-			if killSupervisor {
-				if pid := supervisorOf(t, dir); pid != 0 {
-					_ = syscall.Kill(pid, syscall.SIGKILL)
-				}
-			} else if m.Last.PID != 0 {
+			for _, stage := range victims {
+				kill(dir, stage)
+			}
+			if m := Look(dir); victims == nil && m.Last.PID != 0 {
 				_ = syscall.Kill(m.Last.PID, syscall.SIGKILL)
 			}
 			settle(t, dir)
@@ -129,7 +132,7 @@ func settle(t *testing.T, dir string) {
 			}
 		}
 		// Nothing yet: it may still be starting, or was killed before its first record.
-		if !m.Alive && !m.Started && supervisorOf(t, dir) == 0 {
+		if !m.Alive && !m.Started && processOf(dir, "") == 0 {
 			if _, err := Reap(dir); err != nil && !errors.Is(err, ErrAlive) {
 				t.Fatal(err)
 			}
@@ -260,7 +263,7 @@ func TestGangThatDoesNotStart(t *testing.T) {
 func TestSupervisorToldToEndStopsItsWorker(t *testing.T) {
 	t.Parallel()
 	dir := runTo(t, shell(t, `trap 'exit 7' TERM; echo up; while :; do sleep 0.02; done`), "up")
-	if err := syscall.Kill(supervisorOf(t, dir), syscall.SIGTERM); err != nil {
+	if err := syscall.Kill(processOf(dir, ""), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	if r := await(t, dir, Ended); r.Class != Preempted || r.Code != 7 {
@@ -284,7 +287,7 @@ func TestAnEndThatIsRecordedIsNotLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := Reap(dir)
-	for range 100 { // see TestDeathOfTheSupervisorIsTheWorkersAndLost
+	for range 100 { // see TestDeathOfBothSupervisorsIsTheWorkersAndLost
 		if !errors.Is(err, ErrAlive) {
 			break
 		}

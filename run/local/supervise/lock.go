@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -72,6 +73,15 @@ const (
 	Suspend Order = "suspend"
 	Resume  Order = "resume"
 )
+
+// Replaces reports whether an earlier order says nothing more once this one is given.
+func (o Order) Replaces(earlier Order) bool {
+	sort := func(o Order) string {
+		word, _, _ := strings.Cut(string(o), " ")
+		return strings.Replace(word, string(Resume), string(Suspend), 1)
+	}
+	return sort(o) == sort(earlier)
+}
 
 // Grant is the order to hold the worker to other limits from now on.
 func Grant(l cgroup.Limits) Order {

@@ -30,12 +30,26 @@ type logWriter struct {
 	tails []string
 }
 
+// newLogWriter begins a log, or goes on behind what there is of it.
 func newLogWriter(dir string, quota int64) (*logWriter, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	files, err := logFiles(dir)
 	if err != nil {
+		return nil, err
+	}
+	l := &logWriter{dir: dir, quota: quota}
+	for i, f := range files {
+		if l.at = f.end; i > 0 {
+			l.tails = append(l.tails, f.path)
+		}
+	}
+	if len(files) > 0 {
+		return l, nil
+	}
+	if l.file, err = os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
-	return &logWriter{dir: dir, quota: quota, file: f, room: quota / 2}, nil
+	l.room = quota / 2
+	return l, nil
 }
 
 // copy writes everything from r until it ends.

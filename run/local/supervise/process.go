@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -175,12 +176,15 @@ func machineOOMKills() int64 {
 // reaper waits for every child of the supervisor, adopted ones too.
 type reaper struct {
 	exited chan syscall.WaitStatus // of the worker
-	none   chan struct{}           // closed when there are no children any more
-	cpuUs  atomic.Int64            // used by those that ended
+	// known is closed when that was recorded: until then the kernel keeps it for the other
+	// supervisor.
+	known chan struct{}
+	none  chan struct{} // closed when there are no children any more
+	cpuUs atomic.Int64  // used by those that ended
 }
 
 func newReaper(worker int) *reaper {
-	r := &reaper{exited: make(chan syscall.WaitStatus, 1), none: make(chan struct{})}
+	r := &reaper{exited: make(chan syscall.WaitStatus, 1), known: make(chan struct{}), none: make(chan struct{})}
 	go r.run(worker)
 	return r
 }
@@ -188,18 +192,40 @@ func newReaper(worker int) *reaper {
 func (r *reaper) run(worker int) {
 	defer close(r.none)
 	for {
-		var status unix.WaitStatus
-		var used unix.Rusage
-		pid, err := unix.Wait4(-1, &status, 0, &used)
+		pid, status, used, err := ended()
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
 			return // ECHILD: a worker with living children has them adopted by us
 		}
-		r.cpuUs.Add(time.Duration(used.Utime.Nano() + used.Stime.Nano()).Microseconds())
+		r.cpuUs.Add(used.Microseconds())
 		if pid == worker {
-			r.exited <- syscall.WaitStatus(status)
+			r.exited <- status
+			<-r.known
 		}
+		_, _ = unix.Wait4(pid, nil, 0, nil)
 	}
+}
+
+// ended waits until a child has ended and says which, how, and what CPU time it used. It
+// stays a zombie.
+func ended() (pid int, status syscall.WaitStatus, cpu time.Duration, err error) {
+	var info struct { // siginfo_t, as waitid(2) fills it
+		_, _, code, _, pid, _, status int32
+		_                             [25]int32
+	}
+	var used unix.Rusage
+	_, _, errno := unix.Syscall6(unix.SYS_WAITID, unix.P_ALL, 0, uintptr(unsafe.Pointer(&info)), unix.WEXITED|unix.WNOWAIT, uintptr(unsafe.Pointer(&used)), 0)
+	if errno != 0 {
+		return 0, 0, 0, errno
+	}
+	const exited, dumped = 1, 3 // CLD_EXITED, CLD_DUMPED
+	switch status = syscall.WaitStatus(info.status); info.code {
+	case exited:
+		status <<= 8
+	case dumped:
+		status |= 0x80
+	}
+	return int(info.pid), status, time.Duration(used.Utime.Nano() + used.Stime.Nano()), nil
 }

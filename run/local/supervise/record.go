@@ -28,7 +28,8 @@ const (
 	Suspended     Kind = "suspended"
 	Resumed       Kind = "resumed"
 	StopRequested Kind = "stop-requested"
-	Exited        Kind = "exited" // as Ended will say; what the worker left behind is still to be ended
+	TakenOver     Kind = "taken-over" // its supervisor was killed, another one goes on; orders may be lost
+	Exited        Kind = "exited"     // as Ended will say; what the worker left behind is still to be ended
 	Ended         Kind = "ended"
 )
 
@@ -46,7 +47,7 @@ const (
 	Temporary Class = "temporary"  // exit code 75: a peer went away, try again
 	Aborted   Class = "aborted"    // never started: told not to
 	Abandoned Class = "abandoned"  // never started: nobody said go in time
-	Lost      Class = "lost"       // its supervisor died
+	Lost      Class = "lost"       // its supervisors died
 )
 
 // Report is the latest the worker said of itself.

@@ -1,10 +1,11 @@
 // Package supervise runs one worker of a job attempt on this machine: a small
-// supervisor process per worker, which outlives the control plane.
+// supervisor process per worker, which outlives the control plane, and a keeper, which
+// goes on with the worker where the supervisor is killed.
 //
 // Everything about one worker lies in one directory, STATE/attempts/JOB.ATTEMPT/RANK:
 //
 //	spec.json       what to run
-//	lock            locked by the supervisor for its life: "is it alive" is "is it locked"
+//	lock            locked while one of the two lives: "is it alive" is "is it locked"
 //	record          what happened, append-only, each line durable before its effect
 //	orders          a FIFO: what the control plane wants (go, stop, suspend, ...)
 //	control         what the worker is asked to do, lines of package progress
@@ -19,8 +20,10 @@
 // record is that of the worker from then on.
 //
 // An attempt is used once: it has at most one started and one ended record, and
-// when its supervisor died without the latter, whoever finds the lock free writes
-// it (Reap).
+// when keeper and supervisor both died without the latter, whoever finds the lock
+// free ends the worker and writes it (Reap). So no kill of one process repeats what has
+// come to its end. Nobody can know of a worker that was killed, or died with both of them,
+// between its last word and its exit: that attempt has not ended.
 package supervise
 
 import (

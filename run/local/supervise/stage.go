@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,11 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stageVariable marks the process that becomes the worker: the supervisor's own
-// program, started again, which does everything but become the command, says so and
-// waits. Doing it there, as the user and in the control group, is the only honest
-// check that it can be done. Its value is the process id of the supervisor.
+// stageVariable says which of the processes of an attempt this one is, which all run the
+// same program: the keeper has none.
 const stageVariable = "MUSTER_SUPERVISE_STAGE"
+
+const (
+	stageSupervisor = "supervisor" // see keep
+	// stageWorker becomes the worker: it does everything but become the command, says so and
+	// waits. Doing it there, as the user and in the control group, is the only honest check
+	// that it can be done.
+	stageWorker = "worker"
+)
 
 // The stage's descriptors: it reads one byte to go on, and writes "ready", or why not.
 const (
@@ -33,22 +38,20 @@ const (
 )
 
 // stage prepares this process and becomes the command. It returns only on failure.
-func stage(dir, supervisor string) int {
-	// A worker dies with the thread that its supervisor started it from, and asks
-	// for that on the thread that will be its only one.
-	runtime.LockOSThread()
+func stage(dir string) int {
 	unix.CloseOnExec(stageGo)
 	unix.CloseOnExec(stageStatus)
-	path, argv, env, f := prepareStage(dir, supervisor)
+	path, argv, env, f := prepareStage(dir)
 	if f == nil {
 		if _, err := unix.Write(stageStatus, []byte(ready)); err != nil {
 			return exitStage
 		}
 		var b [1]byte
-		if n, err := readRetrying(stageGo, b[:]); n != 1 || err != nil {
-			return exitStage // told to abort, or the supervisor died
+		if n, err := readRetrying(stageGo, b[:]); n == 1 && err == nil {
+			f = unstartable(path, syscall.Exec(path, argv, env))
+		} else {
+			f = &failure{class: Node, err: errors.New("its supervisor died before the worker was started")}
 		}
-		f = unstartable(path, syscall.Exec(path, argv, env))
 	}
 	_, _ = unix.Write(stageStatus, []byte(f.String()))
 	return exitStage
@@ -122,7 +125,7 @@ func parseFailure(text string) *failure {
 	return &failure{class: Node, err: fmt.Errorf("worker could not be prepared, see its log: %q", text)}
 }
 
-func prepareStage(dir, supervisor string) (path string, argv, env []string, f *failure) {
+func prepareStage(dir string) (path string, argv, env []string, f *failure) {
 	node := func(err error) (string, []string, []string, *failure) {
 		return "", nil, nil, &failure{class: Node, err: err}
 	}
@@ -144,13 +147,6 @@ func prepareStage(dir, supervisor string) (path string, argv, env []string, f *f
 	}
 	if err := become(spec.User); err != nil {
 		return node(err)
-	}
-	// After the switch, which clears it.
-	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
-		return node(fmt.Errorf("tie worker to its supervisor: %w", err))
-	}
-	if strconv.Itoa(os.Getppid()) != supervisor {
-		return node(errors.New("the supervisor died"))
 	}
 	if err := os.Chdir(spec.Dir); err != nil {
 		return "", nil, nil, own(unusable("working directory", spec.Dir, err))
@@ -258,39 +254,19 @@ type staged struct {
 	output *os.File // read end of the worker's stdout and stderr
 }
 
-// startStage starts this program again as the stage of the worker in dir. The
-// calling goroutine must stay on its thread for as long as the worker lives.
-func startStage(dir string) (s *staged, err error) {
-	var files []*os.File // read and write ends in turn: go, status, output
-	defer func() {
-		if err != nil {
-			closeAll(files)
-		}
-	}()
-	for range 3 {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return nil, fmt.Errorf("start worker: %w", err)
-		}
-		files = append(files, r, w)
-	}
-	null, err := os.Open(os.DevNull)
+// startStage starts this program again as the stage of the worker.
+func startStage(p pipes) (*staged, error) {
+	goR, goW, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start worker: %w", err)
 	}
-	defer null.Close()
-	goR, goW, statusR, statusW, outR, outW := files[0], files[1], files[2], files[3], files[4], files[5]
-	out := outW.Fd()
-	pid, err := syscall.ForkExec("/proc/self/exe", os.Args, &syscall.ProcAttr{
-		Dir: dir, Env: []string{fmt.Sprintf("%s=%d", stageVariable, os.Getpid())},
-		Files: []uintptr{null.Fd(), out, out, goR.Fd(), statusW.Fd()},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
-	})
+	defer goR.Close()
+	pid, err := startAgain(stageWorker, p.outputW, p.outputW, int(goR.Fd()), p.statusW)
 	if err != nil {
-		return nil, fmt.Errorf("start worker: %w", err)
+		return nil, errors.Join(fmt.Errorf("start worker: %w", err), goW.Close())
 	}
-	closeAll([]*os.File{goR, statusW, outW})
-	return &staged{pid: pid, goOn: goW, status: statusR, output: outR}, nil
+	p.closeWriters()
+	return p.staged(pid, goW), nil
 }
 
 // said returns what the stage said next, "" when its end of the line was closed.
@@ -301,10 +277,4 @@ func (s *staged) said() (string, error) {
 		err = nil
 	}
 	return string(b[:n]), err
-}
-
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		f.Close()
-	}
 }

@@ -24,33 +24,27 @@ const (
 	ExitTaken  = 3 // another supervisor lives, or the attempt was used
 )
 
-// Main is the supervisor of the worker in dir: it returns when the worker has
-// ended, with the exit code of the process. It takes over the whole process.
+// Main supervises the worker in dir: it returns when the worker has ended, with the exit
+// code of the process. It takes over the whole process.
 func Main(dir string) int {
-	if supervisor := os.Getenv(stageVariable); supervisor != "" {
-		return stage(dir, supervisor)
-	}
-	// The worker dies with the thread that started it: keep it.
-	runtime.LockOSThread()
-	held, err := lock(dir)
-	if errors.Is(err, ErrAlive) {
-		return ExitTaken
-	}
-	if err == nil {
-		defer held.Close()
-		var used bool
-		if used, err = superviseIn(dir); used {
-			return ExitTaken
-		}
+	var code int
+	var err error
+	switch os.Getenv(stageVariable) {
+	case stageWorker:
+		return stage(dir)
+	case stageSupervisor:
+		err = superviseIn(dir)
+	default:
+		code, err = keep(dir)
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: supervise %s: %v\n", time.Now().UTC().Format(time.RFC3339), dir, err)
 		return ExitBroken
 	}
-	return 0
+	return code
 }
 
-// supervisor is a supervisor that has its lock.
+// supervisor is what a supervisor knows of its worker.
 type supervisor struct {
 	law     lawful
 	dir     string
@@ -91,24 +85,32 @@ type stopping struct {
 }
 
 // superviseIn runs the worker in dir from its first record to its last.
-func superviseIn(dir string) (used bool, err error) {
-	record, records, err := openRecord(dir)
+func superviseIn(dir string) error {
+	s, _, err := newSupervisor(dir)
 	if err != nil {
-		return false, err
+		return err
 	}
-	defer record.file.Close()
-	if len(records) > 0 {
-		return true, nil
-	}
-	s := &supervisor{dir: dir, record: record, logged: make(chan struct{}), orders: make(chan Order, 16), signals: make(chan os.Signal, 4)}
-	ended := s.run()
+	signal.Notify(s.signals, unix.SIGTERM, unix.SIGINT)
+	signal.Ignore(unix.SIGHUP, unix.SIGPIPE)
+	return s.finish(s.run(inherited()))
+}
+
+func newSupervisor(dir string) (*supervisor, []Record, error) {
+	runtime.LockOSThread() // what measuring costs is read off this thread
+	record, records, err := openRecord(dir)
+	return &supervisor{dir: dir, record: record, logged: make(chan struct{}), orders: make(chan Order, 16), signals: make(chan os.Signal, 4)}, records, err
+}
+
+// finish writes the last record of the worker.
+func (s *supervisor) finish(ended Record) error {
+	defer s.record.file.Close()
 	if err := s.end(ended); err != nil {
-		return false, err
+		return err
 	}
 	if err := s.group.Remove(); err != nil {
 		s.say(err)
 	}
-	return false, nil
+	return nil
 }
 
 // say writes to supervisor.log what is no reason to give up.
@@ -117,16 +119,20 @@ func (s *supervisor) say(err error) {
 }
 
 // run does everything between prepare and the worker's end, and returns the record of it.
-func (s *supervisor) run() Record {
-	if f := s.prepare(); f != nil {
-		s.dismiss()
-		return Record{Class: f.class, Code: f.code, Why: f.err.Error()}
+func (s *supervisor) run(p pipes) Record {
+	f := s.prepare(p)
+	if f == nil {
+		f = s.begin()
 	}
-	if f := s.begin(); f != nil {
-		s.dismiss()
-		return Record{Class: f.class, Code: f.code, Why: f.err.Error()}
+	if f != nil {
+		return s.dismiss(f)
 	}
-	status := s.watch()
+	return s.conclude(s.watch())
+}
+
+// conclude records how the worker exited, ends what it left behind and returns the last
+// record.
+func (s *supervisor) conclude(status syscall.WaitStatus) Record {
 	exited := s.verdict(status)
 	exited.Kind = Exited
 	s.note(exited) // first of all: a job whose end is known is never run again
@@ -140,15 +146,13 @@ func (s *supervisor) run() Record {
 }
 
 // prepare does all that can fail before the worker runs.
-func (s *supervisor) prepare() (f *failure) {
+func (s *supervisor) prepare(p pipes) (f *failure) {
 	node := func(err error) *failure { return &failure{class: Node, err: err} }
 	var err error
 	if s.spec, err = readSpec(s.dir); err != nil {
 		return node(err)
 	}
-	if err := s.listen(); err != nil {
-		return node(err)
-	}
+	go s.listen(p)
 	if err := s.makeFiles(); err != nil {
 		return node(err)
 	}
@@ -164,14 +168,22 @@ func (s *supervisor) prepare() (f *failure) {
 	if s.log, err = newLogWriter(s.dir, s.spec.LogBytes); err != nil {
 		return node(err)
 	}
-	if s.worker, err = startStage(s.dir); err != nil {
+	worker, err := startStage(p)
+	if err != nil {
 		return node(err)
 	}
-	s.reaper = newReaper(s.worker.pid)
-	go func() { defer close(s.logged); s.log.copy(s.worker.output) }()
+	s.attend(worker)
 	// It fails only where the stage has ended already, which then says why.
 	_ = s.group.Attach(s.worker.pid)
 	return s.awaitReady()
+}
+
+// attend waits for the end of the worker from now on, and for what it writes.
+func (s *supervisor) attend(worker *staged) {
+	s.worker, s.reaper = worker, newReaper(worker.pid)
+	s.sampler = newSampler(s.dir, s.group, s.reaper)
+	s.sampler.gpus.devices = visibleGPUs(s.spec.Env)
+	go func() { defer close(s.logged); s.log.copy(s.worker.output) }()
 }
 
 // awaitReady waits until the stage has done its part and records that.
@@ -196,25 +208,11 @@ func (s *supervisor) awaitReady() *failure {
 	return nil
 }
 
-// listen makes ready to be given orders, by the control plane and by signals.
-func (s *supervisor) listen() error {
-	path := filepath.Join(s.dir, "orders")
-	if err := unix.Mkfifo(path, 0o600); err != nil && !errors.Is(err, unix.EEXIST) {
-		return fmt.Errorf("make orders: %w", err)
+// listen hands on the orders of the control plane.
+func (s *supervisor) listen(p pipes) {
+	for lines := bufio.NewScanner(open(p.orders)); lines.Scan(); {
+		s.orders <- Order(lines.Text())
 	}
-	// Being a writer as well keeps it open between two orders.
-	fifo, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return fmt.Errorf("open orders: %w", err)
-	}
-	go func() {
-		for lines := bufio.NewScanner(fifo); lines.Scan(); {
-			s.orders <- Order(lines.Text())
-		}
-	}()
-	signal.Notify(s.signals, unix.SIGTERM, unix.SIGINT)
-	signal.Ignore(unix.SIGHUP, unix.SIGPIPE)
-	return nil
 }
 
 // makeFiles makes the files that the worker shares with us.
@@ -255,8 +253,6 @@ func (s *supervisor) begin() *failure {
 	if f := s.awaitGo(); f != nil {
 		return f
 	}
-	s.sampler = newSampler(s.dir, s.group, s.reaper)
-	s.sampler.gpus.devices = visibleGPUs(s.spec.Env)
 	s.stepLaw() // a guest is held back from the first moment on
 	// The record comes before its effect: no worker ever runs unrecorded.
 	if err := s.record.add(Record{Kind: Started, PID: s.worker.pid}); err != nil {
@@ -264,7 +260,6 @@ func (s *supervisor) begin() *failure {
 	}
 	s.oomBefore = machineOOMKills()
 	s.startedAt = time.Now()
-	s.summaryAt = s.startedAt
 	if err := os.Remove(filepath.Join(s.dir, "secrets")); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return &failure{class: Node, err: fmt.Errorf("remove secrets: %w", err)}
 	}
@@ -281,6 +276,8 @@ func (s *supervisor) begin() *failure {
 	case said != "":
 		return parseFailure(said)
 	}
+	s.limit.left = time.Duration(s.spec.TimeLimit) * time.Microsecond
+	s.arm()
 	return nil
 }
 
@@ -307,19 +304,21 @@ func (s *supervisor) awaitGo() *failure {
 	}
 }
 
-// dismiss ends a worker that never ran.
-func (s *supervisor) dismiss() {
+// dismiss ends a worker that never ran, and returns the record of it.
+func (s *supervisor) dismiss(f *failure) Record {
 	if s.worker != nil {
 		_ = unix.Kill(s.worker.pid, unix.SIGKILL)
 		s.endStrays()
 		s.drain()
 	}
 	_ = os.Remove(filepath.Join(s.dir, "secrets"))
+	return Record{Class: f.class, Code: f.code, Why: f.err.Error()}
 }
 
 // endStrays ends what the worker left behind and reports how many processes resist.
 func (s *supervisor) endStrays() (left int) {
 	const patience = 10 * time.Second
+	close(s.reaper.known)
 	// Its error says that some did not end; the count below says it again.
 	_ = s.group.Kill()
 	for end := time.Now().Add(patience); time.Now().Before(end); {

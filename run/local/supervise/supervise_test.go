@@ -345,7 +345,7 @@ func TestSupervisorTakesUnderOnePercent(t *testing.T) {
 		s := shell(t, fmt.Sprintf(`for i in $(seq %d); do sleep 100 & done; echo up; while :; do echo step=1 >> $MUSTER_PROGRESS; sleep 0.1; done`, group))
 		s.SampleEvery = 0 // the default
 		dir := runTo(t, s, "up")
-		pid := supervisorOf(t, dir)
+		pid := processOf(dir, stageSupervisor)
 		before, _ := readProcess(pid)
 		time.Sleep(10 * time.Second)
 		after, ok := readProcess(pid)

@@ -19,12 +19,18 @@ const saveSample = 50 * unit.Millisecond
 // worker that floods it writes as much as the disk takes.
 const boundEvery = 250 * time.Millisecond
 
-// watch runs the worker until it ends.
-func (s *supervisor) watch() syscall.WaitStatus {
+// arm sets the timers of a worker that has begun.
+func (s *supervisor) arm() {
+	s.summaryAt = time.Now()
 	s.sampleNext = time.NewTimer(pause(s.spec.SampleEvery, 0))
 	s.stopping.next, s.limit.timer = stoppedTimer(), stoppedTimer()
-	s.limit.left = time.Duration(s.spec.TimeLimit) * time.Microsecond
-	s.runLimit()
+	if !s.suspended {
+		s.runLimit()
+	}
+}
+
+// watch runs the worker until it ends.
+func (s *supervisor) watch() syscall.WaitStatus {
 	full := time.NewTicker(boundEvery)
 	defer full.Stop()
 	for {
