@@ -53,7 +53,8 @@ func claim(nodes []node, i int, in *Input) {
 		}
 		n.reach[m] = min(wanted, n.ceiling[m], at(in.Capacity, m))
 	}
-	n.capTotal(min(limit.total, guaranteed+borrow.total))
+	most := min(limit.total, guaranteed+borrow.total)
+	n.capTotal(most)
 	for m := range in.Models {
 		kept := min(n.keep[m], n.ceiling[m])
 		if len(n.children) == 0 {
@@ -67,6 +68,23 @@ func claim(nodes []node, i int, in *Input) {
 		}
 		n.first[m] = min(n.first[m], n.ceiling[m])
 		n.need[m] = min(n.ceiling[m], max(below[m], n.first[m]))
+	}
+	n.capKept(most)
+}
+
+// capKept lays the same bound on what the queue is dealt, which is more than it wants
+// where a queue below keeps idle devices: what it can never hold is not kept for it.
+func (n *node) capKept(most int64) {
+	if sumOf(n.need) <= most {
+		return
+	}
+	n.first = Split(min(most, sumOf(n.first)), n.first)
+	beyond := make(Vector, len(n.need))
+	for m := range n.need {
+		beyond[m] = n.need[m] - n.first[m]
+	}
+	for m, more := range Split(most-sumOf(n.first), beyond) {
+		n.need[m] = n.first[m] + more
 	}
 }
 

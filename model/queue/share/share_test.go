@@ -98,6 +98,11 @@ var situations = []situation{{
 	want: []string{": 24,8 0,0 0,0 0,0", "a: 20,4 0,0 0,0 0,0", "b: 4,4 0,0 0,0 0,0"},
 	words: []string{"", "V100: guarantee 16 + 1/1 of 4 spare = 20, wants 30 -> deserves 20; A100: guarantee 4, wants 4 -> deserves 4",
 		"V100: 4 spare, wants 6, may hold 4 -> deserves 4; A100: 4 spare, wants 6, may hold 4 -> deserves 4"},
+}, {
+	name:     "what a limit stands in the way of is not kept idle",
+	tree:     tree(queue.Queue{Name: "a"}, queue.Queue{Name: "b", Guarantee: all(2), Limit: all(2)}, queue.Queue{Name: "b/x", Guarantee: all(1), Keep: all(1)}, queue.Queue{Name: "b/y"}),
+	capacity: d(10), held: []Vector{d(0), d(0), d(0), d(0)}, demand: []Vector{d(10), d(0), d(0), d(2)},
+	want: []string{": 9 0 0 0", "a: 8 0 0 0", "b: 1 0 0 0", "b/x: 0 0 0 0", "b/y: 1 0 0 0"},
 }}
 
 func show(v Vector) string {
