@@ -8,6 +8,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/musterdl/muster/internal/explain"
+	"github.com/musterdl/muster/internal/scenetest"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -16,7 +17,7 @@ import (
 // so, and says it: because=CODE is written by hand, and "-args -rewrite" leaves it alone.
 func TestSituations(t *testing.T) {
 	situations := 0
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "../scenetest/testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			if d.Cmd != "why" || len(d.CmdArgs) == 0 {
 				d.Fatalf(t, "expected why JOB because=CODE strategy=NAMES")
@@ -25,16 +26,16 @@ func TestSituations(t *testing.T) {
 			d.MaybeScanArgs(t, "because", &because)
 			d.MaybeScanArgs(t, "strategy", &strategy)
 			situations++
-			s := play(t, strategy, d.Input)
-			job, ok := s.e.Find(d.CmdArgs[0].Key)
+			s := scenetest.New(strategy).Play(t, d.Input)
+			job, ok := s.Engine.Find(d.CmdArgs[0].Key)
 			if !ok {
 				d.Fatalf(t, "there is no job %q", d.CmdArgs[0].Key)
 			}
-			a := explain.Why(s.e.View(), job, nil)
+			a := explain.Why(s.Engine.View(), job, nil)
 			if a.Code.String() != because {
 				t.Errorf("%s: the cause is %s, it says %s: %s", d.Pos, because, a.Code, a.Words)
 			}
-			return told(s.e.View(), a)
+			return told(s.Engine.View(), a)
 		})
 	})
 	if situations < 20 {

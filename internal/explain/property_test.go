@@ -10,12 +10,13 @@ import (
 	"github.com/musterdl/muster/allocate/fit"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/explain"
+	"github.com/musterdl/muster/internal/scenetest"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
 
 // draw lets something happen; devices are what workers may ask for.
-func draw(t *rapid.T, s *scene, n int, devices ...string) {
+func draw(t *rapid.T, s *scenetest.Scene, n int, devices ...string) {
 	pick := func(name string, list ...string) string { return rapid.SampledFrom(list).Draw(t, name) }
 	line := ""
 	switch kind := rapid.IntRange(0, 11).Draw(t, "kind"); {
@@ -27,25 +28,25 @@ func draw(t *rapid.T, s *scene, n int, devices ...string) {
 			line = fmt.Sprintf("submit j%d gang=%d devices=1 share=%s memory=%s", n, rapid.IntRange(1, 3).Draw(t, "gang"), pick("share", "0.3", "0.5", "0.8"), pick("memory", "2GiB", "9GiB"))
 		}
 	case kind < 9:
-		if s.e.View().Jobs() == 0 {
+		if s.Engine.View().Jobs() == 0 {
 			return
 		}
-		id := plan.JobID(rapid.IntRange(0, s.e.View().Jobs()-1).Draw(t, "job"))
-		if s.e.View().Job(id).Phase == plan.Active {
-			line = "end " + s.e.View().Name(id)
+		id := plan.JobID(rapid.IntRange(0, s.Engine.View().Jobs()-1).Draw(t, "job"))
+		if s.Engine.View().Job(id).Phase == plan.Active {
+			line = "end " + s.Engine.View().Name(id)
 		}
 	case kind == 9:
 		line = pick("ill", "cordon", "down", "lose") + " node" + pick("node", "0", "1", "2", "3")
 	default:
 		line = "pass " + pick("pass", "1m", "20m", "2h")
 	}
-	if err := s.line(line); err != nil {
+	if err := s.Line(line); err != nil {
 		t.Fatalf("%s: %v", line, err)
 	}
 }
 
-func site(t *testing.T, strategy string, queues string) *scene {
-	return play(t, strategy, "nodes 2 V100 devices=4 cores=16 memory=16GiB\nnodes 2 P100 devices=3 cores=8 memory=8GiB\n"+queues+"\npass 1s")
+func site(t *testing.T, strategy string, queues string) *scenetest.Scene {
+	return scenetest.New(strategy).Play(t, "nodes 2 V100 devices=4 cores=16 memory=16GiB\nnodes 2 P100 devices=3 cores=8 memory=8GiB\n"+queues+"\npass 1s")
 }
 
 // What is said of room is what placers find: the nodes with room for a worker are
@@ -58,7 +59,7 @@ func TestRoom(t *testing.T) {
 		for n := range rapid.IntRange(1, 20).Draw(r, "steps") {
 			draw(r, s, n, "0", "1", "2", "3", "4")
 		}
-		v := s.e.View()
+		v := s.Engine.View()
 		for id := range plan.JobID(v.Jobs()) {
 			if v.Job(id).Phase != plan.Waiting {
 				continue
@@ -98,10 +99,10 @@ func TestRoom(t *testing.T) {
 }
 
 // fitsAfter reports whether a job fits when holders have ended, but for one.
-func fitsAfter(t *testing.T, s *scene, id plan.JobID, holders []explain.Holder, without int) bool {
-	state := s.e.State().Copy()
+func fitsAfter(t *testing.T, s *scenetest.Scene, id plan.JobID, holders []explain.Holder, without int) bool {
+	state := s.Engine.State().Copy()
 	for i, h := range holders {
-		job, ok := s.e.Find(h.Job)
+		job, ok := s.Engine.Find(h.Job)
 		if !ok {
 			t.Fatalf("there is no job %q", h.Job)
 		}
@@ -125,11 +126,11 @@ func TestLimits(t *testing.T) {
 			name := fmt.Sprint("probe", n)
 			line := fmt.Sprintf("submit %s devices=%d memory=%dMiB tenant=%s user=%s", name, rapid.IntRange(1, 4).Draw(r, "probe"), n+1,
 				rapid.SampledFrom([]string{"a", "b", "b/c"}).Draw(r, "of"), rapid.SampledFrom([]string{"ann", "bob"}).Draw(r, "by"))
-			if err := s.line(line); err != nil {
+			if err := s.Line(line); err != nil {
 				r.Fatalf("%s: %v", line, err)
 			}
-			id, _ := s.e.Find(name)
-			j, a := s.e.View().Job(id), explain.Why(s.e.View(), id, nil)
+			id, _ := s.Engine.Find(name)
+			j, a := s.Engine.View().Job(id), explain.Why(s.Engine.View(), id, nil)
 			was := j.Reason.Code
 			said := a.Code == plan.QueueLimit || a.Code == plan.BorrowLimit || a.Code == plan.UserLimit
 			if limit := was == plan.QueueLimit || was == plan.BorrowLimit || was == plan.UserLimit; j.Phase == plan.Waiting && (limit || said) {
@@ -137,7 +138,7 @@ func TestLimits(t *testing.T) {
 					r.Fatalf("%s: noted %s, said %s (%s)", line, was, a.Code, a.Words)
 				}
 			}
-			if err := s.line("hold " + name); err != nil && j.Phase == plan.Waiting {
+			if err := s.Line("hold " + name); err != nil && j.Phase == plan.Waiting {
 				r.Fatal(err)
 			}
 		}
@@ -149,30 +150,30 @@ func TestLimits(t *testing.T) {
 
 // crowd is the size that the issue names: 1,000 queues, 10,000 devices, 100,000 jobs
 // that wait.
-func crowd(b testing.TB) *scene {
-	s := &scene{strategy: "fifo+easy", wake: unit.Never}
-	if err := s.line("nodes 1250 V100"); err != nil {
+func crowd(b testing.TB) *scenetest.Scene {
+	s := scenetest.New("fifo+easy")
+	if err := s.Line("nodes 1250 V100"); err != nil {
 		b.Fatal(err)
 	}
 	for n := range 1000 {
-		if err := s.line(fmt.Sprintf("queue q%d guarantee=10 limit=400 user-limit=300 borrow=350", n)); err != nil {
+		if err := s.Line(fmt.Sprintf("queue q%d guarantee=10 limit=400 user-limit=300 borrow=350", n)); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if _, err := s.engine(); err != nil {
+	if err := s.Line("pass 0s"); err != nil {
 		b.Fatal(err)
 	}
 	var events []engine.Event
 	for n := range 110_000 {
-		j := job(fmt.Sprint("j", n), fmt.Sprint("q", n%1000))
+		j := scenetest.Job(fmt.Sprint("j", n), fmt.Sprint("q", n%1000))
 		j.Gang, j.Devices, j.Estimate = int32(1+n%4), int32(1<<(n%4)), unit.Duration(1+n%50)*unit.Hour
 		events = append(events, engine.Event{Kind: engine.Submit, Spec: &j})
 	}
 	// One that waits for thousands of runs, and one that idle, closed nodes would hold.
-	giant, narrow := job("giant", ""), job("narrow", "")
+	giant, narrow := scenetest.Job("giant", ""), scenetest.Job("narrow", "")
 	giant.Gang, giant.Devices, narrow.Devices, narrow.Priority = 900, 8, 8, -1
 	events = append(events, engine.Event{Kind: engine.Cordon, Node: 7}, engine.Event{Kind: engine.Submit, Spec: &giant}, engine.Event{Kind: engine.Submit, Spec: &narrow})
-	if err := s.step(events...); err != nil {
+	if err := s.Step(events...); err != nil {
 		b.Fatal(err)
 	}
 	return s
@@ -180,7 +181,7 @@ func crowd(b testing.TB) *scene {
 
 func BenchmarkWhy(b *testing.B) {
 	s := crowd(b)
-	v, waiting := s.e.View(), 0
+	v, waiting := s.Engine.View(), 0
 	for id := range plan.JobID(v.Jobs()) {
 		if v.Job(id).Phase == plan.Waiting {
 			waiting++
@@ -188,7 +189,7 @@ func BenchmarkWhy(b *testing.B) {
 	}
 	b.Logf("%d jobs wait, %d claims", waiting, len(v.Claims()))
 	for _, name := range []string{"j109996", "j109997", "j109998", "j109999", "giant", "narrow"} {
-		id, _ := s.e.Find(name)
+		id, _ := s.Engine.Find(name)
 		b.Run(fmt.Sprintf("%s-%dx%d", name, v.Shape(id).Gang, v.Shape(id).Devices), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/internal/explain"
+	"github.com/musterdl/muster/internal/scenetest"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -58,7 +59,7 @@ func TestRecorded(t *testing.T) {
 }
 
 // drawScene makes a site with some queues.
-func drawScene(t *testing.T, r *rapid.T) *scene {
+func drawScene(t *testing.T, r *rapid.T) *scenetest.Scene {
 	pick := func(name string, list ...string) string { return rapid.SampledFrom(list).Draw(r, name) }
 	queues := ""
 	for _, q := range []string{"a", "b", "b/c"} {
@@ -77,16 +78,16 @@ func drawScene(t *testing.T, r *rapid.T) *scene {
 }
 
 // drawStep lets something happen.
-func drawStep(r *rapid.T, s *scene, n int) {
+func drawStep(r *rapid.T, s *scenetest.Scene, n int) {
 	if rapid.IntRange(0, 9).Draw(r, "closes") == 0 {
 		line := fmt.Sprintf("close node%d from=%dm to=%dm", rapid.IntRange(0, 3).Draw(r, "node"), rapid.IntRange(1, 200).Draw(r, "from"), rapid.IntRange(201, 400).Draw(r, "to"))
-		_ = s.line(line) // it may have a window already
+		_ = s.Line(line) // it may have a window already
 	}
 	draw(r, s, n, "1", "1", "2", "3", "4", "0")
 }
 
 // probe submits a job and compares what is told of it with what was recorded.
-func probe(r *rapid.T, s *scene, n int) (plan.ReasonCode, bool) {
+func probe(r *rapid.T, s *scenetest.Scene, n int) (plan.ReasonCode, bool) {
 	pick := func(name string, list ...string) string { return rapid.SampledFrom(list).Draw(r, name) }
 	name := fmt.Sprint("probe", n)
 	line := fmt.Sprintf("submit %s host=%dMiB gang=%s devices=%s tenant=%s user=%s cores=%s%s%s%s", name, n+1, pick("gang", "1", "1", "2", "3"), pick("devices", "1", "2", "3", "4", "5", "0"),
@@ -95,11 +96,11 @@ func probe(r *rapid.T, s *scene, n int) (plan.ReasonCode, bool) {
 	if rapid.IntRange(0, 3).Draw(r, "shares") == 0 {
 		line = fmt.Sprintf("submit %s host=%dMiB gang=%s share=%s memory=%s tenant=%s", name, n+1, pick("gang", "1", "3"), pick("share", "0.3", "0.6"), pick("memory", "2GiB", "9GiB"), pick("of", "a", "z"))
 	}
-	if err := s.line(line); err != nil {
+	if err := s.Line(line); err != nil {
 		r.Fatalf("%s: %v", line, err)
 	}
-	id, _ := s.e.Find(name)
-	v := s.e.View()
+	id, _ := s.Engine.Find(name)
+	v := s.Engine.View()
 	j := v.Job(id)
 	if j.Phase != plan.Waiting {
 		return plan.NoReason, false
@@ -108,13 +109,13 @@ func probe(r *rapid.T, s *scene, n int) (plan.ReasonCode, bool) {
 	if code != plan.New && code != plan.NoReason {
 		a := explain.Why(v, id, nil)
 		if a.Reason != code {
-			r.Fatalf("%s: %s: recorded %s (%s), told %s: %s", s.strategy, line, code, j.Reason.Words(v), a.Reason, a.Words)
+			r.Fatalf("%s: %s: recorded %s (%s), told %s: %s", s.Strategy, line, code, j.Reason.Words(v), a.Reason, a.Words)
 		}
 		if a.Code != a.Reason && !owed(a.Reason, a.Code) {
-			r.Fatalf("%s: %s: recorded %s (%s), the cause is said to be %s: %s", s.strategy, line, code, j.Reason.Words(v), a.Code, a.Words)
+			r.Fatalf("%s: %s: recorded %s (%s), the cause is said to be %s: %s", s.Strategy, line, code, j.Reason.Words(v), a.Code, a.Words)
 		}
 	}
-	if err := s.line("hold " + name); err != nil {
+	if err := s.Line("hold " + name); err != nil {
 		r.Fatal(err)
 	}
 	return code, code != plan.New && code != plan.NoReason

@@ -1,6 +1,9 @@
-package explain_test
+// Package scenetest lets a text say what happens to a cluster, for tests of what is told
+// of it: "submit late tenant=research devices=4", "pass 1h", "cordon node0".
+package scenetest
 
 import (
+	_ "embed" // of the situations
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,21 +18,36 @@ import (
 	"github.com/musterdl/muster/plan"
 )
 
-// scene is a real engine with a composed scheduler, to which a text says what happens.
-type scene struct {
-	strategy string
-	cluster  cluster.Cluster
-	tree     queue.Tree
-	e        *engine.Engine // made when something happens
-	now      unit.Time
-	wake     unit.Time
+// Situations is a file of texts, for each of which is known what keeps one job of it
+// from running.
+//
+//go:embed testdata/situations.txt
+var Situations string
+
+// Scene is a real engine with a composed scheduler, to which a text says what happens.
+type Scene struct {
+	Strategy string
+	Cluster  cluster.Cluster
+	Tree     queue.Tree
+	Now      unit.Time
+	// Engine is made when something happens. Begun, where it is given, is called then, and
+	// Stepped before each step with what happens at that instant.
+	Engine  *engine.Engine
+	Begun   func() error
+	Stepped func(now unit.Time, events []engine.Event) error
+
+	wake unit.Time
+	deaf bool // nobody carries out what is decided
 }
 
-func (s *scene) engine() (*engine.Engine, error) {
-	if s.e != nil {
-		return s.e, nil
+// New returns a scene without anything in it.
+func New(strategy string) *Scene { return &Scene{Strategy: strategy, wake: unit.Never} }
+
+func (s *Scene) engine() (*engine.Engine, error) {
+	if s.Engine != nil {
+		return s.Engine, nil
 	}
-	composition, err := catalogue.Resolve(s.strategy)
+	composition, err := catalogue.Resolve(s.Strategy)
 	if err != nil {
 		return nil, err
 	}
@@ -37,31 +55,41 @@ func (s *scene) engine() (*engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.e = engine.New(&s.cluster, built.Scheduler, engine.DefaultPolicy())
-	if len(s.tree.Queues) > 0 {
-		return s.e, s.step(engine.Event{Kind: engine.Shares, Queues: &s.tree})
+	s.Engine = engine.New(&s.Cluster, built.Scheduler, engine.DefaultPolicy())
+	if s.Begun != nil {
+		if err := s.Begun(); err != nil {
+			return nil, err
+		}
 	}
-	return s.e, nil
+	if len(s.Tree.Queues) > 0 {
+		return s.Engine, s.Step(engine.Event{Kind: engine.Shares, Queues: &s.Tree})
+	}
+	return s.Engine, nil
 }
 
-// step feeds events at the present instant and confirms what is decided.
-func (s *scene) step(events ...engine.Event) error {
+var carriedOut = map[plan.Verb]engine.Kind{plan.Start: engine.Started, plan.Stop: engine.Stopped, plan.Suspend: engine.Suspended, plan.Resume: engine.Resumed, plan.Reshape: engine.Reshaped}
+
+// Step feeds events at the present instant and confirms what is decided.
+func (s *Scene) Step(events ...engine.Event) error {
 	for {
 		for i := range events {
-			if err := s.e.Accept(&events[i]); err != nil {
+			if err := s.Engine.Accept(&events[i]); err != nil {
 				return err
 			}
 		}
-		out := s.e.Step(s.now, events)
+		if s.Stepped != nil {
+			if err := s.Stepped(s.Now, events); err != nil {
+				return err
+			}
+		}
+		out := s.Engine.Step(s.Now, events)
 		events, s.wake = nil, out.Wake
 		for _, c := range out.Ready {
-			kind := engine.Started
-			if c.Verb == plan.Stop {
-				kind = engine.Stopped
+			if kind, ok := carriedOut[c.Verb]; ok && !s.deaf {
+				events = append(events, engine.Event{Kind: kind, Job: c.Job, Attempt: c.Attempt, Device: c.Device, Change: c.ID})
 			}
-			events = append(events, engine.Event{Kind: kind, Job: c.Job, Attempt: c.Attempt})
 		}
-		if err := s.e.State().Check(); err != nil {
+		if err := s.Engine.State().Check(); err != nil {
 			return err
 		}
 		if len(events) == 0 {
@@ -70,8 +98,8 @@ func (s *scene) step(events ...engine.Event) error {
 	}
 }
 
-// line carries out one line of a scene.
-func (s *scene) line(text string) error {
+// Line carries out one line of a scene.
+func (s *Scene) Line(text string) error {
 	fields := strings.Fields(text)
 	if len(fields) < 1 || strings.HasPrefix(text, "#") {
 		return nil
@@ -93,7 +121,10 @@ func (s *scene) line(text string) error {
 	case "pass":
 		return s.pass(args)
 	case "pause":
-		return s.step(engine.Event{Kind: engine.Pause})
+		return s.Step(engine.Event{Kind: engine.Pause})
+	case "deaf":
+		s.deaf = true
+		return nil
 	}
 	if len(args) == 0 {
 		return fmt.Errorf("%s: of what", verb)
@@ -106,38 +137,42 @@ func (s *scene) line(text string) error {
 		return fmt.Errorf("there is no job %q", args[0])
 	}
 	ev := engine.Event{Job: id, Attempt: e.View().Job(id).Attempt}
-	switch verb {
-	case "end":
-		ev.Kind = engine.Exited
-	case "fail":
-		ev.Kind, ev.Class = engine.Exited, plan.UserFailure
-	case "hold":
-		ev.Kind = engine.Hold
-	default:
+	kind, ok := map[string]engine.Kind{"end": engine.Exited, "fail": engine.Exited, "hold": engine.Hold, "release": engine.Release, "cancel": engine.Cancel, "requeue": engine.Requeue, "progress": engine.Observed}[verb]
+	if !ok {
 		return fmt.Errorf("unknown verb %q", verb)
 	}
-	return s.step(ev)
+	switch ev.Kind = kind; verb {
+	case "fail":
+		ev.Class = plan.UserFailure
+	case "progress": // "progress NAME 40", in percent
+		if len(args) < 2 {
+			return fmt.Errorf("progress: how many percent")
+		}
+		percent, _ := strconv.Atoi(args[1])
+		ev.Progress = int32(percent) * 10_000
+	}
+	return s.Step(ev)
 }
 
 // node is something that happens to a node: "close node1 from=1h to=3h".
-func (s *scene) node(ev engine.Event, args []string) error {
-	for i := range s.cluster.Nodes {
-		if s.cluster.Nodes[i].Name == args[0] {
-			ev.Node, ev.Device = plan.NodeID(i), plan.DeviceID(s.cluster.Nodes[i].First)
+func (s *Scene) node(ev engine.Event, args []string) error {
+	for i := range s.Cluster.Nodes {
+		if s.Cluster.Nodes[i].Name == args[0] {
+			ev.Node, ev.Device = plan.NodeID(i), plan.DeviceID(s.Cluster.Nodes[i].First)
 		}
 	}
-	if s.cluster.Nodes[ev.Node].Name != args[0] {
+	if s.Cluster.Nodes[ev.Node].Name != args[0] {
 		return fmt.Errorf("there is no node %q", args[0])
 	}
 	return each(args[1:], func(key, value string) error {
 		at, err := unit.ParseDuration(value)
 		if key == "from" {
-			ev.From = s.now.Add(at)
+			ev.From = s.Now.Add(at)
 		} else {
-			ev.To = s.now.Add(at)
+			ev.To = s.Now.Add(at)
 		}
 		return err
-	}, func() error { return s.step(ev) })
+	}, func() error { return s.Step(ev) })
 }
 
 // each calls f for every key=value, then done.
@@ -152,7 +187,7 @@ func each(args []string, f func(key, value string) error, done func() error) err
 }
 
 // nodes adds "nodes 2 V100 devices=8 memory=16GiB cores=48 host=256GiB".
-func (s *scene) nodes(args []string) error {
+func (s *Scene) nodes(args []string) error {
 	if len(args) < 2 {
 		return fmt.Errorf("nodes: how many, and of which model")
 	}
@@ -176,26 +211,26 @@ func (s *scene) nodes(args []string) error {
 		}
 		return err
 	}, func() error {
-		if len(s.cluster.Racks) == 0 {
-			s.cluster.AddRack(cluster.Rack{Name: "rack0"})
+		if len(s.Cluster.Racks) == 0 {
+			s.Cluster.AddRack(cluster.Rack{Name: "rack0"})
 		}
-		node.Model = s.cluster.AddModel(model)
+		node.Model = s.Cluster.AddModel(model)
 		for range n {
-			node.Name = fmt.Sprint("node", len(s.cluster.Nodes))
-			s.cluster.AddNode(node, devices)
+			node.Name = fmt.Sprint("node", len(s.Cluster.Nodes))
+			s.Cluster.AddNode(node, devices)
 		}
 		return nil
 	})
 }
 
 // queue adds "queue research limit=8 guarantee=4 keep=2 borrow=2 user-limit=3 preempt=1".
-func (s *scene) queue(args []string) error {
-	if len(s.tree.Queues) == 0 {
-		s.tree = queue.Flat()
+func (s *Scene) queue(args []string) error {
+	if len(s.Tree.Queues) == 0 {
+		s.Tree = queue.Flat()
 	}
 	q := queue.Queue{Name: args[0], Weight: 1000}
 	if cut := strings.LastIndexByte(q.Name, '/'); cut > 0 {
-		q.Parent = s.tree.Find(q.Name[:cut])
+		q.Parent = s.Tree.Find(q.Name[:cut])
 	}
 	return each(args[1:], func(key, value string) error {
 		milli, err := unit.ParseMilli(value)
@@ -218,19 +253,19 @@ func (s *scene) queue(args []string) error {
 		}
 		return err
 	}, func() error {
-		s.tree.Queues = append(s.tree.Queues, q)
+		s.Tree.Queues = append(s.Tree.Queues, q)
 		return nil
 	})
 }
 
-// job is one worker with one device.
-func job(name, tenant string) workload.Job {
+// Job is one worker with one device.
+func Job(name, tenant string) workload.Job {
 	return workload.Job{Name: name, Tenant: tenant, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Retries: 9, Checkpoint: workload.Checkpoint{OnRequest: true}}
 }
 
 // submit submits "submit NAME gang=2 devices=8 ...".
-func (s *scene) submit(args []string) error {
-	j := job(args[0], "")
+func (s *Scene) submit(args []string) error {
+	j := Job(args[0], "")
 	number := func(value string) int32 { n, _ := strconv.Atoi(value); return int32(n) }
 	return each(args[1:], func(key, value string) (err error) {
 		switch key {
@@ -256,38 +291,43 @@ func (s *scene) submit(args []string) error {
 			j.HostMemory, err = unit.ParseMiB(value)
 		case "estimate":
 			j.Estimate, err = unit.ParseDuration(value)
+		case "limit":
+			j.TimeLimit, err = unit.ParseDuration(value)
+		case "array":
+			j.Array = number(value)
+		case "opportunistic":
+			j.Opportunistic = value == "1"
 		case "after":
 			j.After = strings.Split(value, ",")
 		default:
 			err = fmt.Errorf("unknown key")
 		}
 		return err
-	}, func() error { return s.step(engine.Event{Kind: engine.Submit, Spec: &j}) })
+	}, func() error { return s.Step(engine.Event{Kind: engine.Submit, Spec: &j}) })
 }
 
 // pass lets time go by, and the engine be woken when it wants to.
-func (s *scene) pass(args []string) error {
+func (s *Scene) pass(args []string) error {
 	d, err := unit.ParseDuration(args[0])
 	if err != nil {
 		return err
 	}
-	until := s.now.Add(d)
-	for s.wake > s.now && s.wake <= until {
-		s.now = s.wake
-		if err := s.step(); err != nil {
+	until := s.Now.Add(d)
+	for s.wake > s.Now && s.wake <= until {
+		s.Now = s.wake
+		if err := s.Step(); err != nil {
 			return err
 		}
 	}
-	s.now = until
-	return s.step(engine.Event{Kind: engine.Tick})
+	s.Now = until
+	return s.Step(engine.Event{Kind: engine.Tick})
 }
 
-// play makes a scene of a text.
-func play(t testing.TB, strategy, text string) *scene {
+// Play carries out a text.
+func (s *Scene) Play(t testing.TB, text string) *Scene {
 	t.Helper()
-	s := &scene{strategy: strategy, wake: unit.Never}
 	for line := range strings.Lines(text) {
-		if err := s.line(strings.TrimSpace(line)); err != nil {
+		if err := s.Line(strings.TrimSpace(line)); err != nil {
 			t.Fatalf("%s: %v", strings.TrimSpace(line), err)
 		}
 	}
