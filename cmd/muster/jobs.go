@@ -116,7 +116,7 @@ func changeCommand(verb, short string) *cobra.Command {
 		},
 		func(j view.Job) string {
 			if j.Copies != nil {
-				return fmt.Sprintf("%s: %s", j.Name, j.Reason)
+				return fmt.Sprintf("%s: %s", j.Name, view.Counts(j.Copies))
 			}
 			if j.Over() || j.Phase == plan.Held.String() { // its run may still be stopping
 				return fmt.Sprintf("%s is %s", j.Name, j.Phase)

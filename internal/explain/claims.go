@@ -12,7 +12,7 @@ import (
 // a limit on its user, or what another keeps for itself. The ledger names it, as it did
 // to the scheduler.
 func (q *question) limited() (cause, bool) {
-	models, b := q.v.MayTake(&q.ledger, q.id, q.shape.Models, q.wants())
+	models, b := q.v.MayTake(q.ledger(), q.id, q.shape.Models, q.wants())
 	if models != 0 || b.Kind == queue.NoBar {
 		return cause{}, false
 	}
@@ -40,7 +40,10 @@ func (q *question) limited() (cause, bool) {
 	}
 	if q.wants() > b.Most {
 		c.words = "can never start under its limits: " + c.words
-		c.needs = []string{fmt.Sprintf("that limit raised to %s", plan.Amount(q.wants()))}
+		c.never, c.needs = true, []string{fmt.Sprintf("that limit raised to %s", plan.Amount(q.wants()))}
+		return c, true
+	}
+	if q.brief {
 		return c, true
 	}
 	c.holders = q.holders(q.ofQueue(b))
@@ -66,7 +69,7 @@ func (q *question) ofQueue(b queue.Bar) (list []ending) {
 		if missing <= 0 {
 			break
 		}
-		if !q.ledger.Counts(b.Queue, q.v.QueueOf(j.Tenant)) || b.Kind == queue.AtUser && j.User != q.job.User {
+		if !q.ledger().Counts(b.Queue, q.v.QueueOf(j.Tenant)) || b.Kind == queue.AtUser && j.User != q.job.User {
 			continue
 		}
 		milli := int64(0)

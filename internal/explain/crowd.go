@@ -47,17 +47,10 @@ func (q *question) unhindered() (cause, bool) {
 // first is the waiting job of the same queue that goes first, if it goes before this
 // one.
 func (q *question) first() plan.JobID {
-	at, best, rank := q.v.QueueOf(q.job.Tenant), plan.JobID(plan.None), int32(0)
-	for id := range q.live {
-		o := q.v.Job(id)
-		if id == q.id || o.Phase != plan.Waiting || !q.before(id, &o) || q.v.QueueOf(o.Tenant) != at {
-			continue
-		}
-		if best == plan.None || o.Priority > rank || o.Priority == rank && id < best {
-			best, rank = id, o.Priority
-		}
+	if best := q.top(q.v.QueueOf(q.job.Tenant)); best != plan.None && q.before(best, q.id) {
+		return best
 	}
-	return best
+	return plan.None
 }
 
 // overtaken is a job whose room others have got since it waits that were not there
@@ -75,8 +68,11 @@ func (q *question) overtaken() (cause, bool) {
 	} {
 		var list []ending
 		for _, e := range q.endings() {
+			if e.since < q.job.Since {
+				continue
+			}
 			run := q.v.Run(e.run)
-			if o := q.v.Job(run.Job); o.Since >= q.job.Since && kind(&o, q.v.Shape(run.Job).Milli(run.Workers)) {
+			if o := q.v.Job(run.Job); kind(&o, q.v.Shape(run.Job).Milli(run.Workers)) {
 				list = append(list, e)
 			}
 		}
@@ -173,7 +169,7 @@ func (q *question) closedNow() (cause, bool) {
 	}
 	spare := all.milli() - q.wants()
 	for id := range q.live {
-		if o := q.v.Job(id); o.Phase == plan.Waiting && id != q.id && q.before(id, &o) && q.v.Shape(id).Models&q.shape.Models != 0 {
+		if o := q.v.Job(id); o.Phase == plan.Waiting && id != q.id && q.before(id, q.id) && q.v.Shape(id).Models&q.shape.Models != 0 {
 			if spare -= q.v.Shape(id).Milli(q.v.Shape(id).Gang); spare < 0 {
 				return cause{}, false // they would
 			}
@@ -252,7 +248,7 @@ func (q *question) lacking() (cause, bool) {
 		if r.total() < int64(q.n) {
 			continue
 		}
-		return q.needEnds(cause{code: plan.NoRoom, words: lack.words(r), holders: q.holders(q.inTheWay(q.endings()))}), true
+		return q.needEnds(cause{code: plan.NoRoom, words: lack.words(r), holders: q.whoEnds()}), true
 	}
 	return cause{}, false
 }
@@ -284,7 +280,7 @@ func (q *question) fragmented() (cause, bool) {
 			most, where = milli, id
 		}
 	}
-	c := cause{code: plan.Fragmented, holders: q.holders(q.inTheWay(q.endings()))}
+	c := cause{code: plan.Fragmented, holders: q.whoEnds()}
 	c.words = fmt.Sprintf("%s; %s %s free in all, ", q.wish(), plan.Amount(free), plan.Are(free))
 	switch {
 	case q.shape.Share < 1000:
@@ -301,7 +297,7 @@ func (q *question) fragmented() (cause, bool) {
 
 // noRoom is what remains.
 func (q *question) noRoom() (cause, bool) {
-	c := cause{code: plan.NoRoom, holders: q.holders(q.inTheWay(q.endings()))}
+	c := cause{code: plan.NoRoom, holders: q.whoEnds()}
 	free := q.now.milli()
 	switch {
 	case q.shape.Devices == 0:

@@ -16,13 +16,16 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/obstacle"
 )
 
 // Answer is why a job is where it is.
 type Answer struct {
-	// Code is the kind of the dominant cause, and Words the cause in a sentence.
+	// Code is the kind of the dominant cause, and Words the cause in a sentence. Never says
+	// that it can never start as things are.
 	Code  plan.ReasonCode
 	Words string
+	Never bool
 	// Reason is what the scheduler records of the same state (schedule/obstacle): it is
 	// Code, but where there is no room and Code says to whom or what that is owed.
 	Reason plan.ReasonCode
@@ -60,6 +63,7 @@ type Tried struct {
 type cause struct {
 	code    plan.ReasonCode
 	words   string
+	never   bool
 	needs   []string
 	holders []Holder
 }
@@ -74,22 +78,64 @@ var causes = [...]func(q *question) (cause, bool){
 // Why explains a job. Live are the jobs that have not ended, in any order; nil is for
 // who does not know, and costs a look at every job there ever was.
 func Why(v plan.View, job plan.JobID, live iter.Seq[plan.JobID]) Answer {
-	if live == nil {
-		live = everybody(v)
-	}
-	j := v.Job(job)
+	return Of(v, live).Why(job)
+}
+
+// Why explains a job.
+func (s *Site) Why(job plan.JobID) Answer {
+	j := s.v.Job(job)
 	if !j.Phase.Waits() {
-		return settled(v, &j)
+		return settled(s.v, &j)
 	}
-	q := ask(v, job, live)
-	a := Answer{Obstacles: q.obstacles(), Tried: q.tried(), Reason: q.reason.Code}
+	q := s.ask(job)
+	a := q.answer()
+	a.Obstacles, a.Tried, a.Reason = q.obstacles(), q.tried(), q.reason.Code
+	return a
+}
+
+// Cause is the first of what Why says, without what is behind it. Of many jobs of a large
+// cluster only the first are looked into; of the others is told what was noted of them.
+func (s *Site) Cause(job plan.JobID) Answer {
+	j := s.v.Job(job)
+	if !j.Phase.Waits() {
+		return settled(s.v, &j)
+	}
+	if s.looks > mostLooks {
+		return s.noted(job)
+	}
+	s.looks += s.v.Nodes() + s.v.Devices() + s.v.RunSlots()
+	q := s.ask(job)
+	q.brief = true
+	return q.answer()
+}
+
+// noted is what was noted of a job that waits, as far as it is not old: only one job of
+// each shape is tried, so the others have no record.
+func (s *Site) noted(id plan.JobID) Answer {
+	r := s.v.Job(id).Reason
+	if words := s.Never(id); words != "" {
+		return Answer{Code: plan.Unsatisfiable, Words: words, Never: true}
+	}
+	switch now := obstacle.Room(s.v, id); r.Code {
+	case plan.NoRoom, plan.Fragmented, plan.Unsatisfiable:
+		r = now
+	case plan.New, plan.MadeWayFor, plan.RunFailed, plan.SliceOver, plan.RoundPlan:
+		if now.Code != plan.Fragmented {
+			r = now // there are too few devices, whatever else may be in the way
+		}
+	}
+	return Answer{Code: r.Code, Words: r.Words(s.v)}
+}
+
+// answer is the first cause that applies.
+func (q *question) answer() (a Answer) {
 	for _, f := range causes {
 		if c, ok := f(q); ok {
-			a.Code, a.Words, a.Needs, a.Holders = c.code, c.words, c.needs, c.holders
+			a = Answer{Code: c.code, Words: c.words, Never: c.never, Needs: c.needs, Holders: c.holders}
 			break
 		}
 	}
-	if j.Leaving != plan.None {
+	if q.job.Leaving != plan.None {
 		a.Words += "; its last run is still stopping"
 	}
 	return a
@@ -98,16 +144,10 @@ func Why(v plan.View, job plan.JobID, live iter.Seq[plan.JobID]) Answer {
 // settled is the answer about a job that does not wait.
 func settled(v plan.View, j *plan.Job) Answer {
 	a := Answer{Code: j.Reason.Code, Words: j.Reason.Words(v), Tried: Tried{At: j.Since}}
-	switch {
-	case j.Phase == plan.Active:
-		a.Words = v.Run(j.Run).Status.String() + ": " + a.Words
+	if j.Phase == plan.Active {
 		if names := inWay(v, j); len(names) > 0 {
 			a.Words += "; it starts after the runs that are stopping there: " + strings.Join(names, ", ")
 		}
-	case j.Phase == plan.Finished:
-		a.Words = "finished"
-	default:
-		a.Words = j.Phase.String() + ": " + a.Words
 	}
 	if j.Phase != plan.Active && j.Leaving != plan.None {
 		a.Words += "; its run is still stopping"
@@ -133,16 +173,6 @@ func inWay(v plan.View, j *plan.Job) (names []string) {
 		})
 	})
 	return names
-}
-
-func everybody(v plan.View) iter.Seq[plan.JobID] {
-	return func(yield func(plan.JobID) bool) {
-		for id := range plan.JobID(v.Jobs()) {
-			if !yield(id) {
-				return
-			}
-		}
-	}
 }
 
 // tried is what was noted of a waiting job. Of the jobs of one shape only the best is

@@ -54,7 +54,7 @@ func (q *question) dependency(c *cause) {
 	}
 	c.needs = []string{q.v.Name(first) + " to finish"}
 	if o.Run != plan.None {
-		c.holders = q.holders([]ending{{o.Run, calendar.Told(q.v, o.Run)}})
+		c.holders = q.holders([]ending{{run: o.Run, at: calendar.Told(q.v, o.Run)}})
 		c.needs = []string{strings.Replace(q.toEnd(c.holders), " to end", " to finish", 1)}
 	}
 }
@@ -64,16 +64,20 @@ func (q *question) paused() (cause, bool) {
 }
 
 // Never says why a job that has no devices can never start as things are; it is empty of
-// any other. All that is told of such a job is told by it.
-func Never(v plan.View, id plan.JobID) string {
-	j := v.Job(id)
-	if j.Phase.Over() || j.Run != plan.None || obstacle.Room(v, id).Code != plan.Unsatisfiable {
+// any other. It says what Why says, and costs less.
+func (s *Site) Never(id plan.JobID) string {
+	j := s.v.Job(id)
+	if j.Phase.Over() || j.Run != plan.None {
 		return ""
 	}
-	q := &question{v: v, id: id, job: j, shape: v.Shape(id), reason: plan.Reason{Code: plan.Unsatisfiable}}
+	q := &question{Site: s, id: id, job: j, shape: s.v.Shape(id), reason: obstacle.Room(s.v, id), brief: true}
 	q.n = q.shape.Least()
-	c, _ := q.impossible()
-	return c.words
+	for _, f := range [...]func(q *question) (cause, bool){(*question).impossible, (*question).limited} {
+		if c, ok := f(q); ok && c.never {
+			return c.words
+		}
+	}
+	return ""
 }
 
 // impossible is a job that would not fit if the whole cluster were well and idle.
@@ -95,6 +99,7 @@ func (q *question) impossible() (cause, bool) {
 	}
 	out := cause{code: plan.Unsatisfiable}
 	say := func(need, format string, args ...any) (cause, bool) {
+		out.never = true
 		out.words, out.needs = "can never start here: "+fmt.Sprintf(format, args...), []string{need}
 		return out, true
 	}

@@ -199,3 +199,21 @@ func BenchmarkWhy(b *testing.B) {
 		b.Logf("%s", told(v, explain.Why(v, id, nil)))
 	}
 }
+
+// BenchmarkCauses is what a list of 500 jobs costs that wait in the same crowd.
+func BenchmarkCauses(b *testing.B) {
+	v := crowd(b).Engine.View()
+	var waiting []plan.JobID
+	for id := range plan.JobID(v.Jobs()) {
+		if v.Job(id).Phase == plan.Waiting && len(waiting) < 500 {
+			waiting = append(waiting, id)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s := explain.Of(v, nil)
+		for _, id := range waiting {
+			s.Cause(id)
+		}
+	}
+}

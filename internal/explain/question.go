@@ -1,11 +1,8 @@
 package explain
 
 import (
-	"cmp"
-	"iter"
 	"slices"
 
-	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
@@ -14,14 +11,13 @@ import (
 
 // question is what all causes look at.
 type question struct {
-	v     plan.View
+	*Site
 	id    plan.JobID
 	job   plan.Job
 	shape *plan.Shape
 	n     int32 // workers at its smallest size
-	live  iter.Seq[plan.JobID]
+	brief bool  // only the cause is asked for, not who is to end
 
-	ledger queue.Ledger
 	reason plan.Reason // as the scheduler records it
 	now    *room       // as it is, on nodes that take runs
 	fits   int64       // workers that there is room for in it
@@ -30,12 +26,11 @@ type question struct {
 	beside, left *room
 }
 
-func ask(v plan.View, id plan.JobID, live iter.Seq[plan.JobID]) *question {
-	q := &question{v: v, id: id, job: v.Job(id), shape: v.Shape(id), live: live}
+func (s *Site) ask(id plan.JobID) *question {
+	q := &question{Site: s, id: id, job: s.v.Job(id), shape: s.v.Shape(id)}
+	v := s.v
 	q.n = q.shape.Least()
-	q.ledger = v.Held()
-	q.now = newRoom(v, q.shape)
-	q.fits = q.now.total()
+	q.now, q.fits = s.room(q.job.Shape)
 	q.beside, q.left = q.now, q.now
 	if len(v.Windows()) > 0 {
 		q.beside = q.now.copy().keep(q.held(nil))
@@ -52,7 +47,7 @@ func ask(v plan.View, id plan.JobID, live iter.Seq[plan.JobID]) *question {
 // and did not start where there is room, is behind nobody: its strategy does not want it
 // there.
 func (q *question) recorded() plan.Reason {
-	o := obstacle.Question{View: q.v, Job: q.id, Ledger: &q.ledger, Ahead: plan.None, Claims: q.v.Claims(), Until: q.until(),
+	o := obstacle.Question{View: q.v, Job: q.id, Ledger: q.ledger(), Ahead: plan.None, Claims: q.v.Claims(), Until: q.until(),
 		Beside: func(claims bool, see func(v plan.View)) {
 			if claims {
 				see(q.left.v)
@@ -100,32 +95,18 @@ func (q *question) held(claims []plan.Claim) []plan.Hold {
 // in is guaranteed.
 func (q *question) guaranteed(id plan.JobID) bool {
 	shape := q.v.Shape(id)
-	return q.ledger.Guaranteed(q.ledger.Leaf(q.v.QueueOf(q.v.Job(id).Tenant)), shape.Models, shape.Milli(shape.Least()))
+	return q.ledger().Guaranteed(q.ledger().Leaf(q.v.QueueOf(q.v.Job(id).Tenant)), shape.Models, shape.Milli(shape.Least()))
 }
 
 // until is when the job would end if it started now.
 func (q *question) until() unit.Time { return q.v.Now().Add(calendar.Length(q.v, q.id, q.n)) }
 
-// ending is a run with when it is expected to end.
-type ending struct {
-	run plan.RunID
-	at  unit.Time
-}
-
-// endings lists the runs that somebody could wait for, in the order of their ends.
-func (q *question) endings() (list []ending) {
-	for id := range plan.RunID(q.v.RunSlots()) {
-		if s := q.v.Run(id).Status; s != plan.Gone && s != plan.Stopping {
-			list = append(list, ending{id, calendar.Told(q.v, id)})
-		}
-	}
-	slices.SortFunc(list, func(a, b ending) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.run, b.run)) })
-	return list
-}
-
 // inTheWay are the first runs of a list with whose room there would be enough, without
 // those whose end would not matter; none if there would not be enough in the end.
 func (q *question) inTheWay(list []ending) (chosen []ending) {
+	if len(list) == 0 {
+		return nil
+	}
 	r := q.now.copy()
 	missing := int64(q.n) - q.fits
 	for _, e := range list {
@@ -166,6 +147,14 @@ func (q *question) holders(list []ending) (holders []Holder) {
 	return holders
 }
 
+// whoEnds are those with whose room there would be enough.
+func (q *question) whoEnds() []Holder {
+	if q.brief {
+		return nil
+	}
+	return q.holders(q.inTheWay(q.endings()))
+}
+
 // queueOf is the name of the queue that a job is in; without queues, its tenant.
 func (q *question) queueOf(job plan.JobID) string {
 	tenant := q.v.Job(job).Tenant
@@ -173,12 +162,6 @@ func (q *question) queueOf(job plan.JobID) string {
 		return tree.Queues[q.v.QueueOf(tenant)].Name
 	}
 	return q.v.Tenant(tenant)
-}
-
-// before reports whether a waiting job goes before this one as far as can be told
-// without its order: by priority, then by submission.
-func (q *question) before(id plan.JobID, o *plan.Job) bool {
-	return o.Priority > q.job.Priority || o.Priority == q.job.Priority && id < q.id
 }
 
 // obstacles counts the nodes by what keeps the job's workers off each.

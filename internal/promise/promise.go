@@ -253,18 +253,7 @@ func (k *Keeper) answer(ctx context.Context, id plan.JobID, a *given) {
 func (k *Keeper) forecast(ctx context.Context, fork plane.Fork, id plan.JobID) (view.When, error) {
 	v := fork.State.View()
 	j := v.Job(id)
-	w := view.When{Job: v.Name(id), Phase: j.Phase.String(), Queue: eta.QueueOf(v, id), NowUs: int64(v.Now())}
-	never := explain.Never(v, id)
-	switch {
-	case j.Phase.Over():
-		w.Words = "has ended: it is " + w.Phase
-	case never != "":
-		w.Words, w.Never = never, true
-	case j.Phase == plan.Held:
-		w.Words = "is held: it starts only after it is released"
-	case v.Paused() && j.Run == plan.None:
-		w.Words = "waits, and decisions are paused: nothing starts until they are unpaused"
-	}
+	w := view.WhenOf(v, plane.JobInfo{}, id, explain.Of(v, nil))
 	if w.Words != "" {
 		return w, nil
 	}
@@ -273,7 +262,7 @@ func (k *Keeper) forecast(ctx context.Context, fork plane.Fork, id plan.JobID) (
 		return w, err
 	}
 	if len(promises) == 0 {
-		w.Words = "has ended"
+		w.Words = "it has ended"
 		return w, nil
 	}
 	p := &promises[0]

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/forecast"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/promise"
@@ -255,7 +255,7 @@ func TestNever(t *testing.T) {
 		t.Errorf("%+v (%v)", y, err)
 	}
 	err = w.plane.Query(t.Context(), func(v plan.View) {
-		job, why := view.JobOf(v, plane.JobInfo{}, id), view.WhyOf(v, plane.JobInfo{}, id, slices.Values([]plan.JobID{id}))
+		job, why := view.JobOf(v, plane.JobInfo{}, id, explain.Of(v, nil)), view.WhyOf(v, plane.JobInfo{}, id, explain.Of(v, nil))
 		if !job.Never || job.Reason != y.Words || why.Words != y.Words || !strings.Contains(y.Words, "can never start here: wants 64 devices") {
 			t.Errorf("when says %q, ls %q, why %q", y.Words, job.Reason, why.Words)
 		}
@@ -279,9 +279,9 @@ func TestReported(t *testing.T) {
 	w.report(unit.Second, engine.Started, first)
 	ends := func() (until, told unit.Time, words string) {
 		err := w.plane.Query(t.Context(), func(v plan.View) {
-			why := view.WhyOf(v, plane.JobInfo{}, second, slices.Values([]plan.JobID{first, second}))
+			why := view.WhyOf(v, plane.JobInfo{}, second, explain.Of(v, nil))
 			run := view.CalendarOf(v).Entries[0]
-			if left := view.JobOf(v, plane.JobInfo{}, first).LeftSec; left != float64(run.ToUs-int64(v.Now()))/1e6 {
+			if left := view.JobOf(v, plane.JobInfo{}, first, explain.Of(v, nil)).LeftSec; left != float64(run.ToUs-int64(v.Now()))/1e6 {
 				t.Errorf("the job says %v s, the calendar until %d", left, run.ToUs)
 			}
 			until, told, words = unit.Time(why.Holders[0].UntilUs), unit.Time(run.ToUs), run.Words

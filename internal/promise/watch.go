@@ -115,9 +115,10 @@ func (k *Keeper) due(v plan.View, known map[plan.JobID]bool) (due []plan.JobID) 
 	if v.Paused() {
 		return nil
 	}
+	site := explain.Of(v, nil)
 	for _, id := range k.fresh {
 		j := v.Job(id)
-		if len(due) < mostUnasked && j.Run == plan.None && j.Phase != plan.Held && v.Now().Sub(j.Submit) >= k.config.After && explain.Never(v, id) == "" {
+		if len(due) < mostUnasked && j.Run == plan.None && j.Phase != plan.Held && v.Now().Sub(j.Submit) >= k.config.After && site.Never(id) == "" {
 			due = append(due, id)
 		}
 	}

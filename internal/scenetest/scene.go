@@ -295,6 +295,8 @@ func (s *Scene) submit(args []string) error {
 			j.TimeLimit, err = unit.ParseDuration(value)
 		case "array":
 			j.Array = number(value)
+		case "retries":
+			j.Retries = number(value)
 		case "opportunistic":
 			j.Opportunistic = value == "1"
 		case "after":

@@ -75,7 +75,7 @@ func (s *Server) named(r *http.Request, f func(v plan.View, ids jobs)) error {
 // described describes a job or an array. It is called inside a query.
 func (s *Server) described(v plan.View, ids jobs, who *access.Identity) view.Job {
 	id := ids.speaker(v)
-	job := s.veil(who).job(v, s.config.Plane.Info(id), id)
+	job := s.veil(who).job(s.site(v), v, s.config.Plane.Info(id), id)
 	if ids.count > 0 {
 		view.MakeArray(&job, v, ids.all(), s.config.Plane.Info(id).Spec.ArrayName())
 	}

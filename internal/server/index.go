@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -29,6 +30,12 @@ func (x *index) update(v plan.View) {
 		}
 		return phase.Over()
 	})
+}
+
+// site lets the jobs that have not ended be asked about. It is called inside a query.
+func (s *Server) site(v plan.View) *explain.Site {
+	s.jobs.update(v)
+	return explain.Of(v, s.jobs.all())
 }
 
 // all are the jobs that have not ended, by id.

@@ -140,7 +140,7 @@ type choice struct {
 
 // list lists the jobs that an identity sees. It is called inside a query.
 func (s *Server) list(v plan.View, who *access.Identity, c choice) view.Jobs {
-	s.jobs.update(v)
+	site := s.site(v)
 	out := view.Jobs{Jobs: []view.Job{}}
 	x := s.veil(who)
 	add := func(id plan.JobID) {
@@ -148,7 +148,7 @@ func (s *Server) list(v plan.View, who *access.Identity, c choice) view.Jobs {
 		switch {
 		case !x.all && !sees(who, info):
 		case len(out.Jobs) < c.limit:
-			out.Jobs = append(out.Jobs, x.job(v, info, id))
+			out.Jobs = append(out.Jobs, x.job(site, v, info, id))
 		default:
 			out.LeftOut++
 		}

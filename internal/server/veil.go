@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterdl/muster/internal/access"
+	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"
@@ -79,8 +80,8 @@ func (x veil) info(info plane.JobInfo) plane.JobInfo {
 
 // job describes a job that the identity sees; what is run, and where, is for those who may
 // read its log too.
-func (x veil) job(v plan.View, info plane.JobInfo, id plan.JobID) view.Job {
-	j := view.JobOf(v, x.info(info), id)
+func (x veil) job(site *explain.Site, v plan.View, info plane.JobInfo, id plan.JobID) view.Job {
+	j := view.JobOf(v, x.info(info), id, site)
 	if !x.id.Steers(tenantOf(info), ownerOf(info)) { // people put keys into command lines
 		j.Command, j.Dir = nil, ""
 	}

@@ -17,11 +17,19 @@ import (
 // of the state.
 func (s *Server) getWhen(w http.ResponseWriter, r *http.Request) error {
 	var job plan.JobID
-	err := s.about(r, func(_ plan.View, id plan.JobID, _ plane.JobInfo) { job = id })
+	var when view.When
+	err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
+		x := s.veil(access.From(r.Context()))
+		job, when = id, view.WhenOf(v, x.info(info), id, s.site(v))
+		when.Words = x.text(when.Words)
+	})
 	if err != nil {
 		return err
 	}
-	when, err := s.config.Promises.When(r.Context(), job)
+	if when.Words != "" {
+		return answer(w, when)
+	}
+	when, err = s.config.Promises.When(r.Context(), job)
 	switch {
 	case errors.Is(err, promise.ErrBusy):
 		return &failure{Status: http.StatusTooManyRequests, retry: 5, Message: err.Error()}

@@ -15,9 +15,8 @@ func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
 	var about plane.JobInfo
 	err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
 		about = info
-		s.jobs.update(v)
 		x := s.veil(access.From(r.Context()))
-		why = x.why(view.WhyOf(v, x.info(info), id, s.jobs.all()))
+		why = x.why(view.WhyOf(v, x.info(info), id, s.site(v)))
 	})
 	if err != nil {
 		return err

@@ -16,7 +16,7 @@ func MakeArray(j *Job, v plan.View, ids iter.Seq[plan.JobID], name string) {
 	j.Copies, j.ID = map[string]int{}, 0
 	j.Course = Course{}
 	order := []plan.Phase{plan.Active, plan.Waiting, plan.Backoff, plan.Blocked, plan.Held, plan.Failed, plan.Refused, plan.Cancelled, plan.Finished}
-	counts := map[plan.Phase]int{}
+	counts, states := map[plan.Phase]int{}, map[string]int{}
 	n := 0
 	started, ended := plan.JobID(plan.None), plan.JobID(plan.None)
 	for id := range ids {
@@ -25,6 +25,7 @@ func MakeArray(j *Job, v plan.View, ids iter.Seq[plan.JobID], name string) {
 			j.ID = int32(id)
 		}
 		counts[c.Phase]++
+		states[v.Standing(id)]++
 		j.Restarts, j.Preemptions = j.Restarts+c.Restarts, j.Preemptions+c.Preemptions
 		if c.Phase == plan.Finished {
 			j.Progress++
@@ -44,7 +45,14 @@ func MakeArray(j *Job, v plan.View, ids iter.Seq[plan.JobID], name string) {
 	for i := len(order) - 1; i >= 0; i-- {
 		if k := counts[order[i]]; k > 0 {
 			j.Copies[order[i].String()], phase = k, order[i]
-			words = append(words, fmt.Sprintf("%d %s", k, order[i]))
+		}
+		if state := order[i].String(); states[state] > 0 {
+			words = append(words, fmt.Sprintf("%d %s", states[state], state))
+		}
+	}
+	for s := range plan.Gone {
+		if state := s.String(); states[state] > 0 {
+			words = append(words, fmt.Sprintf("%d %s", states[state], state))
 		}
 	}
 	until := v.Now()
@@ -58,7 +66,7 @@ func MakeArray(j *Job, v plan.View, ids iter.Seq[plan.JobID], name string) {
 	}
 	j.WaitedSec, j.RanSec = first.Sub(submitted).Seconds(), until.Sub(first).Seconds()
 	if phase != plan.Finished {
-		words = append(words, speaker+" "+j.Phase+": "+j.Reason)
+		words = append(words, speaker+" "+j.State()+": "+j.Reason)
 	}
 	j.Name, j.Phase, j.Run, j.Where = name, phase.String(), "", nil
 	j.Reason = strings.Join(words, ", ")

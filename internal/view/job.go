@@ -6,23 +6,22 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
-	"github.com/musterdl/muster/schedule/obstacle"
 )
 
-// JobOf describes one job.
-func JobOf(v plan.View, info plane.JobInfo, id plan.JobID) Job {
+// JobOf describes one job, of those that a site knows.
+func JobOf(v plan.View, info plane.JobInfo, id plan.JobID, site *explain.Site) Job {
 	j, shape := v.Job(id), v.Shape(id)
 	devices := shape.Milli(shape.Gang)
 	if shape.Devices == 0 {
 		devices = 0
 	}
-	why, never := reason(v, id)
+	why := site.Cause(id)
 	waited := v.WaitedFor(id)
 	until := v.Now()
 	if j.Phase.Over() {
 		until = j.Ended
 	}
-	out := Job{ID: int32(id), Name: v.Name(id), Phase: j.Phase.String(), Reason: withFailure(v, info, id, why), Never: never, Failure: failureOf(v, info),
+	out := Job{ID: int32(id), Name: v.Name(id), Phase: j.Phase.String(), Reason: withFailure(v, info, id, why.Words), Never: why.Never, Failure: failureOf(v, info),
 		Priority: j.Priority, Gang: shape.Gang, Devices: whole(devices),
 		Times: Times{Submitted: instant(j.Submit), Started: instant(j.Started), Ended: instant(j.Ended),
 			WaitedSec: waited.Seconds(), RanSec: max(0, until.Sub(j.Submit)-waited).Seconds(),
@@ -45,32 +44,6 @@ func JobOf(v plan.View, info plane.JobInfo, id plan.JobID) Job {
 		out.Run, out.Where = v.Run(run).Status.String(), where(v, run)
 	}
 	return out
-}
-
-// reason is why a job is where it is at this moment. What the order recorded of the
-// room may be old; only one job of each shape is tried, so the others have no record.
-func reason(v plan.View, id plan.JobID) (words string, never bool) {
-	if v.Job(id).Phase != plan.Waiting {
-		return v.Job(id).Reason.Words(v), false
-	}
-	if words := explain.Never(v, id); words != "" {
-		return words, true
-	}
-	return room(v, id).Words(v), false
-}
-
-// room is the reason of a job that waits and could start.
-func room(v plan.View, id plan.JobID) plan.Reason {
-	r := v.Job(id).Reason
-	switch r.Code {
-	case plan.NoRoom, plan.Fragmented, plan.Unsatisfiable:
-		return obstacle.Room(v, id)
-	case plan.New, plan.MadeWayFor, plan.RunFailed, plan.SliceOver, plan.RoundPlan:
-		if now := obstacle.Room(v, id); now.Code != plan.Fragmented {
-			return now // there are too few devices, whatever else may be in the way
-		}
-	}
-	return r
 }
 
 // where lists what a run holds, node by node. Devices that are shared differently on

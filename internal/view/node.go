@@ -54,6 +54,15 @@ func ClusterOf(v plan.View, strategy string, live iter.Seq[plan.JobID], over map
 	for phase, n := range over {
 		c.Jobs[phase.String()], c.States[phase.String()] = n, n
 	}
+	for id := range plan.RunID(v.RunSlots()) { // of a job that has ended
+		if r := v.Run(id); r.Status == plan.Stopping && v.Job(r.Job).Phase.Over() {
+			phase := v.Job(r.Job).Phase.String()
+			if c.States[phase]--; c.States[phase] == 0 {
+				delete(c.States, phase)
+			}
+			c.States[r.Status.String()]++
+		}
+	}
 	oldest := unit.Never
 	for id := range live {
 		j := v.Job(id)

@@ -216,7 +216,7 @@ func WriteCluster(w io.Writer, c *Cluster, o TextOptions) error {
 	if d.Lost > 0 {
 		fmt.Fprintf(&b, ", %s", o.Paint(terminal.Red, number(d.Lost)+" lost"))
 	}
-	fmt.Fprintf(&b, "\nnodes    %s\njobs     %s\n", counts(c.Nodes), counts(c.States))
+	fmt.Fprintf(&b, "\nnodes    %s\njobs     %s\n", Counts(c.Nodes), Counts(c.States))
 	if q := &c.Queue; q.Waiting > 0 {
 		fmt.Fprintf(&b, "queue    %s for %s; %s has waited %s\n", count(q.Waiting, "job waits", "jobs wait"), devices(q.Devices), q.Oldest, SpanSec(q.OldestSec))
 	}
@@ -224,7 +224,8 @@ func WriteCluster(w io.Writer, c *Cluster, o TextOptions) error {
 	return err
 }
 
-func counts(by map[string]int) string {
+// Counts lists how many there are of each: "1 held, 2 waiting".
+func Counts(by map[string]int) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(by)) {
 		if by[name] > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
@@ -112,7 +113,7 @@ func submit(j workload.Job) engine.Event {
 // job describes a job, and tests that its JSON is read back as the same.
 func (h *history) job(id plan.JobID) Job {
 	h.t.Helper()
-	j := JobOf(h.e.View(), h.info[id], id)
+	j := JobOf(h.e.View(), h.info[id], id, explain.Of(h.e.View(), nil))
 	data, err := json.Marshal(j)
 	if err != nil {
 		h.t.Fatal(err)
@@ -137,8 +138,8 @@ func TestStory(t *testing.T) {
 	if big.Run != "running" || big.RanSec != 30 || big.WaitedSec != 0 || big.Devices != 6 || big.EstimateSec != 3600 || !reflect.DeepEqual(big.Where, wantWhere) {
 		t.Errorf("big is %+v", big)
 	}
-	for id, want := range []string{1: "wants 4 devices, 2 are free for it", 2: "held by a person; release it to go on",
-		3: "can never start here: wants 9 devices; the whole cluster, if it were idle, would hold 8 of its 9 workers", 4: "comes after next"} {
+	for id, want := range []string{1: "wants 4 devices; 2 are free and would hold 2 of its 4 workers, but they start together or not at all", 2: "held by a person; release it to go on",
+		3: "can never start here: wants 9 devices; the whole cluster, if it were idle, would hold 8 of its 9 workers", 4: "comes after next, which is waiting"} {
 		if id == 0 {
 			continue
 		}
@@ -146,11 +147,11 @@ func TestStory(t *testing.T) {
 			t.Errorf("%s is %s: %q, want %q", j.Name, j.Phase, j.Reason, want)
 		}
 	}
-	y := WhyOf(v, h.info[4], 4, slices.Values([]plan.JobID{0, 1, 2, 3, 4}))
+	y := WhyOf(v, h.info[4], 4, explain.Of(h.e.View(), nil))
 	if y.Code != "waits-for-job" || y.Words != "comes after next, which is waiting" || y.Free != 2 || y.Wants != 1 || y.Earlier != 2 {
 		t.Errorf("why after: %+v", y)
 	}
-	c := ClusterOf(v, "fifo", slices.Values([]plan.JobID{0, 1, 2, 3, 4}), map[plan.Phase]int{plan.Finished: 3})
+	c := ClusterOf(v, "fifo", explain.Of(h.e.View(), nil).Live(), map[plan.Phase]int{plan.Finished: 3})
 	q := Queue{Waiting: 2, Held: 1, Blocked: 1, Devices: 13, Oldest: "next", OldestSec: 20}
 	if c.Queue != q || c.Jobs["finished"] != 3 || c.Jobs["active"] != 1 || c.Devices != (Capacity{Total: 8, Granted: 6, Free: 2}) {
 		t.Errorf("the cluster is %+v", c)
@@ -205,7 +206,7 @@ func TestStopping(t *testing.T) {
 
 // why is why a job is where it is, in words.
 func (h *history) why(id plan.JobID) string {
-	return WhyOf(h.e.View(), h.info[id], id, slices.Values([]plan.JobID{0, 1})).Words
+	return WhyOf(h.e.View(), h.info[id], id, explain.Of(h.e.View(), nil)).Words
 }
 
 // Waited and ran add up to the time since a job was submitted, whatever becomes of
@@ -257,7 +258,7 @@ func TestTables(t *testing.T) {
 		jobs = append(jobs, h.job(plan.JobID(id)))
 	}
 	var plainText bytes.Buffer
-	if err := WriteJobs(&plainText, jobs, TextOptions{Width: 90}); err != nil {
+	if err := WriteJobs(&plainText, jobs, TextOptions{Width: 70}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(plainText.String(), "\n"), "\n")
@@ -265,12 +266,12 @@ func TestTables(t *testing.T) {
 		t.Errorf("the table is\n%s", plainText.String())
 	}
 	for _, l := range lines {
-		if utf8.RuneCountInString(l) > 90 || strings.TrimRight(l, " ") != l {
+		if utf8.RuneCountInString(l) > 70 || strings.TrimRight(l, " ") != l {
 			t.Errorf("too wide, or with blanks at the end: %q", l)
 		}
 	}
-	cluster := ClusterOf(v, "fifo", slices.Values([]plan.JobID{0, 1, 2, 3}), nil)
-	why, steps := WhyOf(v, h.info[2], 2, slices.Values([]plan.JobID{0, 1, 2, 3})), StepsOf(v, h.info[0], 0)
+	cluster := ClusterOf(v, "fifo", explain.Of(h.e.View(), nil).Live(), nil)
+	why, steps := WhyOf(v, h.info[2], 2, explain.Of(h.e.View(), nil)), StepsOf(v, h.info[0], 0)
 	for _, color := range []bool{false, true} {
 		o := TextOptions{Width: 120, Color: color}
 		for name, f := range map[string]func(w io.Writer) error{

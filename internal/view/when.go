@@ -6,8 +6,11 @@ import (
 	"math"
 	"time"
 
+	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/forecast"
+	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/report/terminal"
 )
 
@@ -16,10 +19,11 @@ import (
 type When struct {
 	Job   string `json:"job"`
 	Phase string `json:"phase"`
+	State string `json:"state"` // the word that is said of it
 	Queue string `json:"queue,omitempty"`
 	NowUs int64  `json:"now_us"`
-	// Words say why there is no range, where there is none; Never says that it is because
-	// the job can never start as things are.
+	// Words say why there is no range, where there can be none, as muster why does; Never
+	// says that it is because the job can never start as things are.
 	Words       string `json:"words,omitempty"`
 	Never       bool   `json:"never,omitempty"`
 	LowUs       *int64 `json:"low_us,omitempty"`
@@ -41,6 +45,17 @@ type Calibration struct {
 	Queue    string   `json:"queue"`    // empty is all of them together
 	Coverage *float64 `json:"coverage"` // the part that held; none without any
 	Promises int      `json:"promises"` // how many that is of
+}
+
+// WhenOf says of a job what is to be said of it without looking ahead: all, where it has
+// ended, is held or can never start, or where decisions are paused.
+func WhenOf(v plan.View, info plane.JobInfo, id plan.JobID, site *explain.Site) When {
+	j, why := v.Job(id), site.Cause(id)
+	w := When{Job: v.Name(id), Phase: j.Phase.String(), State: v.Standing(id), Queue: queueName(v, id), NowUs: int64(v.Now())}
+	if j.Phase.Over() || j.Phase == plan.Held || why.Never || v.Paused() && j.Run == plan.None {
+		w.Words, w.Never = withFailure(v, info, id, why.Words), why.Never
+	}
+	return w
 }
 
 // SetStart and SetEnd fill in ranges.
@@ -109,7 +124,7 @@ func WriteWhen(w io.Writer, y *When, o TextOptions) error {
 	text := o.Paint(terminal.Bold, y.Job) + " "
 	switch {
 	case y.Words != "":
-		text += y.Words
+		text += "is " + o.Paint(styleOf(y.State), y.State) + ": " + y.Words
 	default:
 		if y.LowUs != nil {
 			text += "starts " + between(y.NowUs, y.LowUs, y.MedianUs, y.HighUs)

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/musterdl/muster/internal/explain"
@@ -23,7 +21,8 @@ type Why struct {
 	Phase string `json:"phase"`
 	State string `json:"state"` // the word that is said of it
 	Words string `json:"words"`
-	Code  string `json:"code"` // the kind of reason
+	Code  string `json:"code"`            // the kind of reason
+	Never bool   `json:"never,omitempty"` // it can never start as things are
 	// Obstacles count nodes by the first thing on each that is in the way.
 	Obstacles []explain.Obstacle `json:"obstacles,omitempty"`
 	Needs     []string           `json:"needs,omitempty"` // what would have to change
@@ -58,14 +57,14 @@ type Tried struct {
 // mostKeepers is how many of those it waits for are listed.
 const mostKeepers = 20
 
-// WhyOf explains a job; live are the jobs that have not ended, in any order.
-func WhyOf(v plan.View, info plane.JobInfo, id plan.JobID, live iter.Seq[plan.JobID]) Why {
-	j, shape, a := v.Job(id), v.Shape(id), explain.Why(v, id, live)
+// WhyOf explains a job, of those that a site knows.
+func WhyOf(v plan.View, info plane.JobInfo, id plan.JobID, site *explain.Site) Why {
+	j, shape, a := v.Job(id), v.Shape(id), site.Why(id)
 	smallest := shape.Gang
 	if shape.Elastic() {
 		smallest = min(smallest, shape.Sizes[0])
 	}
-	w := Why{Job: v.Name(id), Phase: j.Phase.String(), State: v.Standing(id), Words: withFailure(v, info, id, a.Words), Failure: failureOf(v, info), Code: a.Code.String(), Obstacles: a.Obstacles, Needs: a.Needs,
+	w := Why{Job: v.Name(id), Phase: j.Phase.String(), State: v.Standing(id), Words: withFailure(v, info, id, a.Words), Failure: failureOf(v, info), Code: a.Code.String(), Never: a.Never, Obstacles: a.Obstacles, Needs: a.Needs,
 		Tried: Tried{AtUs: int64(a.Tried.At), Words: a.Tried.Words},
 		Free:  whole(v.Room().FreeMilli(shape.Models)), Exist: float64(v.Room().All(shape.Models))}
 	if shape.Devices > 0 {
@@ -81,7 +80,7 @@ func WhyOf(v plan.View, info plane.JobInfo, id plan.JobID, live iter.Seq[plan.Jo
 	if !j.Phase.Waits() {
 		return w
 	}
-	for other := range live {
+	for other := range site.Live() {
 		if o := v.Job(other); o.Phase == plan.Waiting && other < id {
 			w.Earlier++
 			if o.Shape == j.Shape {
@@ -123,7 +122,7 @@ func detail(v plan.View, info plane.JobInfo, id plan.JobID, w *Why) []string {
 // WriteWhy writes the one reason first, then what is behind it.
 func WriteWhy(w io.Writer, y *Why, o TextOptions) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s is %s: %s\n", o.Paint(terminal.Bold, y.Job), o.Paint(styleOf(y.State), y.State), strings.TrimPrefix(y.Words, y.State+": "))
+	fmt.Fprintf(&b, "%s is %s: %s\n", o.Paint(terminal.Bold, y.Job), o.Paint(styleOf(y.State), y.State), y.Words)
 	head := func(text string) { fmt.Fprintf(&b, "%s\n", o.Paint(terminal.Dim, text)) }
 	if len(y.Needs) > 0 {
 		head("what would have to change")
