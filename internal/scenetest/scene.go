@@ -164,26 +164,48 @@ func (s *Scene) node(ev engine.Event, args []string) error {
 	if s.Cluster.Nodes[ev.Node].Name != args[0] {
 		return fmt.Errorf("there is no node %q", args[0])
 	}
-	return each(args[1:], func(key, value string) error {
-		at, err := unit.ParseDuration(value)
-		if key == "from" {
-			ev.From = s.Now.Add(at)
-		} else {
-			ev.To = s.Now.Add(at)
-		}
+	var from, to unit.Duration
+	if err := set(args[1:], map[string]any{"from": &from, "to": &to}); err != nil {
 		return err
-	}, func() error { return s.Step(ev) })
+	}
+	ev.From, ev.To = s.Now.Add(from), s.Now.Add(to)
+	return s.Step(ev)
 }
 
-// each calls f for every key=value, then done.
-func each(args []string, f func(key, value string) error, done func() error) error {
+// set reads every key=value into what the key stands for.
+func set(args []string, into map[string]any) error {
 	for _, arg := range args {
 		key, value, _ := strings.Cut(arg, "=")
-		if err := f(key, value); err != nil {
+		var err error
+		var n int
+		switch to := into[key].(type) {
+		case *string:
+			*to = value
+		case *[]string:
+			*to = strings.Split(value, ",")
+		case *bool:
+			*to, err = strconv.ParseBool(value)
+		case *int32:
+			n, err = strconv.Atoi(value)
+			*to = int32(n)
+		case *unit.Milli:
+			*to, err = unit.ParseMilli(value)
+		case *unit.MiB:
+			*to, err = unit.ParseMiB(value)
+		case *unit.Duration:
+			*to, err = unit.ParseDuration(value)
+		case *[]queue.Amount:
+			var milli unit.Milli
+			milli, err = unit.ParseMilli(value)
+			*to = []queue.Amount{{Milli: int64(milli)}}
+		default:
+			err = fmt.Errorf("unknown key")
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", arg, err)
 		}
 	}
-	return done()
+	return nil
 }
 
 // nodes adds "nodes 2 V100 devices=8 memory=16GiB cores=48 host=256GiB".
@@ -195,32 +217,19 @@ func (s *Scene) nodes(args []string) error {
 	if err != nil {
 		return err
 	}
-	devices, node, model := 8, cluster.Node{CPU: 48 * unit.Whole, Memory: 256 << 10}, cluster.Model{Name: args[1], Memory: 16 << 10, Speed: 1}
-	return each(args[2:], func(key, value string) (err error) {
-		switch key {
-		case "devices":
-			devices, err = strconv.Atoi(value)
-		case "memory":
-			model.Memory, err = unit.ParseMiB(value)
-		case "cores":
-			node.CPU, err = unit.ParseMilli(value)
-		case "host":
-			node.Memory, err = unit.ParseMiB(value)
-		default:
-			err = fmt.Errorf("unknown key")
-		}
+	devices, node, model := int32(8), cluster.Node{CPU: 48 * unit.Whole, Memory: 256 << 10}, cluster.Model{Name: args[1], Memory: 16 << 10, Speed: 1}
+	if err := set(args[2:], map[string]any{"devices": &devices, "memory": &model.Memory, "cores": &node.CPU, "host": &node.Memory}); err != nil {
 		return err
-	}, func() error {
-		if len(s.Cluster.Racks) == 0 {
-			s.Cluster.AddRack(cluster.Rack{Name: "rack0"})
-		}
-		node.Model = s.Cluster.AddModel(model)
-		for range n {
-			node.Name = fmt.Sprint("node", len(s.Cluster.Nodes))
-			s.Cluster.AddNode(node, devices)
-		}
-		return nil
-	})
+	}
+	if len(s.Cluster.Racks) == 0 {
+		s.Cluster.AddRack(cluster.Rack{Name: "rack0"})
+	}
+	node.Model = s.Cluster.AddModel(model)
+	for range n {
+		node.Name = fmt.Sprint("node", len(s.Cluster.Nodes))
+		s.Cluster.AddNode(node, int(devices))
+	}
+	return nil
 }
 
 // queue adds "queue research limit=8 guarantee=4 keep=2 borrow=2 user-limit=3 preempt=1".
@@ -232,30 +241,9 @@ func (s *Scene) queue(args []string) error {
 	if cut := strings.LastIndexByte(q.Name, '/'); cut > 0 {
 		q.Parent = s.Tree.Find(q.Name[:cut])
 	}
-	return each(args[1:], func(key, value string) error {
-		milli, err := unit.ParseMilli(value)
-		amount := []queue.Amount{{Milli: int64(milli)}}
-		switch key {
-		case "limit":
-			q.Limit = amount
-		case "guarantee":
-			q.Guarantee = amount
-		case "keep":
-			q.Keep = amount
-		case "borrow":
-			q.Borrow = amount
-		case "user-limit":
-			q.UserLimit = amount
-		case "preempt":
-			q.Preempt = true
-		default:
-			err = fmt.Errorf("unknown key")
-		}
-		return err
-	}, func() error {
-		s.Tree.Queues = append(s.Tree.Queues, q)
-		return nil
-	})
+	err := set(args[1:], map[string]any{"limit": &q.Limit, "guarantee": &q.Guarantee, "keep": &q.Keep, "borrow": &q.Borrow, "user-limit": &q.UserLimit, "preempt": &q.Preempt})
+	s.Tree.Queues = append(s.Tree.Queues, q)
+	return err
 }
 
 // Job is one worker with one device.
@@ -266,46 +254,12 @@ func Job(name, tenant string) workload.Job {
 // submit submits "submit NAME gang=2 devices=8 ...".
 func (s *Scene) submit(args []string) error {
 	j := Job(args[0], "")
-	number := func(value string) int32 { n, _ := strconv.Atoi(value); return int32(n) }
-	return each(args[1:], func(key, value string) (err error) {
-		switch key {
-		case "tenant":
-			j.Tenant = value
-		case "user":
-			j.User = value
-		case "gang":
-			j.Gang = number(value)
-		case "devices":
-			j.Devices = number(value)
-		case "priority":
-			j.Priority = number(value)
-		case "share":
-			j.Share, err = unit.ParseMilli(value)
-		case "model":
-			j.Models = []string{value}
-		case "memory":
-			j.Memory, err = unit.ParseMiB(value)
-		case "cores":
-			j.CPU, err = unit.ParseMilli(value)
-		case "host":
-			j.HostMemory, err = unit.ParseMiB(value)
-		case "estimate":
-			j.Estimate, err = unit.ParseDuration(value)
-		case "limit":
-			j.TimeLimit, err = unit.ParseDuration(value)
-		case "array":
-			j.Array = number(value)
-		case "retries":
-			j.Retries = number(value)
-		case "opportunistic":
-			j.Opportunistic = value == "1"
-		case "after":
-			j.After = strings.Split(value, ",")
-		default:
-			err = fmt.Errorf("unknown key")
-		}
+	if err := set(args[1:], map[string]any{"tenant": &j.Tenant, "user": &j.User, "gang": &j.Gang, "devices": &j.Devices, "priority": &j.Priority, "share": &j.Share, "model": &j.Models,
+		"memory": &j.Memory, "cores": &j.CPU, "host": &j.HostMemory, "estimate": &j.Estimate, "limit": &j.TimeLimit, "array": &j.Array, "retries": &j.Retries,
+		"opportunistic": &j.Opportunistic, "after": &j.After}); err != nil {
 		return err
-	}, func() error { return s.Step(engine.Event{Kind: engine.Submit, Spec: &j}) })
+	}
+	return s.Step(engine.Event{Kind: engine.Submit, Spec: &j})
 }
 
 // pass lets time go by, and the engine be woken when it wants to.
