@@ -35,7 +35,7 @@ func (c *clock) critical() (path []Step) {
 	t := int32(slices.Index(c.line.End, unit.Time(c.line.Makespan)))
 	for t >= 0 {
 		step := Step{Task: t, Resource: -1}
-		w := c.waited[t]
+		w := c.tasks[t].waited
 		switch before := max(w, -w) - 1; {
 		case w == 0:
 		case w < 0:
