@@ -17,11 +17,6 @@ const (
 	Room                    // the task before it to leave a resource that both need
 )
 
-// String is the word for it.
-func (w Wait) String() string {
-	return [...]string{"nothing", "predecessor", "wire", "room"}[w]
-}
-
 // Step is a task on the critical path.
 type Step struct {
 	Task int32
