@@ -14,9 +14,12 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
@@ -35,8 +38,8 @@ import (
 // is answered, to a control plane whose devices are all busy.
 type apiBench struct {
 	socket, strategy, cluster string
-	rate                      float64 // submissions per second
-	seconds, waiting          int
+	rate                      float64 // submissions per second; 0 is as fast as the clients go
+	clients, seconds, waiting int
 	asJSON                    bool
 }
 
@@ -58,10 +61,17 @@ type apiResult struct {
 	CommitP99   float64 `json:"commit_p99_s,omitempty"`
 	JobsABatch  float64 `json:"jobs_per_batch,omitempty"`
 	FillSeconds float64 `json:"fill_s,omitempty"` // to submit what waits
+	// Processor time of each process, in seconds per 1,000 submissions.
+	ServerCPU float64 `json:"server_cpu_s_per_1000,omitempty"`
+	ClientCPU float64 `json:"client_cpu_s_per_1000"`
+}
+
+func newAPIBench() *apiBench {
+	return &apiBench{strategy: "fifo", cluster: "gpus:125x8", rate: 500, clients: 64, seconds: 10, waiting: 10_000}
 }
 
 func benchAPICommand() *cobra.Command {
-	b := apiBench{strategy: "fifo", cluster: "gpus:125x8", rate: 500, seconds: 10, waiting: 10_000}
+	b := newAPIBench()
 	cmd := &cobra.Command{Use: "api", Args: cobra.NoArgs, Short: "Measure durable submissions to a busy control plane",
 		Long: "Start a control plane with many devices, all busy with jobs that never end, and a long queue; submit to it from\n" +
 			"another process at a steady rate, each job durable before it is answered, and print the latencies.",
@@ -70,8 +80,7 @@ func benchAPICommand() *cobra.Command {
 	fl.StringVar(&b.socket, "socket", "", "measure the server on this socket instead of starting one")
 	fl.StringVar(&b.strategy, "strategy", b.strategy, "what decides")
 	fl.StringVar(&b.cluster, "cluster", b.cluster, "what there is")
-	fl.Float64Var(&b.rate, "rate", b.rate, "submissions per second")
-	fl.IntVar(&b.seconds, "seconds", b.seconds, "for how long")
+	b.pace(fl)
 	fl.IntVar(&b.waiting, "waiting", b.waiting, "jobs in the queue at the start")
 	fl.BoolVar(&b.asJSON, "json", false, "print one JSON object")
 	cmd.AddCommand(loadCommand())
@@ -150,9 +159,11 @@ func (b *apiBench) measure(ctx context.Context, p *plane.Plane, socket string, r
 	if err := p.Query(ctx, func(plan.View) { before = p.Stats() }); err != nil {
 		return err
 	}
+	used := cpuSec()
 	if err := b.load(ctx, socket, r); err != nil {
 		return err
 	}
+	r.ServerCPU = (cpuSec() - used) / float64(max(1, r.Submitted)) * 1000
 	err := p.Query(ctx, func(plan.View) {
 		after = p.Stats()
 		after.CommitSec = slices.Clone(after.CommitSec)
@@ -203,7 +214,7 @@ func (b *apiBench) load(ctx context.Context, socket string, r *apiResult) error 
 	if err != nil {
 		return err
 	}
-	child := exec.CommandContext(ctx, self, "bench", "api", "load", "--socket", socket, "--rate", fmt.Sprint(b.rate), "--seconds", strconv.Itoa(b.seconds))
+	child := exec.CommandContext(ctx, self, "bench", "api", "load", "--socket", socket, "--rate", fmt.Sprint(b.rate), "--clients", strconv.Itoa(b.clients), "--seconds", strconv.Itoa(b.seconds))
 	child.Stderr = os.Stderr
 	out, err := child.Output()
 	if err != nil {
@@ -221,6 +232,7 @@ func (b *apiBench) print(w io.Writer, r *apiResult) error {
 	ms := func(sec float64) string { return fmt.Sprintf("%.1f ms", sec*1000) }
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%d durable submissions in %.1f s: %.1f per second of %.0f wanted, %d failed\n", r.Submitted, r.Seconds, r.Achieved, r.RatePerSec, r.Failed)
+	fmt.Fprintf(&text, "processor %.2f s per 1,000 in the server, %.2f s in the clients\n", r.ServerCPU, r.ClientCPU)
 	fmt.Fprintf(&text, "latency   p50 %s, p99 %s, most %s\n", ms(r.P50Sec), ms(r.P99Sec), ms(r.MaxSec))
 	if r.Devices > 0 {
 		fmt.Fprintf(&text, "journal   p50 %s, p99 %s, %.1f jobs a batch\n", ms(r.CommitP50), ms(r.CommitP99), r.JobsABatch)
@@ -232,50 +244,73 @@ func (b *apiBench) print(w io.Writer, r *apiResult) error {
 
 // loadCommand is what the submitting process runs.
 func loadCommand() *cobra.Command {
-	var socket string
-	var rate float64
-	var seconds int
+	b := newAPIBench()
 	cmd := &cobra.Command{Use: "load", Hidden: true, Args: cobra.NoArgs, Short: "Submit at a steady rate",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			r := steady(cmd.Context(), client.New(socket), rate, seconds)
-			return json.NewEncoder(cmd.OutOrStdout()).Encode(r)
+			return json.NewEncoder(cmd.OutOrStdout()).Encode(b.steady(cmd.Context(), client.New(b.socket)))
 		}}
-	cmd.Flags().StringVar(&socket, "socket", "", "the server's socket")
-	cmd.Flags().Float64Var(&rate, "rate", 500, "submissions per second")
-	cmd.Flags().IntVar(&seconds, "seconds", 10, "for how long")
+	cmd.Flags().StringVar(&b.socket, "socket", "", "the server's socket")
+	b.pace(cmd.Flags())
 	return cmd
 }
 
-// steady submits job after job, each when it is due, whether those before it were
-// answered or not.
-func steady(ctx context.Context, c *client.Client, rate float64, seconds int) map[string]any {
-	n := int(rate * float64(seconds))
-	took, errs := make([]float64, n), make([]error, n)
+// pace adds the flags that say who submits how fast.
+func (b *apiBench) pace(fl *pflag.FlagSet) {
+	fl.Float64Var(&b.rate, "rate", b.rate, "submissions per second; 0 is as fast as the clients go")
+	fl.IntVar(&b.clients, "clients", b.clients, "each submits one job at a time")
+	fl.IntVar(&b.seconds, "seconds", b.seconds, "for how long")
+}
+
+// steady has clients submit job after job, each when it is due: where all of them still
+// wait for an answer then, its latency counts from there all the same. Without a rate a
+// job is due when its client has an answer to the one before.
+func (b *apiBench) steady(ctx context.Context, c *client.Client) map[string]any {
 	began := time.Now().Add(50 * time.Millisecond)
+	over := began.Add(time.Duration(b.seconds) * time.Second)
 	prefix := fmt.Sprintf("load-%d-", os.Getpid())
+	took, failed := make([][]float64, b.clients), make([]int, b.clients)
+	var next atomic.Int64
 	var all sync.WaitGroup
-	for i := range n {
-		due := began.Add(time.Duration(float64(i) / rate * float64(time.Second)))
-		time.Sleep(time.Until(due))
+	for k := range b.clients {
 		all.Go(func() {
-			name := prefix + strconv.Itoa(i)
-			_, errs[i] = c.Submit(ctx, []workload.Job{benchJob(name)}, name)
-			took[i] = time.Since(due).Seconds()
+			for {
+				i := next.Add(1) - 1
+				due := time.Now()
+				if b.rate > 0 {
+					due = began.Add(time.Duration(float64(i) / b.rate * float64(time.Second)))
+					time.Sleep(time.Until(due))
+				}
+				if !due.Before(over) {
+					return
+				}
+				name := prefix + strconv.FormatInt(i, 10)
+				if _, err := c.Submit(ctx, []workload.Job{benchJob(name)}, name); err != nil {
+					if failed[k]++; failed[k] == 1 {
+						fmt.Fprintln(os.Stderr, "muster: the first submission of a client that failed:", err)
+					}
+				}
+				took[k] = append(took[k], time.Since(due).Seconds())
+			}
 		})
 	}
 	all.Wait()
-	elapsed := time.Since(began).Seconds()
-	failed := 0
-	for _, err := range errs {
-		if err != nil {
-			if failed++; failed == 1 {
-				fmt.Fprintln(os.Stderr, "muster: the first submission that failed:", err)
-			}
-		}
+	elapsed, sorted, wrong := time.Since(began).Seconds(), slices.Concat(took...), 0
+	slices.Sort(sorted)
+	for _, n := range failed {
+		wrong += n
 	}
-	slices.Sort(took)
-	return map[string]any{"submitted": n - failed, "failed": failed, "seconds": elapsed, "achieved_per_s": float64(n-failed) / elapsed,
-		"p50_s": quantile(took, 0.5), "p99_s": quantile(took, 0.99), "max_s": quantile(took, 1)}
+	n := len(sorted) - wrong
+	return map[string]any{"submitted": n, "failed": wrong, "seconds": elapsed, "achieved_per_s": float64(n) / elapsed, "client_cpu_s_per_1000": cpuSec() / float64(max(1, n)) * 1000,
+		"p50_s": quantile(sorted, 0.5), "p99_s": quantile(sorted, 0.99), "max_s": quantile(sorted, 1)}
+}
+
+// cpuSec is the processor time that this process has used.
+func cpuSec() float64 {
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
+		return 0
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
 }
 
 // quantile is that of sorted values by nearest rank.

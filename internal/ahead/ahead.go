@@ -15,6 +15,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 
 	"github.com/musterdl/muster/engine"
@@ -364,6 +365,7 @@ func (r *runner) advance(ctx context.Context) error {
 			r.future.Ended = OutOfSteps
 			return nil
 		}
+		runtime.Gosched() // whoever waits for an answer of the control plane goes first
 		more, err := r.sim.Advance()
 		if err != nil {
 			return fmt.Errorf("looking ahead: %w", err)

@@ -13,11 +13,9 @@ import (
 	"github.com/musterdl/muster/plan"
 )
 
-// Run notes what becomes of jobs that something was promised about, promises something
-// of every job that waits for some seconds, and looks who will have to give way, until the
-// context ends.
+// Run notes what becomes of jobs that something was promised about, and promises
+// something of every job that waits for some seconds, until the context ends.
 func (k *Keeper) Run(ctx context.Context) {
-	k.stale = true
 	changed, stop := k.config.Plane.Watch()
 	defer stop()
 	for {
@@ -34,19 +32,13 @@ func (k *Keeper) Run(ctx context.Context) {
 			return
 		case <-pause.C:
 		}
-		if len(k.fresh) > 0 || k.stale { // its time comes, whatever else happens
-			select {
-			case <-changed:
-				k.stale = true
-			default:
-			}
-			continue
+		if len(k.fresh) > 0 {
+			continue // its time comes, whatever else happens
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
-			k.stale = true
 		}
 	}
 }
@@ -71,7 +63,7 @@ func (k *Keeper) watch(ctx context.Context) error {
 			return err
 		}
 	}
-	return errors.Join(k.volunteer(ctx, due), k.foresee(ctx))
+	return k.volunteer(ctx, due)
 }
 
 // known are the jobs that were promised something and are not over, as far as the log
@@ -136,30 +128,21 @@ func (k *Keeper) due(v plan.View, known map[plan.JobID]bool) (due []plan.JobID) 
 // volunteer promises something about jobs that nobody asked about, so that how good
 // promises are does not depend on who asks. They share their forward runs.
 func (k *Keeper) volunteer(ctx context.Context, jobs []plan.JobID) error {
-	if len(jobs) == 0 || time.Since(k.unasked) < k.config.Every {
+	if len(jobs) == 0 || time.Now().Before(k.unasked) {
 		return nil
 	}
-	fork, done, err := k.aside(ctx)
-	if done == nil {
-		return err
-	}
-	defer done()
-	k.unasked = time.Now()
-	_, err = k.promise(ctx, fork, jobs, k.config.Budget/unaskedPart)
-	return err
-}
-
-// aside copies the state to look ahead at what nobody asked for; done is to be called after
-// that, and is nil where those who ask leave no room.
-func (k *Keeper) aside(ctx context.Context) (fork plane.Fork, done func(), err error) {
 	select {
 	case k.busy <- struct{}{}:
+		defer func() { <-k.busy }()
 	default:
-		return fork, nil, nil
+		return nil // who asks comes first
 	}
-	if fork, err = k.config.Plane.Fork(ctx); err != nil {
-		<-k.busy
-		return fork, nil, err
+	began := time.Now()
+	defer func() { k.unasked = time.Now().Add(max(k.config.Every, unaskedRest*time.Since(began))) }()
+	fork, err := k.config.Plane.Fork(ctx)
+	if err != nil {
+		return err
 	}
-	return fork, func() { <-k.busy }, nil
+	_, err = k.promise(ctx, fork, jobs, k.config.Budget/unaskedPart)
+	return err
 }

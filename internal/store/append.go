@@ -186,14 +186,10 @@ func (s *Store) free() uint64 {
 func (s *Store) write(group []*request) (link, error) {
 	tail := s.tail
 	err := s.perform(func(tx *sql.Tx) error {
-		insert, err := tx.Prepare("INSERT INTO batch (seq, body, chain) VALUES (?, ?, ?)")
-		if err != nil {
-			return err
-		}
-		defer insert.Close()
+		find, put, insert := tx.Stmt(s.read.find), tx.Stmt(s.read.put), tx.Stmt(s.read.insert)
 		now := s.options.Now()
 		for _, r := range group {
-			if r.err = refuse(tx, r.batch.Keys, now); r.err != nil {
+			if r.err = refuse(find, r.batch.Keys, now); r.err != nil {
 				continue
 			}
 			tail = tail.next(r.body)
@@ -202,7 +198,7 @@ func (s *Store) write(group []*request) (link, error) {
 				return err
 			}
 			for _, k := range r.batch.Keys {
-				if err := putKey(tx, keyRow{k, tail.seq}); err != nil {
+				if err := putKey(put, keyRow{k, tail.seq}); err != nil {
 					return err
 				}
 			}
@@ -213,9 +209,9 @@ func (s *Store) write(group []*request) (link, error) {
 }
 
 // refuse says why a batch with these keys cannot be written: one was seen before.
-func refuse(tx *sql.Tx, keys []Key, now unit.Time) error {
+func refuse(find *sql.Stmt, keys []Key, now unit.Time) error {
 	for _, k := range keys {
-		old, found, err := findKey(tx, k.Key)
+		old, found, err := findKey(find, k.Key)
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ func (s *Store) Import(fill func(add func(Batch) error) error) error {
 		if s.tail != genesis() {
 			return errors.New("it is not empty")
 		}
-		insert, err := tx.Prepare("INSERT INTO batch (seq, body, chain) VALUES (?, ?, ?)")
+		insert, err := tx.Prepare(insertBatch)
 		if err != nil {
 			return err
 		}

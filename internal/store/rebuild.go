@@ -80,10 +80,15 @@ func copyIntact(tx *sql.Tx, from querier, f findings) error {
 			return err
 		}
 	}
-	if err := copyKeys(tx, from, f.tail.seq); err != nil {
+	put, err := tx.Prepare(insertKey)
+	if err != nil {
 		return err
 	}
-	if err := copyBatches(tx, from, start.at, f.tail); err != nil {
+	defer put.Close()
+	if err := copyKeys(put, from, f.tail.seq); err != nil {
+		return err
+	}
+	if err := copyBatches(tx, put, from, start.at, f.tail); err != nil {
 		return err
 	}
 	accepted := f.report.Accepted
@@ -100,12 +105,12 @@ func copyIntact(tx *sql.Tx, from querier, f findings) error {
 
 // copyKeys copies the intact keys, but for those of lost batches: what was done for
 // such a request is gone, so it must be possible to make it again.
-func copyKeys(tx *sql.Tx, from querier, last Seq) error {
+func copyKeys(put *sql.Stmt, from querier, last Seq) error {
 	err := eachKey(from, func(k keyRow, err error) error {
 		if err != nil || k.seq > last {
 			return nil
 		}
-		return putKey(tx, k)
+		return putKey(put, k)
 	})
 	if err != nil && isDamage(err) {
 		return nil // the rest is found again in the batches, as far as these are held
@@ -115,13 +120,13 @@ func copyKeys(tx *sql.Tx, from querier, last Seq) error {
 
 // copyBatches copies the batches and restores the keys that they acknowledged; those
 // that were purged come back expired, until the next Compact.
-func copyBatches(tx *sql.Tx, from querier, start, tail link) error {
+func copyBatches(tx *sql.Tx, put *sql.Stmt, from querier, start, tail link) error {
 	at, fault, err := walk(from, start, tail.seq, func(b Batch, row stored) error {
-		if _, err := tx.Exec("INSERT INTO batch (seq, body, chain) VALUES (?, ?, ?)", row.at.seq, row.body, row.at.chain[:]); err != nil {
+		if _, err := tx.Exec(insertBatch, row.at.seq, row.body, row.at.chain[:]); err != nil {
 			return err
 		}
 		for _, k := range b.Keys {
-			if err := putKey(tx, keyRow{k, b.Seq}); err != nil {
+			if err := putKey(put, keyRow{k, b.Seq}); err != nil {
 				return err
 			}
 		}

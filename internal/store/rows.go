@@ -215,13 +215,20 @@ func (k keyRow) sum() digest {
 	return sum("key", []byte(k.Key.Key), k.Value, number(int64(k.seq)), number(int64(k.ExpiresAt)))
 }
 
-func putKey(tx *sql.Tx, k keyRow) error {
+// The statements that every batch needs.
+const (
+	insertBatch = "INSERT INTO batch (seq, body, chain) VALUES (?, ?, ?)"
+	insertKey   = "INSERT OR REPLACE INTO key (key, value, seq, expires, sum) VALUES (?, ?, ?, ?, ?)"
+	selectKey   = "SELECT key, value, seq, expires, sum FROM key WHERE key = ?"
+)
+
+// putKey writes a key by insertKey.
+func putKey(put *sql.Stmt, k keyRow) error {
 	if k.Value == nil {
 		k.Value = []byte{}
 	}
 	s := k.sum()
-	_, err := tx.Exec("INSERT OR REPLACE INTO key (key, value, seq, expires, sum) VALUES (?, ?, ?, ?, ?)",
-		k.Key.Key, k.Value, k.seq, int64(k.ExpiresAt), s[:])
+	_, err := put.Exec(k.Key.Key, k.Value, k.seq, int64(k.ExpiresAt), s[:])
 	return err
 }
 
@@ -240,9 +247,9 @@ func scanKey(scan func(into ...any) error) (keyRow, error) {
 	return k, nil
 }
 
-// findKey returns the row of a key, expired or not.
-func findKey(q querier, key string) (k keyRow, found bool, err error) {
-	k, err = scanKey(q.QueryRow("SELECT key, value, seq, expires, sum FROM key WHERE key = ?", key).Scan)
+// findKey returns the row of a key, expired or not, by selectKey.
+func findKey(find *sql.Stmt, key string) (k keyRow, found bool, err error) {
+	k, err = scanKey(find.QueryRow(key).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return keyRow{}, false, nil
 	}

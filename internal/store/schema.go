@@ -198,7 +198,7 @@ func migrateBatch(tx *sql.Tx, at link) (link, error) {
 		return link{}, err
 	}
 	next := at.next(body)
-	_, err := tx.Exec("INSERT INTO batch (seq, body, chain) VALUES (?, ?, ?)", next.seq, body, next.chain[:])
+	_, err := tx.Exec(insertBatch, next.seq, body, next.chain[:])
 	return next, err
 }
 

@@ -87,6 +87,8 @@ type Store struct {
 	readers *sql.DB
 	report  Report
 
+	read statements
+
 	last    atomic.Int64 // the newest durable batch
 	refused atomic.Pointer[refusal]
 	appends chan *request
@@ -102,6 +104,12 @@ type Store struct {
 	tail     link  // the place after the newest durable batch
 	headLate bool  // the head file is behind, its last write failed
 	failed   error // why nothing can be appended any more
+}
+
+// statements are read once and used for every batch.
+type statements struct {
+	seen              *sql.Stmt // of the readers
+	find, put, insert *sql.Stmt // of the writer
 }
 
 // ErrClosed is returned by every use of a closed Store.
@@ -183,8 +191,25 @@ func (s *Store) openFiles() (findings, error) {
 	if s.readers, err = connect(path, toRead); err != nil {
 		return findings{}, err
 	}
+	if err := s.prepare(); err != nil {
+		return findings{}, explain(err)
+	}
 	found, err := s.inspect(tailOnly)
 	return found, explain(err)
+}
+
+// prepare reads once the statements that every batch needs.
+func (s *Store) prepare() (err error) {
+	for _, x := range []struct {
+		into **sql.Stmt
+		on   *sql.DB
+		text string
+	}{{&s.read.seen, s.readers, selectKey}, {&s.read.find, s.writer, selectKey}, {&s.read.put, s.writer, insertKey}, {&s.read.insert, s.writer, insertBatch}} {
+		if *x.into, err = x.on.Prepare(x.text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // explain adds what to do to an error that means a damaged database.
@@ -243,7 +268,7 @@ func (s *Store) Last() Seq { return Seq(s.last.Load()) }
 // Seen returns what was answered to the request of this idempotency key, if it was
 // acknowledged and the key has not expired.
 func (s *Store) Seen(key string) (value []byte, seen bool, err error) {
-	k, found, err := findKey(s.readers, key)
+	k, found, err := findKey(s.read.seen, key)
 	if err != nil {
 		return nil, false, s.wrap(err)
 	}
