@@ -14,13 +14,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/internal/ahead"
 	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/forecast"
 	"github.com/musterdl/muster/internal/forecast/eta"
@@ -29,7 +27,6 @@ import (
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule"
 )
 
 // Config is a keeper of promises.
@@ -85,6 +82,13 @@ type Keeper struct {
 
 	next  plan.JobID   // first that the watch has not seen
 	fresh []plan.JobID // seen, and nothing was promised
+
+	// What is known of displacements to come, and when and for how long that was looked
+	// for; stale says that something has changed since.
+	coming     atomic.Pointer[map[plan.JobID]coming]
+	stale      bool
+	foreseen   time.Time
+	foreseeing time.Duration
 }
 
 // pending is a job that something was promised about.
@@ -314,12 +318,7 @@ func calibration(scores []forecast.Score, p *forecast.Promise) *view.Calibration
 // promise makes promises and keeps them. Where looking ahead takes longer than the
 // budget, past waits are all they rest on.
 func (k *Keeper) promise(ctx context.Context, fork plane.Fork, jobs []plan.JobID, budget time.Duration) (promises []forecast.Promise, err error) {
-	defer func() {
-		// A strategy that breaks in a future must not take the control plane with it.
-		if p := recover(); p != nil {
-			promises, err = nil, fmt.Errorf("looking ahead panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
+	defer caught(&err)
 	v := fork.State.View()
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(id plan.JobID) bool { return int(id) >= v.Jobs() || v.Job(id).Phase.Over() })
 	if len(jobs) == 0 {
@@ -331,11 +330,7 @@ func (k *Keeper) promise(ctx context.Context, fork plane.Fork, jobs []plan.JobID
 		book.Take(e)
 	}
 	c := eta.Default()
-	c.Ahead = ahead.Config{State: fork.State, Policy: fork.Policy, Scheduler: func() (schedule.Scheduler, error) {
-		built, err := fork.Strategy.Build(catalogue.Env{Seed: fork.Seed}, false)
-		return built.Scheduler, err
-	}}
-	c.Seed = fork.Seed
+	c.Ahead, c.Seed = forward(fork), fork.Seed
 	c.Futures = k.futures(c.Futures, budget)
 	within, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()

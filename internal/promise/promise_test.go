@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -305,4 +307,57 @@ func TestReported(t *testing.T) {
 	if err != nil || y.MedianUs == nil || unit.Time(*y.LowUs) > until || until > unit.Time(*y.HighUs) || unit.Time(*y.MedianUs) > declared-unit.Time(200*unit.Second) {
 		t.Errorf("when says %+v (%v), and why %v from now", y, err, until.Sub(now))
 	}
+}
+
+// TestComing: that a run will have to give way is told before it does, with the job for
+// which and when its protection ends; and no more once that is not so.
+func TestComing(t *testing.T) {
+	w := begin(t)
+	tree := queue.Tree{Protect: 10 * unit.Minute, HalfLife: queue.DefaultHalfLife, Queues: []queue.Queue{queue.Root(), {Name: "research", Weight: 1, Preempt: true}}}
+	if _, err := w.plane.Request(t.Context(), engine.Event{Kind: engine.Shares, Queues: &tree}, ""); err != nil {
+		t.Fatal(err)
+	}
+	submit := func(name string, priority int32) plan.JobID {
+		id, err := w.plane.Request(t.Context(), engine.Event{Kind: engine.Submit, Spec: &workload.Job{Name: name, Tenant: "research", Priority: priority,
+			Resources: workload.Resources{Gang: 4, Devices: 1, Share: unit.Whole}, Program: workload.Program{Command: []string{"true"}}, Estimate: 5 * unit.Hour}}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	k := w.keeper(func(c *promise.Config) { c.Every, c.After = 0, unit.Hour })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { k.Run(ctx); close(ended) }()
+	defer func() { cancel(); <-ended }()
+	low := submit("low", 0)
+	w.report(unit.Second, engine.Started, low)
+	says := func(want string) {
+		t.Helper()
+		got := ""
+		for until := time.Now().Add(20 * time.Second); time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
+			if err := w.plane.Query(t.Context(), func(v plan.View) { got = k.Coming(v, low) }); err != nil {
+				t.Fatal(err)
+			}
+			if regexp.MustCompile("^" + want + "$").MatchString(got) {
+				return
+			}
+		}
+		t.Fatalf("it says %q, want %q", got, want)
+	}
+	w.clock.Add(int64(4 * unit.Minute))
+	high := submit("high", 1)
+	says(`will give way in about 6m..s to high`)
+	w.clock.Add(int64(unit.Minute))
+	w.submit("another") // so that the plane looks at its clock
+	says(`will give way in about 5m..s to high`)
+	if _, err := w.plane.Request(t.Context(), engine.Event{Kind: engine.Cancel, Job: high}, ""); err != nil {
+		t.Fatal(err)
+	}
+	says("")
+	now := unit.Time(w.clock.Load())
+	if _, err := w.plane.Request(t.Context(), engine.Event{Kind: engine.Close, Node: 0, Bounds: engine.Bounds{From: now.Add(30 * unit.Minute), To: now.Add(unit.Hour)}}, ""); err != nil {
+		t.Fatal(err)
+	}
+	says("will give way in about 30m00s: node0 is closed for maintenance then")
 }

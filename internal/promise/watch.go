@@ -13,9 +13,11 @@ import (
 	"github.com/musterdl/muster/plan"
 )
 
-// Run notes what becomes of jobs that something was promised about, and promises
-// something of every job that waits for some seconds, until the context ends.
+// Run notes what becomes of jobs that something was promised about, promises something
+// of every job that waits for some seconds, and looks who will have to give way, until the
+// context ends.
 func (k *Keeper) Run(ctx context.Context) {
+	k.stale = true
 	changed, stop := k.config.Plane.Watch()
 	defer stop()
 	for {
@@ -32,13 +34,19 @@ func (k *Keeper) Run(ctx context.Context) {
 			return
 		case <-pause.C:
 		}
-		if len(k.fresh) > 0 {
-			continue // its time comes, whatever else happens
+		if len(k.fresh) > 0 || k.stale { // its time comes, whatever else happens
+			select {
+			case <-changed:
+				k.stale = true
+			default:
+			}
+			continue
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
+			k.stale = true
 		}
 	}
 }
@@ -63,7 +71,7 @@ func (k *Keeper) watch(ctx context.Context) error {
 			return err
 		}
 	}
-	return k.volunteer(ctx, due)
+	return errors.Join(k.volunteer(ctx, due), k.foresee(ctx))
 }
 
 // known are the jobs that were promised something and are not over, as far as the log
@@ -131,18 +139,28 @@ func (k *Keeper) volunteer(ctx context.Context, jobs []plan.JobID) error {
 	if len(jobs) == 0 || time.Now().Before(k.unasked) {
 		return nil
 	}
-	select {
-	case k.busy <- struct{}{}:
-		defer func() { <-k.busy }()
-	default:
-		return nil // who asks comes first
-	}
-	began := time.Now()
-	defer func() { k.unasked = time.Now().Add(max(k.config.Every, unaskedRest*time.Since(began))) }()
-	fork, err := k.config.Plane.Fork(ctx)
-	if err != nil {
+	fork, done, err := k.aside(ctx)
+	if done == nil {
 		return err
 	}
+	defer done()
+	began := time.Now()
+	defer func() { k.unasked = time.Now().Add(max(k.config.Every, unaskedRest*time.Since(began))) }()
 	_, err = k.promise(ctx, fork, jobs, k.config.Budget/unaskedPart)
 	return err
+}
+
+// aside copies the state to look ahead at what nobody asked for; done is to be called after
+// that, and is nil where those who ask leave no room.
+func (k *Keeper) aside(ctx context.Context) (fork plane.Fork, done func(), err error) {
+	select {
+	case k.busy <- struct{}{}:
+	default:
+		return fork, nil, nil
+	}
+	if fork, err = k.config.Plane.Fork(ctx); err != nil {
+		<-k.busy
+		return fork, nil, err
+	}
+	return fork, func() { <-k.busy }, nil
 }

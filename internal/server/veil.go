@@ -82,6 +82,7 @@ func (x veil) info(info plane.JobInfo) plane.JobInfo {
 // read its log too.
 func (x veil) job(site *explain.Site, v plan.View, info plane.JobInfo, id plan.JobID) view.Job {
 	j := view.JobOf(v, x.info(info), id, site)
+	j.Reason = x.server.withComing(v, id, j.Reason)
 	if !x.id.Steers(tenantOf(info), ownerOf(info)) { // people put keys into command lines
 		j.Command, j.Dir = nil, ""
 	}
@@ -94,6 +95,15 @@ func (x veil) job(site *explain.Site, v plan.View, info plane.JobInfo, id plan.J
 		j.After[i] = x.name(j.After[i])
 	}
 	return j
+}
+
+// withComing adds to the reason why a job runs that it will have to give way.
+func (s *Server) withComing(v plan.View, id plan.JobID, reason string) string {
+	words := s.config.Promises.Coming(v, id)
+	if words == "" || reason == "" {
+		return reason + words
+	}
+	return reason + "; " + words
 }
 
 func (x veil) steps(s view.Steps) view.Steps {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/promise"
 	"github.com/musterdl/muster/internal/server"
 	"github.com/musterdl/muster/internal/view"
@@ -88,6 +89,52 @@ func TestWhen(t *testing.T) {
 	}
 	if status, _ := w.do("GET", "/v1/jobs/nobody/when", "", ""); status != http.StatusNotFound {
 		t.Errorf("of a job that is not there: %d", status)
+	}
+}
+
+// TestComing: that a run has to give way to maintenance is said by the list, the job and
+// why in the same words, and no more when it is called off.
+func TestComing(t *testing.T) {
+	w, _ := promised(t, nil)
+	long := job("long", 2)
+	long.Estimate = 5 * unit.Hour
+	w.submit(long)
+	w.until("long", "active", "running")
+	running, err := w.client.Job(t.Context(), "long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, from := running.Where[0].Node, time.Now().Add(time.Hour)
+	said := func() (reasons [3]string) {
+		list, err := w.client.Jobs(t.Context(), client.ListOptions{})
+		if err != nil || len(list.Jobs) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		shown, err := w.client.Job(t.Context(), "long")
+		if err != nil {
+			t.Fatal(err)
+		}
+		why, err := w.client.Why(t.Context(), "long")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return [3]string{list.Jobs[0].Reason, shown.Reason, why.Words}
+	}
+	if _, err := w.client.CloseNode(t.Context(), node, view.WindowRequest{FromUs: from.UnixMicro(), ToUs: from.Add(time.Hour).UnixMicro()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, reason := range said() {
+		if !strings.Contains(reason, "; will give way in about 59m") || !strings.HasSuffix(reason, ": "+node+" is closed for maintenance then") {
+			t.Errorf("it says %q", reason)
+		}
+	}
+	if _, err := w.client.ChangeNode(t.Context(), node, "reopen"); err != nil {
+		t.Fatal(err)
+	}
+	for _, reason := range said() {
+		if strings.Contains(reason, "give way") {
+			t.Errorf("called off, it says %q", reason)
+		}
 	}
 }
 

@@ -16,7 +16,9 @@ func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
 	err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
 		about = info
 		x := s.veil(access.From(r.Context()))
-		why = x.why(view.WhyOf(v, x.info(info), id, s.site(v)))
+		said := view.WhyOf(v, x.info(info), id, s.site(v))
+		said.Words = s.withComing(v, id, said.Words)
+		why = x.why(said)
 	})
 	if err != nil {
 		return err

@@ -151,7 +151,7 @@ func (g *Graph) wrongTask(t *Task, routes []route) string {
 func (c *clock) circle() error {
 	blocker := make([]int32, len(c.g.Tasks))
 	for _, e := range c.g.Edges {
-		if c.left[e.Before] != started {
+		if c.tasks[e.Before].left != started {
 			blocker[e.After] = e.Before
 		}
 	}
@@ -162,7 +162,7 @@ func (c *clock) circle() error {
 			}
 		}
 	}
-	t := int32(slices.IndexFunc(c.left, func(left int32) bool { return left != started }))
+	t := int32(slices.IndexFunc(c.tasks, func(x status) bool { return x.left != started }))
 	seen := make([]bool, len(blocker))
 	for !seen[t] {
 		seen[t] = true

@@ -17,11 +17,6 @@ const (
 	Room                    // the task before it to leave a resource that both need
 )
 
-// String is the word for it.
-func (w Wait) String() string {
-	return [...]string{"nothing", "predecessor", "wire", "room"}[w]
-}
-
 // Step is a task on the critical path.
 type Step struct {
 	Task int32
@@ -35,7 +30,7 @@ func (c *clock) critical() (path []Step) {
 	t := int32(slices.Index(c.line.End, unit.Time(c.line.Makespan)))
 	for t >= 0 {
 		step := Step{Task: t, Resource: -1}
-		w := c.waited[t]
+		w := c.tasks[t].waited
 		switch before := max(w, -w) - 1; {
 		case w == 0:
 		case w < 0:

@@ -36,7 +36,7 @@ func random(t *rapid.T, links int) *Graph {
 	g.Memory = [][]Memory{nil, {{Pool: 0, AllocKiB: 3}, {Pool: 1, FreeKiB: 2}}}
 	g.Pools = []Pool{{}, {LimitKiB: 20}, {Parts: []int32{0, 1}, LimitKiB: 40}}
 	for i := range small("tasks", 25) {
-		task := Task{Resource: int32(small("resource", len(g.Resources)-1)), Priority: int32(small("priority", 2)), Pool: int32(small("pool", 3)),
+		task := Task{Resource: int32(small("resource", len(g.Resources)-1)), Priority: int32(small("priority", 2) - 1), Pool: int32(small("pool", 3)),
 			AllocKiB: int64(small("alloc", 9)), FreeKiB: int64(small("free", 9)), Memory: int32(small("memory", 1))}
 		g.Tasks = append(g.Tasks, task)
 		if g.overLinks(int32(i)) {

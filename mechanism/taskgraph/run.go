@@ -13,10 +13,9 @@ const (
 // clock is one run in progress.
 type clock struct {
 	g      *Graph
-	routes []route // per resource
-	// The edges from a task are follow[t], then next of each, one more than its place
-	// in g.Edges; 0 is none. left counts what a task still waits for.
-	follow, next, left []int32
+	routes []route  // per resource
+	tasks  []status // per task
+	edges  []follower
 
 	now    unit.Time
 	events heap[unit.Time]
@@ -28,13 +27,22 @@ type clock struct {
 	moved  []int32     // links to look at before time moves on
 	mesh   mesh
 	memory []pool
-	waited []int32 // per task: what let it start; see start
 	done   int
 	line   Timeline
 }
 
-// started marks a task in clock.left.
+// status is a task at work.
+type status struct {
+	left   int32 // how many tasks it still waits for, or started
+	first  int32 // the first that waits for it, in clock.edges; 0 is none
+	waited int32 // what let it start; see clock.start
+}
+
+// started marks a task in status.left.
 const started = -1
+
+// follower is a task that waits for another, and the next one in clock.edges.
+type follower struct{ task, next int32 }
 
 // Run times the graph. It fails where the graph is malformed or its tasks wait
 // for one another in a circle, which the error names.
@@ -44,7 +52,7 @@ func Run(g *Graph) (Timeline, error) {
 		return Timeline{}, err
 	}
 	for t := range g.Tasks {
-		if c.left[t] == 0 {
+		if c.tasks[t].left == 0 {
 			c.ready(int32(t))
 		}
 	}
@@ -74,16 +82,16 @@ func newClock(g *Graph) (*clock, error) {
 	}
 	n, r := len(g.Tasks), len(g.Resources)
 	c := &clock{
-		g: g, routes: routes, follow: make([]int32, n), next: make([]int32, len(g.Edges)), left: make([]int32, n),
+		g: g, routes: routes, tasks: make([]status, n), edges: make([]follower, len(g.Edges)+1),
 		at: make([]station, r), links: make([]link, r), mesh: newMesh(g, routes), memory: make([]pool, pools),
 		line: Timeline{Start: make([]unit.Time, n), End: make([]unit.Time, n), Busy: make([]unit.Duration, r),
 			Idle: make([]unit.Duration, r), PeakKiB: make([]int64, pools)},
-		waited: make([]int32, n),
 	}
 	for i, e := range g.Edges {
-		c.next[i] = c.follow[e.Before]
-		c.follow[e.Before] = int32(i) + 1
-		c.left[e.After]++
+		before := &c.tasks[e.Before]
+		c.edges[i+1] = follower{e.After, before.first}
+		before.first = int32(i + 1)
+		c.tasks[e.After].left++
 	}
 	c.open()
 	return c, c.declare()
@@ -133,10 +141,11 @@ func (c *clock) end(t int32) {
 	c.line.End[t] = c.now
 	c.done++
 	c.free(&c.g.Tasks[t])
-	for e := c.follow[t]; e != 0; e = c.next[e-1] {
-		after := c.g.Edges[e-1].After
-		if c.left[after]--; c.left[after] == 0 {
-			c.waited[after] = t + 1
+	for e := c.tasks[t].first; e != 0; e = c.edges[e].next {
+		after := c.edges[e].task
+		x := &c.tasks[after]
+		if x.left--; x.left == 0 {
+			x.waited = t + 1
 			c.ready(after)
 		}
 	}
@@ -147,14 +156,12 @@ func (c *clock) end(t int32) {
 // now, the one that left room on what it needs, negative; 0 is nothing.
 func (c *clock) start(t int32) {
 	task := &c.g.Tasks[t]
-	r := &c.routes[task.Resource]
-	if c.now > 0 {
-		if w := c.waited[t]; w == 0 || c.line.End[w-1] < c.now {
-			c.waited[t] = c.heldUp(r, w)
-		}
+	r, x := &c.routes[task.Resource], &c.tasks[t]
+	if c.now > 0 && (x.waited == 0 || c.line.End[x.waited-1] < c.now) {
+		x.waited = c.heldUp(r, x.waited)
 	}
 	c.line.Start[t] = c.now
-	c.left[t] = started
+	x.left = started
 	c.alloc(task, t)
 	for _, s := range r.serial {
 		c.takeSlot(s)

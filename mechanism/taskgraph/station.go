@@ -96,7 +96,7 @@ func (c *clock) serve() {
 	c.dirty = c.dirty[:0]
 	for len(c.calls) > 0 {
 		x := c.calls.pop()
-		if t := int32(x.key); c.left[t] != started { // it may have been called by several resources
+		if t := int32(x.key); c.tasks[t].left != started { // it may have been called by several resources
 			c.try(t)
 		}
 		if x.id != nobody {
@@ -112,7 +112,7 @@ func (c *clock) head(s *station) (int32, bool) {
 	}
 	if s.kind == Ordered {
 		t := c.turns[s.turn].task
-		return t, s.turn != 0 && c.left[t] == 0
+		return t, s.turn != 0 && c.tasks[t].left == 0
 	}
 	if len(s.waiting) == 0 {
 		return 0, false
