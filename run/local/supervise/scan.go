@@ -86,8 +86,8 @@ func exists(path string) bool {
 }
 
 // Reap settles a member whose supervisor died: it ends what is left of the worker
-// and records it as lost, or as it exited where that was recorded, once. It returns the ended record, the old one if there
-// was one. With ErrAlive nothing was done. A supervisor that was launched and has not
+// and records it as lost, or as it exited where that was recorded, once. It returns the
+// ended record, the old one if there was one. With ErrAlive nothing was done. A supervisor that was launched and has not
 // come to begin is settled too, and will find its attempt used.
 func Reap(dir string) (Record, error) {
 	held, err := lock(dir)
@@ -151,13 +151,9 @@ func endLeftovers(dir string, prepared Record) error {
 
 // Clean removes what only a running worker needs from the folder of a member that has
 // ended. The record, the spec and the log stay, and so does everything Muster did not
-// make, such as checkpoints.
+// make, such as checkpoints. The supervisors may still be on their way out: once they
+// have recorded the end, they neither make nor read any of these files.
 func Clean(dir string) error {
-	held, err := lock(dir)
-	if err != nil {
-		return fmt.Errorf("clean %s: %w", dir, err)
-	}
-	defer held.Close()
 	records, _, err := ReadRecords(dir, 0)
 	if err != nil {
 		return fmt.Errorf("clean %s: %w", dir, err)
