@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,6 +21,8 @@ const (
 	AnnotationStop  = "apitest.muster.dev/stop"  // a duration: from the termination signal to the end
 	AnnotationKeeps = "apitest.muster.dev/keeps" // "on-stop": work done outlives a stop within the grace period
 	AnnotationFails = "apitest.muster.dev/fails" // "2@30s": the first two times, after running for 30 s
+	AnnotationEnds  = "apitest.muster.dev/ends"  // a ContainerState in JSON: how the first container ends then
+	AnnotationWaits = "apitest.muster.dev/waits" // likewise: the first container never starts
 )
 
 // podState is what surrounds a pod and is not in its object.
@@ -101,6 +104,10 @@ func (w *World) begin(uid types.UID) {
 	if !ok || s.running || p.DeletionTimestamp != nil {
 		return
 	}
+	if how := p.Annotations[AnnotationWaits]; how != "" {
+		w.contained(p, how)
+		return
+	}
 	s.running, s.since = true, w.now
 	if saved := w.saved[progress(p)]; len(saved) > 0 {
 		s.done, w.saved[progress(p)] = saved[len(saved)-1], saved[:len(saved)-1]
@@ -131,9 +138,26 @@ func (w *World) finish(uid types.UID, phase corev1.PodPhase) {
 		w.failed[progress(p)]++
 	}
 	w.end(p, phase, "")
+	if how := p.Annotations[AnnotationEnds]; how != "" && phase == corev1.PodFailed {
+		w.contained(w.byUID[uid].(*corev1.Pod), how)
+	}
 	if p.DeletionTimestamp != nil {
 		w.gone(uid)
 	}
+}
+
+// contained has a pod say how its first container is, as kubelets do.
+func (w *World) contained(p *corev1.Pod, how string) {
+	var state corev1.ContainerState
+	if err := json.Unmarshal([]byte(how), &state); err != nil {
+		panic(fmt.Sprintf("pod %s: a container's state: %v", p.Name, err))
+	}
+	if state.Terminated != nil {
+		state.Terminated.FinishedAt = w.stamp()
+	}
+	w.update(p, func(c *corev1.Pod) {
+		c.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: c.Spec.Containers[0].Name, State: state}}
+	})
 }
 
 // end has a pod end with a phase.

@@ -28,16 +28,18 @@ type entry struct {
 	since metav1.Time // of its oldest pod: gangs are submitted by age
 	name  string      // of the job
 
-	job    plan.JobID // None until the engine has it
-	asked  bool       // it was submitted
-	over   bool       // by the engine's account
-	phase  plan.Phase
-	why    plan.ReasonCode
-	spec   *workload.Job
-	run    *execution
-	put    record
-	leave  plan.FailureClass // how its last run is known to end, once its pods are gone
-	paused bool              // suspended by us: it has no pods until it is started
+	job     plan.JobID // None until the engine has it
+	asked   bool       // it was submitted
+	over    bool       // by the engine's account
+	phase   plan.Phase
+	why     plan.ReasonCode
+	spec    *workload.Job
+	run     *execution
+	put     record
+	failed  string // how its last run failed, and what it printed last
+	printed string
+	leave   plan.FailureClass // how its last run is known to end, once its pods are gone
+	paused  bool              // suspended by us: it has no pods until it is started
 	// resuming says that we cleared that, and have not seen it cleared.
 	resuming bool
 	saw      map[int32]plan.Run // by attempt: runs as the record tells them
@@ -59,6 +61,7 @@ type execution struct {
 	failed   bool      // it is being given up before it began
 	requeued bool      // the engine was asked to stop it, as it lost a node
 	evicts   bool      // its owner does not let itself be suspended
+	stuck    string    // why a pod of it could not start, as people were told
 	// boarded are the riders that were put on nodes.
 	boarded map[types.UID]string
 }

@@ -119,13 +119,13 @@ func (c *Core) follow(e *entry, s *gang.State) {
 			c.report(engine.Event{Kind: engine.Requeue, Job: e.job, By: "kubernetes"})
 		}
 	case e.leave != plan.NoFailure:
-		c.exit(e, e.leave)
+		c.exit(e, e.leave, nil)
 	case e.gang.Missing && len(e.pods) == 0:
 		c.report(engine.Event{Kind: engine.Cancel, Job: e.job, By: "kubernetes"})
 	case e.gang.Suspended && e.paused && x.resumed:
 		// Whoever led before was stopping it, and could not write that down.
 		if c.clear(e, "its gang makes way") == 0 {
-			c.exit(e, plan.NodeFailure)
+			c.exit(e, plan.NodeFailure, nil)
 		}
 	case e.gang.Suspended && !e.paused && !e.resuming && x.resumed:
 		c.report(engine.Event{Kind: engine.Hold, Job: e.job, By: "kubernetes"})
@@ -172,6 +172,12 @@ func (c *Core) start(e *entry, s *gang.State) {
 	}
 	if !c.seat(e, s, members) || !x.recorded {
 		return
+	}
+	for _, m := range members {
+		if words := gang.Stuck(m.pod); words != "" && !x.started && x.stuck == "" {
+			x.stuck = words // once is enough: the kubelet repeats itself
+			c.config.Voice.Say(e.reference(), corev1.EventTypeWarning, "CannotStart", words)
+		}
 	}
 	if done := int(s.Succeeded); !x.started && running+done >= min(len(x.workers), len(members)+done) && running+done > 0 && x.whole() {
 		x.started, x.began = true, c.config.Now()

@@ -25,23 +25,49 @@ func (c *Core) finished(e *entry, s *gang.State) bool {
 	}
 	switch phase {
 	case gang.Succeeded:
-		c.exit(e, plan.NoFailure)
+		c.exit(e, plan.NoFailure, nil)
 	case gang.Failed:
 		class := s.Failure
 		if class == plan.NoFailure {
 			class = plan.UserFailure
 		}
-		c.exit(e, class)
+		c.exit(e, class, c.failure(e, s))
 	default:
 		return false
 	}
 	return true
 }
 
+// mostPrinted is how much is told of what a pod printed last, in bytes; an event holds little.
+const mostPrinted = 600
+
+// failure is how the gang of a run failed. What the pod printed last is told, and kept
+// nowhere.
+func (c *Core) failure(e *entry, s *gang.State) *plan.Failure {
+	f := &plan.Failure{Rank: -1, Node: plan.None, Why: s.Reason}
+	if p := s.Cause; p != nil {
+		f.Why, f.Code, f.Signal, f.Limit = p.String(), p.Code, p.Signal, p.Limit
+		for i := range e.run.workers {
+			w := &e.run.workers[i]
+			if w.pod != nil && w.pod.pod.UID == p.Pod.UID {
+				f.Rank = int32(i)
+			}
+			if w.node == p.Pod.Spec.NodeName && (f.Rank < 0 || f.Rank == int32(i)) {
+				f.Node = w.machine
+			}
+		}
+		e.printed = strings.ToValidUTF8(p.LastLines[max(0, len(p.LastLines)-mostPrinted):], "")
+	}
+	return f
+}
+
 // exit tells the engine that a run ended, and lets go of its seats. Pods that are left
 // are nobody's: they count as others' use until they are gone.
-func (c *Core) exit(e *entry, class plan.FailureClass) {
+func (c *Core) exit(e *entry, class plan.FailureClass, failure *plan.Failure) {
 	x := e.run
+	if e.failed = ""; failure != nil {
+		e.failed = failure.Why
+	}
 	kept := c.kept(e)
 	if class == plan.NoFailure && x.started {
 		kept = c.config.Now().Sub(x.began)
@@ -54,7 +80,7 @@ func (c *Core) exit(e *entry, class plan.FailureClass) {
 	case class == plan.NoFailure:
 		c.report(engine.Event{Kind: engine.Started, Job: e.job, Attempt: x.attempt})
 	}
-	c.report(engine.Event{Kind: kind, Job: e.job, Attempt: x.attempt, Ending: engine.Ending{Class: class, Kept: kept}})
+	c.report(engine.Event{Kind: kind, Job: e.job, Attempt: x.attempt, Ending: engine.Ending{Class: class, Kept: kept, Failure: failure}})
 	c.leaveSeats(e)
 }
 

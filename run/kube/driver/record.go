@@ -115,17 +115,27 @@ func (c *Core) Told(n Notice) {
 			c.byJob[p.ID] = e
 		}
 		e.phase, e.why = p.Job.Phase, p.Job.Reason.Code
+		words := n.jobs[i].words
+		if e.gaveUp() {
+			words = e.failed
+		}
 		if e.phase.Over() && !e.over {
-			c.ended(e, n.jobs[i].words)
+			c.ended(e, words)
 		}
 		e.over = e.phase.Over()
-		e.put.piece, e.put.reason = p, n.jobs[i].words
+		e.put.piece, e.put.reason = p, words
 		c.keep(e, false)
 		c.stir(e)
 	}
 	if n.rest != nil {
 		c.keepLedger(n.rest, c.ledger.strategy)
 	}
+}
+
+// gaveUp reports whether a job is over because its last run failed: it was not to be tried
+// again, or the owner of its gang has given up.
+func (e *entry) gaveUp() bool {
+	return e.failed != "" && (e.phase == plan.Failed || e.phase == plan.Cancelled && e.gang.Ending.Phase == gang.Failed)
 }
 
 // ended tells people how a job ended where Kubernetes does not.
@@ -137,6 +147,9 @@ func (c *Core) ended(e *entry, words string) {
 			c.explainOne(e, m, "Refused", words)
 		}
 	case plan.Cancelled, plan.Failed:
+		if e.gaveUp() && e.printed != "" {
+			words += "\n" + e.printed
+		}
 		c.config.Voice.Say(e.reference(), corev1.EventTypeWarning, "Ended", words)
 	}
 }

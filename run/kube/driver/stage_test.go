@@ -34,6 +34,7 @@ type stage struct {
 	again  []Task
 	sum    hash.Hash // of all commits
 	lines  []string
+	failed map[string]plan.Failure // by job: as the engine was told last
 }
 
 func composed(t testing.TB, text string) func() schedule.Scheduler {
@@ -51,7 +52,7 @@ func composed(t testing.TB, text string) func() schedule.Scheduler {
 }
 
 func newStage(t testing.TB, w *apitest.World, sched func() schedule.Scheduler) *stage {
-	s := &stage{t: t, w: w, client: w.Client, sched: sched, sum: sha256.New(), wake: unit.Never}
+	s := &stage{t: t, w: w, client: w.Client, sched: sched, sum: sha256.New(), wake: unit.Never, failed: map[string]plan.Failure{}}
 	s.begin()
 	return s
 }
@@ -161,6 +162,13 @@ func (s *stage) do(t Task) {
 }
 
 func (s *stage) step(events ...engine.Event) {
+	for i := range events {
+		if e := &events[i]; e.Failure != nil {
+			f := *e.Failure
+			f.Class = e.Class
+			s.failed[s.engine.View().Name(e.Job)] = f
+		}
+	}
 	out := s.engine.Step(s.now(), events)
 	s.wake = out.Wake
 	if err := s.engine.State().Check(); err != nil {

@@ -20,6 +20,6 @@ func (c *Core) JobOf(key gang.Key) plan.JobID {
 // gone.
 func (c *Core) End(job plan.JobID) {
 	if e := c.byJob[job]; e != nil && e.run != nil {
-		c.exit(e, plan.NoFailure)
+		c.exit(e, plan.NoFailure, nil)
 	}
 }

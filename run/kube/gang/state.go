@@ -47,6 +47,8 @@ type State struct {
 	// Failure says whose failure it is that ended the gang, or, while its owner still
 	// tries again, that ended pods which are left to be seen.
 	Failure plan.FailureClass
+	// Cause is the pod's failure behind that; nil where none is left to be seen.
+	Cause *Failure
 	// Reason says in words why the phase is this one.
 	Reason string
 	// Needed is how many live pods the gang must have: Size less what has succeeded.
@@ -110,7 +112,8 @@ func (g *Gang) State(pods []*corev1.Pod) State {
 		}
 	}
 	if s.Failed > 0 {
-		s.Failure, s.Reason = Cause(pods)
+		s.Cause = Cause(pods)
+		s.Failure, s.Reason = s.Cause.Class, s.Cause.String()
 	}
 	g.phase(&s, missing)
 	return s
@@ -191,7 +194,7 @@ func (g *Gang) phase(s *State, missing []string) {
 func (g *Gang) ended(s *State) {
 	s.Phase = g.Ending.Phase
 	if s.Phase == Succeeded {
-		s.Failure, s.Reason = plan.NoFailure, g.Key.Kind+" "+g.Key.Name+" is complete"
+		s.Failure, s.Cause, s.Reason = plan.NoFailure, nil, g.Key.Kind+" "+g.Key.Name+" is complete"
 		return
 	}
 	words := strings.TrimSpace(g.Ending.Reason + ": " + g.Ending.Message)

@@ -189,8 +189,29 @@ func TestCause(t *testing.T) {
 			f(p)
 			pods = append(pods, p)
 		}
-		if got, words := Cause(pods); got != c.want || got != plan.NoFailure && words == "" {
-			t.Errorf("%s: %v (%s)", c.name, got, words)
+		got := plan.NoFailure
+		f := Cause(pods)
+		if f != nil {
+			got = f.Class
 		}
+		if got != c.want || f != nil && f.Words == "" {
+			t.Errorf("%s: %+v", c.name, f)
+		}
+	}
+}
+
+// TestCauseTells: a container that was over its memory is told with its limit, and what it
+// left to be read is kept apart from the words.
+func TestCauseTells(t *testing.T) {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main",
+		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}}}}}}
+	exited("OOMKilled", 137, 1)(p)
+	p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, corev1.ContainerStatus{Name: "side", State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1, Message: "main is gone", FinishedAt: metav1.Unix(1772359200, 0)}}})
+	p.Status.ContainerStatuses[0].State.Terminated.Message = "step 7\nstep 8\n"
+	f := Cause([]*corev1.Pod{p})
+	if f == nil || f.Class != plan.MemoryFailure || f.Limit != 2048 || f.Code != 137 || f.LastLines != "step 7\nstep 8" ||
+		f.String() != "pod p: container main ended with exit code 137 (OOMKilled) at its limit of 2GiB" {
+		t.Errorf("%+v", f)
 	}
 }
