@@ -87,7 +87,7 @@ func (s *stage) show() string {
 			continue
 		}
 		g := e.gang.State(e.list())
-		text += fmt.Sprintf("%s phase %v run %+v state %v needed %d members %d paused %v resuming %v suspended %v size %d ending %v leave %v\n", e.name, e.phase, e.run, g.Phase, g.Needed, len(g.Members), e.paused, e.resuming, e.gang.Suspended, e.gang.Size, e.gang.Ending, e.leave)
+		text += fmt.Sprintf("%s phase %v run %+v state %v needed %d members %d paused %v resuming %v suspended %v size %d ending %v leave %v\n", e.name, e.phase, e.run, g.Phase, g.Needed, len(g.Members), e.paused, e.resuming, e.gang.Suspended, e.gang.Size, e.gang.Ending, e.last.leave)
 		for _, m := range e.pods {
 			text += fmt.Sprintf("   %s node %q phase %v del %v notes %v leaving %v\n", m.pod.Name, m.pod.Spec.NodeName, m.pod.Status.Phase, m.pod.DeletionTimestamp, m.pod.Annotations["muster.dev/attempt"], m.leaving)
 		}

@@ -28,24 +28,28 @@ type entry struct {
 	since metav1.Time // of its oldest pod: gangs are submitted by age
 	name  string      // of the job
 
-	job     plan.JobID // None until the engine has it
-	asked   bool       // it was submitted
-	over    bool       // by the engine's account
-	phase   plan.Phase
-	why     plan.ReasonCode
-	spec    *workload.Job
-	run     *execution
-	put     record
-	failed  string // how its last run failed, and what it printed last
-	printed string
-	leave   plan.FailureClass // how its last run is known to end, once its pods are gone
-	paused  bool              // suspended by us: it has no pods until it is started
+	job    plan.JobID // None until the engine has it
+	asked  bool       // it was submitted
+	over   bool       // by the engine's account
+	phase  plan.Phase
+	why    plan.ReasonCode
+	spec   *workload.Job
+	run    *execution
+	put    record
+	last   lastRun
+	paused bool // suspended by us: it has no pods until it is started
 	// resuming says that we cleared that, and have not seen it cleared.
 	resuming bool
 	saw      map[int32]plan.Run // by attempt: runs as the record tells them
 	set      string             // the signature of its pods
 	riders   []int              // the roles that ride along
 	riding   int32              // how many pods that are
+}
+
+// lastRun is how the last run of a gang ended, or is known to.
+type lastRun struct {
+	failed, printed string            // in words, and what it printed last
+	leave           plan.FailureClass // how it is known to end, once its pods are gone
 }
 
 // execution is a run of the engine as its pods carry it out.

@@ -96,13 +96,13 @@ func (c *Core) follow(e *entry, s *gang.State) {
 		}
 		if w.pod != nil && c.pods[w.pod.pod.UID] == nil { // it is gone
 			if !x.stopping && !ended(w.pod.pod) && c.out(w) {
-				e.leave = plan.NodeFailure
+				e.last.leave = plan.NodeFailure
 			}
 			c.dirtyNodes[w.node] = true
 			w.pod, w.state = nil, empty
 		}
 		if w.pod != nil && c.stranded(w) {
-			e.leave = plan.NodeFailure
+			e.last.leave = plan.NodeFailure
 		}
 	}
 	switch {
@@ -111,15 +111,15 @@ func (c *Core) follow(e *entry, s *gang.State) {
 	case x.failed:
 		c.gaveUp(e)
 	case c.finished(e, s):
-	case e.leave != plan.NoFailure && x.started && e.gang.Stop == gang.Suspend && !e.gang.Missing:
+	case e.last.leave != plan.NoFailure && x.started && e.gang.Stop == gang.Suspend && !e.gang.Missing:
 		// Its owner takes the others away and makes all anew. Were they evicted, the Job
 		// controller would count each as a failure, wait longer with each, and give up.
 		if !x.requeued {
 			x.requeued = true
 			c.report(engine.Event{Kind: engine.Requeue, Job: e.job, By: "kubernetes"})
 		}
-	case e.leave != plan.NoFailure:
-		c.exit(e, e.leave, nil)
+	case e.last.leave != plan.NoFailure:
+		c.exit(e, e.last.leave, nil)
 	case e.gang.Missing && len(e.pods) == 0:
 		c.report(engine.Event{Kind: engine.Cancel, Job: e.job, By: "kubernetes"})
 	case e.gang.Suspended && e.paused && x.resumed:

@@ -56,7 +56,7 @@ func (c *Core) failure(e *entry, s *gang.State) *plan.Failure {
 				f.Node = w.machine
 			}
 		}
-		e.printed = strings.ToValidUTF8(p.LastLines[max(0, len(p.LastLines)-mostPrinted):], "")
+		e.last.printed = strings.ToValidUTF8(p.LastLines[max(0, len(p.LastLines)-mostPrinted):], "")
 	}
 	return f
 }
@@ -65,8 +65,8 @@ func (c *Core) failure(e *entry, s *gang.State) *plan.Failure {
 // are nobody's: they count as others' use until they are gone.
 func (c *Core) exit(e *entry, class plan.FailureClass, failure *plan.Failure) {
 	x := e.run
-	if e.failed = ""; failure != nil {
-		e.failed = failure.Why
+	if e.last.failed = ""; failure != nil {
+		e.last.failed = failure.Why
 	}
 	kept := c.kept(e)
 	if class == plan.NoFailure && x.started {
@@ -88,7 +88,7 @@ func (c *Core) leaveSeats(e *entry) {
 	for i := range e.run.workers {
 		c.dirtyNodes[e.run.workers[i].node] = true
 	}
-	e.run, e.leave = nil, plan.NoFailure
+	e.run, e.last.leave = nil, plan.NoFailure
 	c.stir(e)
 }
 
@@ -103,7 +103,7 @@ func (c *Core) kept(e *entry) unit.Duration {
 	}
 	ran := until.Sub(e.run.began)
 	switch cp := e.spec.Checkpoint; {
-	case cp.OnRequest && e.run.stopping && e.leave == plan.NoFailure: // a gang without a member saves nothing
+	case cp.OnRequest && e.run.stopping && e.last.leave == plan.NoFailure: // a gang without a member saves nothing
 		return ran
 	case cp.Every > 0:
 		return ran - ran%cp.Every

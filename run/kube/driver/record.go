@@ -117,7 +117,7 @@ func (c *Core) Told(n Notice) {
 		e.phase, e.why = p.Job.Phase, p.Job.Reason.Code
 		words := n.jobs[i].words
 		if e.gaveUp() {
-			words = e.failed
+			words = e.last.failed
 		}
 		if e.phase.Over() && !e.over {
 			c.ended(e, words)
@@ -135,7 +135,7 @@ func (c *Core) Told(n Notice) {
 // gaveUp reports whether a job is over because its last run failed: it was not to be tried
 // again, or the owner of its gang has given up.
 func (e *entry) gaveUp() bool {
-	return e.failed != "" && (e.phase == plan.Failed || e.phase == plan.Cancelled && e.gang.Ending.Phase == gang.Failed)
+	return e.last.failed != "" && (e.phase == plan.Failed || e.phase == plan.Cancelled && e.gang.Ending.Phase == gang.Failed)
 }
 
 // ended tells people how a job ended where Kubernetes does not.
@@ -147,8 +147,8 @@ func (c *Core) ended(e *entry, words string) {
 			c.explainOne(e, m, "Refused", words)
 		}
 	case plan.Cancelled, plan.Failed:
-		if e.gaveUp() && e.printed != "" {
-			words += "\n" + e.printed
+		if e.gaveUp() && e.last.printed != "" {
+			words += "\n" + e.last.printed
 		}
 		c.config.Voice.Say(e.reference(), corev1.EventTypeWarning, "Ended", words)
 	}
