@@ -1,6 +1,7 @@
 package catalogue_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
@@ -38,6 +40,18 @@ func (d *deeds) note(v plan.View, c *plan.Change) {
 		d.terms[c.Run] = t
 	}
 	share, had := t.Share, was.Share
+	var planned pipeline.Plan
+	if t.Plan.ID != plan.None && v.Pipeline(t.Plan.ID).JSON != nil {
+		if err := json.Unmarshal(v.Pipeline(t.Plan.ID).JSON, &planned); err != nil {
+			panic(err)
+		}
+	}
+	schedule := planned.Schedule()
+	some := func(is func(op, first pipeline.Op) bool) bool {
+		return slices.ContainsFunc(planned.Orders, func(ops []pipeline.Op) bool {
+			return slices.ContainsFunc(ops, func(op pipeline.Op) bool { return is(op, ops[0]) })
+		})
+	}
 	for act, does := range map[strategy.Act]bool{
 		strategy.Time:     c.Verb == plan.Suspend || c.Verb == plan.Resume || share.Turn > 0,
 		strategy.Swap:     share.Swap > 0,
@@ -48,7 +62,10 @@ func (d *deeds) note(v plan.View, c *plan.Change) {
 		strategy.Merge:    share.Guest != plan.None && share.Bond == plan.InOne,
 		strategy.Batch:    share.Batch > 0,
 		strategy.Stream:   t.Plan.ID != plan.None && v.Pipeline(t.Plan.ID).Groups != nil,
-		strategy.Pipeline: t.Plan.ID != plan.None && v.Pipeline(t.Plan.ID).JSON != nil,
+		strategy.Pipeline: planned.Stages > 0,
+		strategy.Chunks:   some(func(op, first pipeline.Op) bool { return op.Stage != first.Stage }),
+		strategy.Halves:   some(func(op, _ pipeline.Op) bool { return op.Kind == pipeline.Input }),
+		strategy.Copies:   len(schedule.Routes) > 1 || planned.Wave > 0,
 		strategy.Class:    t.Traffic.Class > 0,
 		strategy.Weight:   t.Traffic.Weight > 0,
 		strategy.Shift:    t.Traffic.Shift > 0,

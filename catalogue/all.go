@@ -37,9 +37,11 @@ import (
 	"github.com/musterdl/muster/strategies/flow/parrot"
 	"github.com/musterdl/muster/strategies/flow/strict"
 	"github.com/musterdl/muster/strategies/pipeline/dpcut"
+	"github.com/musterdl/muster/strategies/pipeline/dualpipe"
 	"github.com/musterdl/muster/strategies/pipeline/equal"
 	"github.com/musterdl/muster/strategies/pipeline/gpipe"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
+	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 	"github.com/musterdl/muster/strategies/profile/declared"
 	"github.com/musterdl/muster/strategies/profile/history"
 	"github.com/musterdl/muster/strategies/profile/noisy"
@@ -129,8 +131,12 @@ var All = []Entry{
 
 	plain(dpcut.Description, dpcut.Partitioner{}),
 	plain(equal.Description, equal.Partitioner{}),
+	plain(dualpipe.Description, dualpipe.Both{}),
+	plain(dualpipe.VDescription, dualpipe.V{}),
 	plain(gpipe.Description, gpipe.Ordering{}),
 	plain(onefoneb.Description, onefoneb.Ordering{}),
+	plain(zerobubble.H1Description, zerobubble.H1{}),
+	plain(zerobubble.H2Description, zerobubble.H2{}),
 
 	plain(maxmin.Description, maxmin.Policy{}),
 	tuned(parrot.Description, parrot.Default, func(c parrot.Config, _ Env) any { return parrot.New(c) }).claims(parrot.Claim, parrot.Measure),

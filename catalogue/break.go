@@ -5,6 +5,7 @@ import (
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 )
@@ -12,7 +13,8 @@ import (
 // broken is a part with its deciding method taken away: what a claim must notice. An order
 // ranks the other way round, a placer takes the first room there is, a joint decider
 // wishes for everybody what he asked for as he came, a rater takes the last candidate, a
-// gate admits all, and the traffic of runs and the price of a switch are left alone. All
+// gate admits all, a pipeline is cut and goes as without a strategy, and the traffic of runs
+// and the price of a switch are left alone. All
 // else that the part could do is gone with it.
 func broken(part any) any {
 	switch p := part.(type) {
@@ -21,8 +23,7 @@ func broken(part any) any {
 	case schedule.Order:
 		return reversed{p}
 	case allocate.Placer:
-		first, _ := Find(allocate.PlacePart.Null)
-		plain := first.make(nil, Env{}).(allocate.Placer)
+		plain := null(allocate.PlacePart).(allocate.Placer)
 		if picky, ok := strategy.Can[allocate.Picky](p); ok {
 			return picked{plain, picky}
 		}
@@ -30,14 +31,23 @@ func broken(part any) any {
 	case allocate.Rater:
 		return last{}
 	case flow.Policy:
-		null, _ := Find(flow.PolicyPart.Null)
-		return null.make(nil, Env{})
+		return null(flow.PolicyPart)
 	case schedule.Gate:
 		return open{}
 	case allocate.Switcher:
 		return free{}
+	case pipeline.Partitioner:
+		return null(pipeline.CutPart)
+	case pipeline.Ordering:
+		return null(pipeline.SequencePart)
 	}
 	return part
+}
+
+// null is the strategy without which a part would be empty.
+func null(part *strategy.Part) any {
+	e, _ := Find(part.Null)
+	return e.make(nil, Env{})
 }
 
 // reversed is an order whose first comes last.

@@ -8,7 +8,7 @@ package pipeline
 import (
 	"fmt"
 	"math"
-	"strconv"
+	"slices"
 
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -18,41 +18,35 @@ import (
 // Live says how plans come true with real processes.
 const Live = "MUSTER_PLAN names the plan when a run starts, and the trainer executes it; on Kubernetes no job declares stages"
 
+// LiveCopies says why plans stay in the simulator that keep a stage in several processes, or
+// several versions of its weights.
+const LiveCopies = "cannot, because the trainer has each stage in one process, and one version of its weights"
+
+// LiveFolded says why plans that need more of a process than one stage, or less of a backward
+// pass than the whole, stay in the simulator.
+const LiveFolded = "cannot, because the trainer runs one stage in a process, each backward pass as a whole"
+
 // CutPart says which layers each device gets.
 var CutPart = strategy.NewPart[Partitioner](strategy.Part{Name: "cut", Rank: 80, Step: "pipeline", Null: "equal-layers", Default: "equal-layers"})
 
-// Partitioner cuts a chain of layers into consecutive stages, one per device.
+// Partitioner cuts a chain of layers into consecutive stages.
 type Partitioner interface {
 	// Cut returns the first layer of each stage but the first, ascending, or why
-	// there is no cut.
+	// there is no cut. Of p the speeds, what is in flight and the memory are those of the stages.
 	Cut(layers []workload.Layer, stages int, p Params) ([]int32, Why)
 }
 
 // SequencePart says which microbatch is next.
 var SequencePart = strategy.NewPart[Ordering](strategy.Part{Name: "sequence", Rank: 90, Step: "pipeline", Null: "gpipe", Default: "gpipe"})
 
-// Ordering says in which order each stage works on its microbatches.
+// Ordering says how many stages there are, where they stand, and in which order each
+// rank works on its microbatches.
 type Ordering interface {
-	// Order returns for each stage every microbatch's forward and backward pass.
-	Order(stages, microbatches int) [][]Op
-}
-
-// OneForwardOneBackward is the order that everybody runs today, as in package onefoneb:
-// each stage is ahead by the number of stages behind it.
-func OneForwardOneBackward(stages, microbatches int) [][]Op {
-	orders := make([][]Op, stages)
-	for s := range orders {
-		ahead := min(stages-1-s, microbatches)
-		for k := range microbatches + ahead {
-			if k < microbatches {
-				orders[s] = append(orders[s], Op{Kind: Forward, Micro: int32(k)})
-			}
-			if k >= ahead {
-				orders[s] = append(orders[s], Op{Kind: Backward, Micro: int32(k - ahead)})
-			}
-		}
-	}
-	return orders
+	// Schedule returns a schedule for so many ranks and microbatches, or why there is
+	// none. It is asked twice: first without costs, for the stages that it wants and what
+	// they keep, on which the cut depends; then with the costs of the cut, when it may
+	// change the orders and nothing else.
+	Schedule(ranks, microbatches int, c *Costs) (Schedule, Why)
 }
 
 // Why says to a user why there is no plan; empty means that there is one.
@@ -60,54 +54,23 @@ type Why string
 
 // Params is what a plan runs on.
 type Params struct {
-	// Bandwidth and Latency are those of the link between neighbouring stages, in
+	// Bandwidth and Latency are those of the link between two ranks, in
 	// each direction; zero Bandwidth is unlimited.
 	Bandwidth unit.Mbps
 	Latency   unit.Duration
-	// Speeds are the stages' devices relative to the profiled one; none means 1.
+	// Speeds are the devices relative to the profiled one; none means 1.
 	Speeds []float64
 	// Memory is what each device has; 0 is unlimited.
 	Memory unit.MiB
 	// ParamCopies is how many times a device holds its parameters: 4 for weights,
 	// gradients and the two moments of Adam.
 	ParamCopies int64
+	// Together is how long two passes take that run at once, as a part of what they take one
+	// after the other, but never less than the longer one; 0 is as long as that.
+	Together float64
 	// InFlight is, per stage, the most microbatches whose activations it keeps at
 	// once. Build fills it in from the order; none means 1.
 	InFlight []int32
-}
-
-// Op is one pass of one microbatch through a stage.
-type Op struct {
-	Kind  Kind
-	Micro int32
-}
-
-// Kind is the kind of pass, by its letter.
-type Kind byte
-
-// The kinds of pass.
-const (
-	Forward  Kind = 'F'
-	Backward Kind = 'B'
-)
-
-// String writes an operation the way plans are exchanged: "F0", "B12".
-func (o Op) String() string { return string(o.Kind) + strconv.Itoa(int(o.Micro)) }
-
-// MarshalText makes an operation a JSON string.
-func (o Op) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
-
-// UnmarshalText reads what MarshalText writes.
-func (o *Op) UnmarshalText(text []byte) error {
-	if len(text) < 2 || Kind(text[0]) != Forward && Kind(text[0]) != Backward {
-		return fmt.Errorf("operation %q: expected F or B and a microbatch, such as F0", text)
-	}
-	micro, err := strconv.ParseUint(string(text[1:]), 10, 31)
-	if err != nil {
-		return fmt.Errorf("operation %q: expected a microbatch number after %c", text, text[0])
-	}
-	*o = Op{Kind(text[0]), int32(micro)}
-	return nil
 }
 
 // Plan is what a trainer executes, and what is predicted of it. Its JSON is the
@@ -117,70 +80,114 @@ type Plan struct {
 	Microbatches int32 `json:"microbatches"`
 	// Cuts holds the first layer of each stage but the first.
 	Cuts []int32 `json:"cuts"`
-	// Orders holds what each stage does, in order.
+	// Routes are those of the schedule, and none where stage s stands on rank s.
+	Routes [][]int32 `json:"routes,omitempty"`
+	// Orders holds what each rank does, in order.
 	Orders [][]Op `json:"orders"`
+	// Wave is that of the schedule.
+	Wave int32 `json:"wave,omitempty"`
 
 	// Iteration is the predicted time from the first pass to the last.
 	Iteration unit.Duration `json:"-"`
-	// PeakKiB is the predicted memory per stage: parameters and kept activations.
+	// PeakKiB is the predicted memory per rank: parameters and kept activations.
 	PeakKiB []int64 `json:"-"`
 	// Bubble is the part of the devices' time that is idle, 0..1.
 	Bubble float64 `json:"-"`
 }
 
-// mostPasses bounds the size of a plan, so that a mistyped microbatch count is
-// answered and not simulated.
-const mostPasses = 1 << 18
+// Schedule is the plan without its cuts.
+func (p *Plan) Schedule() Schedule {
+	s := Schedule{Microbatches: p.Microbatches, Routes: p.Routes, Orders: p.Orders, Wave: p.Wave}
+	if s.Routes == nil {
+		s.Routes = [][]int32{Straight(int(p.Stages))}
+	}
+	return s
+}
 
-// Build makes and predicts the plan of a job that asks for one.
+// Build makes and predicts the plan of a job that asks for one. The job's stages are the
+// ranks over which its layers are spread; an order may cut finer and give a rank several.
 func Build(part Partitioner, ord Ordering, job workload.Pipeline, p Params) (Plan, Why) {
-	if why := p.Check(job.Layers, int(job.Stages)); why != "" {
+	ranks, m := int(job.Stages), int(job.Microbatches)
+	if why := p.Check(job.Layers, ranks, ranks); why != "" {
 		return Plan{}, why
 	}
-	if m := int64(job.Microbatches); m < 1 || m*int64(job.Stages) > mostPasses {
-		return Plan{}, whyf("%d microbatches in %d stages: expected at least 1 and no more than %d in all stages together",
-			m, job.Stages, mostPasses)
-	}
-	plan := Plan{Stages: job.Stages, Microbatches: job.Microbatches, Orders: ord.Order(int(job.Stages), int(job.Microbatches))}
-	p.InFlight = inFlight(plan.Orders)
-	var why Why
-	if plan.Cuts, why = part.Cut(job.Layers, int(job.Stages), p); why != "" {
+	if why := sized(int64(ranks), int64(m)); why != "" {
 		return Plan{}, why
+	}
+	shape, why := ord.Schedule(ranks, m, nil)
+	if why != "" {
+		return Plan{}, why
+	}
+	cuts, why := part.Cut(job.Layers, shape.Stages(), p.perStage(&shape))
+	if why != "" {
+		return Plan{}, why
+	}
+	plan := Plan{Stages: int32(shape.Stages()), Microbatches: job.Microbatches, Cuts: cuts}
+	schedule, why := ord.Schedule(ranks, m, &Costs{Stages: stages(job.Layers, cuts), Params: p})
+	if why != "" {
+		return Plan{}, why
+	}
+	if plan.Orders, plan.Wave = schedule.Orders, schedule.Wave; !slices.Equal(schedule.Routes[0], Straight(ranks)) || len(schedule.Routes) > 1 {
+		plan.Routes = schedule.Routes
 	}
 	return Simulate(job.Layers, plan, p)
 }
 
-// inFlight counts the activations each stage keeps at most: its memory depends
-// on nothing else than its own order.
-func inFlight(orders [][]Op) []int32 {
-	most := make([]int32, len(orders))
-	for s, ops := range orders {
-		held := int32(0)
-		for _, op := range ops {
-			if op.Kind == Forward {
-				held++
-			} else {
-				held--
+// perStage are the parameters as the stages of a schedule see them: a device that holds
+// several gives each an equal part of its memory.
+func (p Params) perStage(s *Schedule) Params {
+	stages := s.Stages()
+	p.InFlight = s.inFlight()
+	if len(p.Speeds) > 0 {
+		speeds := make([]float64, stages)
+		for stage := range speeds {
+			speeds[stage] = math.Inf(1)
+			for _, route := range s.Routes { // where it stands on several, the slowest counts
+				speeds[stage] = min(speeds[stage], p.Speeds[route[stage]])
 			}
-			most[s] = max(most[s], held)
+		}
+		p.Speeds = speeds
+	}
+	most := 1
+	for r := range s.Orders {
+		most = max(most, len(s.holds(r)))
+	}
+	p.Memory /= unit.MiB(most)
+	return p
+}
+
+// inFlight counts the activations that each stage keeps at most, on the rank where it keeps
+// most: that depends on nothing else than the rank's order.
+func (s *Schedule) inFlight() []int32 {
+	most := make([]int32, s.Stages())
+	for _, ops := range s.Orders {
+		held := make([]int32, s.Stages())
+		for _, op := range ops {
+			switch op.Kind {
+			case Forward:
+				held[op.Stage]++
+			case Backward, Weight:
+				held[op.Stage]--
+			}
+			most[op.Stage] = max(most[op.Stage], held[op.Stage])
 		}
 	}
 	return most
 }
 
-// Check says what makes it impossible to cut these layers into so many stages.
-// Strategies ask it first.
-func (p *Params) Check(layers []workload.Layer, stages int) Why {
+// Check says what makes it impossible to cut these layers into so many stages on so many ranks.
+// Partitioners ask it first.
+func (p *Params) Check(layers []workload.Layer, stages, ranks int) Why {
 	switch {
 	case stages < 1 || stages > len(layers):
 		return whyf("%d stages for %d layers: expected 1 to %d", stages, len(layers), len(layers))
-	case len(p.Speeds) != 0 && len(p.Speeds) != stages:
-		return whyf("%d device speeds for %d stages: expected one per stage or none", len(p.Speeds), stages)
+	case len(p.Speeds) != 0 && len(p.Speeds) != ranks:
+		return whyf("%d device speeds for %d stages: expected one per stage or none", len(p.Speeds), ranks)
 	case len(p.InFlight) != 0 && len(p.InFlight) != stages:
 		return whyf("%d activation counts for %d stages: expected one per stage or none", len(p.InFlight), stages)
-	case p.Bandwidth < 0 || p.Latency < 0 || p.Memory < 0 || p.ParamCopies < 0 || p.ParamCopies > mostCopies:
-		return whyf("bandwidth %d, latency %d, memory %d and parameter copies %d: expected nothing negative and at most %d copies",
-			int64(p.Bandwidth), int64(p.Latency), int64(p.Memory), p.ParamCopies, mostCopies)
+	case p.Bandwidth < 0 || p.Latency < 0 || p.Memory < 0 || p.ParamCopies < 0 || p.ParamCopies > mostCopies || !(p.Together >= 0 && p.Together <= 1):
+		return whyf("bandwidth %d, latency %d, memory %d, parameter copies %d and two passes together %g: expected nothing negative, at most %d copies and 1",
+			int64(p.Bandwidth), int64(p.Latency), int64(p.Memory), p.ParamCopies, p.Together, mostCopies)
 	}
 	for s, speed := range p.Speeds {
 		if !(speed >= slowest && speed <= 1/slowest) {
@@ -207,13 +214,12 @@ const (
 	mostCopies = 1000
 )
 
-// Compute is the time of a forward or backward pass of profiled length d on a
-// stage's device.
-func (p *Params) Compute(d unit.Duration, stage int) unit.Duration {
+// Compute is the time of a pass of profiled length d on a device.
+func (p *Params) Compute(d unit.Duration, device int) unit.Duration {
 	if len(p.Speeds) == 0 {
 		return d
 	}
-	return unit.Duration(math.Round(float64(d) / p.Speeds[stage]))
+	return unit.Duration(math.Round(float64(d) / p.Speeds[device]))
 }
 
 // Transfer is the time kib of activations occupy the link between two stages.

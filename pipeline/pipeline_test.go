@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -203,7 +204,7 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"stages":2,"microbatches":3,"cuts":[1],"orders":[["F0","F1","B0","F2","B1","B2"],["F0","B0","F1","B1","F2","B2"]]}`
+	const want = `{"stages":2,"microbatches":3,"cuts":[1],"orders":[["0F0","0F1","0B0","0F2","0B1","0B2"],["1F0","1B0","1F1","1B1","1F2","1B2"]]}`
 	if string(text) != want {
 		t.Errorf("got %s, want %s", text, want)
 	}
@@ -211,7 +212,7 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back.Orders, plan.Orders) || back.Check(2) != "" {
 		t.Errorf("read back %+v, %v, %s", back, err, back.Check(2))
 	}
-	for _, bad := range []string{"", "F", "W0", "F-1", "Fx", "F99999999999"} {
+	for _, bad := range []string{"", "F", "F0", "0X0", "0F-1", "0Fx", "-1F0", "0F99999999999", "0F1&&"} {
 		if new(pipeline.Op).UnmarshalText([]byte(bad)) == nil {
 			t.Errorf("%q is read as an operation", bad)
 		}
@@ -252,15 +253,15 @@ func TestRefusals(t *testing.T) {
 func TestForeignPlans(t *testing.T) {
 	layers := even(2, 1, 10, 20).Layers
 	for _, c := range []struct{ want, plan string }{
-		{"", `{"stages":2,"microbatches":2,"cuts":[1],"orders":[["F1","F0","B1","B0"],["F1","B1","F0","B0"]]}`},
-		{"stage 0 F0 <-", `{"stages":2,"microbatches":2,"cuts":[1],"orders":[["F1","B1","F0","B0"],["F0","B0","F1","B1"]]}`},
-		{"cut 0 is at layer 2", `{"stages":2,"microbatches":1,"cuts":[2],"orders":[["F0","B0"],["F0","B0"]]}`},
-		{"cut 0 is at layer 0", `{"stages":2,"microbatches":1,"cuts":[0],"orders":[["F0","B0"],["F0","B0"]]}`},
-		{"0 cuts", `{"stages":2,"microbatches":1,"orders":[["F0","B0"],["F0","B0"]]}`},
-		{"has 1 operations", `{"stages":1,"microbatches":1,"orders":[["F0"]]}`},
-		{"operation 0 is B0", `{"stages":1,"microbatches":1,"orders":[["B0","F0"]]}`},
-		{"operation 1 is F0", `{"stages":1,"microbatches":1,"orders":[["F0","F0"]]}`},
-		{"operation 0 is F7", `{"stages":1,"microbatches":1,"orders":[["F7","B7"]]}`},
+		{"", `{"stages":2,"microbatches":2,"cuts":[1],"orders":[["0F1","0F0","0B1","0B0"],["1F1","1B1","1F0","1B0"]]}`},
+		{"rank 0 0F0 <- rank 0 0B1", `{"stages":2,"microbatches":2,"cuts":[1],"orders":[["0F1","0B1","0F0","0B0"],["1F0","1B0","1F1","1B1"]]}`},
+		{"cut 0 is at layer 2", `{"stages":2,"microbatches":1,"cuts":[2],"orders":[["0F0","0B0"],["1F0","1B0"]]}`},
+		{"cut 0 is at layer 0", `{"stages":2,"microbatches":1,"cuts":[0],"orders":[["0F0","0B0"],["1F0","1B0"]]}`},
+		{"0 cuts", `{"stages":2,"microbatches":1,"orders":[["0F0","0B0"],["1F0","1B0"]]}`},
+		{"expected a pass forward and one backward", `{"stages":1,"microbatches":1,"orders":[["0F0"]]}`},
+		{"operation 0 is 0B0", `{"stages":1,"microbatches":1,"orders":[["0B0","0F0"]]}`},
+		{"operation 1 is 0F0", `{"stages":1,"microbatches":1,"orders":[["0F0","0F0"]]}`},
+		{"operation 0 is 0F7", `{"stages":1,"microbatches":1,"orders":[["0F7","0B7"]]}`},
 		{"-1 microbatches", `{"stages":1,"microbatches":-1,"orders":[[]]}`},
 	} {
 		var plan pipeline.Plan
@@ -282,7 +283,7 @@ func TestDuplex(t *testing.T) {
 	for s, text := range []string{"F0 F1 F2 F3 B0 B3 B1 B2", "F0 B0 F3 B3 F1 B1 F2 B2"} {
 		for _, word := range strings.Fields(text) {
 			var op pipeline.Op
-			if err := op.UnmarshalText([]byte(word)); err != nil {
+			if err := op.UnmarshalText([]byte(strconv.Itoa(s) + word)); err != nil {
 				t.Fatal(err)
 			}
 			plan.Orders[s] = append(plan.Orders[s], op)

@@ -20,6 +20,9 @@ var RestartPart = strategy.NewPart[string](strategy.Part{Name: "restart", Rank: 
 const (
 	noStream = "no worker here is given its memory layer by layer"
 	noLinks  = "no driver here sets what a run sends when"
+	noChunks = "the trainer has one stage in a process"
+	noHalves = "the trainer does a backward pass as a whole"
+	noCopies = "the trainer has each stage in one process, and one version of its weights"
 	noGroups = "only a control group holds a process to a part of a core, and none can be made here"
 )
 
@@ -38,6 +41,9 @@ var Simulated = strategy.Ability{Driver: "in simulation", Means: map[strategy.Ac
 	strategy.Merge:    "a step of all lasts longer by what each adds",
 	strategy.Batch:    "its terms hold it; it changes no speed",
 	strategy.Pipeline: "an iteration lasts as long as the plan takes",
+	strategy.Chunks:   "a rank holds them, and what it sends itself takes no time",
+	strategy.Halves:   "the stage before goes on after the first",
+	strategy.Copies:   "each microbatch goes its own way, with the weights with which it began",
 	strategy.Class:    "a link serves the first class first",
 	strategy.Weight:   "a link is divided by weight",
 	strategy.Shift:    "what overlaps on a link is delayed",
@@ -61,6 +67,9 @@ var Slots = strategy.Ability{Driver: "on this machine's slots", Means: map[strat
 	strategy.Swap:    "a frozen process keeps its memory",
 	strategy.Stream:  noStream,
 	strategy.Merge:   "no trainer here trains two jobs in one process",
+	strategy.Chunks:  noChunks,
+	strategy.Halves:  noHalves,
+	strategy.Copies:  noCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
 	strategy.Shift:   noLinks,
@@ -85,6 +94,9 @@ var Bare = strategy.Ability{Driver: "on this machine's slots without control gro
 	strategy.Reshare: noGroups,
 	strategy.Equal:   noGroups,
 	strategy.Merge:   Slots.Why[strategy.Merge],
+	strategy.Chunks:  noChunks,
+	strategy.Halves:  noHalves,
+	strategy.Copies:  noCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
 	strategy.Shift:   noLinks,
@@ -108,6 +120,9 @@ var GPUs = strategy.Ability{Driver: "on this machine's GPUs", Means: map[strateg
 	strategy.Filler:  "a GPU has no idle class, and no law reaches into it",
 	strategy.Equal:   "nobody here has seen two processes of one GPU take equal parts",
 	strategy.Merge:   Slots.Why[strategy.Merge],
+	strategy.Chunks:  noChunks,
+	strategy.Halves:  noHalves,
+	strategy.Copies:  noCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
 	strategy.Shift:   noLinks,
@@ -140,6 +155,9 @@ var Kubernetes = strategy.Ability{Driver: "on Kubernetes", Means: map[strategy.A
 	strategy.Merge:    Slots.Why[strategy.Merge],
 	strategy.Batch:    "no pod is told one",
 	strategy.Pipeline: "no pod is told one",
+	strategy.Chunks:   "no pod is told a plan",
+	strategy.Halves:   "no pod is told a plan",
+	strategy.Copies:   "no pod is told a plan",
 	strategy.Class:    noLinks,
 	strategy.Weight:   noLinks,
 	strategy.Shift:    noLinks,

@@ -102,7 +102,11 @@ func pipelined(p plan.Pipeline) string {
 	}
 	var order strings.Builder
 	for _, op := range plan.Orders[0] {
-		order.WriteString(op.String())
+		if plan.Routes != nil {
+			order.WriteString(op.String() + " ")
+		} else {
+			fmt.Fprintf(&order, "%c%d", op.Kind, op.Micro)
+		}
 	}
-	return fmt.Sprintf(" cut before layers %v, the first stage doing %s, in %s", plan.Cuts, order.String(), p.Iteration)
+	return fmt.Sprintf(" cut before layers %v, the first stage doing %s, in %s", plan.Cuts, strings.TrimSpace(order.String()), p.Iteration)
 }

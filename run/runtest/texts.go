@@ -1,15 +1,19 @@
 package runtest
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/strategies/pipeline/dualpipe"
 	"github.com/musterdl/muster/strategies/pipeline/equal"
 	"github.com/musterdl/muster/strategies/pipeline/gpipe"
+	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 )
 
 // text is what must be seen of an act, with jobs of its own.
@@ -32,7 +36,10 @@ var texts = map[strategy.Act]text{
 	strategy.Equal:    {[]Job{based(gang(1)), based(gang(1))}, dividesEqually},
 	strategy.Merge:    {[]Job{based(gang(1)), based(gang(1))}, merges},
 	strategy.Batch:    {[]Job{saving(1)}, tellsBatch},
-	strategy.Pipeline: {[]Job{staged(1), staged(8)}, tellsPlan},
+	strategy.Pipeline: {[]Job{staged(1), staged(8)}, tellsPlan(gpipe.Ordering{}, 8./9/(1./2))},
+	strategy.Halves:   {[]Job{staged(4), staged(4)}, tellsPlan(zerobubble.H1{}, 12./13/(4./5))},
+	strategy.Chunks:   {[]Job{staged(4), staged(4)}, tellsPlan(dualpipe.V{}, 12./13/(4./5))},
+	strategy.Copies:   {[]Job{staged(4), staged(4)}, tellsPlan(dualpipe.Both{}, 1/(4./5))},
 	strategy.Class:    {[]Job{sending(), sending()}, classes},
 	strategy.Weight:   {[]Job{sending(), sending()}, weighs},
 	strategy.Shift:    {[]Job{pulsing(), pulsing()}, shifts},
@@ -270,29 +277,32 @@ func tellsBatch(x *look) {
 	x.until("a step takes 12", func() bool { return x.Batch(0) == 12 })
 }
 
-// tellsPlan: of two alike at the same time the stages of the one with eight microbatches
-// compute together, and those of the one with one wait for each other. By the books 8/9 of
-// the ideal is 1.78 times 1/2.
-func tellsPlan(x *look) {
-	maker := &compose.Pipelines{Cut: equal.Partitioner{}, Sequence: gpipe.Ordering{}, NullCut: equal.Partitioner{}, NullSequence: gpipe.Ordering{}, Name: "equal-layers+gpipe"}
-	for id := range plan.JobID(2) {
-		x.start(id, func(d *plan.Draft, t *plan.Terms) {
-			made, _, ok := maker.Plan(d.View, id)
-			if !ok {
-				x.Fatalf("job %d has no plan", id)
-			}
-			t.Plan.ID = d.AddPlan(made)
-		}, plan.DeviceID(2*id), plan.DeviceID(2*id+1))
-		x.works(id, plan.DeviceID(2*id), plan.DeviceID(2*id+1))
+// tellsPlan: of two at the same time the first goes as GPipe does, and the second, in another
+// order or with more microbatches, lets its stages wait less for each other. It makes so many
+// times the steps, by the books.
+func tellsPlan(ord pipeline.Ordering, times float64) func(*look) {
+	return func(x *look) {
+		for id, ord := range []pipeline.Ordering{gpipe.Ordering{}, ord} {
+			id := plan.JobID(id)
+			maker := &compose.Pipelines{Cut: equal.Partitioner{}, Sequence: ord, NullCut: equal.Partitioner{}, NullSequence: gpipe.Ordering{}, Name: fmt.Sprintf("%T", ord)}
+			x.start(id, func(d *plan.Draft, t *plan.Terms) {
+				made, _, ok := maker.Plan(d.View, id)
+				if !ok {
+					x.Fatalf("job %d has no plan", id)
+				}
+				t.Plan.ID = d.AddPlan(made)
+			}, plan.DeviceID(2*id), plan.DeviceID(2*id+1))
+			x.works(id, plan.DeviceID(2*id), plan.DeviceID(2*id+1))
+		}
+		x.measured("steps under GPipe and under the other", func() []float64 {
+			did := []float64{-x.Done(0), -x.Done(1)}
+			x.Pass(5 * window)
+			return []float64{did[0] + x.Done(0), did[1] + x.Done(1)}
+		}, func(did []float64) bool {
+			ratio := did[1] / did[0] / times
+			return ratio > 1-3*x.Off() && ratio < 1+9*x.Off() // who waits for each other suffers more from others
+		})
 	}
-	x.measured("steps with one microbatch and with eight", func() []float64 {
-		did := []float64{-x.Done(0), -x.Done(1)}
-		x.Pass(5 * window)
-		return []float64{did[0] + x.Done(0), did[1] + x.Done(1)}
-	}, func(did []float64) bool {
-		ratio := did[1] / did[0] / 1.78
-		return ratio > 1-3*x.Off() && ratio < 1+9*x.Off() // who waits for each other suffers more from others
-	})
 }
 
 // onOneLink starts both jobs over the nodes 0 and 1.

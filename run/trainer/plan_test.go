@@ -4,35 +4,38 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/pipeline"
 	"pgregory.net/rapid"
 )
 
 func TestPlansThatCannotRunAreRefused(t *testing.T) {
-	good := `{"stages":2,"microbatches":2,"cuts":[2],"orders":[["F0","F1","B0","B1"],["F0","B0","F1","B1"]]}`
+	good := `{"stages":2,"microbatches":2,"cuts":[2],"orders":[["0F0","0F1","0B0","0B1"],["1F0","1B0","1F1","1B1"]]}`
 	for _, c := range []struct{ old, new, says string }{
 		{``, ``, ""},
-		{`"stages":2`, `"stages":0`, "stages is 0: expected 1 to 4"},
-		{`"stages":2`, `"stages":5`, "stages is 5"},
-		{`"stages":2`, `"stages":3`, "cuts has 1 entries: 3 stages need 2"},
-		{`"microbatches":2`, `"microbatches":0`, "microbatches is 0"},
+		{`"stages":2`, `"stages":0`, "0 stages"},
+		{`"stages":2`, `"stages":5`, "for 5 stages"},
+		{`"stages":2`, `"stages":3`, "1 cuts and routes of 3 stages for 3 stages: expected 2 and 3"},
+		{`"microbatches":2`, `"microbatches":0`, "0 microbatches"},
 		{`"microbatches":2`, `"microbatches":7`, "microbatches is 7: expected 1 to 6"},
-		{`"microbatches":2`, `"microbatches":3`, "orders[0] has 4 entries: 3 microbatches need 6"},
-		{`[2]`, `[0]`, "cuts[0] is 0: expected 1 to 3"},
-		{`[2]`, `[4]`, "cuts[0] is 4: expected 1 to 3"},
-		{`,["F0","B0","F1","B1"]`, ``, "orders has 1 entries: expected one per stage, 2"},
-		{`["F0","B0"`, `["F0","F0"`, "orders[1][1]: F0 is there twice"},
-		{`["F0","B0"`, `["F0","X0"`, `orders[1][1] is "X0": expected F0 to F1 or B0 to B1`},
-		{`["F0","B0"`, `["F0","BF0"`, `is "BF0"`},
-		{`["F0","B0"`, `["F0","B2"`, `is "B2"`},
-		{`["F0","B0"`, `["B0","F0"`, "orders[0][2]: B0 waits for what comes after it"},
-		{`["F0","F1","B0","B1"]`, `["F0","B0","F1","B1"]`, ""},
-		{`["F0","B0","F1","B1"]`, `["F1","B1","F0","B0"]`, ""}, // odd, but it runs
-		{`["F0","F1","B0","B1"],["F0","B0","F1","B1"]`, `["F0","B0","F1","B1"],["F1","B1","F0","B0"]`, "waits for what comes after it"},
+		{`"microbatches":2`, `"microbatches":3`, "stage 0, microbatch 2: expected a pass forward and one backward"},
+		{`[2]`, `[0]`, "cut 0 is at layer 0: expected more than 0 and less than 4"},
+		{`[2]`, `[4]`, "cut 0 is at layer 4"},
+		{`,["1F0","1B0","1F1","1B1"]`, ``, "expected ranks 0 to 0"},
+		{`["1F0","1B0"`, `["1F0","1F0"`, "rank 1, operation 1 is 1F0"},
+		{`["1F0","1B0"`, `["1F0","1X0"`, `operation "1X0"`},
+		{`["1F0","1B0"`, `["1F0","1BF0"`, `"1BF0"`},
+		{`["1F0","1B0"`, `["1F0","1B2"`, "1B2"},
+		{`["1F0","1B0"`, `["1B0","1F0"`, "rank 1, operation 0 is 1B0"},
+		{`["1F0","1B0"`, `["1F0","1I0","1W0"`, "orders[1][1] is 1I0: " + pipeline.LiveFolded},
+		{`"cuts"`, `"wave":1,"cuts"`, pipeline.LiveFolded},
+		{`["0F0","0F1","0B0","0B1"]`, `["0F0","0B0","0F1","0B1"]`, ""},
+		{`["1F0","1B0","1F1","1B1"]`, `["1F1","1B1","1F0","1B0"]`, ""}, // odd, but it runs
+		{`["0F0","0F1","0B0","0B1"],["1F0","1B0","1F1","1B1"]`, `["0F0","0B0","0F1","0B1"],["1F1","1B1","1F0","1B0"]`, "wait for one another in a circle"},
 		{`"stages"`, `"stage"`, "unknown field"},
 	} {
 		p, err := ParsePlan([]byte(strings.Replace(good, c.old, c.new, 1)))
 		if err == nil {
-			err = p.Validate(tiny())
+			err = checkPlan(p, tiny())
 		}
 		switch {
 		case c.says == "" && err != nil:
@@ -44,7 +47,10 @@ func TestPlansThatCannotRunAreRefused(t *testing.T) {
 }
 
 func TestOrdersThatStagesDisagreeOnStillTrain(t *testing.T) {
-	p := &Plan{2, 2, []int{2}, [][]string{{"F0", "F1", "B0", "B1"}, {"F1", "B1", "F0", "B0"}}}
+	p, err := ParsePlan([]byte(`{"stages":2,"microbatches":2,"cuts":[2],"orders":[["0F0","0F1","0B0","0B1"],["1F1","1B1","1F0","1B0"]]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := attempt(t, 1, flags(tiny()), nil).must(t, ExitDone).losses()
 	got := attempt(t, 2, flags(tiny()), map[string]string{"MUSTER_PLAN": writePlan(t, p)}).must(t, ExitDone).losses()
 	if !closeTo(got[20], want[20], 1e-3, 0) {
@@ -58,30 +64,30 @@ func TestRecordedOrdersAreValid(t *testing.T) {
 		c := tiny()
 		c.Layers = rapid.IntRange(1, 5).Draw(t, "layers")
 		stages := rapid.IntRange(1, c.depth()).Draw(t, "stages")
-		p := &Plan{Stages: stages, Microbatches: rapid.IntRange(1, c.Batch).Draw(t, "microbatches"), Orders: make([][]string, stages)}
+		p := &pipeline.Plan{Stages: int32(stages), Microbatches: int32(rapid.IntRange(1, c.Batch).Draw(t, "microbatches")), Orders: make([][]pipeline.Op, stages)}
 		for s := 1; s < stages; s++ {
-			p.Cuts = append(p.Cuts, s)
+			p.Cuts = append(p.Cuts, int32(s))
 		}
 		// at counts the passes of each microbatch: forward through all stages, then back.
 		at := make([]int, p.Microbatches)
-		for left := 2 * stages * p.Microbatches; left > 0; left-- {
-			n := rapid.IntRange(0, p.Microbatches-1).Draw(t, "next")
+		for left := 2 * stages * int(p.Microbatches); left > 0; left-- {
+			n := rapid.IntRange(0, int(p.Microbatches)-1).Draw(t, "next")
 			for at[n] == 2*stages {
-				n = (n + 1) % p.Microbatches
+				n = (n + 1) % int(p.Microbatches)
 			}
-			stage, name := at[n], "F"
+			stage, kind := at[n], pipeline.Forward
 			if at[n] >= stages {
-				stage, name = 2*stages-1-at[n], "B"
+				stage, kind = 2*stages-1-at[n], pipeline.Backward
 			}
-			p.Orders[stage] = append(p.Orders[stage], name+string(rune('0'+n)))
+			p.Orders[stage] = append(p.Orders[stage], pipeline.Op{Kind: kind, Stage: int32(stage), Micro: int32(n)})
 			at[n]++
 		}
-		if err := p.Validate(c); err != nil {
+		if err := checkPlan(p, c); err != nil {
 			t.Fatalf("%+v: %v", p, err)
 		}
 		layer := 0
 		for s := range stages {
-			from, to := p.layers(s, c.depth())
+			from, to := layersOf(p, s, c.depth())
 			if from != layer || to <= from {
 				t.Fatalf("stage %d has layers %d to %d after %d", s, from, to, layer)
 			}
@@ -94,13 +100,13 @@ func TestRecordedOrdersAreValid(t *testing.T) {
 }
 
 func FuzzParsePlan(f *testing.F) {
-	f.Add([]byte(`{"stages":2,"microbatches":2,"cuts":[2],"orders":[["F0","F1","B0","B1"],["F0","B0","F1","B1"]]}`))
+	f.Add([]byte(`{"stages":2,"microbatches":2,"cuts":[2],"orders":[["0F0","0F1","0B0","0B1"],["1F0","1B0","1F1","1B1"]]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := ParsePlan(data)
-		if err != nil || p.Validate(tiny()) != nil {
+		if err != nil || checkPlan(p, tiny()) != nil {
 			return
 		}
-		if _, to := p.layers(p.Stages-1, tiny().depth()); to != tiny().depth() {
+		if _, to := layersOf(p, int(p.Stages)-1, tiny().depth()); to != tiny().depth() {
 			t.Errorf("the last stage ends at %d", to)
 		}
 	})

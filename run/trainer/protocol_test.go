@@ -72,8 +72,8 @@ func TestShellExample(t *testing.T) {
 
 func TestPlanExample(t *testing.T) {
 	p, err := ParsePlan([]byte(example(t, "json")))
-	if err != nil || p.Validate(tiny()) != nil {
-		t.Fatal(err, p.Validate(tiny()))
+	if err != nil || checkPlan(p, tiny()) != nil {
+		t.Fatal(err, checkPlan(p, tiny()))
 	}
 	want, err := json.Marshal(oneForwardOneBackward(3, 2))
 	if err != nil {

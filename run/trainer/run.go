@@ -34,10 +34,7 @@ func (r *run) all() error {
 		}
 		return err
 	}
-	if r.worker, err = newWorker(r.config, r.text, r.plan, ring); err != nil {
-		ring.drop()
-		return err
-	}
+	r.worker = newWorker(r.config, r.text, r.plan, ring)
 	stopped, err := r.train()
 	if err != nil {
 		ring.drop()
@@ -97,7 +94,7 @@ func (r *run) takeBatch() {
 	n, least := r.requests.batch, r.place.world
 	r.requests.batch = 0
 	if r.plan != nil {
-		least = r.plan.Microbatches
+		least = int(r.plan.Microbatches)
 	}
 	if n > 0 && (n < least || n > batchLimit) {
 		r.logf("a batch of %d is not taken: expected %d to %d", n, least, batchLimit)

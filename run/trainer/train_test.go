@@ -35,10 +35,7 @@ func TestAllDivisionsLearnTheSame(t *testing.T) {
 
 func TestFirstGradientsAreTheSame(t *testing.T) {
 	c := tiny()
-	alone, err := newWorker(c, corpus, nil, &ring{world: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	alone := newWorker(c, corpus, nil, &ring{world: 1})
 	if _, err := alone.step(1, false, false); err != nil {
 		t.Fatal(err)
 	}
@@ -47,11 +44,8 @@ func TestFirstGradientsAreTheSame(t *testing.T) {
 			all := rings(t, d.workers, defaultPatience)
 			grads := make([][]float32, d.workers)
 			together(t, d.workers, func(rank int) error {
-				w, err := newWorker(c, corpus, d.plan, all[rank])
-				if err != nil {
-					return err
-				}
-				_, err = w.step(1, false, false)
+				w := newWorker(c, corpus, d.plan, all[rank])
+				_, err := w.step(1, false, false)
 				grads[rank] = w.stage.g
 				all[rank].leave()
 				return err
@@ -225,7 +219,7 @@ func TestUnfitJobsAreRefused(t *testing.T) {
 		{"", map[string]string{"WORLD_SIZE": "2", "RANK": "2"}, `RANK="2": expected 0 to 1`},
 		{"", map[string]string{"WORLD_SIZE": "2", "RANK": "0"}, "need a host and a port"},
 		{"--batch 2", map[string]string{"WORLD_SIZE": "3", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}, "at most 2 workers"},
-		{"", map[string]string{"MUSTER_PLAN": plan}, "the plan has 2 stages"},
+		{"", map[string]string{"MUSTER_PLAN": plan}, "the plan is for 2 workers"},
 		{"--batch 1", map[string]string{"MUSTER_PLAN": plan}, "microbatches is 2: expected 1 to 1"},
 		{"", map[string]string{"MUSTER_PLAN": long}, "not a plan"},
 		{"", map[string]string{"MUSTER_PROGRESS": "fd:x"}, "expected a path or fd:N"},

@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/run/trainer/progress"
 )
 
@@ -43,7 +44,7 @@ var (
 type job struct {
 	config      Config
 	text        []byte
-	plan        *Plan
+	plan        *pipeline.Plan
 	place       place
 	checkpoints checkpoints // no dir: none are saved
 	meetWithin  time.Duration
@@ -148,7 +149,7 @@ func parse(args []string, env func(string) string, stderr io.Writer) (job, error
 	return j, j.findPlace(env)
 }
 
-func readPlan(path string, c Config) (*Plan, error) {
+func readPlan(path string, c Config) (*pipeline.Plan, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -158,7 +159,7 @@ func readPlan(path string, c Config) (*Plan, error) {
 	}
 	plan, err := ParsePlan(b)
 	if err == nil {
-		err = plan.Validate(c)
+		err = checkPlan(plan, c)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("MUSTER_PLAN %s: %w", path, err)
@@ -188,8 +189,8 @@ func (j *job) findPlace(env func(string) string) error {
 		p.master = net.JoinHostPort(addr, port)
 	}
 	switch {
-	case j.plan != nil && p.world != j.plan.Stages:
-		return fmt.Errorf("WORLD_SIZE is %d: the plan has %d stages, one per worker", p.world, j.plan.Stages)
+	case j.plan != nil && p.world != len(j.plan.Orders):
+		return fmt.Errorf("WORLD_SIZE is %d: the plan is for %d workers", p.world, len(j.plan.Orders))
 	case j.plan == nil && p.world > j.config.Batch:
 		return fmt.Errorf("WORLD_SIZE is %d: a batch of %d sequences feeds at most %[2]d workers", p.world, j.config.Batch)
 	}
@@ -199,7 +200,7 @@ func (j *job) findPlace(env func(string) string) error {
 
 // digest stands for what all workers must have in common.
 func (j *job) digest() string {
-	plan := Plan{}
+	plan := pipeline.Plan{}
 	if j.plan != nil {
 		plan = *j.plan
 	}

@@ -3,6 +3,8 @@ package trainer
 import (
 	"fmt"
 	"math"
+
+	"github.com/musterdl/muster/pipeline"
 )
 
 // worker computes this process's part of every step.
@@ -11,24 +13,18 @@ type worker struct {
 	text   []byte
 	ring   *ring
 	stage  *stage
-	plan   *Plan // nil: data parallel
-	order  []op  // of this stage, with a plan
-	asked  int   // the batch that this worker was asked for; 0 is none
+	plan   *pipeline.Plan // nil: data parallel
+	asked  int            // the batch that this worker was asked for; 0 is none
 }
 
-func newWorker(c Config, text []byte, plan *Plan, r *ring) (*worker, error) {
+func newWorker(c Config, text []byte, plan *pipeline.Plan, r *ring) *worker {
 	w := &worker{config: c, text: text, ring: r, plan: plan}
 	from, to := 0, c.depth()
 	if plan != nil {
-		from, to = plan.layers(r.rank, c.depth())
-		order, err := plan.order(r.rank)
-		if err != nil {
-			return nil, err
-		}
-		w.order = order
+		from, to = layersOf(plan, r.rank, c.depth())
 	}
 	w.stage = newStage(c, from, to)
-	return w, nil
+	return w
 }
 
 // outcome is what all workers know after a step.
@@ -92,12 +88,12 @@ func (w *worker) pipeline(batch []sequence, weight float32) error {
 		return x, from.recv(tag{k, uint32(number)}, x)
 	}
 	last := r.rank == r.world-1
-	for _, o := range w.order {
+	for _, o := range w.plan.Orders[r.rank] {
 		var x []float32
 		var err error
-		n := o.microbatch
-		if !o.backward {
-			m := s.begin(share(batch, n, w.plan.Microbatches), weight)
+		n := int(o.Micro)
+		if o.Kind == pipeline.Forward {
+			m := s.begin(share(batch, n, int(w.plan.Microbatches)), weight)
 			running[n] = m
 			if r.rank > 0 {
 				if x, err = receive(m, r.prev, kindForward, n); err != nil {

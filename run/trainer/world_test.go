@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 	"net"
 	"os"
@@ -14,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/run/trainer/progress"
+	gpipes "github.com/musterdl/muster/strategies/pipeline/gpipe"
+	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
 )
 
 // tiny is a job whose steps take about a millisecond.
@@ -125,36 +127,24 @@ func readEvents(t testing.TB, path string) []progress.Event {
 	return events
 }
 
-// orders builds the two classic schedules; warm is how many microbatches a stage
-// runs forward before its first backward pass.
-func orders(stages, microbatches int, warm func(stage int) int) [][]string {
-	all := make([][]string, stages)
-	for s := range all {
-		ahead := min(warm(s), microbatches)
-		for n := range ahead {
-			all[s] = append(all[s], fmt.Sprintf("F%d", n))
-		}
-		for n := range microbatches {
-			all[s] = append(all[s], fmt.Sprintf("B%d", n))
-			if ahead+n < microbatches {
-				all[s] = append(all[s], fmt.Sprintf("F%d", ahead+n))
-			}
-		}
+func gpipe(microbatches int, cuts ...int32) *pipeline.Plan {
+	return planned(gpipes.Ordering{}, microbatches, cuts)
+}
+
+func oneForwardOneBackward(microbatches int, cuts ...int32) *pipeline.Plan {
+	return planned(onefoneb.Ordering{}, microbatches, cuts)
+}
+
+func planned(o pipeline.Ordering, microbatches int, cuts []int32) *pipeline.Plan {
+	n := len(cuts) + 1
+	s, why := o.Schedule(n, microbatches, nil)
+	if why != "" {
+		panic(why)
 	}
-	return all
+	return &pipeline.Plan{Stages: int32(n), Microbatches: int32(microbatches), Cuts: cuts, Orders: s.Orders}
 }
 
-func gpipe(microbatches int, cuts ...int) *Plan {
-	n := len(cuts) + 1
-	return &Plan{n, microbatches, cuts, orders(n, microbatches, func(int) int { return microbatches })}
-}
-
-func oneForwardOneBackward(microbatches int, cuts ...int) *Plan {
-	n := len(cuts) + 1
-	return &Plan{n, microbatches, cuts, orders(n, microbatches, func(s int) int { return n - s })}
-}
-
-func writePlan(t testing.TB, p *Plan) string {
+func writePlan(t testing.TB, p *pipeline.Plan) string {
 	t.Helper()
 	b, err := json.Marshal(p)
 	if err != nil {
@@ -171,7 +161,7 @@ func writePlan(t testing.TB, p *Plan) string {
 type division struct {
 	name    string
 	workers int
-	plan    *Plan
+	plan    *pipeline.Plan
 }
 
 func divisions() []division {

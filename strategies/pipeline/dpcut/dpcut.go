@@ -38,7 +38,7 @@ var _ pipeline.Partitioner = Partitioner{}
 // Cut searches twice: for the fastest slowest part, then, with that as a limit,
 // for the shortest way through.
 func (Partitioner) Cut(layers []workload.Layer, stages int, p pipeline.Params) ([]int32, pipeline.Why) {
-	if why := p.Check(layers, stages); why != "" {
+	if why := p.Check(layers, stages, stages); why != "" {
 		return nil, why
 	}
 	c := newChain(layers, &p)

@@ -24,7 +24,7 @@ var _ pipeline.Partitioner = Partitioner{}
 
 // Cut looks at nothing but the number of layers.
 func (Partitioner) Cut(layers []workload.Layer, stages int, p pipeline.Params) ([]int32, pipeline.Why) {
-	if why := p.Check(layers, stages); why != "" {
+	if why := p.Check(layers, stages, stages); why != "" {
 		return nil, why
 	}
 	cuts := make([]int32, stages-1)

@@ -25,15 +25,15 @@ type Ordering struct{}
 
 var _ pipeline.Ordering = Ordering{}
 
-// Order is the same for every stage.
-func (Ordering) Order(stages, microbatches int) [][]pipeline.Op {
-	orders := make([][]pipeline.Op, stages)
-	for s := range orders {
-		for _, kind := range []pipeline.Kind{pipeline.Forward, pipeline.Backward} {
-			for k := range microbatches {
-				orders[s] = append(orders[s], pipeline.Op{Kind: kind, Micro: int32(k)})
-			}
+// Schedule is the same for every rank.
+func (Ordering) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
+	s := pipeline.NewSchedule(ranks, microbatches, pipeline.Straight(ranks))
+	for r := range ranks {
+		line, mine := s.Line(r), s.Chunks(r)[0]
+		for line.Do("F", mine) {
+		}
+		for line.Do("B", mine) {
 		}
 	}
-	return orders
+	return s, ""
 }

@@ -29,7 +29,18 @@ type Ordering struct{}
 
 var _ pipeline.Ordering = Ordering{}
 
-// Order lets each stage be ahead by the number of stages behind it.
-func (Ordering) Order(stages, microbatches int) [][]pipeline.Op {
-	return pipeline.OneForwardOneBackward(stages, microbatches)
+// Schedule lets each rank be ahead by the number of ranks behind it.
+func (Ordering) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
+	s := pipeline.NewSchedule(ranks, microbatches, pipeline.Straight(ranks))
+	for r := range ranks {
+		line, mine := s.Line(r), s.Chunks(r)[0]
+		for range ranks - 1 - r {
+			line.Do("F", mine)
+		}
+		for line.Do("FB", mine) {
+		}
+		for line.Do("B", mine) {
+		}
+	}
+	return s, ""
 }

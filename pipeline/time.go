@@ -1,0 +1,208 @@
+package pipeline
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/musterdl/muster/mechanism/taskgraph"
+	"github.com/musterdl/muster/model/unit"
+)
+
+// Stage is what one microbatch takes and leaves on one stage, on the profiled device.
+type Stage struct {
+	Forward, Input, Weight unit.Duration
+	ParamKiB               int64 // one copy of its parameters
+	OutputKiB              int64 // sent to the next stage, and as much comes back
+	ActivationKiB          int64 // kept from the forward pass until the last of the backward ones
+}
+
+// Of is how long a pass of a kind takes.
+func (s *Stage) Of(k Kind) unit.Duration {
+	switch k {
+	case Backward:
+		return s.Input + s.Weight
+	case Input:
+		return s.Input
+	case Weight:
+		return s.Weight
+	}
+	return s.Forward
+}
+
+// Costs are what a schedule is timed with.
+type Costs struct {
+	Stages []Stage
+	Params // Speeds are those of the ranks
+}
+
+// Like are the costs of so many stages of which nothing is known: the three kinds of pass
+// take equally long, and each microbatch keeps one KiB on each stage.
+func Like(stages int) Costs {
+	c := Costs{Stages: make([]Stage, stages)}
+	for i := range c.Stages {
+		c.Stages[i] = Stage{Forward: 1, Input: 1, Weight: 1, ActivationKiB: 1}
+	}
+	return c
+}
+
+// takes is how long a rank is at work on an operation and, where it is paired, the next.
+func (c *Costs) takes(rank int, ops []Op) unit.Duration {
+	d := c.Compute(c.Stages[ops[0].Stage].Of(ops[0].Kind), rank)
+	if !ops[0].Paired {
+		return d
+	}
+	other := c.Compute(c.Stages[ops[1].Stage].Of(ops[1].Kind), rank)
+	if c.Together == 0 {
+		return d + other
+	}
+	return max(d, other, unit.Duration(math.Round(c.Together*float64(d+other))))
+}
+
+// Span is from when to when something ran.
+type Span struct{ Start, End unit.Time }
+
+// Timing is what became of a schedule.
+type Timing struct {
+	Makespan unit.Duration
+	// Spans are per rank and operation. Two that are paired have the same.
+	Spans [][]Span
+	// Busy is how long each rank computed, Bubble how long it did nothing between its first
+	// pass and its last.
+	Busy, Bubble []unit.Duration
+	// Peak is each rank's memory at the instant at which it held most.
+	Peak []Memory
+}
+
+// Idle is how long a rank did nothing in the whole iteration.
+func (t *Timing) Idle(rank int) unit.Duration { return t.Makespan - t.Busy[rank] }
+
+// IdleShare is the part of the ranks' time in which they did nothing, 0..1.
+func (t *Timing) IdleShare() float64 {
+	if t.Makespan == 0 {
+		return 0
+	}
+	busy := 0.0
+	for _, b := range t.Busy {
+		busy += float64(b)
+	}
+	return 1 - busy/(float64(t.Makespan)*float64(len(t.Busy)))
+}
+
+// Time runs a schedule through the task graph: ranks work in their order, a pass forward
+// waits for the stage before, one backward for the stage after, and what goes to another
+// rank takes the link between the two, one in each direction. Sending does not hold up the
+// sender. Or it says why the schedule cannot run.
+func (s *Schedule) Time(c Costs) (Timing, Why) {
+	if why := s.Check(); why != "" {
+		return Timing{}, why
+	}
+	if len(c.Stages) != s.Stages() {
+		return Timing{}, whyf("costs of %d stages for a schedule of %d: expected as many", len(c.Stages), s.Stages())
+	}
+	g := newGraph(s, &c)
+	line, err := taskgraph.Run(&g.Graph)
+	if err != nil {
+		return Timing{}, whyf("the orders cannot run: %v", err)
+	}
+	ranks := len(s.Orders)
+	t := Timing{Makespan: line.Makespan, Busy: line.Busy[:ranks], Bubble: line.Idle[:ranks], Spans: make([][]Span, ranks), Peak: make([]Memory, ranks)}
+	next := int32(0) // tasks were added rank by rank
+	for r, order := range s.Orders {
+		t.Spans[r] = make([]Span, len(order))
+		for i := range order {
+			t.Spans[r][i] = Span{line.Start[next], line.End[next]}
+			if !order[i].Paired {
+				next++
+			}
+		}
+		t.Peak[r] = s.peak(r, &c)
+	}
+	return t, ""
+}
+
+// graph is a schedule as tasks: first those of the ranks, then the transfers.
+type graph struct {
+	taskgraph.Graph
+	s *Schedule
+	c *Costs
+	// task is the one that does a pass: forward, recompute, the first and the second half of
+	// the backward pass, each by stage and microbatch.
+	task  [4][]int32
+	links map[[2]int32]int32
+}
+
+// slot is where task keeps the pass of a kind: what is awaited of a backward pass is its
+// first half.
+func slot(k Kind) int {
+	if k == Backward {
+		k = Input
+	}
+	return strings.IndexByte("FRIW", byte(k))
+}
+
+func newGraph(s *Schedule, c *Costs) *graph {
+	g := &graph{s: s, c: c, links: map[[2]int32]int32{}}
+	g.Label = g.label
+	n, m := s.Stages(), int(s.Microbatches)
+	for k := range g.task {
+		g.task[k] = make([]int32, n*m)
+	}
+	most := 5 * n * m // at most three passes and two transfers each, but for recomputing
+	g.Tasks, g.Edges = make([]taskgraph.Task, 0, most), make([]taskgraph.Edge, 0, most)
+	for r, order := range s.Orders {
+		g.AddResource(taskgraph.Resource{Kind: taskgraph.Ordered})
+		for i, op := range order {
+			if i == 0 || !order[i-1].Paired {
+				g.AddTask(taskgraph.Task{Resource: int32(r), Duration: c.takes(r, order[i:])})
+			}
+			g.task[slot(op.Kind)][int(op.Stage)*m+int(op.Micro)] = int32(len(g.Tasks)) - 1
+		}
+	}
+	g.connect()
+	return g
+}
+
+// connect makes each pass wait for those before it. Within a rank and a microbatch the order says so.
+func (g *graph) connect() {
+	n, m := int32(g.s.Stages()), g.s.Microbatches
+	for stage := range n - 1 {
+		for k := range m {
+			here, there := g.s.Rank(stage, k), g.s.Rank(stage+1, k)
+			at, on := stage*m+k, (stage+1)*m+k
+			g.send(here, there, stage, g.task[0][at], g.task[0][on])
+			g.send(there, here, stage, g.task[2][on], g.task[2][at])
+		}
+	}
+}
+
+// send lets one task wait for another, over the link between their ranks where it takes time.
+func (g *graph) send(from, to, stage, before, after int32) {
+	if from == to || g.c.Bandwidth == 0 && g.c.Latency == 0 {
+		g.Edges = append(g.Edges, taskgraph.Edge{Before: before, After: after})
+		return
+	}
+	link, known := g.links[[2]int32{from, to}]
+	if !known {
+		link = g.AddResource(taskgraph.Resource{Kind: taskgraph.Fluid, Bandwidth: g.c.Bandwidth, Latency: g.c.Latency})
+		g.links[[2]int32{from, to}] = link
+	}
+	t := g.AddTask(taskgraph.Task{Resource: link, Bytes: g.c.Stages[stage].OutputKiB << 10}, before)
+	g.Edges = append(g.Edges, taskgraph.Edge{Before: t, After: after})
+}
+
+// label names the task of a rank by what it does, for an error that speaks of it.
+func (g *graph) label(task int32) string {
+	for r, order := range g.s.Orders {
+		for i, op := range order {
+			if i > 0 && order[i-1].Paired {
+				continue
+			}
+			if task == 0 {
+				return "rank " + strconv.Itoa(r) + " " + op.String()
+			}
+			task--
+		}
+	}
+	return "transfer " + strconv.Itoa(int(task))
+}
