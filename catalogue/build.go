@@ -111,10 +111,8 @@ func (c Composition) strategy(p *strategy.Part, name string, env Env) (any, erro
 		return nil, unknown(p, name)
 	}
 	options := c.optionsOf(e)
-	if v, ok := options.(interface{ Validate() error }); ok {
-		if err := v.Validate(); err != nil {
-			return nil, fmt.Errorf("options of %s: %w", name, err)
-		}
+	if err := strategy.Check(options); err != nil {
+		return nil, fmt.Errorf("options of %s: %w", name, err)
 	}
 	made := e.make(options, env)
 	if env.Break != "" && env.Break == e.System {

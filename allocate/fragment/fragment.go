@@ -7,8 +7,6 @@ package fragment
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -20,24 +18,11 @@ import (
 
 // Expected is a task shape that somebody expects and how often it comes.
 type Expected struct {
-	CPU     unit.Milli `yaml:"cpu"`
-	Devices int32      `yaml:"devices"`
-	Share   unit.Milli `yaml:"share"`
+	CPU     unit.Milli `yaml:"cpu" least:"0"`
+	Devices int32      `yaml:"devices" least:"0"`
+	Share   unit.Milli `yaml:"share" least:"1" most:"1000"`
 	Models  []string   `yaml:"models"` // none allows any
-	Count   int64      `yaml:"count"`
-}
-
-// Validate says what is wrong with it.
-func (e *Expected) Validate() error {
-	switch {
-	case e.CPU < 0 || e.Devices < 0:
-		return errors.New("cpu and devices must not be negative")
-	case e.Share < 1 || e.Share > unit.Whole:
-		return fmt.Errorf("share is %d: it must be 1 to %d", e.Share, unit.Whole)
-	case e.Count < 1:
-		return fmt.Errorf("count is %d: it must be at least 1", e.Count)
-	}
-	return nil
+	Count   int64      `yaml:"count" least:"1"`
 }
 
 // Task is a task shape: one worker of a job.

@@ -1,8 +1,6 @@
 package calendar
 
 import (
-	"errors"
-
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 )
@@ -14,23 +12,15 @@ var ReservePart = strategy.NewPart[Policy](strategy.Part{Name: "reserve", Rank: 
 // put him off for ever.
 type Policy struct {
 	// Depth is how many of the best-ranked jobs that do not fit have a claim.
-	Depth int `yaml:"depth"`
+	Depth int `yaml:"depth" least:"0"`
 	// Patience is how long the oldest job waits until it has a claim whatever its rank;
 	// 0 is for ever. It bounds starvation under orders that would let it wait.
-	Patience unit.Duration `yaml:"patience"`
+	Patience unit.Duration `yaml:"patience" least:"0"`
 	// Slack is how long a claim may be put off by work that takes longer than expected
 	// before its room is closed for all other work. Room that is closed lies idle until
 	// the last run on it has really ended, so without slack every estimate that is too
 	// short costs devices.
-	Slack unit.Duration `yaml:"slack"`
-}
-
-// Validate says what is wrong with a policy.
-func (p Policy) Validate() error {
-	if p.Depth < 0 || p.Patience < 0 || p.Slack < 0 {
-		return errors.New("depth, patience and slack are at least 0")
-	}
-	return nil
+	Slack unit.Duration `yaml:"slack" least:"0"`
 }
 
 // None has no calendar but for maintenance.

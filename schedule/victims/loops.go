@@ -2,7 +2,6 @@ package victims
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -20,17 +19,6 @@ type Limits struct {
 
 // DefaultLimits are those used where none are given. A pair takes about 10 bytes.
 func DefaultLimits() Limits { return Limits{Window: 6 * unit.Hour, Most: 256} }
-
-// Validate says what is wrong with limits.
-func (l Limits) Validate() error {
-	switch {
-	case l.Window <= 0:
-		return errors.New("window must be longer than 0")
-	case l.Most <= 0:
-		return errors.New("most must be at least 1")
-	}
-	return nil
-}
 
 // Loops remembers which job displaced which, and says whether another displacement
 // would go in a circle. A displaced B and B displaced A is a loop of two, and may

@@ -160,14 +160,3 @@ func TestRecallRefuses(t *testing.T) {
 		t.Errorf("an empty memory leaves %v (%v)", l.Remember(), err)
 	}
 }
-
-func TestLimits(t *testing.T) {
-	if err := victims.DefaultLimits().Validate(); err != nil {
-		t.Error(err)
-	}
-	for _, l := range []victims.Limits{{Window: 0, Most: 1}, {Window: 1, Most: 0}} {
-		if l.Validate() == nil {
-			t.Errorf("%+v is valid", l)
-		}
-	}
-}

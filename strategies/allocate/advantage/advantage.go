@@ -11,7 +11,6 @@ package advantage
 
 import (
 	"cmp"
-	"fmt"
 	"math/bits"
 	"slices"
 
@@ -33,19 +32,11 @@ var Description = strategy.Description{
 // Config says what a crawl is.
 type Config struct {
 	// LeastRate is the part of its best rate below which a job rather waits.
-	LeastRate unit.Milli `yaml:"least-rate"`
+	LeastRate unit.Milli `yaml:"least-rate" least:"0" most:"1000"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{LeastRate: 300} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	if c.LeastRate < 0 || c.LeastRate > unit.Whole {
-		return fmt.Errorf("least-rate is %d: it must be 0 to %d", c.LeastRate, unit.Whole)
-	}
-	return nil
-}
 
 // Placer is the strategy. Its fields beyond the configuration are scratch.
 type Placer struct {

@@ -16,7 +16,6 @@
 package afs
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -41,11 +40,11 @@ var Description = strategy.Description{
 // Config tunes when shares change and what is assumed of jobs of unknown length.
 type Config struct {
 	// Every is how often shares may change at most; 0 is at every arrival and end.
-	Every unit.Duration `yaml:"every"`
+	Every unit.Duration `yaml:"every" least:"0"`
 	// FirstQueue is the attained service, in reference running time, up to which a job of
 	// unknown length is in the first queue. Each further queue reaches twice as far. A
 	// job is taken to have as much left as its queue reaches.
-	FirstQueue unit.Duration `yaml:"first-queue"`
+	FirstQueue unit.Duration `yaml:"first-queue" above:"0"`
 	// Rule is who gets the next device: one of Rules.
 	Rule string `yaml:"rule"`
 }
@@ -60,14 +59,9 @@ func Default() Config {
 	return Config{Every: unit.Minute, FirstQueue: 15 * unit.Minute, Rule: Rules[0]}
 }
 
-// Validate says what is wrong with a configuration.
+// Validate says whether there is such a rule.
 func (c Config) Validate() error {
-	switch {
-	case c.Every < 0:
-		return errors.New("every must not be negative")
-	case c.FirstQueue <= 0:
-		return errors.New("first-queue must be above 0")
-	case !slices.Contains(Rules, c.Rule):
+	if !slices.Contains(Rules, c.Rule) {
 		return fmt.Errorf("rule is %q: it must be one of %q", c.Rule, Rules)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -75,9 +76,9 @@ func TestWishes(t *testing.T) {
 		}
 	}
 	for _, wrong := range []func(c *afs.Config){func(c *afs.Config) { c.Every = -1 }, func(c *afs.Config) { c.FirstQueue = 0 }, func(c *afs.Config) { c.Rule = "random" }} {
-		if c := afs.Default(); c.Validate() != nil {
-			t.Error(c.Validate())
-		} else if wrong(&c); c.Validate() == nil {
+		if c := afs.Default(); strategy.Check(c) != nil {
+			t.Error(strategy.Check(c))
+		} else if wrong(&c); strategy.Check(c) == nil {
 			t.Errorf("%+v is taken for right", c)
 		}
 	}

@@ -17,7 +17,6 @@ package antman
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
@@ -40,24 +39,13 @@ var Description = strategy.Description{
 // Config says when a device takes a guest.
 type Config struct {
 	// BusyBelow is the mean utilisation below which a device takes a guest.
-	BusyBelow unit.Milli `yaml:"busy-below"`
+	BusyBelow unit.Milli `yaml:"busy-below" least:"1" most:"1000"`
 	// HeadroomMiB of device memory stays free for the guaranteed job to grow into.
-	HeadroomMiB unit.MiB `yaml:"headroom-mib"`
+	HeadroomMiB unit.MiB `yaml:"headroom-mib" least:"0"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{BusyBelow: 800, HeadroomMiB: 1024} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	switch {
-	case c.BusyBelow < 1 || c.BusyBelow > unit.Whole:
-		return fmt.Errorf("busy-below is %d: it must be 1 to %d", c.BusyBelow, unit.Whole)
-	case c.HeadroomMiB < 0:
-		return fmt.Errorf("headroom-mib is %d: it must not be negative", c.HeadroomMiB)
-	}
-	return nil
-}
 
 // load is how full a device is of guaranteed work: the part of its time used, and the
 // memory left.

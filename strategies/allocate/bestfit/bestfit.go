@@ -12,7 +12,6 @@ package bestfit
 
 import (
 	"cmp"
-	"errors"
 	"math"
 	"slices"
 
@@ -34,26 +33,15 @@ var Description = strategy.Description{
 type Config struct {
 	// CoresPerDevice is how many free cores weigh as much as one free device; 0
 	// ignores cores. They count only for jobs that ask for cores.
-	CoresPerDevice int64 `yaml:"cores-per-device"`
+	CoresPerDevice int64 `yaml:"cores-per-device" least:"0"`
 	// Look is how many nodes with room are compared in a step, those first that could
 	// be left with the least; 0 is all, and a placement then costs more on a larger
 	// cluster.
-	Look int `yaml:"look"`
+	Look int `yaml:"look" least:"0"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{CoresPerDevice: 16, Look: 16} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	switch {
-	case c.CoresPerDevice < 0:
-		return errors.New("cores-per-device must not be negative")
-	case c.Look < 0:
-		return errors.New("look must not be negative")
-	}
-	return nil
-}
 
 // Placer is the strategy. Its fields beyond the configuration are scratch.
 type Placer struct {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/allocatetest"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategies/allocate/bestfit"
 )
@@ -48,7 +49,7 @@ func withCores(workers, cores int32) plan.Shape {
 
 func TestConfig(t *testing.T) {
 	for c, ok := range map[bestfit.Config]bool{bestfit.Default(): true, {}: true, {Look: -1}: false, {CoresPerDevice: -1}: false} {
-		if err := c.Validate(); (err == nil) != ok {
+		if err := strategy.Check(c); (err == nil) != ok {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

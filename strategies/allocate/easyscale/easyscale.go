@@ -19,7 +19,6 @@
 package easyscale
 
 import (
-	"errors"
 	"math/bits"
 
 	"github.com/musterdl/muster/allocate"
@@ -44,24 +43,13 @@ var Description = strategy.Description{
 // Config tunes the rounds.
 type Config struct {
 	// Every is the time between two rounds.
-	Every unit.Duration `yaml:"every"`
+	Every unit.Duration `yaml:"every" above:"0"`
 	// MaxWaste is the largest part of a job's devices that a proposal may waste.
-	MaxWaste float64 `yaml:"max-waste"`
+	MaxWaste float64 `yaml:"max-waste" least:"0" most:"1"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{Every: unit.Minute, MaxWaste: .3} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	switch {
-	case c.Every <= 0:
-		return errors.New("every must be above 0")
-	case !(c.MaxWaste >= 0 && c.MaxWaste <= 1):
-		return errors.New("max-waste must be from 0 to 1")
-	}
-	return nil
-}
 
 // Policy is the strategy.
 type Policy struct{ config Config }

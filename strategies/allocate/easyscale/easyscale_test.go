@@ -9,6 +9,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -64,11 +65,11 @@ func TestRounds(t *testing.T) {
 		carryOut(t, s, wishes)
 	}
 	for _, c := range []easyscale.Config{{}, {Every: 1, MaxWaste: 2}, {Every: 1, MaxWaste: -1}} {
-		if c.Validate() == nil {
+		if strategy.Check(c) == nil {
 			t.Errorf("%+v passes", c)
 		}
 	}
-	if easyscale.Default().Validate() != nil {
+	if strategy.Check(easyscale.Default()) != nil {
 		t.Error("the default does not pass")
 	}
 }

@@ -9,8 +9,6 @@
 package efficient
 
 import (
-	"fmt"
-
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -28,19 +26,11 @@ var Description = strategy.Description{
 // Config says what pulling one's weight is.
 type Config struct {
 	// LeastPerWorker is the part of a lone worker's rate that each must still do.
-	LeastPerWorker unit.Milli `yaml:"least-per-worker"`
+	LeastPerWorker unit.Milli `yaml:"least-per-worker" least:"0" most:"1000"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{LeastPerWorker: 600} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	if c.LeastPerWorker < 0 || c.LeastPerWorker > unit.Whole {
-		return fmt.Errorf("least-per-worker is %d: it must be 0 to %d", c.LeastPerWorker, unit.Whole)
-	}
-	return nil
-}
 
 // Sizer is the strategy.
 type Sizer struct{ config Config }

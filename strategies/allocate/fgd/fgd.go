@@ -19,8 +19,6 @@ package fgd
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/fit"
@@ -46,30 +44,14 @@ type Config struct {
 	Expected []fragment.Expected `yaml:"expected"`
 	// Popularity is the part of all tasks that the shapes considered make up, the
 	// most popular first.
-	Popularity float64 `yaml:"popularity"`
+	Popularity float64 `yaml:"popularity" above:"0" most:"1"`
 	// CoresPerDevice is how many free cores weigh as much as one free device where
 	// best fit breaks a tie; 0 ignores cores.
-	CoresPerDevice int64 `yaml:"cores-per-device"`
+	CoresPerDevice int64 `yaml:"cores-per-device" least:"0"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{Popularity: .95, CoresPerDevice: 16} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	for i := range c.Expected {
-		if err := c.Expected[i].Validate(); err != nil {
-			return fmt.Errorf("expected[%d]: %w", i, err)
-		}
-	}
-	switch {
-	case !(c.Popularity > 0 && c.Popularity <= 1):
-		return fmt.Errorf("popularity is %g: it must be above 0 and at most 1", c.Popularity)
-	case c.CoresPerDevice < 0:
-		return errors.New("cores-per-device must not be negative")
-	}
-	return nil
-}
 
 // Placer is the strategy. All it remembers follows from the State it is asked about,
 // which must be the same from call to call.

@@ -12,6 +12,7 @@ import (
 	"github.com/musterdl/muster/allocate/allocatetest"
 	"github.com/musterdl/muster/allocate/fragment"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategies/allocate/fgd"
@@ -51,16 +52,16 @@ func TestFragments(t *testing.T) {
 func TestConfig(t *testing.T) {
 	for text, change := range map[string]func(c *fgd.Config){
 		"": func(*fgd.Config) {},
-		"popularity is 0: it must be above 0 and at most 1":   func(c *fgd.Config) { c.Popularity = 0 },
-		"popularity is NaN: it must be above 0 and at most 1": func(c *fgd.Config) { c.Popularity = math.NaN() },
-		"cores-per-device must not be negative":               func(c *fgd.Config) { c.CoresPerDevice = -1 },
-		"expected[0]: count is 0: it must be at least 1":      func(c *fgd.Config) { c.Expected = []fragment.Expected{{Share: 1000}} },
-		"expected[0]: share is 2000: it must be 1 to 1000":    func(c *fgd.Config) { c.Expected = []fragment.Expected{{Share: 2000, Count: 1}} },
-		"expected[0]: cpu and devices must not be negative":   func(c *fgd.Config) { c.Expected = []fragment.Expected{{CPU: -1, Share: 1000, Count: 1}} },
+		"popularity is 0: it must be above 0 and at most 1":            func(c *fgd.Config) { c.Popularity = 0 },
+		"popularity is NaN: it must be above 0 and at most 1":          func(c *fgd.Config) { c.Popularity = math.NaN() },
+		"cores-per-device is -1: it must be at least 0":                func(c *fgd.Config) { c.CoresPerDevice = -1 },
+		"expected[0].count is 0: it must be at least 1":                func(c *fgd.Config) { c.Expected = []fragment.Expected{{Share: 1000}} },
+		"expected[0].share is 2: it must be at least 1m and at most 1": func(c *fgd.Config) { c.Expected = []fragment.Expected{{Share: 2000, Count: 1}} },
+		"expected[0].cpu is -1m: it must be at least 0":                func(c *fgd.Config) { c.Expected = []fragment.Expected{{CPU: -1, Share: 1000, Count: 1}} },
 	} {
 		c := fgd.Default()
 		change(&c)
-		if err := c.Validate(); fmt.Sprint(err) != text && !(err == nil && text == "") {
+		if err := strategy.Check(c); fmt.Sprint(err) != text && !(err == nil && text == "") {
 			t.Errorf("got %v, want %q", err, text)
 		}
 	}

@@ -16,7 +16,6 @@
 package gandiva
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
@@ -40,9 +39,9 @@ var Description = strategy.Description{
 // Config tunes the introspection.
 type Config struct {
 	// Quantum is the length of a time slice.
-	Quantum unit.Duration `yaml:"quantum"`
+	Quantum unit.Duration `yaml:"quantum" above:"0"`
 	// MaxResidents is how many jobs take turns on one device at most.
-	MaxResidents int32 `yaml:"max-residents"`
+	MaxResidents int32 `yaml:"max-residents" least:"1"`
 	// Oversubscribe lets jobs take turns; without, who finds no free devices waits.
 	Oversubscribe bool `yaml:"oversubscribe"`
 	// Pack tries whether jobs that take turns do better side by side.
@@ -64,17 +63,6 @@ func (c Config) Acts() []strategy.Act {
 // Default returns the configuration used where none is given.
 func Default() Config {
 	return Config{Quantum: 60 * unit.Second, MaxResidents: 8, Oversubscribe: true, Pack: true, Migrate: true}
-}
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	switch {
-	case c.Quantum <= 0:
-		return errors.New("quantum must be positive")
-	case c.MaxResidents < 1:
-		return errors.New("max-residents must be at least 1")
-	}
-	return nil
 }
 
 // Decider is the strategy. Who is resident where it reads from the State; what is not

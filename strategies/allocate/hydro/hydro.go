@@ -14,7 +14,6 @@
 package hydro
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -41,28 +40,25 @@ type Config struct {
 	Fusions []Fusion `yaml:"fusions"`
 	// MinBubble is the least part of a pipeline's time that stands idle for a trial to be
 	// put there.
-	MinBubble unit.Milli `yaml:"min-bubble"`
+	MinBubble unit.Milli `yaml:"min-bubble" least:"1" most:"1000"`
 }
 
 // Fusion is what one trial of a base model takes on a device, and two fused ones.
 type Fusion struct {
 	Base   string   `yaml:"base"`
-	OneMiB unit.MiB `yaml:"one-mib"`
+	OneMiB unit.MiB `yaml:"one-mib" above:"0"`
 	TwoMiB unit.MiB `yaml:"two-mib"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{MinBubble: 100} }
 
-// Validate says what is wrong with a configuration.
+// Validate says which fusion is none.
 func (c Config) Validate() error {
 	for i, f := range c.Fusions {
-		if f.OneMiB <= 0 || f.TwoMiB <= f.OneMiB {
-			return fmt.Errorf("fusions[%d]: one trial takes %v and two %v: expected more than nothing, and more", i, f.OneMiB, f.TwoMiB)
+		if f.TwoMiB <= f.OneMiB {
+			return fmt.Errorf("fusions[%d]: one trial takes %v and two %v: expected more", i, f.OneMiB, f.TwoMiB)
 		}
-	}
-	if c.MinBubble < 1 || c.MinBubble > unit.Whole {
-		return errors.New("min-bubble must be 1 to 1000")
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package liquid
 
 import (
-	"errors"
 	"math/bits"
 
 	"github.com/musterdl/muster/allocate"
@@ -25,12 +24,12 @@ var BatchDescription = strategy.Description{
 // BatchConfig tunes batch mode.
 type BatchConfig struct {
 	// RacksPerDomain is how many racks, by id, make a domain; 0 makes all racks one.
-	RacksPerDomain int32 `yaml:"racks-per-domain"`
+	RacksPerDomain int32 `yaml:"racks-per-domain" least:"0"`
 	// Every is the time between two batches.
-	Every unit.Duration `yaml:"every"`
+	Every unit.Duration `yaml:"every" above:"0"`
 	// Work bounds the search: how many sites it looks at, for tasks to put there. The
 	// default takes about 10 ms.
-	Work int `yaml:"work"`
+	Work int `yaml:"work" least:"0"`
 	// Seed draws the search.
 	Seed uint64 `yaml:"seed"`
 }
@@ -38,17 +37,6 @@ type BatchConfig struct {
 // DefaultBatch returns the configuration used where none is given.
 func DefaultBatch() BatchConfig {
 	return BatchConfig{Every: 15 * unit.Second, Work: 200_000, Seed: 1}
-}
-
-// Validate says what is wrong with a configuration.
-func (c BatchConfig) Validate() error {
-	switch {
-	case c.Every <= 0:
-		return errors.New("every must be above 0")
-	case c.Work < 0:
-		return errors.New("work must not be negative")
-	}
-	return c.network().Validate()
 }
 
 func (c BatchConfig) network() Config { return Config{RacksPerDomain: c.RacksPerDomain} }

@@ -22,7 +22,6 @@
 package liquid
 
 import (
-	"errors"
 	"math"
 
 	"github.com/musterdl/muster/allocate"
@@ -46,19 +45,11 @@ var Description = strategy.Description{
 type Config struct {
 	// RacksPerDomain is how many racks, by id, make a domain with links of its own; 0
 	// makes all racks one domain.
-	RacksPerDomain int32 `yaml:"racks-per-domain"`
+	RacksPerDomain int32 `yaml:"racks-per-domain" least:"0"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	if c.RacksPerDomain < 0 {
-		return errors.New("racks-per-domain must not be negative")
-	}
-	return nil
-}
 
 // Placer is immediate mode. Its fields beyond the configuration are scratch.
 type Placer struct {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/allocatetest"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategies/allocate/liquid"
 )
@@ -32,7 +33,7 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
 	}
-	if (liquid.Config{RacksPerDomain: -1}).Validate() == nil || liquid.Default().Validate() != nil {
+	if strategy.Check(liquid.Config{RacksPerDomain: -1}) == nil || strategy.Check(liquid.Default()) != nil {
 		t.Error("a domain must not have less than no racks, and has not by default")
 	}
 }

@@ -16,7 +16,6 @@ package mig
 
 import (
 	"cmp"
-	"fmt"
 	"math/bits"
 	"slices"
 
@@ -44,7 +43,7 @@ var Description = strategy.Description{
 type Config struct {
 	// Recent is over about how many submissions the mix of requests is counted; older
 	// ones count half.
-	Recent int64 `yaml:"recent"`
+	Recent int64 `yaml:"recent" least:"1"`
 	// FirstFit takes the first device and start with room in the place of what loses
 	// least: the null to compare with.
 	FirstFit bool `yaml:"first-fit"`
@@ -52,14 +51,6 @@ type Config struct {
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{Recent: 1000} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	if c.Recent < 1 {
-		return fmt.Errorf("recent is %d: it must be at least 1", c.Recent)
-	}
-	return nil
-}
 
 // Placer is the strategy. All it remembers follows from the State it is asked about,
 // which must be the same from call to call.

@@ -10,6 +10,7 @@ import (
 	"github.com/musterdl/muster/allocate/allocatetest"
 	"github.com/musterdl/muster/allocate/envelope"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -139,7 +140,7 @@ func TestHistory(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if Default().Validate() != nil || (Config{}).Validate() == nil {
+	if strategy.Check(Default()) != nil || strategy.Check(Config{}) == nil {
 		t.Error("validation")
 	}
 }

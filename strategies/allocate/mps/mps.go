@@ -15,7 +15,6 @@ package mps
 
 import (
 	"cmp"
-	"fmt"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/fit"
@@ -37,28 +36,15 @@ var Description = strategy.Description{
 // Config is what an MPS server allows and how far ceilings are above shares.
 type Config struct {
 	// Headroom is the ceiling over the share. NVIDIA advises twice an even part.
-	Headroom float64 `yaml:"headroom"`
+	Headroom float64 `yaml:"headroom" least:"1"`
 	// MaxClients is how many clients a server takes.
-	MaxClients int `yaml:"max-clients"`
+	MaxClients int `yaml:"max-clients" least:"1"`
 	// ReserveMiB is device memory that is kept free for the server.
-	ReserveMiB unit.MiB `yaml:"reserve-mib"`
+	ReserveMiB unit.MiB `yaml:"reserve-mib" least:"0"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{Headroom: 2, MaxClients: 48, ReserveMiB: 512} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	switch {
-	case !(c.Headroom >= 1):
-		return fmt.Errorf("headroom is %g: it must be at least 1", c.Headroom)
-	case c.MaxClients < 1:
-		return fmt.Errorf("max-clients is %d: it must be at least 1", c.MaxClients)
-	case c.ReserveMiB < 0:
-		return fmt.Errorf("reserve-mib is %d: it must not be negative", c.ReserveMiB)
-	}
-	return nil
-}
 
 // Placer is the strategy. Its fields beyond the configuration are scratch.
 type Placer struct {

@@ -7,6 +7,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/allocatetest"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategies/allocate/mps"
 )
@@ -70,7 +71,7 @@ func TestConfig(t *testing.T) {
 	for _, change := range []func(*mps.Config){func(c *mps.Config) { c.Headroom = .5 }, func(c *mps.Config) { c.Headroom = math.NaN() },
 		func(c *mps.Config) { c.MaxClients = 0 }, func(c *mps.Config) { c.ReserveMiB = -1 }} {
 		c := mps.Default()
-		if change(&c); mps.Default().Validate() != nil || c.Validate() == nil {
+		if change(&c); strategy.Check(mps.Default()) != nil || strategy.Check(c) == nil {
 			t.Errorf("validation of %+v", c)
 		}
 	}

@@ -16,7 +16,6 @@ package optimus
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
@@ -39,19 +38,11 @@ var Description = strategy.Description{
 // Config is the rhythm.
 type Config struct {
 	// Interval is the time between two decisions.
-	Interval unit.Duration `yaml:"interval"`
+	Interval unit.Duration `yaml:"interval" above:"0"`
 }
 
 // Default returns the published configuration.
 func Default() Config { return Config{Interval: 10 * unit.Minute} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	if c.Interval <= 0 {
-		return fmt.Errorf("interval is %s: it must be positive", c.Interval)
-	}
-	return nil
-}
 
 // Policy decides for all jobs at once.
 type Policy struct {

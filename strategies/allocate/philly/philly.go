@@ -36,26 +36,21 @@ var Description = strategy.Description{
 // Config says how long locality is waited for.
 type Config struct {
 	// RelaxAfter is how long a job waits at each tier; 0 takes what there is at once.
-	RelaxAfter unit.Duration `yaml:"relax-after"`
+	RelaxAfter unit.Duration `yaml:"relax-after" least:"0"`
 	// Strict never relaxes.
 	Strict bool `yaml:"strict"`
 	// StrictAbove, where it is set, goes by the job in the place of the timers: one whose
 	// communication takes more than this part of its computation never relaxes, and all
 	// others take what there is.
-	StrictAbove float64 `yaml:"strict-above"`
+	StrictAbove float64 `yaml:"strict-above" least:"0"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{RelaxAfter: 30 * unit.Minute} }
 
-// Validate says what is wrong with a configuration.
+// Validate says which fields exclude each other.
 func (c Config) Validate() error {
-	switch {
-	case c.RelaxAfter < 0:
-		return errors.New("relax-after must not be negative")
-	case !(c.StrictAbove >= 0):
-		return errors.New("strict-above must not be negative")
-	case c.Strict && c.StrictAbove > 0:
+	if c.Strict && c.StrictAbove > 0 {
 		return errors.New("strict is for all jobs and strict-above for some: set one of them")
 	}
 	return nil

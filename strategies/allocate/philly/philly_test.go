@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/allocatetest"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategies/allocate/philly"
@@ -65,11 +66,11 @@ func TestTimers(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	for _, c := range []philly.Config{{RelaxAfter: -1}, {StrictAbove: -1}, {Strict: true, StrictAbove: .1}} {
-		if c.Validate() == nil {
+		if strategy.Check(c) == nil {
 			t.Errorf("%+v was accepted", c)
 		}
 	}
-	if err := philly.Default().Validate(); err != nil {
+	if err := strategy.Check(philly.Default()); err != nil {
 		t.Error(err)
 	}
 }

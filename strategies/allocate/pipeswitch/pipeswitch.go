@@ -12,10 +12,6 @@
 package pipeswitch
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/switching"
 	"github.com/musterdl/muster/model/strategy"
@@ -36,34 +32,21 @@ var Description = strategy.Description{
 // Config is what a switch goes over.
 type Config struct {
 	// BandwidthGBps is that from host memory to the device and back.
-	BandwidthGBps float64 `yaml:"bandwidth-gbytes-per-s"`
+	BandwidthGBps float64 `yaml:"bandwidth-gbytes-per-s" above:"0"`
 	// TransferUs and HandOverUs are the fixed cost of a group's transfer, and of letting
 	// it compute.
-	TransferUs unit.Duration `yaml:"transfer-us"`
-	HandOverUs unit.Duration `yaml:"hand-over-us"`
+	TransferUs unit.Duration `yaml:"transfer-us" least:"0"`
+	HandOverUs unit.Duration `yaml:"hand-over-us" least:"0"`
 	// StopMs is how long the job that leaves takes to stop: the layer it is in.
-	StopMs float64 `yaml:"stop-ms"`
+	StopMs float64 `yaml:"stop-ms" least:"0"`
 	// Groups is how layers are put together: best, or, to compare with, each for itself or
 	// all in one, which computes when all has come.
-	Groups string `yaml:"groups"`
+	Groups string `yaml:"groups" of:"best each one"`
 }
 
 // Default has PCIe 3 with 16 lanes; the fixed costs are our assumptions.
 func Default() Config {
 	return Config{BandwidthGBps: 12, TransferUs: 20, HandOverUs: 20, StopMs: 1, Groups: "best"}
-}
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	switch {
-	case !(c.BandwidthGBps > 0):
-		return fmt.Errorf("bandwidth-gbytes-per-s is %g: it must be positive", c.BandwidthGBps)
-	case c.TransferUs < 0 || c.HandOverUs < 0 || !(c.StopMs >= 0):
-		return errors.New("transfer-us, hand-over-us and stop-ms must not be negative")
-	case !slices.Contains([]string{"best", "each", "one"}, c.Groups):
-		return fmt.Errorf("groups is %q: it must be best, each or one", c.Groups)
-	}
-	return nil
 }
 
 // switching is the mechanism with the costs of the configuration.

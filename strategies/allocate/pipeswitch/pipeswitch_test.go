@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategies/allocate/pipeswitch"
@@ -71,7 +72,7 @@ func TestConfig(t *testing.T) {
 	for _, change := range []func(*pipeswitch.Config){func(c *pipeswitch.Config) { c.BandwidthGBps = 0 }, func(c *pipeswitch.Config) { c.TransferUs = -1 },
 		func(c *pipeswitch.Config) { c.HandOverUs = -1 }, func(c *pipeswitch.Config) { c.StopMs = math.NaN() }, func(c *pipeswitch.Config) { c.Groups = "few" }} {
 		c := pipeswitch.Default()
-		if change(&c); pipeswitch.Default().Validate() != nil || c.Validate() == nil {
+		if change(&c); strategy.Check(pipeswitch.Default()) != nil || strategy.Check(c) == nil {
 			t.Errorf("validation of %+v", c)
 		}
 	}

@@ -18,7 +18,6 @@
 package pollux
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
@@ -42,12 +41,12 @@ var Description = strategy.Description{
 // Config tunes the search.
 type Config struct {
 	// Interval is the time between two decisions.
-	Interval unit.Duration `yaml:"interval"`
+	Interval unit.Duration `yaml:"interval" above:"0"`
 	// Population and Generations bound the genetic search.
-	Population  int `yaml:"population"`
-	Generations int `yaml:"generations"`
+	Population  int `yaml:"population" least:"2"`
+	Generations int `yaml:"generations" least:"1"`
 	// GreedyAbove is the number of jobs from which on the greedy search decides.
-	GreedyAbove int `yaml:"greedy-above"`
+	GreedyAbove int `yaml:"greedy-above" least:"0"`
 	// Avoid keeps two jobs that span nodes from sharing one.
 	Avoid bool `yaml:"avoid-interference"`
 	// Double lets a job have at most twice the workers it ever had, one at first, as the
@@ -61,19 +60,6 @@ type Config struct {
 // after 20 generations that brought nothing.
 func Default() Config {
 	return Config{Interval: unit.Minute, Population: 100, Generations: 100, GreedyAbove: 500, Avoid: true}
-}
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	switch {
-	case c.Interval <= 0:
-		return fmt.Errorf("interval is %s: it must be positive", c.Interval)
-	case c.Population < 2 || c.Generations < 1:
-		return fmt.Errorf("population is %d and generations %d: expected at least 2 and 1", c.Population, c.Generations)
-	case c.GreedyAbove < 0:
-		return fmt.Errorf("greedy-above is %d: it must not be negative", c.GreedyAbove)
-	}
-	return nil
 }
 
 // Policy decides for all jobs at once. The search is put outside as a question, since

@@ -17,7 +17,6 @@
 package salus
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -43,13 +42,14 @@ var Description = strategy.Description{
 
 // Config says in which order the jobs of a lane go.
 type Config struct {
-	Order string `yaml:"order"` // fifo, srtf or fair
+	// Order is that of the lanes: fifo, srtf or fair.
+	Order string `yaml:"order" of:"fifo srtf fair"`
 	// Lanes is how many there are on a device at most.
-	Lanes int `yaml:"lanes"`
+	Lanes int `yaml:"lanes" least:"1" most:"10"`
 	// Quantum is how long a turn lasts in the fair order.
-	Quantum unit.Duration `yaml:"quantum"`
+	Quantum unit.Duration `yaml:"quantum" above:"0"`
 	// ReserveMiB is device memory that lanes leave alone.
-	ReserveMiB unit.MiB `yaml:"reserve-mib"`
+	ReserveMiB unit.MiB `yaml:"reserve-mib" least:"0"`
 	// Swap has runs whose turn it is not give up what memory they need not keep.
 	Swap bool `yaml:"swap"`
 }
@@ -68,21 +68,6 @@ func (c Config) Acts() (acts []strategy.Act) {
 		acts = append(acts, strategy.Swap)
 	}
 	return acts
-}
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	switch {
-	case !slices.Contains([]string{"fifo", "srtf", "fair"}, c.Order):
-		return fmt.Errorf("order is %q: it must be fifo, srtf or fair", c.Order)
-	case c.Lanes < 1 || c.Lanes > 10:
-		return fmt.Errorf("lanes is %d: it must be 1 to 10", c.Lanes)
-	case c.Quantum <= 0:
-		return fmt.Errorf("quantum is %s: it must be positive", c.Quantum)
-	case c.ReserveMiB < 0:
-		return errors.New("reserve-mib must not be negative")
-	}
-	return nil
 }
 
 // Decider is the strategy.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/reside"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -162,7 +163,7 @@ func TestConfig(t *testing.T) {
 	for _, change := range []func(*Config){func(c *Config) { c.Order = "lifo" }, func(c *Config) { c.Lanes = 0 }, func(c *Config) { c.Quantum = 0 },
 		func(c *Config) { c.ReserveMiB = -1 }} {
 		c := Default()
-		if change(&c); Default().Validate() != nil || c.Validate() == nil {
+		if change(&c); strategy.Check(Default()) != nil || strategy.Check(c) == nil {
 			t.Errorf("validation of %+v", c)
 		}
 	}

@@ -4,8 +4,6 @@
 package spread
 
 import (
-	"errors"
-
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/fit"
 	"github.com/musterdl/muster/model/strategy"
@@ -24,19 +22,11 @@ var Description = strategy.Description{
 type Config struct {
 	// Look is how many nodes with room on a partly free device are compared for a
 	// share, once no wholly free device is left.
-	Look int `yaml:"look"`
+	Look int `yaml:"look" least:"1"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{Look: 64} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	if c.Look < 1 {
-		return errors.New("look must be at least 1")
-	}
-	return nil
-}
 
 // Placer is the strategy. Its fields beyond the configuration are scratch.
 type Placer struct {

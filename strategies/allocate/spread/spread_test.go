@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/allocatetest"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategies/allocate/spread"
 )
@@ -33,7 +34,7 @@ func TestApart(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
 	}
-	if (spread.Config{}).Validate() == nil || spread.Default().Validate() != nil {
+	if strategy.Check(spread.Config{}) == nil || strategy.Check(spread.Default()) != nil {
 		t.Error("a search must look at one node at least, and does by default")
 	}
 }

@@ -16,7 +16,6 @@
 package titan
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -43,9 +42,9 @@ type Config struct {
 	// shortest remaining time first.
 	Merge bool `yaml:"merge"`
 	// HeadPercent is what the jobs' own heads cost, of the backbone's time per sample.
-	HeadPercent float64 `yaml:"head-percent"`
+	HeadPercent float64 `yaml:"head-percent" least:"0"`
 	// Batch is the samples per step and device of a job whose menu does not say.
-	Batch int32 `yaml:"batch"`
+	Batch int32 `yaml:"batch" least:"1"`
 	// Models is the table of foundation models.
 	Models []Model `yaml:"models"`
 }
@@ -55,12 +54,12 @@ type Config struct {
 type Model struct {
 	Name string `yaml:"name"`
 	// StepUS is the constant on 1, 2, 4 and 8 devices: launch and synchronisation.
-	StepUS [4]float64 `yaml:"step-us"`
+	StepUS [4]float64 `yaml:"step-us" above:"0"`
 	// SampleUS is the time per sample of a device's batch.
-	SampleUS float64 `yaml:"sample-us"`
+	SampleUS float64 `yaml:"sample-us" above:"0"`
 	// MemoryMiB is what the weights take, SampleMiB what each sample adds.
-	MemoryMiB float64 `yaml:"memory-mib"`
-	SampleMiB float64 `yaml:"sample-mib"`
+	MemoryMiB float64 `yaml:"memory-mib" least:"0"`
+	SampleMiB float64 `yaml:"sample-mib" least:"0"`
 }
 
 // Default returns the configuration used where none is given. The models are fitted to
@@ -76,23 +75,10 @@ func Default() Config {
 	}}
 }
 
-// Validate says what is wrong with a configuration.
+// Validate says which model has no name.
 func (c Config) Validate() error {
-	for i, m := range c.Models {
-		switch {
-		case m.Name == "":
-			return fmt.Errorf("models[%d] has no name", i)
-		case m.SampleUS <= 0 || min(m.StepUS[0], m.StepUS[1], m.StepUS[2], m.StepUS[3]) <= 0:
-			return fmt.Errorf("models[%d]: step-us and sample-us must be positive", i)
-		case m.MemoryMiB < 0 || m.SampleMiB < 0:
-			return fmt.Errorf("models[%d]: memory must not be negative", i)
-		}
-	}
-	switch {
-	case c.HeadPercent < 0:
-		return errors.New("head-percent must not be negative")
-	case c.Batch < 1:
-		return errors.New("batch must be at least 1")
+	if i := slices.IndexFunc(c.Models, func(m Model) bool { return m.Name == "" }); i >= 0 {
+		return fmt.Errorf("models[%d] has no name", i)
 	}
 	return nil
 }

@@ -14,7 +14,6 @@ package parrot
 
 import (
 	_ "embed" // the claim
-	"fmt"
 	"math"
 	"slices"
 
@@ -43,24 +42,13 @@ var Claim []byte
 // Config says how far the strategy goes.
 type Config struct {
 	// FairPart is the part of its fair rate that every flow has for sure.
-	FairPart float64 `yaml:"fair-part"`
+	FairPart float64 `yaml:"fair-part" above:"0" most:"1"`
 	// MostWeight bounds how many times the weight of the last job another one has.
-	MostWeight float64 `yaml:"most-weight"`
+	MostWeight float64 `yaml:"most-weight" least:"1"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{FairPart: .5, MostWeight: 1000} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	switch {
-	case !(c.FairPart > 0 && c.FairPart <= 1):
-		return fmt.Errorf("fair-part is %g: it must be above 0 and at most 1", c.FairPart)
-	case !(c.MostWeight >= 1):
-		return fmt.Errorf("most-weight is %g: it must be at least 1", c.MostWeight)
-	}
-	return nil
-}
 
 // Strategy is Parrot for the runs of a cluster.
 type Strategy struct{ config Config }

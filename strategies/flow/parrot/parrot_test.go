@@ -13,12 +13,13 @@ import (
 	"github.com/musterdl/muster/flow/fluid"
 	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
 
 func TestConfig(t *testing.T) {
-	if Default().Validate() != nil || (Config{FairPart: 0, MostWeight: 2}).Validate() == nil || (Config{FairPart: .5}).Validate() == nil {
+	if strategy.Check(Default()) != nil || strategy.Check(Config{FairPart: 0, MostWeight: 2}) == nil || strategy.Check(Config{FairPart: .5}) == nil {
 		t.Error("a fair part above 0 and weights of at least 1 are needed, and the defaults have them")
 	}
 }

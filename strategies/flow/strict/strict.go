@@ -11,8 +11,6 @@
 package strict
 
 import (
-	"fmt"
-
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -41,29 +39,16 @@ const (
 // Config says who comes first.
 type Config struct {
 	// By is size or priority.
-	By string `yaml:"by"`
+	By string `yaml:"by" of:"size priority"`
 	// FirstDeviceSec is the device time below which a job is in the first class, and
 	// Ratio how much wider each further class is.
-	FirstDeviceSec float64 `yaml:"first-device-s"`
-	Ratio          float64 `yaml:"ratio"`
+	FirstDeviceSec float64 `yaml:"first-device-s" above:"0"`
+	Ratio          float64 `yaml:"ratio" above:"1"`
 }
 
 // Default returns the configuration used where none is given: from ten device
 // minutes to four device weeks, which is what training jobs are like.
 func Default() Config { return Config{By: BySize, FirstDeviceSec: 600, Ratio: 4} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	switch {
-	case c.By != BySize && c.By != ByPriority:
-		return fmt.Errorf("by is %q: expected %s or %s", c.By, BySize, ByPriority)
-	case !(c.FirstDeviceSec > 0):
-		return fmt.Errorf("first-device-s is %g: it must be positive", c.FirstDeviceSec)
-	case !(c.Ratio > 1):
-		return fmt.Errorf("ratio is %g: it must be more than 1", c.Ratio)
-	}
-	return nil
-}
 
 // Policy is the strategy.
 type Policy struct{ config Config }

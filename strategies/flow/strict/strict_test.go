@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategies/flow/strict"
@@ -69,7 +70,7 @@ func TestValidate(t *testing.T) {
 	} {
 		c := strict.Default()
 		edit(&c)
-		if c.Validate() == nil {
+		if strategy.Check(c) == nil {
 			t.Errorf("%v is taken for valid", c)
 		}
 	}

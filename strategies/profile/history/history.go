@@ -13,8 +13,6 @@
 package history
 
 import (
-	"fmt"
-
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -32,19 +30,11 @@ var Description = strategy.Description{
 // Config tunes when a group is trusted.
 type Config struct {
 	// Least is how many jobs of a group must have finished before it is believed.
-	Least int `yaml:"least"`
+	Least int `yaml:"least" least:"1"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{Least: 5} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	if c.Least < 1 {
-		return fmt.Errorf("least is %d: it must be at least 1", c.Least)
-	}
-	return nil
-}
 
 // Estimator is the strategy.
 type Estimator struct {

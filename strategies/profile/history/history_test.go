@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
@@ -151,7 +152,7 @@ func TestElastic(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	if (history.Config{}).Validate() == nil {
+	if strategy.Check(history.Config{}) == nil {
 		t.Error("groups of no jobs are taken for believable")
 	}
 }

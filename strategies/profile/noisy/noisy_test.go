@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategies/profile/noisy"
@@ -36,7 +37,7 @@ func TestErrors(t *testing.T) {
 		{noisy.Config{Error: noisy.Uniform, Spread: 0.2, Seed: 3}, 1, 0.2 / math.Sqrt(3)},
 		{noisy.Config{Error: noisy.Uniform, Spread: 0}, 1, 0},
 	} {
-		if err := c.config.Validate(); err != nil {
+		if err := strategy.Check(c.config); err != nil {
 			t.Fatal(err)
 		}
 		e := noisy.New(c.config)
@@ -90,7 +91,7 @@ func TestValidate(t *testing.T) {
 		{Error: "normal", Spread: 1}, {Error: noisy.Uniform, Spread: 1}, {Error: noisy.Lognormal, Spread: -1},
 		{Error: noisy.Lognormal, Spread: math.NaN()}, {Error: noisy.Lognormal, Spread: 11},
 	} {
-		if c.Validate() == nil {
+		if strategy.Check(c) == nil {
 			t.Errorf("%v is taken for valid", c)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -131,7 +132,7 @@ func TestMemory(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if err := chronus.Default().Validate(); err != nil {
+	if err := strategy.Check(chronus.Default()); err != nil {
 		t.Error(err)
 	}
 	for _, spoil := range []func(c *chronus.Config){
@@ -139,7 +140,7 @@ func TestConfig(t *testing.T) {
 		func(c *chronus.Config) { c.Margin = 0.9 }, func(c *chronus.Config) { c.ExactJobs = -1 },
 	} {
 		c := chronus.Default()
-		if spoil(&c); c.Validate() == nil {
+		if spoil(&c); strategy.Check(c) == nil {
 			t.Errorf("%+v is valid", c)
 		}
 	}

@@ -35,9 +35,6 @@ type Config struct {
 // Default is the textbook's order.
 func Default() Config { return Config{} }
 
-// Validate finds nothing wrong.
-func (Config) Validate() error { return nil }
-
 // Order is the strategy.
 type Order struct{ config Config }
 

@@ -12,8 +12,6 @@
 package express
 
 import (
-	"errors"
-
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -32,21 +30,13 @@ var Description = strategy.Description{
 type Config struct {
 	// Cap is what a job may declare at most, and for how long it runs before it is
 	// demoted.
-	Cap unit.Duration `yaml:"cap"`
+	Cap unit.Duration `yaml:"cap" above:"0"`
 	// Devices is what a job may take at most: one node.
-	Devices int32 `yaml:"devices"`
+	Devices int32 `yaml:"devices" least:"1"`
 }
 
 // Default lets ten minutes on a node of eight devices in.
 func Default() Config { return Config{Cap: 10 * unit.Minute, Devices: 8} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	if c.Cap <= 0 || c.Devices <= 0 {
-		return errors.New("cap and devices must be positive")
-	}
-	return nil
-}
 
 // Order is the strategy.
 type Order struct {

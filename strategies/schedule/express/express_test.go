@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/experiment/trace"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/run/simulated"
@@ -118,7 +119,7 @@ func TestLatency(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if express.Default().Validate() != nil || (express.Config{Cap: 1}).Validate() == nil || (express.Config{Devices: 1}).Validate() == nil {
+	if strategy.Check(express.Default()) != nil || strategy.Check(express.Config{Cap: 1}) == nil || strategy.Check(express.Config{Devices: 1}) == nil {
 		t.Error("wrong about what is valid")
 	}
 	if r := express.New(express.Default(), fifo.New(fifo.Config{})).Rules(); !r.Preempt || r.Strict != fifo.New(fifo.Config{}).Rules().Strict {

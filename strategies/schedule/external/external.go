@@ -42,19 +42,11 @@ type Config struct {
 	// Command is the program and its arguments.
 	Command []string `yaml:"command"`
 	// LimitSec is how long the script may take for an answer.
-	LimitSec float64 `yaml:"limit-s"`
+	LimitSec float64 `yaml:"limit-s" above:"0" most:"600"`
 }
 
 // Default returns the configuration used where none is given: no script yet.
 func Default() Config { return Config{LimitSec: 5} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	if !(c.LimitSec > 0 && c.LimitSec <= 600) {
-		return fmt.Errorf("limit-s is %g: it must be above 0 and at most 600", c.LimitSec)
-	}
-	return nil
-}
 
 // Exchange is the conversation with the process of a script, whoever keeps it.
 type Exchange interface {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -208,7 +209,7 @@ func TestNobodyThere(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for _, c := range []Config{{}, {LimitSec: -1}, {LimitSec: 601}} {
-		if c.Validate() == nil {
+		if strategy.Check(c) == nil {
 			t.Errorf("%+v is accepted", c)
 		}
 	}

@@ -46,12 +46,12 @@ type Config struct {
 	// Policy is one of Policies.
 	Policy string `yaml:"policy"`
 	// RoundSec is how long a job keeps its devices at least.
-	RoundSec float64 `yaml:"round-s"`
+	RoundSec float64 `yaml:"round-s" least:"1"`
 	// RecomputeSec is how long a division holds at least, whoever comes and goes.
-	RecomputeSec float64 `yaml:"recompute-s"`
+	RecomputeSec float64 `yaml:"recompute-s" least:"0"`
 	// MostJobs is the number of jobs up to which the program is solved exactly; for more
 	// its greedy twin answers.
-	MostJobs int `yaml:"most-jobs"`
+	MostJobs int `yaml:"most-jobs" least:"0"`
 	// Seed draws the order in which the agnostic policy fills the types.
 	Seed uint64 `yaml:"seed"`
 }
@@ -62,17 +62,10 @@ func Default() Config {
 	return Config{Policy: MaxMin, RoundSec: 360, RecomputeSec: 1920, MostJobs: 500}
 }
 
-// Validate says what is wrong with a configuration.
+// Validate says whether there is such a policy.
 func (c Config) Validate() error {
-	switch {
-	case !slices.Contains(Policies, c.Policy):
+	if !slices.Contains(Policies, c.Policy) {
 		return fmt.Errorf("policy is %q: it must be one of %q", c.Policy, Policies)
-	case c.RoundSec < 1:
-		return fmt.Errorf("round-s is %g: it must be 1 at least", c.RoundSec)
-	case c.RecomputeSec < 0:
-		return fmt.Errorf("recompute-s is %g: it must not be negative", c.RecomputeSec)
-	case c.MostJobs < 0:
-		return fmt.Errorf("most-jobs is %d: it must not be negative", c.MostJobs)
 	}
 	return nil
 }

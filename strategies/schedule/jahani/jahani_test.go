@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -87,14 +88,14 @@ func TestRents(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if err := jahani.Default().Validate(); err != nil {
+	if err := strategy.Check(jahani.Default()); err != nil {
 		t.Error(err)
 	}
 	for _, spoil := range []func(c *jahani.Config){
 		func(c *jahani.Config) { c.HorizonSec = 0 }, func(c *jahani.Config) { c.Rho = 0.5 }, func(c *jahani.Config) { c.NoticeSec = -1 },
 	} {
 		c := jahani.Default()
-		if spoil(&c); c.Validate() == nil {
+		if spoil(&c); strategy.Check(c) == nil {
 			t.Errorf("%+v is valid", c)
 		}
 	}

@@ -11,8 +11,6 @@
 package las
 
 import (
-	"fmt"
-
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -30,24 +28,13 @@ var Description = strategy.Description{
 // Config tunes how often ranks are refreshed.
 type Config struct {
 	// Quantum is the running time between two refreshes of a running job's rank.
-	Quantum unit.Duration `yaml:"quantum"`
+	Quantum unit.Duration `yaml:"quantum" above:"0"`
 	// MinimumRun is how long a run is left alone before it may be displaced.
-	MinimumRun unit.Duration `yaml:"minimum-run"`
+	MinimumRun unit.Duration `yaml:"minimum-run" least:"0"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{Quantum: unit.Minute} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	switch {
-	case c.Quantum <= 0:
-		return fmt.Errorf("quantum is %s: it must be positive", c.Quantum)
-	case c.MinimumRun < 0:
-		return fmt.Errorf("minimum-run is %s: it must not be negative", c.MinimumRun)
-	}
-	return nil
-}
 
 // Order is the strategy.
 type Order struct{ config Config }

@@ -3,6 +3,7 @@ package las_test
 import (
 	"testing"
 
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/schedule"
@@ -19,7 +20,7 @@ func TestConforms(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for _, c := range []las.Config{{}, {Quantum: -1}, {Quantum: 1, MinimumRun: -1}} {
-		if c.Validate() == nil {
+		if strategy.Check(c) == nil {
 			t.Errorf("%v is taken for valid", c)
 		}
 	}

@@ -17,7 +17,6 @@
 package mlfs
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/musterdl/muster/model/strategy"
@@ -39,43 +38,28 @@ var Description = strategy.Description{
 type Config struct {
 	// Period is how often jobs are ranked anew and the load is looked at, and how long a
 	// run is left alone.
-	Period unit.Duration `yaml:"period"`
+	Period unit.Duration `yaml:"period" above:"0"`
 	// Learning is the weight of what the training gains against what it asks for: a.
-	Learning float64 `yaml:"learning"`
+	Learning float64 `yaml:"learning" least:"0" most:"1"`
 	// Deadline, Remaining and Waiting weigh an hour of each.
-	Deadline  float64 `yaml:"deadline"`
-	Remaining float64 `yaml:"remaining"`
-	Waiting   float64 `yaml:"waiting"`
+	Deadline  float64 `yaml:"deadline" least:"0"`
+	Remaining float64 `yaml:"remaining" least:"0"`
+	Waiting   float64 `yaml:"waiting" least:"0"`
 	// Stay is by how much more a running job counts, so that near equals do not displace
 	// each other.
-	Stay float64 `yaml:"stay"`
+	Stay float64 `yaml:"stay" least:"0"`
 	// Overload is when jobs are ended: what waits asks for so much of all devices; 0 is
 	// never.
-	Overload unit.Milli `yaml:"overload"`
+	Overload unit.Milli `yaml:"overload" least:"0"`
 	// Negligible ends, under overload, a job without a target whose loss can fall by no
 	// more than this part of its whole fall; 0 is never.
-	Negligible float64 `yaml:"negligible"`
+	Negligible float64 `yaml:"negligible" least:"0" below:"1"`
 }
 
 // Default returns the configuration used where none is given: all weights alike but that
 // of waiting, which only keeps jobs from starving.
 func Default() Config {
 	return Config{Period: 5 * unit.Minute, Learning: .5, Deadline: 1, Remaining: 1, Waiting: .01, Stay: .25, Overload: 500, Negligible: .005}
-}
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	switch {
-	case c.Period <= 0:
-		return fmt.Errorf("period is %s: it must be positive", c.Period)
-	case !(c.Learning >= 0 && c.Learning <= 1):
-		return fmt.Errorf("learning is %g: it must be from 0 to 1", c.Learning)
-	case !(c.Deadline >= 0 && c.Remaining >= 0 && c.Waiting >= 0 && c.Stay >= 0):
-		return fmt.Errorf("deadline, remaining, waiting and stay must not be negative")
-	case c.Overload < 0 || !(c.Negligible >= 0 && c.Negligible < 1):
-		return fmt.Errorf("overload must not be negative, and negligible from 0 to below 1")
-	}
-	return nil
 }
 
 // Order ranks by a score of what was so when the present period began.

@@ -8,6 +8,7 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/mechanism/perceptron"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -109,11 +110,11 @@ func TestValidate(t *testing.T) {
 		func(c *Config) { c.Overload = -1 }, func(c *Config) { c.Negligible = 1 },
 	} {
 		c := Default()
-		if change(&c); c.Validate() == nil {
+		if change(&c); strategy.Check(c) == nil {
 			t.Errorf("%d: %+v is taken for valid", i, c)
 		}
 	}
-	if err := Default().Validate(); err != nil {
+	if err := strategy.Check(Default()); err != nil {
 		t.Error(err)
 	}
 }

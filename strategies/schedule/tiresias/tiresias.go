@@ -52,7 +52,7 @@ type Config struct {
 	Refresh unit.Duration `yaml:"refresh"`
 	// PromoteAfter sends a started, waiting job back to the first queue once it has
 	// waited so many times as long as it ran; 0 is never.
-	PromoteAfter float64 `yaml:"promote-after"`
+	PromoteAfter float64 `yaml:"promote-after" least:"0"`
 	// SkewLimit: jobs whose largest tensor is more than this part of the model, in
 	// thousandths, are consolidated; the placer reads it.
 	SkewLimit unit.Milli `yaml:"skew-limit"`
@@ -79,8 +79,6 @@ func (c Config) Validate() error {
 		return fmt.Errorf("quantum-device-s is %g: it must be positive", c.QuantumDeviceSec)
 	case c.Gittins && c.Refresh <= 0:
 		return fmt.Errorf("refresh is %s: it must be positive", c.Refresh)
-	case c.PromoteAfter < 0:
-		return fmt.Errorf("promote-after is %g: it must not be negative", c.PromoteAfter)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package tiresias_test
 import (
 	"testing"
 
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/schedule"
@@ -22,7 +23,7 @@ func configs() map[string]tiresias.Config {
 func TestOrderConforms(t *testing.T) {
 	for name, c := range configs() {
 		t.Run(name, func(t *testing.T) {
-			if err := c.Validate(); err != nil {
+			if err := strategy.Check(c); err != nil {
 				t.Fatal(err)
 			}
 			scheduletest.Conform(t, func() schedule.Order { return tiresias.New(c) })

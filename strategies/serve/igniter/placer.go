@@ -50,7 +50,7 @@ type Config struct {
 	Repack bool `yaml:"repack"`
 	// SpareUnits of share are given to a replica above the least where nobody is given
 	// another share, so that those who come later beside it do not make it late.
-	SpareUnits int `yaml:"spare-units"`
+	SpareUnits int `yaml:"spare-units" least:"0"`
 	// Blind sizes each as if nobody interfered: a baseline to compare with.
 	Blind bool `yaml:"blind"`
 }
@@ -86,9 +86,6 @@ func (c Config) Validate() error {
 	}
 	if !(d.MHzPerWatt <= 0) {
 		return fmt.Errorf("device: mhz-per-watt is %g: it must not be positive", d.MHzPerWatt)
-	}
-	if c.SpareUnits < 0 {
-		return fmt.Errorf("spare-units is %d: it must not be negative", c.SpareUnits)
 	}
 	names := map[string]bool{}
 	for i, m := range c.Models {

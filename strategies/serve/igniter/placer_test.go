@@ -6,6 +6,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/sharing"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/strategies/serve/igniter"
@@ -21,7 +22,7 @@ var simple = sharing.Service{Name: "simple", K: [5]float64{0, 100, 0, 0, 0}, Cac
 func TestPlace(t *testing.T) {
 	c := igniter.Default()
 	c.Models, c.SpareUnits, c.Repack = []sharing.Service{simple}, 1, false
-	if err := c.Validate(); err != nil {
+	if err := strategy.Check(c); err != nil {
 		t.Fatal(err)
 	}
 	s := plan.NewState(cluster.Uniform("one", 1, 2, cluster.Model{Name: "gpu", Speed: 1}, 1))
@@ -61,13 +62,13 @@ func TestPlace(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if err := igniter.Default().Validate(); err != nil {
+	if err := strategy.Check(igniter.Default()); err != nil {
 		t.Error(err)
 	}
 	for _, change := range []func(*igniter.Config){func(c *igniter.Config) { c.Device.UnitPercent = 0 }, func(c *igniter.Config) { c.Device.MHzPerWatt = 1 },
 		func(c *igniter.Config) { c.Models = []sharing.Service{simple, simple} }, func(c *igniter.Config) { c.Models = []sharing.Service{{Name: "nothing"}} }} {
 		c := igniter.Default()
-		if change(&c); c.Validate() == nil {
+		if change(&c); strategy.Check(c) == nil {
 			t.Errorf("%+v is not valid", c)
 		}
 	}
