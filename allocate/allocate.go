@@ -90,6 +90,27 @@ type Crowd struct {
 	Devices int64 // devices in all, on nodes that take runs
 }
 
+// Largest is the largest legal size of a shape that fits, or the smallest there is.
+func Largest(shape *plan.Shape, fits func(size int32) bool) int32 {
+	want, least := int32(0), shape.Gang
+	consider := func(size int32) {
+		least = min(least, size)
+		if size > want && fits(size) {
+			want = size
+		}
+	}
+	consider(shape.Gang)
+	for _, size := range shape.Sizes {
+		if size > 0 {
+			consider(size)
+		}
+	}
+	if want == 0 {
+		return least
+	}
+	return want
+}
+
 // SizePart says how many workers an elastic job gets.
 var SizePart = strategy.NewPart[Sizer](strategy.Part{Name: "size", Rank: 20, Step: "allocate", Null: "fixed", Default: "fixed"})
 

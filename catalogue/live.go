@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/run"
@@ -14,13 +15,7 @@ import (
 func writeLive(out io.Writer) {
 	fmt.Fprint(out, "\n## What acts where\n\nThese are the drivers' own tables. Each yes is shown by a test of that driver, which plays the act's text in `run/runtest`. A strategy that\n"+
 		"does what a driver cannot is refused there, where it is read: `muster up`, `muster strategies switch`, `muster-kube`.\n\n| Act | What a strategy does |")
-	for _, a := range run.Abilities {
-		fmt.Fprintf(out, " %s |", a.Driver)
-	}
-	fmt.Fprint(out, "\n|---|---|")
-	for range run.Abilities {
-		fmt.Fprint(out, "---|")
-	}
+	writeDrivers(out)
 	for _, act := range slices.Concat(strategy.Basic, strategy.Acts) {
 		fmt.Fprintf(out, "\n| %s | %s |", act, act.Does())
 		for _, a := range run.Abilities {
@@ -33,13 +28,7 @@ func writeLive(out io.Writer) {
 	}
 	fmt.Fprint(out, "\n\nThese strategies do more than start, stop and resize runs, by their defaults; all others act everywhere. Their\n"+
 		"live lines say what options add.\n\n| Strategy | Acts |")
-	for _, a := range run.Abilities {
-		fmt.Fprintf(out, " %s |", a.Driver)
-	}
-	fmt.Fprint(out, "\n|---|---|")
-	for range run.Abilities {
-		fmt.Fprint(out, "---|")
-	}
+	writeDrivers(out)
 	for _, e := range All {
 		if len(e.Acts) == 0 {
 			continue
@@ -54,4 +43,12 @@ func writeLive(out io.Writer) {
 		}
 	}
 	fmt.Fprintln(out)
+}
+
+// writeDrivers ends the head of a table of two columns with one for each driver.
+func writeDrivers(out io.Writer) {
+	for _, a := range run.Abilities {
+		fmt.Fprintf(out, " %s |", a.Driver)
+	}
+	fmt.Fprint(out, "\n|---|---|", strings.Repeat("---|", len(run.Abilities)))
 }

@@ -27,6 +27,7 @@ type Fewest struct {
 	in      []bool        // by rack: whether the candidate uses it
 	start   []plan.NodeID // by free devices: the first node that may have room for this candidate
 	spare   []plan.Slot
+	firsts  []plan.NodeID // of Candidates: the first nodes of those so far
 }
 
 // extent is the first and the last node of a rack.
@@ -40,6 +41,23 @@ type Placement struct {
 
 func (p *Placement) worse(than *Placement) bool {
 	return p.Nodes > than.Nodes || p.Nodes == than.Nodes && p.Racks > than.Racks
+}
+
+// Candidates appends up to k candidates, each with its score. A runner-up keeps off the
+// first node of every better candidate.
+func (f *Fewest) Candidates(v plan.View, need allocate.Need, k int, into []allocate.Candidate, score func(Placement) int64) []allocate.Candidate {
+	f.firsts = f.firsts[:0]
+	for range k {
+		into = allocate.Extend(into)
+		c := &into[len(into)-1]
+		found, ok := f.Place(v, need, f.firsts, c.Slots)
+		if !ok {
+			return into[:len(into)-1]
+		}
+		c.Slots, c.Score = found.Slots, score(found)
+		f.firsts = append(f.firsts, c.Slots[0].Node)
+	}
+	return into
 }
 
 // Place returns the placement, on other nodes than the excepted ones, and whether

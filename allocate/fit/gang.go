@@ -37,6 +37,22 @@ func (g *Gang) Candidates(v plan.View, need allocate.Need, k int, into []allocat
 	return into
 }
 
+// OneByOne appends up to k candidates whose workers are placed one by one: next says where
+// the next one goes, on a node None where there is no room, and what that adds to the score.
+func (g *Gang) OneByOne(v plan.View, need allocate.Need, k int, into []allocate.Candidate, next func() (plan.NodeID, plan.DeviceID, int64)) []allocate.Candidate {
+	return g.Candidates(v, need, k, into, func() (sum int64) {
+		for done := false; !done; {
+			node, device, score := next()
+			if node == plan.None {
+				break
+			}
+			sum += score
+			done = g.Add(node, device)
+		}
+		return sum
+	})
+}
+
 // Begin starts a candidate that keeps off the excepted nodes.
 func (g *Gang) Begin(v plan.View, need allocate.Need, except []plan.NodeID, into []plan.Slot) {
 	g.Taker, g.except = Take(v, need, into), except

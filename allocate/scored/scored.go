@@ -66,16 +66,12 @@ func New(s Score) *Placer { return &Placer{score: s} }
 // of every better candidate. The score is the sum over the workers.
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
 	table := p.table(v, need.Shape)
-	return p.gang.Candidates(v, need, k, into, func() (sum int64) {
-		for done := false; !done; {
-			node, score := p.best(v, need.Shape, table)
-			if node == plan.None {
-				break
-			}
-			sum += score
-			done = p.gang.Add(node, p.tightest(v, node, need.Shape))
+	return p.gang.OneByOne(v, need, k, into, func() (plan.NodeID, plan.DeviceID, int64) {
+		node, score := p.best(v, need.Shape, table)
+		if node == plan.None {
+			return node, plan.None, 0
 		}
-		return sum
+		return node, p.tightest(v, node, need.Shape), score
 	})
 }
 

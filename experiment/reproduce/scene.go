@@ -10,9 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/experiment/reproduce/stand"
 	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/report"
@@ -109,6 +111,9 @@ func (on *scene) furnish(c *simulated.Config) {
 				user(v, x)
 			}
 		}
+	}
+	if of := on.stand.Step; of != nil {
+		c.Step = func(at unit.Time, _ []engine.Event, out *engine.Out, v plan.View) { of(at, out.Ready, v) }
 	}
 	if on.stand.Set != nil {
 		on.stand.Set(c)

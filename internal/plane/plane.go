@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/musterdl/muster/catalogue"
@@ -68,9 +67,7 @@ type Plane struct {
 	ahead     unit.Duration  // of that clock, because it went back
 	starting  []engine.Event // what a start, or going back to what is durable, begins with
 	follower  Follower       // nil is none
-
-	mu       sync.Mutex
-	watchers map[chan struct{}]bool
+	stepped   Bell
 }
 
 // JobInfo is what the plane keeps of a job beside the engine's state.
@@ -133,7 +130,7 @@ const maxBatch = 512
 
 // Open rebuilds the plane from its journal.
 func Open(config Config) (*Plane, error) {
-	p := &Plane{config: config, inbox: make(chan message, 4096), done: make(chan struct{}), watchers: map[chan struct{}]bool{}}
+	p := &Plane{config: config, inbox: make(chan message, 4096), done: make(chan struct{})}
 	if p.config.SnapshotEvery == 0 {
 		p.config.SnapshotEvery = 50_000
 	}
@@ -239,7 +236,7 @@ func (p *Plane) step(batch []message) (unit.Time, error) {
 	}
 	p.order(&out)
 	if len(events) > 0 {
-		p.notify()
+		p.stepped.Ring()
 	}
 	p.answer(batch)
 	if p.sinceSnap >= p.config.SnapshotEvery {

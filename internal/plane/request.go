@@ -90,29 +90,8 @@ func (p *Plane) send(ctx context.Context, m message) (Reply, error) {
 }
 
 // Watch returns a channel that receives after every step that changed anything, and
-// a function that ends the watch. A slow watcher misses steps, never the last.
-func (p *Plane) Watch() (<-chan struct{}, func()) {
-	c := make(chan struct{}, 1)
-	p.mu.Lock()
-	p.watchers[c] = true
-	p.mu.Unlock()
-	return c, func() {
-		p.mu.Lock()
-		delete(p.watchers, c)
-		p.mu.Unlock()
-	}
-}
-
-func (p *Plane) notify() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for c := range p.watchers {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
-}
+// a function that ends the watch.
+func (p *Plane) Watch() (<-chan struct{}, func()) { return p.stepped.Watch() }
 
 // Info returns what the plane keeps of a job; call it inside Query.
 func (p *Plane) Info(id plan.JobID) JobInfo { return p.jobs[id] }

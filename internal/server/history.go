@@ -72,7 +72,7 @@ func (s *Server) observe() {
 func (s *Server) sample() {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	watched := s.hub.watched()
+	watched := s.hub.Watched()
 	var snap view.Snapshot
 	err := s.ask(ctx, func(v plan.View) {
 		s.jobs.update(v)

@@ -289,21 +289,13 @@ func (s *Server) changeCluster(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) error {
-	var list view.Nodes
-	err := s.ask(r.Context(), func(v plan.View) { list.Nodes = s.veil(access.From(r.Context())).nodes(view.NodesOf(v)) })
-	if err != nil {
-		return err
-	}
-	return answer(w, list)
+	return tell(s, w, r, func(v plan.View) view.Nodes {
+		return view.Nodes{Nodes: s.veil(access.From(r.Context())).nodes(view.NodesOf(v))}
+	})
 }
 
 func (s *Server) getCluster(w http.ResponseWriter, r *http.Request) error {
-	var c view.Cluster
-	err := s.ask(r.Context(), func(v plan.View) { c = s.veil(access.From(r.Context())).cluster(s.cluster(v)) })
-	if err != nil {
-		return err
-	}
-	return answer(w, c)
+	return tell(s, w, r, func(v plan.View) view.Cluster { return s.veil(access.From(r.Context())).cluster(s.cluster(v)) })
 }
 
 // cluster is called inside a query.

@@ -90,7 +90,7 @@ type Server struct {
 	keys      keyLocks
 	reading   reading
 	metrics   *metrics
-	hub       *hub
+	hub       hub
 	history   history
 	streams   atomic.Int64
 
@@ -114,7 +114,7 @@ func New(config Config) *Server {
 	if config.Shadows == nil {
 		config.Shadows = shadow.New(shadow.Config{Plane: config.Plane, Log: config.Log})
 	}
-	s := &Server{config: config, access: config.Access, hub: newHub(), jobs: newIndex(), closing: make(chan struct{}), reading: newReading(),
+	s := &Server{config: config, access: config.Access, jobs: newIndex(), closing: make(chan struct{}), reading: newReading(),
 		limiter:   newLimiter(config.RatePerSec, config.Burst),
 		strangers: newLimiter(min(config.RatePerSec, strangerRate), min(config.Burst, strangerBurst))}
 	if s.access == nil {
@@ -238,6 +238,15 @@ func (s *Server) ask(ctx context.Context, f func(v plan.View)) error {
 		s.answered.Store(time.Now().UnixMicro())
 	}
 	return s.unavailable(err)
+}
+
+// tell answers with what of says of the plane's state.
+func tell[T any](s *Server, w http.ResponseWriter, r *http.Request, of func(v plan.View) T) error {
+	var said T
+	if err := s.ask(r.Context(), func(v plan.View) { said = of(v) }); err != nil {
+		return err
+	}
+	return answer(w, said)
 }
 
 // unavailable translates what can be wrong with asking the plane.

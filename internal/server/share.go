@@ -49,12 +49,7 @@ func keep[T any](list []T, chosen []bool) []T {
 
 // getQueues tells the tree of queues as it was set.
 func (s *Server) getQueues(w http.ResponseWriter, r *http.Request) error {
-	var tree queue.Tree
-	err := s.ask(r.Context(), func(v plan.View) { tree = prune(v.Queues(), access.From(r.Context())) })
-	if err != nil {
-		return err
-	}
-	return answer(w, tree)
+	return tell(s, w, r, func(v plan.View) queue.Tree { return prune(v.Queues(), access.From(r.Context())) })
 }
 
 // prune takes the queues that an identity does not see out of a copy of the tree.
@@ -90,16 +85,12 @@ func (s *Server) setQueues(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) getShares(w http.ResponseWriter, r *http.Request) error {
-	var shares view.Shares
-	err := s.ask(r.Context(), func(v plan.View) {
+	return tell(s, w, r, func(v plan.View) view.Shares {
 		s.jobs.update(v)
-		shares = view.SharesOf(v, s.jobs.all())
+		shares := view.SharesOf(v, s.jobs.all())
 		shares.Queues = keep(shares.Queues, queuesSeen(v.Queues(), access.From(r.Context())))
+		return shares
 	})
-	if err != nil {
-		return err
-	}
-	return answer(w, shares)
 }
 
 func (s *Server) getShareHistory(w http.ResponseWriter, r *http.Request) error {
@@ -143,12 +134,7 @@ func (s *Server) getAccounts(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request) error {
-	var c view.Calendar
-	err := s.ask(r.Context(), func(v plan.View) { c = s.veil(access.From(r.Context())).calendar(view.CalendarOf(v)) })
-	if err != nil {
-		return err
-	}
-	return answer(w, c)
+	return tell(s, w, r, func(v plan.View) view.Calendar { return s.veil(access.From(r.Context())).calendar(view.CalendarOf(v)) })
 }
 
 // calendar leaves the place and time of every entry, and says whose it is only where

@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterdl/muster/internal/access"
+	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"
 )
@@ -28,50 +29,15 @@ type frame struct {
 	json []byte
 }
 
-// hub has the latest snapshot and tells the watchers that there is a new one. A slow
-// watcher misses snapshots, never the last.
+// hub has the latest snapshot and tells the watchers that there is a new one.
 type hub struct {
-	mu       sync.Mutex
-	latest   frame
-	watchers map[chan struct{}]bool
-}
-
-func newHub() *hub { return &hub{watchers: map[chan struct{}]bool{}} }
-
-func (h *hub) subscribe() (c chan struct{}, stop func()) {
-	c = make(chan struct{}, 1)
-	h.mu.Lock()
-	h.watchers[c] = true
-	h.mu.Unlock()
-	return c, func() {
-		h.mu.Lock()
-		delete(h.watchers, c)
-		h.mu.Unlock()
-	}
-}
-
-func (h *hub) watched() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.watchers) > 0
+	plane.Bell
+	latest atomic.Pointer[frame]
 }
 
 func (h *hub) publish(f frame) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.latest = f
-	for c := range h.watchers {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (h *hub) get() frame {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.latest
+	h.latest.Store(&f)
+	h.Ring()
 }
 
 // snapshot is what an identity sees. It is called inside a query.
@@ -97,7 +63,7 @@ func frameOf(snap view.Snapshot) (frame, error) {
 // frame is the latest snapshot for an identity. Those that see everything share one.
 func (s *Server) frame(ctx context.Context, who *access.Identity) (frame, error) {
 	if who.SeesAll() {
-		return s.hub.get(), nil
+		return *s.hub.latest.Load(), nil
 	}
 	var snap view.Snapshot
 	if err := s.ask(ctx, func(v plan.View) { snap = s.snapshot(v, who) }); err != nil {
@@ -124,7 +90,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer done()
 	who := access.From(r.Context())
-	changed, stop := s.hub.subscribe()
+	changed, stop := s.hub.Watch()
 	defer stop()
 	var snap view.Snapshot
 	if err := s.ask(r.Context(), func(v plan.View) { snap = s.snapshot(v, &everybody) }); err != nil {

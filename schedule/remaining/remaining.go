@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
 )
 
 // Of is the running time that job id still needs on the workers it asked for,
@@ -34,6 +35,19 @@ func Of(v plan.View, id plan.JobID) (left unit.Duration, until unit.Time, known 
 		until = v.Now().Add(scale(left, v.Shape(id).Gang, workers) + 1)
 	}
 	return left, until, true
+}
+
+// Key ranks a job by its priority, then by whether it has an estimate, and then by the size
+// of what is left of it, or of one without an estimate by its level; and says until when
+// that holds. Of a running job what is left only shrinks until its estimate is overrun.
+func Key(v plan.View, id plan.JobID, size func(left unit.Duration) int64) (schedule.Key, unit.Time) {
+	priority := -int64(v.Job(id).Priority)
+	left, until, known := Of(v, id)
+	if !known {
+		level, until := Level(v, id)
+		return schedule.Key{priority, 1, level}, until
+	}
+	return schedule.Key{priority, 0, size(left)}, until
 }
 
 // Reported is how much is left of a job by what it reports of its progress, and by how

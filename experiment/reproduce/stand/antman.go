@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -51,16 +50,14 @@ func antman(_ Data, o *Options, seed uint64) (*Stand, error) {
 			all[i].Law = law
 		}
 	}
-	for i := range all {
-		all[i].Submit = unit.Time(0).Add(unit.Seconds(r.Float64() * total / float64(devices) / load))
-	}
+	come(all, r, total, devices, load)
 	c := cluster.Uniform("antman", devices/8, 8, cluster.Model{Name: "gpu", Memory: antmanDevice, Speed: 1}, 8)
 	prices := simulated.Prices{Settle: 20 * 10 * unit.Second}
 	if law == "fixed" {
 		prices.Settle = 0
 	}
 	a := &antmanRun{jobs: list(all), burst: rand.New(rand.NewPCG(seed, 2))}
-	return &Stand{Cluster: c, Jobs: a.jobs, Prices: prices, Set: func(c *simulated.Config) { c.Step = a.step }, Figures: a.figures}, nil
+	return &Stand{Cluster: c, Jobs: a.jobs, Prices: prices, Step: a.step, Figures: a.figures}, nil
 }
 
 // antmanRun is what is seen of one history.
@@ -78,7 +75,7 @@ type antmanRun struct {
 
 // step adds up what guests did beside their hosts, and lets a guaranteed job that a guest
 // has just joined have a burst.
-func (a *antmanRun) step(at unit.Time, _ []engine.Event, out *engine.Out, v plan.View) {
+func (a *antmanRun) step(at unit.Time, ready []plan.Change, v plan.View) {
 	span := at.Sub(a.at).Seconds()
 	a.did, a.spent, a.at = a.did+a.rate*span, a.spent+a.guests*span, at
 	a.rate, a.guests = 0, 0
@@ -93,8 +90,8 @@ func (a *antmanRun) step(at unit.Time, _ []engine.Event, out *engine.Out, v plan
 			}
 		})
 	}
-	for i := range out.Ready {
-		if c := &out.Ready[i]; c.Verb == plan.Start {
+	for i := range ready {
+		if c := &ready[i]; c.Verb == plan.Start {
 			v.GrantsOf(c.Run, func(g plan.Grant) { a.grow(v, g.Device) })
 		}
 	}

@@ -2,7 +2,6 @@ package stand
 
 import (
 	"cmp"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -13,7 +12,6 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -44,8 +42,8 @@ func gandiva(open Data, o *Options, seed uint64) (*Stand, error) {
 		g.class, g.needs, g.gang, g.last = append(g.class, j.Class), append(g.needs, j.Duration.Seconds()), append(g.gang, float64(j.Gang)), j.Submit
 	}
 	g.first = make([]float64, len(all))
-	return &Stand{Cluster: c, Jobs: list(all), World: world.Config{Speeds: table}, Prices: simulated.Prices{Restart: 2 * unit.Second, Pause: 100 * unit.Millisecond}, Figures: g.figures,
-		Set: func(c *simulated.Config) { c.Step = g.step }}, nil
+	return &Stand{Cluster: c, Jobs: list(all), World: world.Config{Speeds: table}, Prices: simulated.Prices{Restart: 2 * unit.Second, Pause: 100 * unit.Millisecond},
+		Step: g.step, Figures: g.figures}, nil
 }
 
 // gandivaRun is what is seen of one history.
@@ -64,7 +62,7 @@ type gandivaRun struct {
 }
 
 // step sees who has had ten minutes, how much work is done, and who was beside whom.
-func (g *gandivaRun) step(at unit.Time, _ []engine.Event, _ *engine.Out, v plan.View) {
+func (g *gandivaRun) step(at unit.Time, _ []plan.Change, v plan.View) {
 	for _, pair := range g.now {
 		g.together[pair] += at.Sub(g.at)
 	}
@@ -133,15 +131,10 @@ func gandivaJobs(seed uint64, jobs, devices int, load float64, table *pairs) []i
 			Traits: workload.Traits{Class: class.name, Persistent: 64, Phase: workload.Phase{Compute: unit.Duration(class.batch), Communicate: unit.Duration(10000 - class.batch)}},
 		}, Truth: workload.Truth{Duration: unit.Seconds(needs)}}
 	}
-	for i := range all {
-		all[i].Submit = unit.Time(0).Add(unit.Seconds(r.Float64() * total / float64(devices) / load))
-	}
+	come(all, r, total, devices, load)
 	slices.SortStableFunc(all, func(a, b item) int { return cmp.Compare(a.Submit, b.Submit) })
 	return all
 }
-
-// gavelTable is measured throughput, alone and beside each other (Gavel's, MIT licence).
-const gavelTable = "gavel/simulation_throughputs.json.gz"
 
 // pairs is what single-worker jobs keep of their rates beside each other.
 type pairs struct {
@@ -171,18 +164,9 @@ func (p *pairs) Pair(a, b, _ string) (float64, float64, bool) {
 }
 
 func readPairs(open Data) (*pairs, error) {
-	f, err := open(gavelTable)
+	all, err := readGavelRates(open)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", gavelTable, err)
-	}
-	var all map[string]map[string]map[string]json.RawMessage
-	if err := json.NewDecoder(z).Decode(&all); err != nil {
-		return nil, fmt.Errorf("read %s: %w", gavelTable, err)
 	}
 	rates, p := all["v100"], &pairs{keep: map[[2]string][2]float64{}}
 	for name, row := range rates {

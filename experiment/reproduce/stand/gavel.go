@@ -24,23 +24,26 @@ func init() {
 // gavelKinds are the device types that Gavel's rates were measured on, the fastest first.
 var gavelKinds = []string{"v100", "p100", "k80"}
 
+// gavelTable is measured throughput, alone and beside each other (Gavel's, MIT licence).
+const gavelTable = "gavel/simulation_throughputs.json.gz"
+
 // gavelRates are steps per second as Gavel measured them, by device type, kind of job
 // and number of devices; 0 is not measured.
 type gavelRates map[string]map[string]map[string]json.RawMessage
 
 func readGavelRates(open Data) (gavelRates, error) {
-	f, err := open("gavel/simulation_throughputs.json.gz")
+	f, err := open(gavelTable)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		return nil, fmt.Errorf("gavel's rates: %w", err)
+		return nil, fmt.Errorf("reading %s: %w", gavelTable, err)
 	}
 	var r gavelRates
 	if err := json.NewDecoder(z).Decode(&r); err != nil {
-		return nil, fmt.Errorf("gavel's rates: %w", err)
+		return nil, fmt.Errorf("reading %s: %w", gavelTable, err)
 	}
 	return r, nil
 }

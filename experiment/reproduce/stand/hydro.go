@@ -3,12 +3,10 @@ package stand
 import (
 	"fmt"
 
-	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/run/simulated"
 )
 
 func init() {
@@ -46,7 +44,7 @@ func trials(_ Data, o *Options, _ uint64) (*Stand, error) {
 	}
 	h := &hydroRun{}
 	return &Stand{Cluster: cluster.Uniform("tuning", 1, devices, cluster.Model{Name: "gpu", Memory: 24 << 10, Speed: 1}, 8),
-		Jobs: list(all), Set: func(c *simulated.Config) { c.Step = h.step }, Figures: h.figures}, nil
+		Jobs: list(all), Step: h.step, Figures: h.figures}, nil
 }
 
 // hydroRun is what is seen of one history.
@@ -56,7 +54,7 @@ type hydroRun struct {
 	did, beside  float64 // s
 }
 
-func (h *hydroRun) step(at unit.Time, _ []engine.Event, _ *engine.Out, v plan.View) {
+func (h *hydroRun) step(at unit.Time, _ []plan.Change, v plan.View) {
 	span := at.Sub(h.at).Seconds()
 	h.did, h.beside, h.at = h.did+h.rate*span, h.beside+h.guests*span, at
 	h.rate, h.guests = 0, 0

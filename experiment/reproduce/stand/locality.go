@@ -3,7 +3,6 @@ package stand
 import (
 	"fmt"
 
-	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
@@ -25,7 +24,7 @@ func locality(_ Data, o *Options, seed uint64) (*Stand, error) {
 	}
 	l := &localityRun{}
 	return &Stand{Cluster: cluster.Uniform("gpus:8x8", 8, 8, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 8), Jobs: jobs, Prices: simulated.Prices{Restart: 30 * unit.Second},
-		Set: func(c *simulated.Config) { c.Step = l.step }, Figures: func(f *Finished) map[string]float64 {
+		Step: l.step, Figures: func(f *Finished) map[string]float64 {
 			return map[string]float64{"locality_wait_s": l.waited.Seconds() / float64(len(f.Jobs)), "capacity_wait_s": f.Result.AvgWaitSec - l.waited.Seconds()/float64(len(f.Jobs))}
 		}}, nil
 }
@@ -38,7 +37,7 @@ type localityRun struct {
 	waited unit.Duration
 }
 
-func (l *localityRun) step(at unit.Time, _ []engine.Event, _ *engine.Out, v plan.View) {
+func (l *localityRun) step(at unit.Time, _ []plan.Change, v plan.View) {
 	l.waited += unit.Duration(l.now) * at.Sub(l.at)
 	l.at, l.now = at, 0
 	free := int32(0)

@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/run/simulated"
 )
 
 func init() {
@@ -36,7 +34,7 @@ func periodic(_ Data, o *Options, _ uint64) (*Stand, error) {
 		c.Nodes[i].Uplink = link
 	}
 	p := &periodicRun{jobs: len(all)}
-	return &Stand{Cluster: c, Jobs: list(all), Set: func(c *simulated.Config) { c.Step = p.step },
+	return &Stand{Cluster: c, Jobs: list(all), Step: p.step,
 		Figures: func(*Finished) map[string]float64 { return map[string]float64{"iteration_ms": p.mean} }}, nil
 }
 
@@ -47,7 +45,7 @@ type periodicRun struct {
 	mean float64 // ms
 }
 
-func (p *periodicRun) step(_ unit.Time, _ []engine.Event, _ *engine.Out, v plan.View) {
+func (p *periodicRun) step(_ unit.Time, _ []plan.Change, v plan.View) {
 	running, sum := 0, 0.0
 	for id := range plan.RunID(v.RunSlots()) {
 		r := v.Run(id)

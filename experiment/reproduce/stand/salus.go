@@ -11,7 +11,6 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -32,7 +31,7 @@ func salus(open Data, o *Options, seed uint64) (*Stand, error) {
 	const jobs, shortest, longest, tail, load = 100, 60., 4 * 3600., 1.1, .9
 	s := &salusRun{}
 	c := cluster.Uniform("one", 1, 1, cluster.Model{Name: "p100", Memory: 16 << 10, Speed: 1}, 1)
-	on := &Stand{Cluster: c, Set: func(c *simulated.Config) { c.Step = s.step }, Figures: s.figures}
+	on := &Stand{Cluster: c, Step: s.step, Figures: s.figures}
 	if equal := o.Int("equal", 0); equal > 0 {
 		all := make([]item, equal)
 		for i := range all {
@@ -40,8 +39,7 @@ func salus(open Data, o *Options, seed uint64) (*Stand, error) {
 			all[i].Submit = unit.Time(0).Add(unit.Duration(i) * unit.Second)
 		}
 		on.Jobs = list(all)
-		set := on.Set
-		on.Set = func(c *simulated.Config) { set(c); c.Until = unit.Time(0).Add(unit.Hour) }
+		on.Set = func(c *simulated.Config) { c.Until = unit.Time(0).Add(unit.Hour) }
 		return on, nil
 	}
 	file, err := open("salus/workloads.csv")
@@ -115,7 +113,7 @@ type salusRun struct{ over, shared float64 }
 
 // step counts when the runs on the device would not fit in its memory: what stays of
 // each, and of those who take turns the most that any needs beyond.
-func (s *salusRun) step(_ unit.Time, _ []engine.Event, _ *engine.Out, v plan.View) {
+func (s *salusRun) step(_ unit.Time, _ []plan.Change, v plan.View) {
 	sum, runs, most := int32(0), 0, map[int32]int32{}
 	v.GrantsOn(0, func(g plan.Grant) {
 		r := v.Run(g.Run)

@@ -16,6 +16,7 @@ import (
 	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/sharing"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/report"
@@ -38,6 +39,9 @@ type Stand struct {
 	Services *sharing.Law
 	// Set changes what else of the simulation the published set-up had; nil is nothing.
 	Set func(c *simulated.Config)
+	// Step sees every step of the engine, with the changes that it hands to the driver; nil
+	// sees none.
+	Step func(at unit.Time, ready []plan.Change, v plan.View)
 	// Commit is called after every decision, so that a stand can count what a Result
 	// does not tell; nil counts nothing.
 	Commit func(v plan.View, c *plan.Commit)

@@ -3,7 +3,6 @@ package stand
 import (
 	"fmt"
 
-	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -79,12 +78,10 @@ func switches(_ Data, o *Options, _ uint64) (*Stand, error) {
 	sent := map[plan.JobID]unit.Time{} // when it was told to start
 	hidden := max(0, unit.Seconds(float64(bytes)/(prices.HostGBps*1e9))-compute)
 	return &Stand{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "v100", Memory: 16 << 10, Speed: 1}, 1), Jobs: list(all), Prices: prices,
-		Set: func(c *simulated.Config) {
-			c.Step = func(at unit.Time, _ []engine.Event, out *engine.Out, _ plan.View) {
-				for i := range out.Ready {
-					if c := &out.Ready[i]; c.Verb == plan.Start && c.Attempt == 1 {
-						sent[c.Job] = at
-					}
+		Step: func(at unit.Time, ready []plan.Change, _ plan.View) {
+			for i := range ready {
+				if c := &ready[i]; c.Verb == plan.Start && c.Attempt == 1 {
+					sent[c.Job] = at
 				}
 			}
 		},

@@ -68,9 +68,7 @@ func tunes(_ Data, o *Options, seed uint64) (*Stand, error) {
 			all[i].Base = ""
 		}
 	}
-	for i := range all {
-		all[i].Submit = unit.Time(0).Add(unit.Seconds(r.Float64() * total / devices / load))
-	}
+	come(all, r, total, devices, load)
 	return &Stand{Cluster: cluster.Uniform("tunes", devices/8, 8, cluster.Model{Name: "a100", Memory: 80 << 10, Speed: 1}, 8),
 		Jobs: list(all), Prices: simulated.Prices{Start: start}}, nil
 }

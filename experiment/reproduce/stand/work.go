@@ -3,6 +3,7 @@ package stand
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/musterdl/muster/model/unit"
@@ -14,6 +15,14 @@ import (
 type item struct {
 	workload.Job
 	workload.Truth
+}
+
+// come draws when the jobs come, so that in that time devices have a load of their total of
+// device-seconds.
+func come(all []item, r *rand.Rand, total float64, devices int, load float64) {
+	for i := range all {
+		all[i].Submit = unit.Time(0).Add(unit.Seconds(r.Float64() * total / float64(devices) / load))
+	}
 }
 
 // list puts jobs in order of submission, names them and hands them out.

@@ -63,7 +63,6 @@ func (c *Config) eligible(l load, memory unit.MiB) bool {
 type Placer struct {
 	config Config
 	fewest fit.Fewest
-	except []plan.NodeID
 	hosts  []host
 }
 
@@ -95,21 +94,12 @@ func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.C
 		}
 		return into
 	}
-	p.except = p.except[:0]
-	for range k {
-		into = allocate.Extend(into)
-		c := &into[len(into)-1]
-		found, ok := p.fewest.Place(v, need, p.except, c.Slots)
-		if !ok {
-			return into[:len(into)-1]
+	return p.fewest.Candidates(v, need, k, into, func(found fit.Placement) int64 {
+		for i := range found.Slots {
+			found.Slots[i].On = undisturbed(v, &found.Slots[i], need.Shape)
 		}
-		c.Slots, c.Score = found.Slots, -int64(found.Nodes)
-		p.except = append(p.except, c.Slots[0].Node)
-		for i := range c.Slots {
-			c.Slots[i].On = undisturbed(v, &c.Slots[i], need.Shape)
-		}
-	}
-	return into
+		return -int64(found.Nodes)
+	})
 }
 
 // undisturbed are the devices of a node for a slot of guaranteed work, those without a

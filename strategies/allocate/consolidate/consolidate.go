@@ -22,7 +22,6 @@ var Description = strategy.Description{
 // Placer is the strategy. Its fields are scratch.
 type Placer struct {
 	fewest fit.Fewest
-	except []plan.NodeID
 }
 
 var _ allocate.Placer = (*Placer)(nil)
@@ -33,16 +32,5 @@ func New() *Placer { return &Placer{} }
 // Place takes the fewest nodes; a runner-up keeps off the first node of every better
 // candidate. The score counts nodes first, racks second, both against it.
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
-	p.except = p.except[:0]
-	for range k {
-		into = allocate.Extend(into)
-		c := &into[len(into)-1]
-		found, ok := p.fewest.Place(v, need, p.except, c.Slots)
-		if !ok {
-			return into[:len(into)-1]
-		}
-		c.Slots, c.Score = found.Slots, -int64(found.Nodes)<<32-int64(found.Racks)
-		p.except = append(p.except, c.Slots[0].Node)
-	}
-	return into
+	return p.fewest.Candidates(v, need, k, into, func(found fit.Placement) int64 { return -int64(found.Nodes)<<32 - int64(found.Racks) })
 }

@@ -49,37 +49,19 @@ func (s Sizer) Want(v plan.View, job plan.JobID, crowd allocate.Crowd) int32 {
 		return shape.Gang
 	}
 	share := crowd.Devices * 1000 / int64(max(1, crowd.Active)) / worker
-	alone := int64(0)
+	alone := rate(v, job, 1)
+	return allocate.Largest(shape, func(size int32) bool {
+		return int64(size) <= max(share, 1) &&
+			(alone == 0 || rate(v, job, size)*int64(unit.Whole) >= alone*int64(size)*int64(s.config.LeastPerWorker))
+	})
+}
+
+// rate is that of a job with so many workers on the first device model of which it is known.
+func rate(v plan.View, job plan.JobID, workers int32) int64 {
 	for model := range int32(v.Room().Models()) {
-		if rate := v.Rate(job, model, 1, false); rate > 0 {
-			alone = rate
-			break
+		if rate := v.Rate(job, model, workers, false); rate > 0 {
+			return rate
 		}
 	}
-	want, least := int32(0), shape.Gang
-	consider := func(n int32) {
-		least = min(least, n)
-		if int64(n) > max(share, 1) || n <= want {
-			return
-		}
-		rate := int64(0)
-		for model := range int32(v.Room().Models()) {
-			if rate = v.Rate(job, model, n, false); rate > 0 {
-				break
-			}
-		}
-		if alone == 0 || rate*int64(unit.Whole) >= alone*int64(n)*int64(s.config.LeastPerWorker) {
-			want = n
-		}
-	}
-	consider(shape.Gang)
-	for _, n := range shape.Sizes {
-		if n > 0 {
-			consider(n)
-		}
-	}
-	if want == 0 {
-		return least
-	}
-	return want
+	return 0
 }

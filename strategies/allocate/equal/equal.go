@@ -34,21 +34,5 @@ func (Sizer) Want(v plan.View, job plan.JobID, crowd allocate.Crowd) int32 {
 		return shape.Gang
 	}
 	share := crowd.Devices * 1000 / int64(max(1, crowd.Active)) / worker
-	want, least := int32(0), shape.Gang
-	consider := func(size int32) {
-		least = min(least, size)
-		if int64(size) <= share {
-			want = max(want, size)
-		}
-	}
-	consider(shape.Gang)
-	for _, size := range shape.Sizes {
-		if size > 0 {
-			consider(size)
-		}
-	}
-	if want == 0 {
-		return least
-	}
-	return want
+	return allocate.Largest(shape, func(size int32) bool { return int64(size) <= share })
 }

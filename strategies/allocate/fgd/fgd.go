@@ -98,16 +98,9 @@ func New(c Config) *Placer { return &Placer{config: c} }
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
 	p.learn(v)
 	table := p.table(v, need.Shape)
-	return p.gang.Candidates(v, need, k, into, func() (sum int64) {
-		for done := false; !done; {
-			node, s := p.best(v, need.Shape, table)
-			if node == plan.None {
-				break
-			}
-			sum += int64(s.points)
-			done = p.gang.Add(node, s.device)
-		}
-		return sum
+	return p.gang.OneByOne(v, need, k, into, func() (plan.NodeID, plan.DeviceID, int64) {
+		node, s := p.best(v, need.Shape, table)
+		return node, s.device, int64(s.points)
 	})
 }
 

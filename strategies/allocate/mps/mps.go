@@ -51,7 +51,6 @@ type Placer struct {
 	config Config
 	fewest fit.Fewest
 	gang   fit.Gang
-	except []plan.NodeID
 }
 
 var _ allocate.Placer = (*Placer)(nil)
@@ -63,37 +62,23 @@ func New(c Config) *Placer { return &Placer{config: c} }
 // first node of every better candidate. The score is minus what is left of the devices
 // used, in thousandths; for whole devices, minus the nodes.
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
-	p.except = p.except[:0]
-	for range k {
-		into = allocate.Extend(into)
-		c := &into[len(into)-1]
-		if ok := p.place(v, need, c); !ok {
-			return into[:len(into)-1]
-		}
-		p.except = append(p.except, c.Slots[0].Node)
-	}
-	return into
-}
-
-func (p *Placer) place(v plan.View, need allocate.Need, c *allocate.Candidate) (ok bool) {
 	if need.Shape.Share == 1000 || need.Shape.Devices == 0 {
-		found, ok := p.fewest.Place(v, need, p.except, c.Slots)
-		c.Slots, c.Score = found.Slots, -int64(found.Nodes)
-		return ok
+		return p.fewest.Candidates(v, need, k, into, func(found fit.Placement) int64 { return -int64(found.Nodes) })
 	}
-	c.Share = plan.NewShare()
-	c.Share.Fence, c.Share.Ceiling = plan.MPS, p.Ceiling(need.Shape.Share)
-	p.gang.Begin(v, need, p.except, c.Slots)
-	for done := false; !done; {
+	before := len(into)
+	into = p.gang.OneByOne(v, need, k, into, func() (plan.NodeID, plan.DeviceID, int64) {
 		device, left := p.tightest(v, need.Shape)
 		if device == plan.None {
-			break
+			return plan.None, plan.None, 0
 		}
-		c.Score -= int64(left)
-		done = p.gang.Add(v.Device(device).Node, device)
+		return v.Device(device).Node, device, -int64(left)
+	})
+	for i := before; i < len(into); i++ {
+		c := &into[i]
+		c.Share = plan.NewShare()
+		c.Share.Fence, c.Share.Ceiling = plan.MPS, p.Ceiling(need.Shape.Share)
 	}
-	c.Slots, ok = p.gang.Done()
-	return ok
+	return into
 }
 
 // Ceiling is that of a share.

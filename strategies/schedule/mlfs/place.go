@@ -30,16 +30,12 @@ func NewPlacer() *Placer { return &Placer{} }
 // Place scores by the distances of all workers, the less the better; a runner-up keeps
 // off the first node of every better candidate.
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
-	return p.gang.Candidates(v, need, k, into, func() (sum int64) {
-		for done := false; !done; {
-			node, distance := p.nearest(v, need)
-			if node == plan.None {
-				break
-			}
-			sum -= distance
-			done = p.gang.Add(node, p.idlest(v, node, need.Shape))
+	return p.gang.OneByOne(v, need, k, into, func() (plan.NodeID, plan.DeviceID, int64) {
+		node, distance := p.nearest(v, need)
+		if node == plan.None {
+			return node, plan.None, 0
 		}
-		return sum
+		return node, p.idlest(v, node, need.Shape), -distance
 	})
 }
 

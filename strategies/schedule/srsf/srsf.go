@@ -31,17 +31,10 @@ var _ schedule.Order = Order{}
 
 // Key is the priority, then whether there is an estimate, then the service left in
 // thousandths of a device times milliseconds (microseconds would overflow at the
-// largest clusters). A running job's service left only shrinks until its estimate
-// is overrun.
+// largest clusters).
 func (Order) Key(v plan.View, job plan.JobID) (schedule.Key, unit.Time) {
-	priority := -int64(v.Job(job).Priority)
-	left, until, known := remaining.Of(v, job)
-	if !known {
-		level, until := remaining.Level(v, job)
-		return schedule.Key{priority, 1, level}, until
-	}
 	shape := v.Shape(job)
-	return schedule.Key{priority, 0, int64(left/unit.Millisecond) * shape.Milli(shape.Gang)}, until
+	return remaining.Key(v, job, func(left unit.Duration) int64 { return int64(left/unit.Millisecond) * shape.Milli(shape.Gang) })
 }
 
 // Rules let smaller jobs displace larger ones.

@@ -30,16 +30,9 @@ type Order struct{}
 
 var _ schedule.Order = Order{}
 
-// Key is the priority, then whether there is an estimate, then the time left. A
-// running job's time left only shrinks until its estimate is overrun.
+// Key is the priority, then whether there is an estimate, then the time left.
 func (Order) Key(v plan.View, job plan.JobID) (schedule.Key, unit.Time) {
-	priority := -int64(v.Job(job).Priority)
-	left, until, known := remaining.Of(v, job)
-	if !known {
-		level, until := remaining.Level(v, job)
-		return schedule.Key{priority, 1, level}, until
-	}
-	return schedule.Key{priority, 0, int64(left)}, until
+	return remaining.Key(v, job, func(left unit.Duration) int64 { return int64(left) })
 }
 
 // Rules let shorter jobs displace longer ones.
