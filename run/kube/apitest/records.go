@@ -64,21 +64,8 @@ func (c *Client) GetJob(ctx context.Context, namespace, name string) (j api.Job,
 func (c *Client) PutJob(ctx context.Context, j *api.Job) (version string, err error) {
 	name := types.NamespacedName{Namespace: j.Namespace, Name: j.Name}
 	err = c.call(ctx, Call{Verb: "put", Object: api.KindJob + " " + name.String(), What: j.Status.Phase}, func() error {
-		w := c.w
-		if w.records[name] == nil {
-			w.records[name] = &record[*api.Job]{}
-		}
-		r := w.records[name]
-		next := j.DeepCopy()
-		var before string
-		if r.value != nil {
-			before = r.value.Status.Fence
-		}
-		version, err = replace(w, c, r, next, before, next.Status.Fence)
-		if r.value == nil {
-			delete(w.records, name)
-		}
-		if err == nil {
+		w, next := c.w, j.DeepCopy()
+		if version, err = put(c, w.records, name, next, func(j *api.Job) string { return j.Status.Fence }); err == nil {
 			w.keep(step{job: next})
 			if w.orphaned(next) {
 				owner := next.OwnerReferences[0].UID
@@ -129,25 +116,30 @@ func (c *Client) GetLedger(ctx context.Context, scheduler string) (l api.Ledger,
 func (c *Client) PutLedger(ctx context.Context, l *api.Ledger) (version string, err error) {
 	name := l.Name
 	err = c.call(ctx, Call{Verb: "put", Object: api.KindLedger + " " + name}, func() error {
-		w := c.w
-		if w.ledgers[name] == nil {
-			w.ledgers[name] = &record[*api.Ledger]{}
-		}
-		r := w.ledgers[name]
 		next := l.DeepCopy()
-		var before string
-		if r.value != nil {
-			before = r.value.Status.Fence
-		}
-		version, err = replace(w, c, r, next, before, next.Status.Fence)
-		if r.value == nil {
-			delete(w.ledgers, name)
-		}
-		if err == nil {
-			w.keep(step{ledger: next})
+		if version, err = put(c, c.w.ledgers, name, next, func(l *api.Ledger) string { return l.Status.Fence }); err == nil {
+			c.w.keep(step{ledger: next})
 		}
 		return err
 	}, func() { c.w.ledgers[name].lost = true })
+	return version, err
+}
+
+// put writes a record; one that was not there and is refused is not there afterwards.
+func put[K comparable, O kept](c *Client, records map[K]*record[O], key K, next O, fence func(O) string) (string, error) {
+	r := records[key]
+	if r == nil {
+		r = &record[O]{}
+		records[key] = r
+	}
+	before := ""
+	if r.value != nil {
+		before = fence(r.value)
+	}
+	version, err := replace(c.w, c, r, next, before, fence(next))
+	if r.value == nil {
+		delete(records, key)
+	}
 	return version, err
 }
 
