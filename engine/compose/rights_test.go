@@ -2,6 +2,7 @@ package compose_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
@@ -48,7 +49,11 @@ func build(t interface{ Fatal(...any) }, ref string) func() schedule.Scheduler {
 // chose, whoever waits is told what keeps him, and no device lies idle that a waiting job
 // could use.
 func TestRightsUnderEveryDecider(t *testing.T) {
-	chosen := 0
+	draws.Few(t, 30)
+	chosen, least := 0, 30
+	if os.Getenv("MUSTER_LONG") != "" {
+		least = 100
+	}
 	for _, name := range rightstest.Deciders() {
 		t.Run(name, func(t *testing.T) {
 			for taken, round := 0, 0; taken < steps()/len(rightstest.Deciders()); round++ {
@@ -61,7 +66,7 @@ func TestRightsUnderEveryDecider(t *testing.T) {
 			}
 		})
 	}
-	if chosen < 100 && !t.Failed() && !testing.Short() {
+	if chosen < least && !t.Failed() {
 		t.Errorf("only %d runs gave way by choice: that tests too little", chosen)
 	}
 }
@@ -335,6 +340,7 @@ func (w *watch) idle(v plan.View) {
 // is guaranteed has it, whoever decides, once those who hold it have had their protected
 // time and were stopped.
 func TestGuaranteesUnderEveryDecider(t *testing.T) {
+	draws.Few(t, 25)
 	for _, name := range rightstest.Deciders() {
 		t.Run(name, func(t *testing.T) {
 			draws.Seed(t, 0)

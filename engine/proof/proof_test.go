@@ -67,9 +67,13 @@ func TestScenarios(t *testing.T) {
 }
 
 // TestEveryStrategyOnEveryScenario runs the clusters and jobs of all files under each
-// of the eight, through each of the troubles, with restarts after every event, and
-// rebuilds the state from the journal.
+// of the eight, through each of the troubles, with restarts after every event (every third
+// in the short form), and rebuilds the state from the journal.
 func TestEveryStrategyOnEveryScenario(t *testing.T) {
+	every := 3
+	if long {
+		every = 1
+	}
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if !strings.HasSuffix(path, ".txt") {
 			return
@@ -85,7 +89,7 @@ func TestEveryStrategyOnEveryScenario(t *testing.T) {
 					s := s
 					s.strategy, s.until = name, unit.Time(24*unit.Hour)
 					trouble.make(&s)
-					if err := prove(&s, 1); err != nil {
+					if err := prove(&s, every); err != nil {
 						t.Fatal(err)
 					}
 				})
@@ -130,6 +134,8 @@ var troubles = []struct {
 		s.switches = []change{{unit.Time(30 * unit.Second), "gandiva"}, {unit.Time(250 * unit.Second), s.strategy}}
 	}},
 }
+
+var long = os.Getenv("MUSTER_LONG") == "1"
 
 // prove runs a scenario under the checker, counts its jobs, and repeats it with
 // restarts after every so many events and from its journal.

@@ -2,7 +2,6 @@ package proof
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,15 +17,16 @@ import (
 // the time with a switch to another and back: nothing is over-committed, every job
 // ends, and restarts and the journal change nothing.
 func TestRandom(t *testing.T) {
-	rounds := 2 // of a hundred cases
-	if os.Getenv("MUSTER_LONG") == "1" {
-		rounds = 50
+	rounds, restarts := 1, []int{1}
+	if long {
+		rounds, restarts = 50, []int{1, 7}
 	}
+	draws.Few(t, 50) // of the hundred cases of a round
 	for round := range rounds {
 		draws.Seed(t, round)
 		rapid.Check(t, func(t *rapid.T) {
 			s := draw(t)
-			if err := prove(&s, 1, 7); err != nil {
+			if err := prove(&s, restarts...); err != nil {
 				t.Fatalf("%s on %s: %v", s.strategy, s.cluster.Name, err)
 			}
 		})

@@ -22,3 +22,16 @@ func Seed(t *testing.T, round int) {
 	}
 	t.Cleanup(func() { _ = flag.Set("rapid.seed", "0") })
 }
+
+// Few has rapid try only so many cases in this test, where MUSTER_LONG=1 does not ask for
+// all hundred.
+func Few(t *testing.T, cases int) {
+	t.Helper()
+	if os.Getenv("MUSTER_LONG") != "" {
+		return
+	}
+	if err := flag.Set("rapid.checks", strconv.Itoa(cases)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = flag.Set("rapid.checks", "100") })
+}
