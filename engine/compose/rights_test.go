@@ -279,7 +279,7 @@ func (w *watch) told(v plan.View, id plan.JobID) {
 	if j.Phase != plan.Waiting {
 		return
 	}
-	a, wants := explain.Why(v, id, nil), int64(0)
+	a, wants := explain.Of(v, nil).Why(id), int64(0)
 	if shape.Devices > 0 {
 		wants = shape.Milli(shape.Least())
 	}

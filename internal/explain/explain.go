@@ -10,7 +10,6 @@
 package explain
 
 import (
-	"iter"
 	"slices"
 	"strings"
 
@@ -73,12 +72,6 @@ var causes = [...]func(q *question) (cause, bool){
 	(*question).ownPhase, (*question).paused, (*question).impossible, (*question).limited,
 	(*question).closedForGood, (*question).maintenance, (*question).reserved, (*question).decided, (*question).unhindered, (*question).overtaken,
 	(*question).closedNow, (*question).lacking, (*question).fragmented, (*question).noRoom,
-}
-
-// Why explains a job. Live are the jobs that have not ended, in any order; nil is for
-// who does not know, and costs a look at every job there ever was.
-func Why(v plan.View, job plan.JobID, live iter.Seq[plan.JobID]) Answer {
-	return Of(v, live).Why(job)
 }
 
 // Why explains a job.

@@ -31,7 +31,7 @@ func TestSituations(t *testing.T) {
 			if !ok {
 				d.Fatalf(t, "there is no job %q", d.CmdArgs[0].Key)
 			}
-			a := explain.Why(s.Engine.View(), job, nil)
+			a := explain.Of(s.Engine.View(), nil).Why(job)
 			if a.Code.String() != because {
 				t.Errorf("%s: the cause is %s, it says %s: %s", d.Pos, because, a.Code, a.Words)
 			}

@@ -64,7 +64,7 @@ func TestRoom(t *testing.T) {
 			if v.Job(id).Phase != plan.Waiting {
 				continue
 			}
-			a := explain.Why(v, id, nil)
+			a := explain.Of(v, nil).Why(id)
 			free, nodes, room := 0, 0, 0
 			for _, o := range a.Obstacles {
 				nodes += o.Nodes
@@ -130,7 +130,7 @@ func TestLimits(t *testing.T) {
 				r.Fatalf("%s: %v", line, err)
 			}
 			id, _ := s.Engine.Find(name)
-			j, a := s.Engine.View().Job(id), explain.Why(s.Engine.View(), id, nil)
+			j, a := s.Engine.View().Job(id), explain.Of(s.Engine.View(), nil).Why(id)
 			was := j.Reason.Code
 			said := a.Code == plan.QueueLimit || a.Code == plan.BorrowLimit || a.Code == plan.UserLimit
 			if limit := was == plan.QueueLimit || was == plan.BorrowLimit || was == plan.UserLimit; j.Phase == plan.Waiting && (limit || said) {
@@ -193,10 +193,10 @@ func BenchmarkWhy(b *testing.B) {
 		b.Run(fmt.Sprintf("%s-%dx%d", name, v.Shape(id).Gang, v.Shape(id).Devices), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				explain.Why(v, id, nil)
+				explain.Of(v, nil).Why(id)
 			}
 		})
-		b.Logf("%s", told(v, explain.Why(v, id, nil)))
+		b.Logf("%s", told(v, explain.Of(v, nil).Why(id)))
 	}
 }
 

@@ -107,7 +107,7 @@ func probe(r *rapid.T, s *scenetest.Scene, n int) (plan.ReasonCode, bool) {
 	}
 	code := j.Reason.Code
 	if code != plan.New && code != plan.NoReason {
-		a := explain.Why(v, id, nil)
+		a := explain.Of(v, nil).Why(id)
 		if a.Reason != code {
 			r.Fatalf("%s: %s: recorded %s (%s), told %s: %s", s.Strategy, line, code, j.Reason.Words(v), a.Reason, a.Words)
 		}
