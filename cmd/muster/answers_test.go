@@ -237,9 +237,13 @@ func TestOneAnswer(t *testing.T) {
 			continue
 		}
 		s := situate(t, x.name, x.strategy, x.text)
-		if s.compare(seen); len(s.wrong) > 0 { // a displacement was foreseen between two of the questions
+		for list := func() view.Jobs { return asked[view.Jobs](s, "ls", "--all") }; ; {
 			s.wrong = nil
+			before := list()
 			s.compare(seen)
+			if reflect.DeepEqual(before, list()) { // else a displacement was foreseen between two of the questions
+				break
+			}
 		}
 		for _, wrong := range s.wrong {
 			t.Errorf("%s: %s", s.name, wrong)
