@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -208,6 +209,9 @@ func TestRealServer(t *testing.T) {
 	for _, hash := range []string{"#/", "#/queue", "#/shares", "#/calendar", "#/calendar?by=job", "#/promises", "#/whatif?nodes=1", "#/defrag", "#/job/big", "#/job/second"} {
 		p.eval("location.hash = "+quote(hash), nil)
 		p.until("document.querySelector('main .card') && !document.querySelector('main .waiting')")
-		p.shot("real" + strings.ReplaceAll(hash[1:], "/", "-"))
+		p.everywhere(func(at screen) {
+			p.until("document.querySelector('main .card') && !document.querySelector('main .waiting')")
+			p.shot(fmt.Sprintf("real%s-%d-%s", strings.ReplaceAll(hash[1:], "/", "-"), at.width, at.scheme))
+		})
 	}
 }

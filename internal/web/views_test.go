@@ -46,18 +46,27 @@ func TestViews(t *testing.T) {
 			for _, selector := range c.there {
 				p.until("document.querySelector(" + quote(selector) + ")")
 			}
-			for _, at := range []screen{{1280, 800, "light"}, {1280, 800, "dark"}, {390, 844, "light"}, {390, 844, "dark"}} {
-				p.look(at)
-				p.until("innerWidth === " + map[int]string{1280: "1280", 390: "390"}[at.width] + " && document.documentElement.scrollWidth <= innerWidth")
+			p.everywhere(func(at screen) {
 				kind := map[int]string{1280: "desk", 390: "phone"}[at.width]
 				if os.Getenv("MUSTER_SHOTS") == "" {
-					continue
+					return
 				}
 				p.eval("new Promise((done) => setTimeout(done, 1100))", nil) // pictures are drawn anew at most once in a second
 				p.shot(c.name + "-" + kind + "-" + at.scheme)
 				p.shot(c.name + "-" + kind + "-" + at.scheme + "-whole")
-			}
+			})
 		})
+	}
+}
+
+// everywhere shows the page that is open on a desk and on a phone, in light and dark: nothing
+// is too wide there.
+func (p *tab) everywhere(look func(at screen)) {
+	p.t.Helper()
+	for _, at := range []screen{{1280, 800, "light"}, {1280, 800, "dark"}, {390, 844, "light"}, {390, 844, "dark"}} {
+		p.look(at)
+		p.until(fmt.Sprintf("innerWidth === %d && document.documentElement.scrollWidth <= innerWidth", at.width))
+		look(at)
 	}
 }
 
