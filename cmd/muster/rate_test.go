@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -82,7 +83,8 @@ func TestUserRate(t *testing.T) {
 	}
 }
 
-// TestSocketGroupFlag: up --socket-group is obeyed, or nothing starts.
+// TestSocketGroupFlag: up --socket-group lets the accounts of a group use the socket, and
+// nobody else besides its owner; where that cannot be, nothing starts.
 func TestSocketGroupFlag(t *testing.T) {
 	p := &controlPlane{t: t, state: shortDir(t)}
 	cmd := p.command("up", "--state", p.state, "--socket", p.socket(), "--slots", "1", "--page", "off", "--allow-root", "--socket-group", "nosuchgroup")
@@ -91,5 +93,30 @@ func TestSocketGroupFlag(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "--socket-group nosuchgroup") {
 		t.Errorf("%v\n%s", err, out)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root is somebody else")
+	}
+	const group, other = 12345, 54322
+	p = newcomer(t, "--page", "off", "--socket-group", strconv.Itoa(group))
+	if err := os.Chmod(p.state, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	p.account.Groups = []uint32{group} // who is in a group may give what is its own to it
+	p.start()
+	for _, who := range []struct {
+		name string
+		syscall.Credential
+		may bool
+	}{
+		{"its owner", *p.account, true},
+		{"somebody in the group", syscall.Credential{Uid: other, Gid: other, Groups: []uint32{group}}, true},
+		{"somebody else", syscall.Credential{Uid: other, Gid: other}, false},
+	} {
+		cmd := p.command("ls")
+		cmd.Dir, cmd.SysProcAttr = "/", &syscall.SysProcAttr{Credential: &who.Credential}
+		if out, err := cmd.CombinedOutput(); (err == nil) != who.may || !who.may && !strings.Contains(string(out), "join the group that owns it") {
+			t.Errorf("%s: %v\n%s", who.name, err, out)
+		}
 	}
 }
