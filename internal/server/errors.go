@@ -62,11 +62,12 @@ func problems(err error) error {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var f *failure
 	var tooLarge *http.MaxBytesError
+	rec, _ := w.(*recorder)
 	switch {
 	case errors.As(err, &f):
 	case errors.As(err, &tooLarge):
 		f = &failure{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the request is larger than %d MiB: send less at once", tooLarge.Limit>>20)}
-	case errors.Is(err, context.Canceled) && r.Context().Err() != nil:
+	case rec != nil && rec.unheard, errors.Is(err, context.Canceled) && r.Context().Err() != nil:
 		return // nobody is listening any more
 	case errors.Is(err, context.Canceled): // of a stream, see openStream
 		f = &failure{Status: http.StatusUnauthorized, Message: "the right to this ended while it was waited for"}
@@ -74,7 +75,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.config.Log.Error("a request failed", "request", w.Header().Get("X-Request-Id"), "path", r.URL.Path, "error", err)
 		f = &failure{Status: http.StatusInternalServerError, Message: "it failed here; the server's log says why, under request " + w.Header().Get("X-Request-Id")}
 	}
-	if rec, ok := w.(*recorder); ok && rec.status != 0 {
+	if rec != nil && rec.status != 0 {
 		return // it was already answering
 	}
 	if f.retry > 0 {
@@ -166,9 +167,10 @@ func requestID(r *http.Request) string {
 // caller learns of it.
 type recorder struct {
 	http.ResponseWriter
-	status int
-	bytes  int64
-	before func(status int)
+	status  int
+	bytes   int64
+	unheard bool // a part of the answer did not reach the caller
+	before  func(status int)
 }
 
 func (r *recorder) begin(status int) {
@@ -188,7 +190,7 @@ func (r *recorder) WriteHeader(status int) {
 func (r *recorder) Write(b []byte) (int, error) {
 	r.begin(http.StatusOK)
 	n, err := r.ResponseWriter.Write(b)
-	r.bytes += int64(n)
+	r.bytes, r.unheard = r.bytes+int64(n), r.unheard || err != nil
 	return n, err
 }
 
