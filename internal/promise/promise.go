@@ -46,7 +46,7 @@ type Config struct {
 
 // Default returns the configuration used where none is given, without a file.
 func Default(p *plane.Plane, log *slog.Logger) Config {
-	return Config{Plane: p, Log: log, Budget: 5 * time.Second, Fresh: 5 * time.Second, After: 5 * unit.Second, Every: 10 * time.Second}
+	return Config{Plane: p, Log: log, Budget: time.Second, Fresh: 5 * time.Second, After: 5 * unit.Second, Every: 10 * time.Second}
 }
 
 // Limits that are not settings.

@@ -18,11 +18,28 @@ import (
 	"github.com/musterdl/muster/plan"
 )
 
-// Bounds of questions about what if. Each takes two cores, and memory for two states.
-const (
-	mostWhatIfs = 2 // at once
-	whatIfTime  = 20 * time.Second
-)
+// mostWhatIfs are answered at once: each takes two cores, and memory for two states.
+const mostWhatIfs = 2
+
+// bounds are what one look ahead may take.
+type bounds struct {
+	time, budget  time.Duration // until the answer, and of the processor
+	jobs, devices int           // that are added
+	pairs         int           // of jobs and nodes, of who decides for all jobs at once; 0 is no bound
+	words         string        // what is said where that was not enough
+}
+
+// boundsOf are those of who asks. An operator may have the cluster itself do what takes as
+// long. Anybody else gets a second, of which some is left to come to an end in: one decision
+// is not cut short, so there is little enough to decide about that none takes long.
+func boundsOf(who *access.Identity) bounds {
+	if who.Operates() {
+		return bounds{20 * time.Second, 40 * time.Second, maxJobs, whatif.MostAdded, 0,
+			"looking ahead took longer than 20 seconds: ask for a shorter horizon, or ask a snapshot, with muster whatif --snapshot"}
+	}
+	return bounds{20 * time.Second, 800 * time.Millisecond, 1000, 1000, 20_000,
+		"looking ahead took more than a second of the server's processor: ask for a shorter horizon or fewer jobs, or have an operator ask"}
+}
 
 // whatIfs returns the handler of what-if. Everybody who sees jobs and has a name may ask:
 // the sums of all jobs are told, as those of the present are (see veil.cluster), and what becomes of
@@ -53,26 +70,29 @@ func (s *Server) whatIf(r *http.Request, q *whatif.Request, slots chan struct{})
 	default:
 		return a, &failure{Status: http.StatusTooManyRequests, retry: 5, Message: "others look ahead at this moment: try again in a few seconds"}
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), whatIfTime)
-	defer cancel()
-	base, err := s.base(ctx, q)
-	if err != nil {
-		return a, err
-	}
 	who := access.From(r.Context())
-	if base.Jobs, err = s.supposed(r, q, who); err != nil {
-		return a, err
+	most := boundsOf(who)
+	ctx, cancel := context.WithTimeout(r.Context(), most.time)
+	defer cancel()
+	ctx, spare := budget(ctx, most.budget)
+	defer spare()
+	base, err := s.base(ctx, q)
+	if err == nil {
+		base.MostAdded, base.MostPairs = most.devices, most.pairs
+		base.Jobs, err = s.supposed(r, q, who, most.jobs)
 	}
-	if a, err = whatif.Ask(ctx, base, *q); err != nil {
-		switch {
-		case whatif.IsWrong(err):
-			return a, refuse(http.StatusBadRequest, err.Error())
-		case errors.Is(err, context.DeadlineExceeded):
-			return a, refuse(http.StatusServiceUnavailable, "looking ahead took longer than 20 seconds: ask for a shorter horizon")
-		}
-		return a, err
+	if err == nil {
+		a, err = whatif.Ask(ctx, base, *q)
 	}
-	return a, s.ask(r.Context(), func(plan.View) { s.veil(who).whatIf(&a) })
+	switch {
+	case err == nil:
+		return a, s.ask(r.Context(), func(plan.View) { s.veil(who).whatIf(&a) })
+	case whatif.IsWrong(err):
+		return a, refuse(http.StatusBadRequest, err.Error())
+	case errors.Is(context.Cause(ctx), errSpent), errors.Is(err, context.DeadlineExceeded):
+		return a, refuse(http.StatusServiceUnavailable, most.words)
+	}
+	return a, err
 }
 
 // base is what a question is about: this moment, or one that is past.
@@ -113,7 +133,7 @@ func queueSeen(v plan.View, name string, who *access.Identity) bool {
 
 // supposed are the jobs that are submitted in the question alone, by the same rules as
 // those that are.
-func (s *Server) supposed(r *http.Request, q *whatif.Request, who *access.Identity) (out []workload.Job, err error) {
+func (s *Server) supposed(r *http.Request, q *whatif.Request, who *access.Identity, most int) (out []workload.Job, err error) {
 	if q.Job == "" {
 		return nil, nil
 	}
@@ -127,8 +147,8 @@ func (s *Server) supposed(r *http.Request, q *whatif.Request, who *access.Identi
 		return nil, err
 	}
 	for i := range jobs {
-		if out = append(out, jobs[i].Copies()...); len(out) > maxJobs {
-			return nil, refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d jobs, arrays counted: ask about fewer", maxJobs))
+		if out = append(out, jobs[i].Copies()...); len(out) > most {
+			return nil, refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d jobs, arrays counted: ask about fewer", most))
 		}
 	}
 	return out, s.check(r.Context(), jobs, false)

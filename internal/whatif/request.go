@@ -1,6 +1,7 @@
 package whatif
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,9 +49,11 @@ type Share struct {
 // Bounds of what may be added.
 const (
 	mostNodes   = 10_000
-	mostDevices = 1024    // of a node
-	mostAdded   = 100_000 // devices in all
+	mostDevices = 1024 // of a node
 )
+
+// MostAdded is how many devices anybody may add in all; fewer are the base's to say.
+const MostAdded = 100_000
 
 // wrong is a mistake of who asks.
 type wrong struct{ text string }
@@ -123,7 +126,7 @@ func (q *Request) change(base *Base) (c ahead.Change, strategy catalogue.Composi
 		c.Scheduler = scheduler(strategy, base.Seed)
 	}
 	if q.AddNodes > 0 {
-		if c.Add, err = q.nodes(v.Cluster()); err != nil {
+		if c.Add, err = q.nodes(v.Cluster(), cmp.Or(base.MostAdded, MostAdded)); err != nil {
 			return c, strategy, err
 		}
 	}
@@ -193,7 +196,7 @@ func Strategy(text string) (catalogue.Composition, error) {
 }
 
 // nodes are those to be added, made like the first of their model.
-func (q *Request) nodes(c *cluster.Cluster) (list []ahead.NewNode, err error) {
+func (q *Request) nodes(c *cluster.Cluster, most int) (list []ahead.NewNode, err error) {
 	like := slices.IndexFunc(c.Nodes, func(n cluster.Node) bool { return q.Model == "" || c.Models[n.Model].Name == q.Model })
 	if like < 0 && q.Speed == 0 {
 		return nil, wrong{fmt.Sprintf("the cluster has no devices of model %q: say how fast one is, or choose from those that muster nodes lists", q.Model)}
@@ -211,8 +214,8 @@ func (q *Request) nodes(c *cluster.Cluster) (list []ahead.NewNode, err error) {
 	if q.AddDevices > 0 {
 		count = q.AddDevices
 	}
-	if all := q.AddNodes * count; all > mostAdded {
-		return nil, wrong{fmt.Sprintf("add_nodes is %d of %d devices, %d in all: expected at most %d in all", q.AddNodes, count, all, mostAdded)}
+	if all := q.AddNodes * count; all > most {
+		return nil, wrong{fmt.Sprintf("add_nodes is %d of %d devices, %d in all: expected at most %d in all", q.AddNodes, count, all, most)}
 	}
 	for i := 1; len(list) < q.AddNodes; i++ {
 		if n := node; !taken[fmt.Sprint("added", i)] {

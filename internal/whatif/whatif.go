@@ -14,6 +14,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/ahead"
@@ -43,6 +44,10 @@ type Base struct {
 	Past *snapshot.Window
 	// Jobs are submitted in the alternative.
 	Jobs []workload.Job
+	// MostAdded bounds the devices that may be added, and MostPairs the jobs times the nodes
+	// of who decides for all jobs at once: one decision about them is not cut short. 0 is as
+	// many as anybody may ask about.
+	MostAdded, MostPairs int
 }
 
 // Of is a base of a history's last part.
@@ -135,6 +140,9 @@ func Ask(ctx context.Context, base Base, q Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	if err := base.tooDear(&change, strategy); err != nil {
+		return Answer{}, err
+	}
 	other, err := config.With(change)
 	if err != nil {
 		return Answer{}, wrong{err.Error()}
@@ -147,6 +155,22 @@ func Ask(ctx context.Context, base Base, q Request) (Answer, error) {
 	a.HorizonS = config.Horizon.Seconds()
 	a.Words = words(&a, &q, sides[:])
 	return a, nil
+}
+
+// tooDear says that a single decision may take longer than who asks may have it take.
+func (b *Base) tooDear(c *ahead.Change, other catalogue.Composition) error {
+	jobs, nodes := len(c.Submit), len(b.State.Cluster.Nodes)+len(c.Add)
+	for i := range b.State.Jobs {
+		if !b.State.Jobs[i].Phase.Over() {
+			jobs++
+		}
+	}
+	for _, s := range []catalogue.Composition{b.Strategy, other} {
+		if b.MostPairs > 0 && s.Choices[allocate.JointPart] != "" && jobs*nodes > b.MostPairs {
+			return wrong{fmt.Sprintf("%s decides for all jobs at once, here about %d jobs on %d nodes, which may take long: ask about fewer, or have an operator ask", s.Name, jobs, nodes)}
+		}
+	}
+	return nil
 }
 
 // scheduler makes a composition's schedulers, one for each future.
