@@ -22,10 +22,6 @@ const Live = "MUSTER_PLAN names the plan when a run starts, and the trainer exec
 // several versions of its weights.
 const LiveCopies = "cannot, because the trainer has each stage in one process, and one version of its weights"
 
-// LiveFolded says why plans that need more of a process than one stage, or less of a backward
-// pass than the whole, stay in the simulator.
-const LiveFolded = "cannot, because the trainer runs one stage in a process, each backward pass as a whole"
-
 // CutPart says which layers each device gets.
 var CutPart = strategy.NewPart[Partitioner](strategy.Part{Name: "cut", Rank: 80, Step: "pipeline", Null: "equal-layers", Default: "equal-layers"})
 

@@ -20,8 +20,6 @@ var RestartPart = strategy.NewPart[string](strategy.Part{Name: "restart", Rank: 
 const (
 	noStream = "no worker here is given its memory layer by layer"
 	noLinks  = "no driver here sets what a run sends when"
-	noChunks = "the trainer has one stage in a process"
-	noHalves = "the trainer does a backward pass as a whole"
 	noCopies = "the trainer has each stage in one process, and one version of its weights"
 	noGroups = "only a control group holds a process to a part of a core, and none can be made here"
 )
@@ -63,12 +61,12 @@ var Slots = strategy.Ability{Driver: "on this machine's slots", Means: map[strat
 	strategy.Equal:    "one group around both has the slot's cores, which they divide",
 	strategy.Batch:    "MUSTER_BATCH at the start, batch N in the control file later",
 	strategy.Pipeline: "MUSTER_PLAN names the plan at the start",
+	strategy.Chunks:   "the trainer hands on in memory what one stage has for the next",
+	strategy.Halves:   "the trainer keeps what the gradients of parameters take",
 }, Why: map[strategy.Act]string{
 	strategy.Swap:    "a frozen process keeps its memory",
 	strategy.Stream:  noStream,
 	strategy.Merge:   "no trainer here trains two jobs in one process",
-	strategy.Chunks:  noChunks,
-	strategy.Halves:  noHalves,
 	strategy.Copies:  noCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
@@ -87,6 +85,8 @@ var Bare = strategy.Ability{Driver: "on this machine's slots without control gro
 	strategy.Filler:   "the idle class for each of its threads",
 	strategy.Batch:    Slots.Means[strategy.Batch],
 	strategy.Pipeline: Slots.Means[strategy.Pipeline],
+	strategy.Chunks:   Slots.Means[strategy.Chunks],
+	strategy.Halves:   Slots.Means[strategy.Halves],
 }, Why: map[strategy.Act]string{
 	strategy.Swap:    Slots.Why[strategy.Swap],
 	strategy.Stream:  noStream,
@@ -94,8 +94,6 @@ var Bare = strategy.Ability{Driver: "on this machine's slots without control gro
 	strategy.Reshare: noGroups,
 	strategy.Equal:   noGroups,
 	strategy.Merge:   Slots.Why[strategy.Merge],
-	strategy.Chunks:  noChunks,
-	strategy.Halves:  noHalves,
 	strategy.Copies:  noCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
@@ -112,6 +110,8 @@ var GPUs = strategy.Ability{Driver: "on this machine's GPUs", Means: map[strateg
 	strategy.Time:     Slots.Means[strategy.Time],
 	strategy.Batch:    Slots.Means[strategy.Batch],
 	strategy.Pipeline: Slots.Means[strategy.Pipeline],
+	strategy.Chunks:   Slots.Means[strategy.Chunks],
+	strategy.Halves:   Slots.Means[strategy.Halves],
 }, Why: map[strategy.Act]string{
 	strategy.Swap:    Slots.Why[strategy.Swap],
 	strategy.Stream:  noStream,
@@ -120,8 +120,6 @@ var GPUs = strategy.Ability{Driver: "on this machine's GPUs", Means: map[strateg
 	strategy.Filler:  "a GPU has no idle class, and no law reaches into it",
 	strategy.Equal:   "nobody here has seen two processes of one GPU take equal parts",
 	strategy.Merge:   Slots.Why[strategy.Merge],
-	strategy.Chunks:  noChunks,
-	strategy.Halves:  noHalves,
 	strategy.Copies:  noCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,

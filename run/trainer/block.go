@@ -58,10 +58,10 @@ func (l *block) attention(m *microbatch, x []float32) ([]float32, backward) {
 	mul(matrix(o, rows, d), matrix(l.proj, d, d), 1, matrix(y, rows, d))
 	return y, func(dy []float32) []float32 {
 		do, dqkv, dh := a.take(rows*d), a.take(rows*3*d), a.take(rows*d)
-		tmul(matrix(o, rows, d), matrix(dy, rows, d), 1, matrix(l.dProj, d, d))
+		m.linear(matrix(o, rows, d), matrix(dy, rows, d), matrix(l.dProj, d, d))
 		mulT(matrix(dy, rows, d), matrix(l.proj, d, d), 0, matrix(do, rows, d))
 		l.mixBackward(a, dqkv, do, p, qkv)
-		tmul(matrix(h, rows, d), matrix(dqkv, rows, 3*d), 1, matrix(l.dQKV, d, 3*d))
+		m.linear(matrix(h, rows, d), matrix(dqkv, rows, 3*d), matrix(l.dQKV, d, 3*d))
 		mulT(matrix(dqkv, rows, 3*d), matrix(l.qkv, d, 3*d), 0, matrix(dh, rows, d))
 		l.norm1.backward(dy, dh, hat, scale) // dy is already the residual's part of dx
 		return dy
@@ -78,10 +78,10 @@ func (l *block) mlp(m *microbatch, x []float32) ([]float32, backward) {
 	mul(matrix(g, rows, wide), matrix(l.down, wide, d), 1, matrix(y, rows, d))
 	return y, func(dy []float32) []float32 {
 		dg, dh := a.take(rows*wide), a.take(rows*d)
-		tmul(matrix(g, rows, wide), matrix(dy, rows, d), 1, matrix(l.dDown, wide, d))
+		m.linear(matrix(g, rows, wide), matrix(dy, rows, d), matrix(l.dDown, wide, d))
 		mulT(matrix(dy, rows, d), matrix(l.down, wide, d), 0, matrix(dg, rows, wide))
 		geluBackward(dg, t, u)
-		tmul(matrix(h, rows, d), matrix(dg, rows, wide), 1, matrix(l.dUp, d, wide))
+		m.linear(matrix(h, rows, d), matrix(dg, rows, wide), matrix(l.dUp, d, wide))
 		mulT(matrix(dg, rows, wide), matrix(l.up, d, wide), 0, matrix(dh, rows, d))
 		l.norm2.backward(dy, dh, hat, scale)
 		return dy

@@ -3,6 +3,8 @@ package trainer
 import (
 	"math"
 	"math/rand/v2"
+
+	"gonum.org/v1/gonum/blas/blas32"
 )
 
 // layer is one unit that a plan may cut before: the embedding, a block or the head.
@@ -33,6 +35,22 @@ type microbatch struct {
 	// loss is the weighted loss of these tokens, known behind the head.
 	loss  float32
 	backs []backward
+	// halved is a backward pass whose gradients of parameters come later, as far as they are
+	// much work; they wait in later.
+	halved bool
+	later  []func()
+}
+
+// linear adds xT dy to the gradient of a linear map's parameters, now or in the second half of
+// the backward pass. What dy holds may change meanwhile.
+func (m *microbatch) linear(x, dy, dw blas32.General) {
+	if !m.halved {
+		tmul(x, dy, 1, dw)
+		return
+	}
+	kept := matrix(m.arena.take(dy.Rows*dy.Cols), dy.Rows, dy.Cols)
+	copy(kept.Data, dy.Data)
+	m.later = append(m.later, func() { tmul(x, kept, 1, dw) })
 }
 
 // rows is the number of tokens.
@@ -158,7 +176,7 @@ func (l *head) forward(m *microbatch, x []float32) ([]float32, backward) {
 				row[i] *= m.weight
 			}
 		}
-		tmul(matrix(h, rows, dim), matrix(p, rows, vocab), 1, matrix(l.dOut, dim, vocab))
+		m.linear(matrix(h, rows, dim), matrix(p, rows, vocab), matrix(l.dOut, dim, vocab))
 		dh, dx := m.arena.take(rows*dim), m.arena.take(rows*dim)
 		mulT(matrix(p, rows, vocab), matrix(l.out, dim, vocab), 0, matrix(dh, rows, dim))
 		clear(dx)

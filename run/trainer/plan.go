@@ -29,17 +29,23 @@ func checkPlan(p *pipeline.Plan, c Config) error {
 	if why := p.Check(c.depth()); why != "" {
 		return fmt.Errorf("%s", why)
 	}
-	if p.Routes != nil || p.Wave != 0 {
-		return fmt.Errorf("%s", pipeline.LiveFolded)
+	schedule := p.Schedule()
+	if len(schedule.Routes) > 1 || p.Wave != 0 {
+		return fmt.Errorf("%s", pipeline.LiveCopies)
+	}
+	route, ranks := schedule.Routes[0], int32(len(p.Orders))
+	for s, rank := range route[1:] {
+		if apart := (rank - route[s] + ranks) % ranks; apart != 0 && apart != 1 && apart != ranks-1 {
+			return fmt.Errorf("routes[0] goes from worker %d to %d: expected the same or a neighbour on the ring of %d", route[s], rank, ranks)
+		}
 	}
 	for rank, order := range p.Orders {
 		for i, op := range order {
-			if op.Paired || op.Kind != pipeline.Forward && op.Kind != pipeline.Backward {
-				return fmt.Errorf("orders[%d][%d] is %v: %s", rank, i, op, pipeline.LiveFolded)
+			if op.Kind == pipeline.Recompute {
+				return fmt.Errorf("orders[%d][%d] is %v: the trainer keeps what a forward pass computed, and computes nothing again", rank, i, op)
 			}
 		}
 	}
-	schedule := p.Schedule()
 	if _, why := schedule.Time(pipeline.Like(int(p.Stages))); why != "" {
 		return fmt.Errorf("%s", why)
 	}

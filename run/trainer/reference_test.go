@@ -140,7 +140,7 @@ func TestGradientsAgreeWithFiniteDifferences(t *testing.T) {
 		text[i] = byte(i * i % 11)
 	}
 	w := newWorker(c, text, nil, &ring{world: 1})
-	s := w.stage
+	s := w.stages[0]
 	for i := range s.w { // away from the special values of the start
 		s.w[i] += 0.2 * float32(math.Sin(float64(3*i)))
 	}

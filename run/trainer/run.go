@@ -135,8 +135,10 @@ func (r *run) restore() (step int, err error) {
 	if !ok {
 		return 0, fmt.Errorf("rank 0 resumes from step %d, which is not in %s here: all workers need the same folder", step, r.checkpoints.dir)
 	}
-	if err := f.load(w.stage); err != nil {
-		return 0, err
+	for _, s := range w.stages {
+		if err := f.load(s); err != nil {
+			return 0, err
+		}
 	}
 	r.logf("resumed from step %d", step)
 	return step, nil
@@ -145,15 +147,17 @@ func (r *run) restore() (step int, err error) {
 // save writes a checkpoint and returns when all workers have written theirs.
 func (r *run) save(step int) error {
 	w := r.worker
-	var err error
-	switch {
-	case r.plan != nil:
-		err = r.checkpoints.save(w.stage, step, w.ring.rank, w.ring.world)
-	case w.ring.rank == 0:
-		err = r.checkpoints.save(w.stage, step, 0, 1)
+	all := 1
+	if r.plan != nil {
+		all = int(r.plan.Stages)
 	}
-	if err != nil {
-		return err
+	for i, s := range w.stages {
+		if r.plan == nil && w.ring.rank > 0 {
+			break // all have the same
+		}
+		if err := r.checkpoints.save(s, step, int(w.held[i]), all); err != nil {
+			return err
+		}
 	}
 	if err := w.ring.barrier(); err != nil {
 		return err

@@ -81,7 +81,8 @@ func (s *stage) forward(m *microbatch, x []float32) []float32 {
 	return x
 }
 
-// backward returns the gradient of the stage's input. It is valid until finish.
+// backward returns the gradient of the stage's input. It is valid until finish. The first half
+// of a halved one leaves to finish what nobody waits for.
 func (s *stage) backward(m *microbatch, dy []float32) []float32 {
 	for i := len(m.backs) - 1; i >= 0; i-- {
 		dy = m.backs[i](dy)
@@ -89,8 +90,13 @@ func (s *stage) backward(m *microbatch, dy []float32) []float32 {
 	return dy
 }
 
-// finish takes a microbatch's memory back.
+// finish ends a backward pass, and takes the microbatch's memory back.
 func (s *stage) finish(m *microbatch) {
+	for _, weights := range m.later {
+		weights()
+	}
+	clear(m.later)
+	m.later, m.halved = m.later[:0], false
 	m.arena.reset()
 	clear(m.backs)
 	m.backs = m.backs[:0]

@@ -43,10 +43,18 @@ func TestFirstGradientsAreTheSame(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			all := rings(t, d.workers, defaultPatience)
 			grads := make([][]float32, d.workers)
+			if d.plan != nil {
+				grads = make([][]float32, d.plan.Stages)
+			}
 			together(t, d.workers, func(rank int) error {
 				w := newWorker(c, corpus, d.plan, all[rank])
 				_, err := w.step(1, false, false)
-				grads[rank] = w.stage.g
+				for i, stage := range w.held {
+					if d.plan == nil {
+						stage = int32(rank) // all have the same one
+					}
+					grads[stage] = w.stages[i].g
+				}
 				all[rank].leave()
 				return err
 			})
@@ -54,10 +62,10 @@ func TestFirstGradientsAreTheSame(t *testing.T) {
 			if d.plan != nil {
 				got = slices.Concat(grads...)
 			}
-			if len(got) != len(alone.stage.g) {
-				t.Fatalf("%d gradients, want %d", len(got), len(alone.stage.g))
+			if len(got) != len(alone.stages[0].g) {
+				t.Fatalf("%d gradients, want %d", len(got), len(alone.stages[0].g))
 			}
-			for i, want := range alone.stage.g {
+			for i, want := range alone.stages[0].g {
 				if !closeTo(float64(got[i]), float64(want), 1e-4, 1e-7) {
 					t.Fatalf("gradient %d is %g, of one worker %g", i, got[i], want)
 				}

@@ -6,7 +6,7 @@
 // another number of workers if need be, and executes pipeline plans.
 //
 // A job is data parallel, its workers summing gradients in a ring, or, with a plan
-// in MUSTER_PLAN, a pipeline with one worker per stage. In both cases the global
+// in MUSTER_PLAN, a pipeline with one or more stages a worker. In both cases the global
 // batch is the same, so losses agree within rounding, and a rerun on as many
 // workers repeats every bit.
 package trainer

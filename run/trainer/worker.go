@@ -12,18 +12,23 @@ type worker struct {
 	config Config
 	text   []byte
 	ring   *ring
-	stage  *stage
+	stages []*stage       // a whole model, or those that the plan gives this worker
+	held   []int32        // their numbers
 	plan   *pipeline.Plan // nil: data parallel
 	asked  int            // the batch that this worker was asked for; 0 is none
 }
 
 func newWorker(c Config, text []byte, plan *pipeline.Plan, r *ring) *worker {
 	w := &worker{config: c, text: text, ring: r, plan: plan}
-	from, to := 0, c.depth()
-	if plan != nil {
-		from, to = layersOf(plan, r.rank, c.depth())
+	if plan == nil {
+		w.stages, w.held = []*stage{newStage(c, 0, c.depth())}, []int32{0}
+		return w
 	}
-	w.stage = newStage(c, from, to)
+	schedule := plan.Schedule()
+	for _, chunk := range schedule.Chunks(r.rank) {
+		from, to := layersOf(plan, int(chunk.Stage), c.depth())
+		w.stages, w.held = append(w.stages, newStage(c, from, to)), append(w.held, chunk.Stage)
+	}
 	return w
 }
 
@@ -36,8 +41,10 @@ type outcome struct {
 // step makes training step number `step`, counted from 1. The requests of this
 // worker are shared with all, so that the answer is the same everywhere.
 func (w *worker) step(step int, save, stop bool) (outcome, error) {
-	s := w.stage
-	clear(s.shared)
+	s := w.stages[0] // whose extras count for all
+	for _, other := range w.stages {
+		clear(other.shared)
+	}
 	s.extras()[extraSave] = vote(save)
 	s.extras()[extraStop] = vote(stop)
 	s.extras()[extraAsked], s.extras()[extraBatch] = vote(w.asked > 0), float32(w.asked)
@@ -55,6 +62,9 @@ func (w *worker) step(step int, save, stop bool) (outcome, error) {
 		if err := w.pipeline(batch, weight); err != nil {
 			return outcome{}, err
 		}
+		for _, other := range w.stages[1:] {
+			s.extras()[extraLoss] += other.extras()[extraLoss]
+		}
 		if err := w.ring.allReduce(s.extras()); err != nil {
 			return outcome{}, err
 		}
@@ -64,7 +74,9 @@ func (w *worker) step(step int, save, stop bool) (outcome, error) {
 	if math.IsNaN(float64(o.loss)) || math.IsInf(float64(o.loss), 0) {
 		return outcome{}, fmt.Errorf("the loss of step %d is %g: try a smaller lr", step, o.loss)
 	}
-	s.update(step, w.config.LR)
+	for _, s := range w.stages {
+		s.update(step, w.config.LR)
+	}
 	if x[extraAsked] > 0 {
 		w.config.Batch = int(x[extraBatch] / x[extraAsked])
 	}
@@ -77,44 +89,4 @@ func vote(b bool) float32 {
 		return 1
 	}
 	return 0
-}
-
-// pipeline executes this stage's order.
-func (w *worker) pipeline(batch []sequence, weight float32) error {
-	s, r := w.stage, w.ring
-	running := make([]*microbatch, w.plan.Microbatches)
-	receive := func(m *microbatch, from *link, k kind, number int) ([]float32, error) {
-		x := m.arena.take(m.rows() * w.config.Dim)
-		return x, from.recv(tag{k, uint32(number)}, x)
-	}
-	last := r.rank == r.world-1
-	for _, o := range w.plan.Orders[r.rank] {
-		var x []float32
-		var err error
-		n := int(o.Micro)
-		if o.Kind == pipeline.Forward {
-			m := s.begin(share(batch, n, int(w.plan.Microbatches)), weight)
-			running[n] = m
-			if r.rank > 0 {
-				if x, err = receive(m, r.prev, kindForward, n); err != nil {
-					return err
-				}
-			}
-			if y := s.forward(m, x); !last {
-				r.next.send(tag{kindForward, uint32(n)}, y)
-			}
-			continue
-		}
-		m := running[n]
-		if !last {
-			if x, err = receive(m, r.next, kindBackward, n); err != nil {
-				return err
-			}
-		}
-		if dx := s.backward(m, x); r.rank > 0 {
-			r.prev.send(tag{kindBackward, uint32(n)}, dx)
-		}
-		s.finish(m)
-	}
-	return nil
 }

@@ -15,8 +15,10 @@ import (
 
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/run/trainer/progress"
+	"github.com/musterdl/muster/strategies/pipeline/dualpipe"
 	gpipes "github.com/musterdl/muster/strategies/pipeline/gpipe"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
+	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 )
 
 // tiny is a job whose steps take about a millisecond.
@@ -128,20 +130,32 @@ func readEvents(t testing.TB, path string) []progress.Event {
 }
 
 func gpipe(microbatches int, cuts ...int32) *pipeline.Plan {
-	return planned(gpipes.Ordering{}, microbatches, cuts)
+	return planned(gpipes.Ordering{}, len(cuts)+1, microbatches, cuts...)
 }
 
 func oneForwardOneBackward(microbatches int, cuts ...int32) *pipeline.Plan {
-	return planned(onefoneb.Ordering{}, microbatches, cuts)
+	return planned(onefoneb.Ordering{}, len(cuts)+1, microbatches, cuts...)
 }
 
-func planned(o pipeline.Ordering, microbatches int, cuts []int32) *pipeline.Plan {
-	n := len(cuts) + 1
-	s, why := o.Schedule(n, microbatches, nil)
+func planned(o pipeline.Ordering, workers, microbatches int, cuts ...int32) *pipeline.Plan {
+	s, why := o.Schedule(workers, microbatches, nil)
 	if why != "" {
 		panic(why)
 	}
-	return &pipeline.Plan{Stages: int32(n), Microbatches: int32(microbatches), Cuts: cuts, Orders: s.Orders}
+	p := &pipeline.Plan{Stages: int32(s.Stages()), Microbatches: int32(microbatches), Cuts: cuts, Orders: s.Orders}
+	if s.Stages() > workers {
+		p.Routes = s.Routes
+	}
+	return p
+}
+
+// again is an order in which a pipeline goes round the workers twice, and each does what it
+// can as soon as it can.
+type again struct{}
+
+func (again) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
+	s, c := pipeline.NewSchedule(ranks, microbatches, pipeline.Folded(ranks, 2*ranks, false)), pipeline.Like(2*ranks)
+	return s, s.List(&c, true, func(_ *pipeline.Chooser, ready []pipeline.Choice) int { return len(ready) - 1 })
 }
 
 func writePlan(t testing.TB, p *pipeline.Plan) string {
@@ -174,6 +188,11 @@ func divisions() []division {
 		{"2 stages 1f1b", 2, oneForwardOneBackward(6, 1)},
 		{"3 stages 1f1b, unequal microbatches", 3, oneForwardOneBackward(4, 1, 3)},
 		{"4 stages, one layer each", 4, oneForwardOneBackward(6, 1, 2, 3)},
+		{"2 stages, passes in halves", 2, planned(zerobubble.H1{}, 2, 6, 2)},
+		{"4 stages, passes in halves", 4, planned(zerobubble.H2{}, 4, 6, 1, 2, 3)},
+		{"2 workers, 4 stages, there and back", 2, planned(dualpipe.V{}, 2, 6, 1, 2, 3)},
+		{"1 worker, 2 stages", 1, planned(dualpipe.V{}, 1, 3, 2)},
+		{"2 workers, 4 stages, round and round", 2, planned(again{}, 2, 6, 1, 2, 3)},
 	}
 }
 

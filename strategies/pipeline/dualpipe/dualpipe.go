@@ -30,7 +30,7 @@ var VDescription = strategy.Description{
 	Source: "DualPipeV (Sea AI Lab and DeepSeek-AI, 2025), deepseek-ai/DualPipe",
 	Idea:   "DualPipe's order on a pipeline that turns at the last rank: each stage once",
 	Acts:   []strategy.Act{strategy.Pipeline, strategy.Chunks, strategy.Halves},
-	Goal:   "throughput", Needs: "a layer profile of two stages a rank", Live: pipeline.LiveFolded,
+	Goal:   "throughput", Needs: "a layer profile of two stages a rank", Live: pipeline.Live,
 }
 
 // Both is DualPipe; it has nothing to configure.

@@ -19,7 +19,7 @@ var H1Description = strategy.Description{
 	Source: "Zero Bubble (Qi et al., ICLR 2024)",
 	Idea:   "backward passes in halves, the gradients of weights where a rank would be idle; memory as for 1F1B",
 	Acts:   []strategy.Act{strategy.Pipeline, strategy.Halves},
-	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.LiveFolded,
+	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
 }
 
 // H2Description is what H2 says about itself.
@@ -28,7 +28,7 @@ var H2Description = strategy.Description{
 	Source: "Zero Bubble (Qi et al., ICLR 2024)",
 	Idea:   "as zb-h1 with twice as many microbatches under way: hardly any bubble for twice the activations",
 	Acts:   []strategy.Act{strategy.Pipeline, strategy.Halves},
-	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.LiveFolded,
+	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
 }
 
 // H1 is the order that keeps the memory of 1F1B; it has nothing to configure.
