@@ -36,6 +36,7 @@ import (
 	"github.com/musterdl/muster/strategies/flow/maxmin"
 	"github.com/musterdl/muster/strategies/flow/parrot"
 	"github.com/musterdl/muster/strategies/flow/strict"
+	"github.com/musterdl/muster/strategies/pipeline/chimera"
 	"github.com/musterdl/muster/strategies/pipeline/dpcut"
 	"github.com/musterdl/muster/strategies/pipeline/dualpipe"
 	"github.com/musterdl/muster/strategies/pipeline/equal"
@@ -131,6 +132,8 @@ var All = []Entry{
 
 	plain(dpcut.Description, dpcut.Partitioner{}),
 	plain(equal.Description, equal.Partitioner{}),
+	tuned(chimera.Description, chimera.Default, func(c chimera.Config, _ Env) any { return chimera.New(c) }),
+	plain(chimera.MixDescription, chimera.Mix{}),
 	plain(dualpipe.Description, dualpipe.Both{}),
 	plain(dualpipe.VDescription, dualpipe.V{}),
 	plain(gpipe.Description, gpipe.Ordering{}),
