@@ -136,7 +136,7 @@ func (m *Move) waitingTerms(d *plan.Draft) plan.Terms {
 	}
 	t.Plan.ID = plan.None
 	if m.Pipeline != nil {
-		t.Plan.ID = d.AddPlan(*m.Pipeline)
+		t.Plan.ID = d.PlanID(*m.Pipeline)
 	}
 	return t
 }

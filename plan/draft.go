@@ -412,7 +412,16 @@ func (d *Draft) Estimate(job JobID, run unit.Duration) {
 	}
 }
 
-// AddPlan stores a pipeline plan and returns its id for Terms.Plan.ID.
+// PlanID is the id of a pipeline plan for Terms.Plan.ID. However many runs go by a plan, it is
+// stored, and journaled, once.
+func (d *Draft) PlanID(p Pipeline) int32 {
+	if id := slices.IndexFunc(d.s.Plans, p.equals); id >= 0 {
+		return int32(id)
+	}
+	return d.AddPlan(p)
+}
+
+// AddPlan stores a pipeline plan and returns its id.
 func (d *Draft) AddPlan(p Pipeline) int32 {
 	d.s.Plans = append(d.s.Plans, p)
 	d.aside(Aside{Kind: "plan", Plan: &p})

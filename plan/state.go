@@ -9,6 +9,7 @@
 package plan
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/musterdl/muster/model/cluster"
@@ -348,6 +349,10 @@ type Pipeline struct {
 	// Groups are the ends of the groups of layers in which the run's memory is brought to
 	// its devices, the first of which compute while others come; nil is as a whole.
 	Groups []int32 `json:",omitempty"`
+}
+
+func (p *Pipeline) equals(q Pipeline) bool {
+	return p.Schedule == q.Schedule && p.Iteration == q.Iteration && slices.Equal(p.Cuts, q.Cuts) && bytes.Equal(p.JSON, q.JSON) && slices.Equal(p.Groups, q.Groups)
 }
 
 // NewState returns the state of an idle, healthy cluster.

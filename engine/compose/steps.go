@@ -52,7 +52,7 @@ func (p *Parts) terms(d *plan.Draft, job plan.JobID, share *plan.ShareTerms) (t 
 		pl.Groups, made = s.Groups(d.View, job), true
 	}
 	if made {
-		t.Plan.ID = d.AddPlan(pl)
+		t.Plan.ID = d.PlanID(pl)
 	}
 	t.Traffic = p.Flow.Traffic(d.View, job)
 	return t, planned, null

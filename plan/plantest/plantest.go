@@ -99,7 +99,7 @@ func (m *Machine) Edit(t *rapid.T, d *plan.Draft) {
 		d.Explain(job, why)
 		d.Lease(run, unit.Time(why.A))
 	case 12:
-		d.AddPlan(plan.Pipeline{Schedule: "x"})
+		d.PlanID(plan.Pipeline{Schedule: "x", Iteration: unit.Duration(why.A % 3)})
 		d.Remember([]byte{byte(why.A)})
 		if job >= 0 && int(job) < d.Jobs() {
 			d.Memo(job, [2]int64{why.A, 0})

@@ -192,7 +192,7 @@ func streams(x *look) {
 	x.measured("seconds until it computes, in groups and as a whole", func() (late []float64) {
 		for _, ends := range [][]int32{{1, 2, 3, 4}, {4}} {
 			asked := x.View().Now()
-			x.start(0, func(d *plan.Draft, t *plan.Terms) { t.Plan.ID = d.AddPlan(plan.Pipeline{Groups: ends}) }, 0)
+			x.start(0, func(d *plan.Draft, t *plan.Terms) { t.Plan.ID = d.PlanID(plan.Pipeline{Groups: ends}) }, 0)
 			late = append(late, x.View().Run(x.View().Job(0).Run).Began.Sub(asked).Seconds())
 			x.stop(0)
 		}
@@ -290,7 +290,7 @@ func tellsPlan(ord pipeline.Ordering, times float64) func(*look) {
 				if !ok {
 					x.Fatalf("job %d has no plan", id)
 				}
-				t.Plan.ID = d.AddPlan(made)
+				t.Plan.ID = d.PlanID(made)
 			}, plan.DeviceID(2*id), plan.DeviceID(2*id+1))
 			x.works(id, plan.DeviceID(2*id), plan.DeviceID(2*id+1))
 		}

@@ -151,7 +151,7 @@ func TestStreamIsPaid(t *testing.T) {
 	})
 	start := func(groups ...int32) func(d *plan.Draft) {
 		return func(d *plan.Draft) {
-			id := d.AddPlan(plan.Pipeline{Groups: groups})
+			id := d.PlanID(plan.Pipeline{Groups: groups})
 			starts(0, func(t *plan.Terms) { t.Plan.ID = id })(d)
 		}
 	}

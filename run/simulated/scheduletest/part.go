@@ -73,15 +73,19 @@ func drawRest(t *rapid.T, j *Job) {
 	}
 }
 
+// Simple is a composition of simple strategies and an order that displaces.
+func Simple() strategy.Filled {
+	return strategy.Filled{profile.EstimatePart: {Strategy: declared.Estimator{}}, schedule.OrderPart: {Strategy: srtf.Order{}},
+		allocate.SizePart: {Strategy: fixed.Sizer{}}, allocate.PlacePart: {Strategy: firstfit.Placer{}}, flow.PolicyPart: {Strategy: maxmin.Policy{}},
+		pipeline.CutPart: {Strategy: equal.Partitioner{}}, pipeline.SequencePart: {Strategy: gpipe.Ordering{}}}
+}
+
 // conformPart runs a history twice.
 func conformPart(t fataler, c *cluster.Cluster, jobs Jobs, part *strategy.Part, made func() any, breaks simulated.Breaks) {
 	run := func() Outcome {
-		null := strategy.Filled{pipeline.CutPart: {Strategy: equal.Partitioner{}}, pipeline.SequencePart: {Strategy: gpipe.Ordering{}}}
-		filled := strategy.Filled{profile.EstimatePart: {Strategy: declared.Estimator{}}, schedule.OrderPart: {Strategy: srtf.Order{}},
-			allocate.SizePart: {Strategy: fixed.Sizer{}}, allocate.PlacePart: {Strategy: firstfit.Placer{}}, flow.PolicyPart: {Strategy: maxmin.Policy{}},
-			pipeline.CutPart: null[pipeline.CutPart], pipeline.SequencePart: null[pipeline.SequencePart]}
+		filled := Simple()
 		filled[part] = strategy.Filling{Name: part.Name, Strategy: made()}
-		config := Config(c, jobs, compose.PartsOf(filled, null))
+		config := Config(c, jobs, compose.PartsOf(filled, Simple()))
 		config.Prices.Restart, config.Breaks = 30*unit.Second, breaks
 		return mustRun(t, config)
 	}
