@@ -41,6 +41,7 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/dualpipe"
 	"github.com/musterdl/muster/strategies/pipeline/equal"
 	"github.com/musterdl/muster/strategies/pipeline/gpipe"
+	"github.com/musterdl/muster/strategies/pipeline/hanayo"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 	"github.com/musterdl/muster/strategies/profile/declared"
@@ -137,6 +138,7 @@ var All = []Entry{
 	plain(dualpipe.Description, dualpipe.Both{}),
 	plain(dualpipe.VDescription, dualpipe.V{}),
 	plain(gpipe.Description, gpipe.Ordering{}),
+	tuned(hanayo.Description, hanayo.Default, func(c hanayo.Config, _ Env) any { return hanayo.New(c) }),
 	plain(onefoneb.Description, onefoneb.Ordering{}),
 	plain(zerobubble.H1Description, zerobubble.H1{}),
 	plain(zerobubble.H2Description, zerobubble.H2{}),

@@ -78,6 +78,9 @@ func (l *Line) Done(k Kind, c Chunk) int32 {
 	return *p.count(k)
 }
 
+// Keeps is how many microbatches of a chunk are between their forward and backward passes.
+func (l *Line) Keeps(c Chunk) int32 { return l.Done(Forward, c) - l.chunks[c].backward }
+
 // Next is the microbatch that the next pass of a kind would take, and whether there is one.
 func (l *Line) Next(k Kind, c Chunk) (micro int32, there bool) {
 	if k == Weight {

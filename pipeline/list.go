@@ -1,6 +1,11 @@
 package pipeline
 
-import "github.com/musterdl/muster/model/unit"
+import (
+	"cmp"
+	"strings"
+
+	"github.com/musterdl/muster/model/unit"
+)
 
 // Choice is a pass that a rank could begin now.
 type Choice struct {
@@ -25,6 +30,25 @@ type Chooser struct {
 
 // Rule chooses among what a rank could begin, by index; -1 is to wait for what comes soon.
 type Rule func(r *Chooser, ready []Choice) int
+
+// Urgent chooses a pass backward, its first half or the whole, before one forward, and
+// gradients of weights last; of several the lowest microbatch. It passes over forward passes of
+// which may, where there is one, says no, and waits where nothing is left.
+func Urgent(ready []Choice, may func(Chunk) bool) int {
+	best := -1
+	for i := range ready {
+		x := &ready[i]
+		if x.Kind == Forward && may != nil && !may(x.Chunk) {
+			continue
+		}
+		if best < 0 || cmp.Or(urgency(x.Kind)-urgency(ready[best].Kind), int(x.Micro-ready[best].Micro)) < 0 {
+			best = i
+		}
+	}
+	return best
+}
+
+func urgency(k Kind) int { return strings.IndexByte("BIFW", byte(k)) }
 
 // List writes the orders of a schedule by running it: whenever a rank is free, the rule
 // chooses what it begins, among the next microbatch of each kind of pass and chunk. Backward

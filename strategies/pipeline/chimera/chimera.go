@@ -41,19 +41,11 @@ const (
 
 // Config says how more microbatches than ranks follow each other.
 type Config struct {
-	Join string `yaml:"join"`
+	Join string `yaml:"join" of:"units pairs"`
 }
 
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{Join: Units} }
-
-// Validate says what is wrong with a configuration.
-func (c Config) Validate() error {
-	if c.Join != Units && c.Join != Pairs {
-		return fmt.Errorf("join is %q: expected %s or %s", c.Join, Units, Pairs)
-	}
-	return nil
-}
 
 // Ordering is Chimera.
 type Ordering struct{ config Config }
@@ -126,21 +118,6 @@ func pairs(s *pipeline.Schedule) pipeline.Why {
 				return i // the second of a pair
 			}
 		}
-		return backwardFirst(r, ready, func(pipeline.Chunk) int32 { return most })
+		return pipeline.Urgent(ready, func(c pipeline.Chunk) bool { return r.Keeps(c) < most })
 	})
-}
-
-// backwardFirst chooses a backward pass before a forward one, of several the oldest
-// microbatch, and no forward pass where a chunk keeps as many microbatches as it may.
-func backwardFirst(r *pipeline.Chooser, ready []pipeline.Choice, most func(pipeline.Chunk) int32) int {
-	best := -1
-	for i, x := range ready {
-		if x.Kind == pipeline.Forward && r.Done(pipeline.Forward, x.Chunk)-r.Done(pipeline.Backward, x.Chunk) >= most(x.Chunk) {
-			continue
-		}
-		if best < 0 || x.Kind < ready[best].Kind || x.Kind == ready[best].Kind && x.Micro < ready[best].Micro {
-			best = i // B is before F in the alphabet
-		}
-	}
-	return best
 }

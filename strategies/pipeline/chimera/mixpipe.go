@@ -54,8 +54,8 @@ func mixed(ranks, microbatches, k, rounds int, c *pipeline.Costs) (pipeline.Sche
 		return s, why
 	}
 	return s, s.List(c, false, func(r *pipeline.Chooser, ready []pipeline.Choice) int {
-		return backwardFirst(r, ready, func(chunk pipeline.Chunk) int32 {
-			return int32(k) + min(int32(rounds), r.Done(pipeline.Backward, chunk))
+		return pipeline.Urgent(ready, func(mine pipeline.Chunk) bool {
+			return r.Keeps(mine) < int32(k)+min(int32(rounds), r.Done(pipeline.Backward, mine))
 		})
 	})
 }
