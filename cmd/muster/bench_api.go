@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/budget"
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
@@ -159,11 +159,11 @@ func (b *apiBench) measure(ctx context.Context, p *plane.Plane, socket string, r
 	if err := p.Query(ctx, func(plan.View) { before = p.Stats() }); err != nil {
 		return err
 	}
-	used := cpuSec()
+	used := budget.Used().Seconds()
 	if err := b.load(ctx, socket, r); err != nil {
 		return err
 	}
-	r.ServerCPU = (cpuSec() - used) / float64(max(1, r.Submitted)) * 1000
+	r.ServerCPU = (budget.Used().Seconds() - used) / float64(max(1, r.Submitted)) * 1000
 	err := p.Query(ctx, func(plan.View) {
 		after = p.Stats()
 		after.CommitSec = slices.Clone(after.CommitSec)
@@ -300,17 +300,8 @@ func (b *apiBench) steady(ctx context.Context, c *client.Client) map[string]any 
 		wrong += n
 	}
 	n := len(sorted) - wrong
-	return map[string]any{"submitted": n, "failed": wrong, "seconds": elapsed, "achieved_per_s": float64(n) / elapsed, "client_cpu_s_per_1000": cpuSec() / float64(max(1, n)) * 1000,
+	return map[string]any{"submitted": n, "failed": wrong, "seconds": elapsed, "achieved_per_s": float64(n) / elapsed, "client_cpu_s_per_1000": budget.Used().Seconds() / float64(max(1, n)) * 1000,
 		"p50_s": quantile(sorted, 0.5), "p99_s": quantile(sorted, 0.99), "max_s": quantile(sorted, 1)}
-}
-
-// cpuSec is the processor time that this process has used.
-func cpuSec() float64 {
-	var used syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) != nil {
-		return 0
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano()).Seconds()
 }
 
 // quantile is that of sorted values by nearest rank.

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/musterdl/muster/internal/budget"
 	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/forecast"
 	"github.com/musterdl/muster/internal/forecast/eta"
@@ -46,7 +47,7 @@ type Config struct {
 
 // Default returns the configuration used where none is given, without a file.
 func Default(p *plane.Plane, log *slog.Logger) Config {
-	return Config{Plane: p, Log: log, Budget: time.Second, Fresh: 5 * time.Second, After: 5 * unit.Second, Every: 10 * time.Second}
+	return Config{Plane: p, Log: log, Budget: 5 * time.Second, Fresh: 5 * time.Second, After: 5 * unit.Second, Every: 10 * time.Second}
 }
 
 // Limits that are not settings.
@@ -59,8 +60,9 @@ const (
 	keptAnswers  = 4096
 	leastJudged  = 20 // promises of a queue before its own calibration is told
 	lookEvery    = time.Second
-	unaskedPart  = 2  // of the budget is what unasked promises may take: one in so many
-	unaskedRest  = 19 // times as long as they took, nothing is promised unasked
+	mostUsed     = time.Second // of the processor, by what promises are looked ahead for
+	unaskedPart  = 2           // of the budget is what unasked promises may take: one in so many
+	unaskedRest  = 19          // times as long as they took, nothing is promised unasked
 )
 
 // ErrBusy says that too many ask at once.
@@ -315,9 +317,9 @@ func calibration(scores []forecast.Score, p *forecast.Promise) *view.Calibration
 	return &found
 }
 
-// promise makes promises and keeps them. Where looking ahead takes longer than the
-// budget, past waits are all they rest on.
-func (k *Keeper) promise(ctx context.Context, fork plane.Fork, jobs []plan.JobID, budget time.Duration) (promises []forecast.Promise, err error) {
+// promise makes promises and keeps them. Where looking ahead takes longer than it may, or
+// more of the processor, past waits are all they rest on.
+func (k *Keeper) promise(ctx context.Context, fork plane.Fork, jobs []plan.JobID, most time.Duration) (promises []forecast.Promise, err error) {
 	defer caught(&err)
 	v := fork.State.View()
 	jobs = slices.DeleteFunc(slices.Clone(jobs), func(id plan.JobID) bool { return int(id) >= v.Jobs() || v.Job(id).Phase.Over() })
@@ -331,21 +333,26 @@ func (k *Keeper) promise(ctx context.Context, fork plane.Fork, jobs []plan.JobID
 	}
 	c := eta.Default()
 	c.Ahead, c.Seed = forward(fork), fork.Seed
-	c.Futures = k.futures(c.Futures, budget)
-	within, cancel := context.WithTimeout(ctx, budget)
+	within, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
+	within, spare := budget.Within(within, mostUsed)
+	defer spare()
 	draw := eta.Promises
 	if isCold(v) {
 		draw = cold
 	}
-	began := time.Now()
-	promises, err = draw(within, c, book, jobs)
-	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		k.spent(budget)
+	for again := true; again; { // what one takes has to be learned
+		began := time.Now()
+		c.Futures, again = k.futures(eta.Default().Futures, min(most, mostUsed))
+		if promises, err = draw(within, c, book, jobs); err != nil {
+			break
+		}
+		k.spent(time.Since(began) / time.Duration(c.Futures))
+	}
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
+		k.spent(min(most, mostUsed))
 		c.Futures = 0
 		promises, err = eta.Promises(ctx, c, book, jobs)
-	} else if c.Futures > 0 {
-		k.spent(time.Since(began) / time.Duration(c.Futures))
 	}
 	if err != nil {
 		return nil, err
@@ -373,19 +380,23 @@ func seen(r forecast.Range, looked unit.Time) forecast.Range {
 	return forecast.Range{Low: min(r.Low, looked), Median: later(r.Median), High: later(r.High)}
 }
 
-// futures is how many fit half the budget, by what one took of late.
-func (k *Keeper) futures(most int, budget time.Duration) int {
+// futures is how many fit half the budget, by what one took of late; none are known to
+// fit, and few tell, where none has been looked at.
+func (k *Keeper) futures(most int, budget time.Duration) (n int, unknown bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.cost == 0 {
-		return most
+		return leastFutures, true
 	}
-	return min(most, max(leastFutures, int(budget/2/k.cost)))
+	return min(most, max(leastFutures, int(budget/2/k.cost))), false
 }
 
 // spent notes what a forward run took.
 func (k *Keeper) spent(each time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.cost == 0 {
+		k.cost = each
+	}
 	k.cost = max(1, (k.cost+each)/2)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/internal/access"
+	"github.com/musterdl/muster/internal/budget"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/snapshot"
 	"github.com/musterdl/muster/internal/whatif"
@@ -74,7 +75,7 @@ func (s *Server) whatIf(r *http.Request, q *whatif.Request, slots chan struct{})
 	most := boundsOf(who)
 	ctx, cancel := context.WithTimeout(r.Context(), most.time)
 	defer cancel()
-	ctx, spare := budget(ctx, most.budget)
+	ctx, spare := budget.Within(ctx, most.budget)
 	defer spare()
 	base, err := s.base(ctx, q)
 	if err == nil {
@@ -89,7 +90,7 @@ func (s *Server) whatIf(r *http.Request, q *whatif.Request, slots chan struct{})
 		return a, s.ask(r.Context(), func(plan.View) { s.veil(who).whatIf(&a) })
 	case whatif.IsWrong(err):
 		return a, refuse(http.StatusBadRequest, err.Error())
-	case errors.Is(context.Cause(ctx), errSpent), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(context.Cause(ctx), budget.ErrSpent), errors.Is(err, context.DeadlineExceeded):
 		return a, refuse(http.StatusServiceUnavailable, most.words)
 	}
 	return a, err
