@@ -35,6 +35,7 @@ func TestCeiling(t *testing.T) {
 // TestGandiva: two jobs that take turns on the only slot are tried side by side, with equal
 // rights, and both end.
 func TestGandiva(t *testing.T) {
+	t.Parallel()
 	h := startOn(t, stateDir(t), "joint: gandiva\noptions:\n  gandiva:\n    quantum: 1s\n", local.Slots{Count: 1, CPU: 500, Memory: 2048})
 	defer h.stop()
 	var ids []plan.JobID

@@ -284,6 +284,7 @@ func needLong(t *testing.T) {
 func TestActs(t *testing.T) {
 	on := func(able strategy.Ability) runtest.Open {
 		return func(t *testing.T, jobs []runtest.Job) runtest.Stage {
+			t.Parallel()
 			return open(t, able, local.Slots{Count: 4, CPU: 250, Memory: 512}, jobs)
 		}
 	}

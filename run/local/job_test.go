@@ -94,6 +94,7 @@ func TestShareOfASlot(t *testing.T) {
 
 // TestLimits: a job that runs for too long, or takes too much memory, fails and says so.
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	h := start(t, stateDir(t), "fifo")
 	defer h.stop()
 	long := h.submit(workload.Job{Name: "long", TimeLimit: 300 * unit.Millisecond, Retries: 3, Program: workload.Program{Command: shell("sleep 1000")}})

@@ -245,6 +245,7 @@ func TestPlaneRestart(t *testing.T) {
 // TestVerify: what was decided live, through a restart, is decided again from the
 // journal without a difference.
 func TestVerify(t *testing.T) {
+	t.Parallel()
 	state := stateDir(t)
 	h := start(t, state, "tiresias")
 	var ids []plan.JobID

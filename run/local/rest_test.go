@@ -59,6 +59,7 @@ func (d *drive) want(kind engine.Kind) engine.Event {
 // TestRest: a gang is put to rest and woken, by one control plane and by the next,
 // which also finishes what the one before had only begun.
 func TestRest(t *testing.T) {
+	t.Parallel()
 	state := stateDir(t)
 	ticks := filepath.Join(state, "ticks")
 	order := run.Order{Verb: plan.Start, Name: "restless", Attempt: 1, Workers: []run.Worker{{Share: unit.Whole}, {Share: unit.Whole}},
@@ -119,6 +120,7 @@ func TestRest(t *testing.T) {
 // is kept waiting for a report of his own, also by a control plane that finds the gang
 // while it is being stopped.
 func TestOneReportReleasesAll(t *testing.T) {
+	t.Parallel()
 	for _, again := range []bool{false, true} {
 		order := run.Order{Verb: plan.Start, Name: "gang", Attempt: 1, Workers: []run.Worker{{Share: unit.Whole}, {Share: unit.Whole}},
 			Spec: &workload.Job{Name: "gang", Checkpoint: workload.Checkpoint{OnRequest: true},

@@ -296,7 +296,7 @@ func tellsPlan(ord pipeline.Ordering, times float64) func(*look) {
 		}
 		// Real processes wait for more than each other, and that they go by their plan is seen in
 		// the trainer: it is enough that they make steps.
-		rough, windows := x.Off() > .05 && ord != pipeline.Ordering(gpipe.Ordering{}), unit.Duration(5)
+		rough, windows := x.Off() > .05 && ord != pipeline.Ordering(gpipe.Ordering{}), unit.Duration(3)
 		if rough {
 			windows = 1
 		}
