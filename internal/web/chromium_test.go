@@ -226,11 +226,8 @@ func open(t *testing.T, at screen, url string) *tab {
 		b.mu.Lock()
 		delete(b.tabs, p.session)
 		b.mu.Unlock()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for _, w := range p.wrong {
-			t.Error("on the page: " + w)
-		}
+		p.t = t
+		p.tell()
 	})
 	for _, domain := range []string{"Page.enable", "Runtime.enable", "Log.enable"} {
 		p.do(domain, nil)
@@ -238,9 +235,36 @@ func open(t *testing.T, at screen, url string) *tab {
 	p.do("Page.addScriptToEvaluateOnNewDocument", map[string]any{"source": senseless})
 	p.do("Emulation.setTimezoneOverride", map[string]any{"timezoneId": "UTC"})
 	p.look(at)
+	p.visit(url)
+	return p
+}
+
+// visit loads a page.
+func (p *tab) visit(url string) {
+	p.t.Helper()
 	p.do("Page.navigate", map[string]any{"url": url})
 	p.until("location.protocol === 'http:' && document.body")
-	return p
+}
+
+// anew loads a page for another test, which finds nothing of what was there before.
+func (p *tab) anew(t *testing.T, at screen, url string) {
+	t.Helper()
+	p.t = t
+	t.Cleanup(p.tell)
+	p.eval("localStorage.clear(), sessionStorage.clear()", nil)
+	p.do("Page.navigate", map[string]any{"url": "about:blank"}) // else another address of the same page is no new load
+	p.look(at)
+	p.visit(url)
+}
+
+// tell makes errors of the test of what went wrong since it was last told.
+func (p *tab) tell() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.wrong {
+		p.t.Error("on the page: " + w)
+	}
+	p.wrong = nil
 }
 
 // senseless watches all that a page ever shows, texts and attributes, for values that no

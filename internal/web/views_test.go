@@ -16,6 +16,7 @@ import (
 // phone, in light and dark, without anything too wide and without an error.
 func TestViews(t *testing.T) {
 	f := fixed(t)
+	p := open(t, desk, f.page(""))
 	for _, c := range []struct {
 		name, hash string
 		says       []string
@@ -41,7 +42,7 @@ func TestViews(t *testing.T) {
 		{"nowhere", "#/nowhere", []string{"There is no such page"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := open(t, desk, f.page(c.hash))
+			p.anew(t, desk, f.page(c.hash))
 			p.says(c.says...)
 			for _, selector := range c.there {
 				p.until("document.querySelector(" + quote(selector) + ")")
