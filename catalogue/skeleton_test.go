@@ -55,14 +55,20 @@ func TestSkeletonsWork(t *testing.T) {
 	}
 	file := filepath.Join(temp, "overlay.json")
 	writeFile(t, file, string(overlay))
+	asked := map[string][]string{"./strategies": {"Texts/.*/madefor", "Conform/made-for"}, "./catalogue": {"Acts/made-for"}}
+	for _, folder := range made {
+		asked[folder] = []string{""}
+	}
 	for _, folder := range append(made, judges...) {
 		// Neither go vet nor go test can enter a folder that is only laid over.
-		test, args := filepath.Join(temp, filepath.Base(folder)+".test"), []string{"-test.failfast"}
+		test := filepath.Join(temp, filepath.Base(folder)+".test")
 		command(t, root, "go", "test", "-c", "-vet=off", "-overlay", file, "-o", test, folder)
-		if folder == "./catalogue" {
-			args = []string{"-test.run", "TestActs/made-for"}
+		for _, which := range asked[folder] {
+			said := command(t, filepath.Join(temp, "strategies"), test, "-test.v", "-test.failfast", "-test.run", which)
+			if played := strings.Count(said, "--- PASS: TestTexts/"); strings.HasPrefix(which, "Texts") && played != len(parts) {
+				t.Errorf("%d texts of %d new strategies were played", played, len(parts))
+			}
 		}
-		command(t, filepath.Join(temp, "strategies"), test, args...)
 	}
 }
 
@@ -83,13 +89,15 @@ func writeFile(t *testing.T, name, text string) {
 	}
 }
 
-func command(t *testing.T, dir, name string, args ...string) {
+func command(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	c := exec.Command(name, args...)
 	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
+	out, err := c.CombinedOutput()
+	if err != nil {
 		t.Errorf("%s: %v\n%s", c, err, out)
 	}
+	return string(out)
 }
 
 // TestEveryPartHasAStub: only the part that no strategy fills has none.

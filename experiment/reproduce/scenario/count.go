@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"math"
+	"slices"
 
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
@@ -20,7 +21,9 @@ type count struct {
 	at   unit.Time
 	sum  pace
 	now  pace
-	runs []using // scratch, by slot
+	runs []using // by slot
+	last []using // scratch: what runs was before
+	read int64   // as of which commit
 }
 
 // pace is what is kept busy: by device model, and by the day's own jobs over all of
@@ -63,14 +66,18 @@ func (c *count) advance(sim *simulated.Simulation) (more bool, err error) {
 	return more, err
 }
 
-// readBusy sees what devices are kept busy from now on.
+// readBusy sees what devices are kept busy from now on: the same as before where every run
+// does what it did, and nothing was committed that grants something else.
 func (c *count) readBusy(sim *simulated.Simulation) {
 	v := sim.State().View()
-	c.runs = c.runs[:0]
+	c.runs, c.last = c.last[:0], c.runs
 	for id := range plan.RunID(v.RunSlots()) {
 		c.runs = append(c.runs, c.using(v, id, sim.Rate(id)))
 	}
-	c.now = pace{}
+	if c.read == sim.State().Commits && slices.Equal(c.runs, c.last) {
+		return
+	}
+	c.read, c.now = sim.State().Commits, pace{}
 	for d := range plan.DeviceID(v.Devices()) {
 		var on pace
 		v.GrantsOn(d, func(g plan.Grant) {

@@ -37,6 +37,12 @@ func TestGeneratedDay(t *testing.T) {
 		t.Errorf("the day is %+v", a)
 	}
 	confirmed(t, &a)
+	if _, err := w.Run(nil, "fame"); err == nil {
+		t.Error("there is a goal fame")
+	}
+	if os.Getenv("MUSTER_LONG") != "1" {
+		return // the engine's tests have the same history twice
+	}
 	b, err := w.Run(nulls, "throughput")
 	if err != nil {
 		t.Fatal(err)
@@ -44,9 +50,6 @@ func TestGeneratedDay(t *testing.T) {
 	a.WallSec = b.WallSec
 	if x, y := text(t, a), text(t, b); x != y {
 		t.Errorf("the same day twice:\n%s\n%s", x, y)
-	}
-	if _, err := w.Run(nil, "fame"); err == nil {
-		t.Error("there is a goal fame")
 	}
 }
 
