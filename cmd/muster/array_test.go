@@ -9,6 +9,7 @@ import (
 // TestArraysFromTheCommandLine: a copy knows its index and has the secrets of its array, and
 // the commands take the array's name, also when the control plane was killed meanwhile.
 func TestArraysFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	p, _, _ := toKill(t, 4, 1, 1)
 	name := p.muster("submit", "--name", "sweep", "--array", "8", "--env", "MY_TOKEN=hush", "--", "sh", "-c", "echo index $MUSTER_ARRAY_INDEX $MY_TOKEN; sleep 0.3")
 	if name != "sweep\n" {

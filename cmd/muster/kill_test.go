@@ -137,6 +137,7 @@ func (p *controlPlane) dump(name string) {
 // one job, and every acknowledged job ends. The recovered state is proven legal at
 // each start, else the control plane refuses to come up.
 func TestKilledControlPlane(t *testing.T) {
+	t.Parallel()
 	p, rounds, chance := toKill(t, 1, 20, 200)
 	var acknowledged []string
 	for round := range rounds {
@@ -238,6 +239,7 @@ func parentOf(pid int) int {
 // TestWhoWaitsOutlivesARestart: a wait, a followed log and a submission under way go on when
 // the control plane is killed and started again; the log is whole and has nothing twice.
 func TestWhoWaitsOutlivesARestart(t *testing.T) {
+	t.Parallel()
 	p, _, _ := toKill(t, 3, 1, 1)
 	script := "for i in 1 2 3 4 5 6 7 8; do echo line $i; sleep 0.4; done"
 	job := workload.Job{Name: "long", Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole},
@@ -286,6 +288,7 @@ func TestWhoWaitsOutlivesARestart(t *testing.T) {
 // TestAnotherNumberOfSlots: the control plane starts with fewer slots than before and with more,
 // and with other memory; what does not fit any more waits, and nothing runs twice.
 func TestAnotherNumberOfSlots(t *testing.T) {
+	t.Parallel()
 	p, _, _ := toKill(t, 5, 1, 1)
 	p.muster("submit", "--name", "sweep", "--array", "6", "--", "sleep", "60")
 	active := func(n int) {

@@ -21,6 +21,7 @@ import (
 // directory, and another one goes on from what was loaded: it knows what has finished,
 // and what was still to be done is done.
 func TestUpRecoversLoadedSnapshot(t *testing.T) {
+	t.Parallel()
 	p, _, _ := toKill(t, 1, 1, 1)
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
@@ -81,6 +82,7 @@ func TestUpRecoversLoadedSnapshot(t *testing.T) {
 // latest of them, and names the newest where its database cannot be opened; what that holds can
 // be loaded.
 func TestSnapshotsByThemselves(t *testing.T) {
+	t.Parallel()
 	p, _, _ := toKill(t, 6, 1, 1)
 	if files := snapshotsOf(p.state); len(files) > 1 {
 		t.Errorf("snapshots %v at the first start", files)

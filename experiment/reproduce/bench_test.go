@@ -109,7 +109,7 @@ func TestJudgeCommits(t *testing.T) {
 func TestDecisionTimes(t *testing.T) {
 	for _, e := range TimedStrategies() {
 		began := time.Now()
-		m, err := MeasureDecisions(e.Name, DecisionWork{Devices: 80, Active: 40, Measured: 30, Budget: 300 * time.Millisecond, Seed: 1})
+		m, err := MeasureDecisions(e.Name, DecisionWork{Devices: 80, Active: 40, Measured: 30, Budget: 100 * time.Millisecond, Seed: 1})
 		switch {
 		case err != nil:
 			t.Errorf("%s: %v", e.Name, err)

@@ -352,7 +352,7 @@ func TestCompositions(t *testing.T) {
 	refused := clashes(t, all)
 	rows := covering(all, refused)
 	t.Logf("%d compositions cover every pair of the choices of %d parts, %d pairs are refused; found in %s", len(rows), len(all), len(refused), time.Since(began))
-	every := 5
+	every := 8
 	if os.Getenv("MUSTER_LONG") == "1" {
 		every = 1
 	}

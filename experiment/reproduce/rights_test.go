@@ -52,7 +52,7 @@ func TestLimitHoldsUnderEveryDecider(t *testing.T) {
 	for _, name := range rightstest.Deciders() {
 		t.Run(name, func(t *testing.T) {
 			s := Defaults()
-			s.Strategy, s.Queues = name, tree
+			s.Strategy, s.Queues = searching(name), tree
 			s.Jobs = func(uint64) (trace.Reader, error) { return &crowd{rng: rand.New(rand.NewPCG(1, 0))}, nil }
 			most := int64(0)
 			s.Commit = func(v plan.View, _ *plan.Commit) {
@@ -71,6 +71,14 @@ func TestLimitHoldsUnderEveryDecider(t *testing.T) {
 	}
 }
 
+// searching is the composition of a decider; one that searches for long searches briefly.
+func searching(name string) string {
+	if name == "pollux" && os.Getenv("MUSTER_LONG") != "1" {
+		return "joint: pollux\noptions: {pollux: {generations: 10}}\n"
+	}
+	return name
+}
+
 // TestNobodyEndsInVain: on whatever cluster a crowd comes, with and without a limit, every
 // commit of every decider keeps the law that nobody's run is ended in vain.
 func TestNobodyEndsInVain(t *testing.T) {
@@ -82,7 +90,7 @@ func TestNobodyEndsInVain(t *testing.T) {
 		for _, queues := range []string{"", tree} {
 			t.Run(name+" "+filepath.Base(queues), func(t *testing.T) {
 				s := Defaults()
-				s.Strategy, s.Queues, s.Check = name, queues, true
+				s.Strategy, s.Queues, s.Check = searching(name), queues, true
 				s.Jobs = func(uint64) (trace.Reader, error) { return &crowd{rng: rand.New(rand.NewPCG(1, 0))}, nil }
 				if _, err := Simulate(s); err != nil {
 					t.Error(err)
