@@ -43,6 +43,7 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/gpipe"
 	"github.com/musterdl/muster/strategies/pipeline/hanayo"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
+	"github.com/musterdl/muster/strategies/pipeline/pipedream"
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 	"github.com/musterdl/muster/strategies/profile/declared"
 	"github.com/musterdl/muster/strategies/profile/history"
@@ -140,6 +141,8 @@ var All = []Entry{
 	plain(gpipe.Description, gpipe.Ordering{}),
 	tuned(hanayo.Description, hanayo.Default, func(c hanayo.Config, _ Env) any { return hanayo.New(c) }),
 	plain(onefoneb.Description, onefoneb.Ordering{}),
+	tuned(pipedream.Description, pipedream.Default, func(c pipedream.Config, _ Env) any { return pipedream.New(c) }),
+	tuned(pipedream.HetDescription, pipedream.HetDefault, func(c pipedream.HetConfig, _ Env) any { return pipedream.NewHet(c) }),
 	plain(zerobubble.H1Description, zerobubble.H1{}),
 	plain(zerobubble.H2Description, zerobubble.H2{}),
 

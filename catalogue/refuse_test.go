@@ -71,7 +71,7 @@ func TestRefused(t *testing.T) {
 		"parrot": live, "cassini": live, "strict": live, "mig": live, "jahani": live, "titan": live, "hydro": live, "pipeswitch": live,
 		"gandiva": {bare, gpus, mps, kube}, "igniter": {bare, gpus, mps, kube}, "antman": {gpus, mps, kube}, "mps": {bare, gpus, kube}, "salus": {kube},
 		"dp-cut": {kube}, "1f1b": {kube}, "dualpipe": live, "dualpipe-v": {kube}, "zb-h1": {kube}, "zb-h2": {kube},
-		"chimera": live, "mixpipe": live, "hanayo": {kube},
+		"chimera": live, "mixpipe": live, "hanayo": {kube}, "pipedream": live, "hetpipe": live,
 		"place: igniter\noptions: {igniter: {repack: false}}\n": {bare, gpus, kube},
 		"joint: salus\noptions: {salus: {lanes: 2}}\n":          {bare, gpus, kube},
 		"joint: salus\noptions: {salus: {swap: true}}\n":        live,

@@ -117,6 +117,18 @@ func (l *Line) Do(passes string, c Chunk) bool {
 	return all
 }
 
+// Alternate is 1F1B: it appends so many forward passes, then one forward and one backward in
+// turn, and what is left of these.
+func (l *Line) Alternate(c Chunk, ahead int) {
+	for range ahead {
+		l.Do("F", c)
+	}
+	for l.Do("FB", c) {
+	}
+	for l.Do("B", c) {
+	}
+}
+
 // Pair appends a pass of one chunk and one of another, to run at once where both are there.
 func (l *Line) Pair(passA string, a Chunk, passB string, b Chunk) {
 	_, there := l.Next(Kind(passB[0]), b)

@@ -41,7 +41,8 @@ type Ordering interface {
 	// Schedule returns a schedule for so many ranks and microbatches, or why there is
 	// none. It is asked twice: first without costs, for the stages that it wants and what
 	// they keep, on which the cut depends; then with the costs of the cut, when it may
-	// change the orders and nothing else.
+	// change the orders and nothing else. One whose pipeline is not empty between two
+	// iterations returns several of them, and so a multiple of the microbatches.
 	Schedule(ranks, microbatches int, c *Costs) (Schedule, Why)
 }
 
@@ -74,6 +75,9 @@ type Params struct {
 type Plan struct {
 	Stages       int32 `json:"stages"`
 	Microbatches int32 `json:"microbatches"`
+	// Iterations is of how many iterations the microbatches are, where the pipeline is not
+	// empty between two; 0 is one.
+	Iterations int32 `json:"iterations,omitempty"`
 	// Cuts holds the first layer of each stage but the first.
 	Cuts []int32 `json:"cuts"`
 	// Routes are those of the schedule, and none where stage s stands on rank s.
@@ -83,7 +87,7 @@ type Plan struct {
 	// Wave is that of the schedule.
 	Wave int32 `json:"wave,omitempty"`
 
-	// Iteration is the predicted time from the first pass to the last.
+	// Iteration is the predicted time from the first pass to the last, by iteration.
 	Iteration unit.Duration `json:"-"`
 	// PeakKiB is the predicted memory per rank: parameters and kept activations.
 	PeakKiB []int64 `json:"-"`
@@ -118,7 +122,10 @@ func Build(part Partitioner, ord Ordering, job workload.Pipeline, p Params) (Pla
 	if why != "" {
 		return Plan{}, why
 	}
-	plan := Plan{Stages: int32(shape.Stages()), Microbatches: job.Microbatches, Cuts: cuts}
+	plan := Plan{Stages: int32(shape.Stages()), Microbatches: shape.Microbatches, Cuts: cuts}
+	if shape.Microbatches != job.Microbatches {
+		plan.Iterations = shape.Microbatches / job.Microbatches
+	}
 	schedule, why := ord.Schedule(ranks, m, &Costs{Stages: stages(job.Layers, cuts), Params: p})
 	if why != "" {
 		return Plan{}, why

@@ -255,6 +255,9 @@ func TestForeignPlans(t *testing.T) {
 	for _, c := range []struct{ want, plan string }{
 		{"", `{"stages":2,"microbatches":2,"cuts":[1],"orders":[["0F1","0F0","0B1","0B0"],["1F1","1B1","1F0","1B0"]]}`},
 		{"rank 0 0F0 <- rank 0 0B1", `{"stages":2,"microbatches":2,"cuts":[1],"orders":[["0F1","0B1","0F0","0B0"],["1F0","1B0","1F1","1B1"]]}`},
+		{"", `{"stages":2,"microbatches":4,"iterations":2,"wave":1,"cuts":[1],"orders":[["0F0","0F1","0B0","0B1","0F2","0F3","0B2","0B3"],["1F0","1B0","1F1","1B1","1F2","1B2","1F3","1B3"]]}`},
+		{"3 microbatches of 2 iterations", `{"stages":2,"microbatches":3,"iterations":2,"wave":1,"cuts":[1],"orders":[["0F0","0B0"],["1F0","1B0"]]}`},
+		{"waves of 0", `{"stages":2,"microbatches":2,"iterations":2,"cuts":[1],"orders":[["0F0","0B0"],["1F0","1B0"]]}`},
 		{"cut 0 is at layer 2", `{"stages":2,"microbatches":1,"cuts":[2],"orders":[["0F0","0B0"],["1F0","1B0"]]}`},
 		{"cut 0 is at layer 0", `{"stages":2,"microbatches":1,"cuts":[0],"orders":[["0F0","0B0"],["1F0","1B0"]]}`},
 		{"0 cuts", `{"stages":2,"microbatches":1,"orders":[["0F0","0B0"],["1F0","1B0"]]}`},

@@ -21,7 +21,7 @@ func Simulate(layers []workload.Layer, plan Plan, p Params) (Plan, Why) {
 	if why != "" {
 		return plan, why
 	}
-	plan.Iteration, plan.Bubble, plan.PeakKiB = t.Makespan, t.IdleShare(), make([]int64, len(t.Peak))
+	plan.Iteration, plan.Bubble, plan.PeakKiB = t.Makespan/unit.Duration(max(1, plan.Iterations)), t.IdleShare(), make([]int64, len(t.Peak))
 	for r, peak := range t.Peak {
 		plan.PeakKiB[r] = peak.Total()
 		if limit := int64(p.Memory) << 10; limit > 0 && plan.PeakKiB[r] > limit {
@@ -38,6 +38,9 @@ func (p *Plan) Check(layers int) Why {
 	s := p.Schedule()
 	if why := sized(int64(p.Stages), int64(p.Microbatches)); why != "" {
 		return why
+	}
+	if p.Iterations < 0 || p.Iterations > 1 && (p.Wave == 0 || p.Microbatches%p.Iterations != 0) {
+		return whyf("%d microbatches of %d iterations, waves of %d: expected as many in each, and a wave where the pipeline is not empty between two", p.Microbatches, p.Iterations, p.Wave)
 	}
 	if len(p.Cuts) != int(p.Stages)-1 || s.Stages() != int(p.Stages) {
 		return whyf("%d cuts and routes of %d stages for %d stages: expected %d and %d", len(p.Cuts), s.Stages(), p.Stages, p.Stages-1, p.Stages)

@@ -5,9 +5,9 @@
 // no more microbatches than there are stages behind it. Its bubble is that of
 // GPipe; what it saves is memory.
 //
-// Left out: PipeDream without flush, in which microbatches of different
-// iterations overlap and each keeps its own version of the weights, because it
-// changes what is learned and not only when.
+// PipeDream without flush, in which microbatches of different iterations overlap
+// and each keeps its own version of the weights, changes what is learned and not
+// only when: it is another strategy, pipedream.
 package onefoneb
 
 import (
@@ -33,14 +33,7 @@ var _ pipeline.Ordering = Ordering{}
 func (Ordering) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
 	s := pipeline.NewSchedule(ranks, microbatches, pipeline.Straight(ranks))
 	for r := range ranks {
-		line, mine := s.Line(r), s.Chunks(r)[0]
-		for range ranks - 1 - r {
-			line.Do("F", mine)
-		}
-		for line.Do("FB", mine) {
-		}
-		for line.Do("B", mine) {
-		}
+		s.Line(r).Alternate(s.Chunks(r)[0], ranks-1-r)
 	}
 	return s, ""
 }
