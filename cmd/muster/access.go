@@ -131,7 +131,7 @@ func newTokenCommand() *cobra.Command {
 			})
 		}}
 	l.flags(cmd)
-	cmd.Flags().Var(durationFlag{&life}, "life", "how long it lives, at most 366d")
+	cmd.Flags().Var(durationFlag(&life), "life", "how long it lives, at most 366d")
 	cmd.Flags().StringVar(&r.Note, "note", "", "what it is for")
 	return cmd
 }
@@ -181,7 +181,7 @@ func auditCommand() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVar(&q.Who, "who", "", "only what this user did")
 	fl.BoolVar(&q.Refused, "refused", false, "only what was refused")
-	fl.Var(durationFlag{&last}, "last", "only the last so long, as in 2h")
+	fl.Var(durationFlag(&last), "last", "only the last so long, as in 2h")
 	fl.IntVar(&q.Limit, "limit", 100, "the latest so many")
 	return cmd
 }

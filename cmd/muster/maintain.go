@@ -45,7 +45,7 @@ func maintainCommand() *cobra.Command {
 	l.flags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&from, "from", "", "when it begins: 2026-03-10T22:00:00Z, '2026-03-10 22:00' or +2h (default now)")
-	fl.Var(durationFlag{&length}, "for", "how long it takes")
+	fl.Var(durationFlag(&length), "for", "how long it takes")
 	fl.BoolVar(&cancel, "cancel", false, "take the windows back")
 	cmd.MarkFlagsMutuallyExclusive("cancel", "from")
 	cmd.MarkFlagsMutuallyExclusive("cancel", "for")

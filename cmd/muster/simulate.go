@@ -24,22 +24,35 @@ import (
 )
 
 // durationFlag lets a quantity of time be given as "90s" or "2h30m".
-type durationFlag struct{ d *unit.Duration }
+func durationFlag(d *unit.Duration) pflag.Value {
+	return quantityFlag[unit.Duration]{d, "duration", unit.ParseDuration}
+}
 
-// String is the duration as it would be given.
-func (f durationFlag) String() string {
-	if f.d == nil || *f.d == 0 { // help shows no default then
+// quantityFlag lets something be given with its unit.
+type quantityFlag[Q interface {
+	comparable
+	fmt.Stringer
+}] struct {
+	into  *Q
+	kind  string
+	parse func(string) (Q, error)
+}
+
+// String is the quantity as it would be given.
+func (f quantityFlag[Q]) String() string {
+	var none Q
+	if f.into == nil || *f.into == none { // help shows no default then
 		return ""
 	}
-	return f.d.String()
+	return (*f.into).String()
 }
 
 // Type names what the flag takes in the help.
-func (f durationFlag) Type() string { return "duration" }
+func (f quantityFlag[Q]) Type() string { return f.kind }
 
 // Set reads the flag.
-func (f durationFlag) Set(s string) (err error) {
-	*f.d, err = unit.ParseDuration(s)
+func (f quantityFlag[Q]) Set(s string) (err error) {
+	*f.into, err = f.parse(s)
 	return err
 }
 
@@ -71,7 +84,7 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 		{"link-mtbf", "mean time between failures of a link; 0 is never", &s.LinkEvery},
 		{"link-repair", "mean time to repair a link", &s.LinkFor},
 	} {
-		f.Var(durationFlag{d.into}, d.name, d.help)
+		f.Var(durationFlag(d.into), d.name, d.help)
 	}
 	f.Float64Var(&s.Prices.HostGBps, "host-link", s.Prices.HostGBps, "GB/s at which a suspended run moves out of each device, and back; 0 takes no time")
 	f.Float64Var(&s.Prices.StoreGBps, "store-link", s.Prices.StoreGBps, "GB/s at which a job saves that does not say how long it takes; 0 takes no time")

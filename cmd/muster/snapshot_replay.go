@@ -38,7 +38,7 @@ func snapshotReplayCommand() *cobra.Command {
 			return showCompared(cmd.OutOrStdout(), comparedRows(args[0], past, rows), asJSON)
 		}}
 	cmd.Flags().StringArrayVar(&strategies, "strategy", nil, "a strategy, several joined by +, or a YAML file (may be repeated)")
-	cmd.Flags().Var(durationFlag{&o.Restart}, "restart-cost", "what a resumed job loses that says nothing of it")
+	cmd.Flags().Var(durationFlag(&o.Restart), "restart-cost", "what a resumed job loses that says nothing of it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, as muster compare does (see docs/json.md)")
 	return cmd
 }

@@ -142,6 +142,6 @@ func switchStrategyCommand() *cobra.Command {
 	l.flags(cmd)
 	cmd.Flags().BoolVar(&q.DryRun, "dry-run", false, "say what it would do, and do nothing")
 	cmd.Flags().BoolVar(&q.Undo, "undo", false, "go back to the strategy that decided before")
-	cmd.Flags().Var(durationFlag{&horizon}, "horizon", "how far a dry run looks ahead (default 7d)")
+	cmd.Flags().Var(durationFlag(&horizon), "horizon", "how far a dry run looks ahead (default 7d)")
 	return cmd
 }

@@ -52,10 +52,10 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&j.Dir, "dir", "", "working directory (default the present one)")
 	fl.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=VALUE or as NAME to pass it on; PATH, HOME, USER and LANG are passed on always")
 	fl.StringArrayVar(&f.secrets, "secret", nil, "a variable whose value never is in the journal, as NAME to pass it on or as NAME=VALUE")
-	fl.Var(durationFlag{&j.Estimate}, "estimate", "how long it should run")
-	fl.Var(durationFlag{&j.TimeLimit}, "time-limit", "end a run of it after this long")
-	fl.Var(durationFlag{&j.Deadline}, "deadline", "when it should be done, from now")
-	fl.Var(durationFlag{&j.Checkpoint.Every}, "checkpoint-every", "how often it saves by itself")
+	fl.Var(durationFlag(&j.Estimate), "estimate", "how long it should run")
+	fl.Var(durationFlag(&j.TimeLimit), "time-limit", "end a run of it after this long")
+	fl.Var(durationFlag(&j.Deadline), "deadline", "when it should be done, from now")
+	fl.Var(durationFlag(&j.Checkpoint.Every), "checkpoint-every", "how often it saves by itself")
 	fl.BoolVar(&j.Checkpoint.OnRequest, "checkpoint-on-request", false, "it saves when asked to, before it is stopped")
 }
 
