@@ -100,30 +100,26 @@ func integer[T ~int32 | ~int64](name string, low, high, normal int64, field func
 }
 
 func duration(name string, field func(*record) *unit.Duration) column {
-	return column{name: name, kind: number,
-		set: func(r *record, cell string) (err error) {
-			*field(r), err = seconds(cell)
-			return err
-		},
-		get: func(r *record) string {
-			if *field(r) == 0 {
-				return ""
-			}
-			return decimal(*field(r))
-		}}
+	return optional(name, field, seconds, decimal)
 }
 
 func factor(name string, high float64, field func(*record) *float64) column {
+	return optional(name, field, func(cell string) (float64, error) { return numeric(cell, 0, high) },
+		func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) })
+}
+
+// optional is a column of numbers of which none is as good as 0.
+func optional[T unit.Duration | float64](name string, field func(*record) *T, read func(string) (T, error), write func(T) string) column {
 	return column{name: name, kind: number,
 		set: func(r *record, cell string) (err error) {
-			*field(r), err = numeric(cell, 0, high)
+			*field(r), err = read(cell)
 			return err
 		},
 		get: func(r *record) string {
 			if *field(r) == 0 {
 				return ""
 			}
-			return strconv.FormatFloat(*field(r), 'g', -1, 64)
+			return write(*field(r))
 		}}
 }
 

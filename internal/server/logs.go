@@ -9,7 +9,6 @@ import (
 	"math"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/musterdl/muster/internal/access"
@@ -79,12 +78,7 @@ func (s *Server) getLogs(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer done()
-	pieces := strings.Contains(r.Header.Get("Accept"), "application/x-ndjson")
-	kind := "text/plain; charset=utf-8"
-	if pieces {
-		kind = "application/x-ndjson"
-	}
-	w.Header().Set("Content-Type", kind)
+	pieces := asLines(w, r, "text/plain; charset=utf-8")
 	w.Header().Set("Trailer", "Muster-Log-Next")
 	l := &logStream{w: w, pieces: pieces, control: http.NewResponseController(w), at: int64(from), attempt: int32(attempt), rank: int32(rank)}
 	if l.attempt == 0 {

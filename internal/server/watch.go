@@ -80,6 +80,18 @@ func (s *Server) publish(snap view.Snapshot) error {
 	return err
 }
 
+// asLines reports whether the caller wants JSON, a value a line, in the place of another
+// type of content, and says in the answer which of the two comes.
+func asLines(w http.ResponseWriter, r *http.Request, otherwise string) bool {
+	const lines = "application/x-ndjson"
+	if strings.Contains(r.Header.Get("Accept"), lines) {
+		w.Header().Set("Content-Type", lines)
+		return true
+	}
+	w.Header().Set("Content-Type", otherwise)
+	return false
+}
+
 // watch streams a snapshot at each change, as server-sent events, or as JSON lines
 // where the caller accepts application/x-ndjson. One that names the last snapshot it
 // saw (Last-Event-ID, or ?last=) gets nothing until something has changed since.
@@ -99,12 +111,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 	if err := s.publish(snap); err != nil {
 		return err
 	}
-	lines := strings.Contains(r.Header.Get("Accept"), "application/x-ndjson")
-	kind := "text/event-stream"
-	if lines {
-		kind = "application/x-ndjson"
-	}
-	w.Header().Set("Content-Type", kind)
+	lines := asLines(w, r, "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	control := http.NewResponseController(w)
 	last := r.Header.Get("Last-Event-ID")
