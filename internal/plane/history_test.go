@@ -27,6 +27,7 @@ func TestRestartAtEveryBatch(t *testing.T) {
 		steps = 120
 	}
 	draws.Seed(t, 0)
+	draws.Few(t, 40)
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "muster-plane-")
 		if err != nil {
