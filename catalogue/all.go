@@ -42,8 +42,10 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/equal"
 	"github.com/musterdl/muster/strategies/pipeline/gpipe"
 	"github.com/musterdl/muster/strategies/pipeline/hanayo"
+	"github.com/musterdl/muster/strategies/pipeline/interleaved"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
 	"github.com/musterdl/muster/strategies/pipeline/pipedream"
+	"github.com/musterdl/muster/strategies/pipeline/zbv"
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 	"github.com/musterdl/muster/strategies/profile/declared"
 	"github.com/musterdl/muster/strategies/profile/history"
@@ -140,11 +142,16 @@ var All = []Entry{
 	plain(dualpipe.VDescription, dualpipe.V{}),
 	plain(gpipe.Description, gpipe.Ordering{}),
 	tuned(hanayo.Description, hanayo.Default, func(c hanayo.Config, _ Env) any { return hanayo.New(c) }),
+	tuned(interleaved.Description, interleaved.Default, func(c interleaved.Config, _ Env) any { return interleaved.New(c) }),
 	plain(onefoneb.Description, onefoneb.Ordering{}),
 	tuned(pipedream.Description, pipedream.Default, func(c pipedream.Config, _ Env) any { return pipedream.New(c) }),
 	tuned(pipedream.HetDescription, pipedream.HetDefault, func(c pipedream.HetConfig, _ Env) any { return pipedream.NewHet(c) }),
+	plain(zbv.Description, zbv.V{}),
+	plain(zbv.HalfDescription, zbv.Half),
+	plain(zbv.MinDescription, zbv.Min),
 	plain(zerobubble.H1Description, zerobubble.H1{}),
 	plain(zerobubble.H2Description, zerobubble.H2{}),
+	tuned(zerobubble.AutoDescription, zerobubble.Default, func(c zerobubble.Config, _ Env) any { return zerobubble.New(c) }),
 
 	plain(maxmin.Description, maxmin.Policy{}),
 	tuned(parrot.Description, parrot.Default, func(c parrot.Config, _ Env) any { return parrot.New(c) }).claims(parrot.Claim, parrot.Measure),

@@ -2,10 +2,11 @@
 // "Zero Bubble Pipeline Parallelism", ICLR 2024; sail-sg/zero-bubble-pipeline-parallelism):
 // the stage before waits only for the gradients of the inputs, so those of the weights fill
 // what would be idle. H1 keeps as much memory as 1F1B, H2 twice as much and leaves hardly any
-// bubble.
+// bubble. The automatic order goes by what passes cost and by how much memory there is.
 //
 // H2 has no barrier at the optimiser's step in the paper, which checks the gradients' norm
-// afterwards. That is left out: iterations here are one after the other.
+// afterwards. That is left out: iterations here are one after the other. So is the integer
+// program that polishes what the automatic order finds.
 package zerobubble
 
 import (

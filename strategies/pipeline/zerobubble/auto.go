@@ -1,0 +1,128 @@
+package zerobubble
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline"
+)
+
+// AutoDescription is what the automatic order says about itself.
+var AutoDescription = strategy.Description{
+	Name: "zero-bubble", System: "Zero Bubble", Part: pipeline.SequencePart, Status: "after",
+	Source: "Zero Bubble (Qi et al., ICLR 2024), its automatic scheduler; the variants of the rule are ours, and zb-h1 is one of them",
+	Idea:   "the fastest of several schedules that a greedy rule makes from costs and a memory limit, with gradients of weights in the gaps",
+	Acts:   []strategy.Act{strategy.Pipeline, strategy.Halves},
+	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+}
+
+// Config says how much the automatic order may keep.
+type Config struct {
+	// Pending is of how many microbatches a rank may keep activations, in multiples of the
+	// number of ranks; beyond two no bubble is left to fill. Where the memory of devices is
+	// known, that counts instead.
+	Pending float64 `yaml:"pending" above:"0" most:"2"`
+}
+
+// Default returns the configuration used where none is given: as much as 1F1B's first rank.
+func Default() Config { return Config{Pending: 1} }
+
+// Auto is the automatic order.
+type Auto struct{ config Config }
+
+var _ pipeline.Ordering = Auto{}
+
+// New returns the automatic order; the configuration must be valid.
+func New(c Config) Auto { return Auto{c} }
+
+// Schedule returns the fastest schedule that it finds within the memory, of equally fast
+// ones that whose worst bubble is least. H1 is among them where it fits, since the rule alone
+// is sometimes slower. Without costs it returns one that keeps what 1F1B does, so
+// that a cut is not refused for memory that the order can do without.
+func (a Auto) Schedule(ranks, microbatches int, c *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
+	if c == nil {
+		like := pipeline.Like(ranks)
+		least := ahead(asOneFOneB, ranks, microbatches, &like)
+		return (&greedy{most: least, ahead: least}).schedule(microbatches, &like)
+	}
+	best := found{makespan: unit.Forever}
+	for _, most := range a.levels(ranks, microbatches, c) {
+		if slices.Min(most) >= min(ranks, microbatches) {
+			s, why := H1{}.Schedule(ranks, microbatches, c)
+			best.offer(s, why, c)
+		}
+		best.search(microbatches, most, c)
+	}
+	return best.schedule, best.why
+}
+
+// levels are how many activations each rank may keep, from few to as many as memory allows.
+// Each level is the same whatever the limit, so that a higher limit only adds schedules.
+func (a Auto) levels(ranks, microbatches int, c *pipeline.Costs) (levels [][]int) {
+	for _, kept := range []int{1, (ranks + 1) / 2, ranks, (3*ranks + 1) / 2, 2 * ranks} {
+		least := int64(0) // memory in which each rank can keep so many
+		for _, s := range c.Stages {
+			least = max(least, c.ParamCopies*s.ParamKiB+int64(kept)*s.ActivationKiB)
+		}
+		if len(levels) > 0 && slices.Min(levels[len(levels)-1]) >= microbatches {
+			break // nobody could keep more
+		}
+		over := float64(kept) > a.config.Pending*float64(ranks)
+		if c.Memory > 0 {
+			over = least > int64(c.Memory)<<10
+		}
+		if over && len(levels) > 0 { // with less than one nothing goes
+			break
+		}
+		most := slices.Repeat([]int{kept}, ranks)
+		if c.Memory > 0 {
+			for r, s := range c.Stages {
+				most[r] = microbatches
+				if s.ActivationKiB > 0 {
+					most[r] = int(min(int64(microbatches), (least-c.ParamCopies*s.ParamKiB)/s.ActivationKiB))
+				}
+			}
+		}
+		levels = append(levels, most)
+	}
+	return levels
+}
+
+// found is the best schedule so far, or why there is none.
+type found struct {
+	schedule         pipeline.Schedule
+	why              pipeline.Why
+	makespan, bubble unit.Duration
+}
+
+// search offers what the rule makes in each of its variants. Those of the authors are two
+// ways to begin, whether gradients of inputs come first, and two times for those of weights.
+func (b *found) search(microbatches int, most []int, c *pipeline.Costs) {
+	for _, way := range []int{asOneFOneB, untilBack, anyNumber} {
+		for _, weights := range []int{whenShort, whenItFits, whenIdle} {
+			for _, forward := range []bool{false, true} {
+				g := greedy{most: most, ahead: ahead(way, len(most), microbatches, c), weights: weights, forward: forward}
+				s, why := g.schedule(microbatches, c)
+				b.offer(s, why, c)
+			}
+		}
+	}
+}
+
+// offer keeps a schedule if it is better than what was found.
+func (b *found) offer(s pipeline.Schedule, why pipeline.Why, c *pipeline.Costs) {
+	var t pipeline.Timing
+	if why == "" {
+		t, why = s.Time(*c)
+	}
+	if why != "" {
+		if b.makespan == unit.Forever {
+			b.why = why
+		}
+		return
+	}
+	if bubble := slices.Max(t.Bubble); t.Makespan < b.makespan || t.Makespan == b.makespan && bubble < b.bubble {
+		*b = found{s, "", t.Makespan, bubble}
+	}
+}
