@@ -102,6 +102,15 @@ func TestAnyNumber(t *testing.T) {
 	}
 }
 
+// scored is what a schedule takes and needs.
+func scored(t interface{ Fatal(...any) }, s pipeline.Schedule, c *pipeline.Costs) pipeline.Score {
+	n, why := s.Score(c)
+	if why != "" {
+		t.Fatal(why)
+	}
+	return n
+}
+
 // TestMix: what MixPipe finds is never slower than Chimera or than any that it tries, also
 // within Chimera's memory, which it then keeps.
 func TestMix(t *testing.T) {
@@ -116,24 +125,24 @@ func TestMix(t *testing.T) {
 			c.Stages[i].ActivationKiB = 1024
 		}
 		base, _ := New(Default()).Schedule(ranks, n, nil)
-		was := scored(&base, &c)
+		was := scored(t, base, &c)
 		limited := c
-		limited.Memory = unit.MiB(was.peak >> 10)
+		limited.Memory = unit.MiB(was.PeakKiB >> 10)
 		for _, c := range []*pipeline.Costs{&c, &limited} {
 			s, why := Mix{}.Schedule(ranks, n, c)
 			if why != "" {
 				t.Fatal(why)
 			}
-			got := scored(&s, c)
-			if got.takes > was.takes || got.over > 0 || c.Memory > 0 && got.peak > was.peak {
+			got := scored(t, s, c)
+			if got.Makespan > was.Makespan || got.OverKiB > 0 || c.Memory > 0 && got.PeakKiB > was.PeakKiB {
 				t.Fatalf("%+v, Chimera %+v", got, was)
 			}
-			if got.takes < was.takes {
+			if got.Makespan < was.Makespan {
 				faster++
 			}
 			for _, k := range []int{1, ranks} {
 				end, _ := mixed(ranks, n, k, 0, c)
-				if at := scored(&end, c); k == 1 && at.before(got) {
+				if at := scored(t, end, c); k == 1 && at.Better(got) {
 					t.Fatalf("%+v, with k=%d %+v", got, k, at)
 				}
 			}
@@ -154,7 +163,7 @@ func TestMix(t *testing.T) {
 			}
 			half, _ := mixed(d, n, d/2, 0, &c)
 			base, _ := New(Default()).Schedule(d, n, nil)
-			if got, want := scored(&half, &c), scored(&base, &c); got != want {
+			if got, want := scored(t, half, &c), scored(t, base, &c); got != want {
 				t.Errorf("D=%d N=%d: %+v, Chimera %+v", d, n, got, want)
 			}
 		}

@@ -2,7 +2,6 @@ package chimera
 
 import (
 	"github.com/musterdl/muster/model/strategy"
-	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 )
 
@@ -27,23 +26,18 @@ const searched = 8
 // leanest where none fits: Chimera's, or one of those that mixed writes. Without costs it is
 // Chimera's.
 func (Mix) Schedule(ranks, microbatches int, c *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
-	best, why := New(Default()).Schedule(ranks, microbatches, nil)
+	first, why := New(Default()).Schedule(ranks, microbatches, nil)
 	if why != "" || c == nil {
-		return best, why
+		return first, why
 	}
-	score := scored(&best, c)
+	search := pipeline.Search{Costs: c}
+	why = search.Try(first, "")
 	for k := 1; k <= ranks; k += max(1, ranks/searched) {
-		for rounds := 0; rounds <= ranks; rounds = max(1, 2*rounds) {
-			s, why := mixed(ranks, microbatches, k, rounds, c)
-			if why != "" {
-				return s, why
-			}
-			if now := scored(&s, c); now.before(score) {
-				best, score = s, now
-			}
+		for rounds := 0; rounds <= ranks && why == ""; rounds = max(1, 2*rounds) {
+			why = search.Try(mixed(ranks, microbatches, k, rounds, c))
 		}
 	}
-	return best, ""
+	return search.Best, why
 }
 
 // mixed lets k microbatches of each direction begin, and then one for each that has ended
@@ -58,37 +52,4 @@ func mixed(ranks, microbatches, k, rounds int, c *pipeline.Costs) (pipeline.Sche
 			return r.Keeps(mine) < int32(k)+min(int32(rounds), r.Done(pipeline.Backward, mine))
 		})
 	})
-}
-
-// score is by what schedules are compared.
-type score struct {
-	over  int64 // what the fullest rank needs beyond its memory
-	takes unit.Duration
-	peak  int64
-}
-
-func (s score) before(t score) bool {
-	switch {
-	case s.over != t.over:
-		return s.over < t.over
-	case s.takes != t.takes:
-		return s.takes < t.takes
-	}
-	return s.peak < t.peak
-}
-
-// scored times a schedule; one that cannot run, which none here is, comes last.
-func scored(s *pipeline.Schedule, c *pipeline.Costs) (n score) {
-	t, why := s.Time(*c)
-	if why != "" {
-		return score{over: 1 << 62}
-	}
-	for _, held := range t.Peak {
-		n.peak = max(n.peak, held.Total())
-	}
-	if limit := int64(c.Memory) << 10; limit > 0 {
-		n.over = max(0, n.peak-limit)
-	}
-	n.takes = t.Makespan
-	return n
 }
