@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -87,6 +88,20 @@ func group(t *testing.T, limits Limits) Group {
 		}
 	})
 	return g
+}
+
+// Two who probe at the same time find what one alone does.
+func TestProbesSideBySide(t *testing.T) {
+	alone := Probe().String()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if beside := Probe().String(); beside != alone {
+				t.Errorf("beside others it says %s, alone %s", beside, alone)
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestProbeSaysWhatIsMissing(t *testing.T) {

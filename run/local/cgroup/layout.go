@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/musterdl/muster/model/unit"
 )
@@ -200,10 +201,13 @@ type Support struct {
 	Missing []string
 }
 
+// probes counts those of this process, so that none takes the group of another away.
+var probes atomic.Int64
+
 // Probe finds out what can be enforced by making a group, moving a process into it
 // and removing it again.
 func Probe() Support {
-	g, err := Create(fmt.Sprintf("probe-%d", os.Getpid()), Limits{CPU: unit.Whole, Memory: 64})
+	g, err := Create(fmt.Sprintf("probe-%d-%d", os.Getpid(), probes.Add(1)), Limits{CPU: unit.Whole, Memory: 64})
 	if err != nil {
 		return Support{Version: "none", Missing: []string{err.Error()}}
 	}
