@@ -46,6 +46,7 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
 	"github.com/musterdl/muster/strategies/pipeline/outoforder"
 	"github.com/musterdl/muster/strategies/pipeline/pipedream"
+	"github.com/musterdl/muster/strategies/pipeline/varuna"
 	"github.com/musterdl/muster/strategies/pipeline/zbv"
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 	"github.com/musterdl/muster/strategies/profile/declared"
@@ -148,6 +149,7 @@ var All = []Entry{
 	plain(outoforder.Description, outoforder.Ordering{}),
 	tuned(pipedream.Description, pipedream.Default, func(c pipedream.Config, _ Env) any { return pipedream.New(c) }),
 	tuned(pipedream.HetDescription, pipedream.HetDefault, func(c pipedream.HetConfig, _ Env) any { return pipedream.NewHet(c) }),
+	plain(varuna.Description, varuna.Ordering{}),
 	plain(zbv.Description, zbv.V{}),
 	plain(zbv.HalfDescription, zbv.Half),
 	plain(zbv.MinDescription, zbv.Min),

@@ -15,12 +15,19 @@ type passes struct {
 	running  map[[2]int32]*microbatch // by stage and number
 	// here is what one stage of this worker has for another.
 	here map[tag][]float32
+	// again are the inputs of those that are to be computed again; all else is let go of.
+	again map[[2]int32][]float32
 }
 
 // pipeline executes this worker's order. Two passes that the plan has at once come one after
 // the other.
 func (w *worker) pipeline(batch []sequence, weight float32) error {
-	p := &passes{worker: w, schedule: w.plan.Schedule(), batch: batch, weight: weight, running: map[[2]int32]*microbatch{}, here: map[tag][]float32{}}
+	p := &passes{worker: w, schedule: w.plan.Schedule(), batch: batch, weight: weight, running: map[[2]int32]*microbatch{}, here: map[tag][]float32{}, again: map[[2]int32][]float32{}}
+	for _, op := range w.plan.Orders[w.ring.rank] {
+		if op.Kind == pipeline.Recompute {
+			p.again[[2]int32{op.Stage, op.Micro}] = nil
+		}
+	}
 	for _, op := range w.plan.Orders[w.ring.rank] {
 		if err := p.do(op); err != nil {
 			return err
@@ -38,8 +45,7 @@ func (p *passes) do(op pipeline.Op) error {
 	var err error
 	switch op.Kind {
 	case pipeline.Forward:
-		m = s.begin(share(p.batch, int(op.Micro), int(p.plan.Microbatches)), p.weight)
-		p.running[at] = m
+		m = p.begin(s, at)
 		if op.Stage > 0 {
 			if x, err = p.receive(kindForward, op.Stage-1, op.Stage, op.Micro, m); err != nil {
 				return err
@@ -48,6 +54,13 @@ func (p *passes) do(op pipeline.Op) error {
 		if y := s.forward(m, x); op.Stage < last {
 			p.send(kindForward, op.Stage, op.Stage+1, op.Micro, y)
 		}
+		if _, again := p.again[at]; again {
+			p.again[at] = slices.Clone(x)
+			s.finish(m)
+		}
+		return nil
+	case pipeline.Recompute:
+		s.compute(p.begin(s, at), p.again[at])
 		return nil
 	case pipeline.Backward, pipeline.Input:
 		if op.Stage < last {
@@ -65,6 +78,13 @@ func (p *passes) do(op pipeline.Op) error {
 	}
 	s.finish(m)
 	return nil
+}
+
+// begin starts a microbatch at a stage.
+func (p *passes) begin(s *stage, at [2]int32) *microbatch {
+	m := s.begin(share(p.batch, int(at[1]), int(p.plan.Microbatches)), p.weight)
+	p.running[at] = m
+	return m
 }
 
 // wires are the links over which two neighbours talk: the one's to the other, and the

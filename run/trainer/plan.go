@@ -39,13 +39,6 @@ func checkPlan(p *pipeline.Plan, c Config) error {
 			return fmt.Errorf("routes[0] goes from worker %d to %d: expected the same or a neighbour on the ring of %d", route[s], rank, ranks)
 		}
 	}
-	for rank, order := range p.Orders {
-		for i, op := range order {
-			if op.Kind == pipeline.Recompute {
-				return fmt.Errorf("orders[%d][%d] is %v: the trainer keeps what a forward pass computed, and computes nothing again", rank, i, op)
-			}
-		}
-	}
 	if _, why := schedule.Time(pipeline.Like(int(p.Stages))); why != "" {
 		return fmt.Errorf("%s", why)
 	}

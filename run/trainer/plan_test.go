@@ -27,7 +27,6 @@ func TestPlansThatCannotRunAreRefused(t *testing.T) {
 		{`["1F0","1B0"`, `["1F0","1B2"`, "1B2"},
 		{`["1F0","1B0"`, `["1B0","1F0"`, "rank 1, operation 0 is 1B0"},
 		{`["1F0","1B0"`, `["1F0","1I0","1W0"`, ""},
-		{`["1F0","1B0"`, `["1F0","1R0","1B0"`, "orders[1][1] is 1R0: the trainer keeps what a forward pass computed"},
 		{`"cuts"`, `"wave":1,"cuts"`, pipeline.LiveCopies},
 		{`"cuts"`, `"routes":[[0,1],[1,0]],"cuts"`, "meets stage 0 on rank 1"},
 		{`["0F0","0F1","0B0","0B1"]`, `["0F0","0B0","0F1","0B1"]`, ""},

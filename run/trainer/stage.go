@@ -71,13 +71,19 @@ func (s *stage) begin(sequences []sequence, weight float32) *microbatch {
 // forward sends a microbatch through the stage; x is nil where the embedding is
 // first. At the head it adds to the step's loss.
 func (s *stage) forward(m *microbatch, x []float32) []float32 {
+	y := s.compute(m, x)
+	s.extras()[extraLoss] += m.loss
+	return y
+}
+
+// compute is a forward pass, the first or once more, that leaves the loss to the microbatch.
+func (s *stage) compute(m *microbatch, x []float32) []float32 {
 	m.loss = 0
 	for _, l := range s.layers {
 		var back backward
 		x, back = l.forward(m, x)
 		m.backs = append(m.backs, back)
 	}
-	s.extras()[extraLoss] += m.loss
 	return x
 }
 

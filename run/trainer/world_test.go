@@ -18,6 +18,7 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/dualpipe"
 	gpipes "github.com/musterdl/muster/strategies/pipeline/gpipe"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
+	"github.com/musterdl/muster/strategies/pipeline/varuna"
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 )
 
@@ -190,6 +191,8 @@ func divisions() []division {
 		{"4 stages, one layer each", 4, oneForwardOneBackward(6, 1, 2, 3)},
 		{"2 stages, passes in halves", 2, planned(zerobubble.H1{}, 2, 6, 2)},
 		{"4 stages, passes in halves", 4, planned(zerobubble.H2{}, 4, 6, 1, 2, 3)},
+		{"2 stages, computed again", 2, planned(varuna.Ordering{}, 2, 6, 2)},
+		{"4 stages, computed again", 4, planned(varuna.Ordering{}, 4, 6, 1, 2, 3)},
 		{"2 workers, 4 stages, there and back", 2, planned(dualpipe.V{}, 2, 6, 1, 2, 3)},
 		{"1 worker, 2 stages", 1, planned(dualpipe.V{}, 1, 3, 2)},
 		{"2 workers, 4 stages, round and round", 2, planned(again{}, 2, 6, 1, 2, 3)},
