@@ -143,6 +143,8 @@ func TestFlagMistakes(t *testing.T) {
 		`--quiet: found "maybe", expected true or false: see muster simulate`:                     {"simulate", "--quiet=maybe"},
 		`--free: found "maybe", expected true or false: see muster simulate`:                      {"simulate", "--free=maybe"},
 		`--horizon: "soon" is not a duration: write one like 90s, 2h30m or 1d: see muster whatif`: {"whatif", "--horizon", "soon"},
+		`--bandwidth: "soon" is not a bandwidth: write one like 25Gbps: see muster plan`:          {"plan", "--bandwidth", "soon"},
+		`--memory: "soon" is not an amount of memory: write one like 16GiB or 512MiB: see muster`: {"plan", "--memory", "soon"},
 	} {
 		if _, err := muster(t, args...); err == nil || !strings.HasPrefix(err.Error(), says) {
 			t.Errorf("muster %s: %v, want %s", strings.Join(args, " "), err, says)
@@ -153,7 +155,7 @@ func TestFlagMistakes(t *testing.T) {
 	each = func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			switch kind := f.Value.Type(); {
-			case kind == "string", kind == "stringSlice", kind == "stringArray", kind == "duration", takes[kind] != "":
+			case kind == "string", kind == "stringSlice", kind == "stringArray", kind == "duration", kind == "bandwidth", kind == "memory", takes[kind] != "":
 			default:
 				t.Errorf("%s --%s takes %s, of which nothing is said", c.CommandPath(), f.Name, kind)
 			}
