@@ -241,7 +241,7 @@ func TestRefusals(t *testing.T) {
 		{"2 device speeds", fit, pipeline.Params{Speeds: []float64{1, 1}}},
 		{"speed 0 of stage 1", fit, pipeline.Params{Speeds: []float64{1, 0, 1}}},
 		{"nothing negative", fit, pipeline.Params{Bandwidth: -1}},
-		{"stage 0 needs 2MiB of device memory, a device has 1MiB", with(func(j *workload.Pipeline) { j.Layers[0].ActivationKiB = 500 }), pipeline.Params{Memory: 1}},
+		{"rank 0 needs 2MiB of device memory, a device has 1MiB", with(func(j *workload.Pipeline) { j.Layers[0].ActivationKiB = 500 }), pipeline.Params{Memory: 1}},
 	} {
 		if _, why := pipeline.Build(equal.Partitioner{}, gpipe.Ordering{}, c.job, c.p); !strings.Contains(string(why), c.want) {
 			t.Errorf("got %q, want %q", why, c.want)

@@ -9,15 +9,7 @@ import (
 // prediction filled in, or why it cannot run: it is not a plan for these layers,
 // its ranks wait for one another, or it does not fit the devices.
 func Simulate(layers []workload.Layer, plan Plan, p Params) (Plan, Why) {
-	p.InFlight = nil // what the order itself says is simulated
-	if why := plan.Check(len(layers)); why != "" {
-		return plan, why
-	}
-	if why := p.Check(layers, int(plan.Stages), len(plan.Orders)); why != "" {
-		return plan, why
-	}
-	schedule := plan.Schedule()
-	t, why := schedule.Time(Costs{Stages: stages(layers, plan.Cuts), Params: p})
+	t, why := plan.Timing(layers, p)
 	if why != "" {
 		return plan, why
 	}
@@ -25,11 +17,24 @@ func Simulate(layers []workload.Layer, plan Plan, p Params) (Plan, Why) {
 	for r, peak := range t.Peak {
 		plan.PeakKiB[r] = peak.Total()
 		if limit := int64(p.Memory) << 10; limit > 0 && plan.PeakKiB[r] > limit {
-			return plan, whyf("stage %d needs %v of device memory, a device has %v: more stages or fewer microbatches in flight would help",
+			return plan, whyf("rank %d needs %v of device memory, a device has %v: more stages or fewer microbatches in flight would help",
 				r, unit.MiB((plan.PeakKiB[r]+1023)>>10), p.Memory)
 		}
 	}
 	return plan, ""
+}
+
+// Timing runs a plan's schedule on these layers through the task graph, or says why it cannot.
+func (p *Plan) Timing(layers []workload.Layer, on Params) (Timing, Why) {
+	on.InFlight = nil // what the order itself says is simulated
+	if why := p.Check(len(layers)); why != "" {
+		return Timing{}, why
+	}
+	if why := on.Check(layers, int(p.Stages), len(p.Orders)); why != "" {
+		return Timing{}, why
+	}
+	schedule := p.Schedule()
+	return schedule.Time(Costs{Stages: stages(layers, p.Cuts), Params: on})
 }
 
 // Check says what is wrong with a plan for so many layers: its cuts must leave

@@ -17,7 +17,6 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
-	"github.com/musterdl/muster/pipeline/export"
 )
 
 // planner is what the plans of a job's pipeline are made for.
@@ -52,7 +51,7 @@ func planCommand() *cobra.Command {
 		fl.Var(q.value, q.name, q.help)
 	}
 	fl.Int64Var(&p.params.ParamCopies, "param-copies", 4, "how many times a device holds its parameters: 4 for weights, gradients and both moments of Adam")
-	fl.StringArrayVar(&p.exports, "export", nil, "write the best plan: plan:FILE as MUSTER_PLAN names it, csv:FILE or comms:FILE as PyTorch loads it")
+	fl.StringArrayVar(&p.exports, "export", nil, "write the best plan: plan:FILE as MUSTER_PLAN names it, csv:FILE or comms:FILE as PyTorch loads it, perfetto:FILE as ui.perfetto.dev shows it")
 	fl.BoolVar(&p.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -86,14 +85,14 @@ func (p *planner) run(w io.Writer, file string) error {
 	}
 	r.rank()
 	best := &r.Plans[0]
+	if err := p.export(best, request.Layers); err != nil {
+		return err
+	}
 	if best.StepSec > 0 && params.Bandwidth > 0 {
 		params.Bandwidth, params.Memory = max(1, params.Bandwidth/2), 0
 		if again, why := pipeline.Simulate(request.Layers, best.made, params); why == "" {
 			r.HalfBandwidthSec = again.Iteration.Seconds()
 		}
-	}
-	if err := p.export(best); err != nil {
-		return err
 	}
 	if p.asJSON {
 		err = json.NewEncoder(w).Encode(r)
@@ -134,37 +133,4 @@ func pairsOf(text string) (all []catalogue.Composition, err error) {
 		}
 	}
 	return all, nil
-}
-
-// export writes the best plan to the files that were asked for.
-func (p *planner) export(best *planned) error {
-	for _, to := range p.exports {
-		kind, file, found := strings.Cut(to, ":")
-		if !found || file == "" || !slices.Contains([]string{"plan", "csv", "comms"}, kind) {
-			return misused("--export %s: expected plan:FILE, csv:FILE or comms:FILE", to)
-		}
-		if best.StepSec == 0 {
-			return fmt.Errorf("--export %s: there is no plan: %s", to, best.Lost)
-		}
-		schedule := best.made.Schedule()
-		var text string
-		var err error
-		switch kind {
-		case "csv":
-			text, err = export.CSV(&schedule)
-		case "comms":
-			text, err = export.Comms(&schedule)
-		default:
-			var plan []byte
-			plan, err = json.Marshal(best.made)
-			text = string(plan) + "\n"
-		}
-		if err == nil {
-			err = os.WriteFile(file, []byte(text), 0o644)
-		}
-		if err != nil {
-			return fmt.Errorf("--export %s, of %s: %w", to, best.Plan, err)
-		}
-	}
-	return nil
 }
