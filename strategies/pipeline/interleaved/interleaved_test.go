@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/pipelinetest"
 	"pgregory.net/rapid"
 )
 
@@ -33,18 +34,7 @@ func TestClosedForms(t *testing.T) {
 		p, v := rapid.IntRange(1, 8).Draw(t, "ranks"), rapid.IntRange(2, 5).Draw(t, "chunks")
 		m := p * rapid.IntRange(1, 6).Draw(t, "groups")
 		f, b := unit.Duration(rapid.IntRange(1, 50).Draw(t, "forward")), unit.Duration(rapid.IntRange(1, 50).Draw(t, "half"))
-		s, why := New(Config{Chunks: v}).Schedule(p, m, nil)
-		if why != "" {
-			t.Fatal(why)
-		}
-		c := pipeline.Like(p * v)
-		for i := range c.Stages {
-			c.Stages[i].Forward, c.Stages[i].Input, c.Stages[i].Weight = f, b, b
-		}
-		got, why := s.Time(c)
-		if why != "" {
-			t.Fatal(why)
-		}
+		got := pipelinetest.Case{Ranks: p, Microbatches: m, Forward: f, Input: b, Weight: b}.Time(New(Config{Chunks: v}))
 		for r := range p {
 			if want := unit.Duration(p-1) * (f + 2*b); got.Idle(r) != want {
 				t.Fatalf("p=%d m=%d v=%d F=%d B=%d: rank %d is idle for %d, want %d", p, m, v, f, 2*b, r, got.Idle(r), want)

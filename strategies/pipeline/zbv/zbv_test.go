@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/pipelinetest"
 )
 
 // TestPublishedV is ZBV's order for two ranks and four microbatches.
@@ -24,23 +25,9 @@ func TestPublishedV(t *testing.T) {
 }
 
 // played times a schedule of equal stages, and gives its worst bubble and its highest peak.
-func played(t testing.TB, o pipeline.Ordering, p, m int, f, i, w unit.Duration) (got pipeline.Timing, bubble unit.Duration, peak int64) {
-	t.Helper()
-	s, why := o.Schedule(p, m, nil)
-	if why != "" {
-		t.Fatal(why)
-	}
-	c := pipeline.Like(s.Stages())
-	for k := range c.Stages {
-		c.Stages[k].Forward, c.Stages[k].Input, c.Stages[k].Weight = f, i, w
-	}
-	if got, why = s.Time(c); why != "" {
-		t.Fatalf("%T p=%d m=%d: %s", o, p, m, why)
-	}
-	for r := range got.Peak {
-		peak = max(peak, got.Peak[r].Total())
-	}
-	return got, slices.Max(got.Bubble), peak
+func played(o pipeline.Ordering, p, m int, f, i, w unit.Duration) (t pipeline.Timing, bubble unit.Duration, peak int64) {
+	t = pipelinetest.Case{Ranks: p, Microbatches: m, Forward: f, Input: i, Weight: w}.Time(o)
+	return t, slices.Max(t.Bubble), pipelinetest.Most(t)
 }
 
 // TestV: no rank has a bubble where all passes take equally long and there are 2p-1
@@ -48,7 +35,7 @@ func played(t testing.TB, o pipeline.Ordering, p, m int, f, i, w unit.Duration) 
 func TestV(t *testing.T) {
 	for p := 1; p <= 16; p++ {
 		for _, m := range []int{2*p - 1, 2 * p, 3*p + 1, 4 * p} {
-			got, bubble, _ := played(t, V{}, p, m, 1, 1, 1)
+			got, bubble, _ := played(V{}, p, m, 1, 1, 1)
 			if bubble != 0 {
 				t.Errorf("p=%d m=%d: a bubble of %d", p, m, bubble)
 			}
@@ -59,7 +46,7 @@ func TestV(t *testing.T) {
 			}
 		}
 		for m := 1; m < 2*p-1; m++ {
-			played(t, V{}, p, m, 1, 2, 3)
+			played(V{}, p, m, 1, 2, 3)
 		}
 	}
 }
@@ -68,10 +55,10 @@ func TestV(t *testing.T) {
 // inputs take longer than those of weights, V-Min stands still in every block and loses more with
 // every microbatch; ZBV does not.
 func TestVTrap(t *testing.T) {
-	_, few, _ := played(t, Min, 4, 16, 10, 15, 5)
-	_, many, _ := played(t, Min, 4, 32, 10, 15, 5)
-	_, zbv, _ := played(t, V{}, 4, 16, 10, 15, 5)
-	_, more, _ := played(t, V{}, 4, 32, 10, 15, 5)
+	_, few, _ := played(Min, 4, 16, 10, 15, 5)
+	_, many, _ := played(Min, 4, 32, 10, 15, 5)
+	_, zbv, _ := played(V{}, 4, 16, 10, 15, 5)
+	_, more, _ := played(V{}, 4, 32, 10, 15, 5)
 	if few >= many || zbv != more {
 		t.Errorf("bubbles of %d and %d, and of ZBV %d and %d", few, many, zbv, more)
 	}
@@ -85,9 +72,9 @@ func TestBlocks(t *testing.T) {
 	for p := 1; p <= 24; p++ {
 		for _, m := range []int{1, p, 2*p - 1, 2 * p, 4 * p} {
 			for _, times := range [][3]unit.Duration{{1, 1, 1}, {10, 12, 8}, {10, 8, 12}, {3, 9, 1}} {
-				_, _, zbv := played(t, V{}, p, m, times[0], times[1], times[2])
-				_, _, half := played(t, Half, p, m, times[0], times[1], times[2])
-				_, _, least := played(t, Min, p, m, times[0], times[1], times[2])
+				_, _, zbv := played(V{}, p, m, times[0], times[1], times[2])
+				_, _, half := played(Half, p, m, times[0], times[1], times[2])
+				_, _, least := played(Min, p, m, times[0], times[1], times[2])
 				if least > half || half > zbv {
 					t.Errorf("p=%d m=%d: V-Min keeps %d, V-Half %d, ZBV %d", p, m, least, half, zbv)
 				}
@@ -107,8 +94,8 @@ func TestBlocks(t *testing.T) {
 		p         int
 		half, min unit.Duration // idle, in chunk passes
 	}{{2, 5, 3}, {4, 12, 11}, {8, 26, 27}, {16, 54, 59}} {
-		half, _, _ := played(t, Half, c.p, 4*c.p, 1, 1, 1)
-		least, _, _ := played(t, Min, c.p, 4*c.p, 1, 1, 1)
+		half, _, _ := played(Half, c.p, 4*c.p, 1, 1, 1)
+		least, _, _ := played(Min, c.p, 4*c.p, 1, 1, 1)
 		if half.Idle(0) != c.half || least.Idle(0) != c.min {
 			t.Errorf("p=%d: V-Half is idle for %d, V-Min for %d, want %d and %d; of 1F1B's %d", c.p, half.Idle(0), least.Idle(0), c.half, c.min, 6*(c.p-1))
 		}

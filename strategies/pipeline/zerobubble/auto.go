@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/model/strategy"
-	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 )
 
@@ -36,52 +35,45 @@ var _ pipeline.Ordering = Auto{}
 // New returns the automatic order; the configuration must be valid.
 func New(c Config) Auto { return Auto{c} }
 
-// Schedule returns the fastest schedule that it finds within the memory, of equally fast
-// ones that whose worst bubble is least. H1 is among them where it fits, since the rule alone
-// is sometimes slower. Without costs it returns one that keeps what 1F1B does, so
-// that a cut is not refused for memory that the order can do without.
+// Schedule returns the best schedule of those that it finds within the memory. H1 is among them
+// where it fits, since the rule alone is sometimes slower. Without costs it returns one that
+// keeps what 1F1B does, so that a cut is not refused for memory that the order can do without.
 func (a Auto) Schedule(ranks, microbatches int, c *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
 	if c == nil {
 		like := pipeline.Like(ranks)
 		least := ahead(asOneFOneB, ranks, microbatches, &like)
 		return (&greedy{most: least, ahead: least}).schedule(microbatches, &like)
 	}
-	best := found{makespan: unit.Forever}
+	best := pipeline.Search{Costs: c}
 	for _, most := range a.levels(ranks, microbatches, c) {
 		if slices.Min(most) >= min(ranks, microbatches) {
-			s, why := H1{}.Schedule(ranks, microbatches, c)
-			best.offer(s, why, c)
+			if why := best.Try(H1{}.Schedule(ranks, microbatches, c)); why != "" {
+				return best.Best, why
+			}
 		}
-		best.search(microbatches, most, c)
+		if why := vary(&best, microbatches, most); why != "" {
+			return best.Best, why
+		}
 	}
-	return best.schedule, best.why
+	return best.Best, ""
 }
 
-// levels are how many activations each rank may keep, from few to as many as memory allows.
-// Each level is the same whatever the limit, so that a higher limit only adds schedules.
+// levels are how many activations each rank may keep. What they are does not depend on the
+// limit, so that a higher one only adds schedules to choose from; where devices' memory is known
+// all are tried, and the score tells which fit.
 func (a Auto) levels(ranks, microbatches int, c *pipeline.Costs) (levels [][]int) {
 	for _, kept := range []int{1, (ranks + 1) / 2, ranks, (3*ranks + 1) / 2, 2 * ranks} {
-		least := int64(0) // memory in which each rank can keep so many
-		for _, s := range c.Stages {
-			least = max(least, c.ParamCopies*s.ParamKiB+int64(kept)*s.ActivationKiB)
-		}
-		if len(levels) > 0 && slices.Min(levels[len(levels)-1]) >= microbatches {
-			break // nobody could keep more
-		}
-		over := float64(kept) > a.config.Pending*float64(ranks)
-		if c.Memory > 0 {
-			over = least > int64(c.Memory)<<10
-		}
-		if over && len(levels) > 0 { // with less than one nothing goes
-			break
+		if len(levels) > 0 && (c.Memory == 0 && float64(kept) > a.config.Pending*float64(ranks) || slices.Min(levels[len(levels)-1]) >= microbatches) {
+			break // more is not allowed, or there is no more to keep
 		}
 		most := slices.Repeat([]int{kept}, ranks)
-		if c.Memory > 0 {
+		if c.Memory > 0 { // as many as go into the memory in which each rank can keep so many
+			least := int64(0)
+			for _, s := range c.Stages {
+				least = max(least, c.ParamCopies*s.ParamKiB+int64(kept)*s.ActivationKiB)
+			}
 			for r, s := range c.Stages {
-				most[r] = microbatches
-				if s.ActivationKiB > 0 {
-					most[r] = int(min(int64(microbatches), (least-c.ParamCopies*s.ParamKiB)/s.ActivationKiB))
-				}
+				most[r] = max(kept, int(min(int64(microbatches), (least-c.ParamCopies*s.ParamKiB)/max(1, s.ActivationKiB))))
 			}
 		}
 		levels = append(levels, most)
@@ -89,21 +81,14 @@ func (a Auto) levels(ranks, microbatches int, c *pipeline.Costs) (levels [][]int
 	return levels
 }
 
-// found is the best schedule so far, or why there is none.
-type found struct {
-	schedule         pipeline.Schedule
-	why              pipeline.Why
-	makespan, bubble unit.Duration
-}
-
 // large is how many passes forward make a schedule of which only the best variants are tried,
 // since each takes long: of 150 small ones with drawn costs, in twice 1F1B's memory, they
 // were .1 % slower than the best of all.
 const large = 2048
 
-// search offers what the rule makes in each of its variants. Those of the authors are two
-// ways to begin, whether gradients of inputs come first, and two times for those of weights.
-func (b *found) search(microbatches int, most []int, c *pipeline.Costs) {
+// vary tries what the rule makes in each of its variants. Those of the authors are two ways to
+// begin, whether gradients of inputs come first, and two times for those of weights.
+func vary(best *pipeline.Search, microbatches int, most []int) pipeline.Why {
 	ways, times := []int{asOneFOneB, untilBack, anyNumber}, []int{whenShort, whenItFits, whenIdle}
 	if len(most)*microbatches > large {
 		ways, times = []int{untilBack}, []int{whenIdle}
@@ -111,27 +96,12 @@ func (b *found) search(microbatches int, most []int, c *pipeline.Costs) {
 	for _, way := range ways {
 		for _, weights := range times {
 			for _, forward := range []bool{false, true} {
-				g := greedy{most: most, ahead: ahead(way, len(most), microbatches, c), weights: weights, forward: forward}
-				s, why := g.schedule(microbatches, c)
-				b.offer(s, why, c)
+				g := greedy{most: most, ahead: ahead(way, len(most), microbatches, best.Costs), weights: weights, forward: forward}
+				if why := best.Try(g.schedule(microbatches, best.Costs)); why != "" {
+					return why
+				}
 			}
 		}
 	}
-}
-
-// offer keeps a schedule if it is better than what was found.
-func (b *found) offer(s pipeline.Schedule, why pipeline.Why, c *pipeline.Costs) {
-	var t pipeline.Timing
-	if why == "" {
-		t, why = s.Time(*c)
-	}
-	if why != "" {
-		if b.makespan == unit.Forever {
-			b.why = why
-		}
-		return
-	}
-	if bubble := slices.Max(t.Bubble); t.Makespan < b.makespan || t.Makespan == b.makespan && bubble < b.bubble {
-		*b = found{s, "", t.Makespan, bubble}
-	}
+	return ""
 }

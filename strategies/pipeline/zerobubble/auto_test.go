@@ -71,11 +71,13 @@ func TestAuto(t *testing.T) {
 			t.Fatalf("p=%d m=%d: %v, H2 %v", p, m, before, h2)
 		}
 		sum += float64(before) / float64(h2)
-		rule := found{makespan: unit.Forever}
+		rule := pipeline.Search{Costs: &c}
 		for _, most := range New(Default()).levels(p, m, &c) {
-			rule.search(m, most, &c)
+			if why := vary(&rule, m, most); why != "" {
+				t.Fatal(why)
+			}
 		}
-		if rule.makespan > h1 {
+		if rule.Score.Makespan > h1 {
 			alone++
 		}
 	}
@@ -134,5 +136,17 @@ func TestTrap(t *testing.T) {
 	h1 := scheduled(t, H1{}, p, m, c)
 	if auto := scheduled(t, New(Default()), p, m, c); h1.Idle(0) != (p-1)*f || auto.Idle(0) > h1.Idle(0) {
 		t.Errorf("H1 is idle for %d, the automatic order for %d", h1.Idle(0), auto.Idle(0))
+	}
+}
+
+// TestNothingKept: a stage that keeps nothing sets no limit.
+func TestNothingKept(t *testing.T) {
+	c := pipeline.Like(3)
+	for s := range c.Stages {
+		c.Stages[s].ActivationKiB, c.Stages[s].ParamKiB = 0, int64(s)
+	}
+	c.Memory, c.ParamCopies = 1, 1
+	if got, h1 := scheduled(t, New(Default()), 3, 6, c), scheduled(t, H1{}, 3, 6, c); got.Makespan > h1.Makespan {
+		t.Errorf("%v, H1 %v", got.Makespan, h1.Makespan)
 	}
 }

@@ -1,0 +1,26 @@
+package stand
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
+)
+
+func init() {
+	register("stages", "a job that trains in a pipeline over all devices (ranks, microbatches, layers); a layer takes 1 ms forward and 2 ms backward, the last one so many times as long (last)", stages)
+}
+
+// stages has one job, which would take an hour if no device ever waited: its JCT tells how long
+// an iteration is.
+func stages(_ Data, o *Options, _ uint64) (*Stand, error) {
+	ranks, layers, last := o.Int("ranks", 4), o.Int("layers", 16), o.Int("last", 1)
+	j := workload.Job{Resources: workload.Resources{Gang: int32(ranks), Devices: 1, Share: unit.Whole, Memory: 1 << 10}}
+	j.Pipeline = workload.Pipeline{Stages: int32(ranks), Microbatches: int32(o.Int("microbatches", 8)),
+		Layers: slices.Repeat([]workload.Layer{{Forward: unit.Millisecond, Backward: 2 * unit.Millisecond}}, layers)}
+	end := &j.Pipeline.Layers[layers-1]
+	end.Forward, end.Backward = unit.Duration(last)*end.Forward, unit.Duration(last)*end.Backward
+	return &Stand{Cluster: cluster.Uniform("pipeline", 1, ranks, cluster.Model{Name: "gpu", Memory: 16 << 10, Speed: 1}, 8),
+		Jobs: list([]item{{j, workload.Truth{Duration: unit.Hour}}})}, nil
+}
