@@ -17,8 +17,10 @@ import (
 	"github.com/musterdl/muster/run/trainer/progress"
 	"github.com/musterdl/muster/strategies/pipeline/dualpipe"
 	gpipes "github.com/musterdl/muster/strategies/pipeline/gpipe"
+	"github.com/musterdl/muster/strategies/pipeline/interleaved"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
 	"github.com/musterdl/muster/strategies/pipeline/varuna"
+	"github.com/musterdl/muster/strategies/pipeline/zbv"
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 )
 
@@ -150,15 +152,6 @@ func planned(o pipeline.Ordering, workers, microbatches int, cuts ...int32) *pip
 	return p
 }
 
-// again is an order in which a pipeline goes round the workers twice, and each does what it
-// can as soon as it can.
-type again struct{}
-
-func (again) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
-	s, c := pipeline.NewSchedule(ranks, microbatches, pipeline.Folded(ranks, 2*ranks, false)), pipeline.Like(2*ranks)
-	return s, s.List(&c, true, func(_ *pipeline.Chooser, ready []pipeline.Choice) int { return len(ready) - 1 })
-}
-
 func writePlan(t testing.TB, p *pipeline.Plan) string {
 	t.Helper()
 	b, err := json.Marshal(p)
@@ -195,7 +188,8 @@ func divisions() []division {
 		{"4 stages, computed again", 4, planned(varuna.Ordering{}, 4, 6, 1, 2, 3)},
 		{"2 workers, 4 stages, there and back", 2, planned(dualpipe.V{}, 2, 6, 1, 2, 3)},
 		{"1 worker, 2 stages", 1, planned(dualpipe.V{}, 1, 3, 2)},
-		{"2 workers, 4 stages, round and round", 2, planned(again{}, 2, 6, 1, 2, 3)},
+		{"2 workers, 4 stages, round and round", 2, planned(interleaved.New(interleaved.Default()), 2, 6, 1, 2, 3)},
+		{"2 workers, 4 stages, there and back in halves", 2, planned(zbv.V{}, 2, 6, 1, 2, 3)},
 	}
 }
 
