@@ -43,15 +43,22 @@ func (p *Pipelines) Plan(v plan.View, job plan.JobID) (plan.Pipeline, unit.Durat
 }
 
 func (p *Pipelines) make(profile plan.Profile) made {
-	request := Request(profile)
-	best, why := pipeline.Build(p.Cut, p.Sequence, request, pipeline.Params{})
+	request, name := Request(profile), p.Name
+	null, why := pipeline.Build(p.NullCut, p.NullSequence, request, pipeline.Params{})
 	if why != "" {
+		null = pipeline.Plan{}
+	}
+	best, why := pipeline.Build(p.Cut, p.Sequence, request, pipeline.Params{})
+	if why != "" { // a job that asks for stages has them: then the order is that without a strategy
+		name += ", which has no plan: " + string(why)
+		if best, why = pipeline.Build(p.Cut, p.NullSequence, request, pipeline.Params{}); why != "" {
+			best = null
+		}
+	}
+	if best.Stages == 0 {
 		return made{}
 	}
-	m := made{ok: true, plan: plan.Pipeline{Cuts: best.Cuts, Schedule: p.Name, Iteration: best.Iteration}}
-	if null, why := pipeline.Build(p.NullCut, p.NullSequence, request, pipeline.Params{}); why == "" {
-		m.null = null.Iteration
-	}
+	m := made{ok: true, null: null.Iteration, plan: plan.Pipeline{Cuts: best.Cuts, Schedule: name, Iteration: best.Iteration}}
 	encoded, err := json.Marshal(best)
 	if err != nil {
 		return made{} // a plan is numbers and short texts; nothing of it can fail
