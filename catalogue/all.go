@@ -149,7 +149,7 @@ var All = []Entry{
 	plain(outoforder.Description, outoforder.Ordering{}).claims(outoforder.Claim, outoforder.Measure),
 	tuned(pipedream.Description, pipedream.Default, func(c pipedream.Config, _ Env) any { return pipedream.New(c) }).claims(pipedream.Claim, pipedream.Measure),
 	tuned(pipedream.HetDescription, pipedream.HetDefault, func(c pipedream.HetConfig, _ Env) any { return pipedream.NewHet(c) }).claims(pipedream.HetClaim, pipedream.MeasureHet),
-	plain(varuna.Description, varuna.Ordering{}),
+	plain(varuna.Description, varuna.Ordering{}).claims(varuna.Claim, varuna.Measure),
 	plain(zbv.Description, zbv.V{}).claims(zbv.Claim, zbv.Measure),
 	plain(zbv.HalfDescription, zbv.Half),
 	plain(zbv.MinDescription, zbv.Min),
