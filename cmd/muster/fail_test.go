@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterdl/muster/internal/journeytest"
 	"github.com/musterdl/muster/run/local/cgroup"
 )
 
@@ -87,58 +88,37 @@ func TestOneArgument(t *testing.T) {
 	}
 }
 
-// failing are jobs that fail, how that is told, and how muster run exits.
-var failing = []struct {
-	name    string
-	command []string
-	flags   []string
-	code    int
-	words   string
-	last    string // what the worker printed last
-	class   string
-}{
-	{"code", []string{"sh", "-c", "echo out; echo no data >&2; exit 7"}, nil, 7, "exit code 7 (rank 0 on ", "no data", "user"},
-	{"signal", []string{"sh", "-c", "kill -SEGV $$"}, nil, 128 + 11, "ended by SIGSEGV (rank 0 on ", "", "user"},
-	{"missing", []string{"nosuchprogram"}, nil, 127, "no such program: nosuchprogram", "", "user"},
-	{"folder", []string{"true"}, []string{"--dir", "/no/such"}, 127, "no such working directory: /no/such", "", "user"},
-	{"rights", []string{"/etc/passwd"}, nil, 126, "no right to use the program /etc/passwd", "", "user"},
-	{"gang", []string{"sh", "-c", `[ $RANK = 0 ] && exec sleep 60; sleep .2; echo rank $RANK fell >&2; exit 9`}, []string{"--workers", "2"}, 9, "exit code 9 (rank 1 on ", "rank 1 fell", "user"},
-	{"late", []string{"sleep", "60"}, []string{"--time-limit", "300ms"}, 128 + 15, "time limit", "", "time-limit"},
-	{"line", []string{"echo begun; exit 5"}, nil, 5, "exit code 5 (rank 0 on ", "begun", "user"},
-}
-
 // TestFailuresAreTold: a job that failed says how in every view, and muster run exits as it
 // did; a restart of the control plane forgets nothing of that.
 func TestFailuresAreTold(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t)
 	p.start()
-	for _, c := range failing {
-		args := append(append([]string{"run", "--name", c.name}, c.flags...), append([]string{"--"}, c.command...)...)
-		if code, said := p.mutter(args...); code != c.code || !strings.Contains(said, c.words) {
-			t.Errorf("muster run %s: exit code %d, expected %d; %s", c.name, code, c.code, said)
+	for _, c := range journeytest.Failing {
+		if code, said := p.mutter(c.Args("run")...); code != c.Code || !strings.Contains(said, c.Words) {
+			t.Errorf("muster run %s: exit code %d, expected %d; %s", c.Name, code, c.Code, said)
 		}
 	}
 	told := func() {
 		list := p.muster("ls", "--all")
-		for _, c := range failing {
-			j := p.show(c.name)
-			if f := j.Failure; f == nil || f.Attempt != 1 || f.Class != c.class || f.Node == "" || f.ExitCode != c.code && 128+int(unix.SignalNum(f.Signal)) != c.code {
-				t.Errorf("show %s --json: %+v", c.name, f)
+		for _, c := range journeytest.Failing {
+			j := p.show(c.Name)
+			if f := j.Failure; f == nil || f.Attempt != 1 || f.Class != c.Class || f.Node == "" || f.ExitCode != c.Code && 128+int(unix.SignalNum(f.Signal)) != c.Code {
+				t.Errorf("show %s --json: %+v", c.Name, f)
 				continue
 			}
-			views := map[string]string{"show": p.muster("show", c.name), "why": p.muster("why", c.name), "why --json": p.muster("why", c.name, "--json")}
-			code, waited := p.say("wait", c.name)
-			if views["wait"] = waited; code != c.code {
-				t.Errorf("wait %s: exit code %d", c.name, code)
+			views := map[string]string{"show": p.muster("show", c.Name), "why": p.muster("why", c.Name), "why --json": p.muster("why", c.Name, "--json")}
+			code, waited := p.say("wait", c.Name)
+			if views["wait"] = waited; code != c.Code {
+				t.Errorf("wait %s: exit code %d", c.Name, code)
 			}
 			for view, text := range views {
-				if !strings.Contains(text, c.words) || !strings.Contains(text, c.last) {
-					t.Errorf("%s %s does not say %q and %q:\n%s", view, c.name, c.words, c.last, text)
+				if !strings.Contains(text, c.Words) || !strings.Contains(text, c.Last) {
+					t.Errorf("%s %s does not say %q and %q:\n%s", view, c.Name, c.Words, c.Last, text)
 				}
 			}
-			if !regexp.MustCompile(`(?m)^` + c.name + ` .*` + regexp.QuoteMeta(c.words[:10])).MatchString(list) {
-				t.Errorf("ls does not say %q of %s:\n%s", c.words, c.name, list)
+			if !regexp.MustCompile(`(?m)^` + c.Name + ` .*` + regexp.QuoteMeta(c.Words[:10])).MatchString(list) {
+				t.Errorf("ls does not say %q of %s:\n%s", c.Words, c.Name, list)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/internal/journeytest"
 	"github.com/musterdl/muster/internal/view"
 )
 
@@ -70,36 +71,36 @@ func (p *controlPlane) journeyOfKinds() {
 	if code, said := p.mutter("submit", file); code != exitFailed || !strings.Contains(said, "command: found none") {
 		p.t.Errorf("a job without a command: exit code %d, %s", code, said)
 	}
-	if code, out := p.say("run", "--name", "ok", "--", "echo", "hello"); code != 0 || out != "hello\n" {
+	if code, out := p.say(journeytest.Fine.Args("run")...); code != 0 || out != "hello\n" {
 		p.t.Errorf("exit code %d, %q", code, out)
 	}
 	var names []string
-	for _, c := range failing {
-		p.muster(append(append([]string{"submit", "--name", c.name}, c.flags...), append([]string{"--"}, c.command...)...)...)
-		names = append(names, c.name)
+	for _, c := range journeytest.Failing {
+		p.muster(c.Args("submit")...)
+		names = append(names, c.Name)
 	}
 	_, said := p.say(append([]string{"wait"}, names...)...)
-	for _, c := range failing {
-		if !regexp.MustCompile(c.name + ` failed after .*: .*` + regexp.QuoteMeta(c.words)).MatchString(said) {
-			p.t.Errorf("of %s is not said %q:\n%s", c.name, c.words, said)
+	for _, c := range journeytest.Failing {
+		if !regexp.MustCompile(c.Name + ` failed after .*: .*` + regexp.QuoteMeta(c.Words)).MatchString(said) {
+			p.t.Errorf("of %s is not said %q:\n%s", c.Name, c.Words, said)
 		}
-		if why := p.muster("why", c.name); !strings.Contains(why, c.words) || !strings.Contains(why, c.last) {
-			p.t.Errorf("why %s does not say %q and %q:\n%s", c.name, c.words, c.last, why)
+		if why := p.muster("why", c.Name); !strings.Contains(why, c.Words) || !strings.Contains(why, c.Last) {
+			p.t.Errorf("why %s does not say %q and %q:\n%s", c.Name, c.Words, c.Last, why)
 		}
 	}
 }
 
 // journeyOfAnArray: all copies are waited for and ended by the name of their array.
 func (p *controlPlane) journeyOfAnArray() {
-	p.muster("submit", "--name", "sweep", "--array", "100", "--share", "100m", "--", "true")
+	p.muster(journeytest.Sweep.Args("submit")...)
 	if out := p.muster("wait", "sweep"); !strings.HasPrefix(out, "sweep finished") {
 		p.t.Errorf("wait said %q", out)
 	}
-	p.muster("submit", "--name", "broken", "--array", "4", "--", "sh", "-c", "exit $MUSTER_ARRAY_INDEX")
-	if code, out := p.say("wait", "broken"); code != 1 || !strings.Contains(out, "broken-1 failed: exit code 1 (rank 0 on ") {
+	p.muster(journeytest.Broken.Args("submit")...)
+	if code, out := p.say("wait", "broken"); code != journeytest.Broken.Code || !strings.Contains(out, journeytest.Broken.Words) {
 		p.t.Errorf("wait: exit code %d, %q", code, out)
 	}
-	p.muster("submit", "--name", "rest", "--array", "100", "--", "sleep", "1000")
+	p.muster(journeytest.Rest.Args("submit")...)
 	if out := p.muster("cancel", "rest"); !strings.HasPrefix(out, "rest: 100 cancelled") {
 		p.t.Errorf("cancel said %q", out)
 	}
@@ -110,9 +111,9 @@ func (p *controlPlane) journeyOfAnArray() {
 
 // journeyOfPreemption: a short job takes the place of a long one, which comes back.
 func (p *controlPlane) journeyOfPreemption() {
-	p.muster("submit", "--name", "long", "--workers", "4", "--estimate", "1h", "--checkpoint-every", "1s", "--", "sleep", "1000")
+	p.muster(journeytest.Long.Args("submit")...)
 	p.until("long", "running", func(j view.Job) bool { return j.Run == "running" })
-	p.muster("submit", "--name", "short", "--workers", "2", "--estimate", "2s", "--", "sleep", "1")
+	p.muster(journeytest.Short.Args("submit")...)
 	p.until("short", "finished", func(j view.Job) bool { return j.Phase == "finished" })
 	j := p.until("long", "running again", func(j view.Job) bool { return j.Run == "running" && j.Attempt > 1 })
 	if j.Preemptions != 1 {
