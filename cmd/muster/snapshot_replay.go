@@ -31,7 +31,7 @@ func snapshotReplayCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rows, err := past.Replay(strategies)
+			rows, err := past.Replay(cmd.Context(), strategies)
 			if err != nil {
 				return err
 			}

@@ -60,9 +60,11 @@ const (
 	keptAnswers  = 4096
 	leastJudged  = 20 // promises of a queue before its own calibration is told
 	lookEvery    = time.Second
-	mostUsed     = time.Second // of the processor, by what promises are looked ahead for
-	unaskedPart  = 2           // of the budget is what unasked promises may take: one in so many
-	unaskedRest  = 19          // times as long as they took, nothing is promised unasked
+	// Of the processor, by what promises are looked ahead for: the rest of a request's second
+	// is for the copy of the state, and for what past waits tell where this was not enough.
+	mostUsed    = 800 * time.Millisecond
+	unaskedPart = 2  // of the budget is what unasked promises may take: one in so many
+	unaskedRest = 19 // times as long as they took, nothing is promised unasked
 )
 
 // ErrBusy says that too many ask at once.

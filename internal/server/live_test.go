@@ -47,7 +47,7 @@ func (d *driver) Recover(_ []run.Order, report func(engine.Event)) {
 
 func (d *driver) Order(o run.Order) { d.orders <- o }
 
-// world is a plane of one node with four devices behind a server on a socket.
+// world is a plane behind a server on a socket.
 type world struct {
 	t      *testing.T
 	driver *driver
@@ -59,14 +59,21 @@ type world struct {
 	server *server.Server
 }
 
+// start makes a world of two nodes with two devices each.
 func start(t *testing.T, change func(*server.Config)) *world {
+	t.Helper()
+	return startOn(t, 2, change)
+}
+
+// startOn makes a world of so many nodes.
+func startOn(t *testing.T, nodes int, change func(*server.Config)) *world {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mst") // a socket's path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	w := &world{t: t, driver: &driver{orders: make(chan run.Order, 1024)}, socket: filepath.Join(dir, "muster.sock"), logs: filepath.Join(dir, "logs")}
+	w := &world{t: t, driver: &driver{orders: make(chan run.Order, max(1024, 4*nodes))}, socket: filepath.Join(dir, "muster.sock"), logs: filepath.Join(dir, "logs")}
 	journal, err := store.Open(filepath.Join(dir, "journal"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +83,7 @@ func start(t *testing.T, change func(*server.Config)) *world {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	p, err := plane.Open(plane.Config{Cluster: cluster.Uniform("lab", 2, 2, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 16),
+	p, err := plane.Open(plane.Config{Cluster: cluster.Uniform("lab", nodes, 2, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 16),
 		Strategy: composition, Seed: 1, Policy: engine.DefaultPolicy(), Journal: journal, Driver: w.driver,
 		Now: func() unit.Time { return unit.Time(began.UnixMicro() + time.Since(began).Microseconds()) }, Log: quiet()})
 	if err != nil {

@@ -33,11 +33,11 @@ type shared struct {
 
 func share(t *testing.T) *shared {
 	t.Helper()
-	return shareWith(t, io.Discard)
+	return shareOn(t, 2, io.Discard)
 }
 
-// shareWith writes the server's log somewhere.
-func shareWith(t *testing.T, log io.Writer) *shared {
+// shareOn has so many nodes, and writes the server's log somewhere.
+func shareOn(t *testing.T, nodes int, log io.Writer) *shared {
 	t.Helper()
 	dir := t.TempDir()
 	registry, err := access.Open(dir)
@@ -50,7 +50,7 @@ func shareWith(t *testing.T, log io.Writer) *shared {
 	}
 	t.Cleanup(func() { audit.Close() })
 	w := &shared{registry: registry, audit: audit, dir: dir, tokens: map[string]string{}}
-	w.world = start(t, func(c *server.Config) {
+	w.world = startOn(t, nodes, func(c *server.Config) {
 		c.Access, c.Audit, c.Closed = registry, audit, true
 		c.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
@@ -121,6 +121,15 @@ func (w *shared) as(user string) *client.Client {
 // ask sends a request as somebody and returns the status and the answer.
 func (w *shared) ask(who, method, path, kind, body, id string) (int, string) {
 	w.t.Helper()
+	var answer bytes.Buffer
+	status := w.read(&answer, who, method, path, kind, body, id)
+	return status, answer.String()
+}
+
+// read sends a request as somebody, writes the answer somewhere, and returns its status. Of
+// a stream, which has no end, nothing is read but that it begins.
+func (w *shared) read(into io.Writer, who, method, path, kind, body, id string) (status int) {
+	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	defer cancel() // of a stream its beginning is enough
 	base, c := "https://"+w.remote, &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
@@ -144,15 +153,10 @@ func (w *shared) ask(who, method, path, kind, body, id string) (int, string) {
 		w.t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	var answer bytes.Buffer
-	for buffer := make([]byte, 64<<10); !strings.HasSuffix(path, "watch"); {
-		n, err := resp.Body.Read(buffer)
-		answer.Write(buffer[:n])
-		if err != nil {
-			break
-		}
+	if !strings.HasSuffix(path, "watch") {
+		_, _ = io.Copy(into, resp.Body) // some close the connection before they have read all
 	}
-	return resp.StatusCode, answer.String()
+	return resp.StatusCode
 }
 
 // TestRights asks everything of everybody. A route that is added gets a line here too:

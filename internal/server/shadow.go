@@ -15,11 +15,14 @@ import (
 )
 
 // getShadows says what strategies would have done. With ?regret=1 the history is
-// replayed under each, which takes as long as the history is.
+// replayed under each, which takes as long as the history is, and the right to operate.
 func (s *Server) getShadows(w http.ResponseWriter, r *http.Request) error {
 	replay, err := number(r, "regret", 0, 0, 1)
 	if err != nil {
 		return err
+	}
+	if replay == 1 && !access.From(r.Context()).Operates() {
+		return refuse(http.StatusForbidden, "to replay the history under each shadow takes as long as the history is, and the right to operate: ask an operator")
 	}
 	out, err := s.shadows(r)
 	if err != nil || replay == 0 {

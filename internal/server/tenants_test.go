@@ -201,7 +201,7 @@ func TestTakenAway(t *testing.T) {
 // No token is anywhere but with who was given it.
 func TestNoSecret(t *testing.T) {
 	var log strings.Builder
-	w := shareWith(t, &log)
+	w := shareOn(t, 2, &log)
 	made, err := w.as("olga").NewToken(t.Context(), access.TokenRequest{User: "sue"})
 	if err != nil {
 		t.Fatal(err)

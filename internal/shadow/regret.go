@@ -58,7 +58,7 @@ func (s *Set) Regrets(ctx context.Context) (map[string]view.Regret, *view.Replay
 			return nil, nil, fmt.Errorf("replaying the history: %w", err)
 		}
 	}
-	rows, err := past.Replay(texts)
+	rows, err := past.Replay(ctx, texts)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -115,7 +116,7 @@ func (p *Past) describe(r *report.Result) {
 // Replay runs the history's arrivals through strategies, several at once, up to the
 // instant of the snapshot: jobs that have not ended by then are censored as they are in
 // the recorded history. What people asked and what broke happens at its instant again.
-func (p *Past) Replay(strategies []string) ([]Row, error) {
+func (p *Past) Replay(ctx context.Context, strategies []string) ([]Row, error) {
 	rows, errs := make([]Row, len(strategies)), make([]error, len(strategies))
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var all sync.WaitGroup
@@ -123,7 +124,7 @@ func (p *Past) Replay(strategies []string) ([]Row, error) {
 		all.Go(func() {
 			free <- struct{}{}
 			defer func() { <-free }()
-			if rows[i], errs[i] = p.replay(name); errs[i] != nil {
+			if rows[i], errs[i] = p.replay(ctx, name); errs[i] != nil {
 				errs[i] = fmt.Errorf("replaying under %s: %w", name, errs[i])
 			}
 		})
@@ -132,7 +133,7 @@ func (p *Past) Replay(strategies []string) ([]Row, error) {
 	return rows, errors.Join(errs...)
 }
 
-func (p *Past) replay(strategy string) (Row, error) {
+func (p *Past) replay(ctx context.Context, strategy string) (Row, error) {
 	composition, err := catalogue.Resolve(strategy)
 	if err != nil {
 		return Row{}, err
@@ -149,7 +150,16 @@ func (p *Past) replay(strategy string) (Row, error) {
 	for len(config.Later) > 0 && config.Later[0].At == p.from { // before the first job
 		config.First, config.Later = append(config.First, config.Later[0].Event), config.Later[1:]
 	}
-	result, err := simulated.Run(config)
+	sim, err := simulated.New(config)
+	for more := true; more && err == nil; {
+		if more, err = sim.Advance(); err == nil {
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		return Row{}, err
+	}
+	result, err := sim.Result()
 	if err != nil {
 		return Row{}, err
 	}

@@ -24,7 +24,7 @@ func TestReplayRepeats(t *testing.T) {
 			l := past{trace: "gen:rw-a", strategy: strategy, jobs: 200, nodes: 3}.live(t)
 			p := readBack(t, l)
 			alike(t, "recorded", p.Recorded.Result, l.result)
-			rows, err := p.Replay([]string{strategy})
+			rows, err := p.Replay(t.Context(), []string{strategy})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +51,7 @@ func TestReplayOfQueues(t *testing.T) {
 		t.Fatal("these queues change nothing")
 	}
 	back := readBack(t, l)
-	rows, err := back.Replay([]string{"fifo"})
+	rows, err := back.Replay(t.Context(), []string{"fifo"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestRecordedWithAccidents(t *testing.T) {
 	if int64(a.Declared+a.Twice+a.Median) != want.Censored {
 		t.Errorf("%d censored jobs are counted %+v", want.Censored, a)
 	}
-	rows, err := back.Replay([]string{"fifo", "tiresias"})
+	rows, err := back.Replay(t.Context(), []string{"fifo", "tiresias"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestReplayOfPeople(t *testing.T) {
 		return []engine.Event{running, waiting, {Kind: engine.Cordon}, {Kind: engine.NodeDown, Node: 1}}
 	})
 	p := readBack(t, l)
-	rows, err := p.Replay([]string{"fifo", "srtf+oracle"})
+	rows, err := p.Replay(t.Context(), []string{"fifo", "srtf+oracle"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestReplayOfPeople(t *testing.T) {
 	if r := rows[1].Result; !r.Balanced || len(r.Notes) == 0 || r.Jobs != p.Recorded.Result.Jobs {
 		t.Errorf("replayed: %+v", rows[0].Result)
 	}
-	if _, err := p.Replay([]string{"fifo", "no-such"}); err == nil || !strings.Contains(err.Error(), "no-such") {
+	if _, err := p.Replay(t.Context(), []string{"fifo", "no-such"}); err == nil || !strings.Contains(err.Error(), "no-such") {
 		t.Errorf("an unknown strategy: %v", err)
 	}
 }

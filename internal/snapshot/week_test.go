@@ -57,7 +57,7 @@ func TestWeek(t *testing.T) {
 		t.Fatal(err)
 	}
 	took("read to be replayed")
-	if _, err := p.Replay([]string{"fifo", "tiresias", "srtf"}); err != nil {
+	if _, err := p.Replay(t.Context(), []string{"fifo", "tiresias", "srtf"}); err != nil {
 		t.Fatal(err)
 	}
 	took("replayed three times")
