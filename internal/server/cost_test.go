@@ -83,6 +83,9 @@ func TestNoViewCostsMore(t *testing.T) {
 			whole := question == "?regret=1" || route.Pattern == "GET /v1/snapshot"
 			for _, about := range abouts {
 				asked := strings.NewReplacer("{$}", "", "{job}", about).Replace(path) + question
+				if strings.Contains(asked, "{") {
+					t.Errorf("%s: say here what it is asked about", route.Pattern)
+				}
 				for _, who := range []string{"sue", "wide", "root"} {
 					status := w.priced(who, asked, !whole || who != "root")
 					if seen[status]++; status >= 500 || whole && who != "root" && status != http.StatusForbidden {
