@@ -22,11 +22,11 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 	// The idle part of a victim's device counts too, so this is the most there can be;
 	// whether the job fits in it only the placer knows.
 	need, free := shape.Milli(w.Workers), d.Room().FreeMilli(shape.Models)
-	enough := false
-	s.eachBelow(d.View, it, func(low item) bool {
+	enough, most := false, free // with all that may end, before any of them has ended
+	end := func(low item) {
 		milli, may := s.mayDisplace(d.View, it.job, low.job, shape)
 		if !may {
-			return true
+			return // its queue keeps it now that others of it have ended
 		}
 		i := len(y.chosen)
 		y.chosen, y.held = append(y.chosen, i), append(y.held, milli)
@@ -35,6 +35,20 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 		s.endFor(d, it.job, i)
 		free += milli
 		enough = free >= need && s.takesRoom(d, w, w.Workers, len(y.chosen))
+	}
+	y.lows = y.lows[:0]
+	s.eachBelow(d.View, it, func(low item) bool {
+		if milli, may := s.mayDisplace(d.View, it.job, low.job, shape); may {
+			most += milli
+			y.lows = append(y.lows, low)
+		}
+		if most < need {
+			return true // to end them would be in vain
+		}
+		for i := 0; i < len(y.lows) && !enough; i++ {
+			end(y.lows[i])
+		}
+		y.lows = y.lows[:0]
 		return !enough
 	})
 	s.undo(d, mark, y.chosen)

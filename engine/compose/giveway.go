@@ -15,6 +15,7 @@ import (
 
 // yielding is who may give way to the job that is tried, on which grounds, and who does.
 type yielding struct {
+	lows       []item // scratch: who may end, and has not
 	candidates []victims.Candidate
 	grounds    []plan.ReasonCode
 	below      []item  // running jobs that are looked at and that rank below one that waits
