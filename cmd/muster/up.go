@@ -148,9 +148,13 @@ func up(f upFlags, logTo io.Writer) error {
 	if r := journal.Report(); !r.Intact() {
 		return withSnapshot(state, fmt.Errorf("%s\nto go on with what is intact: muster up --accept-journal-loss", r))
 	}
-	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs, Index: machine.Index, Ability: machine.Ability,
+	absent, err := machine.KeepPlaces(state)
+	if err != nil {
+		return err
+	}
+	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs, GPU: machine.GPU, Ability: machine.Ability,
 		AllowRoot: f.allowRoot, CheckpointWait: f.stop.checkpoint, Grace: f.stop.grace, SummaryEvery: f.every.summary, Log: log})
-	p, err := plane.Open(plane.Config{Cluster: machine.Cluster, Strategy: composition, Seed: 1, Policy: f.policy, Journal: journal,
+	p, err := plane.Open(plane.Config{Cluster: machine.Cluster, Absent: absent, Strategy: composition, Seed: 1, Policy: f.policy, Journal: journal,
 		Driver: driver, Now: now, Log: log, Queues: queues})
 	if err != nil {
 		return err

@@ -40,18 +40,19 @@ func (p *Plane) devices() (events []engine.Event) {
 	lost := 0
 	for id := range was.Nodes {
 		w := &was.Nodes[id]
-		have := int32(0)
+		have, first := int32(0), int32(0)
 		for i := range now.Nodes {
 			if n := &now.Nodes[i]; n.Name == w.Name && now.Models[n.Model].Name == was.Models[w.Model].Name {
-				have = n.Count
+				have, first = n.Count, n.First
 			}
 		}
 		for k := range w.Count {
 			d := plan.DeviceID(w.First + k)
+			there := k < have && !slices.Contains(p.config.Absent, plan.DeviceID(first+k))
 			switch is := v.Device(d).Status == plan.Lost; {
-			case is && k < have:
+			case is && there:
 				events = append(events, engine.Event{Kind: engine.DeviceUp, Device: d})
-			case k >= have:
+			case !there:
 				if lost++; !is {
 					events = append(events, engine.Event{Kind: engine.DeviceDown, Device: d})
 				}

@@ -54,6 +54,14 @@ func TestDevicesComeAndGo(t *testing.T) {
 				len(c.now.Nodes), c.now.Nodes[0].Count, w.usable(), running, c.usable, c.running, err)
 		}
 	}
+	// One in the middle is lost: the others keep their places.
+	w.config.Cluster, w.config.Absent = devices(2, 8), []plan.DeviceID{1}
+	w.start()
+	w.settle()
+	if v := w.plane.engine.View(); v.Device(1).Status != plan.Lost || v.Device(2).Status == plan.Lost || v.Device(0).Status == plan.Lost {
+		t.Error("without device 1 it is not device 1 that is lost")
+	}
+	w.config.Absent = nil
 	config := devices(2, 8)
 	config.Nodes[0].Memory += 3 // a new kernel takes less
 	w.config.Cluster = config

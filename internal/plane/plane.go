@@ -27,6 +27,8 @@ import (
 // Config is a control plane.
 type Config struct {
 	Cluster *cluster.Cluster
+	// Absent are devices of Cluster that are not there now.
+	Absent []plan.DeviceID
 	// Strategy decides from the start on; the zero one leaves it to the strategy that
 	// decided last, at first FirstStrategy.
 	Strategy catalogue.Composition

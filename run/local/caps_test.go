@@ -35,8 +35,8 @@ func TestCaps(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	config := Config{Index: []int{1, 3}}
-	if got := config.visible(devices); got != "1,3" {
+	config := Config{GPU: []string{"GPU-b", "GPU-d"}}
+	if got := config.visible(devices); got != "GPU-b,GPU-d" {
 		t.Errorf("the GPUs are named %q", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/musterdl/muster/model/cluster"
@@ -21,8 +22,9 @@ import (
 type Machine struct {
 	Cluster *cluster.Cluster
 	GPUs    bool
-	// Index is, by device, the GPU's number as the driver's tools and CUDA count it.
-	Index []int
+	// GPU is, by device, what the driver's tools and CUDA call the GPU: by its UUID, which
+	// stays its own, or where there is none by its number.
+	GPU []string
 	// Slot is what each declared device is; zero where devices are GPUs.
 	SlotCPU    unit.Milli
 	SlotMemory unit.MiB
@@ -43,7 +45,7 @@ type Slots struct {
 // slots where there are none.
 func Detect(s Slots) (Machine, error) {
 	support := cgroup.Probe()
-	gpus, index, err := nvidia()
+	gpus, names, err := nvidia()
 	if err != nil {
 		return Machine{}, fmt.Errorf("looking for GPUs: %w", err)
 	}
@@ -52,7 +54,7 @@ func Detect(s Slots) (Machine, error) {
 	if len(gpus) > 0 {
 		model := c.AddModel(gpus[0])
 		c.AddNode(cluster.Node{Name: "here", Rack: rack, Model: model, CPU: cores(), Memory: hostMemory()}, len(gpus))
-		return Machine{Cluster: c, GPUs: true, Index: index, Ability: ofGPUs(), Limits: support.String()}, nil
+		return Machine{Cluster: c, GPUs: true, GPU: names, Ability: ofGPUs(), Limits: support.String()}, nil
 	}
 	if s.Count < 1 || s.CPU < 1 {
 		return Machine{}, fmt.Errorf("%d slots of %s cores: expected at least one slot of at least 1m", s.Count, s.CPU)
@@ -81,6 +83,7 @@ func ofGPUs() strategy.Ability {
 type smi struct {
 	GPUs []struct {
 		Name   string `xml:"product_name"`
+		UUID   string `xml:"uuid"`
 		MIG    string `xml:"mig_mode>current_mig"`
 		Memory struct {
 			Total string `xml:"total"`
@@ -89,7 +92,7 @@ type smi struct {
 }
 
 // nvidia asks the driver's tool for the GPUs; without the tool there are none.
-func nvidia() ([]cluster.Model, []int, error) {
+func nvidia() ([]cluster.Model, []string, error) {
 	out, err := exec.Command("nvidia-smi", "-q", "-x").Output()
 	if err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
@@ -100,17 +103,17 @@ func nvidia() ([]cluster.Model, []int, error) {
 	return parseSMI(out)
 }
 
-// parseSMI reads the tool's XML: a model per device, and the GPU's number. GPUs of
+// parseSMI reads the tool's XML: a model per device, and the GPU's name. GPUs of
 // another model than the first are left out: a node has devices of one model. So are
 // those in MIG mode, which no job can have whole; where there are no others that is an
 // error, since their instances are not handed out here.
-func parseSMI(out []byte) ([]cluster.Model, []int, error) {
+func parseSMI(out []byte) ([]cluster.Model, []string, error) {
 	var s smi
 	if err := xml.Unmarshal(out, &s); err != nil {
 		return nil, nil, fmt.Errorf("reading nvidia-smi's answer: %w", err)
 	}
 	var models []cluster.Model
-	var index []int
+	var names []string
 	for i, g := range s.GPUs {
 		if g.MIG == "Enabled" {
 			continue
@@ -121,11 +124,11 @@ func parseSMI(out []byte) ([]cluster.Model, []int, error) {
 		}
 		m := cluster.Model{Name: strings.ReplaceAll(strings.ToLower(g.Name), " ", "-"), Memory: unit.MiB(mib), Speed: 1}
 		if len(models) == 0 || m.Name == models[0].Name {
-			models, index = append(models, m), append(index, i)
+			models, names = append(models, m), append(names, cmp.Or(g.UUID, strconv.Itoa(i)))
 		}
 	}
 	if len(models) == 0 && len(s.GPUs) > 0 {
 		return nil, nil, errors.New("all GPUs are in MIG mode: turn it off for one (nvidia-smi -i 0 -mig 0), or hide the driver's tools to use slots")
 	}
-	return models, index, nil
+	return models, names, nil
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -36,6 +37,34 @@ func gpu(name, total string) string {
 
 func mig(gpu string) string { return strings.Replace(gpu, "Disabled", "Enabled", 1) }
 
+func called(uuid, gpu string) string {
+	return strings.Replace(gpu, "		<mig_mode>", "		<uuid>"+uuid+"</uuid>\n		<mig_mode>", 1)
+}
+
+// TestPlacesAreKept: a GPU keeps its place while others are lost, come back or join, also in
+// another order.
+func TestPlacesAreKept(t *testing.T) {
+	state := t.TempDir()
+	for _, c := range []struct{ there, places, absent string }{
+		{"a b c", "a b c", "[]"},
+		{"a c", "a b c", "[1]"},
+		{"c a", "a b c", "[1]"},
+		{"d c b", "a b c d", "[0]"},
+		{"b d a c", "a b c d", "[]"},
+		{"e", "a b c d e", "[0 1 2 3]"},
+	} {
+		m := Machine{GPUs: true, GPU: strings.Fields(c.there), Cluster: cluster.Uniform("here", 1, len(strings.Fields(c.there)), cluster.Model{Name: "gpu"}, 1)}
+		absent, err := m.KeepPlaces(state)
+		if got := strings.Join(m.GPU, " "); err != nil || got != c.places || fmt.Sprint(absent) != c.absent || len(m.Cluster.Devices) != len(m.GPU) {
+			t.Errorf("with %s: places %s, absent %v (%v), want %s and %s; %d devices", c.there, got, absent, err, c.places, c.absent, len(m.Cluster.Devices))
+		}
+	}
+	slots := Machine{Cluster: cluster.Uniform("here", 1, 2, cluster.Model{Name: "slot"}, 1)}
+	if absent, err := slots.KeepPlaces(t.TempDir()); err != nil || absent != nil || len(slots.Cluster.Devices) != 2 {
+		t.Errorf("slots: %v, %v", absent, err)
+	}
+}
+
 func TestParseSMI(t *testing.T) {
 	h100 := cluster.Model{Name: "nvidia-h100-80gb-hbm3", Memory: 81559, Speed: 1}
 	for _, c := range []struct {
@@ -44,6 +73,7 @@ func TestParseSMI(t *testing.T) {
 		wrong     string
 	}{
 		{"two alike", answer(gpu("NVIDIA H100 80GB HBM3", "81559 MiB") + gpu("NVIDIA H100 80GB HBM3", "81559 MiB")), []cluster.Model{h100, h100}, ""},
+		{"by their UUIDs", answer(called("GPU-a", gpu("NVIDIA H100 80GB HBM3", "81559 MiB")) + called("GPU-b", gpu("NVIDIA H100 80GB HBM3", "81559 MiB"))), []cluster.Model{h100, h100}, ""},
 		{"another model is left out", answer(gpu("NVIDIA H100 80GB HBM3", "81559 MiB") + gpu("Tesla T4", "15360 MiB")), []cluster.Model{h100}, ""},
 		{"none", answer(""), nil, ""},
 		{"one in MIG mode is left out", answer(mig(gpu("NVIDIA H100 80GB HBM3", "81559 MiB")) + gpu("NVIDIA H100 80GB HBM3", "81559 MiB")), []cluster.Model{h100}, ""},
@@ -53,9 +83,9 @@ func TestParseSMI(t *testing.T) {
 		{"cut off", strings.TrimSuffix(answer(gpu("Tesla T4", "15360 MiB")), "</nvidia_smi_log>\n"), nil, "reading nvidia-smi's answer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, index, err := parseSMI([]byte(c.xml))
-			if len(index) != len(got) || strings.Contains(c.name, "one in MIG") && index[0] != 1 {
-				t.Errorf("the GPUs found are numbers %v", index)
+			got, names, err := parseSMI([]byte(c.xml))
+			if len(names) != len(got) || strings.Contains(c.name, "one in MIG") && names[0] != "1" || c.name == "by their UUIDs" && strings.Join(names, " ") != "GPU-a GPU-b" {
+				t.Errorf("the GPUs found are %v", names)
 			}
 			if !reflect.DeepEqual(got, c.want) || (err == nil) != (c.wrong == "") {
 				t.Fatalf("found %+v, %v", got, err)

@@ -26,7 +26,7 @@ type Config struct {
 	SlotCPU    unit.Milli
 	SlotMemory unit.MiB
 	GPUs       bool
-	Index      []int            // by device: the GPU's number, where it is another
+	GPU        []string         // by device: what CUDA calls it, where that is not its number
 	Ability    strategy.Ability // that of the machine
 	// AllowRoot lets jobs of root run as root.
 	AllowRoot bool

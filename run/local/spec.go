@@ -119,15 +119,14 @@ func (c *Config) pool(o *run.Order, w *run.Worker) cgroup.Pool {
 	return cgroup.Pool{Name: name + "." + supervise.Mark(c.State), CPU: c.SlotCPU * unit.Milli(len(w.Devices))}
 }
 
-// visible names devices as CUDA counts them.
+// visible names devices as CUDA does.
 func (c *Config) visible(ids []plan.DeviceID) string {
 	words := make([]string, len(ids))
 	for i, id := range ids {
-		n := int(id)
-		if n < len(c.Index) {
-			n = c.Index[n]
+		words[i] = strconv.Itoa(int(id))
+		if int(id) < len(c.GPU) {
+			words[i] = c.GPU[id]
 		}
-		words[i] = strconv.Itoa(n)
 	}
 	return strings.Join(words, ",")
 }
