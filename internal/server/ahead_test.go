@@ -22,7 +22,7 @@ func TestNoLookAheadCostsMore(t *testing.T) {
 	w.ask("root", "POST", "/v1/whatif", "application/json", `{"strategy": "gavel", "job": "{name: j, array: 9, estimate: 1h}"}`, "")
 	seen := map[int]int{}
 	for i, name := range catalogue.Names(nil) {
-		if os.Getenv("MUSTER_LONG") == "" && i%8 != 0 || name == "external" { // which asks a script, and none is started here
+		if os.Getenv("MUSTER_LONG") == "" && i%20 != 0 || name == "external" { // which asks a script, and none is started here
 			continue
 		}
 		for what, body := range map[string]string{
@@ -41,7 +41,7 @@ func TestNoLookAheadCostsMore(t *testing.T) {
 			}
 		}
 	}
-	if seen[http.StatusServiceUnavailable] == 0 || seen[http.StatusOK] == 0 {
+	if seen[http.StatusOK] == 0 || os.Getenv("MUSTER_LONG") != "" && seen[http.StatusServiceUnavailable] == 0 {
 		t.Errorf("answers by status: %v", seen)
 	}
 	t.Logf("answers by status: %v", seen)

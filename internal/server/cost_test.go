@@ -62,7 +62,7 @@ func TestNoViewCostsMore(t *testing.T) {
 	if costtest.Slowed {
 		t.Skip("beside the race detector nothing is measured")
 	}
-	nodes, jobs := 1000, 20_000
+	nodes, jobs := 200, 2000
 	if os.Getenv("MUSTER_LONG") != "" {
 		nodes, jobs = 2000, 40_000
 	}

@@ -67,6 +67,9 @@ func up(t *testing.T) (page string, muster func(args ...string) string) {
 // The jobs of somebody's first hour, those that TestJourney of the program submits, are run
 // and then shown in every view: how each failed is said on its page.
 func TestJourney(t *testing.T) {
+	if os.Getenv("MUSTER_LONG") != "1" {
+		t.Skip("half a minute; set MUSTER_LONG=1")
+	}
 	chromium(t) // without one nothing needs to be built
 	page, muster := up(t)
 	names := []string{"wait"}
