@@ -180,7 +180,7 @@ func seen(t *testing.T, composition catalogue.Composition) map[strategy.Act]bool
 	}
 	c, jobs := everything()
 	saw := deeds{map[strategy.Act]bool{}, map[plan.RunID]plan.Terms{}}
-	_, err = simulated.Run(simulated.Config{Cluster: c, Jobs: &listed{jobs}, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
+	_, err = simulated.Run(t.Context(), simulated.Config{Cluster: c, Jobs: &listed{jobs}, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
 		Prices: simulated.Prices{Restart: 20 * unit.Second}, Until: unit.Time(8 * unit.Hour), Hooks: simulated.Hooks{Commit: func(v plan.View, commit *plan.Commit) {
 			for i := range commit.Changes {
 				saw.note(v, &commit.Changes[i])

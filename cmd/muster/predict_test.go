@@ -184,7 +184,7 @@ func (f *profiled) simulate(t *testing.T, strategy string, jobs []workload.Job, 
 		source.truths = append(source.truths, truth)
 	}
 	c := report.NewCollector(report.Limits{})
-	if _, err := simulated.Run(simulated.Config{Cluster: machine.Cluster, Jobs: source, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(),
+	if _, err := simulated.Run(t.Context(), simulated.Config{Cluster: machine.Cluster, Jobs: source, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(),
 		Prices: simulated.Prices{Start: f.start}, Collector: c}); err != nil {
 		t.Fatal(err)
 	}

@@ -150,16 +150,7 @@ func (p *Past) replay(ctx context.Context, strategy string) (Row, error) {
 	for len(config.Later) > 0 && config.Later[0].At == p.from { // before the first job
 		config.First, config.Later = append(config.First, config.Later[0].Event), config.Later[1:]
 	}
-	sim, err := simulated.New(config)
-	for more := true; more && err == nil; {
-		if more, err = sim.Advance(); err == nil {
-			err = ctx.Err()
-		}
-	}
-	if err != nil {
-		return Row{}, err
-	}
-	result, err := sim.Result()
+	result, err := simulated.Run(ctx, config)
 	if err != nil {
 		return Row{}, err
 	}

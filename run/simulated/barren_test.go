@@ -37,7 +37,7 @@ func TestHistoryWithoutProgressEnds(t *testing.T) {
 			Checkpoint: workload.Checkpoint{OnRequest: true, Load: unit.Minute}})
 		jobs.truths = append(jobs.truths, workload.Truth{Duration: unit.Hour})
 	}
-	_, err := simulated.Run(simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), Jobs: &jobs,
+	_, err := simulated.Run(t.Context(), simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), Jobs: &jobs,
 		Policy: engine.DefaultPolicy(), Scheduler: compose.New(compose.Parts{Estimator: declared.Estimator{}, Order: fickle{},
 			Sizer: fixed.Sizer{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
 	if err == nil || !strings.Contains(err.Error(), "no job has ended") {
@@ -57,7 +57,7 @@ func (shy) Wishes(v plan.View, _ []plan.JobID, wishes []allocate.Wish) ([]alloca
 func TestStrategyThatOnlyAsksEnds(t *testing.T) {
 	for _, breaks := range []simulated.Breaks{{}, {NodeEvery: unit.Day, NodeFor: unit.Hour}} {
 		jobs := list{[]workload.Job{{Name: "patient", Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}}, []workload.Truth{{Duration: unit.Hour}}}
-		_, err := simulated.Run(simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), Jobs: &jobs, Breaks: breaks,
+		_, err := simulated.Run(t.Context(), simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), Jobs: &jobs, Breaks: breaks,
 			Policy: engine.DefaultPolicy(), Strategy: "shy", Scheduler: compose.New(compose.Parts{Joint: shy{}, Estimator: declared.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
 		if err == nil {
 			t.Fatal("a strategy that only asks to be asked again has an end")
@@ -81,12 +81,12 @@ func TestSlowStrategyIsLetWait(t *testing.T) {
 			Jobs:   &list{[]workload.Job{{Name: "patient", Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}}, []workload.Truth{{Duration: 365 * unit.Day}}},
 			Policy: engine.DefaultPolicy(), Scheduler: compose.New(compose.Parts{Joint: decider, Estimator: declared.Estimator{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})}
 	}
-	if r, err := simulated.Run(config(slow{})); err != nil || r.Finished != 1 {
+	if r, err := simulated.Run(t.Context(), config(slow{})); err != nil || r.Finished != 1 {
 		t.Errorf("a job that starts after a day and runs for a year, looked at every minute: %d finished, %v", r.Finished, err)
 	}
 	bounded := config(shy{})
 	bounded.Until = unit.Time(100 * unit.Day)
-	if r, err := simulated.Run(bounded); err != nil || r.Censored != 1 {
+	if r, err := simulated.Run(t.Context(), bounded); err != nil || r.Censored != 1 {
 		t.Errorf("a history of 100 days in which nothing starts: %d censored, %v", r.Censored, err)
 	}
 }

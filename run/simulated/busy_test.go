@@ -66,7 +66,7 @@ func TestNoDeviceIsMoreThanBusy(t *testing.T) {
 	parts.Placer = antman.New(antman.Config{BusyBelow: 800})
 	config := scheduletest.Config(scheduletest.Nodes(1, 1, 0), jobs, parts)
 	config.World.Speeds = friendly{}
-	r, err := simulated.Run(config)
+	r, err := simulated.Run(t.Context(), config)
 	if err != nil || !r.Balanced || r.Finished != 2 || r.MakespanSec != 36_000 {
 		t.Fatalf("%v, balanced %v, all is done after %.0f s: %v", err, r.Balanced, r.MakespanSec, r.Notes)
 	}

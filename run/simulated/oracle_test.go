@@ -1,6 +1,7 @@
 package simulated_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -188,7 +189,7 @@ func (w *small) ordered() schedule.Scheduler {
 func (w *small) simulate() (report.Result, []report.JobRecord, error) {
 	sched := &watch{Scheduler: w.ordered(), open: map[plan.NodeID]int{}}
 	collected := report.NewCollector(report.Limits{})
-	r, err := simulated.Run(simulated.Config{Cluster: w.Cluster, Jobs: &list{w.Jobs, w.Truths}, Scheduler: sched,
+	r, err := simulated.Run(context.Background(), simulated.Config{Cluster: w.Cluster, Jobs: &list{w.Jobs, w.Truths}, Scheduler: sched,
 		Policy: engine.DefaultPolicy(), Breaks: w.breaks, Prices: simulated.Prices{Start: w.Start}, Check: true, Collector: collected,
 		Hooks: simulated.Hooks{Progress: func(now unit.Time, _, _ int64) {
 			if now > unit.Time(horizon*w.Tick) {

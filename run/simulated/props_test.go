@@ -1,6 +1,7 @@
 package simulated_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -153,7 +154,7 @@ func (r *rough) run(vary func(*simulated.Config, *compose.Parts)) (report.Result
 		vary(&config, &parts)
 	}
 	config.Scheduler = compose.New(parts)
-	return simulated.Run(config)
+	return simulated.Run(context.Background(), config)
 }
 
 // TestProperties: the books balance, every state is legal, every job is accounted

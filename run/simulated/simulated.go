@@ -5,6 +5,7 @@
 package simulated
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -142,12 +143,14 @@ type arrival struct {
 	done  bool
 }
 
-// Run simulates to the end and returns the result, with the fields that only the
-// caller knows (names, load, effort) left empty.
-func Run(config Config) (report.Result, error) {
+// Run simulates to the end, or for as long as somebody waits for it, and returns the result,
+// with the fields that only the caller knows (names, load, effort) left empty.
+func Run(ctx context.Context, config Config) (report.Result, error) {
 	s, err := New(config)
 	for more := true; more && err == nil; {
-		more, err = s.Advance()
+		if more, err = s.Advance(); err == nil {
+			err = ctx.Err()
+		}
 	}
 	if err != nil {
 		return report.Result{}, err

@@ -4,6 +4,7 @@
 package scheduletest
 
 import (
+	"context"
 	"io"
 
 	"github.com/musterdl/muster/engine"
@@ -80,7 +81,7 @@ type Outcome struct {
 // Run simulates to the end.
 func Run(config simulated.Config) (Outcome, error) {
 	config.Collector = report.NewCollector(report.Limits{Jobs: 1 << 20})
-	r, err := simulated.Run(config)
+	r, err := simulated.Run(context.Background(), config)
 	if err != nil {
 		return Outcome{}, err
 	}
