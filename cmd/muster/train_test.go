@@ -37,9 +37,13 @@ func newPlane(t *testing.T, flags ...string) *controlPlane {
 		if p.cmd != nil && p.cmd.Process != nil {
 			p.kill()
 		}
-		if err := os.RemoveAll(state); err != nil {
-			t.Error(err)
+		for range 100 { // supervisors outlive it, and may be writing how their workers ended
+			if err = os.RemoveAll(state); err == nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
 		}
+		t.Error(err)
 	})
 	return p
 }
