@@ -16,7 +16,7 @@ func drawnSchedule(t testing.TB, r *rand.Rand) (pipeline.Schedule, pipeline.Cost
 		{pipeline.Straight(ranks)},
 		{pipeline.Folded(ranks, ranks*(1+r.IntN(3)), false)},
 		{pipeline.Folded(ranks, ranks*(1+r.IntN(3)), true)},
-		{pipeline.Straight(ranks), pipeline.Folded(ranks, 2*ranks, true)[ranks:]},
+		pipeline.BothWays(ranks),
 	}[r.IntN(4)]
 	s := pipeline.NewSchedule(ranks, m, routes...)
 	c := pipeline.Like(s.Stages())

@@ -20,7 +20,10 @@ const Live = "MUSTER_PLAN names the plan when a run starts, and the trainer exec
 
 // LiveCopies says why plans stay in the simulator that keep a stage in several processes, or
 // several versions of its weights.
-const LiveCopies = "cannot, because the trainer has each stage in one process, and one version of its weights"
+const LiveCopies = "cannot, because " + NoCopies
+
+// NoCopies is what the trainer lacks for that.
+const NoCopies = "the trainer has each stage in one process, and one version of its weights"
 
 // CutPart says which layers each device gets.
 var CutPart = strategy.NewPart[Partitioner](strategy.Part{Name: "cut", Rank: 80, Step: "pipeline", Null: "equal-layers", Default: "equal-layers"})

@@ -37,6 +37,11 @@ func Folded(ranks, stages int, turns bool) []int32 {
 	return route
 }
 
+// BothWays are the routes of a pipeline down the ranks and of one up.
+func BothWays(ranks int) [][]int32 {
+	return [][]int32{Straight(ranks), Folded(ranks, 2*ranks, true)[ranks:]}
+}
+
 // Stages is how many a microbatch passes.
 func (s *Schedule) Stages() int {
 	if len(s.Routes) == 0 {

@@ -1,6 +1,9 @@
 package run
 
-import "github.com/musterdl/muster/model/strategy"
+import (
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/pipeline"
+)
 
 // OnRequest and LastCheckpoint are the choices of RestartPart: jobs are asked to save
 // before they are stopped, or lose what came after their own last checkpoint.
@@ -20,7 +23,6 @@ var RestartPart = strategy.NewPart[string](strategy.Part{Name: "restart", Rank: 
 const (
 	noStream = "no worker here is given its memory layer by layer"
 	noLinks  = "no driver here sets what a run sends when"
-	noCopies = "the trainer has each stage in one process, and one version of its weights"
 	noGroups = "only a control group holds a process to a part of a core, and none can be made here"
 )
 
@@ -67,7 +69,7 @@ var Slots = strategy.Ability{Driver: "on this machine's slots", Means: map[strat
 	strategy.Swap:    "a frozen process keeps its memory",
 	strategy.Stream:  noStream,
 	strategy.Merge:   "no trainer here trains two jobs in one process",
-	strategy.Copies:  noCopies,
+	strategy.Copies:  pipeline.NoCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
 	strategy.Shift:   noLinks,
@@ -94,7 +96,7 @@ var Bare = strategy.Ability{Driver: "on this machine's slots without control gro
 	strategy.Reshare: noGroups,
 	strategy.Equal:   noGroups,
 	strategy.Merge:   Slots.Why[strategy.Merge],
-	strategy.Copies:  noCopies,
+	strategy.Copies:  pipeline.NoCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
 	strategy.Shift:   noLinks,
@@ -120,7 +122,7 @@ var GPUs = strategy.Ability{Driver: "on this machine's GPUs", Means: map[strateg
 	strategy.Filler:  "a GPU has no idle class, and no law reaches into it",
 	strategy.Equal:   "nobody here has seen two processes of one GPU take equal parts",
 	strategy.Merge:   Slots.Why[strategy.Merge],
-	strategy.Copies:  noCopies,
+	strategy.Copies:  pipeline.NoCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
 	strategy.Shift:   noLinks,

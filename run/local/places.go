@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/local/supervise"
 )
 
 // KeepPlaces gives each GPU the place that it has had since a control plane of this state
@@ -33,7 +34,7 @@ func (m *Machine) KeepPlaces(state string) (absent []plan.DeviceID, err error) {
 		}
 	}
 	if len(places) > known {
-		if err := replaceFile(path, strings.Join(places, "\n")+"\n"); err != nil {
+		if err := supervise.WriteFile(path, []byte(strings.Join(places, "\n")+"\n")); err != nil {
 			return nil, fmt.Errorf("keeping which GPU has which place: %w", err)
 		}
 	}
@@ -47,18 +48,4 @@ func (m *Machine) KeepPlaces(state string) (absent []plan.DeviceID, err error) {
 	m.Cluster.AddNode(node, len(places))
 	m.GPU = places
 	return absent, nil
-}
-
-// replaceFile writes a file whole, or leaves the old one.
-func replaceFile(path, text string) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".new")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name())
-	_, err = file.WriteString(text)
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
 }

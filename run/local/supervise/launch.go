@@ -87,7 +87,7 @@ func writeSpec(dir string, spec Spec) error {
 		return err
 	}
 	if len(spec.Secrets) > 0 {
-		if err := writeFile(filepath.Join(dir, "secrets"), []byte(strings.Join(spec.Secrets, "\x00"))); err != nil {
+		if err := WriteFile(filepath.Join(dir, "secrets"), []byte(strings.Join(spec.Secrets, "\x00"))); err != nil {
 			return err
 		}
 	}
@@ -95,11 +95,11 @@ func writeSpec(dir string, spec Spec) error {
 	if err != nil {
 		return fmt.Errorf("write spec: %w", err)
 	}
-	return writeFile(path, append(b, '\n'))
+	return WriteFile(path, append(b, '\n'))
 }
 
-// writeFile writes a durable file that only the owner can read; it appears whole.
-func writeFile(path string, b []byte) error {
+// WriteFile writes a durable file that only the owner can read; it appears whole.
+func WriteFile(path string, b []byte) error {
 	temporary := path + ".new"
 	f, err := os.OpenFile(temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -73,10 +73,7 @@ func empty(ranks, microbatches int) (pipeline.Schedule, pipeline.Why) {
 	if ranks%2 != 0 {
 		return pipeline.Schedule{}, pipeline.Why(fmt.Sprintf("%d ranks: pipelines in both directions need an even number", ranks))
 	}
-	down := pipeline.Straight(ranks)
-	up := slices.Clone(down)
-	slices.Reverse(up)
-	return pipeline.NewSchedule(ranks, microbatches, down, up), ""
+	return pipeline.NewSchedule(ranks, microbatches, pipeline.BothWays(ranks)...), ""
 }
 
 // pass is one of a rank at a time at which it has no other.

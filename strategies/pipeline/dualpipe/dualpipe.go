@@ -46,10 +46,7 @@ func (Both) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Sched
 	if ranks%2 != 0 || microbatches%2 != 0 || microbatches < 2*ranks {
 		return pipeline.Schedule{}, pipeline.Why(fmt.Sprintf("%d ranks and %d microbatches: DualPipe needs even numbers of both, and twice as many microbatches as ranks", ranks, microbatches))
 	}
-	down := pipeline.Straight(ranks)
-	up := slices.Clone(down)
-	slices.Reverse(up)
-	s := pipeline.NewSchedule(ranks, microbatches, down, up)
+	s := pipeline.NewSchedule(ranks, microbatches, pipeline.BothWays(ranks)...)
 	for r := range ranks {
 		mine := s.Chunks(r)
 		if r >= ranks/2 {
