@@ -166,7 +166,7 @@ func (l *lister) wake(r *Chooser, k int, stage, micro, output int32) {
 	to := &l.ranks[l.s.Rank(stage, micro)]
 	at := r.free
 	if to != r {
-		at = at.Add(l.c.Latency + l.c.Transfer(l.c.Stages[output].OutputKiB))
+		at = at.Add(l.c.Link(r.Rank, to.Rank).Takes(l.c.Stages[output].OutputKiB))
 	}
 	l.ready[k][stage*l.s.Microbatches+micro] = at
 	to.look = min(to.look, max(at, to.free))

@@ -16,7 +16,7 @@ func (m Memory) Total() int64 { return m.ParamKiB + m.StashKiB + m.ActivationKiB
 func (s *Schedule) peak(rank int, c *Costs) Memory {
 	var now, most Memory
 	for _, stage := range s.holds(rank) {
-		now.ParamKiB += c.ParamCopies * c.Stages[stage].ParamKiB
+		now.ParamKiB += c.ParamCopies*c.Stages[stage].ParamKiB + c.Stages[stage].StateKiB
 	}
 	again := map[[2]int32]bool{} // activations that are computed again, and were not kept
 	for _, op := range s.Orders[rank] {

@@ -13,6 +13,7 @@ import (
 type Stage struct {
 	Forward, Input, Weight unit.Duration
 	ParamKiB               int64 // one copy of its parameters
+	StateKiB               int64 // what else it holds for them, besides the copies that Params say
 	OutputKiB              int64 // sent to the next stage, and as much comes back
 	ActivationKiB          int64 // kept from the forward pass until the last of the backward ones
 }
@@ -34,6 +35,28 @@ func (s *Stage) Of(k Kind) unit.Duration {
 type Costs struct {
 	Stages []Stage
 	Params // Speeds are those of the ranks
+	// Links, where there are any, are those from rank to rank, in place of Bandwidth and Latency.
+	Links [][]Link
+}
+
+// Link is a way from one device to another; zero Bandwidth is unlimited.
+type Link struct {
+	Bandwidth unit.Mbps
+	Latency   unit.Duration
+}
+
+// Takes is how long so much is under way, where nothing else is.
+func (l Link) Takes(kib int64) unit.Duration {
+	p := Params{Bandwidth: l.Bandwidth}
+	return l.Latency + p.Transfer(kib)
+}
+
+// Link is the way from one rank to another.
+func (c *Costs) Link(from, to int) Link {
+	if c.Links == nil {
+		return Link{c.Bandwidth, c.Latency}
+	}
+	return c.Links[from][to]
 }
 
 // Like are the costs of so many stages of which nothing is known: the three kinds of pass
@@ -178,13 +201,14 @@ func (g *graph) connect() {
 
 // send lets one task wait for another, over the link between their ranks where it takes time.
 func (g *graph) send(from, to, stage, before, after int32) {
-	if from == to || g.c.Bandwidth == 0 && g.c.Latency == 0 {
+	way := g.c.Link(int(from), int(to))
+	if from == to || way == (Link{}) {
 		g.Edges = append(g.Edges, taskgraph.Edge{Before: before, After: after})
 		return
 	}
 	link, known := g.links[[2]int32{from, to}]
 	if !known {
-		link = g.AddResource(taskgraph.Resource{Kind: taskgraph.Fluid, Bandwidth: g.c.Bandwidth, Latency: g.c.Latency})
+		link = g.AddResource(taskgraph.Resource{Kind: taskgraph.Fluid, Bandwidth: way.Bandwidth, Latency: way.Latency})
 		g.links[[2]int32{from, to}] = link
 	}
 	t := g.AddTask(taskgraph.Task{Resource: link, Bytes: g.c.Stages[stage].OutputKiB << 10}, before)

@@ -38,7 +38,8 @@ func ahead(way, ranks, microbatches int, c *pipeline.Costs) []int {
 		}
 		back += forward + c.Compute(c.Stages[r].Input, r)
 		if r > 0 {
-			back += 2 * (c.Latency + c.Transfer(c.Stages[r-1].OutputKiB))
+			kib := c.Stages[r-1].OutputKiB
+			back += c.Link(r-1, r).Takes(kib) + c.Link(r, r-1).Takes(kib)
 		}
 	}
 	return most

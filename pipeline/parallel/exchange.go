@@ -1,0 +1,97 @@
+package parallel
+
+import (
+	"math"
+	"slices"
+
+	"github.com/musterdl/muster/model/unit"
+)
+
+// exchange is when all gradients have been summed up over the devices that hold the same
+// weights. A rank begins when its last pass has ended, goes from its last layers to its first,
+// and waits for the others; layers that the same ranks hold go together.
+func (x *Simulator) exchange(p *Plan, r *Result) (last unit.Duration) {
+	ready := make([][]unit.Duration, len(p.Pipelines))
+	for i, part := range r.Parts {
+		ready[i] = make([]unit.Duration, len(part.Timing.Spans))
+		for k, spans := range part.Timing.Spans {
+			for _, s := range spans {
+				ready[i][k] = max(ready[i][k], unit.Duration(s.End))
+			}
+			last = max(last, ready[i][k])
+		}
+	}
+	borders := x.borders(p)
+	for b := len(borders) - 1; b > 0; b-- {
+		owners, devices, kib := x.owners(p, r, borders[b-1], borders[b])
+		took := x.On.reduce(devices, int64(math.Ceil(float64(kib)*x.Model.State.Gradients)))
+		begin := unit.Duration(0)
+		for _, o := range owners {
+			begin = max(begin, ready[o.pipeline][o.rank])
+		}
+		for _, o := range owners {
+			ready[o.pipeline][o.rank] = begin + took
+		}
+		if took > 0 {
+			last = max(last, begin+took)
+		}
+	}
+	return last
+}
+
+// borders are the layers at which a stage of any pipeline begins, and the end of the last.
+func (x *Simulator) borders(p *Plan) []int32 {
+	all := []int32{0, int32(x.Model.Profile.Layers())}
+	for i := range p.Pipelines {
+		all = append(all, p.Pipelines[i].Cuts...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// owner is a rank that holds some layers.
+type owner struct{ pipeline, rank int }
+
+// owners are the ranks that hold the layers from first to end, a device of each of their
+// replicas (the others do the same with their parts), and what the fullest device holds.
+func (x *Simulator) owners(p *Plan, r *Result, first, end int32) (all []owner, devices []int32, most int64) {
+	for i := range p.Pipelines {
+		one := &p.Pipelines[i]
+		stage, starts := slices.BinarySearch(one.Cuts, first)
+		if starts {
+			stage++
+		}
+		for _, route := range r.Parts[i].Schedule.Routes {
+			o := owner{i, int(route[stage])}
+			if slices.Contains(all[max(0, len(all)-len(r.Parts[i].Schedule.Routes)):], o) {
+				continue
+			}
+			all = append(all, o)
+			rank, kib := &one.Ranks[o.rank], int64(0)
+			for l := first; l < end; l++ {
+				if layer, why := x.Layer(int(l), x.On.Nodes[x.On.NodeOf(rank.Devices[0])].Kind, rank.Tensor, p.Samples/rank.Replicas, one.Ways); why == "" {
+					kib += layer.ParamKiB
+				}
+			}
+			most = max(most, kib)
+			for at := 0; at < len(rank.Devices); at += rank.Tensor {
+				devices = append(devices, rank.Devices[at])
+			}
+		}
+	}
+	return all, devices, most
+}
+
+// update is how long the optimiser works on the fullest device: it reads and writes once what
+// it holds for the weights.
+func (x *Simulator) update(p *Plan, r *Result) (longest unit.Duration) {
+	for i, part := range r.Parts {
+		for k, rank := range p.Pipelines[i].Ranks {
+			if speed := x.On.Kind(rank.Devices[0]).MemoryGBs; speed > 0 {
+				bytes := 2 * 1024 * float64(part.Timing.Peak[k].ParamKiB)
+				longest = max(longest, unit.Duration(math.Ceil(bytes/(speed*1e3)))) // a GB/s is 1,000 bytes in a microsecond
+			}
+		}
+	}
+	return longest
+}

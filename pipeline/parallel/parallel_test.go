@@ -1,0 +1,101 @@
+package parallel_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/parallel/paralleltest"
+	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
+)
+
+var sequence = parallel.Sequence{Name: "1f1b", Order: onefoneb.Ordering{}}
+
+func model(layers, batch int) *parallel.Model {
+	c := make(paralleltest.Chain, layers)
+	for i := range c {
+		c[i] = parallel.Layer{Forward: 1000, Input: 1000, Weight: 1000, ParamKiB: 1024, ActivationKiB: 1024, OutputKiB: 1024, GFlop: 1}
+	}
+	return &parallel.Model{Name: "chain", Profile: c, Batch: batch, State: parallel.State{Weights: 1, Gradients: 1}}
+}
+
+func shape(samples, microbatches, tensor, ranks, copies int, cuts []int32, ways []int8) parallel.Plan {
+	s := parallel.Shape{Sequence: sequence, Samples: samples, Microbatches: microbatches, Tensor: tensor, Ranks: ranks, Copies: copies, Cuts: cuts, Ways: ways}
+	return s.Plan()
+}
+
+// TestSimulate: a pipeline alone takes (m+p-1) T; copies of it add the exchange of a stage's
+// gradients and nothing else.
+func TestSimulate(t *testing.T) {
+	kind := parallel.Device{Name: "unit", TFlops: 1}
+	for _, copies := range []int{1, 2, 4} {
+		m := model(8, 8*copies)
+		x := parallel.NewSimulator(m, parallel.Even(kind, 4*copies, 1, 8192))
+		p := shape(1, 8, 1, 4, copies, []int32{2, 4, 6}, nil)
+		r, why := x.Simulate(&p)
+		if why != "" {
+			t.Fatal(why)
+		}
+		send := unit.Duration(1024) // 1 MiB at 8192 Mbps
+		pipelined := r.Step - r.Exposed
+		if least := unit.Duration((8+3)*2*3000) + 6*send; pipelined < least {
+			t.Errorf("%d copies: %d microseconds without the exchange, want %d at least", copies, pipelined, least)
+		}
+		if want := unit.Duration(2*(copies-1)) * 2 * send / unit.Duration(copies); r.Exposed != want {
+			t.Errorf("%d copies: %d microseconds exposed, want %d", copies, r.Exposed, want)
+		}
+		if r.MFU <= 0 || r.MFU > 1 || r.Bubble <= 0 || r.Bubble >= 1 {
+			t.Errorf("MFU %g, bubble %g: expected parts of one", r.MFU, r.Bubble)
+		}
+	}
+}
+
+// TestRefused: what is no plan is refused in words that say why.
+func TestRefused(t *testing.T) {
+	m := model(8, 8)
+	on := parallel.Even(parallel.Device{Name: "unit", TFlops: 1, Memory: 5}, 2, 2, 0)
+	for _, c := range []struct {
+		plan parallel.Plan
+		want string
+	}{
+		{shape(1, 4, 1, 2, 1, []int32{4}, nil), "expected the batch of 8"},
+		{shape(1, 8, 2, 4, 1, []int32{2, 4, 6}, nil), "not there or taken twice"},
+		{shape(1, 8, 4, 1, 1, nil, nil), "over several nodes"},
+		{shape(1, 8, 1, 2, 1, []int32{2, 4}, nil), "expected 1"},
+		{shape(1, 8, 1, 2, 1, []int32{4}, nil), "needs"},
+		{shape(3, 8, 1, 2, 1, []int32{4}, nil), "batch"},
+	} {
+		if _, why := parallel.NewSimulator(m, on).Simulate(&c.plan); !strings.Contains(string(why), c.want) {
+			t.Errorf("%v: %q, want %q in it", &c.plan, why, c.want)
+		}
+	}
+}
+
+// TestPareto: of candidates none is worse than another in both.
+func TestPareto(t *testing.T) {
+	m := model(8, 8)
+	x := parallel.NewSimulator(m, parallel.Even(parallel.Device{Name: "unit", TFlops: 1}, 4, 1, 0))
+	var all []parallel.Candidate
+	for _, cut := range []int32{1, 2, 3, 4, 5, 6, 7} {
+		for _, way := range []int8{0, 1} {
+			p := shape(1, 8, 1, 2, 1, []int32{cut}, []int8{way, way, way, way, way, way, way, way})
+			r, why := x.Simulate(&p)
+			if why != "" {
+				t.Fatal(why)
+			}
+			all = append(all, parallel.Candidate{Plan: p, Result: r})
+		}
+	}
+	kept := parallel.Pareto(all)
+	for i, c := range kept {
+		for _, o := range all {
+			if o.Result.Step < c.Result.Step && o.Result.PeakKiB() < c.Result.PeakKiB() {
+				t.Errorf("candidate %d, %v: %v is better in both", i, &c.Plan, &o.Plan)
+			}
+		}
+	}
+	if len(kept) < 1 || len(kept) == len(all) {
+		t.Errorf("%d of %d kept", len(kept), len(all))
+	}
+}

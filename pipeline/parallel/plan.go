@@ -1,0 +1,160 @@
+package parallel
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/musterdl/muster/pipeline"
+)
+
+// Plan spreads a model over devices.
+type Plan struct {
+	Samples   int        `json:"samples"` // of one microbatch
+	Sequence  Sequence   `json:"sequence"`
+	Pipelines []Pipeline `json:"pipelines"` // copies of the model, which share the batch
+}
+
+// Sequence is an order of passes and its name.
+type Sequence struct {
+	Name  string
+	Order pipeline.Ordering
+}
+
+// MarshalText writes a sequence as its name.
+func (s Sequence) MarshalText() ([]byte, error) { return []byte(s.Name), nil }
+
+// Pipeline is one copy of the model.
+type Pipeline struct {
+	Microbatches int    `json:"microbatches"`
+	Ranks        []Rank `json:"ranks"`
+	// Cuts hold the first layer of each stage but the first. The sequence says on which rank a
+	// stage stands; it may want several on each.
+	Cuts []int32 `json:"cuts"`
+	// Ways are how each layer runs, of those that its profile names; none is the first for all.
+	Ways []int8 `json:"ways,omitempty"`
+}
+
+// Rank is one place in a pipeline. Each of its replicas, of so many devices, takes its part of
+// the samples of a microbatch.
+type Rank struct {
+	Tensor   int     `json:"tensor"`
+	Replicas int     `json:"replicas"`
+	Devices  []int32 `json:"devices"`
+}
+
+// Shape is a plan of like pipelines.
+type Shape struct {
+	Sequence              Sequence
+	Samples, Microbatches int
+	Tensor, Ranks, Copies int
+	Cuts                  []int32
+	Ways                  []int8
+}
+
+// Plan puts the pipelines on the first devices. The devices of a layer are neighbours, then
+// come those of the other copies of the stage, then those of the next stage: what talks most
+// is nearest, and copies of a small model share nodes.
+func (s *Shape) Plan() Plan {
+	p := Plan{Samples: s.Samples, Sequence: s.Sequence, Pipelines: make([]Pipeline, s.Copies)}
+	for i := range p.Pipelines {
+		one := Pipeline{Microbatches: s.Microbatches, Cuts: s.Cuts, Ways: s.Ways, Ranks: make([]Rank, s.Ranks)}
+		for r := range one.Ranks {
+			devices := make([]int32, s.Tensor)
+			for d := range devices {
+				devices[d] = int32((r*s.Copies+i)*s.Tensor + d)
+			}
+			one.Ranks[r] = Rank{Tensor: s.Tensor, Replicas: 1, Devices: devices}
+		}
+		p.Pipelines[i] = one
+	}
+	return p
+}
+
+// Devices are all devices of a plan, in order.
+func (p *Plan) Devices() (all []int32) {
+	for _, one := range p.Pipelines {
+		for _, r := range one.Ranks {
+			all = append(all, r.Devices...)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Batch is how many samples a step takes.
+func (p *Plan) Batch() (samples int) {
+	for _, one := range p.Pipelines {
+		samples += one.Microbatches * p.Samples
+	}
+	return samples
+}
+
+// String is a plan as people write it, such as "tp8 pp12 dp32 zbv m64"; of unlike pipelines it
+// says how many there are.
+func (p *Plan) String() string {
+	first := p.Pipelines[0]
+	like, even := true, true
+	for _, one := range p.Pipelines {
+		like = like && len(one.Ranks) == len(first.Ranks) && one.Microbatches == first.Microbatches && slices.Equal(one.Cuts, first.Cuts)
+		for _, r := range one.Ranks {
+			even = even && r.Tensor == first.Ranks[0].Tensor && r.Replicas == first.Ranks[0].Replicas
+		}
+	}
+	var b strings.Builder
+	switch {
+	case like && even:
+		fmt.Fprintf(&b, "tp%d pp%d dp%d ", first.Ranks[0].Tensor, len(first.Ranks), len(p.Pipelines)*first.Ranks[0].Replicas)
+	case like:
+		for i, r := range first.Ranks {
+			fmt.Fprintf(&b, "%stp%dx%d", strings.Repeat(",", min(i, 1)), r.Tensor, r.Replicas)
+		}
+		fmt.Fprintf(&b, " dp%d ", len(p.Pipelines))
+	default:
+		for i, one := range p.Pipelines {
+			fmt.Fprintf(&b, "%spp%d", strings.Repeat(",", min(i, 1)), len(one.Ranks))
+		}
+		b.WriteByte(' ')
+	}
+	fmt.Fprintf(&b, "%s m%d", p.Sequence.Name, first.Microbatches)
+	if p.Samples > 1 {
+		fmt.Fprintf(&b, "x%d", p.Samples)
+	}
+	return b.String()
+}
+
+// Check says what is wrong with a plan for a model on devices.
+func (p *Plan) Check(m *Model, on *Devices) Why {
+	if p.Samples < 1 || len(p.Pipelines) == 0 || p.Sequence.Order == nil {
+		return whyf("microbatches of %d samples, %d pipelines, sequence %q: expected at least 1 of each and a sequence", p.Samples, len(p.Pipelines), p.Sequence.Name)
+	}
+	if got := p.Batch(); got != m.Batch {
+		return whyf("the pipelines take %d samples a step: expected the batch of %d", got, m.Batch)
+	}
+	taken := make([]bool, on.Len())
+	for i, one := range p.Pipelines {
+		if len(one.Ranks) == 0 || one.Ways != nil && len(one.Ways) != m.Profile.Layers() {
+			return whyf("pipeline %d: %d ranks, ways of %d layers: expected at least 1, and none or %d", i, len(one.Ranks), len(one.Ways), m.Profile.Layers())
+		}
+		for r, rank := range one.Ranks {
+			if rank.Tensor < 1 || rank.Replicas < 1 || len(rank.Devices) != rank.Tensor*rank.Replicas || p.Samples%rank.Replicas != 0 {
+				return whyf("pipeline %d, rank %d: tensor %d, %d replicas, %d devices, microbatches of %d samples: expected tensor times replicas devices, and samples that the replicas divide",
+					i, r, rank.Tensor, rank.Replicas, len(rank.Devices), p.Samples)
+			}
+			for _, d := range rank.Devices {
+				if d < 0 || int(d) >= on.Len() || taken[d] {
+					return whyf("pipeline %d, rank %d: device %d is not there or taken twice", i, r, d)
+				}
+				taken[d] = true
+			}
+			for group := range slices.Chunk(rank.Devices, rank.Tensor) {
+				for _, d := range group {
+					if on.NodeOf(d) != on.NodeOf(group[0]) {
+						return whyf("pipeline %d, rank %d: tensor %d over several nodes: expected all in one", i, r, rank.Tensor)
+					}
+				}
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,68 @@
+package parallel
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/musterdl/muster/model/unit"
+)
+
+// Planner spreads a model over devices.
+type Planner interface {
+	// Plans returns what it would choose from, each simulated, none of them worse than another
+	// in both time and memory, the fastest first; or why there is no plan. What fits no memory
+	// is none.
+	Plans(x *Simulator, l Limits) ([]Candidate, Why)
+}
+
+// Recoverer also knows how a run goes on without some devices.
+type Recoverer interface {
+	Planner
+	// Recover returns a plan on the devices that are left, of the same batch, and what has to
+	// be sent before it runs; or why only a restart helps.
+	Recover(x *Simulator, p *Plan, lost []int32, l Limits) (Recovery, Why)
+}
+
+// Limits are what a plan has to keep to.
+type Limits struct {
+	Devices   int        // at most; 0 is all
+	Sequences []Sequence // of which it may choose
+	Samples   int        // the most of a microbatch; 0 is what the planner thinks of
+}
+
+// Candidate is a plan and what it takes.
+type Candidate struct {
+	Plan   Plan
+	Result Result
+}
+
+// Recovery is how a run goes on.
+type Recovery struct {
+	Candidate
+	Copies []Copy
+	// Takes is how long the copies are under way, each device sending and receiving one at a time.
+	Takes unit.Duration
+}
+
+// Copy is weights that one device sends to another, with the state of their optimiser.
+type Copy struct {
+	Layer    int32
+	From, To int32
+	KiB      int64
+}
+
+// Pareto keeps the candidates of which none is worse than another in both time and memory, the
+// fastest first.
+func Pareto(all []Candidate) []Candidate {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b Candidate) int {
+		return cmp.Or(cmp.Compare(a.Result.Step, b.Result.Step), cmp.Compare(a.Result.PeakKiB(), b.Result.PeakKiB()))
+	})
+	kept := all[:0]
+	for _, c := range all {
+		if len(kept) == 0 || c.Result.PeakKiB() < kept[len(kept)-1].Result.PeakKiB() {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}

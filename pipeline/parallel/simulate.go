@@ -1,0 +1,299 @@
+package parallel
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline"
+)
+
+// Result is what a plan takes.
+type Result struct {
+	Step unit.Duration
+	// Exposed is the part of the step in which gradients are exchanged and nobody computes,
+	// Update that in which the optimiser works.
+	Exposed, Update unit.Duration
+	// Bubble is the part of the devices' time up to the last pass in which they do nothing, 0..1.
+	Bubble float64
+	// MFU is the useful part of what the devices could compute, 0..1.
+	MFU float64
+	// Parts are those of each pipeline. Pipelines that are alike share theirs.
+	Parts []*Part
+}
+
+// Part is what one pipeline takes.
+type Part struct {
+	Schedule pipeline.Schedule
+	Costs    pipeline.Costs
+	Timing   pipeline.Timing
+	flops    float64 // useful operations of a step, in 10^9
+}
+
+// PeakKiB is what the fullest device of a rank holds, in the fullest pipeline.
+func (r *Result) PeakKiB() (most int64) {
+	for _, p := range r.Parts {
+		for _, m := range p.Timing.Peak {
+			most = max(most, m.Total())
+		}
+	}
+	return most
+}
+
+// Simulator simulates plans of a model on devices, and keeps what like pipelines take.
+type Simulator struct {
+	Model *Model
+	On    *Devices
+
+	parts map[string]*Part
+	ways  map[way][]Layer
+}
+
+// way names the ways of a layer.
+type way struct {
+	layer, tensor, samples int
+	kind                   int32
+}
+
+// NewSimulator returns a simulator.
+func NewSimulator(m *Model, on *Devices) *Simulator {
+	return &Simulator{Model: m, On: on, parts: map[string]*Part{}, ways: map[way][]Layer{}}
+}
+
+// Simulate tells what a plan takes, or why it cannot run: it is not a plan of the model on the
+// devices, or does not fit their memory.
+func (x *Simulator) Simulate(p *Plan) (Result, Why) {
+	if why := p.Check(x.Model, x.On); why != "" {
+		return Result{}, why
+	}
+	var r Result
+	for i := range p.Pipelines {
+		part, why := x.part(p, &p.Pipelines[i])
+		if why != "" {
+			return Result{}, why
+		}
+		r.Parts = append(r.Parts, part)
+	}
+	busy, devices, peak, end := 0.0, 0.0, 0.0, unit.Duration(0)
+	for i, part := range r.Parts {
+		end = max(end, part.Timing.Makespan)
+		for k, rank := range p.Pipelines[i].Ranks {
+			n := float64(len(rank.Devices))
+			busy += n * float64(part.Timing.Busy[k])
+			devices += n
+			for _, d := range rank.Devices {
+				peak += x.On.Kind(d).TFlops
+			}
+		}
+	}
+	r.Step = x.exchange(p, &r)
+	r.Exposed = r.Step - end
+	r.Update = x.update(p, &r)
+	r.Step += r.Update
+	r.Bubble = 1 - busy/(devices*max(1, float64(end)))
+	useful := 0.0
+	for _, part := range r.Parts {
+		useful += part.flops
+	}
+	r.MFU = useful / (1e3 * max(1e-9, peak) * max(1e-9, r.Step.Seconds()))
+	return r, x.fits(p, &r)
+}
+
+// fits says which rank needs more memory than its devices have.
+func (x *Simulator) fits(p *Plan, r *Result) Why {
+	for i, part := range r.Parts {
+		for k, rank := range p.Pipelines[i].Ranks {
+			for _, d := range rank.Devices {
+				if has, needs := x.On.Kind(d).Memory, part.Timing.Peak[k].Total(); has > 0 && needs > int64(has)<<10 {
+					return whyf("rank %d of pipeline %d needs %v of device memory, a %s has %v", k, i, unit.MiB((needs+1023)>>10), x.On.Kind(d).Name, has)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// part is what one pipeline takes, as another like it did.
+func (x *Simulator) part(p *Plan, one *Pipeline) (*Part, Why) {
+	key := x.key(p, one)
+	if part, seen := x.parts[key]; seen {
+		return part, ""
+	}
+	part, why := x.time(p, one)
+	if why == "" {
+		x.parts[key] = part
+	}
+	return part, why
+}
+
+// key is equal for two pipelines of the same cost: kinds of devices, links, cuts and ways.
+func (x *Simulator) key(p *Plan, one *Pipeline) string {
+	b := append([]byte(p.Sequence.Name), 0)
+	number := func(n int64) { b = binary.AppendVarint(b, n) }
+	number(int64(p.Samples))
+	number(int64(one.Microbatches))
+	number(int64(len(p.Pipelines)))
+	for r, rank := range one.Ranks {
+		number(int64(rank.Tensor))
+		number(int64(rank.Replicas))
+		for _, d := range rank.Devices {
+			number(int64(x.On.Nodes[x.On.NodeOf(d)].Kind))
+		}
+		for other := range one.Ranks {
+			if other != r {
+				l := x.On.Between(rank.Devices[:rank.Tensor], one.Ranks[other].Devices[:one.Ranks[other].Tensor])
+				number(int64(l.Bandwidth))
+				number(int64(l.Latency))
+			}
+		}
+	}
+	for _, cut := range one.Cuts {
+		number(int64(cut))
+	}
+	for _, w := range one.Ways {
+		number(int64(w))
+	}
+	return string(b)
+}
+
+func (x *Simulator) time(p *Plan, one *Pipeline) (*Part, Why) {
+	shape, why := p.Sequence.Order.Schedule(len(one.Ranks), one.Microbatches, nil)
+	if why != "" {
+		return nil, why
+	}
+	part := &Part{}
+	if part.Costs, part.flops, why = x.costs(p, one, &shape); why != "" {
+		return nil, why
+	}
+	if part.Schedule, why = p.Sequence.Order.Schedule(len(one.Ranks), one.Microbatches, &part.Costs); why != "" {
+		return nil, why
+	}
+	if int(part.Schedule.Microbatches) != one.Microbatches {
+		return nil, whyf("%s is of several iterations: expected one that is empty between two", p.Sequence.Name)
+	}
+	part.Timing, why = part.Schedule.Time(part.Costs)
+	return part, why
+}
+
+// costs are those of the stages of a pipeline and of the links between its ranks.
+func (x *Simulator) costs(p *Plan, one *Pipeline, shape *pipeline.Schedule) (c pipeline.Costs, flops float64, why Why) {
+	stages := shape.Stages()
+	if len(one.Cuts) != stages-1 {
+		return c, 0, whyf("%d cuts: expected %d, as %s has %d stages on %d ranks", len(one.Cuts), stages-1, p.Sequence.Name, stages, len(one.Ranks))
+	}
+	ends := append(slices.Clone(one.Cuts), int32(x.Model.Profile.Layers()))
+	c = pipeline.Costs{Stages: make([]pipeline.Stage, stages), Params: pipeline.Params{ParamCopies: 1}, Links: make([][]Link, len(one.Ranks))}
+	first := int32(0)
+	for s, end := range ends {
+		if end <= first {
+			return c, 0, whyf("stage %d has no layer: expected cuts that ascend", s)
+		}
+		for _, route := range shape.Routes { // where it stands on several, the slowest counts
+			stage, n, why := x.Stage(&one.Ranks[route[s]], Slice{int(first), int(end), one.Ways}, p.Samples, len(p.Pipelines))
+			if why != "" {
+				return c, 0, why
+			}
+			if stage.Forward+stage.Input+stage.Weight >= c.Stages[s].Forward+c.Stages[s].Input+c.Stages[s].Weight {
+				c.Stages[s] = stage
+			}
+			flops += n * float64(one.Microbatches) * float64(len(one.Ranks[route[s]].Devices)) / float64(len(shape.Routes))
+		}
+		first = end
+	}
+	for a := range one.Ranks {
+		c.Links[a] = make([]Link, len(one.Ranks))
+		for b := range one.Ranks {
+			if a != b {
+				c.Links[a][b] = x.On.Between(one.Ranks[a].Devices, one.Ranks[b].Devices)
+			}
+		}
+	}
+	return c, flops, ""
+}
+
+// Slice is the layers from First to before End, of which each runs as Ways of the whole model
+// say.
+type Slice struct {
+	First, End int
+	Ways       []int8
+}
+
+// Stage is what a microbatch of so many samples takes of layers on a rank, by its slowest kind
+// of device, with what a device holds for them where so many pipelines share the state of the
+// optimiser; and the useful operations of each device, in 10^9.
+func (x *Simulator) Stage(rank *Rank, of Slice, samples, pipelines int) (stage pipeline.Stage, gflop float64, why Why) {
+	var slowest unit.Duration = -1
+	for i := 0; i < len(rank.Devices); i += rank.Tensor {
+		kind := x.On.Nodes[x.On.NodeOf(rank.Devices[i])].Kind
+		if i > 0 && kind == x.On.Nodes[x.On.NodeOf(rank.Devices[i-1])].Kind {
+			continue
+		}
+		s, n, why := x.stageOn(kind, rank, of, samples, pipelines)
+		if why != "" {
+			return stage, 0, why
+		}
+		if took := s.Forward + s.Input + s.Weight; took > slowest {
+			stage, gflop, slowest = s, n, took
+		}
+	}
+	return stage, gflop, ""
+}
+
+func (x *Simulator) stageOn(kind int32, rank *Rank, of Slice, samples, pipelines int) (stage pipeline.Stage, gflop float64, why Why) {
+	device := &x.On.Kinds[kind]
+	for i := of.First; i < of.End; i++ {
+		l, why := x.Layer(i, kind, rank.Tensor, samples/rank.Replicas, of.Ways)
+		if why != "" {
+			return stage, 0, why
+		}
+		reduce := unit.Duration(0)
+		if t := int64(rank.Tensor); t > 1 {
+			reduce = device.Inside.Takes(2*(t-1)*l.ReduceKiB/t) + unit.Duration(2*(t-1)-1)*device.Inside.Latency
+		}
+		stage.Forward += l.Forward + reduce
+		stage.Input += l.Again + l.Input + reduce
+		stage.Weight += l.Weight
+		stage.ParamKiB += l.ParamKiB
+		stage.ActivationKiB += l.ActivationKiB
+		stage.OutputKiB = l.OutputKiB * int64(rank.Replicas)
+		gflop += l.GFlop
+	}
+	copies := x.Model.State.Weights + x.Model.State.Gradients - 1
+	if optimizer := x.Model.State.Optimizer; x.Model.State.Sharded {
+		copies += optimizer / float64(rank.Replicas*pipelines)
+	} else {
+		copies += optimizer
+	}
+	stage.StateKiB = int64(math.Ceil(copies * float64(stage.ParamKiB)))
+	return stage, gflop, ""
+}
+
+// Layer is the way in which a layer runs, or why it cannot.
+func (x *Simulator) Layer(layer int, kind int32, tensor, samples int, ways []int8) (*Layer, Why) {
+	all, why := x.Ways(layer, kind, tensor, samples)
+	if why != "" {
+		return nil, why
+	}
+	at := 0
+	if ways != nil {
+		at = int(ways[layer])
+	}
+	if at < 0 || at >= len(all) {
+		return nil, whyf("layer %d in way %d: expected 0 to %d", layer, at, len(all)-1)
+	}
+	return &all[at], ""
+}
+
+// Ways are those of a layer, from the fastest to the leanest.
+func (x *Simulator) Ways(layer int, kind int32, tensor, samples int) ([]Layer, Why) {
+	key := way{layer, tensor, samples, kind}
+	if all, seen := x.ways[key]; seen {
+		return all, ""
+	}
+	all, why := x.Model.Profile.Ways(layer, &x.On.Kinds[kind], tensor, samples)
+	if why == "" {
+		x.ways[key] = all
+	}
+	return all, why
+}
