@@ -46,6 +46,7 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
 	"github.com/musterdl/muster/strategies/pipeline/outoforder"
 	"github.com/musterdl/muster/strategies/pipeline/pipedream"
+	"github.com/musterdl/muster/strategies/pipeline/ptdp"
 	"github.com/musterdl/muster/strategies/pipeline/varuna"
 	"github.com/musterdl/muster/strategies/pipeline/zbv"
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
@@ -149,6 +150,7 @@ var All = []Entry{
 	plain(outoforder.Description, outoforder.Ordering{}).claims(outoforder.Claim, outoforder.Measure),
 	tuned(pipedream.Description, pipedream.Default, func(c pipedream.Config, _ Env) any { return pipedream.New(c) }).claims(pipedream.Claim, pipedream.Measure),
 	tuned(pipedream.HetDescription, pipedream.HetDefault, func(c pipedream.HetConfig, _ Env) any { return pipedream.NewHet(c) }).claims(pipedream.HetClaim, pipedream.MeasureHet),
+	plain(ptdp.Description, ptdp.Planner{}),
 	plain(varuna.Description, varuna.Ordering{}).claims(varuna.Claim, varuna.Measure),
 	plain(zbv.Description, zbv.V{}).claims(zbv.Claim, zbv.Measure),
 	plain(zbv.HalfDescription, zbv.Half),

@@ -49,6 +49,7 @@ var stubs = map[string]stub{
 	"victims":  {"schedule/victims", scheduleSuite, listed("Chooser{}"), whole("victims.VictimsPart", "Chooser{}")},
 	"cut":      {"pipeline", scheduleSuite, listed("Partitioner{}"), whole("pipeline.CutPart", "Partitioner{}")},
 	"sequence": {"pipeline", scheduleSuite, listed("Ordering{}"), whole("pipeline.SequencePart", "Ordering{}")},
+	"planner":  {"pipeline/parallel", scheduleSuite, listed("Planner{}"), whole("parallel.PlannerPart", "Planner{}")},
 	"flow":     {"flow", scheduleSuite, listed("Policy{}"), whole("flow.PolicyPart", "Policy{}")},
 }
 

@@ -1,10 +1,13 @@
 package compose
 
 import (
+	"cmp"
+
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/calendar"
@@ -29,6 +32,7 @@ func PartsOf(c, null strategy.Filled) Parts {
 		Planner: &Pipelines{
 			Cut: strategy.In[pipeline.Partitioner](c, pipeline.CutPart), NullCut: strategy.In[pipeline.Partitioner](null, pipeline.CutPart),
 			Sequence: strategy.In[pipeline.Ordering](c, pipeline.SequencePart), NullSequence: strategy.In[pipeline.Ordering](null, pipeline.SequencePart),
-			Name: c[pipeline.CutPart].Name + "+" + c[pipeline.SequencePart].Name},
+			Spread: strategy.In[parallel.Planner](c, parallel.PlannerPart),
+			Name:   cmp.Or(c[parallel.PlannerPart].Name, c[pipeline.CutPart].Name) + "+" + c[pipeline.SequencePart].Name},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -17,6 +18,8 @@ type Pipelines struct {
 	NullCut      pipeline.Partitioner
 	NullSequence pipeline.Ordering
 	Name         string // of the pair, for the plan
+	// Spread, where there is one, takes the place of the cut.
+	Spread parallel.Planner
 
 	made map[int32]made
 }
@@ -48,7 +51,7 @@ func (p *Pipelines) make(profile plan.Profile) made {
 	if why != "" {
 		null = pipeline.Plan{}
 	}
-	best, why := pipeline.Build(p.Cut, p.Sequence, request, pipeline.Params{})
+	best, why := p.best(request)
 	if why != "" { // a job that asks for stages has them: then the order is that without a strategy
 		name += ", which has no plan: " + string(why)
 		if best, why = pipeline.Build(p.Cut, p.NullSequence, request, pipeline.Params{}); why != "" {
@@ -65,6 +68,19 @@ func (p *Pipelines) make(profile plan.Profile) made {
 	}
 	m.plan.JSON = encoded
 	return m
+}
+
+// best is the plan of the strategies.
+func (p *Pipelines) best(request workload.Pipeline) (pipeline.Plan, pipeline.Why) {
+	if p.Spread == nil {
+		return pipeline.Build(p.Cut, p.Sequence, request, pipeline.Params{})
+	}
+	x := parallel.NewSimulator(parallel.Of(request), parallel.Even(parallel.Device{TFlops: 1}, int(request.Stages), 1, 0))
+	all, why := p.Spread.Plans(x, parallel.Limits{Stages: true, Sequences: []parallel.Sequence{{Name: p.Name, Order: p.Sequence}}})
+	if why != "" {
+		return pipeline.Plan{}, why
+	}
+	return all[0].Staged(), ""
 }
 
 // Request turns a stored profile back into what the job asked.

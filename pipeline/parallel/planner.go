@@ -4,8 +4,14 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline"
 )
+
+// PlannerPart spreads a job's layers over its devices at once, in place of a cut; the orders
+// among which it chooses are those of the part beside it.
+var PlannerPart = strategy.NewPart[Planner](strategy.Part{Name: "planner", Does: "spreads a model over devices", Rank: 95, Step: "pipeline", Forbids: []string{"cut"}})
 
 // Planner spreads a model over devices.
 type Planner interface {
@@ -28,6 +34,9 @@ type Limits struct {
 	Devices   int        // at most; 0 is all
 	Sequences []Sequence // of which it may choose
 	Samples   int        // the most of a microbatch; 0 is what the planner thinks of
+	// Stages asks for one pipeline with a rank for each device, and keeps all activations: what
+	// a run of as many workers as it has stages can carry out.
+	Stages bool
 }
 
 // Candidate is a plan and what it takes.
@@ -65,4 +74,30 @@ func Pareto(all []Candidate) []Candidate {
 		}
 	}
 	return kept
+}
+
+// Staged is a plan of one pipeline, each rank one device, as a trainer executes it: worker r
+// runs on device r, and the routes say which of them holds which stage.
+func (c *Candidate) Staged() pipeline.Plan {
+	one, part := &c.Plan.Pipelines[0], c.Result.Parts[0]
+	p := pipeline.Plan{Stages: int32(part.Schedule.Stages()), Microbatches: part.Schedule.Microbatches, Cuts: one.Cuts,
+		Orders: make([][]pipeline.Op, len(one.Ranks)), Wave: part.Schedule.Wave, Iteration: part.Timing.Makespan, Bubble: part.Timing.IdleShare(),
+		PeakKiB: make([]int64, len(one.Ranks))}
+	for r, rank := range one.Ranks {
+		at := rank.Devices[0]
+		p.Orders[at], p.PeakKiB[at] = part.Schedule.Orders[r], part.Timing.Peak[r].Total()
+	}
+	straight := len(part.Schedule.Routes) == 1
+	for _, route := range part.Schedule.Routes {
+		moved := make([]int32, len(route))
+		for stage, r := range route {
+			moved[stage] = one.Ranks[r].Devices[0]
+			straight = straight && moved[stage] == int32(stage)
+		}
+		p.Routes = append(p.Routes, moved)
+	}
+	if straight {
+		p.Routes = nil
+	}
+	return p
 }

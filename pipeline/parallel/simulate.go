@@ -9,6 +9,19 @@ import (
 	"github.com/musterdl/muster/pipeline"
 )
 
+// What a step is made of, in the order in which it is simulated:
+//
+//   - each pipeline alone, by its schedule: a stage takes what its layers take on its slowest
+//     device, with the sums among the devices of a layer, and what goes to another rank takes
+//     the link between their nodes. Pipelines that are alike in kinds, links, cuts and ways are
+//     simulated once;
+//   - the exchange of gradients among all ranks that hold the same layers, in a ring, from the
+//     last layers to the first, after a rank's last pass: nothing is hidden behind passes;
+//   - the optimiser, which reads and writes what a device holds for its weights.
+//
+// Links are not shared between pipelines in this model: each device has its part of the uplink
+// of its node for itself, which is what it gets where all send at once.
+
 // Result is what a plan takes.
 type Result struct {
 	Step unit.Duration
@@ -48,6 +61,7 @@ type Simulator struct {
 
 	parts map[string]*Part
 	ways  map[way][]Layer
+	cuts  map[cut][]int32
 }
 
 // way names the ways of a layer.
@@ -58,7 +72,7 @@ type way struct {
 
 // NewSimulator returns a simulator.
 func NewSimulator(m *Model, on *Devices) *Simulator {
-	return &Simulator{Model: m, On: on, parts: map[string]*Part{}, ways: map[way][]Layer{}}
+	return &Simulator{Model: m, On: on, parts: map[string]*Part{}, ways: map[way][]Layer{}, cuts: map[cut][]int32{}}
 }
 
 // Simulate tells what a plan takes, or why it cannot run: it is not a plan of the model on the

@@ -13,7 +13,6 @@ package dpcut
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -35,23 +34,18 @@ type Partitioner struct{}
 
 var _ pipeline.Partitioner = Partitioner{}
 
-// Cut searches twice: for the fastest slowest part, then, with that as a limit,
-// for the shortest way through.
+// Cut makes the slowest stage or link as fast as can be, then the way through short.
 func (Partitioner) Cut(layers []workload.Layer, stages int, p pipeline.Params) ([]int32, pipeline.Why) {
 	if why := p.Check(layers, stages, stages); why != "" {
 		return nil, why
 	}
 	c := newChain(layers, &p)
-	slowest, _ := c.search(stages, unit.Forever, func(before, stage, link unit.Duration) unit.Duration {
-		return max(before, stage, link)
-	})
+	search := pipeline.Chain{Layers: len(layers), Stage: c.stage, Link: func(i int) unit.Duration { return c.link[i] }, Latency: 2 * p.Latency}
+	slowest, cuts := search.Slowest(stages)
 	if slowest == unit.Forever {
 		return nil, pipeline.Why(fmt.Sprintf("no cut of %d layers into %d stages fits devices of %v: more stages or fewer microbatches in flight would help",
 			len(layers), stages, p.Memory))
 	}
-	_, cuts := c.search(stages, slowest, func(before, stage, link unit.Duration) unit.Duration {
-		return before + stage + link + 2*p.Latency
-	})
 	return cuts, ""
 }
 
@@ -85,36 +79,4 @@ func (c *chain) stage(s, i, j int) unit.Duration {
 		return unit.Forever
 	}
 	return c.p.Compute(c.forward[j]-c.forward[i], s) + c.p.Compute(c.backward[j]-c.backward[i], s)
-}
-
-// search finds the cut of least cost, where cost joins a stage and the link into
-// it to the best cost of what lies before; no stage or link may take longer than
-// the limit. Of equal cuts it takes the one with the earliest last cut.
-func (c *chain) search(stages int, limit unit.Duration, cost func(before, stage, link unit.Duration) unit.Duration) (unit.Duration, []int32) {
-	n := len(c.forward) - 1
-	best := slices.Repeat([]unit.Duration{unit.Forever}, n+1) // of layers 0..j-1 in the stages so far
-	best[0] = 0
-	from := make([][]int32, stages) // from[s][j]: where stage s begins if it ends before j
-	for s := range stages {
-		next := slices.Repeat([]unit.Duration{unit.Forever}, n+1)
-		from[s] = make([]int32, n+1)
-		for j := s + 1; j <= n-(stages-1-s); j++ {
-			for i := s; i < j; i++ {
-				stage := c.stage(s, i, j)
-				if best[i] == unit.Forever || stage == unit.Forever || max(stage, c.link[i]) > limit {
-					continue
-				}
-				if d := cost(best[i], stage, c.link[i]); d < next[j] {
-					next[j], from[s][j] = d, int32(i)
-				}
-			}
-		}
-		best = next
-	}
-	cuts := make([]int32, stages-1)
-	for s, j := stages-1, int32(n); s > 0; s-- {
-		j = from[s][j]
-		cuts[s-1] = j
-	}
-	return best[n], cuts
 }

@@ -1,0 +1,40 @@
+package parallel
+
+import (
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
+)
+
+// Measured is a profile of layers that were timed on one kind of device, one microbatch of one
+// sample at a time. Nothing is known of how they would be split.
+type Measured []workload.Layer
+
+var _ Profile = Measured(nil)
+
+// Of is the model of a job that brings its measured layers: a microbatch is one sample.
+func Of(job workload.Pipeline) *Model {
+	return &Model{Profile: Measured(job.Layers), Batch: int(job.Microbatches), State: State{Weights: 1, Gradients: 1, Optimizer: 2}}
+}
+
+// Layers is how many were measured.
+func (m Measured) Layers() int { return len(m) }
+
+// Ways are to keep what was measured, and to keep the input alone and compute the rest again.
+// A device's TFlops are how fast it is against the one on which the layers were measured.
+func (m Measured) Ways(layer int, on *Device, tensor, samples int) ([]Layer, Why) {
+	if tensor != 1 {
+		return nil, whyf("layer %d over %d devices: measured layers cannot be split; expected 1", layer, tensor)
+	}
+	l, input, n := m[layer], int64(0), int64(samples)
+	if layer > 0 {
+		input = m[layer-1].OutputKiB
+	}
+	takes := func(d unit.Duration) unit.Duration {
+		return unit.Duration(float64(d*unit.Duration(samples))/on.TFlops + .5)
+	}
+	whole := Layer{Forward: takes(l.Forward), Input: takes(l.Backward - l.Backward/2), Weight: takes(l.Backward / 2),
+		ParamKiB: l.ParamKiB, ActivationKiB: n * l.ActivationKiB, OutputKiB: n * l.OutputKiB}
+	lean := whole
+	lean.Way, lean.Again, lean.ActivationKiB = "full", whole.Forward, n*min(input, l.ActivationKiB)
+	return []Layer{whole, lean}, ""
+}
