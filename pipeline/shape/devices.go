@@ -1,0 +1,76 @@
+package shape
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
+)
+
+// kind is a kind of device as its vendor's data sheet has it, recalled.
+type kind struct {
+	name      string
+	memory    unit.MiB
+	gbytes    float64               // per second, of its memory
+	nvlink    float64               // GB/s to the others of its node, in each direction; 0 is none
+	tflops    map[Precision]float64 // dense
+	efficient map[Precision]float64
+}
+
+// kinds are those with presets. How efficient one is says what part of the dense peak its
+// matrix products reach: one constant, fitted on the row that the comment names and on no other
+// (TestFitted). A precision without such a row has the usual one.
+var kinds = []kind{
+	// A model of 1.2 billion parameters on one device of 32 GB, 62.4 TFLOP/s (Megatron-LM 1.0).
+	{"V100-16GB", 16384, 900, 150, map[Precision]float64{Half: 125, Single: 15.7}, map[Precision]float64{Half: 0.671}},
+	{"V100-32GB", 32768, 900, 150, map[Precision]float64{Half: 125, Single: 15.7}, map[Precision]float64{Half: 0.671}},
+	{"T4", 15360, 320, 0, map[Precision]float64{Half: 65, Single: 8.1}, nil},
+	// A block of 22 billion parameters on eight devices of 80 GB, 19.6 ms (Korthikanti et al. 2022, table 4).
+	{"A100-40GB", 40378, 1555, 300, map[Precision]float64{Half: 312, TF32: 156, Single: 19.5}, map[Precision]float64{Half: 0.705}},
+	{"A100-80GB", 81920, 2039, 300, map[Precision]float64{Half: 312, TF32: 156, Single: 19.5}, map[Precision]float64{Half: 0.705}},
+	{"H100", 81920, 3350, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, nil},
+	{"H200", 143771, 4800, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, nil},
+	// A block of OPT-350 on one device, microbatches of 1 to 32 (Sailor's profile).
+	{"GH200-96GB", 97872, 4000, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, map[Precision]float64{TF32: 0.168}},
+}
+
+// usual is between what was fitted in half precision.
+const usual = 0.69
+
+// pcie is what a device has to the others of its node that has no NVLink, in GB/s.
+const pcie = 16
+
+// Efficiency is what part of its dense peak a kind of device reaches.
+func Efficiency(device string, p Precision) float64 {
+	for _, k := range kinds {
+		if e, known := k.efficient[p]; known && k.name == device {
+			return e
+		}
+	}
+	return usual
+}
+
+// Device is a kind of device by its name, in some precision; or why there is none.
+func Device(name string, p Precision) (parallel.Device, pipeline.Why) {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == name })
+	if i < 0 {
+		return parallel.Device{}, whyf("there is no device %q: choose one of %v", name, Devices())
+	}
+	k := &kinds[i]
+	if k.tflops[p] == 0 {
+		return parallel.Device{}, whyf("%s does not compute in precision %q", name, p)
+	}
+	inside := cmp.Or(k.nvlink, pcie)
+	return parallel.Device{Name: k.name, Memory: k.memory, TFlops: k.tflops[p], MemoryGBs: k.gbytes,
+		Inside: parallel.Link{Bandwidth: unit.Mbps(inside * 8000)}}, ""
+}
+
+// Devices are the names of those with presets.
+func Devices() (names []string) {
+	for i := range kinds {
+		names = append(names, kinds[i].name)
+	}
+	return names
+}

@@ -1,0 +1,161 @@
+// Package shape tells what a transformer costs from its shape alone: parameters, operations,
+// bytes and time of each layer on a kind of device, split over some, with or without what the
+// backward pass computes again. One constant per kind of device and precision stands for how
+// well its kernels do.
+package shape
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/musterdl/muster/pipeline"
+)
+
+// Shape is a transformer: an embedding, blocks of attention and feed-forward, and a head.
+type Shape struct {
+	Name string
+	// Encoder is how many blocks read the whole input; where there are any, each of Blocks
+	// attends to what they made of it besides.
+	Encoder, Blocks int
+	Hidden, FFN     int
+	// KVHeads are those of keys and values; 0 is as many as Heads. HeadWidth 0 is Hidden / Heads.
+	Heads, KVHeads, HeadWidth int
+	Sequence                  int // tokens of a sample
+	Vocabulary                int // the head is as wide; of images their classes
+	// Patch is how many figures a token of an image has, which take the place of the vocabulary
+	// on the way in.
+	Patch     int
+	Positions int  // learned ones
+	Tied      bool // the head has the weights of the embedding
+	Gated     bool // a third matrix of the feed-forward, as in SwiGLU
+	Bias      bool
+	Dropout   bool // its masks are kept
+	Fused     bool // attention is one kernel, which keeps no scores
+	Experts   *Experts
+	Latent    *Latent
+}
+
+// Experts stand in the place of the feed-forward.
+type Experts struct {
+	Count, FFN int
+	Chosen     int // of Count, by each token
+	Shared     int // that every token passes besides
+	Dense      int // first blocks that have none
+}
+
+// Latent is attention whose keys, values and queries are made of short vectors.
+type Latent struct {
+	Query, KeyValue int // the short vectors
+	Turned, Plain   int // of a head's query and key: with and without position
+	Value           int
+}
+
+// Check says what is wrong with a shape, all at once.
+func (s *Shape) Check() (whys []pipeline.Why) {
+	for _, f := range []struct {
+		name  string
+		value int
+		least int
+	}{
+		{"blocks", s.Blocks, 1}, {"encoder", s.Encoder, 0}, {"hidden", s.Hidden, 1}, {"ffn", s.FFN, 1}, {"heads", s.Heads, 1}, {"kv-heads", s.KVHeads, 0},
+		{"head-width", s.HeadWidth, 0}, {"sequence", s.Sequence, 1}, {"vocabulary", s.Vocabulary, 1}, {"patch", s.Patch, 0}, {"positions", s.Positions, 0},
+	} {
+		if f.value < f.least || f.value > 1<<24 {
+			whys = append(whys, whyf("%s is %d: expected %d to %d", f.name, f.value, f.least, 1<<24))
+		}
+	}
+	if s.Heads > 0 && s.HeadWidth == 0 && s.Hidden%s.Heads != 0 {
+		whys = append(whys, whyf("%d heads do not divide hidden %d: give head-width, or %d heads", s.Heads, s.Hidden, nearest(s.Heads, s.Hidden)))
+	}
+	if s.Heads > 0 && s.KVHeads > 0 && s.Heads%s.KVHeads != 0 {
+		whys = append(whys, whyf("%d kv-heads do not divide %d heads: %d do", s.KVHeads, s.Heads, nearest(s.KVHeads, s.Heads)))
+	}
+	if e := s.Experts; e != nil && (e.Count < 1 || e.FFN < 1 || e.Chosen < 1 || e.Chosen > e.Count || e.Shared < 0 || e.Dense < 0 || e.Dense > s.Blocks) {
+		whys = append(whys, whyf("experts: %d of width %d, %d chosen, %d shared, %d blocks without: expected at least one chosen, and no more than there are",
+			e.Count, e.FFN, e.Chosen, e.Shared, e.Dense))
+	}
+	if l := s.Latent; l != nil && min(l.Query, l.KeyValue, l.Plain, l.Value) < 1 {
+		whys = append(whys, whyf("latent: %+v: expected at least 1 of query, key-value, plain and value", *l))
+	}
+	return whys
+}
+
+// Splits says whether the layers can be split over so many devices, and if not what could.
+func (s *Shape) Splits(tensor int) pipeline.Why {
+	parts := []struct {
+		name string
+		n    int
+	}{{"heads", s.Heads}, {"kv-heads", s.kv()}, {"ffn", s.FFN}}
+	if s.Experts != nil {
+		parts = append(parts, struct {
+			name string
+			n    int
+		}{"ffn of an expert", s.Experts.FFN})
+	}
+	all := 0
+	for _, p := range parts {
+		all = gcd(all, p.n)
+	}
+	for _, p := range parts {
+		if tensor < 1 || p.n%tensor != 0 {
+			return whyf("tensor %d does not divide the %d %s of %s: the nearest that divides all is %d", tensor, p.n, p.name, s.Name, nearest(tensor, all))
+		}
+	}
+	return ""
+}
+
+func (s *Shape) kv() int {
+	if s.KVHeads == 0 {
+		return s.Heads
+	}
+	return s.KVHeads
+}
+
+func (s *Shape) width() int {
+	if s.HeadWidth == 0 {
+		return s.Hidden / s.Heads
+	}
+	return s.HeadWidth
+}
+
+// gcd is the greatest common divisor; that of 0 and n is n.
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// nearest is the divisor of n nearest to k, of two the smaller.
+func nearest(k, n int) int {
+	best := 1
+	for d := 1; d*d <= n; d++ {
+		if n%d != 0 {
+			continue
+		}
+		for _, x := range []int{d, n / d} {
+			if away, least := abs(x-k), abs(best-k); away < least || away == least && x < best {
+				best = x
+			}
+		}
+	}
+	return best
+}
+
+func abs(x int) int { return max(x, -x) }
+
+func whyf(format string, args ...any) pipeline.Why { return pipeline.Why(fmt.Sprintf(format, args...)) }
+
+// Find is a preset by its name, or why there is none.
+func Find(name string) (Shape, pipeline.Why) {
+	if i := slices.IndexFunc(Presets, func(s Shape) bool { return s.Name == name }); i >= 0 {
+		return Presets[i], ""
+	}
+	names := make([]string, len(Presets))
+	for i := range Presets {
+		all, _ := Presets[i].Parameters()
+		names[i] = fmt.Sprintf("%s (%.3g billion parameters)", Presets[i].Name, all/1e9)
+	}
+	return Shape{}, whyf("there is no model %q: choose one of %s", name, strings.Join(names, ", "))
+}
