@@ -220,6 +220,19 @@ const (
 	mostCopies = 1000
 )
 
+// Unlike are speeds relative to the slowest, and none where all are alike: a plan for like
+// devices is one for all their kinds.
+func Unlike(speeds []float64) []float64 {
+	if len(speeds) == 0 || slices.Min(speeds) == slices.Max(speeds) || slices.Min(speeds) <= 0 {
+		return nil
+	}
+	relative, least := slices.Clone(speeds), slices.Min(speeds)
+	for i := range relative {
+		relative[i] /= least
+	}
+	return relative
+}
+
 // Compute is the time of a pass of profiled length d on a device.
 func (p *Params) Compute(d unit.Duration, device int) unit.Duration {
 	if len(p.Speeds) == 0 {

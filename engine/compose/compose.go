@@ -25,9 +25,10 @@ import (
 )
 
 // Planner is step 4 as the composed scheduler calls it: the pipeline plan of a job
-// that asked for one, and what the null plan would take.
+// that asked for one, on its slots, and what the null plan would take. Without slots it is a
+// plan for like devices.
 type Planner interface {
-	Plan(v plan.View, job plan.JobID) (p plan.Pipeline, null unit.Duration, ok bool)
+	Plan(v plan.View, job plan.JobID, on []plan.Slot) (p plan.Pipeline, null unit.Duration, ok bool)
 }
 
 // Parts are what a Scheduler is composed of. Estimator, Placer, Flow and either Joint or

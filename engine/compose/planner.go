@@ -2,6 +2,7 @@ package compose
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -21,7 +22,14 @@ type Pipelines struct {
 	// Spread, where there is one, takes the place of the cut.
 	Spread parallel.Planner
 
-	made map[int32]made
+	made map[key]made
+}
+
+// key is what a plan depends on: a profile, and how fast the workers' devices are where they
+// are unlike.
+type key struct {
+	profile int32
+	speeds  string
 }
 
 type made struct {
@@ -33,28 +41,47 @@ type made struct {
 var _ Planner = (*Pipelines)(nil)
 
 // Plan cuts and orders the job's layers for the stages it asked for.
-func (p *Pipelines) Plan(v plan.View, job plan.JobID) (plan.Pipeline, unit.Duration, bool) {
-	id := v.Job(job).Profile
-	if m, seen := p.made[id]; seen {
-		return m.plan, m.null, m.ok
+func (p *Pipelines) Plan(v plan.View, job plan.JobID, on []plan.Slot) (plan.Pipeline, unit.Duration, bool) {
+	id, speeds := v.Job(job).Profile, speedsOf(v, on)
+	k := key{profile: id}
+	if speeds != nil {
+		k.speeds = fmt.Sprint(speeds)
 	}
-	if p.made == nil {
-		p.made = map[int32]made{}
+	m, seen := p.made[k]
+	if !seen {
+		if p.made == nil {
+			p.made = map[key]made{}
+		}
+		if profile := v.Profile(id); len(speeds) != int(profile.Stages) {
+			speeds = nil // its workers are not its stages
+		}
+		m = p.make(v.Profile(id), pipeline.Params{Speeds: speeds})
+		p.made[k] = m
 	}
-	p.made[id] = p.make(v.Profile(id))
-	return p.made[id].plan, p.made[id].null, p.made[id].ok
+	return m.plan, m.null, m.ok
 }
 
-func (p *Pipelines) make(profile plan.Profile) made {
+// speedsOf are those of the workers' devices where they are unlike.
+func speedsOf(v plan.View, on []plan.Slot) (speeds []float64) {
+	for i := range on {
+		speed := v.Cluster().Models[v.Node(on[i].Node).Model].Speed
+		for range on[i].Workers {
+			speeds = append(speeds, speed)
+		}
+	}
+	return pipeline.Unlike(speeds)
+}
+
+func (p *Pipelines) make(profile plan.Profile, on pipeline.Params) made {
 	request, name := Request(profile), p.Name
-	null, why := pipeline.Build(p.NullCut, p.NullSequence, request, pipeline.Params{})
+	null, why := pipeline.Build(p.NullCut, p.NullSequence, request, on)
 	if why != "" {
 		null = pipeline.Plan{}
 	}
-	best, why := p.best(request)
+	best, why := p.best(request, on)
 	if why != "" { // a job that asks for stages has them: then the order is that without a strategy
 		name += ", which has no plan: " + string(why)
-		if best, why = pipeline.Build(p.Cut, p.NullSequence, request, pipeline.Params{}); why != "" {
+		if best, why = pipeline.Build(p.Cut, p.NullSequence, request, on); why != "" {
 			best = null
 		}
 	}
@@ -71,11 +98,11 @@ func (p *Pipelines) make(profile plan.Profile) made {
 }
 
 // best is the plan of the strategies.
-func (p *Pipelines) best(request workload.Pipeline) (pipeline.Plan, pipeline.Why) {
+func (p *Pipelines) best(request workload.Pipeline, on pipeline.Params) (pipeline.Plan, pipeline.Why) {
 	if p.Spread == nil {
-		return pipeline.Build(p.Cut, p.Sequence, request, pipeline.Params{})
+		return pipeline.Build(p.Cut, p.Sequence, request, on)
 	}
-	x := parallel.NewSimulator(parallel.Of(request), parallel.Even(parallel.Device{TFlops: 1}, int(request.Stages), 1, 0))
+	x := parallel.NewSimulator(parallel.Of(request), parallel.Ranks(int(request.Stages), on.Speeds))
 	all, why := p.Spread.Plans(x, parallel.Limits{Stages: true, Sequences: []parallel.Sequence{{Name: p.Name, Order: p.Sequence}}})
 	if why != "" {
 		return pipeline.Plan{}, why

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -15,6 +16,7 @@ import (
 	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/strategies/pipeline/dpcut"
 	"github.com/musterdl/muster/strategies/pipeline/dualpipe"
+	"github.com/musterdl/muster/strategies/pipeline/equal"
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 )
 
@@ -71,5 +73,34 @@ func TestPlansAreStoredOnce(t *testing.T) {
 	}
 	if starts != 1000 || plans != 2 {
 		t.Errorf("%d starts, %d plans: want 1000 and 2", starts, plans)
+	}
+}
+
+// TestUnlikeDevices: the layers go by how fast the devices are that a run got, and the world
+// runs the plan on those: a cut by time ends as many seconds earlier as its slowest stage is
+// shorter.
+func TestUnlikeDevices(t *testing.T) {
+	c := cluster.Uniform("unlike", 1, 1, cluster.Model{Name: "slow", Speed: 1}, 1)
+	c.AddNode(cluster.Node{Name: "fast", Model: c.AddModel(cluster.Model{Name: "fast", Speed: 2})}, 1)
+	layers := slices.Repeat([]workload.Layer{{Forward: unit.Second, Backward: unit.Second}}, 6)
+	j := workload.Job{Name: "two", Resources: workload.Resources{Gang: 2, Devices: 1, Share: unit.Whole},
+		Traits: workload.Traits{Pipeline: workload.Pipeline{Stages: 2, Microbatches: 1, Layers: layers}}}
+	jobs := scheduletest.Jobs{{Job: j, Truth: workload.Truth{Duration: unit.Minute}}}
+	took := func(cut pipeline.Partitioner) unit.Duration {
+		filled := scheduletest.Simple()
+		filled[pipeline.CutPart] = strategy.Filling{Strategy: cut}
+		o, err := scheduletest.Run(scheduletest.Config(c, jobs, compose.PartsOf(filled, scheduletest.Simple())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o.Jobs[0].End.Sub(o.Jobs[0].Submit)
+	}
+	// A minute of the ideal, 6 s an iteration on two like devices, is 10 iterations. Of one
+	// microbatch the stages follow each other: 3 layers of 2 s and 3 of 1 s, or 2 and 4.
+	if got := took(equal.Partitioner{}); got != 90*unit.Second {
+		t.Errorf("cut in equal parts they take %v, want 1m30s", got)
+	}
+	if got := took(dpcut.Partitioner{}); got != 80*unit.Second {
+		t.Errorf("cut by time they take %v, want 1m20s", got)
 	}
 }

@@ -322,12 +322,12 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		return false
 	}
 	best := s.parts.rate(d.View, job, n, shape, s.making.found)
-	share := w.Share
-	if share == nil {
-		share = s.making.found[best].Share
+	chosen := &s.making.found[best]
+	if w.Share != nil {
+		chosen.Share = w.Share
 	}
-	terms, planned, null := s.parts.terms(d, job, share)
-	run, why := s.parts.begin(d, job, &s.making.found[best], terms, w.Reason)
+	terms, planned, null := s.parts.terms(d, job, chosen)
+	run, why := s.parts.begin(d, job, chosen, terms, w.Reason)
 	if why.Code != plan.NoReason {
 		return false
 	}

@@ -39,12 +39,12 @@ func (p *Parts) rate(v plan.View, job plan.JobID, n int32, shape *plan.Shape, fo
 
 // terms asks steps 4 and 5 for their parts of the terms of a run, and who streams in which
 // groups its layers come; of its share step 2 has said its own, or nothing.
-func (p *Parts) terms(d *plan.Draft, job plan.JobID, share *plan.ShareTerms) (t plan.Terms, planned, null unit.Duration) {
-	t = plan.DefaultTerms().WithShare(share)
+func (p *Parts) terms(d *plan.Draft, job plan.JobID, on *allocate.Candidate) (t plan.Terms, planned, null unit.Duration) {
+	t = plan.DefaultTerms().WithShare(on.Share)
 	var pl plan.Pipeline
 	var made bool
 	if p.Planner != nil && d.ProfileOf(job).Stages > 0 {
-		if pl, null, made = p.Planner.Plan(d.View, job); made {
+		if pl, null, made = p.Planner.Plan(d.View, job, on.Slots); made {
 			planned = pl.Iteration
 		}
 	}

@@ -120,7 +120,7 @@ func planner(c catalogue.Composition, seed uint64) (defrag.Planner, schedule.Ord
 	settle := func(v plan.View, job plan.JobID) (t plan.Terms, pipeline *plan.Pipeline) {
 		t = plan.DefaultTerms() // a move cannot share devices
 		if v.ProfileOf(job).Stages > 0 {
-			if p, _, ok := parts.Planner.Plan(v, job); ok {
+			if p, _, ok := parts.Planner.Plan(v, job, nil); ok {
 				pipeline = &p
 			}
 		}

@@ -1,6 +1,9 @@
 package parallel
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 )
@@ -14,6 +17,24 @@ var _ Profile = Measured(nil)
 // Of is the model of a job that brings its measured layers: a microbatch is one sample.
 func Of(job workload.Pipeline) *Model {
 	return &Model{Profile: Measured(job.Layers), Batch: int(job.Microbatches), State: State{Weights: 1, Gradients: 1, Optimizer: 2}}
+}
+
+// Ranks are so many devices, each for itself, of speeds relative to that on which layers were
+// measured; none means 1. Links are endless.
+func Ranks(n int, speeds []float64) *Devices {
+	if len(speeds) == 0 {
+		return Even(Device{Name: "device", TFlops: 1}, n, 1, 0)
+	}
+	d := &Devices{}
+	for _, speed := range speeds {
+		kind := slices.IndexFunc(d.Kinds, func(k Device) bool { return k.TFlops == speed })
+		if kind < 0 {
+			kind = len(d.Kinds)
+			d.Kinds = append(d.Kinds, Device{Name: fmt.Sprintf("device of speed %g", speed), TFlops: speed})
+		}
+		d.Nodes = append(d.Nodes, Node{Kind: int32(kind), Count: 1})
+	}
+	return d.Index()
 }
 
 // Layers is how many were measured.

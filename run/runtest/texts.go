@@ -286,7 +286,7 @@ func tellsPlan(ord pipeline.Ordering, times float64) func(*look) {
 			id := plan.JobID(id)
 			maker := &compose.Pipelines{Cut: equal.Partitioner{}, Sequence: ord, NullCut: equal.Partitioner{}, NullSequence: gpipe.Ordering{}, Name: fmt.Sprintf("%T", ord)}
 			x.start(id, func(d *plan.Draft, t *plan.Terms) {
-				made, _, ok := maker.Plan(d.View, id)
+				made, _, ok := maker.Plan(d.View, id, nil)
 				if !ok {
 					x.Fatalf("job %d has no plan", id)
 				}

@@ -3,6 +3,7 @@ package world
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -14,23 +15,76 @@ import (
 // busy: the truth about a plan is its own iteration run through the task graph on the
 // job's true layers, of which the planner has only what was measured. A job's true
 // duration is meant for the ideal.
-func (w *World) planned(v plan.View, job plan.JobID, id int32) float64 {
+//
+// The ideal is that on the slowest device of the run: where others are faster, a plan that
+// gives them more layers comes to more than one that does not.
+func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) float64 {
 	if v.Pipeline(id).JSON == nil {
 		return 1 // it has no stages, and is only brought in groups
 	}
-	if rate, seen := w.plans[id]; seen {
+	speeds := w.speeds(v, run, job)
+	k := planKey{plan: id, job: plan.None}
+	if !w.asBelieved(v, job) {
+		k.job = job
+	}
+	if speeds != nil {
+		k.speeds = fmt.Sprint(speeds)
+	}
+	if rate, seen := w.plans[k]; seen {
 		return rate
 	}
 	if w.plans == nil {
-		w.plans = map[int32]float64{}
+		w.plans = map[planKey]float64{}
 	}
 	var p pipeline.Plan
-	w.plans[id] = 1
+	w.plans[k] = 1
 	if json.Unmarshal(v.Pipeline(id).JSON, &p) == nil {
 		profile := v.Profile(v.Job(job).Profile)
-		w.plans[id] = efficiency(w.Layers(v, job), p, profile.Microbatches, profile.Stages)
+		if len(speeds) != len(p.Orders) {
+			speeds = nil
+		}
+		w.plans[k] = efficiency(w.Layers(v, job), p, profile, speeds)
 	}
-	return w.plans[id]
+	return w.plans[k]
+}
+
+// planKey is what a plan's rate depends on: the job, where its layers are not as believed, and
+// how fast the run's devices are, where they are unlike.
+type planKey struct {
+	plan   int32
+	job    plan.JobID
+	speeds string
+}
+
+// speeds are those of a run's workers where they are unlike, relative to the slowest.
+func (w *World) speeds(v plan.View, run plan.RunID, job plan.JobID) (speeds []float64) {
+	if len(w.c.Models) == 1 {
+		return nil
+	}
+	each := max(1, v.Shape(job).Devices)
+	i := int32(0)
+	v.GrantsOf(run, func(g plan.Grant) {
+		if i%each == 0 {
+			speeds = append(speeds, w.c.Models[w.c.Nodes[g.Node].Model].Speed)
+		}
+		i++
+	})
+	return pipeline.Unlike(speeds)
+}
+
+// asBelieved reports whether the layers of a job are as they were measured, as those of others
+// of its profile then are too.
+func (w *World) asBelieved(v plan.View, job plan.JobID) bool {
+	truth := &w.truth[job]
+	if truth.belief == 0 {
+		truth.belief = 1
+		for i, l := range w.Layers(v, job) {
+			if b := v.ProfileOf(job).Layers[i]; l.Forward != b.Forward || l.Backward != b.Backward || l.ParamKiB != b.ParamKiB || l.OutputKiB != b.OutputKiB || l.ActivationKiB != b.ActivationKiB {
+				truth.belief = -1
+			}
+		}
+	}
+	return truth.belief > 0
 }
 
 // Layers are what the layers of a job truly are: what nobody knows better is as believed.
@@ -48,15 +102,15 @@ func (w *World) Layers(v plan.View, job plan.JobID) []workload.Layer {
 	return all
 }
 
-func efficiency(layers []workload.Layer, p pipeline.Plan, microbatches, stages int32) float64 {
+func efficiency(layers []workload.Layer, p pipeline.Plan, asked plan.Profile, speeds []float64) float64 {
 	var work unit.Duration
 	for _, l := range layers {
 		work += l.Forward + l.Backward
 	}
-	run, why := pipeline.Simulate(layers, p, pipeline.Params{})
+	run, why := pipeline.Simulate(layers, p, pipeline.Params{Speeds: speeds})
 	if why != "" || run.Iteration <= 0 {
 		return 1
 	}
-	ideal := float64(work) * float64(microbatches) / float64(max(1, stages))
+	ideal := float64(work) * float64(asked.Microbatches) / float64(max(1, asked.Stages))
 	return ideal / float64(run.Iteration)
 }

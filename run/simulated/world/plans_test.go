@@ -26,7 +26,8 @@ func TestPlansAreJudgedOnTrueLayers(t *testing.T) {
 	}
 	truly := append([]workload.Layer{}, measured...)
 	truly[0] = workload.Layer{Forward: 3 * unit.Second, Backward: 3 * unit.Second}
-	believed, really := efficiency(measured, made, 8, 2), efficiency(truly, made, 8, 2)
+	asked := plan.Profile{Microbatches: 8, Stages: 2}
+	believed, really := efficiency(measured, made, asked, nil), efficiency(truly, made, asked, nil)
 	if math.Abs(believed-8./9) > 1e-9 || really > .75 || really < .5 {
 		t.Errorf("the plan comes to %.3f of the ideal on what was measured, %.3f on what is true", believed, really)
 	}

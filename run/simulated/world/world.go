@@ -60,10 +60,10 @@ type World struct {
 	onDev   [][]plan.RunID
 	mark    []int32 // by slot: generation it was last visited in
 	round   int32
-	queue   []plan.RunID      // scratch of the component search
-	scratch []float64         // rates of the component
-	plans   map[int32]float64 // by pipeline plan: its part of the ideal rate
-	busy    []float64         // by device model: device microseconds kept busy, of runs that ended
+	queue   []plan.RunID        // scratch of the component search
+	scratch []float64           // rates of the component
+	plans   map[planKey]float64 // of pipeline plans: their part of the ideal rate
+	busy    []float64           // by device model: device microseconds kept busy, of runs that ended
 }
 
 type truth struct {
@@ -72,6 +72,7 @@ type truth struct {
 	menu   plan.Menu
 	phase  workload.Phase
 	layers []workload.Layer
+	belief int8          // whether they are as believed: 1 yes, -1 no, 0 was not looked at
 	left   float64       // reference microseconds of work not yet done and kept
 	spent  unit.Duration // running time so far, for failures of the user's making
 }
@@ -275,7 +276,7 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	part := min(1, x.limit/x.need)
 	x.solo, x.width = x.solo*part, x.width*part
 	if r.Terms.Plan.ID != plan.None {
-		planned := w.planned(v, x.job, r.Terms.Plan.ID)
+		planned := w.planned(v, id, x.job, r.Terms.Plan.ID)
 		x.solo *= planned
 		x.width *= min(1, planned)
 	}
