@@ -11,6 +11,15 @@ type Memory struct {
 // Total is all of it.
 func (m Memory) Total() int64 { return m.ParamKiB + m.StashKiB + m.ActivationKiB + m.WaitingKiB }
 
+// Peaks are what the ranks hold at most. It follows their orders, and no clock.
+func (s *Schedule) Peaks(c *Costs) []Memory {
+	all := make([]Memory, len(s.Orders))
+	for r := range all {
+		all[r] = s.peak(r, c)
+	}
+	return all
+}
+
 // peak follows a rank's order: what it holds depends on nothing else. A pass takes its memory
 // when it begins, and gives it back when it has ended.
 func (s *Schedule) peak(rank int, c *Costs) Memory {

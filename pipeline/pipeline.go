@@ -121,7 +121,7 @@ func Build(part Partitioner, ord Ordering, job workload.Pipeline, p Params) (Pla
 	if why != "" {
 		return Plan{}, why
 	}
-	cuts, why := part.Cut(job.Layers, shape.Stages(), p.perStage(&shape))
+	cuts, why := part.Cut(job.Layers, shape.Stages(), p.PerStage(&shape))
 	if why != "" {
 		return Plan{}, why
 	}
@@ -139,9 +139,9 @@ func Build(part Partitioner, ord Ordering, job workload.Pipeline, p Params) (Pla
 	return Simulate(job.Layers, plan, p)
 }
 
-// perStage are the parameters as the stages of a schedule see them: a device that holds
+// PerStage are the parameters as the stages of a schedule see them: a device that holds
 // several gives each an equal part of its memory.
-func (p Params) perStage(s *Schedule) Params {
+func (p Params) PerStage(s *Schedule) Params {
 	stages := s.Stages()
 	p.InFlight = s.inFlight()
 	if len(p.Speeds) > 0 {

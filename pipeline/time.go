@@ -129,7 +129,7 @@ func (s *Schedule) Time(c Costs) (Timing, Why) {
 		return Timing{}, whyf("the orders cannot run: %v", err)
 	}
 	ranks := len(s.Orders)
-	t := Timing{Makespan: line.Makespan, Busy: line.Busy[:ranks], Bubble: line.Idle[:ranks], Spans: make([][]Span, ranks), Peak: make([]Memory, ranks)}
+	t := Timing{Makespan: line.Makespan, Busy: line.Busy[:ranks], Bubble: line.Idle[:ranks], Spans: make([][]Span, ranks), Peak: s.Peaks(&c)}
 	next := int32(0) // tasks were added rank by rank
 	for r, order := range s.Orders {
 		t.Spans[r] = make([]Span, len(order))
@@ -139,7 +139,6 @@ func (s *Schedule) Time(c Costs) (Timing, Why) {
 				next++
 			}
 		}
-		t.Peak[r] = s.peak(r, &c)
 	}
 	return t, ""
 }

@@ -16,7 +16,7 @@ func (x *Simulator) exchange(p *Plan, r *Result) (last unit.Duration) {
 		ready[i] = make([]unit.Duration, len(part.Timing.Spans))
 		for k, spans := range part.Timing.Spans {
 			for _, s := range spans {
-				ready[i][k] = max(ready[i][k], unit.Duration(s.End))
+				ready[i][k] = max(ready[i][k], unit.Duration(s.End)/part.iterations)
 			}
 			last = max(last, ready[i][k])
 		}

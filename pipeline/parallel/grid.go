@@ -5,93 +5,215 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
 )
 
-// Grid goes through the plans of like pipelines over like devices: the sizes of tensor,
-// pipeline and data parallelism, of a microbatch, the orders, and ways to run all layers. A
-// closed form only says which plans cannot be better than one that was simulated.
+// Grid goes through the plans of like pipelines: the sizes of tensor, pipeline and data
+// parallelism, of a microbatch, the orders, and ways to run all layers.
+//
+// How it searches: sizes of tensor parallelism and ways to run the layers are tried while the
+// busiest device alone, with nothing around it, would be faster than the best plan so far.
+// Pipelines and microbatches are made longer for as long as that makes a step faster, or as a
+// plan does not fit. There a step of few microbatches is simulated, which goes on as it did;
+// what is best by that is simulated whole, and nothing else counts.
 type Grid struct {
-	// Tensors, Ranks and Samples are the sizes to try; none means all that divide.
+	// Tensors, Ranks and Samples are the sizes to try; none means those that divide.
 	Tensors, Ranks, Samples []int
 	Sequences               []Sequence
-	// Equal cuts into as many layers each, instead of as much time.
-	Equal bool
-	// Lean tries leaner ways only where the faster ones do not fit.
-	Lean bool
+	// Cut says where the layers are cut; none is into stages of times as equal as can be.
+	Cut pipeline.Partitioner
+
+	x *Simulator
+	n int // devices
 }
 
-// point is one place on the grid, before it is simulated.
-type point struct {
-	shape  Shape
-	stages int
+// Trier is a sequence that simulates many orders to choose one of them.
+type Trier interface {
+	pipeline.Ordering
+	// Tries is how many orders it simulates.
+	Tries(ranks, microbatches int) int
+}
+
+// mostTried is how many passes forward a sequence may simulate to choose its orders: one that
+// would simulate more is left out.
+const mostTried = 1 << 17
+
+// family is plans that differ in the length of the pipeline, the size of a microbatch and the
+// sequence.
+type family struct {
+	tensor int
 	way    int8
 	least  unit.Duration // no plan of it is faster
 }
 
-// Search simulates what could be best, and returns what fits; or why nothing does, of the plan
-// that lacked least.
+// estimate is a plan by a short step.
+type estimate struct {
+	shape Shape
+	step  unit.Duration
+}
+
+// Search simulates what could be best, and returns what fits, the fastest first; or why nothing
+// does.
 func (g *Grid) Search(x *Simulator, l Limits) (all []Candidate, why Why) {
-	points, why := g.points(x, l)
+	one := g.limited(x, l)
+	g = &one
+	families, why := g.families(l)
+	quick, slow := g.apart()
+	var short []estimate
 	best := unit.Forever
-	for i := range points {
-		at := &points[i]
-		if at.least >= best {
+	for _, f := range families {
+		if f.least >= best {
 			break // they ascend
 		}
-		plan := at.shape.Plan()
-		r, not := x.Simulate(&plan)
-		if not != "" {
-			if why == "" {
-				why = not
+		for _, q := range quick {
+			found, not := g.lengthen(f, q, l)
+			why = cmp.Or(why, not)
+			for _, e := range found {
+				short, best = append(short, e), min(best, e.step)
 			}
+		}
+	}
+	ascend := func(a, b estimate) int { return cmp.Compare(a.step, b.step) }
+	slices.SortStableFunc(short, ascend)
+	if n := len(short); n > 0 {
+		for _, q := range slow {
+			s := short[0].shape
+			s.Sequence = q
+			if e, _, not := g.short(s); not == "" {
+				short = append(short, e)
+			}
+		}
+		slices.SortStableFunc(short, ascend)
+	}
+	all, not := g.whole(short)
+	if len(all) > 0 {
+		return all, ""
+	}
+	return nil, cmp.Or(not, why, whyf("no sizes of tensor, pipeline and data parallelism divide %d devices and a batch of %d", g.n, x.Model.Batch))
+}
+
+// apart are the sequences that go everywhere, and those that simulate many orders for one and are
+// tried at the best sizes of the others; where there are no others they go everywhere.
+func (g *Grid) apart() (quick, slow []Sequence) {
+	for _, q := range g.Sequences {
+		if _, tries := q.Order.(Trier); tries {
+			slow = append(slow, q)
+		} else {
+			quick = append(quick, q)
+		}
+	}
+	if len(quick) == 0 {
+		return slow, nil
+	}
+	return quick, slow
+}
+
+// limited is the grid within limits.
+func (g *Grid) limited(x *Simulator, l Limits) Grid {
+	one := *g
+	one.x, one.n = x, x.On.Len()
+	if l.Devices > 0 {
+		one.n = min(one.n, l.Devices)
+	}
+	if l.Tensor > 0 {
+		one.Tensors = []int{l.Tensor}
+	}
+	if l.Ranks > 0 {
+		one.Ranks = []int{l.Ranks}
+	}
+	if l.Stages {
+		one.Tensors, one.Ranks, one.Samples = []int{1}, []int{one.n}, []int{1}
+	}
+	return one
+}
+
+// whole simulates plans from the best estimate on: the best of each sequence, and those that
+// could be better than the best of all.
+func (g *Grid) whole(short []estimate) (all []Candidate, why Why) {
+	const sure = 1.02 // an estimate is hardly ever further off
+	best, done := unit.Forever, map[string]bool{}
+	for _, e := range short {
+		name := e.shape.Sequence.Name
+		if done[name] && float64(e.step) > sure*float64(best) {
 			continue
 		}
+		plan := e.shape.Plan()
+		r, not := g.x.Simulate(&plan)
+		if not != "" {
+			why = cmp.Or(why, not)
+			continue
+		}
+		done[name] = true
 		all, best = append(all, Candidate{plan, r}), min(best, r.Step)
 	}
-	if len(all) > 0 {
-		why = ""
-	}
+	slices.SortStableFunc(all, func(a, b Candidate) int { return cmp.Compare(a.Result.Step, b.Result.Step) })
 	return all, why
 }
 
-// points are the plans that may fit, the most promising first, or why there is none.
-func (g *Grid) points(x *Simulator, l Limits) (all []point, why Why) {
-	n := x.On.Len()
-	if l.Devices > 0 {
-		n = min(n, l.Devices)
-	}
-	inNode := int(slices.MinFunc(x.On.Nodes, func(a, b Node) int { return cmp.Compare(a.Count, b.Count) }).Count)
-	if l.Stages {
-		alone := *g
-		alone.Tensors, alone.Ranks, alone.Samples, alone.Lean, g = []int{1}, []int{n}, []int{1}, true, &alone
-	}
+// families are those whose weights may fit, the most promising first.
+func (g *Grid) families(l Limits) (all []family, why Why) {
+	inNode := int(slices.MinFunc(g.x.On.Nodes, func(a, b Node) int { return cmp.Compare(a.Count, b.Count) }).Count)
 	for _, tensor := range sizes(g.Tensors, inNode) {
-		if n%tensor != 0 {
+		if g.n%tensor != 0 || tensor > inNode {
+			why = cmp.Or(why, whyf("tensor %d does not divide %d devices in nodes of %d", tensor, g.n, inNode))
 			continue
 		}
-		for _, ranks := range sizes(g.Ranks, n/tensor) {
-			copies := n / tensor / ranks
-			if n/tensor%ranks != 0 || ranks > x.Model.Profile.Layers() || x.Model.Batch%copies != 0 {
+		ways, not := g.x.Ways(g.x.Model.Profile.Layers()/2, 0, tensor, 1)
+		if not != "" {
+			why = cmp.Or(why, not)
+			continue
+		}
+		if l.Stages {
+			ways = ways[:1]
+		}
+		for w := range ways {
+			f := family{tensor: tensor, way: int8(w)}
+			if f.least, not = g.least(&f); not != "" {
+				why = cmp.Or(why, not)
 				continue
 			}
-			for _, samples := range sizes(g.Samples, x.Model.Batch/copies) {
-				if l.Samples > 0 && samples > l.Samples || x.Model.Batch/copies%samples != 0 {
-					continue
-				}
-				s := Shape{Samples: samples, Microbatches: x.Model.Batch / copies / samples, Tensor: tensor, Ranks: ranks, Copies: copies}
-				some, not := g.orders(x, s)
-				if all = append(all, some...); why == "" {
-					why = not
-				}
-			}
+			all = append(all, f)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b point) int { return cmp.Compare(a.least, b.least) })
-	if len(all) == 0 && why == "" {
-		why = whyf("no sizes of tensor, pipeline and data parallelism divide %d devices and a batch of %d", n, x.Model.Batch)
-	}
+	slices.SortStableFunc(all, func(a, b family) int { return cmp.Compare(a.least, b.least) })
 	return all, why
+}
+
+// least is what a step takes where all devices, each as the fastest kind, are always busy.
+func (g *Grid) least(f *family) (unit.Duration, Why) {
+	first, fastest := int32(0), unit.Forever
+	for _, node := range g.x.On.Nodes {
+		rank := Rank{Tensor: f.tensor, Replicas: 1, Devices: make([]int32, f.tensor)}
+		for i := range rank.Devices {
+			rank.Devices[i] = first
+		}
+		s, _, why := g.x.Stage(&rank, Slice{0, g.x.Model.Profile.Layers(), g.ways(f)}, 1, 1)
+		if why != "" {
+			return 0, why
+		}
+		if first += node.Count; s.Forward+s.Input+s.Weight < fastest {
+			fastest = s.Forward + s.Input + s.Weight
+		}
+		if len(g.x.On.Kinds) == 1 {
+			break
+		}
+	}
+	return unit.Duration(float64(fastest) * float64(g.x.Model.Batch) * float64(f.tensor) / float64(g.n)), ""
+}
+
+// ways are how the layers of a family run; a layer that has fewer ways runs in its last.
+func (g *Grid) ways(f *family) []int8 {
+	if f.way == 0 {
+		return nil
+	}
+	ways := make([]int8, g.x.Model.Profile.Layers())
+	for i := range ways {
+		if all, why := g.x.Ways(i, 0, f.tensor, 1); why == "" {
+			ways[i] = min(f.way, int8(len(all)-1))
+		}
+	}
+	return ways
 }
 
 // sizes are those that were asked for, or all up to a most that divide it.
@@ -107,87 +229,124 @@ func sizes(asked []int, most int) (all []int) {
 	return all
 }
 
-// orders are the plans of one shape: its sequences and ways.
-func (g *Grid) orders(x *Simulator, s Shape) (all []point, why Why) {
-	ways, why := x.Ways(x.Model.Profile.Layers()/2, 0, s.Tensor, s.Samples)
-	if why != "" {
-		return nil, why
-	}
-	for w := range ways {
-		s.Ways = nil
-		if w > 0 {
-			s.Ways = slices.Repeat([]int8{int8(w)}, x.Model.Profile.Layers())
+// lengthen tries a sequence on longer and longer pipelines of a family, with larger and larger
+// microbatches on each.
+func (g *Grid) lengthen(f family, q Sequence, l Limits) (found []estimate, why Why) {
+	last, ways := unit.Forever, g.ways(&f)
+	kept := int64(-1) // activations on a shorter pipeline that were too much for the memory
+	for _, ranks := range sizes(g.Ranks, g.n/f.tensor) {
+		copies := g.n / f.tensor / ranks
+		if g.n/f.tensor%ranks != 0 || ranks > g.x.Model.Profile.Layers() || l.Copies > 0 && copies != l.Copies || g.x.Model.Batch%copies != 0 {
+			continue
 		}
-		fitted := false
-		for _, q := range g.Sequences {
-			s.Sequence = q
-			p, not := g.point(x, s)
-			if not != "" {
-				if why == "" {
-					why = not
-				}
+		fastest := unit.Forever
+		for _, samples := range sizes(g.Samples, g.x.Model.Batch/copies) {
+			if l.Samples > 0 && samples > l.Samples || g.x.Model.Batch/copies%samples != 0 {
 				continue
 			}
-			all, fitted = append(all, p), true
+			s := Shape{Sequence: q, Samples: samples, Microbatches: g.x.Model.Batch / copies / samples, Tensor: f.tensor, Ranks: ranks, Copies: copies, Ways: ways}
+			e, activations, not := g.short(s)
+			if not != "" {
+				why = cmp.Or(why, not)
+				if activations > 0 && samples == 1 && kept >= 0 && activations >= kept && len(g.Ranks) == 0 {
+					return found, why // they alone are too much, and a longer pipeline keeps as many
+				}
+				if activations > 0 && samples == 1 {
+					kept = activations
+				}
+				break // a larger one keeps more
+			}
+			found = append(found, e)
+			if e.step >= fastest && len(g.Samples) == 0 {
+				break
+			}
+			fastest = min(fastest, e.step)
 		}
-		if g.Lean && fitted {
+		if fastest != unit.Forever && fastest >= last && len(g.Ranks) == 0 {
 			break
 		}
+		last = min(last, fastest)
 	}
-	return all, why
+	return found, why
 }
 
-// point cuts a shape, and says how fast it can be at best, or why it cannot be.
-func (g *Grid) point(x *Simulator, s Shape) (point, Why) {
-	shape, why := s.Sequence.Order.Schedule(s.Ranks, s.Microbatches, nil)
+// short estimates a plan by a step of few microbatches: those that are left add what the
+// busiest rank takes for them. Of what does not fit it says what activations alone are too much.
+func (g *Grid) short(s Shape) (e estimate, activations int64, why Why) {
+	if t, tries := s.Sequence.Order.(Trier); tries && t.Tries(s.Ranks, s.Microbatches)*s.Ranks*s.Microbatches > mostTried {
+		return e, 0, whyf("%s tries %d orders of %d ranks and %d microbatches: more than there is time for", s.Sequence.Name, t.Tries(s.Ranks, s.Microbatches), s.Ranks, s.Microbatches)
+	}
+	few := min(s.Microbatches, 2*s.Ranks+s.Microbatches%s.Ranks)
+	routes, why := g.x.routes(s.Sequence, s.Ranks, few)
 	if why != "" {
-		return point{}, why
-	}
-	if shape.Stages() > x.Model.Profile.Layers() {
-		return point{}, whyf("%s has %d stages on %d ranks: expected no more than the %d layers", s.Sequence.Name, shape.Stages(), s.Ranks, x.Model.Profile.Layers())
-	}
-	if s.Cuts, why = x.Cut(&s, shape.Stages(), g.Equal); why != "" {
-		return point{}, why
-	}
-	p := point{shape: s, stages: shape.Stages()}
-	busy, held := make([]unit.Duration, s.Ranks), make([]int64, s.Ranks)
-	rank := Rank{Tensor: s.Tensor, Replicas: 1, Devices: make([]int32, s.Tensor)}
-	ends := append(slices.Clone(s.Cuts), int32(x.Model.Profile.Layers()))
-	first := 0
-	for stage, end := range ends {
-		costs, _, why := x.Stage(&rank, Slice{first, int(end), s.Ways}, s.Samples, s.Copies)
-		if why != "" {
-			return point{}, why
+		few = s.Microbatches
+		if routes, why = g.x.routes(s.Sequence, s.Ranks, few); why != "" {
+			return e, 0, why
 		}
-		for _, route := range shape.Routes {
-			busy[route[stage]] += (costs.Forward + costs.Input + costs.Weight) * unit.Duration(s.Microbatches) / unit.Duration(len(shape.Routes))
-			held[route[stage]] += costs.ParamKiB + costs.StateKiB + costs.ActivationKiB/int64(len(shape.Routes))
+	}
+	if routes.iterations > 1 && s.Copies > 1 {
+		return e, 0, whyf("%s is of several iterations: expected one pipeline, not %d copies", s.Sequence.Name, s.Copies)
+	}
+	if why = g.cut(&s, routes); why != "" {
+		return e, 0, why
+	}
+	e.shape = s
+	full := s.Microbatches
+	s.Microbatches = few
+	plan := s.Plan()
+	r, why := g.x.simulate(&plan)
+	if why != "" {
+		has := int64(g.x.On.Kind(0).Memory) << 10
+		for _, part := range r.Parts {
+			for _, m := range part.Timing.Peak {
+				if held := m.Total() - m.ParamKiB; held > has {
+					activations = max(activations, held)
+				}
+			}
 		}
-		first = int(end)
+		return e, activations, why
 	}
-	// No order is faster than its busiest rank, and none holds less than the weights and one
-	// microbatch: the two are what a plan is left out for before it is simulated.
-	p.least = slices.Max(busy)
-	if has := int64(x.On.Kind(0).Memory) << 10; has > 0 && slices.Max(held) > has {
-		return point{}, whyf("weights, their state and one microbatch need %v of device memory, a %s has %v", unit.MiB(slices.Max(held)>>10), x.On.Kind(0).Name, x.On.Kind(0).Memory)
-	}
-	return p, ""
+	busiest := slices.Max(r.Parts[0].Timing.Busy)
+	e.step = r.Step + unit.Duration(int64(busiest)*int64(full-s.Microbatches)/int64(s.Microbatches))
+	return e, 0, ""
 }
 
-// Cut cuts the layers of a shape into so many stages: of equal numbers, or of times as equal
-// as can be.
-func (x *Simulator) Cut(s *Shape, stages int, equal bool) ([]int32, Why) {
-	n := x.Model.Profile.Layers()
-	if equal {
-		cuts := make([]int32, stages-1)
-		for i := range cuts {
-			cuts[i] = int32(((i + 1) * n) / stages)
-		}
-		return cuts, ""
+// cut cuts the layers of a shape.
+func (g *Grid) cut(s *Shape, of routes) (why Why) {
+	n := g.x.Model.Profile.Layers()
+	if of.stages() > n {
+		return whyf("%s has %d stages on %d ranks: expected no more than the %d layers", s.Sequence.Name, of.stages(), s.Ranks, n)
 	}
+	if g.Cut == nil {
+		s.Cuts, why = g.x.Cut(s, of.stages())
+		return why
+	}
+	layers := make([]workload.Layer, n)
+	for i := range layers {
+		l, why := g.x.Layer(i, 0, s.Tensor, s.Samples, s.Ways)
+		if why != "" {
+			return why
+		}
+		layers[i] = workload.Layer{Forward: l.Forward, Backward: l.Again + l.Input + l.Weight, ParamKiB: l.ParamKiB, OutputKiB: l.OutputKiB, ActivationKiB: l.ActivationKiB}
+	}
+	on := pipeline.Params{Memory: g.x.On.Kind(0).Memory, ParamCopies: int64(g.x.Model.State.Weights + g.x.Model.State.Gradients + g.x.Model.State.Optimizer + .5)}
+	if plan := s.Plan(); s.Ranks > 1 {
+		link := g.x.On.Between(plan.Pipelines[0].Ranks[0].Devices, plan.Pipelines[0].Ranks[1].Devices)
+		on.Bandwidth, on.Latency = link.Bandwidth, link.Latency
+	}
+	shape, why := s.Sequence.Order.Schedule(s.Ranks, s.Microbatches, nil)
+	if why == "" {
+		s.Cuts, why = g.Cut.Cut(layers, shape.Stages(), on.PerStage(&shape))
+	}
+	return why
+}
+
+// Cut cuts the layers of a shape into so many stages, of times as equal as can be.
+func (x *Simulator) Cut(s *Shape, stages int) ([]int32, Why) {
+	n := x.Model.Profile.Layers()
 	key := cut{s.Tensor, s.Samples, stages, -1}
 	if s.Ways != nil {
-		key.way = s.Ways[0]
+		key.way = s.Ways[n/2]
 	}
 	if cuts, seen := x.cuts[key]; seen {
 		return cuts, ""

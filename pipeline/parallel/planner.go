@@ -34,6 +34,8 @@ type Limits struct {
 	Devices   int        // at most; 0 is all
 	Sequences []Sequence // of which it may choose
 	Samples   int        // the most of a microbatch; 0 is what the planner thinks of
+	// Tensor, Ranks and Copies are the sizes that a plan has to have, where they are set.
+	Tensor, Ranks, Copies int
 	// Stages asks for one pipeline with a rank for each device, and keeps all activations: what
 	// a run of as many workers as it has stages can carry out.
 	Stages bool

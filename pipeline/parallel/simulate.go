@@ -42,6 +42,8 @@ type Part struct {
 	Costs    pipeline.Costs
 	Timing   pipeline.Timing
 	flops    float64 // useful operations of a step, in 10^9
+	// iterations is of how many the schedule is, where it is not empty between two.
+	iterations unit.Duration
 }
 
 // PeakKiB is what the fullest device of a rank holds, in the fullest pipeline.
@@ -60,6 +62,7 @@ type Simulator struct {
 	On    *Devices
 
 	parts map[string]*Part
+	paths map[path]routes
 	ways  map[way][]Layer
 	cuts  map[cut][]int32
 }
@@ -70,9 +73,37 @@ type way struct {
 	kind                   int32
 }
 
+// path names the routes of a sequence.
+type path struct {
+	sequence            string
+	ranks, microbatches int
+}
+
+// routes are those of a schedule, and of how many iterations it is.
+type routes struct {
+	all        [][]int32
+	iterations unit.Duration
+}
+
+func (r routes) stages() int { return len(r.all[0]) }
+
+// routes are those of a sequence, or why it has none.
+func (x *Simulator) routes(q Sequence, ranks, microbatches int) (routes, Why) {
+	key := path{q.Name, ranks, microbatches}
+	if r, seen := x.paths[key]; seen {
+		return r, ""
+	}
+	s, why := q.Order.Schedule(ranks, microbatches, nil)
+	if why != "" {
+		return routes{}, why
+	}
+	x.paths[key] = routes{s.Routes, unit.Duration(int(s.Microbatches) / microbatches)}
+	return x.paths[key], ""
+}
+
 // NewSimulator returns a simulator.
 func NewSimulator(m *Model, on *Devices) *Simulator {
-	return &Simulator{Model: m, On: on, parts: map[string]*Part{}, ways: map[way][]Layer{}, cuts: map[cut][]int32{}}
+	return &Simulator{Model: m, On: on, parts: map[string]*Part{}, paths: map[path]routes{}, ways: map[way][]Layer{}, cuts: map[cut][]int32{}}
 }
 
 // Simulate tells what a plan takes, or why it cannot run: it is not a plan of the model on the
@@ -81,20 +112,27 @@ func (x *Simulator) Simulate(p *Plan) (Result, Why) {
 	if why := p.Check(x.Model, x.On); why != "" {
 		return Result{}, why
 	}
-	var r Result
+	return x.simulate(p)
+}
+
+// simulate is Simulate of what is a plan, but for the batch. Of what does not fit the memory it
+// tells the memory and nothing else.
+func (x *Simulator) simulate(p *Plan) (r Result, why Why) {
 	for i := range p.Pipelines {
-		part, why := x.part(p, &p.Pipelines[i])
-		if why != "" {
-			return Result{}, why
+		part, why := x.part(p, i)
+		if part != nil {
+			r.Parts = append(r.Parts, part)
 		}
-		r.Parts = append(r.Parts, part)
+		if why != "" {
+			return r, why
+		}
 	}
 	busy, devices, peak, end := 0.0, 0.0, 0.0, unit.Duration(0)
 	for i, part := range r.Parts {
-		end = max(end, part.Timing.Makespan)
+		end = max(end, part.Timing.Makespan/part.iterations)
 		for k, rank := range p.Pipelines[i].Ranks {
 			n := float64(len(rank.Devices))
-			busy += n * float64(part.Timing.Busy[k])
+			busy += n * float64(part.Timing.Busy[k]/part.iterations)
 			devices += n
 			for _, d := range rank.Devices {
 				peak += x.On.Kind(d).TFlops
@@ -111,17 +149,15 @@ func (x *Simulator) Simulate(p *Plan) (Result, Why) {
 		useful += part.flops
 	}
 	r.MFU = useful / (1e3 * max(1e-9, peak) * max(1e-9, r.Step.Seconds()))
-	return r, x.fits(p, &r)
+	return r, ""
 }
 
-// fits says which rank needs more memory than its devices have.
-func (x *Simulator) fits(p *Plan, r *Result) Why {
-	for i, part := range r.Parts {
-		for k, rank := range p.Pipelines[i].Ranks {
-			for _, d := range rank.Devices {
-				if has, needs := x.On.Kind(d).Memory, part.Timing.Peak[k].Total(); has > 0 && needs > int64(has)<<10 {
-					return whyf("rank %d of pipeline %d needs %v of device memory, a %s has %v", k, i, unit.MiB((needs+1023)>>10), x.On.Kind(d).Name, has)
-				}
+// fits says which rank of a pipeline needs more memory than its devices have.
+func (x *Simulator) fits(p *Plan, i int, part *Part) Why {
+	for k, rank := range p.Pipelines[i].Ranks {
+		for _, d := range rank.Devices {
+			if has, needs := x.On.Kind(d).Memory, part.Timing.Peak[k].Total(); has > 0 && needs > int64(has)<<10 {
+				return whyf("rank %d of pipeline %d needs %v of device memory, a %s has %v", k, i, unit.MiB((needs+1023)>>10), x.On.Kind(d).Name, has)
 			}
 		}
 	}
@@ -129,12 +165,12 @@ func (x *Simulator) fits(p *Plan, r *Result) Why {
 }
 
 // part is what one pipeline takes, as another like it did.
-func (x *Simulator) part(p *Plan, one *Pipeline) (*Part, Why) {
-	key := x.key(p, one)
+func (x *Simulator) part(p *Plan, i int) (*Part, Why) {
+	key := x.key(p, &p.Pipelines[i])
 	if part, seen := x.parts[key]; seen {
 		return part, ""
 	}
-	part, why := x.time(p, one)
+	part, why := x.time(p, i)
 	if why == "" {
 		x.parts[key] = part
 	}
@@ -171,28 +207,32 @@ func (x *Simulator) key(p *Plan, one *Pipeline) string {
 	return string(b)
 }
 
-func (x *Simulator) time(p *Plan, one *Pipeline) (*Part, Why) {
-	shape, why := p.Sequence.Order.Schedule(len(one.Ranks), one.Microbatches, nil)
+func (x *Simulator) time(p *Plan, i int) (*Part, Why) {
+	one := &p.Pipelines[i]
+	shape, why := x.routes(p.Sequence, len(one.Ranks), one.Microbatches)
 	if why != "" {
 		return nil, why
 	}
-	part := &Part{}
-	if part.Costs, part.flops, why = x.costs(p, one, &shape); why != "" {
+	part := &Part{iterations: shape.iterations}
+	if part.Costs, part.flops, why = x.costs(p, one, shape); why != "" {
 		return nil, why
 	}
 	if part.Schedule, why = p.Sequence.Order.Schedule(len(one.Ranks), one.Microbatches, &part.Costs); why != "" {
 		return nil, why
 	}
-	if int(part.Schedule.Microbatches) != one.Microbatches {
-		return nil, whyf("%s is of several iterations: expected one that is empty between two", p.Sequence.Name)
+	if part.iterations > 1 && len(p.Pipelines) > 1 {
+		return nil, whyf("%s is of several iterations, and %d copies would exchange gradients after each: expected one pipeline", p.Sequence.Name, len(p.Pipelines))
+	}
+	if part.Timing.Peak = part.Schedule.Peaks(&part.Costs); x.fits(p, i, part) != "" {
+		return part, x.fits(p, i, part)
 	}
 	part.Timing, why = part.Schedule.Time(part.Costs)
 	return part, why
 }
 
 // costs are those of the stages of a pipeline and of the links between its ranks.
-func (x *Simulator) costs(p *Plan, one *Pipeline, shape *pipeline.Schedule) (c pipeline.Costs, flops float64, why Why) {
-	stages := shape.Stages()
+func (x *Simulator) costs(p *Plan, one *Pipeline, shape routes) (c pipeline.Costs, flops float64, why Why) {
+	stages := shape.stages()
 	if len(one.Cuts) != stages-1 {
 		return c, 0, whyf("%d cuts: expected %d, as %s has %d stages on %d ranks", len(one.Cuts), stages-1, p.Sequence.Name, stages, len(one.Ranks))
 	}
@@ -203,7 +243,7 @@ func (x *Simulator) costs(p *Plan, one *Pipeline, shape *pipeline.Schedule) (c p
 		if end <= first {
 			return c, 0, whyf("stage %d has no layer: expected cuts that ascend", s)
 		}
-		for _, route := range shape.Routes { // where it stands on several, the slowest counts
+		for _, route := range shape.all { // where it stands on several, the slowest counts
 			stage, n, why := x.Stage(&one.Ranks[route[s]], Slice{int(first), int(end), one.Ways}, p.Samples, len(p.Pipelines))
 			if why != "" {
 				return c, 0, why
@@ -211,7 +251,7 @@ func (x *Simulator) costs(p *Plan, one *Pipeline, shape *pipeline.Schedule) (c p
 			if stage.Forward+stage.Input+stage.Weight >= c.Stages[s].Forward+c.Stages[s].Input+c.Stages[s].Weight {
 				c.Stages[s] = stage
 			}
-			flops += n * float64(one.Microbatches) * float64(len(one.Ranks[route[s]].Devices)) / float64(len(shape.Routes))
+			flops += n * float64(one.Microbatches) * float64(len(one.Ranks[route[s]].Devices)) / float64(len(shape.all))
 		}
 		first = end
 	}

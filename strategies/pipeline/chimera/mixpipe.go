@@ -1,6 +1,8 @@
 package chimera
 
 import (
+	"math/bits"
+
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
 )
@@ -21,6 +23,11 @@ var _ pipeline.Ordering = Mix{}
 
 // searched is how many numbers of microbatches that begin at once are tried.
 const searched = 8
+
+// Tries is how many orders Schedule simulates.
+func (Mix) Tries(ranks, _ int) int {
+	return 1 + (ranks+max(1, ranks/searched)-1)/max(1, ranks/searched)*(1+bits.Len(uint(ranks)))
+}
 
 // Schedule keeps the fastest order that fits the memory, by the clock of this step, or the
 // leanest where none fits: Chimera's, or one of those that mixed writes. Without costs it is

@@ -10,6 +10,8 @@
 package outoforder
 
 import (
+	"math/bits"
+
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
 )
@@ -27,6 +29,9 @@ var Description = strategy.Description{
 type Ordering struct{}
 
 var _ pipeline.Ordering = Ordering{}
+
+// Tries is how many orders Schedule simulates.
+func (Ordering) Tries(_, microbatches int) int { return 2 + bits.Len(uint(microbatches)) }
 
 // Schedule keeps the best of 1F1B in halves and of orders in which more and more microbatches
 // wait. Without costs it is the former.

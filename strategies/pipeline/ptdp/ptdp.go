@@ -29,7 +29,7 @@ var _ parallel.Planner = Planner{}
 
 // Plans goes through the grid.
 func (Planner) Plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Candidate, parallel.Why) {
-	g := parallel.Grid{Sequences: l.Sequences, Lean: true}
+	g := parallel.Grid{Sequences: l.Sequences}
 	all, why := g.Search(x, l)
 	return parallel.Pareto(all), why
 }

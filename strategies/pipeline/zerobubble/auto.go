@@ -81,6 +81,15 @@ func (a Auto) levels(ranks, microbatches int, c *pipeline.Costs) (levels [][]int
 	return levels
 }
 
+// Tries is how many orders Schedule simulates at most.
+func (Auto) Tries(ranks, microbatches int) int {
+	const levels = 5
+	if ranks*microbatches > large {
+		return levels * (1 + 2)
+	}
+	return levels * (1 + 3*3*2)
+}
+
 // large is how many passes forward make a schedule of which only the best variants are tried,
 // since each takes long: of 150 small ones with drawn costs, in twice 1F1B's memory, they
 // were .1 % slower than the best of all.

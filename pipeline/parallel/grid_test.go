@@ -1,0 +1,93 @@
+package parallel_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/parallel/paralleltest"
+	"github.com/musterdl/muster/strategies/pipeline/gpipe"
+	"github.com/musterdl/muster/strategies/pipeline/zbv"
+	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
+)
+
+var sequences = []parallel.Sequence{sequence, {Name: "gpipe", Order: gpipe.Ordering{}}, {Name: "zb-h1", Order: zerobubble.H1{}}, {Name: "zbv", Order: zbv.V{}}}
+
+// drawn is a model of unlike layers, and devices with too little memory for some plans.
+func drawn(rng *rand.Rand) (*parallel.Model, *parallel.Devices) {
+	c := make(paralleltest.Chain, 4+rng.IntN(12))
+	for i := range c {
+		f := unit.Duration(500 + rng.IntN(2000))
+		c[i] = parallel.Layer{Forward: f, Input: f, Weight: f * unit.Duration(1+rng.IntN(2)), ParamKiB: int64(1024 * (1 + rng.IntN(4))),
+			ActivationKiB: int64(1024 * (1 + rng.IntN(8))), OutputKiB: int64(64 << rng.IntN(5)), GFlop: 1}
+	}
+	kind := parallel.Device{Name: "unit", TFlops: 1, Memory: unit.MiB(60 + rng.IntN(200)), Inside: parallel.Link{Bandwidth: 1 << 16}}
+	m := &parallel.Model{Profile: c, Batch: 8 << rng.IntN(3), State: parallel.State{Weights: 1, Gradients: 1, Optimizer: 2, Sharded: rng.IntN(2) == 0}}
+	return m, parallel.Even(kind, 1<<rng.IntN(3), 1<<rng.IntN(3), unit.Mbps(1<<(10+rng.IntN(6))))
+}
+
+// every simulates all plans of like pipelines, and returns the fastest step.
+func every(x *parallel.Simulator) unit.Duration {
+	best, n, layers := unit.Forever, x.On.Len(), x.Model.Profile.Layers()
+	for _, q := range sequences {
+		for tensor := 1; tensor <= 2; tensor++ {
+			for ranks := 1; ranks <= min(n, layers); ranks++ {
+				copies := n / tensor / ranks
+				if copies == 0 || copies*tensor*ranks != n || x.Model.Batch%copies != 0 {
+					continue
+				}
+				for samples := 1; samples <= x.Model.Batch/copies; samples++ {
+					for way := range 2 {
+						if x.Model.Batch/copies%samples != 0 {
+							continue
+						}
+						s := parallel.Shape{Sequence: q, Samples: samples, Microbatches: x.Model.Batch / copies / samples, Tensor: tensor, Ranks: ranks, Copies: copies}
+						if way > 0 {
+							s.Ways = make([]int8, layers)
+							for i := range s.Ways {
+								s.Ways[i] = 1
+							}
+						}
+						shape, why := q.Order.Schedule(ranks, s.Microbatches, nil)
+						if why != "" || shape.Stages() > layers {
+							continue
+						}
+						s.Cuts, _ = x.Cut(&s, shape.Stages())
+						plan := s.Plan()
+						if r, why := x.Simulate(&plan); why == "" {
+							best = min(best, r.Step)
+						}
+					}
+				}
+			}
+		}
+	}
+	return best
+}
+
+// TestGrid: the search finds a plan where there is one, and hardly ever one that is slower than
+// the best of all plans of its kind.
+func TestGrid(t *testing.T) {
+	rng, slower, none := rand.New(rand.NewPCG(1, 2)), 0, 0
+	const draws = 300
+	for i := range draws {
+		m, on := drawn(rng)
+		want := every(parallel.NewSimulator(m, on))
+		g := parallel.Grid{Sequences: sequences}
+		all, why := g.Search(parallel.NewSimulator(m, on), parallel.Limits{})
+		switch {
+		case (why == "") != (want < unit.Forever):
+			t.Errorf("draw %d: %q, and the best of all takes %v", i, why, want)
+		case why != "":
+			none++
+		case float64(all[0].Result.Step) > 1.001*float64(want):
+			slower++
+			t.Logf("draw %d: %v takes %v, the best of all %v", i, &all[0].Plan, all[0].Result.Step, want)
+		}
+	}
+	t.Logf("%d of %d have no plan, %d are slower than the best", none, draws, slower)
+	if slower > draws/50 || none > draws/2 {
+		t.Errorf("%d of %d slower than the best of all, %d without a plan: expected 2 %% at most, and half", slower, draws, none)
+	}
+}
