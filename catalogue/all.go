@@ -49,6 +49,7 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/outoforder"
 	"github.com/musterdl/muster/strategies/pipeline/pipedream"
 	"github.com/musterdl/muster/strategies/pipeline/ptdp"
+	"github.com/musterdl/muster/strategies/pipeline/swarm"
 	"github.com/musterdl/muster/strategies/pipeline/varuna"
 	"github.com/musterdl/muster/strategies/pipeline/zbv"
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
@@ -153,6 +154,7 @@ var All = []Entry{
 	tuned(pipedream.Description, pipedream.Default, func(c pipedream.Config, _ Env) any { return pipedream.New(c) }).claims(pipedream.Claim, pipedream.Measure),
 	tuned(pipedream.HetDescription, pipedream.HetDefault, func(c pipedream.HetConfig, _ Env) any { return pipedream.NewHet(c) }).claims(pipedream.HetClaim, pipedream.MeasureHet),
 	plain(ptdp.Description, ptdp.Planner{}),
+	tuned(swarm.Description, swarm.Default, func(c swarm.Config, e Env) any { c.Seed += e.Seed; return swarm.New(c) }).claims(swarm.Claim, swarm.Measure),
 	plain(varuna.Description, varuna.Ordering{}).claims(varuna.Claim, varuna.Measure),
 	plain(zbv.Description, zbv.V{}).claims(zbv.Claim, zbv.Measure),
 	plain(zbv.HalfDescription, zbv.Half),

@@ -44,8 +44,9 @@ type Ordering interface {
 	// Schedule returns a schedule for so many ranks and microbatches, or why there is
 	// none. It is asked twice: first without costs, for the stages that it wants and what
 	// they keep, on which the cut depends; then with the costs of the cut, when it may
-	// change the orders and nothing else. One whose pipeline is not empty between two
-	// iterations returns several of them, and so a multiple of the microbatches.
+	// change the orders, and which of a stage's ranks a microbatch meets. One whose pipeline
+	// is not empty between two iterations returns several of them, and so a multiple of the
+	// microbatches.
 	Schedule(ranks, microbatches int, c *Costs) (Schedule, Why)
 }
 
