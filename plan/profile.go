@@ -44,6 +44,8 @@ type Offer struct {
 	Batch   int32 // 0 is the job's own
 	// RateMicro is 1,000,000 for the job's own gang on one node of the reference device.
 	RateMicro int64
+	// Plan is the plan that goes so fast, where a planner made the offer.
+	Plan workload.Spread `json:",omitzero"`
 }
 
 // Menu is what a job can be offered; empty is: in proportion to its workers, on any
@@ -107,10 +109,21 @@ func MenuOf(c *cluster.Cluster, offers []workload.Offer) (menu Menu) {
 			model, ok = c.ModelID(o.Model)
 		}
 		if ok {
-			menu = append(menu, Offer{Model: model, Workers: o.Workers, Nodes: o.Nodes, Batch: o.Batch, RateMicro: int64(math.Round(o.Rate * FullRate))})
+			menu = append(menu, Offer{Model: model, Workers: o.Workers, Nodes: o.Nodes, Batch: o.Batch, RateMicro: int64(math.Round(o.Rate * FullRate)), Plan: o.Plan})
 		}
 	}
 	return menu
+}
+
+// Spread is the plan of a menu's fastest offer of this size that has one.
+func (m Menu) Spread(model, n int32, several bool) (s workload.Spread) {
+	best := int64(0)
+	for i := range m {
+		if o := &m[i]; o.Model == model && o.Workers == n && (o.Nodes > 1) == several && o.Plan.Name != "" && o.RateMicro > best {
+			best, s = o.RateMicro, o.Plan
+		}
+	}
+	return s
 }
 
 // Batch is the global batch that a menu's fastest offer of this size has; 0 is the

@@ -21,6 +21,7 @@ import (
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
 	"github.com/musterdl/muster/internal/spec"
+	"github.com/musterdl/muster/internal/spread"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -180,6 +181,15 @@ func (f *upFlags) machine() (m local.Machine, err error) {
 	return local.Detect(f.slots)
 }
 
+// menus writes the menus of jobs that name a model, by the planner of the strategy at the start.
+func menus(p *plane.Plane) (*spread.Maker, error) {
+	c, err := catalogue.Parse("the strategy", p.StrategyText())
+	if err != nil {
+		return nil, err
+	}
+	return spread.For(p.Cluster(), c)
+}
+
 // serve runs the plane and its API side by side; the first to end ends the other.
 func serve(f upFlags, p *plane.Plane, driver *local.Driver, state string, log *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -210,7 +220,11 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, state string, log *s
 			log.Error("closing the log of promises", "error", err)
 		}
 	}()
-	s := server.New(server.Config{Plane: p, Version: version(), Log: log, Logs: driver.MemberDir, Objections: driver.Objections, Prepare: driver.KeepSecrets,
+	spread, err := menus(p)
+	if err != nil {
+		return err
+	}
+	s := server.New(server.Config{Plane: p, Menu: spread.Write, Version: version(), Log: log, Logs: driver.MemberDir, Objections: driver.Objections, Prepare: driver.KeepSecrets,
 		Access: users, Audit: audit, Closed: f.listen != "", Promises: promises, Shadows: shadows, RatePerSec: f.userRate, Burst: 2 * f.userRate})
 	listeners, err := f.listeners(state, log)
 	if err != nil {

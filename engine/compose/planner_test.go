@@ -104,3 +104,36 @@ func TestUnlikeDevices(t *testing.T) {
 		t.Errorf("cut by time they take %v, want 1m20s", got)
 	}
 }
+
+// TestMenusPlan: where a planner wrote a job's menu, its run goes by the offer's plan and as fast
+// as the offer says, and the plan is stored once.
+func TestMenusPlan(t *testing.T) {
+	j := workload.Job{Name: "llama", Resources: workload.Resources{Gang: 4, Devices: 1, Share: unit.Whole}}
+	j.Menu = []workload.Offer{{Model: "gpu", Workers: 4, Nodes: 2, Rate: 2, Plan: workload.Spread{Name: "tp2 pp2 dp1 zbv m8", Shape: `{"tensor":2}`, Step: unit.Second}}}
+	var jobs scheduletest.Jobs
+	for i := range 3 {
+		j.Name, j.Submit = fmt.Sprint("llama", i), unit.Time(i)*unit.Time(unit.Hour)
+		jobs = append(jobs, scheduletest.Job{Job: j, Truth: workload.Truth{Duration: unit.Minute}})
+	}
+	config := scheduletest.Config(scheduletest.Nodes(2, 2, 0), jobs, compose.PartsOf(scheduletest.Simple(), scheduletest.Simple()))
+	var made []plan.Pipeline
+	config.Hooks.Commit = func(_ plan.View, c *plan.Commit) {
+		for _, aside := range c.Asides {
+			if aside.Plan != nil {
+				made = append(made, *aside.Plan)
+			}
+		}
+	}
+	o, err := scheduletest.Run(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(made) != 1 || made[0].Schedule != "tp2 pp2 dp1 zbv m8" || made[0].Iteration != unit.Second || string(made[0].JSON) != `{"tensor":2}` {
+		t.Errorf("they go by %+v", made)
+	}
+	for _, r := range o.Jobs {
+		if got := r.End.Sub(r.Submit); got != 30*unit.Second {
+			t.Errorf("job %d took %v, want 30s: the offer goes twice as fast", r.ID, got)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 )
@@ -48,6 +49,10 @@ func (p *Parts) terms(d *plan.Draft, job plan.JobID, on *allocate.Candidate) (t 
 			planned = pl.Iteration
 		}
 	}
+	if s := spread(d.View, job, on.Slots); s.Name != "" {
+		pl, made = plan.Pipeline{Schedule: s.Name, Iteration: s.Step, JSON: []byte(s.Shape)}, true
+		planned = s.Step
+	}
 	if s, ok := strategy.Can[allocate.Streamer](p.Switcher); ok {
 		pl.Groups, made = s.Groups(d.View, job), true
 	}
@@ -56,6 +61,19 @@ func (p *Parts) terms(d *plan.Draft, job plan.JobID, on *allocate.Candidate) (t 
 	}
 	t.Traffic = p.Flow.Traffic(d.View, job)
 	return t, planned, null
+}
+
+// spread is the plan that the job's menu has for its slots, where a planner wrote the menu.
+func spread(v plan.View, job plan.JobID, on []plan.Slot) workload.Spread {
+	menu := v.Menu(job)
+	if len(menu) == 0 || len(on) == 0 {
+		return workload.Spread{}
+	}
+	n, several := int32(0), false
+	for i := range on {
+		n, several = n+on[i].Workers, several || on[i].Node != on[0].Node
+	}
+	return menu.Spread(v.Node(on[0].Node).Model, n, several)
 }
 
 // begin cuts the devices that a candidate wants cut, gives those beside it the terms that

@@ -42,6 +42,8 @@ type Config struct {
 	Objections func(*workload.Job) []*objection.Objection
 	// Prepare changes a job before it is submitted; nil changes nothing.
 	Prepare func(*workload.Job) error
+	// Menu writes the menu of a job that names a model, before it is submitted; nil writes none.
+	Menu func(*workload.Job) *objection.Objection
 	// Access knows the users and tokens; nil is a registry that begins empty and is not
 	// kept. Audit takes what was changed and refused; nil keeps nothing.
 	Access *access.Registry

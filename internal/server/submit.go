@@ -128,8 +128,13 @@ func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.S
 	return inOrder(jobs)
 }
 
-// objections are the driver's to a job.
+// objections are the driver's to a job, and the planner's.
 func (s *Server) objections(j *workload.Job) (list []Problem) {
+	if s.config.Menu != nil {
+		if o := s.config.Menu(j); o != nil {
+			list = append(list, problem(j.Name, *o))
+		}
+	}
 	if s.config.Objections == nil {
 		return nil
 	}

@@ -177,6 +177,13 @@ func (d *decoder) checkProfile(at func(string) string, j *workload.Job) {
 }
 
 func (d *decoder) checkPipeline(path string, p *workload.Pipeline) {
+	if d.has(join(path, "model")) {
+		between(d, join(path, "batch"), p.Batch, 1, 1_000_000)
+		if p.Stages != 0 || len(p.Layers) > 0 || p.Microbatches != 0 {
+			d.wrong(path, "a model beside stages, microbatches or layers", "one or the other", "leave the rest to the planner")
+		}
+		return
+	}
 	between(d, join(path, "stages"), p.Stages, 1, maxStages)
 	between(d, join(path, "microbatches"), p.Microbatches, 1, 1_000_000)
 	if n := len(p.Layers); n > 0 && int64(n) < int64(p.Stages) {

@@ -116,12 +116,17 @@ type Checkpoint struct {
 	Save, Load unit.Duration
 }
 
-// Pipeline asks for a pipeline-parallel plan.
+// Pipeline asks for a pipeline-parallel plan: of measured layers over so many stages, or of a
+// published model spread over whatever devices the job gets.
 type Pipeline struct {
 	Stages       int32
 	Microbatches int32
 	// Layers is the profile the cut is made on.
 	Layers []Layer
+	// Model is the published model in place of stages and layers, and Batch the samples of one
+	// of its steps.
+	Model string `json:",omitempty"`
+	Batch int32  `json:",omitempty"`
 }
 
 // Offer is one way to run a job: so many workers on a device model, on one node or
@@ -134,6 +139,16 @@ type Offer struct {
 	// Rate is the progress per second, where the job's own workers on one node of the
 	// reference device make 1.
 	Rate float64
+	// Plan is the plan that goes so fast, where a planner made the offer.
+	Plan Spread `yaml:"-" json:",omitzero"`
+}
+
+// Spread is how a planner would spread a model over the devices of an offer.
+type Spread struct {
+	Name string // in words: sizes of tensor, pipeline and data parallelism, order, microbatches
+	// Shape is the plan as its generator reads it, JSON.
+	Shape string
+	Step  unit.Duration // what is predicted of one step
 }
 
 // Phase is one iteration of a job that computes and then communicates.

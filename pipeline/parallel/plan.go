@@ -1,7 +1,9 @@
 package parallel
 
 import (
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -45,11 +47,14 @@ type Rank struct {
 
 // Shape is a plan of like pipelines.
 type Shape struct {
-	Sequence              Sequence
-	Samples, Microbatches int
-	Tensor, Ranks, Copies int
-	Cuts                  []int32
-	Ways                  []int8
+	Sequence     Sequence `json:"sequence"`
+	Samples      int      `json:"samples"`
+	Microbatches int      `json:"microbatches"`
+	Tensor       int      `json:"tensor"`
+	Ranks        int      `json:"ranks"`
+	Copies       int      `json:"copies"`
+	Cuts         []int32  `json:"cuts,omitempty"`
+	Ways         []int8   `json:"ways,omitempty"`
 }
 
 // Plan puts the pipelines on the first devices. The devices of a layer are neighbours, then
@@ -69,6 +74,16 @@ func (s *Shape) Plan() Plan {
 		p.Pipelines[i] = one
 	}
 	return p
+}
+
+// Short is a plan as it is kept: its shape, where that says it all, or the whole plan; JSON.
+func (p *Plan) Short() ([]byte, error) {
+	one := p.Pipelines[0]
+	s := Shape{Sequence: p.Sequence, Samples: p.Samples, Microbatches: one.Microbatches, Tensor: one.Ranks[0].Tensor, Ranks: len(one.Ranks), Copies: len(p.Pipelines), Cuts: one.Cuts, Ways: one.Ways}
+	if like := s.Plan(); reflect.DeepEqual(like.Pipelines, p.Pipelines) {
+		return json.Marshal(&s)
+	}
+	return json.Marshal(p)
 }
 
 // Devices are all devices of a plan, in order.

@@ -19,8 +19,8 @@ import (
 // The ideal is that on the slowest device of the run: where others are faster, a plan that
 // gives them more layers comes to more than one that does not.
 func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) float64 {
-	if v.Pipeline(id).JSON == nil {
-		return 1 // it has no stages, and is only brought in groups
+	if v.Pipeline(id).JSON == nil || v.ProfileOf(job).Stages == 0 {
+		return 1 // it is only brought in groups, or its menu says how fast it goes by the plan
 	}
 	speeds := w.speeds(v, run, job)
 	k := planKey{plan: id, job: plan.None}

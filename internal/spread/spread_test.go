@@ -1,0 +1,88 @@
+package spread
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
+)
+
+// pods are two kinds of nodes.
+func pods() *cluster.Cluster {
+	c := cluster.Uniform("pods", 4, 8, cluster.Model{Name: "a100", Memory: 80 << 10, Speed: 1}, 4)
+	v100 := c.AddModel(cluster.Model{Name: "V100-32GB", Speed: .4})
+	for range 4 {
+		c.AddNode(cluster.Node{Name: "v", Model: v100, Uplink: 100_000}, 8)
+	}
+	for i := range 4 {
+		c.Nodes[i].Uplink = 800_000
+	}
+	return c
+}
+
+func llama(gang int32, sizes ...int32) *workload.Job {
+	j := &workload.Job{Name: "llama", Resources: workload.Resources{Gang: gang, Devices: 1, Share: unit.Whole, Sizes: sizes}}
+	j.Pipeline = workload.Pipeline{Model: "llama-3-8b", Batch: 64}
+	return j
+}
+
+// TestMenu: each size on each kind has a plan of that many devices, more devices are faster, the
+// job's own workers on the first kind are the reference, and what was asked before is not
+// planned again.
+func TestMenu(t *testing.T) {
+	m, err := For(pods(), catalogue.Composition{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := llama(16, 8, 16, 32)
+	if o := m.Write(j); o != nil {
+		t.Fatal(o)
+	}
+	rates := map[string]float64{}
+	for _, o := range j.Menu {
+		if last, seen := rates[o.Model]; seen && o.Rate <= last {
+			t.Errorf("%d workers on %s go at %.3f, fewer at %.3f", o.Workers, o.Model, o.Rate, last)
+		}
+		rates[o.Model] = o.Rate
+		if o.Workers == 16 && o.Model == "a100" && o.Rate != 1 {
+			t.Errorf("the job's own workers go at %g, want 1", o.Rate)
+		}
+		if (o.Nodes == 2) != (o.Workers > 8) || o.Plan.Name == "" || o.Plan.Step <= 0 || !strings.HasPrefix(o.Plan.Shape, `{"sequence":"`) {
+			t.Errorf("%+v", o)
+		}
+	}
+	if len(rates) != 2 || rates["V100-32GB"] >= rates["a100"] {
+		t.Errorf("rates on %v", rates)
+	}
+	asked := len(m.made)
+	if o := m.Write(llama(16, 8, 16, 32)); o != nil || len(m.made) != asked {
+		t.Errorf("%v, %d questions after %d", o, len(m.made), asked)
+	}
+}
+
+// TestNoPlan: a job for which there is no plan is told why, and one without a model is left alone.
+func TestNoPlan(t *testing.T) {
+	m, err := For(pods(), catalogue.Composition{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := llama(8)
+	large.Pipeline.Model = "gpt-3"
+	unknown := llama(8)
+	unknown.Pipeline.Model = "gpt-9"
+	for _, c := range []struct {
+		job  *workload.Job
+		want string
+	}{{large, "need"}, {unknown, "choose one of"}, {llama(12), "no plan"}} {
+		if o := m.Write(c.job); o == nil || !strings.Contains(o.Found, c.want) {
+			t.Errorf("%s on %d: %v, want %q in it", c.job.Pipeline.Model, c.job.Gang, o, c.want)
+		}
+	}
+	plain := &workload.Job{Name: "plain"}
+	if o := m.Write(plain); o != nil || plain.Menu != nil {
+		t.Errorf("%v, %v", o, plain.Menu)
+	}
+}
