@@ -2,8 +2,6 @@ package catalogue
 
 import (
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/model/strategy"
-	"github.com/musterdl/muster/pipeline/straggler"
 	polluxworld "github.com/musterdl/muster/run/simulated/world/pollux"
 	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/schedule/victims"
@@ -46,6 +44,7 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/hanayo"
 	"github.com/musterdl/muster/strategies/pipeline/interleaved"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
+	"github.com/musterdl/muster/strategies/pipeline/oobleck"
 	"github.com/musterdl/muster/strategies/pipeline/outoforder"
 	"github.com/musterdl/muster/strategies/pipeline/pipedream"
 	"github.com/musterdl/muster/strategies/pipeline/ptdp"
@@ -150,6 +149,7 @@ var All = []Entry{
 	tuned(hanayo.Description, hanayo.Default, func(c hanayo.Config, _ Env) any { return hanayo.New(c) }).claims(hanayo.Claim, hanayo.Measure),
 	tuned(interleaved.Description, interleaved.Default, func(c interleaved.Config, _ Env) any { return interleaved.New(c) }).claims(interleaved.Claim, interleaved.Measure),
 	plain(onefoneb.Description, onefoneb.Ordering{}).claims(onefoneb.Claim, onefoneb.Measure),
+	tuned(oobleck.Description, oobleck.Default, func(c oobleck.Config, _ Env) any { return oobleck.New(c) }).claims(oobleck.Claim, oobleck.Measure(onefoneb.Ordering{})),
 	plain(outoforder.Description, outoforder.Ordering{}).claims(outoforder.Claim, outoforder.Measure),
 	tuned(pipedream.Description, pipedream.Default, func(c pipedream.Config, _ Env) any { return pipedream.New(c) }).claims(pipedream.Claim, pipedream.Measure),
 	tuned(pipedream.HetDescription, pipedream.HetDefault, func(c pipedream.HetConfig, _ Env) any { return pipedream.NewHet(c) }).claims(pipedream.HetClaim, pipedream.MeasureHet),
@@ -166,10 +166,4 @@ var All = []Entry{
 	plain(maxmin.Description, maxmin.Policy{}),
 	tuned(parrot.Description, parrot.Default, func(c parrot.Config, _ Env) any { return parrot.New(c) }).claims(parrot.Claim, parrot.Measure),
 	tuned(strict.Description, strict.Default, func(c strict.Config, _ Env) any { return strict.New(c) }),
-}
-
-// Grounds is what strategies go by and none of them decides, held against what was measured.
-var Grounds = []Entry{
-	Entry{Description: strategy.Description{Name: "straggler", System: "What-if analysis of stragglers", Step: "pipeline",
-		Idea: "What slow workers cost, from a trace of their operations"}}.claims(straggler.Claim, straggler.Measure),
 }

@@ -7,6 +7,7 @@ package parallel
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
@@ -84,6 +85,8 @@ type Devices struct {
 	// Sites hold the links from site to site; of one to itself only the latency counts. None
 	// means that the network between the nodes is even, and without latency.
 	Sites [][]Link
+	// Speeds are those of the devices against their kind, where some are slow; none means 1.
+	Speeds []float64
 
 	node []int32 // of each device
 }
@@ -116,6 +119,39 @@ func (d *Devices) NodeOf(device int32) int32 { return d.node[device] }
 
 // Kind is the kind of a device.
 func (d *Devices) Kind(device int32) *Device { return &d.Kinds[d.Nodes[d.node[device]].Kind] }
+
+// speed is the slowest of some devices against its kind: devices that share a layer wait for each
+// other after every product.
+func (d *Devices) speed(group []int32) float64 {
+	slowest := 1.
+	for _, g := range group {
+		if d.Speeds != nil {
+			slowest = min(slowest, d.Speeds[g])
+		}
+	}
+	return slowest
+}
+
+// Without are the devices that are left, with the numbers that they had. A node without a device
+// goes, and one with some keeps its whole uplink for those.
+func (d *Devices) Without(lost []int32) (left *Devices, was []int32) {
+	left = &Devices{Kinds: d.Kinds, Nodes: slices.Clone(d.Nodes), Sites: d.Sites}
+	for i := range left.Nodes {
+		left.Nodes[i].Count = 0
+	}
+	for g, node := range d.node {
+		if slices.Contains(lost, int32(g)) {
+			continue
+		}
+		left.Nodes[node].Count++
+		was = append(was, int32(g))
+		if d.Speeds != nil {
+			left.Speeds = append(left.Speeds, d.Speeds[g])
+		}
+	}
+	left.Nodes = slices.DeleteFunc(left.Nodes, func(n Node) bool { return n.Count == 0 })
+	return left.Index(), was
+}
 
 // Between is the link from one group of devices to another, as each has it for itself: a
 // device gets its part of the uplink of its node. The slowest pair of places counts.

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/model/strategy"
-	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 )
 
@@ -19,14 +18,6 @@ type Planner interface {
 	// in both time and memory, the fastest first; or why there is no plan. What fits no memory
 	// is none.
 	Plans(x *Simulator, l Limits) ([]Candidate, Why)
-}
-
-// Recoverer also knows how a run goes on without some devices.
-type Recoverer interface {
-	Planner
-	// Recover returns a plan on the devices that are left, of the same batch, and what has to
-	// be sent before it runs; or why only a restart helps.
-	Recover(x *Simulator, p *Plan, lost []int32, l Limits) (Recovery, Why)
 }
 
 // Limits are what a plan has to keep to.
@@ -45,21 +36,6 @@ type Limits struct {
 type Candidate struct {
 	Plan   Plan
 	Result Result
-}
-
-// Recovery is how a run goes on.
-type Recovery struct {
-	Candidate
-	Copies []Copy
-	// Takes is how long the copies are under way, each device sending and receiving one at a time.
-	Takes unit.Duration
-}
-
-// Copy is weights that one device sends to another, with the state of their optimiser.
-type Copy struct {
-	Layer    int32
-	From, To int32
-	KiB      int64
 }
 
 // Pareto keeps the candidates of which none is worse than another in both time and memory, the

@@ -190,6 +190,9 @@ func (x *Simulator) key(p *Plan, one *Pipeline) string {
 		for _, d := range rank.Devices {
 			number(int64(x.On.Nodes[x.On.NodeOf(d)].Kind))
 		}
+		if x.On.Speeds != nil {
+			b = binary.BigEndian.AppendUint64(b, math.Float64bits(x.On.speed(rank.Devices)))
+		}
 		for other := range one.Ranks {
 			if other != r {
 				l := x.On.Between(rank.Devices[:rank.Tensor], one.Ranks[other].Devices[:one.Ranks[other].Tensor])
@@ -273,19 +276,24 @@ type Slice struct {
 	Ways       []int8
 }
 
-// Stage is what a microbatch of so many samples takes of layers on a rank, by its slowest kind
-// of device, with what a device holds for them where so many pipelines share the state of the
+// Stage is what a microbatch of so many samples takes of layers on a rank, by its slowest
+// device, with what a device holds for them where so many pipelines share the state of the
 // optimiser; and the useful operations of each device, in 10^9.
 func (x *Simulator) Stage(rank *Rank, of Slice, samples, pipelines int) (stage pipeline.Stage, gflop float64, why Why) {
 	var slowest unit.Duration = -1
-	for i := 0; i < len(rank.Devices); i += rank.Tensor {
-		kind := x.On.Nodes[x.On.NodeOf(rank.Devices[i])].Kind
-		if i > 0 && kind == x.On.Nodes[x.On.NodeOf(rank.Devices[i-1])].Kind {
+	last, lastSpeed := int32(-1), 0.
+	for group := range slices.Chunk(rank.Devices, rank.Tensor) {
+		kind, speed := x.On.Nodes[x.On.NodeOf(group[0])].Kind, x.On.speed(group)
+		if kind == last && speed == lastSpeed {
 			continue
 		}
+		last, lastSpeed = kind, speed
 		s, n, why := x.stageOn(kind, rank, of, samples, pipelines)
 		if why != "" {
 			return stage, 0, why
+		}
+		for _, pass := range []*unit.Duration{&s.Forward, &s.Input, &s.Weight} {
+			*pass = unit.Duration(math.Round(float64(*pass) / speed))
 		}
 		if took := s.Forward + s.Input + s.Weight; took > slowest {
 			stage, gflop, slowest = s, n, took
