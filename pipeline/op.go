@@ -19,8 +19,8 @@ const (
 	Weight    Kind = 'W' // gradients of the weights
 )
 
-// kinds lists them all.
-const kinds = "FRBIW"
+// Kinds lists them all.
+const Kinds = "FRBIW"
 
 // Op is one pass of one microbatch through a stage.
 type Op struct {
@@ -51,9 +51,9 @@ func (o Op) MarshalText() ([]byte, error) { return o.append(nil), nil }
 // UnmarshalText reads what MarshalText writes.
 func (o *Op) UnmarshalText(text []byte) error {
 	word, paired := strings.CutSuffix(string(text), "&")
-	at := strings.IndexAny(word, kinds)
+	at := strings.IndexAny(word, Kinds)
 	if at < 1 {
-		return fmt.Errorf("operation %q: expected a stage, one of %s and a microbatch, such as 0F3", text, kinds)
+		return fmt.Errorf("operation %q: expected a stage, one of %s and a microbatch, such as 0F3", text, Kinds)
 	}
 	stage, err := strconv.ParseUint(word[:at], 10, 31)
 	if err != nil {

@@ -90,6 +90,8 @@ type Plan struct {
 	Orders [][]Op `json:"orders"`
 	// Wave is that of the schedule.
 	Wave int32 `json:"wave,omitempty"`
+	// Tensor is over how many workers each layer is sliced, so that a rank is as many; 0 is 1.
+	Tensor int32 `json:"tensor,omitempty"`
 
 	// Iteration is the predicted time from the first pass to the last, by iteration.
 	Iteration unit.Duration `json:"-"`

@@ -106,7 +106,7 @@ func (s *Schedule) checkOrder(r int, done []byte) Why {
 	for i, op := range order {
 		may, known := before[op.Kind]
 		if !known || op.Stage < 0 || int(op.Stage) >= s.Stages() || op.Micro < 0 || op.Micro >= s.Microbatches {
-			return whyf("rank %d, operation %d is %v: expected one of %s, stages 0 to %d and microbatches 0 to %d", r, i, op, kinds, s.Stages()-1, s.Microbatches-1)
+			return whyf("rank %d, operation %d is %v: expected one of %s, stages 0 to %d and microbatches 0 to %d", r, i, op, Kinds, s.Stages()-1, s.Microbatches-1)
 		}
 		if at := s.Rank(op.Stage, op.Micro); int(at) != r {
 			return whyf("rank %d, operation %d is %v: microbatch %d meets stage %d on rank %d", r, i, op, op.Micro, op.Stage, at)

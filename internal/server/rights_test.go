@@ -178,6 +178,7 @@ func TestRights(t *testing.T) {
 		"GET /v1/jobs/{job}/why":       {seers, others, "/v1/jobs/0/why", ""},
 		"GET /v1/jobs/{job}/when":      {seers, others, "/v1/jobs/hers/when", ""},
 		"GET /v1/jobs/{job}/steps":     {seers, others, "/v1/jobs/hers/steps", ""},
+		"GET /v1/jobs/{job}/plan":      {seers, others, "/v1/jobs/hers/plan", ""},
 		"GET /v1/jobs/{job}/logs":      {steerers, others, "/v1/jobs/hers/logs", ""},
 		"POST /v1/jobs/{job}/{verb}":   {steerers, others, "/v1/jobs/hers/requeue", ""},
 		"GET /v1/nodes":                {known, "", "", ""},

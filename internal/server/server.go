@@ -145,6 +145,7 @@ func (s *Server) routes() *access.Routes {
 	route("GET /v1/jobs/{job}/why", access.View, s.getWhy)
 	route("GET /v1/jobs/{job}/when", access.View, s.getWhen)
 	route("GET /v1/jobs/{job}/steps", access.View, s.getSteps)
+	route("GET /v1/jobs/{job}/plan", access.View, s.getPlan)
 	route("GET /v1/jobs/{job}/logs", access.View, s.getLogs)
 	route("POST /v1/jobs/{job}/{verb}", access.Submit, s.changeJob)
 	route("GET /v1/nodes", access.View, s.listNodes)

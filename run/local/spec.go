@@ -80,7 +80,7 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 		if err := give(file, o.Plan.JSON, who); err != nil {
 			return s, fmt.Errorf("writing the pipeline plan: %w", err)
 		}
-		s.Env = append(s.Env, "MUSTER_PLAN="+file)
+		s.Env = append(s.Env, "MUSTER_PLAN="+file, "MUSTER_TIMINGS="+supervise.TimingsPath(a.dirs[rank]))
 	}
 	return s, nil
 }

@@ -6,7 +6,7 @@ func BenchmarkStep(b *testing.B) {
 	for _, d := range []division{{"1 worker", 1, nil}, {"2 workers", 2, nil}, {"2 stages", 2, oneForwardOneBackward(8, 2)}} {
 		b.Run(d.name, func(b *testing.B) {
 			c := Default()
-			all := rings(b, d.workers, defaultPatience)
+			all := meshesFor(b, d, defaultPatience)
 			workers := make([]*worker, d.workers)
 			for rank := range workers {
 				workers[rank] = newWorker(c, corpus, d.plan, all[rank])
@@ -35,13 +35,13 @@ func BenchmarkStep(b *testing.B) {
 
 func BenchmarkAllReduce(b *testing.B) {
 	const world, floats = 4, 1 << 18
-	all := rings(b, world, defaultPatience)
+	all := meshes(b, world, defaultPatience)
 	b.SetBytes(4 * floats)
 	b.ResetTimer()
 	together(b, world, func(rank int) error {
 		x := make([]float32, floats)
 		for range b.N {
-			if err := all[rank].allReduce(x); err != nil {
+			if err := all[rank].sum(x); err != nil {
 				return err
 			}
 		}
@@ -53,7 +53,7 @@ func BenchmarkAllReduce(b *testing.B) {
 
 func BenchmarkCheckpoint(b *testing.B) {
 	c := Default()
-	s := newStage(c, 0, c.depth())
+	s := newStage(c, 0, c.depth(), &ring{world: 1})
 	dir := checkpoints{b.TempDir()}
 	b.SetBytes(int64(12 * len(s.w)))
 	for b.Loop() {

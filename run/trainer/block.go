@@ -9,8 +9,16 @@ import (
 
 // block is one pre-norm transformer block: x + attention(norm(x)), then
 // x + mlp(norm(x)). Its linear maps have no biases: the norms in front have some.
+//
+// A slice of a block has some of the attention's heads and a part of the MLP's hidden layer:
+// columns of the maps into them and rows of those out of them, as Megatron cuts them. The
+// outputs of the slices, and the gradients of their inputs, are summed over the workers that
+// have them; the norms are on each.
 type block struct {
-	shape                   Shape
+	shape  Shape
+	slices int
+	// heads, the width of all of them together, and that of the hidden layer are the slice's.
+	heads, inner, wide      int
 	norm1, norm2            norm
 	qkv, proj, up, down     []float32
 	dQKV, dProj, dUp, dDown []float32
@@ -19,16 +27,34 @@ type block struct {
 // mlpFactor is the width of the hidden layer of the MLP in units of Dim.
 const mlpFactor = 4
 
-func (l *block) size() int { d := l.shape.Dim; return 4*d + (3+1+2*mlpFactor)*d*d }
+func (l *block) pieces(k int) (all []piece) {
+	d, at := l.shape.Dim, 0
+	sliced := func(runs, width int) {
+		for range runs {
+			all = append(all, piece{at + k*width/l.slices, width / l.slices})
+			at += width
+		}
+	}
+	norm := func() { all, at = append(all, piece{at, 2 * d}), at+2*d }
+	norm()
+	sliced(d*3, d) // columns of queries, keys and values
+	sliced(1, d*d) // rows
+	norm()
+	sliced(d, mlpFactor*d)
+	sliced(1, mlpFactor*d*d)
+	return all
+}
+
+func (l *block) size() int { d := l.shape.Dim; return 4*d + (3+1)*d*l.inner + 2*d*l.wide }
 
 func (l *block) bind(w, g []float32) {
 	d, c := l.shape.Dim, cutter{w, g}
 	l.norm1 = c.norm(d)
-	l.qkv, l.dQKV = c.next(3 * d * d)
-	l.proj, l.dProj = c.next(d * d)
+	l.qkv, l.dQKV = c.next(3 * d * l.inner)
+	l.proj, l.dProj = c.next(l.inner * d)
 	l.norm2 = c.norm(d)
-	l.up, l.dUp = c.next(mlpFactor * d * d)
-	l.down, l.dDown = c.next(mlpFactor * d * d)
+	l.up, l.dUp = c.next(d * l.wide)
+	l.down, l.dDown = c.next(l.wide * d)
 }
 
 func (l *block) start(rng *rand.Rand) {
@@ -48,51 +74,53 @@ func (l *block) forward(m *microbatch, x []float32) ([]float32, backward) {
 }
 
 func (l *block) attention(m *microbatch, x []float32) ([]float32, backward) {
-	d, rows, a := l.shape.Dim, m.rows(), &m.arena
+	d, n, rows, a := l.shape.Dim, l.inner, m.rows(), &m.arena
 	h, hat, scale := l.norm1.forward(a, x)
-	qkv, o, y := a.take(rows*3*d), a.take(rows*d), a.take(rows*d)
-	p := a.take(rows * l.shape.Seq * l.shape.Heads)
-	mul(matrix(h, rows, d), matrix(l.qkv, d, 3*d), 0, matrix(qkv, rows, 3*d))
+	qkv, o, y := a.take(rows*3*n), a.take(rows*n), m.residual(x)
+	p := a.take(rows * l.shape.Seq * l.heads)
+	mul(matrix(h, rows, d), matrix(l.qkv, d, 3*n), 0, matrix(qkv, rows, 3*n))
 	l.mix(o, p, qkv)
-	copy(y, x)
-	mul(matrix(o, rows, d), matrix(l.proj, d, d), 1, matrix(y, rows, d))
+	mul(matrix(o, rows, n), matrix(l.proj, n, d), 1, matrix(y, rows, d))
+	m.sum(y)
 	return y, func(dy []float32) []float32 {
-		do, dqkv, dh := a.take(rows*d), a.take(rows*3*d), a.take(rows*d)
-		m.linear(matrix(o, rows, d), matrix(dy, rows, d), matrix(l.dProj, d, d))
-		mulT(matrix(dy, rows, d), matrix(l.proj, d, d), 0, matrix(do, rows, d))
+		do, dqkv, dh := a.take(rows*n), a.take(rows*3*n), a.take(rows*d)
+		m.linear(matrix(o, rows, n), matrix(dy, rows, d), matrix(l.dProj, n, d))
+		mulT(matrix(dy, rows, d), matrix(l.proj, n, d), 0, matrix(do, rows, n))
 		l.mixBackward(a, dqkv, do, p, qkv)
-		m.linear(matrix(h, rows, d), matrix(dqkv, rows, 3*d), matrix(l.dQKV, d, 3*d))
-		mulT(matrix(dqkv, rows, 3*d), matrix(l.qkv, d, 3*d), 0, matrix(dh, rows, d))
+		m.linear(matrix(h, rows, d), matrix(dqkv, rows, 3*n), matrix(l.dQKV, d, 3*n))
+		mulT(matrix(dqkv, rows, 3*n), matrix(l.qkv, d, 3*n), 0, matrix(dh, rows, d))
+		m.sum(dh)
 		l.norm1.backward(dy, dh, hat, scale) // dy is already the residual's part of dx
 		return dy
 	}
 }
 
 func (l *block) mlp(m *microbatch, x []float32) ([]float32, backward) {
-	d, wide, rows, a := l.shape.Dim, mlpFactor*l.shape.Dim, m.rows(), &m.arena
+	d, n, rows, a := l.shape.Dim, l.wide, m.rows(), &m.arena
 	h, hat, scale := l.norm2.forward(a, x)
-	u, t, g, y := a.take(rows*wide), a.take(rows*wide), a.take(rows*wide), a.take(rows*d)
-	mul(matrix(h, rows, d), matrix(l.up, d, wide), 0, matrix(u, rows, wide))
+	u, t, g, y := a.take(rows*n), a.take(rows*n), a.take(rows*n), m.residual(x)
+	mul(matrix(h, rows, d), matrix(l.up, d, n), 0, matrix(u, rows, n))
 	gelu(g, t, u)
-	copy(y, x)
-	mul(matrix(g, rows, wide), matrix(l.down, wide, d), 1, matrix(y, rows, d))
+	mul(matrix(g, rows, n), matrix(l.down, n, d), 1, matrix(y, rows, d))
+	m.sum(y)
 	return y, func(dy []float32) []float32 {
-		dg, dh := a.take(rows*wide), a.take(rows*d)
-		m.linear(matrix(g, rows, wide), matrix(dy, rows, d), matrix(l.dDown, wide, d))
-		mulT(matrix(dy, rows, d), matrix(l.down, wide, d), 0, matrix(dg, rows, wide))
+		dg, dh := a.take(rows*n), a.take(rows*d)
+		m.linear(matrix(g, rows, n), matrix(dy, rows, d), matrix(l.dDown, n, d))
+		mulT(matrix(dy, rows, d), matrix(l.down, n, d), 0, matrix(dg, rows, n))
 		geluBackward(dg, t, u)
-		m.linear(matrix(h, rows, d), matrix(dg, rows, wide), matrix(l.dUp, d, wide))
-		mulT(matrix(dg, rows, wide), matrix(l.up, d, wide), 0, matrix(dh, rows, d))
+		m.linear(matrix(h, rows, d), matrix(dg, rows, n), matrix(l.dUp, d, n))
+		mulT(matrix(dg, rows, n), matrix(l.up, d, n), 0, matrix(dh, rows, d))
+		m.sum(dh)
 		l.norm2.backward(dy, dh, hat, scale)
 		return dy
 	}
 }
 
 // view is what one head sees of one sequence: its columns in the given part of
-// data, whose rows hold that many parts of Dim columns.
+// data, whose rows hold that many parts, each as wide as all heads here.
 func (l *block) view(data []float32, parts, part, sequence, head int) blas32.General {
-	d, t := l.shape.Dim, l.shape.Seq
-	width := d / l.shape.Heads
+	d, t := l.inner, l.shape.Seq
+	width := d / l.heads
 	from := (sequence*t*parts+part)*d + head*width
 	return blas32.General{Rows: t, Cols: width, Stride: parts * d, Data: data[from : from+(t-1)*parts*d+width]}
 }
@@ -100,7 +128,7 @@ func (l *block) view(data []float32, parts, part, sequence, head int) blas32.Gen
 // square is the attention of one head over one sequence.
 func (l *block) square(p []float32, sequence, head int) blas32.General {
 	t := l.shape.Seq
-	from := (sequence*l.shape.Heads + head) * t * t
+	from := (sequence*l.heads + head) * t * t
 	return matrix(p[from:from+t*t], t, t)
 }
 
@@ -108,8 +136,8 @@ func (l *block) square(p []float32, sequence, head int) blas32.General {
 // itself and the ones before it.
 func (l *block) mix(o, p, qkv []float32) {
 	scale, t := l.scale(), l.shape.Seq
-	for s := range len(o) / (t * l.shape.Dim) {
-		for h := range l.shape.Heads {
+	for s := range len(o) / (t * l.inner) {
+		for h := range l.heads {
 			prob := l.square(p, s, h)
 			mulT(l.view(qkv, 3, 0, s, h), l.view(qkv, 3, 1, s, h), 0, prob)
 			for r := range t {
@@ -129,8 +157,8 @@ func (l *block) mix(o, p, qkv []float32) {
 func (l *block) mixBackward(a *arena, dqkv, do, p, qkv []float32) {
 	scale, t := l.scale(), l.shape.Seq
 	dp := matrix(a.take(t*t), t, t)
-	for s := range len(do) / (t * l.shape.Dim) {
-		for h := range l.shape.Heads {
+	for s := range len(do) / (t * l.inner) {
+		for h := range l.heads {
 			prob, dOut := l.square(p, s, h), l.view(do, 1, 0, s, h)
 			tmul(prob, dOut, 0, l.view(dqkv, 3, 2, s, h))
 			mulT(dOut, l.view(qkv, 3, 2, s, h), 0, dp)

@@ -49,14 +49,19 @@ func (c checkpoints) folder(step int) string {
 
 func stageFile(k, of int) string { return fmt.Sprintf("stage-%d-of-%d.ckpt", k, of) }
 
-// save writes the k-th of `of` stages. Whoever looks sees the whole file or none.
+// save writes the k-th of `of` stages. Whoever looks sees the whole file or none. All who have
+// slices of its layers call it at once, and the first of them writes.
 func (c checkpoints) save(s *stage, step, k, of int) error {
+	data, err := encode(s, step)
+	if err != nil || s.tensor.rank > 0 {
+		return err
+	}
 	folder := c.folder(step)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("save checkpoint: %w", err)
 	}
 	path := filepath.Join(folder, stageFile(k, of))
-	err := writeSynced(path+".tmp", encode(s, step))
+	err = writeSynced(path+".tmp", data)
 	if err == nil {
 		err = os.Rename(path+".tmp", path)
 	}
@@ -89,24 +94,31 @@ func syncDir(path string) error {
 }
 
 // encode lays out a file: magic, length of the header, header, floats, checksum.
-func encode(s *stage, step int) []byte {
-	header, err := json.Marshal(checkpointHeader{Version: checkpointVersion, Step: step, Shape: s.shape,
-		From: s.from, To: s.to, Floats: 3 * len(s.w)})
-	if err != nil {
-		panic(err) // plain integers always encode
+func encode(s *stage, step int) ([]byte, error) {
+	h := checkpointHeader{Version: checkpointVersion, Step: step, Shape: s.shape, From: s.from, To: s.to}
+	for i := h.From; i < h.To; i++ {
+		h.Floats += 3 * newLayer(h.Shape, i, 1).size()
 	}
-	b := make([]byte, 0, len(checkpointMagic)+8+len(header)+12*len(s.w))
+	header, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, 0, len(checkpointMagic)+8+len(header)+4*h.Floats)
 	b = append(b, checkpointMagic...)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(header)))
 	b = append(b, header...)
 	for i := range s.layers {
 		for _, flat := range [][]float32{s.w, s.m, s.v} {
-			for _, x := range s.layer(flat, i) {
+			whole, err := s.gather(flat, i)
+			if err != nil {
+				return nil, err
+			}
+			for _, x := range whole {
 				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
 			}
 		}
 	}
-	return binary.LittleEndian.AppendUint32(b, checksum(b))
+	return binary.LittleEndian.AppendUint32(b, checksum(b)), nil
 }
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
@@ -195,7 +207,7 @@ func (f found) verify(shape Shape) error {
 		}
 		size := 0
 		for i := h.From; i < h.To && i < shape.depth(); i++ {
-			size += newLayer(shape, i).size()
+			size += newLayer(shape, i, 1).size()
 		}
 		if h.Step != f.step || h.From != layer || h.Floats != 3*size {
 			return fmt.Errorf("%w: %s does not fit the other stages", errCorrupt, path)
@@ -216,16 +228,18 @@ func (f found) load(s *stage) error {
 			return err
 		}
 		for i := h.From; i < h.To; i++ {
-			n := newLayer(h.Shape, i).size()
+			n := newLayer(h.Shape, i, 1).size()
 			part := floats[:12*n]
 			floats = floats[12*n:]
 			if i < s.from || i >= s.to {
 				continue
 			}
+			whole := make([]float32, n)
 			for _, flat := range [][]float32{s.w, s.m, s.v} {
-				for k := range s.layer(flat, i-s.from) {
-					s.layer(flat, i-s.from)[k] = math.Float32frombits(binary.LittleEndian.Uint32(part[4*k:]))
+				for k := range whole {
+					whole[k] = math.Float32frombits(binary.LittleEndian.Uint32(part[4*k:]))
 				}
+				s.takeSlice(flat, i-s.from, whole)
 				part = part[4*n:]
 			}
 		}

@@ -12,7 +12,7 @@ import (
 // wholeStage is a model whose every float says which step it is from.
 func wholeStage(step int) *stage {
 	c := tiny()
-	s := newStage(c, 0, c.depth())
+	s := newStage(c, 0, c.depth(), &ring{world: 1})
 	for i := range s.w {
 		s.w[i], s.m[i], s.v[i] = float32(step), float32(2*step+i), float32(3*step-i)
 	}
@@ -22,7 +22,7 @@ func wholeStage(step int) *stage {
 // stageOf cuts layers from..to-1 out of a whole stage.
 func stageOf(whole *stage, from, to int) *stage {
 	c := tiny()
-	s := newStage(c, from, to)
+	s := newStage(c, from, to, &ring{world: 1})
 	at := whole.starts[from]
 	copy(s.w, whole.w[at:])
 	copy(s.m, whole.m[at:])
@@ -48,7 +48,7 @@ func newestStep(t *testing.T, c checkpoints) (step, warnings int) {
 	if !ok {
 		return 0, warnings
 	}
-	got, want := newStage(tiny(), 0, tiny().depth()), wholeStage(f.step)
+	got, want := newStage(tiny(), 0, tiny().depth(), &ring{world: 1}), wholeStage(f.step)
 	if err := f.load(got); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,8 @@ func TestADamagedCheckpointFallsBackToTheOneBefore(t *testing.T) {
 		"a bit flipped": func(path string, b []byte) error { b[len(b)/3] ^= 4; return os.WriteFile(path, b, 0o644) },
 		"longer":        func(path string, b []byte) error { return os.WriteFile(path, append(b, 0), 0o644) },
 		"of another step": func(path string, b []byte) error {
-			return os.WriteFile(path, encode(wholeStage(7), 7), 0o644)
+			b, err := encode(wholeStage(7), 7)
+			return errors.Join(err, os.WriteFile(path, b, 0o644))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +179,10 @@ func TestAFolderThatIsNoneIsAFailure(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	c := tiny()
-	good := encode(newStage(c, 3, 4), 5)
+	good, err := encode(newStage(c, 3, 4, &ring{world: 1}), 5)
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Add(good)
 	f.Add(good[:20])
 	f.Add([]byte(checkpointMagic))

@@ -27,6 +27,8 @@ type Config struct {
 	LR   float64
 	// CheckpointEvery is in steps; 0 saves only at the end and when asked.
 	CheckpointEvery int
+	// TimingsEvery is in steps, between two reports of how long passes took; 0 is never.
+	TimingsEvery int
 	// StepDelay is the least time one step takes: it paces demonstrations.
 	StepDelay time.Duration
 }
@@ -35,7 +37,7 @@ type Config struct {
 func Default() Config {
 	return Config{
 		Shape: Shape{Vocab: 256, Dim: 64, Layers: 2, Heads: 4, Seq: 32},
-		Batch: 16, Steps: 300, Seed: 1, LR: 3e-3, CheckpointEvery: 50,
+		Batch: 16, Steps: 300, Seed: 1, LR: 3e-3, CheckpointEvery: 50, TimingsEvery: 20,
 	}
 }
 
@@ -59,6 +61,7 @@ func (c Config) Validate() error {
 		{"batch", c.Batch, 1, batchLimit},
 		{"steps", c.Steps, 1, stepLimit},
 		{"checkpoint-every", c.CheckpointEvery, 0, stepLimit},
+		{"timings-every", c.TimingsEvery, 0, stepLimit},
 	} {
 		if f.value < f.lo || f.value > f.hi {
 			return fmt.Errorf("%s is %d: expected %d to %d", f.name, f.value, f.lo, f.hi)

@@ -11,7 +11,9 @@ import (
 // Its parameters lie in flat arrays of the stage, so that all-reduce, Adam and
 // checkpoints see plain vectors.
 type layer interface {
-	// size is the number of parameters.
+	// pieces are the parameters of a whole layer that the k-th of its slices has, in order.
+	pieces(k int) []piece
+	// size is the number of parameters of a slice.
 	size() int
 	// bind gives the layer its parameters and their gradients.
 	bind(w, g []float32)
@@ -21,6 +23,9 @@ type layer interface {
 	// gradient, adds to the parameters' gradients and returns that of x.
 	forward(m *microbatch, x []float32) (y []float32, back backward)
 }
+
+// piece is a run of consecutive parameters of a whole layer.
+type piece struct{ from, n int }
 
 // backward is the way back through one layer for one microbatch.
 type backward func(dy []float32) (dx []float32)
@@ -39,6 +44,27 @@ type microbatch struct {
 	// much work; they wait in later.
 	halved bool
 	later  []func()
+	// tensor are those with the other slices of the layers; err is what went wrong between them.
+	tensor *ring
+	err    error
+}
+
+// residual begins the sum of what a layer is given and what its slices make of it.
+func (m *microbatch) residual(x []float32) []float32 {
+	y := m.arena.take(len(x))
+	if m.tensor.rank > 0 {
+		clear(y)
+	} else {
+		copy(y, x)
+	}
+	return y
+}
+
+// sum replaces x by its sum over the slices of a layer. Who runs the pass asks for err behind it.
+func (m *microbatch) sum(x []float32) {
+	if err := m.tensor.allReduce(x); err != nil && m.err == nil {
+		m.err = err
+	}
 }
 
 // linear adds xT dy to the gradient of a linear map's parameters, now or in the second half of
@@ -56,15 +82,16 @@ func (m *microbatch) linear(x, dy, dw blas32.General) {
 // rows is the number of tokens.
 func (m *microbatch) rows() int { return len(m.inputs) }
 
-// newLayer returns the layer with this index of a model.
-func newLayer(s Shape, index int) layer {
+// newLayer returns the layer with this index of a model, whole or one of so many slices.
+// Embedding and head are not sliced: each worker has all of them.
+func newLayer(s Shape, index, slices int) layer {
 	switch index {
 	case 0:
 		return &embedding{shape: s}
 	case s.Layers + 1:
 		return &head{shape: s}
 	}
-	return &block{shape: s}
+	return &block{shape: s, slices: slices, heads: s.Heads / slices, inner: s.Dim / slices, wide: mlpFactor * s.Dim / slices}
 }
 
 // cutter deals consecutive parameters out to tensors.
@@ -100,6 +127,8 @@ type embedding struct {
 	token, pos   []float32
 	dToken, dPos []float32
 }
+
+func (l *embedding) pieces(int) []piece { return []piece{{0, l.size()}} }
 
 func (l *embedding) size() int { return (l.shape.Vocab + l.shape.Seq) * l.shape.Dim }
 
@@ -141,6 +170,8 @@ type head struct {
 	norm      norm
 	out, dOut []float32
 }
+
+func (l *head) pieces(int) []piece { return []piece{{0, l.size()}} }
 
 func (l *head) size() int { return 2*l.shape.Dim + l.shape.Dim*l.shape.Vocab }
 

@@ -60,10 +60,10 @@ type link struct {
 	out      chan []byte
 	written  chan struct{} // closed when the writer is done
 	drained  chan struct{} // closed when the reader is done
-	// other is the link to the other neighbour, which fails with this one: who waits
-	// for a neighbour that computes for minutes learns at once that the job is lost.
-	other *link
-	sent  atomic.Int64 // bytes written to the wire
+	// all are this link and the worker's others, which fail together: who waits for a
+	// neighbour that computes for minutes learns at once that the job is lost.
+	all  []*link
+	sent atomic.Int64 // bytes written to the wire
 
 	mu    sync.Mutex
 	ready sync.Cond
@@ -71,19 +71,10 @@ type link struct {
 	err   error
 }
 
-// newLinks returns the links to both neighbours.
-func newLinks(next, prev net.Conn, p patience) (*link, *link) {
-	a, b := newLink(next, p), newLink(prev, p)
-	a.other, b.other = b, a
-	a.start()
-	b.start()
-	return a, b
-}
-
 func newLink(conn net.Conn, p patience) *link {
 	l := &link{conn: conn, patience: p, out: make(chan []byte, queueFrames),
 		written: make(chan struct{}), drained: make(chan struct{}), in: map[tag][][]float32{}}
-	l.ready.L = &l.mu
+	l.ready.L, l.all = &l.mu, []*link{l}
 	return l
 }
 
@@ -128,12 +119,11 @@ func (l *link) next(t tag) ([]float32, error) {
 	return y, nil
 }
 
-// fail ends this link and the other.
+// fail ends all links of the worker.
 func (l *link) fail(err error) {
 	err = fmt.Errorf("%w: %s: %w", errPeer, l.conn.RemoteAddr(), err)
-	l.end(err)
-	if l.other != nil {
-		l.other.end(err)
+	for _, one := range l.all {
+		one.end(err)
 	}
 }
 

@@ -1,7 +1,9 @@
 package trainer
 
 import (
+	"runtime"
 	"slices"
+	"time"
 
 	"github.com/musterdl/muster/pipeline"
 )
@@ -23,61 +25,99 @@ type passes struct {
 // the other.
 func (w *worker) pipeline(batch []sequence, weight float32) error {
 	p := &passes{worker: w, schedule: w.plan.Schedule(), batch: batch, weight: weight, running: map[[2]int32]*microbatch{}, here: map[tag][]float32{}, again: map[[2]int32][]float32{}}
-	for _, op := range w.plan.Orders[w.ring.rank] {
+	order := w.plan.Orders[w.mesh.pipe.rank]
+	for _, op := range order {
 		if op.Kind == pipeline.Recompute {
 			p.again[[2]int32{op.Stage, op.Micro}] = nil
 		}
 	}
-	for _, op := range w.plan.Orders[w.ring.rank] {
-		if err := p.do(op); err != nil {
+	w.clock.steps++
+	if w.clock.due() { // all begin at once, or the spans of several workers would not fit together
+		if err := w.mesh.barrier(); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	for i, op := range order {
+		if err := p.do(i, op, began); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// do executes one pass.
-func (p *passes) do(op pipeline.Op) error {
+// do executes one pass: it waits for what the pass needs of another stage, and hands on what
+// that one needs of it.
+func (p *passes) do(i int, op pipeline.Op, began time.Time) error {
 	s, at := p.stages[slices.Index(p.held, op.Stage)], [2]int32{op.Stage, op.Micro}
-	last := int32(p.schedule.Stages()) - 1
 	m := p.running[at]
-	var x []float32
-	var err error
+	if op.Kind == pipeline.Forward || op.Kind == pipeline.Recompute {
+		m = p.begin(s, at)
+	}
+	x, err := p.await(op, m)
+	if err != nil {
+		return err
+	}
+	start := time.Since(began)
+	y := p.compute(s, m, op, x)
+	p.clock.took(i, op, start, time.Since(began))
+	if m.err != nil {
+		return m.err
+	}
+	p.hand(op, y)
+	_, again := p.again[at]
+	if op.Kind == pipeline.Forward && again {
+		p.again[at] = slices.Clone(x)
+	}
+	if op.Kind == pipeline.Backward || op.Kind == pipeline.Weight || op.Kind == pipeline.Forward && again {
+		s.finish(m)
+	}
+	return nil
+}
+
+// compute is what of a pass takes time.
+func (p *passes) compute(s *stage, m *microbatch, op pipeline.Op, x []float32) (y []float32) {
 	switch op.Kind {
 	case pipeline.Forward:
-		m = p.begin(s, at)
-		if op.Stage > 0 {
-			if x, err = p.receive(kindForward, op.Stage-1, op.Stage, op.Micro, m); err != nil {
-				return err
-			}
-		}
-		if y := s.forward(m, x); op.Stage < last {
-			p.send(kindForward, op.Stage, op.Stage+1, op.Micro, y)
-		}
-		if _, again := p.again[at]; again {
-			p.again[at] = slices.Clone(x)
-			s.finish(m)
-		}
-		return nil
+		return s.forward(m, x)
 	case pipeline.Recompute:
-		s.compute(p.begin(s, at), p.again[at])
-		return nil
+		s.compute(m, p.again[[2]int32{op.Stage, op.Micro}])
 	case pipeline.Backward, pipeline.Input:
-		if op.Stage < last {
-			if x, err = p.receive(kindBackward, op.Stage+1, op.Stage, op.Micro, m); err != nil {
-				return err
-			}
-		}
 		m.halved = op.Kind == pipeline.Input
-		if dx := s.backward(m, x); op.Stage > 0 {
-			p.send(kindBackward, op.Stage, op.Stage-1, op.Micro, dx)
+		return s.backward(m, x)
+	case pipeline.Weight:
+		m.weights()
+	}
+	return nil
+}
+
+// await is what a pass is given by another stage: the one before, or behind it.
+func (p *passes) await(op pipeline.Op, m *microbatch) ([]float32, error) {
+	switch op.Kind {
+	case pipeline.Forward:
+		if op.Stage > 0 {
+			return p.receive(kindForward, op.Stage-1, op.Stage, op.Micro, m)
 		}
-		if m.halved {
-			return nil
+	case pipeline.Backward, pipeline.Input:
+		if op.Stage < p.plan.Stages-1 {
+			return p.receive(kindBackward, op.Stage+1, op.Stage, op.Micro, m)
 		}
 	}
-	s.finish(m)
-	return nil
+	return nil, nil
+}
+
+// hand gives what a pass has made to the stage that waits for it.
+func (p *passes) hand(op pipeline.Op, y []float32) {
+	switch op.Kind {
+	case pipeline.Forward:
+		if op.Stage < p.plan.Stages-1 {
+			p.send(kindForward, op.Stage, op.Stage+1, op.Micro, y)
+		}
+	case pipeline.Backward, pipeline.Input:
+		if op.Stage > 0 {
+			p.send(kindBackward, op.Stage, op.Stage-1, op.Micro, y)
+		}
+	}
 }
 
 // begin starts a microbatch at a stage.
@@ -90,10 +130,11 @@ func (p *passes) begin(s *stage, at [2]int32) *microbatch {
 // wires are the links over which two neighbours talk: the one's to the other, and the
 // other's from it.
 func (p *passes) wires(from, to int32) (out, in *link) {
-	if int(to) == (int(from)+1)%p.ring.world {
-		return p.ring.next, p.ring.prev
+	r := p.mesh.pipe
+	if int(to) == (int(from)+1)%r.world {
+		return r.next, r.prev
 	}
-	return p.ring.prev, p.ring.next
+	return r.prev, r.next
 }
 
 // send hands what one stage has for another to the worker that has that one.
@@ -106,6 +147,7 @@ func (p *passes) send(k kind, stage, next, micro int32, x []float32) {
 	}
 	out, _ := p.wires(from, to)
 	out.send(t, x)
+	runtime.Gosched() // on one core the link would wait until this worker does
 }
 
 // receive waits for what a stage has from another.

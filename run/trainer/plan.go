@@ -23,6 +23,9 @@ func ParsePlan(data []byte) (*pipeline.Plan, error) {
 // checkPlan says what is wrong with a plan for a job: it must be one for as many layers,
 // whose orders do not wait for each other, and ask no more than is built here.
 func checkPlan(p *pipeline.Plan, c Config) error {
+	if p.Tensor < 0 || p.Tensor > 1 && c.Heads%int(p.Tensor) != 0 {
+		return fmt.Errorf("tensor is %d: expected a divisor of %d, the attention heads", p.Tensor, c.Heads)
+	}
 	if p.Microbatches > int32(c.Batch) {
 		return fmt.Errorf("microbatches is %d: expected 1 to %d, the batch", p.Microbatches, c.Batch)
 	}

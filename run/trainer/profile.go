@@ -35,7 +35,7 @@ func Profile(c Config, s Speed) []workload.Layer {
 			Name:          name,
 			Forward:       max(forward, unit.Microsecond),
 			Backward:      max(2*forward, unit.Microsecond), // one product each for inputs and weights
-			ParamKiB:      floatsKiB(newLayer(c.Shape, i).size()),
+			ParamKiB:      floatsKiB(newLayer(c.Shape, i, 1).size()),
 			OutputKiB:     floatsKiB(output),
 			ActivationKiB: floatsKiB(kept),
 		}

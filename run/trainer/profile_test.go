@@ -18,7 +18,7 @@ func TestProfileCountsWhatIsAllocated(t *testing.T) {
 	microbatch := share(draw(corpus, c, 1), 0, parts)
 	var x []float32
 	for i, l := range layers {
-		s := newStage(c, i, i+1)
+		s := newStage(c, i, i+1, &ring{world: 1})
 		m := s.begin(microbatch, 1)
 		x = s.forward(m, x)
 		if got, want := l.ActivationKiB, floatsKiB(m.arena.used); got != want {

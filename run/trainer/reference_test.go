@@ -139,7 +139,7 @@ func TestGradientsAgreeWithFiniteDifferences(t *testing.T) {
 	for i := range text {
 		text[i] = byte(i * i % 11)
 	}
-	w := newWorker(c, text, nil, &ring{world: 1})
+	w := newWorker(c, text, nil, newMesh(place{world: 1}))
 	s := w.stages[0]
 	for i := range s.w { // away from the special values of the start
 		s.w[i] += 0.2 * float32(math.Sin(float64(3*i)))
@@ -195,7 +195,7 @@ func TestAdamAgreesWithTextbook(t *testing.T) {
 func TestTheFutureIsHidden(t *testing.T) {
 	c := Default()
 	c.Shape = Shape{Vocab: 256, Dim: 8, Layers: 2, Heads: 2, Seq: 6}
-	s := newStage(c, 0, c.Layers+1) // no head: the output is the residual stream
+	s := newStage(c, 0, c.Layers+1, &ring{world: 1}) // no head: the output is the residual stream
 	output := func(text string) []float32 {
 		m := s.begin([]sequence{sequence(text)}, 1)
 		defer s.finish(m)

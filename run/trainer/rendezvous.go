@@ -13,7 +13,9 @@ import (
 // place is a worker's place in the world, as torchrun's variables give it.
 type place struct {
 	rank, world int
-	master      string // host:port where rank 0 listens
+	// pipe is how many workers one pipeline has in a row, tensor how many share a layer; 0 is 1.
+	pipe, tensor int
+	master       string // host:port where rank 0 listens
 	// digest stands for everything that must be equal on all workers.
 	digest   string
 	patience patience
@@ -44,11 +46,11 @@ const (
 // errMismatch marks workers that were started with different options.
 var errMismatch = errors.New("the workers of this job do not agree")
 
-// join meets the other workers before ctx ends and returns the ring.
-func join(ctx context.Context, p place) (*ring, error) {
-	r := &ring{rank: p.rank, world: p.world}
+// join meets the other workers before ctx ends and returns the mesh.
+func join(ctx context.Context, p place) (*mesh, error) {
+	m := newMesh(p)
 	if p.world == 1 {
-		return r, nil
+		return m, nil
 	}
 	meet := visit
 	if p.rank == 0 {
@@ -59,11 +61,11 @@ func join(ctx context.Context, p place) (*ring, error) {
 		defer own.Close()
 	}
 	if err == nil {
-		err = r.connect(ctx, p, own, addrs)
+		err = m.connect(ctx, p, own, addrs)
 	}
 	switch {
 	case err == nil:
-		return r, nil
+		return m, nil
 	case errors.Is(err, errMismatch):
 		return nil, err
 	}
@@ -174,34 +176,6 @@ func introduce(ctx context.Context, p place, conn net.Conn) (net.Listener, []str
 		return nil, nil, err
 	}
 	return own, w.Addrs, nil
-}
-
-// connect dials the successor and awaits the predecessor.
-func (r *ring) connect(ctx context.Context, p place, own net.Listener, addrs []string) error {
-	var dialer net.Dialer
-	next, err := dialer.DialContext(ctx, "tcp", addrs[(p.rank+1)%p.world])
-	if err != nil {
-		return err
-	}
-	if err := sendLine(next, hello{Rank: p.rank, World: p.world, Digest: p.digest}); err != nil {
-		next.Close()
-		return err
-	}
-	guests := newGuests(ctx, own)
-	defer guests.close()
-	before := (p.rank + p.world - 1) % p.world
-	for {
-		g, err := guests.next()
-		if err != nil {
-			next.Close()
-			return fmt.Errorf("rank %d did not come: %w", before, err)
-		}
-		if g.hello.Rank == before && g.hello.Digest == p.digest {
-			guests.keep(g)
-			r.next, r.prev = newLinks(next, g.conn, p.patience)
-			return nil
-		}
-	}
 }
 
 // listen retries until ctx ends: the last attempt may still hold the port.

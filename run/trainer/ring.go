@@ -1,19 +1,17 @@
 package trainer
 
-// ring is this worker's place among the workers of a job: rank r sends to r+1 and
-// receives from r-1. Pipeline stages are neighbours on it: activations travel
-// forward over the same connections, their gradients back.
+// ring is some workers of a job in a circle: each sends to the next and receives from the one
+// before. Pipeline stages are neighbours on one: activations travel forward over the same
+// connections, their gradients back.
 type ring struct {
-	rank, world int
-	next, prev  *link // nil in a world of one
+	rank, world int // this worker's number on it, and how many there are
+	stride      int // between the ranks of two neighbours, as the job counts them
+	next, prev  *link
 }
 
-// sent is how many bytes this worker has put on the wire so far.
-func (r *ring) sent() int64 {
-	if r.world == 1 {
-		return 0
-	}
-	return r.next.sent.Load() + r.prev.sent.Load()
+// at is the rank in the job of a worker so many places further on.
+func (r *ring) at(rank, places int) int {
+	return rank + ((r.rank+places+r.world)%r.world-r.rank)*r.stride
 }
 
 // allReduce replaces x by its sum over all workers. Every element is summed in one
@@ -48,30 +46,3 @@ func (r *ring) allReduce(x []float32) error {
 	}
 	return nil
 }
-
-// barrier returns when all workers have reached it.
-func (r *ring) barrier() error { return r.allReduce(make([]float32, r.world)) }
-
-// each calls f for the links that exist.
-func (r *ring) each(f func(*link)) {
-	for _, l := range []*link{r.next, r.prev} {
-		if l != nil {
-			f(l)
-		}
-	}
-}
-
-// leave ends a ring whose workers all finished; drop one in which something failed.
-func (r *ring) leave() {
-	done := make(chan struct{}, 2)
-	n := 0
-	r.each(func(l *link) {
-		n++
-		go func() { l.close(); done <- struct{}{} }() // both at once: the neighbours wait too
-	})
-	for range n {
-		<-done
-	}
-}
-
-func (r *ring) drop() { r.each((*link).abort) }

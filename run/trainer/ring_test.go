@@ -19,7 +19,7 @@ var fast = patience{tick: 50 * time.Millisecond, ticks: 10}
 func TestAllReduceSums(t *testing.T) {
 	for _, world := range []int{1, 2, 3, 5} {
 		t.Run(fmt.Sprint(world), func(t *testing.T) {
-			all := rings(t, world, defaultPatience)
+			all := meshes(t, world, defaultPatience)
 			rapid.Check(t, func(rt *rapid.T) {
 				n := rapid.IntRange(0, 40).Draw(rt, "floats")
 				in, want := make([][]float32, world), make([]float32, n)
@@ -32,7 +32,7 @@ func TestAllReduceSums(t *testing.T) {
 						want[i] += v
 					}
 				}
-				together(t, world, func(rank int) error { return all[rank].allReduce(in[rank]) })
+				together(t, world, func(rank int) error { return all[rank].sum(in[rank]) })
 				for r := range in {
 					for i, v := range in[r] {
 						if v != want[i] {
@@ -49,14 +49,14 @@ func TestAllReduceSums(t *testing.T) {
 // Roundings depend on the order of the sum, so all ranks must take the result of one.
 func TestAllReduceGivesEverybodyTheSameBits(t *testing.T) {
 	const world, n = 4, 1001
-	all := rings(t, world, defaultPatience)
+	all := meshes(t, world, defaultPatience)
 	x := make([][]float32, world)
 	for r := range x {
 		for i := range n {
 			x[r] = append(x[r], 1/float32(1+(i*7+r*13)%97))
 		}
 	}
-	together(t, world, func(rank int) error { return all[rank].allReduce(x[rank]) })
+	together(t, world, func(rank int) error { return all[rank].sum(x[rank]) })
 	for r := range x {
 		for i := range n {
 			if x[r][i] != x[0][i] {
@@ -68,9 +68,9 @@ func TestAllReduceGivesEverybodyTheSameBits(t *testing.T) {
 }
 
 func TestAPeerThatLeavesOrDiesIsNoticedAtOnce(t *testing.T) {
-	for name, end := range map[string]func(*ring){"leaves": (*ring).leave, "dies": (*ring).drop} {
+	for name, end := range map[string]func(*mesh){"leaves": (*mesh).leave, "dies": (*mesh).drop} {
 		t.Run(name, func(t *testing.T) {
-			all := rings(t, 3, defaultPatience)
+			all := meshes(t, 3, defaultPatience)
 			begin := time.Now()
 			together(t, 3, func(rank int) error {
 				if rank == 1 {
@@ -78,7 +78,7 @@ func TestAPeerThatLeavesOrDiesIsNoticedAtOnce(t *testing.T) {
 					return nil
 				}
 				defer all[rank].drop()
-				if err := all[rank].allReduce(make([]float32, 100)); !errors.Is(err, errPeer) {
+				if err := all[rank].sum(make([]float32, 100)); !errors.Is(err, errPeer) {
 					return fmt.Errorf("got %w, want %w", err, errPeer)
 				}
 				return nil
@@ -93,9 +93,9 @@ func TestAPeerThatLeavesOrDiesIsNoticedAtOnce(t *testing.T) {
 // Rank 0 receives from rank 2, which computes; that its successor is dead must not
 // wait until rank 2 looks up.
 func TestADeadSuccessorIsNoticed(t *testing.T) {
-	all := rings(t, 3, defaultPatience)
+	all := meshes(t, 3, defaultPatience)
 	all[1].drop()
-	if err := all[0].allReduce(make([]float32, 100)); !errors.Is(err, errPeer) {
+	if err := all[0].sum(make([]float32, 100)); !errors.Is(err, errPeer) {
 		t.Errorf("got %v, want %v", err, errPeer)
 	}
 	all[0].drop()
@@ -145,13 +145,13 @@ func TestAPeerThatTakesNothingIsGivenUp(t *testing.T) {
 }
 
 func TestAPeerThatComputesForLongIsNotGivenUp(t *testing.T) {
-	all := rings(t, 2, patience{tick: 20 * time.Millisecond, ticks: 10})
+	all := meshes(t, 2, patience{tick: 20 * time.Millisecond, ticks: 10})
 	together(t, 2, func(rank int) error {
 		if rank == 0 {
 			time.Sleep(600 * time.Millisecond) // three times the patience
 		}
 		defer all[rank].leave()
-		return all[rank].allReduce(make([]float32, 1000))
+		return all[rank].sum(make([]float32, 1000))
 	})
 }
 
@@ -186,9 +186,9 @@ func meet(t *testing.T, within time.Duration, places ...place) []error {
 	for i, p := range places {
 		all.Go(func() {
 			p.patience = fast
-			var r *ring
-			if r, errs[i] = join(ctx, p); r != nil {
-				r.drop()
+			var m *mesh
+			if m, errs[i] = join(ctx, p); m != nil {
+				m.drop()
 			}
 		})
 	}
@@ -230,10 +230,10 @@ func TestRendezvousAmongStrangers(t *testing.T) {
 	var all sync.WaitGroup
 	start := func(rank int) {
 		all.Go(func() {
-			var r *ring
-			if r, errs[rank] = join(ctx, place{rank: rank, world: 3, master: master, digest: "a", patience: fast}); r != nil {
-				errs[rank] = r.barrier()
-				r.leave()
+			var m *mesh
+			if m, errs[rank] = join(ctx, place{rank: rank, world: 3, master: master, digest: "a", patience: fast}); m != nil {
+				errs[rank] = m.barrier()
+				m.leave()
 			}
 		})
 	}

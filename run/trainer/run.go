@@ -27,20 +27,20 @@ func (r *run) all() error {
 	r.phase("rendezvous")
 	ctx, cancel := context.WithTimeout(r.requests.stopping, r.meetWithin)
 	defer cancel()
-	ring, err := join(ctx, r.place)
+	mesh, err := join(ctx, r.place)
 	if err != nil {
 		if r.requests.stopping.Err() != nil {
 			return errStopped
 		}
 		return err
 	}
-	r.worker = newWorker(r.config, r.text, r.plan, ring)
+	r.worker = newWorker(r.config, r.text, r.plan, mesh)
 	stopped, err := r.train()
 	if err != nil {
-		ring.drop()
+		mesh.drop()
 		return err
 	}
-	ring.leave()
+	mesh.leave()
 	if stopped {
 		return errStopped
 	}
@@ -68,6 +68,9 @@ func (r *run) train() (stopped bool, err error) {
 		if err != nil {
 			return false, fmt.Errorf("step %d: %w", step, err)
 		}
+		if err := r.tellTimings(step); err != nil {
+			return false, err
+		}
 		rate := float64(step-first) / time.Since(begin).Seconds()
 		r.tell(step, o.loss, rate)
 		last := step == r.config.Steps
@@ -91,11 +94,8 @@ func (r *run) train() (stopped bool, err error) {
 // takeBatch has the next step share the batch that this worker was asked for, if it
 // feeds every worker.
 func (r *run) takeBatch() {
-	n, least := r.requests.batch, r.place.world
+	n, least := r.requests.batch, r.leastBatch()
 	r.requests.batch = 0
-	if r.plan != nil {
-		least = int(r.plan.Microbatches)
-	}
 	if n > 0 && (n < least || n > batchLimit) {
 		r.logf("a batch of %d is not taken: expected %d to %d", n, least, batchLimit)
 		return
@@ -110,16 +110,16 @@ func (r *run) restore() (step int, err error) {
 		return 0, nil
 	}
 	w := r.worker
-	chosen := make([]float32, w.ring.world) // all-reduced: one element per worker
+	chosen := make([]float32, 1)
 	var f found
 	var ok bool
-	if w.ring.rank == 0 {
+	if r.place.rank == 0 {
 		if f, ok, err = r.checkpoints.newest(r.config.Shape, r.warn); err != nil {
 			return 0, err
 		}
 		chosen[0] = float32(f.step)
 	}
-	if err := w.ring.allReduce(chosen); err != nil {
+	if err := w.mesh.sum(chosen); err != nil {
 		return 0, err
 	}
 	step = int(chosen[0])
@@ -127,7 +127,7 @@ func (r *run) restore() (step int, err error) {
 		return 0, nil
 	}
 	r.phase("restore")
-	if w.ring.rank > 0 {
+	if r.place.rank > 0 {
 		if f, ok, err = r.checkpoints.at(step, r.config.Shape, r.warn); err != nil {
 			return 0, err
 		}
@@ -152,17 +152,17 @@ func (r *run) save(step int) error {
 		all = int(r.plan.Stages)
 	}
 	for i, s := range w.stages {
-		if r.plan == nil && w.ring.rank > 0 {
+		if w.mesh.data.rank > 0 {
 			break // all have the same
 		}
 		if err := r.checkpoints.save(s, step, int(w.held[i]), all); err != nil {
 			return err
 		}
 	}
-	if err := w.ring.barrier(); err != nil {
+	if err := w.mesh.barrier(); err != nil {
 		return err
 	}
-	if w.ring.rank != 0 {
+	if r.place.rank != 0 {
 		return nil
 	}
 	r.report.Write(progress.Event{Kind: progress.Checkpoint, Step: int64(step), Path: r.checkpoints.folder(step)})
@@ -182,10 +182,26 @@ func (r *run) tell(step int, loss float32, rate float64) {
 		return
 	}
 	r.report.Write(progress.Event{Kind: progress.Step, Step: int64(step), Of: int64(r.config.Steps),
-		Loss: float64(loss), HasLoss: true, Samples: r.samples, Sent: r.worker.ring.sent(), Rate: rate})
+		Loss: float64(loss), HasLoss: true, Samples: r.samples, Sent: r.worker.mesh.sent(), Rate: rate})
 	if step == 1 || step%logEvery == 0 || step == r.config.Steps {
 		r.logf("step %d of %d, loss %.4f, %.1f steps/s", step, r.config.Steps, loss, rate)
 	}
+}
+
+// tellTimings reports how long passes took, where that is due.
+func (r *run) tellTimings(step int) error {
+	w := r.worker
+	if w.clock == nil || !w.clock.due() {
+		return nil
+	}
+	t, err := w.clock.report(step)
+	if err != nil || r.place.rank > 0 {
+		return err
+	}
+	if err := t.Write(r.timings); err != nil {
+		r.warn(err) // no reason to fail what is trained
+	}
+	return nil
 }
 
 func (r *run) warn(err error) { r.logf("skipping: %s", err) }

@@ -19,7 +19,8 @@ const (
 // stage is a run of consecutive layers: all of them, or one pipeline stage.
 type stage struct {
 	shape    Shape
-	from, to int // layers from..to-1
+	from, to int   // layers from..to-1
+	tensor   *ring // those with the other slices of the layers
 	layers   []layer
 	starts   []int // of each layer in the flat arrays, and their length
 	// Parameters, gradients and Adam's moments; shared holds g and the extras.
@@ -28,13 +29,14 @@ type stage struct {
 	spare      []*microbatch
 }
 
-// newStage returns layers from..to-1 with their first parameters, which depend on
-// the seed and the layer only: every way to cut the model starts from the same one.
-func newStage(c Config, from, to int) *stage {
-	s := &stage{shape: c.Shape, from: from, to: to, starts: []int{0}}
+// newStage returns layers from..to-1, or this worker's slices of them, with their first
+// parameters, which depend on the seed and the layer only: every way to cut the model starts
+// from the same one.
+func newStage(c Config, from, to int, tensor *ring) *stage {
+	s := &stage{shape: c.Shape, from: from, to: to, tensor: tensor, starts: []int{0}}
 	total := 0
 	for i := from; i < to; i++ {
-		l := newLayer(c.Shape, i)
+		l := newLayer(c.Shape, i, tensor.world)
 		total += l.size()
 		s.layers, s.starts = append(s.layers, l), append(s.starts, total)
 	}
@@ -43,9 +45,39 @@ func newStage(c Config, from, to int) *stage {
 	s.g = s.shared[:total]
 	for i, l := range s.layers {
 		l.bind(s.layer(s.w, i), s.layer(s.g, i))
-		l.start(rand.New(rand.NewPCG(c.Seed, uint64(from+i))))
+		whole := newLayer(c.Shape, from+i, 1)
+		w := make([]float32, whole.size())
+		whole.bind(w, w)
+		whole.start(rand.New(rand.NewPCG(c.Seed, uint64(from+i))))
+		s.takeSlice(s.w, i, w)
 	}
 	return s
+}
+
+// takeSlice copies what is this worker's of the i-th layer here from an array of the whole layer.
+func (s *stage) takeSlice(flat []float32, i int, whole []float32) {
+	own := s.layer(flat, i)
+	for _, p := range s.layers[i].pieces(s.tensor.rank) {
+		own = own[copy(own, whole[p.from:p.from+p.n]):]
+	}
+}
+
+// gather returns the i-th layer here as a whole. All who have slices of it call it at once.
+func (s *stage) gather(flat []float32, i int) ([]float32, error) {
+	own := s.layer(flat, i)
+	if s.tensor.world == 1 {
+		return own, nil
+	}
+	slices := make([]float32, s.tensor.world*len(own))
+	copy(slices[s.tensor.rank*len(own):], own)
+	err := s.tensor.allReduce(slices)
+	whole := make([]float32, newLayer(s.shape, s.from+i, 1).size())
+	for k := range s.tensor.world {
+		for _, p := range s.layers[i].pieces(k) {
+			slices = slices[copy(whole[p.from:p.from+p.n], slices):]
+		}
+	}
+	return whole, err
 }
 
 // layer returns the part of a flat array that belongs to the i-th layer here.
@@ -60,7 +92,7 @@ func (s *stage) begin(sequences []sequence, weight float32) *microbatch {
 	if n := len(s.spare); n > 0 {
 		m, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
-	m.weight, m.inputs, m.target = weight, m.inputs[:0], m.target[:0]
+	m.weight, m.tensor, m.inputs, m.target = weight, s.tensor, m.inputs[:0], m.target[:0]
 	for _, q := range sequences {
 		m.inputs = append(m.inputs, q[:len(q)-1]...)
 		m.target = append(m.target, q[1:]...)
@@ -69,10 +101,12 @@ func (s *stage) begin(sequences []sequence, weight float32) *microbatch {
 }
 
 // forward sends a microbatch through the stage; x is nil where the embedding is
-// first. At the head it adds to the step's loss.
+// first. At the head it adds to the step's loss, which all slices know and one tells.
 func (s *stage) forward(m *microbatch, x []float32) []float32 {
 	y := s.compute(m, x)
-	s.extras()[extraLoss] += m.loss
+	if s.tensor.rank == 0 {
+		s.extras()[extraLoss] += m.loss
+	}
 	return y
 }
 
@@ -88,7 +122,7 @@ func (s *stage) compute(m *microbatch, x []float32) []float32 {
 }
 
 // backward returns the gradient of the stage's input. It is valid until finish. The first half
-// of a halved one leaves to finish what nobody waits for.
+// of a halved one leaves to weights what nobody waits for.
 func (s *stage) backward(m *microbatch, dy []float32) []float32 {
 	for i := len(m.backs) - 1; i >= 0; i-- {
 		dy = m.backs[i](dy)
@@ -96,13 +130,17 @@ func (s *stage) backward(m *microbatch, dy []float32) []float32 {
 	return dy
 }
 
-// finish ends a backward pass, and takes the microbatch's memory back.
-func (s *stage) finish(m *microbatch) {
-	for _, weights := range m.later {
-		weights()
+// weights is the second half of a backward pass.
+func (m *microbatch) weights() {
+	for _, add := range m.later {
+		add()
 	}
 	clear(m.later)
 	m.later, m.halved = m.later[:0], false
+}
+
+// finish ends what a microbatch does at the stage, and takes its memory back.
+func (s *stage) finish(m *microbatch) {
 	m.arena.reset()
 	clear(m.backs)
 	m.backs = m.backs[:0]

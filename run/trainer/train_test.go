@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -35,33 +36,34 @@ func TestAllDivisionsLearnTheSame(t *testing.T) {
 
 func TestFirstGradientsAreTheSame(t *testing.T) {
 	c := tiny()
-	alone := newWorker(c, corpus, nil, &ring{world: 1})
+	alone := newWorker(c, corpus, nil, newMesh(place{world: 1}))
 	if _, err := alone.step(1, false, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range divisions() {
 		t.Run(d.name, func(t *testing.T) {
-			all := rings(t, d.workers, defaultPatience)
-			grads := make([][]float32, d.workers)
+			all := meshesFor(t, d, defaultPatience)
+			grads := make([][]float32, 1)
 			if d.plan != nil {
 				grads = make([][]float32, d.plan.Stages)
 			}
 			together(t, d.workers, func(rank int) error {
 				w := newWorker(c, corpus, d.plan, all[rank])
 				_, err := w.step(1, false, false)
-				for i, stage := range w.held {
-					if d.plan == nil {
-						stage = int32(rank) // all have the same one
+				for i, s := range w.stages {
+					var whole []float32
+					for l := range s.layers {
+						g, gathered := s.gather(s.g, l)
+						whole, err = append(whole, g...), errors.Join(err, gathered)
 					}
-					grads[stage] = w.stages[i].g
+					if all[rank].tensor.rank == 0 && all[rank].data.rank == all[rank].data.world-1 { // all have the same
+						grads[w.held[i]] = whole
+					}
 				}
 				all[rank].leave()
 				return err
 			})
-			got := grads[0]
-			if d.plan != nil {
-				got = slices.Concat(grads...)
-			}
+			got := slices.Concat(grads...)
 			if len(got) != len(alone.stages[0].g) {
 				t.Fatalf("%d gradients, want %d", len(got), len(alone.stages[0].g))
 			}
@@ -105,7 +107,7 @@ func TestResizeBetweenAttempts(t *testing.T) {
 	all := divisions()
 	for i := range 10 {
 		c.Steps = 2 * (i + 1)
-		d := all[(i*5+4)%len(all)]
+		d := all[(i*3+10)%len(all)]
 		got := attempt(t, d.workers, flags(c), d.env(t, dir)).must(t, ExitDone).losses()
 		for step := int64(2*i + 1); step <= int64(2*i+2); step++ {
 			if !closeTo(got[step], want[step], 1e-3, 0) {
@@ -226,8 +228,11 @@ func TestUnfitJobsAreRefused(t *testing.T) {
 		{"", map[string]string{"WORLD_SIZE": "two"}, `WORLD_SIZE="two"`},
 		{"", map[string]string{"WORLD_SIZE": "2", "RANK": "2"}, `RANK="2": expected 0 to 1`},
 		{"", map[string]string{"WORLD_SIZE": "2", "RANK": "0"}, "need a host and a port"},
-		{"--batch 2", map[string]string{"WORLD_SIZE": "3", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}, "at most 2 workers"},
+		{"--batch 2", map[string]string{"WORLD_SIZE": "3", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}, "too small, expected at least 3"},
 		{"", map[string]string{"MUSTER_PLAN": plan}, "the plan is for 2 workers"},
+		{"", map[string]string{"MUSTER_PLAN": plan, "WORLD_SIZE": "3", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}, "or a multiple of them that share the batch"},
+		{"--batch 3", map[string]string{"MUSTER_PLAN": plan, "WORLD_SIZE": "4", "RANK": "0", "MASTER_ADDR": "localhost", "MASTER_PORT": "1"}, "expected at least 4"},
+		{"", map[string]string{"MUSTER_PLAN": writePlan(t, sliced(gpipe(1), 3))}, "tensor is 3: expected a divisor of 4"},
 		{"--batch 1", map[string]string{"MUSTER_PLAN": plan}, "microbatches is 2: expected 1 to 1"},
 		{"", map[string]string{"MUSTER_PLAN": long}, "not a plan"},
 		{"", map[string]string{"MUSTER_PROGRESS": "fd:x"}, "expected a path or fd:N"},

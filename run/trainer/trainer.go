@@ -6,9 +6,12 @@
 // another number of workers if need be, and executes pipeline plans.
 //
 // A job is data parallel, its workers summing gradients in a ring, or, with a plan
-// in MUSTER_PLAN, a pipeline with one or more stages a worker. In both cases the global
-// batch is the same, so losses agree within rounding, and a rerun on as many
-// workers repeats every bit.
+// in MUSTER_PLAN, a pipeline with one or more stages a worker, or both: with k times as
+// many workers as the plan is for there are k pipelines, which share the batch and sum
+// the gradients of each stage. A plan may also slice each layer over several workers
+// (tensor parallelism). With t slices and k pipelines, worker r of a pipeline is those
+// with ranks (r*k + pipeline)*t + slice. However it is divided the global batch is the
+// same, so losses agree within rounding, and a rerun on as many workers repeats every bit.
 package trainer
 
 import (
@@ -47,6 +50,7 @@ type job struct {
 	plan        *pipeline.Plan
 	place       place
 	checkpoints checkpoints // no dir: none are saved
+	timings     string      // the file for how long passes took; empty is none
 	meetWithin  time.Duration
 }
 
@@ -99,7 +103,7 @@ func start(args []string, env func(string) string, stderr io.Writer) error {
 
 // parse reads flags and environment.
 func parse(args []string, env func(string) string, stderr io.Writer) (job, error) {
-	j := job{config: Default(), text: corpus, checkpoints: checkpoints{env("MUSTER_CHECKPOINT_DIR")}}
+	j := job{config: Default(), text: corpus, checkpoints: checkpoints{env("MUSTER_CHECKPOINT_DIR")}, timings: env("MUSTER_TIMINGS")}
 	c := &j.config
 	flags := flag.NewFlagSet("trainer", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -112,6 +116,7 @@ func parse(args []string, env func(string) string, stderr io.Writer) (job, error
 	flags.IntVar(&c.Heads, "heads", c.Heads, "attention `heads` per block")
 	flags.Float64Var(&c.LR, "lr", c.LR, "learning `rate`")
 	flags.IntVar(&c.CheckpointEvery, "checkpoint-every", c.CheckpointEvery, "`steps` between checkpoints; 0: only at the end and when asked")
+	flags.IntVar(&c.TimingsEvery, "timings-every", c.TimingsEvery, "`steps` between reports of how long passes took, where MUSTER_TIMINGS names a file")
 	flags.DurationVar(&c.StepDelay, "step-delay", 0, "least `time` per step")
 	flags.DurationVar(&j.meetWithin, "rendezvous-timeout", 30*time.Second, "`time` for all workers to come")
 	text := flags.String("text", "", "`file` to train on; empty: a text that is built in")
@@ -130,6 +135,9 @@ func parse(args []string, env func(string) string, stderr io.Writer) (job, error
 	}
 	if err := c.Validate(); err != nil {
 		return job{}, err
+	}
+	if j.timings == "" {
+		c.TimingsEvery = 0
 	}
 	if *text != "" {
 		b, err := os.ReadFile(*text)
@@ -188,14 +196,25 @@ func (j *job) findPlace(env func(string) string) error {
 		}
 		p.master = net.JoinHostPort(addr, port)
 	}
-	switch {
-	case j.plan != nil && p.world != len(j.plan.Orders):
-		return fmt.Errorf("WORLD_SIZE is %d: the plan is for %d workers", p.world, len(j.plan.Orders))
-	case j.plan == nil && p.world > j.config.Batch:
-		return fmt.Errorf("WORLD_SIZE is %d: a batch of %d sequences feeds at most %[2]d workers", p.world, j.config.Batch)
+	if j.plan != nil {
+		p.pipe, p.tensor = len(j.plan.Orders), int(max(1, j.plan.Tensor))
+		if n := p.pipe * p.tensor; p.world%n != 0 {
+			return fmt.Errorf("WORLD_SIZE is %d: the plan is for %d workers, %d in a row with each layer on %d, or a multiple of them that share the batch", p.world, n, p.pipe, p.tensor)
+		}
 	}
 	j.place = p
+	if least := j.leastBatch(); least > j.config.Batch {
+		return fmt.Errorf("WORLD_SIZE is %d: a batch of %d sequences is too small, expected at least %d: one for each worker or, of pipelines, for each microbatch", p.world, j.config.Batch, least)
+	}
 	return nil
+}
+
+// leastBatch is a sequence for each worker or, of pipelines, for each microbatch.
+func (j *job) leastBatch() int {
+	if j.plan == nil {
+		return j.place.world
+	}
+	return j.place.world / (j.place.pipe * j.place.tensor) * int(j.plan.Microbatches)
 }
 
 // digest stands for what all workers must have in common.

@@ -141,7 +141,8 @@ func oneForwardOneBackward(microbatches int, cuts ...int32) *pipeline.Plan {
 }
 
 func planned(o pipeline.Ordering, workers, microbatches int, cuts ...int32) *pipeline.Plan {
-	s, why := o.Schedule(workers, microbatches, nil)
+	costs := pipeline.Like(len(cuts) + 1)
+	s, why := o.Schedule(workers, microbatches, &costs)
 	if why != "" {
 		panic(why)
 	}
@@ -149,6 +150,12 @@ func planned(o pipeline.Ordering, workers, microbatches int, cuts ...int32) *pip
 	if s.Stages() > workers {
 		p.Routes = s.Routes
 	}
+	return p
+}
+
+// sliced is a plan whose layers are on so many workers each.
+func sliced(p *pipeline.Plan, tensor int32) *pipeline.Plan {
+	p.Tensor = tensor
 	return p
 }
 
@@ -190,6 +197,9 @@ func divisions() []division {
 		{"1 worker, 2 stages", 1, planned(dualpipe.V{}, 1, 3, 2)},
 		{"2 workers, 4 stages, round and round", 2, planned(interleaved.New(interleaved.Default()), 2, 6, 1, 2, 3)},
 		{"2 workers, 4 stages, there and back in halves", 2, planned(zbv.V{}, 2, 6, 1, 2, 3)},
+		{"2 pipelines of 2 stages", 4, oneForwardOneBackward(3, 2)},
+		{"2 slices", 2, sliced(gpipe(1), 2)},
+		{"2 stages of 2 slices, in halves", 4, sliced(planned(zerobubble.H1{}, 2, 3, 2), 2)},
 	}
 }
 
@@ -201,17 +211,28 @@ func (d division) env(t testing.TB, dir string) map[string]string {
 	return env
 }
 
-// rings connects a world over the loopback.
-func rings(t testing.TB, n int, p patience) []*ring {
+// meshes connects a world over the loopback.
+func meshes(t testing.TB, n int, p patience) []*mesh {
 	t.Helper()
-	all, errs := make([]*ring, n), make([]error, n)
+	return meshesFor(t, division{workers: n}, p)
+}
+
+// meshesFor connects the world of a division.
+func meshesFor(t testing.TB, d division, p patience) []*mesh {
+	t.Helper()
+	n := d.workers
+	all, errs := make([]*mesh, n), make([]error, n)
 	master := net.JoinHostPort("127.0.0.1", freePort(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	var wait sync.WaitGroup
 	for rank := range n {
 		wait.Go(func() {
-			all[rank], errs[rank] = join(ctx, place{rank: rank, world: n, master: master, digest: "test", patience: p})
+			at := place{rank: rank, world: n, master: master, digest: "test", patience: p}
+			if d.plan != nil {
+				at.pipe, at.tensor = len(d.plan.Orders), int(d.plan.Tensor)
+			}
+			all[rank], errs[rank] = join(ctx, at)
 		})
 	}
 	wait.Wait()

@@ -260,3 +260,6 @@ func ControlPath(dir string) string { return filepath.Join(dir, "control") }
 
 // ProgressPath is where a worker reports its progress.
 func ProgressPath(dir string) string { return filepath.Join(dir, "progress") }
+
+// TimingsPath is where it reports how long the passes of its plan took.
+func TimingsPath(dir string) string { return filepath.Join(dir, "timings") }

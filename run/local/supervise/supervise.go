@@ -220,7 +220,7 @@ func (s *supervisor) makeFiles() error {
 	for _, f := range []struct {
 		path string
 		mode os.FileMode
-	}{{ControlPath(s.dir), 0o644}, {ProgressPath(s.dir), 0o600}} {
+	}{{ControlPath(s.dir), 0o644}, {ProgressPath(s.dir), 0o600}, {TimingsPath(s.dir), 0o600}} {
 		file, err := os.OpenFile(f.path, os.O_CREATE|os.O_RDWR, f.mode)
 		if err != nil {
 			return fmt.Errorf("make file for the worker: %w", err)

@@ -1,0 +1,85 @@
+package progress
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// Timings is what a pipeline measured of its passes: one JSON object in the file that
+// MUSTER_TIMINGS names, written anew whenever there is news.
+type Timings struct {
+	Step int64 `json:"step"` // that the timeline is of
+	// Passes are how long the passes of each kind took at each stage since the last report.
+	Passes []PassTimes `json:"passes"`
+	// Timeline is what each worker of the pipeline did in the step, in the order of its plan. Of
+	// a long plan it is the beginning.
+	Timeline [][]Span `json:"timeline"`
+}
+
+// PassTimes are those of one kind of pass at a stage.
+type PassTimes struct {
+	Stage  int     `json:"stage"`
+	Kind   string  `json:"kind"` // a letter, as in plans
+	Count  int     `json:"count"`
+	MeanUs float64 `json:"mean_us"`
+	MostUs float64 `json:"most_us"`
+}
+
+// Span is one pass: from when to when it computed, since the step's first moment. What it
+// waited for before is not in it.
+type Span struct {
+	Op      string  `json:"op"` // as in plans: 0F3
+	StartUs float64 `json:"start_us"`
+	EndUs   float64 `json:"end_us"`
+}
+
+// Bounds of a file of timings.
+const (
+	// SpansMost is how many spans all workers of a pipeline report together.
+	SpansMost = 1024
+	// timingsMost is how many bytes are read.
+	timingsMost = 1 << 20
+)
+
+// Shown is how many of a worker's passes are in a timeline of so many workers.
+func Shown(passes, workers int) int { return min(passes, max(1, SpansMost/workers)) }
+
+// Write writes them over what the file at path holds: a job may write to the file that it was
+// given, and make none beside it. With one call, so that the first object in it is whole.
+func (t Timings) Write(path string) error {
+	b, err := json.Marshal(t)
+	if err != nil {
+		return fmt.Errorf("write timings: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("write timings: %w", err)
+	}
+	n, err := f.Write(append(b, '\n'))
+	if err = errors.Join(err, f.Truncate(int64(n)), f.Close()); err != nil {
+		return fmt.Errorf("write timings: %w", err)
+	}
+	return nil
+}
+
+// ReadTimings reads a file that a job wrote, and trusts nothing of it. One that nothing was
+// written to yet is io.EOF.
+func ReadTimings(path string) (t Timings, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return t, err
+	}
+	defer f.Close()
+	if err := json.NewDecoder(io.LimitReader(f, timingsMost)).Decode(&t); err != nil {
+		return Timings{}, fmt.Errorf("read timings %s: %w", path, err)
+	}
+	for _, line := range t.Timeline {
+		if len(line) > Shown(len(line), len(t.Timeline)) {
+			return Timings{}, fmt.Errorf("read timings %s: %d passes of one of %d workers: expected at most %d of all together", path, len(line), len(t.Timeline), SpansMost)
+		}
+	}
+	return t, nil
+}
