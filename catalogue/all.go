@@ -2,6 +2,8 @@ package catalogue
 
 import (
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/pipeline/straggler"
 	polluxworld "github.com/musterdl/muster/run/simulated/world/pollux"
 	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/schedule/victims"
@@ -166,4 +168,10 @@ var All = []Entry{
 	plain(maxmin.Description, maxmin.Policy{}),
 	tuned(parrot.Description, parrot.Default, func(c parrot.Config, _ Env) any { return parrot.New(c) }).claims(parrot.Claim, parrot.Measure),
 	tuned(strict.Description, strict.Default, func(c strict.Config, _ Env) any { return strict.New(c) }),
+}
+
+// Grounds is what strategies go by and none of them decides, held against what was measured.
+var Grounds = []Entry{
+	Entry{Description: strategy.Description{Name: "straggler", System: "What-if analysis of stragglers", Step: "pipeline",
+		Idea: "What slow workers cost, from a trace of their operations"}}.claims(straggler.Claim, straggler.Measure),
 }

@@ -200,6 +200,11 @@ func WriteMarkdown(w io.Writer, found []Finding) error {
 			writeMetrics(out, found, e.Name)
 		}
 	}
+	fmt.Fprint(out, "\n## What strategies go by\n\nNo strategy decides it; it is held against what was measured.\n")
+	for _, e := range Grounds {
+		fmt.Fprintf(out, "\n### %s\n\n%s (%s).\n", e.Name, e.Idea, e.System)
+		writeMetrics(out, found, e.Name)
+	}
 	return out.Flush()
 }
 

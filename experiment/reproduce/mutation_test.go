@@ -23,6 +23,9 @@ func TestClaimsNoticeABrokenStrategy(t *testing.T) {
 	quick := map[string]bool{"mps": true, "philly": true, "tiresias": true}
 	for _, c := range claims {
 		t.Run(c.Name, func(t *testing.T) {
+			if c.Entry.Part == nil {
+				t.Skip("no strategy decides it")
+			}
 			if os.Getenv("MUSTER_LONG") != "1" && !quick[c.Name] {
 				t.Skip("every claim is tried with MUSTER_LONG=1")
 			}

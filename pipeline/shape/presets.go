@@ -18,13 +18,15 @@ func image(name string, blocks, hidden, ffn, heads int) Shape {
 	return Shape{Name: name, Blocks: blocks, Hidden: hidden, FFN: ffn, Heads: heads, Sequence: 257, Vocabulary: 1000, Patch: 3 * 14 * 14, Positions: 257, Bias: true}
 }
 
-// Presets are published models.
+// Presets are published models, in the configurations that their authors trained. TestParameters
+// holds each against the published count.
 var Presets = []Shape{
-	gpt("gpt-2", 48, 1600, 25, 1024, 50257),
-	gpt("gpt-22b", 48, 6144, 64, 2048, 51200), // of Megatron-LM, as those below it
-	gpt("gpt-3", 96, 12288, 96, 2048, 51200),
-	gpt("mt-nlg", 105, 20480, 128, 2048, 51200),
-	gpt("1t", 128, 25600, 160, 2048, 51200),
+	gpt("gpt-2", 48, 1600, 25, 1024, 50257),     // Radford et al. 2019, the largest
+	gpt("gpt-22b", 48, 6144, 64, 2048, 51200),   // of Megatron-LM, as those below it, with the vocabulary filled up
+	gpt("gpt-3", 96, 12288, 96, 2048, 51200),    // 175 billion
+	gpt("mt-nlg", 105, 20480, 128, 2048, 51200), // 530 billion
+	gpt("1t", 128, 25600, 160, 2048, 51200),     // on 3,072 devices in Narayanan et al. 2021
+	// Dubey et al. 2024.
 	llama(Shape{Name: "llama-3-8b", Blocks: 32, Hidden: 4096, FFN: 14336, Heads: 32, KVHeads: 8, Sequence: 8192, Vocabulary: 128256}),
 	llama(Shape{Name: "llama-3-70b", Blocks: 80, Hidden: 8192, FFN: 28672, Heads: 64, KVHeads: 8, Sequence: 8192, Vocabulary: 128256}),
 	llama(Shape{Name: "llama-3-405b", Blocks: 126, Hidden: 16384, FFN: 53248, Heads: 128, KVHeads: 8, Sequence: 8192, Vocabulary: 128256}),
@@ -34,7 +36,9 @@ var Presets = []Shape{
 	llama(Shape{Name: "deepseek-v3", Blocks: 61, Hidden: 7168, FFN: 18432, Heads: 128, Sequence: 4096, Vocabulary: 129280,
 		Experts: &Experts{Count: 256, FFN: 2048, Chosen: 8, Shared: 1, Dense: 3},
 		Latent:  &Latent{Query: 1536, KeyValue: 512, Turned: 64, Plain: 128, Value: 128}}),
+	// Raffel et al. 2020, of 11 billion: few wide vectors, very wide networks.
 	{Name: "t5", Encoder: 24, Blocks: 24, Hidden: 1024, FFN: 65536, Heads: 128, HeadWidth: 128, Sequence: 512, Vocabulary: 32128, Tied: true, Dropout: true},
+	// Dosovitskiy et al. 2021 and Dehghani et al. 2023.
 	image("vit-h", 32, 1280, 5120, 16),
 	image("vit-22b", 48, 6144, 24576, 48),
 }

@@ -31,6 +31,7 @@ type Profile struct {
 	shape     Shape
 	precision Precision
 	layers    []tally
+	// How Megatron-LM splits the rest of a layer is the user's choice.
 	// Whole has every device that splits a layer do what is not split for all tokens; without,
 	// the tokens are divided there (sequence parallel).
 	Whole bool
@@ -81,6 +82,7 @@ func (p *Profile) Ways(layer int, on *parallel.Device, tensor, samples int) ([]p
 		seq = 1
 	}
 	kept := n * (bytes*t.wide/parts + (bytes*t.narrow+t.masks)/seq)
+	// Of scores are kept what the softmax made of them and what the dropout left, with its mask.
 	scores := n * t.scores * (2*bytes + 1) / parts
 	if !p.shape.Dropout {
 		scores = n * t.scores * bytes / parts
@@ -88,11 +90,12 @@ func (p *Profile) Ways(layer int, on *parallel.Device, tensor, samples int) ([]p
 	computes := func(ops float64) float64 { return n * ops / parts / (efficiency * on.TFlops * 1e6) } // in microseconds
 	moves := func(bytes float64) float64 { return bytes / (on.MemoryGBs * 1e3) }
 
+	// A kernel computes or moves: the two are added, and what they overlap is in the constant.
 	forward := computes(t.linear+t.core) + moves(movedForward*(kept+scores))
 	fast := parallel.Layer{
 		Forward:       micros(forward),
 		Input:         micros(computes(t.linear+2*t.core) + moves(movedBackward*(kept+scores))),
-		Weight:        micros(computes(t.linear)),
+		Weight:        micros(computes(t.linear)), // attention has no weights between its products
 		ParamKiB:      kib(bytes * (t.split/parts + t.whole)),
 		ActivationKiB: kib(kept + scores),
 		OutputKiB:     kib(n * bytes * t.output),
@@ -101,6 +104,7 @@ func (p *Profile) Ways(layer int, on *parallel.Device, tensor, samples int) ([]p
 	if tensor > 1 {
 		fast.ReduceKiB = kib(n * bytes * t.sums * float64(p.shape.Hidden))
 	}
+	// To compute an embedding or a head again saves next to nothing.
 	if t.core == 0 {
 		return []parallel.Layer{fast}, ""
 	}
@@ -111,6 +115,7 @@ func (p *Profile) Ways(layer int, on *parallel.Device, tensor, samples int) ([]p
 		selective.Again = micros(computes(t.core) + moves(movedForward*scores))
 		ways = append(ways, selective)
 	}
+	// Only what came in is kept, where the tokens are divided in parts.
 	full := fast
 	full.Way, full.Again, full.ActivationKiB = "full", fast.Forward, kib(n*bytes*t.output/seq)
 	return append(ways, full), ""

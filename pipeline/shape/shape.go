@@ -93,6 +93,7 @@ func (s *Shape) Splits(tensor int) pipeline.Why {
 			n    int
 		}{"ffn of an expert", s.Experts.FFN})
 	}
+	// The vocabulary is filled up until it divides, as Megatron-LM does, and so is no obstacle.
 	all := 0
 	for _, p := range parts {
 		all = gcd(all, p.n)

@@ -31,10 +31,11 @@ func (s *Shape) embedding(name string) tally {
 	h := float64(s.Hidden)
 	t := tally{name: name, whole: h * float64(s.Positions), narrow: h, output: h}
 	if s.Patch > 0 {
-		t.whole += h * float64(s.Patch+1)
+		t.whole += h * float64(s.Patch+1) // with a bias, as it is a convolution
 		t.linear = 2 * h * float64(s.Patch)
 		return t
 	}
+	// Each device looks up the words that it holds; the sum is what all of them found.
 	t.split, t.sums = h*float64(s.Vocabulary), 1
 	return t
 }
@@ -58,7 +59,7 @@ func (s *Shape) block(crossed, experts bool) tally {
 		t.output *= 2 // what the encoder made goes along
 		s.attention(&t)
 	}
-	t.sums++
+	t.sums++ // behind the second matrix of the network
 	t.whole += s.norm()
 	t.narrow += 2 * float64(s.Hidden) // what the norm and the network take
 	if s.Dropout {
@@ -70,6 +71,7 @@ func (s *Shape) block(crossed, experts bool) tally {
 	}
 	e := s.Experts
 	t.name = "block of experts"
+	// Every device chooses for all tokens, so that it knows which to take.
 	t.whole += float64(s.Hidden * e.Count)
 	t.linear += 2 * float64(s.Hidden*e.Count)
 	t.narrow += 2 * float64(s.Hidden*e.Chosen) // what goes to experts, and what comes back
@@ -112,12 +114,14 @@ func (s *Shape) attention(t *tally) {
 	if s.Bias {
 		t.split, t.whole = t.split+query+key+value, t.whole+h
 	}
+	// Scores of every token with every other, and what these weigh; that a mask makes half of
+	// them nothing is not counted, as nobody does who publishes figures.
 	t.core += 2 * float64(s.Sequence) * (query + out)
 	t.narrow += 2 * h // what the norm and the projections take
 	t.wide += query + key + value + out
 	t.sums++
 	if s.Dropout {
-		t.masks += h
+		t.masks += h // a byte for each figure
 	}
 	if !s.Fused {
 		t.scores += heads * float64(s.Sequence)

@@ -2,7 +2,6 @@ package stand
 
 import (
 	"bufio"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/figures"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/run/simulated"
@@ -31,21 +31,9 @@ const gavelTable = "gavel/simulation_throughputs.json.gz"
 // and number of devices; 0 is not measured.
 type gavelRates map[string]map[string]map[string]json.RawMessage
 
-func readGavelRates(open Data) (gavelRates, error) {
-	f, err := open(gavelTable)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", gavelTable, err)
-	}
-	var r gavelRates
-	if err := json.NewDecoder(z).Decode(&r); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", gavelTable, err)
-	}
-	return r, nil
+func readGavelRates(open Data) (r gavelRates, err error) {
+	err = figures.FromJSON(open, gavelTable, &r)
+	return r, err
 }
 
 func (r gavelRates) rate(device, job string, scale int) (x float64) {

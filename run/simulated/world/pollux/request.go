@@ -3,12 +3,12 @@ package pollux
 import (
 	"archive/tar"
 	"compress/gzip"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
+
+	"github.com/musterdl/muster/model/figures"
 )
 
 // Request is one job of a workload as its user submitted it.
@@ -23,42 +23,26 @@ type Request struct {
 
 // ReadWorkload reads a workload table; name is for messages.
 func ReadWorkload(r io.Reader, name string) ([]Request, error) {
-	table := csv.NewReader(r)
-	header, err := table.Read()
-	if err != nil {
-		return nil, fmt.Errorf("%s:1: expected a header: %w", name, err)
-	}
-	columns := []string{"name", "application", "time", "num_replicas", "batch_size"}
-	at := make([]int, len(columns))
-	for i, c := range columns {
-		if at[i] = slices.Index(header, c); at[i] < 0 {
-			return nil, fmt.Errorf("%s:1: expected a column %s", name, c)
-		}
-	}
 	var workload []Request
-	for line := 2; ; line++ {
-		record, err := table.Read()
-		if err == io.EOF {
-			return workload, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", name, err)
-		}
-		q := Request{Name: record[at[0]], Application: record[at[1]]}
+	columns := []string{"name", "application", "time", "num_replicas", "batch_size"}
+	err := figures.Table(name, r, columns, func(fields []string) error {
+		q := Request{Name: fields[0], Application: fields[1]}
 		// Some of the published workloads have times like 22.0 and 487.66: who is submitted
 		// within a second is there at its end.
-		second, err := strconv.ParseFloat(record[at[2]], 64)
+		second, err := strconv.ParseFloat(fields[2], 64)
 		if err != nil || !(second >= 0 && second < math.MaxInt32) {
-			return nil, fmt.Errorf("%s:%d: time: expected seconds from 0, found %q", name, line, record[at[2]])
+			return fmt.Errorf("time: expected seconds from 0, found %q", fields[2])
 		}
 		q.SubmitSeconds = int(math.Ceil(second))
 		for i, to := range []*int{&q.Replicas, &q.Batch} {
-			if *to, err = strconv.Atoi(record[at[3+i]]); err != nil || *to < 1 {
-				return nil, fmt.Errorf("%s:%d: %s: expected a whole number from 1, found %q", name, line, columns[3+i], record[at[3+i]])
+			if *to, err = strconv.Atoi(fields[3+i]); err != nil || *to < 1 {
+				return fmt.Errorf("%s: expected a whole number from 1, found %q", columns[3+i], fields[3+i])
 			}
 		}
 		workload = append(workload, q)
-	}
+		return nil
+	})
+	return workload, err
 }
 
 func readMember(f io.Reader, path, member string) ([]Request, error) {
