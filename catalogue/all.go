@@ -3,6 +3,7 @@ package catalogue
 import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/pipeline/measured"
 	"github.com/musterdl/muster/pipeline/straggler"
 	polluxworld "github.com/musterdl/muster/run/simulated/world/pollux"
 	"github.com/musterdl/muster/schedule/calendar"
@@ -172,6 +173,8 @@ var All = []Entry{
 
 // Grounds is what strategies go by and none of them decides, held against what was measured.
 var Grounds = []Entry{
+	Entry{Description: strategy.Description{Name: "sailor", System: "Sailor", Step: "pipeline",
+		Idea: "How long a step of a plan takes, from the shape of the model"}}.claims(measured.Sailor, measured.MeasureSailor),
 	Entry{Description: strategy.Description{Name: "straggler", System: "What-if analysis of stragglers", Step: "pipeline",
 		Idea: "What slow workers cost, from a trace of their operations"}}.claims(straggler.Claim, straggler.Measure),
 }

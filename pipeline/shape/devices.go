@@ -19,25 +19,25 @@ type kind struct {
 	efficient map[Precision]float64
 }
 
-// kinds are those with presets. How efficient one is says what part of the dense peak its
-// matrix products reach: one constant, fitted on the row that the comment names and on no other
+// kinds are those with presets. How efficient one is says what part of its dense peak and of
+// its memory's bandwidth its kernels reach: one constant, fitted on the row that the comment names and on no other
 // (TestFitted). A precision without such a row has the usual one.
 var kinds = []kind{
 	// A model of 1.2 billion parameters on one device of 32 GB, 62.4 TFLOP/s (Megatron-LM 1.0).
-	{"V100-16GB", 16384, 900, 150, map[Precision]float64{Half: 125, Single: 15.7}, map[Precision]float64{Half: 0.671}},
-	{"V100-32GB", 32768, 900, 150, map[Precision]float64{Half: 125, Single: 15.7}, map[Precision]float64{Half: 0.671}},
+	{"V100-16GB", 16384, 900, 150, map[Precision]float64{Half: 125, Single: 15.7}, map[Precision]float64{Half: 0.764}},
+	{"V100-32GB", 32768, 900, 150, map[Precision]float64{Half: 125, Single: 15.7}, map[Precision]float64{Half: 0.764}},
 	{"T4", 15360, 320, 0, map[Precision]float64{Half: 65, Single: 8.1}, nil},
 	// A block of 22 billion parameters on eight devices of 80 GB, 19.6 ms (Korthikanti et al. 2022, table 4).
-	{"A100-40GB", 40378, 1555, 300, map[Precision]float64{Half: 312, TF32: 156, Single: 19.5}, map[Precision]float64{Half: 0.705}},
-	{"A100-80GB", 81920, 2039, 300, map[Precision]float64{Half: 312, TF32: 156, Single: 19.5}, map[Precision]float64{Half: 0.705}},
+	{"A100-40GB", 40378, 1555, 300, map[Precision]float64{Half: 312, TF32: 156, Single: 19.5}, map[Precision]float64{Half: 0.772}},
+	{"A100-80GB", 81920, 2039, 300, map[Precision]float64{Half: 312, TF32: 156, Single: 19.5}, map[Precision]float64{Half: 0.772}},
 	{"H100", 81920, 3350, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, nil},
 	{"H200", 143771, 4800, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, nil},
-	// A block of OPT-350 on one device, microbatches of 1 to 32 (Sailor's profile).
-	{"GH200-96GB", 97872, 4000, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, map[Precision]float64{TF32: 0.168}},
+	// OPT-350 on 64 devices, microbatches of 8 (Sailor's plan OPT-350_N16_D16).
+	{"GH200-96GB", 97872, 4000, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, map[Precision]float64{TF32: 0.666}},
 }
 
 // usual is between what was fitted in half precision.
-const usual = 0.69
+const usual = 0.77
 
 // pcie is what a device has to the others of its node that has no NVLink, in GB/s.
 const pcie = 16

@@ -35,6 +35,9 @@ type Profile struct {
 	// Whole has every device that splits a layer do what is not split for all tokens; without,
 	// the tokens are divided there (sequence parallel).
 	Whole bool
+	// Launch is what every pass of a block takes besides, in microseconds: a program that does
+	// not start its kernels ahead has devices wait for it.
+	Launch float64
 	// Efficiency, where it is set, takes the place of that of the table.
 	Efficiency float64
 }
@@ -63,6 +66,30 @@ const (
 	movedBackward = 4
 )
 
+// scoring is what becomes of a score of attention, in bytes: what is kept of it, and what the
+// pass forward and its gradient move.
+type scoring struct{ kept, forward, backward float64 }
+
+// scoring is of kernels in half precision that scale, mask and normalise at once; where figures
+// are longer, frameworks do each by itself: forward products write, and scaling, mask, softmax
+// and dropout read and write, and the next product reads; the gradient goes the same way back.
+func (p *Profile) scoring() scoring {
+	bytes, dropout := p.precision.Bytes(), 0.
+	if p.shape.Dropout { // what it left is kept beside what came in, with a mask of a byte
+		dropout = bytes + 1
+	}
+	s := scoring{kept: bytes + dropout}
+	if p.precision == Half {
+		s.forward, s.backward = movedForward*s.kept, movedBackward*s.kept
+		return s
+	}
+	s.forward, s.backward = 8*bytes, 11*bytes
+	if p.shape.Dropout {
+		s.forward, s.backward = s.forward+bytes+dropout, s.backward+bytes+dropout
+	}
+	return s
+}
+
 // Ways are how a layer can be passed: as it is, with attention's scores computed again, and
 // with everything computed again.
 func (p *Profile) Ways(layer int, on *parallel.Device, tensor, samples int) ([]parallel.Layer, pipeline.Why) {
@@ -82,22 +109,22 @@ func (p *Profile) Ways(layer int, on *parallel.Device, tensor, samples int) ([]p
 		seq = 1
 	}
 	kept := n * (bytes*t.wide/parts + (bytes*t.narrow+t.masks)/seq)
-	// Of scores are kept what the softmax made of them and what the dropout left, with its mask.
-	scores := n * t.scores * (2*bytes + 1) / parts
-	if !p.shape.Dropout {
-		scores = n * t.scores * bytes / parts
-	}
+	each, scores := p.scoring(), n*t.scores/parts
 	computes := func(ops float64) float64 { return n * ops / parts / (efficiency * on.TFlops * 1e6) } // in microseconds
-	moves := func(bytes float64) float64 { return bytes / (on.MemoryGBs * 1e3) }
+	moves := func(bytes float64) float64 { return bytes / (efficiency * on.MemoryGBs * 1e3) }
 
-	// A kernel computes or moves: the two are added, and what they overlap is in the constant.
-	forward := computes(t.linear+t.core) + moves(movedForward*(kept+scores))
+	// A kernel computes or moves: the two are added, and one constant says how well both go.
+	forward := computes(t.linear+t.core) + moves(movedForward*kept+each.forward*scores)
+	backward := computes(t.linear+2*t.core) + moves(movedBackward*kept+each.backward*scores)
+	if t.core > 0 {
+		forward, backward = forward+p.Launch, backward+p.Launch
+	}
 	fast := parallel.Layer{
 		Forward:       micros(forward),
-		Input:         micros(computes(t.linear+2*t.core) + moves(movedBackward*(kept+scores))),
+		Input:         micros(backward),
 		Weight:        micros(computes(t.linear)), // attention has no weights between its products
 		ParamKiB:      kib(bytes * (t.split/parts + t.whole)),
-		ActivationKiB: kib(kept + scores),
+		ActivationKiB: kib(kept + each.kept*scores),
 		OutputKiB:     kib(n * bytes * t.output),
 		GFlop:         3 * n * (t.linear + t.core) / parts / 1e9,
 	}
@@ -112,7 +139,7 @@ func (p *Profile) Ways(layer int, on *parallel.Device, tensor, samples int) ([]p
 	if scores > 0 {
 		selective := fast
 		selective.Way, selective.ActivationKiB = "selective", kib(kept)
-		selective.Again = micros(computes(t.core) + moves(movedForward*scores))
+		selective.Again = micros(computes(t.core) + moves(each.forward*scores))
 		ways = append(ways, selective)
 	}
 	// Only what came in is kept, where the tokens are divided in parts.

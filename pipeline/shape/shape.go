@@ -28,6 +28,7 @@ type Shape struct {
 	Patch     int
 	Positions int  // learned ones
 	Tied      bool // the head has the weights of the embedding
+	Headless  bool // the head is a norm alone
 	Gated     bool // a third matrix of the feed-forward, as in SwiGLU
 	Bias      bool
 	Dropout   bool // its masks are kept

@@ -42,7 +42,11 @@ func (s *Shape) embedding(name string) tally {
 
 func (s *Shape) head() tally {
 	h, v := float64(s.Hidden), float64(s.Vocabulary)
-	t := tally{name: "head", whole: s.norm(), split: h * v, narrow: 2 * h, sums: 1}
+	t := tally{name: "head", whole: s.norm(), narrow: 2 * h}
+	if s.Headless {
+		return t
+	}
+	t.split, t.sums = h*v, 1
 	if t.linear, t.wide = 2*h*v, 2*v; s.Patch > 0 { // one token of an image has a class
 		t.linear, t.wide, t.sums = t.linear/float64(s.Sequence), t.wide/float64(s.Sequence), 0
 	}
@@ -142,7 +146,7 @@ func (s *Shape) Parameters() (all, active float64) {
 	for i := range list {
 		all += list[i].split + list[i].whole
 	}
-	if s.Tied {
+	if s.Tied && !s.Headless {
 		all -= float64(s.Hidden * s.Vocabulary)
 	}
 	active = all

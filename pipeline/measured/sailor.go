@@ -1,0 +1,186 @@
+// Package measured holds the steps that the simulator predicts against those that others
+// measured and published.
+package measured
+
+import (
+	_ "embed" // for the claims
+
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/musterdl/muster/model/figures"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/shape"
+)
+
+// Sailor is what the authors of Sailor measured, as data, for muster reproduce.
+//
+//go:embed sailor.yaml
+var Sailor []byte
+
+// sailorModels are those of Sailor's plans. GPT-Neo has the 20 heads of its authors: with the 32
+// that Sailor's configuration gives, its profile on V100 would be above the device's peak.
+// What comes out of its last block is not multiplied with the vocabulary (llm_info.json).
+var sailorModels = map[string]shape.Shape{
+	"OPT-350": {Name: "OPT-350", Blocks: 24, Hidden: 1024, FFN: 4096, Heads: 16, Sequence: 2048, Vocabulary: 50272,
+		Positions: 2048, Bias: true, Dropout: true},
+	"GPT-Neo-2.7": {Name: "GPT-Neo-2.7", Blocks: 32, Hidden: 2560, FFN: 10240, Heads: 20, Sequence: 2048, Vocabulary: 50257,
+		Positions: 2048, Bias: true, Dropout: true, Headless: true},
+}
+
+// The machines are nodes of four GH200, each device with a network interface of its own. The
+// launch of kernels is fitted on one plan and the device's constant on another; all others are
+// predicted.
+const (
+	sailorNode   = 4
+	sailorNIC    = 200_000 // Mbit/s of a device
+	sailorLaunch = 998     // microseconds, fitted on OPT-350_N1_D1_M4_G32
+)
+
+var (
+	sailorFitted  = []string{"OPT-350_N1_D1_M4_G32", "OPT-350_N16_D16"}
+	sailorSuspect = "GPT-Neo-2.7_N4_D4" // 26 layers of 34, and gradients that take as long as the step
+)
+
+// sailorPlan is a plan as Sailor writes it.
+type sailorPlan struct {
+	Model  string     `json:"model"`
+	Micro  int        `json:"mbs"`
+	Batch  int        `json:"gbs"`
+	Copies []int      `json:"dp"`
+	Layers [][]int    `json:"layers_per_stage"`
+	Groups [][][2]any `json:"tmp_per_stage"` // of a stage, each copy's devices and how many share its layers
+}
+
+// readSailor reads a plan. A mistake is named with its file and field.
+func readSailor(open figures.Open, file string) (*sailorPlan, error) {
+	p := &sailorPlan{}
+	if err := figures.FromJSON(open, file, p); err != nil {
+		return nil, err
+	}
+	wrong := func(field string, found any, expected string) error {
+		return fmt.Errorf("%s: %s is %v: expected %s", file, field, found, expected)
+	}
+	s, known := sailorModels[p.Model]
+	if !known {
+		return nil, wrong("model", p.Model, "OPT-350 or GPT-Neo-2.7")
+	}
+	next := 0
+	for _, stage := range p.Layers { // one plan has a misprint between two ends: only those are read
+		if n := len(stage); n == 0 || stage[0] != next || stage[n-1] != next+n-1 {
+			return nil, wrong("layers_per_stage", stage, fmt.Sprintf("layers from %d on", next))
+		}
+		next += len(stage)
+	}
+	if next != s.Blocks+2 {
+		return nil, wrong("layers_per_stage", next, fmt.Sprintf("the %d layers of %s", s.Blocks+2, p.Model))
+	}
+	if len(p.Copies) != len(p.Layers) || len(p.Groups) != len(p.Layers) || slices.Min(p.Copies) != slices.Max(p.Copies) {
+		return nil, wrong("dp", p.Copies, fmt.Sprintf("as many copies of each of %d stages", len(p.Layers)))
+	}
+	if p.Micro < 1 || p.Copies[0] < 1 || p.Batch < 1 || p.Batch%(p.Micro*p.Copies[0]) != 0 {
+		return nil, wrong("gbs", p.Batch, fmt.Sprintf("a multiple of mbs %d times dp %d", p.Micro, p.Copies[0]))
+	}
+	for _, stage := range p.Groups {
+		for _, group := range stage {
+			if group[1] != float64(sailorNode) {
+				return nil, wrong("tmp_per_stage", group[1], fmt.Sprintf("the %d devices of a node", sailorNode))
+			}
+		}
+	}
+	return p, nil
+}
+
+// predict tells how long a step of the plan takes, and what the fullest device holds. It runs as
+// DeepSpeed has it: whole activations are sent by each device, and both ends wait; gradients are
+// summed up when all passes have ended.
+func (p *sailorPlan) predict() (step unit.Duration, peakKiB int64, why pipeline.Why) {
+	kind, why := shape.Device("GH200-96GB", shape.TF32)
+	if why != "" {
+		return 0, 0, why
+	}
+	profile, whys := shape.New(sailorModels[p.Model], shape.TF32)
+	if len(whys) > 0 {
+		return 0, 0, whys[0]
+	}
+	profile.Launch = sailorLaunch
+	model := &parallel.Model{Name: p.Model, Profile: profile, Batch: p.Batch, State: parallel.State{Weights: 1, Gradients: 1, Optimizer: 2}}
+	x := parallel.NewSimulator(model, parallel.Even(kind, 1, sailorNode, 0))
+	ranks, copies := len(p.Layers), p.Copies[0]
+	s := pipeline.Schedule{Microbatches: int32(p.Batch / (p.Micro * copies)), Routes: [][]int32{pipeline.Straight(ranks)}, Orders: make([][]pipeline.Op, ranks)}
+	c := pipeline.Costs{Params: pipeline.Params{ParamCopies: 1}}
+	nic := pipeline.Link{Bandwidth: sailorNIC}
+	first := 0
+	for r, layers := range p.Layers {
+		s.Line(r).Alternate(pipeline.Chunk{Stage: int32(r)}, ranks-1-r)
+		of := parallel.Slice{First: first, End: first + len(layers)}
+		first = of.End
+		stage, _, why := x.Stage(&parallel.Rank{Tensor: sailorNode, Replicas: 1, Devices: []int32{0, 1, 2, 3}}, of, p.Micro, copies)
+		if why != "" {
+			return 0, 0, why
+		}
+		c.Stages = append(c.Stages, stage)
+		if r > 0 { // both ends of a border wait for what goes over it, on either way
+			before, border := &c.Stages[r-1], nic.Takes(c.Stages[r-1].OutputKiB)
+			for _, end := range []*pipeline.Stage{before, &c.Stages[r]} {
+				end.Forward, end.Input = end.Forward+border, end.Input+border
+			}
+		}
+	}
+	t, why := s.Time(c)
+	if why != "" {
+		return 0, 0, why
+	}
+	for r, spans := range t.Spans {
+		sums := nic.Takes(2 * int64(copies-1) * c.Stages[r].ParamKiB / int64(copies))
+		update := unit.Duration(2 * 1024 * float64(c.Stages[r].ParamKiB+c.Stages[r].StateKiB) / (kind.MemoryGBs * 1e3))
+		step = max(step, unit.Duration(spans[len(spans)-1].End)+sums+update)
+		peakKiB = max(peakKiB, t.Peak[r].Total())
+	}
+	return step, peakKiB, ""
+}
+
+// MeasureSailor predicts all plans and tells how far it is off, in percent: in the mean over the
+// plans, over those on which nothing was fitted, and by plan.
+func MeasureSailor(open figures.Open, _ uint64) (map[string]float64, error) {
+	got := map[string]float64{}
+	mean := func(name string, off float64) {
+		got[name+"_n"]++
+		got[name] += (math.Abs(off) - got[name]) / got[name+"_n"]
+	}
+	columns := []string{"plan", "iteration_s", "max_mem_bytes"}
+	err := figures.FromTable(open, "sailor-measured/measured.csv", columns, func(fields []string) error {
+		if fields[0] == sailorSuspect {
+			return nil
+		}
+		seconds, err := strconv.ParseFloat(fields[1], 64)
+		bytes, too := strconv.ParseFloat(fields[2], 64)
+		if err != nil || too != nil || !(seconds > 0 && bytes > 0) {
+			return fmt.Errorf("iteration_s %q and max_mem_bytes %q: expected more than 0", fields[1], fields[2])
+		}
+		plan, err := readSailor(open, "sailor-measured/plans/"+fields[0]+".json")
+		if err != nil {
+			return err
+		}
+		step, peak, why := plan.predict()
+		if why != "" {
+			return fmt.Errorf("%s: %s", fields[0], why)
+		}
+		off := 100 * (step.Seconds()/seconds - 1)
+		got[fields[0]] = off
+		mean("all", off)
+		mean(strings.ToLower(plan.Model), off)
+		mean("memory", 100*(1024*float64(peak)/bytes-1))
+		if !slices.Contains(sailorFitted, fields[0]) {
+			mean("others", off)
+			got["worst"] = max(got["worst"], math.Abs(off))
+		}
+		return nil
+	})
+	return got, err
+}
