@@ -6,6 +6,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 )
@@ -40,6 +41,8 @@ func broken(part any) any {
 		return null(pipeline.CutPart)
 	case pipeline.Ordering:
 		return null(pipeline.SequencePart)
+	case parallel.Planner:
+		return equally{}
 	}
 	return part
 }
@@ -48,6 +51,15 @@ func broken(part any) any {
 func null(part *strategy.Part) any {
 	e, _ := Find(part.Null)
 	return e.make(nil, Env{})
+}
+
+// equally is a planner whose stages have as many layers each.
+type equally struct{}
+
+// Plans are on the grid.
+func (equally) Plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Candidate, parallel.Why) {
+	g := parallel.Grid{Sequences: l.Sequences, Cut: null(pipeline.CutPart).(pipeline.Partitioner)}
+	return g.Search(x, l)
 }
 
 // reversed is an order whose first comes last.

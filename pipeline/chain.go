@@ -10,11 +10,15 @@ import (
 // program behind all cuts. Times are those of a microbatch.
 type Chain struct {
 	Layers int
-	// Stage is the time of stage s if it holds the layers from first to before end, Forever if
-	// it cannot.
-	Stage func(s, first, end int) unit.Duration
+	// Before holds, for each place where a stage may stand, the places of which one has the stage
+	// before, all of them with a lower number; of a first stage it holds none. Without it stage s
+	// has place s and no other.
+	Before [][]int32
+	// Stage is the time of the stage in a place if it holds the layers from first to before end,
+	// Forever if it cannot.
+	Stage func(place, first, end int) unit.Duration
 	// Link is the time of what passes into a layer from the stage before, both ways.
-	Link func(layer int) unit.Duration
+	Link func(from, place, layer int) unit.Duration
 	// Latency passes besides, for each stage.
 	Latency unit.Duration
 }
@@ -22,54 +26,99 @@ type Chain struct {
 // Join is the cost of a chain of stages with one more, and the link into it.
 type Join func(before, stage, link unit.Duration) unit.Duration
 
+// Cut is where a chain is cut, and where its stages stand.
+type Cut struct {
+	Cost   unit.Duration // Forever where there is no cut
+	First  []int32       // the first layer of each stage but the first
+	Places []int32
+}
+
 // Slowest makes the slowest stage or link as fast as can be and, of equally fast cuts, the way
-// through all of them as short. It returns that of the slowest, and Forever where there is no cut.
-func (c *Chain) Slowest(stages int) (unit.Duration, []int32) {
-	slowest, _ := c.Search(stages, unit.Forever, func(before, stage, link unit.Duration) unit.Duration {
+// through all of them as short. The cost is that of the slowest.
+func (c *Chain) Slowest(stages int) Cut {
+	least := c.Search(stages, unit.Forever, func(before, stage, link unit.Duration) unit.Duration {
 		return max(before, stage, link)
 	})
-	if slowest == unit.Forever {
-		return slowest, nil
+	if least.Cost == unit.Forever {
+		return least
 	}
-	_, cuts := c.Search(stages, slowest, func(before, stage, link unit.Duration) unit.Duration {
+	cut := c.Search(stages, least.Cost, func(before, stage, link unit.Duration) unit.Duration {
 		return before + stage + link + c.Latency
 	})
-	return slowest, cuts
+	cut.Cost = least.Cost
+	return cut
+}
+
+// best is, for a place and the layers up to one, the least cost, and where that stage begins and
+// its forerunner stands.
+type best struct {
+	cost        unit.Duration
+	first, from int32
 }
 
 // Search finds the cut of least cost, in which no stage or link takes longer than the limit. Of
 // equal cuts it takes the one with the earliest last cut.
-func (c *Chain) Search(stages int, limit unit.Duration, join Join) (unit.Duration, []int32) {
-	n := c.Layers
-	best := slices.Repeat([]unit.Duration{unit.Forever}, n+1) // of layers 0..j-1 in the stages so far
-	best[0] = 0
-	from := make([][]int32, stages) // from[s][j]: where stage s begins if it ends before j
-	for s := range stages {
-		next := slices.Repeat([]unit.Duration{unit.Forever}, n+1)
-		from[s] = make([]int32, n+1)
-		for j := s + 1; j <= n-(stages-1-s); j++ {
-			for i := s; i < j; i++ {
-				if best[i] == unit.Forever {
-					continue
-				}
-				stage, link := c.Stage(s, i, j), c.Link(i)
-				if stage == unit.Forever || max(stage, link) > limit {
-					continue
-				}
-				if d := join(best[i], stage, link); d < next[j] {
-					next[j], from[s][j] = d, int32(i)
-				}
+func (c *Chain) Search(stages int, limit unit.Duration, join Join) Cut {
+	n, before := c.Layers, c.Before
+	if before == nil {
+		before = make([][]int32, stages)
+		for s := 1; s < stages; s++ {
+			before[s] = []int32{int32(s - 1)}
+		}
+	}
+	x := search{c, stages, limit, join}
+	all, depth := make([][]best, len(before)), make([]int, len(before))
+	end, last := best{cost: unit.Forever}, int32(-1)
+	for p, froms := range before {
+		all[p] = slices.Repeat([]best{{cost: unit.Forever}}, n+1)
+		if len(froms) == 0 {
+			x.extend(all[p], p, -1, 0, []best{{}})
+		}
+		for _, from := range froms {
+			depth[p] = depth[from] + 1
+			x.extend(all[p], p, int(from), depth[p], all[from])
+		}
+		if depth[p] == stages-1 && all[p][n].cost < end.cost {
+			end, last = all[p][n], int32(p)
+		}
+	}
+	cut := Cut{Cost: end.cost}
+	if last < 0 {
+		return cut
+	}
+	cut.First, cut.Places = make([]int32, stages-1), make([]int32, stages)
+	for s, j := stages-1, int32(n); s >= 0; s-- {
+		at := all[last][j]
+		if cut.Places[s] = last; s > 0 {
+			cut.First[s-1] = at.first
+		}
+		last, j = at.from, at.first
+	}
+	return cut
+}
+
+// search is what is looked for.
+type search struct {
+	*Chain
+	stages int
+	limit  unit.Duration
+	join   Join
+}
+
+// extend tries a place for the stage behind all the cuts that end in another.
+func (x *search) extend(to []best, place, from, depth int, before []best) {
+	for end := depth + 1; end <= x.Layers-(x.stages-1-depth); end++ {
+		for first := depth; first < min(end, len(before)); first++ {
+			if before[first].cost == unit.Forever {
+				continue
+			}
+			stage, link := x.Stage(place, first, end), x.Link(from, place, first)
+			if stage == unit.Forever || max(stage, link) > x.limit {
+				continue
+			}
+			if d := x.join(before[first].cost, stage, link); d < to[end].cost {
+				to[end] = best{d, int32(first), int32(from)}
 			}
 		}
-		best = next
 	}
-	if best[n] == unit.Forever {
-		return unit.Forever, nil
-	}
-	cuts := make([]int32, stages-1)
-	for s, j := stages-1, int32(n); s > 0; s-- {
-		j = from[s][j]
-		cuts[s-1] = j
-	}
-	return best[n], cuts
 }

@@ -146,7 +146,7 @@ func Build(part Partitioner, ord Ordering, job workload.Pipeline, p Params) (Pla
 // several gives each an equal part of its memory.
 func (p Params) PerStage(s *Schedule) Params {
 	stages := s.Stages()
-	p.InFlight = s.inFlight()
+	p.InFlight = s.InFlight()
 	if len(p.Speeds) > 0 {
 		speeds := make([]float64, stages)
 		for stage := range speeds {
@@ -165,9 +165,9 @@ func (p Params) PerStage(s *Schedule) Params {
 	return p
 }
 
-// inFlight counts the activations that each stage keeps at most, on the rank where it keeps
+// InFlight counts the activations that each stage keeps at most, on the rank where it keeps
 // most: that depends on nothing else than the rank's order.
-func (s *Schedule) inFlight() []int32 {
+func (s *Schedule) InFlight() []int32 {
 	most := make([]int32, s.Stages())
 	for _, ops := range s.Orders {
 		held := make([]int32, s.Stages())

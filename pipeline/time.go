@@ -95,7 +95,13 @@ type Timing struct {
 	Busy, Bubble []unit.Duration
 	// Peak is each rank's memory at the instant at which it held most.
 	Peak []Memory
+	// Critical are the passes that the makespan consists of, each of which waited for the one
+	// before or for what that one sent.
+	Critical []Pass
 }
+
+// Pass is one in a schedule: the rank, and which of its order.
+type Pass struct{ Rank, At int32 }
 
 // Idle is how long a rank did nothing in the whole iteration.
 func (t *Timing) Idle(rank int) unit.Duration { return t.Makespan - t.Busy[rank] }
@@ -130,14 +136,19 @@ func (s *Schedule) Time(c Costs) (Timing, Why) {
 	}
 	ranks := len(s.Orders)
 	t := Timing{Makespan: line.Makespan, Busy: line.Busy[:ranks], Bubble: line.Idle[:ranks], Spans: make([][]Span, ranks), Peak: s.Peaks(&c)}
-	next := int32(0) // tasks were added rank by rank
+	passes := make([]Pass, 0, len(line.Start)) // by their tasks, which were added rank by rank
 	for r, order := range s.Orders {
 		t.Spans[r] = make([]Span, len(order))
 		for i := range order {
-			t.Spans[r][i] = Span{line.Start[next], line.End[next]}
-			if !order[i].Paired {
-				next++
+			if i == 0 || !order[i-1].Paired {
+				passes = append(passes, Pass{int32(r), int32(i)})
 			}
+			t.Spans[r][i] = Span{line.Start[len(passes)-1], line.End[len(passes)-1]}
+		}
+	}
+	for _, step := range line.Critical {
+		if int(step.Task) < len(passes) { // the others are transfers
+			t.Critical = append(t.Critical, passes[step.Task])
 		}
 	}
 	return t, ""

@@ -23,6 +23,10 @@ type Grid struct {
 	Sequences               []Sequence
 	// Cut says where the layers are cut; none is into stages of times as equal as can be.
 	Cut pipeline.Partitioner
+	// Make, where there is one, makes plans of those shapes that are best as they are cut here,
+	// and of those behind them by no more than Gain, as a part.
+	Make func(s *Shape) ([]Candidate, Why)
+	Gain float64
 
 	x *Simulator
 	n int // devices
@@ -135,20 +139,29 @@ func (g *Grid) whole(short []estimate) (all []Candidate, why Why) {
 	best, done := unit.Forever, map[string]bool{}
 	for _, e := range short {
 		name := e.shape.Sequence.Name
-		if done[name] && float64(e.step) > sure*float64(best) {
+		if done[name] && float64(e.step) > sure*(1+g.Gain)*float64(best) {
 			continue
 		}
-		plan := e.shape.Plan()
-		r, not := g.x.Simulate(&plan)
+		made, not := g.plans(&e.shape)
 		if not != "" {
 			why = cmp.Or(why, not)
 			continue
 		}
 		done[name] = true
-		all, best = append(all, Candidate{plan, r}), min(best, r.Step)
+		for _, c := range made {
+			all, best = append(all, c), min(best, c.Result.Step)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b Candidate) int { return cmp.Compare(a.Result.Step, b.Result.Step) })
 	return all, why
+}
+
+// plans are those of a shape, or why there is none.
+func (g *Grid) plans(s *Shape) ([]Candidate, Why) {
+	if g.Make != nil {
+		return g.Make(s)
+	}
+	return g.x.Candidates(s.Plan())
 }
 
 // families are those whose weights may fit, the most promising first.
@@ -295,6 +308,15 @@ func (g *Grid) short(s Shape) (e estimate, activations int64, why Why) {
 	s.Microbatches = few
 	plan := s.Plan()
 	r, why := g.x.simulate(&plan)
+	if why != "" && g.Make != nil { // which may cut so that it fits
+		if chain, _ := g.x.Chain(&s); chain != nil {
+			if cut := chain.Slowest(routes.stages()); cut.Cost != unit.Forever {
+				s.Cuts = cut.First
+				plan = s.Plan()
+				r, why = g.x.simulate(&plan)
+			}
+		}
+	}
 	if why != "" {
 		has := int64(g.x.On.Kind(0).Memory) << 10
 		for _, part := range r.Parts {
@@ -351,17 +373,16 @@ func (x *Simulator) Cut(s *Shape, stages int) ([]int32, Why) {
 	if cuts, seen := x.cuts[key]; seen {
 		return cuts, ""
 	}
-	sum := make([]unit.Duration, n+1)
-	for i := range n {
-		l, why := x.Layer(i, 0, s.Tensor, s.Samples, s.Ways)
-		if why != "" {
-			return nil, why
-		}
-		sum[i+1] = sum[i] + l.Forward + l.Again + l.Input + l.Weight
+	sums, why := x.Sums(&Rank{Tensor: s.Tensor, Replicas: 1, Devices: make([]int32, s.Tensor)}, s.Samples, s.Copies, s.Ways)
+	if why != "" {
+		return nil, why
 	}
-	chain := pipeline.Chain{Layers: n, Link: func(int) unit.Duration { return 0 },
-		Stage: func(_, first, end int) unit.Duration { return sum[end] - sum[first] }}
-	_, x.cuts[key] = chain.Slowest(stages)
+	chain := pipeline.Chain{Layers: n, Link: func(_, _, _ int) unit.Duration { return 0 },
+		Stage: func(_, first, end int) unit.Duration {
+			stage := sums.Stage(first, end)
+			return stage.Forward + stage.Input + stage.Weight
+		}}
+	x.cuts[key] = chain.Slowest(stages).First
 	return x.cuts[key], ""
 }
 

@@ -38,6 +38,15 @@ type Candidate struct {
 	Result Result
 }
 
+// Candidates simulates a plan, and returns it as the only one; or why it does not fit.
+func (x *Simulator) Candidates(p Plan) ([]Candidate, Why) {
+	r, why := x.Simulate(&p)
+	if why != "" {
+		return nil, why
+	}
+	return []Candidate{{p, r}}, ""
+}
+
 // Pareto keeps the candidates of which none is worse than another in both time and memory, the
 // fastest first.
 func Pareto(all []Candidate) []Candidate {

@@ -321,14 +321,18 @@ func (x *Simulator) stageOn(kind int32, rank *Rank, of Slice, samples, pipelines
 		stage.OutputKiB = l.OutputKiB * int64(rank.Replicas)
 		gflop += l.GFlop
 	}
-	copies := x.Model.State.Weights + x.Model.State.Gradients - 1
-	if optimizer := x.Model.State.Optimizer; x.Model.State.Sharded {
-		copies += optimizer / float64(rank.Replicas*pipelines)
-	} else {
-		copies += optimizer
-	}
-	stage.StateKiB = int64(math.Ceil(copies * float64(stage.ParamKiB)))
+	stage.StateKiB = x.stateKiB(stage.ParamKiB, rank.Replicas*pipelines)
 	return stage, gflop, ""
+}
+
+// stateKiB is what a device holds for its weights besides them, where so many share the state of
+// the optimiser.
+func (x *Simulator) stateKiB(paramKiB int64, sharers int) int64 {
+	state := x.Model.State
+	if state.Sharded {
+		state.Optimizer /= float64(sharers)
+	}
+	return int64(math.Ceil((state.Weights + state.Gradients - 1 + state.Optimizer) * float64(paramKiB)))
 }
 
 // Layer is the way in which a layer runs, or why it cannot.

@@ -40,13 +40,13 @@ func (Partitioner) Cut(layers []workload.Layer, stages int, p pipeline.Params) (
 		return nil, why
 	}
 	c := newChain(layers, &p)
-	search := pipeline.Chain{Layers: len(layers), Stage: c.stage, Link: func(i int) unit.Duration { return c.link[i] }, Latency: 2 * p.Latency}
-	slowest, cuts := search.Slowest(stages)
-	if slowest == unit.Forever {
+	search := pipeline.Chain{Layers: len(layers), Stage: c.stage, Link: func(_, _, i int) unit.Duration { return c.link[i] }, Latency: 2 * p.Latency}
+	cut := search.Slowest(stages)
+	if cut.Cost == unit.Forever {
 		return nil, pipeline.Why(fmt.Sprintf("no cut of %d layers into %d stages fits devices of %v: more stages or fewer microbatches in flight would help",
 			len(layers), stages, p.Memory))
 	}
-	return cuts, ""
+	return cut.First, ""
 }
 
 // chain is the profile summed from the front, so that any stage costs two reads.

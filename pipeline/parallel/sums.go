@@ -1,0 +1,97 @@
+package parallel
+
+import (
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline"
+)
+
+// Sums are the layers of a model as a rank would run them, summed up from the first: what any
+// stage costs are two reads. Planners cut by it.
+type Sums struct {
+	x       *Simulator
+	sharers int
+	memory  int64 // KiB of a device; 0 is endless
+	to      []pipeline.Stage
+}
+
+// Sums sums up the layers, each in its way, for a rank and microbatches of so many samples,
+// where there are so many pipelines.
+func (x *Simulator) Sums(rank *Rank, samples, pipelines int, ways []int8) (*Sums, Why) {
+	n := x.Model.Profile.Layers()
+	s := &Sums{x, rank.Replicas * pipelines, int64(x.On.Kind(rank.Devices[0]).Memory) << 10, make([]pipeline.Stage, n+1)}
+	for i := range n {
+		l, _, why := x.Stage(rank, Slice{i, i + 1, ways}, samples, pipelines)
+		if why != "" {
+			return nil, why
+		}
+		s.to[i+1] = s.to[i]
+		sum := &s.to[i+1]
+		sum.Forward += l.Forward
+		sum.Input += l.Input
+		sum.Weight += l.Weight
+		sum.ParamKiB += l.ParamKiB
+		sum.ActivationKiB += l.ActivationKiB
+		sum.OutputKiB = l.OutputKiB
+	}
+	return s, ""
+}
+
+// Stage is what the layers from first to before end cost.
+func (s *Sums) Stage(first, end int) pipeline.Stage {
+	stage, before := s.to[end], &s.to[first]
+	stage.Forward -= before.Forward
+	stage.Input -= before.Input
+	stage.Weight -= before.Weight
+	stage.ParamKiB -= before.ParamKiB
+	stage.ActivationKiB -= before.ActivationKiB
+	stage.StateKiB = s.x.stateKiB(stage.ParamKiB, s.sharers)
+	return stage
+}
+
+// Takes is the time of all passes of a microbatch through the layers, and Forever where so many
+// in flight do not fit a device.
+func (s *Sums) Takes(first, end int, inFlight int32) unit.Duration {
+	stage := s.Stage(first, end)
+	if s.memory > 0 && stage.ParamKiB+stage.StateKiB+int64(inFlight)*stage.ActivationKiB > s.memory {
+		return unit.Forever
+	}
+	return stage.Forward + stage.Input + stage.Weight
+}
+
+// Both is the time in which what a stage hands on, and what comes back, pass a link.
+func (s *Sums) Both(layer int, link Link) unit.Duration {
+	return 2 * link.Takes(s.to[layer].OutputKiB)
+}
+
+// Chain is the layers of a shape, to be cut into stages of which each rank holds one, with what
+// its sequence keeps in flight in the memory of its devices. Links cost nothing. Where ranks hold
+// several stages, what fits is for the simulation to say.
+func (x *Simulator) Chain(s *Shape) (*pipeline.Chain, Why) {
+	order, why := s.Sequence.Order.Schedule(s.Ranks, s.Microbatches, nil)
+	if why != "" {
+		return nil, why
+	}
+	inFlight := order.InFlight()
+	if len(inFlight) != s.Ranks {
+		clear(inFlight)
+	}
+	type kind struct {
+		of    int32
+		speed float64
+	}
+	ranks, seen := s.Plan().Pipelines[0].Ranks, map[kind]*Sums{}
+	sums := make([]*Sums, len(ranks))
+	for r := range ranks {
+		k := kind{x.On.Nodes[x.On.NodeOf(ranks[r].Devices[0])].Kind, x.On.speed(ranks[r].Devices)}
+		if seen[k] == nil {
+			if seen[k], why = x.Sums(&ranks[r], s.Samples, s.Copies, s.Ways); why != "" {
+				return nil, why
+			}
+		}
+		sums[r] = seen[k]
+	}
+	return &pipeline.Chain{Layers: x.Model.Profile.Layers(), Link: func(_, _, _ int) unit.Duration { return 0 },
+		Stage: func(stage, first, end int) unit.Duration {
+			return sums[order.Routes[0][stage]].Takes(first, end, inFlight[stage])
+		}}, ""
+}
