@@ -183,7 +183,7 @@ func (f *upFlags) machine() (m local.Machine, err error) {
 
 // menus writes the menus of jobs that name a model, by the planner of the strategy at the start.
 func menus(p *plane.Plane) (*spread.Maker, error) {
-	c, err := catalogue.Parse("the strategy", p.StrategyText())
+	c, err := p.First()
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package plane
 import (
 	"context"
 
+	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/plan"
 )
@@ -107,6 +108,11 @@ func (p *Plane) Find(name string) (plan.JobID, bool) { return p.engine.Find(name
 
 // Strategy is the composition that decides; call it inside Query.
 func (p *Plane) Strategy() string { return p.decide.strategy.Name }
+
+// First is the composition that decides from this start on; call it before Run.
+func (p *Plane) First() (catalogue.Composition, error) {
+	return p.config.chosen(p.decide.strategy.Text)
+}
 
 // StrategyText is what that composition was read from; call it inside Query.
 func (p *Plane) StrategyText() string { return p.decide.strategy.Text }
