@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/sites"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline/measured"
 	"github.com/musterdl/muster/pipeline/straggler"
@@ -179,4 +180,7 @@ var Grounds = []Entry{
 		Idea: "How long a step of a plan takes, from the shape of the model"}}.claims(measured.Sailor, measured.MeasureSailor),
 	Entry{Description: strategy.Description{Name: "straggler", System: "What-if analysis of stragglers", Step: "pipeline",
 		Idea: "What slow workers cost, from a trace of their operations"}}.claims(straggler.Claim, straggler.Measure),
+	Entry{Description: strategy.Description{Name: "power-network", System: "Computational power network", Step: "allocate",
+		Idea: "On which data centres one large job trains, by time and money; a cluster here says nothing of data centres, so that only this claim asks"}}.
+		claims(sites.Claim, sites.Measure),
 }
