@@ -42,19 +42,23 @@ import (
 	"github.com/musterdl/muster/strategies/flow/strict"
 	"github.com/musterdl/muster/strategies/pipeline/autopipe"
 	"github.com/musterdl/muster/strategies/pipeline/chimera"
+	"github.com/musterdl/muster/strategies/pipeline/dear"
 	"github.com/musterdl/muster/strategies/pipeline/dpcut"
 	"github.com/musterdl/muster/strategies/pipeline/dualpipe"
 	"github.com/musterdl/muster/strategies/pipeline/equal"
 	"github.com/musterdl/muster/strategies/pipeline/gpipe"
 	"github.com/musterdl/muster/strategies/pipeline/hanayo"
 	"github.com/musterdl/muster/strategies/pipeline/interleaved"
+	"github.com/musterdl/muster/strategies/pipeline/mgwfbp"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
 	"github.com/musterdl/muster/strategies/pipeline/oobleck"
 	"github.com/musterdl/muster/strategies/pipeline/outoforder"
 	"github.com/musterdl/muster/strategies/pipeline/pipedream"
 	"github.com/musterdl/muster/strategies/pipeline/ptdp"
+	"github.com/musterdl/muster/strategies/pipeline/schemoe"
 	"github.com/musterdl/muster/strategies/pipeline/swarm"
 	"github.com/musterdl/muster/strategies/pipeline/varuna"
+	"github.com/musterdl/muster/strategies/pipeline/wfbp"
 	"github.com/musterdl/muster/strategies/pipeline/zbv"
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 	"github.com/musterdl/muster/strategies/profile/declared"
@@ -78,7 +82,7 @@ import (
 	"github.com/musterdl/muster/strategies/serve/igniter"
 )
 
-// All lists every strategy, by step and then by name.
+// All lists every strategy of a part that compositions have, by step and then by name.
 var All = []Entry{
 	plain(declared.Description, declared.Estimator{}),
 	tuned(history.Description, history.Default, func(c history.Config, _ Env) any { return history.New(c) }),
@@ -183,4 +187,20 @@ var Grounds = []Entry{
 	Entry{Description: strategy.Description{Name: "power-network", System: "Computational power network", Step: "allocate",
 		Idea: "On which data centres one large job trains, by time and money; a cluster here says nothing of data centres, so that only this claim asks"}}.
 		claims(sites.Claim, sites.Measure),
+}
+
+// ForPlans lists the strategies of parts that only planners ask: no run goes by them, and no
+// composition has them.
+var ForPlans = []Entry{
+	plain(wfbp.WholeDescription, wfbp.Whole{}),
+	plain(wfbp.Description, wfbp.Single{}),
+	plain(mgwfbp.Description, mgwfbp.Rule{}).claims(mgwfbp.Claim, mgwfbp.Measure),
+	plain(mgwfbp.OptimalDescription, mgwfbp.Optimal{}),
+	plain(dear.Description, dear.Sized{}).claims(dear.Claim, dear.Measure),
+	plain(dear.LayersDescription, dear.Numbered{}),
+	plain(dear.SearchedDescription, dear.Searched{}),
+	plain(outoforder.ReverseDescription, outoforder.Reverse{}).claims(outoforder.ReverseClaim, outoforder.MeasureReverse),
+
+	plain(schemoe.OneDescription, schemoe.One{}),
+	plain(schemoe.Description, schemoe.Scheduler{}).claims(schemoe.Claim, schemoe.Measure),
 }

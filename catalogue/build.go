@@ -2,6 +2,8 @@ package catalogue
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/musterdl/muster/engine/compose"
@@ -61,10 +63,10 @@ func (c Composition) Parts(env Env) (compose.Parts, error) {
 	return compose.PartsOf(filled, null), err
 }
 
-// Fill makes what fills each part.
+// Fill makes what fills each part, one that only planners ask too.
 func (c Composition) Fill(env Env) (strategy.Filled, error) {
 	filled := strategy.Filled{}
-	for _, p := range Parts() {
+	for _, p := range slices.SortedFunc(maps.Keys(c.Choices), byRank) {
 		if c.Choices[p] == "" {
 			continue // a part that there need not be
 		}

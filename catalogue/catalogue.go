@@ -71,9 +71,20 @@ func (e Entry) with(c Choices) Entry {
 	return e
 }
 
+// every is all strategies that there are, those that only planners ask too.
+func every(yield func(Entry) bool) {
+	for _, list := range [][]Entry{All, ForPlans} {
+		for _, e := range list {
+			if !yield(e) {
+				return
+			}
+		}
+	}
+}
+
 // Find returns the entry of a name.
 func Find(name string) (Entry, bool) {
-	for _, e := range All {
+	for e := range every {
 		if e.Name == name {
 			return e, true
 		}
@@ -84,7 +95,7 @@ func Find(name string) (Entry, bool) {
 // Names lists the strategies of a part, or all of them for nil.
 func Names(part *strategy.Part) []string {
 	var names []string
-	for _, e := range All {
+	for e := range every {
 		if part == nil || e.Part == part {
 			names = append(names, e.Name)
 		}

@@ -49,9 +49,11 @@ func Parts() []*strategy.Part {
 			all = append(all, e.Part)
 		}
 	}
-	slices.SortFunc(all, func(a, b *strategy.Part) int { return cmp.Compare(a.Rank, b.Rank) })
+	slices.SortFunc(all, byRank)
 	return all
 }
+
+func byRank(a, b *strategy.Part) int { return cmp.Compare(a.Rank, b.Rank) }
 
 // Null is what one would do without any of the six steps.
 func Null() Composition {
@@ -127,6 +129,9 @@ func named(ref string) (Composition, error) {
 		e, ok := Find(name)
 		if !ok {
 			return c, fmt.Errorf("%q is neither a strategy (see muster strategies) nor a file that can be read", name)
+		}
+		if !slices.Contains(Parts(), e.Part) {
+			return c, fmt.Errorf("%s is a strategy for %s, which only planners ask: no run goes by it, so leave it out", name, e.Part.Name)
 		}
 		if before := said[e.Part]; before != "" && e.Part.Chain != nil {
 			name = before + chained + name

@@ -119,7 +119,11 @@ func (e Entry) line() Line {
 
 // facts are the lines of a description, in the order of reading.
 func (s Shown) facts() [][2]string {
-	all := [][2]string{{"idea", s.Idea}, {"step", s.Step + ", as its " + s.Part}, {"system", s.System}, {"source", s.Source},
+	as := s.Step + ", as its " + s.Part
+	if !slices.ContainsFunc(Parts(), func(p *strategy.Part) bool { return p.Name == s.Part }) {
+		as += ", which planners ask and no composition has"
+	}
+	all := [][2]string{{"idea", s.Idea}, {"step", as}, {"system", s.System}, {"source", s.Source},
 		{"status", statuses[s.Status]}, {"challenges", strings.Join(s.Challenges, ", ")}, {"goal", s.Goal}, {"inner score", s.Inner}, {"needs", s.Needs}, {"live", s.Live}, {"acts", joined(s.Acts)}}
 	if s.With != nil {
 		all = append(all, [2]string{"comes with", s.With.String()})
@@ -188,7 +192,7 @@ func WriteMarkdown(w io.Writer, found []Finding) error {
 	writeLive(out)
 	for _, step := range Steps {
 		first := true
-		for _, e := range All {
+		for e := range every {
 			if e.Step != step {
 				continue
 			}

@@ -27,7 +27,7 @@ type Line struct {
 // Listing is every selected strategy in the order of the steps.
 func Listing(s Selection) []Line {
 	lines := []Line{}
-	for _, e := range All {
+	for e := range every {
 		if s.takes(e) {
 			lines = append(lines, e.line())
 		}

@@ -2,6 +2,7 @@ package catalogue_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/musterdl/muster/catalogue"
@@ -84,5 +85,27 @@ func TestNewPart(t *testing.T) {
 	}
 	if got := (catalogue.Choices{part: "twice"}).String(); got != "say: twice" {
 		t.Errorf("it is listed as %q", got)
+	}
+}
+
+// TestForPlans: what only planners ask says so and is described as everything is; it fulfils
+// its part, whose null is there too, and no composition takes it.
+func TestForPlans(t *testing.T) {
+	for _, e := range catalogue.ForPlans {
+		if e.Idea == "" || e.Source == "" || e.Goal == "" || e.Needs == "" || !strings.HasPrefix(e.Live, "cannot, because ") || len(e.Acts) > 0 {
+			t.Errorf("%s: its description lacks something, or it acts on runs", e.Name)
+		}
+		if found, _ := catalogue.Find(e.Name); found.Part != e.Part || slices.Contains(catalogue.Parts(), e.Part) {
+			t.Errorf("%s is found as another strategy's name, or its part is one of compositions", e.Name)
+		}
+		for _, name := range []string{e.Name, e.Part.Null} {
+			filled, err := catalogue.Composition{Choices: catalogue.Choices{e.Part: name}}.Fill(catalogue.Env{})
+			if err != nil || len(filled) != 1 || !e.Part.Fulfils(filled[e.Part].Strategy) {
+				t.Errorf("%s for plans: %v, %v", name, filled, err)
+			}
+		}
+		if _, err := catalogue.Resolve("fifo+" + e.Name); err == nil || !strings.Contains(err.Error(), "only planners ask") {
+			t.Errorf("a composition takes %s: %v", e.Name, err)
+		}
 	}
 }

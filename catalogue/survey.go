@@ -131,7 +131,12 @@ func (s Selection) takes(e Entry) bool {
 
 // have reports whether the catalogue has a strategy of a system.
 func have(system string) bool {
-	return slices.ContainsFunc(All, func(e Entry) bool { return e.System == system })
+	for e := range every {
+		if e.System == system {
+			return true
+		}
+	}
+	return false
 }
 
 // Missing are the systems that the survey files under a challenge and a goal and that
@@ -172,7 +177,7 @@ func writeMap(out *bufio.Writer) {
 			rows[p.challenge] = append(rows[p.challenge], p.granularity)
 		}
 	}
-	for _, e := range All {
+	for e := range every {
 		for _, p := range e.places() {
 			add(p, "`"+e.Name+"`")
 		}

@@ -46,7 +46,7 @@ func TestSelection(t *testing.T) {
 		}
 		return " " + strings.Join(list, " ") + " "
 	}
-	if len(Listing(Selection{})) != len(All) {
+	if len(Listing(Selection{})) != len(All)+len(ForPlans) {
 		t.Error("an empty selection does not select all")
 	}
 	for _, c := range []struct {

@@ -39,6 +39,7 @@ import (
 // the fields of settings. A line for each job has the fields of a job file, besides those of
 // truth. A play without jobs plays those of the play before it; ends is a play that says
 // only when jobs ended. The blocks cluster and queues hold such a file for the plays below.
+// What only planners ask is asked by exchange and experts, in exchange_test.go.
 //
 //	go test ./strategies -run Texts/schedule/las -args -rewrite
 //
@@ -82,7 +83,7 @@ func name(path string) string {
 
 // stage is where the plays of one text run.
 type stage struct {
-	cluster, queues, jobs string
+	cluster, queues, jobs, layers string
 	// instead changes the composition of each play; nil leaves it.
 	instead func(c *catalogue.Composition)
 }
@@ -99,8 +100,12 @@ func (s *stage) command(d *datadriven.TestData) (string, error) {
 			s.jobs = d.Input
 		}
 		return s.play(words(d.FullCmd())[1:], d.Cmd == "play")
+	case "exchange":
+		return s.exchange(words(d.FullCmd())[1:], d.Input)
+	case "experts":
+		return s.experts(words(d.FullCmd())[1:])
 	default:
-		return "", fmt.Errorf("unknown block %q: expected cluster, queues, play or ends", d.Cmd)
+		return "", fmt.Errorf("unknown block %q: expected cluster, queues, play, ends, exchange or experts", d.Cmd)
 	}
 	return "", nil
 }

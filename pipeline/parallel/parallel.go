@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/overlap"
 )
 
 // Why says to a user why there is no plan; empty means that there is one.
@@ -190,7 +191,7 @@ func least(a, b unit.Mbps) unit.Mbps {
 // reduce is how long a group of devices takes to sum up so much that each holds, in a ring: a
 // node's members send to the next node together.
 func (d *Devices) reduce(group []int32, kib int64) unit.Duration {
-	if len(group) < 2 || kib == 0 {
+	if len(group) < 2 {
 		return 0
 	}
 	slowest, members := d.Kind(group[0]).Inside, map[int32][]int32{}
@@ -203,7 +204,6 @@ func (d *Devices) reduce(group []int32, kib int64) unit.Duration {
 			slowest = Link{Bandwidth: least(slowest.Bandwidth, l.Bandwidth), Latency: max(slowest.Latency, l.Latency)}
 		}
 	}
-	n := int64(len(group))
-	p := pipeline.Params{Bandwidth: slowest.Bandwidth}
-	return p.Transfer(2*(n-1)*kib/n) + unit.Duration(2*(n-1))*slowest.Latency
+	ring := overlap.Ring(nil, len(group), slowest)
+	return ring.Takes(kib)
 }

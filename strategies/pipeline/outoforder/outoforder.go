@@ -4,9 +4,11 @@
 // its inputs (gradient fast-forwarding) and does those of its weights while it would be idle.
 // How many microbatches may wait for theirs is searched, within the memory that there is.
 //
-// Left out: the order of the layers within a stage (reverse first-k), which matters where
-// parameters are exchanged and no schedule here does that; layers that go round the devices
-// one by one, which is the fold of an interleaved pipeline; and a second stream of a GPU.
+// Where a stage has replicas, the order of the layers within it matters too: reverse first-k
+// sends the gradients of the first layers in the order in which the next forward pass wants them.
+//
+// Left out: layers that go round the devices one by one, which is the fold of an interleaved
+// pipeline; and a second stream of a GPU.
 package outoforder
 
 import (
