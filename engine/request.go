@@ -192,7 +192,7 @@ func (e *Engine) shape(w *workload.Job) int32 {
 
 // profile keeps what a job's owner says of it beside its shape.
 func (e *Engine) profile(w *workload.Job) int32 {
-	p := plan.Profile{Stages: w.Pipeline.Stages, Microbatches: w.Pipeline.Microbatches, Menu: plan.MenuOf(e.state.Cluster, w.Menu),
+	p := plan.Profile{Stages: w.Pipeline.Stages, Microbatches: w.Pipeline.Microbatches, Tensor: w.Pipeline.Tensor, Menu: plan.MenuOf(e.state.Cluster, w.Menu),
 		Compute: w.Phase.Compute, Communicate: w.Phase.Communicate, Servers: w.Servers, Group: w.Group, Base: w.Base, Law: w.Law,
 		Opportunistic: w.Opportunistic, Persistent: int32(w.Persistent),
 		RatePerSecMilli: int64(math.Round(w.Service.RatePerSec * 1000)), SLO: w.Service.SLO, TargetLoss: w.TargetLoss}

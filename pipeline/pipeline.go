@@ -128,7 +128,7 @@ func Build(part Partitioner, ord Ordering, job workload.Pipeline, p Params) (Pla
 	if why != "" {
 		return Plan{}, why
 	}
-	plan := Plan{Stages: int32(shape.Stages()), Microbatches: shape.Microbatches, Cuts: cuts}
+	plan := Plan{Stages: int32(shape.Stages()), Microbatches: shape.Microbatches, Cuts: cuts, Tensor: job.Tensor}
 	if shape.Microbatches != job.Microbatches {
 		plan.Iterations = shape.Microbatches / job.Microbatches
 	}

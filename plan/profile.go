@@ -13,6 +13,7 @@ import (
 // belongs to. Jobs of which nothing of this was said have none.
 type Profile struct {
 	Stages, Microbatches int32
+	Tensor               int32 `json:",omitempty"` // slices of each layer; 0 is 1
 	Layers               []ProfileLayer
 	Menu                 Menu
 	// Compute and Communicate are the two phases of one iteration; 0 is unknown.

@@ -107,12 +107,14 @@ func (p *Pipelines) best(request workload.Pipeline, on pipeline.Params) (pipelin
 	if why != "" {
 		return pipeline.Plan{}, why
 	}
-	return all[0].Staged(), ""
+	best := all[0].Staged()
+	best.Tensor = request.Tensor
+	return best, ""
 }
 
 // Request turns a stored profile back into what the job asked.
 func Request(p plan.Profile) workload.Pipeline {
-	r := workload.Pipeline{Stages: p.Stages, Microbatches: p.Microbatches}
+	r := workload.Pipeline{Stages: p.Stages, Microbatches: p.Microbatches, Tensor: p.Tensor}
 	for _, l := range p.Layers {
 		r.Layers = append(r.Layers, workload.Layer{Forward: l.Forward, Backward: l.Backward,
 			ParamKiB: l.ParamKiB, OutputKiB: l.OutputKiB, ActivationKiB: l.ActivationKiB})

@@ -115,6 +115,7 @@ func (d *decoder) checkJob(path string, j *workload.Job) {
 	d.checkProfile(at, j)
 	if d.has(at("pipeline")) {
 		d.checkPipeline(at("pipeline"), &j.Pipeline)
+		d.checkPipelines(at, j)
 	}
 }
 
@@ -179,15 +180,34 @@ func (d *decoder) checkProfile(at func(string) string, j *workload.Job) {
 func (d *decoder) checkPipeline(path string, p *workload.Pipeline) {
 	if d.has(join(path, "model")) {
 		between(d, join(path, "batch"), p.Batch, 1, 1_000_000)
-		if p.Stages != 0 || len(p.Layers) > 0 || p.Microbatches != 0 {
-			d.wrong(path, "a model beside stages, microbatches or layers", "one or the other", "leave the rest to the planner")
+		if p.Stages != 0 || len(p.Layers) > 0 || p.Microbatches != 0 || p.Tensor != 0 {
+			d.wrong(path, "a model beside stages, microbatches, tensor or layers", "one or the other", "leave the rest to the planner")
 		}
 		return
 	}
 	between(d, join(path, "stages"), p.Stages, 1, maxStages)
 	between(d, join(path, "microbatches"), p.Microbatches, 1, 1_000_000)
+	between(d, join(path, "tensor"), p.Tensor, 0, maxPerWorker)
 	if n := len(p.Layers); n > 0 && int64(n) < int64(p.Stages) {
 		d.wrong(join(path, "layers"), fmt.Sprintf("%d layers for %d stages", n, p.Stages), "a layer for each stage at least", "use fewer stages")
+	}
+}
+
+// checkPipelines wants whole pipelines of whatever number of workers the job may have.
+func (d *decoder) checkPipelines(at func(string) string, j *workload.Job) {
+	each := int64(j.Pipeline.Stages) * int64(max(1, j.Pipeline.Tensor))
+	if each < 1 || d.bad[at("pipeline.stages")] || d.bad[at("pipeline.tensor")] {
+		return
+	}
+	whole := func(path string, n int32) {
+		if rest := int64(n) % each; rest != 0 {
+			d.wrong(path, fmt.Sprintf("%d workers for pipelines of %d", n, each), "a worker for each stage and slice of a layer, or a multiple of them for pipelines that share the batch",
+				fmt.Sprintf("set it to %d", int64(n)+each-rest))
+		}
+	}
+	whole(at("workers"), j.Gang)
+	for i, size := range j.Sizes {
+		whole(fmt.Sprintf("%s[%d]", at("sizes"), i), size)
 	}
 }
 

@@ -66,7 +66,11 @@ func anyJob(t *rapid.T) workload.Job {
 			j.Pipeline.Layers = append(j.Pipeline.Layers, workload.Layer{Name: noZero.Draw(t, "layer"), Forward: span(), Backward: span(),
 				ParamKiB: atMost(1 << 35), OutputKiB: atMost(1 << 35), ActivationKiB: atMost(1 << 35)})
 		}
-		j.Pipeline.Stages = int32(max(1, len(j.Pipeline.Layers)))
+		j.Pipeline.Stages, j.Pipeline.Tensor = int32(max(1, len(j.Pipeline.Layers))), int32(rapid.IntRange(0, 2).Draw(t, "tensor"))
+		each := j.Pipeline.Stages * max(1, j.Pipeline.Tensor)
+		if slices.ContainsFunc(append(j.Sizes, j.Gang), func(n int32) bool { return n%each != 0 }) {
+			j.Pipeline.Stages, j.Pipeline.Tensor = 1, 0
+		}
 	}
 	return j
 }
@@ -91,10 +95,11 @@ func TestFormatJobText(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `name: gpt
-workers: 4
+workers: 8
 pipeline:
   stages: 2
   microbatches: 8
+  tensor: 2
   layers:
     - {name: embed, forward: 3ms, backward: 6ms, params: 4MiB, output: 1MiB, activations: 2MiB}
     - {name: block, forward: 3ms500us, backward: 7ms, params: 512KiB, output: 1MiB, activations: 2MiB}

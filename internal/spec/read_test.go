@@ -78,8 +78,8 @@ func TestExampleJobs(t *testing.T) {
 		Name: "sweep", Resources: workload.Resources{Gang: 1, Devices: 1, Share: 1000}, Array: 8,
 		Program: workload.Program{Command: []string{"sh", "-c", "./try.sh && echo done"}},
 	}, {
-		Name: "gpt", Resources: workload.Resources{Gang: 4, Devices: 1, Share: 1000},
-		Traits: workload.Traits{Pipeline: workload.Pipeline{Stages: 2, Microbatches: 8, Layers: []workload.Layer{
+		Name: "gpt", Resources: workload.Resources{Gang: 8, Devices: 1, Share: 1000},
+		Traits: workload.Traits{Pipeline: workload.Pipeline{Stages: 2, Microbatches: 8, Tensor: 2, Layers: []workload.Layer{
 			{Name: "embed", Forward: 3000, Backward: 6000, ParamKiB: 4096, OutputKiB: 1024, ActivationKiB: 2048}, layer}}},
 	}, {
 		Name: "lora", Resources: workload.Resources{Gang: 2, Devices: 1, Share: 1000, Memory: 20 << 10},

@@ -119,8 +119,13 @@ type Checkpoint struct {
 // Pipeline asks for a pipeline-parallel plan: of measured layers over so many stages, or of a
 // published model spread over whatever devices the job gets.
 type Pipeline struct {
-	Stages       int32
+	Stages int32
+	// Microbatches is how many a pipeline has in a step. A job of several times as many workers
+	// as one needs has so many pipelines side by side, which share the batch.
 	Microbatches int32
+	// Tensor is over how many workers each layer is sliced; 0 is 1. The layers' profile is that
+	// of a slice.
+	Tensor int32 `json:",omitempty"`
 	// Layers is the profile the cut is made on.
 	Layers []Layer
 	// Model is the published model in place of stages and layers, and Batch the samples of one
