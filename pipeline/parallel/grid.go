@@ -27,6 +27,8 @@ type Grid struct {
 	// and of those behind them by no more than Gain, as a part.
 	Make func(s *Shape) ([]Candidate, Why)
 	Gain float64
+	// Mixed says that Make chooses how each layer runs: shapes that differ in that are one.
+	Mixed bool
 
 	x *Simulator
 	n int // devices
@@ -136,12 +138,21 @@ func (g *Grid) limited(x *Simulator, l Limits) Grid {
 // could be better than the best of all.
 func (g *Grid) whole(short []estimate) (all []Candidate, why Why) {
 	const sure = 1.02 // an estimate is hardly ever further off
-	best, done := unit.Forever, map[string]bool{}
+	type sizes struct {
+		name                   string
+		tensor, ranks, samples int
+	}
+	best, done, seen := unit.Forever, map[string]bool{}, map[sizes]bool{}
 	for _, e := range short {
 		name := e.shape.Sequence.Name
 		if done[name] && float64(e.step) > sure*(1+g.Gain)*float64(best) {
 			continue
 		}
+		of := sizes{name, e.shape.Tensor, e.shape.Ranks, e.shape.Samples}
+		if g.Mixed && seen[of] {
+			continue
+		}
+		seen[of] = true
 		made, not := g.plans(&e.shape)
 		if not != "" {
 			why = cmp.Or(why, not)
@@ -201,7 +212,7 @@ func (g *Grid) least(f *family) (unit.Duration, Why) {
 		for i := range rank.Devices {
 			rank.Devices[i] = first
 		}
-		s, _, why := g.x.Stage(&rank, Slice{0, g.x.Model.Profile.Layers(), g.ways(f)}, 1, 1)
+		s, _, why := g.x.Stage(&rank, Slice{0, g.x.Model.Profile.Layers(), g.x.AllIn(f.way, f.tensor)}, 1, 1)
 		if why != "" {
 			return 0, why
 		}
@@ -215,15 +226,15 @@ func (g *Grid) least(f *family) (unit.Duration, Why) {
 	return unit.Duration(float64(fastest) * float64(g.x.Model.Batch) * float64(f.tensor) / float64(g.n)), ""
 }
 
-// ways are how the layers of a family run; a layer that has fewer ways runs in its last.
-func (g *Grid) ways(f *family) []int8 {
-	if f.way == 0 {
+// AllIn has all layers run in one way; a layer that has fewer runs in its last.
+func (x *Simulator) AllIn(way int8, tensor int) []int8 {
+	if way == 0 {
 		return nil
 	}
-	ways := make([]int8, g.x.Model.Profile.Layers())
+	ways := make([]int8, x.Model.Profile.Layers())
 	for i := range ways {
-		if all, why := g.x.Ways(i, 0, f.tensor, 1); why == "" {
-			ways[i] = min(f.way, int8(len(all)-1))
+		if all, why := x.Ways(i, 0, tensor, 1); why == "" {
+			ways[i] = min(way, int8(len(all)-1))
 		}
 	}
 	return ways
@@ -245,7 +256,7 @@ func sizes(asked []int, most int) (all []int) {
 // lengthen tries a sequence on longer and longer pipelines of a family, with larger and larger
 // microbatches on each.
 func (g *Grid) lengthen(f family, q Sequence, l Limits) (found []estimate, why Why) {
-	last, ways := unit.Forever, g.ways(&f)
+	last, ways := unit.Forever, g.x.AllIn(f.way, f.tensor)
 	kept := int64(-1) // activations on a shorter pipeline that were too much for the memory
 	for _, ranks := range sizes(g.Ranks, g.n/f.tensor) {
 		copies := g.n / f.tensor / ranks

@@ -35,14 +35,44 @@ func Uneven(dice *rand.Rand, layers int) Chain {
 	return c
 }
 
+// Graded is a chain whose layers have a third way between the two: half of the activations go,
+// for a quarter of the forward pass.
+type Graded struct{ Chain }
+
+// Ways are three.
+func (g Graded) Ways(layer int, on *parallel.Device, tensor, samples int) ([]parallel.Layer, parallel.Why) {
+	all, why := g.Chain.Ways(layer, on, tensor, samples)
+	if why != "" {
+		return nil, why
+	}
+	half := all[0]
+	half.Way, half.Again, half.ActivationKiB = "half", half.Forward/4, (half.ActivationKiB+all[1].ActivationKiB)/2
+	return slices.Insert(all, 1, half), ""
+}
+
 // Draw has so many cases looked at, drawn by seed: uneven layers, to be cut for 1F1B on like
 // devices, with 1 to 4 times as many microbatches.
 func Draw(seed uint64, cases, layers, ranks int, look func(x *parallel.Simulator, s parallel.Shape)) {
+	draw(seed, cases, layers, ranks, func(m *parallel.Model, _ *rand.Rand, s parallel.Shape) {
+		look(parallel.NewSimulator(m, parallel.Even(parallel.Device{TFlops: 1}, ranks, 1, 0)), s)
+	})
+}
+
+// DrawTight does the same with graded layers and devices of so little memory that most cases have
+// to compute something again, and some do not fit at all.
+func DrawTight(seed uint64, cases, layers, ranks int, look func(x *parallel.Simulator, s parallel.Shape)) {
+	draw(seed, cases, layers, ranks, func(m *parallel.Model, dice *rand.Rand, s parallel.Shape) {
+		m.Profile = Graded{m.Profile.(Chain)}
+		mib := 150 * layers / ranks
+		look(parallel.NewSimulator(m, parallel.Even(parallel.Device{Name: "unit", TFlops: 1, Memory: unit.MiB(mib + dice.IntN(3*mib))}, ranks, 1, 0)), s)
+	})
+}
+
+func draw(seed uint64, cases, layers, ranks int, look func(m *parallel.Model, dice *rand.Rand, s parallel.Shape)) {
 	dice := rand.New(rand.NewPCG(seed, 1))
 	for range cases {
-		m := parallel.Model{Profile: Uneven(dice, layers), Batch: ranks + dice.IntN(3*ranks+1)}
-		look(parallel.NewSimulator(&m, parallel.Even(parallel.Device{TFlops: 1}, ranks, 1, 0)),
-			parallel.Shape{Sequence: OneFOneB, Samples: 1, Microbatches: m.Batch, Tensor: 1, Ranks: ranks, Copies: 1})
+		m := parallel.Model{Profile: Uneven(dice, layers), Batch: ranks + dice.IntN(3*ranks+1), State: parallel.State{Weights: 1, Gradients: 1, Optimizer: 2}}
+		look(&m, dice, parallel.Shape{Sequence: OneFOneB, Samples: 1, Microbatches: m.Batch, Tensor: 1, Ranks: ranks, Copies: 1, Cuts: make([]int32, ranks-1)})
 	}
 }
 

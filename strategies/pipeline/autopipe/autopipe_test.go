@@ -18,7 +18,6 @@ func TestNearBruteForce(t *testing.T) {
 		cases = 100
 	}
 	paralleltest.Draw(1, cases, 8, 4, func(x *parallel.Simulator, s parallel.Shape) {
-		s.Cuts = make([]int32, s.Ranks-1)
 		chain, why := x.Chain(&s)
 		found, not := improve(x, &s)
 		if why+not != "" {

@@ -23,7 +23,6 @@ func Measure(drawn uint64) map[string]float64 {
 		}
 		paralleltest.Draw(drawn, cases, layers, 4, func(x *parallel.Simulator, s parallel.Shape) {
 			least := paralleltest.Least(x, s)
-			s.Cuts = make([]int32, s.Ranks-1) // as many as there are to be
 			chain, why := x.Chain(&s)
 			best, not := improve(x, &s)
 			if why+not != "" {
