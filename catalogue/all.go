@@ -4,6 +4,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/sites"
 	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/measured"
 	"github.com/musterdl/muster/pipeline/straggler"
 	polluxworld "github.com/musterdl/muster/run/simulated/world/pollux"
@@ -182,6 +183,13 @@ var All = []Entry{
 
 // Grounds is what strategies go by and none of them decides, held against what was measured.
 var Grounds = []Entry{
+	Entry{Description: strategy.Description{Name: "published-steps", System: "Published step times", Step: "pipeline",
+		Idea: "How long a step of a large model takes, from its shape"}}.claims(measured.Steps, measured.MeasureSteps(func(chunks int) pipeline.Ordering {
+		if chunks == 1 {
+			return onefoneb.Ordering{}
+		}
+		return interleaved.New(interleaved.Config{Chunks: chunks})
+	})),
 	Entry{Description: strategy.Description{Name: "sailor", System: "Sailor", Step: "pipeline",
 		Idea: "How long a step of a plan takes, from the shape of the model"}}.claims(measured.Sailor, measured.MeasureSailor),
 	Entry{Description: strategy.Description{Name: "straggler", System: "What-if analysis of stragglers", Step: "pipeline",

@@ -30,13 +30,14 @@ var kinds = []kind{
 	// A block of 22 billion parameters on eight devices of 80 GB, 19.6 ms (Korthikanti et al. 2022, table 4).
 	{"A100-40GB", 40378, 1555, 300, map[Precision]float64{Half: 312, TF32: 156, Single: 19.5}, map[Precision]float64{Half: 0.772}},
 	{"A100-80GB", 81920, 2039, 300, map[Precision]float64{Half: 312, TF32: 156, Single: 19.5}, map[Precision]float64{Half: 0.772}},
-	{"H100", 81920, 3350, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, nil},
-	{"H200", 143771, 4800, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, nil},
+	// Llama 3 405B on 8,192 devices, 430 TFLOP/s of each (Dubey et al. 2024, table 4).
+	{"H100", 81920, 3350, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, map[Precision]float64{Half: 0.566}},
+	{"H200", 143771, 4800, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, map[Precision]float64{Half: 0.566}},
 	// OPT-350 on 64 devices, microbatches of 8 (Sailor's plan OPT-350_N16_D16).
 	{"GH200-96GB", 97872, 4000, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, map[Precision]float64{TF32: 0.666}},
 }
 
-// usual is between what was fitted in half precision.
+// usual is about what was fitted of the kinds before H100.
 const usual = 0.77
 
 // pcie is what a device has to the others of its node that has no NVLink, in GB/s.
