@@ -161,7 +161,7 @@ var All = []Entry{
 	plain(gpipe.Description, gpipe.Ordering{}).claims(gpipe.Claim, gpipe.Measure),
 	tuned(hanayo.Description, hanayo.Default, func(c hanayo.Config, _ Env) any { return hanayo.New(c) }).claims(hanayo.Claim, hanayo.Measure),
 	tuned(interleaved.Description, interleaved.Default, func(c interleaved.Config, _ Env) any { return interleaved.New(c) }).claims(interleaved.Claim, interleaved.Measure),
-	plain(onefoneb.Description, onefoneb.Ordering{}).claims(onefoneb.Claim, onefoneb.Measure),
+	tuned(onefoneb.Description, onefoneb.Default, func(c onefoneb.Config, _ Env) any { return onefoneb.New(c) }).claims(onefoneb.Claim, onefoneb.Measure),
 	tuned(oobleck.Description, oobleck.Default, func(c oobleck.Config, _ Env) any { return oobleck.New(c) }).claims(oobleck.Claim, oobleck.Measure(onefoneb.Ordering{})),
 	plain(outoforder.Description, outoforder.Ordering{}).claims(outoforder.Claim, outoforder.Measure),
 	tuned(pipedream.Description, pipedream.Default, func(c pipedream.Config, _ Env) any { return pipedream.New(c) }).claims(pipedream.Claim, pipedream.Measure),

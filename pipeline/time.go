@@ -37,6 +37,9 @@ type Costs struct {
 	Params // Speeds are those of the ranks
 	// Links, where there are any, are those from rank to rank, in place of Bandwidth and Latency.
 	Links [][]Link
+	// Varies, where it is set, is how many times as long a pass of a rank takes as its stage says.
+	// Only Time looks at it: whoever orders passes does not know it.
+	Varies func(rank int, op Op) float64
 }
 
 // Link is a way from one device to another; zero Bandwidth is unlimited.
@@ -71,15 +74,24 @@ func Like(stages int) Costs {
 
 // takes is how long a rank is at work on an operation and, where it is paired, the next.
 func (c *Costs) takes(rank int, ops []Op) unit.Duration {
-	d := c.Compute(c.Stages[ops[0].Stage].Of(ops[0].Kind), rank)
+	d := c.pass(rank, ops[0])
 	if !ops[0].Paired {
 		return d
 	}
-	other := c.Compute(c.Stages[ops[1].Stage].Of(ops[1].Kind), rank)
+	other := c.pass(rank, ops[1])
 	if c.Together == 0 {
 		return d + other
 	}
 	return max(d, other, unit.Duration(math.Round(c.Together*float64(d+other))))
+}
+
+// pass is how long a rank is at work on one operation alone.
+func (c *Costs) pass(rank int, op Op) unit.Duration {
+	d := c.Compute(c.Stages[op.Stage].Of(op.Kind), rank)
+	if c.Varies != nil {
+		d = unit.Duration(math.Round(float64(d) * c.Varies(rank, op)))
+	}
+	return d
 }
 
 // Span is from when to when something ran.

@@ -24,16 +24,32 @@ var Description = strategy.Description{
 	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
 }
 
-// Ordering is the order; it has nothing to configure.
-type Ordering struct{}
+// Config says how the ranks lie in nodes.
+type Config struct {
+	// Node is how many neighbouring ranks are one node, Ahead how many more microbatches are
+	// under way at each border between nodes. Each of them takes memory on all ranks before it.
+	Node  int `yaml:"node" least:"1"`
+	Ahead int `yaml:"ahead" least:"0"`
+}
+
+// Default returns the configuration used where none is given: a pipeline without levels.
+func Default() Config { return Config{Node: 1} }
+
+// Ordering is the order. Its zero value is one without levels.
+type Ordering struct{ config Config }
 
 var _ pipeline.Ordering = Ordering{}
 
-// Schedule lets each rank be ahead by the number of ranks behind it.
-func (Ordering) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
-	s := pipeline.NewSchedule(ranks, microbatches, pipeline.Straight(ranks))
+// New returns the order; the configuration must be valid.
+func New(c Config) Ordering { return Ordering{c} }
+
+// Schedule lets each rank be ahead by the number of ranks behind it, and by what is under way at
+// the borders behind it besides.
+func (o Ordering) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
+	s, node := pipeline.NewSchedule(ranks, microbatches, pipeline.Straight(ranks)), max(1, o.config.Node)
 	for r := range ranks {
-		s.Line(r).Alternate(s.Chunks(r)[0], ranks-1-r)
+		borders := (ranks-1)/node - r/node
+		s.Line(r).Alternate(s.Chunks(r)[0], ranks-1-r+borders*o.config.Ahead)
 	}
 	return s, ""
 }

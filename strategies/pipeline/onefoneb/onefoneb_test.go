@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/musterdl/muster/pipeline"
 )
 
 func TestOrder(t *testing.T) {
@@ -24,5 +26,29 @@ func TestOrder(t *testing.T) {
 				t.Errorf("%d stages, %d microbatches, stage %d: %s, want %s", c.stages, c.microbatches, s, got, c.want[s])
 			}
 		}
+	}
+}
+
+// TestLevels: with two ranks a node, a node lets so many microbatches more be under way to the
+// next, and the step without jitter takes as long.
+func TestLevels(t *testing.T) {
+	flat, _ := New(Default()).Schedule(4, 8, nil)
+	levels, why := New(Config{Node: 2, Ahead: 2}).Schedule(4, 8, nil)
+	if why += levels.Check(); why != "" {
+		t.Fatal(why)
+	}
+	for r, want := range []int{5, 4, 1, 0} {
+		ahead := 0
+		for levels.Orders[r][ahead+1].Kind == pipeline.Forward {
+			ahead++
+		}
+		if ahead != want {
+			t.Errorf("rank %d is %d ahead, want %d: %v", r, ahead, want, levels.Orders[r])
+		}
+	}
+	a, why := flat.Time(pipeline.Like(4))
+	b, not := levels.Time(pipeline.Like(4))
+	if why+not != "" || a.Makespan != b.Makespan {
+		t.Errorf("%v without levels, %v with: %s%s", a.Makespan, b.Makespan, why, not)
 	}
 }
