@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,6 +74,35 @@ func TestPlansAreStoredOnce(t *testing.T) {
 	}
 	if starts != 1000 || plans != 2 {
 		t.Errorf("%d starts, %d plans: want 1000 and 2", starts, plans)
+	}
+}
+
+// TestSeveralPipelines: a job of twice as many workers as its pipeline needs is two, which go as
+// fast as one by a plan that is one's.
+func TestSeveralPipelines(t *testing.T) {
+	j := workload.Job{Name: "two", Resources: workload.Resources{Gang: 8, Devices: 1, Share: unit.Whole}}
+	j.Pipeline = workload.Pipeline{Stages: 2, Microbatches: 4, Tensor: 2, Layers: slices.Repeat([]workload.Layer{{Forward: unit.Second, Backward: unit.Second}}, 2)}
+	config := scheduletest.Config(scheduletest.Nodes(1, 8, 0), scheduletest.Jobs{{Job: j, Truth: workload.Truth{Duration: unit.Minute}}}, compose.PartsOf(scheduletest.Simple(), scheduletest.Simple()))
+	var made pipeline.Plan
+	config.Hooks.Commit = func(_ plan.View, c *plan.Commit) {
+		for _, aside := range c.Asides {
+			if aside.Plan != nil {
+				if err := json.Unmarshal(aside.Plan.JSON, &made); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	o, err := scheduletest.Run(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(made.Orders) != 2 || made.Microbatches != 4 || made.Tensor != 2 {
+		t.Errorf("they go by %+v", made)
+	}
+	// Of five turns each stage works in four.
+	if got := o.Jobs[0].End.Sub(o.Jobs[0].Submit); got != 75*unit.Second {
+		t.Errorf("a minute of work takes %v, want 1m15s", got)
 	}
 }
 

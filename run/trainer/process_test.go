@@ -110,7 +110,7 @@ func paced() (Config, []string) {
 
 func TestKillOneWorkerAndResume(t *testing.T) {
 	c, slow := paced()
-	for _, d := range []division{{"3 workers", 3, nil}, {"2 stages", 2, oneForwardOneBackward(3, 2)}} {
+	for _, d := range []division{{"3 workers", 3, nil}, {"2 stages", 2, oneForwardOneBackward(3, 2)}, {"2 pipelines of 2 stages", 4, oneForwardOneBackward(3, 2)}} {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			want := attempt(t, d.workers, flags(c), d.env(t, "")).must(t, ExitDone).losses()
