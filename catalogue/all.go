@@ -6,6 +6,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/measured"
+	"github.com/musterdl/muster/pipeline/spot"
 	"github.com/musterdl/muster/pipeline/straggler"
 	polluxworld "github.com/musterdl/muster/run/simulated/world/pollux"
 	"github.com/musterdl/muster/schedule/calendar"
@@ -169,6 +170,7 @@ var All = []Entry{
 	plain(ptdp.Description, ptdp.Planner{}),
 	tuned(swarm.Description, swarm.Default, func(c swarm.Config, e Env) any { c.Seed += e.Seed; return swarm.New(c) }).claims(swarm.Claim, swarm.Measure),
 	plain(varuna.Description, varuna.Ordering{}).claims(varuna.Claim, varuna.Measure),
+	plain(varuna.MorphDescription, varuna.Morph{}),
 	plain(zbv.Description, zbv.V{}).claims(zbv.Claim, zbv.Measure),
 	plain(zbv.HalfDescription, zbv.Half),
 	plain(zbv.MinDescription, zbv.Min),
@@ -192,6 +194,8 @@ var Grounds = []Entry{
 	})),
 	Entry{Description: strategy.Description{Name: "sailor", System: "Sailor", Step: "pipeline",
 		Idea: "How long a step of a plan takes, from the shape of the model"}}.claims(measured.Sailor, measured.MeasureSailor),
+	Entry{Description: strategy.Description{Name: "spot", System: "Oobleck, Varuna, SWARM", Step: "pipeline",
+		Idea: "What gets done of a large model on machines that come and go"}}.claims(spot.Claim, spot.Measure(oobleck.New(oobleck.Default()), varuna.Morph{}, onefoneb.Ordering{})),
 	Entry{Description: strategy.Description{Name: "straggler", System: "What-if analysis of stragglers", Step: "pipeline",
 		Idea: "What slow workers cost, from a trace of their operations"}}.claims(straggler.Claim, straggler.Measure),
 	Entry{Description: strategy.Description{Name: "power-network", System: "Computational power network", Step: "allocate",

@@ -8,8 +8,10 @@ import (
 )
 
 // exchange is when all gradients have been summed up over the devices that hold the same
-// weights. A rank begins when its last pass has ended, goes from its last layers to its first,
-// and waits for the others; layers that the same ranks hold go together.
+// weights. Layers that the same ranks hold go together, from when the last of these has ended its
+// passes. Where pipelines are cut alike each rank has one such sum. Where they are not it has
+// several, one at a time: what can begin first goes first, of several the last layers. From the
+// last layers to the first in each case, every sum would wait for the one before.
 func (x *Simulator) exchange(p *Plan, r *Result) (last unit.Duration) {
 	ready := make([][]unit.Duration, len(p.Pipelines))
 	for i, part := range r.Parts {
@@ -21,22 +23,44 @@ func (x *Simulator) exchange(p *Plan, r *Result) (last unit.Duration) {
 			last = max(last, ready[i][k])
 		}
 	}
+	var left []sum
 	borders := x.borders(p)
 	for b := len(borders) - 1; b > 0; b-- {
 		owners, devices, kib := x.owners(p, r, borders[b-1], borders[b])
-		took := x.On.reduce(devices, int64(math.Ceil(float64(kib)*x.Model.State.Gradients)))
-		begin := unit.Duration(0)
-		for _, o := range owners {
-			begin = max(begin, ready[o.pipeline][o.rank])
-		}
-		for _, o := range owners {
-			ready[o.pipeline][o.rank] = begin + took
-		}
-		if took > 0 {
-			last = max(last, begin+took)
+		if took := x.On.reduce(devices, int64(math.Ceil(float64(kib)*x.Model.State.Gradients))); took > 0 {
+			left = append(left, sum{owners, took})
 		}
 	}
+	for len(left) > 0 {
+		next, begin := 0, unit.Forever
+		for i := range left {
+			if at := left[i].begin(ready); at < begin {
+				next, begin = i, at
+			}
+		}
+		for _, o := range left[next].owners {
+			ready[o.pipeline][o.rank] = begin + left[next].takes
+		}
+		last = max(last, begin+left[next].takes)
+		left = slices.Delete(left, next, next+1)
+	}
 	return last
+}
+
+// sum is the gradients of some layers, over all that hold them. It occupies its owners, one at a
+// time, because they send with the links that the next sum would take.
+type sum struct {
+	owners []owner
+	takes  unit.Duration
+}
+
+// begin is when the last of the owners is ready: a sum needs all of them, as its ring goes through
+// each.
+func (s *sum) begin(ready [][]unit.Duration) (at unit.Duration) {
+	for _, o := range s.owners {
+		at = max(at, ready[o.pipeline][o.rank])
+	}
+	return at
 }
 
 // borders are the layers at which a stage of any pipeline begins, and the end of the last.

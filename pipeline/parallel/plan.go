@@ -86,6 +86,24 @@ func (p *Plan) Short() ([]byte, error) {
 	return json.Marshal(p)
 }
 
+// On is the plan with other devices in the place of those that it numbers from 0: a plan is made for
+// so many devices of a kind, and carried out on some of them.
+func (p *Plan) On(devices []int32) Plan {
+	other := *p
+	other.Pipelines = slices.Clone(p.Pipelines)
+	for i := range other.Pipelines {
+		one := &other.Pipelines[i]
+		one.Ranks = slices.Clone(one.Ranks)
+		for r := range one.Ranks {
+			one.Ranks[r].Devices = slices.Clone(one.Ranks[r].Devices)
+			for k, d := range one.Ranks[r].Devices {
+				one.Ranks[r].Devices[k] = devices[d]
+			}
+		}
+	}
+	return other
+}
+
 // Devices are all devices of a plan, in order.
 func (p *Plan) Devices() (all []int32) {
 	for _, one := range p.Pipelines {

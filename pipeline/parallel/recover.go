@@ -44,14 +44,7 @@ func Restart(x *Simulator, planner Planner, lost []int32, l Limits) (Recovery, W
 	if why != "" {
 		return Recovery{}, why
 	}
-	plan := all[0].Plan
-	for _, one := range plan.Pipelines {
-		for _, r := range one.Ranks {
-			for i, d := range r.Devices {
-				r.Devices[i] = was[d]
-			}
-		}
-	}
+	plan := all[0].Plan.On(was)
 	result, why := x.Simulate(&plan)
 	return Recovery{Candidate: Candidate{plan, result}, Restart: true}, why
 }

@@ -22,6 +22,7 @@ package oobleck
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
@@ -54,10 +55,6 @@ var _ parallel.Recoverer = Planner{}
 // New returns a planner.
 func New(c Config) Planner { return Planner{c} }
 
-// leanest is how many ways to run all layers are tried, as fast as they can and one leaner: each
-// costs a search.
-const leanest = 2
-
 // mixes is how many mixes of templates are simulated for each family: what they take without the
 // exchange of gradients is known before, and only that differs.
 const mixes = 4
@@ -70,7 +67,8 @@ func (o Planner) Plans(x *parallel.Simulator, l parallel.Limits) (all []parallel
 		nodes = min(nodes, l.Devices/int(x.On.Nodes[0].Count))
 	}
 	// Whatever is computed again takes time, so a leaner way is no choice but a way out.
-	for way := int8(0); way < leanest && len(all) == 0; way++ {
+	ways, why := x.Ways(x.Model.Profile.Layers()/2, 0, 1, 1)
+	for way := int8(0); int(way) < len(ways) && len(all) == 0; way++ {
 		for _, sequence := range l.Sequences {
 			// Larger microbatches fill a device better and a pipeline worse. As soon as one does not fit, no
 			// larger one does.
@@ -148,7 +146,7 @@ func consecutive(sizes []int) (groups [][]int32) {
 func (o Planner) Recover(x *parallel.Simulator, p *parallel.Plan, lost []int32, _ parallel.Limits) (r parallel.Recovery, why parallel.Why) {
 	s := Setting{Sequence: p.Sequence, Samples: p.Samples, Nodes: len(x.On.Nodes)}
 	if ways := p.Pipelines[0].Ways; len(ways) > 0 {
-		s.Way = ways[0]
+		s.Way = slices.Max(ways)
 	}
 	f, why := NewFamily(x, s)
 	if why != "" {

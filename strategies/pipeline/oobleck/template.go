@@ -56,9 +56,7 @@ func NewFamily(x *parallel.Simulator, s Setting) (*Family, parallel.Why) {
 	}
 	model := *x.Model
 	f := &Family{Setting: s, inNode: int(first.Count), batches: model.Batch / s.Samples, layers: model.Profile.Layers(), alone: parallel.NewSimulator(&model, x.On)}
-	if s.Way > 0 {
-		f.ways = slices.Repeat([]int8{s.Way}, f.layers)
-	}
+	f.ways = x.AllIn(s.Way, 1)
 	search := newSearch(f, x)
 	why := parallel.Why("")
 	for n := 1; n <= s.Nodes && (f.Least == 0 || n < 2*f.Least); n++ {

@@ -5,8 +5,10 @@
 // goes ahead as far as it can while the gradient of the next stage is late. The last stage
 // does its backward pass at once, and computes nothing again.
 //
-// Left out: to compute again while the gradient is still on its way, the change of the plan
-// with the number of machines, and its search for the depth and the size of a microbatch.
+// The planner beside the order is its search for the number of stages and the size of a microbatch,
+// made anew whenever machines come or go (morph.go).
+//
+// Left out: to compute again while the gradient is still on its way.
 package varuna
 
 import (
