@@ -57,7 +57,11 @@ func Measure(copies, restarts parallel.Planner, order pipeline.Ordering) func(op
 		if err != nil {
 			return nil, err
 		}
-		if err := table(got, "t4", t4, "T4", copies, restarts, order); err != nil {
+		g, err := ground(t4, "T4", order)
+		if err == nil {
+			err = table(got, "t4", g, copies, restarts)
+		}
+		if err != nil {
 			return nil, err
 		}
 		for _, zone := range []string{"us-east-2b", "us-west-2a"} {
@@ -65,7 +69,10 @@ func Measure(copies, restarts parallel.Planner, order pipeline.Ordering) func(op
 			if err != nil {
 				return nil, err
 			}
-			if err := table(got, zone, v100, "V100-16GB", copies, restarts, order); err != nil {
+			if g, err = ground(v100, "V100-16GB", order); err == nil {
+				err = table(got, zone, g, copies, restarts)
+			}
+			if err != nil {
 				return nil, err
 			}
 		}
@@ -75,11 +82,7 @@ func Measure(copies, restarts parallel.Planner, order pipeline.Ordering) func(op
 
 // table is the row of one trace. The fixed number that is best is known when all is over; whoever
 // chooses one before does no better.
-func table(got map[string]float64, name string, t Trace, device string, copies, restarts parallel.Planner, order pipeline.Ordering) error {
-	g, err := ground(t, device, order)
-	if err != nil {
-		return err
-	}
+func table(got map[string]float64, name string, g *Ground, copies, restarts parallel.Planner) error {
 	ideal := g.Ideal([]parallel.Planner{copies, restarts})
 	if ideal == 0 {
 		return fmt.Errorf("%s: the model fits on no number of nodes", name)
@@ -88,7 +91,7 @@ func table(got map[string]float64, name string, t Trace, device string, copies, 
 	got[name+"_oobleck"], got[name+"_recovers"] = played.Samples/ideal, float64(played.Recovers)
 	played = g.Play(Policy{Planner: restarts})
 	got[name+"_varuna"], got[name+"_restarts"] = played.Samples/ideal, float64(played.Restarts)
-	for n := 1; n <= t.Nodes; n++ { // in hindsight
+	for n := 1; n <= g.Trace.Nodes; n++ { // in hindsight
 		got[name+"_fixed"] = max(got[name+"_fixed"], g.Play(Policy{Planner: restarts, Fixed: n}).Samples/ideal)
 	}
 	got[name+"_swarm"] = g.swarm(restarts) / ideal
