@@ -42,6 +42,7 @@ import (
 	"github.com/musterdl/muster/strategies/flow/maxmin"
 	"github.com/musterdl/muster/strategies/flow/parrot"
 	"github.com/musterdl/muster/strategies/flow/strict"
+	"github.com/musterdl/muster/strategies/pipeline/adapipe"
 	"github.com/musterdl/muster/strategies/pipeline/alpa"
 	"github.com/musterdl/muster/strategies/pipeline/autopipe"
 	"github.com/musterdl/muster/strategies/pipeline/chimera"
@@ -154,6 +155,7 @@ var All = []Entry{
 	plain(dpcut.Description, dpcut.Partitioner{}),
 	plain(equal.Description, equal.Partitioner{}),
 	tuned(chimera.Description, chimera.Default, func(c chimera.Config, _ Env) any { return chimera.New(c) }).claims(chimera.Claim, chimera.Measure),
+	plain(adapipe.Description, adapipe.Planner{}).claims(adapipe.Claim, adapipe.Measure),
 	plain(alpa.Description, alpa.Planner{}).claims(alpa.Claim, alpa.Measure),
 	plain(autopipe.Description, autopipe.Planner{}).claims(autopipe.Claim, autopipe.Measure),
 	plain(chimera.MixDescription, chimera.Mix{}).claims(chimera.MixClaim, chimera.MeasureMix),

@@ -133,6 +133,11 @@ func (d *Devices) speed(group []int32) float64 {
 	return slowest
 }
 
+// Alike says whether two groups are of one kind of device, and as slow against it.
+func (d *Devices) Alike(a, b []int32) bool {
+	return d.Nodes[d.node[a[0]]].Kind == d.Nodes[d.node[b[0]]].Kind && d.speed(a) == d.speed(b)
+}
+
 // Without are the devices that are left, with the numbers that they had. A node without a device
 // goes, and one with some keeps its whole uplink for those.
 func (d *Devices) Without(lost []int32) (left *Devices, was []int32) {

@@ -1,6 +1,8 @@
 package parallel
 
 import (
+	"slices"
+
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 )
@@ -75,20 +77,16 @@ func (x *Simulator) Chain(s *Shape) (*pipeline.Chain, Why) {
 	if len(inFlight) != s.Ranks {
 		clear(inFlight)
 	}
-	type kind struct {
-		of    int32
-		speed float64
-	}
-	ranks, seen := s.Plan().Pipelines[0].Ranks, map[kind]*Sums{}
+	ranks := s.Plan().Pipelines[0].Ranks
 	sums := make([]*Sums, len(ranks))
 	for r := range ranks {
-		k := kind{x.On.Nodes[x.On.NodeOf(ranks[r].Devices[0])].Kind, x.On.speed(ranks[r].Devices)}
-		if seen[k] == nil {
-			if seen[k], why = x.Sums(&ranks[r], s.Samples, s.Copies, s.Ways); why != "" {
-				return nil, why
-			}
+		like := slices.IndexFunc(ranks, func(other Rank) bool { return x.On.Alike(other.Devices, ranks[r].Devices) })
+		if sums[r] = sums[like]; sums[r] != nil {
+			continue
 		}
-		sums[r] = seen[k]
+		if sums[r], why = x.Sums(&ranks[r], s.Samples, s.Copies, s.Ways); why != "" {
+			return nil, why
+		}
 	}
 	return &pipeline.Chain{Layers: x.Model.Profile.Layers(), Link: func(_, _, _ int) unit.Duration { return 0 },
 		Stage: func(stage, first, end int) unit.Duration {
