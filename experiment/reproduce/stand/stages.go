@@ -9,7 +9,7 @@ import (
 )
 
 func init() {
-	register("stages", "a job that trains in a pipeline over all devices (ranks, microbatches, layers); a layer takes 1 ms forward and 2 ms backward, the last one so many times as long (last)", stages)
+	register("stages", "a job that trains in a pipeline over all devices (ranks, microbatches, layers); a layer takes 1 ms forward and 2 ms backward, the last one so many times as long (last); the first device so fast against the others (slow)", stages)
 }
 
 // stages has one job, which would take an hour if no device ever waited: its JCT tells how long
@@ -21,6 +21,12 @@ func stages(_ Data, o *Options, _ uint64) (*Stand, error) {
 		Layers: slices.Repeat([]workload.Layer{{Forward: unit.Millisecond, Backward: 2 * unit.Millisecond}}, layers)}
 	end := &j.Pipeline.Layers[layers-1]
 	end.Forward, end.Backward = unit.Duration(last)*end.Forward, unit.Duration(last)*end.Backward
-	return &Stand{Cluster: cluster.Uniform("pipeline", 1, ranks, cluster.Model{Name: "gpu", Memory: 16 << 10, Speed: 1}, 8),
+	c := &cluster.Cluster{Name: "pipeline"}
+	rack, gpu := c.AddRack(cluster.Rack{Name: "rack"}), c.AddModel(cluster.Model{Name: "gpu", Memory: 16 << 10, Speed: 1})
+	if slow := o.Float("slow", 1); slow != 1 {
+		c.AddNode(cluster.Node{Name: "slow", Rack: rack, Model: c.AddModel(cluster.Model{Name: "slow", Memory: 16 << 10, Speed: slow})}, 1)
+	}
+	c.AddNode(cluster.Node{Name: "node", Rack: rack, Model: gpu}, ranks-len(c.Devices))
+	return &Stand{Cluster: c,
 		Jobs: list([]item{{j, workload.Truth{Duration: unit.Hour}}})}, nil
 }
