@@ -66,6 +66,51 @@ func TestRandomSchedules(t *testing.T) {
 	}
 }
 
+// TestOverlaps: what went on at once on a rank is what is counted instant by instant.
+func TestOverlaps(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 13))
+	some := pipeline.Overlap{}
+	for range 1000 {
+		s, c := drawnSchedule(t, r)
+		c.Bandwidth = unit.Mbps(r.IntN(2) * 5000)
+		for _, order := range s.Orders { // some passes forward run at once with the backward one behind them
+			for i := 1; i < len(order); i++ {
+				order[i-1].Paired = order[i-1].Kind == pipeline.Forward && order[i].Kind == pipeline.Backward && order[i-1].Micro != order[i].Micro && r.IntN(2) == 0
+			}
+		}
+		got, why := s.Time(c)
+		if why != "" {
+			continue // the pairs wait for one another
+		}
+		for rank, o := range got.Overlaps() {
+			want := pipeline.Overlap{}
+			for now := range unit.Time(got.Makespan) {
+				passes, transfers := 0, 0
+				for _, p := range got.Spans[rank] {
+					if p.Start <= now && now < p.End {
+						passes++
+					}
+				}
+				for _, x := range got.Transfers {
+					if (int(x.Ranks[0]) == rank || int(x.Ranks[1]) == rank) && x.Start <= now && now < x.End {
+						transfers++
+					}
+				}
+				want.ComputeCompute += unit.Duration(max(0, passes-1))
+				want.ComputeTransfer += unit.Duration(min(passes, transfers, 1))
+				want.TransferTransfer += unit.Duration(min(max(0, transfers-1), 1))
+			}
+			if o != want {
+				t.Fatalf("rank %d: %+v at once, instant by instant %+v", rank, o, want)
+			}
+			some = some.Plus(o)
+		}
+	}
+	if some.ComputeCompute == 0 || some.ComputeTransfer == 0 || some.TransferTransfer == 0 {
+		t.Errorf("nothing was tried: %+v", some)
+	}
+}
+
 // accounted is the peak of a rank's memory by what holds at the start of each pass.
 func accounted(s *pipeline.Schedule, c *pipeline.Costs, t *pipeline.Timing, rank int) (most int64) {
 	params, counted := int64(0), map[int32]bool{}

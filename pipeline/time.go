@@ -102,6 +102,8 @@ type Timing struct {
 	Makespan unit.Duration
 	// Spans are per rank and operation. Two that are paired have the same.
 	Spans [][]Span
+	// Transfers are those between ranks whose link takes time, by stage and microbatch.
+	Transfers []Transfer
 	// Busy is how long each rank computed, Bubble how long it did nothing between its first
 	// pass and its last.
 	Busy, Bubble []unit.Duration
@@ -158,6 +160,11 @@ func (s *Schedule) Time(c Costs) (Timing, Why) {
 			t.Spans[r][i] = Span{line.Start[len(passes)-1], line.End[len(passes)-1]}
 		}
 	}
+	t.Transfers = make([]Transfer, len(line.Start)-len(passes))
+	for i := range t.Transfers {
+		task := len(passes) + i
+		t.Transfers[i] = Transfer{g.ends[int(g.Tasks[task].Resource)-ranks], Span{line.Start[task], line.End[task]}}
+	}
 	for _, step := range line.Critical {
 		if int(step.Task) < len(passes) { // the others are transfers
 			t.Critical = append(t.Critical, passes[step.Task])
@@ -175,6 +182,7 @@ type graph struct {
 	// the backward pass, each by stage and microbatch.
 	task  [4][]int32
 	links map[[2]int32]int32
+	ends  [][2]int32 // of the links: from which rank to which
 }
 
 // slot is where task keeps the pass of a kind: what is awaited of a backward pass is its
@@ -232,6 +240,7 @@ func (g *graph) send(from, to, stage, before, after int32) {
 	if !known {
 		link = g.AddResource(taskgraph.Resource{Kind: taskgraph.Fluid, Bandwidth: way.Bandwidth, Latency: way.Latency})
 		g.links[[2]int32{from, to}] = link
+		g.ends = append(g.ends, [2]int32{from, to})
 	}
 	t := g.AddTask(taskgraph.Task{Resource: link, Bytes: g.c.Stages[stage].OutputKiB << 10}, before)
 	g.Edges = append(g.Edges, taskgraph.Edge{Before: t, After: after})

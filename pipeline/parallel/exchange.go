@@ -5,13 +5,15 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline"
 )
 
 // exchange is when all gradients have been summed up over the devices that hold the same
 // weights. Layers that the same ranks hold go together, from when the last of these has ended its
 // passes. Where pipelines are cut alike each rank has one such sum. Where they are not it has
 // several, one at a time: what can begin first goes first, of several the last layers. From the
-// last layers to the first in each case, every sum would wait for the one before.
+// last layers to the first in each case, every sum would wait for the one before. Of the first sum
+// of all its ranks, what Gradients hides behind the passes of the last microbatch was sent before.
 func (x *Simulator) exchange(p *Plan, r *Result) (last unit.Duration) {
 	ready := make([][]unit.Duration, len(p.Pipelines))
 	for i, part := range r.Parts {
@@ -27,10 +29,22 @@ func (x *Simulator) exchange(p *Plan, r *Result) (last unit.Duration) {
 	borders := x.borders(p)
 	for b := len(borders) - 1; b > 0; b-- {
 		owners, devices, kib := x.owners(p, r, borders[b-1], borders[b])
-		if took := x.On.reduce(devices, int64(math.Ceil(float64(kib)*x.Model.State.Gradients))); took > 0 {
-			left = append(left, sum{owners, took})
+		ring := x.On.ring(devices)
+		took := ring.Takes(int64(math.Ceil(float64(kib) * x.Model.State.Gradients)))
+		if took == 0 {
+			continue
 		}
+		one := sum{owners: owners, takes: took, exposed: took}
+		if x.Gradients != nil {
+			ring.Layers, ring.Memory = x.behind(p, r, owners, borders[b-1], borders[b])
+			merged := x.Gradients.Merge(&ring)
+			if t, why := merged.Time(&ring); why == "" {
+				one.exposed, one.hidden = t.Exposed(), t.Overlap
+			}
+		}
+		left = append(left, one)
 	}
+	sent := map[owner]bool{}
 	for len(left) > 0 {
 		next, begin := 0, unit.Forever
 		for i := range left {
@@ -38,10 +52,16 @@ func (x *Simulator) exchange(p *Plan, r *Result) (last unit.Duration) {
 				next, begin = i, at
 			}
 		}
-		for _, o := range left[next].owners {
-			ready[o.pipeline][o.rank] = begin + left[next].takes
+		end := begin + left[next].exposed
+		if slices.ContainsFunc(left[next].owners, func(o owner) bool { return sent[o] }) {
+			end = begin + left[next].takes
+		} else {
+			r.hidden += unit.Duration(len(left[next].owners)) * left[next].hidden
 		}
-		last = max(last, begin+left[next].takes)
+		for _, o := range left[next].owners {
+			ready[o.pipeline][o.rank], sent[o] = end, true
+		}
+		last = max(last, end)
 		left = slices.Delete(left, next, next+1)
 	}
 	return last
@@ -52,6 +72,9 @@ func (x *Simulator) exchange(p *Plan, r *Result) (last unit.Duration) {
 type sum struct {
 	owners []owner
 	takes  unit.Duration
+	// exposed is the part behind the last pass, and hidden that during passes, if it is the first
+	// sum of its owners: another has their links before.
+	exposed, hidden unit.Duration
 }
 
 // begin is when the last of the owners is ready: a sum needs all of them, as its ring goes through
@@ -104,6 +127,37 @@ func (x *Simulator) owners(p *Plan, r *Result, first, end int32) (all []owner, d
 		}
 	}
 	return all, devices, most
+}
+
+// behind are the layers from first to end as the last microbatch passes them, and what activations
+// may take meanwhile. Of unlike owners the shortest pass and the most gradients of each layer count,
+// as if all ended at the same time: less is hidden behind that than behind what they do.
+func (x *Simulator) behind(p *Plan, r *Result, owners []owner, first, end int32) (layers []pipeline.Stage, memory unit.MiB) {
+	for i, o := range owners {
+		one := &p.Pipelines[o.pipeline]
+		rank := &one.Ranks[o.rank]
+		if has := x.On.Kind(rank.Devices[0]).Memory; has > 0 {
+			left := max(1, has-unit.MiB(r.Parts[o.pipeline].Timing.Peak[o.rank].ParamKiB>>10))
+			if memory == 0 || left < memory {
+				memory = left
+			}
+		}
+		for l := first; l < end; l++ {
+			layer, _, why := x.Stage(rank, Slice{int(l), int(l) + 1, one.Ways}, p.Samples, len(p.Pipelines))
+			if why != "" { // it was timed before
+				continue
+			}
+			layer.ParamKiB = int64(math.Ceil(float64(layer.ParamKiB) * x.Model.State.Gradients))
+			if i == 0 {
+				layers = append(layers, layer)
+				continue
+			}
+			all := &layers[l-first]
+			all.Forward, all.Input, all.Weight = min(all.Forward, layer.Forward), min(all.Input, layer.Input), min(all.Weight, layer.Weight)
+			all.ParamKiB = max(all.ParamKiB, layer.ParamKiB)
+		}
+	}
+	return layers, memory
 }
 
 // update is how long the optimiser works on the fullest device: it reads and writes once what

@@ -193,12 +193,9 @@ func least(a, b unit.Mbps) unit.Mbps {
 	return a
 }
 
-// reduce is how long a group of devices takes to sum up so much that each holds, in a ring: a
-// node's members send to the next node together.
-func (d *Devices) reduce(group []int32, kib int64) unit.Duration {
-	if len(group) < 2 {
-		return 0
-	}
+// ring is what a group of devices takes to sum up so much that each holds, in a ring: a node's
+// members send to the next node together.
+func (d *Devices) ring(group []int32) overlap.Costs {
 	slowest, members := d.Kind(group[0]).Inside, map[int32][]int32{}
 	for _, g := range group {
 		members[d.node[g]] = append(members[d.node[g]], g)
@@ -209,6 +206,5 @@ func (d *Devices) reduce(group []int32, kib int64) unit.Duration {
 			slowest = Link{Bandwidth: least(slowest.Bandwidth, l.Bandwidth), Latency: max(slowest.Latency, l.Latency)}
 		}
 	}
-	ring := overlap.Ring(nil, len(group), slowest)
-	return ring.Takes(kib)
+	return overlap.Ring(nil, len(group), slowest)
 }

@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline/overlap"
 	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/pipeline/parallel/paralleltest"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
+	"github.com/musterdl/muster/strategies/pipeline/wfbp"
 )
 
 var sequence = parallel.Sequence{Name: "1f1b", Order: onefoneb.Ordering{}}
@@ -48,6 +50,41 @@ func TestSimulate(t *testing.T) {
 		if r.MFU <= 0 || r.MFU > 1 || r.Bubble <= 0 || r.Bubble >= 1 {
 			t.Errorf("MFU %g, bubble %g: expected parts of one", r.MFU, r.Bubble)
 		}
+	}
+}
+
+// TestGradients: a single exchange takes what it takes without a merger; one message for each layer
+// exposes the last one alone where a layer's pass is longer than its message, and the rest is told as
+// hidden. Of unlike copies no more is hidden than the faster one computes.
+func TestGradients(t *testing.T) {
+	m := model(8, 16)
+	on := parallel.Even(parallel.Device{Name: "unit", TFlops: 1}, 4, 1, 8192)
+	p := shape(1, 8, 1, 2, 2, []int32{4}, nil)
+	step := func(g overlap.Merger) parallel.Result {
+		x := parallel.NewSimulator(m, on)
+		x.Gradients = g
+		r, why := x.Simulate(&p)
+		if why != "" {
+			t.Fatal(why)
+		}
+		return r
+	}
+	const message = 1024 // 1 MiB from each of two to the other at 8192 Mbps
+	none, whole, single := step(nil), step(wfbp.Whole{}), step(wfbp.Single{})
+	if none.Exposed != 4*message || whole.Exposed != none.Exposed || single.Exposed != message {
+		t.Errorf("%d, %d and %d microseconds exposed, want 4096, 4096 and 1024", none.Exposed, whole.Exposed, single.Exposed)
+	}
+	if hidden := single.Overlap().ComputeTransfer - none.Overlap().ComputeTransfer; hidden != 3*message || single.Step != none.Step-hidden {
+		t.Errorf("%d microseconds hidden of each rank: want 3072, and as much off the step", hidden)
+	}
+	on.Speeds = []float64{1, .01, 1, .01} // the last layers' backward passes take 2 ms here, 200 ms there
+	if got := step(wfbp.Single{}).Exposed; got != message {
+		t.Errorf("%d microseconds exposed where one copy is slow, want 1024", got)
+	}
+	on.Kinds[0].Inside = parallel.Link{} // endless, but the nodes have their uplink
+	on.Nodes[0].Out = 1024
+	if slow, all := step(wfbp.Single{}).Exposed, step(nil).Exposed; slow >= all || slow < all-3*2000 {
+		t.Errorf("%d of %d microseconds exposed over a slow link: want what three layers' passes do not hide", slow, all)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/overlap"
 )
 
 // What a step is made of, in the order in which it is simulated:
@@ -16,7 +17,8 @@ import (
 //     the link between their nodes. Pipelines that are alike in kinds, links, cuts and ways are
 //     simulated once;
 //   - the exchange of gradients among all ranks that hold the same layers, in a ring, from the
-//     last layers to the first, after a rank's last pass: nothing is hidden behind passes;
+//     last layers to the first, after a rank's last pass. Without Gradients nothing is hidden
+//     behind passes;
 //   - the optimiser, which reads and writes what a device holds for its weights.
 //
 // Links are not shared between pipelines in this model: each device has its part of the uplink
@@ -34,6 +36,8 @@ type Result struct {
 	MFU float64
 	// Parts are those of each pipeline. Pipelines that are alike share theirs.
 	Parts []*Part
+
+	hidden unit.Duration // in which gradients are exchanged behind passes, in sum over the ranks
 }
 
 // Part is what one pipeline takes.
@@ -56,10 +60,32 @@ func (r *Result) PeakKiB() (most int64) {
 	return most
 }
 
+// Overlap is how long a rank had two things going on at once in a step, in the mean over the ranks.
+// What is hidden of the exchange of gradients counts for itself, beside transfers between stages.
+func (r *Result) Overlap() (mean pipeline.Overlap) {
+	ranks, seen := unit.Duration(0), map[*Part]pipeline.Overlap{}
+	for _, p := range r.Parts {
+		ranks += unit.Duration(len(p.Timing.Spans))
+		sum, known := seen[p]
+		if !known {
+			for _, o := range p.Timing.Overlaps() {
+				sum = sum.Plus(o)
+			}
+			seen[p] = sum
+		}
+		mean = mean.Plus(sum.Over(p.iterations))
+	}
+	mean.ComputeTransfer += r.hidden
+	return mean.Over(max(1, ranks))
+}
+
 // Simulator simulates plans of a model on devices, and keeps what like pipelines take.
 type Simulator struct {
 	Model *Model
 	On    *Devices
+	// Gradients merges them into messages, of which some are sent behind passes; nil sends all of
+	// them when a rank has done its last pass.
+	Gradients overlap.Merger
 
 	parts map[string]*Part
 	paths map[path]routes

@@ -1,0 +1,90 @@
+package pipeline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/musterdl/muster/model/unit"
+)
+
+// Transfer is something that one rank sends to another, and when it was under way.
+type Transfer struct {
+	Ranks [2]int32 // from, to
+	Span
+}
+
+// Overlap is how long things went on at once on a rank: two passes, a pass and a transfer from
+// or to the rank at least, two such transfers at least.
+type Overlap struct{ ComputeCompute, ComputeTransfer, TransferTransfer unit.Duration }
+
+// Plus is the sum of both.
+func (o Overlap) Plus(other Overlap) Overlap {
+	return Overlap{o.ComputeCompute + other.ComputeCompute, o.ComputeTransfer + other.ComputeTransfer, o.TransferTransfer + other.TransferTransfer}
+}
+
+// Over is one of so many equal parts.
+func (o Overlap) Over(parts unit.Duration) Overlap {
+	return Overlap{o.ComputeCompute / parts, o.ComputeTransfer / parts, o.TransferTransfer / parts}
+}
+
+// Overlaps are how long each rank had two things going on at once.
+func (t *Timing) Overlaps() []Overlap {
+	sent := make([][]Span, len(t.Spans))
+	for _, x := range t.Transfers {
+		for _, r := range x.Ranks {
+			sent[r] = append(sent[r], x.Span)
+		}
+	}
+	all := make([]Overlap, len(t.Spans))
+	for r, passes := range t.Spans {
+		for i := 1; i < len(passes); i++ {
+			if passes[i] == passes[i-1] { // they are paired
+				all[r].ComputeCompute += passes[i].End.Sub(passes[i].Start)
+			}
+		}
+		var sending []Span
+		sending, all[r].TransferTransfer = during(sent[r])
+		all[r].ComputeTransfer = common(slices.Compact(slices.Clone(passes)), sending)
+	}
+	return all
+}
+
+// during is when one of some spans at least was open, and for how long two at least were.
+func during(spans []Span) (one []Span, two unit.Duration) {
+	type edge struct {
+		at   unit.Time
+		open int
+	}
+	edges := make([]edge, 0, 2*len(spans))
+	for _, s := range spans {
+		edges = append(edges, edge{s.Start, 1}, edge{s.End, -1})
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.open, a.open)) })
+	open := 0
+	for i, e := range edges {
+		switch {
+		case open >= 2:
+			two += e.at.Sub(edges[i-1].at)
+		case open == 0:
+			one = append(one, Span{Start: e.at})
+		}
+		if open += e.open; open == 0 {
+			one[len(one)-1].End = e.at
+		}
+	}
+	return one, two
+}
+
+// common is for how long spans of both lists were open. Within a list they are in order, and none
+// begins before the one before has ended.
+func common(a, b []Span) (both unit.Duration) {
+	for len(a) > 0 && len(b) > 0 {
+		both += max(0, min(a[0].End, b[0].End).Sub(max(a[0].Start, b[0].Start)))
+		if a[0].End < b[0].End {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return both
+}
