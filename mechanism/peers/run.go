@@ -41,11 +41,9 @@ func (r *run) happen(e event) {
 			r.send(e.ticket.pass)
 		}
 	case averaged:
-		r.report.Steps = append(r.report.Steps, r.at)
-		for i := range r.workers {
-			r.workers[i].held = nil
+		if !r.redo() {
+			r.close()
 		}
-		r.begin()
 	}
 }
 
@@ -192,9 +190,9 @@ func (r *run) drop(peer int32) {
 	}
 }
 
-// end averages a step's gradients. Where a peer has gone that held some, the passes backward
-// that it did are done again first, by others: the trainers still have what went in.
-func (r *run) end() {
+// redo has the passes backward done again whose gradients have gone with a peer: the trainers
+// still have what went in. It reports whether there are any.
+func (r *run) redo() bool {
 	for id := range r.passes {
 		if p := &r.passes[id]; r.backward(int32(id)) && !r.workers[p.peer].here {
 			p.again = true
@@ -202,22 +200,35 @@ func (r *run) end() {
 			r.send(int32(id))
 		}
 	}
-	if r.left > 0 {
+	return r.left > 0
+}
+
+// end averages a step's gradients, once all of them are there.
+func (r *run) end() {
+	if r.redo() {
 		return
 	}
 	slowest := r.at
-	held := make([]int, len(r.passes))
 	for stage := range r.Stages {
 		var links []unit.Mbps
 		for i := range r.workers {
-			if w := &r.workers[i]; w.serves == stage {
+			if r.workers[i].serves == stage {
 				links = append(links, r.Peers[i].Link)
-				for _, id := range w.held {
-					held[id]++
-				}
 			}
 		}
 		slowest = max(slowest, r.at.Add(average(r.WeightsKiB, links)))
+	}
+	r.later(event{at: slowest, kind: averaged})
+}
+
+// close ends a step whose gradients were averaged, and counts them by those who held them.
+func (r *run) close() {
+	held := make([]int, len(r.passes))
+	for i := range r.workers {
+		for _, id := range r.workers[i].held {
+			held[id]++
+		}
+		r.workers[i].held = nil
 	}
 	for id, n := range held {
 		if r.backward(int32(id)) {
@@ -225,7 +236,8 @@ func (r *run) end() {
 			r.report.Doubled += max(0, n-1)
 		}
 	}
-	r.later(event{at: slowest, kind: averaged})
+	r.report.Steps = append(r.report.Steps, r.at)
+	r.begin()
 }
 
 // fetch has a peer fetch the weights of a stage, and serve it then.

@@ -66,7 +66,7 @@ func shareOfWork(r pipelinetest.Range, dice *rand.Rand) {
 // What is lost is counted by the peers that average, who do not know what the trainers believe.
 func faults(r pipelinetest.Range, dice *rand.Rand) {
 	s, _ := drawn(dice)
-	s.Steps, s.Batch, s.WeightsKiB = 4, 32, 100
+	s.Steps, s.Batch, s.WeightsKiB = 4, 32, 100_000
 	p := &s.Peers[dice.IntN(len(s.Peers))]
 	p.Until, p.Silent = unit.Time(1+dice.Int64N(int64(2*unit.Minute))), dice.IntN(2) == 0
 	played := peers.Run(s)
