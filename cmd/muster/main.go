@@ -40,7 +40,7 @@ func root() *cobra.Command {
 	}
 	cmd.AddGroup(&cobra.Group{ID: "try", Title: "Try and compare:"}, &cobra.Group{ID: "run", Title: "Run jobs on this machine:"},
 		&cobra.Group{ID: "operate", Title: "Operate:"})
-	cmd.AddCommand(simulateCommand(), compareCommand(), traceCommand(), benchCommand(), strategiesCommand(), reproduceCommand(), scenarioCommand(), planCommand(), versionCommand())
+	cmd.AddCommand(simulateCommand(), compareCommand(), traceCommand(), benchCommand(), strategiesCommand(), reproduceCommand(), scenarioCommand(), planCommand(), layersCommand(), versionCommand())
 	cmd.AddCommand(liveCommands()...)
 	cmd.AddCommand(accessCommands()...)
 	cmd.AddCommand(shareCommands()...)

@@ -115,7 +115,7 @@ func (p *sailorPlan) predict() (step unit.Duration, peakKiB int64, why pipeline.
 	s := pipeline.Schedule{Microbatches: int32(p.Batch / (p.Micro * copies)), Routes: [][]int32{pipeline.Straight(ranks)}, Orders: make([][]pipeline.Op, ranks)}
 	c := pipeline.Costs{Params: pipeline.Params{ParamCopies: 1}}
 	nic := pipeline.Link{Bandwidth: sailorNIC}
-	first := 0
+	first := 0 // layer of the stage
 	for r, layers := range p.Layers {
 		s.Line(r).Alternate(pipeline.Chunk{Stage: int32(r)}, ranks-1-r)
 		of := parallel.Slice{First: first, End: first + len(layers)}
@@ -138,6 +138,7 @@ func (p *sailorPlan) predict() (step unit.Duration, peakKiB int64, why pipeline.
 	}
 	for r, spans := range t.Spans {
 		sums := nic.Takes(2 * int64(copies-1) * c.Stages[r].ParamKiB / int64(copies))
+		// The optimiser reads and writes once what it holds.
 		update := unit.Duration(2 * 1024 * float64(c.Stages[r].ParamKiB+c.Stages[r].StateKiB) / (kind.MemoryGBs * 1e3))
 		step = max(step, unit.Duration(spans[len(spans)-1].End)+sums+update)
 		peakKiB = max(peakKiB, t.Peak[r].Total())
@@ -149,7 +150,7 @@ func (p *sailorPlan) predict() (step unit.Duration, peakKiB int64, why pipeline.
 // plans, over those on which nothing was fitted, and by plan.
 func MeasureSailor(open figures.Open, _ uint64) (map[string]float64, error) {
 	got := map[string]float64{}
-	mean := func(name string, off float64) {
+	mean := func(name string, off float64) { // of all that were noted under a name so far
 		got[name+"_n"]++
 		got[name] += (math.Abs(off) - got[name]) / got[name+"_n"]
 	}

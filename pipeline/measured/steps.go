@@ -103,6 +103,7 @@ func (s *step) predict(order func(chunks int) pipeline.Ordering) (predicted, too
 	profile.Whole = s.whole
 	kind.Memory = 0 // it ran; how it spread its weights besides is not always told
 	x := parallel.NewSimulator(&parallel.Model{Name: s.name, Profile: profile, Batch: s.batch, State: parallel.MixedAdam}, parallel.Even(kind, s.nodes, 8, nodeOut[s.device]))
+	// Llama 3 spreads the state of its optimiser over the copies; the others did not yet.
 	x.Model.State.Sharded = s.device == "H100"
 	copies := s.nodes * 8 / (s.tensor * s.ranks)
 	plan := parallel.Shape{Sequence: parallel.Sequence{Name: s.name, Order: order(s.chunks)}, Samples: s.samples, Microbatches: s.batch / copies / s.samples,
@@ -113,7 +114,7 @@ func (s *step) predict(order func(chunks int) pipeline.Ordering) (predicted, too
 		if why != "" {
 			return 0, 0, why
 		}
-		useful += ways[0].GFlop
+		useful += ways[0].GFlop // of a device, in one microbatch
 		for i, w := range ways {
 			if w.Way == s.way {
 				plan.Ways[l] = int8(i)
@@ -136,7 +137,7 @@ func (s *step) predict(order func(chunks int) pipeline.Ordering) (predicted, too
 // or alone where there is a stage for each layer.
 func (s *step) cuts(layers int) (cuts []int32) {
 	stages := s.ranks * s.chunks
-	for k := 1; k < stages; k++ {
+	for k := 1; k < stages; k++ { // the first layer is the embedding
 		if stages == layers {
 			cuts = append(cuts, int32(k))
 		} else {
@@ -178,7 +179,7 @@ func bert(device string, devices, batch int) step {
 // mlperf compares pairs of runs with the same batch, and so about as many steps: how much longer
 // one takes than the other. Of a single run it is not told how many steps it took.
 func mlperf(open figures.Open, order func(chunks int) pipeline.Ordering, got map[string]float64) error {
-	minutes := map[string]float64{}
+	minutes := map[string]float64{} // from the start to the accuracy asked for, by system
 	err := figures.FromTable(open, "mlperf/training_v2.1_time_to_train.csv", []string{"system", "benchmark", "trimmed_mean_minutes"}, func(f []string) error {
 		n, err := strconv.ParseFloat(f[2], 64)
 		if f[1] == "bert" {

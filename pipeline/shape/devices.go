@@ -63,6 +63,7 @@ func Device(name string, p Precision) (parallel.Device, pipeline.Why) {
 	if k.tflops[p] == 0 {
 		return parallel.Device{}, whyf("%s does not compute in precision %q", name, p)
 	}
+	// Data sheets tell both directions together; a link is one of them.
 	inside := cmp.Or(k.nvlink, pcie)
 	return parallel.Device{Name: k.name, Memory: k.memory, TFlops: k.tflops[p], MemoryGBs: k.gbytes,
 		Inside: parallel.Link{Bandwidth: unit.Mbps(inside * 8000)}}, ""
