@@ -37,6 +37,7 @@ import (
 	"github.com/musterdl/muster/strategies/allocate/pollux"
 	"github.com/musterdl/muster/strategies/allocate/random"
 	"github.com/musterdl/muster/strategies/allocate/salus"
+	"github.com/musterdl/muster/strategies/allocate/soonest"
 	"github.com/musterdl/muster/strategies/allocate/spread"
 	"github.com/musterdl/muster/strategies/allocate/titan"
 	"github.com/musterdl/muster/strategies/flow/maxmin"
@@ -97,6 +98,8 @@ var All = []Entry{
 	tuned(antman.Description, antman.Default, func(c antman.Config, _ Env) any { return antman.New(c) }).claims(antman.Claim, nil),
 	tuned(bestfit.Description, bestfit.Default, func(c bestfit.Config, _ Env) any { return bestfit.New(c) }),
 	fresh(clustering.Description, func() any { return clustering.New() }),
+	tuned(soonest.Description, soonest.Default, func(c soonest.Config, _ Env) any { return soonest.New(c) }),
+	fresh(soonest.PlaceDescription, func() any { return soonest.NewPlacer() }),
 	fresh(consolidate.Description, func() any { return consolidate.New() }),
 	fresh(dotproduct.Description, func() any { return dotproduct.New() }),
 	tuned(fgd.Description, fgd.Default, func(c fgd.Config, _ Env) any { return fgd.New(c) }).claims(fgd.Claim, nil),
@@ -169,6 +172,7 @@ var All = []Entry{
 	plain(outoforder.Description, outoforder.Ordering{}).claims(outoforder.Claim, outoforder.Measure),
 	tuned(pipedream.Description, pipedream.Default, func(c pipedream.Config, _ Env) any { return pipedream.New(c) }).claims(pipedream.Claim, pipedream.Measure),
 	tuned(pipedream.HetDescription, pipedream.HetDefault, func(c pipedream.HetConfig, _ Env) any { return pipedream.NewHet(c) }).claims(pipedream.HetClaim, pipedream.MeasureHet),
+	plain(ptdp.ByHandDescription, ptdp.ByHand{}),
 	plain(ptdp.Description, ptdp.Planner{}),
 	tuned(swarm.Description, swarm.Default, func(c swarm.Config, e Env) any { c.Seed += e.Seed; return swarm.New(c) }).claims(swarm.Claim, swarm.Measure),
 	plain(varuna.Description, varuna.Ordering{}).claims(varuna.Claim, varuna.Measure),

@@ -76,6 +76,7 @@ func TestRefused(t *testing.T) {
 		"ooo-backprop": {kube}, "varuna": {kube}, "ptd-p": {kube}, "swarm": live,
 		"oobleck": {kube}, "autopipe": {kube}, "alpa": {kube}, "adapipe": {kube},
 		"varuna-morph": {kube},
+		"fixed-3d":     {kube},
 		"place: igniter\noptions: {igniter: {repack: false}}\n": {bare, gpus, kube},
 		"joint: salus\noptions: {salus: {lanes: 2}}\n":          {bare, gpus, kube},
 		"joint: salus\noptions: {salus: {swap: true}}\n":        live,

@@ -122,3 +122,14 @@ func (x *search) extend(to []best, place, from, depth int, before []best) {
 		}
 	}
 }
+
+// EqualCuts are those into stages of equally many layers; where the number does not divide, the
+// first stages get one more.
+func EqualCuts(layers, stages int) []int32 {
+	cuts := make([]int32, stages-1)
+	for i := range cuts {
+		s := i + 1
+		cuts[i] = int32(s*(layers/stages) + min(s, layers%stages))
+	}
+	return cuts
+}

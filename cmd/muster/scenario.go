@@ -17,8 +17,8 @@ import (
 )
 
 func scenarioCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "scenario", GroupID: "try", Short: "Run one mixed day through all six steps"}
-	cmd.AddCommand(dayCommand())
+	cmd := &cobra.Command{Use: "scenario", GroupID: "try", Short: "Run days of mixed work through all six steps"}
+	cmd.AddCommand(dayCommand(), largeCommand())
 	return cmd
 }
 

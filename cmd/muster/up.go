@@ -21,10 +21,10 @@ import (
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
 	"github.com/musterdl/muster/internal/spec"
-	"github.com/musterdl/muster/internal/spread"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline/spread"
 	"github.com/musterdl/muster/run/local"
 	"github.com/musterdl/muster/run/local/supervise"
 	"github.com/musterdl/muster/run/trainer"
@@ -187,7 +187,7 @@ func menus(p *plane.Plane) (*spread.Maker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return spread.For(p.Cluster(), c)
+	return catalogue.Menus(p.Cluster(), c)
 }
 
 // serve runs the plane and its API side by side; the first to end ends the other.
@@ -220,11 +220,11 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, state string, log *s
 			log.Error("closing the log of promises", "error", err)
 		}
 	}()
-	spread, err := menus(p)
+	maker, err := menus(p)
 	if err != nil {
 		return err
 	}
-	s := server.New(server.Config{Plane: p, Menu: spread.Write, Version: version(), Log: log, Logs: driver.MemberDir, Objections: driver.Objections, Prepare: driver.KeepSecrets,
+	s := server.New(server.Config{Plane: p, Menu: maker.Write, Version: version(), Log: log, Logs: driver.MemberDir, Objections: driver.Objections, Prepare: driver.KeepSecrets,
 		Access: users, Audit: audit, Closed: f.listen != "", Promises: promises, Shadows: shadows, RatePerSec: f.userRate, Burst: 2 * f.userRate})
 	listeners, err := f.listeners(state, log)
 	if err != nil {

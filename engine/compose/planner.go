@@ -61,7 +61,9 @@ func (p *Pipelines) Plan(v plan.View, job plan.JobID, on []plan.Slot) (plan.Pipe
 	return m.plan, m.null, m.ok
 }
 
-// speedsOf are those of the workers' devices where they are unlike.
+// speedsOf are those of the workers' devices where they are unlike. A plan for like devices is the
+// same on any kind of them: only its seconds differ, which the run's own rate says. So it is made
+// once for all, and kept in the journal once.
 func speedsOf(v plan.View, on []plan.Slot) (speeds []float64) {
 	for i := range on {
 		speed := v.Cluster().Models[v.Node(on[i].Node).Model].Speed
@@ -97,7 +99,8 @@ func (p *Pipelines) make(profile plan.Profile, on pipeline.Params) made {
 	return m
 }
 
-// best is the plan of the strategies.
+// best is the plan of the strategies. A planner is asked for one pipeline with a rank for each
+// worker: more a run of this many workers could not carry out.
 func (p *Pipelines) best(request workload.Pipeline, on pipeline.Params) (pipeline.Plan, pipeline.Why) {
 	if p.Spread == nil {
 		return pipeline.Build(p.Cut, p.Sequence, request, on)

@@ -63,7 +63,8 @@ func (p *Parts) terms(d *plan.Draft, job plan.JobID, on *allocate.Candidate) (t 
 	return t, planned, null
 }
 
-// spread is the plan that the job's menu has for its slots, where a planner wrote the menu.
+// spread is the plan that the job's menu has for its slots, where a planner wrote the menu: the
+// planner was asked when the job was submitted, so that no cycle waits for it.
 func spread(v plan.View, job plan.JobID, on []plan.Slot) workload.Spread {
 	menu := v.Menu(job)
 	if len(menu) == 0 || len(on) == 0 {

@@ -64,8 +64,13 @@ func (s *Study) Plot(w io.Writer) error {
 	if len(all) == 0 {
 		return errors.New("nothing to plot: a plot needs --without, --factorial or the default study")
 	}
+	return drawBars(w, "How many times worse without the step ("+strings.TrimSpace(s.Rows[0].Goal)+")", all)
+}
+
+// drawBars draws ratios with their intervals, a line each.
+func drawBars(w io.Writer, title string, all []bar) error {
 	p := plot.New()
-	p.Title.Text = "How many times worse without the step (" + strings.TrimSpace(s.Rows[0].Goal) + ")"
+	p.Title.Text = title
 	p.X.Scale, p.X.Min, p.X.Max = plot.LogScale{}, leastWorse, mostWorse
 	var ticks []plot.Tick
 	for _, x := range []float64{.25, .5, 1, 2, 5, 10, 20, 50, 100} {

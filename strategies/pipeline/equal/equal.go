@@ -27,10 +27,5 @@ func (Partitioner) Cut(layers []workload.Layer, stages int, p pipeline.Params) (
 	if why := p.Check(layers, stages, stages); why != "" {
 		return nil, why
 	}
-	cuts := make([]int32, stages-1)
-	for i := range cuts {
-		s := i + 1
-		cuts[i] = int32(s*(len(layers)/stages) + min(s, len(layers)%stages))
-	}
-	return cuts, ""
+	return pipeline.EqualCuts(len(layers), stages), ""
 }

@@ -10,4 +10,5 @@ import (
 
 func TestConform(t *testing.T) {
 	scheduletest.ConformPart(t, parallel.PlannerPart, func() any { return ptdp.Planner{} })
+	scheduletest.ConformPart(t, parallel.PlannerPart, func() any { return ptdp.ByHand{} })
 }

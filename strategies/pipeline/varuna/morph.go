@@ -15,7 +15,7 @@ var MorphDescription = strategy.Description{
 	Source: "Varuna (Athlur et al., EuroSys 2022), microsoft/varuna",
 	Idea:   "any number of stages that divides the layers, the largest microbatch that fits, the rest copies: chosen anew by simulation whenever machines come or go",
 	Acts:   []strategy.Act{strategy.Pipeline},
-	Goal:   "throughput through changes", Needs: "a layer profile", Live: pipeline.Live,
+	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
 }
 
 // Morph is Varuna's AutoConfig, and what it does when machines come or go; it has nothing to

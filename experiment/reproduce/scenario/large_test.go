@@ -1,0 +1,25 @@
+package scenario
+
+import (
+	"context"
+	"testing"
+)
+
+// TestLarge: with the planner in the loop large models wait and run shorter than by a plan made
+// by hand, in no drawn day longer; and what a plan was believed to take is near what it takes,
+// yet not the same.
+func TestLarge(t *testing.T) {
+	s := LargeStudy{Seeds: 2, Without: []string{"pipeline"}}
+	if err := s.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	full, hand := &s.Rows[0], &s.Rows[1]
+	if hand.Against.Point < 1/0.9 || hand.Least < 1 {
+		t.Errorf("by hand %.3f times as long, at least %.3f: expected 1.11 and 1", hand.Against.Point, hand.Least)
+	}
+	for _, d := range full.Days {
+		if d.Error <= 0 || d.Error > 0.1 {
+			t.Errorf("seed %d: predicted steps are off by %.4f", d.Seed, d.Error)
+		}
+	}
+}

@@ -1,0 +1,249 @@
+// Package spread writes the menus of jobs that train a published model: for each kind of device
+// of a cluster and each number of workers that the job may have, the plan by which a planner
+// would spread the model over them, and how fast that goes. It is asked when a job is submitted,
+// outside the cycle that decides; what it answers is kept with the job, and whoever sizes or
+// places it goes by that.
+//
+// What a menu leaves out: workers that are no whole number of nodes, kinds of device without a
+// preset, nodes of a kind that are unlike (the largest counts), and racks, whose links a planner
+// is not told. A job that is placed otherwise than an offer says has no plan there, and goes as
+// fast as its menu says for what is nearest.
+package spread
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/objection"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/shape"
+)
+
+// Maker writes menus for a cluster. It may be asked from several goroutines. What was planned
+// once is kept: jobs of the same model, batch and sizes share their plans, and so the journal
+// has each once.
+type Maker struct {
+	Cluster   *cluster.Cluster
+	Planner   parallel.Planner
+	Sequences []parallel.Sequence
+
+	mu   sync.Mutex
+	made map[question]answer
+}
+
+// question is all that a plan depends on.
+type question struct {
+	model          string
+	batch          int
+	kind           string
+	nodes, perNode int
+	out            unit.Mbps
+}
+
+type answer struct {
+	plan workload.Spread
+	why  parallel.Why
+	// best is the plan itself, by which another world can judge it.
+	best *parallel.Plan
+}
+
+// Write gives a job that names a model its menu, and leaves any other as it is; or it says why
+// there is no plan. The job is left the kinds of device on which what it asks for has a plan,
+// and the sizes that have one on all of these. Rates are relative to what it asks for on the
+// first of them.
+func (m *Maker) Write(j *workload.Job) *objection.Objection {
+	if j.Pipeline.Model == "" {
+		return nil
+	}
+	if _, why := shape.Find(j.Pipeline.Model); why != "" {
+		return &objection.Objection{Field: "pipeline.model", Found: string(why)}
+	}
+	var kinds []string
+	var why parallel.Why
+	all := sizes(j)
+	for kind := range m.Cluster.Models {
+		name := m.Cluster.Models[kind].Name
+		if len(j.Models) > 0 && !slices.Contains(j.Models, name) {
+			continue
+		}
+		if a := m.plan(j, int32(kind), j.Gang); a.why != "" {
+			why = cmp.Or(why, a.why)
+			continue
+		}
+		kinds = append(kinds, name)
+		all = slices.DeleteFunc(all, func(n int32) bool { return m.plan(j, int32(kind), n).why != "" })
+	}
+	if len(kinds) == 0 {
+		return &objection.Objection{Field: "pipeline.model", Found: fmt.Sprintf("no plan for %s on %d workers of this cluster: %s", j.Pipeline.Model, j.Gang, why),
+			Do: "ask for more workers, another batch or a smaller model; muster plan shows what fits"}
+	}
+	if j.Models = kinds; len(j.Sizes) > 0 {
+		j.Sizes = all
+	}
+	j.Menu = nil
+	for _, name := range kinds {
+		kind, _ := m.Cluster.ModelID(name)
+		for _, workers := range all {
+			nodes := int32(1)
+			if workers*max(1, j.Devices) > m.perNode(kind) {
+				nodes = 2
+			}
+			j.Menu = append(j.Menu, workload.Offer{Model: name, Workers: workers, Nodes: nodes, Plan: m.plan(j, kind, workers).plan})
+		}
+	}
+	// Rates are relative: the engine knows a job's length as what it takes on what it asks for.
+	at := slices.IndexFunc(j.Menu, func(o workload.Offer) bool { return o.Workers == j.Gang })
+	for i := range j.Menu {
+		j.Menu[i].Rate = j.Menu[at].Plan.Step.Seconds() / j.Menu[i].Plan.Step.Seconds()
+	}
+	return nil
+}
+
+// Truly is a job's menu as it would be if the layers and the links were otherwise than was
+// believed: each offer's plan, which stays the same, simulated again.
+func (m *Maker) Truly(j *workload.Job, layers func(parallel.Profile) parallel.Profile, links float64) []workload.Offer {
+	menu := slices.Clone(j.Menu)
+	for i := range menu {
+		// The plan stays: it was made for what was believed, and is only as good as that.
+		o := &menu[i]
+		kind, _ := m.Cluster.ModelID(o.Model)
+		q, memory := m.question(j, kind, o.Workers)
+		x, why := q.simulator(memory)
+		if why != "" {
+			continue
+		}
+		x.Model.Profile = layers(x.Model.Profile)
+		for n := range x.On.Nodes {
+			x.On.Nodes[n].Out = unit.Mbps(links * float64(x.On.Nodes[n].Out))
+		}
+		for k := range x.On.Kinds {
+			x.On.Kinds[k].Memory = 0 // it was planned for
+		}
+		if r, why := x.Simulate(m.plan(j, kind, o.Workers).best); why == "" {
+			o.Rate *= o.Plan.Step.Seconds() / r.Step.Seconds()
+		}
+	}
+	return menu
+}
+
+// sizes are the legal numbers of workers that a job may have, ascending.
+func sizes(j *workload.Job) []int32 {
+	all := append([]int32{j.Gang}, j.Sizes...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// perNode is how many devices the largest node of a kind has.
+func (m *Maker) perNode(kind int32) (most int32) {
+	for i := range m.Cluster.Nodes {
+		if n := &m.Cluster.Nodes[i]; n.Model == kind {
+			most = max(most, n.Count)
+		}
+	}
+	return most
+}
+
+// plan is the fastest plan on so many workers of a kind, on as few nodes as can be.
+func (m *Maker) plan(j *workload.Job, kind, workers int32) answer {
+	q, memory := m.question(j, kind, workers)
+	if q.nodes == 0 {
+		return answer{why: parallel.Why(fmt.Sprintf("%d workers are no whole number of nodes of %s", workers, q.kind))}
+	}
+	// One question at a time: who asks the same meanwhile finds the answer, and planning leaves
+	// the other processors to the control plane.
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a, seen := m.made[q]
+	if !seen {
+		if m.made == nil {
+			m.made = map[question]answer{}
+		}
+		a = m.ask(q, memory)
+		m.made[q] = a
+	}
+	return a
+}
+
+// question is what a job asks on so many workers of a kind, and the memory of a device; of no
+// nodes where they fill no whole number.
+func (m *Maker) question(j *workload.Job, kind, workers int32) (question, unit.MiB) {
+	model, most, devices := &m.Cluster.Models[kind], int(m.perNode(kind)), int(workers*max(1, j.Devices))
+	q := question{model: j.Pipeline.Model, batch: int(j.Pipeline.Batch), kind: model.Name, perNode: min(devices, most)}
+	if q.perNode > 0 && devices%q.perNode == 0 {
+		q.nodes = devices / q.perNode
+	}
+	for i := range m.Cluster.Nodes {
+		if n := &m.Cluster.Nodes[i]; n.Model == kind {
+			q.out = n.Uplink // like nodes are taken to have like links
+		}
+	}
+	return q, model.Memory
+}
+
+func (m *Maker) ask(q question, memory unit.MiB) answer {
+	x, why := q.simulator(memory)
+	if why != "" {
+		return answer{why: why}
+	}
+	all, why := m.Planner.Plans(x, parallel.Limits{Sequences: m.Sequences})
+	if why != "" {
+		return answer{why: why}
+	}
+	best := &all[0]
+	text, err := best.Plan.Short()
+	if err != nil {
+		return answer{why: parallel.Why(err.Error())}
+	}
+	return answer{plan: workload.Spread{Name: best.Plan.String(), Shape: string(text), Step: best.Result.Step}, best: &best.Plan}
+}
+
+// simulator is one of the question's model on its devices.
+func (q *question) simulator(memory unit.MiB) (*parallel.Simulator, parallel.Why) {
+	device, why := deviceLike(q.kind, memory)
+	if why != "" {
+		return nil, why
+	}
+	s, why := shape.Find(q.model)
+	if why != "" {
+		return nil, why
+	}
+	profile, whys := shape.New(s, shape.Half)
+	if len(whys) > 0 {
+		return nil, whys[0]
+	}
+	m := &parallel.Model{Name: q.model, Profile: profile, Batch: q.batch, State: parallel.MixedAdam}
+	return parallel.NewSimulator(m, parallel.Even(device, q.nodes, q.perNode, q.out)), ""
+}
+
+// deviceLike is the preset that a cluster's device model names: the same but for capitals, or
+// the first of those that begin so whose memory is nearest.
+func deviceLike(name string, memory unit.MiB) (best parallel.Device, why parallel.Why) {
+	off := math.Inf(1)
+	for _, known := range shape.Devices() {
+		if !strings.HasPrefix(strings.ToLower(known), strings.ToLower(name)) {
+			continue
+		}
+		d, not := shape.Device(known, shape.Half)
+		if not != "" {
+			why = not
+			continue
+		}
+		if by := math.Abs(float64(d.Memory - memory)); by < off {
+			best, off = d, by
+		}
+	}
+	if math.IsInf(off, 1) {
+		return best, cmp.Or(why, parallel.Why(fmt.Sprintf("there is no device %q: expected one of %v, or how one of them begins", name, shape.Devices())))
+	}
+	if memory > 0 {
+		best.Memory = memory
+	}
+	return best, ""
+}

@@ -1,0 +1,58 @@
+package ptdp
+
+import (
+	"cmp"
+
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
+)
+
+// ByHandDescription is what the rule of thumb says about itself.
+var ByHandDescription = strategy.Description{
+	Name: "fixed-3d", System: "Megatron-LM", Part: parallel.PlannerPart, Status: "after",
+	Source: "the takeaways of PTD-P (Narayanan et al., SC 2021), as people follow them by hand",
+	Idea:   "copies where the model fits a device, else tensor parallelism up to a node, else as few stages of equally many layers as fit; nothing is tried",
+	Acts:   []strategy.Act{strategy.Pipeline},
+	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+}
+
+// ByHand is the rule of thumb: what a user writes who simulates nothing. It is what a planner has
+// to be better than: the sizes are legal and fit, and nobody looked whether others are faster.
+type ByHand struct{}
+
+var _ parallel.Planner = ByHand{}
+
+// byNumber cuts into stages of equally many layers.
+type byNumber struct{}
+
+// Cut looks at nothing but the number of layers.
+func (byNumber) Cut(layers []workload.Layer, stages int, _ pipeline.Params) ([]int32, pipeline.Why) {
+	return pipeline.EqualCuts(len(layers), stages), ""
+}
+
+// Plans returns one plan, of the first of the sequences.
+func (ByHand) Plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Candidate, parallel.Why) {
+	g := parallel.Grid{Sequences: l.Sequences[:1], Cut: byNumber{}}
+	if l.Stages {
+		return g.Search(x, l)
+	}
+	var why parallel.Why
+	inNode := int(x.On.Nodes[0].Count)
+	l.Samples = 1
+	for l.Ranks = 1; l.Ranks <= x.On.Len(); l.Ranks++ {
+		l.Tensor = inNode
+		if l.Ranks == 1 {
+			l.Tensor = 1
+		}
+		for ; l.Tensor <= inNode; l.Tensor++ {
+			found, not := g.Search(x, l)
+			if not == "" {
+				return found[:1], ""
+			}
+			why = cmp.Or(why, not)
+		}
+	}
+	return nil, why
+}
