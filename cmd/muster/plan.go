@@ -1,136 +1,174 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
-	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/internal/spec"
+	"github.com/musterdl/muster/internal/planning"
 	"github.com/musterdl/muster/model/unit"
-	"github.com/musterdl/muster/model/workload"
-	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
 )
 
-// planner is what the plans of a job's pipeline are made for.
+// planner is what plans are made for.
 type planner struct {
-	strategy            string
-	ranks, microbatches int32
-	params              pipeline.Params
-	exports             []string
-	asJSON              bool
+	model, cluster, strategy string
+	batch                    int
+	limits                   parallel.Limits
+	bandwidth                unit.Mbps
+	latency                  unit.Duration
+	memory                   unit.MiB
+	exports                  []string
+	html                     string
+	asJSON                   bool
 }
 
 func planCommand() *cobra.Command {
 	var p planner
-	cmd := &cobra.Command{Use: "plan FILE", GroupID: "try", Args: cobra.ExactArgs(1), Short: "Plan a job's pipeline: where to cut it, and who does what when",
-		Example: "  muster plan job.yaml --memory 80GiB --bandwidth 25Gbps\n  muster plan job.yaml --strategy dp-cut+zb-h1 --export csv:plan.csv --export plan:plan.json",
-		Long: "Cut the layers of a job's pipeline and order its passes in each way that the catalogue knows, run one iteration of each\n" +
-			"through the task graph, and rank them by its time: those that fit the memory first. FILE is a job as submit takes it,\n" +
-			"with a pipeline of measured layers; of several jobs in it, the first with one. Nothing is submitted.",
-		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd.OutOrStdout(), args[0]) }}
+	cmd := &cobra.Command{Use: "plan [JOB] [--model PRESET|FILE] [--cluster PRESET|FILE]", GroupID: "try", Args: cobra.MaximumNArgs(1),
+		Short: "Plan the training of a large model: how it is split, who does what when",
+		Example: "  muster plan --model 1t --cluster a100:384x8 --batch 3072\n  muster plan --model llama-3-70b --cluster h100:16x8 --export megatron:args.txt --html plan.html\n" +
+			"  muster plan job.yaml --memory 80GiB --strategy dp-cut+zb-h1 --export csv:plan.csv",
+		Long: "Spread a model over devices by each planner that the catalogue knows, simulate a step of what they choose, and rank it, with\n" +
+			"what else could have been chosen and why that lost. A model is a published one, a file with the shape of a transformer or\n" +
+			"with measured layers, or JOB: a file as submit takes it, whose pipeline is then planned for its own stages, each cut and\n" +
+			"order by itself, unless there is a cluster. Nothing is submitted. docs/plan.md says what is simulated and what is left out.",
+		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd.OutOrStdout(), args) }}
 	fl := cmd.Flags()
-	fl.StringVar(&p.strategy, "strategy", "auto", "a cut, a sequence or both, as in dp-cut+1f1b; auto is all of them")
-	fl.Int32Var(&p.ranks, "ranks", 0, "devices in a row (0: the stages that the job asks for)")
-	fl.Int32Var(&p.microbatches, "microbatches", 0, "parts of a batch (0: as the job says)")
+	fl.StringVar(&p.model, "model", "", "a published model such as gpt-3 or llama-3-70b, or a file")
+	fl.StringVar(&p.cluster, "cluster", "", "nodes and devices of each, such as a100:384x8, or a file as simulate takes it")
+	fl.StringVar(&p.strategy, "strategy", "auto", "a planner or a cut, a sequence, or both joined by +, as in dp-cut+1f1b; auto is all of them")
+	fl.IntVar(&p.batch, "batch", 0, "samples of a step, over all copies (0: as the model's file or the job says, else one for each device)")
+	fl.IntVar(&p.limits.Tensor, "tp", 0, "devices that share each layer (0: any)")
+	fl.IntVar(&p.limits.Ranks, "pp", 0, "ranks of a pipeline (0: any, or the stages that the job asks for)")
+	fl.IntVar(&p.limits.Copies, "dp", 0, "copies of the model (0: any)")
 	for _, q := range []struct {
 		value      pflag.Value
 		name, help string
 	}{
-		{quantityFlag[unit.Mbps]{&p.params.Bandwidth, "bandwidth", unit.ParseMbps}, "bandwidth", "of the link between two devices, each way, such as 25Gbps (none: endless)"},
-		{durationFlag(&p.params.Latency), "latency", "of such a link, such as 20us"},
-		{quantityFlag[unit.MiB]{&p.params.Memory, "memory", unit.ParseMiB}, "memory", "of a device, such as 80GiB (none: endless)"},
+		{quantityFlag[unit.Mbps]{&p.bandwidth, "bandwidth", unit.ParseMbps}, "bandwidth", "out of a node, each way, such as 25Gbps (none: as the cluster says, else endless)"},
+		{durationFlag(&p.latency), "latency", "from node to node, such as 20us"},
+		{quantityFlag[unit.MiB]{&p.memory, "memory", unit.ParseMiB}, "memory", "of a device, such as 80GiB (none: as the cluster says, else endless)"},
 	} {
 		fl.Var(q.value, q.name, q.help)
 	}
-	fl.Int64Var(&p.params.ParamCopies, "param-copies", 4, "how many times a device holds its parameters: 4 for weights, gradients and both moments of Adam")
-	fl.StringArrayVar(&p.exports, "export", nil, "write the best plan: plan:FILE as MUSTER_PLAN names it, csv:FILE or comms:FILE as PyTorch loads it, perfetto:FILE as ui.perfetto.dev shows it")
+	fl.StringArrayVar(&p.exports, "export", nil, "write the best plan as KIND:FILE; the kinds are "+kindsText())
+	fl.StringVar(&p.html, "html", "", "write a page with the table, the step over time, memory and what a lost node costs to this file")
 	fl.BoolVar(&p.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
 
-func (p *planner) run(w io.Writer, file string) error {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return fmt.Errorf("reading a job: %w", err)
-	}
-	jobs, err := spec.Jobs(file, data)
-	if err != nil {
+func (p *planner) run(w io.Writer, args []string) error {
+	task, err := p.task(args)
+	planners, also := p.planners(task)
+	writers, last := p.writers()
+	if err := errors.Join(err, also, last); err != nil {
 		return err
 	}
-	i := slices.IndexFunc(jobs, func(j workload.Job) bool { return j.Pipeline.Stages > 0 })
-	if i < 0 {
-		return misused("%s: no job has a pipeline: expected stages, microbatches and layers with their measured times", file)
-	}
-	request, params := jobs[i].Pipeline, p.params
-	request.Stages, request.Microbatches = cmp.Or(p.ranks, request.Stages), cmp.Or(p.microbatches, request.Microbatches)
-	pairs, err := pairsOf(p.strategy)
-	if err != nil {
-		return err
-	}
-	r := ranking{Job: jobs[i].Name, Ranks: request.Stages, Microbatches: request.Microbatches, Layers: len(request.Layers)}
-	for _, c := range pairs {
-		one, err := build(c, request, params)
-		if err != nil {
-			return err
+	if wrong := planning.Check(task); len(wrong) > 0 {
+		all := make([]error, len(wrong))
+		for i := range wrong {
+			all[i] = wrong[i]
 		}
-		r.Plans = append(r.Plans, one)
+		return usage{errors.Join(all...)}
 	}
-	r.rank()
-	best := &r.Plans[0]
-	if err := p.export(best, request.Layers); err != nil {
+	c := planning.Compare(task, planners)
+	c.Cluster = p.cluster
+	if err := write(c, writers); err != nil {
 		return err
 	}
-	if best.StepSec > 0 && params.Bandwidth > 0 {
-		params.Bandwidth, params.Memory = max(1, params.Bandwidth/2), 0
-		if again, why := pipeline.Simulate(request.Layers, best.made, params); why == "" {
-			r.HalfBandwidthSec = again.Iteration.Seconds()
-		}
+	if err := p.page(c); err != nil {
+		return err
 	}
 	if p.asJSON {
-		err = json.NewEncoder(w).Encode(r)
+		err = json.NewEncoder(w).Encode(c)
 	} else {
-		err = r.write(w)
+		err = writeTable(w, c)
 	}
-	if err == nil && best.StepSec == 0 {
+	if err == nil && c.Best() == nil {
 		return exit(1)
 	}
 	return err
 }
 
-// pairsOf are the compositions of a cut and a sequence that a text names; what it does not name
-// is every one there is.
-func pairsOf(text string) (all []catalogue.Composition, err error) {
-	cuts, sequences := catalogue.Names(pipeline.CutPart), catalogue.Names(pipeline.SequencePart)
-	expected := fmt.Sprintf("expected a cut (%s), a sequence (%s), both joined by +, or auto", strings.Join(cuts, ", "), strings.Join(sequences, ", "))
-	if text != "auto" {
-		for name := range strings.SplitSeq(text, "+") {
+// writeTable shows a comparison.
+func writeTable(w io.Writer, c *planning.Comparison) error {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "%s: %d layers on %d devices, batch %d\n", cmp.Or(c.Model, "the model"), c.Layers, c.Devices, c.Batch)
+	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	live := c.Task().Limits.Stages // only of such plans it is known whether processes go by them
+	head, also := "PLAN\tSTEP S\tMFU %\tBUBBLE %\tPEAK GIB\t", ""
+	if live {
+		head += "LIVE\t"
+	}
+	fmt.Fprintln(t, head+"LOST BECAUSE")
+	for i := range c.Rows {
+		row := &c.Rows[i]
+		if also = ""; live {
 			switch {
-			case slices.Contains(cuts, name):
-				cuts = []string{name}
-			case slices.Contains(sequences, name):
-				sequences = []string{name}
+			case row.SimulatedOnly != "":
+				also = "simulated\t"
+			case row.StepSec > 0:
+				also = "yes\t"
 			default:
-				return nil, misused("--strategy %s: %s", text, expected)
+				also = "-\t"
 			}
 		}
-	}
-	for _, cut := range cuts {
-		for _, sequence := range sequences {
-			c, err := catalogue.Parse("--strategy", "cut: "+cut+"\nsequence: "+sequence+"\n")
-			if err != nil {
-				return nil, err
-			}
-			c.Name = cut + "+" + sequence
-			all = append(all, c)
+		for _, cell := range cells(row) {
+			fmt.Fprint(t, cell, "\t")
 		}
+		fmt.Fprintln(t, also+cmp.Or(row.Lost, "-"))
 	}
-	return all, nil
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if c.HalfBandwidthSec > 0 {
+		fmt.Fprintf(&text, "half the bandwidth: %.4g s\n", c.HalfBandwidthSec)
+	}
+	for _, f := range c.Failures {
+		fmt.Fprintln(&text, "a lost node: "+failureText(&f))
+	}
+	_, err := w.Write(text.Bytes())
+	return err
+}
+
+func failureText(f *planning.Failure) string {
+	if f.Why != "" {
+		return f.Remedy + ": no: " + f.Why
+	}
+	return fmt.Sprintf("%s, %.3g s, then %.4g s a step", f.Remedy, f.TakesSec, f.StepSec)
+}
+
+// cells are the figures of a row as people read them.
+func cells(row *planning.Row) []string {
+	all := []string{row.Plan, "-", "-", "-", "-"}
+	if row.StepSec > 0 {
+		all[1], all[3] = fmt.Sprintf("%.4g", row.StepSec), fmt.Sprintf("%.1f", row.BubblePct)
+	}
+	if row.MFUPct > 0 {
+		all[2] = fmt.Sprintf("%.1f", row.MFUPct)
+	}
+	if row.PeakMiB > 0 {
+		all[4] = peakText(row)
+	}
+	return all
+}
+
+// peakText is the fullest device's memory and what it has, in GiB.
+func peakText(row *planning.Row) string {
+	has := row.DeviceMiB / 1024
+	digits := slices.Max([]int{0, min(2, 3-len(fmt.Sprint(int(row.PeakMiB/1024))))})
+	text := fmt.Sprintf("%.*f", digits, row.PeakMiB/1024)
+	if has > 0 {
+		text += fmt.Sprintf(" / %.4g", has)
+	}
+	return text
 }

@@ -50,6 +50,10 @@ type nodeFile struct {
 
 // Cluster reads a cluster file. An error is of type Problems.
 func Cluster(file string, data []byte) (*cluster.Cluster, error) {
+	return clusterOf(file, data, ResolveOptions{})
+}
+
+func clusterOf(file string, data []byte, options ResolveOptions) (*cluster.Cluster, error) {
 	d := newDecoder(file)
 	var f clusterFile
 	d.document(data, reflect.ValueOf(&f).Elem())
@@ -57,6 +61,9 @@ func Cluster(file string, data []byte) (*cluster.Cluster, error) {
 	d.checkName("name", f.Name, "")
 	for i := range c.Models {
 		d.checkModel(fmt.Sprintf("models[%d]", i), c, i)
+		if name := c.Models[i].Name; options.Knows != nil && name != "" && !options.Knows(name) {
+			d.wrong(fmt.Sprintf("models[%d].name", i), quote(name), "a device of which is known what it computes", didYouMean(name, options.Known))
+		}
 	}
 	nodes := map[string]bool{}
 	for i, rack := range f.Racks {

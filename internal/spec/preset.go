@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline/shape"
 )
 
 const presetRackNodes = 16
@@ -20,6 +21,8 @@ const presetRackNodes = 16
 // of a preset at all. Hosts and links are those of cluster.Uniform, in racks of 16.
 //
 //   - gpus:NxM is N nodes of M devices of 32 GiB.
+//   - a100:NxM, h100:NxM and so on are N nodes of M such devices, with the network of
+//     their vendor's machines (shape.Devices).
 //   - philly has the 2,490 GPUs of the ATC'19 paper in servers of 2 and of 8. The
 //     split is a reconstruction: of the whole numbers of either that add up, 231
 //     servers of 8 and 321 of 2 are the ones that make 552 servers, which is how
@@ -28,14 +31,10 @@ const presetRackNodes = 16
 //     any published figure.
 //   - venus is the cluster of that name in Helios (SC'21): 133 nodes of 8 V100.
 func Preset(name string) (c *cluster.Cluster, ok bool, err error) {
-	if size, isGPUs := strings.CutPrefix(name, "gpus:"); isGPUs {
-		n, m, _ := strings.Cut(size, "x")
-		nodes, err := strconv.ParseUint(n, 10, 32)
-		devices, err2 := strconv.ParseUint(m, 10, 32)
-		if err != nil || err2 != nil || nodes < 1 || devices < 1 || nodes*devices > maxDevices {
-			return nil, true, fmt.Errorf("cluster %q: expected gpus:NxM, N nodes of M devices, at most %d devices, as in gpus:16x8", name, maxDevices)
+	if device, size, sized := strings.Cut(name, ":"); sized {
+		if c, err := ofDevices(name, device, size); c != nil || err != nil {
+			return c, true, err
 		}
-		return cluster.Uniform(name, int(nodes), int(devices), cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, presetRackNodes), true, nil
 	}
 	switch name {
 	case "philly":
@@ -44,6 +43,29 @@ func Preset(name string) (c *cluster.Cluster, ok bool, err error) {
 		return cluster.Uniform(name, 133, 8, cluster.Model{Name: "V100", Memory: 32 << 10, Speed: 1}, presetRackNodes), true, nil
 	}
 	return nil, false, nil
+}
+
+// ofDevices is a cluster of like machines, or nil where there is no such device.
+func ofDevices(name, device, size string) (*cluster.Cluster, error) {
+	model := cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}
+	if device != "gpus" {
+		like, why := shape.Like(device, 0, shape.Half)
+		if why != "" {
+			return nil, nil
+		}
+		model.Name, model.Memory = like.Name, like.Memory
+	}
+	n, m, _ := strings.Cut(size, "x")
+	nodes, err := strconv.ParseUint(n, 10, 32)
+	devices, err2 := strconv.ParseUint(m, 10, 32)
+	if err != nil || err2 != nil || nodes < 1 || devices < 1 || nodes*devices > maxDevices {
+		return nil, fmt.Errorf("cluster %q: expected %s:NxM, N nodes of M devices, at most %d devices, as in %s:16x8", name, device, maxDevices, device)
+	}
+	c := cluster.Uniform(name, int(nodes), int(devices), model, presetRackNodes)
+	for i := range c.Nodes {
+		c.Nodes[i].Uplink = shape.Uplink(model.Name, int(devices)) // none is known of "gpu"
+	}
+	return c, nil
 }
 
 // philly appends the small servers, in racks of their own, to the large ones.
@@ -68,6 +90,9 @@ type ResolveOptions struct {
 	Openb func(folder string) (*cluster.Cluster, error)
 	// Data is the folder of published data where it is looked for first, if not empty.
 	Data string
+	// Knows says of a model of device whether it will do, if not nil; Known lists those that do.
+	Knows func(model string) bool
+	Known []string
 }
 
 // Resolve returns the cluster that ref names: a preset, openb, or a cluster file.
@@ -88,12 +113,12 @@ func Resolve(ref string, options ResolveOptions) (*cluster.Cluster, error) {
 	data, err := readFile(ref)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cluster %q: no such file or preset; %s", ref,
-			didYouMean(ref, []string{"gpus:NxM", "philly", "venus", "openb"}))
+			didYouMean(ref, []string{"gpus:NxM", "a100:NxM", "h100:NxM", "philly", "venus", "openb"}))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read cluster file: %w", err)
 	}
-	return Cluster(ref, data)
+	return clusterOf(ref, data, options)
 }
 
 // openbFolder finds the openb trace: in the folder given, under $MUSTER_DATA, else beside

@@ -106,7 +106,7 @@ func (p *sailorPlan) predict() (step unit.Duration, peakKiB int64, why pipeline.
 	}
 	profile, whys := shape.New(sailorModels[p.Model], shape.TF32)
 	if len(whys) > 0 {
-		return 0, 0, whys[0]
+		return 0, 0, pipeline.Why(whys[0].Error())
 	}
 	profile.Launch = sailorLaunch
 	model := &parallel.Model{Name: p.Model, Profile: profile, Batch: p.Batch, State: parallel.State{Weights: 1, Gradients: 1, Optimizer: 2}}

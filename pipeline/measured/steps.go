@@ -98,7 +98,7 @@ func (s *step) predict(order func(chunks int) pipeline.Ordering) (predicted, too
 	}
 	profile, whys := shape.New(s.shape, shape.Half)
 	if len(whys) > 0 {
-		return 0, 0, whys[0]
+		return 0, 0, pipeline.Why(whys[0].Error())
 	}
 	profile.Whole = s.whole
 	kind.Memory = 0 // it ran; how it spread its weights besides is not always told

@@ -32,18 +32,21 @@ type Grid struct {
 
 	x *Simulator
 	n int // devices
+	// lacked is by how much the plan that lacked least memory did, and why says so.
+	lacked int64
+	why    Why
 }
 
 // Trier is a sequence that simulates many orders to choose one of them.
 type Trier interface {
 	pipeline.Ordering
-	// Tries is how many orders it simulates.
+	// Tries is how many orders it simulates, or in the time of how many it writes its own.
 	Tries(ranks, microbatches int) int
 }
 
 // mostTried is how many passes forward a sequence may simulate to choose its orders: one that
 // would simulate more is left out.
-const mostTried = 1 << 17
+const mostTried = 1 << 15
 
 // family is plans that differ in the length of the pipeline, the size of a microbatch and the
 // sequence.
@@ -64,6 +67,8 @@ type estimate struct {
 func (g *Grid) Search(x *Simulator, l Limits) (all []Candidate, why Why) {
 	one := g.limited(x, l)
 	g = &one
+	// Families ascend by what their plans take at least, so the first that cannot be better than the best
+	// plan so far ends the search.
 	families, why := g.families(l)
 	quick, slow := g.apart()
 	var short []estimate
@@ -82,6 +87,8 @@ func (g *Grid) Search(x *Simulator, l Limits) (all []Candidate, why Why) {
 	}
 	ascend := func(a, b estimate) int { return cmp.Compare(a.step, b.step) }
 	slices.SortStableFunc(short, ascend)
+	// A sequence that simulates many orders would cost as much as all others together, so it is tried where
+	// the others are best.
 	if n := len(short); n > 0 {
 		for _, q := range slow {
 			s := short[0].shape
@@ -96,7 +103,7 @@ func (g *Grid) Search(x *Simulator, l Limits) (all []Candidate, why Why) {
 	if len(all) > 0 {
 		return all, ""
 	}
-	return nil, cmp.Or(not, why, whyf("no sizes of tensor, pipeline and data parallelism divide %d devices and a batch of %d", g.n, x.Model.Batch))
+	return nil, cmp.Or(not, g.why, why, whyf("no sizes of tensor, pipeline and data parallelism divide %d devices and a batch of %d", g.n, x.Model.Batch))
 }
 
 // apart are the sequences that go everywhere, and those that simulate many orders for one and are
@@ -128,6 +135,7 @@ func (g *Grid) limited(x *Simulator, l Limits) Grid {
 	if l.Ranks > 0 {
 		one.Ranks = []int{l.Ranks}
 	}
+	// A trainer of as many workers as there are stages takes one device for each, one sample at a time.
 	if l.Stages {
 		one.Tensors, one.Ranks, one.Samples = []int{1}, []int{one.n}, []int{1}
 	}
@@ -138,6 +146,7 @@ func (g *Grid) limited(x *Simulator, l Limits) Grid {
 // could be better than the best of all.
 func (g *Grid) whole(short []estimate) (all []Candidate, why Why) {
 	const sure = 1.02 // an estimate is hardly ever further off
+	// Of each sequence one plan is wanted besides, so that it can be told why the others lost.
 	type sizes struct {
 		name                   string
 		tensor, ranks, samples int
@@ -231,6 +240,8 @@ func (x *Simulator) AllIn(way int8, tensor int) []int8 {
 	if way == 0 {
 		return nil
 	}
+	// An embedding keeps nothing that it could compute again, so it may have one way where blocks have
+	// three.
 	ways := make([]int8, x.Model.Profile.Layers())
 	for i := range ways {
 		if all, why := x.Ways(i, 0, tensor, 1); why == "" {
@@ -256,13 +267,20 @@ func sizes(asked []int, most int) (all []int) {
 // lengthen tries a sequence on longer and longer pipelines of a family, with larger and larger
 // microbatches on each.
 func (g *Grid) lengthen(f family, q Sequence, l Limits) (found []estimate, why Why) {
+	// A longer pipeline idles longer while it fills and drains, and holds less: the shortest that fits is
+	// mostly the fastest, but where it has so many copies that their exchange takes long.
 	last, ways := unit.Forever, g.x.AllIn(f.way, f.tensor)
 	kept := int64(-1) // activations on a shorter pipeline that were too much for the memory
 	for _, ranks := range sizes(g.Ranks, g.n/f.tensor) {
 		copies := g.n / f.tensor / ranks
-		if g.n/f.tensor%ranks != 0 || ranks > g.x.Model.Profile.Layers() || l.Copies > 0 && copies != l.Copies || g.x.Model.Batch%copies != 0 {
+		if n := g.x.Model.Profile.Layers(); ranks > n {
+			why = cmp.Or(why, whyf("%d ranks for %d layers: expected 1 to %d", ranks, n, n))
+			break
+		}
+		if g.n/f.tensor%ranks != 0 || l.Copies > 0 && copies != l.Copies || g.x.Model.Batch%copies != 0 {
 			continue
 		}
+		// Larger microbatches are fewer, so the same holds for their size.
 		fastest := unit.Forever
 		for _, samples := range sizes(g.Samples, g.x.Model.Batch/copies) {
 			if l.Samples > 0 && samples > l.Samples || g.x.Model.Batch/copies%samples != 0 {
@@ -297,9 +315,11 @@ func (g *Grid) lengthen(f family, q Sequence, l Limits) (found []estimate, why W
 // short estimates a plan by a step of few microbatches: those that are left add what the
 // busiest rank takes for them. Of what does not fit it says what activations alone are too much.
 func (g *Grid) short(s Shape) (e estimate, activations int64, why Why) {
-	if t, tries := s.Sequence.Order.(Trier); tries && t.Tries(s.Ranks, s.Microbatches)*s.Ranks*s.Microbatches > mostTried {
-		return e, 0, whyf("%s tries %d orders of %d ranks and %d microbatches: more than there is time for", s.Sequence.Name, t.Tries(s.Ranks, s.Microbatches), s.Ranks, s.Microbatches)
+	if why = s.tooMany(); why != "" {
+		return e, 0, why
 	}
+	// After two rounds of the pipeline each round is as the one before. What is left over of the last round
+	// stays, since some sequences go by whole rounds only.
 	few := min(s.Microbatches, 2*s.Ranks+s.Microbatches%s.Ranks)
 	routes, why := g.x.routes(s.Sequence, s.Ranks, few)
 	if why != "" {
@@ -308,8 +328,8 @@ func (g *Grid) short(s Shape) (e estimate, activations int64, why Why) {
 			return e, 0, why
 		}
 	}
-	if routes.iterations > 1 && s.Copies > 1 {
-		return e, 0, whyf("%s is of several iterations: expected one pipeline, not %d copies", s.Sequence.Name, s.Copies)
+	if why = routes.copied(&s); why != "" {
+		return e, 0, why
 	}
 	if why = g.cut(&s, routes); why != "" {
 		return e, 0, why
@@ -337,11 +357,50 @@ func (g *Grid) short(s Shape) (e estimate, activations int64, why Why) {
 				}
 			}
 		}
+		if over := r.PeakKiB() - has; over > 0 && has > 0 && (g.why == "" || over < g.lacked) {
+			g.lacked, g.why = over, why
+		}
 		return e, activations, why
 	}
+	// In the middle of a step the busiest rank never waits, or the sequence would not keep its pipeline
+	// full; where links are the bottleneck the short step says too little, and the whole one tells.
 	busiest := slices.Max(r.Parts[0].Timing.Busy)
 	e.step = r.Step + unit.Duration(int64(busiest)*int64(full-s.Microbatches)/int64(s.Microbatches))
 	return e, 0, ""
+}
+
+// tooMany says whether a sequence would simulate more orders than there is time for.
+func (s *Shape) tooMany() Why {
+	if t, tries := s.Sequence.Order.(Trier); tries && t.Tries(s.Ranks, s.Microbatches)*s.Ranks*s.Microbatches > mostTried {
+		return whyf("%s tries %d orders of %d ranks and %d microbatches: more than there is time for", s.Sequence.Name, t.Tries(s.Ranks, s.Microbatches), s.Ranks, s.Microbatches)
+	}
+	return ""
+}
+
+// copied says whether a sequence of several iterations would have copies.
+func (r routes) copied(s *Shape) Why {
+	if r.iterations > 1 && s.Copies > 1 {
+		return whyf("%s is of several iterations: expected one pipeline, not %d copies", s.Sequence.Name, s.Copies)
+	}
+	return ""
+}
+
+// Cuts cuts the layers of a shape into the stages that its sequence has, as somebody cuts or, for
+// nil, of times as equal as can be; or it says why there is no such plan.
+func (x *Simulator) Cuts(s *Shape, by pipeline.Partitioner) ([]int32, Why) {
+	if why := s.tooMany(); why != "" {
+		return nil, why
+	}
+	of, why := x.routes(s.Sequence, s.Ranks, s.Microbatches)
+	if why == "" {
+		why = of.copied(s)
+	}
+	if why != "" {
+		return nil, why
+	}
+	g := Grid{x: x, Cut: by}
+	why = g.cut(s, of)
+	return s.Cuts, why
 }
 
 // cut cuts the layers of a shape.
@@ -354,6 +413,7 @@ func (g *Grid) cut(s *Shape, of routes) (why Why) {
 		s.Cuts, why = g.x.Cut(s, of.stages())
 		return why
 	}
+	// A partitioner knows measured layers, of which backward passes are whole.
 	layers := make([]workload.Layer, n)
 	for i := range layers {
 		l, why := g.x.Layer(i, 0, s.Tensor, s.Samples, s.Ways)
@@ -388,6 +448,8 @@ func (x *Simulator) Cut(s *Shape, stages int) ([]int32, Why) {
 	if why != "" {
 		return nil, why
 	}
+	// Links are left out: all plans of a search cut the same layers, and what is sent between blocks is
+	// the same everywhere.
 	chain := pipeline.Chain{Layers: n, Link: func(_, _, _ int) unit.Duration { return 0 },
 		Stage: func(_, first, end int) unit.Duration {
 			stage := sums.Stage(first, end)

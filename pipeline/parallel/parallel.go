@@ -59,6 +59,9 @@ type State struct {
 // MixedAdam is half precision with gradients, weights and two moments in single precision.
 var MixedAdam = State{Weights: 1, Gradients: 2, Optimizer: 6}
 
+// ShardedAdam is the same with the state of the optimiser spread over the copies.
+var ShardedAdam = State{Weights: 1, Gradients: 2, Optimizer: 6, Sharded: true}
+
 // Device is a kind of device.
 type Device struct {
 	Name      string

@@ -78,9 +78,7 @@ func (s *Shape) Plan() Plan {
 
 // Short is a plan as it is kept: its shape, where that says it all, or the whole plan; JSON.
 func (p *Plan) Short() ([]byte, error) {
-	one := p.Pipelines[0]
-	s := Shape{Sequence: p.Sequence, Samples: p.Samples, Microbatches: one.Microbatches, Tensor: one.Ranks[0].Tensor, Ranks: len(one.Ranks), Copies: len(p.Pipelines), Cuts: one.Cuts, Ways: one.Ways}
-	if like := s.Plan(); reflect.DeepEqual(like.Pipelines, p.Pipelines) {
+	if s, like := p.Shape(); like {
 		return json.Marshal(&s)
 	}
 	return json.Marshal(p)
@@ -102,6 +100,14 @@ func (p *Plan) On(devices []int32) Plan {
 		}
 	}
 	return other
+}
+
+// Shape is what a plan of like pipelines on the first devices is made from, and whether it is one.
+func (p *Plan) Shape() (Shape, bool) {
+	one := p.Pipelines[0]
+	s := Shape{Sequence: p.Sequence, Samples: p.Samples, Microbatches: one.Microbatches, Tensor: one.Ranks[0].Tensor, Ranks: len(one.Ranks), Copies: len(p.Pipelines), Cuts: one.Cuts, Ways: one.Ways}
+	like := s.Plan()
+	return s, reflect.DeepEqual(like.Pipelines, p.Pipelines)
 }
 
 // Devices are all devices of a plan, in order.

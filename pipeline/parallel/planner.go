@@ -32,6 +32,15 @@ type Limits struct {
 	Stages bool
 }
 
+// Allow reports whether a plan has the sizes that were asked for.
+func (l *Limits) Allow(p *Plan) bool {
+	first, copies := &p.Pipelines[0], 0
+	for _, one := range p.Pipelines {
+		copies += one.Ranks[0].Replicas
+	}
+	return (l.Tensor == 0 || first.Ranks[0].Tensor == l.Tensor) && (l.Ranks == 0 || len(first.Ranks) == l.Ranks) && (l.Copies == 0 || copies == l.Copies)
+}
+
 // Candidate is a plan and what it takes.
 type Candidate struct {
 	Plan   Plan

@@ -252,6 +252,8 @@ func (x *Simulator) time(p *Plan, i int) (*Part, Why) {
 	if part.iterations > 1 && len(p.Pipelines) > 1 {
 		return nil, whyf("%s is of several iterations, and %d copies would exchange gradients after each: expected one pipeline", p.Sequence.Name, len(p.Pipelines))
 	}
+	// What ranks hold follows from their orders alone, and most plans of a search do not fit: they
+	// need no clock.
 	if part.Timing.Peak = part.Schedule.Peaks(&part.Costs); x.fits(p, i, part) != "" {
 		return part, x.fits(p, i, part)
 	}

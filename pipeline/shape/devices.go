@@ -2,7 +2,9 @@ package shape
 
 import (
 	"cmp"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
@@ -67,6 +69,44 @@ func Device(name string, p Precision) (parallel.Device, pipeline.Why) {
 	inside := cmp.Or(k.nvlink, pcie)
 	return parallel.Device{Name: k.name, Memory: k.memory, TFlops: k.tflops[p], MemoryGBs: k.gbytes,
 		Inside: parallel.Link{Bandwidth: unit.Mbps(inside * 8000)}}, ""
+}
+
+// Like is the kind of device that a name means, in some precision: its own, or the beginning of
+// it, as a100; case does not count. Of several it is the one whose memory is nearest to what is
+// said of it, and without that the one with the most.
+func Like(name string, memory unit.MiB, p Precision) (best parallel.Device, why pipeline.Why) {
+	off := math.Inf(1)
+	for i := range kinds {
+		k := &kinds[i]
+		if name == "" || !strings.HasPrefix(strings.ToLower(k.name), strings.ToLower(name)) {
+			continue
+		}
+		d, not := Device(k.name, p)
+		// Two kinds of one name differ in their memory, and a cluster says how much its devices have.
+		by := math.Abs(float64(k.memory - memory))
+		if memory == 0 {
+			by = -float64(k.memory)
+		}
+		if why = cmp.Or(why, not); not == "" && by < off {
+			best, off = d, by
+		}
+	}
+	if math.IsInf(off, 1) {
+		return best, cmp.Or(why, whyf("there is no device %q: expected one of %v, or how one of them begins", name, Devices()))
+	}
+	if memory > 0 {
+		best.Memory = memory
+	}
+	return best, ""
+}
+
+// uplinks are what a device has of the network of the machine in which its vendor sells it, in
+// Gbps: a DGX-1, a rented machine with four T4, a DGX A100, a DGX H100 and H200, and a node of Alps.
+var uplinks = map[string]unit.Mbps{"V100-16GB": 50, "V100-32GB": 50, "T4": 12, "A100-40GB": 200, "A100-80GB": 200, "H100": 400, "H200": 400, "GH200-96GB": 200}
+
+// Uplink is the network of a machine with so many devices, where nothing else is said.
+func Uplink(device string, devices int) unit.Mbps {
+	return 1000 * uplinks[device] * unit.Mbps(devices)
 }
 
 // Devices are the names of those with presets.

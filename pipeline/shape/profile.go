@@ -3,6 +3,7 @@ package shape
 import (
 	"math"
 
+	"github.com/musterdl/muster/model/objection"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
@@ -17,6 +18,9 @@ const (
 	TF32   Precision = "tf32"   // single precision kept, shorter when multiplied
 	Single Precision = "single" // fp32
 )
+
+// Precisions lists them.
+var Precisions = []Precision{Half, TF32, Single}
 
 // Bytes are those of a figure.
 func (p Precision) Bytes() float64 {
@@ -43,15 +47,18 @@ type Profile struct {
 }
 
 // New counts a shape, or says what is wrong with it.
-func New(s Shape, p Precision) (*Profile, []pipeline.Why) {
-	if whys := s.Check(); len(whys) > 0 {
-		return nil, whys
+func New(s Shape, p Precision) (*Profile, []objection.Objection) {
+	if wrong := s.Check(); len(wrong) > 0 {
+		return nil, wrong
 	}
 	return &Profile{shape: s, precision: p, layers: s.layers()}, nil
 }
 
 // Shape is what the profile is of.
 func (p *Profile) Shape() *Shape { return &p.shape }
+
+// Precision is what its passes compute in.
+func (p *Profile) Precision() Precision { return p.precision }
 
 // Layers is how many there are: the embedding, the blocks and the head.
 func (p *Profile) Layers() int { return len(p.layers) }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterdl/muster/model/objection"
 	"github.com/musterdl/muster/pipeline"
 )
 
@@ -53,7 +54,10 @@ type Latent struct {
 }
 
 // Check says what is wrong with a shape, all at once.
-func (s *Shape) Check() (whys []pipeline.Why) {
+func (s *Shape) Check() (all []objection.Objection) {
+	wrong := func(field, found, expected, do string) {
+		all = append(all, objection.Objection{Field: field, Found: found, Expected: expected, Do: do})
+	}
 	for _, f := range []struct {
 		name  string
 		value int
@@ -63,23 +67,23 @@ func (s *Shape) Check() (whys []pipeline.Why) {
 		{"head-width", s.HeadWidth, 0}, {"sequence", s.Sequence, 1}, {"vocabulary", s.Vocabulary, 1}, {"patch", s.Patch, 0}, {"positions", s.Positions, 0},
 	} {
 		if f.value < f.least || f.value > 1<<24 {
-			whys = append(whys, whyf("%s is %d: expected %d to %d", f.name, f.value, f.least, 1<<24))
+			wrong(f.name, fmt.Sprint(f.value), fmt.Sprintf("%d to %d", f.least, 1<<24), "")
 		}
 	}
 	if s.Heads > 0 && s.HeadWidth == 0 && s.Hidden%s.Heads != 0 {
-		whys = append(whys, whyf("%d heads do not divide hidden %d: give head-width, or %d heads", s.Heads, s.Hidden, nearest(s.Heads, s.Hidden)))
+		wrong("heads", fmt.Sprintf("%d, which do not divide hidden %d", s.Heads, s.Hidden), "a divisor, or head-width", fmt.Sprintf("the nearest is %d", nearest(s.Heads, s.Hidden)))
 	}
 	if s.Heads > 0 && s.KVHeads > 0 && s.Heads%s.KVHeads != 0 {
-		whys = append(whys, whyf("%d kv-heads do not divide %d heads: %d do", s.KVHeads, s.Heads, nearest(s.KVHeads, s.Heads)))
+		wrong("kv-heads", fmt.Sprintf("%d, which do not divide the %d heads", s.KVHeads, s.Heads), "a divisor", fmt.Sprintf("the nearest is %d", nearest(s.KVHeads, s.Heads)))
 	}
 	if e := s.Experts; e != nil && (e.Count < 1 || e.FFN < 1 || e.Chosen < 1 || e.Chosen > e.Count || e.Shared < 0 || e.Dense < 0 || e.Dense > s.Blocks) {
-		whys = append(whys, whyf("experts: %d of width %d, %d chosen, %d shared, %d blocks without: expected at least one chosen, and no more than there are",
-			e.Count, e.FFN, e.Chosen, e.Shared, e.Dense))
+		wrong("experts", fmt.Sprintf("%d of width %d, %d chosen, %d shared, %d blocks without", e.Count, e.FFN, e.Chosen, e.Shared, e.Dense),
+			"at least one chosen, and no more than there are", "")
 	}
 	if l := s.Latent; l != nil && min(l.Query, l.KeyValue, l.Plain, l.Value) < 1 {
-		whys = append(whys, whyf("latent: %+v: expected at least 1 of query, key-value, plain and value", *l))
+		wrong("latent", fmt.Sprintf("%+v", *l), "at least 1 of query, key-value, plain and value", "")
 	}
-	return whys
+	return all
 }
 
 // Splits says whether the layers can be split over so many devices, and if not what could.

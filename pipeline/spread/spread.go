@@ -13,9 +13,7 @@ package spread
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/musterdl/muster/model/cluster"
@@ -206,7 +204,7 @@ func (m *Maker) ask(q question, memory unit.MiB) answer {
 
 // simulator is one of the question's model on its devices.
 func (q *question) simulator(memory unit.MiB) (*parallel.Simulator, parallel.Why) {
-	device, why := deviceLike(q.kind, memory)
+	device, why := shape.Like(q.kind, memory, shape.Half)
 	if why != "" {
 		return nil, why
 	}
@@ -216,34 +214,8 @@ func (q *question) simulator(memory unit.MiB) (*parallel.Simulator, parallel.Why
 	}
 	profile, whys := shape.New(s, shape.Half)
 	if len(whys) > 0 {
-		return nil, whys[0]
+		return nil, parallel.Why(whys[0].Error())
 	}
 	m := &parallel.Model{Name: q.model, Profile: profile, Batch: q.batch, State: parallel.MixedAdam}
 	return parallel.NewSimulator(m, parallel.Even(device, q.nodes, q.perNode, q.out)), ""
-}
-
-// deviceLike is the preset that a cluster's device model names: the same but for capitals, or
-// the first of those that begin so whose memory is nearest.
-func deviceLike(name string, memory unit.MiB) (best parallel.Device, why parallel.Why) {
-	off := math.Inf(1)
-	for _, known := range shape.Devices() {
-		if !strings.HasPrefix(strings.ToLower(known), strings.ToLower(name)) {
-			continue
-		}
-		d, not := shape.Device(known, shape.Half)
-		if not != "" {
-			why = not
-			continue
-		}
-		if by := math.Abs(float64(d.Memory - memory)); by < off {
-			best, off = d, by
-		}
-	}
-	if math.IsInf(off, 1) {
-		return best, cmp.Or(why, parallel.Why(fmt.Sprintf("there is no device %q: expected one of %v, or how one of them begins", name, shape.Devices())))
-	}
-	if memory > 0 {
-		best.Memory = memory
-	}
-	return best, ""
 }

@@ -35,7 +35,15 @@ const pageJobs = 500
 //go:embed page.tmpl
 var pageText string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+//go:embed style.tmpl
+var styleText string
+
+var pageTemplate = styled("page", pageText)
+
+// styled is a template that may use the style that all pages share.
+func styled(name, text string) *template.Template {
+	return template.Must(template.Must(template.New("style").Parse(styleText)).New(name).Parse(text))
+}
 
 // What the template reads: everything is text already.
 type (

@@ -47,6 +47,9 @@ func New(c Config) Ordering { return Ordering{c} }
 // ways again, so that a long iteration is no longer to write down.
 const wired = 64
 
+// Tries is in the time of how many plain orders Schedule writes its own: peers wait for many routes.
+func (Ordering) Tries(int, int) int { return 8 }
+
 // Schedule wires the microbatches, by the speeds of the ranks once they are known. Each peer keeps
 // up to twice as many as 1F1B does: with as many, a fast one waits for what went over a slow one.
 func (o Ordering) Schedule(ranks, microbatches int, c *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
@@ -59,9 +62,13 @@ func (o Ordering) Schedule(ranks, microbatches int, c *pipeline.Costs) (pipeline
 		c = &like
 	}
 	s := pipeline.NewSchedule(ranks, microbatches, o.wire(ranks, stages, min(microbatches, wired*o.config.Peers), c)...)
+	held := make([][]pipeline.Chunk, ranks)
+	for r := range held {
+		held[r] = s.Chunks(r)
+	}
 	return s, s.List(c, false, func(r *pipeline.Chooser, ready []pipeline.Choice) int {
 		keeps, stage := int32(0), int32(0)
-		for _, chunk := range s.Chunks(r.Rank) {
+		for _, chunk := range held[r.Rank] {
 			keeps, stage = keeps+r.Keeps(chunk), chunk.Stage
 		}
 		return pipeline.Urgent(ready, func(pipeline.Chunk) bool { return keeps < 2*(int32(stages)-stage) })

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/internal/planning"
+	"github.com/musterdl/muster/internal/spec"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/shape"
+	"github.com/musterdl/muster/run"
+)
+
+// task reads what is to be planned, and says all that is wrong with it.
+func (p *planner) task(args []string) (*planning.Task, error) {
+	t := &planning.Task{Limits: p.limits}
+	model, stages, err := p.readModel(args)
+	options := spec.ResolveOptions{}
+	if model == nil || isShape(model) {
+		options.Knows, options.Known = planning.Known, shape.Devices()
+	}
+	switch {
+	case p.cluster != "":
+		c, also := spec.Resolve(p.cluster, options)
+		if err = errors.Join(err, also); err != nil {
+			return nil, err
+		}
+		on, wrong := planning.DevicesOf(c, model)
+		if wrong != nil {
+			return nil, usage{wrong}
+		}
+		t.On = on
+		for i := range c.Nodes {
+			if c.Nodes[i].Count > 0 {
+				t.Hosts = append(t.Hosts, c.Nodes[i].Name)
+			}
+		}
+	case err != nil:
+		return nil, err
+	case stages == 0:
+		return nil, misused("--cluster: found nothing, expected nodes and devices of each, such as a100:384x8, or a file")
+	default: // the job's own pipeline, a device for each of its ranks
+		if p.limits.Ranks > 0 {
+			stages = p.limits.Ranks
+		}
+		t.On, t.Limits.Stages, t.Limits.Ranks = parallel.Ranks(stages, nil), true, 0
+	}
+	planning.Override(t.On, p.bandwidth, p.latency, p.memory)
+	if t.Model = model; p.batch > 0 {
+		t.Model.Batch = p.batch
+	} else if t.Model.Batch == 0 {
+		t.Model.Batch = t.On.Len()
+	}
+	if least := min(p.batch, p.limits.Tensor, p.limits.Ranks, p.limits.Copies); least < 0 {
+		return nil, misused("--batch, --tp, --pp or --dp %d: expected 0 or more", least)
+	}
+	return t, nil
+}
+
+func isShape(m *parallel.Model) bool {
+	_, shaped := m.Profile.(*shape.Profile)
+	return shaped
+}
+
+// readModel is the model, and the stages that a job asks for.
+func (p *planner) readModel(args []string) (m *parallel.Model, stages int, err error) {
+	switch {
+	case (len(args) == 0) == (p.model == ""):
+		return nil, 0, misused("found %d job files and --model %q: expected one of the two", len(args), p.model)
+	case len(args) == 1:
+		return modelOfJob(args[0])
+	}
+	data, err := os.ReadFile(p.model)
+	if err == nil {
+		m, err = spec.Model(p.model, data)
+		return m, 0, err
+	}
+	if strings.ContainsAny(p.model, "./") {
+		return nil, 0, fmt.Errorf("reading a model: %w", err)
+	}
+	m, err = published(p.model, 0)
+	return m, 0, err
+}
+
+func published(name string, batch int) (*parallel.Model, error) {
+	s, why := shape.Find(name)
+	if why != "" {
+		return nil, misused("--model: %s, or a file", why)
+	}
+	profile, wrong := shape.New(s, shape.Half)
+	if len(wrong) > 0 {
+		return nil, wrong[0]
+	}
+	return &parallel.Model{Name: name, Profile: profile, Batch: batch, State: parallel.ShardedAdam}, nil
+}
+
+func modelOfJob(file string) (m *parallel.Model, stages int, err error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading a job: %w", err)
+	}
+	jobs, err := spec.Jobs(file, data)
+	if err != nil {
+		return nil, 0, err
+	}
+	i := slices.IndexFunc(jobs, func(j workload.Job) bool { return j.Pipeline.Stages > 0 || j.Pipeline.Model != "" })
+	if i < 0 {
+		return nil, 0, misused("%s: no job has a pipeline: expected a model, or stages, microbatches and layers with their measured times", file)
+	}
+	job := &jobs[i].Pipeline
+	if job.Model != "" {
+		m, err = published(job.Model, int(job.Batch))
+		return m, 0, err
+	}
+	m = parallel.Of(*job)
+	m.Name = jobs[i].Name
+	return m, int(job.Stages), nil
+}
+
+// planners are those that --strategy names, with the sequences of which they may choose, which
+// also go into the limits of the task.
+func (p *planner) planners(t *planning.Task) (all []planning.Named, err error) {
+	planners, cuts, sequences, err := named(p.strategy)
+	if err != nil || t == nil {
+		return nil, err
+	}
+	t.SimulatedOnly = map[string]string{}
+	for _, name := range sequences {
+		c, f, err := chosen("sequence: " + name + "\n")
+		if err != nil {
+			return nil, err
+		}
+		if err := c.Refuse(run.Slots); err != nil {
+			t.SimulatedOnly[name] = err.Error()
+		}
+		t.Limits.Sequences = append(t.Limits.Sequences, parallel.Sequence{Name: name, Order: strategy.In[pipeline.Ordering](f, pipeline.SequencePart)})
+	}
+	for _, name := range planners {
+		_, f, err := chosen("planner: " + name + "\n")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, planning.Named{Name: name, Auto: p.strategy == "auto" && name != "ptd-p", Planner: strategy.In[parallel.Planner](f, parallel.PlannerPart)})
+	}
+	if p.strategy == "auto" && !t.Limits.Stages {
+		return all, nil // a cut alone chooses among fewer plans
+	}
+	for _, cut := range cuts {
+		_, f, err := chosen("cut: " + cut + "\n")
+		if err != nil {
+			return nil, err
+		}
+		cutter := planning.Cutting{Cut: strategy.In[pipeline.Partitioner](f, pipeline.CutPart)}
+		one := planning.Named{Name: cut, Planner: cutter}
+		if !t.Limits.Stages {
+			t.Cut = cutter.Cut
+			all = append(all, one)
+			continue
+		}
+		for _, q := range t.Limits.Sequences {
+			one.Name, one.Sequences = cut+"+"+q.Name, []parallel.Sequence{q}
+			all = append(all, one)
+		}
+	}
+	return all, nil
+}
+
+func chosen(text string) (c catalogue.Composition, f strategy.Filled, err error) {
+	if c, err = catalogue.Parse("--strategy", text); err == nil {
+		f, err = c.Fill(catalogue.Env{})
+	}
+	return c, f, err
+}
+
+// named are the planners, cuts and sequences that a text names; what it does not name is every
+// one there is, but for planners where it names a cut and cuts where it names a planner.
+func named(text string) (planners, cuts, sequences []string, err error) {
+	planners, cuts, sequences = catalogue.Names(parallel.PlannerPart), catalogue.Names(pipeline.CutPart), catalogue.Names(pipeline.SequencePart)
+	if text == "auto" {
+		return planners, cuts, sequences, nil
+	}
+	expected := fmt.Sprintf("expected a planner (%s) or a cut (%s), a sequence (%s), both joined by +, or auto",
+		strings.Join(planners, ", "), strings.Join(cuts, ", "), strings.Join(sequences, ", "))
+	for name := range strings.SplitSeq(text, "+") {
+		switch {
+		case slices.Contains(planners, name):
+			planners, cuts = []string{name}, nil
+		case slices.Contains(cuts, name):
+			planners, cuts = nil, []string{name}
+		case slices.Contains(sequences, name):
+			sequences = []string{name}
+		default:
+			return nil, nil, nil, misused("--strategy %s: %s", text, expected)
+		}
+	}
+	return planners, cuts, sequences, nil
+}

@@ -1,0 +1,62 @@
+package planning
+
+import (
+	"fmt"
+
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/objection"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/shape"
+)
+
+// Known reports whether it is known what a device of a cluster's model computes.
+func Known(model string) bool {
+	_, why := shape.Like(model, 0, shape.Half)
+	return why == ""
+}
+
+// DevicesOf are those of a cluster, as a model's profile sees them: of a transformer by its
+// shape what its passes' precision says, of measured layers how fast they are against the first
+// of the cluster, on which the layers are taken to be measured. The uplinks of racks are left out.
+func DevicesOf(c *cluster.Cluster, m *parallel.Model) (*parallel.Devices, *objection.Objection) {
+	p, shaped := m.Profile.(*shape.Profile)
+	d := &parallel.Devices{}
+	for _, model := range c.Models {
+		kind := parallel.Device{Name: model.Name, Memory: model.Memory, TFlops: model.Speed / c.Models[0].Speed}
+		if shaped {
+			like, why := shape.Like(model.Name, model.Memory, p.Precision())
+			if why != "" {
+				return nil, &objection.Objection{Field: "--cluster", Found: string(why)}
+			}
+			kind = like
+		}
+		d.Kinds = append(d.Kinds, kind)
+	}
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Count > 0 {
+			d.Nodes = append(d.Nodes, parallel.Node{Kind: n.Model, Count: n.Count, Out: n.Uplink})
+		}
+	}
+	if len(d.Nodes) == 0 {
+		return nil, &objection.Objection{Field: "--cluster", Found: fmt.Sprintf("%d nodes without devices", len(c.Nodes)), Expected: "at least one device"}
+	}
+	return d.Index(), nil
+}
+
+// Override puts what a user says of all links and devices in the place of what the cluster says.
+func Override(d *parallel.Devices, bandwidth unit.Mbps, latency unit.Duration, memory unit.MiB) {
+	for i := range d.Nodes {
+		if bandwidth > 0 {
+			d.Nodes[i].Out = bandwidth
+		}
+	}
+	for i := range d.Kinds {
+		if memory > 0 {
+			d.Kinds[i].Memory = memory
+		}
+	}
+	if latency > 0 {
+		d.Sites = [][]parallel.Link{{{Latency: latency}}}
+	}
+}

@@ -1,0 +1,231 @@
+// Package planning compares plans of a model on devices: what planners choose, what else could
+// have been chosen and why it lost, and what the best would take on slower links and with a
+// node less.
+package planning
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
+)
+
+// Task is what is to be planned.
+type Task struct {
+	Model  *parallel.Model
+	On     *parallel.Devices
+	Limits parallel.Limits
+	// Cut is how else plans are cut than into times as equal as can be, where a cut was named.
+	Cut   pipeline.Partitioner
+	Hosts []string // of the nodes
+	// SimulatedOnly says by sequence why no process here goes by it.
+	SimulatedOnly map[string]string
+}
+
+// Named is a planner and what users call it.
+type Named struct {
+	Name    string
+	Planner parallel.Planner
+	// Auto says that nobody named it: then it is asked of few devices only.
+	Auto bool
+	// Sequences are those of which it may choose; none is all that there are.
+	Sequences []parallel.Sequence
+}
+
+// mostAsked is the most devices for which planners are asked that nobody named: some go through
+// plans for each device.
+const mostAsked = 64
+
+// plans asks a planner for its plans that have the sizes that were asked for.
+func (p *Named) plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Candidate, parallel.Why) {
+	if p.Auto && x.On.Len() > mostAsked {
+		return nil, parallel.Why(fmt.Sprintf("not asked of more than %d devices unless it is named: add --strategy %s", mostAsked, p.Name))
+	}
+	if p.Sequences != nil {
+		l.Sequences = p.Sequences
+	}
+	all, why := p.Planner.Plans(x, l)
+	all = slices.DeleteFunc(all, func(one parallel.Candidate) bool { return !l.Allow(&one.Plan) })
+	if len(all) == 0 {
+		why = cmp.Or(why, "none of its plans has the sizes that were asked for")
+	}
+	return all, why
+}
+
+// Cutting is a planner that goes through the grid with a cut of its own.
+type Cutting struct{ Cut pipeline.Partitioner }
+
+var _ parallel.Planner = Cutting{}
+
+// Plans goes through the grid.
+func (c Cutting) Plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Candidate, parallel.Why) {
+	g := parallel.Grid{Sequences: l.Sequences, Cut: c.Cut}
+	all, why := g.Search(x, l)
+	return parallel.Pareto(all), why
+}
+
+// Row is one plan, or why there is none.
+type Row struct {
+	Plan string   `json:"plan"`
+	By   []string `json:"by,omitempty"` // who chose it
+	// StepSec is absent where there is no plan; PeakMiB is known of what did not fit, too.
+	StepSec    float64 `json:"step_s,omitempty"`
+	MFUPct     float64 `json:"mfu_pct,omitempty"` // absent where the useful operations are not known
+	BubblePct  float64 `json:"bubble_pct"`
+	ExposedSec float64 `json:"exposed_exchange_s"`
+	UpdateSec  float64 `json:"update_s"`
+	PeakMiB    float64 `json:"peak_mib,omitempty"`
+	DeviceMiB  float64 `json:"device_mib,omitempty"` // the least memory of its devices; absent where it is endless
+	// SimulatedOnly says why no process here goes by it, of plans for a job's own stages.
+	SimulatedOnly string `json:"simulated_only_because,omitempty"`
+	Lost          string `json:"lost_because,omitempty"`
+
+	made *parallel.Candidate
+}
+
+// Comparison is all of them, the best first.
+type Comparison struct {
+	Model   string `json:"model"`
+	Cluster string `json:"cluster,omitempty"`
+	Devices int    `json:"devices"`
+	Batch   int    `json:"batch"`
+	Layers  int    `json:"layers"`
+	Rows    []Row  `json:"plans"`
+	// Memory is what the ranks of the best hold when they hold most.
+	Memory []Held `json:"memory,omitempty"`
+	// HalfBandwidthSec is a step of the best over links between nodes of half the bandwidth.
+	HalfBandwidthSec float64 `json:"half_bandwidth_step_s,omitempty"`
+	// Failures are ways to go on without a node of the best, the cheapest first.
+	Failures []Failure `json:"lost_node,omitempty"`
+
+	task *Task
+}
+
+// Held is what a device of a rank holds at most, in its pipeline.
+type Held struct {
+	Rank           int     `json:"rank"`
+	ParamsMiB      float64 `json:"params_mib"` // with gradients and the state of the optimiser
+	VersionsMiB    float64 `json:"versions_mib,omitempty"`
+	ActivationsMiB float64 `json:"activations_mib"`
+	WaitingMiB     float64 `json:"waiting_mib,omitempty"` // for the gradients of weights
+}
+
+// Candidate is the plan of a row; nil is none.
+func (r *Row) Candidate() *parallel.Candidate { return r.made }
+
+// Best is the plan that the comparison is led by; nil is none.
+func (c *Comparison) Best() *parallel.Candidate { return c.Rows[0].made }
+
+// Task is what was planned.
+func (c *Comparison) Task() *Task { return c.task }
+
+// Compare asks all planners, looks at what else could have been chosen, and ranks it.
+func Compare(t *Task, planners []Named) *Comparison {
+	c := &Comparison{Model: t.Model.Name, Devices: t.On.Len(), Batch: t.Model.Batch, Layers: t.Model.Profile.Layers(), task: t}
+	x := parallel.NewSimulator(t.Model, t.On)
+	best := &parallel.Candidate{Result: parallel.Result{Step: unit.Forever}}
+	for i := range planners {
+		p := &planners[i]
+		all, why := p.plans(x, t.Limits)
+		if len(all) == 0 {
+			row := Row{Plan: p.Name, Lost: string(why)}
+			if len(p.Sequences) == 1 {
+				row.SimulatedOnly = t.SimulatedOnly[p.Sequences[0].Name]
+			}
+			c.add(row)
+		}
+		for k := range all {
+			row := c.row(x, &all[k])
+			if row.By = []string{p.Name}; t.Limits.Stages {
+				row.SimulatedOnly = t.SimulatedOnly[all[k].Plan.Sequence.Name]
+				if row.Plan = p.Name; p.Sequences == nil {
+					row.Plan += "+" + all[k].Plan.Sequence.Name
+				}
+			}
+			c.add(row)
+			if all[k].Result.Step < best.Result.Step {
+				best = &all[k]
+			}
+		}
+	}
+	if best.Plan.Pipelines != nil && !t.Limits.Stages {
+		c.rivals(x, best)
+	}
+	c.rank()
+	if best = c.Best(); best != nil {
+		c.Memory = held(best)
+		c.halve(best)
+		c.lose(x, best, planners)
+	}
+	return c
+}
+
+// add takes a row in, unless it is there.
+func (c *Comparison) add(row Row) {
+	if i := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Plan == row.Plan }); i >= 0 {
+		for _, by := range row.By {
+			if !slices.Contains(c.Rows[i].By, by) {
+				c.Rows[i].By = append(c.Rows[i].By, by)
+			}
+		}
+		return
+	}
+	c.Rows = append(c.Rows, row)
+}
+
+// row is a plan that fits.
+func (c *Comparison) row(x *parallel.Simulator, one *parallel.Candidate) Row {
+	r := &one.Result
+	return Row{Plan: text(x, &one.Plan), StepSec: r.Step.Seconds(), MFUPct: 100 * r.MFU, BubblePct: 100 * r.Bubble,
+		ExposedSec: r.Exposed.Seconds(), UpdateSec: r.Update.Seconds(), PeakMiB: float64(r.PeakKiB()) / 1024, DeviceMiB: c.memory(&one.Plan), made: one}
+}
+
+// text is a plan as people write it, with how its layers run.
+func text(x *parallel.Simulator, p *parallel.Plan) string {
+	if one := p.Pipelines[0]; one.Ways != nil {
+		layer := len(one.Ways) / 2
+		if l, why := x.Layer(layer, x.On.Nodes[x.On.NodeOf(one.Ranks[0].Devices[0])].Kind, one.Ranks[0].Tensor, p.Samples, one.Ways); why == "" && l.Way != "" {
+			return p.String() + " " + l.Way
+		}
+	}
+	return p.String()
+}
+
+// memory is the least that a device of a plan has, in MiB.
+func (c *Comparison) memory(p *parallel.Plan) (least float64) {
+	for _, d := range p.Devices() {
+		if has := float64(c.task.On.Kind(d).Memory); has > 0 && (least == 0 || has < least) {
+			least = has
+		}
+	}
+	return least
+}
+
+func held(best *parallel.Candidate) (all []Held) {
+	for r, m := range best.Result.Parts[0].Timing.Peak {
+		all = append(all, Held{Rank: r, ParamsMiB: float64(m.ParamKiB) / 1024, VersionsMiB: float64(m.StashKiB) / 1024,
+			ActivationsMiB: float64(m.ActivationKiB) / 1024, WaitingMiB: float64(m.WaitingKiB) / 1024})
+	}
+	return all
+}
+
+// halve simulates the best over slower links.
+func (c *Comparison) halve(best *parallel.Candidate) {
+	slow := *c.task.On
+	slow.Nodes = slices.Clone(slow.Nodes)
+	changed := false
+	for i := range slow.Nodes {
+		if out := &slow.Nodes[i].Out; *out > 0 {
+			*out, changed = max(1, *out/2), true
+		}
+	}
+	if !changed {
+		return
+	}
+	if r, why := parallel.NewSimulator(c.task.Model, &slow).Simulate(&best.Plan); why == "" {
+		c.HalfBandwidthSec = r.Step.Seconds()
+	}
+}
