@@ -59,6 +59,7 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/oobleck"
 	"github.com/musterdl/muster/strategies/pipeline/outoforder"
 	"github.com/musterdl/muster/strategies/pipeline/pipedream"
+	"github.com/musterdl/muster/strategies/pipeline/piper"
 	"github.com/musterdl/muster/strategies/pipeline/ptdp"
 	"github.com/musterdl/muster/strategies/pipeline/schemoe"
 	"github.com/musterdl/muster/strategies/pipeline/swarm"
@@ -173,6 +174,7 @@ var All = []Entry{
 	tuned(pipedream.Description, pipedream.Default, func(c pipedream.Config, _ Env) any { return pipedream.New(c) }).claims(pipedream.Claim, pipedream.Measure),
 	tuned(pipedream.HetDescription, pipedream.HetDefault, func(c pipedream.HetConfig, _ Env) any { return pipedream.NewHet(c) }).claims(pipedream.HetClaim, pipedream.MeasureHet),
 	plain(ptdp.ByHandDescription, ptdp.ByHand{}),
+	plain(piper.Description, piper.Planner{}).claims(piper.Claim, piper.Measure),
 	plain(ptdp.Description, ptdp.Planner{}),
 	tuned(swarm.Description, swarm.Default, func(c swarm.Config, e Env) any { c.Seed += e.Seed; return swarm.New(c) }).claims(swarm.Claim, swarm.Measure),
 	plain(varuna.Description, varuna.Ordering{}).claims(varuna.Claim, varuna.Measure),
