@@ -22,7 +22,8 @@ type Pipelines struct {
 	// Spread, where there is one, takes the place of the cut.
 	Spread parallel.Planner
 
-	made map[key]made
+	made map[key]*made
+	like map[string]*made // by what was asked for: each job has a profile of its own
 }
 
 // key is what a plan depends on: a profile, and how fast the workers' devices are where they
@@ -49,16 +50,29 @@ func (p *Pipelines) Plan(v plan.View, job plan.JobID, on []plan.Slot) (plan.Pipe
 	}
 	m, seen := p.made[k]
 	if !seen {
-		if p.made == nil {
-			p.made = map[key]made{}
-		}
-		if profile := v.Profile(id); len(speeds) != int(profile.Stages) {
+		request := Request(v.Profile(id))
+		if len(speeds) != int(request.Stages) {
 			speeds = nil // its workers are not its stages
 		}
-		m = p.make(v.Profile(id), pipeline.Params{Speeds: speeds})
+		m = p.once(request, speeds)
 		p.made[k] = m
 	}
 	return m.plan, m.null, m.ok
+}
+
+// once makes the plan of a request, or finds that of another job that asked for the same.
+func (p *Pipelines) once(request workload.Pipeline, speeds []float64) *made {
+	if p.made == nil {
+		p.made, p.like = map[key]*made{}, map[string]*made{}
+	}
+	asked := fmt.Sprint(request, speeds)
+	m, seen := p.like[asked]
+	if !seen {
+		one := p.make(request, pipeline.Params{Speeds: speeds})
+		m = &one
+		p.like[asked] = m
+	}
+	return m
 }
 
 // speedsOf are those of the workers' devices where they are unlike. A plan for like devices is the
@@ -74,8 +88,8 @@ func speedsOf(v plan.View, on []plan.Slot) (speeds []float64) {
 	return pipeline.Unlike(speeds)
 }
 
-func (p *Pipelines) make(profile plan.Profile, on pipeline.Params) made {
-	request, name := Request(profile), p.Name
+func (p *Pipelines) make(request workload.Pipeline, on pipeline.Params) made {
+	name := p.Name
 	null, why := pipeline.Build(p.NullCut, p.NullSequence, request, on)
 	if why != "" {
 		null = pipeline.Plan{}
