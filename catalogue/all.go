@@ -5,6 +5,7 @@ import (
 	"github.com/musterdl/muster/allocate/sites"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/drift"
 	"github.com/musterdl/muster/pipeline/measured"
 	"github.com/musterdl/muster/pipeline/spot"
 	"github.com/musterdl/muster/pipeline/straggler"
@@ -193,6 +194,9 @@ var All = []Entry{
 
 // Grounds is what strategies go by and none of them decides, held against what was measured.
 var Grounds = []Entry{
+	Entry{Description: strategy.Description{Name: "adaptive", System: "Adaptive re-planning", Step: "pipeline",
+		Idea: "Stages that drift are noticed, and the layers cut anew where the steps that are left pay for it; no driver reports stages to the engine, so that only this claim asks"}}.
+		claims(drift.Claim, drift.Measure(onefoneb.Ordering{}, onefoneb.Shaken)),
 	Entry{Description: strategy.Description{Name: "published-steps", System: "Published step times", Step: "pipeline",
 		Idea: "How long a step of a large model takes, from its shape"}}.claims(measured.Steps, measured.MeasureSteps(func(chunks int) pipeline.Ordering {
 		if chunks == 1 {

@@ -14,12 +14,18 @@ import (
 //go:embed claim.yaml
 var Claim []byte
 
-// Measure holds the order against its closed forms, over drawn cases, and shakes a node.
+// Measure holds the order against its closed forms, over drawn cases.
 func Measure(seed uint64) map[string]float64 {
 	r := pipelinetest.Range{}
 	pipelinetest.Draw(seed, 100, func(c pipelinetest.Case) {
 		r.Ranks(c, Ordering{}, func(rank int) int { return c.Ranks - rank })
 	})
+	return r
+}
+
+// Shaken shakes a node of a pipeline with levels and of one without, by the same draws.
+func Shaken(seed uint64) map[string]float64 {
+	r := map[string]float64{}
 	shake(r, "flat", Ordering{}, rand.New(rand.NewPCG(seed, 4)))
 	shake(r, "levels", New(Config{Node: ranks / nodes, Ahead: ranks / nodes}), rand.New(rand.NewPCG(seed, 4)))
 	return r

@@ -1,0 +1,154 @@
+// Package drift plans a run anew when its stages take other times than its plan says: layers that
+// have become slower, as where a mixture of experts sends more to some, or were measured wrongly.
+// It says what pays and what has to be sent; nothing is carried out here.
+package drift
+
+import (
+	"math"
+	"slices"
+
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline/parallel"
+)
+
+// Scaled are the layers of a profile, each of which takes so many times as long in all its passes.
+type Scaled struct {
+	parallel.Profile
+	Times []float64
+}
+
+// Ways are those of the profile.
+func (s Scaled) Ways(layer int, on *parallel.Device, tensor, samples int) ([]parallel.Layer, parallel.Why) {
+	all, why := s.Profile.Ways(layer, on, tensor, samples)
+	all = slices.Clone(all)
+	for i := range all {
+		l := &all[i]
+		for _, pass := range []*unit.Duration{&l.Forward, &l.Again, &l.Input, &l.Weight} {
+			*pass = unit.Duration(math.Round(float64(*pass) * s.Times[layer]))
+		}
+	}
+	return all, why
+}
+
+// Recut is a planner that keeps a shape and cuts its layers anew, so that the slowest stage is as
+// fast as can be. It looks at nothing else, and so is made in no time.
+type Recut struct{ Shape parallel.Shape }
+
+var _ parallel.Planner = Recut{}
+
+// Plans is the one cut.
+func (r Recut) Plans(x *parallel.Simulator, _ parallel.Limits) ([]parallel.Candidate, parallel.Why) {
+	r.Shape.Cuts = make([]int32, r.Shape.Ranks-1)
+	chain, why := x.Chain(&r.Shape)
+	if why != "" {
+		return nil, why
+	}
+	if cut := chain.Slowest(r.Shape.Ranks); cut.Cost < unit.Forever {
+		r.Shape.Cuts = cut.First
+	}
+	return x.Candidates(r.Shape.Plan()) // which says what does not fit
+}
+
+// Run is one that is watched.
+type Run struct {
+	Plan    parallel.Candidate // by which it goes, and what that takes by what is believed
+	Planner parallel.Planner
+	Limits  parallel.Limits
+	// Pause is how long a run stands still for another plan, besides the copies.
+	Pause unit.Duration
+	// Steps is over how many the measured times are averaged. Skew is by which part the mean of a
+	// stage may differ from what is believed before a planner is asked.
+	Steps int
+	Skew  float64
+
+	believed *parallel.Simulator
+	scaled   Scaled // the believed layers
+	seen     [][]unit.Duration
+	steps    int // that were seen
+}
+
+// Believe says by which simulator the plan was made.
+func (r *Run) Believe(x *parallel.Simulator) {
+	r.believed, r.scaled = x, Scaled{x.Model.Profile, slices.Repeat([]float64{1}, x.Model.Profile.Layers())}
+}
+
+// Times are how long a microbatch takes on each stage of each pipeline.
+func Times(r *parallel.Result) [][]unit.Duration {
+	all := make([][]unit.Duration, len(r.Parts))
+	for i, part := range r.Parts {
+		for _, s := range part.Costs.Stages {
+			all[i] = append(all[i], s.Forward+s.Input+s.Weight)
+		}
+	}
+	return all
+}
+
+// Step takes in the times of the stages that were measured in a step. It returns how the run goes
+// on by another plan, and goes on by that, where the steps that are left gain more than it takes.
+func (r *Run) Step(took [][]unit.Duration, left int) (how parallel.Recovery, changes bool) {
+	if r.steps == 0 {
+		r.seen = make([][]unit.Duration, len(took))
+		for i := range took {
+			r.seen[i] = make([]unit.Duration, len(took[i]))
+		}
+	}
+	for i := range took {
+		for s, d := range took[i] {
+			r.seen[i][s] += d
+		}
+	}
+	if r.steps++; r.steps < r.Steps {
+		return how, false
+	}
+	r.steps = 0
+	if !r.learn() {
+		return how, false
+	}
+	now, why := r.believed.Simulate(&r.Plan.Plan)
+	if why != "" {
+		return how, false
+	}
+	r.Plan.Result = now
+	all, why := r.Planner.Plans(r.believed, r.Limits)
+	if why != "" {
+		return how, false
+	}
+	if how, why = r.believed.Recovery(&r.Plan.Plan, &all[0].Plan, nil); why != "" {
+		return how, false
+	}
+	how.Takes += r.Pause
+	if gain := now.Step - how.Result.Step; gain <= 0 || gain*unit.Duration(left) <= how.Takes {
+		return how, false
+	}
+	r.Plan = how.Candidate
+	return how, true
+}
+
+// learn believes what was measured, if it differs enough from what was believed: the layers of a
+// stage take as many times as long as the stage, in the mean over the pipelines that have it.
+func (r *Run) learn() (differs bool) {
+	n := len(r.scaled.Times)
+	times, pipelines := make([]float64, n), float64(len(r.seen))
+	for i, believed := range Times(&r.Plan.Result) {
+		first := int32(0)
+		for s, end := range append(slices.Clone(r.Plan.Plan.Pipelines[i].Cuts), int32(n)) {
+			factor := float64(r.seen[i][s]) / float64(r.Steps) / float64(max(1, believed[s]))
+			differs = differs || math.Abs(factor-1) > r.Skew
+			for l := first; l < end; l++ {
+				times[l] += factor / pipelines
+			}
+			first = end
+		}
+	}
+	if !differs {
+		return false
+	}
+	for l := range times {
+		times[l] *= r.scaled.Times[l]
+	}
+	r.scaled.Times = times
+	m := *r.believed.Model
+	m.Profile = r.scaled
+	r.believed = parallel.NewSimulator(&m, r.believed.On)
+	return true
+}
