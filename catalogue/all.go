@@ -54,6 +54,7 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/equal"
 	"github.com/musterdl/muster/strategies/pipeline/gpipe"
 	"github.com/musterdl/muster/strategies/pipeline/hanayo"
+	"github.com/musterdl/muster/strategies/pipeline/hetpipe"
 	"github.com/musterdl/muster/strategies/pipeline/interleaved"
 	"github.com/musterdl/muster/strategies/pipeline/mgwfbp"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
@@ -176,6 +177,7 @@ var All = []Entry{
 	tuned(pipedream.HetDescription, pipedream.HetDefault, func(c pipedream.HetConfig, _ Env) any { return pipedream.NewHet(c) }).claims(pipedream.HetClaim, pipedream.MeasureHet),
 	plain(ptdp.ByHandDescription, ptdp.ByHand{}),
 	plain(piper.Description, piper.Planner{}).claims(piper.Claim, piper.Measure),
+	plain(hetpipe.Description, hetpipe.Planner{}).claims(hetpipe.Claim, hetpipe.Measure),
 	plain(ptdp.Description, ptdp.Planner{}),
 	tuned(swarm.Description, swarm.Default, func(c swarm.Config, e Env) any { c.Seed += e.Seed; return swarm.New(c) }).claims(swarm.Claim, swarm.Measure),
 	plain(varuna.Description, varuna.Ordering{}).claims(varuna.Claim, varuna.Measure),

@@ -20,6 +20,7 @@ type choice struct {
 	memory   []int64 // KiB
 }
 
+// newChoice asks the profile for the ways of each layer on each kind of rank.
 func newChoice(x *parallel.Simulator, s *parallel.Shape, keep bool) (*choice, parallel.Why) {
 	order, why := s.Sequence.Order.Schedule(s.Ranks, s.Microbatches, nil)
 	if why != "" {
@@ -113,6 +114,8 @@ func (c *choice) costs() [][][]cost {
 			continue
 		}
 		for first := range n {
+			// What there is to choose for layers depends on the stage by its memory alone: one list
+			// of sets for all stages, which grows layer by layer.
 			sets := []set{{}}
 			for end := first + 1; end <= n; end++ {
 				sets = extend(sets, c.layers[kind][end-1])
@@ -138,6 +141,8 @@ func (c *choice) ways(first []int32) []int8 {
 		if stage+1 < len(first) {
 			end = int(first[stage+1])
 		}
+		// The lists of the costs once more, with the way back through them: to keep all of those
+		// would take more memory than to make these few again takes time.
 		steps := [][]set{{{}}}
 		for i := int(begin); i < end; i++ {
 			steps = append(steps, extend(steps[len(steps)-1], c.layers[stage][i]))

@@ -119,6 +119,8 @@ func least(c *pipeline.Chain, stages, microbatches int) (cuts []int32, cost unit
 	if cost = unit.Forever; together == unit.Forever {
 		return nil, cost
 	}
+	// The slowest stage of a cut takes as long as some stage can, so that no other limits have to
+	// be tried. They ascend, and stop where even the stages that take least together would not help.
 	var limits []unit.Duration
 	for stage := range stages {
 		for first := stage; first < c.Layers; first++ {
