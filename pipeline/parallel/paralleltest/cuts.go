@@ -9,16 +9,23 @@ import (
 	"github.com/musterdl/muster/pipeline/parallel"
 )
 
-// OneFOneB is the order of passes for which cuts are drawn.
-var OneFOneB = parallel.Sequence{Name: "1f1b", Order: alternate{}}
+// OneFOneB is the order of passes for which cuts are drawn, GPipe another.
+var (
+	OneFOneB = parallel.Sequence{Name: "1f1b", Order: alternate{}}
+	GPipe    = parallel.Sequence{Name: "gpipe", Order: alternate{all: true}}
+)
 
-type alternate struct{}
+type alternate struct{ all bool }
 
-// Schedule lets each rank be ahead by those behind it.
-func (alternate) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
+// Schedule lets each rank be ahead by those behind it, or by all microbatches.
+func (a alternate) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
 	s := pipeline.NewSchedule(ranks, microbatches, pipeline.Straight(ranks))
 	for r := range ranks {
-		s.Line(r).Alternate(pipeline.Chunk{Stage: int32(r)}, ranks-1-r)
+		ahead := ranks - 1 - r
+		if a.all {
+			ahead = microbatches
+		}
+		s.Line(r).Alternate(pipeline.Chunk{Stage: int32(r)}, ahead)
 	}
 	return s, ""
 }
@@ -108,4 +115,39 @@ func Cuts(n, stages int, look func([]int32)) {
 		}
 	}
 	rest(nil, 1)
+}
+
+// Orders calls look with all orders of some devices.
+func Orders(devices []int32, look func([]int32)) {
+	var rest func(at int)
+	rest = func(at int) {
+		if at == len(devices) {
+			look(devices)
+			return
+		}
+		for i := at; i < len(devices); i++ {
+			devices[at], devices[i] = devices[i], devices[at]
+			rest(at + 1)
+			devices[at], devices[i] = devices[i], devices[at]
+		}
+	}
+	rest(0)
+}
+
+// Unlike draws up to 8 uneven layers, to be trained on up to four devices of up to three kinds in
+// nodes of one or two, whose links are not alike.
+func Unlike(dice *rand.Rand) *parallel.Simulator {
+	d := &parallel.Devices{}
+	for range 3 {
+		d.Kinds = append(d.Kinds, parallel.Device{Name: "unit", TFlops: float64(1+dice.IntN(8)) / 2, Memory: unit.MiB(400 + dice.IntN(2000)),
+			Inside: parallel.Link{Bandwidth: unit.Mbps(1000 + dice.IntN(5_000_000))}})
+	}
+	for left := 1 + dice.IntN(4); left > 0; {
+		n := 1 + dice.IntN(min(2, left))
+		left -= n
+		d.Nodes = append(d.Nodes, parallel.Node{Kind: int32(dice.IntN(3)), Count: int32(n), Out: unit.Mbps(1_000_000 * (1 + dice.IntN(2)))})
+	}
+	d.Index()
+	return parallel.NewSimulator(&parallel.Model{Profile: Uneven(dice, d.Len()+dice.IntN(9-d.Len())), Batch: 8,
+		State: parallel.State{Weights: 1, Gradients: 1, Optimizer: 2}}, d)
 }

@@ -89,6 +89,8 @@ func (c *choice) cuts(microbatches int) []form {
 					next[first] = append(next[first], behind[end][i].before(one, int32(first), stages-1-stage, microbatches, stages))
 				}
 			}
+			// What those cut so far would take if nothing stood before them: by that those behind the
+			// same layer are compared, which all have the same before them.
 			slices.SortStableFunc(next[first], func(a, b form) int { return cmp.Compare(a.step, b.step) })
 			if stage > 0 {
 				next[first] = next[first][:min(beam, len(next[first]))]
@@ -201,6 +203,8 @@ func extend(sets []set, ways []pipeline.Stage) (all []set) {
 	if len(kept) <= mostSets {
 		return kept
 	}
+	// Buckets of equal width, of each of which the fastest stays. The leanest of all stays beside
+	// them, so that what fits at all still does.
 	lean, width := kept[0].kept, (kept[len(kept)-1].kept-kept[0].kept)/mostSets+1
 	thin := kept[:0]
 	for _, s := range kept {

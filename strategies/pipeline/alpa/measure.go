@@ -3,7 +3,6 @@ package alpa
 import (
 	_ "embed" // for Claim
 
-	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/pipeline/parallel/paralleltest"
 	"github.com/musterdl/muster/pipeline/pipelinetest"
@@ -23,20 +22,8 @@ func Measure(seed uint64) map[string]float64 {
 			panic(why) // without a limit of memory there is a cut
 		}
 		r.Note("alternate", float64(paralleltest.Step(x, &shape)), float64(cost))
-		shape.Sequence = parallel.Sequence{Name: "gpipe", Order: all{}}
+		shape.Sequence = paralleltest.GPipe
 		r.Note("all", float64(paralleltest.Step(x, &shape)), float64(cost))
 	})
 	return r
-}
-
-// all is GPipe: all forward passes, then all backward ones.
-type all struct{}
-
-// Schedule lets each rank be ahead by all microbatches.
-func (all) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
-	s := pipeline.NewSchedule(ranks, microbatches, pipeline.Straight(ranks))
-	for r := range ranks {
-		s.Line(r).Alternate(s.Chunks(r)[0], microbatches)
-	}
-	return s, ""
 }

@@ -60,10 +60,14 @@ func improve(x *parallel.Simulator, s *parallel.Shape) ([]parallel.Candidate, pa
 	if why != "" {
 		return nil, why
 	}
+	// Each round looks at all moves of one stage and takes the best of them. It ends, since every
+	// round but the last makes the step shorter.
 	for gained := true; gained; {
 		gained = false
 		for _, stage := range inTurn(best[0].Result.Parts[0]) {
 			for _, cuts := range moves(chain, shape.Cuts, stage) {
+				// No order of passes is faster than its slowest stage is with all microbatches, so
+				// that most moves away from balance need no simulation.
 				if slowest(chain, cuts) >= best[0].Result.Step/unit.Duration(s.Microbatches) {
 					continue
 				}

@@ -19,7 +19,7 @@ func TestEqualsBruteForce(t *testing.T) {
 	}
 	dice, refused, moved := rand.New(rand.NewPCG(1, 1)), 0, 0
 	for range cases {
-		x := drawn(dice)
+		x := paralleltest.Unlike(dice)
 		all, best := least(x)
 		p, why := plan(x, [][]int32{all}, paralleltest.OneFOneB, 1)
 		if (why == "") != (best < unit.Forever) {

@@ -21,7 +21,7 @@ var Claim []byte
 func Measure(seed uint64) map[string]float64 {
 	r, dice := pipelinetest.Range{}, rand.New(rand.NewPCG(seed, 1))
 	for range 1000 {
-		x := drawn(dice)
+		x := paralleltest.Unlike(dice)
 		all, best := least(x)
 		p, why := plan(x, [][]int32{all}, paralleltest.OneFOneB, 1)
 		if why != "" {
@@ -38,26 +38,6 @@ func Measure(seed uint64) map[string]float64 {
 		r.Note("memory", most, 1)
 	}
 	return r
-}
-
-// drawn is a case: up to 8 unlike layers on unlike devices.
-func drawn(dice *rand.Rand) *parallel.Simulator {
-	on := unlike(dice)
-	return parallel.NewSimulator(&parallel.Model{Profile: paralleltest.Uneven(dice, on.Len()+dice.IntN(9-on.Len())), Batch: 8,
-		State: parallel.State{Weights: 1, Gradients: 1, Optimizer: 2}}, on)
-}
-
-// orders calls look with all orders of some devices.
-func orders(devices []int32, at int, look func([]int32)) {
-	if at == len(devices) {
-		look(devices)
-		return
-	}
-	for i := at; i < len(devices); i++ {
-		devices[at], devices[i] = devices[i], devices[at]
-		orders(devices, at+1, look)
-		devices[at], devices[i] = devices[i], devices[at]
-	}
 }
 
 // slowest is the time of the slowest stage, with what it receives and what comes back to it,
@@ -86,7 +66,7 @@ func least(x *parallel.Simulator) (all []int32, best unit.Duration) {
 		all = append(all, int32(d))
 	}
 	best = unit.Forever
-	orders(slices.Clone(all), 0, func(devices []int32) {
+	paralleltest.Orders(slices.Clone(all), func(devices []int32) {
 		paralleltest.Cuts(x.Model.Profile.Layers(), len(devices), func(cuts []int32) { best = min(best, slowest(x, cuts, devices)) })
 	})
 	return all, best
@@ -98,20 +78,4 @@ func inOrder(p *parallel.Plan) (devices []int32) {
 		devices = append(devices, r.Devices[0])
 	}
 	return devices
-}
-
-// unlike draws up to four devices of up to three kinds in nodes of one or two, whose links are not
-// alike.
-func unlike(dice *rand.Rand) *parallel.Devices {
-	d := &parallel.Devices{}
-	for range 3 {
-		d.Kinds = append(d.Kinds, parallel.Device{Name: "unit", TFlops: float64(1+dice.IntN(8)) / 2, Memory: unit.MiB(400 + dice.IntN(2000)),
-			Inside: parallel.Link{Bandwidth: unit.Mbps(1000 + dice.IntN(5_000_000))}})
-	}
-	for left := 1 + dice.IntN(4); left > 0; {
-		n := 1 + dice.IntN(min(2, left))
-		left -= n
-		d.Nodes = append(d.Nodes, parallel.Node{Kind: int32(dice.IntN(3)), Count: int32(n), Out: unit.Mbps(1_000_000 * (1 + dice.IntN(2)))})
-	}
-	return d.Index()
 }

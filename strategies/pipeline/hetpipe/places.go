@@ -106,12 +106,16 @@ const mostPlaces = 2048
 func (w *worker) places() parallel.Why {
 	// Stage by stage, so that a place has a higher number than all those that it may come after,
 	// as the dynamic program wants it.
-	known, level := map[string]int{}, []int{-1}
+	known, level, none := map[string]int{}, []int{-1}, w.none()
 	for range w.devices {
 		var next []int
 		for _, from := range level {
 			for spot := range w.spots {
-				s, free := w.after(from, spot)
+				behind := &none
+				if from >= 0 {
+					behind = &w.states[from]
+				}
+				s, free := w.after(behind, spot)
 				if !free {
 					continue
 				}
@@ -119,7 +123,7 @@ func (w *worker) places() parallel.Why {
 				at, seen := known[key]
 				if !seen {
 					if at = len(w.states); at == mostPlaces {
-						return whyf("%d devices of %d kinds of places stand in too many orders: expected fewer devices in a worker, or fewer kinds", w.devices, w.classes())
+						return whyf("%d unlike devices stand in too many orders: expected fewer in a worker, or more that are alike", w.devices)
 					}
 					known[key] = at
 					w.states, w.before, next = append(w.states, s), append(w.before, nil), append(next, at)
@@ -134,15 +138,14 @@ func (w *worker) places() parallel.Why {
 	return ""
 }
 
-// after is the state behind another, -1 for the first, if the next stage takes a device of a spot.
-func (w *worker) after(from, spot int) (s state, free bool) {
-	s = state{used: make([]int, len(w.spots)), last: spot}
-	if from >= 0 {
-		copy(s.used, w.states[from].used)
-		s.stays = w.states[from].last == spot
-	}
-	s.used[spot]++
-	return s, s.used[spot] <= len(w.spots[spot].devices)
+// none is the state before the first stage.
+func (w *worker) none() state { return state{used: make([]int, len(w.spots)), last: -1} }
+
+// after is the state behind another if the next stage takes a device of a spot, where one is free.
+func (w *worker) after(s *state, spot int) (next state, free bool) {
+	next = state{used: slices.Clone(s.used), last: spot, stays: s.last == spot}
+	next.used[spot]++
+	return next, next.used[spot] <= len(w.spots[spot].devices)
 }
 
 // key is the same for states that differ by spots of one class alone: sixteen like nodes are
@@ -157,27 +160,15 @@ func (w *worker) key(s *state) string {
 	return fmt.Sprint(s.stays, parts)
 }
 
-// classes are how many kinds of spots there are.
-func (w *worker) classes() int {
-	var all []int
-	for _, s := range w.spots {
-		all = append(all, s.class)
-	}
-	slices.Sort(all)
-	return len(slices.Compact(all))
-}
-
 // follow takes devices for the stages that stand in some places. A place stands for all states of
 // its key, so that the first devices that lead to that key are as good as any: like devices are
 // taken in the order of their numbers.
 func (w *worker) follow(places []int32) (devices []int32) {
-	now := state{used: make([]int, len(w.spots)), last: -1}
+	now := w.none()
 	for _, place := range places {
 		key := w.key(&w.states[place])
 		for spot := range w.spots {
-			next := state{used: slices.Clone(now.used), last: spot, stays: now.last == spot}
-			next.used[spot]++
-			if next.used[spot] <= len(w.spots[spot].devices) && w.key(&next) == key {
+			if next, free := w.after(&now, spot); free && w.key(&next) == key {
 				devices, now = append(devices, w.spots[spot].devices[next.used[spot]-1]), next
 				break
 			}
