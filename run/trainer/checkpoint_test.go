@@ -65,9 +65,9 @@ func TestADamagedCheckpointFallsBackToTheOneBefore(t *testing.T) {
 		"empty":         func(path string, b []byte) error { return os.WriteFile(path, nil, 0o644) },
 		"a bit flipped": func(path string, b []byte) error { b[len(b)/3] ^= 4; return os.WriteFile(path, b, 0o644) },
 		"longer":        func(path string, b []byte) error { return os.WriteFile(path, append(b, 0), 0o644) },
-		"of another step": func(path string, b []byte) error {
-			b, err := encode(wholeStage(7), 7)
-			return errors.Join(err, os.WriteFile(path, b, 0o644))
+		"of another step": func(path string, _ []byte) error {
+			other, err := encode(wholeStage(7), 7)
+			return errors.Join(err, os.WriteFile(path, other, 0o644))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
