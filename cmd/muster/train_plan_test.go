@@ -66,6 +66,9 @@ func TestPlannedTraining(t *testing.T) {
 		}
 		p.until(name, "measured", func(view.Job) bool { return p.plan(name).Measured != nil })
 		told := p.plan(name)
+		if said := p.muster("show", name); !strings.Contains(said, "\nplan        equal-layers+zb-h1, a step takes ") || !strings.Contains(said, " as measured") {
+			t.Errorf("%s: show says\n%s", name, said)
+		}
 		if told.Schedule != "equal-layers+zb-h1" || len(told.Predicted) != 2 || len(told.Measured.Timeline) != 2 {
 			t.Errorf("%s: its plan is %+v", name, told)
 		}

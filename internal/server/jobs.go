@@ -67,8 +67,7 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if wait == 0 || job.Over() {
-		s.lastLines(r, name, about, job.Failure)
-		return answer(w, job)
+		return s.answerJob(w, r, name, about, job)
 	}
 	r, done, err := s.openStream(r)
 	if err != nil {
@@ -93,7 +92,14 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 		}
 		break
 	}
+	return s.answerJob(w, r, name, about, job)
+}
+
+// answerJob answers with a job, and with what its files tell of it: the name is that of the
+// copy that speaks for it.
+func (s *Server) answerJob(w http.ResponseWriter, r *http.Request, name string, about plane.JobInfo, job view.Job) error {
 	s.lastLines(r, name, about, job.Failure)
+	s.measured(name, job.Attempt, job.Pipeline)
 	return answer(w, job)
 }
 

@@ -80,9 +80,12 @@ func stepOf(v plan.View, n plan.Note) Step {
 		}
 	case plan.Pipelining:
 		s.Chose, s.Rejected, s.Because = "no pipeline asked for", "nothing", "nothing to compare"
-		if n.Chosen != plan.None {
-			s.Chose, s.Rejected = fmt.Sprintf("plan %d", n.Chosen), "equal layers, gpipe"
-			s.Because = fmt.Sprintf("%s an iteration against %s", unit.Duration(n.Won), unit.Duration(n.Lost))
+		if n.Chosen == plan.None || v.Pipeline(int32(n.Chosen)).Schedule == "" {
+			break
+		}
+		s.Chose, s.Because = v.Pipeline(int32(n.Chosen)).Schedule, fmt.Sprintf("%s an iteration", unit.Duration(n.Won))
+		if n.Lost > 0 { // which a plan of a menu was not compared to
+			s.Rejected, s.Because = "equal layers, gpipe", fmt.Sprintf("%s against %s", s.Because, unit.Duration(n.Lost))
 		}
 	case plan.Flows:
 		s.Chose, s.Rejected = fmt.Sprintf("class %d", n.Chosen), fmt.Sprintf("class %d", n.Rejected)

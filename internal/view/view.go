@@ -59,7 +59,7 @@ type Times struct {
 	LeftSec float64 `json:"left_s,omitempty"`
 }
 
-// Course is how a job has fared.
+// Course is how a job has fared, and by which plan it goes on.
 type Course struct {
 	Attempt     int32   `json:"attempt"`
 	Preemptions int32   `json:"preemptions"`
@@ -67,6 +67,10 @@ type Course struct {
 	Progress    float64 `json:"progress"` // 0 to 1, as last reported
 	FirstLoss   float64 `json:"first_loss,omitempty"`
 	LastLoss    float64 `json:"last_loss,omitempty"`
+
+	// Pipeline is the plan that it runs by; what is measured of it only an answer about one
+	// job tells.
+	Pipeline *Pipeline `json:"pipeline,omitempty"`
 }
 
 // State is the one word for where a job stands, which every text says and muster ls

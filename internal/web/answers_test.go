@@ -40,6 +40,7 @@ func answers() map[string]any {
 		a["GET /v1/jobs/"+j.Name] = j
 		a["GET /v1/jobs/"+j.Name+"/steps"] = dossier(j)
 		a["GET /v1/jobs/"+j.Name+"/why"] = why(j)
+		a["GET /v1/jobs/"+j.Name+"/plan"] = planOf(j)
 		if j.Phase == "waiting" {
 			a["GET /v1/jobs/"+j.Name+"/when"] = when(j, time.Duration(i-13)*7*time.Minute)
 		}
@@ -84,7 +85,7 @@ func why(j view.Job) view.Why {
 func dossier(j view.Job) view.Steps {
 	steps := []view.Step{{Number: 1, Name: "profile", Chose: "expects 2d02h", Rejected: "the declared 1d16h", Because: "estimated 2d02h, declared 1d16h"},
 		{Number: 2, Name: "allocate", Chose: "gpu-00 to gpu-03", Rejected: "gpu-08", Because: "score 412 against 388"}, {Number: 3, Name: "schedule", Chose: j.Name, Rejected: "ads-embed", Because: "rank 3 against 7, lower goes first"},
-		{Number: 4, Name: "pipeline", Chose: "plan 4", Rejected: "equal layers, gpipe", Because: "412ms an iteration against 508ms"}, {Number: 5, Name: "flow", Chose: "class 2", Rejected: "class 0", Because: "weight 2, 1 where nothing is decided"},
+		{Number: 4, Name: "pipeline", Chose: "min-max+zb-h1", Rejected: "equal layers, gpipe", Because: "412ms an iteration against 508ms"}, {Number: 5, Name: "flow", Chose: "class 2", Rejected: "class 0", Because: "weight 2, 1 where nothing is decided"},
 		{Number: 6, Name: "run", Chose: "attempt 2", Rejected: "nothing", Because: "it saves every 12m00s, a restart takes 45s"}}
 	at := func(part float64) time.Time {
 		return j.Submitted.Add(time.Duration(part * float64(now.Sub(j.Submitted))))
@@ -95,6 +96,32 @@ func dossier(j view.Job) view.Steps {
 			{At: at(.47), Verb: "start", Attempt: 2, Reason: "room became free", Steps: steps}, {At: at(.7), Verb: "suspend", Attempt: 2, Reason: "its turn is over", Steps: nil}, {At: at(.75), Verb: "resume", Attempt: 2, Reason: "it is its turn again", Steps: steps}}
 	}
 	return d
+}
+
+// planOf is measured of one job, predicted of another, and of a third one of a menu.
+func planOf(j view.Job) view.Plan {
+	p := object{"job": j.Name, "attempt": j.Attempt, "words": "it has no plan: it asks for no pipeline"}
+	line := func(from, late float64, ops ...string) (spans []object) {
+		for _, op := range ops {
+			spans = append(spans, object{"op": op, "start_us": from, "end_us": from + 90_000})
+			from += 100_000 + late
+		}
+		return spans
+	}
+	both := func(late float64) [][]object {
+		return [][]object{line(0, late, "0F0", "0F1", "0I0", "0W0", "0I1", "0W1"), line(100_000, late, "1F0", "1R0", "1B0", "1F1", "1B1")}
+	}
+	switch j.Name {
+	case "llama-base", "protein-fold":
+		p = object{"job": j.Name, "attempt": 1, "schedule": "min-max+zb-h1", "iteration_s": .5, "null_iteration_s": .508, "cuts": []int32{3}, "predicted": both(0), "kept_mib": []float64{512, 384.5}}
+		if j.Name == "llama-base" {
+			p["measured_s"], p["measured"] = .61, object{"step": 20, "passes": []object{{"stage": 0, "kind": "F", "count": 40, "mean_us": 90_000, "most_us": 95_000}}, "timeline": both(20_000)}
+		}
+	case nasty:
+		p = object{"job": j.Name, "attempt": 1, "schedule": nasty, "iteration_s": 2.5, "menu": []object{{"schedule": nasty, "model": nasty, "workers": 8, "nodes": 1, "step_s": 2.5, "chosen": true},
+			{"schedule": "tp4 pp2 dp1", "workers": 8, "nodes": 2, "step_s": 3.25}}}
+	}
+	return as[view.Plan](p)
 }
 
 func shares() view.Shares {

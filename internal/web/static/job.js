@@ -5,6 +5,7 @@ import { get, text, Failure } from "./api.js";
 import { keys, lines } from "./chart.js";
 import { badge, card, empty, h, jobLink, link, patch, table, tile } from "./dom.js";
 import { curveOf } from "./losses.js";
+import { planCard } from "./plan.js";
 import { stays } from "./stays.js";
 import { amount, away, colourOf, count, devices, instant, loss, ofUs, percent, queueOf, rough, sentence, span, startOf, stateOf, time } from "./words.js";
 import { places } from "./queue.js";
@@ -22,7 +23,7 @@ export function open(root, ctx) {
   const logCard = h("section", { class: "card", hidden: true }, h("h2", null, "Log"), h("p", { class: "hint" }), log);
   root.append(body, logCard);
   const path = "jobs/" + encodeURIComponent(ctx.argument);
-  const known = { job: null, steps: null, why: null, when: null, failure: null };
+  const known = { job: null, steps: null, why: null, when: null, plan: null, failure: null };
   const draw = () => {
     const live = ctx.snapshot()?.jobs.find((j) => j.name === known.job?.name);
     if (live) known.job = live;
@@ -49,7 +50,7 @@ export function open(root, ctx) {
   const look = async () => {
     await one("", "job");
     if (!known.job) return;
-    await Promise.all([one("/steps", "steps"), one("/why", "why"), known.job.phase === "waiting" && known.when !== undefined && one("/when", "when")]);
+    await Promise.all([one("/steps", "steps"), one("/why", "why"), known.plan !== undefined && one("/plan", "plan"), known.job.phase === "waiting" && known.when !== undefined && one("/when", "when")]);
   };
   ctx.onChange(draw);
   ctx.every(askEvery, look);
@@ -83,7 +84,7 @@ async function follow(path, ctx, box, log) {
 }
 
 function page(known, ctx) {
-  const { job, steps, why, when } = known;
+  const { job, steps, why, when, plan } = known;
   const width = Math.min(ctx.width() - 42, 1200);
   return [
     tiles(job, ctx),
@@ -93,6 +94,7 @@ function page(known, ctx) {
     job.failure && job.phase !== "finished" && failureCard(why?.failure || job.failure),
     timeline(job, steps, width, ctx),
     lossCard(job, width),
+    planCard(plan, width),
     dossier(steps),
   ];
 }

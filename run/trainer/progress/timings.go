@@ -36,6 +36,20 @@ type Span struct {
 	EndUs   float64 `json:"end_us"`
 }
 
+// StepUs is how long the passes of the step took, from its first moment to the end of the last; 0
+// where the timeline is so long that it may be the beginning only.
+func (t *Timings) StepUs() (us float64) {
+	for _, line := range t.Timeline {
+		if len(line) > 0 && len(line) == Shown(len(line)+1, len(t.Timeline)) {
+			return 0
+		}
+		for _, span := range line {
+			us = max(us, span.EndUs)
+		}
+	}
+	return us
+}
+
 // Bounds of a file of timings.
 const (
 	// SpansMost is how many spans all workers of a pipeline report together.

@@ -1,0 +1,67 @@
+package view
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/trainer/progress"
+)
+
+// What a job runs by is told while it runs, the same in short and at length; and why there is
+// nothing to tell.
+func TestPlanOf(t *testing.T) {
+	h := newHistory(t, "srtf+declared+zb-h1")
+	layers := slices.Repeat([]workload.Layer{{Forward: 10 * unit.Millisecond, Backward: 20 * unit.Millisecond, ActivationKiB: 2048}}, 4)
+	planned := workload.Job{Name: "planned", Estimate: unit.Hour, Resources: workload.Resources{Gang: 2, Devices: 1}}
+	planned.Pipeline = workload.Pipeline{Stages: 2, Microbatches: 4, Layers: layers}
+	menu := workload.Job{Name: "menu", Estimate: unit.Hour, Resources: workload.Resources{Gang: 4, Devices: 1}}
+	menu.Menu = []workload.Offer{{Model: "gpu", Workers: 4, Nodes: 1, Rate: 1, Plan: workload.Spread{Name: "tp4 pp1", Shape: `{"tensor":4}`, Step: unit.Second}},
+		{Model: "gpu", Workers: 4, Nodes: 2, Rate: .5, Plan: workload.Spread{Name: "tp2 pp2", Shape: `{"tensor":2}`, Step: 2 * unit.Second}}}
+	waiting := planned
+	waiting.Name, waiting.Gang, waiting.Estimate = "waiting", 8, 2*unit.Hour
+	h.step(submit(planned), submit(menu), submit(workload.Job{Name: "plain", Estimate: unit.Hour, Resources: workload.Resources{Gang: 1, Devices: 1}}), submit(waiting))
+	v := h.e.View()
+	p := PlanOf(v, h.info[0], 0)
+	if p.Schedule != "equal-layers+zb-h1" || p.IterationSec <= 0 || p.NullIterationSec <= p.IterationSec || len(p.Predicted) != 2 || p.Predicted[0][0].Op != "0F0" || !slices.Equal(p.KeptMiB, []float64{8, 8}) || p.Words != "" {
+		t.Errorf("planned: %+v", p)
+	}
+	if end := p.Predicted[0][len(p.Predicted[0])-1].EndUs / 1e6; end > p.IterationSec {
+		t.Errorf("its first rank is to end at %v of %v", end, p.IterationSec)
+	}
+	j := h.job(0)
+	if j.Pipeline == nil || *j.Pipeline != p.Pipeline {
+		t.Errorf("the job says %+v, the plan %+v", j.Pipeline, p.Pipeline)
+	}
+	j.Pipeline.Measure(&progress.Timings{Timeline: [][]progress.Span{{{Op: "0F0", EndUs: 90_000}}, {{Op: "1F0", StartUs: 100, EndUs: 260_500}}}})
+	j.Pipeline.IterationSec, j.Pipeline.NullIterationSec = .21, .3
+	var b bytes.Buffer
+	if err := WriteJob(&b, &j, TextOptions{}); err != nil || !strings.Contains(b.String(), "\nplan        equal-layers+zb-h1, a step takes 210ms as predicted, 260.5ms as measured (300ms with equal layers and GPipe)\n") {
+		t.Errorf("show says (%v)\n%s", err, b.String())
+	}
+	j.Pipeline.Measure(&progress.Timings{Timeline: [][]progress.Span{make([]progress.Span, progress.SpansMost)}})
+	if j.Pipeline.MeasuredSec != 0 {
+		t.Errorf("a timeline that is cut tells of a step of %v s", j.Pipeline.MeasuredSec)
+	}
+	p = PlanOf(v, h.info[1], 1)
+	if p.Schedule != "tp2 pp2" || p.IterationSec != 2 || p.NullIterationSec != 0 || p.Predicted != nil || len(p.Menu) != 2 || p.Menu[0] != (PlanOffer{Schedule: "tp4 pp1", Model: "gpu", Workers: 4, Nodes: 1, StepSec: 1}) || !p.Menu[1].Chosen {
+		t.Errorf("menu: %+v", p)
+	}
+	for _, d := range StepsOf(v, h.info[1], 1).Decisions {
+		if s := d.Steps[3]; s.Chose != "tp2 pp2" || s.Rejected != "nothing" || s.Because != "2s an iteration" {
+			t.Errorf("the dossier says %+v", s)
+		}
+	}
+	for id, want := range []string{2: "it has no plan: it asks for no pipeline", 3: "it has no plan yet: that is chosen with its devices"} {
+		if want == "" {
+			continue
+		}
+		if p := PlanOf(v, h.info[id], plan.JobID(id)); p.Words != want || p.Schedule != "" || p.Predicted != nil {
+			t.Errorf("%s: %+v", p.Job, p)
+		}
+	}
+}

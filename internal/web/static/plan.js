@@ -1,0 +1,74 @@
+// A job's pipeline plan: what is predicted of it above what its trainer measured, over
+// the same time.
+
+import { figure, keys, clip } from "./chart.js";
+import { card, h, s, table } from "./dom.js";
+import { amount, count, sentence, span, ticks, trim } from "./words.js";
+
+const kinds = { F: ["c0", "forward"], R: ["c3", "forward again"], B: ["c1", "backward"], I: ["c4", "backward, inputs"], W: ["c2", "backward, weights"] };
+const rowHeight = 18, labelWidth = 64, headHeight = 22, axisHeight = 24;
+
+// planCard shows the plan as the API tells it; undefined is a server that tells of none.
+export function planCard(plan, width) {
+  if (plan === undefined) return card("Plan", null, h("p", { class: "muted" }, "This server does not tell of plans."));
+  if (plan === null) return null;
+  const menu = plan.menu?.length > 0 && offers(plan.menu);
+  if (!plan.schedule) return card("Plan", null, h("p", { class: "muted" }, sentence(plan.words || "it has no plan") + "."), menu);
+  const facts = [["Plan", plan.schedule], ["Predicted step", span(plan.iteration_s)], plan.null_iteration_s && ["With equal layers and GPipe", span(plan.null_iteration_s)],
+    ["Measured step", plan.measured_s ? span(plan.measured_s) : plan.measured ? "its timeline is cut" : "not measured yet"], plan.measured && ["Step measured last", plan.measured.step]].filter(Boolean);
+  return h("section", { class: "card plan" }, h("h2", null, "Plan"),
+    h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value)))),
+    pictures(plan, Math.max(420, width)), menu);
+}
+
+// pictures draws both timelines over the same axis, and the memory below them.
+function pictures(plan, width) {
+  const predicted = plan.predicted ?? [], measured = plan.measured?.timeline ?? [];
+  if (predicted.length === 0) return h("p", { class: "hint" }, "What each rank does is not told of this plan.");
+  const all = [...predicted, ...measured].flat();
+  const longest = Math.max(1, ...all.map((x) => x.end_us)), seen = new Set(all.map((x) => kindOf(x.op)));
+  const one = (words, lines) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": words }, timeline(words, lines, longest, width));
+  return [one("As predicted", predicted), measured.length > 0 ? one("As measured", measured) : h("p", { class: "hint" }, "Not measured yet."),
+    keys(Object.entries(kinds).filter(([kind]) => seen.has(kind)).map(([kind, [colour, words]]) => [colour, `${kind}: ${words}`])),
+    plan.kept_mib?.some((x) => x > 0) && memory(plan.kept_mib)];
+}
+
+const kindOf = (op) => /[A-Z]/.exec(op)?.[0];
+
+function timeline(words, lines, longest, width) {
+  const bottom = headHeight + lines.length * rowHeight, px = (us) => labelWidth + (us / longest) * (width - labelWidth - 12);
+  const parts = [s("text", { class: "label", x: 0, y: 14 }, words), ticks(0, longest, (width - labelWidth) / 90).map((us) => [
+    s("line", { class: "rule", x1: px(us), x2: px(us), y1: headHeight, y2: bottom }), s("text", { class: "label mid", x: Math.min(px(us), width - 24), y: bottom + 15 }, short(us))])];
+  lines.forEach((line, rank) => {
+    const top = headHeight + rank * rowHeight;
+    parts.push(s("text", { class: "label", x: 0, y: top + 13 }, "rank " + rank), line.map((x, i) => pass(x, i, rank, px, top)));
+  });
+  return figure(width, bottom + axisHeight, `${words}: ${count(lines.length, "rank", "ranks")}, ${short(Math.max(0, ...lines.flat().map((x) => x.end_us)))}`, parts);
+}
+
+function pass(x, i, rank, px, top) {
+  const [colour, words] = kinds[kindOf(x.op)] ?? ["cx", "another pass"], left = px(x.start_us), wide = Math.max(0.5, px(x.end_us) - left), text = clip(x.op, wide - 2);
+  return [s("rect", { class: "pass " + colour, x: left, y: top + 1, width: wide, height: rowHeight - 3, "data-key": rank + " " + i, "data-tip": `${x.op}, ${words}: ${short(x.start_us)} to ${short(x.end_us)} on rank ${rank}` }),
+    text && s("text", { class: "inside mid", x: left + wide / 2, y: top + 13 }, text)];
+}
+
+function memory(peaks) {
+  const most = Math.max(...peaks);
+  return [h("h3", null, "Activations and old weights that a rank keeps at most, as predicted"),
+    h("ul", { class: "bars" }, peaks.map((x, rank) => h("li", null, h("span", { class: "what" }, "rank " + rank), h("span", { class: "meter" }, h("i", { style: { width: (x / most) * 100 + "%" } })), h("span", { class: "n" }, amount(x) + " MiB"))))];
+}
+
+// offers lists a menu, the fastest plan of a kind of devices and size in each row.
+function offers(menu) {
+  const listed = table("The menu", [
+    { name: "Plan", left: true, cell: (x) => [x.schedule, x.chosen && h("b", null, " (runs)")] }, { name: "Device", left: true, cell: (x) => x.model || "any" },
+    { name: "Workers", cell: (x) => String(x.workers) }, { name: "Nodes", cell: (x) => String(x.nodes) }, { name: "Predicted step", cell: (x) => span(x.step_s) },
+  ], menu);
+  return h("details", { open: menu.length <= 12 }, h("summary", null, count(menu.length, "plan", "plans") + " in its menu, by size and devices"), listed);
+}
+
+// short writes microseconds, as a step may take few of them.
+function short(us) {
+  if (us < 1000) return trim(us, 0) + " us";
+  return us < 1e6 ? trim(us / 1000, 2) + " ms" : trim(us / 1e6, 2) + " s";
+}
