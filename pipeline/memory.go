@@ -27,9 +27,12 @@ func (s *Schedule) peak(rank int, c *Costs) Memory {
 	for _, stage := range s.holds(rank) {
 		now.ParamKiB += c.ParamCopies*c.Stages[stage].ParamKiB + c.Stages[stage].StateKiB
 	}
-	again := map[[2]int32]bool{} // activations that are computed again, and were not kept
+	var again map[[2]int32]bool // activations that are computed again, and were not kept
 	for _, op := range s.Orders[rank] {
 		if op.Kind == Recompute {
+			if again == nil {
+				again = map[[2]int32]bool{}
+			}
 			again[[2]int32{op.Stage, op.Micro}] = true
 		}
 	}
@@ -44,7 +47,7 @@ func (s *Schedule) peak(rank int, c *Costs) Memory {
 		for _, op := range ops {
 			kept := c.Stages[op.Stage].ActivationKiB
 			switch {
-			case op.Kind == Forward && again[[2]int32{op.Stage, op.Micro}]:
+			case again != nil && op.Kind == Forward && again[[2]int32{op.Stage, op.Micro}]:
 				now.ActivationKiB += s.input(c, op.Stage)
 			case op.Kind == Recompute:
 				now.ActivationKiB += kept - s.input(c, op.Stage)

@@ -137,19 +137,32 @@ func (t *Timing) IdleShare() float64 {
 // rank takes the link between the two, one in each direction. Sending does not hold up the
 // sender. Or it says why the schedule cannot run.
 func (s *Schedule) Time(c Costs) (Timing, Why) {
-	if why := s.Check(); why != "" {
+	if why := s.Ready(&c); why != "" {
 		return Timing{}, why
 	}
-	if len(c.Stages) != s.Stages() {
-		return Timing{}, whyf("costs of %d stages for a schedule of %d: expected as many", len(c.Stages), s.Stages())
+	return s.Clock(c, s.Peaks(&c))
+}
+
+// Ready says what is wrong with a schedule that is to be timed with these costs.
+func (s *Schedule) Ready(c *Costs) Why {
+	if why := s.Check(); why != "" {
+		return why
 	}
+	if len(c.Stages) != s.Stages() {
+		return whyf("costs of %d stages for a schedule of %d: expected as many", len(c.Stages), s.Stages())
+	}
+	return ""
+}
+
+// Clock is Time of a schedule that is ready, and whose ranks are known to hold so much.
+func (s *Schedule) Clock(c Costs, peaks []Memory) (Timing, Why) {
 	g := newGraph(s, &c)
 	line, err := taskgraph.Run(&g.Graph)
 	if err != nil {
 		return Timing{}, whyf("the orders cannot run: %v", err)
 	}
 	ranks := len(s.Orders)
-	t := Timing{Makespan: line.Makespan, Busy: line.Busy[:ranks], Bubble: line.Idle[:ranks], Spans: make([][]Span, ranks), Peak: s.Peaks(&c)}
+	t := Timing{Makespan: line.Makespan, Busy: line.Busy[:ranks], Bubble: line.Idle[:ranks], Spans: make([][]Span, ranks), Peak: peaks}
 	passes := make([]Pass, 0, len(line.Start)) // by their tasks, which were added rank by rank
 	for r, order := range s.Orders {
 		t.Spans[r] = make([]Span, len(order))

@@ -254,10 +254,14 @@ func (x *Simulator) time(p *Plan, i int) (*Part, Why) {
 	}
 	// What ranks hold follows from their orders alone, and most plans of a search do not fit: they
 	// need no clock.
-	if part.Timing.Peak = part.Schedule.Peaks(&part.Costs); x.fits(p, i, part) != "" {
-		return part, x.fits(p, i, part)
+	if why = part.Schedule.Ready(&part.Costs); why != "" {
+		return nil, why
 	}
-	part.Timing, why = part.Schedule.Time(part.Costs)
+	part.Timing.Peak = part.Schedule.Peaks(&part.Costs)
+	if why = x.fits(p, i, part); why != "" {
+		return part, why
+	}
+	part.Timing, why = part.Schedule.Clock(part.Costs, part.Timing.Peak)
 	return part, why
 }
 

@@ -1,0 +1,177 @@
+package planning_test
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/internal/planning"
+	"github.com/musterdl/muster/internal/spec"
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/shape"
+)
+
+// sequences are all that the catalogue knows.
+func sequences(t *testing.T) (all []parallel.Sequence) {
+	t.Helper()
+	for _, name := range catalogue.Names(pipeline.SequencePart) {
+		all = append(all, parallel.Sequence{Name: name, Order: strategy.In[pipeline.Ordering](fill(t, "sequence: "+name+"\n"), pipeline.SequencePart)})
+	}
+	return all
+}
+
+func fill(t *testing.T, text string) strategy.Filled {
+	t.Helper()
+	c, err := catalogue.Parse("the test", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filled, err := c.Fill(catalogue.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filled
+}
+
+// task is a published model on a preset of devices.
+func task(t *testing.T, model, cluster string, batch int) *planning.Task {
+	t.Helper()
+	s, why := shape.Find(model)
+	if why != "" {
+		t.Fatal(why)
+	}
+	p, wrong := shape.New(s, shape.Half)
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	c, err := spec.Resolve(cluster, spec.ResolveOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &parallel.Model{Name: model, Profile: p, Batch: batch, State: parallel.ShardedAdam}
+	on, not := planning.DevicesOf(c, m)
+	if not != nil {
+		t.Fatal(not)
+	}
+	return &planning.Task{Model: m, On: on, Limits: parallel.Limits{Sequences: sequences(t)}}
+}
+
+func ptdp(t *testing.T) []planning.Named {
+	return []planning.Named{{Name: "ptd-p", Planner: strategy.In[parallel.Planner](fill(t, "planner: ptd-p\n"), parallel.PlannerPart)}}
+}
+
+// TestTrillion: a model of 10^12 parameters on 3,072 devices is planned in less than two seconds
+// of one core, and never worse than its authors planned it: tp8 pp64 dp6, two stages on each
+// rank in turn, all layers computed again.
+func TestTrillion(t *testing.T) {
+	one := task(t, "1t", "a100:384x8", 3072)
+	x := parallel.NewSimulator(one.Model, one.On)
+	published := parallel.Shape{Samples: 1, Microbatches: 512, Tensor: 8, Ranks: 64, Copies: 6, Ways: x.AllIn(2, 8)}
+	for _, q := range one.Limits.Sequences {
+		if q.Name == "interleaved" {
+			published.Sequence = q
+		}
+	}
+	var why parallel.Why
+	if published.Cuts, why = x.Cuts(&published, nil); why != "" {
+		t.Fatal(why)
+	}
+	plan := published.Plan()
+	theirs, why := x.Simulate(&plan)
+	if why != "" {
+		t.Fatal(why)
+	}
+	before := used(t)
+	c := planning.Compare(one, ptdp(t))
+	took := used(t) - before
+	if c.Best() == nil || c.Rows[0].StepSec > theirs.Step.Seconds() {
+		t.Errorf("%+v, and the published plan takes %v", c.Rows[0], theirs.Step)
+	}
+	t.Logf("%s: %.2f s, the published plan %v; %v of processor time", c.Rows[0].Plan, c.Rows[0].StepSec, theirs.Step, took)
+	if os.Getenv("MUSTER_LONG") != "" && took > 2*time.Second {
+		t.Errorf("%v of processor time: expected 2 s at most", took)
+	}
+}
+
+// used is the processor time of this process.
+func used(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TestRows: the best comes first, each other row says why it lost, and what does not fit says so
+// and has its memory.
+func TestRows(t *testing.T) {
+	c := planning.Compare(task(t, "gpt-3", "a100:16x8", 256), ptdp(t))
+	if c.Best() == nil || c.Rows[0].Lost != "" || c.Rows[0].By[0] != "ptd-p" {
+		t.Fatalf("%+v", c.Rows[0])
+	}
+	unfit := 0
+	for i, row := range c.Rows[1:] {
+		if row.Lost == "" || row.StepSec > 0 && row.StepSec < c.Rows[i].StepSec {
+			t.Errorf("%+v after %+v: expected a slower one that says why it lost", row, c.Rows[i])
+		}
+		if strings.HasPrefix(row.Lost, "memory of rank") {
+			if unfit++; row.PeakMiB <= row.DeviceMiB || row.StepSec != 0 {
+				t.Errorf("%+v: expected more than the device has, and no step", row)
+			}
+		}
+	}
+	if unfit == 0 || c.HalfBandwidthSec <= c.Rows[0].StepSec || len(c.Memory) != len(c.Best().Plan.Pipelines[0].Ranks) || len(c.Failures) == 0 {
+		t.Errorf("%d do not fit, %g s at half the bandwidth, memory of %d ranks, %d remedies", unfit, c.HalfBandwidthSec, len(c.Memory), len(c.Failures))
+	}
+	for _, f := range c.Failures {
+		if (f.StepSec == 0) != (f.Why != "") || f.Why == "" && f.StepSec < c.Rows[0].StepSec {
+			t.Errorf("%+v: expected a slower step, or why there is none", f)
+		}
+	}
+}
+
+// TestLost names the part of the step that is longer by most.
+func TestLost(t *testing.T) {
+	best := planning.Row{StepSec: 10, BubblePct: 5, ExposedSec: 1, UpdateSec: .1, PeakMiB: 100}
+	for _, c := range []struct {
+		change func(*planning.Row)
+		want   string
+	}{
+		{func(r *planning.Row) { r.StepSec, r.BubblePct = 11, 14 }, "bubble +9.0"},
+		{func(r *planning.Row) { r.StepSec = 12 }, "passes +1.9 s"},
+		{func(r *planning.Row) { r.StepSec, r.ExposedSec = 12, 3 }, "exposed exchange +2 s"},
+		{func(r *planning.Row) { r.StepSec, r.UpdateSec = 10.3, .4 }, "optimiser +0.3 s"},
+		{func(r *planning.Row) { r.PeakMiB = 150 }, "as fast, +50.0 % memory"},
+		{func(*planning.Row) {}, "as good"},
+	} {
+		other := best
+		if c.change(&other); planning.Lost(&best, &other) != c.want {
+			t.Errorf("%q, want %q", planning.Lost(&best, &other), c.want)
+		}
+	}
+}
+
+// TestCheck: whatever no plan can do about is said at once, with the nearest that works.
+func TestCheck(t *testing.T) {
+	one := task(t, "gpt-3", "t4:4x4", 6)
+	one.Limits.Tensor, one.Limits.Ranks, one.Limits.Copies = 3, 200, 4
+	var all []string
+	for _, o := range planning.Check(one) {
+		all = append(all, o.Error())
+	}
+	for i, want := range []string{"--pp: found 200, expected at most the 98 layers", "--cluster: found 16 devices, which tp, pp and dp of 2400 in all do not divide",
+		"--batch: found 6 samples for 4 copies of the model (dp), expected a multiple of the copies; the nearest is 8"} {
+		if i >= len(all) || !strings.Contains(all[i], want) {
+			t.Errorf("%q: expected %q", all, want)
+		}
+	}
+	if wrong := planning.Check(task(t, "mt-nlg", "t4:1x1", 1)); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "needs as much for its weights and one sample") {
+		t.Errorf("%v: expected a layer that no T4 holds", wrong)
+	}
+}
