@@ -96,7 +96,7 @@ func (p *Pipelines) make(request workload.Pipeline, on pipeline.Params) made {
 	}
 	best, why := p.best(request, on)
 	if why != "" { // a job that asks for stages has them: then the order is that without a strategy
-		name += ", which has no plan: " + string(why)
+		name = plan.Unplanned(name, string(why))
 		if best, why = pipeline.Build(p.Cut, p.NullSequence, request, on); why != "" {
 			best = null
 		}

@@ -141,6 +141,12 @@ func settled(v plan.View, j *plan.Job) Answer {
 		if names := inWay(v, j); len(names) > 0 {
 			a.Words += "; it starts after the runs that are stopping there: " + strings.Join(names, ", ")
 		}
+		if id := v.Run(j.Run).Terms.Plan.ID; id != plan.None {
+			made := v.Pipeline(id)
+			if name, why := made.Lacking(); why != "" {
+				a.Words += "; its pipeline goes in the plain order, since " + name + " has no plan for it: " + why
+			}
+		}
 	}
 	if j.Phase != plan.Active && j.Leaving != plan.None {
 		a.Words += "; its run is still stopping"

@@ -5,6 +5,7 @@ package scenetest
 import (
 	_ "embed" // of the situations
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -256,8 +257,11 @@ func (s *Scene) submit(args []string) error {
 	j := Job(args[0], "")
 	if err := set(args[1:], map[string]any{"tenant": &j.Tenant, "user": &j.User, "gang": &j.Gang, "devices": &j.Devices, "priority": &j.Priority, "share": &j.Share, "model": &j.Models,
 		"memory": &j.Memory, "cores": &j.CPU, "host": &j.HostMemory, "estimate": &j.Estimate, "limit": &j.TimeLimit, "array": &j.Array, "retries": &j.Retries,
-		"opportunistic": &j.Opportunistic, "after": &j.After}); err != nil {
+		"opportunistic": &j.Opportunistic, "after": &j.After, "stages": &j.Pipeline.Stages}); err != nil {
 		return err
+	}
+	if n := j.Pipeline.Stages; n > 0 { // a layer for each
+		j.Pipeline.Microbatches, j.Pipeline.Layers = 4, slices.Repeat([]workload.Layer{{Forward: unit.Second, Backward: unit.Second}}, int(n))
 	}
 	return s.Step(engine.Event{Kind: engine.Submit, Spec: &j})
 }
