@@ -1,0 +1,42 @@
+package plan
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/musterdl/muster/model/unit"
+)
+
+// Pipeline is a plan of a run's layers. Step 4 says where each later stage begins, in
+// which order each stage works, and how long one iteration should take; step 2 in which
+// groups they come.
+type Pipeline struct {
+	Cuts      []int32
+	Schedule  string
+	Iteration unit.Duration
+	JSON      []byte // as the trainer reads it
+	// Groups are the ends of the groups of layers in which the run's memory is brought to
+	// its devices, the first of which compute while others come; nil is as a whole.
+	Groups []int32 `json:",omitempty"`
+}
+
+// noPlan stands between the strategies that have no plan for a job and why.
+const noPlan = ", which has no plan: "
+
+// Unplanned is the Schedule of a pipeline that goes as without the strategies of a name, since
+// they have no plan for it.
+func Unplanned(name, why string) string { return name + noPlan + why }
+
+// Lacking are the strategies that had no plan for a pipeline, and why; nothing where they had.
+func (p *Pipeline) Lacking() (name, why string) {
+	name, why, lacks := strings.Cut(p.Schedule, noPlan)
+	if !lacks {
+		return "", ""
+	}
+	return name, why
+}
+
+func (p *Pipeline) equals(q Pipeline) bool {
+	return p.Schedule == q.Schedule && p.Iteration == q.Iteration && slices.Equal(p.Cuts, q.Cuts) && bytes.Equal(p.JSON, q.JSON) && slices.Equal(p.Groups, q.Groups)
+}
