@@ -137,10 +137,14 @@ func (p *planner) planners(t *planning.Task) (all []planning.Named, err error) {
 		if err != nil {
 			return nil, err
 		}
+		order := strategy.In[pipeline.Ordering](f, pipeline.SequencePart)
+		if len(sequences) > 1 && stale(order) {
+			continue
+		}
 		if err := c.Refuse(run.Slots); err != nil {
 			t.SimulatedOnly[name] = err.Error()
 		}
-		t.Limits.Sequences = append(t.Limits.Sequences, parallel.Sequence{Name: name, Order: strategy.In[pipeline.Ordering](f, pipeline.SequencePart)})
+		t.Limits.Sequences = append(t.Limits.Sequences, parallel.Sequence{Name: name, Order: order})
 	}
 	for _, name := range planners {
 		_, f, err := chosen("planner: " + name + "\n")
@@ -170,6 +174,13 @@ func (p *planner) planners(t *planning.Task) (all []planning.Named, err error) {
 		}
 	}
 	return all, nil
+}
+
+// stale reports whether passes of a sequence use weights that are not the newest. That is faster
+// and trains otherwise, so who wants it names it.
+func stale(order pipeline.Ordering) bool {
+	s, why := order.Schedule(2, 4, nil)
+	return why == "" && s.Wave > 0
 }
 
 func chosen(text string) (c catalogue.Composition, f strategy.Filled, err error) {

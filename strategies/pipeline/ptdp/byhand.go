@@ -2,6 +2,7 @@ package ptdp
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/workload"
@@ -32,9 +33,10 @@ func (byNumber) Cut(layers []workload.Layer, stages int, _ pipeline.Params) ([]i
 	return pipeline.EqualCuts(len(layers), stages), ""
 }
 
-// Plans returns one plan, of the first of the sequences.
+// Plans returns one plan: of 1F1B where it may have it, else of the first of the sequences.
 func (ByHand) Plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Candidate, parallel.Why) {
-	g := parallel.Grid{Sequences: l.Sequences[:1], Cut: byNumber{}}
+	usual := max(0, slices.IndexFunc(l.Sequences, func(q parallel.Sequence) bool { return q.Name == "1f1b" }))
+	g := parallel.Grid{Sequences: l.Sequences[usual : usual+1], Cut: byNumber{}}
 	if l.Stages {
 		return g.Search(x, l)
 	}
