@@ -43,18 +43,15 @@ var _ Planner = (*Pipelines)(nil)
 
 // Plan cuts and orders the job's layers for the stages it asked for.
 func (p *Pipelines) Plan(v plan.View, job plan.JobID, on []plan.Slot) (plan.Pipeline, unit.Duration, bool) {
-	id, speeds := v.Job(job).Profile, speedsOf(v, on)
+	id := v.Job(job).Profile
+	speeds := Speeds(v, on, v.Profile(id).Stages)
 	k := key{profile: id}
 	if speeds != nil {
 		k.speeds = fmt.Sprint(speeds)
 	}
 	m, seen := p.made[k]
 	if !seen {
-		request := Request(v.Profile(id))
-		if len(speeds) != int(request.Stages) {
-			speeds = nil // its workers are not its stages
-		}
-		m = p.once(request, speeds)
+		m = p.once(Request(v.Profile(id)), speeds)
 		p.made[k] = m
 	}
 	return m.plan, m.null, m.ok
@@ -75,15 +72,18 @@ func (p *Pipelines) once(request workload.Pipeline, speeds []float64) *made {
 	return m
 }
 
-// speedsOf are those of the workers' devices where they are unlike. A plan for like devices is the
-// same on any kind of them: only its seconds differ, which the run's own rate says. So it is made
-// once for all, and kept in the journal once.
-func speedsOf(v plan.View, on []plan.Slot) (speeds []float64) {
+// Speeds are those of the workers' devices where they are unlike, and each worker is a stage. A
+// plan for like devices is the same on any kind of them: only its seconds differ, which the run's
+// own rate says. So it is made once for all, and kept in the journal once.
+func Speeds(v plan.View, on []plan.Slot, stages int32) (speeds []float64) {
 	for i := range on {
 		speed := v.Cluster().Models[v.Node(on[i].Node).Model].Speed
 		for range on[i].Workers {
 			speeds = append(speeds, speed)
 		}
+	}
+	if len(speeds) != int(stages) {
+		return nil
 	}
 	return pipeline.Unlike(speeds)
 }

@@ -120,7 +120,8 @@ func PlanOf(v plan.View, info plane.JobInfo, id plan.JobID) Plan {
 	switch {
 	case ok:
 		out.Pipeline, out.Cuts = *pipelineOf(v, info, id), slices.Clone(p.Cuts)
-		out.predict(p.JSON, compose.Request(*v.ProfileOf(id)).Layers)
+		request := compose.Request(*v.ProfileOf(id))
+		out.predict(p.JSON, request.Layers, compose.Speeds(v, workers(v, j.Run), request.Stages))
 	case v.ProfileOf(id).Stages == 0 && len(out.Menu) == 0:
 		out.Words = "it has no plan: it asks for no pipeline"
 	case j.Phase.Over():
@@ -133,14 +134,25 @@ func PlanOf(v plan.View, info plane.JobInfo, id plan.JobID) Plan {
 	return out
 }
 
-// predict fills in what a plan says of these layers; nothing where it is not of one pipeline's
-// passes, as those of menus.
-func (p *Plan) predict(text []byte, layers []workload.Layer) {
+// workers are where those of a run stand, in their order: each has as many grants, of one node.
+func workers(v plan.View, run plan.RunID) (on []plan.Slot) {
+	var nodes []plan.NodeID
+	v.GrantsOf(run, func(g plan.Grant) { nodes = append(nodes, g.Node) })
+	n := int(v.Run(run).Workers)
+	for w := 0; w < n && n <= len(nodes); w++ {
+		on = append(on, plan.Slot{Node: nodes[w*len(nodes)/n], Workers: 1})
+	}
+	return on
+}
+
+// predict fills in what a plan says of these layers on devices of these speeds; nothing where it
+// is not of one pipeline's passes, as those of menus.
+func (p *Plan) predict(text []byte, layers []workload.Layer, speeds []float64) {
 	var executed pipeline.Plan
 	if json.Unmarshal(text, &executed) != nil {
 		return
 	}
-	timing, why := executed.Timing(layers, pipeline.Params{})
+	timing, why := executed.Timing(layers, pipeline.Params{Speeds: speeds})
 	if why != "" {
 		return
 	}

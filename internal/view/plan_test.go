@@ -2,10 +2,12 @@ package view
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -63,5 +65,31 @@ func TestPlanOf(t *testing.T) {
 		if p := PlanOf(v, h.info[id], plan.JobID(id)); p.Words != want || p.Schedule != "" || p.Predicted != nil {
 			t.Errorf("%s: %+v", p.Job, p)
 		}
+	}
+}
+
+// The passes of a plan for unlike devices are predicted on those devices: they end with the step
+// that was predicted when it was made.
+func TestPlanOfUnlike(t *testing.T) {
+	c := &cluster.Cluster{Name: "lab"}
+	c.AddRack(cluster.Rack{Name: "rack"})
+	for i, speed := range []float64{1, 3} {
+		model := c.AddModel(cluster.Model{Name: fmt.Sprint("gpu", i), Memory: 32 << 10, Speed: speed})
+		c.AddNode(cluster.Node{Name: fmt.Sprint("node", i), Model: model, CPU: 48 * unit.Whole, Memory: 256 << 10}, 4)
+	}
+	h := historyOn(t, "srtf+declared+zb-h1", c)
+	j := workload.Job{Name: "unlike", Estimate: unit.Hour, Resources: workload.Resources{Gang: 4, Devices: 2}}
+	j.Pipeline = workload.Pipeline{Stages: 4, Microbatches: 6, Layers: slices.Repeat([]workload.Layer{{Forward: 12 * unit.Millisecond, Backward: 24 * unit.Millisecond}}, 4)}
+	h.step(submit(j))
+	p := PlanOf(h.e.View(), h.info[0], 0)
+	took, last := map[float64]int{}, 0.0
+	for _, line := range p.Predicted {
+		took[line[0].EndUs-line[0].StartUs]++
+		for _, x := range line {
+			last = max(last, x.EndUs)
+		}
+	}
+	if took[12_000] != 2 || took[4_000] != 2 || last/1e6 != p.IterationSec {
+		t.Errorf("ranks by the time of their first pass: %v; they end at %v us, and the step is %v s", took, last, p.IterationSec)
 	}
 }

@@ -59,6 +59,10 @@ type history struct {
 }
 
 func newHistory(t testing.TB, strategy string) *history {
+	return historyOn(t, strategy, cluster.Uniform("lab", 2, 4, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 16))
+}
+
+func historyOn(t testing.TB, strategy string, c *cluster.Cluster) *history {
 	composition, err := catalogue.Resolve(strategy)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +71,6 @@ func newHistory(t testing.TB, strategy string) *history {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := cluster.Uniform("lab", 2, 4, cluster.Model{Name: "gpu", Memory: 32 << 10, Speed: 1}, 16)
 	return &history{t: t, e: engine.New(c, built.Scheduler, engine.DefaultPolicy()), now: 1_700_000_000_000_000}
 }
 

@@ -14,8 +14,8 @@ export function planCard(plan, width) {
   if (plan === null) return null;
   const menu = plan.menu?.length > 0 && offers(plan.menu);
   if (!plan.schedule) return card("Plan", null, h("p", { class: "muted" }, sentence(plan.words || "it has no plan") + "."), menu);
-  const facts = [["Plan", plan.schedule], ["Predicted step", span(plan.iteration_s)], plan.null_iteration_s && ["With equal layers and GPipe", span(plan.null_iteration_s)],
-    ["Measured step", plan.measured_s ? span(plan.measured_s) : plan.measured ? "its timeline is cut" : "not measured yet"], plan.measured && ["Step measured last", plan.measured.step]].filter(Boolean);
+  const facts = [["Plan", plan.schedule], ["Predicted step", short(plan.iteration_s * 1e6)], plan.null_iteration_s && ["With equal layers and GPipe", short(plan.null_iteration_s * 1e6)],
+    ["Measured step", plan.measured_s ? short(plan.measured_s * 1e6) : plan.measured ? "its timeline is cut" : "not measured yet"], plan.measured && ["Step measured last", plan.measured.step]].filter(Boolean);
   return h("section", { class: "card plan" }, h("h2", null, "Plan"),
     h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value)))),
     pictures(plan, Math.max(420, width)), menu);
@@ -61,14 +61,15 @@ function memory(peaks) {
 // offers lists a menu, the fastest plan of a kind of devices and size in each row.
 function offers(menu) {
   const listed = table("The menu", [
-    { name: "Plan", left: true, cell: (x) => [x.schedule, x.chosen && h("b", null, " (runs)")] }, { name: "Device", left: true, cell: (x) => x.model || "any" },
-    { name: "Workers", cell: (x) => String(x.workers) }, { name: "Nodes", cell: (x) => String(x.nodes) }, { name: "Predicted step", cell: (x) => span(x.step_s) },
+    { name: "Plan", left: true, wrap: true, cell: (x) => [x.schedule, x.chosen && h("b", null, " (runs)")] }, { name: "Device", left: true, cell: (x) => x.model || "any" },
+    { name: "Workers", cell: (x) => String(x.workers) }, { name: "Nodes", cell: (x) => String(x.nodes) }, { name: "Predicted step", cell: (x) => short(x.step_s * 1e6) },
   ], menu);
   return h("details", { open: menu.length <= 12 }, h("summary", null, count(menu.length, "plan", "plans") + " in its menu, by size and devices"), listed);
 }
 
-// short writes microseconds, as a step may take few of them.
+// short writes microseconds, of which a step may take few.
 function short(us) {
-  if (us < 1000) return trim(us, 0) + " us";
-  return us < 1e6 ? trim(us / 1000, 2) + " ms" : trim(us / 1e6, 2) + " s";
+  if (us < 1000) return trim(us, 0) + "us";
+  if (us < 1e6) return trim(us / 1000, 2) + "ms";
+  return us < 60e6 ? trim(us / 1e6, 2) + "s" : span(us / 1e6);
 }
