@@ -8,7 +8,8 @@
 // Layers are as fine as the profile has them: whoever profiles halves of a block has it cut
 // there. The moves are recalled, not read. Added: layers also come to the master, and where it
 // has no move that helps, the other stages are tried, those with more of the critical path first.
-// Tensor and data parallelism are searched as PTD-P does it.
+// Tensor and data parallelism are searched as PTD-P does it. Where a rank holds several stages, or
+// a sequence itself tries many orders, the cut is the one that the search begins with.
 //
 // Left out: the slicer, which has the first microbatches pass forward in halves so that deep
 // stages begin earlier. A schedule knows a microbatch as one pass forward and one backward, and
@@ -41,7 +42,7 @@ var _ parallel.Planner = Planner{}
 
 // Plans cuts each shape of the grid.
 func (Planner) Plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Candidate, parallel.Why) {
-	g := parallel.Grid{Sequences: l.Sequences, Gain: 0.1, Make: func(s *parallel.Shape) ([]parallel.Candidate, parallel.Why) {
+	g := parallel.Grid{Sequences: l.Sequences, Make: func(s *parallel.Shape) ([]parallel.Candidate, parallel.Why) {
 		return improve(x, s)
 	}}
 	all, why := g.Search(x, l)
@@ -57,8 +58,8 @@ func improve(x *parallel.Simulator, s *parallel.Shape) ([]parallel.Candidate, pa
 	shape := *s
 	shape.Cuts = seed(chain, s)
 	best, why := x.Candidates(shape.Plan())
-	if why != "" {
-		return nil, why
+	if _, tries := s.Sequence.Order.(parallel.Trier); why != "" || tries || len(s.Cuts) != s.Ranks-1 {
+		return best, why // moves are simulated by the hundred: elsewhere they would take minutes
 	}
 	// Each round looks at all moves of one stage and takes the best of them. It ends, since every
 	// round but the last makes the step shorter.

@@ -52,7 +52,7 @@ func TestSeedFits(t *testing.T) {
 	}
 }
 
-// TestFolded: a pipeline that turns is cut by its simulation too.
+// TestFolded: a pipeline that turns is cut by time.
 func TestFolded(t *testing.T) {
 	paralleltest.Draw(2, 20, 10, 2, func(x *parallel.Simulator, s parallel.Shape) {
 		s.Sequence = parallel.Sequence{Name: "zbv", Order: zbv.V{}}
