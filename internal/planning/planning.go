@@ -37,7 +37,7 @@ type Named struct {
 
 // mostAsked is the most devices for which planners are asked that nobody named: some go through
 // plans for each device.
-const mostAsked = 64
+const mostAsked = 16
 
 // plans asks a planner for its plans that have the sizes that were asked for.
 func (p *Named) plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Candidate, parallel.Why) {

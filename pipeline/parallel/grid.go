@@ -377,10 +377,11 @@ func (s *Shape) tooMany() Why {
 	return ""
 }
 
-// copied says whether a sequence of several iterations would have copies.
+// copied says whether a sequence that takes new weights while microbatches are under way would have
+// copies, which would exchange gradients each time.
 func (r routes) copied(s *Shape) Why {
-	if r.iterations > 1 && s.Copies > 1 {
-		return whyf("%s is of several iterations: expected one pipeline, not %d copies", s.Sequence.Name, s.Copies)
+	if r.wave > 0 && s.Copies > 1 {
+		return whyf("%s takes new weights while microbatches are under way: expected one pipeline, not %d copies", s.Sequence.Name, s.Copies)
 	}
 	return ""
 }

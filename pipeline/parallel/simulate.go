@@ -109,6 +109,7 @@ type path struct {
 type routes struct {
 	all        [][]int32
 	iterations unit.Duration
+	wave       int32 // of the schedule
 }
 
 func (r routes) stages() int { return len(r.all[0]) }
@@ -123,7 +124,7 @@ func (x *Simulator) routes(q Sequence, ranks, microbatches int) (routes, Why) {
 	if why != "" {
 		return routes{}, why
 	}
-	x.paths[key] = routes{s.Routes, unit.Duration(int(s.Microbatches) / microbatches)}
+	x.paths[key] = routes{s.Routes, unit.Duration(int(s.Microbatches) / microbatches), s.Wave}
 	return x.paths[key], ""
 }
 
@@ -249,8 +250,8 @@ func (x *Simulator) time(p *Plan, i int) (*Part, Why) {
 	if part.Schedule, why = p.Sequence.Order.Schedule(len(one.Ranks), one.Microbatches, &part.Costs); why != "" {
 		return nil, why
 	}
-	if part.iterations > 1 && len(p.Pipelines) > 1 {
-		return nil, whyf("%s is of several iterations, and %d copies would exchange gradients after each: expected one pipeline", p.Sequence.Name, len(p.Pipelines))
+	if shape.wave > 0 && len(p.Pipelines) > 1 {
+		return nil, whyf("%s takes new weights while microbatches are under way, and %d copies would exchange gradients each time: expected one pipeline", p.Sequence.Name, len(p.Pipelines))
 	}
 	// What ranks hold follows from their orders alone, and most plans of a search do not fit: they
 	// need no clock.
