@@ -17,8 +17,8 @@ import (
 )
 
 func scenarioCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "scenario", GroupID: "try", Short: "Run days of mixed work through all six steps"}
-	cmd.AddCommand(dayCommand(), largeCommand())
+	cmd := &cobra.Command{Use: "scenario", GroupID: "try", Short: "Run days of mixed work through all six steps, or one large training through a month of failures"}
+	cmd.AddCommand(dayCommand(), largeCommand(), monthCommand())
 	return cmd
 }
 
@@ -48,22 +48,8 @@ func dayCommand() *cobra.Command {
 			if s.Seeds < 1 {
 				return misused("--seeds is %d: expected 1 or more", s.Seeds)
 			}
-			s.Rows = rows
-			if !o.quiet && term.IsTerminal(int(os.Stderr.Fd())) {
-				s.Progress = dayBar(os.Stderr)
-			}
-			if err := s.Run(); err != nil {
-				return err
-			}
-			if o.plot != "" {
-				if err := toFile(o.plot, s.Plot); err != nil {
-					return err
-				}
-			}
-			if o.asJSON {
-				return printJSON(cmd.OutOrStdout(), &s)
-			}
-			return s.Write(cmd.OutOrStdout(), colour())
+			s.Rows, s.Progress = rows, studyBar(o.quiet)
+			return present(cmd, &s, o.plot, o.asJSON)
 		}}
 	f := cmd.Flags()
 	f.StringSliceVar(&o.without, "without", nil, "leave only this step out, beside the full day; may be given several times, each a run of its own")
@@ -85,6 +71,29 @@ func dayCommand() *cobra.Command {
 	f.BoolVar(&o.quiet, "quiet", false, "no progress bar")
 	cmd.MarkFlagsMutuallyExclusive("without", "only", "factorial")
 	return cmd
+}
+
+// study is what a scenario runs, and can show.
+type study interface {
+	Run() error
+	Plot(w io.Writer) error
+	Write(w io.Writer, colour bool) error
+}
+
+// present runs a study and shows it.
+func present(cmd *cobra.Command, s study, plot string, asJSON bool) error {
+	if err := s.Run(); err != nil {
+		return err
+	}
+	if plot != "" {
+		if err := toFile(plot, s.Plot); err != nil {
+			return err
+		}
+	}
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), s)
+	}
+	return s.Write(cmd.OutOrStdout(), colour())
 }
 
 // rows are the compositions that are asked for.
@@ -123,13 +132,16 @@ func (o *dayOptions) rows() (rows []scenario.Row, err error) {
 	return rows, nil
 }
 
-// dayBar redraws one line.
-func dayBar(w io.Writer) func(done, all int) {
+// studyBar redraws one line; nil where nobody would see it.
+func studyBar(quiet bool) func(done, all int) {
+	if quiet || !term.IsTerminal(int(os.Stderr.Fd())) {
+		return nil
+	}
 	return func(done, all int) {
 		if done == all {
-			fmt.Fprint(w, "\r\x1b[K")
+			fmt.Fprint(os.Stderr, "\r\x1b[K")
 			return
 		}
-		fmt.Fprintf(w, "\r%d of %d days done \x1b[K", done, all)
+		fmt.Fprintf(os.Stderr, "\r%d of %d runs done \x1b[K", done, all)
 	}
 }

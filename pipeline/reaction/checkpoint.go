@@ -29,3 +29,20 @@ func Waste(interval, cost, restart, between unit.Duration) float64 {
 	t, delta, r, m := interval.Seconds(), cost.Seconds(), restart.Seconds(), between.Seconds()
 	return 1 - t/(m*math.Exp(r/m)*math.Expm1((t+delta)/m))
 }
+
+// Spares is how many nodes to keep idle for those that fail, where so many work, one fails so
+// often and is away so long: the number from which one more would be needed for less of the time
+// than it costs. Without a spare, a failure takes so many nodes out of work.
+func Spares(nodes int, between, away unit.Duration, idle int) int {
+	// Nodes fail one by one and by chance, so how many are away follows Poisson's law.
+	mean := float64(nodes) * away.Seconds() / between.Seconds()
+	p, below := math.Exp(-mean), 0.
+	for k := 0; k < nodes; k++ {
+		below += p
+		if (1-below)*float64(idle) <= 1 {
+			return k
+		}
+		p *= mean / float64(k+1)
+	}
+	return nodes
+}

@@ -44,3 +44,30 @@ func TestInterval(t *testing.T) {
 		t.Errorf("checkpoints that take longer than failures let them: every %v, expected %v", got, unit.Minute)
 	}
 }
+
+// TestSpares: with as many spares as are said, one more would be needed for less of the time than
+// it costs; with one fewer, for more.
+func TestSpares(t *testing.T) {
+	const nodes, idle = 128, 8
+	between, away := 100*unit.Day, unit.Day
+	k := Spares(nodes, between, away, idle)
+	short := func(k int) float64 { // part of the time in which more than k are away
+		dice, over := rand.New(rand.NewPCG(3, 3)), 0.
+		const draws = 40_000
+		for range draws {
+			n := 0
+			for range nodes {
+				if dice.Float64() < float64(away)/float64(between) {
+					n++
+				}
+			}
+			if n > k {
+				over++
+			}
+		}
+		return over / draws
+	}
+	if short(k)*idle > 1.1 || short(k-1)*idle < .9 {
+		t.Errorf("%d spares: one more is needed for %.3f of the time, with one fewer for %.3f; expected about an eighth between", k, short(k), short(k-1))
+	}
+}

@@ -106,15 +106,20 @@ func drawBars(w io.Writer, title string, all []bar) error {
 		dot.GlyphStyle = draw.GlyphStyle{Color: color.Black, Radius: 3, Shape: draw.CircleGlyph{}}
 		p.Add(dot)
 	}
+	return Draw(p, names, w)
+}
+
+// Draw writes a plot that has a line for each name, as SVG.
+func Draw(p *plot.Plot, names []plot.Tick, w io.Writer) error {
 	p.Y.Tick.Marker = plot.ConstantTicks(names)
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
 		axis.Tick.Label.Font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: 11}
 	}
-	canvas := vgsvg.New(680, vg.Length(100+26*len(all)))
+	canvas := vgsvg.New(680, vg.Length(100+26*len(names)))
 	page := draw.New(canvas)
 	page.SetColor(color.White)
 	page.Fill(page.Rectangle.Path())
 	p.Draw(draw.Crop(page, 16, -24, 8, -8)) // a browser's letters are wider than ours
-	_, err = canvas.WriteTo(w)
+	_, err := canvas.WriteTo(w)
 	return err
 }

@@ -1,0 +1,243 @@
+package reaction
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline/parallel"
+)
+
+// Run is a run as it is when something broke, or became whole again.
+type Run struct {
+	// Sound is how long a step takes where nothing is broken: what all prices are measured by.
+	Sound unit.Duration
+	// Full is the plan for all devices that it is to have, Now the one by which it goes. Either may
+	// have devices that are away.
+	Full, Now parallel.Plan
+	// X has the devices as they are, slow ones slow, with the spares.
+	X    *parallel.Simulator
+	Away []int32 // devices that are not there
+	// Empty are devices that came back and hold nothing yet.
+	Empty []int32
+	// Sequences are orders to choose from, and Plan plans for devices without some.
+	Sequences []parallel.Sequence
+	Plan      func(without []int32) (parallel.Candidate, parallel.Why)
+	Left      unit.Duration // of work, at the pace of sound devices
+	Since     unit.Duration // of work that no checkpoint has
+	Repair    unit.Duration // until what is broken is whole, in the mean
+	Start     unit.Duration // until processes have begun again and found each other
+	Store     unit.Duration // to write a checkpoint, or to read it
+
+	detours map[string]unit.Duration // that were simulated
+}
+
+// Option is one way to go on, and its price.
+type Option struct {
+	Name string        `json:"name"`
+	Plan parallel.Plan `json:"plan"`
+	// Step is how long one takes then, until the repair.
+	Step  unit.Duration `json:"step_us"`
+	Pause unit.Duration `json:"pause_us"` // until the run goes on
+	Redo  unit.Duration `json:"redo_us"`  // work that is done again
+	// Price is the expected device-seconds lost: of all devices, for the pause, for what is done
+	// again, and for the slower steps until the repair or the end.
+	Price float64 `json:"price_device_s"`
+	// Why says why it cannot be.
+	Why parallel.Why `json:"why,omitempty"`
+}
+
+// The ways to go on.
+const (
+	Ride    = "ride through"
+	Route   = "re-route"
+	Reshape = "reshape"
+	Recut   = "re-cut"
+	Drop    = "drop a replica"
+	Swap    = "swap a spare"
+	Restart = "restart"
+	Wait    = "wait"
+)
+
+// Options are the ways to go on of these names, or all, the cheapest first, and then those that
+// cannot be. Of equal prices the one that changes least comes first.
+func (r *Run) Options(names ...string) (all []Option) {
+	for _, way := range []struct {
+		name string
+		make func() (Option, parallel.Why)
+	}{
+		{Ride, r.ride}, {Route, r.route}, {Reshape, r.reshape}, {Recut, r.recut}, {Drop, r.drop}, {Swap, r.swap}, {Restart, r.restart}, {Wait, r.wait},
+	} {
+		if len(names) > 0 && !slices.Contains(names, way.name) {
+			continue
+		}
+		o, why := way.make()
+		if o.Name, o.Why = way.name, why; why == "" {
+			o.Price = r.price(&o)
+		}
+		all = append(all, o)
+	}
+	slices.SortStableFunc(all, func(a, b Option) int {
+		can, other := min(1, len(a.Why)), min(1, len(b.Why))
+		return cmp.Or(can-other, cmp.Compare(a.Price, b.Price))
+	})
+	return all
+}
+
+// price is the device-seconds that a way costs, of all devices of the full plan: one that is left
+// idle is paid for as well as one that waits. What is slower is so until the repair; then the run
+// goes back to its full plan, which takes a start once more where the devices were others.
+func (r *Run) price(o *Option) float64 {
+	slower := max(0, 1-float64(r.Sound)/float64(max(1, o.Step)))
+	lasts := max(0, min(r.Repair, r.Left)-o.Pause)
+	lost := (o.Pause + o.Redo).Seconds() + slower*lasts.Seconds()
+	if back := len(o.Plan.Devices()) < len(r.Full.Devices()); back && r.Left > r.Repair {
+		lost += r.Start.Seconds()
+	}
+	return lost * float64(len(r.Full.Devices()))
+}
+
+// stopped reports whether the run stands, as a device of its plan is away or holds nothing.
+func (r *Run) stopped() bool { return r.uses(r.Now.Devices()) }
+
+// gone are the devices that hold nothing of the plan by which the run goes.
+func (r *Run) gone() []int32 { return slices.Concat(r.Away, r.Empty) }
+
+func (r *Run) uses(devices []int32) bool {
+	return slices.ContainsFunc(devices, func(d int32) bool { return slices.Contains(r.Away, d) || slices.Contains(r.Empty, d) })
+}
+
+// goOn is a way that needs no checkpoint, as what the lost devices held is on others. Where the run stands, the step at work is lost, half of it
+// in the mean, and those that are left have to find each other.
+func (r *Run) goOn(p parallel.Plan, pause unit.Duration) (Option, parallel.Why) {
+	result, why := r.X.Simulate(&p)
+	o := Option{Plan: p, Step: result.Step, Pause: pause}
+	if r.stopped() {
+		o.Redo = r.Sound / 2
+		o.Pause = max(pause, r.Start)
+	}
+	return o, why
+}
+
+// ride changes nothing: where what is slow is soon as fast as before, any change costs more.
+func (r *Run) ride() (Option, parallel.Why) {
+	if r.stopped() {
+		return Option{}, "a device of the plan is away: expected only slow ones"
+	}
+	return r.goOn(r.Now, 0)
+}
+
+// drop leaves out the pipelines that have something broken; the others share their part of the
+// batch.
+func (r *Run) drop() (Option, parallel.Why) {
+	p := r.Now
+	p.Pipelines = slices.DeleteFunc(slices.Clone(p.Pipelines), func(one parallel.Pipeline) bool { return r.broken(&one) })
+	if len(p.Pipelines) == 0 || len(p.Pipelines) == len(r.Now.Pipelines) {
+		return Option{}, parallel.Why(fmt.Sprintf("%d of %d pipelines are sound: expected some, and not all", len(p.Pipelines), len(r.Now.Pipelines)))
+	}
+	p, why := r.share(p)
+	if why != "" {
+		return Option{}, why
+	}
+	return r.goOn(p, r.Start)
+}
+
+// swap puts sound nodes that are idle in the place of those that are broken, in the full plan, and
+// sends them what they need. Where all of the full plan is sound it goes back to that.
+func (r *Run) swap() (Option, parallel.Why) {
+	on, full := r.X.On, r.Full.Devices()
+	var taken, bad []int32
+	for _, d := range full {
+		if n := on.NodeOf(d); !slices.Contains(taken, n) {
+			if taken = append(taken, n); r.bad(n) {
+				bad = append(bad, n)
+			}
+		}
+	}
+	devices, first := make([]int32, on.Len()), make([]int32, len(on.Nodes))
+	for d := int32(on.Len()) - 1; d >= 0; d-- {
+		devices[d], first[on.NodeOf(d)] = d, d
+	}
+	for n := range int32(len(on.Nodes)) {
+		if len(bad) == 0 {
+			break
+		}
+		if slices.Contains(taken, n) || r.bad(n) || on.Nodes[n].Count < on.Nodes[bad[0]].Count {
+			continue
+		}
+		for i := range on.Nodes[bad[0]].Count {
+			devices[first[bad[0]]+i] = first[n] + i
+		}
+		bad = bad[1:]
+	}
+	if len(bad) > 0 {
+		return Option{}, parallel.Why(fmt.Sprintf("%d broken nodes of the full plan have no spare", len(bad)))
+	}
+	p := r.Full.On(devices)
+	moved, why := r.X.Recovery(&r.Now, &p, r.gone())
+	if why == "" {
+		if slices.Equal(p.Devices(), r.Now.Devices()) && !r.stopped() {
+			return r.goOn(p, moved.Takes) // other cuts and shares among the same
+		}
+		return r.goOn(p, r.Start+moved.Takes)
+	}
+	result, why := r.X.Simulate(&p) // nobody has what is needed, but the checkpoint has
+	return Option{Plan: p, Step: result.Step, Pause: r.Start + r.Store, Redo: r.Since}, why
+}
+
+// restart plans anew without what is broken. Where the run does not stand it writes a checkpoint
+// first, and nothing is done again.
+func (r *Run) restart() (Option, parallel.Why) {
+	without := slices.Clone(r.Away)
+	for d := range int32(r.X.On.Len()) {
+		if r.bad(r.X.On.NodeOf(d)) && !slices.Contains(without, d) {
+			without = append(without, d)
+		}
+	}
+	slices.Sort(without)
+	c, why := r.Plan(without)
+	if why != "" {
+		return Option{}, why
+	}
+	o := Option{Plan: c.Plan, Step: c.Result.Step, Pause: r.Start + r.Store, Redo: r.Since}
+	if !r.stopped() {
+		o.Pause, o.Redo = o.Pause+r.Store, 0
+	}
+	return o, ""
+}
+
+// wait stands until the repair, and restarts. It is what a run with one copy and no spare can do, and
+// what all other ways have to beat.
+func (r *Run) wait() (Option, parallel.Why) {
+	if !slices.ContainsFunc(r.Now.Devices(), func(d int32) bool { return slices.Contains(r.Away, d) }) {
+		return Option{}, "no device of the plan is away: there is nothing to wait for"
+	}
+	return Option{Plan: r.Now, Step: r.Sound, Pause: r.Repair + r.Start + r.Store, Redo: r.Since}, ""
+}
+
+// bad reports whether a node has a device that is away or slow, or a link slower than the fastest: the
+// nodes of a large run are alike as long as nothing is broken.
+func (r *Run) bad(node int32) bool {
+	on := r.X.On
+	fastest := unit.Mbps(0)
+	for _, n := range on.Nodes {
+		fastest = max(fastest, n.Out)
+	}
+	if on.Nodes[node].Out < fastest {
+		return true
+	}
+	for d := range int32(on.Len()) {
+		if on.NodeOf(d) == node && (slices.Contains(r.Away, d) || on.Speeds != nil && on.Speeds[d] < 1) {
+			return true
+		}
+	}
+	return false
+}
+
+// broken reports whether a pipeline has a node that is.
+func (r *Run) broken(one *parallel.Pipeline) bool {
+	return slices.ContainsFunc(one.Ranks, func(k parallel.Rank) bool {
+		return slices.ContainsFunc(k.Devices, func(d int32) bool { return r.bad(r.X.On.NodeOf(d)) })
+	})
+}
