@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/musterdl/muster/experiment/reproduce/scenario"
 )
@@ -48,9 +46,7 @@ func (o *largeOptions) run(ctx context.Context, w io.Writer) error {
 			return misused("--without %s: this day can leave out %s", step, strings.Join(s.Steps(), ", "))
 		}
 	}
-	if !o.quiet && term.IsTerminal(int(os.Stderr.Fd())) {
-		s.Progress = dayBar(os.Stderr)
-	}
+	s.Progress = studyBar(o.quiet)
 	err := s.Run(ctx)
 	if err == nil && o.plot != "" {
 		err = toFile(o.plot, s.Plot)

@@ -37,7 +37,7 @@ func ground(t Trace, device string, order pipeline.Ordering) (*Ground, error) {
 	}
 	profile, whys := shape.New(gpt, shape.Half)
 	if len(whys) > 0 {
-		return nil, fmt.Errorf("%s", whys[0])
+		return nil, whys[0]
 	}
 	kind, why := shape.Device(device, shape.Half)
 	if why != "" {

@@ -1,7 +1,6 @@
 package month
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 
@@ -49,8 +48,11 @@ func New(nodes int) (*Ground, error) {
 	at := slices.IndexFunc(shape.Presets, func(s shape.Shape) bool { return s.Name == model })
 	profile, whys := shape.New(shape.Presets[at], shape.Half)
 	kind, why := shape.Device(device, shape.Half)
-	if len(whys) > 0 || why != "" {
-		return nil, errors.New(string(cmp.Or(why, whys[0])))
+	if len(whys) > 0 {
+		return nil, whys[0]
+	}
+	if why != "" {
+		return nil, errors.New(string(why))
 	}
 	g.kind, g.model = kind, &parallel.Model{Name: model, Profile: profile, Batch: samples * nodes, State: parallel.MixedAdam}
 	for _, name := range []string{"1f1b", "zb-h1"} {
