@@ -9,7 +9,8 @@ import (
 	"github.com/musterdl/muster/pipeline/parallel"
 )
 
-// Run is a run as it is when something broke, or became whole again.
+// Run is a run as it is when something broke, or became whole again: all that a price depends on. No
+// clock is read, and nothing is kept from one failure to the next but what was simulated.
 type Run struct {
 	// Sound is how long a step takes where nothing is broken: what all prices are measured by.
 	Sound unit.Duration
@@ -48,7 +49,9 @@ type Option struct {
 	Why parallel.Why `json:"why,omitempty"`
 }
 
-// The ways to go on.
+// The ways to go on, from the one that changes least to the one that loses most. The first five need
+// nothing but the devices that the run has; a swap needs idle ones, and the last two a checkpoint,
+// which always is there.
 const (
 	Ride    = "ride through"
 	Route   = "re-route"
@@ -129,7 +132,7 @@ func (r *Run) ride() (Option, parallel.Why) {
 }
 
 // drop leaves out the pipelines that have something broken; the others share their part of the
-// batch.
+// batch. A single slow device takes its whole pipeline with it.
 func (r *Run) drop() (Option, parallel.Why) {
 	p := r.Now
 	p.Pipelines = slices.DeleteFunc(slices.Clone(p.Pipelines), func(one parallel.Pipeline) bool { return r.broken(&one) })
@@ -186,7 +189,8 @@ func (r *Run) swap() (Option, parallel.Why) {
 	return Option{Plan: p, Step: result.Step, Pause: r.Start + r.Store, Redo: r.Since}, why
 }
 
-// restart plans anew without what is broken. Where the run does not stand it writes a checkpoint
+// restart plans anew without what is broken: the only way where the pipelines that are left cannot
+// take on the work of the others, or hold no copy of a layer. Where the run does not stand it writes a checkpoint
 // first, and nothing is done again.
 func (r *Run) restart() (Option, parallel.Why) {
 	without := slices.Clone(r.Away)

@@ -93,6 +93,7 @@ func (r *Run) reshape() (best Option, why parallel.Why) {
 func (r *Run) recut() (Option, parallel.Why) {
 	p := r.Now
 	p.Pipelines = slices.Clone(p.Pipelines)
+	// The other pipelines keep their cuts: their layers need not move for somebody else's failure.
 	changed := false
 	for i := range p.Pipelines {
 		one := &p.Pipelines[i]
@@ -225,6 +226,8 @@ type detour struct {
 // ever.
 func (d *detour) simulate(memory int64) (unit.Duration, parallel.Why) {
 	stages, broken := len(d.costs.Stages), len(d.missing)
+	// A route says where a microbatch meets each stage, and microbatches take the routes in turn: as
+	// many rounds as there are whole pipelines, so that each of these takes over as much.
 	var routes [][]int32
 	for turn := range d.pipelines - broken {
 		for i := range d.pipelines {
@@ -240,6 +243,8 @@ func (d *detour) simulate(memory int64) (unit.Duration, parallel.Why) {
 		}
 	}
 	s := pipeline.NewSchedule(stages*d.pipelines, d.micros, routes...)
+	// Ranks of different pipelines send to each other as those of one do: they are in other nodes in
+	// both cases.
 	costs := d.costs
 	costs.Links = make([][]parallel.Link, len(s.Orders))
 	held := make([][]pipeline.Chunk, len(s.Orders))
