@@ -1,5 +1,16 @@
 // Package reaction says what to do when a large run breaks, by price, and how often it writes a
 // checkpoint so that it breaks cheaply.
+//
+// Published systems have one answer each: Varuna restarts on other sizes, Oobleck takes smaller
+// templates, ReCycle sends microbatches another way, and most runs wait for a spare. Which of them
+// is best depends on what broke, on how long it takes to be whole again, and on what is idle: a
+// device that is a tenth slower for an hour is not worth a pause of a minute, and one at half its
+// speed for a day is worth a restart. A price in device-seconds puts them side by side. All ways
+// are priced each time and shown in order, so that a person sees what was not done and why.
+//
+// What a way costs is told by the plan that it leads to, simulated on the devices as they are, and
+// by the copies that lead there. What nobody knows, how long this repair takes, is the mean of
+// what the caller says.
 package reaction
 
 import (

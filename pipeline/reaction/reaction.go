@@ -92,6 +92,8 @@ func (r *Run) Options(names ...string) (all []Option) {
 // idle is paid for as well as one that waits. What is slower is so until the repair; then the run
 // goes back to its full plan, which takes a start once more where the devices were others.
 func (r *Run) price(o *Option) float64 {
+	// What runs as fast as before costs nothing more, however long the repair takes; a plan that is
+	// even faster earns nothing, as the full plan could have been that.
 	slower := max(0, 1-float64(r.Sound)/float64(max(1, o.Step)))
 	lasts := max(0, min(r.Repair, r.Left)-o.Pause)
 	lost := (o.Pause + o.Redo).Seconds() + slower*lasts.Seconds()
@@ -145,6 +147,9 @@ func (r *Run) drop() (Option, parallel.Why) {
 	}
 	return r.goOn(p, r.Start)
 }
+
+// A swap moves whole nodes, as the devices of one share every layer: of a node with one slow device
+// the other seven wait for that one, and are idle spares afterwards until it is repaired.
 
 // swap puts sound nodes that are idle in the place of those that are broken, in the full plan, and
 // sends them what they need. Where all of the full plan is sound it goes back to that.

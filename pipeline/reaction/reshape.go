@@ -88,6 +88,9 @@ func (r *Run) reshape() (best Option, why parallel.Why) {
 	return best, why
 }
 
+// Unlike detours, a new cut moves weights, and unlike a dropped copy it keeps all that is sound at
+// work. It is for failures that last.
+
 // recut cuts each pipeline that has something broken anew: ranks that are away have no layers, and
 // slow ones fewer.
 func (r *Run) recut() (Option, parallel.Why) {

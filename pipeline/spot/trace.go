@@ -1,6 +1,10 @@
 // Package spot plays a run on machines that come and go: what gets done of a large model under
 // planners that go on without lost nodes, that restart on other sizes, or that have one size. It is
 // a simulation of one run by its plans, and knows no jobs.
+//
+// The traces say when machines came and went, not why: whoever held them asked for as many as could
+// be had. A run that holds fewer would perhaps have kept some longer, which nobody measured; so all
+// policies see the same machines, and one that uses fewer has the others idle.
 package spot
 
 import (

@@ -85,6 +85,9 @@ func newGrid(x *parallel.Simulator, l parallel.Limits) *grid {
 	return g
 }
 
+// Published cuts stand between blocks: Varuna's users mark them in the code of a model, and every block
+// has one. Here a block is whatever has the same costs as its neighbours.
+
 // ends are the first of the layers that are alike, and the one after the last: an embedding before
 // them and a head behind stand with their neighbours, and are not counted.
 func ends(x *parallel.Simulator) [2]int {
@@ -122,7 +125,8 @@ func (g *grid) largest(q parallel.Sequence, way int8, stages int) (best parallel
 	return best, why
 }
 
-// config simulates one place on the grid. Its stages have as many of the layers each.
+// config simulates one place on the grid. Copies beyond one for each microbatch would have nothing to
+// do. Its stages have as many of the layers each.
 func (g *grid) config(q parallel.Sequence, way int8, stages, samples int) (c parallel.Candidate, why parallel.Why) {
 	micros := g.x.Model.Batch / samples
 	copies := min(g.devices/stages, micros)
