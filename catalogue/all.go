@@ -50,6 +50,7 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/chimera"
 	"github.com/musterdl/muster/strategies/pipeline/dear"
 	"github.com/musterdl/muster/strategies/pipeline/dpcut"
+	"github.com/musterdl/muster/strategies/pipeline/dtfm"
 	"github.com/musterdl/muster/strategies/pipeline/dualpipe"
 	"github.com/musterdl/muster/strategies/pipeline/equal"
 	"github.com/musterdl/muster/strategies/pipeline/gpipe"
@@ -165,6 +166,7 @@ var All = []Entry{
 	plain(alpa.Description, alpa.Planner{}).claims(alpa.Claim, alpa.Measure),
 	plain(autopipe.Description, autopipe.Planner{}).claims(autopipe.Claim, autopipe.Measure),
 	plain(chimera.MixDescription, chimera.Mix{}).claims(chimera.MixClaim, chimera.MeasureMix),
+	tuned(dtfm.Description, dtfm.Default, func(c dtfm.Config, e Env) any { c.Seed += e.Seed; return dtfm.New(c) }).claims(dtfm.Claim, dtfm.Measure),
 	plain(dualpipe.Description, dualpipe.Both{}).claims(dualpipe.Claim, dualpipe.Measure),
 	plain(dualpipe.VDescription, dualpipe.V{}),
 	plain(gpipe.Description, gpipe.Ordering{}).claims(gpipe.Claim, gpipe.Measure),
@@ -178,7 +180,7 @@ var All = []Entry{
 	plain(ptdp.ByHandDescription, ptdp.ByHand{}),
 	plain(piper.Description, piper.Planner{}).claims(piper.Claim, piper.Measure),
 	plain(hetpipe.Description, hetpipe.Planner{}).claims(hetpipe.Claim, hetpipe.Measure),
-	plain(ptdp.Description, ptdp.Planner{}),
+	plain(ptdp.Description, ptdp.Planner{}).claims(ptdp.Claim, ptdp.Measure(onefoneb.Ordering{})),
 	tuned(swarm.Description, swarm.Default, func(c swarm.Config, e Env) any { c.Seed += e.Seed; return swarm.New(c) }).claims(swarm.Claim, swarm.Measure),
 	plain(varuna.Description, varuna.Ordering{}).claims(varuna.Claim, varuna.Measure),
 	plain(varuna.MorphDescription, varuna.Morph{}),

@@ -73,7 +73,7 @@ func TestRefused(t *testing.T) {
 		"dp-cut": {kube}, "1f1b": {kube}, "dualpipe": live, "dualpipe-v": {kube}, "zb-h1": {kube}, "zb-h2": {kube},
 		"chimera": live, "mixpipe": live, "hanayo": {kube}, "pipedream": live, "hetpipe": live,
 		"interleaved": {kube}, "zbv": {kube}, "v-half": {kube}, "v-min": {kube}, "zero-bubble": {kube},
-		"ooo-backprop": {kube}, "varuna": {kube}, "ptd-p": {kube}, "piper": {kube}, "swarm": live,
+		"ooo-backprop": {kube}, "varuna": {kube}, "ptd-p": {kube}, "piper": {kube}, "dt-fm": {kube}, "swarm": live,
 		"oobleck": {kube}, "autopipe": {kube}, "alpa": {kube}, "adapipe": {kube}, "hetpipe-workers": {kube},
 		"varuna-morph": {kube},
 		"fixed-3d":     {kube},
