@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/musterdl/muster/model/unit"
@@ -51,25 +50,31 @@ func (t *Timing) Overlaps() []Overlap {
 
 // during is when one of some spans at least was open, and for how long two at least were.
 func during(spans []Span) (one []Span, two unit.Duration) {
-	type edge struct {
-		at   unit.Time
-		open int
+	starts, ends := make([]unit.Time, len(spans)), make([]unit.Time, len(spans))
+	for i, s := range spans {
+		starts[i], ends[i] = s.Start, s.End
 	}
-	edges := make([]edge, 0, 2*len(spans))
-	for _, s := range spans {
-		edges = append(edges, edge{s.Start, 1}, edge{s.End, -1})
-	}
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.open, a.open)) })
-	open := 0
-	for i, e := range edges {
-		switch {
-		case open >= 2:
-			two += e.at.Sub(edges[i-1].at)
-		case open == 0:
-			one = append(one, Span{Start: e.at})
+	slices.Sort(starts)
+	slices.Sort(ends)
+	open, last := 0, unit.Time(0)
+	for len(ends) > 0 {
+		now, begins := ends[0], len(starts) > 0 && starts[0] <= ends[0]
+		if begins {
+			now = starts[0]
 		}
-		if open += e.open; open == 0 {
-			one[len(one)-1].End = e.at
+		if open >= 2 {
+			two += now.Sub(last)
+		}
+		last = now
+		if begins {
+			if open == 0 {
+				one = append(one, Span{Start: now})
+			}
+			open, starts = open+1, starts[1:]
+			continue
+		}
+		if open, ends = open-1, ends[1:]; open == 0 {
+			one[len(one)-1].End = now
 		}
 	}
 	return one, two

@@ -8,13 +8,16 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/internal/planning"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline/overlap"
 	"github.com/musterdl/muster/pipeline/parallel"
 )
 
@@ -27,7 +30,7 @@ type planner struct {
 	latency                  unit.Duration
 	memory                   unit.MiB
 	exports                  []string
-	html                     string
+	html, gradients          string
 	asJSON                   bool
 }
 
@@ -50,6 +53,7 @@ func planCommand() *cobra.Command {
 	fl.IntVar(&p.limits.Tensor, "tp", 0, "devices that share each layer (0: any)")
 	fl.IntVar(&p.limits.Ranks, "pp", 0, "ranks of a pipeline (0: any, or the stages that the job asks for)")
 	fl.IntVar(&p.limits.Copies, "dp", 0, "copies of the model (0: any)")
+	fl.StringVar(&p.gradients, "gradients", overlap.GradientsPart.Null, "how replicas exchange gradients: "+strings.Join(catalogue.Names(overlap.GradientsPart), ", "))
 	for _, q := range []struct {
 		value      pflag.Value
 		name, help string

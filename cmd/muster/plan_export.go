@@ -206,6 +206,9 @@ func (p *planner) page(c *planning.Comparison) error {
 		page.Tiles = []report.Tile{{Name: "step", Value: fmt.Sprintf("%.4g s", best.StepSec), Below: best.Plan},
 			{Name: "bubble", Value: fmt.Sprintf("%.1f %%", best.BubblePct), Below: "of the devices' time"},
 			{Name: "peak memory", Value: peakText(best) + " GiB", Below: "of the fullest device"}}
+		if o := best.Overlap; o != nil {
+			page.Tiles = append(page.Tiles, report.Tile{Name: "at once", Value: fmt.Sprintf("%.3g s", o.ComputeTransferSec), Below: "a rank computes while something is sent"})
+		}
 		if best.MFUPct > 0 {
 			page.Tiles = append(page.Tiles, report.Tile{Name: "MFU", Value: fmt.Sprintf("%.1f %%", best.MFUPct), Below: "of what the devices could compute"})
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/overlap"
 	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/pipeline/shape"
 	"github.com/musterdl/muster/run"
@@ -52,6 +53,9 @@ func (p *planner) task(args []string) (*planning.Task, error) {
 		}
 		t.On, t.Limits.Stages, t.Limits.Ranks = parallel.Ranks(stages, nil), true, 0
 	}
+	if t.Gradients, err = p.merger(); err != nil {
+		return nil, err
+	}
 	planning.Override(t.On, p.bandwidth, p.latency, p.memory)
 	if t.Model = model; p.batch > 0 {
 		t.Model.Batch = p.batch
@@ -62,6 +66,23 @@ func (p *planner) task(args []string) (*planning.Task, error) {
 		return nil, misused("--batch, --tp, --pp or --dp %d: expected 0 or more", least)
 	}
 	return t, nil
+}
+
+// merger is what --gradients names. Without any all are exchanged when all passes are done, which is
+// what its null does: nobody has to be asked.
+func (p *planner) merger() (overlap.Merger, error) {
+	names := catalogue.Names(overlap.GradientsPart)
+	switch {
+	case p.gradients == overlap.GradientsPart.Null:
+		return nil, nil
+	case !slices.Contains(names, p.gradients):
+		return nil, misused("--gradients %s: expected one of %s", p.gradients, strings.Join(names, ", "))
+	}
+	f, err := catalogue.Composition{Choices: catalogue.Choices{overlap.GradientsPart: p.gradients}}.Fill(catalogue.Env{})
+	if err != nil {
+		return nil, err
+	}
+	return strategy.In[overlap.Merger](f, overlap.GradientsPart), nil
 }
 
 func isShape(m *parallel.Model) bool {

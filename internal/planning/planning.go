@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/overlap"
 	"github.com/musterdl/muster/pipeline/parallel"
 )
 
@@ -18,6 +19,8 @@ type Task struct {
 	Model  *parallel.Model
 	On     *parallel.Devices
 	Limits parallel.Limits
+	// Gradients says in which messages replicas exchange them; nil is one when all passes are done.
+	Gradients overlap.Merger
 	// Cut is how else plans are cut than into times as equal as can be, where a cut was named.
 	Cut   pipeline.Partitioner
 	Hosts []string // of the nodes
@@ -77,13 +80,23 @@ type Row struct {
 	BubblePct  float64 `json:"bubble_pct"`
 	ExposedSec float64 `json:"exposed_exchange_s"`
 	UpdateSec  float64 `json:"update_s"`
-	PeakMiB    float64 `json:"peak_mib,omitempty"`
-	DeviceMiB  float64 `json:"device_mib,omitempty"` // the least memory of its devices; absent where it is endless
+	// Overlap is how long two things go on at once; absent where there is no plan.
+	Overlap   *Overlap `json:"overlap,omitempty"`
+	PeakMiB   float64  `json:"peak_mib,omitempty"`
+	DeviceMiB float64  `json:"device_mib,omitempty"` // the least memory of its devices; absent where it is endless
 	// SimulatedOnly says why no process here goes by it, of plans for a job's own stages.
 	SimulatedOnly string `json:"simulated_only_because,omitempty"`
 	Lost          string `json:"lost_because,omitempty"`
 
 	made *parallel.Candidate
+}
+
+// Overlap is how long a rank has two things going on at once in a step, in the mean over the ranks:
+// two passes, a pass and a transfer from or to it, two such transfers.
+type Overlap struct {
+	ComputeComputeSec   float64 `json:"compute_compute_s"`
+	ComputeTransferSec  float64 `json:"compute_transfer_s"`
+	TransferTransferSec float64 `json:"transfer_transfer_s"`
 }
 
 // Comparison is all of them, the best first.
@@ -126,6 +139,7 @@ func (c *Comparison) Task() *Task { return c.task }
 func Compare(t *Task, planners []Named) *Comparison {
 	c := &Comparison{Model: t.Model.Name, Devices: t.On.Len(), Batch: t.Model.Batch, Layers: t.Model.Profile.Layers(), task: t}
 	x := parallel.NewSimulator(t.Model, t.On)
+	x.Gradients = t.Gradients
 	best := &parallel.Candidate{Result: parallel.Result{Step: unit.Forever}}
 	for i := range planners {
 		p := &planners[i]
@@ -157,7 +171,7 @@ func Compare(t *Task, planners []Named) *Comparison {
 	c.rank()
 	if best = c.Best(); best != nil {
 		c.Memory = held(best)
-		c.halve(best)
+		c.halve(x, best)
 		c.lose(x, best, planners)
 	}
 	return c
@@ -179,7 +193,9 @@ func (c *Comparison) add(row Row) {
 // row is a plan that fits.
 func (c *Comparison) row(x *parallel.Simulator, one *parallel.Candidate) Row {
 	r := &one.Result
-	return Row{Plan: text(x, &one.Plan), StepSec: r.Step.Seconds(), MFUPct: 100 * r.MFU, BubblePct: 100 * r.Bubble,
+	o := r.Overlap()
+	return Row{Overlap: &Overlap{o.ComputeCompute.Seconds(), o.ComputeTransfer.Seconds(), o.TransferTransfer.Seconds()},
+		Plan: text(x, &one.Plan), StepSec: r.Step.Seconds(), MFUPct: 100 * r.MFU, BubblePct: 100 * r.Bubble,
 		ExposedSec: r.Exposed.Seconds(), UpdateSec: r.Update.Seconds(), PeakMiB: float64(r.PeakKiB()) / 1024, DeviceMiB: c.memory(&one.Plan), made: one}
 }
 
@@ -213,7 +229,7 @@ func held(best *parallel.Candidate) (all []Held) {
 }
 
 // halve simulates the best over slower links.
-func (c *Comparison) halve(best *parallel.Candidate) {
+func (c *Comparison) halve(x *parallel.Simulator, best *parallel.Candidate) {
 	slow := *c.task.On
 	slow.Nodes = slices.Clone(slow.Nodes)
 	changed := false
@@ -225,7 +241,7 @@ func (c *Comparison) halve(best *parallel.Candidate) {
 	if !changed {
 		return
 	}
-	if r, why := parallel.NewSimulator(c.task.Model, &slow).Simulate(&best.Plan); why == "" {
+	if r, why := x.Like(x.Model, &slow).Simulate(&best.Plan); why == "" {
 		c.HalfBandwidthSec = r.Step.Seconds()
 	}
 }

@@ -149,6 +149,6 @@ func (r *Run) learn() (differs bool) {
 	r.scaled.Times = times
 	m := *r.believed.Model
 	m.Profile = r.scaled
-	r.believed = parallel.NewSimulator(&m, r.believed.On)
+	r.believed = r.believed.Like(&m, r.believed.On)
 	return true
 }

@@ -40,7 +40,7 @@ func Restart(x *Simulator, planner Planner, lost []int32, l Limits) (Recovery, W
 	// The planner sees devices that are numbered without gaps; the run goes on with the numbers
 	// that they had.
 	left, was := x.On.Without(lost)
-	all, why := planner.Plans(NewSimulator(x.Model, left), l)
+	all, why := planner.Plans(x.Like(x.Model, left), l)
 	if why != "" {
 		return Recovery{}, why
 	}

@@ -133,6 +133,13 @@ func NewSimulator(m *Model, on *Devices) *Simulator {
 	return &Simulator{Model: m, On: on, parts: map[string]*Part{}, paths: map[path]routes{}, ways: map[way][]Layer{}, cuts: map[cut][]int32{}}
 }
 
+// Like is a simulator of a model on devices which exchanges gradients as this one does.
+func (x *Simulator) Like(m *Model, on *Devices) *Simulator {
+	other := NewSimulator(m, on)
+	other.Gradients = x.Gradients
+	return other
+}
+
 // Simulate tells what a plan takes, or why it cannot run: it is not a plan of the model on the
 // devices, or does not fit their memory.
 func (x *Simulator) Simulate(p *Plan) (Result, Why) {
