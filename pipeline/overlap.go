@@ -26,7 +26,8 @@ func (o Overlap) Over(parts unit.Duration) Overlap {
 	return Overlap{o.ComputeCompute / parts, o.ComputeTransfer / parts, o.TransferTransfer / parts}
 }
 
-// Overlaps are how long each rank had two things going on at once.
+// Overlaps are how long each rank had two things going on at once. They are counted when somebody
+// asks, not by Time: a search times thousands of schedules and asks of a few.
 func (t *Timing) Overlaps() []Overlap {
 	sent := make([][]Span, len(t.Spans))
 	for _, x := range t.Transfers {
@@ -48,7 +49,8 @@ func (t *Timing) Overlaps() []Overlap {
 	return all
 }
 
-// during is when one of some spans at least was open, and for how long two at least were.
+// during is when one of some spans at least was open, and for how long two at least were. Starts and
+// ends are sorted apart, since it does not matter whose they are.
 func during(spans []Span) (one []Span, two unit.Duration) {
 	starts, ends := make([]unit.Time, len(spans)), make([]unit.Time, len(spans))
 	for i, s := range spans {
@@ -58,23 +60,24 @@ func during(spans []Span) (one []Span, two unit.Duration) {
 	slices.Sort(ends)
 	open, last := 0, unit.Time(0)
 	for len(ends) > 0 {
-		now, begins := ends[0], len(starts) > 0 && starts[0] <= ends[0]
+		// A start goes before an end at the same instant, so that spans which touch are one.
+		at, begins := ends[0], len(starts) > 0 && starts[0] <= ends[0]
 		if begins {
-			now = starts[0]
+			at = starts[0]
 		}
 		if open >= 2 {
-			two += now.Sub(last)
+			two += at.Sub(last)
 		}
-		last = now
+		last = at
 		if begins {
 			if open == 0 {
-				one = append(one, Span{Start: now})
+				one = append(one, Span{Start: at})
 			}
 			open, starts = open+1, starts[1:]
 			continue
 		}
 		if open, ends = open-1, ends[1:]; open == 0 {
-			one[len(one)-1].End = now
+			one[len(one)-1].End = at
 		}
 	}
 	return one, two

@@ -101,6 +101,7 @@ func (r *Run) Step(took [][]unit.Duration, left int) (how parallel.Recovery, cha
 		return how, false
 	}
 	r.steps = 0
+	// What does not differ is not learned: the beliefs would follow chance, and the cut after them.
 	if !r.learn() {
 		return how, false
 	}
@@ -113,6 +114,7 @@ func (r *Run) Step(took [][]unit.Duration, left int) (how parallel.Recovery, cha
 	if why != "" {
 		return how, false
 	}
+	// Nobody is lost: what a device lacks is sent by those that hold it.
 	if how, why = r.believed.Recovery(&r.Plan.Plan, &all[0].Plan, nil); why != "" {
 		return how, false
 	}
@@ -125,7 +127,8 @@ func (r *Run) Step(took [][]unit.Duration, left int) (how parallel.Recovery, cha
 }
 
 // learn believes what was measured, if it differs enough from what was believed: the layers of a
-// stage take as many times as long as the stage, in the mean over the pipelines that have it.
+// stage take as many times as long as the stage, in the mean over the pipelines that have it. A slow
+// device looks the same from there: it is found out when the layers that left it are as fast as ever.
 func (r *Run) learn() (differs bool) {
 	n := len(r.scaled.Times)
 	times, pipelines := make([]float64, n), float64(len(r.seen))
@@ -143,6 +146,7 @@ func (r *Run) learn() (differs bool) {
 	if !differs {
 		return false
 	}
+	// The belief may have been scaled before.
 	for l := range times {
 		times[l] *= r.scaled.Times[l]
 	}
