@@ -51,7 +51,8 @@ func (c *Comparison) lose(x *parallel.Simulator, best *parallel.Candidate, plann
 				c.remedy(x, name+", from the last checkpoint", &how, "")
 			}
 		}
-	} else if len(planners) > 0 {
+	}
+	if none := !slices.ContainsFunc(c.Failures, func(f Failure) bool { return f.Why == "" }); none && len(planners) > 0 {
 		how, why := parallel.Restart(x, planners[0].Planner, lost, c.task.Limits)
 		c.remedy(x, "plan anew, from the last checkpoint", &how, why)
 	}
