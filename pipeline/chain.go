@@ -15,7 +15,7 @@ type Chain struct {
 	// has place s and no other.
 	Before [][]int32
 	// Stage is the time of the stage in a place if it holds the layers from first to before end,
-	// Forever if it cannot.
+	// Forever if it cannot. More layers take no less.
 	Stage func(place, first, end int) unit.Duration
 	// Link is the time of what passes into a layer from the stage before, both ways.
 	Link func(from, place, layer int) unit.Duration
@@ -105,20 +105,29 @@ type search struct {
 	join   Join
 }
 
-// extend tries a place for the stage behind all the cuts that end in another.
+// extend tries a place for the stage behind all the cuts that end in another. It goes from short
+// stages to long ones, so that it can stop where the stage alone costs more than the best.
 func (x *search) extend(to []best, place, from, depth int, before []best) {
 	for end := depth + 1; end <= x.Layers-(x.stages-1-depth); end++ {
-		for first := depth; first < min(end, len(before)); first++ {
+		here := best{cost: unit.Forever}
+		for first := min(end, len(before)) - 1; first >= depth; first-- {
 			if before[first].cost == unit.Forever {
 				continue
 			}
-			stage, link := x.Stage(place, first, end), x.Link(from, place, first)
-			if stage == unit.Forever || max(stage, link) > x.limit {
+			stage := x.Stage(place, first, end)
+			if stage > min(x.limit, here.cost, to[end].cost) {
+				break
+			}
+			link := x.Link(from, place, first)
+			if stage == unit.Forever || link > x.limit {
 				continue
 			}
-			if d := x.join(before[first].cost, stage, link); d < to[end].cost {
-				to[end] = best{d, int32(first), int32(from)}
+			if d := x.join(before[first].cost, stage, link); d <= here.cost {
+				here = best{d, int32(first), int32(from)}
 			}
+		}
+		if here.cost < to[end].cost {
+			to[end] = here
 		}
 	}
 }
