@@ -119,7 +119,15 @@ func (f *Family) Recover(x *parallel.Simulator, p *parallel.Plan, lost []int32) 
 	for _, d := range lost {
 		gone[x.On.NodeOf(d)] = true
 	}
-	groups, why := f.regroup(f.groups(x, p), gone)
+	had := f.groups(x, p)
+	for i, group := range had {
+		for _, other := range had[:i] {
+			if slices.ContainsFunc(group, func(n int32) bool { return slices.Contains(other, n) }) {
+				return r, "its pipelines share nodes: expected a plan of templates, each on nodes of its own"
+			}
+		}
+	}
+	groups, why := f.regroup(had, gone)
 	if why != "" {
 		return r, why
 	}

@@ -231,3 +231,18 @@ func TestFailures(t *testing.T) {
 		t.Errorf("%+v", broken)
 	}
 }
+
+// TestSharedNodes: a plan whose pipelines share a node is none of templates, and is told so.
+func TestSharedNodes(t *testing.T) {
+	c := make(paralleltest.Chain, 4)
+	for i := range c {
+		c[i] = parallel.Layer{Forward: 100, Input: 100, Weight: 100, ParamKiB: 8, ActivationKiB: 8, OutputKiB: 8, GFlop: 1}
+	}
+	m := &parallel.Model{Name: "four", Profile: c, Batch: 8, State: parallel.State{Weights: 1}}
+	x := parallel.NewSimulator(m, parallel.Even(parallel.Device{Name: "unit", TFlops: 1}, 2, 2, 0))
+	s := parallel.Shape{Sequence: parallel.Sequence{Name: "1f1b", Order: onefoneb.Ordering{}}, Samples: 1, Microbatches: 4, Tensor: 1, Ranks: 2, Copies: 2, Cuts: []int32{2}}
+	plan := s.Plan()
+	if _, why := New(Default()).Recover(x, &plan, []int32{0, 1}, parallel.Limits{}); why != "its pipelines share nodes: expected a plan of templates, each on nodes of its own" {
+		t.Errorf("%q", why)
+	}
+}
