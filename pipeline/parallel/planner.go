@@ -12,6 +12,15 @@ import (
 // among which it chooses are those of the part beside it.
 var PlannerPart = strategy.NewPart[Planner](strategy.Part{Name: "planner", Does: "spreads a model over devices", Rank: 95, Step: "pipeline", Forbids: []string{"cut"}})
 
+// Live says what comes of a planner's plans with real processes.
+const Live = "of measured layers the cut, as other plans; sizes of tensor and data parallelism and what is computed again are in the menus of jobs that name a model, whose own program goes by them"
+
+// LiveOrder is that of a planner that puts unlike devices in an order of its own.
+const LiveOrder = "as other plans, where neighbours in the pipeline are neighbours among the workers, as like devices are; the trainer refuses another order by name"
+
+// LiveRecovery is that of one that also goes on without lost devices.
+const LiveRecovery = "of measured layers the cut, as other plans; a lost node ends the run and it starts again, because no driver changes the plan of a running job"
+
 // Planner spreads a model over devices.
 type Planner interface {
 	// Plans returns what it would choose from, each simulated, none of them worse than another

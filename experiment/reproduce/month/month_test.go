@@ -39,14 +39,12 @@ func TestStudy(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") == "1" {
 		s = &Study{Nodes: 128, Days: 30, Seeds: 1}
 	}
-	again := *s
 	if err := s.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if s.Nodes < 128 { // the small one says as much of that
-		if err := again.Run(); err != nil || !reflect.DeepEqual(s.Rows, again.Rows) {
-			t.Errorf("two runs of the same seeds differ, %v", err)
-		}
+	again := &Study{Nodes: s.Nodes, Days: s.Days, Seeds: 1}
+	if err := again.Run(); err != nil || !reflect.DeepEqual(s.Rows, again.Rows) {
+		t.Errorf("two runs of the same seeds differ, %v", err)
 	}
 	for _, regime := range Regimes {
 		rows := s.of(regime.Name)

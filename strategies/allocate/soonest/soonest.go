@@ -23,7 +23,7 @@ var Description = strategy.Description{
 	Name: "soonest", Part: allocate.SizePart, Status: "ours",
 	Source: "ours, after AFS (NSDI 2021) and Gavel (OSDI 2020)",
 	Idea:   "a job with a menu gets the size and kind of device, among those that are free now, at which it goes fastest",
-	Goal:   "throughput", Needs: "menus, as planners write them", Live: "as simulated",
+	Goal:   "throughput", Needs: "menus, as planners write them", Live: "resizes by checkpoint and restart",
 }
 
 // PlaceDescription is what the placer says about itself.

@@ -18,7 +18,6 @@ import (
 
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
-	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
 )
 
@@ -28,7 +27,7 @@ var Description = strategy.Description{
 	Source: "AdaPipe (Sun et al., ASPLOS 2024; abstract, recurrences recalled)",
 	Idea:   "each stage computes again as much as its memory asks for, and layers are cut by what that costs",
 	Acts:   []strategy.Act{strategy.Pipeline},
-	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+	Goal:   "throughput", Needs: "a layer profile", Live: parallel.Live,
 }
 
 // Planner is the search; it has nothing to configure.

@@ -28,7 +28,7 @@ var Description = strategy.Description{
 	Source: "Alpa (Zheng et al., OSDI 2022), alpa-projects/alpa",
 	Idea:   "the stages that take least together and m-1 times the slowest, a dynamic program for each time of the slowest",
 	Acts:   []strategy.Act{strategy.Pipeline},
-	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+	Goal:   "throughput", Needs: "a layer profile", Live: parallel.Live,
 }
 
 // Planner is the search; it has nothing to configure.

@@ -32,7 +32,7 @@ var Description = strategy.Description{
 	Source: "AutoPipe (Liu et al., CLUSTER 2022; abstract, the moves recalled)",
 	Idea:   "from the cut whose slowest stage is fastest, layers leave the stage on the critical path as long as the simulated pipeline gains",
 	Acts:   []strategy.Act{strategy.Pipeline},
-	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+	Goal:   "throughput", Needs: "a layer profile", Live: parallel.Live,
 }
 
 // Planner is the search; it has nothing to configure.

@@ -30,7 +30,7 @@ var Description = strategy.Description{
 	Source: "DT-FM (Yuan et al., NeurIPS 2022) and DS3Lab/DT-FM",
 	Idea:   "which of unlike peers share a stage and which follow each other, so that slow links carry least",
 	Acts:   []strategy.Act{strategy.Pipeline},
-	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+	Goal:   "throughput", Needs: "a layer profile", Live: parallel.LiveOrder,
 }
 
 // Config is what a user may set.

@@ -33,7 +33,7 @@ var Description = strategy.Description{
 	Idea:   "fast and slow devices form one pipeline: which of them holds which layers, so that the slowest stage is fastest and all fit",
 	Acts:   []strategy.Act{strategy.Pipeline},
 	Goal:   "throughput", Needs: "a layer profile",
-	Live: "as other plans, where neighbours in the pipeline are neighbours among the workers, as like devices are; the trainer refuses another order by name",
+	Live: parallel.LiveOrder,
 }
 
 // Planner is the search; it has nothing to configure.

@@ -25,7 +25,6 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/model/strategy"
-	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
 )
 
@@ -35,7 +34,7 @@ var Description = strategy.Description{
 	Source: "Oobleck (Jang et al., SOSP 2023), SymbioticLab/Oobleck",
 	Idea:   "pipelines of unlike sizes from a family of templates: a lost node means a smaller template, and no restart",
 	Acts:   []strategy.Act{strategy.Pipeline},
-	Goal:   "throughput", Needs: "a layer profile, nodes of one kind", Live: pipeline.Live,
+	Goal:   "throughput", Needs: "a layer profile, nodes of one kind", Live: parallel.LiveRecovery,
 }
 
 // Config says for what the plan is made: more failures at once take more pipelines, of fewer nodes

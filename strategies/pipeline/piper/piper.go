@@ -16,7 +16,6 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/model/strategy"
-	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
 )
 
@@ -26,7 +25,7 @@ var Description = strategy.Description{
 	Source: "Piper (Tarnawski et al., NeurIPS 2021) and msr-fiddle/piper",
 	Idea:   "each stage has its own tensor and data parallelism and what it computes again: the slowest as fast as can be, by one program",
 	Acts:   []strategy.Act{strategy.Pipeline},
-	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+	Goal:   "throughput", Needs: "a layer profile", Live: parallel.Live,
 }
 
 // Planner is the search; it has nothing to configure.

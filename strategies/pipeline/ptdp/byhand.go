@@ -16,7 +16,7 @@ var ByHandDescription = strategy.Description{
 	Source: "the takeaways of PTD-P (Narayanan et al., SC 2021), as people follow them by hand",
 	Idea:   "copies where the model fits a device, else tensor parallelism up to a node, else as few stages of equally many layers as fit; nothing is tried",
 	Acts:   []strategy.Act{strategy.Pipeline},
-	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+	Goal:   "throughput", Needs: "a layer profile", Live: parallel.Live,
 }
 
 // ByHand is the rule of thumb: what a user writes who simulates nothing. It is what a planner has

@@ -9,7 +9,6 @@ package ptdp
 
 import (
 	"github.com/musterdl/muster/model/strategy"
-	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
 )
 
@@ -19,7 +18,7 @@ var Description = strategy.Description{
 	Source: "Megatron-LM PTD-P (Narayanan et al., SC 2021)",
 	Idea:   "tensor parallelism inside a node, stages over nodes, copies outside: every size tried, the fastest by simulation",
 	Acts:   []strategy.Act{strategy.Pipeline},
-	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+	Goal:   "throughput", Needs: "a layer profile", Live: parallel.Live,
 }
 
 // Planner is the search; it has nothing to configure.

@@ -5,7 +5,6 @@ import (
 	"sort"
 
 	"github.com/musterdl/muster/model/strategy"
-	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
 )
 
@@ -15,7 +14,7 @@ var MorphDescription = strategy.Description{
 	Source: "Varuna (Athlur et al., EuroSys 2022), microsoft/varuna",
 	Idea:   "any number of stages that divides the layers, the largest microbatch that fits, the rest copies: chosen anew by simulation whenever machines come or go",
 	Acts:   []strategy.Act{strategy.Pipeline},
-	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
+	Goal:   "throughput", Needs: "a layer profile", Live: parallel.LiveRecovery,
 }
 
 // Morph is Varuna's AutoConfig, and what it does when machines come or go; it has nothing to
