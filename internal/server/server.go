@@ -69,6 +69,7 @@ type Config struct {
 // Limits that are not settings.
 const (
 	maxBody        = 4 << 20 // bytes
+	maxModels      = 8       // jobs of a request that name a model
 	maxAsked       = 1 << 20 // of what is not a submission
 	maxJobs        = 10_000  // in one submission
 	maxCopies      = 100_000 // with the copies of arrays

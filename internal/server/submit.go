@@ -95,7 +95,7 @@ func submitted(out view.Submitted) string {
 // tenant, and puts jobs behind those they come after.
 func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.Size]byte) ([]workload.Job, error) {
 	var wrong, never []Problem
-	copies := 0
+	copies, models := 0, 0
 	for i := range jobs {
 		j := &jobs[i]
 		if copies += int(max(1, j.Array)); i >= maxJobs || copies > maxCopies {
@@ -117,6 +117,14 @@ func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.S
 			wrong = append(wrong, problem(j.Name, objection.Objection{Field: "tenant", Found: strconv.Quote(j.Tenant), Expected: own, Do: "choose one of yours"}))
 		}
 		j.Tenant = tenant
+		if j.Pipeline.Model != "" {
+			if models++; models > maxModels {
+				return nil, refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d jobs that name a model, each of which has to be planned: submit them in several requests", maxModels))
+			}
+			if len(wrong) == 0 {
+				never = append(never, s.writeMenu(j)...)
+			}
+		}
 		never = append(never, s.objections(j)...)
 	}
 	if len(wrong) > 0 {
@@ -128,13 +136,20 @@ func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.S
 	return inOrder(jobs)
 }
 
-// objections are the driver's to a job, and the planner's.
-func (s *Server) objections(j *workload.Job) (list []Problem) {
-	if s.config.Menu != nil {
-		if o := s.config.Menu(j); o != nil {
-			list = append(list, problem(j.Name, *o))
-		}
+// writeMenu has a planner write the menu of a job that names a model, or says why there is no
+// plan for it.
+func (s *Server) writeMenu(j *workload.Job) []Problem {
+	if s.config.Menu == nil {
+		return nil
 	}
+	if o := s.config.Menu(j); o != nil {
+		return []Problem{problem(j.Name, *o)}
+	}
+	return nil
+}
+
+// objections are the driver's to a job.
+func (s *Server) objections(j *workload.Job) (list []Problem) {
 	if s.config.Objections == nil {
 		return nil
 	}

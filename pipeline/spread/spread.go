@@ -36,6 +36,9 @@ type Maker struct {
 	made map[question]answer
 }
 
+// mostKept bounds what is remembered: whoever submits chooses the batches.
+const mostKept = 4096
+
 // question is all that a plan depends on.
 type question struct {
 	model          string
@@ -160,7 +163,7 @@ func (m *Maker) plan(j *workload.Job, kind, workers int32) answer {
 	defer m.mu.Unlock()
 	a, seen := m.made[q]
 	if !seen {
-		if m.made == nil {
+		if m.made == nil || len(m.made) >= mostKept {
 			m.made = map[question]answer{}
 		}
 		a = m.ask(q, memory)
