@@ -88,7 +88,7 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 		e.touch(ev.Job)
 		e.confirm(change)
 	case ev.Kind == Observed:
-		if ev.RateMicro > 0 || ev.Stood > 0 || ev.Loss > 0 {
+		if ev.RateMicro > 0 || ev.Stood > 0 || ev.Loss > 0 || len(ev.Stages) > 0 {
 			e.observe(ev, run)
 		}
 		if ev.Progress > 0 { // a report that does not say it changes nothing
@@ -107,7 +107,7 @@ func (e *Engine) observe(ev *Event, run plan.RunID) {
 	if ev.Loss > 0 {
 		e.state.ObserveLoss(ev.Job, ev.Loss, ev.Progress)
 	}
-	e.why.Observed = append(e.why.Observed, schedule.Observation{Job: ev.Job, RateMicro: ev.RateMicro, Stood: ev.Stood, Loss: ev.Loss, Progress: ev.Progress})
+	e.why.Observed = append(e.why.Observed, schedule.Observation{Job: ev.Job, RateMicro: ev.RateMicro, Stood: ev.Stood, Loss: ev.Loss, Progress: ev.Progress, Stages: ev.Stages})
 }
 
 // endRun ends a run, whatever it was doing, and settles what becomes of its job.

@@ -104,6 +104,9 @@ type Observation struct {
 	RateMicro int64 `json:"rate_micro,omitempty"`
 	// Stood is for how long it was seen to do nothing while it computes: its rate is 0 then.
 	Stood unit.Duration `json:"stood,omitempty"`
+	// Stages are how long a microbatch took in each stage of its pipeline plan, all its passes
+	// together, in the mean since the last report; nothing is not measured.
+	Stages []unit.Duration `json:"stages_us,omitempty"`
 }
 
 // Bounds are those of a maintenance window.

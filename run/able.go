@@ -23,6 +23,7 @@ var RestartPart = strategy.NewPart[string](strategy.Part{Name: "restart", Rank: 
 const (
 	noStream = "no worker here is given its memory layer by layer"
 	noLinks  = "no driver here sets what a run sends when"
+	noReplan = "MUSTER_PLAN is read at the start, and no worker here is told of another"
 	noGroups = "only a control group holds a process to a part of a core, and none can be made here"
 )
 
@@ -41,6 +42,7 @@ var Simulated = strategy.Ability{Driver: "in simulation", Means: map[strategy.Ac
 	strategy.Merge:    "a step of all lasts longer by what each adds",
 	strategy.Batch:    "its terms hold it; it changes no speed",
 	strategy.Pipeline: "an iteration lasts as long as the plan takes",
+	strategy.Replan:   "from then on an iteration lasts as long as the other plan takes",
 	strategy.Chunks:   "a rank holds them, and what it sends itself takes no time",
 	strategy.Halves:   "the stage before goes on after the first",
 	strategy.Copies:   "each microbatch goes its own way, with the weights with which it began",
@@ -69,6 +71,7 @@ var Slots = strategy.Ability{Driver: "on this machine's slots", Means: map[strat
 	strategy.Swap:    "a frozen process keeps its memory",
 	strategy.Stream:  noStream,
 	strategy.Merge:   "no trainer here trains two jobs in one process",
+	strategy.Replan:  noReplan,
 	strategy.Copies:  pipeline.NoCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
@@ -96,6 +99,7 @@ var Bare = strategy.Ability{Driver: "on this machine's slots without control gro
 	strategy.Reshare: noGroups,
 	strategy.Equal:   noGroups,
 	strategy.Merge:   Slots.Why[strategy.Merge],
+	strategy.Replan:  noReplan,
 	strategy.Copies:  pipeline.NoCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
@@ -122,6 +126,7 @@ var GPUs = strategy.Ability{Driver: "on this machine's GPUs", Means: map[strateg
 	strategy.Filler:  "a GPU has no idle class, and no law reaches into it",
 	strategy.Equal:   "nobody here has seen two processes of one GPU take equal parts",
 	strategy.Merge:   Slots.Why[strategy.Merge],
+	strategy.Replan:  noReplan,
 	strategy.Copies:  pipeline.NoCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
@@ -155,6 +160,7 @@ var Kubernetes = strategy.Ability{Driver: "on Kubernetes", Means: map[strategy.A
 	strategy.Merge:    Slots.Why[strategy.Merge],
 	strategy.Batch:    "no pod is told one",
 	strategy.Pipeline: "no pod is told one",
+	strategy.Replan:   "no pod is told a plan",
 	strategy.Chunks:   "no pod is told a plan",
 	strategy.Halves:   "no pod is told a plan",
 	strategy.Copies:   "no pod is told a plan",

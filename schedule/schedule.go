@@ -44,13 +44,15 @@ type Trigger struct {
 
 // Observation is what a run was seen to do in an interval at constant allocation: its
 // rate in millionths of its job's reference, its loss and progress; 0 is not seen. One
-// that stood has a rate of 0, and had for so long.
+// that stood has a rate of 0, and had for so long. Stages are how long a microbatch took in
+// each stage.
 type Observation struct {
 	Job       plan.JobID
 	RateMicro int64
 	Stood     unit.Duration
 	Loss      float64
 	Progress  int32
+	Stages    []unit.Duration
 }
 
 // Key ranks jobs: smaller goes first, compared from the left; equal keys go by id.

@@ -20,6 +20,7 @@ const (
 	Merge    Act = "merge"
 	Batch    Act = "batch"
 	Pipeline Act = "pipeline"
+	Replan   Act = "replan"
 	Chunks   Act = "chunks"
 	Halves   Act = "halves"
 	Copies   Act = "copies"
@@ -34,7 +35,7 @@ const (
 var Basic = []Act{Start, Stop, Resize}
 
 // Acts are all others, in the order in which tables show them.
-var Acts = []Act{Time, Swap, Stream, Share, Reshare, Filler, Equal, Merge, Batch, Pipeline, Chunks, Halves, Copies, Class, Weight, Shift, Reshape, Rent}
+var Acts = []Act{Time, Swap, Stream, Share, Reshare, Filler, Equal, Merge, Batch, Pipeline, Replan, Chunks, Halves, Copies, Class, Weight, Shift, Reshape, Rent}
 
 var does = map[Act]string{
 	Start:    "starts all workers of a run together, on the devices that it says",
@@ -50,6 +51,7 @@ var does = map[Act]string{
 	Merge:    "has a guest train in one process with its host",
 	Batch:    "tells a run its batch",
 	Pipeline: "tells a run its pipeline plan",
+	Replan:   "gives a run another pipeline plan while it goes on",
 	Chunks:   "has a process of a pipeline train several stages",
 	Halves:   "takes backward passes in two halves, the second of them later",
 	Copies:   "keeps a stage in several processes at once, or several versions of its weights",

@@ -37,6 +37,7 @@ var texts = map[strategy.Act]text{
 	strategy.Merge:    {[]Job{based(gang(1)), based(gang(1))}, merges},
 	strategy.Batch:    {[]Job{saving(1)}, tellsBatch},
 	strategy.Pipeline: {[]Job{staged(1), staged(8)}, tellsPlan(gpipe.Ordering{}, 8./9/(1./2))},
+	strategy.Replan:   {[]Job{staged(8)}, replans},
 	strategy.Halves:   {[]Job{staged(4), staged(4)}, tellsPlan(zerobubble.H1{}, 12./13/(4./5))},
 	strategy.Chunks:   {[]Job{staged(4), staged(4)}, tellsPlan(dualpipe.V{}, 12./13/(4./5))},
 	strategy.Copies:   {[]Job{staged(4), staged(4)}, tellsPlan(dualpipe.Both{}, 1/(4./5))},
@@ -309,6 +310,49 @@ func tellsPlan(ord pipeline.Ordering, times float64) func(*look) {
 			return rough && did[1] > 0 || ratio > 1-3*x.Off() && ratio < 1+9*x.Off() // who waits for each other suffers more from others
 		})
 	}
+}
+
+// replans: a run whose first stage has three of four like layers is told to have two in each.
+// It goes on where it was, on its devices and in its attempt, and its steps are faster.
+func replans(x *look) {
+	to := func(first int32) func(d *plan.Draft, t *plan.Terms) {
+		return func(d *plan.Draft, t *plan.Terms) {
+			maker := &compose.Pipelines{Cut: at{first}, Sequence: gpipe.Ordering{}, NullCut: at{first}, NullSequence: gpipe.Ordering{}, Name: "gpipe"}
+			made, _, ok := maker.Plan(d.View, 0, nil)
+			if !ok {
+				x.Fatalf("there is no plan with %d layers in the first stage", first)
+			}
+			t.Plan.ID = d.PlanID(made)
+		}
+	}
+	x.start(0, to(3), 0, 1)
+	x.works(0, 0, 1)
+	pace := func() []float64 { return x.paces([]plan.JobID{0}) }
+	var before float64
+	x.measured("three layers and one", pace, func(p []float64) bool { before = p[0]; return before > 0 })
+	done := x.Done(0)
+	x.Decide(func(d *plan.Draft) {
+		run := d.Job(0).Run
+		terms := d.Run(run).Terms
+		if to(2)(d, &terms); !d.Regrant(run, terms, because) {
+			x.Fatal("the run cannot go on by another plan")
+		}
+	})
+	x.measured("two layers and two, expected 1.39 times as many steps", pace, func(p []float64) bool {
+		return p[0]/before > 1.1 && (x.Off() > .05 || x.near(p[0]/before, (8*45+15)/(8*30+30.)))
+	})
+	x.works(0, 0, 1)
+	if n := x.View().Job(0).Attempt; n != 1 || x.Done(0) < done {
+		x.Errorf("it is in attempt %d, %.3f is done after %.3f", n, x.Done(0), done)
+	}
+}
+
+// at cuts before a layer.
+type at struct{ layer int32 }
+
+// Cut is the same whatever the layers cost.
+func (c at) Cut([]workload.Layer, int, pipeline.Params) ([]int32, pipeline.Why) {
+	return []int32{c.layer}, ""
 }
 
 // onOneLink starts both jobs over the nodes 0 and 1.
