@@ -31,11 +31,12 @@ type planner struct {
 	memory                   unit.MiB
 	exports                  []string
 	html, gradients          string
+	outlook                  planning.Outlook
 	asJSON                   bool
 }
 
 func planCommand() *cobra.Command {
-	var p planner
+	p := planner{outlook: planning.Usual}
 	cmd := &cobra.Command{Use: "plan [JOB] [--model PRESET|FILE] [--cluster PRESET|FILE]", GroupID: "try", Args: cobra.MaximumNArgs(1),
 		Short: "Plan the training of a large model: how it is split, who does what when",
 		Example: "  muster plan --model 1t --cluster a100:384x8 --batch 3072\n  muster plan --model llama-3-70b --cluster h100:16x8 --export megatron:args.txt --html plan.html\n" +
@@ -53,6 +54,7 @@ func planCommand() *cobra.Command {
 	fl.IntVar(&p.limits.Tensor, "tp", 0, "devices that share each layer (0: any)")
 	fl.IntVar(&p.limits.Ranks, "pp", 0, "ranks of a pipeline (0: any, or the stages that the job asks for)")
 	fl.IntVar(&p.limits.Copies, "dp", 0, "copies of the model (0: any)")
+	fl.IntVar(&p.outlook.Spares, "spares", p.outlook.Spares, "idle nodes that could take the place of a lost one")
 	fl.StringVar(&p.gradients, "gradients", overlap.GradientsPart.Null, "how replicas exchange gradients: "+strings.Join(catalogue.Names(overlap.GradientsPart), ", "))
 	for _, q := range []struct {
 		value      pflag.Value
@@ -61,6 +63,10 @@ func planCommand() *cobra.Command {
 		{quantityFlag[unit.Mbps]{&p.bandwidth, "bandwidth", unit.ParseMbps}, "bandwidth", "out of a node, each way, such as 25Gbps (none: as the cluster says, else endless)"},
 		{durationFlag(&p.latency), "latency", "from node to node, such as 20us"},
 		{quantityFlag[unit.MiB]{&p.memory, "memory", unit.ParseMiB}, "memory", "of a device, such as 80GiB (none: as the cluster says, else endless)"},
+		{durationFlag(&p.outlook.Repair), "repair", "until a lost node is back, in the mean"},
+		{durationFlag(&p.outlook.Since), "since-checkpoint", "work that a lost node takes with it where only a checkpoint helps"},
+		{durationFlag(&p.outlook.Left), "left", "time that the run still takes"},
+		{durationFlag(&p.outlook.Start), "start", "until processes have begun again and found each other"},
 	} {
 		fl.Var(q.value, q.name, q.help)
 	}
@@ -134,21 +140,61 @@ func writeTable(w io.Writer, c *planning.Comparison) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	if c.HalfBandwidthSec > 0 {
-		fmt.Fprintf(&text, "half the bandwidth: %.4g s\n", c.HalfBandwidthSec)
-	}
-	for _, f := range c.Failures {
-		fmt.Fprintln(&text, "a lost node: "+failureText(&f))
-	}
+	writeSensitivity(&text, c)
 	_, err := w.Write(text.Bytes())
 	return err
 }
 
-func failureText(f *planning.Failure) string {
-	if f.Why != "" {
-		return f.Remedy + ": no: " + f.Why
+// writeSensitivity says what slower links and a lost node would do to the best, in one line, and
+// then how else the run could go on.
+func writeSensitivity(text *bytes.Buffer, c *planning.Comparison) {
+	var facts []string
+	if c.HalfBandwidthSec > 0 {
+		facts = append(facts, fmt.Sprintf("half the bandwidth: %.4g s", c.HalfBandwidthSec))
 	}
-	return fmt.Sprintf("%s, %.3g s, then %.4g s a step", f.Remedy, f.TakesSec, f.StepSec)
+	if c.Lost != nil {
+		least := &c.Lost.Reactions[0]
+		facts = append(facts, fmt.Sprintf("a lost node: %s, %s s", least.Way, figure(least.PauseSec+least.RedoSec)))
+	}
+	if len(facts) > 0 {
+		fmt.Fprintln(text, strings.Join(facts, "; "))
+	}
+	if c.Lost == nil {
+		return
+	}
+	t := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "A LOST NODE\tPAUSE S\tREDO S\tSTEP S\tDEVICE-S\tPLAN\tCANNOT BECAUSE")
+	for i := range c.Lost.Reactions {
+		fmt.Fprintln(t, strings.Join(reactionCells(&c.Lost.Reactions[i], "-"), "\t"))
+	}
+	t.Flush() // to a buffer
+	fmt.Fprintln(text, "with "+lossText(c.Lost))
+}
+
+// lossText says what prices go by.
+func lossText(l *planning.Loss) string {
+	text := fmt.Sprintf("%d devices away for %v, %d spare nodes, %v of work since a checkpoint, %v left", l.Devices, unit.Seconds(l.RepairSec), l.SpareNodes, unit.Seconds(l.SinceSec), unit.Seconds(l.LeftSec))
+	if l.NotAsked != "" {
+		text += "; " + l.NotAsked
+	}
+	return text
+}
+
+// reactionCells are those of a way to go on as people read them.
+func reactionCells(r *planning.Reaction, none string) []string {
+	all := []string{r.Way, none, none, none, none, none, cmp.Or(r.Why, none)}
+	if r.Why == "" {
+		all[1], all[2], all[3], all[4], all[5] = figure(r.PauseSec), figure(r.RedoSec), figure(r.StepSec), figure(r.PriceDeviceSec), r.Plan
+	}
+	return all
+}
+
+// figure is one with four digits, or with all of them where it has more before the point.
+func figure(v float64) string {
+	if v >= 1000 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.4g", v)
 }
 
 // cells are the figures of a row as people read them.

@@ -215,7 +215,10 @@ func (p *planner) page(c *planning.Comparison) error {
 		if c.HalfBandwidthSec > 0 {
 			page.Tiles = append(page.Tiles, report.Tile{Name: "half the bandwidth", Value: fmt.Sprintf("%.4g s", c.HalfBandwidthSec), Below: "a step, between nodes"})
 		}
-		page.Tables = append(page.Tables, memoryTable(c), failureTable(c))
+		page.Tables = append(page.Tables, memoryTable(c))
+		if c.Lost != nil {
+			page.Tables = append(page.Tables, lossTable(c.Lost))
+		}
 		page.Step = timelineOf(c)
 	}
 	return toFile(p.html, func(w io.Writer) error { return report.HTMLPlan(w, page) })
@@ -234,14 +237,12 @@ func memoryTable(c *planning.Comparison) report.Table {
 	return t
 }
 
-func failureTable(c *planning.Comparison) report.Table {
-	t := report.Table{Name: "A lost node", Text: "Ways to go on without the first node of the plan, the cheapest first.", Head: []string{"remedy", "takes s", "then a step s", "not possible because"}}
-	for _, f := range c.Failures {
-		row := []string{f.Remedy, "–", "–", cmp.Or(f.Why, "–")}
-		if f.Why == "" {
-			row[1], row[2] = fmt.Sprintf("%.3g", f.TakesSec), fmt.Sprintf("%.4g", f.StepSec)
-		}
-		t.Rows = append(t.Rows, row)
+// lossTable is the ways to go on without a node.
+func lossTable(l *planning.Loss) report.Table {
+	t := report.Table{Name: "A lost node", Text: "Ways to go on without the first node of the plan, the cheapest first, with " + lossText(l) + ".",
+		Head: []string{"way", "pause s", "done again s", "then a step s", "device-seconds lost", "plan", "cannot because"}}
+	for i := range l.Reactions {
+		t.Rows = append(t.Rows, reactionCells(&l.Reactions[i], "–"))
 	}
 	return t
 }

@@ -21,7 +21,7 @@ import (
 
 // task reads what is to be planned, and says all that is wrong with it.
 func (p *planner) task(args []string) (*planning.Task, error) {
-	t := &planning.Task{Limits: p.limits}
+	t := &planning.Task{Limits: p.limits, Outlook: p.outlook}
 	model, stages, err := p.readModel(args)
 	options := spec.ResolveOptions{}
 	if model == nil || isShape(model) {
@@ -62,11 +62,17 @@ func (p *planner) task(args []string) (*planning.Task, error) {
 	} else if t.Model.Batch == 0 {
 		t.Model.Batch = t.On.Len()
 	}
-	if least := min(p.batch, p.limits.Tensor, p.limits.Ranks, p.limits.Copies); least < 0 {
-		return nil, misused("--batch, --tp, --pp or --dp %d: expected 0 or more", least)
+	if least := min(p.batch, p.limits.Tensor, p.limits.Ranks, p.limits.Copies, p.outlook.Spares); least < 0 {
+		return nil, misused("--batch, --tp, --pp, --dp or --spares %d: expected 0 or more", least)
+	}
+	if p.outlook.Spares > mostSpares {
+		return nil, misused("--spares %d: expected %d at most", p.outlook.Spares, mostSpares)
 	}
 	return t, nil
 }
+
+// mostSpares is more than anybody keeps idle.
+const mostSpares = 1000
 
 // merger is what --gradients names. Without any all are exchanged when all passes are done, which is
 // what its null does: nobody has to be asked.

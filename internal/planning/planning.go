@@ -24,6 +24,8 @@ type Task struct {
 	// Cut is how else plans are cut than into times as equal as can be, where a cut was named.
 	Cut   pipeline.Partitioner
 	Hosts []string // of the nodes
+	// Outlook is what a lost node is priced with.
+	Outlook Outlook
 	// SimulatedOnly says by sequence why no process here goes by it.
 	SimulatedOnly map[string]string
 }
@@ -111,8 +113,8 @@ type Comparison struct {
 	Memory []Held `json:"memory,omitempty"`
 	// HalfBandwidthSec is a step of the best over links between nodes of half the bandwidth.
 	HalfBandwidthSec float64 `json:"half_bandwidth_step_s,omitempty"`
-	// Failures are ways to go on without a node of the best, the cheapest first.
-	Failures []Failure `json:"lost_node,omitempty"`
+	// Lost is what it costs to lose a node of the best; absent where it stands on one.
+	Lost *Loss `json:"lost_node,omitempty"`
 
 	task *Task
 }

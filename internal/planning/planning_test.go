@@ -2,6 +2,7 @@ package planning_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/reaction"
 	"github.com/musterdl/muster/pipeline/shape"
 )
 
@@ -58,7 +60,7 @@ func task(t *testing.T, model, cluster string, batch int) *planning.Task {
 	if not != nil {
 		t.Fatal(not)
 	}
-	return &planning.Task{Model: m, On: on, Limits: parallel.Limits{Sequences: sequences(t)}}
+	return &planning.Task{Model: m, On: on, Limits: parallel.Limits{Sequences: sequences(t)}, Outlook: planning.Usual}
 }
 
 func ptdp(t *testing.T) []planning.Named {
@@ -126,12 +128,12 @@ func TestRows(t *testing.T) {
 			}
 		}
 	}
-	if unfit == 0 || c.HalfBandwidthSec <= c.Rows[0].StepSec || len(c.Memory) != len(c.Best().Plan.Pipelines[0].Ranks) || len(c.Failures) == 0 {
-		t.Errorf("%d do not fit, %g s at half the bandwidth, memory of %d ranks, %d remedies", unfit, c.HalfBandwidthSec, len(c.Memory), len(c.Failures))
+	if unfit == 0 || c.HalfBandwidthSec <= c.Rows[0].StepSec || len(c.Memory) != len(c.Best().Plan.Pipelines[0].Ranks) || c.Lost == nil {
+		t.Fatalf("%d do not fit, %g s at half the bandwidth, memory of %d ranks, lost %v", unfit, c.HalfBandwidthSec, len(c.Memory), c.Lost)
 	}
-	for _, f := range c.Failures {
-		if (f.StepSec == 0) != (f.Why != "") || f.Why == "" && f.StepSec < c.Rows[0].StepSec {
-			t.Errorf("%+v: expected a slower step, or why there is none", f)
+	for i, way := range c.Lost.Reactions {
+		if (way.StepSec == 0) != (way.Why != "") || way.Why == "" && (way.StepSec < c.Rows[0].StepSec || i > 0 && way.PriceDeviceSec < c.Lost.Reactions[i-1].PriceDeviceSec) {
+			t.Errorf("%+v: expected a slower step that costs more than the way before, or why there is none", way)
 		}
 	}
 }
@@ -173,5 +175,38 @@ func TestCheck(t *testing.T) {
 	}
 	if wrong := planning.Check(task(t, "mt-nlg", "t4:1x1", 1)); len(wrong) != 1 || !strings.Contains(wrong[0].Error(), "needs as much for its weights and one sample") {
 		t.Errorf("%v: expected a layer that no T4 holds", wrong)
+	}
+}
+
+// TestLostNode prices what is left without a node. Where the optimiser's state is spread over the copies
+// only the checkpoint helps, and a spare is as fast as what was lost; where each copy has it all,
+// nothing is done again but the step at work.
+func TestLostNode(t *testing.T) {
+	one := task(t, "llama-3-8b", "a100:6x8", 96)
+	one.Limits.Tensor = 8
+	one.Limits.Sequences = slices.DeleteFunc(one.Limits.Sequences, func(q parallel.Sequence) bool { return q.Name != "1f1b" })
+	find := func(way string) planning.Reaction {
+		t.Helper()
+		c := planning.Compare(one, ptdp(t))
+		for _, r := range c.Lost.Reactions {
+			if r.Way == way {
+				return r
+			}
+		}
+		t.Fatalf("%+v: no %s", c.Lost, way)
+		return planning.Reaction{}
+	}
+	if drop, restart := find(reaction.Drop), find(reaction.Restart); !strings.Contains(drop.Why, "spread over the copies") || restart.Why != "" || restart.RedoSec != 1800 {
+		t.Errorf("sharded: %+v, %+v", drop, restart)
+	}
+	one.Outlook.Spares = 1
+	swap := find(reaction.Swap)
+	one.Outlook.Spares = 0
+	if c := planning.Compare(one, ptdp(t)); swap.Why != "" || swap.StepSec != c.Rows[0].StepSec || find(reaction.Swap).Why == "" {
+		t.Errorf("a spare: %+v, with a step of %g s before", swap, c.Rows[0].StepSec)
+	}
+	one.Model.State = parallel.MixedAdam
+	if drop, restart := find(reaction.Drop), find(reaction.Restart); drop.Why != "" || drop.RedoSec >= drop.StepSec || restart.RedoSec != 1800 || drop.PriceDeviceSec >= restart.PriceDeviceSec {
+		t.Errorf("whole: %+v, %+v", drop, restart)
 	}
 }

@@ -129,13 +129,15 @@ func (p *Plan) Batch() (samples int) {
 	return samples
 }
 
-// String is a plan as people write it, such as "tp8 pp12 dp32 zbv m64"; of unlike pipelines it
-// says how many there are.
+// String is a plan as people write it, such as "tp8 pp12 dp32 zbv m64"; of unlike pipelines, such as
+// "2*pp3,4*pp4", it says how many there are, and from how many to how many microbatches they take.
 func (p *Plan) String() string {
 	first := p.Pipelines[0]
 	like, even := true, true
+	fewest, most := first.Microbatches, first.Microbatches
 	for _, one := range p.Pipelines {
-		like = like && len(one.Ranks) == len(first.Ranks) && one.Microbatches == first.Microbatches && slices.Equal(one.Cuts, first.Cuts)
+		like = like && len(one.Ranks) == len(first.Ranks) && slices.Equal(one.Cuts, first.Cuts)
+		fewest, most = min(fewest, one.Microbatches), max(most, one.Microbatches)
 		for _, r := range one.Ranks {
 			even = even && r.Tensor == first.Ranks[0].Tensor && r.Replicas == first.Ranks[0].Replicas
 		}
@@ -150,12 +152,25 @@ func (p *Plan) String() string {
 		}
 		fmt.Fprintf(&b, " dp%d ", len(p.Pipelines))
 	default:
-		for i, one := range p.Pipelines {
-			fmt.Fprintf(&b, "%spp%d", strings.Repeat(",", min(i, 1)), len(one.Ranks))
+		for i := 0; i < len(p.Pipelines); {
+			ranks, from := len(p.Pipelines[i].Ranks), i
+			for i < len(p.Pipelines) && len(p.Pipelines[i].Ranks) == ranks {
+				i++
+			}
+			if from > 0 {
+				b.WriteByte(',')
+			}
+			if i-from > 1 {
+				fmt.Fprintf(&b, "%d*", i-from)
+			}
+			fmt.Fprintf(&b, "pp%d", ranks)
 		}
 		b.WriteByte(' ')
 	}
-	fmt.Fprintf(&b, "%s m%d", p.Sequence.Name, first.Microbatches)
+	fmt.Fprintf(&b, "%s m%d", p.Sequence.Name, fewest)
+	if most > fewest {
+		fmt.Fprintf(&b, "-%d", most)
+	}
 	if p.Samples > 1 {
 		fmt.Fprintf(&b, "x%d", p.Samples)
 	}

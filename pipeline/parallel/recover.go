@@ -85,9 +85,8 @@ type shard struct {
 // that a device needs and did not hold, and of a part that it held half only the other half. Who holds a part and has sent least so far sends it, one
 // in the same node first.
 func (x *Simulator) Copies(before, after *Plan, lost []int32) (all []Copy, why Why) {
-	// Each device of a pipeline then has a part of the moments that no other has.
-	if s := x.Model.State; s.Sharded && s.Optimizer > 0 && len(before.Pipelines) > 1 && len(lost) > 0 {
-		return nil, whyf("the state of the optimiser is spread over the copies: what the lost devices held of it is nowhere; expected each copy to hold all, or a restart")
+	if why := x.Spread(before, lost); why != "" {
+		return nil, why
 	}
 	held, why := x.shards(before)
 	if why != "" {
@@ -122,6 +121,16 @@ func (x *Simulator) Copies(before, after *Plan, lost []int32) (all []Copy, why W
 		}
 	}
 	return all, ""
+}
+
+// Spread says why what lost devices held of the optimiser's state is nowhere, or nothing where it is
+// on others.
+func (x *Simulator) Spread(before *Plan, lost []int32) Why {
+	// Each device of a pipeline then has a part of the moments that no other has.
+	if s := x.Model.State; s.Sharded && s.Optimizer > 0 && len(before.Pipelines) > 1 && len(lost) > 0 {
+		return whyf("the state of the optimiser is spread over the copies: what the lost devices held of it is nowhere; expected each copy to hold all, or a restart")
+	}
+	return ""
 }
 
 // multiple is the least common one.

@@ -25,11 +25,18 @@ type Run struct {
 	// Sequences are orders to choose from, and Plan plans for devices without some.
 	Sequences []parallel.Sequence
 	Plan      func(without []int32) (parallel.Candidate, parallel.Why)
-	Left      unit.Duration // of work, at the pace of sound devices
-	Since     unit.Duration // of work that no checkpoint has
-	Repair    unit.Duration // until what is broken is whole, in the mean
-	Start     unit.Duration // until processes have begun again and found each other
-	Store     unit.Duration // to write a checkpoint, or to read it
+	// Recover cuts anew as somebody does who knows more of the plan than its stages, such as the
+	// planner that made it; nil where nobody does.
+	Recover func(lost []int32) (parallel.Recovery, parallel.Why)
+	// Links are the uplinks of the nodes when nothing is broken; nil says that all are alike.
+	Links []unit.Mbps
+	// Passes bounds how many passes of a schedule of all pipelines are simulated; 0 is any.
+	Passes int
+	Left   unit.Duration // of work, at the pace of sound devices
+	Since  unit.Duration // of work that no checkpoint has
+	Repair unit.Duration // until what is broken is whole, in the mean
+	Start  unit.Duration // until processes have begun again and found each other
+	Store  unit.Duration // to write a checkpoint, or to read it
 
 	detours map[string]unit.Duration // that were simulated
 }
@@ -136,16 +143,32 @@ func (r *Run) ride() (Option, parallel.Why) {
 // drop leaves out the pipelines that have something broken; the others share their part of the
 // batch. A single slow device takes its whole pipeline with it.
 func (r *Run) drop() (Option, parallel.Why) {
-	p := r.Now
-	p.Pipelines = slices.DeleteFunc(slices.Clone(p.Pipelines), func(one parallel.Pipeline) bool { return r.broken(&one) })
-	if len(p.Pipelines) == 0 || len(p.Pipelines) == len(r.Now.Pipelines) {
-		return Option{}, parallel.Why(fmt.Sprintf("%d of %d pipelines are sound: expected some, and not all", len(p.Pipelines), len(r.Now.Pipelines)))
+	if why := r.spread(); why != "" {
+		return Option{}, why
 	}
-	p, why := r.share(p)
+	p, why := r.rest()
 	if why != "" {
 		return Option{}, why
 	}
 	return r.goOn(p, r.Start)
+}
+
+// rest is the plan of the pipelines that are sound.
+func (r *Run) rest() (parallel.Plan, parallel.Why) {
+	p := r.Now
+	p.Pipelines = slices.DeleteFunc(slices.Clone(p.Pipelines), func(one parallel.Pipeline) bool { return r.broken(&one) })
+	if len(p.Pipelines) == 0 || len(p.Pipelines) == len(r.Now.Pipelines) {
+		return p, parallel.Why(fmt.Sprintf("%d of %d pipelines are sound: expected some, and not all", len(p.Pipelines), len(r.Now.Pipelines)))
+	}
+	return r.share(p)
+}
+
+// spread says why what lost devices held is nowhere but in the checkpoint.
+func (r *Run) spread() parallel.Why {
+	if !r.stopped() {
+		return ""
+	}
+	return r.X.Spread(&r.Now, r.gone())
 }
 
 // A swap moves whole nodes, as the devices of one share every layer: of a node with one slow device
@@ -206,6 +229,14 @@ func (r *Run) restart() (Option, parallel.Why) {
 	}
 	slices.Sort(without)
 	c, why := r.Plan(without)
+	if r.spread() != "" {
+		// The pipelines that are left cannot go on, but they can begin again without the others.
+		if p, not := r.rest(); not == "" {
+			if result, not := r.X.Simulate(&p); not == "" && (why != "" || result.Step < c.Result.Step) {
+				c, why = parallel.Candidate{Plan: p, Result: result}, ""
+			}
+		}
+	}
 	if why != "" {
 		return Option{}, why
 	}
@@ -225,15 +256,20 @@ func (r *Run) wait() (Option, parallel.Why) {
 	return Option{Plan: r.Now, Step: r.Sound, Pause: r.Repair + r.Start + r.Store, Redo: r.Since}, ""
 }
 
-// bad reports whether a node has a device that is away or slow, or a link slower than the fastest: the
-// nodes of a large run are alike as long as nothing is broken.
+// bad reports whether a node has a device that is away or slow, or a link slower than when nothing is
+// broken. Where nobody says how fast that was, all were as fast as the fastest is: the nodes of a large
+// run are mostly alike.
 func (r *Run) bad(node int32) bool {
 	on := r.X.On
-	fastest := unit.Mbps(0)
-	for _, n := range on.Nodes {
-		fastest = max(fastest, n.Out)
+	sound := unit.Mbps(0)
+	if r.Links != nil {
+		sound = r.Links[node]
+	} else {
+		for _, n := range on.Nodes {
+			sound = max(sound, n.Out)
+		}
 	}
-	if on.Nodes[node].Out < fastest {
+	if on.Nodes[node].Out < sound {
 		return true
 	}
 	for d := range int32(on.Len()) {

@@ -109,3 +109,63 @@ func TestBack(t *testing.T) {
 		t.Errorf("%+v: expected the full plan again", all[0])
 	}
 }
+
+// TestSpread: where the optimiser's state is spread over the copies, what a lost device held of it is
+// in the checkpoint alone, so that all ways lead there. Those that are left begin again from there.
+func TestSpread(t *testing.T) {
+	r := sound()
+	r.X.Model.State.Optimizer, r.X.Model.State.Sharded = 2, true
+	r.Away = []int32{0, 8}
+	r.Plan = func([]int32) (parallel.Candidate, parallel.Why) { return parallel.Candidate{}, "nothing divides what is left" }
+	all := r.Options()
+	for _, name := range []string{Route, Reshape, Recut, Drop} {
+		if o := find(all, name); o.Why == "" || o.Why != find(all, Drop).Why {
+			t.Errorf("%s: %q", name, o.Why)
+		}
+	}
+	if again := find(all, Restart); again.Why != "" || len(again.Plan.Pipelines) != 3 || again.Redo != r.Since {
+		t.Errorf("%+v: expected the three pipelines that are left, from the checkpoint", again)
+	}
+}
+
+// TestRecover: what a planner knows is taken where it is cheaper than a cut of what stands, and one that goes
+// to the checkpoint is no cut.
+func TestRecover(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		r := sound()
+		r.Away = []int32{0, 8}
+		own := *find(r.Options(Recut), Recut)
+		r.Recover = func(lost []int32) (parallel.Recovery, parallel.Why) {
+			p := r.Now
+			p.Pipelines = slices.Clone(r.Now.Pipelines[:1])
+			p.Pipelines[0].Microbatches = 64
+			p = p.On([]int32{2, 1, 0, 3, 6, 5, 4, 7, 8})
+			if !slices.Equal(lost, r.Away) {
+				t.Errorf("asked for %v, lost %v", lost, r.Away)
+			}
+			return parallel.Recovery{Candidate: parallel.Candidate{Plan: p}, Restart: restart}, ""
+		}
+		if o := find(r.Options(Recut), Recut); o.Step != own.Step || o.Price != own.Price {
+			t.Errorf("%+v: expected the cut, as one pipeline for all is slower", o)
+		}
+		r.Away = []int32{0, 4, 8} // all of a pipeline
+		if o := find(r.Options(Recut), Recut); (o.Why == "") == restart {
+			t.Errorf("%+v where a pipeline has nothing left and the planner says to restart: %v", o, restart)
+		}
+	}
+}
+
+// TestLinks: nodes that never had the fastest link are not broken.
+func TestLinks(t *testing.T) {
+	r := sound()
+	r.X.On.Nodes[3].Out /= 2
+	if drop := find(r.Options(Drop), Drop); drop.Why != "" {
+		t.Errorf("%+v: expected a pipeline with a slow link to be left out", drop)
+	}
+	for _, n := range r.X.On.Nodes {
+		r.Links = append(r.Links, n.Out)
+	}
+	if drop := find(r.Options(Drop), Drop); drop.Why == "" {
+		t.Errorf("%+v: expected nothing broken", drop)
+	}
+}

@@ -91,9 +91,28 @@ func (r *Run) reshape() (best Option, why parallel.Why) {
 // Unlike detours, a new cut moves weights, and unlike a dropped copy it keeps all that is sound at
 // work. It is for failures that last.
 
-// recut cuts each pipeline that has something broken anew: ranks that are away have no layers, and
-// slow ones fewer.
+// recut takes the cheaper of two cuts: that of the pipelines as they are, and what somebody knows who
+// plans.
 func (r *Run) recut() (Option, parallel.Why) {
+	own, why := r.pieces()
+	if r.Recover == nil || !r.stopped() {
+		return own, why
+	}
+	known, not := r.Recover(r.gone())
+	if not == "" && !known.Restart {
+		if o, not := r.goOn(known.Plan, known.Takes); not == "" && (why != "" || r.price(&o) < r.price(&own)) {
+			return o, ""
+		}
+	}
+	return own, why
+}
+
+// pieces cuts each pipeline that has something broken anew: ranks that are away have no layers, and
+// slow ones fewer.
+func (r *Run) pieces() (Option, parallel.Why) {
+	if why := r.spread(); why != "" {
+		return Option{}, why
+	}
 	p := r.Now
 	p.Pipelines = slices.Clone(p.Pipelines)
 	// The other pipelines keep their cuts: their layers need not move for somebody else's failure.
@@ -157,6 +176,9 @@ func (r *Run) cut(p *parallel.Plan, one *parallel.Pipeline, route []int32) ([]in
 // pipelines, in turn, and simulates all pipelines as one schedule. Nothing is sent: every rank
 // holds what it did.
 func (r *Run) detour(split bool) (Option, parallel.Why) {
+	if why := r.spread(); why != "" {
+		return Option{}, why
+	}
 	p := r.Now
 	p.Pipelines = slices.Clone(p.Pipelines)
 	ranks := len(p.Pipelines[0].Ranks)
@@ -182,6 +204,9 @@ func (r *Run) detour(split bool) (Option, parallel.Why) {
 	whole := slices.IndexFunc(p.Pipelines, func(one parallel.Pipeline) bool { return len(lacks(&one)) == 0 })
 	if whole < 0 {
 		return Option{}, "no pipeline is whole"
+	}
+	if passes := 2 * r.X.Model.Batch / p.Samples * ranks; r.Passes > 0 && passes > r.Passes {
+		return Option{}, parallel.Why(fmt.Sprintf("not simulated: %d passes in one schedule of all pipelines, expected %d at most", passes, r.Passes))
 	}
 	var missing [][]int
 	for i := range whole {
