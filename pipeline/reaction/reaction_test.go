@@ -116,7 +116,9 @@ func TestSpread(t *testing.T) {
 	r := sound()
 	r.X.Model.State.Optimizer, r.X.Model.State.Sharded = 2, true
 	r.Away = []int32{0, 8}
-	r.Plan = func([]int32) (parallel.Candidate, parallel.Why) { return parallel.Candidate{}, "nothing divides what is left" }
+	r.Plan = func([]int32) (parallel.Candidate, parallel.Why) {
+		return parallel.Candidate{}, "nothing divides what is left"
+	}
 	all := r.Options()
 	for _, name := range []string{Route, Reshape, Recut, Drop} {
 		if o := find(all, name); o.Why == "" || o.Why != find(all, Drop).Why {
