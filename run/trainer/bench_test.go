@@ -54,7 +54,7 @@ func BenchmarkAllReduce(b *testing.B) {
 func BenchmarkCheckpoint(b *testing.B) {
 	c := Default()
 	s := newStage(c, 0, c.depth(), &ring{world: 1})
-	dir := checkpoints{b.TempDir()}
+	dir := checkpoints{dir: b.TempDir()}
 	b.SetBytes(int64(12 * len(s.w)))
 	for b.Loop() {
 		if err := dir.save(s, 1, 0, 1); err != nil {

@@ -37,11 +37,18 @@ type checkpointHeader struct {
 	Shape   Shape `json:"shape"`
 	From    int   `json:"from"` // layers from..to-1
 	To      int   `json:"to"`
-	Floats  int   `json:"floats"` // per layer: parameters, first and second moments
+	// Mark is that of the attempt that wrote the file. Files of several attempts, which may have
+	// come to a step in different ways, are no division.
+	Mark   uint32 `json:"mark,omitempty"`
+	Floats int    `json:"floats"` // per layer: parameters, first and second moments
 }
 
 // checkpoints is the folder of a job's checkpoints; all workers see the same one.
-type checkpoints struct{ dir string }
+type checkpoints struct {
+	dir  string
+	rank int    // of who writes: several may write the same file at once
+	mark uint32 // of this attempt
+}
 
 func (c checkpoints) folder(step int) string {
 	return filepath.Join(c.dir, fmt.Sprintf("step-%08d", step))
@@ -52,7 +59,7 @@ func stageFile(k, of int) string { return fmt.Sprintf("stage-%d-of-%d.ckpt", k, 
 // save writes the k-th of `of` stages. Whoever looks sees the whole file or none. All who have
 // slices of its layers call it at once, and the first of them writes.
 func (c checkpoints) save(s *stage, step, k, of int) error {
-	data, err := encode(s, step)
+	data, err := encode(s, step, c.mark)
 	if err != nil || s.tensor.rank > 0 {
 		return err
 	}
@@ -61,9 +68,10 @@ func (c checkpoints) save(s *stage, step, k, of int) error {
 		return fmt.Errorf("save checkpoint: %w", err)
 	}
 	path := filepath.Join(folder, stageFile(k, of))
-	err = writeSynced(path+".tmp", data)
+	temporary := fmt.Sprintf("%s.%d.tmp", path, c.rank)
+	err = writeSynced(temporary, data)
 	if err == nil {
-		err = os.Rename(path+".tmp", path)
+		err = os.Rename(temporary, path)
 	}
 	for _, d := range []string{folder, c.dir} {
 		if err == nil {
@@ -94,8 +102,8 @@ func syncDir(path string) error {
 }
 
 // encode lays out a file: magic, length of the header, header, floats, checksum.
-func encode(s *stage, step int) ([]byte, error) {
-	h := checkpointHeader{Version: checkpointVersion, Step: step, Shape: s.shape, From: s.from, To: s.to}
+func encode(s *stage, step int, mark uint32) ([]byte, error) {
+	h := checkpointHeader{Version: checkpointVersion, Step: step, Shape: s.shape, From: s.from, To: s.to, Mark: mark}
 	for i := h.From; i < h.To; i++ {
 		h.Floats += 3 * newLayer(h.Shape, i, 1).size()
 	}
@@ -196,8 +204,8 @@ func (c checkpoints) at(step int, shape Shape, warn func(error)) (found, bool, e
 // verify reads all files. Only what is damaged gives errCorrupt; a checkpoint of
 // another model is the user's mistake and must not be skipped silently.
 func (f found) verify(shape Shape) error {
-	layer := 0
-	for _, path := range f.files {
+	layer, mark := 0, uint32(0)
+	for i, path := range f.files {
 		h, _, err := readCheckpoint(path)
 		if err != nil {
 			return err
@@ -209,7 +217,10 @@ func (f found) verify(shape Shape) error {
 		for i := h.From; i < h.To && i < shape.depth(); i++ {
 			size += newLayer(shape, i, 1).size()
 		}
-		if h.Step != f.step || h.From != layer || h.Floats != 3*size {
+		if i == 0 {
+			mark = h.Mark
+		}
+		if h.Step != f.step || h.From != layer || h.Floats != 3*size || h.Mark != mark {
 			return fmt.Errorf("%w: %s does not fit the other stages", errCorrupt, path)
 		}
 		layer = h.To

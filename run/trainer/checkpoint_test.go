@@ -66,12 +66,12 @@ func TestADamagedCheckpointFallsBackToTheOneBefore(t *testing.T) {
 		"a bit flipped": func(path string, b []byte) error { b[len(b)/3] ^= 4; return os.WriteFile(path, b, 0o644) },
 		"longer":        func(path string, b []byte) error { return os.WriteFile(path, append(b, 0), 0o644) },
 		"of another step": func(path string, _ []byte) error {
-			other, err := encode(wholeStage(7), 7)
+			other, err := encode(wholeStage(7), 7, 0)
 			return errors.Join(err, os.WriteFile(path, other, 0o644))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := checkpoints{t.TempDir()}
+			c := checkpoints{dir: t.TempDir()}
 			mustSave(t, c, wholeStage(10), 10, 0, 1)
 			mustSave(t, c, wholeStage(20), 20, 0, 1)
 			if step, warnings := newestStep(t, c); step != 20 || warnings != 0 {
@@ -93,7 +93,7 @@ func TestADamagedCheckpointFallsBackToTheOneBefore(t *testing.T) {
 }
 
 func TestASetOfStagesIsValidOnlyWhenWhole(t *testing.T) {
-	c := checkpoints{t.TempDir()}
+	c := checkpoints{dir: t.TempDir()}
 	mustSave(t, c, wholeStage(10), 10, 0, 1)
 	whole := wholeStage(20)
 	mustSave(t, c, stageOf(whole, 0, 2), 20, 0, 2)
@@ -118,7 +118,7 @@ func TestASetOfStagesIsValidOnlyWhenWhole(t *testing.T) {
 }
 
 func TestPruneKeepsTheLastTwo(t *testing.T) {
-	c := checkpoints{t.TempDir()}
+	c := checkpoints{dir: t.TempDir()}
 	for _, step := range []int{10, 20, 30} {
 		mustSave(t, c, wholeStage(step), step, 0, 1)
 	}
@@ -134,7 +134,7 @@ func TestPruneKeepsTheLastTwo(t *testing.T) {
 }
 
 func TestCheckpointsOfOtherModelsAndVersionsAreNotSkipped(t *testing.T) {
-	c := checkpoints{t.TempDir()}
+	c := checkpoints{dir: t.TempDir()}
 	mustSave(t, c, wholeStage(10), 10, 0, 1)
 	wide := tiny().Shape
 	wide.Dim *= 2
@@ -160,7 +160,7 @@ func TestCheckpointsOfOtherModelsAndVersionsAreNotSkipped(t *testing.T) {
 }
 
 func TestNoFolderIsNoCheckpoint(t *testing.T) {
-	if step, warnings := newestStep(t, checkpoints{filepath.Join(t.TempDir(), "none")}); step != 0 || warnings != 0 {
+	if step, warnings := newestStep(t, checkpoints{dir: filepath.Join(t.TempDir(), "none")}); step != 0 || warnings != 0 {
 		t.Errorf("step %d, %d warnings", step, warnings)
 	}
 }
@@ -179,7 +179,7 @@ func TestAFolderThatIsNoneIsAFailure(t *testing.T) {
 
 func FuzzDecode(f *testing.F) {
 	c := tiny()
-	good, err := encode(newStage(c, 3, 4, &ring{world: 1}), 5)
+	good, err := encode(newStage(c, 3, 4, &ring{world: 1}), 5, 0)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -36,10 +36,11 @@ const (
 	kindReduce                // a chunk of an all-reduce
 	kindForward               // a microbatch's activations
 	kindBackward              // a microbatch's gradient of activations
+	kindLayer                 // a layer that changes its worker
 	kindBye                   // the last frame of a peer that finished
 )
 
-// tag tells frames of a link apart: kind, and microbatch number.
+// tag tells frames of a link apart: kind, and number of the microbatch or layer.
 type tag struct {
 	kind   kind
 	number uint32

@@ -14,7 +14,8 @@ import (
 // requests collects what signals and the control file ask of this worker.
 type requests struct {
 	save    atomic.Bool
-	batch   int // asked for since the last step; 0 is none
+	batch   int    // asked for since the last step; 0 is none
+	plan    string // the file of a plan that was asked for and not considered yet; empty is none
 	control *progress.Control
 	// stopping ends when the worker is asked to stop: it cuts waits short.
 	stopping context.Context
@@ -64,6 +65,8 @@ func (r *requests) poll() (save, stop bool, err error) {
 			r.stop()
 		case progress.Batch:
 			r.batch = c.Batch
+		case progress.Plan:
+			r.plan = c.Path
 		}
 	}
 	if err != nil {

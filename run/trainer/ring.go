@@ -46,3 +46,23 @@ func (r *ring) allReduce(x []float32) error {
 	}
 	return nil
 }
+
+// carry takes x from one worker of the ring to another, the shorter way round; those between
+// hand it on. All others return at once, and whoever is not the first finds in x what came.
+func (r *ring) carry(t tag, x []float32, from, to int) error {
+	hops, here := (to-from+r.world)%r.world, (r.rank-from+r.world)%r.world
+	ahead, behind := r.next, r.prev
+	if 2*hops > r.world { // back is shorter
+		hops, here = r.world-hops, (from-r.rank+r.world)%r.world
+		ahead, behind = r.prev, r.next
+	}
+	if here > 0 && here <= hops {
+		if err := behind.recv(t, x); err != nil {
+			return err
+		}
+	}
+	if here < hops {
+		ahead.send(t, x)
+	}
+	return nil
+}

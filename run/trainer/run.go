@@ -2,8 +2,10 @@ package trainer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"time"
 
 	"github.com/musterdl/muster/run/trainer/progress"
@@ -37,7 +39,10 @@ func (r *run) all() error {
 	r.worker = newWorker(r.config, r.text, r.plan, mesh)
 	stopped, err := r.train()
 	if err != nil {
-		mesh.drop()
+		mesh.drop() // first, so that the others learn of it
+		if errors.Is(err, errPeer) {
+			r.salvage()
+		}
 		return err
 	}
 	mesh.leave()
@@ -63,6 +68,7 @@ func (r *run) train() (stopped bool, err error) {
 			return false, err
 		}
 		r.takeBatch()
+		r.worker.called = r.requests.plan != ""
 		r.samples += int64(r.worker.config.Batch)
 		o, err := r.worker.step(step, save, stop)
 		if err != nil {
@@ -82,6 +88,11 @@ func (r *run) train() (stopped bool, err error) {
 		}
 		if o.stop && !last {
 			return true, nil
+		}
+		if o.plan && !last {
+			if err := r.replan(); err != nil {
+				return false, err
+			}
 		}
 		if !last {
 			sleep(r.requests.stopping, r.config.StepDelay-time.Since(stepBegin))
@@ -110,19 +121,19 @@ func (r *run) restore() (step int, err error) {
 		return 0, nil
 	}
 	w := r.worker
-	chosen := make([]float32, 1)
+	chosen := make([]float32, 2) // the step, and the mark of this attempt
 	var f found
 	var ok bool
 	if r.place.rank == 0 {
 		if f, ok, err = r.checkpoints.newest(r.config.Shape, r.warn); err != nil {
 			return 0, err
 		}
-		chosen[0] = float32(f.step)
+		chosen[0], chosen[1] = float32(f.step), float32(rand.Uint32()>>8+1)
 	}
 	if err := w.mesh.sum(chosen); err != nil {
 		return 0, err
 	}
-	step = int(chosen[0])
+	step, r.checkpoints.mark = int(chosen[0]), uint32(chosen[1])
 	if step == 0 {
 		return 0, nil
 	}
@@ -140,6 +151,7 @@ func (r *run) restore() (step int, err error) {
 			return 0, err
 		}
 	}
+	w.done = step
 	r.logf("resumed from step %d", step)
 	return step, nil
 }
@@ -147,15 +159,8 @@ func (r *run) restore() (step int, err error) {
 // save writes a checkpoint and returns when all workers have written theirs.
 func (r *run) save(step int) error {
 	w := r.worker
-	all := 1
-	if r.plan != nil {
-		all = int(r.plan.Stages)
-	}
-	for i, s := range w.stages {
-		if w.mesh.data.rank > 0 {
-			break // all have the same
-		}
-		if err := r.checkpoints.save(s, step, int(w.held[i]), all); err != nil {
+	if w.mesh.data.rank == 0 { // all have the same
+		if err := r.write(step); err != nil {
 			return err
 		}
 	}
@@ -167,6 +172,16 @@ func (r *run) save(step int) error {
 	}
 	r.report.Write(progress.Event{Kind: progress.Checkpoint, Step: int64(step), Path: r.checkpoints.folder(step)})
 	return r.checkpoints.prune(step)
+}
+
+// write writes what this worker has of a checkpoint.
+func (r *run) write(step int) error {
+	for i, s := range r.worker.stages {
+		if err := r.checkpoints.save(s, step, int(r.worker.held[i]), r.worker.division()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Rank 0 speaks for all workers.

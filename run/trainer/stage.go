@@ -13,6 +13,7 @@ const (
 	extraStop  // workers that were asked to stop
 	extraAsked // workers that were asked for a batch
 	extraBatch // the sum of what they were asked for
+	extraPlan  // workers that were asked to go by another plan
 	extraCount
 )
 
@@ -33,6 +34,19 @@ type stage struct {
 // parameters, which depend on the seed and the layer only: every way to cut the model starts
 // from the same one.
 func newStage(c Config, from, to int, tensor *ring) *stage {
+	s := emptyStage(c, from, to, tensor)
+	for i := range s.layers {
+		whole := newLayer(c.Shape, from+i, 1)
+		w := make([]float32, whole.size())
+		whole.bind(w, w)
+		whole.start(rand.New(rand.NewPCG(c.Seed, uint64(from+i))))
+		s.takeSlice(s.w, i, w)
+	}
+	return s
+}
+
+// emptyStage is a stage whose parameters are still to come.
+func emptyStage(c Config, from, to int, tensor *ring) *stage {
 	s := &stage{shape: c.Shape, from: from, to: to, tensor: tensor, starts: []int{0}}
 	total := 0
 	for i := from; i < to; i++ {
@@ -45,11 +59,6 @@ func newStage(c Config, from, to int, tensor *ring) *stage {
 	s.g = s.shared[:total]
 	for i, l := range s.layers {
 		l.bind(s.layer(s.w, i), s.layer(s.g, i))
-		whole := newLayer(c.Shape, from+i, 1)
-		w := make([]float32, whole.size())
-		whole.bind(w, w)
-		whole.start(rand.New(rand.NewPCG(c.Seed, uint64(from+i))))
-		s.takeSlice(s.w, i, w)
 	}
 	return s
 }

@@ -103,7 +103,7 @@ func start(args []string, env func(string) string, stderr io.Writer) error {
 
 // parse reads flags and environment.
 func parse(args []string, env func(string) string, stderr io.Writer) (job, error) {
-	j := job{config: Default(), text: corpus, checkpoints: checkpoints{env("MUSTER_CHECKPOINT_DIR")}, timings: env("MUSTER_TIMINGS")}
+	j := job{config: Default(), text: corpus, checkpoints: checkpoints{dir: env("MUSTER_CHECKPOINT_DIR")}, timings: env("MUSTER_TIMINGS")}
 	c := &j.config
 	flags := flag.NewFlagSet("trainer", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -202,7 +202,7 @@ func (j *job) findPlace(env func(string) string) error {
 			return fmt.Errorf("WORLD_SIZE is %d: the plan is for %d workers, %d in a row with each layer on %d, or a multiple of them that share the batch", p.world, n, p.pipe, p.tensor)
 		}
 	}
-	j.place = p
+	j.place, j.checkpoints.rank = p, p.rank
 	if least := j.leastBatch(); least > j.config.Batch {
 		return fmt.Errorf("WORLD_SIZE is %d: a batch of %d sequences is too small, expected at least %d: one for each worker or, of pipelines, for each microbatch", p.world, j.config.Batch, least)
 	}

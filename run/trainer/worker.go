@@ -17,27 +17,39 @@ type worker struct {
 	plan   *pipeline.Plan // nil: each worker has the whole model
 	clock  *clock         // of its passes; nil without a plan
 	asked  int            // the batch that this worker was asked for; 0 is none
+	called bool           // this worker was asked to go by another plan
+	done   int            // the step that the stages are behind
+	// summed says that all workers have the gradients of the step after done, summed up: who
+	// fails now can still make that step by itself.
+	summed bool
 }
 
+// newWorker returns a worker whose stages have their first parameters.
 func newWorker(c Config, text []byte, plan *pipeline.Plan, m *mesh) *worker {
-	w := &worker{config: c, text: text, mesh: m, plan: plan}
-	if plan == nil {
-		w.stages, w.held = []*stage{newStage(c, 0, c.depth(), m.tensor)}, []int32{0}
-		return w
+	return divided(newStage, worker{config: c, text: text, plan: plan, mesh: m})
+}
+
+// divided is the worker with the stages that its plan gives it, as make makes them.
+func divided(make func(c Config, from, to int, tensor *ring) *stage, w worker) *worker {
+	c, m := w.config, w.mesh
+	if w.plan == nil {
+		w.stages, w.held = []*stage{make(c, 0, c.depth(), m.tensor)}, []int32{0}
+		return &w
 	}
-	w.clock = newClock(plan, m, c.TimingsEvery)
-	schedule := plan.Schedule()
+	w.clock = newClock(w.plan, m, c.TimingsEvery)
+	schedule := w.plan.Schedule()
 	for _, chunk := range schedule.Chunks(m.pipe.rank) {
-		from, to := layersOf(plan, int(chunk.Stage), c.depth())
-		w.stages, w.held = append(w.stages, newStage(c, from, to, m.tensor)), append(w.held, chunk.Stage)
+		from, to := layersOf(w.plan, int(chunk.Stage), c.depth())
+		w.stages, w.held = append(w.stages, make(c, from, to, m.tensor)), append(w.held, chunk.Stage)
 	}
-	return w
+	return &w
 }
 
 // outcome is what all workers know after a step.
 type outcome struct {
 	loss       float32
 	save, stop bool
+	plan       bool // somebody was asked to go by another plan
 }
 
 // step makes training step number `step`, counted from 1. The requests of this
@@ -50,7 +62,8 @@ func (w *worker) step(step int, save, stop bool) (outcome, error) {
 	s.extras()[extraSave] = vote(save)
 	s.extras()[extraStop] = vote(stop)
 	s.extras()[extraAsked], s.extras()[extraBatch] = vote(w.asked > 0), float32(w.asked)
-	w.asked = 0
+	s.extras()[extraPlan] = vote(w.called)
+	w.asked, w.called = 0, false
 	batch := share(draw(w.text, w.config, step), w.mesh.data.rank, w.mesh.data.world)
 	weight := 1 / float32(w.config.Batch*w.config.Seq)
 	if w.plan == nil {
@@ -64,13 +77,15 @@ func (w *worker) step(step int, save, stop bool) (outcome, error) {
 		return outcome{}, err
 	}
 	x := s.extras()
-	o := outcome{loss: x[extraLoss], save: x[extraSave] > 0, stop: x[extraStop] > 0}
+	o := outcome{loss: x[extraLoss], save: x[extraSave] > 0, stop: x[extraStop] > 0, plan: x[extraPlan] > 0}
 	if math.IsNaN(float64(o.loss)) || math.IsInf(float64(o.loss), 0) {
 		return outcome{}, fmt.Errorf("the loss of step %d is %g: try a smaller lr", step, o.loss)
 	}
-	for _, s := range w.stages {
-		s.update(step, w.config.LR)
+	w.summed = true
+	if err := w.agree(); err != nil {
+		return outcome{}, err
 	}
+	w.update()
 	if x[extraAsked] > 0 {
 		w.config.Batch = int(x[extraBatch] / x[extraAsked])
 	}
@@ -97,10 +112,32 @@ func (w *worker) exchange() error {
 	return nil
 }
 
+// agree returns when all workers have the gradients of this step, so that nobody is behind a
+// step that somebody else who lives cannot make. Whoever is through with exchange knows that of
+// its own pipeline and slices: what is left is to hear it of the others.
+func (w *worker) agree() error { return w.mesh.data.allReduce(make([]float32, 1)) }
+
+// update makes the step whose gradients are summed up.
+func (w *worker) update() {
+	w.done++
+	for _, s := range w.stages {
+		s.update(w.done, w.config.LR)
+	}
+	w.summed = false
+}
+
 // vote is how a yes is counted in a sum.
 func vote(b bool) float32 {
 	if b {
 		return 1
 	}
 	return 0
+}
+
+// division is into how many stages the model is cut.
+func (w *worker) division() int {
+	if w.plan == nil {
+		return 1
+	}
+	return int(w.plan.Stages)
 }

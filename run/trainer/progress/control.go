@@ -21,19 +21,26 @@ const (
 	Resize Verb = "resize"
 	// Batch asks for steps of Batch samples over all workers from the next one on.
 	Batch Verb = "batch"
+	// Plan asks to go on by the pipeline plan in the file Path from the next step boundary on. Who
+	// does, or refuses, says so with a Planned event.
+	Plan Verb = "plan"
 )
 
 // Command is one line of a control file.
 type Command struct {
 	Verb    Verb
-	Workers int // Resize only
-	Batch   int // Batch only
+	Workers int    // Resize only
+	Batch   int    // Batch only
+	Path    string // Plan only; to the end of the line, it may hold spaces
 }
 
 // String returns the command as a line without its newline.
 func (c Command) String() string {
-	if c.Verb == Resize || c.Verb == Batch {
+	switch c.Verb {
+	case Resize, Batch:
 		return fmt.Sprintf("%s %d", c.Verb, c.Workers+c.Batch)
+	case Plan:
+		return string(c.Verb) + " " + oneLine(c.Path)
 	}
 	return string(c.Verb)
 }
@@ -56,6 +63,9 @@ func ParseCommand(line string) (command Command, ok bool) {
 			return Command{Verb: verb, Batch: n}, err == nil && n > 0
 		}
 		return Command{Verb: verb, Workers: n}, err == nil && n > 0
+	case Plan:
+		_, path := cutField(strings.TrimSpace(line))
+		return Command{Verb: verb, Path: path}, path != ""
 	}
 	return Command{}, false
 }

@@ -33,6 +33,9 @@ const (
 	Checkpoint
 	// Phase is what the job does from now on: restore, train, or a word of its own.
 	Phase
+	// Planned answers a request for another pipeline plan: the job goes by it from now on or, with
+	// a Why, refuses it and goes on by the one before.
+	Planned
 )
 
 // Event is one line of a job's progress.
@@ -55,6 +58,10 @@ type Event struct {
 	Path string
 	// Name is the name of a phase, one word.
 	Name string
+	// File is the name of a plan's file, one word without its folder.
+	File string
+	// Why is the reason of a refusal.
+	Why string
 }
 
 // String returns the event as a line without its newline.
@@ -68,6 +75,11 @@ func (e Event) String() string {
 		}
 	case Phase:
 		b.WriteString("phase name=" + oneWord(e.Name))
+	case Planned:
+		fmt.Fprintf(&b, "plan step=%d file=%s", e.Step, oneWord(e.File))
+		if e.Why != "" {
+			b.WriteString(" why=" + oneLine(e.Why))
+		}
 	default:
 		fmt.Fprintf(&b, "step=%d", e.Step)
 		if e.Of > 0 {
@@ -114,6 +126,8 @@ func ParseLine(line string) (event Event, ok bool, err error) {
 			event.Kind = Checkpoint
 		case "phase":
 			event.Kind = Phase
+		case "plan":
+			event.Kind = Planned
 		default:
 			return Event{}, false, nil
 		}
@@ -124,8 +138,11 @@ func ParseLine(line string) (event Event, ok bool, err error) {
 		return Event{}, false, err
 	}
 	need := "step"
-	if event.Kind == Phase {
+	switch event.Kind {
+	case Phase:
 		need = "name"
+	case Planned:
+		need = "file"
 	}
 	if !seen[need] {
 		return Event{}, false, fmt.Errorf("line %.60q has no %s=", line, need)
@@ -138,7 +155,7 @@ func (e *Event) setFields(rest string) (seen map[string]bool, err error) {
 	seen = map[string]bool{}
 	for rest != "" {
 		var field string
-		if strings.HasPrefix(rest, "path=") { // paths may hold spaces: they are last
+		if strings.HasPrefix(rest, "path=") || strings.HasPrefix(rest, "why=") { // these may hold spaces: they are last
 			field, rest = rest, ""
 		} else {
 			field, rest = cutField(rest)
@@ -163,6 +180,12 @@ func (e *Event) set(key, value string) (err error) {
 		e.Step, err = count(key, value)
 	case key == "path" && e.Kind == Checkpoint:
 		e.Path = value
+	case key == "why" && e.Kind == Planned:
+		e.Why = value
+	case key == "file" && e.Kind == Planned:
+		if e.File = oneWord(value); e.File == "" {
+			err = fmt.Errorf("file= is empty: expected the name of a plan's file")
+		}
 	case key == "name" && e.Kind == Phase:
 		if e.Name = oneWord(value); e.Name == "" {
 			err = fmt.Errorf("name= is empty: expected a word")

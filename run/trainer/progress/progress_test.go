@@ -29,6 +29,8 @@ func TestParseLine(t *testing.T) {
 		{"checkpoint step=100 path=/a b/c=d.pt", Event{Kind: Checkpoint, Step: 100, Path: "/a b/c=d.pt"}, true},
 		{"checkpoint path=x step=100", Event{}, false}, // path runs to the end: no step
 		{"phase name=restore", Event{Kind: Phase, Name: "restore"}, true},
+		{"plan step=7 file=plan.1.3.json", Event{Kind: Planned, Step: 7, File: "plan.1.3.json"}, true},
+		{"plan step=7 file=a.json why=it is for 3 workers: path=x", Event{Kind: Planned, Step: 7, File: "a.json", Why: "it is for 3 workers: path=x"}, true},
 		{"hello step=3", Event{}, false},
 		{"", Event{}, false},
 	} {
@@ -42,7 +44,7 @@ func TestParseLine(t *testing.T) {
 func TestMalformedLines(t *testing.T) {
 	for _, line := range []string{
 		"step=", "step=1.5", "step=-1", "step=99999999999999999999", "step=9007199254740993", "step=1 of", "step=1 =2",
-		"step=1 loss=much", "step=1 loss=", "of=3", "loss=1", "checkpoint", "checkpoint path=/x", "phase", "phase name=", "=",
+		"step=1 loss=much", "step=1 loss=", "of=3", "loss=1", "checkpoint", "checkpoint path=/x", "phase", "phase name=", "plan", "plan step=3", "plan file= step=3", "=",
 		"step=1 " + strings.Repeat("x", LineLimit),
 	} {
 		if e, ok, err := ParseLine(line); err == nil || ok {
@@ -54,12 +56,14 @@ func TestMalformedLines(t *testing.T) {
 func anyEvent() *rapid.Generator[Event] {
 	return rapid.Custom(func(t *rapid.T) Event {
 		count := rapid.Int64Range(0, countLimit)
-		switch kind := rapid.SampledFrom([]Kind{Step, Checkpoint, Phase}).Draw(t, "kind"); kind {
+		switch kind := rapid.SampledFrom([]Kind{Step, Checkpoint, Phase, Planned}).Draw(t, "kind"); kind {
 		case Checkpoint:
 			path := rapid.StringMatching(`(/[a-z =.]*[a-z])*`).Draw(t, "path")
 			return Event{Kind: kind, Step: count.Draw(t, "step"), Path: path}
 		case Phase:
 			return Event{Kind: kind, Name: rapid.StringMatching(`[a-z=-]+`).Draw(t, "name")}
+		case Planned:
+			return Event{Kind: kind, Step: count.Draw(t, "step"), File: rapid.StringMatching(`[a-z.=-]+`).Draw(t, "file"), Why: rapid.StringMatching(`([a-z][a-z =:]*[a-z])?`).Draw(t, "why")}
 		}
 		e := Event{Step: count.Draw(t, "step"), Of: count.Draw(t, "of"), Samples: count.Draw(t, "samples")}
 		if rapid.Bool().Draw(t, "has loss") {
@@ -87,7 +91,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 }
 
 func TestValuesCannotBreakTheirLine(t *testing.T) {
-	for _, e := range []Event{{Kind: Phase, Name: "a b\nstep=9"}, {Kind: Checkpoint, Path: "/x\nstep=9\r\nstep=8"}} {
+	for _, e := range []Event{{Kind: Phase, Name: "a b\nstep=9"}, {Kind: Planned, File: "a b", Why: "x\nstep=9"}, {Kind: Checkpoint, Path: "/x\nstep=9\r\nstep=8"}} {
 		var p Parser
 		if events := p.Feed([]byte(e.String() + "\n")); len(events) != 1 || events[0].Kind != e.Kind {
 			t.Errorf("%q is read as %+v", e.String(), events)
@@ -249,7 +253,7 @@ func TestTailOfAFlood(t *testing.T) {
 func TestCommandsArrive(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "control")
 	c := Listen(func(string) string { return path })
-	sent := []Command{{Verb: Save}, {Verb: Resize, Workers: 3}, {Verb: Batch, Batch: 48}, {Verb: Stop}}
+	sent := []Command{{Verb: Save}, {Verb: Resize, Workers: 3}, {Verb: Batch, Batch: 48}, {Verb: Plan, Path: "/a b/plan.1.2.json"}, {Verb: Stop}}
 	for _, command := range sent {
 		if err := Send(path, command); err != nil {
 			t.Fatal(err)
@@ -262,7 +266,7 @@ func TestCommandsArrive(t *testing.T) {
 	if got, err := c.Poll(); err != nil || len(got) > 0 {
 		t.Errorf("%v arrived twice (%v)", got, err)
 	}
-	for _, line := range []string{"", "dance", "resize", "resize 0", "resize x", "checkpoints"} {
+	for _, line := range []string{"", "dance", "resize", "resize 0", "resize x", "checkpoints", "plan", "plan  "} {
 		if command, ok := ParseCommand(line); ok {
 			t.Errorf("%q is read as %v", line, command)
 		}
