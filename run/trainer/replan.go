@@ -35,7 +35,7 @@ func (r *run) replan() error {
 	}
 	plan, why := r.fits(p)
 	if why == nil && !reflect.DeepEqual(plan, r.plan) { // a worker may have heard of it later than another
-		if err := r.worker.take(plan); err != nil {
+		if err := r.worker.goBy(plan); err != nil {
 			return err
 		}
 		r.plan = plan
@@ -124,9 +124,9 @@ func (r *run) answer(p proposal, why error) {
 	r.report.Write(e)
 }
 
-// take has the worker go by another plan with as many workers. Until everything has come it has
+// goBy has the worker go by another plan with as many workers. Until everything has come it has
 // its old stages beside the new ones, so that a loss in between loses no step.
-func (w *worker) take(plan *pipeline.Plan) error {
+func (w *worker) goBy(plan *pipeline.Plan) error {
 	next := *w
 	next.plan, next.stages, next.held = plan, nil, nil
 	then := divided(emptyStage, next)
