@@ -65,7 +65,7 @@ func (d *deeds) note(v plan.View, c *plan.Change) {
 		strategy.Pipeline: planned.Stages > 0,
 		strategy.Replan:   c.Verb == plan.Regrant && t.Plan.ID != was.Plan.ID,
 		strategy.Chunks:   some(func(op, first pipeline.Op) bool { return op.Stage != first.Stage }),
-		strategy.Halves:   some(func(op, _ pipeline.Op) bool { return op.Kind == pipeline.Input }),
+		strategy.Halves:   some(func(op, _ pipeline.Op) bool { return op.Kind == pipeline.Input || op.Kind == pipeline.FirstHalf }),
 		strategy.Copies:   len(schedule.Routes) > 1 || planned.Wave > 0,
 		strategy.Class:    t.Traffic.Class > 0,
 		strategy.Weight:   t.Traffic.Weight > 0,

@@ -169,6 +169,7 @@ var All = []Entry{
 	plain(adapipe.Description, adapipe.Planner{}).claims(adapipe.Claim, adapipe.Measure),
 	plain(alpa.Description, alpa.Planner{}).claims(alpa.Claim, alpa.Measure),
 	plain(autopipe.Description, autopipe.Planner{}).claims(autopipe.Claim, autopipe.Measure),
+	plain(autopipe.SlicerDescription, autopipe.Slicer{}),
 	plain(chimera.MixDescription, chimera.Mix{}).claims(chimera.MixClaim, chimera.MeasureMix),
 	tuned(dtfm.Description, dtfm.Default, func(c dtfm.Config, e Env) any { c.Seed += e.Seed; return dtfm.New(c) }).claims(dtfm.Claim, dtfm.Measure),
 	plain(dualpipe.Description, dualpipe.Both{}).claims(dualpipe.Claim, dualpipe.Measure),

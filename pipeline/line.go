@@ -36,6 +36,9 @@ func (s *Schedule) holds(rank int) (held []int32) {
 // a chunk takes those of its route in turn, and gradients of weights those whose gradients of
 // inputs have waited longest.
 type Line struct {
+	// Halved are how many microbatches pass forward in halves, the first of all.
+	Halved int32
+
 	schedule *Schedule
 	order    *[]Op
 	chunks   map[Chunk]*progress
@@ -103,7 +106,11 @@ func (l *Line) Do(passes string, c Chunk) bool {
 		if all = all && there; !there {
 			continue
 		}
-		*l.order = append(*l.order, Op{Kind: kind, Stage: c.Stage, Micro: micro})
+		if kind == Forward && micro < l.Halved {
+			*l.order = append(*l.order, Op{Kind: FirstHalf, Stage: c.Stage, Micro: micro}, Op{Kind: SecondHalf, Stage: c.Stage, Micro: micro})
+		} else {
+			*l.order = append(*l.order, Op{Kind: kind, Stage: c.Stage, Micro: micro})
+		}
 		p := l.chunks[c]
 		if kind == Weight {
 			p.waiting = p.waiting[1:]

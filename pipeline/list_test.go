@@ -124,7 +124,14 @@ func accounted(s *pipeline.Schedule, c *pipeline.Costs, t *pipeline.Timing, rank
 	for i := range order {
 		held := params
 		for j, op := range order[:i+1] {
-			if op.Kind != pipeline.Forward {
+			kept := c.Stages[op.Stage].ActivationKiB
+			switch op.Kind {
+			case pipeline.Forward:
+			case pipeline.FirstHalf:
+				kept /= 2
+			case pipeline.SecondHalf:
+				kept -= kept / 2
+			default:
 				continue
 			}
 			// Kept unless a later pass of the same microbatch has ended before this one begins.
@@ -135,7 +142,7 @@ func accounted(s *pipeline.Schedule, c *pipeline.Costs, t *pipeline.Timing, rank
 				}
 			}
 			if !given {
-				held += c.Stages[op.Stage].ActivationKiB
+				held += kept
 			}
 		}
 		most = max(most, held)

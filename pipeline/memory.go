@@ -47,12 +47,12 @@ func (s *Schedule) peak(rank int, c *Costs) Memory {
 		for _, op := range ops {
 			kept := c.Stages[op.Stage].ActivationKiB
 			switch {
-			case again != nil && op.Kind == Forward && again[[2]int32{op.Stage, op.Micro}]:
-				now.ActivationKiB += s.input(c, op.Stage)
 			case op.Kind == Recompute:
 				now.ActivationKiB += kept - s.input(c, op.Stage)
-			case op.Kind == Forward:
-				now.ActivationKiB += kept
+			case again != nil && again[[2]int32{op.Stage, op.Micro}]:
+				now.ActivationKiB += share(op.Kind, s.input(c, op.Stage))
+			default:
+				now.ActivationKiB += share(op.Kind, kept)
 			}
 			versions.begin(op)
 		}
@@ -108,7 +108,7 @@ func newVersions(s *Schedule) *versions {
 }
 
 func (v *versions) begin(op Op) {
-	if v == nil || op.Kind != Forward {
+	if v == nil || !op.Kind.begins() {
 		return
 	}
 	w := &v.stages[op.Stage]

@@ -10,17 +10,37 @@ import (
 type Kind byte
 
 // The kinds of pass. A backward pass is whole, or in two halves of which only the first is
-// awaited by the stage before.
+// awaited by the stage before. A forward pass is whole, or one of half the microbatch's samples
+// and then one of the others, each of which the next stage takes up by itself.
 const (
-	Forward   Kind = 'F'
-	Recompute Kind = 'R' // the forward pass once more, for activations that were not kept
-	Backward  Kind = 'B' // Input and Weight in one
-	Input     Kind = 'I' // gradients of the inputs
-	Weight    Kind = 'W' // gradients of the weights
+	Forward    Kind = 'F'
+	FirstHalf  Kind = 'G' // the forward pass of half the samples
+	SecondHalf Kind = 'H' // that of the others
+	Recompute  Kind = 'R' // the forward pass once more, for activations that were not kept
+	Backward   Kind = 'B' // Input and Weight in one
+	Input      Kind = 'I' // gradients of the inputs
+	Weight     Kind = 'W' // gradients of the weights
 )
 
 // Kinds lists them all.
-const Kinds = "FRBIW"
+const Kinds = "FGHRBIW"
+
+// begins reports whether a pass of this kind is the first of a microbatch at its stage.
+func (k Kind) begins() bool { return k == Forward || k == FirstHalf }
+
+// share is what of a whole forward pass belongs to a pass of a kind: of its time, of what it sends
+// or of what it keeps.
+func share[T ~int64](k Kind, whole T) T {
+	switch k {
+	case Forward:
+		return whole
+	case FirstHalf:
+		return whole / 2
+	case SecondHalf:
+		return whole - whole/2
+	}
+	return 0
+}
 
 // Op is one pass of one microbatch through a stage.
 type Op struct {

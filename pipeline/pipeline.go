@@ -173,7 +173,7 @@ func (s *Schedule) InFlight() []int32 {
 		held := make([]int32, s.Stages())
 		for _, op := range ops {
 			switch op.Kind {
-			case Forward:
+			case Forward, FirstHalf:
 				held[op.Stage]++
 			case Backward, Weight:
 				held[op.Stage]--

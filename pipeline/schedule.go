@@ -67,7 +67,7 @@ func sized(ranks, microbatches int64) Why {
 }
 
 // Check says what is wrong: each microbatch must pass each stage of its route once forward
-// and later once backward, there and nowhere else.
+// and later once backward, there and nowhere else. One that passes a stage in halves passes all so.
 func (s *Schedule) Check() Why {
 	stages := s.Stages()
 	if why := sized(int64(len(s.Orders)), int64(s.Microbatches)); why != "" {
@@ -85,8 +85,9 @@ func (s *Schedule) Check() Why {
 		}
 	}
 	done := make([]byte, stages*int(s.Microbatches)) // what each pass forward has become
+	halves := make([]int32, s.Microbatches)          // stages that a microbatch passes in halves
 	for r := range s.Orders {
-		if why := s.checkOrder(r, done); why != "" {
+		if why := s.checkOrder(r, done, halves); why != "" {
 			return why
 		}
 	}
@@ -95,13 +96,19 @@ func (s *Schedule) Check() Why {
 			return whyf("stage %d, microbatch %d: expected a pass forward and one backward, the last is %q", i/int(s.Microbatches), i%int(s.Microbatches), was)
 		}
 	}
+	// What a stage sends in halves the next takes up in halves, so nobody has to put two together.
+	for k, passed := range halves {
+		if passed != 0 && int(passed) != stages {
+			return whyf("microbatch %d passes %d of %d stages in halves: expected all or none", k, passed, stages)
+		}
+	}
 	return ""
 }
 
 // before are the passes that each kind may follow; 0 is none.
-var before = map[Kind]string{Forward: "\x00", Recompute: "F", Backward: "FR", Input: "FR", Weight: "I"}
+var before = map[Kind]string{Forward: "\x00", FirstHalf: "\x00", SecondHalf: "G", Recompute: "FH", Backward: "FHR", Input: "FHR", Weight: "I"}
 
-func (s *Schedule) checkOrder(r int, done []byte) Why {
+func (s *Schedule) checkOrder(r int, done []byte, halves []int32) Why {
 	order := s.Orders[r]
 	for i, op := range order {
 		may, known := before[op.Kind]
@@ -113,9 +120,11 @@ func (s *Schedule) checkOrder(r int, done []byte) Why {
 		}
 		was := &done[int(op.Stage)*int(s.Microbatches)+int(op.Micro)]
 		if !strings.Contains(may, string(rune(*was))) {
-			return whyf("rank %d, operation %d is %v: expected each microbatch once as F, later as B or as I and then W", r, i, op)
+			return whyf("rank %d, operation %d is %v: expected each microbatch once as F or as G and then H, later as B or as I and then W", r, i, op)
 		}
-		*was = byte(op.Kind)
+		if *was = byte(op.Kind); op.Kind == SecondHalf {
+			halves[op.Micro]++
+		}
 		if op.Paired && (i+1 == len(order) || order[i+1].Paired || order[i+1].Micro == op.Micro) {
 			return whyf("rank %d, operation %d is %v: expected one of another microbatch after it, to run with it", r, i, op)
 		}

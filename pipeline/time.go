@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,8 +28,10 @@ func (s *Stage) Of(k Kind) unit.Duration {
 		return s.Input
 	case Weight:
 		return s.Weight
+	case Recompute:
+		return s.Forward
 	}
-	return s.Forward
+	return share(k, s.Forward)
 }
 
 // Costs are what a schedule is timed with.
@@ -192,8 +195,10 @@ type graph struct {
 	s *Schedule
 	c *Costs
 	// task is the one that does a pass: forward, recompute, the first and the second half of
-	// the backward pass, each by stage and microbatch.
+	// the backward pass, each by stage and microbatch. Of a forward pass in halves that is the
+	// second of them, and half the first; -1 where it is whole, and none where all are.
 	task  [4][]int32
+	half  []int32
 	links map[[2]int32]int32
 	ends  [][2]int32 // of the links: from which rank to which
 }
@@ -201,8 +206,11 @@ type graph struct {
 // slot is where task keeps the pass of a kind: what is awaited of a backward pass is its
 // first half.
 func slot(k Kind) int {
-	if k == Backward {
+	switch k {
+	case Backward:
 		k = Input
+	case SecondHalf:
+		k = Forward
 	}
 	return strings.IndexByte("FRIW", byte(k))
 }
@@ -222,11 +230,23 @@ func newGraph(s *Schedule, c *Costs) *graph {
 			if i == 0 || !order[i-1].Paired {
 				g.AddTask(taskgraph.Task{Resource: int32(r), Duration: c.takes(r, order[i:])})
 			}
-			g.task[slot(op.Kind)][int(op.Stage)*m+int(op.Micro)] = int32(len(g.Tasks)) - 1
+			if at := int(op.Stage)*m + int(op.Micro); op.Kind == FirstHalf {
+				g.halve(at)
+			} else {
+				g.task[slot(op.Kind)][at] = int32(len(g.Tasks)) - 1
+			}
 		}
 	}
 	g.connect()
 	return g
+}
+
+// halve has the newest task do the first half of a forward pass.
+func (g *graph) halve(at int) {
+	if g.half == nil {
+		g.half = slices.Repeat([]int32{-1}, len(g.task[0]))
+	}
+	g.half[at] = int32(len(g.Tasks)) - 1
 }
 
 // connect makes each pass wait for those before it. Within a rank and a microbatch the order says so.
@@ -236,14 +256,20 @@ func (g *graph) connect() {
 		for k := range m {
 			here, there := g.s.Rank(stage, k), g.s.Rank(stage+1, k)
 			at, on := stage*m+k, (stage+1)*m+k
-			g.send(here, there, stage, g.task[0][at], g.task[0][on])
-			g.send(there, here, stage, g.task[2][on], g.task[2][at])
+			bytes := g.c.Stages[stage].OutputKiB << 10
+			forward := bytes
+			if g.half != nil && g.half[at] >= 0 {
+				forward = share(SecondHalf, bytes)
+				g.send(here, there, bytes-forward, g.half[at], g.half[on])
+			}
+			g.send(here, there, forward, g.task[0][at], g.task[0][on])
+			g.send(there, here, bytes, g.task[2][on], g.task[2][at])
 		}
 	}
 }
 
 // send lets one task wait for another, over the link between their ranks where it takes time.
-func (g *graph) send(from, to, stage, before, after int32) {
+func (g *graph) send(from, to int32, bytes int64, before, after int32) {
 	way := g.c.Link(int(from), int(to))
 	if from == to || way == (Link{}) {
 		g.Edges = append(g.Edges, taskgraph.Edge{Before: before, After: after})
@@ -255,7 +281,7 @@ func (g *graph) send(from, to, stage, before, after int32) {
 		g.links[[2]int32{from, to}] = link
 		g.ends = append(g.ends, [2]int32{from, to})
 	}
-	t := g.AddTask(taskgraph.Task{Resource: link, Bytes: g.c.Stages[stage].OutputKiB << 10}, before)
+	t := g.AddTask(taskgraph.Task{Resource: link, Bytes: bytes}, before)
 	g.Edges = append(g.Edges, taskgraph.Edge{Before: t, After: after})
 }
 

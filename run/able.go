@@ -44,7 +44,7 @@ var Simulated = strategy.Ability{Driver: "in simulation", Means: map[strategy.Ac
 	strategy.Pipeline: "an iteration lasts as long as the plan takes",
 	strategy.Replan:   "from then on an iteration lasts as long as the other plan takes",
 	strategy.Chunks:   "a rank holds them, and what it sends itself takes no time",
-	strategy.Halves:   "the stage before goes on after the first",
+	strategy.Halves:   "the next stage goes on after the first",
 	strategy.Copies:   "each microbatch goes its own way, with the weights with which it began",
 	strategy.Class:    "a link serves the first class first",
 	strategy.Weight:   "a link is divided by weight",
@@ -66,7 +66,7 @@ var Slots = strategy.Ability{Driver: "on this machine's slots", Means: map[strat
 	strategy.Batch:    "MUSTER_BATCH at the start, batch N in the control file later",
 	strategy.Pipeline: "MUSTER_PLAN names the plan at the start",
 	strategy.Chunks:   "the trainer hands on in memory what one stage has for the next",
-	strategy.Halves:   "the trainer keeps what the gradients of parameters take",
+	strategy.Halves:   "the trainer keeps what the other half takes",
 }, Why: map[strategy.Act]string{
 	strategy.Swap:    "a frozen process keeps its memory",
 	strategy.Stream:  noStream,

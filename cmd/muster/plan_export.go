@@ -128,7 +128,7 @@ func pictured(c *planning.Comparison, as func(*report.Timeline, io.Writer) error
 
 // passKinds are what a picture tells apart; the last is two passes at once.
 var passKinds = []struct{ letter, name string }{
-	{"F", "forward"}, {"B", "backward"}, {"I", "gradients of inputs"}, {"W", "gradients of weights"}, {"R", "forward again"}, {"&", "two at once"},
+	{"F", "forward"}, {"G", "forward, first half"}, {"H", "forward, second half"}, {"B", "backward"}, {"I", "gradients of inputs"}, {"W", "gradients of weights"}, {"R", "forward again"}, {"&", "two at once"},
 }
 
 // timelineOf draws what the ranks of the first pipeline do in a step.

@@ -53,7 +53,7 @@ var does = map[Act]string{
 	Pipeline: "tells a run its pipeline plan",
 	Replan:   "gives a run another pipeline plan while it goes on",
 	Chunks:   "has a process of a pipeline train several stages",
-	Halves:   "takes backward passes in two halves, the second of them later",
+	Halves:   "takes passes in two halves: backward passes, the second of them later, or forward passes, half the samples at a time",
 	Copies:   "keeps a stage in several processes at once, or several versions of its weights",
 	Class:    "puts the traffic of a run into a strict class",
 	Weight:   "gives the traffic of a run a weight against that of others",

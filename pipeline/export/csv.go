@@ -12,7 +12,7 @@ import (
 // CSV writes a schedule as PyTorch's pipeline runtime loads it (torch.distributed.pipelining,
 // _PipelineScheduleRuntime._load_csv, format compute_only): a row for each rank, a cell for
 // each pass, two that run at once as one. Whatever has a stage on several ranks, weights of
-// several versions or passes that are computed again cannot be written so.
+// several versions, passes that are computed again or forward passes in halves cannot be written so.
 func CSV(s *pipeline.Schedule) (string, error) {
 	if err := expressible(s); err != nil {
 		return "", err
@@ -39,6 +39,9 @@ func expressible(s *pipeline.Schedule) error {
 		for _, a := range actions(s, r) {
 			if len(a) == 2 && (a[0].Kind != pipeline.Forward || a[1].Kind != pipeline.Backward) {
 				return fmt.Errorf("PyTorch runs a forward and a backward pass at once, not %s", a.cell())
+			}
+			if a[0].Kind == pipeline.FirstHalf {
+				return unable([]string{"1f1b"}, "PyTorch has no cell for half a forward pass (%v): 1f1b is the same order with whole ones", a[0])
 			}
 			if a[0].Kind == pipeline.Recompute {
 				return fmt.Errorf("PyTorch has no cell for a pass that is computed again (%v): wrap the stage's layers in torch.utils.checkpoint, and take the schedule without it", a[0])

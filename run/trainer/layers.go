@@ -44,6 +44,8 @@ type microbatch struct {
 	// much work; they wait in later.
 	halved bool
 	later  []func()
+	// first is, where these sequences went forward as the second half of a microbatch, the first.
+	first *microbatch
 	// tensor are those with the other slices of the layers; err is what went wrong between them.
 	tensor *ring
 	err    error

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/strategies/pipeline/autopipe"
 	"github.com/musterdl/muster/strategies/pipeline/hanayo"
 	"github.com/musterdl/muster/strategies/pipeline/interleaved"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
@@ -46,6 +47,7 @@ func TestEveryOrderLearnsTheSame(t *testing.T) {
 		{"v-min", zbv.Min, 2, []int{4}},
 		{"hanayo", hanayo.New(hanayo.Default()), 2, []int{4}},
 		{"ooo-backprop", outoforder.Ordering{}, 1, []int{4}},
+		{"1f1b-sliced", autopipe.Slicer{}, 1, []int{2, 4}},
 		{"zero-bubble", zerobubble.New(zerobubble.Default()), 1, []int{4}},
 	} {
 		for _, workers := range o.workers {
@@ -59,6 +61,46 @@ func TestEveryOrderLearnsTheSame(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Whatever the order, microbatches that pass forward in halves train the same: two workers and four,
+// backward passes whole and in halves, stages that hand on within a worker, halves of no sequence, of
+// one and of two.
+func TestHalvesLearnTheSame(t *testing.T) {
+	c := eightLayers()
+	want := attempt(t, 1, flags(c), nil).must(t, ExitDone).losses()
+	for _, o := range []struct {
+		order           pipeline.Ordering
+		workers, stages int
+		microbatches    int
+	}{
+		{onefoneb.Ordering{}, 2, 2, 3},
+		{onefoneb.Ordering{}, 4, 4, 8},
+		{zerobubble.H1{}, 2, 2, 2},
+		{zbv.V{}, 2, 4, 4},
+	} {
+		t.Run(fmt.Sprintf("%T on %d, %d microbatches", o.order, o.workers, o.microbatches), func(t *testing.T) {
+			plan := stagesOf(o.order, o.workers, o.stages)
+			plan.Microbatches, plan.Orders = int32(o.microbatches), planned(o.order, o.workers, o.microbatches, plan.Cuts...).Orders
+			for r, order := range plan.Orders {
+				var halves []pipeline.Op
+				for _, op := range order {
+					if op.Kind == pipeline.Forward && op.Micro != 1 { // one stays whole
+						halves = append(halves, pipeline.Op{Kind: pipeline.FirstHalf, Stage: op.Stage, Micro: op.Micro})
+						op.Kind = pipeline.SecondHalf
+					}
+					halves = append(halves, op)
+				}
+				plan.Orders[r] = halves
+			}
+			got := attempt(t, o.workers, flags(c), map[string]string{"MUSTER_PLAN": writePlan(t, plan)}).must(t, ExitDone).losses()
+			for step, loss := range want {
+				if !closeTo(got[step], loss, 1e-3, 0) {
+					t.Errorf("step %d: loss %g, of one worker %g", step, got[step], loss)
+				}
+			}
+		})
 	}
 }
 

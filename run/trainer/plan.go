@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/musterdl/muster/pipeline"
 )
@@ -35,6 +36,13 @@ func checkPlan(p *pipeline.Plan, c Config) error {
 	schedule := p.Schedule()
 	if len(schedule.Routes) > 1 || p.Wave != 0 {
 		return fmt.Errorf("%s", pipeline.LiveCopies)
+	}
+	for _, order := range p.Orders {
+		for _, op := range order {
+			if op.Kind == pipeline.Recompute && slices.Contains(order, pipeline.Op{Kind: pipeline.FirstHalf, Stage: op.Stage, Micro: op.Micro}) {
+				return fmt.Errorf("%v computes again what passed forward in halves: expected one or the other, since the trainer keeps one input for each", op)
+			}
+		}
 	}
 	route, ranks := schedule.Routes[0], int32(len(p.Orders))
 	for s, rank := range route[1:] {

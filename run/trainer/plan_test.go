@@ -32,6 +32,9 @@ func TestPlansThatCannotRunAreRefused(t *testing.T) {
 		{`["0F0","0F1","0B0","0B1"]`, `["0F0","0B0","0F1","0B1"]`, ""},
 		{`["1F0","1B0","1F1","1B1"]`, `["1F1","1B1","1F0","1B0"]`, ""}, // odd, but it runs
 		{`["0F0","0F1","0B0","0B1"],["1F0","1B0","1F1","1B1"]`, `["0F0","0B0","0F1","0B1"],["1F1","1B1","1F0","1B0"]`, "wait for one another in a circle"},
+		{`["0F0","0F1","0B0","0B1"],["1F0","1B0"`, `["0G0","0F1","0H0","0B0","0B1"],["1G0","1H0","1B0"`, ""},
+		{`["0F0","0F1","0B0","0B1"],["1F0","1B0"`, `["0G0","0H0","0F1","0R0","0B0","0B1"],["1G0","1H0","1B0"`, "0R0 computes again what passed forward in halves"},
+		{`["0F0","0F1"`, `["0G0","0H0","0F1"`, "microbatch 0 passes 1 of 2 stages in halves"},
 		{`"stages"`, `"stage"`, "unknown field"},
 	} {
 		p, err := ParsePlan([]byte(strings.Replace(good, c.old, c.new, 1)))

@@ -101,7 +101,7 @@ func (s *stage) begin(sequences []sequence, weight float32) *microbatch {
 	if n := len(s.spare); n > 0 {
 		m, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
-	m.weight, m.tensor, m.inputs, m.target = weight, s.tensor, m.inputs[:0], m.target[:0]
+	m.weight, m.tensor, m.first, m.inputs, m.target = weight, s.tensor, nil, m.inputs[:0], m.target[:0]
 	for _, q := range sequences {
 		m.inputs = append(m.inputs, q[:len(q)-1]...)
 		m.target = append(m.target, q[1:]...)

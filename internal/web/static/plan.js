@@ -5,7 +5,7 @@ import { figure, keys, clip } from "./chart.js";
 import { card, h, s, table } from "./dom.js";
 import { amount, count, sentence, span, ticks, trim } from "./words.js";
 
-const kinds = { F: ["c0", "forward"], R: ["c3", "forward again"], B: ["c1", "backward"], I: ["c4", "backward, inputs"], W: ["c2", "backward, weights"] };
+const kinds = { F: ["c0", "forward"], G: ["c0", "forward, first half"], H: ["c0", "forward, second half"], R: ["c3", "forward again"], B: ["c1", "backward"], I: ["c4", "backward, inputs"], W: ["c2", "backward, weights"] };
 const rowHeight = 18, labelWidth = 64, headHeight = 22, axisHeight = 24;
 
 // planCard shows the plan as the API tells it; undefined is a server that tells of none.

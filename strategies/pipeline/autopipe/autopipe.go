@@ -11,9 +11,8 @@
 // Tensor and data parallelism are searched as PTD-P does it. Where a rank holds several stages, or
 // a sequence itself tries many orders, the cut is the one that the search begins with.
 //
-// Left out: the slicer, which has the first microbatches pass forward in halves so that deep
-// stages begin earlier. A schedule knows a microbatch as one pass forward and one backward, and
-// cannot say that two forward passes meet in one backward.
+// Its slicer is a sequence of its own, 1f1b-sliced: the cut is then made for whole passes, and what
+// comes of it is sliced.
 package autopipe
 
 import (
@@ -56,9 +55,9 @@ func improve(x *parallel.Simulator, s *parallel.Shape) ([]parallel.Candidate, pa
 		return nil, why
 	}
 	shape := *s
-	shape.Cuts = seed(chain, s)
+	shape.Cuts, shape.Sequence = seed(chain, s), whole(s.Sequence)
 	best, why := x.Candidates(shape.Plan())
-	if _, tries := s.Sequence.Order.(parallel.Trier); why != "" || tries || len(s.Cuts) != s.Ranks-1 {
+	if _, tries := shape.Sequence.Order.(parallel.Trier); why != "" || tries || len(s.Cuts) != s.Ranks-1 {
 		return best, why // moves are simulated by the hundred: elsewhere they would take minutes
 	}
 	// Each round looks at all moves of one stage and takes the best of them. It ends, since every
@@ -83,7 +82,11 @@ func improve(x *parallel.Simulator, s *parallel.Shape) ([]parallel.Candidate, pa
 			}
 		}
 	}
-	return best, ""
+	if shape.Sequence.Name == s.Sequence.Name {
+		return best, ""
+	}
+	shape.Sequence = s.Sequence
+	return x.Candidates(shape.Plan())
 }
 
 // seed is the cut whose slowest stage is fastest, of those that fit.
