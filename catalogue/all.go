@@ -51,6 +51,7 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/adapipe"
 	"github.com/musterdl/muster/strategies/pipeline/alpa"
 	"github.com/musterdl/muster/strategies/pipeline/autopipe"
+	"github.com/musterdl/muster/strategies/pipeline/byprice"
 	"github.com/musterdl/muster/strategies/pipeline/chimera"
 	"github.com/musterdl/muster/strategies/pipeline/dear"
 	"github.com/musterdl/muster/strategies/pipeline/dpcut"
@@ -195,6 +196,8 @@ var All = []Entry{
 	plain(zerobubble.H1Description, zerobubble.H1{}).claims(zerobubble.Claim, zerobubble.Measure),
 	plain(zerobubble.H2Description, zerobubble.H2{}),
 	tuned(zerobubble.AutoDescription, zerobubble.Default, func(c zerobubble.Config, _ Env) any { return zerobubble.New(c) }),
+	plain(byprice.NoneDescription, byprice.None{}),
+	tuned(byprice.Description, byprice.Default, func(c byprice.Config, _ Env) any { return byprice.New(c) }),
 
 	plain(maxmin.Description, maxmin.Policy{}),
 	tuned(parrot.Description, parrot.Default, func(c parrot.Config, _ Env) any { return parrot.New(c) }).claims(parrot.Claim, parrot.Measure),

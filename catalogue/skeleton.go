@@ -50,6 +50,7 @@ var stubs = map[string]stub{
 	"cut":      {"pipeline", scheduleSuite, listed("Partitioner{}"), whole("pipeline.CutPart", "Partitioner{}")},
 	"sequence": {"pipeline", scheduleSuite, listed("Ordering{}"), whole("pipeline.SequencePart", "Ordering{}")},
 	"planner":  {"pipeline/parallel", scheduleSuite, listed("Planner{}"), whole("parallel.PlannerPart", "Planner{}")},
+	"reaction": {"pipeline/reaction", scheduleSuite, listed("Policy{}"), whole("reaction.Part", "Policy{}")},
 	"flow":     {"flow", scheduleSuite, listed("Policy{}"), whole("flow.PolicyPart", "Policy{}")},
 }
 

@@ -170,6 +170,8 @@ func (e *Engine) refoldAside(d *plan.Draft, a *plan.Aside) {
 		d.Reserve(a.Claims)
 	case "memory":
 		d.Remember(a.Memory)
+	case "reaction":
+		d.React(*a.Reaction)
 	}
 }
 

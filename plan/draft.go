@@ -25,6 +25,7 @@ type Mark struct {
 	undo, changes, notes, asides, plans int
 	memory                              []byte
 	claims                              []Claim
+	reactions                           []Reaction
 }
 
 // Aside is an edit that no driver carries out but that belongs to the state: an
@@ -32,7 +33,7 @@ type Mark struct {
 // commit, so that a journal can be folded without asking a strategy.
 type Aside struct {
 	After int        `json:"after,omitempty"` // how many of the draft's changes it follows
-	Kind  string     `json:"kind"`            // estimate, menu, memo, why, lease, plan, memory or claims
+	Kind  string     `json:"kind"`            // estimate, menu, memo, why, lease, plan, memory, claims or reaction
 	Job   JobID      `json:"job"`             // or the run, of a lease
 	A     int64      `json:"a,omitempty"`
 	B     int64      `json:"b,omitempty"`
@@ -44,6 +45,8 @@ type Aside struct {
 	Menu Menu `json:"menu,omitempty"`
 	// Claims are all places in the calendar.
 	Claims []Claim `json:"claims,omitempty"`
+	// Reaction is the last of the job.
+	Reaction *Reaction `json:"reaction,omitempty"`
 }
 
 // Slot asks for workers on one node. On names every device they get, in order;
@@ -78,7 +81,7 @@ func (s *State) Edit() *Draft {
 
 // Mark remembers this point of the draft.
 func (d *Draft) Mark() Mark {
-	return Mark{len(d.s.log.kinds), len(d.changes), len(d.notes), len(d.asides), len(d.s.Plans), d.s.Memory, d.s.Claims}
+	return Mark{len(d.s.log.kinds), len(d.changes), len(d.notes), len(d.asides), len(d.s.Plans), d.s.Memory, d.s.Claims, d.s.Reactions}
 }
 
 // Rollback undoes every edit since the mark.
@@ -91,7 +94,7 @@ func (d *Draft) Rollback(m Mark) {
 	d.changes = d.changes[:m.changes]
 	d.notes = d.notes[:m.notes]
 	d.asides = d.asides[:m.asides]
-	d.s.Plans, d.s.Memory, d.s.Claims = d.s.Plans[:m.plans], m.memory, m.claims
+	d.s.Plans, d.s.Memory, d.s.Claims, d.s.Reactions = d.s.Plans[:m.plans], m.memory, m.claims, m.reactions
 }
 
 // Discard undoes the whole draft and closes it.

@@ -19,6 +19,9 @@ type Pipeline struct {
 	// Groups are the ends of the groups of layers in which the run's memory is brought to
 	// its devices, the first of which compute while others come; nil is as a whole.
 	Groups []int32 `json:",omitempty"`
+	// Layers are what all passes of a microbatch through each layer were believed to take where
+	// the plan was made for what was measured of a run; nil is what the job's profile says.
+	Layers []unit.Duration `json:",omitempty"`
 }
 
 // noPlan stands between the strategies that have no plan for a job and why.
@@ -38,5 +41,5 @@ func (p *Pipeline) Lacking() (name, why string) {
 }
 
 func (p *Pipeline) equals(q Pipeline) bool {
-	return p.Schedule == q.Schedule && p.Iteration == q.Iteration && slices.Equal(p.Cuts, q.Cuts) && bytes.Equal(p.JSON, q.JSON) && slices.Equal(p.Groups, q.Groups)
+	return p.Schedule == q.Schedule && p.Iteration == q.Iteration && slices.Equal(p.Cuts, q.Cuts) && bytes.Equal(p.JSON, q.JSON) && slices.Equal(p.Groups, q.Groups) && slices.Equal(p.Layers, q.Layers)
 }

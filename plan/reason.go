@@ -72,6 +72,8 @@ const (
 	NotNeeded                // node A is not worth its price any more
 	Merged                   // trains together with job A, whose model it shares
 	Shed                     // stopped for overload: its goal is reached, or near enough
+	Replanned                // goes on by another plan, whose step takes B microseconds in place of A
+	WentOn                   // goes on without what was lost, on A workers
 	numReasons
 )
 
@@ -80,7 +82,7 @@ var reasonNames = [...]string{"", "new", "fits", "backfilled", "no-room", "fragm
 	"rebalanced", "moved", "lease-over", "lease-begins", "node-lost", "start-broke", "run-failed", "over-limit", "by-user",
 	"round-plan", "packed", "unpacked", "interleaved", "partitioned", "not-feasible", "answered", "superseded", "finished",
 	"dependency-ended", "node-sick", "estimated", "impossible", "outdated", "switched", "queue-limit", "borrow-limit",
-	"user-limit", "kept-back", "reserved", "maintenance", "reclaimed", "outranked", "defragmented", "rented", "not-needed", "merged", "shed"}
+	"user-limit", "kept-back", "reserved", "maintenance", "reclaimed", "outranked", "defragmented", "rented", "not-needed", "merged", "shed", "replanned", "went-on"}
 
 // String names the reason as journal and API do.
 func (c ReasonCode) String() string { return reasonNames[c] }
@@ -196,6 +198,10 @@ func (r Reason) aboutShares(v View) (words string, ok bool) {
 		return v.s.nodeName(r.A) + " is not worth its price any more", true
 	case Merged:
 		return "trains together with " + name + ", whose model it shares", true
+	case Replanned:
+		return fmt.Sprintf("goes on by another plan: a step takes %s in place of %s", unit.Duration(r.B), unit.Duration(r.A)), true
+	case WentOn:
+		return fmt.Sprintf("goes on without what was lost, on %s", counted(r.A, "worker")), true
 	case Shed:
 		return "stopped under overload: its goal is reached, or near enough", true
 	}

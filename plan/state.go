@@ -291,6 +291,9 @@ type Decisions struct {
 	// Memory is what the active strategy remembers beside the State, as of its last
 	// decision.
 	Memory []byte
+	// Reactions are how runs with plans went on, the latest last. The list is replaced, never
+	// written into.
+	Reactions []Reaction
 }
 
 // Books are the tree of queues, and the accounts of who used what; past use in them was

@@ -118,6 +118,25 @@ type settings struct {
 	Restart unit.Duration // what a resumed job loses
 	Prices  simulated.Prices
 	Observe unit.Duration // how often jobs report their loss
+	Losses  []loss
+}
+
+// loss is a node that is lost for a time; 0 is for good.
+type loss struct {
+	Node    plan.NodeID
+	At, For unit.Duration
+}
+
+// events are what is lost and comes back.
+func (s *settings) events() (all []simulated.Later) {
+	for _, l := range s.Losses {
+		all = append(all, simulated.Later{At: unit.Time(l.At), Event: engine.Event{Kind: engine.NodeDown, Node: l.Node}})
+		if l.For > 0 {
+			all = append(all, simulated.Later{At: unit.Time(l.At + l.For), Event: engine.Event{Kind: engine.NodeUp, Node: l.Node}})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b simulated.Later) int { return cmp.Compare(a.At, b.At) })
+	return all
 }
 
 // play simulates the jobs on the cluster.
@@ -157,7 +176,7 @@ func (s *stage) play(words []string, decisions bool) (string, error) {
 	set.Prices.Restart = set.Restart
 	var said strings.Builder
 	config := simulated.Config{Cluster: c, Beginning: simulated.Beginning{First: first}, Jobs: jobs.Source(), Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
-		Prices: set.Prices, ObserveEvery: set.Observe, Until: unit.Time(set.Until), Check: true,
+		Prices: set.Prices, Later: set.events(), ObserveEvery: set.Observe, Until: unit.Time(set.Until), Check: true,
 		Hooks: simulated.Hooks{Commit: func(v plan.View, c *plan.Commit) {
 			for i := range c.Changes {
 				if decisions {
@@ -226,6 +245,7 @@ type truth struct {
 	Busy, Sensitivity, Merge float64
 	Loss                     []float64
 	Really                   []workload.Offer // its menu, where it is another one than is believed
+	Drifts                   []workload.Drift
 }
 
 // readJobs reads a line for each job. One that says nothing else declares its true run time
@@ -240,7 +260,7 @@ func readJobs(text string) (jobs scheduletest.Jobs, err error) {
 			says = append(says, key)
 			switch {
 			case w == "estimate=none":
-			case slices.Contains([]string{"at", "run", "fail-after", "busy", "sensitivity", "merge", "loss", "really"}, key):
+			case slices.Contains([]string{"at", "run", "fail-after", "busy", "sensitivity", "merge", "loss", "really", "drifts"}, key):
 				known = append(known, key+": "+value)
 			default:
 				fields = append(fields, key+": "+value)
@@ -262,7 +282,7 @@ func readJobs(text string) (jobs scheduletest.Jobs, err error) {
 			if !slices.Contains(says, "checkpoint") {
 				j.Checkpoint.OnRequest = true
 			}
-			t := workload.Truth{Duration: is.Run, FailAfter: is.FailAfter, Busy: is.Busy, Sensitivity: is.Sensitivity, Merge: is.Merge, Menu: is.Really}
+			t := workload.Truth{Duration: is.Run, FailAfter: is.FailAfter, Busy: is.Busy, Sensitivity: is.Sensitivity, Merge: is.Merge, Menu: is.Really, Drifts: is.Drifts}
 			copy(t.Loss[:], is.Loss)
 			jobs = append(jobs, scheduletest.Job{Job: j, Truth: t})
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline/reaction"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
@@ -32,7 +33,8 @@ type Planner interface {
 }
 
 // Parts are what a Scheduler is composed of. Estimator, Placer, Flow and either Joint or
-// Order and Sizer are required; a nil Gate admits all, a nil Planner plans nothing, nil
+// Order and Sizer are required; a nil Gate admits all, a nil Planner plans nothing, a
+// nil Reaction changes no run, nil
 // Victims are the lowest ranked where the order displaces and the cheapest where it does
 // not.
 type Parts struct {
@@ -42,6 +44,7 @@ type Parts struct {
 	Sizer     allocate.Sizer
 	Placer    allocate.Placer
 	Planner   Planner
+	Reaction  reaction.Policy
 	Flow      flow.Policy
 	Victims   victims.Chooser
 	Reserve   calendar.Policy
@@ -265,8 +268,9 @@ func (s *Scheduler) mend(d *plan.Draft) {
 //     to, and place them. Whoever wished, place is what asks claims, calendar and victims,
 //     and what would end a run in vain is decided again without that.
 //  5. Give the oldest that has waited too long a claim.
-//  6. Set what runs get of the network.
-//  7. Keep the calendar, and say when to look again.
+//  6. Give runs another plan whose stages have drifted, where that pays.
+//  7. Set what runs get of the network.
+//  8. Keep the calendar, and say when to look again.
 func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	if s.claims.tree.heads == nil {
 		s.claims.tree = newTree(d.View)
@@ -292,6 +296,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.putOffAll(d, why.Jobs)
 	}
 	s.claimForOldest(d)
+	s.replan(d, why.Observed)
 	if asked {
 		s.shapeTraffic(d, why)
 	}

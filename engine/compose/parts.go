@@ -8,6 +8,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/reaction"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/calendar"
@@ -34,5 +35,6 @@ func PartsOf(c, null strategy.Filled) Parts {
 			Sequence: strategy.In[pipeline.Ordering](c, pipeline.SequencePart), NullSequence: strategy.In[pipeline.Ordering](null, pipeline.SequencePart),
 			Spread: strategy.In[parallel.Planner](c, parallel.PlannerPart),
 			Name:   cmp.Or(c[parallel.PlannerPart].Name, c[pipeline.CutPart].Name) + "+" + c[pipeline.SequencePart].Name},
+		Reaction: strategy.In[reaction.Policy](c, reaction.Part),
 	}
 }

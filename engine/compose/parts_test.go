@@ -12,6 +12,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline/reaction"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
@@ -87,6 +88,14 @@ func TestJointThatDoesMore(t *testing.T) {
 	}
 }
 
+// Two parts call their contracts Policy.
+type (
+	// Flow is that of step 5.
+	Flow = flow.Policy
+	// Reaction is that of step 4.
+	Reaction = reaction.Policy
+)
+
 // every is a strategy of every part of a Scheduler, and counts how often it is asked what
 // it remembers.
 type every struct {
@@ -96,11 +105,12 @@ type every struct {
 	allocate.Sizer
 	allocate.Placer
 	compose.Planner
-	flow.Policy
+	Flow
 	victims.Chooser
 	allocate.Rater
 	allocate.Switcher
 	allocate.Joint
+	Reaction
 	asked *int
 }
 

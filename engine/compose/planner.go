@@ -1,12 +1,15 @@
 package compose
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/drift"
 	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/plan"
 )
@@ -127,6 +130,93 @@ func (p *Pipelines) best(request workload.Pipeline, on pipeline.Params) (pipelin
 	best := all[0].Staged()
 	best.Tensor = request.Tensor
 	return best, ""
+}
+
+// going is the plan by which a run of measured layers goes, with what it is believed to take, and the
+// simulator that says so: of the devices that the run has, as fast as they are against the one on which
+// the layers were measured. Times are how many times as long as that each layer is believed to take.
+func (p *Pipelines) going(v plan.View, run plan.RunID) (x *parallel.Simulator, by parallel.Candidate, times []float64) {
+	r := v.Run(run)
+	if r.Terms.Plan.ID == plan.None || v.ProfileOf(r.Job).Stages == 0 {
+		return nil, by, nil
+	}
+	pl, request := v.Pipeline(r.Terms.Plan.ID), Request(*v.ProfileOf(r.Job))
+	order, lacking := p.Sequence, ""
+	if lacking, _ = pl.Lacking(); lacking != "" {
+		order = p.NullSequence
+	}
+	var made pipeline.Plan
+	if pl.Schedule != p.Name && lacking != p.Name || json.Unmarshal(pl.JSON, &made) != nil {
+		return nil, by, nil // another strategy made it, before this one took over
+	}
+	one := parallel.Pipeline{Microbatches: int(request.Microbatches), Cuts: made.Cuts}
+	for rank := range request.Stages {
+		one.Ranks = append(one.Ranks, parallel.Rank{Tensor: 1, Replicas: 1, Devices: []int32{rank}})
+	}
+	by.Plan = parallel.Plan{Samples: 1, Sequence: parallel.Sequence{Name: p.Name, Order: order}, Pipelines: []parallel.Pipeline{one}}
+	for l, layer := range request.Layers {
+		if times = append(times, 1); pl.Layers != nil {
+			times[l] = float64(pl.Layers[l]) / float64(max(1, layer.Forward+layer.Backward))
+		}
+	}
+	x = parallel.NewSimulator(scaled(parallel.Of(request), times), ranks(v, run, request.Stages))
+	var why parallel.Why
+	if by.Result, why = x.Simulate(&by.Plan); why != "" {
+		return nil, by, nil
+	}
+	return x, by, times
+}
+
+// scaled is a model whose layers take so many times as long.
+func scaled(m *parallel.Model, times []float64) *parallel.Model {
+	m.Profile = drift.Scaled{Profile: m.Profile, Times: times}
+	return m
+}
+
+// ranks are the devices of a run's first pipeline, each for itself.
+func ranks(v plan.View, run plan.RunID, n int32) *parallel.Devices {
+	speeds, each, i := make([]float64, 0, n), max(1, v.Shape(v.Run(run).Job).Devices), int32(0)
+	v.GrantsOf(run, func(g plan.Grant) {
+		if i++; (i-1)%each == 0 && len(speeds) < int(n) {
+			speeds = append(speeds, cmp.Or(v.Cluster().Models[v.Node(g.Node).Model].Speed, 1))
+		}
+	})
+	for len(speeds) < int(n) { // each worker is several slices of a stage
+		speeds = append(speeds, speeds[len(speeds)-1])
+	}
+	return parallel.Ranks(int(n), speeds)
+}
+
+// linked are the same devices with the links of their nodes.
+func linked(v plan.View, run plan.RunID, on *parallel.Devices) *parallel.Devices {
+	l, each, i := &parallel.Devices{Kinds: on.Kinds}, max(1, v.Shape(v.Run(run).Job).Devices), int32(0)
+	last := plan.NodeID(plan.None)
+	v.GrantsOf(run, func(g plan.Grant) {
+		if i++; (i-1)%each != 0 || int(i) > on.Len()*int(each) {
+			return
+		}
+		if g.Node != last {
+			kind := on.Nodes[on.NodeOf((i-1)/each)].Kind
+			l.Nodes, last = append(l.Nodes, parallel.Node{Kind: kind, Out: v.Cluster().Nodes[g.Node].Uplink}), g.Node
+		}
+		l.Nodes[len(l.Nodes)-1].Count++
+	})
+	if l.Index(); l.Len() < on.Len() {
+		return nil
+	}
+	return l
+}
+
+// planned is a plan of one pipeline as a run is given it.
+func (p *Pipelines) planned(c *parallel.Candidate, v plan.View, job plan.JobID, was *plan.Pipeline, times []float64) (pl plan.Pipeline, ok bool) {
+	staged, request := c.Staged(), Request(*v.ProfileOf(job))
+	staged.Tensor = request.Tensor
+	encoded, err := json.Marshal(staged)
+	pl = plan.Pipeline{Cuts: staged.Cuts, Schedule: was.Schedule, Iteration: c.Result.Step, JSON: encoded, Groups: was.Groups}
+	for l, layer := range request.Layers {
+		pl.Layers = append(pl.Layers, unit.Duration(math.Round(float64(layer.Forward+layer.Backward)*times[l])))
+	}
+	return pl, err == nil
 }
 
 // Request turns a stored profile back into what the job asked.

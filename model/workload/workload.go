@@ -195,6 +195,16 @@ type Truth struct {
 	// FailAfter ends every attempt as a failure of the user's making after this much
 	// running time in all; 0 is never.
 	FailAfter unit.Duration
+	// Drifts are when layers of its pipeline begin to take longer or shorter, one after the other.
+	Drifts []Drift
+}
+
+// Drift is that from a part of a job's work on some of its layers take so many times as long as before
+// any drift.
+type Drift struct {
+	From       float64 // of the work, 0..1
+	First, End int32   // the layers from First to before End
+	Times      float64
 }
 
 // Workers is the number of devices the gang asks for in all, in thousandths.

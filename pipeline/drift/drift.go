@@ -63,8 +63,7 @@ type Run struct {
 
 	believed *parallel.Simulator
 	scaled   Scaled // the believed layers
-	seen     [][]unit.Duration
-	steps    int // that were seen
+	seen     Sample
 }
 
 // Believe says by which simulator the plan was made.
@@ -86,25 +85,30 @@ func Times(r *parallel.Result) [][]unit.Duration {
 // Step takes in the times of the stages that were measured in a step. It returns how the run goes
 // on by another plan, and goes on by that, where the steps that are left gain more than it takes.
 func (r *Run) Step(took [][]unit.Duration, left int) (how parallel.Recovery, changes bool) {
-	if r.steps == 0 {
-		r.seen = make([][]unit.Duration, len(took))
+	if r.seen.Steps == 0 {
+		r.seen.Stages = make([][]unit.Duration, len(took))
 		for i := range took {
-			r.seen[i] = make([]unit.Duration, len(took[i]))
+			r.seen.Stages[i] = make([]unit.Duration, len(took[i]))
 		}
 	}
 	for i := range took {
 		for s, d := range took[i] {
-			r.seen[i][s] += d
+			r.seen.Stages[i][s] += d
 		}
 	}
-	if r.steps++; r.steps < r.Steps {
+	if r.seen.Steps++; r.seen.Steps < r.Steps {
 		return how, false
 	}
-	r.steps = 0
+	times, differs := r.seen.Learn(&r.Plan, r.scaled.Times, r.Skew)
+	r.seen.Steps = 0
 	// What does not differ is not learned: the beliefs would follow chance, and the cut after them.
-	if !r.learn() {
+	if !differs {
 		return how, false
 	}
+	r.scaled.Times = times
+	m := *r.believed.Model
+	m.Profile = r.scaled
+	r.believed = r.believed.Like(&m, r.believed.On)
 	now, why := r.believed.Simulate(&r.Plan.Plan)
 	if why != "" {
 		return how, false
@@ -126,33 +130,34 @@ func (r *Run) Step(took [][]unit.Duration, left int) (how parallel.Recovery, cha
 	return how, true
 }
 
-// learn believes what was measured, if it differs enough from what was believed: the layers of a
-// stage take as many times as long as the stage, in the mean over the pipelines that have it. A slow
-// device looks the same from there: it is found out when the layers that left it are as fast as ever.
-func (r *Run) learn() (differs bool) {
-	n := len(r.scaled.Times)
-	times, pipelines := make([]float64, n), float64(len(r.seen))
-	for i, believed := range Times(&r.Plan.Result) {
+// Sample is how long microbatches took on each stage of each pipeline, summed up over some steps.
+type Sample struct {
+	Stages [][]unit.Duration
+	Steps  int
+}
+
+// Learn is how many times as long as its profile says each layer takes, where it was believed to take
+// so many times as long when a plan was made, and what that was to take; and whether a stage differs
+// from that by more than a part. The layers of a stage take as many times as long as the stage, in the
+// mean over the pipelines that have it. A slow device looks the same from there: it is found out when
+// the layers that left it are as fast as ever.
+func (m *Sample) Learn(by *parallel.Candidate, believed []float64, skew float64) (times []float64, differs bool) {
+	n, pipelines := len(believed), float64(len(m.Stages))
+	times = make([]float64, n)
+	for i, stages := range Times(&by.Result) {
 		first := int32(0)
-		for s, end := range append(slices.Clone(r.Plan.Plan.Pipelines[i].Cuts), int32(n)) {
-			factor := float64(r.seen[i][s]) / float64(r.Steps) / float64(max(1, believed[s]))
-			differs = differs || math.Abs(factor-1) > r.Skew
+		for s, end := range append(slices.Clone(by.Plan.Pipelines[i].Cuts), int32(n)) {
+			factor := float64(m.Stages[i][s]) / float64(m.Steps) / float64(max(1, stages[s]))
+			differs = differs || math.Abs(factor-1) > skew
 			for l := first; l < end; l++ {
 				times[l] += factor / pipelines
 			}
 			first = end
 		}
 	}
-	if !differs {
-		return false
-	}
 	// The belief may have been scaled before.
 	for l := range times {
-		times[l] *= r.scaled.Times[l]
+		times[l] *= believed[l]
 	}
-	r.scaled.Times = times
-	m := *r.believed.Model
-	m.Profile = r.scaled
-	r.believed = r.believed.Like(&m, r.believed.On)
-	return true
+	return times, differs
 }

@@ -37,6 +37,12 @@ type Run struct {
 	Repair unit.Duration // until what is broken is whole, in the mean
 	Start  unit.Duration // until processes have begun again and found each other
 	Store  unit.Duration // to write a checkpoint, or to read it
+	// Change is what it takes to tell a run that goes on another plan, besides the copies. Copying has
+	// the devices with the links over which these go, where X leaves links out.
+	Change  unit.Duration
+	Copying *parallel.Devices
+	// Drifted says that layers take other times than those that the plan was cut for.
+	Drifted bool
 
 	detours map[string]unit.Duration // that were simulated
 }
@@ -132,6 +138,19 @@ func (r *Run) goOn(p parallel.Plan, pause unit.Duration) (Option, parallel.Why) 
 	return o, why
 }
 
+// tell is a way by which a run that goes on is told another plan.
+func (r *Run) tell(p parallel.Plan, copies unit.Duration) (Option, parallel.Why) {
+	return r.goOn(p, r.Change+copies)
+}
+
+// copying simulates the links over which copies go.
+func (r *Run) copying() *parallel.Simulator {
+	if r.Copying == nil {
+		return r.X
+	}
+	return r.X.Like(r.X.Model, r.Copying)
+}
+
 // ride changes nothing: where what is slow is soon as fast as before, any change costs more.
 func (r *Run) ride() (Option, parallel.Why) {
 	if r.stopped() {
@@ -177,6 +196,9 @@ func (r *Run) spread() parallel.Why {
 // swap puts sound nodes that are idle in the place of those that are broken, in the full plan, and
 // sends them what they need. Where all of the full plan is sound it goes back to that.
 func (r *Run) swap() (Option, parallel.Why) {
+	if r.Drifted {
+		return Option{}, "no device is broken"
+	}
 	on, full := r.X.On, r.Full.Devices()
 	var taken, bad []int32
 	for _, d := range full {

@@ -62,7 +62,7 @@ func (r *Run) route() (Option, parallel.Why) {
 	if why != "" {
 		return Option{}, why
 	}
-	return r.goOn(p, 0)
+	return r.tell(p, 0)
 }
 
 // reshape takes another order, with the microbatches by speed; where a rank is away, backward passes
@@ -81,7 +81,7 @@ func (r *Run) reshape() (best Option, why parallel.Why) {
 		if not != "" {
 			continue
 		}
-		if o, not := r.goOn(shared, 0); not == "" && (why != "" || o.Step < best.Step) {
+		if o, not := r.tell(shared, 0); not == "" && (why != "" || o.Step < best.Step) {
 			best, why = o, ""
 		}
 	}
@@ -119,7 +119,7 @@ func (r *Run) pieces() (Option, parallel.Why) {
 	changed := false
 	for i := range p.Pipelines {
 		one := &p.Pipelines[i]
-		if !r.broken(one) {
+		if !r.broken(one) && !r.Drifted {
 			continue
 		}
 		changed = true
@@ -138,17 +138,17 @@ func (r *Run) pieces() (Option, parallel.Why) {
 		one.Cuts = cuts
 	}
 	if !changed {
-		return Option{}, "no pipeline has anything broken"
+		return Option{}, "no pipeline has anything broken, and its layers take the times that it was cut for"
 	}
 	p, why := r.share(p)
 	if why != "" {
 		return Option{}, why
 	}
-	moved, why := r.X.Recovery(&r.Now, &p, r.gone())
+	moved, why := r.copying().Recovery(&r.Now, &p, r.gone())
 	if why != "" {
 		return Option{}, why
 	}
-	return r.goOn(p, moved.Takes)
+	return r.tell(p, moved.Takes)
 }
 
 // cut makes the slowest stage as fast as can be, each on the rank that it stands on.

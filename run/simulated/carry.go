@@ -90,7 +90,7 @@ func (s *Simulation) begin(at unit.Time, c *plan.Change) {
 	milli := int64(0)
 	v.GrantsOf(c.Run, func(g plan.Grant) { milli += int64(g.Reserve) })
 	s.runs[c.Run] = live{job: c.Job, attempt: c.Attempt, status: plan.Starting, since: at, milli: milli,
-		version: s.runs[c.Run].version + 1, ceiling: v.Run(c.Run).Terms.Share.Ceiling, host: plan.None}
+		version: s.runs[c.Run].version + 1, ceiling: v.Run(c.Run).Terms.Share.Ceiling, plan: v.Run(c.Run).Terms.Plan.ID, host: plan.None}
 	s.ledger.live++
 	s.ledger.occupy(milli)
 	s.queueUp(at.Add(s.delay(v, c.Run)), entry{kind: runStarts, run: c.Run, job: c.Job, version: s.runs[c.Run].version})
@@ -127,6 +127,11 @@ func (s *Simulation) regrant(at unit.Time, id plan.RunID) {
 	}
 	if l.status == plan.Running || l.status == plan.Suspended {
 		s.moved(at, s.world.Regrant(at, v, id))
+		if to := v.Run(id).Terms.Plan.ID; to != l.plan {
+			from := l.plan
+			l.plan = to
+			s.pay(at, id, s.world.Migration(v, id, from, to)+s.config.Prices.Pause)
+		}
 		if !s.crowded(at, id) {
 			s.meets(at, id)
 		}
@@ -228,6 +233,10 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 		s.tellStanding(at, e.run)
 	case runObserved:
 		s.observe(at, e.run)
+	case runDrifts:
+		if l.works() && s.world.Drifts(e.run) <= at {
+			s.moved(at, s.world.Drift(at, s.engine.View(), e.run))
+		}
 	}
 }
 
@@ -267,6 +276,9 @@ func (s *Simulation) moved(at unit.Time, runs []plan.RunID) {
 		kind := runFinishes
 		if fails {
 			kind = runFails
+		}
+		if drifts := s.world.Drifts(id); drifts < end {
+			s.queueUp(max(drifts, at), entry{kind: runDrifts, run: id, job: s.runs[id].job, version: s.runs[id].version})
 		}
 		s.tellRate(id)
 		s.queueUp(max(end, at), entry{kind: kind, run: id, job: s.runs[id].job, version: s.runs[id].version})

@@ -17,6 +17,7 @@ type live struct {
 	leaving   bool      // it moves out, to be suspended
 	paid      unit.Time // until when it pays
 	ceiling   int32     // of its terms when they were last looked at
+	plan      int32     // of its terms, likewise
 	host      plan.JobID
 	settles   unit.Time // when its law will have settled
 	stands    bool      // it computes at no rate

@@ -9,12 +9,13 @@ import (
 	"github.com/musterdl/muster/run"
 )
 
-// tellRate reports how fast a run is seen to go, where that is news: where it goes as the
+// tellRate reports how fast a run is seen to go, and how long its stages take, where that is news: where it goes as the
 // engine believes, a report would change nothing.
 func (s *Simulation) tellRate(id plan.RunID) {
 	l, rate := &s.runs[id], s.world.RateMicro(id)
 	if off := rate - s.engine.View().Run(id).RateMicro; rate > 0 && (off > 1 || off < -1) {
-		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Observation: engine.Observation{RateMicro: rate, Progress: s.progress(id)}})
+		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Observation: engine.Observation{RateMicro: rate, Progress: s.progress(id),
+			Stages: s.world.Stages(s.engine.View(), id)}})
 	}
 }
 

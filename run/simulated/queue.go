@@ -29,6 +29,7 @@ const (
 	lawSettles
 	runStands
 	runObserved
+	runDrifts
 )
 
 // entry is something that will happen, unless it is overtaken.

@@ -86,7 +86,7 @@ func (s *Simulation) resumeRuns(at unit.Time) []engine.Event {
 			continue
 		}
 		l := &s.runs[i]
-		*l = live{job: r.Job, attempt: r.Attempt, status: r.Status, since: at, version: 1, ceiling: r.Terms.Share.Ceiling, host: r.Terms.Share.Guest}
+		*l = live{job: r.Job, attempt: r.Attempt, status: r.Status, since: at, version: 1, ceiling: r.Terms.Share.Ceiling, plan: r.Terms.Plan.ID, host: r.Terms.Share.Guest}
 		v.GrantsOf(id, func(g plan.Grant) { l.milli += int64(g.Reserve) })
 		s.ledger.live++
 		switch r.Status {

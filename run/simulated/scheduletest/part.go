@@ -70,6 +70,9 @@ func drawRest(t *rapid.T, j *Job) {
 		for range j.Gang + 2 {
 			j.Pipeline.Layers = append(j.Pipeline.Layers, layer)
 		}
+		for from := .2; from < 1 && rapid.Bool().Draw(t, "drifts"); from += .3 {
+			j.Drifts = append(j.Drifts, workload.Drift{From: from, End: rapid.Int32Range(1, j.Gang).Draw(t, "layers"), Times: rapid.Float64Range(.5, 3).Draw(t, "times")})
+		}
 	}
 }
 

@@ -23,8 +23,8 @@ func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) f
 		return 1 // it is only brought in groups, or its menu says how fast it goes by the plan
 	}
 	speeds := w.speeds(v, run, job)
-	k := planKey{plan: id, job: plan.None}
-	if !w.asBelieved(v, job) {
+	k := planKey{plan: id, job: plan.None, drifts: w.truth[job].drifts}
+	if !w.asBelieved(v, job) || k.drifts > 0 {
 		k.job = job
 	}
 	if speeds != nil {
@@ -43,7 +43,7 @@ func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) f
 		if len(speeds) != len(p.Orders) {
 			speeds = nil
 		}
-		w.plans[k] = efficiency(w.Layers(v, job), p, profile, speeds)
+		w.plans[k] = efficiency(w.Layers(v, job), w.drifted(v, job), p, profile, speeds)
 	}
 	return w.plans[k]
 }
@@ -53,6 +53,7 @@ func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) f
 type planKey struct {
 	plan   int32
 	job    plan.JobID
+	drifts int
 	speeds string
 }
 
@@ -102,12 +103,14 @@ func (w *World) Layers(v plan.View, job plan.JobID) []workload.Layer {
 	return all
 }
 
-func efficiency(layers []workload.Layer, p pipeline.Plan, asked plan.Profile, speeds []float64) float64 {
+// efficiency is of a plan on layers as they are now, against the ideal on those that the job's true
+// duration is meant for.
+func efficiency(layers, now []workload.Layer, p pipeline.Plan, asked plan.Profile, speeds []float64) float64 {
 	var work unit.Duration
 	for _, l := range layers {
 		work += l.Forward + l.Backward
 	}
-	run, why := pipeline.Simulate(layers, p, pipeline.Params{Speeds: speeds})
+	run, why := pipeline.Simulate(now, p, pipeline.Params{Speeds: speeds})
 	if why != "" || run.Iteration <= 0 {
 		return 1
 	}

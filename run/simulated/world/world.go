@@ -72,6 +72,7 @@ type truth struct {
 	menu   plan.Menu
 	phase  workload.Phase
 	layers []workload.Layer
+	drifts int           // how many of its drifts have begun
 	belief int8          // whether they are as believed: 1 yes, -1 no, 0 was not looked at
 	left   float64       // reference microseconds of work not yet done and kept
 	spent  unit.Duration // running time so far, for failures of the user's making
@@ -169,6 +170,10 @@ func (w *World) Know(id plan.JobID, class string, k Known) {
 		w.truth = append(w.truth, make([]truth, int(id)+1-len(w.truth))...)
 	}
 	w.truth[id] = truth{Truth: k.Truth, class: class, menu: k.Menu, phase: k.Phase, layers: k.Layers, left: max(0, float64(k.Duration)-k.Done), spent: k.Spent}
+	t := &w.truth[id]
+	for t.drifts < len(k.Drifts) && k.Drifts[t.drifts].From*float64(k.Duration) <= k.Done && k.Done > 0 {
+		t.drifts++
+	}
 }
 
 // Begin starts a run's progress and returns the runs whose end has moved, itself

@@ -1,0 +1,74 @@
+// Package byprice lets a run go on in the way that loses the fewest device-seconds: as it is, with its
+// layers cut anew, on fewer devices, on spare ones, or after the repair of what broke. All ways are
+// priced each time by package reaction, from simulated plans, and shown.
+//
+// Its null leaves a run whose stages drift as it is, and one that has lost a device to its queue.
+package byprice
+
+import (
+	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline/reaction"
+)
+
+// Description is what the strategy says about itself.
+var Description = strategy.Description{
+	Name: "by-price", Part: reaction.Part, Status: "ours",
+	Source: "pipeline/reaction; ReCycle, Oobleck, Varuna and just-in-time checkpointing have one way each",
+	Idea:   "a run that drifts or loses devices goes on in the way that loses the fewest device-seconds, of eight that are priced",
+	Goal:   "throughput", Needs: "jobs with a plan; stage times from the driver for drift",
+	Live: "a lost node: the job starts again at once on what is left, or waits for the repair; drift is told by drivers that time stages, of which none does so yet",
+}
+
+// NoneDescription is that of the null.
+var NoneDescription = strategy.Description{
+	Name: "none", Part: reaction.Part, Status: "null",
+	Source: "the usual restart",
+	Idea:   "a drift changes no plan, and a run that lost a device is queued again",
+	Goal:   "throughput", Needs: "nothing", Live: "as in simulation",
+}
+
+// Config is what nobody can know from the cluster.
+type Config struct {
+	// Skew is by which part a stage may differ from its plan before another plan is thought of.
+	Skew float64 `yaml:"skew" above:"0"`
+	// Change is what telling a run another plan takes, besides the copies, and Start what a restart
+	// takes, besides reading the checkpoint.
+	Change unit.Duration `yaml:"change" least:"0"`
+	Start  unit.Duration `yaml:"start" least:"0"`
+	// Repair is how long a lost node is away, in the mean.
+	Repair unit.Duration `yaml:"repair" above:"0"`
+}
+
+// Default returns the configuration used where none is given: a tenth is what stage times differ by
+// from minute to minute without a cause, and half an hour is what a reboot with its checks takes.
+func Default() Config {
+	return Config{Skew: .1, Change: 100 * unit.Millisecond, Start: 30 * unit.Second, Repair: 30 * unit.Minute}
+}
+
+// Policy is the strategy.
+type Policy struct{ config Config }
+
+var _ reaction.Policy = Policy{}
+
+// New makes it.
+func New(c Config) Policy { return Policy{c} }
+
+// Setting is what its configuration says.
+func (p Policy) Setting() reaction.Setting {
+	return reaction.Setting{Skew: p.config.Skew, Change: p.config.Change, Start: p.config.Start, Repair: p.config.Repair}
+}
+
+// Ways are all, the cheapest first.
+func (p Policy) Ways(r *reaction.Run) []reaction.Option { return r.Options() }
+
+// None is the null.
+type None struct{}
+
+var _ reaction.Policy = None{}
+
+// Setting says nothing, as nobody asks.
+func (None) Setting() reaction.Setting { return reaction.Setting{} }
+
+// Ways are none.
+func (None) Ways(*reaction.Run) []reaction.Option { return nil }
