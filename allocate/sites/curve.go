@@ -44,17 +44,29 @@ func (c *Simulated) devices(parts []Part) (on *parallel.Devices, ranks []paralle
 
 // Step cuts the layers and simulates a step. What a cut sends over a border is not looked at when
 // it is made: the outputs of a transformer's blocks are all as large, and the border is where
-// the last node of a centre is. What does not fit the memory of a node has no step.
-func (c *Simulated) Step(parts []Part) (Step, pipeline.Why) {
+// the last node of a centre is. What does not fit the memory of a node keeps less and computes more
+// again, and has no step where nothing less can be kept.
+func (c *Simulated) Step(parts []Part) (s Step, why pipeline.Why) {
 	on, ranks := c.devices(parts)
 	x := parallel.NewSimulator(c.Model, on)
-	sums, why := c.sums(x, ranks)
+	all, why := x.Ways(c.Model.Profile.Layers()/2, on.Nodes[0].Kind, ranks[0].Tensor, c.Samples)
+	for way := range all {
+		if s, why = c.step(x, parts, ranks, x.AllIn(int8(way), ranks[0].Tensor)); why == "" {
+			return s, ""
+		}
+	}
+	return Step{}, why
+}
+
+// step is with layers that run in some ways.
+func (c *Simulated) step(x *parallel.Simulator, parts []Part, ranks []parallel.Rank, ways []int8) (Step, pipeline.Why) {
+	sums, why := c.sums(x, ranks, ways)
 	if why != "" {
 		return Step{}, why
 	}
 	chain := pipeline.Chain{Layers: c.Model.Profile.Layers(), Link: func(_, _, _ int) unit.Duration { return 0 },
 		Stage: func(s, first, end int) unit.Duration { return sums[s][end] - sums[s][first] }}
-	p := parallel.Plan{Samples: c.Samples, Sequence: c.Sequence, Pipelines: []parallel.Pipeline{{Microbatches: c.Model.Batch / c.Samples, Ranks: ranks}}}
+	p := parallel.Plan{Samples: c.Samples, Sequence: c.Sequence, Pipelines: []parallel.Pipeline{{Microbatches: c.Model.Batch / c.Samples, Ranks: ranks, Ways: ways}}}
 	p.Pipelines[0].Cuts = chain.Slowest(len(ranks)).First
 	r, why := x.Simulate(&p)
 	if why != "" {
@@ -70,7 +82,7 @@ func (c *Simulated) Step(parts []Part) (Step, pipeline.Why) {
 
 // sums are how long a microbatch takes of the first layers, for each rank and number of layers.
 // Like neighbours share theirs.
-func (c *Simulated) sums(x *parallel.Simulator, ranks []parallel.Rank) (all [][]unit.Duration, why pipeline.Why) {
+func (c *Simulated) sums(x *parallel.Simulator, ranks []parallel.Rank, ways []int8) (all [][]unit.Duration, why pipeline.Why) {
 	for r, rank := range ranks {
 		if kind := x.On.Nodes[r].Kind; r > 0 && kind == x.On.Nodes[r-1].Kind && rank.Tensor == ranks[r-1].Tensor {
 			all = append(all, all[r-1])
@@ -78,7 +90,7 @@ func (c *Simulated) sums(x *parallel.Simulator, ranks []parallel.Rank) (all [][]
 		}
 		sum := make([]unit.Duration, c.Model.Profile.Layers()+1)
 		for i := range sum[1:] {
-			l, why := x.Layer(i, x.On.Nodes[r].Kind, rank.Tensor, c.Samples, nil)
+			l, why := x.Layer(i, x.On.Nodes[r].Kind, rank.Tensor, c.Samples, ways)
 			if why != "" {
 				return nil, why
 			}
@@ -94,7 +106,7 @@ func (c *Simulated) sums(x *parallel.Simulator, ranks []parallel.Rank) (all [][]
 // schedule, so that it bounds all of them.
 func (c *Simulated) Least(parts []Part) unit.Duration {
 	on, ranks := c.devices(parts)
-	sums, why := c.sums(parallel.NewSimulator(c.Model, on), ranks)
+	sums, why := c.sums(parallel.NewSimulator(c.Model, on), ranks, nil)
 	if why != "" {
 		return 0 // Step says why
 	}

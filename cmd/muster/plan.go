@@ -48,13 +48,14 @@ func planCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd.OutOrStdout(), args) }}
 	fl := cmd.Flags()
 	fl.StringVar(&p.model, "model", "", "a published model such as gpt-3 or llama-3-70b, or a file")
-	fl.StringVar(&p.cluster, "cluster", "", "nodes and devices of each, such as a100:384x8, or a file as simulate takes it")
+	fl.StringVar(&p.cluster, "cluster", "", "nodes and devices of each, such as a100:384x8, at two sites, such as a100:8x8+8x8, or a file as simulate takes it")
 	fl.StringVar(&p.strategy, "strategy", "auto", "a planner or a cut, a sequence, or both joined by +, as in dp-cut+1f1b; auto is all of them")
 	fl.IntVar(&p.batch, "batch", 0, "samples of a step, over all copies (0: as the model's file or the job says, else one for each device)")
 	fl.IntVar(&p.limits.Tensor, "tp", 0, "devices that share each layer (0: any)")
 	fl.IntVar(&p.limits.Ranks, "pp", 0, "ranks of a pipeline (0: any, or the stages that the job asks for)")
 	fl.IntVar(&p.limits.Copies, "dp", 0, "copies of the model (0: any)")
 	fl.IntVar(&p.outlook.Spares, "spares", p.outlook.Spares, "idle nodes that could take the place of a lost one")
+	fl.Float64Var(&p.outlook.Sooner, "sooner", p.outlook.Sooner, "how much sooner counts against cheaper where sites are chosen: 0 is cost alone, 1 time alone")
 	fl.StringVar(&p.gradients, "gradients", overlap.GradientsPart.Null, "how replicas exchange gradients: "+strings.Join(catalogue.Names(overlap.GradientsPart), ", "))
 	for _, q := range []struct {
 		value      pflag.Value
@@ -118,11 +119,16 @@ func writeTable(w io.Writer, c *planning.Comparison) error {
 	head, also := "PLAN\tSTEP S\tMFU %\tBUBBLE %\tPEAK GIB\t", ""
 	if live {
 		head += "LIVE\t"
+	} else if c.Sites != nil {
+		head += "CROSSES SITES\t"
 	}
 	fmt.Fprintln(t, head+"LOST BECAUSE")
 	for i := range c.Rows {
 		row := &c.Rows[i]
-		if also = ""; live {
+		if also = ""; c.Sites != nil {
+			also = cmp.Or(row.Crosses, "-") + "\t"
+		}
+		if live {
 			switch {
 			case row.SimulatedOnly != "":
 				also = "simulated\t"
@@ -152,12 +158,18 @@ func writeSensitivity(text *bytes.Buffer, c *planning.Comparison) {
 	if c.HalfBandwidthSec > 0 {
 		facts = append(facts, fmt.Sprintf("half the bandwidth: %.4g s", c.HalfBandwidthSec))
 	}
+	if c.HalfSitesSec > 0 {
+		facts = append(facts, fmt.Sprintf("half of it between sites: %.4g s", c.HalfSitesSec))
+	}
 	if c.Lost != nil {
 		least := &c.Lost.Reactions[0]
 		facts = append(facts, fmt.Sprintf("a lost node: %s, %s s", least.Way, figure(least.PauseSec+least.RedoSec)))
 	}
 	if len(facts) > 0 {
 		fmt.Fprintln(text, strings.Join(facts, "; "))
+	}
+	if c.Sites != nil {
+		writePlaces(text, c.Sites)
 	}
 	if c.Lost == nil {
 		return
@@ -169,6 +181,42 @@ func writeSensitivity(text *bytes.Buffer, c *planning.Comparison) {
 	}
 	t.Flush() // to a buffer
 	fmt.Fprintln(text, "with "+lossText(c.Lost))
+}
+
+// writePlaces shows where one pipeline could be trained.
+func writePlaces(text *bytes.Buffer, p *planning.Places) {
+	if p.Chosen == nil {
+		fmt.Fprintln(text, "one pipeline over sites: "+p.Why)
+		return
+	}
+	t := tabwriter.NewWriter(text, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "ONE PIPELINE ON\tTIME\t%s\tCHOSEN\n", strings.ToUpper(p.CostIn))
+	for _, row := range placeRows(p, "-") {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	t.Flush() // to a buffer
+	fmt.Fprintln(text, "with "+placesText(p))
+}
+
+// placeRows are the places as people read them; the chosen one is added where a dearer one is as good.
+func placeRows(p *planning.Places, none string) (rows [][]string) {
+	all := p.Best
+	if !slices.Contains(all, *p.Chosen) {
+		all = append(slices.Clone(all), *p.Chosen)
+	}
+	for _, one := range all {
+		chosen := none
+		if one == *p.Chosen {
+			chosen = "yes"
+		}
+		rows = append(rows, []string{one.Stages, unit.Seconds(one.TimeSec).String(), figure(one.Cost), chosen})
+	}
+	return rows
+}
+
+// placesText says what the places go by.
+func placesText(p *planning.Places) string {
+	return fmt.Sprintf("a node for each stage, %.0f steps and the weights at %s; %d of %d places simulated", p.Steps, p.Home, p.Asked, p.Of)
 }
 
 // lossText says what prices go by.

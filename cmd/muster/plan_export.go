@@ -197,8 +197,15 @@ func (p *planner) page(c *planning.Comparison) error {
 	}
 	plans := report.Table{Name: "Plans", Text: "The best first. A step is simulated; the bubble is the part of the devices' time in which they do nothing.",
 		Head: []string{"plan", "step s", "MFU %", "bubble %", "peak GiB", "lost because"}}
+	if c.Sites != nil {
+		plans.Head = slices.Insert(plans.Head, len(plans.Head)-1, "crosses sites")
+	}
 	for i := range c.Rows {
-		plans.Rows = append(plans.Rows, append(cells(&c.Rows[i]), cmp.Or(c.Rows[i].Lost, "–")))
+		row := append(cells(&c.Rows[i]), cmp.Or(c.Rows[i].Lost, "–"))
+		if c.Sites != nil {
+			row = slices.Insert(row, len(row)-1, cmp.Or(c.Rows[i].Crosses, "–"))
+		}
+		plans.Rows = append(plans.Rows, row)
 	}
 	page.Tables = append(page.Tables, plans)
 	if c.Best() != nil {
@@ -212,10 +219,17 @@ func (p *planner) page(c *planning.Comparison) error {
 		if best.MFUPct > 0 {
 			page.Tiles = append(page.Tiles, report.Tile{Name: "MFU", Value: fmt.Sprintf("%.1f %%", best.MFUPct), Below: "of what the devices could compute"})
 		}
+		if c.HalfSitesSec > 0 {
+			page.Tiles = append(page.Tiles, report.Tile{Name: "half between sites", Value: fmt.Sprintf("%.4g s", c.HalfSitesSec), Below: "a step; the best sends " + best.Crosses})
+		}
 		if c.HalfBandwidthSec > 0 {
 			page.Tiles = append(page.Tiles, report.Tile{Name: "half the bandwidth", Value: fmt.Sprintf("%.4g s", c.HalfBandwidthSec), Below: "a step, between nodes"})
 		}
 		page.Tables = append(page.Tables, memoryTable(c))
+		if p := c.Sites; p != nil && p.Chosen != nil {
+			page.Tables = append(page.Tables, report.Table{Name: "Sites", Text: "Where one pipeline could be trained: places of which none is better in both, with " + placesText(p) + ".",
+				Head: []string{"stages", "time", p.CostIn, "chosen"}, Rows: placeRows(p, "–")})
+		}
 		if c.Lost != nil {
 			page.Tables = append(page.Tables, lossTable(c.Lost))
 		}

@@ -23,7 +23,7 @@ import (
 func (p *planner) task(args []string) (*planning.Task, error) {
 	t := &planning.Task{Limits: p.limits, Outlook: p.outlook}
 	model, stages, err := p.readModel(args)
-	options := spec.ResolveOptions{}
+	options := spec.ResolveOptions{Sites: &spec.Sites{}}
 	if model == nil || isShape(model) {
 		options.Knows, options.Known = planning.Known, shape.Devices()
 	}
@@ -33,15 +33,13 @@ func (p *planner) task(args []string) (*planning.Task, error) {
 		if err = errors.Join(err, also); err != nil {
 			return nil, err
 		}
-		on, wrong := planning.DevicesOf(c, model)
+		on, hosts, wrong := planning.DevicesOf(c, options.Sites, model)
 		if wrong != nil {
 			return nil, usage{wrong}
 		}
-		t.On = on
-		for i := range c.Nodes {
-			if c.Nodes[i].Count > 0 {
-				t.Hosts = append(t.Hosts, c.Nodes[i].Name)
-			}
+		t.On, t.Sites = on, options.Sites
+		for _, n := range hosts {
+			t.Hosts, t.PerHour = append(t.Hosts, n.Name), append(t.PerHour, n.MilliPerHour)
 		}
 	case err != nil:
 		return nil, err
@@ -64,6 +62,9 @@ func (p *planner) task(args []string) (*planning.Task, error) {
 	}
 	if least := min(p.batch, p.limits.Tensor, p.limits.Ranks, p.limits.Copies, p.outlook.Spares); least < 0 {
 		return nil, misused("--batch, --tp, --pp, --dp or --spares %d: expected 0 or more", least)
+	}
+	if s := p.outlook.Sooner; !(s >= 0 && s <= 1) {
+		return nil, misused("--sooner %g: expected 0, for cost alone, to 1, for time alone", s)
 	}
 	if p.outlook.Spares > mostSpares {
 		return nil, misused("--spares %d: expected %d at most", p.outlook.Spares, mostSpares)
@@ -178,7 +179,7 @@ func (p *planner) planners(t *planning.Task) (all []planning.Named, err error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, planning.Named{Name: name, Auto: p.strategy == "auto" && name != "ptd-p", Planner: strategy.In[parallel.Planner](f, parallel.PlannerPart)})
+		all = append(all, planning.Named{Name: name, Auto: p.strategy == "auto" && name != "ptd-p" && !(len(t.On.Sites) > 1 && name == "dt-fm"), Planner: strategy.In[parallel.Planner](f, parallel.PlannerPart)})
 	}
 	if p.strategy == "auto" && !t.Limits.Stages {
 		return all, nil // a cut alone chooses among fewer plans

@@ -2,7 +2,9 @@ package planning
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/objection"
 	"github.com/musterdl/muster/model/unit"
@@ -18,33 +20,47 @@ func Known(model string) bool {
 
 // DevicesOf are those of a cluster, as a model's profile sees them: of a transformer by its
 // shape what its passes' precision says, of measured layers how fast they are against the first
-// of the cluster, on which the layers are taken to be measured. The uplinks of racks are left out.
-func DevicesOf(c *cluster.Cluster, m *parallel.Model) (*parallel.Devices, *objection.Objection) {
+// of the cluster, on which the layers are taken to be measured. The uplinks of racks are left out. The
+// nodes of a site come one after the other; hosts are these nodes as the cluster has them.
+func DevicesOf(c *cluster.Cluster, sites *spec.Sites, m *parallel.Model) (d *parallel.Devices, hosts []*cluster.Node, wrong *objection.Objection) {
 	p, shaped := m.Profile.(*shape.Profile)
-	d := &parallel.Devices{}
+	d = &parallel.Devices{}
 	for _, model := range c.Models {
 		kind := parallel.Device{Name: model.Name, Memory: model.Memory, TFlops: model.Speed / c.Models[0].Speed}
 		if shaped {
 			like, why := shape.Like(model.Name, model.Memory, p.Precision())
 			if why != "" {
-				return nil, &objection.Objection{Field: "--cluster", Found: string(why)}
+				return nil, nil, &objection.Objection{Field: "--cluster", Found: string(why)}
 			}
 			kind = like
 		}
 		d.Kinds = append(d.Kinds, kind)
 	}
+	at := func(n *cluster.Node) (site int32) {
+		if len(sites.Names) > 0 {
+			site = sites.Of[n.Rack]
+		}
+		return site
+	}
+	order := make([]*cluster.Node, len(c.Nodes))
 	for i := range c.Nodes {
-		if n := &c.Nodes[i]; n.Count > 0 {
-			d.Nodes = append(d.Nodes, parallel.Node{Kind: n.Model, Count: n.Count, Out: n.Uplink})
+		order[i] = &c.Nodes[i]
+	}
+	slices.SortStableFunc(order, func(a, b *cluster.Node) int { return int(at(a) - at(b)) })
+	for _, n := range order {
+		if n.Count > 0 {
+			d.Nodes, hosts = append(d.Nodes, parallel.Node{Kind: n.Model, Count: n.Count, Out: n.Uplink, Site: at(n)}), append(hosts, n)
 		}
 	}
 	if len(d.Nodes) == 0 {
-		return nil, &objection.Objection{Field: "--cluster", Found: fmt.Sprintf("%d nodes without devices", len(c.Nodes)), Expected: "at least one device"}
+		return nil, nil, &objection.Objection{Field: "--cluster", Found: fmt.Sprintf("%d nodes without devices", len(c.Nodes)), Expected: "at least one device"}
 	}
-	return d.Index(), nil
+	d.Sites = sites.Links
+	return d.Index(), hosts, nil
 }
 
-// Override puts what a user says of all links and devices in the place of what the cluster says.
+// Override puts what a user says of all links and devices in the place of what the cluster says; links
+// between sites stay as they are.
 func Override(d *parallel.Devices, bandwidth unit.Mbps, latency unit.Duration, memory unit.MiB) {
 	for i := range d.Nodes {
 		if bandwidth > 0 {
@@ -56,7 +72,12 @@ func Override(d *parallel.Devices, bandwidth unit.Mbps, latency unit.Duration, m
 			d.Kinds[i].Memory = memory
 		}
 	}
-	if latency > 0 {
-		d.Sites = [][]parallel.Link{{{Latency: latency}}}
+	if latency > 0 && len(d.Sites) == 0 {
+		d.Sites = [][]parallel.Link{{{}}}
+	}
+	for i := range d.Sites {
+		if latency > 0 {
+			d.Sites[i][i].Latency = latency
+		}
 	}
 }

@@ -10,18 +10,21 @@ import (
 	"github.com/musterdl/muster/pipeline/reaction"
 )
 
-// Outlook is what nobody knows before a node is lost, and a price depends on.
+// Outlook is what nobody knows of a run before it has run, and prices depend on.
 type Outlook struct {
 	Spares int           // idle nodes, each like the lost one
 	Repair unit.Duration // until the node is back, in the mean
 	Since  unit.Duration // of work that no checkpoint has
 	Left   unit.Duration // of work
 	Start  unit.Duration // until processes have begun again and found each other
+	// Sooner is how much sooner counts against cheaper in a choice of sites: 0 is cost alone, 1 time alone.
+	Sooner float64
 }
 
 // Usual is the outlook of a large run of which nothing is known: a node is away for half a day, a
-// checkpoint is written each hour, and there are no spares.
-var Usual = Outlook{Repair: 12 * unit.Hour, Since: 30 * unit.Minute, Left: 7 * unit.Day, Start: unit.Minute}
+// checkpoint is written each hour, there are no spares, and time and cost
+// count alike.
+var Usual = Outlook{Repair: 12 * unit.Hour, Since: 30 * unit.Minute, Left: 7 * unit.Day, Start: unit.Minute, Sooner: .5}
 
 // Loss is what it costs to lose the first node of the best plan.
 type Loss struct {

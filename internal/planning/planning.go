@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/overlap"
@@ -24,6 +25,9 @@ type Task struct {
 	// Cut is how else plans are cut than into times as equal as can be, where a cut was named.
 	Cut   pipeline.Partitioner
 	Hosts []string // of the nodes
+	// Sites are those of the nodes, and PerHour is what a node costs there, in thousandths of a unit of money.
+	Sites   *spec.Sites
+	PerHour []int32
 	// Outlook is what a lost node is priced with.
 	Outlook Outlook
 	// SimulatedOnly says by sequence why no process here goes by it.
@@ -89,6 +93,8 @@ type Row struct {
 	// SimulatedOnly says why no process here goes by it, of plans for a job's own stages.
 	SimulatedOnly string `json:"simulated_only_because,omitempty"`
 	Lost          string `json:"lost_because,omitempty"`
+	// Crosses is what goes from site to site, where there are several: stages, copies, both or nothing.
+	Crosses string `json:"crosses_sites,omitempty"`
 
 	made *parallel.Candidate
 }
@@ -113,6 +119,10 @@ type Comparison struct {
 	Memory []Held `json:"memory,omitempty"`
 	// HalfBandwidthSec is a step of the best over links between nodes of half the bandwidth.
 	HalfBandwidthSec float64 `json:"half_bandwidth_step_s,omitempty"`
+	// HalfSitesSec is one over links between sites of half the bandwidth; absent where there is one site.
+	HalfSitesSec float64 `json:"half_sites_bandwidth_step_s,omitempty"`
+	// Sites are where else the model could be trained; absent where there is one site.
+	Sites *Places `json:"sites,omitempty"`
 	// Lost is what it costs to lose a node of the best; absent where it stands on one.
 	Lost *Loss `json:"lost_node,omitempty"`
 
@@ -174,14 +184,21 @@ func Compare(t *Task, planners []Named) *Comparison {
 	if best = c.Best(); best != nil {
 		c.Memory = held(best)
 		c.halve(x, best)
+		c.places(best)
 		c.lose(x, best, planners)
 	}
 	return c
 }
 
-// add takes a row in, unless it is there.
+// add takes a row in, unless it is there. Of two plans of the same sizes, on other devices, the faster stays.
 func (c *Comparison) add(row Row) {
 	if i := slices.IndexFunc(c.Rows, func(r Row) bool { return r.Plan == row.Plan }); i >= 0 {
+		if old := &c.Rows[i]; old.StepSec > 0 && row.StepSec > 0 && row.StepSec != old.StepSec {
+			if row.StepSec < old.StepSec {
+				*old = row
+			}
+			return
+		}
 		for _, by := range row.By {
 			if !slices.Contains(c.Rows[i].By, by) {
 				c.Rows[i].By = append(c.Rows[i].By, by)
@@ -196,13 +213,22 @@ func (c *Comparison) add(row Row) {
 func (c *Comparison) row(x *parallel.Simulator, one *parallel.Candidate) Row {
 	r := &one.Result
 	o := r.Overlap()
-	return Row{Overlap: &Overlap{o.ComputeCompute.Seconds(), o.ComputeTransfer.Seconds(), o.TransferTransfer.Seconds()},
+	return Row{Crosses: crossing(x.On, int32(c.Layers), one), Overlap: &Overlap{o.ComputeCompute.Seconds(), o.ComputeTransfer.Seconds(), o.TransferTransfer.Seconds()},
 		Plan: text(x, &one.Plan), StepSec: r.Step.Seconds(), MFUPct: 100 * r.MFU, BubblePct: 100 * r.Bubble,
 		ExposedSec: r.Exposed.Seconds(), UpdateSec: r.Update.Seconds(), PeakMiB: float64(r.PeakKiB()) / 1024, DeviceMiB: c.memory(&one.Plan), made: one}
 }
 
 // text is a plan as people write it, with how its layers run.
 func text(x *parallel.Simulator, p *parallel.Plan) string {
+	if len(x.On.Sites) > 1 {
+		if s, like := p.Shape(); like && s.Apart > 1 {
+			return fmt.Sprintf("%s apart%d", wayText(x, p), s.Apart)
+		}
+	}
+	return wayText(x, p)
+}
+
+func wayText(x *parallel.Simulator, p *parallel.Plan) string {
 	if one := p.Pipelines[0]; one.Ways != nil {
 		layer := len(one.Ways) / 2
 		if l, why := x.Layer(layer, x.On.Nodes[x.On.NodeOf(one.Ranks[0].Devices[0])].Kind, one.Ranks[0].Tensor, p.Samples, one.Ways); why == "" && l.Way != "" {
@@ -232,18 +258,37 @@ func held(best *parallel.Candidate) (all []Held) {
 
 // halve simulates the best over slower links.
 func (c *Comparison) halve(x *parallel.Simulator, best *parallel.Candidate) {
+	half := func(b unit.Mbps) unit.Mbps {
+		if b > 0 {
+			b = max(1, b/2)
+		}
+		return b
+	}
 	slow := *c.task.On
 	slow.Nodes = slices.Clone(slow.Nodes)
-	changed := false
+	endless := true
 	for i := range slow.Nodes {
-		if out := &slow.Nodes[i].Out; *out > 0 {
-			*out, changed = max(1, *out/2), true
+		endless = endless && slow.Nodes[i].Out == 0
+		slow.Nodes[i].Out = half(slow.Nodes[i].Out)
+	}
+	step := func(on *parallel.Devices) float64 {
+		if r, why := x.Like(x.Model, on).Simulate(&best.Plan); why == "" {
+			return r.Step.Seconds()
 		}
+		return 0
 	}
-	if !changed {
-		return
+	if !endless {
+		c.HalfBandwidthSec = step(&slow)
 	}
-	if r, why := x.Like(x.Model, &slow).Simulate(&best.Plan); why == "" {
-		c.HalfBandwidthSec = r.Step.Seconds()
+	if len(c.task.On.Sites) > 1 {
+		apart := *c.task.On
+		apart.Sites = make([][]parallel.Link, len(apart.Sites))
+		for i, links := range c.task.On.Sites {
+			apart.Sites[i] = slices.Clone(links)
+			for k := range links {
+				apart.Sites[i][k].Bandwidth = half(links[k].Bandwidth)
+			}
+		}
+		c.HalfSitesSec = step(&apart)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/musterdl/muster/internal/planning"
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/pipeline/reaction"
@@ -56,7 +57,7 @@ func task(t *testing.T, model, cluster string, batch int) *planning.Task {
 		t.Fatal(err)
 	}
 	m := &parallel.Model{Name: model, Profile: p, Batch: batch, State: parallel.ShardedAdam}
-	on, not := planning.DevicesOf(c, m)
+	on, _, not := planning.DevicesOf(c, &spec.Sites{}, m)
 	if not != nil {
 		t.Fatal(not)
 	}
@@ -208,5 +209,50 @@ func TestLostNode(t *testing.T) {
 	one.Model.State = parallel.MixedAdam
 	if drop, restart := find(reaction.Drop), find(reaction.Restart); drop.Why != "" || drop.RedoSec >= drop.StepSec || restart.RedoSec != 1800 || drop.PriceDeviceSec >= restart.PriceDeviceSec {
 		t.Errorf("whole: %+v, %+v", drop, restart)
+	}
+}
+
+// TestSites: over a slow link between sites goes what costs least there, the plan says what that is, and
+// one pipeline has its places. A link that is as fast as any other makes no difference.
+func TestSites(t *testing.T) {
+	one := task(t, "llama-3-8b", "a100:4x4", 64)
+	one.Limits.Tensor, one.Limits.Ranks, one.Limits.Copies = 1, 4, 4
+	one.Limits.Sequences = slices.DeleteFunc(one.Limits.Sequences, func(q parallel.Sequence) bool { return q.Name != "1f1b" })
+	flat := planning.Compare(one, ptdp(t))
+	if flat.Sites != nil || flat.HalfSitesSec != 0 || flat.Rows[0].Crosses != "" {
+		t.Errorf("%+v: expected no word of sites", flat.Rows[0])
+	}
+	for i := range one.On.Nodes {
+		one.On.Nodes[i].Site = int32(i / 2)
+	}
+	one.Sites, one.PerHour = &spec.Sites{Names: []string{"east", "west"}, PerGB: [][]unit.Milli{{0, 0}, {0, 0}}}, make([]int32, 4)
+	over := func(link parallel.Link) *planning.Comparison {
+		one.On.Sites = [][]parallel.Link{{{}, link}, {link, {}}}
+		return planning.Compare(one, ptdp(t))
+	}
+	near := over(parallel.Link{})
+	slow := over(parallel.Link{Bandwidth: 2000})
+	late := over(parallel.Link{Latency: unit.Second})
+	if near.Rows[0].StepSec != flat.Rows[0].StepSec || near.HalfSitesSec != flat.Rows[0].StepSec {
+		t.Errorf("%+v, without sites %+v", near.Rows[0], flat.Rows[0])
+	}
+	// Activations are passed on during passes, gradients behind them; a late link holds up each microbatch.
+	if slow.Rows[0].Crosses != "stages" || slow.HalfSitesSec <= slow.Rows[0].StepSec || late.Rows[0].Crosses != "copies" || !strings.HasSuffix(late.Rows[0].Plan, "apart2") {
+		t.Errorf("slow: %+v, half %g; late: %+v", slow.Rows[0], slow.HalfSitesSec, late.Rows[0])
+	}
+	for _, c := range []*planning.Comparison{near, slow, late} {
+		if c.Sites == nil || c.Sites.Chosen == nil || c.Sites.CostIn != "device-hours" || c.Sites.Chosen.Cost <= 0 {
+			t.Fatalf("%+v: expected places", c.Sites)
+		}
+		rivals := map[string]bool{}
+		for _, row := range c.Rows {
+			rivals[row.Crosses] = true
+		}
+		if !rivals["stages"] || !rivals["copies"] {
+			t.Errorf("%v: expected plans that send stages, and that send copies", rivals)
+		}
+	}
+	if text := late.Sites.Chosen.Stages; strings.Contains(text, "+") {
+		t.Errorf("%s over a link of a second: expected one site", text)
 	}
 }

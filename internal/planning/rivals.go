@@ -29,6 +29,12 @@ func (c *Comparison) rivals(x *parallel.Simulator, best *parallel.Candidate) {
 			c.rival(x, other)
 		}
 	}
+	for _, apart := range append([]int{0}, x.On.Apart(x.On.Len(), s.Copies)...) {
+		if other := s; s.Ranks > 1 { // else each copy is where it is
+			other.Apart = apart
+			c.rival(x, other)
+		}
+	}
 	groups := s.Tensor * s.Ranks * s.Copies
 	inNode := int(slices.MaxFunc(x.On.Nodes, func(a, b parallel.Node) int { return cmp.Compare(a.Count, b.Count) }).Count)
 	for _, size := range [][2]int{{s.Tensor / 2, s.Ranks * 2}, {s.Tensor * 2, s.Ranks / 2}, {s.Tensor, s.Ranks / 2}, {s.Tensor, s.Ranks * 2}, {s.Tensor / 2, s.Ranks}, {s.Tensor * 2, s.Ranks}} {
@@ -36,7 +42,9 @@ func (c *Comparison) rivals(x *parallel.Simulator, best *parallel.Candidate) {
 		if other.Tensor, other.Ranks = size[0], size[1]; other.Tensor < 1 || other.Tensor > inNode || other.Ranks < 1 || groups%(other.Tensor*other.Ranks) != 0 {
 			continue
 		}
-		other.Copies = groups / other.Tensor / other.Ranks
+		if other.Copies = groups / other.Tensor / other.Ranks; s.Apart > 0 && other.Copies%s.Apart != 0 {
+			other.Apart = 0
+		}
 		other.Ways = nil
 		if s.Ways != nil {
 			other.Ways = x.AllIn(s.Ways[n/2], other.Tensor)
@@ -67,7 +75,7 @@ func (c *Comparison) rival(x *parallel.Simulator, s parallel.Shape) {
 	r, why := x.Simulate(&plan)
 	row := c.row(x, &parallel.Candidate{Plan: plan, Result: r})
 	if why != "" {
-		row.StepSec, row.MFUPct, row.BubblePct, row.made, row.Lost = 0, 0, 0, nil, string(why)
+		row.StepSec, row.MFUPct, row.BubblePct, row.Crosses, row.made, row.Lost = 0, 0, 0, "", nil, string(why)
 		if rank, over := fullest(&r, row.DeviceMiB); over {
 			row.Lost = fmt.Sprintf("memory of rank %d", rank)
 		}

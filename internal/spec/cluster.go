@@ -24,11 +24,13 @@ const (
 type clusterFile struct {
 	Name   string
 	Models []cluster.Model
+	Sites  []siteFile
 	Racks  []rackFile
 }
 
 type rackFile struct {
 	Name   string
+	Site   string // may be left out where there are none
 	Uplink unit.Mbps
 	Nodes  []nodeFile
 }
@@ -65,6 +67,7 @@ func clusterOf(file string, data []byte, options ResolveOptions) (*cluster.Clust
 			d.wrong(fmt.Sprintf("models[%d].name", i), quote(name), "a device of which is known what it computes", didYouMean(name, options.Known))
 		}
 	}
+	sites := d.sites(&f, options.Sites != nil)
 	nodes := map[string]bool{}
 	for i, rack := range f.Racks {
 		path := fmt.Sprintf("racks[%d]", i)
@@ -82,6 +85,9 @@ func clusterOf(file string, data []byte, options ResolveOptions) (*cluster.Clust
 	}
 	if err := d.problems.err(); err != nil {
 		return nil, err
+	}
+	if options.Sites != nil {
+		*options.Sites = sites
 	}
 	return c, nil
 }

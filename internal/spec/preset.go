@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/shape"
 )
 
@@ -43,6 +44,45 @@ func Preset(name string) (c *cluster.Cluster, ok bool, err error) {
 		return cluster.Uniform(name, 133, 8, cluster.Model{Name: "V100", Memory: 32 << 10, Speed: 1}, presetRackNodes), true, nil
 	}
 	return nil, false, nil
+}
+
+// across is the link of a preset of two sites: what a machine in Virginia and one in Oregon have between
+// them, as measured between regions of AWS (config.py of DS3Lab/DT-FM).
+var across = pipeline.Link{Bandwidth: 1150, Latency: 67 * unit.Millisecond}
+
+// twoSites is a preset of two sites, such as a100:4x8+2x8; ok is whether a name is that of one.
+func twoSites(name string, options ResolveOptions) (c *cluster.Cluster, ok bool, err error) {
+	device, sizes, _ := strings.Cut(name, ":")
+	here, there, two := strings.Cut(sizes, "+")
+	if !two || strings.ContainsAny(name, "./") {
+		return nil, false, nil
+	}
+	if options.Sites == nil {
+		return nil, true, fmt.Errorf("cluster %q: found two sites, expected one, as only muster plan knows links between sites", name)
+	}
+	c = &cluster.Cluster{Name: name}
+	s := Sites{Names: []string{"east", "west"}, Links: [][]pipeline.Link{{{}, across}, {across, {}}}, PerGB: [][]unit.Milli{{0, 0}, {0, 0}}}
+	for site, size := range []string{here, there} {
+		one, err := ofDevices(name, device, size)
+		if err != nil || one == nil {
+			return nil, true, errors.Join(err, fmt.Errorf("cluster %q: expected DEVICE:NxM+NxM, nodes and devices of each at two sites, as in a100:4x8+2x8", name))
+		}
+		if c.Models = one.Models; len(c.Devices)+len(one.Devices) > maxDevices {
+			return nil, true, fmt.Errorf("cluster %q: expected at most %d devices", name, maxDevices)
+		}
+		first := int32(len(c.Racks))
+		for _, r := range one.Racks {
+			r.Name = s.Names[site] + "-" + r.Name
+			c.AddRack(r)
+			s.Of = append(s.Of, int32(site))
+		}
+		for _, n := range one.Nodes {
+			n.Name, n.Rack = s.Names[site]+"-"+n.Name, first+n.Rack
+			c.AddNode(n, int(n.Count))
+		}
+	}
+	*options.Sites = s
+	return c, true, nil
 }
 
 // ofDevices is a cluster of like machines, or nil where there is no such device.
@@ -93,10 +133,15 @@ type ResolveOptions struct {
 	// Knows says of a model of device whether it will do, if not nil; Known lists those that do.
 	Knows func(model string) bool
 	Known []string
+	// Sites is where the sites of a file go; where it is nil, a file that has some is refused.
+	Sites *Sites
 }
 
 // Resolve returns the cluster that ref names: a preset, openb, or a cluster file.
 func Resolve(ref string, options ResolveOptions) (*cluster.Cluster, error) {
+	if c, ok, err := twoSites(ref, options); ok {
+		return c, err
+	}
 	if c, ok, err := Preset(ref); ok {
 		return c, err
 	}

@@ -101,9 +101,12 @@ func TestExampleNamesEveryField(t *testing.T) {
 	for kind, types := range map[string][]reflect.Type{
 		"jobs": {reflect.TypeFor[workload.Job](), reflect.TypeFor[workload.Checkpoint](), reflect.TypeFor[workload.Pipeline](), reflect.TypeFor[workload.Layer](),
 			reflect.TypeFor[workload.Offer](), reflect.TypeFor[workload.Phase](), reflect.TypeFor[workload.Service]()},
-		"cluster": {reflect.TypeFor[clusterFile](), reflect.TypeFor[cluster.Model](), reflect.TypeFor[rackFile](), reflect.TypeFor[nodeFile](), reflect.TypeFor[cluster.Geometry](), reflect.TypeFor[cluster.Part]()},
+		"cluster": {reflect.TypeFor[clusterFile](), reflect.TypeFor[siteFile](), reflect.TypeFor[siteLinkFile](), reflect.TypeFor[cluster.Model](), reflect.TypeFor[rackFile](), reflect.TypeFor[nodeFile](), reflect.TypeFor[cluster.Geometry](), reflect.TypeFor[cluster.Part]()},
 	} {
 		text := string(example(t, kind))
+		if kind == "cluster" {
+			text += string(example(t, "sites"))
+		}
 		for _, typ := range types {
 			for _, f := range fieldsOf(typ) {
 				if !regexp.MustCompile(`\b` + f.name + ":").MatchString(text) {

@@ -27,6 +27,8 @@ type Grid struct {
 	// and of those behind them by no more than Gain, as a part.
 	Make func(s *Shape) ([]Candidate, Why)
 	Gain float64
+	// Together keeps all copies in one group, whatever sites there are.
+	Together bool
 	// Mixed says that Make chooses how each layer runs: shapes that differ in that are one.
 	Mixed bool
 
@@ -287,7 +289,7 @@ func (g *Grid) lengthen(f family, q Sequence, l Limits) (found []estimate, why W
 				continue
 			}
 			s := Shape{Sequence: q, Samples: samples, Microbatches: g.x.Model.Batch / copies / samples, Tensor: f.tensor, Ranks: ranks, Copies: copies, Ways: ways}
-			e, activations, not := g.short(s)
+			some, activations, not := g.stood(s)
 			if not != "" {
 				why = cmp.Or(why, not)
 				if activations > 0 && samples == 1 && kept >= 0 && activations >= kept && len(g.Ranks) == 0 {
@@ -298,7 +300,8 @@ func (g *Grid) lengthen(f family, q Sequence, l Limits) (found []estimate, why W
 				}
 				break // a larger one keeps more
 			}
-			found = append(found, e)
+			found = append(found, some...)
+			e := some[0]
 			if e.step >= fastest && len(g.Samples) == 0 {
 				break
 			}
@@ -310,6 +313,26 @@ func (g *Grid) lengthen(f family, q Sequence, l Limits) (found []estimate, why W
 		last = min(last, fastest)
 	}
 	return found, why
+}
+
+// stood estimates a plan with its copies together and, where there are several sites, in groups of
+// their own, the faster first. What devices hold is the same in all.
+func (g *Grid) stood(s Shape) (all []estimate, activations int64, why Why) {
+	e, activations, why := g.short(s)
+	if why != "" {
+		return nil, activations, why
+	}
+	all = append(all, e)
+	if g.Together {
+		return all, activations, ""
+	}
+	for _, s.Apart = range g.x.On.Apart(g.n, s.Copies) {
+		if e, _, not := g.short(s); not == "" {
+			all = append(all, e)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b estimate) int { return cmp.Compare(a.step, b.step) })
+	return all, activations, ""
 }
 
 // short estimates a plan by a step of few microbatches: those that are left add what the
@@ -366,6 +389,9 @@ func (g *Grid) short(s Shape) (e estimate, activations int64, why Why) {
 	// full; where links are the bottleneck the short step says too little, and the whole one tells.
 	busiest := slices.Max(r.Parts[0].Timing.Busy)
 	e.step = r.Step + unit.Duration(int64(busiest)*int64(full-s.Microbatches)/int64(s.Microbatches))
+	if len(g.x.On.Sites) > 1 { // a link between sites is what a pipeline waits for that goes over it
+		e.step = max(e.step, r.Step+slowestLink(r.Parts[0])*unit.Duration(full-s.Microbatches))
+	}
 	return e, 0, ""
 }
 

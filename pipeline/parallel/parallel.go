@@ -86,8 +86,9 @@ type Node struct {
 type Devices struct {
 	Kinds []Device
 	Nodes []Node
-	// Sites hold the links from site to site; of one to itself only the latency counts. None
-	// means that the network between the nodes is even, and without latency.
+	// Sites hold the links from site to site, as a node has them to one of the other site, all its devices
+	// together; of one to itself only the latency counts. None means that the network between the
+	// nodes is even, and without latency.
 	Sites [][]Link
 	// Speeds are those of the devices against their kind, where some are slow; none means 1.
 	Speeds []float64
@@ -169,23 +170,23 @@ func (d *Devices) Between(from, to []int32) Link {
 	if a == b {
 		return d.Kind(from[0]).Inside
 	}
-	l := Link{Bandwidth: least(d.share(a, len(from)), d.share(b, len(to)))}
+	l := Link{Bandwidth: least(d.share(a, len(from), d.Nodes[a].Out), d.share(b, len(to), d.Nodes[b].Out))}
 	if len(d.Sites) > 0 {
 		wan := d.Sites[d.Nodes[a].Site][d.Nodes[b].Site]
 		if l.Latency = wan.Latency; d.Nodes[a].Site != d.Nodes[b].Site {
-			l.Bandwidth = least(l.Bandwidth, wan.Bandwidth)
+			l.Bandwidth = least(l.Bandwidth, least(d.share(a, len(from), wan.Bandwidth), d.share(b, len(to), wan.Bandwidth)))
 		}
 	}
 	return l
 }
 
-// share is what so many devices of a node get of its uplink.
-func (d *Devices) share(node int32, devices int) unit.Mbps {
+// share is what so many devices of a node get of what all of it have; 0 is endless.
+func (d *Devices) share(node int32, devices int, of unit.Mbps) unit.Mbps {
 	n := &d.Nodes[node]
-	if n.Out == 0 {
+	if of == 0 {
 		return 0
 	}
-	return max(1, n.Out*unit.Mbps(min(devices, int(n.Count)))/unit.Mbps(n.Count))
+	return max(1, of*unit.Mbps(min(devices, int(n.Count)))/unit.Mbps(n.Count))
 }
 
 // least is the slower of two bandwidths, of which 0 is endless.

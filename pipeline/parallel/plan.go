@@ -53,21 +53,25 @@ type Shape struct {
 	Tensor       int      `json:"tensor"`
 	Ranks        int      `json:"ranks"`
 	Copies       int      `json:"copies"`
-	Cuts         []int32  `json:"cuts,omitempty"`
-	Ways         []int8   `json:"ways,omitempty"`
+	// Apart is in how many groups the copies stand, each on devices of its own, so that no pipeline
+	// leaves those; 0 is one.
+	Apart int     `json:"apart,omitempty"`
+	Cuts  []int32 `json:"cuts,omitempty"`
+	Ways  []int8  `json:"ways,omitempty"`
 }
 
 // Plan puts the pipelines on the first devices. The devices of a layer are neighbours, then
 // come those of the other copies of the stage, then those of the next stage: what talks most
-// is nearest, and copies of a small model share nodes.
+// is nearest, and copies of a small model share nodes. So it is in each group of copies that stand apart.
 func (s *Shape) Plan() Plan {
+	beside := s.Copies / max(1, s.Apart) // of a group
 	p := Plan{Samples: s.Samples, Sequence: s.Sequence, Pipelines: make([]Pipeline, s.Copies)}
 	for i := range p.Pipelines {
 		one := Pipeline{Microbatches: s.Microbatches, Cuts: s.Cuts, Ways: s.Ways, Ranks: make([]Rank, s.Ranks)}
 		for r := range one.Ranks {
 			devices := make([]int32, s.Tensor)
 			for d := range devices {
-				devices[d] = int32((r*s.Copies+i)*s.Tensor + d)
+				devices[d] = int32(((i/beside*s.Ranks+r)*beside+i%beside)*s.Tensor + d)
 			}
 			one.Ranks[r] = Rank{Tensor: s.Tensor, Replicas: 1, Devices: devices}
 		}
@@ -106,6 +110,12 @@ func (p *Plan) On(devices []int32) Plan {
 func (p *Plan) Shape() (Shape, bool) {
 	one := p.Pipelines[0]
 	s := Shape{Sequence: p.Sequence, Samples: p.Samples, Microbatches: one.Microbatches, Tensor: one.Ranks[0].Tensor, Ranks: len(one.Ranks), Copies: len(p.Pipelines), Cuts: one.Cuts, Ways: one.Ways}
+	if s.Ranks > 1 {
+		// The second rank comes behind those of the first that are in its group.
+		if beside := int(one.Ranks[1].Devices[0]) / s.Tensor; beside > 0 && beside < s.Copies && s.Copies%beside == 0 {
+			s.Apart = s.Copies / beside
+		}
+	}
 	like := s.Plan()
 	return s, reflect.DeepEqual(like.Pipelines, p.Pipelines)
 }
