@@ -39,7 +39,7 @@ func JobOf(v plan.View, info plane.JobInfo, id plan.JobID, site *explain.Site) J
 	if w := info.Spec; w != nil {
 		out.Tenant, out.User, out.After, out.Command, out.Dir = w.Tenant, w.User, w.After, w.Command, w.Dir
 	}
-	out.Queue, out.Pipeline = queueName(v, id), pipelineOf(v, info, id)
+	out.Queue, out.Pipeline, out.Reaction = queueName(v, id), pipelineOf(v, info, id), reactedOf(v, id)
 	if run := v.Present(id); run != plan.None {
 		out.Run, out.Where = v.Run(run).Status.String(), where(v, run)
 	}

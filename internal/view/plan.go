@@ -62,6 +62,8 @@ type Plan struct {
 	Measured  *progress.Timings `json:"measured,omitempty"`
 	// Menu are the plans among which the job's size and devices choose.
 	Menu []PlanOffer `json:"menu,omitempty"`
+	// Reacted is there once its run had to go on otherwise.
+	*Reacted
 }
 
 // PlanOffer is a plan of a job's menu.
@@ -104,7 +106,7 @@ func pipelineOf(v plan.View, info plane.JobInfo, id plan.JobID) *Pipeline {
 // PlanOf tells by which plan a job runs, what is predicted of it, and what else its menu has.
 func PlanOf(v plan.View, info plane.JobInfo, id plan.JobID) Plan {
 	j := v.Job(id)
-	out := Plan{Job: v.Name(id), Attempt: j.Attempt}
+	out := Plan{Job: v.Name(id), Attempt: j.Attempt, Reacted: reactedOf(v, id)}
 	p, ok := made(v, id)
 	for _, o := range v.Menu(id) {
 		if o.Plan.Name == "" {
@@ -121,6 +123,11 @@ func PlanOf(v plan.View, info plane.JobInfo, id plan.JobID) Plan {
 	case ok:
 		out.Pipeline, out.Cuts = *pipelineOf(v, info, id), slices.Clone(p.Cuts)
 		request := compose.Request(*v.ProfileOf(id))
+		for l := range p.Layers { // what was measured of its run in the place of its profile
+			layer := &request.Layers[l]
+			both := max(1, layer.Forward+layer.Backward)
+			layer.Forward, layer.Backward = layer.Forward*p.Layers[l]/both, layer.Backward*p.Layers[l]/both
+		}
 		out.predict(p.JSON, request.Layers, compose.Speeds(v, workers(v, j.Run), request.Stages))
 	case v.ProfileOf(id).Stages == 0 && len(out.Menu) == 0:
 		out.Words = "it has no plan: it asks for no pipeline"

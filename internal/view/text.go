@@ -119,6 +119,9 @@ func WriteJob(w io.Writer, j *Job, o TextOptions) error {
 	row("owner", who)
 	row("queue", j.Queue)
 	row("plan", j.Pipeline.text())
+	for i, line := range j.Reaction.lines() {
+		row([...]string{"reaction", ""}[min(i, 1)], line)
+	}
 	row("asks for", fmt.Sprintf("%s, %s", devices(j.Devices), count(int(j.Gang), "worker", "workers")))
 	row("after", strings.Join(j.After, ", "))
 	row("command", strings.Join(j.Command, " "))

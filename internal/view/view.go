@@ -71,6 +71,8 @@ type Course struct {
 	// Pipeline is the plan that it runs by; what is measured of it only an answer about one
 	// job tells.
 	Pipeline *Pipeline `json:"pipeline,omitempty"`
+	// Reaction is how its run went on when something drifted or broke.
+	Reaction *Reacted `json:"reaction,omitempty"`
 }
 
 // State is the one word for where a job stands, which every text says and muster ls

@@ -78,6 +78,7 @@ func WhyOf(v plan.View, info plane.JobInfo, id plan.JobID, site *explain.Site) W
 		w.Holders = append(w.Holders, k)
 	}
 	if !j.Phase.Waits() {
+		w.Detail = reactedOf(v, id).lines()
 		return w
 	}
 	for other := range site.Live() {
@@ -88,7 +89,7 @@ func WhyOf(v plan.View, info plane.JobInfo, id plan.JobID, site *explain.Site) W
 			}
 		}
 	}
-	w.Detail = detail(v, info, id, &w)
+	w.Detail = append(detail(v, info, id, &w), reactedOf(v, id).lines()...)
 	return w
 }
 
