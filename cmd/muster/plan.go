@@ -30,7 +30,7 @@ type planner struct {
 	latency                  unit.Duration
 	memory                   unit.MiB
 	exports                  []string
-	html, gradients          string
+	html, gradients, tokens  string
 	outlook                  planning.Outlook
 	asJSON                   bool
 }
@@ -56,6 +56,8 @@ func planCommand() *cobra.Command {
 	fl.IntVar(&p.limits.Copies, "dp", 0, "copies of the model (0: any)")
 	fl.IntVar(&p.outlook.Spares, "spares", p.outlook.Spares, "idle nodes that could take the place of a lost one")
 	fl.Float64Var(&p.outlook.Sooner, "sooner", p.outlook.Sooner, "how much sooner counts against cheaper where sites are chosen: 0 is cost alone, 1 time alone")
+	fl.IntVar(&p.limits.Experts, "ep", 0, "copies over which the experts of a mixture are spread (0: any)")
+	fl.StringVar(&p.tokens, "experts", overlap.ExpertsPart.Null, "in how many chunks tokens go to experts that are spread: "+strings.Join(catalogue.Names(overlap.ExpertsPart), ", "))
 	fl.StringVar(&p.gradients, "gradients", overlap.GradientsPart.Null, "how replicas exchange gradients: "+strings.Join(catalogue.Names(overlap.GradientsPart), ", "))
 	for _, q := range []struct {
 		value      pflag.Value

@@ -51,7 +51,11 @@ func (p *planner) task(args []string) (*planning.Task, error) {
 		}
 		t.On, t.Limits.Stages, t.Limits.Ranks = parallel.Ranks(stages, nil), true, 0
 	}
-	if t.Gradients, err = p.merger(); err != nil {
+	// Without a choice gradients and tokens go all at once, which is what the nulls do: nobody has to be asked.
+	if t.Gradients, err = beside[overlap.Merger](overlap.GradientsPart, "--gradients", p.gradients); err != nil {
+		return nil, err
+	}
+	if t.Tokens, err = beside[overlap.Chunker](overlap.ExpertsPart, "--experts", p.tokens); err != nil {
 		return nil, err
 	}
 	planning.Override(t.On, p.bandwidth, p.latency, p.memory)
@@ -60,8 +64,8 @@ func (p *planner) task(args []string) (*planning.Task, error) {
 	} else if t.Model.Batch == 0 {
 		t.Model.Batch = t.On.Len()
 	}
-	if least := min(p.batch, p.limits.Tensor, p.limits.Ranks, p.limits.Copies, p.outlook.Spares); least < 0 {
-		return nil, misused("--batch, --tp, --pp, --dp or --spares %d: expected 0 or more", least)
+	if least := min(p.batch, p.limits.Tensor, p.limits.Ranks, p.limits.Copies, p.limits.Experts, p.outlook.Spares); least < 0 {
+		return nil, misused("--batch, --tp, --pp, --dp, --ep or --spares %d: expected 0 or more", least)
 	}
 	if s := p.outlook.Sooner; !(s >= 0 && s <= 1) {
 		return nil, misused("--sooner %g: expected 0, for cost alone, to 1, for time alone", s)
@@ -75,21 +79,20 @@ func (p *planner) task(args []string) (*planning.Task, error) {
 // mostSpares is more than anybody keeps idle.
 const mostSpares = 1000
 
-// merger is what --gradients names. Without any all are exchanged when all passes are done, which is
-// what its null does: nobody has to be asked.
-func (p *planner) merger() (overlap.Merger, error) {
-	names := catalogue.Names(overlap.GradientsPart)
+// beside is the strategy for what is sent beside the passes that a flag names; none is the part's null.
+func beside[T any](part *strategy.Part, flag, name string) (none T, err error) {
+	names := catalogue.Names(part)
 	switch {
-	case p.gradients == overlap.GradientsPart.Null:
-		return nil, nil
-	case !slices.Contains(names, p.gradients):
-		return nil, misused("--gradients %s: expected one of %s", p.gradients, strings.Join(names, ", "))
+	case name == part.Null:
+		return none, nil
+	case !slices.Contains(names, name):
+		return none, misused("%s %s: expected one of %s", flag, name, strings.Join(names, ", "))
 	}
-	f, err := catalogue.Composition{Choices: catalogue.Choices{overlap.GradientsPart: p.gradients}}.Fill(catalogue.Env{})
+	f, err := catalogue.Composition{Choices: catalogue.Choices{part: name}}.Fill(catalogue.Env{})
 	if err != nil {
-		return nil, err
+		return none, err
 	}
-	return strategy.In[overlap.Merger](f, overlap.GradientsPart), nil
+	return strategy.In[T](f, part), nil
 }
 
 func isShape(m *parallel.Model) bool {

@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -41,8 +42,30 @@ func Check(t *Task) (all []objection.Objection) {
 	} else if least := (n + inNode*layers - 1) / (inNode * layers); t.Model.Batch < least {
 		wrong("--batch", fmt.Sprint(t.Model.Batch), fmt.Sprintf("at least %d: %d devices hold as many copies of %d layers, each over the %d of a node at most", least, n, layers, inNode), "")
 	}
+	all = append(all, checkExperts(x, l)...)
 	if why := holds(x, inNode); why != nil {
 		all = append(all, *why)
+	}
+	return all
+}
+
+// checkExperts says over which copies experts cannot be spread.
+func checkExperts(x *parallel.Simulator, l *parallel.Limits) (all []objection.Objection) {
+	if l.Experts <= 1 {
+		return nil
+	}
+	found, count := fmt.Sprint(l.Experts), x.Experts(max(1, l.Tensor))
+	if count == 0 {
+		return []objection.Objection{{Field: "--ep", Found: found, Expected: "1, as the layers have no experts"}}
+	}
+	if count%l.Experts != 0 {
+		all = append(all, objection.Objection{Field: "--ep", Found: fmt.Sprintf("%s, which does not divide the %d experts of a layer", found, count),
+			Expected: "a divisor", Do: fmt.Sprintf("the nearest is %d", shape.Nearest(l.Experts, count))})
+	}
+	// Where the copies are not asked for there are at most as many as devices.
+	if copies := cmp.Or(l.Copies, x.On.Len()/max(1, l.Tensor)/max(1, l.Ranks)); copies > 0 && (l.Copies > 0 && copies%l.Experts != 0 || copies < l.Experts) {
+		all = append(all, objection.Objection{Field: "--ep", Found: fmt.Sprintf("%s for %d copies of the model (dp)", found, copies),
+			Expected: "a divisor of the copies", Do: fmt.Sprintf("the nearest is %d", shape.Nearest(l.Experts, copies))})
 	}
 	return all
 }
@@ -65,11 +88,14 @@ func holds(x *parallel.Simulator, inNode int) *objection.Objection {
 				continue
 			}
 			lean := ways[len(ways)-1]
-			copies := state.Weights + state.Gradients
+			times := state.Weights + state.Gradients
 			if !state.Sharded {
-				copies += state.Optimizer
+				times += state.Optimizer
 			}
-			if kib := int64(copies*float64(lean.ParamKiB)) + lean.ActivationKiB; least < 0 || kib < least {
+			if e := &lean.Mixture; e.Count > 0 { // at best a device has one of them
+				lean.ParamKiB -= e.ParamKiB - e.ParamKiB/int64(min(e.Count, x.On.Len()))
+			}
+			if kib := int64(times*float64(lean.ParamKiB)) + lean.ActivationKiB; least < 0 || kib < least {
 				least = kib
 			}
 		}

@@ -22,6 +22,8 @@ type Task struct {
 	Limits parallel.Limits
 	// Gradients says in which messages replicas exchange them; nil is one when all passes are done.
 	Gradients overlap.Merger
+	// Tokens says in how many chunks they go to experts that are spread; nil is one.
+	Tokens overlap.Chunker
 	// Cut is how else plans are cut than into times as equal as can be, where a cut was named.
 	Cut   pipeline.Partitioner
 	Hosts []string // of the nodes
@@ -151,7 +153,7 @@ func (c *Comparison) Task() *Task { return c.task }
 func Compare(t *Task, planners []Named) *Comparison {
 	c := &Comparison{Model: t.Model.Name, Devices: t.On.Len(), Batch: t.Model.Batch, Layers: t.Model.Profile.Layers(), task: t}
 	x := parallel.NewSimulator(t.Model, t.On)
-	x.Gradients = t.Gradients
+	x.Gradients, x.Tokens = t.Gradients, t.Tokens
 	best := &parallel.Candidate{Result: parallel.Result{Step: unit.Forever}}
 	for i := range planners {
 		p := &planners[i]

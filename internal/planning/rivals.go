@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/shape"
 )
 
 // rivals adds what differs from the best in one thing: the sequence, how the layers run, or
@@ -45,6 +46,9 @@ func (c *Comparison) rivals(x *parallel.Simulator, best *parallel.Candidate) {
 		if other.Copies = groups / other.Tensor / other.Ranks; s.Apart > 0 && other.Copies%s.Apart != 0 {
 			other.Apart = 0
 		}
+		if other.Experts > 1 { // over as many as there are, in a group of copies
+			other.Experts = shape.Nearest(other.Experts, other.Copies/max(1, other.Apart))
+		}
 		other.Ways = nil
 		if s.Ways != nil {
 			other.Ways = x.AllIn(s.Ways[n/2], other.Tensor)
@@ -52,6 +56,14 @@ func (c *Comparison) rivals(x *parallel.Simulator, best *parallel.Candidate) {
 		if x.Model.Batch%(other.Copies*other.Samples) == 0 && x.Model.Batch >= other.Copies*other.Samples {
 			other.Microbatches = x.Model.Batch / other.Copies / other.Samples
 			c.rival(x, other)
+		}
+	}
+	if count := x.Experts(s.Tensor); count > 1 {
+		for _, experts := range []int{0, max(1, s.Experts) / 2, 2 * max(1, s.Experts)} {
+			if other := s; experts != 1 && (experts == 0 || count%experts == 0 && s.Copies%experts == 0) {
+				other.Experts = experts
+				c.rival(x, other)
+			}
 		}
 	}
 	if s.Microbatches%2 == 0 {

@@ -23,7 +23,8 @@ func (s Scaled) Ways(layer int, on *parallel.Device, tensor, samples int) ([]par
 	all = slices.Clone(all)
 	for i := range all {
 		l := &all[i]
-		for _, pass := range []*unit.Duration{&l.Forward, &l.Again, &l.Input, &l.Weight} {
+		e := &l.Mixture
+		for _, pass := range []*unit.Duration{&l.Forward, &l.Again, &l.Input, &l.Weight, &e.Forward, &e.Again, &e.Input, &e.Weight} {
 			*pass = unit.Duration(math.Round(float64(*pass) * s.Times[layer]))
 		}
 	}

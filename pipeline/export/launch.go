@@ -52,7 +52,11 @@ func one(so bool) int {
 // device of the host, rank in the pipeline, copy, replica within it, place in the tensor group.
 func Ranks(m *Made) string {
 	var b strings.Builder
-	b.WriteString("process,host,device,rank,copy,replica,tensor\n")
+	head, spread := "process,host,device,rank,copy,replica,tensor", m.Plan.Experts() > 1
+	if spread {
+		head += ",expert_group,expert"
+	}
+	b.WriteString(head + "\n")
 	first := make([]int32, len(m.On.Nodes)) // device of each node
 	for i := range m.On.Nodes {
 		if i > 0 {
@@ -72,7 +76,11 @@ func Ranks(m *Made) string {
 			}
 			for i, device := range one.Ranks[r].Devices {
 				node, tensor := m.On.NodeOf(device), one.Ranks[r].Tensor
-				fmt.Fprintf(&b, "%d,%s,%d,%d,%d,%d,%d\n", process, m.host(node), device-first[node], r, c, i/tensor, i%tensor)
+				fmt.Fprintf(&b, "%d,%s,%d,%d,%d,%d,%d", process, m.host(node), device-first[node], r, c, i/tensor, i%tensor)
+				if e := max(1, one.Ranks[r].Experts); spread {
+					fmt.Fprintf(&b, ",%d,%d", c/e, c%e)
+				}
+				b.WriteByte('\n')
 				process++
 			}
 		}
@@ -97,6 +105,12 @@ func NCCL(m *Made) string {
 	say("MASTER_ADDR", m.host(m.On.NodeOf(first.Devices[0])), "The host of process 0.")
 	say("WORLD_SIZE", len(m.Plan.Devices()), "All processes; ranks:FILE says which stands where.")
 	say("NCCL_ALGO", "Ring", "Sums were simulated in rings.")
+	if first.Experts > 1 {
+		// A communicator is made by the trainer, of the processes that it is told; NCCL reads no groups.
+		fmt.Fprintf(&b, "# Tokens go to experts within groups of %d processes: 0, %d, ... %d, and so on (expert_group of ranks:FILE).\n",
+			first.Experts, first.Tensor, (first.Experts-1)*first.Tensor)
+		say("NCCL_PXN_DISABLE", 0, "What several devices of a node send to one of another goes over the device that has the same adapter.")
+	}
 	if first.Tensor > 1 {
 		// Without NVLink devices talk over the host, and NCCL finds its way by itself.
 		const nvlink = 160_000 // Mbps; slower links are those of PCIe

@@ -25,6 +25,10 @@ func Megatron(m *Made) (string, error) {
 		megatronModel(&b, p)
 	}
 	say("tensor-model-parallel-size", s.Tensor)
+	if s.Experts > 1 {
+		say("expert-model-parallel-size", s.Experts)
+		say("moe-token-dispatcher-type", "alltoall")
+	}
 	say("pipeline-model-parallel-size", s.Ranks)
 	if err := m.layout(&b, s.Ranks); err != nil {
 		return "", err

@@ -118,6 +118,27 @@ func blocks(t *testing.T, stages []string) (all []int) {
 	return all
 }
 
+// TestExperts: over how many copies experts are spread is an argument of Megatron-LM, and the rank map says
+// which processes have them together; of other plans neither says a word.
+func TestExperts(t *testing.T) {
+	one := made(t, "mixtral", parallel.Shape{Sequence: ordered("1f1b"), Samples: 1, Microbatches: 2, Tensor: 2, Ranks: 4, Copies: 4, Experts: 2, Cuts: []int32{9, 17, 25}}, 2)
+	text, err := export.Megatron(one)
+	if err != nil || !strings.Contains(text, "--expert-model-parallel-size 2\n") {
+		t.Errorf("%v, expected the size 2 in\n%s", err, text)
+	}
+	lines := strings.Split(strings.TrimSpace(export.Ranks(one)), "\n")
+	if len(lines) != 33 || lines[0] != "process,host,device,rank,copy,replica,tensor,expert_group,expert" || lines[5] != "4,a,4,0,2,0,0,1,0" || lines[8] != "7,a,7,0,3,0,1,1,1" {
+		t.Errorf("%d lines: %s", len(lines), strings.Join(lines[:9], " "))
+	}
+	if text := export.NCCL(one); !strings.Contains(text, "groups of 2 processes: 0, 2,") {
+		t.Errorf("no groups in\n%s", text)
+	}
+	one = made(t, "mixtral", parallel.Shape{Sequence: ordered("1f1b"), Samples: 1, Microbatches: 2, Tensor: 8, Ranks: 4, Copies: 1, Cuts: []int32{9, 17, 25}}, 2)
+	if text, err = export.Megatron(one); err != nil || strings.Contains(text+export.Ranks(one)+export.NCCL(one), "expert-model") || strings.Contains(export.Ranks(one), "expert") {
+		t.Errorf("%v, expected nothing about where experts are in\n%s", err, text)
+	}
+}
+
 // TestDeepSpeed: what it can express it gets, and what not is refused with what would do.
 func TestDeepSpeed(t *testing.T) {
 	text, err := export.DeepSpeed(made(t, "llama-3-8b", parallel.Shape{Sequence: ordered("1f1b"), Samples: 2, Microbatches: 8, Tensor: 2, Ranks: 2, Copies: 8, Cuts: []int32{17}}, 2))

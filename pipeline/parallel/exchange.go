@@ -28,15 +28,15 @@ func (x *Simulator) exchange(p *Plan, r *Result) (last unit.Duration) {
 	var left []sum
 	borders := x.borders(p)
 	for b := len(borders) - 1; b > 0; b-- {
-		owners, devices, kib := x.owners(p, r, borders[b-1], borders[b])
-		ring := x.On.ring(devices)
-		took := ring.Takes(int64(math.Ceil(float64(kib) * x.Model.State.Gradients)))
+		h := x.owners(p, r, borders[b-1], borders[b])
+		ring, worth := x.reduce(&h)
+		took := ring.Takes(int64(math.Ceil((float64(h.kib) + worth*float64(h.expertKiB)) * x.Model.State.Gradients)))
 		if took == 0 {
 			continue
 		}
-		one := sum{owners: owners, takes: took, exposed: took}
+		one := sum{owners: h.owners, takes: took, exposed: took}
 		if x.Gradients != nil {
-			ring.Layers, ring.Memory = x.behind(p, r, owners, borders[b-1], borders[b])
+			ring.Layers, ring.Memory = x.behind(p, r, h.owners, worth, borders[b-1], borders[b])
 			merged := x.Gradients.Merge(&ring)
 			if t, why := merged.Time(&ring); why == "" {
 				one.exposed, one.hidden = t.Exposed(), t.Overlap
@@ -99,9 +99,17 @@ func (x *Simulator) borders(p *Plan) []int32 {
 // owner is a rank that holds some layers.
 type owner struct{ pipeline, rank int }
 
-// owners are the ranks that hold the layers from first to end, a device of each of their
-// replicas (the others do the same with their parts), and what the fullest device holds.
-func (x *Simulator) owners(p *Plan, r *Result, first, end int32) (all []owner, devices []int32, most int64) {
+// held is who holds some layers: the ranks, a device of each of their replicas (the others do the same
+// with their parts), and what the fullest device has of weights, the experts that are spread apart.
+type held struct {
+	owners         []owner
+	devices        []int32
+	kib, expertKiB int64
+	experts        int // over how many copies
+}
+
+// owners are the ranks that hold the layers from first to end.
+func (x *Simulator) owners(p *Plan, r *Result, first, end int32) (h held) {
 	for i := range p.Pipelines {
 		one := &p.Pipelines[i]
 		stage, starts := slices.BinarySearch(one.Cuts, first)
@@ -110,32 +118,38 @@ func (x *Simulator) owners(p *Plan, r *Result, first, end int32) (all []owner, d
 		}
 		for _, route := range r.Parts[i].Schedule.Routes {
 			o := owner{i, int(route[stage])}
-			if slices.Contains(all[max(0, len(all)-len(r.Parts[i].Schedule.Routes)):], o) {
+			if slices.Contains(h.owners[max(0, len(h.owners)-len(r.Parts[i].Schedule.Routes)):], o) {
 				continue
 			}
-			all = append(all, o)
-			rank, kib := &one.Ranks[o.rank], int64(0)
+			h.owners = append(h.owners, o)
+			rank, kib, experts := &one.Ranks[o.rank], int64(0), int64(0)
+			h.experts = rank.Experts
 			for l := first; l < end; l++ {
 				if layer, why := x.Layer(int(l), x.On.Nodes[x.On.NodeOf(rank.Devices[0])].Kind, rank.Tensor, p.Samples/rank.Replicas, one.Ways); why == "" {
 					kib += layer.ParamKiB
+					if rank.Experts > 1 {
+						kib -= layer.Mixture.ParamKiB
+						experts += layer.Mixture.heldKiB(rank.Experts)
+					}
 				}
 			}
-			most = max(most, kib)
+			h.kib, h.expertKiB = max(h.kib, kib), max(h.expertKiB, experts)
 			for at := 0; at < len(rank.Devices); at += rank.Tensor {
-				devices = append(devices, rank.Devices[at])
+				h.devices = append(h.devices, rank.Devices[at])
 			}
 		}
 	}
-	return all, devices, most
+	return h
 }
 
 // behind are the layers from first to end as the last microbatch passes them, and what activations
 // may take meanwhile. Of unlike owners the shortest pass and the most gradients of each layer count,
-// as if all ended at the same time: less is hidden behind that than behind what they do.
-func (x *Simulator) behind(p *Plan, r *Result, owners []owner, first, end int32) (layers []pipeline.Stage, memory unit.MiB) {
+// as if all ended at the same time: less is hidden behind that than behind what they do. A KiB of experts
+// that are spread is worth so many of others.
+func (x *Simulator) behind(p *Plan, r *Result, owners []owner, worth float64, first, end int32) (layers []pipeline.Stage, memory unit.MiB) {
 	for i, o := range owners {
 		one := &p.Pipelines[o.pipeline]
-		rank := &one.Ranks[o.rank]
+		rank := p.group(o.pipeline, o.rank)
 		if has := x.On.Kind(rank.Devices[0]).Memory; has > 0 {
 			left := max(1, has-unit.MiB(r.Parts[o.pipeline].Timing.Peak[o.rank].ParamKiB>>10))
 			if memory == 0 || left < memory {
@@ -143,11 +157,16 @@ func (x *Simulator) behind(p *Plan, r *Result, owners []owner, first, end int32)
 			}
 		}
 		for l := first; l < end; l++ {
-			layer, _, why := x.Stage(rank, Slice{int(l), int(l) + 1, one.Ways}, p.Samples, len(p.Pipelines))
+			layer, _, why := x.Stage(&rank, Slice{int(l), int(l) + 1, one.Ways}, p.Samples, len(p.Pipelines))
 			if why != "" { // it was timed before
 				continue
 			}
-			layer.ParamKiB = int64(math.Ceil(float64(layer.ParamKiB) * x.Model.State.Gradients))
+			kib := float64(layer.ParamKiB)
+			if rank.Experts > 1 {
+				way, _ := x.Layer(int(l), x.On.Nodes[x.On.NodeOf(rank.Devices[0])].Kind, rank.Tensor, p.Samples, one.Ways) // timed, too
+				kib += (worth - 1) * float64(way.Mixture.heldKiB(rank.Experts))
+			}
+			layer.ParamKiB = int64(math.Ceil(kib * x.Model.State.Gradients))
 			if i == 0 {
 				layers = append(layers, layer)
 				continue

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/model/unit"
-	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
 )
 
@@ -53,9 +52,10 @@ const mostTried = 1 << 15
 // family is plans that differ in the length of the pipeline, the size of a microbatch and the
 // sequence.
 type family struct {
-	tensor int
-	way    int8
-	least  unit.Duration // no plan of it is faster
+	tensor  int
+	experts int
+	way     int8
+	least   unit.Duration // no plan of it is faster
 }
 
 // estimate is a plan by a short step.
@@ -208,7 +208,9 @@ func (g *Grid) families(l Limits) (all []family, why Why) {
 				why = cmp.Or(why, not)
 				continue
 			}
-			all = append(all, f)
+			for _, f.experts = range g.experts(tensor, l) {
+				all = append(all, f) // tokens on their way make it longer, which is left out of the least
+			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b family) int { return cmp.Compare(a.least, b.least) })
@@ -282,30 +284,23 @@ func (g *Grid) lengthen(f family, q Sequence, l Limits) (found []estimate, why W
 		if g.n/f.tensor%ranks != 0 || l.Copies > 0 && copies != l.Copies || g.x.Model.Batch%copies != 0 {
 			continue
 		}
+		if f.experts > 1 && (copies%f.experts != 0 || !g.x.On.even(f.experts*f.tensor)) {
+			why = cmp.Or(why, whyf("ep %d does not divide %d copies, or these do not fill nodes evenly", f.experts, copies))
+			continue
+		}
 		// Larger microbatches are fewer, so the same holds for their size.
 		fastest := unit.Forever
-		for _, samples := range sizes(g.Samples, g.x.Model.Batch/copies) {
-			if l.Samples > 0 && samples > l.Samples || g.x.Model.Batch/copies%samples != 0 {
-				continue
-			}
-			s := Shape{Sequence: q, Samples: samples, Microbatches: g.x.Model.Batch / copies / samples, Tensor: f.tensor, Ranks: ranks, Copies: copies, Ways: ways}
-			some, activations, not := g.stood(s)
-			if not != "" {
-				why = cmp.Or(why, not)
-				if activations > 0 && samples == 1 && kept >= 0 && activations >= kept && len(g.Ranks) == 0 {
-					return found, why // they alone are too much, and a longer pipeline keeps as many
-				}
-				if activations > 0 && samples == 1 {
-					kept = activations
-				}
-				break // a larger one keeps more
-			}
-			found = append(found, some...)
-			e := some[0]
-			if e.step >= fastest && len(g.Samples) == 0 {
-				break
-			}
-			fastest = min(fastest, e.step)
+		s := Shape{Sequence: q, Tensor: f.tensor, Ranks: ranks, Copies: copies, Experts: f.experts, Ways: ways}
+		more, activations, not := g.enlarge(&s, l)
+		why = cmp.Or(why, not)
+		for _, e := range more {
+			found, fastest = append(found, e), min(fastest, e.step)
+		}
+		if activations > 0 && kept >= 0 && activations >= kept && len(g.Ranks) == 0 {
+			return found, why // they alone are too much, and a longer pipeline keeps as many
+		}
+		if activations > 0 {
+			kept = activations
 		}
 		if fastest != unit.Forever && fastest >= last && len(g.Ranks) == 0 {
 			break
@@ -327,12 +322,43 @@ func (g *Grid) stood(s Shape) (all []estimate, activations int64, why Why) {
 		return all, activations, ""
 	}
 	for _, s.Apart = range g.x.On.Apart(g.n, s.Copies) {
+		if s.Experts > 1 && s.Copies/s.Apart%s.Experts != 0 {
+			continue // copies that have experts together would be apart
+		}
 		if e, _, not := g.short(s); not == "" {
 			all = append(all, e)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b estimate) int { return cmp.Compare(a.step, b.step) })
 	return all, activations, ""
+}
+
+// enlarge tries larger and larger microbatches of a shape, for as long as they make it faster. Of the
+// smallest it says what activations alone are too much for the memory.
+func (g *Grid) enlarge(s *Shape, l Limits) (found []estimate, tooMuch int64, why Why) {
+	share, fastest := g.x.Model.Batch/s.Copies, unit.Forever
+	for _, samples := range sizes(g.Samples, share) {
+		if l.Samples > 0 && samples > l.Samples || share%samples != 0 {
+			continue
+		}
+		one := *s
+		one.Samples, one.Microbatches = samples, share/samples
+		some, activations, not := g.stood(one)
+		if not != "" {
+			why = cmp.Or(why, not)
+			if samples == 1 {
+				tooMuch = activations
+			}
+			break // a larger one keeps more
+		}
+		found = append(found, some...)
+		e := some[0]
+		if e.step >= fastest && len(g.Samples) == 0 {
+			break
+		}
+		fastest = min(fastest, e.step)
+	}
+	return found, tooMuch, why
 }
 
 // short estimates a plan by a step of few microbatches: those that are left add what the
@@ -410,84 +436,4 @@ func (r routes) copied(s *Shape) Why {
 		return whyf("%s takes new weights while microbatches are under way: expected one pipeline, not %d copies", s.Sequence.Name, s.Copies)
 	}
 	return ""
-}
-
-// Cuts cuts the layers of a shape into the stages that its sequence has, as somebody cuts or, for
-// nil, of times as equal as can be; or it says why there is no such plan.
-func (x *Simulator) Cuts(s *Shape, by pipeline.Partitioner) ([]int32, Why) {
-	if why := s.tooMany(); why != "" {
-		return nil, why
-	}
-	of, why := x.routes(s.Sequence, s.Ranks, s.Microbatches)
-	if why == "" {
-		why = of.copied(s)
-	}
-	if why != "" {
-		return nil, why
-	}
-	g := Grid{x: x, Cut: by}
-	why = g.cut(s, of)
-	return s.Cuts, why
-}
-
-// cut cuts the layers of a shape.
-func (g *Grid) cut(s *Shape, of routes) (why Why) {
-	n := g.x.Model.Profile.Layers()
-	if of.stages() > n {
-		return whyf("%s has %d stages on %d ranks: expected no more than the %d layers", s.Sequence.Name, of.stages(), s.Ranks, n)
-	}
-	if g.Cut == nil {
-		s.Cuts, why = g.x.Cut(s, of.stages())
-		return why
-	}
-	// A partitioner knows measured layers, of which backward passes are whole.
-	layers := make([]workload.Layer, n)
-	for i := range layers {
-		l, why := g.x.Layer(i, 0, s.Tensor, s.Samples, s.Ways)
-		if why != "" {
-			return why
-		}
-		layers[i] = workload.Layer{Forward: l.Forward, Backward: l.Again + l.Input + l.Weight, ParamKiB: l.ParamKiB, OutputKiB: l.OutputKiB, ActivationKiB: l.ActivationKiB}
-	}
-	on := pipeline.Params{Memory: g.x.On.Kind(0).Memory, ParamCopies: int64(g.x.Model.State.Weights + g.x.Model.State.Gradients + g.x.Model.State.Optimizer + .5)}
-	if plan := s.Plan(); s.Ranks > 1 {
-		link := g.x.On.Between(plan.Pipelines[0].Ranks[0].Devices, plan.Pipelines[0].Ranks[1].Devices)
-		on.Bandwidth, on.Latency = link.Bandwidth, link.Latency
-	}
-	shape, why := s.Sequence.Order.Schedule(s.Ranks, s.Microbatches, nil)
-	if why == "" {
-		s.Cuts, why = g.Cut.Cut(layers, shape.Stages(), on.PerStage(&shape))
-	}
-	return why
-}
-
-// Cut cuts the layers of a shape into so many stages, of times as equal as can be.
-func (x *Simulator) Cut(s *Shape, stages int) ([]int32, Why) {
-	n := x.Model.Profile.Layers()
-	key := cut{s.Tensor, s.Samples, stages, -1}
-	if s.Ways != nil {
-		key.way = s.Ways[n/2]
-	}
-	if cuts, seen := x.cuts[key]; seen {
-		return cuts, ""
-	}
-	sums, why := x.Sums(&Rank{Tensor: s.Tensor, Replicas: 1, Devices: make([]int32, s.Tensor)}, s.Samples, s.Copies, s.Ways)
-	if why != "" {
-		return nil, why
-	}
-	// Links are left out: all plans of a search cut the same layers, and what is sent between blocks is
-	// the same everywhere.
-	chain := pipeline.Chain{Layers: n, Link: func(_, _, _ int) unit.Duration { return 0 },
-		Stage: func(_, first, end int) unit.Duration {
-			stage := sums.Stage(first, end)
-			return stage.Forward + stage.Input + stage.Weight
-		}}
-	x.cuts[key] = chain.Slowest(stages).First
-	return x.cuts[key], ""
-}
-
-// cut names a cut that was made.
-type cut struct {
-	tensor, samples, stages int
-	way                     int8
 }

@@ -38,11 +38,15 @@ func every(x *parallel.Simulator) unit.Duration {
 					continue
 				}
 				for samples := 1; samples <= x.Model.Batch/copies; samples++ {
-					for way := range 2 {
-						if x.Model.Batch/copies%samples != 0 {
+					for which := range 2 * (1 + x.Experts(tensor)) {
+						way, experts := which%2, which/2
+						if x.Model.Batch/copies%samples != 0 || experts == 1 {
 							continue
 						}
-						s := parallel.Shape{Sequence: q, Samples: samples, Microbatches: x.Model.Batch / copies / samples, Tensor: tensor, Ranks: ranks, Copies: copies}
+						s := parallel.Shape{Sequence: q, Samples: samples, Microbatches: x.Model.Batch / copies / samples, Tensor: tensor, Ranks: ranks, Copies: copies, Experts: experts}
+						if plan := s.Plan(); experts > 0 && plan.Check(x.Model, x.On) != "" {
+							continue
+						}
 						if way > 0 {
 							s.Ways = make([]int8, layers)
 							for i := range s.Ways {

@@ -47,6 +47,7 @@ type Layer struct {
 	ReduceKiB                     int64   // summed up among the devices of the layer in the forward pass, and again in the backward one
 	GFlop                         float64 // useful operations of both passes; what is computed again is not
 	Way                           string  // how it runs, such as "full" for all computed again; empty is the fastest
+	Mixture                       Mixture // its experts, where it has some
 }
 
 // State is what a device holds for its weights, as multiples of them.

@@ -43,6 +43,9 @@ type Rank struct {
 	Tensor   int     `json:"tensor"`
 	Replicas int     `json:"replicas"`
 	Devices  []int32 `json:"devices"`
+	// Experts is over how many copies of the rank, neighbours in the plan, the experts of its layers are
+	// spread; of 0 or 1 each copy has them all.
+	Experts int `json:"experts,omitempty"`
 }
 
 // Shape is a plan of like pipelines.
@@ -55,9 +58,10 @@ type Shape struct {
 	Copies       int      `json:"copies"`
 	// Apart is in how many groups the copies stand, each on devices of its own, so that no pipeline
 	// leaves those; 0 is one.
-	Apart int     `json:"apart,omitempty"`
-	Cuts  []int32 `json:"cuts,omitempty"`
-	Ways  []int8  `json:"ways,omitempty"`
+	Apart   int     `json:"apart,omitempty"`
+	Experts int     `json:"experts,omitempty"` // as of a rank
+	Cuts    []int32 `json:"cuts,omitempty"`
+	Ways    []int8  `json:"ways,omitempty"`
 }
 
 // Plan puts the pipelines on the first devices. The devices of a layer are neighbours, then
@@ -73,7 +77,7 @@ func (s *Shape) Plan() Plan {
 			for d := range devices {
 				devices[d] = int32(((i/beside*s.Ranks+r)*beside+i%beside)*s.Tensor + d)
 			}
-			one.Ranks[r] = Rank{Tensor: s.Tensor, Replicas: 1, Devices: devices}
+			one.Ranks[r] = Rank{Tensor: s.Tensor, Replicas: 1, Devices: devices, Experts: s.Experts}
 		}
 		p.Pipelines[i] = one
 	}
@@ -109,7 +113,7 @@ func (p *Plan) On(devices []int32) Plan {
 // Shape is what a plan of like pipelines on the first devices is made from, and whether it is one.
 func (p *Plan) Shape() (Shape, bool) {
 	one := p.Pipelines[0]
-	s := Shape{Sequence: p.Sequence, Samples: p.Samples, Microbatches: one.Microbatches, Tensor: one.Ranks[0].Tensor, Ranks: len(one.Ranks), Copies: len(p.Pipelines), Cuts: one.Cuts, Ways: one.Ways}
+	s := Shape{Sequence: p.Sequence, Samples: p.Samples, Microbatches: one.Microbatches, Tensor: one.Ranks[0].Tensor, Ranks: len(one.Ranks), Copies: len(p.Pipelines), Experts: one.Ranks[0].Experts, Cuts: one.Cuts, Ways: one.Ways}
 	if s.Ranks > 1 {
 		// The second rank comes behind those of the first that are in its group.
 		if beside := int(one.Ranks[1].Devices[0]) / s.Tensor; beside > 0 && beside < s.Copies && s.Copies%beside == 0 {
@@ -139,8 +143,9 @@ func (p *Plan) Batch() (samples int) {
 	return samples
 }
 
-// String is a plan as people write it, such as "tp8 pp12 dp32 zbv m64"; of unlike pipelines, such as
-// "2*pp3,4*pp4", it says how many there are, and from how many to how many microbatches they take.
+// String is a plan as people write it, such as "tp8 pp12 dp32 zbv m64", or "tp4 ep8 pp8 dp16 1f1b m32" where experts
+// are spread; of unlike pipelines, such as "2*pp3,4*pp4", it says how many there are, and from how many to how many
+// microbatches they take.
 func (p *Plan) String() string {
 	first := p.Pipelines[0]
 	like, even := true, true
@@ -155,7 +160,11 @@ func (p *Plan) String() string {
 	var b strings.Builder
 	switch {
 	case like && even:
-		fmt.Fprintf(&b, "tp%d pp%d dp%d ", first.Ranks[0].Tensor, len(first.Ranks), len(p.Pipelines)*first.Ranks[0].Replicas)
+		fmt.Fprintf(&b, "tp%d ", first.Ranks[0].Tensor)
+		if e := first.Ranks[0].Experts; e > 1 {
+			fmt.Fprintf(&b, "ep%d ", e)
+		}
+		fmt.Fprintf(&b, "pp%d dp%d ", len(first.Ranks), len(p.Pipelines)*first.Ranks[0].Replicas)
 	case like:
 		for i, r := range first.Ranks {
 			fmt.Fprintf(&b, "%stp%dx%d", strings.Repeat(",", min(i, 1)), r.Tensor, r.Replicas)
@@ -220,5 +229,5 @@ func (p *Plan) Check(m *Model, on *Devices) Why {
 			}
 		}
 	}
-	return ""
+	return p.checkExperts(m, on)
 }

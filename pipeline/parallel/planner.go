@@ -34,8 +34,8 @@ type Limits struct {
 	Devices   int        // at most; 0 is all
 	Sequences []Sequence // of which it may choose
 	Samples   int        // the most of a microbatch; 0 is what the planner thinks of
-	// Tensor, Ranks and Copies are the sizes that a plan has to have, where they are set.
-	Tensor, Ranks, Copies int
+	// Tensor, Ranks, Copies and Experts are the sizes that a plan has to have, where they are set.
+	Tensor, Ranks, Copies, Experts int
 	// Stages asks for one pipeline with a rank for each device, and keeps all activations: what
 	// a run of as many workers as it has stages can carry out.
 	Stages bool
@@ -47,7 +47,8 @@ func (l *Limits) Allow(p *Plan) bool {
 	for _, one := range p.Pipelines {
 		copies += one.Ranks[0].Replicas
 	}
-	return (l.Tensor == 0 || first.Ranks[0].Tensor == l.Tensor) && (l.Ranks == 0 || len(first.Ranks) == l.Ranks) && (l.Copies == 0 || copies == l.Copies)
+	return (l.Tensor == 0 || first.Ranks[0].Tensor == l.Tensor) && (l.Ranks == 0 || len(first.Ranks) == l.Ranks) && (l.Copies == 0 || copies == l.Copies) &&
+		(l.Experts == 0 || max(1, first.Ranks[0].Experts) == l.Experts)
 }
 
 // Candidate is a plan and what it takes.

@@ -88,11 +88,12 @@ func (x *Simulator) Copies(before, after *Plan, lost []int32) (all []Copy, why W
 	if why := x.Spread(before, lost); why != "" {
 		return nil, why
 	}
-	held, why := x.shards(before)
+	apart := before.Experts() > 1 || after.Experts() > 1
+	held, why := x.shards(before, apart)
 	if why != "" {
 		return nil, why
 	}
-	need, why := x.shards(after)
+	need, why := x.shards(after, apart)
 	if why != "" {
 		return nil, why
 	}
@@ -113,7 +114,7 @@ func (x *Simulator) Copies(before, after *Plan, lost []int32) (all []Copy, why W
 			}
 		}
 		for _, s := range need[layer] {
-			some, why := x.fetch(int32(layer), &s, held[layer], sent)
+			some, why := x.fetch(int32(layer%x.Model.Profile.Layers()), &s, held[layer], sent)
 			if why != "" {
 				return nil, why
 			}
@@ -187,9 +188,14 @@ func (x *Simulator) away(a, b *shard) int {
 	return 1
 }
 
-// shards are what devices hold of each layer.
-func (x *Simulator) shards(p *Plan) ([][]shard, Why) {
-	all := make([][]shard, x.Model.Profile.Layers())
+// shards are what devices hold of each layer and, where some are spread, behind those of each layer's
+// experts apart.
+func (x *Simulator) shards(p *Plan, apart bool) ([][]shard, Why) {
+	n := x.Model.Profile.Layers()
+	all := make([][]shard, n)
+	if apart {
+		all = make([][]shard, 2*n)
+	}
 	for i := range p.Pipelines {
 		one := &p.Pipelines[i]
 		shape, why := p.Sequence.Order.Schedule(len(one.Ranks), one.Microbatches, nil)
@@ -197,7 +203,7 @@ func (x *Simulator) shards(p *Plan) ([][]shard, Why) {
 			return nil, why
 		}
 		first := int32(0)
-		for stage, end := range append(slices.Clone(one.Cuts), int32(len(all))) {
+		for stage, end := range append(slices.Clone(one.Cuts), int32(n)) {
 			// A stage may stand on several ranks, one for each route, and a rank be on several routes.
 			var ranks []int32
 			for _, route := range shape.Routes {
@@ -212,9 +218,20 @@ func (x *Simulator) shards(p *Plan) ([][]shard, Why) {
 					if why != "" {
 						return nil, why
 					}
-					kib := int64(math.Ceil(float64(l.ParamKiB) * (x.Model.State.Weights + x.Model.State.Optimizer)))
+					kept := func(kib int64) int64 {
+						return int64(math.Ceil(float64(kib) * (x.Model.State.Weights + x.Model.State.Optimizer)))
+					}
+					copies, whole := max(1, rank.Experts), l.ParamKiB
+					if apart {
+						whole -= l.Mixture.ParamKiB
+					}
 					for d, device := range rank.Devices {
-						all[layer] = append(all[layer], shard{device: device, at: d % rank.Tensor, of: rank.Tensor, kib: kib})
+						s := shard{device: device, at: d % rank.Tensor, of: rank.Tensor, kib: kept(whole)}
+						all[layer] = append(all[layer], s)
+						if apart && l.Mixture.Count > 0 { // of each copy another part, of which each device has its own
+							s.at, s.of, s.kib = s.at*copies+i%copies, s.of*copies, kept(l.Mixture.heldKiB(copies))
+							all[n+int(layer)] = append(all[n+int(layer)], s)
+						}
 					}
 				}
 			}

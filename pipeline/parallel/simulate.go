@@ -13,7 +13,8 @@ import (
 // What a step is made of, in the order in which it is simulated:
 //
 //   - each pipeline alone, by its schedule: a stage takes what its layers take on its slowest
-//     device, with the sums among the devices of a layer, and what goes to another rank takes
+//     device, with the sums among the devices of a layer and, where experts are spread over
+//     copies, the tokens on their way to them and back; what goes to another rank takes
 //     the link between their nodes. Pipelines that are alike in kinds, links, cuts and ways are
 //     simulated once;
 //   - the exchange of gradients among all ranks that hold the same layers, in a ring, from the
@@ -86,11 +87,15 @@ type Simulator struct {
 	// Gradients merges them into messages, of which some are sent behind passes; nil sends all of
 	// them when a rank has done its last pass.
 	Gradients overlap.Merger
+	// Tokens says in how many chunks they go to experts that are spread; nil sends all of them at once, to
+	// one device after the other.
+	Tokens overlap.Chunker
 
 	parts map[string]*Part
 	paths map[path]routes
 	ways  map[way][]Layer
 	cuts  map[cut][]int32
+	trips map[trip]unit.Duration
 }
 
 // way names the ways of a layer.
@@ -130,13 +135,13 @@ func (x *Simulator) routes(q Sequence, ranks, microbatches int) (routes, Why) {
 
 // NewSimulator returns a simulator.
 func NewSimulator(m *Model, on *Devices) *Simulator {
-	return &Simulator{Model: m, On: on, parts: map[string]*Part{}, paths: map[path]routes{}, ways: map[way][]Layer{}, cuts: map[cut][]int32{}}
+	return &Simulator{Model: m, On: on, parts: map[string]*Part{}, paths: map[path]routes{}, ways: map[way][]Layer{}, cuts: map[cut][]int32{}, trips: map[trip]unit.Duration{}}
 }
 
-// Like is a simulator of a model on devices which exchanges gradients as this one does.
+// Like is a simulator of a model on devices which exchanges gradients and tokens as this one does.
 func (x *Simulator) Like(m *Model, on *Devices) *Simulator {
 	other := NewSimulator(m, on)
-	other.Gradients = x.Gradients
+	other.Gradients, other.Tokens = x.Gradients, x.Tokens
 	return other
 }
 
@@ -200,7 +205,7 @@ func (x *Simulator) fits(p *Plan, i int, part *Part) Why {
 
 // part is what one pipeline takes, as another like it did.
 func (x *Simulator) part(p *Plan, i int) (*Part, Why) {
-	key := x.key(p, &p.Pipelines[i])
+	key := x.key(p, i)
 	if part, seen := x.parts[key]; seen {
 		return part, ""
 	}
@@ -212,7 +217,8 @@ func (x *Simulator) part(p *Plan, i int) (*Part, Why) {
 }
 
 // key is equal for two pipelines of the same cost: kinds of devices, links, cuts and ways.
-func (x *Simulator) key(p *Plan, one *Pipeline) string {
+func (x *Simulator) key(p *Plan, i int) string {
+	one := &p.Pipelines[i]
 	b := append([]byte(p.Sequence.Name), 0)
 	number := func(n int64) { b = binary.AppendVarint(b, n) }
 	number(int64(p.Samples))
@@ -221,6 +227,14 @@ func (x *Simulator) key(p *Plan, one *Pipeline) string {
 	for r, rank := range one.Ranks {
 		number(int64(rank.Tensor))
 		number(int64(rank.Replicas))
+		if rank.Experts > 1 {
+			number(-int64(rank.Experts))
+			rank = p.group(i, r)
+			group := x.spot(&rank)
+			for _, n := range []int64{int64(group.nodes), int64(group.perNode), int64(group.between.Bandwidth), int64(group.between.Latency)} {
+				number(n)
+			}
+		}
 		for _, d := range rank.Devices {
 			number(int64(x.On.Nodes[x.On.NodeOf(d)].Kind))
 		}
@@ -251,7 +265,7 @@ func (x *Simulator) time(p *Plan, i int) (*Part, Why) {
 		return nil, why
 	}
 	part := &Part{iterations: shape.iterations}
-	if part.Costs, part.flops, why = x.costs(p, one, shape); why != "" {
+	if part.Costs, part.flops, why = x.costs(p, i, shape); why != "" {
 		return nil, why
 	}
 	if part.Schedule, why = p.Sequence.Order.Schedule(len(one.Ranks), one.Microbatches, &part.Costs); why != "" {
@@ -274,7 +288,8 @@ func (x *Simulator) time(p *Plan, i int) (*Part, Why) {
 }
 
 // costs are those of the stages of a pipeline and of the links between its ranks.
-func (x *Simulator) costs(p *Plan, one *Pipeline, shape routes) (c pipeline.Costs, flops float64, why Why) {
+func (x *Simulator) costs(p *Plan, i int, shape routes) (c pipeline.Costs, flops float64, why Why) {
+	one := &p.Pipelines[i]
 	stages := shape.stages()
 	if len(one.Cuts) != stages-1 {
 		return c, 0, whyf("%d cuts: expected %d, as %s has %d stages on %d ranks", len(one.Cuts), stages-1, p.Sequence.Name, stages, len(one.Ranks))
@@ -287,7 +302,8 @@ func (x *Simulator) costs(p *Plan, one *Pipeline, shape routes) (c pipeline.Cost
 			return c, 0, whyf("stage %d has no layer: expected cuts that ascend", s)
 		}
 		for _, route := range shape.all { // where it stands on several, the slowest counts
-			stage, n, why := x.Stage(&one.Ranks[route[s]], Slice{int(first), int(end), one.Ways}, p.Samples, len(p.Pipelines))
+			rank := p.group(i, int(route[s]))
+			stage, n, why := x.Stage(&rank, Slice{int(first), int(end), one.Ways}, p.Samples, len(p.Pipelines))
 			if why != "" {
 				return c, 0, why
 			}
@@ -318,7 +334,8 @@ type Slice struct {
 
 // Stage is what a microbatch of so many samples takes of layers on a rank, by its slowest
 // device, with what a device holds for them where so many pipelines share the state of the
-// optimiser; and the useful operations of each device, in 10^9.
+// optimiser; and the useful operations of each device, in 10^9. Where the rank's experts are spread, its
+// devices are those of all copies over which they are; with its own alone tokens take no time.
 func (x *Simulator) Stage(rank *Rank, of Slice, samples, pipelines int) (stage pipeline.Stage, gflop float64, why Why) {
 	var slowest unit.Duration = -1
 	last, lastSpeed := int32(-1), 0.
@@ -343,18 +360,27 @@ func (x *Simulator) Stage(rank *Rank, of Slice, samples, pipelines int) (stage p
 }
 
 func (x *Simulator) stageOn(kind int32, rank *Rank, of Slice, samples, pipelines int) (stage pipeline.Stage, gflop float64, why Why) {
-	device := &x.On.Kinds[kind]
+	device, spread := &x.On.Kinds[kind], int64(0)
 	for i := of.First; i < of.End; i++ {
 		l, why := x.Layer(i, kind, rank.Tensor, samples/rank.Replicas, of.Ways)
 		if why != "" {
 			return stage, 0, why
 		}
+		summed, forward, back := l.ReduceKiB, unit.Duration(0), unit.Duration(0)
+		if rank.Experts > 1 && l.Mixture.Count > 0 {
+			summed += l.Mixture.GatherKiB
+			if forward, back, why = x.tokens(rank, &l.Mixture); why != "" {
+				return stage, 0, why
+			}
+			spread += l.Mixture.heldKiB(rank.Experts)
+			stage.ParamKiB -= l.Mixture.ParamKiB
+		}
 		reduce := unit.Duration(0)
 		if t := int64(rank.Tensor); t > 1 {
-			reduce = device.Inside.Takes(2*(t-1)*l.ReduceKiB/t) + unit.Duration(2*(t-1)-1)*device.Inside.Latency
+			reduce = device.Inside.Takes(2*(t-1)*summed/t) + unit.Duration(2*(t-1)-1)*device.Inside.Latency
 		}
-		stage.Forward += l.Forward + reduce
-		stage.Input += l.Again + l.Input + reduce
+		stage.Forward += l.Forward + reduce + forward
+		stage.Input += l.Again + l.Input + reduce + back
 		stage.Weight += l.Weight
 		stage.ParamKiB += l.ParamKiB
 		stage.ActivationKiB += l.ActivationKiB
@@ -362,6 +388,10 @@ func (x *Simulator) stageOn(kind int32, rank *Rank, of Slice, samples, pipelines
 		gflop += l.GFlop
 	}
 	stage.StateKiB = x.stateKiB(stage.ParamKiB, rank.Replicas*pipelines)
+	if spread > 0 { // fewer copies have the same experts, and share their state
+		stage.ParamKiB += spread
+		stage.StateKiB += x.stateKiB(spread, pipelines/rank.Experts)
+	}
 	return stage, gflop, ""
 }
 

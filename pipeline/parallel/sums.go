@@ -14,13 +14,17 @@ type Sums struct {
 	sharers int
 	memory  int64 // KiB of a device; 0 is endless
 	to      []pipeline.Stage
+	// spread are the KiB of experts that are spread, among the others, and copies over how many.
+	spread []int64
+	copies int
 }
 
 // Sums sums up the layers, each in its way, for a rank and microbatches of so many samples,
 // where there are so many pipelines.
 func (x *Simulator) Sums(rank *Rank, samples, pipelines int, ways []int8) (*Sums, Why) {
 	n := x.Model.Profile.Layers()
-	s := &Sums{x, rank.Replicas * pipelines, int64(x.On.Kind(rank.Devices[0]).Memory) << 10, make([]pipeline.Stage, n+1)}
+	s := &Sums{x: x, sharers: rank.Replicas * pipelines, memory: int64(x.On.Kind(rank.Devices[0]).Memory) << 10, to: make([]pipeline.Stage, n+1),
+		spread: make([]int64, n+1), copies: max(1, rank.Experts)}
 	for i := range n {
 		l, _, why := x.Stage(rank, Slice{i, i + 1, ways}, samples, pipelines)
 		if why != "" {
@@ -34,6 +38,13 @@ func (x *Simulator) Sums(rank *Rank, samples, pipelines int, ways []int8) (*Sums
 		sum.ParamKiB += l.ParamKiB
 		sum.ActivationKiB += l.ActivationKiB
 		sum.OutputKiB = l.OutputKiB
+		if s.spread[i+1] = s.spread[i]; s.copies > 1 {
+			way, why := x.Layer(i, x.On.Nodes[x.On.NodeOf(rank.Devices[0])].Kind, rank.Tensor, samples/rank.Replicas, ways)
+			if why != "" {
+				return nil, why
+			}
+			s.spread[i+1] += way.Mixture.heldKiB(s.copies)
+		}
 	}
 	return s, ""
 }
@@ -46,7 +57,10 @@ func (s *Sums) Stage(first, end int) pipeline.Stage {
 	stage.Weight -= before.Weight
 	stage.ParamKiB -= before.ParamKiB
 	stage.ActivationKiB -= before.ActivationKiB
-	stage.StateKiB = s.x.stateKiB(stage.ParamKiB, s.sharers)
+	spread := s.spread[end] - s.spread[first]
+	if stage.StateKiB = s.x.stateKiB(stage.ParamKiB-spread, s.sharers); spread > 0 {
+		stage.StateKiB += s.x.stateKiB(spread, s.sharers/s.copies)
+	}
 	return stage
 }
 
@@ -77,7 +91,11 @@ func (x *Simulator) Chain(s *Shape) (*pipeline.Chain, Why) {
 	if len(inFlight) != s.Ranks {
 		clear(inFlight)
 	}
-	ranks := s.Plan().Pipelines[0].Ranks
+	plan := s.Plan()
+	ranks := make([]Rank, s.Ranks)
+	for r := range ranks {
+		ranks[r] = plan.group(0, r)
+	}
 	sums := make([]*Sums, len(ranks))
 	for r := range ranks {
 		like := slices.IndexFunc(ranks, func(other Rank) bool { return x.On.Alike(other.Devices, ranks[r].Devices) })

@@ -2,6 +2,7 @@ package reaction
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/musterdl/muster/model/unit"
@@ -169,5 +170,40 @@ func TestLinks(t *testing.T) {
 	}
 	if drop := find(r.Options(Drop), Drop); drop.Why == "" {
 		t.Errorf("%+v: expected nothing broken", drop)
+	}
+}
+
+// TestExpertsTogether: where copies have experts together, microbatches are shared out among groups of
+// copies, a detour finds no like rank, and copies go by whole groups.
+func TestExpertsTogether(t *testing.T) {
+	r := sound()
+	c := r.X.Model.Profile.(paralleltest.Chain)
+	for i := range c {
+		c[i].Mixture = parallel.Mixture{Count: 2, ParamKiB: c[i].ParamKiB / 2}
+	}
+	for i := range r.Now.Pipelines {
+		for k := range r.Now.Pipelines[i].Ranks {
+			r.Now.Pipelines[i].Ranks[k].Experts = 2
+		}
+	}
+	r.Full = r.Now
+	r.X.On.Speeds = slices.Repeat([]float64{1}, 9)
+	r.X.On.Speeds[0] = .5 // of the first group
+	r.X = parallel.NewSimulator(r.X.Model, r.X.On)
+	route := find(r.Options(), Route)
+	if route.Why != "" {
+		t.Fatal(route.Why)
+	}
+	got := route.Plan.Pipelines
+	if got[0].Microbatches != got[1].Microbatches || got[2].Microbatches != got[3].Microbatches || got[0].Microbatches >= got[2].Microbatches || route.Plan.Batch() != 64 {
+		t.Errorf("%v: expected fewer in the first two, which have experts together", &route.Plan)
+	}
+	r.Away = []int32{0}
+	all := r.Options()
+	if why := find(all, Route).Why; !strings.Contains(string(why), "experts are spread") {
+		t.Errorf("a detour: %q", why)
+	}
+	if why := find(all, Drop).Why; !strings.Contains(string(why), "expected multiples") { // of four copies one goes
+		t.Errorf("a copy is dropped: %q", why)
 	}
 }

@@ -16,16 +16,24 @@ import (
 // as can be: each goes to the pipeline that is done first with it. How long one takes more is what
 // its slowest rank takes.
 func (r *Run) share(p parallel.Plan) (parallel.Plan, parallel.Why) {
-	micros := r.X.Model.Batch / p.Samples
+	all, together := r.X.Model.Batch/p.Samples, p.Experts() // pipelines that have experts together take as many each
 	p.Pipelines = slices.Clone(p.Pipelines)
-	left := micros
-	// Even shares first, to time them: what a microbatch takes does not depend on how many come.
-	for i := range p.Pipelines {
-		p.Pipelines[i].Microbatches = micros / len(p.Pipelines)
-		left -= p.Pipelines[i].Microbatches
+	if len(p.Pipelines)%together > 0 || all%together > 0 {
+		return p, parallel.Why(fmt.Sprintf("%d pipelines and %d microbatches, where %d have experts together: expected multiples", len(p.Pipelines), all, together))
 	}
-	p.Pipelines[0].Microbatches += left
-	if micros < len(p.Pipelines) {
+	// From here on a group counts as one pipeline does, of which each has one.
+	groups, micros := len(p.Pipelines)/together, all/together
+	give := func(group, n int) {
+		for i := group * together; i < (group+1)*together; i++ {
+			p.Pipelines[i].Microbatches = n
+		}
+	}
+	// Even shares first, to time them: what a microbatch takes does not depend on how many come.
+	for g := range groups {
+		give(g, micros/groups)
+	}
+	give(0, micros/groups+micros%groups)
+	if micros < groups {
 		return p, "fewer microbatches than pipelines"
 	}
 	timed, why := r.X.Simulate(&p)
@@ -33,21 +41,24 @@ func (r *Run) share(p parallel.Plan) (parallel.Plan, parallel.Why) {
 		return p, why
 	}
 	// A pipeline fills once, and then is done with a microbatch each time its slowest rank is.
-	first, more := make([]float64, len(p.Pipelines)), make([]float64, len(p.Pipelines))
-	for i, part := range timed.Parts {
-		n := float64(p.Pipelines[i].Microbatches)
-		more[i] = float64(slices.Max(part.Timing.Busy)) / n
-		first[i] = float64(part.Timing.Makespan) - more[i]*n
-		p.Pipelines[i].Microbatches = 1
+	first, more, has := make([]float64, groups), make([]float64, groups), make([]int, groups)
+	for g := range groups {
+		n, part := float64(p.Pipelines[g*together].Microbatches), timed.Parts[g*together]
+		more[g] = float64(slices.Max(part.Timing.Busy)) / n
+		first[g] = float64(part.Timing.Makespan) - more[g]*n
+		has[g] = 1
 	}
-	for range micros - len(p.Pipelines) {
+	for range micros - groups {
 		next := 0
-		for i := range p.Pipelines {
-			if first[i]+more[i]*float64(p.Pipelines[i].Microbatches+1) < first[next]+more[next]*float64(p.Pipelines[next].Microbatches+1) {
-				next = i
+		for g := range groups {
+			if first[g]+more[g]*float64(has[g]+1) < first[next]+more[next]*float64(has[next]+1) {
+				next = g
 			}
 		}
-		p.Pipelines[next].Microbatches++
+		has[next]++
+	}
+	for g := range groups {
+		give(g, has[g])
 	}
 	return p, ""
 }
@@ -182,6 +193,9 @@ func (r *Run) detour(split bool) (Option, parallel.Why) {
 	p := r.Now
 	p.Pipelines = slices.Clone(p.Pipelines)
 	ranks := len(p.Pipelines[0].Ranks)
+	if p.Experts() > 1 {
+		return Option{}, "experts are spread over the copies: those of a rank that is away are on no rank beside it"
+	}
 	for i := range p.Pipelines {
 		if one := &p.Pipelines[i]; len(one.Ranks) != ranks || !slices.Equal(one.Cuts, p.Pipelines[0].Cuts) || len(one.Cuts) != ranks-1 {
 			return Option{}, "pipelines are not alike, or a rank has several stages: a stage has no like one to go to"

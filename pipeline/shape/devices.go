@@ -34,6 +34,8 @@ var kinds = []kind{
 	{"A100-80GB", 81920, 2039, 300, map[Precision]float64{Half: 312, TF32: 156, Single: 19.5}, map[Precision]float64{Half: 0.772}},
 	// Llama 3 405B on 8,192 devices, 430 TFLOP/s of each (Dubey et al. 2024, table 4).
 	{"H100", 81920, 3350, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, map[Precision]float64{Half: 0.566}},
+	// H800 is an H100 whose NVLink is slower.
+	{"H800", 81920, 3350, 200, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, map[Precision]float64{Half: 0.566}},
 	{"H200", 143771, 4800, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, map[Precision]float64{Half: 0.566}},
 	// OPT-350 on 64 devices, microbatches of 8 (Sailor's plan OPT-350_N16_D16).
 	{"GH200-96GB", 97872, 4000, 450, map[Precision]float64{Half: 989, TF32: 494, Single: 67}, map[Precision]float64{TF32: 0.666}},
@@ -101,8 +103,8 @@ func Like(name string, memory unit.MiB, p Precision) (best parallel.Device, why 
 }
 
 // uplinks are what a device has of the network of the machine in which its vendor sells it, in
-// Gbps: a DGX-1, a rented machine with four T4, a DGX A100, a DGX H100 and H200, and a node of Alps.
-var uplinks = map[string]unit.Mbps{"V100-16GB": 50, "V100-32GB": 50, "T4": 12, "A100-40GB": 200, "A100-80GB": 200, "H100": 400, "H200": 400, "GH200-96GB": 200}
+// Gbps: a DGX-1, a rented machine with four T4, a DGX A100, a DGX H100 and H200, machines of eight H800 as DeepSeek has them, and a node of Alps.
+var uplinks = map[string]unit.Mbps{"V100-16GB": 50, "V100-32GB": 50, "T4": 12, "A100-40GB": 200, "A100-80GB": 200, "H100": 400, "H800": 400, "H200": 400, "GH200-96GB": 200}
 
 // Uplink is the network of a machine with so many devices, where nothing else is said.
 func Uplink(device string, devices int) unit.Mbps {

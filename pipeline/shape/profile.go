@@ -135,6 +135,15 @@ func (p *Profile) Ways(layer int, on *parallel.Device, tensor, samples int) ([]p
 		OutputKiB:     kib(n * bytes * t.output),
 		GFlop:         3 * n * (t.linear + t.core) / parts / 1e9,
 	}
+	if e := &t.mixture; e.count > 0 {
+		fast.Mixture = parallel.Mixture{Count: e.count, ParamKiB: kib(bytes * (e.split/parts + e.whole)), Launch: micros(p.Launch),
+			Forward: micros(computes(e.linear) + moves(movedForward*n*bytes*e.wide/parts)),
+			Input:   micros(computes(e.linear) + moves(movedBackward*n*bytes*e.wide/parts)), Weight: micros(computes(e.linear)),
+			SendKiB: kib(n * bytes * e.chosen * float64(p.shape.Hidden) / seq)}
+		if seq > 1 { // experts that are split need the tokens of all that split them, once for each choice
+			fast.Mixture.GatherKiB = kib(n * bytes * (e.chosen - 1) * float64(p.shape.Hidden))
+		}
+	}
 	if tensor > 1 {
 		fast.ReduceKiB = kib(n * bytes * t.sums * float64(p.shape.Hidden))
 	}
@@ -151,6 +160,7 @@ func (p *Profile) Ways(layer int, on *parallel.Device, tensor, samples int) ([]p
 	}
 	// Only what came in is kept, where the tokens are divided in parts.
 	full := fast
+	full.Mixture.Again = full.Mixture.Forward
 	full.Way, full.Again, full.ActivationKiB = "full", fast.Forward, kib(n*bytes*t.output/seq)
 	return append(ways, full), ""
 }

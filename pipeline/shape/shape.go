@@ -71,10 +71,10 @@ func (s *Shape) Check() (all []objection.Objection) {
 		}
 	}
 	if s.Heads > 0 && s.HeadWidth == 0 && s.Hidden%s.Heads != 0 {
-		wrong("heads", fmt.Sprintf("%d, which do not divide hidden %d", s.Heads, s.Hidden), "a divisor, or head-width", fmt.Sprintf("the nearest is %d", nearest(s.Heads, s.Hidden)))
+		wrong("heads", fmt.Sprintf("%d, which do not divide hidden %d", s.Heads, s.Hidden), "a divisor, or head-width", fmt.Sprintf("the nearest is %d", Nearest(s.Heads, s.Hidden)))
 	}
 	if s.Heads > 0 && s.KVHeads > 0 && s.Heads%s.KVHeads != 0 {
-		wrong("kv-heads", fmt.Sprintf("%d, which do not divide the %d heads", s.KVHeads, s.Heads), "a divisor", fmt.Sprintf("the nearest is %d", nearest(s.KVHeads, s.Heads)))
+		wrong("kv-heads", fmt.Sprintf("%d, which do not divide the %d heads", s.KVHeads, s.Heads), "a divisor", fmt.Sprintf("the nearest is %d", Nearest(s.KVHeads, s.Heads)))
 	}
 	if e := s.Experts; e != nil && (e.Count < 1 || e.FFN < 1 || e.Chosen < 1 || e.Chosen > e.Count || e.Shared < 0 || e.Dense < 0 || e.Dense > s.Blocks) {
 		wrong("experts", fmt.Sprintf("%d of width %d, %d chosen, %d shared, %d blocks without", e.Count, e.FFN, e.Chosen, e.Shared, e.Dense),
@@ -105,7 +105,7 @@ func (s *Shape) Splits(tensor int) pipeline.Why {
 	}
 	for _, p := range parts {
 		if tensor < 1 || p.n%tensor != 0 {
-			return whyf("tensor %d does not divide the %d %s of %s: the nearest that divides all is %d", tensor, p.n, p.name, s.Name, nearest(tensor, all))
+			return whyf("tensor %d does not divide the %d %s of %s: the nearest that divides all is %d", tensor, p.n, p.name, s.Name, Nearest(tensor, all))
 		}
 	}
 	return ""
@@ -133,8 +133,8 @@ func gcd(a, b int) int {
 	return a
 }
 
-// nearest is the divisor of n nearest to k, of two the smaller.
-func nearest(k, n int) int {
+// Nearest is the divisor of n nearest to k, of two the smaller.
+func Nearest(k, n int) int {
 	best := 1
 	for d := 1; d*d <= n; d++ {
 		if n%d != 0 {

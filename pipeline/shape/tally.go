@@ -13,6 +13,15 @@ type tally struct {
 	scores       float64 // bytes of attention scores kept
 	sums         float64 // times that the split parts are summed up in the forward pass
 	output       float64 // figures sent on
+	mixture      mixture
+}
+
+// mixture is the experts of a layer, which may stand on other devices than the rest.
+type mixture struct {
+	count        int
+	chosen       float64 // that a token goes to
+	split, whole float64 // as of the layer
+	linear, wide float64
 }
 
 // layers counts a model's layers: the embedding, the blocks and the head.
@@ -79,6 +88,9 @@ func (s *Shape) block(crossed, experts bool) tally {
 	t.whole += float64(s.Hidden * e.Count)
 	t.linear += 2 * float64(s.Hidden*e.Count)
 	t.narrow += 2 * float64(s.Hidden*e.Chosen) // what goes to experts, and what comes back
+	var apart tally
+	s.network(&apart, e.FFN, e.Count, e.Chosen)
+	t.mixture = mixture{count: e.Count, chosen: float64(e.Chosen), split: apart.split, whole: apart.whole, linear: apart.linear, wide: apart.wide}
 	s.network(&t, e.FFN, e.Count+e.Shared, e.Chosen+e.Shared)
 	return t
 }

@@ -21,13 +21,16 @@ func (c Chain) Ways(layer int, on *parallel.Device, tensor, samples int) ([]para
 		return nil, parallel.Why(fmt.Sprintf("layer %d over %d devices: expected 1 or 2", layer, tensor))
 	}
 	l := c[layer]
-	for _, d := range []*unit.Duration{&l.Forward, &l.Input, &l.Weight} {
+	e := &l.Mixture
+	for _, d := range []*unit.Duration{&l.Forward, &l.Input, &l.Weight, &e.Forward, &e.Input, &e.Weight} {
 		*d = unit.Duration(float64(*d) * float64(samples) / float64(tensor) / on.TFlops)
 	}
 	l.ParamKiB, l.ActivationKiB = l.ParamKiB/int64(tensor), l.ActivationKiB*int64(samples)/int64(tensor)
 	l.OutputKiB, l.ReduceKiB = l.OutputKiB*int64(samples), l.ReduceKiB*int64(samples)
+	e.ParamKiB, e.SendKiB, e.GatherKiB = e.ParamKiB/int64(tensor), e.SendKiB*int64(samples)/int64(tensor), e.GatherKiB*int64(samples)
 	l.GFlop *= float64(samples) / float64(tensor)
 	lean := l
+	lean.Mixture.Again = e.Forward
 	lean.Way, lean.Again, lean.ActivationKiB = "full", l.Forward, min(l.ActivationKiB, l.OutputKiB)
 	return []parallel.Layer{l, lean}, ""
 }
