@@ -89,6 +89,7 @@ import (
 	"github.com/musterdl/muster/strategies/schedule/jahani"
 	"github.com/musterdl/muster/strategies/schedule/las"
 	"github.com/musterdl/muster/strategies/schedule/mlfs"
+	musterorder "github.com/musterdl/muster/strategies/schedule/muster"
 	"github.com/musterdl/muster/strategies/schedule/sjf"
 	"github.com/musterdl/muster/strategies/schedule/srsf"
 	"github.com/musterdl/muster/strategies/schedule/srtf"
@@ -147,6 +148,7 @@ var All = []Entry{
 	tuned(fifo.Description, fifo.Default, func(c fifo.Config, _ Env) any { return fifo.New(c) }),
 	plain(fifo.Strict, fifo.New(fifo.Config{})),
 	tuned(las.Description, las.Default, func(c las.Config, _ Env) any { return las.New(c) }),
+	tuned(musterorder.Description, musterorder.Default, func(c musterorder.Config, _ Env) any { return musterorder.New(c) }).claims(musterorder.Claim, nil),
 	tuned(mlfs.Description, mlfs.Default, func(c mlfs.Config, _ Env) any { return mlfs.New(c) }).claims(mlfs.Claim, nil),
 	tuned(mlfs.LearnedDescription, mlfs.Default, func(c mlfs.Config, _ Env) any { return mlfs.NewLearned(c) }),
 	plain(sjf.Description, sjf.Order{}),
