@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/internal/spec"
+	"github.com/musterdl/muster/internal/torchtest"
 	"github.com/musterdl/muster/model/workload"
 )
 
@@ -50,6 +51,56 @@ node2 -- Linear -- forward_compute_time=1, backward_compute_time=1.25, activatio
 			t.Errorf("%v is taken", args)
 		}
 	}
+}
+
+// TestMeasured: what the script measures of a PyTorch model is a job, with the sizes that its
+// layers have, and muster plan cuts it so that the large layer is not with most others.
+func TestMeasured(t *testing.T) {
+	python := torchtest.Python(t, "torch.autograd.graph")
+	const measure = `import sys
+sys.path.insert(0, sys.argv[1])
+import torch
+from layers import measure
+torch.set_num_threads(1)
+wide = [torch.nn.Linear(256, 256) for _ in range(5)] + [torch.nn.Linear(256, 4096)]
+print(measure(torch.nn.Sequential(*wide), torch.randn(64, 256), name="mine", stages=2, microbatches=4))`
+	out, err := exec.Command(python, "-c", measure, "../../docs/examples/measure").Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	file := filepath.Join(t.TempDir(), "job.yaml")
+	if err := os.WriteFile(file, out, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := spec.Jobs(file, out)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, out)
+	}
+	layers := jobs[0].Pipeline.Layers
+	if len(layers) != 6 {
+		t.Fatalf("%d layers in\n%s", len(layers), out)
+	}
+	for i, l := range layers {
+		params, output := int64(257), int64(64)
+		if i == 5 {
+			params, output = 4112, 1024
+		}
+		if l.ParamKiB != params || l.OutputKiB != output && i < 5 || l.ActivationKiB != 64 || l.Forward <= 0 || l.Backward <= 0 {
+			t.Errorf("%+v: expected %d KiB of weights, %d KiB of output, its input kept, and a time for both passes", l, params, output)
+		}
+	}
+	if layers[5].Forward+layers[5].Backward < 3*(layers[1].Forward+layers[1].Backward) {
+		t.Errorf("%+v takes less than three times %+v", layers[5], layers[1])
+	}
+	var plan bytes.Buffer
+	cmd := root()
+	cmd.SetOut(&plan)
+	cmd.SetArgs([]string{"plan", file, "--bandwidth", "10Gbps"})
+	if err := cmd.Execute(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	first, _, _ := strings.Cut(plan.String(), "\n\n")
+	t.Logf("%s\n%s", out, first)
 }
 
 // TestMeasuringScript: the script compiles, and what it prints of layers is a job. PyTorch, which

@@ -29,7 +29,8 @@ type writer struct {
 var kinds = map[string]func(*planning.Comparison) (string, error){
 	"plan":      trainerPlan,
 	"csv":       func(c *planning.Comparison) (string, error) { return export.CSV(schedule(c)) },
-	"comms":     func(c *planning.Comparison) (string, error) { return export.Comms(schedule(c)) },
+	"comms":     func(c *planning.Comparison) (string, error) { return export.Comms(schedule(c), true) },
+	"comms-2.9": func(c *planning.Comparison) (string, error) { return export.Comms(schedule(c), false) },
 	"perfetto":  traceOf,
 	"megatron":  func(c *planning.Comparison) (string, error) { return export.Megatron(made(c)) },
 	"deepspeed": func(c *planning.Comparison) (string, error) { return export.DeepSpeed(made(c)) },

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/internal/client"
+	"github.com/musterdl/muster/internal/torchtest"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/run/trainer/progress"
 )
@@ -224,10 +225,7 @@ func TestPreemptedTraining(t *testing.T) {
 // it off its slots in the middle and lets it resume.
 func TestTorch(t *testing.T) {
 	t.Parallel()
-	const python = "/usr/bin/python3"
-	if out, err := exec.Command(python, "-c", "import torch").CombinedOutput(); err != nil {
-		t.Skipf("%s has no PyTorch here: %s", python, out[max(0, len(out)-200):])
-	}
+	python := torchtest.Python(t, "torch.nn.parallel")
 	script, err := filepath.Abs("../../run/trainer/testdata/ddp.py")
 	if err != nil {
 		t.Fatal(err)

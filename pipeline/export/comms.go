@@ -12,11 +12,14 @@ import (
 // the pass whose output they carry; a rank receives where its turn would be if ranks worked
 // step by step, in the order in which the others send, so that both sides of each pair of ranks
 // have one order.
-func Comms(s *pipeline.Schedule) (string, error) {
+//
+// Reduced, a stage's last backward pass is followed by a cell that has its gradients scaled and
+// summed over replicas: PyTorch since 2.10 does neither without one, and others know none.
+func Comms(s *pipeline.Schedule, reduced bool) (string, error) {
 	if err := expressible(s); err != nil {
 		return "", err
 	}
-	l := lowering{s: s, arrived: map[string]bool{}, cells: make([][]string, len(s.Orders)), left: make([][]action, len(s.Orders))}
+	l := lowering{s: s, arrived: map[string]bool{}, reduced: reduced, done: make([]int32, s.Stages()), cells: make([][]string, len(s.Orders)), left: make([][]action, len(s.Orders))}
 	for r := range s.Orders {
 		l.left[r] = actions(s, r)
 	}
@@ -36,6 +39,8 @@ func Comms(s *pipeline.Schedule) (string, error) {
 type lowering struct {
 	s       *pipeline.Schedule
 	arrived map[string]bool // by the cell that receives it
+	reduced bool
+	done    []int32 // backward passes by stage
 	cells   [][]string
 	left    [][]action
 }
@@ -51,6 +56,9 @@ func (l *lowering) step() (moved bool) {
 		l.cells[r] = append(l.cells[r], a.cell())
 		for _, op := range a {
 			l.hand(r, op)
+		}
+		for _, op := range a {
+			l.reduce(r, op)
 		}
 		moved = true
 	}
@@ -94,5 +102,15 @@ func (l *lowering) hand(rank int, op pipeline.Op) {
 	if peer := l.s.Rank(to, op.Micro); int(peer) != rank {
 		l.cells[rank] = append(l.cells[rank], fmt.Sprintf("%dSEND_%s%d", op.Stage, letter, op.Micro))
 		l.cells[peer] = append(l.cells[peer], recv)
+	}
+}
+
+// reduce has the gradients of a stage reduced after the last pass that adds to them.
+func (l *lowering) reduce(rank int, op pipeline.Op) {
+	if !l.reduced || op.Kind != pipeline.Backward && op.Kind != pipeline.Weight {
+		return
+	}
+	if l.done[op.Stage]++; l.done[op.Stage] == l.s.Microbatches {
+		l.cells[rank] = append(l.cells[rank], fmt.Sprintf("%dREDUCE_GRAD", op.Stage))
 	}
 }

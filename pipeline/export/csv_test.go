@@ -16,6 +16,9 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 )
 
+func comms(s *pipeline.Schedule) (string, error)   { return export.Comms(s, false) }
+func reduced(s *pipeline.Schedule) (string, error) { return export.Comms(s, true) }
+
 // TestPublished are files as PyTorch reads and writes them.
 func TestPublished(t *testing.T) {
 	for _, c := range []struct {
@@ -25,7 +28,8 @@ func TestPublished(t *testing.T) {
 		want  string
 	}{
 		{onefoneb.Ordering{}, 4, export.CSV, "0F0,0F1,0B0,0F2,0B1,0F3,0B2,0B3\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\n"},
-		{onefoneb.Ordering{}, 2, export.Comms, "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n"},
+		{onefoneb.Ordering{}, 2, comms, "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n"},
+		{onefoneb.Ordering{}, 2, reduced, "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1,0REDUCE_GRAD\n1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1,1REDUCE_GRAD\n"},
 		{dualpipe.V{}, 4, export.CSV, "0F0,0F1,0F2,3F0,3I0,3W0,3F1,(0F3;3B1)OVERLAP_F_B,(3F2;0B0)OVERLAP_F_B,3B2,(3F3;0B1)OVERLAP_F_B,3B3,0I2,0W2,0I3,0W3\n" +
 			"1F0,2F0,1F1,2F1,1F2,2B0,(2F2;1B0)OVERLAP_F_B,(1F3;2B1)OVERLAP_F_B,(2F3;1B1)OVERLAP_F_B,2B2,1B2,2I3,1I3,2W3,1W3\n"},
 	} {
@@ -67,7 +71,7 @@ var cell = regexp.MustCompile(`^(\d+)(SEND_F|RECV_F|SEND_B|RECV_B|F|B|I|W)(\d+)$
 
 func lowers(t *testing.T, s *pipeline.Schedule) {
 	t.Helper()
-	text, err := export.Comms(s)
+	text, err := comms(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +149,7 @@ func TestInexpressible(t *testing.T) {
 	}
 	halves := pipeline.Schedule{Microbatches: 1, Routes: [][]int32{{0}}, Orders: [][]pipeline.Op{{{Kind: pipeline.FirstHalf}, {Kind: pipeline.SecondHalf}, {Kind: pipeline.Backward}}}}
 	for want, s := range map[string]*pipeline.Schedule{"half a forward pass (0G0): 1f1b": &halves, "dualpipe-v does what": &both, "1f1b is the same": &waves, "torch.utils.checkpoint": &again, "in a circle": &circle} {
-		if _, err := export.Comms(s); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := comms(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

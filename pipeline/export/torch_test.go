@@ -4,51 +4,63 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 	"testing"
 
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/internal/torchtest"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/export"
-	"github.com/musterdl/muster/strategies/pipeline/gpipe"
-	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
-	"github.com/musterdl/muster/strategies/pipeline/zbv"
-	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 )
 
-// TestPyTorchLoads: PyTorch's runtime loads each file, and its processes reach the loss of one.
+// unwritten are the orders that no file for PyTorch can hold (TestInexpressible says why).
+var unwritten = []string{"pipedream", "hetpipe", "dualpipe", "chimera", "mixpipe", "swarm", "varuna", "1f1b-sliced"}
+
+// TestPyTorchLoads: of every order that can be written for PyTorch its runtime loads both files,
+// and its processes reach the losses and weights of one. MUSTER_LONG=1 takes four processes.
 func TestPyTorchLoads(t *testing.T) {
-	python := "python3"
-	if _, err := os.Stat("/usr/bin/python3"); err == nil {
-		python = "/usr/bin/python3" // Debian's torch is seen from Debian's Python alone
+	python, folder := torchtest.Python(t, "torch.distributed.pipelining.schedules"), t.TempDir()
+	ranks, microbatches := 2, 6
+	if os.Getenv("MUSTER_LONG") == "1" {
+		ranks, microbatches = 4, 8
 	}
-	const asks = "import torch\nprint(torch.__version__)\nimport torch.distributed.pipelining.schedules"
-	if out, err := exec.Command(python, "-c", asks).CombinedOutput(); err != nil {
-		version, _, _ := strings.Cut(string(out), "\n")
-		t.Skipf("no PyTorch with torch.distributed.pipelining is at hand: %s", version)
-	}
-	for name, ord := range map[string]pipeline.Ordering{"gpipe": gpipe.Ordering{}, "1f1b": onefoneb.Ordering{}, "zb-h1": zerobubble.H1{}, "zbv": zbv.V{}} {
-		for form, write := range map[string]func(*pipeline.Schedule) (string, error){"compute_only": export.CSV, "compute_comms": export.Comms} {
-			t.Run(name+"/"+form, func(t *testing.T) {
-				const ranks, microbatches = 2, 6
-				s, why := ord.Schedule(ranks, microbatches, nil)
-				if why != "" {
-					t.Fatal(why)
-				}
-				text, err := write(&s)
-				file := filepath.Join(t.TempDir(), "plan.csv")
-				if err == nil {
-					err = os.WriteFile(file, []byte(text), 0o644)
-				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				out, err := exec.Command(python, "testdata/load.py", file, form, strconv.Itoa(ranks), strconv.Itoa(s.Stages()), strconv.Itoa(microbatches)).CombinedOutput()
-				if err != nil {
-					t.Fatalf("%v\n%s", err, out)
-				}
-				t.Logf("%s", out)
-			})
+	for _, name := range catalogue.Names(pipeline.SequencePart) {
+		s, why := order(t, name).Schedule(ranks, microbatches, nil)
+		if why != "" {
+			t.Errorf("%s: %s", name, why)
+			continue
+		}
+		for form, write := range map[string]func(*pipeline.Schedule) (string, error){".compute_only": export.CSV, ".compute_comms": comms, "-reduced.compute_comms": reduced} {
+			text, err := write(&s)
+			if slices.Contains(unwritten, name) != (err != nil) {
+				t.Errorf("%s%s: %v, expected a file or one that is listed as unwritten", name, form, err)
+			}
+			if err != nil {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(folder, name+form+".csv"), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	out, err := exec.Command(python, "testdata/load.py", folder).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v", err)
+	}
+	t.Logf("%s", out)
+}
+
+// order is a sequence of the catalogue.
+func order(t *testing.T, name string) pipeline.Ordering {
+	t.Helper()
+	c, err := catalogue.Parse("test", "sequence: "+name+"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	filled, err := c.Fill(catalogue.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strategy.In[pipeline.Ordering](filled, pipeline.SequencePart)
 }

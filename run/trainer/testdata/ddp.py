@@ -87,6 +87,7 @@ def main():
     signal.signal(signal.SIGTERM, on_term)
     torch.manual_seed(1)
     torch.set_num_threads(1)
+    os.environ.setdefault("USE_LIBUV", "0")  # Debian's PyTorch 2 is built without it
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
 
