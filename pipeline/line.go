@@ -41,7 +41,9 @@ type Line struct {
 
 	schedule *Schedule
 	order    *[]Op
-	chunks   map[Chunk]*progress
+	held     []Chunk // as Chunks lists them
+	done     []progress
+	first    []int32 // of held, by route
 }
 
 // progress is how far a chunk is.
@@ -65,16 +67,25 @@ func (p *progress) count(k Kind) *int32 {
 func (s *Schedule) Line(rank int) *Line {
 	held := s.Chunks(rank)
 	s.Orders[rank] = make([]Op, 0, 2*len(held)*int(s.Microbatches)/len(s.Routes))
-	l := &Line{schedule: s, order: &s.Orders[rank], chunks: map[Chunk]*progress{}}
-	for _, c := range held {
-		l.chunks[c] = &progress{}
+	l := &Line{schedule: s, order: &s.Orders[rank], held: held, done: make([]progress, len(held)), first: make([]int32, len(s.Routes))}
+	for i := len(held) - 1; i >= 0; i-- {
+		l.first[held[i].Route] = int32(i)
 	}
 	return l
 }
 
+// of is how far a chunk is, one that the rank holds.
+func (l *Line) of(c Chunk) *progress {
+	i := l.first[c.Route]
+	for l.held[i] != c {
+		i++
+	}
+	return &l.done[i]
+}
+
 // Done counts the passes of a kind and chunk so far; a whole backward pass is both halves.
 func (l *Line) Done(k Kind, c Chunk) int32 {
-	p := l.chunks[c]
+	p := l.of(c)
 	if k == Weight {
 		return p.backward - int32(len(p.waiting))
 	}
@@ -82,12 +93,15 @@ func (l *Line) Done(k Kind, c Chunk) int32 {
 }
 
 // Keeps is how many microbatches of a chunk are between their forward and backward passes.
-func (l *Line) Keeps(c Chunk) int32 { return l.Done(Forward, c) - l.chunks[c].backward }
+func (l *Line) Keeps(c Chunk) int32 {
+	p := l.of(c)
+	return p.forward - p.backward
+}
 
 // Next is the microbatch that the next pass of a kind would take, and whether there is one.
 func (l *Line) Next(k Kind, c Chunk) (micro int32, there bool) {
 	if k == Weight {
-		if waiting := l.chunks[c].waiting; len(waiting) > 0 {
+		if waiting := l.of(c).waiting; len(waiting) > 0 {
 			return waiting[0], true
 		}
 		return 0, false
@@ -111,7 +125,7 @@ func (l *Line) Do(passes string, c Chunk) bool {
 		} else {
 			*l.order = append(*l.order, Op{Kind: kind, Stage: c.Stage, Micro: micro})
 		}
-		p := l.chunks[c]
+		p := l.of(c)
 		if kind == Weight {
 			p.waiting = p.waiting[1:]
 			continue

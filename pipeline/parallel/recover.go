@@ -100,6 +100,7 @@ func (x *Simulator) Copies(before, after *Plan, lost []int32) (all []Copy, why W
 	// Whoever has sent least sends next, so that all copies of a layer take part: a single one would
 	// be what everybody waits for.
 	sent := make([]int64, x.On.Len())
+	own := make([]*shard, x.On.Len()) // of the layer, by device
 	for layer := range need {
 		held[layer] = slices.DeleteFunc(held[layer], func(s shard) bool { return slices.Contains(lost, s.device) })
 		// Parts of a third and of a half are counted in sixths.
@@ -113,7 +114,14 @@ func (x *Simulator) Copies(before, after *Plan, lost []int32) (all []Copy, why W
 				list[i].first = list[i].at * list[i].count
 			}
 		}
+		clear(own)
+		for i := range held[layer] {
+			own[held[layer][i].device] = &held[layer][i]
+		}
 		for _, s := range need[layer] {
+			if o := own[s.device]; o != nil && o.first <= s.first && s.first+s.count <= o.first+o.count {
+				continue // most devices have what they need
+			}
 			some, why := x.fetch(int32(layer%x.Model.Profile.Layers()), &s, held[layer], sent)
 			if why != "" {
 				return nil, why
@@ -198,7 +206,7 @@ func (x *Simulator) shards(p *Plan, apart bool) ([][]shard, Why) {
 	}
 	for i := range p.Pipelines {
 		one := &p.Pipelines[i]
-		shape, why := p.Sequence.Order.Schedule(len(one.Ranks), one.Microbatches, nil)
+		shape, why := x.routes(p.Sequence, len(one.Ranks), one.Microbatches)
 		if why != "" {
 			return nil, why
 		}
@@ -206,14 +214,14 @@ func (x *Simulator) shards(p *Plan, apart bool) ([][]shard, Why) {
 		for stage, end := range append(slices.Clone(one.Cuts), int32(n)) {
 			// A stage may stand on several ranks, one for each route, and a rank be on several routes.
 			var ranks []int32
-			for _, route := range shape.Routes {
+			for _, route := range shape.all {
 				ranks = append(ranks, route[stage])
 			}
 			slices.Sort(ranks)
 			for _, r := range slices.Compact(ranks) {
 				rank := &one.Ranks[r]
+				kind := x.On.Nodes[x.On.NodeOf(rank.Devices[0])].Kind
 				for layer := first; layer < end; layer++ {
-					kind := x.On.Nodes[x.On.NodeOf(rank.Devices[0])].Kind
 					l, why := x.Layer(int(layer), kind, rank.Tensor, p.Samples/rank.Replicas, one.Ways)
 					if why != "" {
 						return nil, why

@@ -145,6 +145,17 @@ func (x *Simulator) Like(m *Model, on *Devices) *Simulator {
 	return other
 }
 
+// With is a simulator of the same model on these devices. Where they are of the same kinds the two know
+// together what like pipelines take, and are not used at the same time.
+func (x *Simulator) With(on *Devices) *Simulator {
+	if !slices.Equal(x.On.Kinds, on.Kinds) {
+		return x.Like(x.Model, on)
+	}
+	other := *x
+	other.On = on
+	return &other
+}
+
 // Simulate tells what a plan takes, or why it cannot run: it is not a plan of the model on the
 // devices, or does not fit their memory.
 func (x *Simulator) Simulate(p *Plan) (Result, Why) {
@@ -238,9 +249,7 @@ func (x *Simulator) key(p *Plan, i int) string {
 		for _, d := range rank.Devices {
 			number(int64(x.On.Nodes[x.On.NodeOf(d)].Kind))
 		}
-		if x.On.Speeds != nil {
-			b = binary.BigEndian.AppendUint64(b, math.Float64bits(x.On.speed(rank.Devices)))
-		}
+		b = binary.BigEndian.AppendUint64(b, math.Float64bits(x.On.speed(rank.Devices)))
 		for other := range one.Ranks {
 			if other != r {
 				l := x.On.Between(rank.Devices[:rank.Tensor], one.Ranks[other].Devices[:one.Ranks[other].Tensor])

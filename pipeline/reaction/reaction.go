@@ -45,6 +45,7 @@ type Run struct {
 	Drifted bool
 
 	detours map[string]unit.Duration // that were simulated
+	sick    []bool                   // the nodes that have something broken
 }
 
 // Option is one way to go on, and its price.
@@ -79,6 +80,7 @@ const (
 // Options are the ways to go on of these names, or all, the cheapest first, and then those that
 // cannot be. Of equal prices the one that changes least comes first.
 func (r *Run) Options(names ...string) (all []Option) {
+	r.look()
 	for _, way := range []struct {
 		name string
 		make func() (Option, parallel.Why)
@@ -278,29 +280,34 @@ func (r *Run) wait() (Option, parallel.Why) {
 	return Option{Plan: r.Now, Step: r.Sound, Pause: r.Repair + r.Start + r.Store, Redo: r.Since}, ""
 }
 
-// bad reports whether a node has a device that is away or slow, or a link slower than when nothing is
-// broken. Where nobody says how fast that was, all were as fast as the fastest is: the nodes of a large
-// run are mostly alike.
-func (r *Run) bad(node int32) bool {
-	on := r.X.On
-	sound := unit.Mbps(0)
-	if r.Links != nil {
-		sound = r.Links[node]
-	} else {
-		for _, n := range on.Nodes {
-			sound = max(sound, n.Out)
+// look finds the nodes that are bad: those with a device that is away or slow, or a link slower than
+// when nothing is broken. Where nobody says how fast that was, all were as fast as the fastest is: the
+// nodes of a large run are mostly alike.
+func (r *Run) look() {
+	on, fastest := r.X.On, unit.Mbps(0)
+	for _, n := range on.Nodes {
+		fastest = max(fastest, n.Out)
+	}
+	r.sick = make([]bool, len(on.Nodes))
+	for i, n := range on.Nodes {
+		sound := fastest
+		if r.Links != nil {
+			sound = r.Links[i]
+		}
+		r.sick[i] = n.Out < sound
+	}
+	for _, d := range r.Away {
+		r.sick[on.NodeOf(d)] = true
+	}
+	for d, speed := range on.Speeds {
+		if speed < 1 {
+			r.sick[on.NodeOf(int32(d))] = true
 		}
 	}
-	if on.Nodes[node].Out < sound {
-		return true
-	}
-	for d := range int32(on.Len()) {
-		if on.NodeOf(d) == node && (slices.Contains(r.Away, d) || on.Speeds != nil && on.Speeds[d] < 1) {
-			return true
-		}
-	}
-	return false
 }
+
+// bad reports whether a node has something broken.
+func (r *Run) bad(node int32) bool { return r.sick[node] }
 
 // broken reports whether a pipeline has a node that is.
 func (r *Run) broken(one *parallel.Pipeline) bool {

@@ -298,13 +298,11 @@ func (d *detour) simulate(memory int64) (unit.Duration, parallel.Why) {
 		}
 	}
 	why := s.List(&costs, d.split, func(c *pipeline.Chooser, ready []pipeline.Choice) int {
-		return pipeline.Urgent(ready, func(chunk pipeline.Chunk) bool {
-			kept := int32(0)
-			for _, h := range held[c.Rank] {
-				kept += c.Keeps(h)
-			}
-			return int(kept) <= stages-int(chunk.Stage)
-		})
+		kept := int32(0)
+		for _, h := range held[c.Rank] {
+			kept += c.Keeps(h)
+		}
+		return pipeline.Urgent(ready, func(chunk pipeline.Chunk) bool { return int(kept) <= stages-int(chunk.Stage) })
 	})
 	if why != "" {
 		return 0, why

@@ -30,8 +30,8 @@ type Ground struct {
 	Nodes, Spares int
 	Sound         parallel.Candidate
 	store         unit.Duration
-	model         *parallel.Model
 	kind          parallel.Device
+	x             *parallel.Simulator // which all plans are simulated by
 	sequences     []parallel.Sequence
 	planner       parallel.Planner
 	plans         map[int]planned // by nodes, which are alike
@@ -54,7 +54,8 @@ func New(nodes int) (*Ground, error) {
 	if why != "" {
 		return nil, errors.New(string(why))
 	}
-	g.kind, g.model = kind, &parallel.Model{Name: model, Profile: profile, Batch: samples * nodes, State: parallel.MixedAdam}
+	m := &parallel.Model{Name: model, Profile: profile, Batch: samples * nodes, State: parallel.MixedAdam}
+	g.kind, g.x = kind, parallel.NewSimulator(m, parallel.Even(kind, nodes, inNode, out))
 	for _, name := range []string{"1f1b", "zb-h1"} {
 		c, err := catalogue.Parse("month", "sequence: "+name+"\nplanner: ptd-p\n")
 		if err != nil {
@@ -90,7 +91,7 @@ func (g *Ground) planFor(nodes int) planned {
 	// As many nodes as make copies of equal size that divide the batch: a few may be idle.
 	var p planned
 	for n := nodes; n > nodes*3/4; n-- {
-		x := parallel.NewSimulator(g.model, parallel.Even(g.kind, n, inNode, out))
+		x := g.x.With(parallel.Even(g.kind, n, inNode, out))
 		all, why := g.planner.Plans(x, parallel.Limits{Sequences: g.sequences, Tensor: inNode})
 		if why == "" && (p.Plan.Samples == 0 || all[0].Result.Step < p.Result.Step) {
 			p.Candidate = all[0]
@@ -207,7 +208,7 @@ func (x *run) world() {
 	}
 	slices.Sort(x.r.Away)
 	x.r.Away = slices.Compact(x.r.Away)
-	x.r.X = parallel.NewSimulator(x.model, on)
+	x.r.X = x.x.With(on)
 }
 
 // plan is that of the nodes that are whole.

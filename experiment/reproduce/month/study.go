@@ -68,7 +68,7 @@ func (s *Study) Run() error {
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			own := *g // its plans and their times are its own
-			own.plans = maps.Clone(g.plans)
+			own.plans, own.x = maps.Clone(g.plans), g.x.Like(g.x.Model, g.x.On)
 			for i := int(next.Add(1)) - 1; i < len(s.Rows)*s.Seeds; i = int(next.Add(1)) - 1 {
 				row := &s.Rows[i/s.Seeds]
 				at := slices.IndexFunc(Regimes, func(r Regime) bool { return r.Name == row.Regime })

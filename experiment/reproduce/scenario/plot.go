@@ -106,20 +106,46 @@ func drawBars(w io.Writer, title string, all []bar) error {
 		dot.GlyphStyle = draw.GlyphStyle{Color: color.Black, Radius: 3, Shape: draw.CircleGlyph{}}
 		p.Add(dot)
 	}
-	return Draw(p, names, w)
+	return Draw(w, Panel{p, names})
 }
 
-// Draw writes a plot that has a line for each name, as SVG.
-func Draw(p *plot.Plot, names []plot.Tick, w io.Writer) error {
-	p.Y.Tick.Marker = plot.ConstantTicks(names)
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Tick.Label.Font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: 11}
+// Panel is a plot of a page. Where names are given it has a line for each.
+type Panel struct {
+	*plot.Plot
+	Names []plot.Tick
+}
+
+// height is what a panel takes of a page.
+func (p *Panel) height() vg.Length {
+	if p.Names == nil {
+		return 300
 	}
-	canvas := vgsvg.New(680, vg.Length(100+26*len(names)))
+	return vg.Length(100 + 26*len(p.Names))
+}
+
+// Draw writes plots below each other, as SVG.
+func Draw(w io.Writer, panels ...Panel) error {
+	all := vg.Length(0)
+	for i := range panels {
+		all += panels[i].height()
+	}
+	canvas := vgsvg.New(680, all)
 	page := draw.New(canvas)
 	page.SetColor(color.White)
 	page.Fill(page.Rectangle.Path())
-	p.Draw(draw.Crop(page, 16, -24, 8, -8)) // a browser's letters are wider than ours
+	top := vg.Length(0)
+	for i := range panels {
+		p := &panels[i]
+		if p.Names != nil {
+			p.Y.Tick.Marker = plot.ConstantTicks(p.Names)
+		}
+		for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+			axis.Tick.Label.Font = font.Font{Typeface: "Liberation", Variant: "Sans", Size: 11}
+		}
+		end := top + p.height()
+		p.Draw(draw.Crop(page, 16, -24, all-end+8, -top-8)) // a browser's letters are wider than ours
+		top = end
+	}
 	_, err := canvas.WriteTo(w)
 	return err
 }
