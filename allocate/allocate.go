@@ -119,6 +119,13 @@ type Sizer interface {
 	Want(v plan.View, job plan.JobID, crowd Crowd) int32
 }
 
+// Mover is a Sizer that also has a running job go elsewhere at the size that it has, where the placer
+// will put it better: it is saved and started again.
+type Mover interface {
+	Sizer
+	Moves(v plan.View, job plan.JobID) bool
+}
+
 // Extend grows a candidate list by one, using again what lies beyond its length.
 func Extend(list []Candidate) []Candidate {
 	if len(list) < cap(list) {

@@ -81,6 +81,7 @@ type abilities struct {
 	ager   schedule.Ager
 	pupil  schedule.Learner
 	shaper flow.Shaper
+	mover  allocate.Mover
 	// The placer, or a link of it, may find room where none is counted, or let jobs wait
 	// for a better place.
 	finder, patient bool
@@ -202,6 +203,7 @@ func (p *Parts) abilities() abilities {
 	var a abilities
 	a.ager, _ = strategy.Can[schedule.Ager](p.Order)
 	a.pupil, _ = strategy.Can[schedule.Learner](p.Order)
+	a.mover, _ = strategy.Can[allocate.Mover](p.Sizer)
 	var shapes bool
 	if a.shaper, shapes = strategy.Can[flow.Shaper](p.Rater); !shapes {
 		a.shaper, _ = strategy.Can[flow.Shaper](p.Flow)

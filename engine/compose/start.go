@@ -427,8 +427,8 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 	s.claims.newBorrower = s.claims.newBorrower || s.claims.tree.Shared() && !over && s.claims.tree.OverGuarantee(leaf)
 }
 
-// rebalance resizes running elastic jobs whose sizer wants them another size. A
-// resize is a stop and a start that waits for it.
+// rebalance resizes running elastic jobs whose sizer wants them another size, or elsewhere. Either
+// is a stop and a start that waits for it.
 func (s *Scheduler) rebalance(d *plan.Draft) {
 	if s.making.resize > d.Now() {
 		return
@@ -445,11 +445,14 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 		}
 		shape := d.Shape(r.Job)
 		want := s.want(d.View, r.Job, shape)
-		if want == r.Workers || want > r.Workers && !roomFor(d.View, shape, want-r.Workers) {
+		reason := plan.Reason{Code: plan.Rebalanced, A: int64(r.Workers), B: int64(want)}
+		switch {
+		case want == r.Workers && s.able.mover != nil && s.able.mover.Moves(d.View, r.Job):
+			reason = plan.Reason{Code: plan.Moved}
+		case want == r.Workers || want > r.Workers && !roomFor(d.View, shape, want-r.Workers):
 			continue
 		}
 		mark := d.Mark()
-		reason := plan.Reason{Code: plan.Rebalanced, A: int64(r.Workers), B: int64(want)}
 		job := r.Job
 		s.discharge(job)
 		d.Stop(id, reason, d.Job(job).Checkpoint.Load)

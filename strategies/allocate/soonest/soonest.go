@@ -4,8 +4,8 @@
 // what it asks for, on the fewest nodes.
 //
 // After the sizing by marginal gain of AFS (NSDI 2021) and the choice of a device type by rate
-// of Gavel (OSDI 2020), both reduced to one job at a time. Left out: a running job moves
-// to another kind only with another size.
+// of Gavel (OSDI 2020), both reduced to one job at a time. Left out: to wait for a faster kind,
+// which takes estimates of how long others run; who begins on a slow one moves later.
 package soonest
 
 import (
@@ -37,10 +37,10 @@ var PlaceDescription = strategy.Description{
 // Config says when to wait.
 type Config struct {
 	// Least is the part of the rate on what the job asked for, on its best kind, below which
-	// it waits instead.
+	// no other size is better than that.
 	Least unit.Milli `yaml:"least" least:"0" most:"1000"`
-	// Gain is how many times as fast a running job must go on another size before it is given
-	// that: it is saved and started again.
+	// Gain is how many times as fast a running job must go on another size or kind before it is
+	// given that: it is saved and started again.
 	Gain unit.Milli `yaml:"gain" least:"1000"`
 }
 
@@ -50,7 +50,7 @@ func Default() Config { return Config{Least: 500, Gain: 1300} }
 // Sizer is the sizes' part.
 type Sizer struct{ config Config }
 
-var _ allocate.Sizer = Sizer{}
+var _ allocate.Mover = Sizer{}
 
 // New returns the sizer; the configuration must be valid.
 func New(c Config) Sizer { return Sizer{c} }
@@ -70,8 +70,7 @@ func (s Sizer) Want(v plan.View, job plan.JobID, _ allocate.Crowd) int32 {
 	// Whoever waits compares with what it asked for, whoever runs with what it has: to change
 	// that costs a save, a start and the work since the last checkpoint.
 	if run != plan.None {
-		v.GrantsOf(run, func(g plan.Grant) { best = rate(v, menu, shape, int(v.Node(g.Node).Model), want) })
-		best = best * int64(s.config.Gain) / int64(unit.Whole)
+		best = s.worth(v, run)
 	} else {
 		eachKind(shape, func(kind int) { best = max(best, rate(v, menu, shape, kind, shape.Gang)) })
 		best = best * int64(s.config.Least) / int64(unit.Whole)
@@ -87,6 +86,27 @@ func (s Sizer) Want(v plan.View, job plan.JobID, _ allocate.Crowd) int32 {
 		})
 	}
 	return want
+}
+
+// worth is the rate from which on a running job is given something else.
+func (s Sizer) worth(v plan.View, run plan.RunID) (least int64) {
+	r := v.Run(run)
+	v.GrantsOf(run, func(g plan.Grant) {
+		least = rate(v, v.Menu(r.Job), v.Shape(r.Job), int(v.Node(g.Node).Model), r.Workers)
+	})
+	return least * int64(s.config.Gain) / int64(unit.Whole)
+}
+
+// Moves reports whether a kind of device is free on which a running job would go that much faster
+// with as many workers.
+func (s Sizer) Moves(v plan.View, job plan.JobID) (moves bool) {
+	shape, menu, run := v.Shape(job), v.Menu(job), v.Job(job).Run
+	if run == plan.None || len(menu) == 0 {
+		return false
+	}
+	n, least := v.Run(run).Workers, s.worth(v, run)
+	eachKind(shape, func(kind int) { moves = moves || free(v, shape, kind, n) && rate(v, menu, shape, kind, n) > least })
+	return moves
 }
 
 // eachKind calls f for the device models that a shape may use.
