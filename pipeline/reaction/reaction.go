@@ -80,7 +80,7 @@ const (
 // Options are the ways to go on of these names, or all, the cheapest first, and then those that
 // cannot be. Of equal prices the one that changes least comes first.
 func (r *Run) Options(names ...string) (all []Option) {
-	r.look()
+	r.findBad()
 	for _, way := range []struct {
 		name string
 		make func() (Option, parallel.Why)
@@ -280,10 +280,10 @@ func (r *Run) wait() (Option, parallel.Why) {
 	return Option{Plan: r.Now, Step: r.Sound, Pause: r.Repair + r.Start + r.Store, Redo: r.Since}, ""
 }
 
-// look finds the nodes that are bad: those with a device that is away or slow, or a link slower than
+// findBad finds the nodes that are bad: those with a device that is away or slow, or a link slower than
 // when nothing is broken. Where nobody says how fast that was, all were as fast as the fastest is: the
 // nodes of a large run are mostly alike.
-func (r *Run) look() {
+func (r *Run) findBad() {
 	on, fastest := r.X.On, unit.Mbps(0)
 	for _, n := range on.Nodes {
 		fastest = max(fastest, n.Out)
