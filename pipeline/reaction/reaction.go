@@ -44,6 +44,11 @@ type Run struct {
 	// Drifted says that layers take other times than those that the plan was cut for.
 	Drifted bool
 
+	found
+}
+
+// found is what a run has looked up.
+type found struct {
 	detours map[string]unit.Duration // that were simulated
 	sick    []bool                   // the nodes that have something broken
 }
