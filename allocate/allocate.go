@@ -66,6 +66,19 @@ type Patient interface {
 	Retry(v plan.View, job plan.JobID) unit.Time
 }
 
+// Watcher is a Placer that looks at how those fare beside whom it has put others: of the jobs
+// whose runs changed or were seen at another rate it tells the guests that are to end for them,
+// and whether somebody may take guests now who did not before.
+type Watcher interface {
+	Unwelcome(v plan.View, changed []plan.JobID) (guests []Guest, opened bool)
+}
+
+// Guest is a run beside that of another job.
+type Guest struct {
+	Run  plan.RunID
+	Host plan.JobID
+}
+
 // SwitchPart prices suspending one job for another. There need be none: then suspending
 // costs nothing that a decision would look at.
 var SwitchPart = strategy.NewPart[Switcher](strategy.Part{Name: "switch", Rank: 120, Step: "allocate"})

@@ -99,6 +99,8 @@ type Plan struct {
 	PeakKiB []int64 `json:"-"`
 	// Bubble is the part of the devices' time that is idle, 0..1.
 	Bubble float64 `json:"-"`
+	// Spare is what it leaves of the devices.
+	Spare workload.Spare `json:"-"`
 }
 
 // Schedule is the plan without its cuts.

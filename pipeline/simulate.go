@@ -14,6 +14,7 @@ func Simulate(layers []workload.Layer, plan Plan, p Params) (Plan, Why) {
 		return plan, why
 	}
 	plan.Iteration, plan.Bubble, plan.PeakKiB = t.Makespan/unit.Duration(max(1, plan.Iterations)), t.IdleShare(), make([]int64, len(t.Peak))
+	plan.Spare = t.Spare()
 	for r, peak := range t.Peak {
 		plan.PeakKiB[r] = peak.Total()
 		if limit := int64(p.Memory) << 10; limit > 0 && plan.PeakKiB[r] > limit {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterdl/muster/mechanism/taskgraph"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // Stage is what one microbatch takes and leaves on one stage, on the profiled device.
@@ -133,6 +134,38 @@ func (t *Timing) IdleShare() float64 {
 		busy += float64(b)
 	}
 	return 1 - busy/(float64(t.Makespan)*float64(len(t.Busy)))
+}
+
+// Windows is into how many stretches what a rank is idle in the whole iteration falls.
+func (t *Timing) Windows(rank int) (n int) {
+	at := unit.Time(0)
+	for _, s := range t.Spans[rank] {
+		if s.Start > at {
+			n++
+		}
+		at = max(at, s.End)
+	}
+	if unit.Time(0).Add(t.Makespan) > at {
+		n++
+	}
+	return n
+}
+
+// Spare is what a schedule leaves of its ranks' time.
+func (t *Timing) Spare() workload.Spare {
+	idle, windows := 0.0, 0
+	for r := range t.Spans {
+		idle, windows = idle+float64(t.Idle(r)), windows+t.Windows(r)
+	}
+	return Spare(idle, float64(windows), float64(len(t.Spans))*float64(t.Makespan))
+}
+
+// Spare is what is left of devices that are idle for so long of so much time, in so many windows.
+func Spare(idle, windows, of float64) (s workload.Spare) {
+	if windows > 0 && of > 0 {
+		s.IdleMicro, s.Window = int64(math.Round(1e6*idle/of)), unit.Duration(math.Round(idle/windows))
+	}
+	return s
 }
 
 // Time runs a schedule through the task graph: ranks work in their order, a pass forward

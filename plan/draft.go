@@ -152,7 +152,7 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 	}
 	m := d.Mark()
 	run := s.newRun()
-	s.Runs[run].Terms = terms
+	s.Runs[run].Job, s.Runs[run].Terms = job, terms
 	tail := int32(None)
 	for i := range slots {
 		var ok bool

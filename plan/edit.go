@@ -53,6 +53,7 @@ func (s *State) grantSlot(run RunID, tail int32, slot Slot, shape *Shape, share 
 	if n.FreeCPU < 0 && shape.CPU > 0 || n.FreeHost < 0 && shape.Host > 0 {
 		return tail, false
 	}
+	had := s.before(run, None)
 	next := n.First // the lowest device not looked at yet
 	for w := range slot.Workers {
 		for k := range max(1, shape.Devices) {
@@ -61,7 +62,7 @@ func (s *State) grantSlot(run RunID, tail int32, slot Slot, shape *Shape, share 
 				g.CPU, g.Host = shape.CPU, shape.Host
 			}
 			if shape.Devices > 0 {
-				g.fillHoldings(shape, share, slot.Reserve)
+				g.fillHoldings(shape, share, slot.Reserve, s.memoryOf(run, slot.Node, had+w*shape.Devices+k))
 				switch {
 				case slot.On != nil:
 					g.Device = slot.On[w*shape.Devices+k]
@@ -89,7 +90,7 @@ func (s *State) grantSlot(run RunID, tail int32, slot Slot, shape *Shape, share 
 }
 
 // fillHoldings fills in what a grant holds of its device.
-func (g *Grant) fillHoldings(shape *Shape, share *ShareTerms, reserve int32) {
+func (g *Grant) fillHoldings(shape *Shape, share *ShareTerms, reserve, memory int32) {
 	if reserve == 0 {
 		reserve = share.Milli
 	}
@@ -103,8 +104,27 @@ func (g *Grant) fillHoldings(shape *Shape, share *ShareTerms, reserve int32) {
 	if share.Ceiling > 0 {
 		g.Ceiling = max(share.Ceiling, reserve)
 	}
-	g.Peak = min(max(0, share.Swap), shape.Memory)
-	g.Persist = shape.Memory - g.Peak
+	g.Peak = min(max(0, share.Swap), memory)
+	g.Persist = memory - g.Peak
+}
+
+// memoryOf is what a run holds of one of its devices, which is on a node: what its job declares,
+// or else, of a published model, what the plan needs there by which it is spread.
+func (s *State) memoryOf(run RunID, node NodeID, device int32) int32 {
+	r, n := &s.Runs[run], &s.Nodes[node]
+	declared, id := s.Shapes[s.Jobs[r.Job].Shape].Memory, r.Terms.Plan.ID
+	if declared > 0 || n.Count == 0 || id < 0 || int(id) >= len(s.Plans) || s.View().ProfileOf(r.Job).Stages > 0 {
+		return declared
+	}
+	return min(int32(s.Plans[id].Spare.Peak(device)), s.Devices[n.First].Memory)
+}
+
+// before is how many grants a run has before one of its own, or in all.
+func (s *State) before(run RunID, grant int32) (n int32) {
+	for i := s.Runs[run].First; i != None && i != grant; i = s.Grants[i].OfRun {
+		n++
+	}
+	return n
 }
 
 // resettle gives the grants of a run what its new terms say, and reports whether
@@ -120,7 +140,7 @@ func (s *State) resettle(run RunID) bool {
 			if share.Milli == 0 {
 				keep = g.Reserve // 0 of one that was a guest: then what its job asks
 			}
-			g.fillHoldings(shape, share, keep)
+			g.fillHoldings(shape, share, keep, s.memoryOf(run, g.Node, s.before(run, i)))
 		}
 	})
 	for i := s.Runs[run].First; i != None; i = s.Grants[i].OfRun {

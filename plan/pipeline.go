@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // Pipeline is a plan of a run's layers. Step 4 says where each later stage begins, in
@@ -16,6 +17,8 @@ type Pipeline struct {
 	Schedule  string
 	Iteration unit.Duration
 	JSON      []byte // as the trainer reads it
+	// Spare is what is believed that the plan leaves of its devices.
+	Spare workload.Spare `json:",omitzero"`
 	// Groups are the ends of the groups of layers in which the run's memory is brought to
 	// its devices, the first of which compute while others come; nil is as a whole.
 	Groups []int32 `json:",omitempty"`
@@ -41,5 +44,5 @@ func (p *Pipeline) Lacking() (name, why string) {
 }
 
 func (p *Pipeline) equals(q Pipeline) bool {
-	return p.Schedule == q.Schedule && p.Iteration == q.Iteration && slices.Equal(p.Cuts, q.Cuts) && bytes.Equal(p.JSON, q.JSON) && slices.Equal(p.Groups, q.Groups) && slices.Equal(p.Layers, q.Layers)
+	return p.Schedule == q.Schedule && p.Iteration == q.Iteration && p.Spare.Equal(q.Spare) && slices.Equal(p.Cuts, q.Cuts) && bytes.Equal(p.JSON, q.JSON) && slices.Equal(p.Groups, q.Groups) && slices.Equal(p.Layers, q.Layers)
 }

@@ -202,6 +202,14 @@ func scaled(d unit.Duration, micro int64) unit.Duration {
 	return d/FullRate*unit.Duration(micro) + d%FullRate*unit.Duration(micro)/FullRate
 }
 
+// Spare is what is believed that a run's plan leaves of its devices; nothing of one without.
+func (v View) Spare(run RunID) workload.Spare {
+	if id := v.s.Runs[run].Terms.Plan.ID; id >= 0 && int(id) < len(v.s.Plans) {
+		return v.s.Plans[id].Spare
+	}
+	return workload.Spare{}
+}
+
 // Observe notes at which rate a run is seen to go from now on, in millionths. One that has
 // stood for a time has done nothing in it.
 func (s *State) Observe(run RunID, micro int64, stood unit.Duration) {

@@ -1,10 +1,12 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -201,5 +203,28 @@ func TestMenu(t *testing.T) {
 		if got := m.Rate(c, x.model, x.n, x.several); got != x.want {
 			t.Errorf("%d on model %d, several %v: %d, want %d", x.n, x.model, x.several, got, x.want)
 		}
+	}
+}
+
+// TestMemoryByRank: a run that declares no memory holds of each device what its plan needs there.
+func TestMemoryByRank(t *testing.T) {
+	s := plan.NewState(cluster.Uniform("c", 2, 2, cluster.Model{Name: "gpu", Memory: 1000, Speed: 1}, 2))
+	s.Shapes = []plan.Shape{{Gang: 4, Devices: 1, Share: 1000, Models: 1}}
+	id := s.Admit("job", plan.Asked{})
+	d := s.Edit()
+	terms := plan.DefaultTerms()
+	terms.Plan.ID = d.PlanID(plan.Pipeline{Spare: workload.Spare{Peaks: []unit.MiB{900, 2000}, PerRank: 2}})
+	run, why := d.Start(id, []plan.Slot{{Node: 0, Device: plan.None, Workers: 1}, {Node: 1, Device: plan.None, Workers: 2}, {Node: 0, Device: plan.None, Workers: 1}}, terms, plan.Reason{})
+	if run == plan.None {
+		t.Fatal(why)
+	}
+	var held []int32
+	d.GrantsOf(run, func(g plan.Grant) { held = append(held, g.Persist+g.Peak) })
+	if want := []int32{900, 900, 1000, 1000}; !slices.Equal(held, want) {
+		t.Errorf("its devices hold %d MiB, want %d: no more than there is", held, want)
+	}
+	d.Commit()
+	if err := s.Check(); err != nil {
+		t.Error(err)
 	}
 }

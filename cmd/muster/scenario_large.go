@@ -25,6 +25,8 @@ func largeCommand() *cobra.Command {
 	cmd.Long = "Train sixteen published models among 200 other jobs on pods of A100, V100 and T4 whose racks are oversubscribed\n" +
 		"2:1. With every step at work a planner offers each job plans for several sizes and kinds of device; without step 4\n" +
 		"its owner plans by hand for the devices that he asks for, without step 2 it gets these wherever there is room first.\n" +
+		"The other jobs are guests: on devices that nobody else has, and in what plans leave idle; --without guests lets\n" +
+		"nobody into that. BUBBLES USED is the part of it that guests computed in, HARM how much longer they kept owners.\n" +
 		"Layers and links truly are otherwise than the planner believes. docs/scenario.md says more."
 	cmd.Example = "  muster scenario large\n  muster scenario large --without pipeline --seeds 30 --plot large.svg"
 	f := cmd.Flags()

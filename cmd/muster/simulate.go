@@ -75,6 +75,7 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 		{"rent-delay", "how long a rented node takes to come", &s.Prices.Arrival},
 		{"answer-cost", "how long the answer to a question takes, for each KiB of it", &s.Prices.Answer},
 		{"probe-cost", "what measuring one offer of a job's menu takes, once", &s.Prices.Probe},
+		{"window-cost", "what handing a device to a guest, or back, takes in each window that a plan leaves idle", &s.Prices.Switch},
 		{"law-settle", "how long a law takes with a new guest until it holds", &s.Prices.Settle},
 		{"checkpoint-every", "how often jobs that state nothing save by themselves; 0 is never", &s.CheckpointEvery},
 		{"node-mtbf", "mean time between failures of a node; 0 is never", &s.NodeEvery},

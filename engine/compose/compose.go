@@ -85,6 +85,7 @@ type abilities struct {
 	// The placer, or a link of it, may find room where none is counted, or let jobs wait
 	// for a better place.
 	finder, patient bool
+	watchers        []allocate.Watcher     // of the placer's links
 	memories        []strategy.Remembering // of the parts
 	learned         []bool                 // by job: the estimator was told of its end
 }
@@ -212,6 +213,9 @@ func (p *Parts) abilities() abilities {
 		_, finds := strategy.Can[allocate.Finder](link)
 		_, waits := strategy.Can[allocate.Patient](link)
 		a.finder, a.patient = a.finder || finds, a.patient || waits
+		if w, ok := strategy.Can[allocate.Watcher](link); ok {
+			a.watchers = append(a.watchers, w)
+		}
 	}
 	a.memories = p.memories()
 	return a
@@ -263,7 +267,7 @@ func (s *Scheduler) mend(d *plan.Draft) {
 
 // Decide is the cycle.
 //  1. Take in what changed, and what runs were seen to do.
-//  2. Open again what room or time has made worth a try.
+//  2. Open again what room or time has made worth a try, and end guests that slow their hosts.
 //  3. Open the calendar: the claims of jobs that still wait, and the windows.
 //  4. Let jobs run: under an order resize, and then place job after job as the heap and
 //     the tree of queues put them; under a joint decider ask for its wishes, if it is time
@@ -284,6 +288,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.fileByPhase(d, id)
 	}
 	s.reopen(d, why.Room)
+	s.unpack(d, &why)
 	s.openCalendar(d)
 	asked, ask := true, unit.Never
 	if s.round == nil {
@@ -308,6 +313,27 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	}
 	return min(s.lines.timers.next(), s.making.resize, s.lines.roomRetry, s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue,
 		s.agenda.calendar.Wake(d.Now()), ask)
+}
+
+// unpack ends the guests that slow a host more than their placer lets them, and those to whom a
+// new host leaves nothing: they wait for another place.
+func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
+	if len(s.able.watchers) == 0 || len(why.Jobs)+len(why.Observed) == 0 {
+		return
+	}
+	changed := slices.Clone(why.Jobs)
+	for i := range why.Observed {
+		changed = append(changed, why.Observed[i].Job)
+	}
+	for _, w := range s.able.watchers {
+		guests, opened := w.Unwelcome(d.View, changed)
+		for _, g := range guests {
+			s.stop(d, g.Run, plan.Reason{Code: plan.Unpacked, A: int64(g.Host)})
+		}
+		if opened {
+			s.unblockAll()
+		}
+	}
 }
 
 // reopen lets those be tried again for whom there may be a place now.

@@ -107,7 +107,7 @@ func (p *Pipelines) make(request workload.Pipeline, on pipeline.Params) made {
 	if best.Stages == 0 {
 		return made{}
 	}
-	m := made{ok: true, null: null.Iteration, plan: plan.Pipeline{Cuts: best.Cuts, Schedule: name, Iteration: best.Iteration}}
+	m := made{ok: true, null: null.Iteration, plan: plan.Pipeline{Cuts: best.Cuts, Schedule: name, Iteration: best.Iteration, Spare: best.Spare}}
 	encoded, err := json.Marshal(best)
 	if err != nil {
 		return made{} // a plan is numbers and short texts; nothing of it can fail

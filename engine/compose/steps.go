@@ -50,7 +50,7 @@ func (p *Parts) terms(d *plan.Draft, job plan.JobID, on *allocate.Candidate) (t 
 		}
 	}
 	if s := spread(d.View, job, on.Slots); s.Name != "" {
-		pl, made = plan.Pipeline{Schedule: s.Name, Iteration: s.Step, JSON: []byte(s.Shape)}, true
+		pl, made = plan.Pipeline{Schedule: s.Name, Iteration: s.Step, JSON: []byte(s.Shape), Spare: s.Spare}, true
 		planned = s.Step
 	}
 	if s, ok := strategy.Can[allocate.Streamer](p.Switcher); ok {

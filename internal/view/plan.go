@@ -113,7 +113,7 @@ func PlanOf(v plan.View, info plane.JobInfo, id plan.JobID) Plan {
 			continue
 		}
 		offer := PlanOffer{Schedule: o.Plan.Name, Workers: o.Workers, Nodes: o.Nodes, StepSec: o.Plan.Step.Seconds(),
-			Chosen: ok && o.Plan == workload.Spread{Name: p.Schedule, Shape: string(p.JSON), Step: p.Iteration}}
+			Chosen: ok && o.Plan.Name == p.Schedule && o.Plan.Shape == string(p.JSON) && o.Plan.Step == p.Iteration}
 		if o.Model != plan.None {
 			offer.Model = v.Cluster().Models[o.Model].Name
 		}

@@ -104,6 +104,24 @@ type steadyKey struct {
 // answer, so who asks first makes no difference.
 var steadyStates sync.Map
 
+// Windows are how a protected job leaves a device idle, where that is known: for so long at a
+// stretch. Switch is how long it takes to hand the device over, to the guest at the beginning of
+// each and back at its end.
+type Windows struct{ Length, Switch unit.Duration }
+
+// Filling is Steady of parts of a device's time, 0..1, where the protected job leaves the rest in
+// windows: its guest has no more than they hold, less what is spent on handing over, for which
+// the protected job waits as often. Without a Length it is Steady alone.
+func Filling(law string, protectedDemand, opportunisticDemand float64, in Windows) (protected, opportunistic float64) {
+	milli := func(part float64) unit.Milli { return unit.Milli(1000 * min(1, part)) }
+	protected, opportunistic = Steady(law, milli(protectedDemand), milli(opportunisticDemand))
+	if in.Length <= 0 {
+		return protected, opportunistic
+	}
+	idle, switches := max(0, 1-protectedDemand), float64(in.Switch)/float64(in.Length)
+	return protected / (1 + idle*switches), min(opportunistic, idle/opportunisticDemand) * max(0, 1-switches)
+}
+
 // Steady is how fast a protected job and an opportunistic one go that share a device
 // under a law, as parts of their rates by themselves, once the law has settled.
 // Demands are the parts of the device's time that they keep busy by themselves, in

@@ -104,6 +104,32 @@ func TestSteady(t *testing.T) {
 	}
 }
 
+// TestFilling: a guest computes no more than its host's windows hold, handing over costs both and
+// the more the shorter the windows are, and without windows nothing is changed.
+func TestFilling(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		host, guest := rapid.Float64Range(.5, .999).Draw(t, "host"), rapid.Float64Range(.1, 1).Draw(t, "guest")
+		length := unit.Duration(rapid.Int64Range(1, 100_000).Draw(t, "window"))
+		in := Windows{Length: length, Switch: unit.Duration(rapid.Int64Range(0, 5_000).Draw(t, "switch"))}
+		p, o := Filling(ForGuests, host, guest, in)
+		if did := o * guest; did > 1-host+1e-12 || did < 0 || p <= 0 || p > 1 {
+			t.Fatalf("the guest computes %g of the time beside a host that leaves %g, which keeps %g", did, 1-host, p)
+		}
+		longer, more := Filling(ForGuests, host, guest, Windows{Length: 2 * length, Switch: in.Switch})
+		if longer < p || more < o {
+			t.Fatalf("with windows twice as long %g and %g, else %g and %g", longer, more, p, o)
+		}
+		if free, _ := Filling(ForGuests, host, guest, Windows{Length: length}); free > p*(1+(1-host)*float64(in.Switch)/float64(length))*(1+1e-9) {
+			t.Fatalf("the host keeps %g of its rate, %g where handing over is free: it waits once in each window", p, free)
+		}
+		if a, b := Filling(ForGuests, host, guest, Windows{}); true {
+			if x, y := Steady(ForGuests, unit.Milli(1000*host), unit.Milli(1000*guest)); a != x || b != y {
+				t.Fatalf("without windows %g and %g, want %g and %g", a, b, x, y)
+			}
+		}
+	})
+}
+
 func BenchmarkSteady(b *testing.B) {
 	for range b.N {
 		steadyStates.Clear()

@@ -3,7 +3,11 @@
 // writes is read by package spec, published traces by package trace.
 package workload
 
-import "github.com/musterdl/muster/model/unit"
+import (
+	"slices"
+
+	"github.com/musterdl/muster/model/unit"
+)
 
 // Job is one training job as its owner declares it.
 type Job struct {
@@ -154,7 +158,40 @@ type Spread struct {
 	// Shape is the plan as its generator reads it, JSON.
 	Shape string
 	Step  unit.Duration // what is predicted of one step
+	Spare Spare         `json:",omitzero"`
 }
+
+// Spare is what a plan leaves of the devices that it runs on.
+type Spare struct {
+	// IdleMicro is the part of a step, in millionths, in which a device waits for a pass, in the
+	// mean over the devices. While gradients are exchanged nothing counts as idle.
+	IdleMicro int64 `json:",omitempty"`
+	// Window is how long a device waits at a stretch, in the mean.
+	Window unit.Duration `json:",omitempty"`
+	// Peaks is the memory that a device needs by rank, PerRank how many of them a rank has: the
+	// first are those of the first rank.
+	Peaks   []unit.MiB `json:",omitempty"`
+	PerRank int32      `json:",omitempty"`
+}
+
+// IsZero reports whether nothing is known.
+func (s Spare) IsZero() bool { return s.IdleMicro == 0 && len(s.Peaks) == 0 }
+
+// Equal reports whether two plans leave the same.
+func (s Spare) Equal(o Spare) bool {
+	return s.IdleMicro == o.IdleMicro && s.Window == o.Window && s.PerRank == o.PerRank && slices.Equal(s.Peaks, o.Peaks)
+}
+
+// Peak is the memory that a device of the plan needs; 0 is unknown.
+func (s Spare) Peak(device int32) unit.MiB {
+	if len(s.Peaks) == 0 {
+		return 0
+	}
+	return s.Peaks[min(int(device/max(1, s.PerRank)), len(s.Peaks)-1)]
+}
+
+// Idle is the part of a step in which a device waits for a pass, 0..1.
+func (s Spare) Idle() float64 { return float64(s.IdleMicro) / 1e6 }
 
 // Phase is one iteration of a job that computes and then communicates.
 type Phase struct{ Compute, Communicate unit.Duration }

@@ -87,7 +87,7 @@ func Pareto(all []Candidate) []Candidate {
 func (c *Candidate) Staged() pipeline.Plan {
 	one, part := &c.Plan.Pipelines[0], c.Result.Parts[0]
 	p := pipeline.Plan{Stages: int32(part.Schedule.Stages()), Microbatches: part.Schedule.Microbatches, Cuts: one.Cuts,
-		Orders: make([][]pipeline.Op, len(one.Ranks)), Wave: part.Schedule.Wave, Iteration: part.Timing.Makespan, Bubble: part.Timing.IdleShare(),
+		Orders: make([][]pipeline.Op, len(one.Ranks)), Wave: part.Schedule.Wave, Iteration: part.Timing.Makespan, Bubble: part.Timing.IdleShare(), Spare: part.Timing.Spare(),
 		PeakKiB: make([]int64, len(one.Ranks))}
 	for r, rank := range one.Ranks {
 		at := rank.Devices[0]

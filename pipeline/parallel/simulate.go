@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/overlap"
 )
@@ -59,6 +60,41 @@ func (r *Result) PeakKiB() (most int64) {
 		}
 	}
 	return most
+}
+
+// Spare is what a plan leaves of its devices.
+func (r *Result) Spare(p *Plan) workload.Spare {
+	idle, windows, devices, end := 0.0, 0.0, 0.0, r.Step-r.Exposed-r.Update
+	for i, part := range r.Parts {
+		for k, rank := range p.Pipelines[i].Ranks {
+			n, iterations := float64(len(rank.Devices)), float64(part.iterations)
+			idle += n * (float64(end) - float64(part.Timing.Busy[k])/iterations)
+			windows += n * float64(part.Timing.Windows(k)) / iterations
+			devices += n
+		}
+	}
+	s := pipeline.Spare(idle, windows, devices*float64(r.Step))
+	s.Peaks, s.PerRank = r.peaks(p)
+	return s
+}
+
+// peaks is what devices need by rank, where all have as many devices, one rank after the other;
+// else there is one peak, that of the fullest, for all.
+func (r *Result) peaks(p *Plan) (peaks []unit.MiB, perRank int32) {
+	ranks, all := len(p.Pipelines[0].Ranks), p.Devices()
+	perRank = int32(len(all) / ranks)
+	peaks = make([]unit.MiB, ranks)
+	for i, part := range r.Parts {
+		for k, rank := range p.Pipelines[i].Ranks {
+			for _, d := range rank.Devices {
+				if int(perRank)*ranks != len(all) || d/perRank != int32(k) {
+					return []unit.MiB{unit.MiB((r.PeakKiB() + 1023) >> 10)}, int32(len(all))
+				}
+			}
+			peaks[k] = max(peaks[k], unit.MiB((part.Timing.Peak[k].Total()+1023)>>10))
+		}
+	}
+	return peaks, perRank
 }
 
 // Overlap is how long a rank had two things going on at once in a step, in the mean over the ranks.

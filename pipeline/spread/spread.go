@@ -127,8 +127,10 @@ func (m *Maker) Truly(j *workload.Job, layers func(parallel.Profile) parallel.Pr
 		for k := range x.On.Kinds {
 			x.On.Kinds[k].Memory = 0 // it was planned for
 		}
-		if r, why := x.Simulate(m.plan(j, kind, o.Workers).best); why == "" {
+		best := m.plan(j, kind, o.Workers).best
+		if r, why := x.Simulate(best); why == "" {
 			o.Rate *= o.Plan.Step.Seconds() / r.Step.Seconds()
+			o.Plan.Step, o.Plan.Spare = r.Step, r.Spare(best)
 		}
 	}
 	return menu
@@ -202,7 +204,7 @@ func (m *Maker) ask(q question, memory unit.MiB) answer {
 	if err != nil {
 		return answer{why: parallel.Why(err.Error())}
 	}
-	return answer{plan: workload.Spread{Name: best.Plan.String(), Shape: string(text), Step: best.Result.Step}, best: &best.Plan}
+	return answer{plan: workload.Spread{Name: best.Plan.String(), Shape: string(text), Step: best.Result.Step, Spare: best.Result.Spare(&best.Plan)}, best: &best.Plan}
 }
 
 // simulator is one of the question's model on its devices.

@@ -1,7 +1,7 @@
 package spread_test
 
 import (
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -59,7 +59,7 @@ func TestMenu(t *testing.T) {
 		t.Errorf("rates on %v", rates)
 	}
 	again := llama(16, 8, 16, 32)
-	if o := m.Write(again); o != nil || !slices.Equal(again.Menu, j.Menu) {
+	if o := m.Write(again); o != nil || !reflect.DeepEqual(again.Menu, j.Menu) {
 		t.Errorf("%v, another menu: %v", o, again.Menu)
 	}
 }

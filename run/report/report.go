@@ -95,6 +95,13 @@ type Ledger struct {
 	// nodes while they were there.
 	BusyDeviceSec float64 `json:"busy_device_s,omitempty"`
 	Cost          float64 `json:"cost,omitempty"`
+	// Of runs that go by a plan: what they held while they computed; the part of it in which their
+	// devices had to wait for a pass; what guests computed in that; by how much longer the runs held
+	// their devices than by themselves.
+	PlannedDeviceSec float64 `json:"planned_device_s,omitempty"`
+	BubbleDeviceSec  float64 `json:"bubble_device_s,omitempty"`
+	FilledDeviceSec  float64 `json:"filled_device_s,omitempty"`
+	SlowedDeviceSec  float64 `json:"slowed_device_s,omitempty"`
 	// Balanced says that the integers behind these figures added up exactly.
 	Balanced bool `json:"balanced"`
 }

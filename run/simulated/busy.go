@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/report"
 )
 
 // busyBooks hold what the world says was busy against what could have been: by run, and
@@ -17,6 +18,7 @@ type busyBooks struct {
 	capacity unit.DeviceTime // up to when the day began
 	from     unit.Time       // when the day began
 	busySec  float64         // up to then
+	idleSec  float64         // in which plans left devices idle, of runs that ended
 }
 
 // width is how much of its devices, in millionths of one, a run could keep busy: what it
@@ -52,10 +54,22 @@ func (l *live) could(at unit.Time) float64 {
 	return sec
 }
 
+// held is what a run held of its devices while it worked, up to an instant, in device seconds.
+func (l *live) held(at unit.Time) float64 {
+	sec := l.heldSec
+	if l.works() {
+		sec += float64(l.milli) / 1000 * at.Sub(l.since).Seconds()
+	}
+	return sec
+}
+
 // bookBusy checks a run that is taken off the books, or that their end finds alive.
 func (s *Simulation) bookBusy(at unit.Time, id plan.RunID) {
 	l := &s.runs[id]
 	busy, could := l.busySec+s.world.RunBusySec(at, id), l.could(at)
+	if could > 0 { // the world knows the run
+		s.ledger.busy.idleSec += l.held(at) * s.world.Idle(id)
+	}
 	if moreThan(busy, could) && s.ledger.over == "" {
 		s.ledger.over = fmt.Sprintf("at %s: run %d of job %s is booked as busy for %.6f device seconds and could not have been for more than %.6f",
 			unit.Duration(at), l.attempt, s.engine.View().Name(l.job), busy, could)
@@ -85,6 +99,16 @@ func (s *Simulation) endDay(at unit.Time) (sec float64) {
 	}
 	b.from, b.busySec, b.couldDay, b.capacity = at, sec, unit.DeviceTime{}, l.capacityTime
 	return sec
+}
+
+// fillBubbles writes what became of the idle times of plans. What guests did in them must have
+// had room in what the grants and the times reported here say.
+func (s *Simulation) fillBubbles(r *report.Result) {
+	b, l := s.world.Bubbles(s.ledger.now), &s.ledger
+	if moreThan(b.FilledSec, l.busy.idleSec) && l.over == "" {
+		l.over = fmt.Sprintf("guests are booked as busy for %.6f device seconds in what plans left idle, and that was no more than %.6f", b.FilledSec, l.busy.idleSec)
+	}
+	r.PlannedDeviceSec, r.BubbleDeviceSec, r.FilledDeviceSec, r.SlowedDeviceSec = b.HostSec, b.IdleSec, b.FilledSec, b.SlowedSec
 }
 
 // moreThan leaves sums of many rounded terms their rounding.

@@ -312,7 +312,7 @@ func (s *Simulation) leave(at unit.Time, id plan.RunID) {
 		}
 		s.span(at, l, id, report.SpanOverhead)
 	case l.works():
-		l.couldSec = l.could(at)
+		l.couldSec, l.heldSec = l.could(at), l.held(at)
 		s.ledger.busy.could -= l.width
 		l.ran += at.Sub(l.since)
 		s.span(at, l, id, report.SpanRun)

@@ -37,6 +37,7 @@ type stretches struct {
 	overhead unit.Duration // starting, saving, stopping
 	width    int64         // millionths of a device that it could keep busy
 	couldSec float64       // device seconds that it could have, the present stretch left out
+	heldSec  float64       // device seconds that it held in its running time, the present stretch left out
 	busySec  float64       // that it did, once it computes no more
 	kept     unit.Duration // of all its running time, once it was told to stop
 	idle     bool          // it was told to stop while suspended: it holds nothing in the books

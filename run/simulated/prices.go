@@ -48,13 +48,16 @@ type Prices struct {
 	// Settle is how long a law takes from its floor, where it begins with every new guest,
 	// to where it holds.
 	Settle unit.Duration `yaml:"settle"`
+	// Switch is what it takes to hand a device to a guest, and back, in each window in which its
+	// host's plan leaves it idle.
+	Switch unit.Duration `yaml:"switch"`
 }
 
 // DefaultPrices are those of simulations whose user gives none.
 func DefaultPrices() Prices {
 	return Prices{Start: 6500 * unit.Millisecond, Restart: 30 * unit.Second, StoreGBps: 1,
 		Pause: 100 * unit.Millisecond, HostGBps: 12, Transfer: 20, HandOver: 20, Leave: unit.Millisecond, Instance: envelope.InstanceTime, Arrival: 2 * unit.Minute,
-		Answer: 100 * unit.Millisecond, Probe: 10 * unit.Second, ProbeError: .05, Settle: 40 * unit.Second}
+		Answer: 100 * unit.Millisecond, Probe: 10 * unit.Second, ProbeError: .05, Settle: 40 * unit.Second, Switch: 2 * unit.Millisecond}
 }
 
 // moving is how long so many MiB take at so many GB/s.

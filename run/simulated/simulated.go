@@ -164,6 +164,7 @@ func New(config Config) (*Simulation, error) {
 	if slices.ContainsFunc(config.First, submits) || slices.ContainsFunc(config.Later, func(l Later) bool { return submits(l.Event) }) {
 		return nil, errors.New("a job is submitted by the source of jobs, not by an event")
 	}
+	config.World.Switch = config.Prices.Switch
 	s := &Simulation{config: config, hash: sha256.New(), wake: unit.Never}
 	if s.config.Collector == nil {
 		s.config.Collector = report.NewCollector(report.Limits{})
@@ -465,6 +466,7 @@ func (s *Simulation) Result() (report.Result, error) {
 	r.DecisionHash = hex.EncodeToString(s.hash.Sum(nil))
 	r.BusyDeviceSec = s.endDay(s.ledger.now)
 	r.Cost = s.ledger.cost
+	s.fillBubbles(&r)
 	s.ledger.balance(&r, charged(v, s.ledger.now))
 	b := bound.Compute(s.rigid, v.Devices())
 	r.JCTBoundSec, r.IsolatedSec, r.SquashedSRPTSec = b.MeanJCT.Seconds(), b.Isolated.Seconds(), b.SquashedSRPT.Seconds()

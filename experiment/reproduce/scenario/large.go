@@ -28,7 +28,8 @@ import (
 const (
 	largeBackground = 200
 	largeJobs       = 16
-	largeLoad       = 0.75 // of the background alone, of what the cluster can do in a day
+	largeBacklog    = 0.5  // of the background, that waits when the day begins
+	largeLoad       = 1.7  // of the background alone, of what the cluster can do in a day: about 2 with the large models
 	layerSpread     = 0.05 // of a layer's true time around what is believed
 	linkPart        = 0.9  // of what is written on a link, that it has at most
 )
@@ -74,6 +75,10 @@ type LargeDay struct {
 	JCTSec        float64 `json:"jct_s"`
 	WaitSec       float64 `json:"wait_s"`
 	BackgroundSec float64 `json:"background_jct_s"`
+	// Filled is the part of what plans left idle that guests used, Harm by how much longer the runs
+	// of plans held their devices than without others there.
+	Filled float64 `json:"bubbles_filled"`
+	Harm   float64 `json:"owners_harm"`
 	// Error is by how much the steps that were predicted are off, on average, of the plans that
 	// the jobs' menus hold.
 	Error float64 `json:"prediction_error"`
@@ -104,13 +109,18 @@ type arm struct {
 	elastic                 bool
 }
 
+// guests are background jobs wherever nobody else is, and in what plans leave idle.
+const guests = "order: fifo\nplace: antman/fastest-kind\n"
+
 // arms are the full composition, and each step that is left out. Without step 4 the owners plan
 // by hand for the devices that they ask for; without step 2 these are what a job gets, wherever
-// there is room first.
+// there is room first, and background jobs are like others; without guests nobody is let into
+// what plans leave idle.
 var arms = []arm{
-	{"full", "order: fifo\nsize: soonest\nplace: fastest-kind\n", "ptd-p", true},
-	{"without pipeline", "order: fifo\nplace: fastest-kind\n", "fixed-3d", false},
+	{"full", guests + "size: soonest\n", "ptd-p", true},
+	{"without pipeline", guests, "fixed-3d", false},
 	{"without allocate", "order: fifo\n", "ptd-p", false},
+	{"without guests", guests + "size: soonest\noptions:\n  antman: {harm: 0}\n", "ptd-p", true},
 }
 
 // Run runs all rows on all seeds.
@@ -172,7 +182,7 @@ func (s *LargeStudy) Write(w io.Writer) error {
 	c := LargeCluster()
 	fmt.Fprintf(w, "%d jobs that train large models and %d others in a day, on %d devices of three kinds, racks 2:1; seeds 1 to %d\n\n", largeJobs, largeBackground, len(c.Devices), s.Seeds)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "COMPOSITION\tWAIT+RUN H\tWAIT H\tTIMES THE FULL\tLEAST\tOTHERS H\tSTEP OFF BY %")
+	fmt.Fprintln(t, "COMPOSITION\tWAIT+RUN H\tWAIT H\tTIMES THE FULL\tLEAST\tOTHERS H\tBUBBLES USED %\tHARM %\tSTEP OFF BY %")
 	for i := range s.Rows {
 		r := &s.Rows[i]
 		of := func(f func(*LargeDay) float64) Interval {
@@ -188,8 +198,9 @@ func (s *LargeStudy) Write(w io.Writer) error {
 			}
 			return fmt.Sprintf("%.*f +-%.*f", digits, i.Point*scale, digits, (i.High-i.Point)*scale)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f\t%s\t%s\n", r.Name, show(r.JCT, 1./3600, 2), show(of(func(d *LargeDay) float64 { return d.WaitSec }), 1./3600, 2),
-			show(r.Against, 1, 2), r.Least, show(of(func(d *LargeDay) float64 { return d.BackgroundSec }), 1./3600, 1), show(of(func(d *LargeDay) float64 { return d.Error }), 100, 1))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.2f\t%s\t%s\t%s\t%s\n", r.Name, show(r.JCT, 1./3600, 2), show(of(func(d *LargeDay) float64 { return d.WaitSec }), 1./3600, 2),
+			show(r.Against, 1, 2), r.Least, show(of(func(d *LargeDay) float64 { return d.BackgroundSec }), 1./3600, 1),
+			show(of(func(d *LargeDay) float64 { return d.Filled }), 100, 1), show(of(func(d *LargeDay) float64 { return d.Harm }), 100, 2), show(of(func(d *LargeDay) float64 { return d.Error }), 100, 1))
 	}
 	return t.Flush()
 }
@@ -234,10 +245,16 @@ func (a *arm) day(ctx context.Context, c *cluster.Cluster, maker, byHand *spread
 		return d, err
 	}
 	collector := report.NewCollector(report.Limits{Jobs: 1 << 20})
-	if _, err := simulated.Run(ctx, simulated.Config{Cluster: c, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), Prices: simulated.DefaultPrices(),
-		Jobs: &source{left: items, adjust: func(*item) {}}, World: world.Config{Seed: seed}, Collector: collector}); err != nil {
+	result, err := simulated.Run(ctx, simulated.Config{Cluster: c, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), Prices: simulated.DefaultPrices(),
+		Jobs: &source{left: items, adjust: func(*item) {}}, World: world.Config{Seed: seed}, Collector: collector})
+	if err != nil {
 		return d, err
 	}
+	if !result.Balanced {
+		return d, fmt.Errorf("the books do not balance: %s", strings.Join(result.Notes, "; "))
+	}
+	d.Filled = result.FilledDeviceSec / max(1, result.BubbleDeviceSec)
+	d.Harm = result.SlowedDeviceSec / max(1, result.PlannedDeviceSec-result.SlowedDeviceSec)
 	for _, j := range collector.View().Jobs {
 		took := j.End.Sub(j.Submit).Seconds()
 		if it := &items[j.ID]; it.kind == large {
@@ -254,7 +271,8 @@ func (a *arm) day(ctx context.Context, c *cluster.Cluster, maker, byHand *spread
 	return d, nil
 }
 
-// background are the other jobs: small gangs over the day, together of a given load.
+// background are the other jobs: small gangs over the day, together of a given load, that
+// anybody else displaces and that run in what others leave.
 func background(r *rand.Rand, c *cluster.Cluster) (items []item) {
 	work := make([]float64, largeBackground)
 	gangs, sum := make([]int32, largeBackground), 0.0
@@ -266,8 +284,12 @@ func background(r *rand.Rand, c *cluster.Cluster) (items []item) {
 	scale := largeLoad * worth(c) * unit.Day.Seconds() / sum
 	for i := range work {
 		j := workload.Job{Name: fmt.Sprint("small-", i), Submit: unit.Time(r.Int64N(int64(unit.Day))),
-			Resources:  workload.Resources{Gang: gangs[i], Devices: 1, Share: unit.Whole},
+			Resources:  workload.Resources{Gang: gangs[i], Devices: 1, Share: unit.Whole, Memory: unit.MiB(2<<10) << r.IntN(3)},
+			Traits:     workload.Traits{Opportunistic: true},
 			Checkpoint: workload.Checkpoint{OnRequest: true, Every: 30 * unit.Minute}}
+		if float64(i) < largeBacklog*largeBackground {
+			j.Submit = 0
+		}
 		items = append(items, item{job: j, kind: batch, truth: workload.Truth{Duration: unit.Duration(work[i] * scale * 1e6)}})
 	}
 	return items

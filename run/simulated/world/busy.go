@@ -33,15 +33,18 @@ func (w *World) setPace(now unit.Time, id plan.RunID) {
 		}
 		pace *= left / float64(x.count)
 	}
-	if pace != x.pace {
+	paces := w.filling(x, pace)
+	if pace != x.pace || paces != x.bubbles.paces {
 		x.book(now)
-		x.pace = pace
+		x.pace, x.bubbles.paces = pace, paces
 	}
 }
 
 // book counts what a run kept busy up to now.
 func (x *run) book(now unit.Time) {
-	x.busyTime += x.pace * float64(now.Sub(x.booked))
+	span := float64(now.Sub(x.booked))
+	x.busyTime += x.pace * span
+	x.bubbles.passes(span)
 	x.booked = now
 }
 

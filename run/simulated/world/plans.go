@@ -11,6 +11,13 @@ import (
 	"github.com/musterdl/muster/plan"
 )
 
+// truePlan is what a plan truly comes to: its part of the ideal rate, and what it leaves of the
+// run's devices.
+type truePlan struct {
+	rate  float64
+	spare workload.Spare
+}
+
 // planned is how near a pipeline plan comes to the ideal of its stages always
 // busy: the truth about a plan is its own iteration run through the task graph on the
 // job's true layers, of which the planner has only what was measured. A job's true
@@ -18,9 +25,9 @@ import (
 //
 // The ideal is that on the slowest device of the run: where others are faster, a plan that
 // gives them more layers comes to more than one that does not.
-func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) float64 {
-	if v.Pipeline(id).JSON == nil || v.ProfileOf(job).Stages == 0 {
-		return 1 // it is only brought in groups, or its menu says how fast it goes by the plan
+func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) truePlan {
+	if id == plan.None || v.Pipeline(id).JSON == nil || v.ProfileOf(job).Stages == 0 {
+		return truePlan{rate: 1} // it is only brought in groups, or its menu says how fast it goes by the plan
 	}
 	speeds := w.speeds(v, run, job)
 	k := planKey{plan: id, job: plan.None, drifts: w.truth[job].drifts}
@@ -30,14 +37,14 @@ func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) f
 	if speeds != nil {
 		k.speeds = fmt.Sprint(speeds)
 	}
-	if rate, seen := w.plans[k]; seen {
-		return rate
+	if known, seen := w.plans[k]; seen {
+		return known
 	}
 	if w.plans == nil {
-		w.plans = map[planKey]float64{}
+		w.plans = map[planKey]truePlan{}
 	}
 	var p pipeline.Plan
-	w.plans[k] = 1
+	w.plans[k] = truePlan{rate: 1}
 	if json.Unmarshal(v.Pipeline(id).JSON, &p) == nil {
 		profile := v.Profile(v.Job(job).Profile)
 		if len(speeds) != len(p.Orders) {
@@ -105,15 +112,15 @@ func (w *World) Layers(v plan.View, job plan.JobID) []workload.Layer {
 
 // efficiency is of a plan on layers as they are now, against the ideal on those that the job's true
 // duration is meant for.
-func efficiency(layers, now []workload.Layer, p pipeline.Plan, asked plan.Profile, speeds []float64) float64 {
+func efficiency(layers, now []workload.Layer, p pipeline.Plan, asked plan.Profile, speeds []float64) truePlan {
 	var work unit.Duration
 	for _, l := range layers {
 		work += l.Forward + l.Backward
 	}
 	run, why := pipeline.Simulate(now, p, pipeline.Params{Speeds: speeds})
 	if why != "" || run.Iteration <= 0 {
-		return 1
+		return truePlan{rate: 1}
 	}
 	ideal := float64(work) * float64(asked.Microbatches) / float64(max(1, asked.Stages))
-	return ideal / float64(run.Iteration)
+	return truePlan{ideal / float64(run.Iteration), run.Spare}
 }

@@ -90,10 +90,12 @@ func (w *World) beside(id plan.RunID) float64 {
 // device is asked for more than a whole. Between a host and guests under a law it is as
 // the law makes it; the guests divide what it leaves them, and until it has settled a guest
 // has half of that and slows its host half as much. What services whose law is known do
-// to each other is in their answers.
+// to each other is in their answers. A host that goes by a plan needs what that leaves busy, and
+// its guests get into its windows, see control.Filling.
 func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	others, other := 0, plan.RunID(plan.None)
 	hosts, guests, missing, merged, law := 0.0, 0.0, 0.0, 0, ""
+	in := control.Windows{Switch: w.config.Switch}
 	for _, r := range w.onDev[d] {
 		y := &w.runs[r]
 		if y.paused || r != id && x.service != nil && y.service != nil {
@@ -111,7 +113,7 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 				missing += use / 2
 			}
 		default:
-			hosts += use
+			hosts, in.Length = hosts+use, max(in.Length, y.spare.Window)
 		}
 	}
 	if others == 1 && merged == 0 && w.config.Speeds != nil {
@@ -122,7 +124,7 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	}
 	rate := 1 / (1 + w.truth[x.job].Merge*float64(merged))
 	if law != "" && hosts > 0 {
-		host, guest := control.Steady(law, unit.Milli(1000*min(1, hosts)), unit.Milli(1000*min(1, guests)))
+		host, guest := control.Filling(law, hosts, guests, in)
 		if x.guest && x.law != "" {
 			return x.given(sharing.Divided(rate*guest, guests))
 		}

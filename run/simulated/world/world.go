@@ -41,6 +41,9 @@ type Config struct {
 	// size of a normal draw of this spread, by Seed.
 	LinkJitter float64
 	Seed       uint64
+	// Switch is what handing a device to a guest, or back, takes in each window that a plan leaves
+	// idle.
+	Switch unit.Duration
 	// Services are the true laws of services that share a device, by device model; where
 	// there is none, a service is work like any other.
 	Services map[string]*sharing.Law
@@ -60,10 +63,11 @@ type World struct {
 	onDev   [][]plan.RunID
 	mark    []int32 // by slot: generation it was last visited in
 	round   int32
-	queue   []plan.RunID        // scratch of the component search
-	scratch []float64           // rates of the component
-	plans   map[planKey]float64 // of pipeline plans: their part of the ideal rate
-	busy    []float64           // by device model: device microseconds kept busy, of runs that ended
+	queue   []plan.RunID // scratch of the component search
+	scratch []float64    // rates of the component
+	plans   map[planKey]truePlan
+	ended   Bubbles   // of runs that ended
+	busy    []float64 // by device model: device microseconds kept busy, of runs that ended
 }
 
 type truth struct {
@@ -91,9 +95,10 @@ type run struct {
 	devices []plan.DeviceID // only where it shares one
 	count   int32           // devices it is on
 	model   int32
-	need    float64 // of a device, what it uses at full rate
-	limit   float64 // of a device, what it may use
-	width   float64 // devices that it keeps busy at full rate, for the books
+	need    float64        // of a device, what it uses at full rate
+	limit   float64        // of a device, what it may use
+	width   float64        // devices that it keeps busy at full rate, for the books
+	spare   workload.Spare // what its plan truly leaves of its devices
 	booking
 	sending
 	mixing
@@ -107,6 +112,7 @@ type booking struct {
 	busyTime float64
 	booked   unit.Time
 	busy     float64
+	bubbles
 }
 
 // sending is what a run puts on links.
@@ -278,13 +284,14 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 		x.solo = w.straggle(x.job, float64(menu.Rate(w.c, kind, r.Workers, nodes > 1))/plan.FullRate)
 	}
 	x.model, x.width = kind, x.width*x.busy*w.efficiency(x.job, kind, r.Workers, nodes > 1)
-	part := min(1, x.limit/x.need)
-	x.solo, x.width = x.solo*part, x.width*part
-	if r.Terms.Plan.ID != plan.None {
-		planned := w.planned(v, id, x.job, r.Terms.Plan.ID)
-		x.solo *= planned
-		x.width *= min(1, planned)
+	truly := w.planned(v, id, x.job, r.Terms.Plan.ID)
+	if x.spare = truly.spare; r.Terms.Plan.ID != plan.None && v.ProfileOf(x.job).Stages == 0 {
+		x.spare = w.truth[x.job].menu.Spread(kind, r.Workers, nodes > 1).Spare
+		x.width *= 1 - x.spare.Idle() // where the layers were measured, the rate of the plan says so
 	}
+	x.need *= 1 - x.spare.Idle()
+	part := min(1, x.limit/x.need)
+	x.solo, x.width = x.solo*part*truly.rate, x.width*part*min(1, truly.rate)
 	w.serves(v, x, model, r.Terms.Share.Batch)
 }
 
@@ -453,6 +460,7 @@ func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Endi
 	t.spent += e.Ran
 	x.book(now)
 	w.busy[x.model] += x.busyTime
+	w.ended.add(&x.bubbles)
 	e.BusySec = x.busyTime / float64(unit.Second)
 	x.live = false
 	w.tell(now, id)

@@ -8,8 +8,13 @@
 // runs them only while the host waits.
 //
 // After the paper: read is the authors' Kubernetes re-implementation, for the rule of
-// placement; the constants of the laws are ours. How busy a
-// device is follows from what its host declares of an iteration, computing over
+// placement; the constants of the laws are ours.
+//
+// A host that goes by a pipeline plan takes guests where the plan's idle windows are long enough:
+// handing the device over in each of them must take no more than half of it, and slow the host no
+// more than it may be. It is seen alone first. Where its rate is seen to fall by more, its guests end and no others come
+// (PipeFill, MLSys 2025, and FreeRide, 2024, fill such bubbles; the rule is ours). How busy a
+// device of another host is follows from what its host declares of an iteration, computing over
 // computing and communicating; the authors measure it over 30 seconds. A host that says
 // nothing counts as always busy. Left out: the jobs that AntMan itself makes
 // opportunistic when their tenant's quota is used up, which is the queues' affair here.
@@ -23,6 +28,7 @@ import (
 	"github.com/musterdl/muster/allocate/fit"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -42,21 +48,38 @@ type Config struct {
 	BusyBelow unit.Milli `yaml:"busy-below" least:"1" most:"1000"`
 	// HeadroomMiB of device memory stays free for the guaranteed job to grow into.
 	HeadroomMiB unit.MiB `yaml:"headroom-mib" least:"0"`
+	// Harm is by how much guests may slow a host that goes by a plan, in thousandths.
+	Harm unit.Milli `yaml:"harm" least:"0" most:"1000"`
+	// Switch is what handing a device to a guest, or back, is believed to take.
+	Switch unit.Duration `yaml:"switch" least:"0"`
 }
 
 // Default returns the configuration used where none is given.
-func Default() Config { return Config{BusyBelow: 800, HeadroomMiB: 1024} }
+func Default() Config {
+	return Config{BusyBelow: 800, HeadroomMiB: 1024, Harm: 30, Switch: 2 * unit.Millisecond}
+}
 
-// load is how full a device is of guaranteed work: the part of its time used, and the
-// memory left.
+// load is how full a device is of guaranteed work: the part of its time used, the memory
+// left, and what its host's plan leaves where it goes by one.
 type load struct {
-	used unit.Milli
-	free unit.MiB
+	used  unit.Milli
+	free  unit.MiB
+	spare workload.Spare
+	shut  bool // its host was slowed by guests, or not seen alone yet
 }
 
 // eligible reports whether a device so full takes a guest that needs so much memory.
 func (c *Config) eligible(l load, memory unit.MiB) bool {
-	return l.used < c.BusyBelow && (l.used == 0 || l.free-c.HeadroomMiB >= memory) && l.free >= memory
+	idles := l.used < c.BusyBelow
+	if !l.spare.IsZero() {
+		idles = c.opens(l.spare) && !l.shut
+	}
+	return idles && (l.used == 0 || l.free-c.HeadroomMiB >= memory) && l.free >= memory
+}
+
+// opens reports whether guests may use what a plan leaves idle.
+func (c *Config) opens(s workload.Spare) bool {
+	return s.IdleMicro > 0 && s.Window >= 2*c.Switch && s.Idle()*float64(c.Switch)*1000 <= float64(c.Harm)*float64(s.Window)
 }
 
 // Placer is the strategy. Its fields beyond the configuration are scratch.
@@ -64,6 +87,7 @@ type Placer struct {
 	config Config
 	fewest fit.Fewest
 	hosts  []host
+	seen   []seen // by host, ascending
 }
 
 // host is a device that takes a guest, and whose.
@@ -111,7 +135,7 @@ func undisturbed(v plan.View, slot *plan.Slot, shape *plan.Shape) []plan.DeviceI
 		if dev := v.Device(d); dev.Free < int32(unit.Whole) || dev.Status.Out() || dev.Geometry != 0 {
 			continue
 		}
-		if _, guests := hostOf(v, d); guests > 0 {
+		if len(guestsOn(v, d, nil)) > 0 {
 			with = append(with, d)
 		} else {
 			without = append(without, d)
@@ -138,9 +162,10 @@ func (p *Placer) asGuest(v plan.View, need allocate.Need, k int, into []allocate
 	c.Share = plan.NewShare()
 	c.Share.Guest = need.Job
 	most := unit.Milli(0)
+	model, found := p.kind(v, need)
 	for _, h := range p.hosts {
 		n := v.Device(h.device).Node
-		if taken[n] >= holds(v, n, need.Shape) {
+		if !found || v.Node(n).Model != model || taken[n] >= holds(v, n, need.Shape) {
 			continue
 		}
 		taken[n]++
@@ -155,6 +180,26 @@ func (p *Placer) asGuest(v plan.View, need allocate.Need, k int, into []allocate
 		}
 	}
 	return into[:len(into)-1], false
+}
+
+// kind is the device model of which there are enough hosts for a gang, the least used: its
+// workers wait for the slowest.
+func (p *Placer) kind(v plan.View, need allocate.Need) (model int32, found bool) {
+	room, left := map[plan.NodeID]int32{}, map[int32]int32{}
+	for _, h := range p.hosts {
+		n := v.Device(h.device).Node
+		if _, known := room[n]; !known {
+			room[n] = holds(v, n, need.Shape)
+		}
+		if room[n]--; room[n] < 0 {
+			continue
+		}
+		model = v.Node(n).Model
+		if left[model]++; left[model] == need.Workers {
+			return model, true
+		}
+	}
+	return 0, false
 }
 
 // holds is how many workers of a shape the cores and the memory of a node leave room
@@ -183,7 +228,7 @@ func (p *Placer) find(v plan.View, shape *plan.Shape) {
 			continue
 		}
 		for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
-			h, guests := hostOf(v, d)
+			h, guests := p.hostOf(v, d)
 			if dev := v.Device(d); guests == 0 && !dev.Status.Out() && dev.Geometry == 0 && p.config.eligible(h.load, unit.MiB(shape.Memory)) {
 				p.hosts = append(p.hosts, h)
 			}
@@ -192,7 +237,7 @@ func (p *Placer) find(v plan.View, shape *plan.Shape) {
 }
 
 // hostOf is how full a device is of guaranteed work, and how many guests it has.
-func hostOf(v plan.View, id plan.DeviceID) (h host, guests int) {
+func (p *Placer) hostOf(v plan.View, id plan.DeviceID) (h host, guests int) {
 	h = host{load: load{free: unit.MiB(v.Device(id).Memory)}, device: id, job: plan.None}
 	v.GrantsOn(id, func(g plan.Grant) {
 		r := v.Run(g.Run)
@@ -200,14 +245,19 @@ func hostOf(v plan.View, id plan.DeviceID) (h host, guests int) {
 			guests++
 			return
 		}
-		h.used, h.job = h.used+busy(v, r.Job)*unit.Milli(g.Reserve)/unit.Whole, r.Job
+		h.spare = v.Spare(g.Run)
+		h.used, h.job = h.used+busy(v, r.Job, h.spare)*unit.Milli(g.Reserve)/unit.Whole, r.Job
+		h.shut = h.shut || p.shut(v, r.Job)
 		h.free -= unit.MiB(g.Persist + g.Peak)
 	})
 	return h, guests
 }
 
-// busy is the part of its devices' time that a job keeps busy.
-func busy(v plan.View, id plan.JobID) unit.Milli {
+// busy is the part of its devices' time that a job keeps busy: by its plan, if it has one.
+func busy(v plan.View, id plan.JobID, s workload.Spare) unit.Milli {
+	if !s.IsZero() {
+		return unit.Whole - unit.Milli(s.IdleMicro/1000)
+	}
 	p := v.ProfileOf(id)
 	if whole := p.Compute + p.Communicate; p.Compute > 0 && whole > 0 {
 		return unit.Milli(int64(p.Compute) * 1000 / int64(whole))

@@ -81,8 +81,8 @@ func TestEligible(t *testing.T) {
 		memory unit.MiB
 		want   bool
 	}{
-		{load{0, 8192}, 8192, true}, {load{0, 8192}, 8193, false}, {load{799, 9216}, 8192, true},
-		{load{799, 9215}, 8192, false}, {load{800, 20000}, 1, false},
+		{load{free: 8192}, 8192, true}, {load{free: 8192}, 8193, false}, {load{used: 799, free: 9216}, 8192, true},
+		{load{used: 799, free: 9215}, 8192, false}, {load{used: 800, free: 20000}, 1, false},
 	} {
 		if got := c.eligible(x.load, x.memory); got != x.want {
 			t.Errorf("case %d: %v", i, got)
