@@ -212,7 +212,7 @@ func (p *Pipelines) planned(c *parallel.Candidate, v plan.View, job plan.JobID, 
 	staged, request := c.Staged(), Request(*v.ProfileOf(job))
 	staged.Tensor = request.Tensor
 	encoded, err := json.Marshal(staged)
-	pl = plan.Pipeline{Cuts: staged.Cuts, Schedule: was.Schedule, Iteration: c.Result.Step, JSON: encoded, Groups: was.Groups}
+	pl = plan.Pipeline{Cuts: staged.Cuts, Schedule: was.Schedule, Iteration: c.Result.Step, JSON: encoded, Groups: was.Groups, Spare: staged.Spare}
 	for l, layer := range request.Layers {
 		pl.Layers = append(pl.Layers, unit.Duration(math.Round(float64(layer.Forward+layer.Backward)*times[l])))
 	}
