@@ -315,48 +315,6 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.agenda.calendar.Wake(d.Now()), ask)
 }
 
-// unpack ends the guests that slow a host more than their placer lets them, and those to whom a
-// new host leaves nothing: they wait for another place.
-func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
-	if len(s.able.watchers) == 0 || len(why.Jobs)+len(why.Observed) == 0 {
-		return
-	}
-	changed := slices.Clone(why.Jobs)
-	for i := range why.Observed {
-		changed = append(changed, why.Observed[i].Job)
-	}
-	for _, w := range s.able.watchers {
-		guests, opened := w.Unwelcome(d.View, changed)
-		for _, g := range guests {
-			s.stop(d, g.Run, plan.Reason{Code: plan.Unpacked, A: int64(g.Host)})
-		}
-		if opened {
-			s.unblockAll()
-		}
-	}
-}
-
-// reopen lets those be tried again for whom there may be a place now.
-func (s *Scheduler) reopen(d *plan.Draft, room bool) {
-	s.claims.tree.age(d.View)
-	if room || s.lines.roomRetry <= d.Now() {
-		s.recallAside(d)
-	}
-	if room {
-		s.mend(d)
-		s.unblock(d.View)
-	}
-	if s.lines.roomRetry <= d.Now() {
-		s.lines.roomRetry = unit.Never
-		s.unblockAll()
-	}
-	if s.claims.unprotected <= d.Now() {
-		s.claims.unprotected = unit.Never
-		s.unblockTakers(d.View)
-	}
-	s.expire(d)
-}
-
 // grow makes room for jobs and shapes that are new.
 func (s *Scheduler) grow(v plan.View) {
 	for len(s.lines.home) < v.Jobs() {
