@@ -25,6 +25,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/bubbles"
 	"github.com/musterdl/muster/allocate/fit"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -69,17 +70,12 @@ type load struct {
 }
 
 // eligible reports whether a device so full takes a guest that needs so much memory.
-func (c *Config) eligible(l load, memory unit.MiB) bool {
-	idles := l.used < c.BusyBelow
+func (p *Placer) eligible(l load, memory unit.MiB) bool {
+	idles := l.used < p.config.BusyBelow
 	if !l.spare.IsZero() {
-		idles = c.opens(l.spare) && !l.shut
+		idles = p.Opens(l.spare) && !l.shut
 	}
-	return idles && (l.used == 0 || l.free-c.HeadroomMiB >= memory) && l.free >= memory
-}
-
-// opens reports whether guests may use what a plan leaves idle.
-func (c *Config) opens(s workload.Spare) bool {
-	return s.IdleMicro > 0 && s.Window >= 2*c.Switch && s.Idle()*float64(c.Switch)*1000 <= float64(c.Harm)*float64(s.Window)
+	return idles && (l.used == 0 || l.free-p.config.HeadroomMiB >= memory) && l.free >= memory
 }
 
 // Placer is the strategy. Its fields beyond the configuration are scratch.
@@ -87,7 +83,7 @@ type Placer struct {
 	config Config
 	fewest fit.Fewest
 	hosts  []host
-	seen   []seen // by host, ascending
+	bubbles.Watch
 }
 
 // host is a device that takes a guest, and whose.
@@ -100,7 +96,9 @@ type host struct {
 var _ allocate.Placer = (*Placer)(nil)
 
 // New returns the placer; the configuration must be valid.
-func New(c Config) *Placer { return &Placer{config: c} }
+func New(c Config) *Placer {
+	return &Placer{config: c, Watch: bubbles.Watch{Rule: bubbles.Rule{Harm: c.Harm, Switch: c.Switch}}}
+}
 
 // Takes reports whether a job is opportunistic: in a chain the rest is for others.
 func (p *Placer) Takes(v plan.View, job plan.JobID) bool { return v.ProfileOf(job).Opportunistic }
@@ -135,7 +133,7 @@ func undisturbed(v plan.View, slot *plan.Slot, shape *plan.Shape) []plan.DeviceI
 		if dev := v.Device(d); dev.Free < int32(unit.Whole) || dev.Status.Out() || dev.Geometry != 0 {
 			continue
 		}
-		if len(guestsOn(v, d, nil)) > 0 {
+		if len(bubbles.Guests(v, d, nil)) > 0 {
 			with = append(with, d)
 		} else {
 			without = append(without, d)
@@ -229,7 +227,7 @@ func (p *Placer) find(v plan.View, shape *plan.Shape) {
 		}
 		for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
 			h, guests := p.hostOf(v, d)
-			if dev := v.Device(d); guests == 0 && !dev.Status.Out() && dev.Geometry == 0 && p.config.eligible(h.load, unit.MiB(shape.Memory)) {
+			if dev := v.Device(d); guests == 0 && !dev.Status.Out() && dev.Geometry == 0 && p.eligible(h.load, unit.MiB(shape.Memory)) {
 				p.hosts = append(p.hosts, h)
 			}
 		}
@@ -247,7 +245,7 @@ func (p *Placer) hostOf(v plan.View, id plan.DeviceID) (h host, guests int) {
 		}
 		h.spare = v.Spare(g.Run)
 		h.used, h.job = h.used+busy(v, r.Job, h.spare)*unit.Milli(g.Reserve)/unit.Whole, r.Job
-		h.shut = h.shut || p.shut(v, r.Job)
+		h.shut = h.shut || p.Shut(v, r.Job)
 		h.free -= unit.MiB(g.Persist + g.Peak)
 	})
 	return h, guests

@@ -75,7 +75,7 @@ func TestGuests(t *testing.T) {
 
 // TestEligible: too busy, too little memory, and the headroom only beside a host.
 func TestEligible(t *testing.T) {
-	c := Default()
+	p := New(Default())
 	for i, x := range []struct {
 		load   load
 		memory unit.MiB
@@ -84,7 +84,7 @@ func TestEligible(t *testing.T) {
 		{load{free: 8192}, 8192, true}, {load{free: 8192}, 8193, false}, {load{used: 799, free: 9216}, 8192, true},
 		{load{used: 799, free: 9215}, 8192, false}, {load{used: 800, free: 20000}, 1, false},
 	} {
-		if got := c.eligible(x.load, x.memory); got != x.want {
+		if got := p.eligible(x.load, x.memory); got != x.want {
 			t.Errorf("case %d: %v", i, got)
 		}
 	}

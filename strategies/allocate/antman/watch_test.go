@@ -71,18 +71,18 @@ func TestWatch(t *testing.T) {
 // TestOpens: windows so short that half of them or more is spent on handing over, a host that
 // this would slow by more than it may be, and one whose plan leaves nothing take no guest.
 func TestOpens(t *testing.T) {
-	c := Default() // 2 ms to hand over, 3 % of harm
+	c := New(Default()) // 2 ms to hand over, 3 % of harm
 	for _, x := range []struct {
 		idleMicro int64
 		window    unit.Duration
 		want      bool
 	}{{0, 0, false}, {50_000, 3999, false}, {50_000, 4000, true}, {90_000, 6000, true}, {90_001, 6000, false}, {500_000, 33_000, false}, {500_000, 34_000, true}} {
-		if got := c.opens(workload.Spare{IdleMicro: x.idleMicro, Window: x.window}); got != x.want {
+		if got := c.Opens(workload.Spare{IdleMicro: x.idleMicro, Window: x.window}); got != x.want {
 			t.Errorf("%d millionths in windows of %v: %v", x.idleMicro, x.window, got)
 		}
 	}
 	s, host := planned(t, workload.Spare{IdleMicro: 500_000, Window: unit.Millisecond})
-	p := New(c)
+	p := New(Default())
 	if _, opened := p.Unwelcome(s.View(), []plan.JobID{host}); opened {
 		t.Error("a host with windows of a millisecond is open")
 	}
