@@ -267,9 +267,9 @@ func (s *Scheduler) mend(d *plan.Draft) {
 
 // Decide is the cycle.
 //  1. Take in what changed, and what runs were seen to do.
-//  2. Open again what room or time has made worth a try, and end guests that slow their hosts.
+//  2. Open again what room or time has made worth a try.
 //  3. Open the calendar: the claims of jobs that still wait, and the windows.
-//  4. Let jobs run: under an order resize, and then place job after job as the heap and
+//  4. End guests that slow their hosts, and let jobs run: under an order resize, and then place job after job as the heap and
 //     the tree of queues put them; under a joint decider ask for its wishes, if it is time
 //     to, and place them. Whoever wished, place is what asks claims, calendar and victims,
 //     and what would end a run in vain is decided again without that.
@@ -288,18 +288,22 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.fileByPhase(d, id)
 	}
 	s.reopen(d, why.Room)
-	s.unpack(d, &why)
 	s.openCalendar(d)
 	asked, ask := true, unit.Never
 	if s.round == nil {
 		s.untilLawful(d, func() {
+			s.unpack(d, &why)
 			s.rebalance(d)
 			s.start(d)
 		})
 	} else if asked = s.ask(d, why); asked {
-		s.untilLawful(d, func() { s.carryOut(d) })
+		s.untilLawful(d, func() {
+			s.unpack(d, &why)
+			s.carryOut(d)
+		})
 		s.rent(d)
 	} else {
+		s.unpack(d, &why)
 		s.putOffAll(d, why.Jobs)
 	}
 	s.claimForOldest(d)

@@ -21,6 +21,9 @@ func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
 	for _, w := range s.able.watchers {
 		guests, opened := w.Unwelcome(d.View, changed)
 		for _, g := range guests {
+			if s.stays(d.Run(g.Run).Job) {
+				continue // its host goes too
+			}
 			s.stop(d, g.Run, plan.Reason{Code: plan.Unpacked, A: int64(g.Host)})
 		}
 		if opened {
