@@ -91,6 +91,9 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 		if ev.RateMicro > 0 || ev.Stood > 0 || ev.Loss > 0 || len(ev.Stages) > 0 {
 			e.observe(ev, run)
 		}
+		if ev.Goes != nil {
+			e.state.GoesBy(run, ev.Goes.Plan)
+		}
 		if ev.Progress > 0 { // a report that does not say it changes nothing
 			e.state.Jobs[ev.Job].Progress = ev.Progress
 		}

@@ -107,6 +107,14 @@ type Observation struct {
 	// Stages are how long a microbatch took in each stage of its pipeline plan, all its passes
 	// together, in the mean since the last report; nothing is not measured.
 	Stages []unit.Duration `json:"stages_us,omitempty"`
+	// Goes is by which plan the run goes, where that is not the one that it was told.
+	Goes *Going `json:"goes,omitempty"`
+}
+
+// Going is the plan by which a run goes on.
+type Going struct {
+	Plan int32  `json:"plan"` // None without
+	Why  string `json:"why"`  // not by the one that it was told
 }
 
 // Bounds are those of a maintenance window.

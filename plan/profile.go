@@ -219,6 +219,13 @@ func (s *State) Observe(run RunID, micro int64, stood unit.Duration) {
 	r.DoneAt, r.RateMicro = useful, micro
 }
 
+// GoesBy notes that a run, whatever it was told, goes by another plan of those that there are.
+func (s *State) GoesBy(run RunID, id int32) {
+	if id >= None && int(id) < len(s.Plans) {
+		s.Runs[run].Terms.Plan.ID = id
+	}
+}
+
 // ObserveLoss notes the loss that a job has when so many millionths of its work are
 // done.
 func (s *State) ObserveLoss(id JobID, loss float64, progress int32) {

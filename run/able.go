@@ -23,7 +23,6 @@ var RestartPart = strategy.NewPart[string](strategy.Part{Name: "restart", Rank: 
 const (
 	noStream = "no worker here is given its memory layer by layer"
 	noLinks  = "no driver here sets what a run sends when"
-	noReplan = "MUSTER_PLAN is read at the start, and no worker here is told of another"
 	noGroups = "only a control group holds a process to a part of a core, and none can be made here"
 )
 
@@ -65,13 +64,13 @@ var Slots = strategy.Ability{Driver: "on this machine's slots", Means: map[strat
 	strategy.Equal:    "one group around both has the slot's cores, which they divide",
 	strategy.Batch:    "MUSTER_BATCH at the start, batch N in the control file later",
 	strategy.Pipeline: "MUSTER_PLAN names the plan at the start",
+	strategy.Replan:   "plan PATH in the control file; layers that change their worker are sent, and a program that does not take the plan up is said not to",
 	strategy.Chunks:   "the trainer hands on in memory what one stage has for the next",
 	strategy.Halves:   "the trainer keeps what the other half takes",
 }, Why: map[strategy.Act]string{
 	strategy.Swap:    "a frozen process keeps its memory",
 	strategy.Stream:  noStream,
 	strategy.Merge:   "no trainer here trains two jobs in one process",
-	strategy.Replan:  noReplan,
 	strategy.Copies:  pipeline.NoCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
@@ -90,6 +89,7 @@ var Bare = strategy.Ability{Driver: "on this machine's slots without control gro
 	strategy.Filler:   "the idle class for each of its threads",
 	strategy.Batch:    Slots.Means[strategy.Batch],
 	strategy.Pipeline: Slots.Means[strategy.Pipeline],
+	strategy.Replan:   Slots.Means[strategy.Replan],
 	strategy.Chunks:   Slots.Means[strategy.Chunks],
 	strategy.Halves:   Slots.Means[strategy.Halves],
 }, Why: map[strategy.Act]string{
@@ -99,7 +99,6 @@ var Bare = strategy.Ability{Driver: "on this machine's slots without control gro
 	strategy.Reshare: noGroups,
 	strategy.Equal:   noGroups,
 	strategy.Merge:   Slots.Why[strategy.Merge],
-	strategy.Replan:  noReplan,
 	strategy.Copies:  pipeline.NoCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,
@@ -116,6 +115,7 @@ var GPUs = strategy.Ability{Driver: "on this machine's GPUs", Means: map[strateg
 	strategy.Time:     Slots.Means[strategy.Time],
 	strategy.Batch:    Slots.Means[strategy.Batch],
 	strategy.Pipeline: Slots.Means[strategy.Pipeline],
+	strategy.Replan:   Slots.Means[strategy.Replan],
 	strategy.Chunks:   Slots.Means[strategy.Chunks],
 	strategy.Halves:   Slots.Means[strategy.Halves],
 }, Why: map[strategy.Act]string{
@@ -126,7 +126,6 @@ var GPUs = strategy.Ability{Driver: "on this machine's GPUs", Means: map[strateg
 	strategy.Filler:  "a GPU has no idle class, and no law reaches into it",
 	strategy.Equal:   "nobody here has seen two processes of one GPU take equal parts",
 	strategy.Merge:   Slots.Why[strategy.Merge],
-	strategy.Replan:  noReplan,
 	strategy.Copies:  pipeline.NoCopies,
 	strategy.Class:   noLinks,
 	strategy.Weight:  noLinks,

@@ -100,6 +100,8 @@ func (p *Plane) took(now unit.Time, events []engine.Event, out *engine.Out) {
 				info.FirstLoss = e.Loss
 			}
 			info.LastLoss = e.Loss
+		case e.Kind == engine.Observed && e.Goes != nil && int(e.Job) < len(p.jobs):
+			p.jobs[e.Job].note(Entry{At: now, Verb: Declined, Attempt: e.Attempt, Words: "goes on by another plan than it was told: " + e.Goes.Why})
 		case (e.Kind == engine.Exited || e.Kind == engine.NotStarted) && e.Class != plan.NoFailure && int(e.Job) < len(p.jobs):
 			p.jobs[e.Job].note(Entry{At: now, Verb: Fail, Attempt: e.Attempt, Words: e.Class.String()})
 			if e.Failure != nil {

@@ -84,6 +84,9 @@ type JobInfo struct {
 // Fail is the verb of an entry that is no decision: an attempt failed by itself.
 const Fail = "fail"
 
+// Declined is the verb of one that says that a run does not go by the plan that it was told.
+const Declined = "declined"
+
 // Entry is one decision in a job's dossier, or that an attempt failed.
 type Entry struct {
 	At      unit.Time

@@ -24,6 +24,7 @@ type attempt struct {
 	seen   []seen   // by rank
 	of     int64    // steps that the job said it has in all
 	pace   pace
+	plan   planning
 
 	mu       sync.Mutex
 	stopping bool
@@ -90,6 +91,7 @@ func (a *attempt) tellGrants() {
 			a.send(rank, supervise.Batch(n))
 		}
 	}
+	a.tellPlan(granted)
 }
 
 func (a *attempt) wake() {
@@ -115,6 +117,7 @@ func (a *attempt) run() engine.Event {
 		}
 		return a.broke(engine.NotStarted, plan.StartFailure, err.Error())
 	}
+	a.plan.file = a.begunBy()
 	if e, ok := a.prepare(); !ok {
 		return e
 	}
@@ -223,7 +226,9 @@ func (a *attempt) follow() engine.Event {
 		if a.anyEnded() && !a.allEnded() {
 			if a.anyFailed() && !halted {
 				halted = true
-				a.tell(supervise.Kill) // the others cannot go on without it
+				// The others cannot go on without it. What they hold may be all of the last step.
+				a.tell(supervise.Halt)
+				a.tell(supervise.Leave)
 			}
 		}
 		if a.allEnded() {

@@ -204,7 +204,7 @@ func TestOtherUser(t *testing.T) {
 	h := start(t, state, "fifo")
 	defer h.stop()
 	id := h.submit(workload.Job{Name: "theirs", User: "nobody", Retries: 1,
-		Program: workload.Program{Command: shell(`id -u >uid && touch "$MUSTER_CHECKPOINT_DIR/saved" && ! rmdir ../checkpoints && ! mv ../work ../gone && ! touch ../plan.1.json`)}})
+		Program: workload.Program{Command: shell(`id -u >uid && touch "$MUSTER_CHECKPOINT_DIR/saved" && ! rmdir ../checkpoints && ! mv ../work ../gone && ! touch ../plan.1.0.json`)}})
 	if j := h.wait(id, "over", over); j.Phase != plan.Finished {
 		log, err := os.ReadFile(filepath.Join(h.driver.MemberDir("theirs", 1, 0), "log"))
 		t.Fatalf("the job is %s, %v: %s %v", j.Phase, j.Reason, log, err)

@@ -33,7 +33,7 @@ func newDrive(t *testing.T, state string, live ...run.Order) *drive {
 		t.Fatal(err)
 	}
 	d := &drive{t: t, events: make(chan engine.Event, 1000)}
-	d.driver = local.New(local.Config{State: state, Exe: exe, SlotCPU: 500, AllowRoot: true, CheckpointWait: 30 * unit.Second, Grace: 10 * unit.Second, Log: slog.New(slog.DiscardHandler)})
+	d.driver = local.New(local.Config{State: state, Exe: exe, SlotCPU: 500, AllowRoot: true, CheckpointWait: 30 * unit.Second, Grace: 10 * unit.Second, SummaryEvery: 500 * unit.Millisecond, Log: slog.New(slog.DiscardHandler)})
 	d.driver.Recover(live, func(e engine.Event) { d.events <- e })
 	return d
 }

@@ -89,8 +89,11 @@ func (a *attempt) note(rank int, r *supervise.Record) {
 	case supervise.Checkpoint:
 		s.saved, s.kept = r.At, s.asked
 		a.observe(rank, r)
+	case supervise.Planned:
+		a.answered(r)
 	case supervise.Progress:
 		a.observe(rank, r)
+		a.watchPlan(rank, r)
 	case supervise.Ended:
 		a.observe(rank, r)
 		s.ended = r
@@ -201,9 +204,18 @@ func (a *attempt) ran() unit.Duration {
 	return 0
 }
 
+// Any worker may have told of it: who is lost tells nothing, and what the others save then is of
+// no later than that.
 func (a *attempt) kept() unit.Duration {
-	if s := &a.seen[0]; s.started > 0 && s.saved > s.started {
-		return s.saved.Sub(s.started)
+	saved, lost := unit.Time(0), unit.Never
+	for i := range a.seen {
+		saved = max(saved, a.seen[i].saved)
+		if e := a.seen[i].ended; e != nil && e.Class != supervise.Done && e.Class != supervise.Preempted {
+			lost = min(lost, e.At)
+		}
+	}
+	if s := &a.seen[0]; s.started > 0 && min(saved, lost) > s.started {
+		return min(saved, lost).Sub(s.started)
 	}
 	return 0
 }

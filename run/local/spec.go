@@ -76,7 +76,7 @@ func (a *attempt) spec(rank int, port int) (supervise.Spec, error) {
 		s.Env = append(s.Env, "MUSTER_BATCH="+strconv.Itoa(int(n)))
 	}
 	if o.Plan != nil {
-		file := filepath.Join(home, fmt.Sprintf("plan.%d.json", o.Attempt))
+		file := filepath.Join(home, planFile(o))
 		if err := give(file, o.Plan.JSON, who); err != nil {
 			return s, fmt.Errorf("writing the pipeline plan: %w", err)
 		}

@@ -102,8 +102,10 @@ func (s *supervisor) takeOver(p pipes, records []Record) (err error) {
 	s.note(Record{Kind: TakenOver, PID: os.Getpid()})
 	go s.listen(p)
 	s.sampler.report, s.sampler.usage = was.latest.Report, was.latest.Usage
-	if checkpoint, saved := s.sampler.read(); saved && checkpoint != was.saved {
-		s.note(Record{Kind: Checkpoint, Report: checkpoint})
+	for _, r := range s.sampler.read() {
+		if r.Kind != Checkpoint || r.Report != was.saved { // an answer that is told twice is no harm
+			s.note(r)
+		}
 	}
 	s.limit.left = time.Duration(s.spec.TimeLimit)*time.Microsecond - was.ran
 	s.arm()

@@ -28,7 +28,7 @@ const (
 	Abort   Order = "abort"
 	Save    Order = "checkpoint"
 	Halt    Order = "stop"  // save if the spec says so, SIGTERM, grace, SIGKILL
-	Leave   Order = "leave" // after Halt: another worker told what the job saved, go on to SIGTERM
+	Leave   Order = "leave" // after Halt: go on to SIGTERM, another worker told what the job saved or is lost
 	Kill    Order = "kill"  // SIGKILL at once
 	Suspend Order = "suspend"
 	Resume  Order = "resume"
@@ -57,6 +57,11 @@ func (o Order) granted() (l cgroup.Limits, ok bool) {
 // Batch is the order to tell the worker its global batch.
 func Batch(n int32) Order {
 	return Order(progress.Command{Verb: progress.Batch, Batch: int(n)}.String())
+}
+
+// Plan is the order to tell the worker the file of another pipeline plan.
+func Plan(path string) Order {
+	return Order(progress.Command{Verb: progress.Plan, Path: path}.String())
 }
 
 // Send gives an order. It returns once the supervisor is sure to read it; the

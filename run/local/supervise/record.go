@@ -25,6 +25,7 @@ const (
 	Started       Kind = "started"
 	Progress      Kind = "progress"
 	Checkpoint    Kind = "checkpoint"
+	Planned       Kind = "planned" // it answered what it was told of another pipeline plan
 	Suspended     Kind = "suspended"
 	Resumed       Kind = "resumed"
 	StopRequested Kind = "stop-requested"
@@ -59,7 +60,7 @@ type Report struct {
 	Loss    float64 `json:"loss,omitempty"`
 	Rate    float64 `json:"rate,omitempty"` // steps per second
 	Phase   string  `json:"phase,omitempty"`
-	Path    string  `json:"path,omitempty"` // of a checkpoint
+	Path    string  `json:"path,omitempty"` // of a checkpoint, or the name of a plan's file
 	// Malformed counts lines that could not be read.
 	Malformed int64 `json:"malformed,omitempty"`
 }
@@ -86,7 +87,7 @@ type Record struct {
 	Birth int64         `json:"birth,omitempty"`
 	Boot  string        `json:"boot,omitempty"`
 	Group *cgroup.Group `json:"group,omitempty"`
-	// Exited, Ended and StopRequested: why.
+	// Exited, Ended and StopRequested: why. Planned: why it refuses the plan; empty where it goes by it.
 	Class  Class  `json:"class,omitempty"`
 	Code   int    `json:"code,omitempty"`   // exit code, or what a shell's would be; 0 with a Signal
 	Signal string `json:"signal,omitempty"` // that ended it

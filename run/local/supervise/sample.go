@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,17 +49,23 @@ const (
 // is looked at again soon.
 func (s *sampler) bound() { _ = s.tail.Bound(mostProgress) }
 
-// read takes in what the worker reported since the last time and returns its
-// newest checkpoint, if there is a new one: older ones are superseded.
-func (s *sampler) read() (checkpoint Report, isNew bool) {
+// read takes in what the worker reported since the last time and returns records of its newest
+// checkpoint and of its newest answer about a plan, where there are new ones: older ones are
+// superseded.
+func (s *sampler) read() (said []Record) {
+	newest := func(r Record) {
+		said = append(slices.DeleteFunc(said, func(o Record) bool { return o.Kind == r.Kind }), r)
+	}
 	for range progressPieces {
 		s.bound() // before each piece: a flood goes on while one is taken in
 		b, err := s.tail.Read()
 		for _, e := range s.parser.Feed(b) {
 			switch e.Kind {
 			case progress.Checkpoint:
-				checkpoint, isNew = Report{Step: e.Step, Path: e.Path}, true
+				newest(Record{Kind: Checkpoint, Report: Report{Step: e.Step, Path: e.Path}})
 				s.checkpoints++
+			case progress.Planned:
+				newest(Record{Kind: Planned, Why: e.Why, Report: Report{Step: e.Step, Path: e.File}})
 			case progress.Phase:
 				s.report.Phase = e.Name
 			default:
@@ -71,7 +78,7 @@ func (s *sampler) read() (checkpoint Report, isNew bool) {
 		}
 	}
 	s.report.Malformed = s.parser.Malformed
-	return checkpoint, isNew
+	return said
 }
 
 // measure takes in what the worker and its children use.

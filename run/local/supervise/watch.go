@@ -87,11 +87,11 @@ func (s *supervisor) note(r Record) {
 
 // observe takes a sample, and records and hands on what is new.
 func (s *supervisor) observe() {
-	checkpoint, saved := s.sampler.read()
+	said := s.sampler.read()
 	s.sampler.measure()
 	s.stepLaw()
-	if saved {
-		s.note(Record{Kind: Checkpoint, Report: checkpoint})
+	for _, r := range said {
+		s.note(r)
 	}
 	if now := time.Now(); now.Sub(s.summaryAt) >= summaryPause(s.spec.SummaryEvery, now.Sub(s.startedAt)) {
 		s.summaryAt = now
@@ -123,7 +123,7 @@ func (s *supervisor) obey(o Order) {
 	default:
 		if l, ok := o.granted(); ok {
 			s.grant(l)
-		} else if c, ok := progress.ParseCommand(string(o)); ok && c.Verb == progress.Batch {
+		} else if c, ok := progress.ParseCommand(string(o)); ok && (c.Verb == progress.Batch || c.Verb == progress.Plan) {
 			s.ask(c)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 )
 
 // Timings is what a pipeline measured of its passes: one JSON object in the file that
@@ -50,12 +51,33 @@ func (t *Timings) StepUs() (us float64) {
 	return us
 }
 
+// StageUs is how long a microbatch took in each stage in the mean, all its passes together; nil
+// where a stage was not measured, or not as anything can be.
+func (t *Timings) StageUs() []float64 {
+	var stages []float64
+	for _, p := range t.Passes {
+		if p.Stage < 0 || p.Stage >= SpansMost || !(p.MeanUs >= 0 && p.MeanUs < usMost) {
+			return nil
+		}
+		for len(stages) <= p.Stage {
+			stages = append(stages, 0)
+		}
+		stages[p.Stage] += p.MeanUs
+	}
+	if slices.Contains(stages, 0) {
+		return nil
+	}
+	return stages
+}
+
 // Bounds of a file of timings.
 const (
 	// SpansMost is how many spans all workers of a pipeline report together.
 	SpansMost = 1024
 	// timingsMost is how many bytes are read.
 	timingsMost = 1 << 20
+	// usMost is how long a pass can take in a report that is believed: eleven days.
+	usMost = 1e12
 )
 
 // Shown is how many of a worker's passes are in a timeline of so many workers.
