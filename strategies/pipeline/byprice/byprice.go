@@ -17,7 +17,7 @@ var Description = strategy.Description{
 	Source: "pipeline/reaction; ReCycle, Oobleck, Varuna and just-in-time checkpointing have one way each",
 	Idea:   "a run that drifts or loses devices goes on in the way that loses the fewest device-seconds, of eight that are priced",
 	Goal:   "throughput", Needs: "jobs with a plan; stage times from the driver for drift",
-	Live: "a lost node: the job starts again at once on what is left, or waits for the repair; drift is told by drivers that time stages, of which none does so yet",
+	Live: "a lost node: the job starts again at once on what is left, or waits for the repair; drift is told by the trainer, which times its stages and takes another plan up while it goes on",
 }
 
 // NoneDescription is that of the null.
