@@ -1,0 +1,170 @@
+package local_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline/reaction"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/local/supervise"
+	"github.com/musterdl/muster/run/trainer"
+	"github.com/musterdl/muster/run/trainer/progress"
+)
+
+// sixBlocks are the options of a trainer with eight layers, and those layers as its job tells them.
+func sixBlocks(microbatches int) (args []string, layers []workload.Layer) {
+	c := trainer.Default()
+	c.Layers, c.Dim, c.Seq = 6, 32, 16
+	return []string{"--layers", "6", "--dim", "32", "--seq", "16", "--checkpoint-every", "0", "--timings-every", "4"}, trainer.Profile(c, trainer.Speed{Microbatches: microbatches, GFLOPS: 1})
+}
+
+// pipelined is a job of that trainer in two stages.
+func pipelined(t *testing.T, name string, workers int32, args ...string) workload.Job {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const microbatches = 4
+	flags, layers := sixBlocks(microbatches)
+	return workload.Job{Name: name, Resources: workload.Resources{Gang: workers}, Estimate: unit.Hour, Retries: 1, Checkpoint: workload.Checkpoint{OnRequest: true},
+		Traits:  workload.Traits{Pipeline: workload.Pipeline{Stages: 2, Microbatches: microbatches, Layers: layers}},
+		Program: workload.Program{Env: []string{"GOMAXPROCS=1"}, Command: append(append([]string{exe, "train"}, flags...), args...)}}
+}
+
+// alone are the losses of the same training in one process, up to a step.
+func alone(t *testing.T, last int64) map[int64]float64 {
+	t.Helper()
+	flags, _ := sixBlocks(1)
+	file := filepath.Join(t.TempDir(), "progress")
+	c := exec.Command(os.Args[0], append(append([]string{"train"}, flags...), "--steps", strconv.FormatInt(last, 10))...)
+	c.Env = append(os.Environ(), "MUSTER_PROGRESS="+file)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return losses(t, file)
+}
+
+// pid is the process of a rank.
+func (h *host) pid(name string, attempt, rank int32) int {
+	h.t.Helper()
+	records, _, err := supervise.ReadRecords(h.driver.MemberDir(name, attempt, rank), 0)
+	if err != nil || len(records) == 0 {
+		h.t.Fatal(records, err)
+	}
+	return records[0].PID
+}
+
+// hinder has a process stand still for most of the time until the returned function is called.
+func hinder(t *testing.T, pid int) (end func()) {
+	t.Helper()
+	stop := make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+				if err := syscall.Kill(pid, s); err != nil {
+					return // it has ended
+				}
+				pause := 30 * time.Millisecond
+				if s == syscall.SIGCONT {
+					pause = 6 * time.Millisecond
+				}
+				select {
+				case <-stop:
+					_ = syscall.Kill(pid, syscall.SIGCONT) // it may have ended
+					return
+				case <-time.After(pause):
+				}
+			}
+		}
+	})
+	return func() { close(stop); done.Wait() }
+}
+
+// TestSlowStageIsRelieved: the process of one stage becomes slow. The engine hears what the stages
+// take, gives the run another plan with fewer layers there, and the same processes go on by it with
+// the losses of one process.
+func TestSlowStageIsRelieved(t *testing.T) {
+	h := start(t, stateDir(t), "dp-cut+1f1b")
+	defer h.stop()
+	id := h.begin(pipelined(t, "pipe", 2, "--steps", "1000000"))
+	told := keep(t, h.driver.MemberDir("pipe", 1, 0))
+	cut := func(v plan.View) int32 { return v.Pipeline(v.Run(v.Job(id).Run).Terms.Plan.ID).Cuts[0] }
+	defer hinder(t, h.pid("pipe", 1, 0))()
+	before, after := int32(0), int32(0)
+	h.wait(id, "running by a plan", func(_ plan.Job, v plan.View) bool { before = cut(v); return true })
+	h.wait(id, "given another plan", func(_ plan.Job, v plan.View) bool { after = cut(v); return after < before })
+	var way plan.Reaction
+	h.wait(id, "told why", func(_ plan.Job, v plan.View) bool { way, _ = v.Reaction(id); return true })
+	if way.Cause != plan.Drifted || way.Chosen == reaction.Ride {
+		t.Errorf("its reaction is %+v", way)
+	}
+	// It goes by that plan in life: its program said so, and makes steps behind that.
+	taken, last := int64(0), int64(0)
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && (taken == 0 || last < taken+3); time.Sleep(20 * time.Millisecond) {
+		for _, e := range reports(t, told) {
+			switch {
+			case e.Kind == progress.Planned && e.Why != "":
+				t.Fatalf("the plan is refused: %s", e.Why)
+			case e.Kind == progress.Planned && taken == 0:
+				taken = e.Step
+			case e.Kind == progress.Step:
+				last = e.Step
+			}
+		}
+	}
+	if taken == 0 || last < taken+3 {
+		t.Fatalf("by step %d it says that it goes by the plan behind step %d", last, taken)
+	}
+	if j := h.wait(id, "running", running); j.Attempt != 1 {
+		t.Errorf("it is in attempt %d", j.Attempt)
+	}
+	t.Logf("%d layers in the slow stage, then %d behind step %d", before, after, taken)
+	want := alone(t, last)
+	for step, loss := range losses(t, told) {
+		if step <= last && (loss-want[step] > 1e-3*want[step] || want[step]-loss > 1e-3*want[step]) {
+			t.Errorf("step %d: loss %g, of one process %g", step, loss, want[step])
+		}
+	}
+	h.cancel(id)
+}
+
+// TestJobOutlivesAWorker: of two pipelines one worker is killed, and nothing was ever saved. The job
+// goes on behind the last whole step and ends. TestWhatLivesOnIsKept sees the same of the driver.
+func TestJobOutlivesAWorker(t *testing.T) {
+	needLong(t)
+	h := start(t, stateDir(t), "dp-cut+1f1b")
+	defer h.stop()
+	id := h.begin(pipelined(t, "pair", 4, "--steps", "60", "--step-delay", "40ms"))
+	told := keep(t, h.driver.MemberDir("pair", 1, 0))
+	for end := time.Now().Add(20 * time.Second); len(losses(t, told)) < 20 && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := syscall.Kill(h.pid("pair", 1, 2), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	h.wait(id, "started again", func(j plan.Job, v plan.View) bool { return j.Attempt == 2 && running(j, v) })
+	again := keep(t, h.driver.MemberDir("pair", 2, 0))
+	if j := h.wait(id, "over", over); j.Phase != plan.Finished || j.Attempt != 2 {
+		t.Errorf("it is %s after %d attempts", j.Phase, j.Attempt)
+	}
+	want, made := alone(t, 60), losses(t, told)
+	for step, loss := range losses(t, again) {
+		if _, twice := made[step]; twice || loss-want[step] > 1e-3*want[step] || want[step]-loss > 1e-3*want[step] {
+			t.Errorf("step %d: loss %g, of one process %g; made before: %v", step, loss, want[step], twice)
+		}
+		made[step] = loss
+	}
+	if len(made) < 59 { // the one in which the worker was lost may be told by nobody
+		t.Errorf("%d of 60 steps were made", len(made))
+	}
+}
