@@ -97,6 +97,7 @@ func TestSlowStageIsRelieved(t *testing.T) {
 	h := start(t, stateDir(t), "dp-cut+1f1b")
 	defer h.stop()
 	id := h.begin(pipelined(t, "pipe", 2, "--steps", "1000000"))
+	defer h.cancel(id)
 	told := keep(t, h.driver.MemberDir("pipe", 1, 0))
 	cut := func(v plan.View) int32 { return v.Pipeline(v.Run(v.Job(id).Run).Terms.Plan.ID).Cuts[0] }
 	defer hinder(t, h.pid("pipe", 1, 0))()
@@ -135,7 +136,6 @@ func TestSlowStageIsRelieved(t *testing.T) {
 			t.Errorf("step %d: loss %g, of one process %g", step, loss, want[step])
 		}
 	}
-	h.cancel(id)
 }
 
 // TestJobOutlivesAWorker: of two pipelines one worker is killed, and nothing was ever saved. The job

@@ -50,6 +50,18 @@ func planned(t *testing.T, name string, workers int, id int32, by *plan.Pipeline
 	return o
 }
 
+// begin gives an order to start and waits until all has started. Nothing of it outlives the test.
+func (d *drive) begin(o run.Order) {
+	d.t.Helper()
+	d.driver.Order(o)
+	d.t.Cleanup(func() {
+		for rank := range o.Workers {
+			_ = supervise.Send(d.driver.MemberDir(o.Name, o.Attempt, int32(rank)), supervise.Kill) // who has ended does not listen
+		}
+	})
+	d.want(engine.Started)
+}
+
 // observed waits for an observation of a kind.
 func (d *drive) observed(what string, is func(o *engine.Observation) bool) engine.Observation {
 	d.t.Helper()
@@ -104,8 +116,7 @@ func TestReplan(t *testing.T) {
 	state := stateDir(t)
 	d := newDrive(t, state)
 	o := planned(t, "pipe", 2, 0, cutAt(t, 2, 6), "--steps", "1000000", "--step-delay", "10ms")
-	d.driver.Order(o)
-	d.want(engine.Started)
+	d.begin(o)
 	if ratio := d.stagesOf("of six layers and two"); ratio < 1.2 {
 		t.Errorf("the first stage of six layers takes %.2f of the second's time", ratio)
 	}
@@ -169,8 +180,7 @@ func TestReplanOfWhoDoesNotListen(t *testing.T) {
 	o := planned(t, "deaf", 2, 4, cutAt(t, 2, 6))
 	o.Spec.Checkpoint.OnRequest = false
 	o.Spec.Command = shell(`step=0; while :; do step=$((step+1)); echo step=$step of=100000 >>$MUSTER_PROGRESS; sleep 0.1; done`)
-	d.driver.Order(o)
-	d.want(engine.Started)
+	d.begin(o)
 	o.Verb, o.Plan, o.Terms.Plan.ID = plan.Regrant, cutAt(t, 2, 2), 5
 	d.driver.Order(o)
 	goes := d.observed("nothing is said of the plan", func(o *engine.Observation) bool { return o.Goes != nil }).Goes
@@ -190,8 +200,7 @@ func TestWhatLivesOnIsKept(t *testing.T) {
 	const steps = "120"
 	by := cutAt(t, 2, 4)
 	calm := newDrive(t, stateDir(t))
-	calm.driver.Order(planned(t, "calm", 4, 0, by, "--steps", steps, "--step-delay", "5ms"))
-	calm.want(engine.Started)
+	calm.begin(planned(t, "calm", 4, 0, by, "--steps", steps, "--step-delay", "5ms"))
 	told := keep(t, calm.driver.MemberDir("calm", 1, 0))
 	calm.want(engine.Exited)
 	want := losses(t, told)
@@ -202,8 +211,7 @@ func TestWhatLivesOnIsKept(t *testing.T) {
 	for _, rank := range ranks {
 		d := newDrive(t, stateDir(t))
 		o := planned(t, "hit", 4, 0, by, "--steps", steps, "--step-delay", "20ms")
-		d.driver.Order(o)
-		d.want(engine.Started)
+		d.begin(o)
 		told := keep(t, d.driver.MemberDir("hit", 1, 0))
 		for end := time.Now().Add(20 * time.Second); len(losses(t, told)) < 40 && time.Now().Before(end); {
 			time.Sleep(5 * time.Millisecond)
@@ -230,8 +238,7 @@ func TestWhatLivesOnIsKept(t *testing.T) {
 			t.Errorf("rank %d was killed after %s: %+v, %+v", rank, ran, e.Ending, e.Failure)
 		}
 		o.Attempt = 2
-		d.driver.Order(o)
-		d.want(engine.Started)
+		d.begin(o)
 		told = keep(t, d.driver.MemberDir("hit", 2, 0))
 		d.want(engine.Exited)
 		got, first := losses(t, told), int64(1000)
