@@ -15,7 +15,7 @@ import (
 )
 
 // unwritten are the orders that no file for PyTorch can hold (TestInexpressible says why).
-var unwritten = []string{"pipedream", "hetpipe", "dualpipe", "chimera", "mixpipe", "swarm", "varuna", "1f1b-sliced"}
+var unwritten = []string{"pipedream", "hetpipe", "dualpipe", "chimera", "mixpipe", "swarm", "varuna"}
 
 // TestPyTorchLoads: of every order that can be written for PyTorch its runtime loads both files,
 // and its processes reach the losses and weights of one. MUSTER_LONG=1 takes four processes.
