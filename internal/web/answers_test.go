@@ -115,6 +115,9 @@ func planOf(j view.Job) view.Plan {
 	case "llama-base", "protein-fold":
 		p = object{"job": j.Name, "attempt": 1, "schedule": "min-max+zb-h1", "iteration_s": .5, "null_iteration_s": .508, "cuts": []int32{3}, "predicted": both(0), "kept_mib": []float64{512, 384.5}}
 		if j.Name == "llama-base" {
+			p["cause"], p["chosen"], p["reacted_us"], p["reactions"] = "lost", "re-cut", us(-time.Hour), []object{{"way": "re-cut", "pause_s": 41, "redo_s": .25, "step_s": .62, "price_device_s": 5120.4},
+				{"way": "drop a replica", "pause_s": 60, "redo_s": .25, "step_s": 1.02, "price_device_s": 20480}, {"way": "wait", "pause_s": 43260, "redo_s": 1800, "step_s": .5, "price_device_s": 721000},
+				{"way": "swap a spare", "why": "1 broken nodes of the full plan have no spare"}}
 			p["measured_s"], p["measured"] = .61, object{"step": 20, "passes": []object{{"stage": 0, "kind": "F", "count": 40, "mean_us": 90_000, "most_us": 95_000}}, "timeline": both(20_000)}
 		}
 	case nasty:

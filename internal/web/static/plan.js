@@ -3,7 +3,7 @@
 
 import { figure, keys, clip } from "./chart.js";
 import { card, h, s, table } from "./dom.js";
-import { amount, count, sentence, span, ticks, trim } from "./words.js";
+import { amount, count, instant, ofUs, sentence, span, ticks, trim } from "./words.js";
 
 const kinds = { F: ["c0", "forward"], G: ["c0", "forward, first half"], H: ["c0", "forward, second half"], R: ["c3", "forward again"], B: ["c1", "backward"], I: ["c4", "backward, inputs"], W: ["c2", "backward, weights"] };
 const rowHeight = 18, labelWidth = 64, headHeight = 22, axisHeight = 24;
@@ -12,13 +12,28 @@ const rowHeight = 18, labelWidth = 64, headHeight = 22, axisHeight = 24;
 export function planCard(plan, width) {
   if (plan === undefined) return card("Plan", null, h("p", { class: "muted" }, "This server does not tell of plans."));
   if (plan === null) return null;
-  const menu = plan.menu?.length > 0 && offers(plan.menu);
-  if (!plan.schedule) return card("Plan", null, h("p", { class: "muted" }, sentence(plan.words || "it has no plan") + "."), menu);
+  const menu = plan.menu?.length > 0 && offers(plan.menu), ways = (plan.schedule || plan.reactions?.length > 0) && reactions(plan);
+  if (!plan.schedule) return card("Plan", null, h("p", { class: "muted" }, sentence(plan.words || "it has no plan") + "."), ways, menu);
   const facts = [["Plan", plan.schedule], ["Predicted step", short(plan.iteration_s * 1e6)], plan.null_iteration_s && ["With equal layers and GPipe", short(plan.null_iteration_s * 1e6)],
     ["Measured step", plan.measured_s ? short(plan.measured_s * 1e6) : plan.measured ? "its timeline is cut" : "not measured yet"], plan.measured && ["Step measured last", plan.measured.step]].filter(Boolean);
   return h("section", { class: "card plan" }, h("h2", null, "Plan"),
     h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value)))),
-    pictures(plan, Math.max(420, width)), menu);
+    pictures(plan, Math.max(420, width)), ways, menu);
+}
+
+const causes = { drift: "its stages took other times than its plan says", lost: "it lost a device" };
+
+// reactions lists the ways in which the run could go on when something broke last, the cheapest first,
+// with what each would cost.
+function reactions(plan) {
+  const head = h("h3", null, "Reactions to the last fault");
+  if (!plan.reactions?.length) return [head, h("p", { class: "hint" }, "Nothing has broken: after a fault, the ways to go on stand here with their prices.")];
+  return [head, h("p", { class: "hint" }, `${instant(ofUs(plan.reacted_us))}: ${causes[plan.cause] ?? plan.cause}. ${plan.chosen ? "It went on by: " + plan.chosen : "It went back to its queue"}. The price is what all its devices lose, in device-seconds, until it is as before.`),
+    table("Reactions to the last fault", [
+      { name: "Way", left: true, wrap: true, cell: (x) => x.way === plan.chosen ? h("b", null, x.way + " (chosen)") : x.way },
+      ...[["Pause", "pause_s"], ["Done again", "redo_s"], ["Step then", "step_s"]].map(([name, key]) => ({ name, cell: (x) => !x.why ? short(x[key] * 1e6) : "–" })),
+      { name: "Price", cell: (x) => !x.why ? amount(Math.round(x.price_device_s)) : "–" }, { name: "Why not", left: true, wrap: true, cell: (x) => x.why || "–" },
+    ], plan.reactions, (x) => ({ class: x.way === plan.chosen ? "chosen" : null }), "cards")];
 }
 
 // pictures draws both timelines over the same axis, and the memory below them.
