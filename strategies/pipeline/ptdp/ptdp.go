@@ -4,7 +4,8 @@
 // that divide are tried, and microbatches of all sizes, each plan simulated. Layers are
 // computed again where they do not fit otherwise.
 //
-// Added: the layers are cut by time, not by number, and the order is chosen too.
+// Added: the layers are cut by time, not by number, the order is chosen too, and where there are several
+// sites copies may stand apart, each at one.
 package ptdp
 
 import (
