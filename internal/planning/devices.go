@@ -20,8 +20,9 @@ func Known(model string) bool {
 
 // DevicesOf are those of a cluster, as a model's profile sees them: of a transformer by its
 // shape what its passes' precision says, of measured layers how fast they are against the first
-// of the cluster, on which the layers are taken to be measured. The uplinks of racks are left out. The
-// nodes of a site come one after the other; hosts are these nodes as the cluster has them.
+// of the cluster, on which the layers are taken to be measured. Racks count where there are several, and one of
+// them has a limit to the others. The nodes of a site come one after the other; hosts are these nodes as the
+// cluster has them.
 func DevicesOf(c *cluster.Cluster, sites *spec.Sites, m *parallel.Model) (d *parallel.Devices, hosts []*cluster.Node, wrong *objection.Objection) {
 	p, shaped := m.Profile.(*shape.Profile)
 	d = &parallel.Devices{}
@@ -49,9 +50,10 @@ func DevicesOf(c *cluster.Cluster, sites *spec.Sites, m *parallel.Model) (d *par
 	slices.SortStableFunc(order, func(a, b *cluster.Node) int { return int(at(a) - at(b)) })
 	for _, n := range order {
 		if n.Count > 0 {
-			d.Nodes, hosts = append(d.Nodes, parallel.Node{Kind: n.Model, Count: n.Count, Out: n.Uplink, Site: at(n)}), append(hosts, n)
+			d.Nodes, hosts = append(d.Nodes, parallel.Node{Kind: n.Model, Count: n.Count, Rack: n.Rack, Out: n.Uplink, Site: at(n)}), append(hosts, n)
 		}
 	}
+	d.Racks = c.RackLimits()
 	if len(d.Nodes) == 0 {
 		return nil, nil, &objection.Objection{Field: "--cluster", Found: fmt.Sprintf("%d nodes without devices", len(c.Nodes)), Expected: "at least one device"}
 	}

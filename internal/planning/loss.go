@@ -72,7 +72,7 @@ func (c *Comparison) lose(x *parallel.Simulator, best *parallel.Candidate, plann
 	l := loss{Comparison: c, x: x, best: best, planners: planners}
 	if spares := c.task.Outlook.Spares; spares > 0 {
 		// They come last, so that the devices of the plan keep their numbers.
-		on := &parallel.Devices{Kinds: x.On.Kinds, Sites: x.On.Sites, Nodes: slices.Concat(x.On.Nodes, slices.Repeat([]parallel.Node{x.On.Nodes[node]}, spares))}
+		on := &parallel.Devices{Kinds: x.On.Kinds, Sites: x.On.Sites, Racks: x.On.Racks, Nodes: slices.Concat(x.On.Nodes, slices.Repeat([]parallel.Node{x.On.Nodes[node]}, spares))}
 		l.x = x.Like(x.Model, on.Index())
 	}
 	for d := range int32(l.x.On.Len()) {

@@ -87,6 +87,18 @@ func (c *Cluster) NodeLink(node int32) int32 { return node }
 // RackLink is the id of the uplink of a rack.
 func (c *Cluster) RackLink(rack int32) int32 { return int32(len(c.Nodes)) + rack }
 
+// RackLimits are the uplinks of the racks, where there are several and any has a limit; else none.
+func (c *Cluster) RackLimits() (all []unit.Mbps) {
+	limited := false
+	for i := range c.Racks {
+		all, limited = append(all, c.Racks[i].Uplink), limited || c.Racks[i].Uplink > 0
+	}
+	if len(all) < 2 || !limited {
+		return nil
+	}
+	return all
+}
+
 // LinkBandwidth returns a link's capacity; 0 is unlimited.
 func (c *Cluster) LinkBandwidth(link int32) unit.Mbps {
 	if int(link) < len(c.Nodes) {

@@ -4,6 +4,7 @@
 package workload
 
 import (
+	"math"
 	"slices"
 
 	"github.com/musterdl/muster/model/unit"
@@ -159,6 +160,29 @@ type Spread struct {
 	Shape string
 	Step  unit.Duration // what is predicted of one step
 	Spare Spare         `json:",omitzero"`
+	// Sends is what the node that sends most sends to others, in the mean over a step, and Shares how long a step
+	// takes with parts of the uplinks; none where no link counts.
+	Sends  unit.Mbps `json:",omitzero"`
+	Shares []Share   `json:",omitempty"`
+}
+
+// Share is a part of the uplinks of a plan's nodes, in thousandths, and a step with it.
+type Share struct {
+	Milli int32
+	Step  unit.Duration
+}
+
+// StepAt is how long a step takes with a part of the uplinks, 0..1: between two shares, and beyond the last of
+// them, it grows with one over the part.
+func StepAt(all []Share, part float64) unit.Duration {
+	i := 1
+	for i < len(all)-1 && part*1000 < float64(all[i].Milli) {
+		i++
+	}
+	a, b := &all[i-1], &all[i]
+	from, to := 1000/float64(a.Milli), 1000/float64(b.Milli)
+	along := max(0, 1/part-from) / (to - from)
+	return a.Step + unit.Duration(math.Round(along*float64(b.Step-a.Step)))
 }
 
 // Spare is what a plan leaves of the devices that it runs on.

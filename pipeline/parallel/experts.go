@@ -235,6 +235,15 @@ func (x *Simulator) shared(p *Plan, r int) bool {
 	return true
 }
 
+// classes are the devices that have the same experts, where these are spread.
+func (h *held) classes() [][]int32 {
+	all := make([][]int32, h.experts)
+	for k, o := range h.owners { // each has one device here, as it has no replicas
+		all[o.pipeline%h.experts] = append(all[o.pipeline%h.experts], h.devices[k])
+	}
+	return all
+}
+
 // reduce is what it takes to sum up gradients, of layers of which a device holds so much: what the experts are
 // among them goes around a smaller ring, of the copies that have the same ones. It tells how many KiB of
 // the others take as long as one of theirs.
@@ -244,13 +253,7 @@ func (x *Simulator) reduce(h *held) (ring overlap.Costs, worth float64) {
 		return ring, worth
 	}
 	var own overlap.Costs
-	for class := range h.experts {
-		var devices []int32
-		for k, o := range h.owners { // each has one device here, as it has no replicas
-			if o.pipeline%h.experts == class {
-				devices = append(devices, h.devices[k])
-			}
-		}
+	for _, devices := range h.classes() {
 		c := x.On.ring(devices)
 		own.Start, own.MicrosPerKiB = max(own.Start, c.Start), max(own.MicrosPerKiB, c.MicrosPerKiB)
 	}

@@ -80,6 +80,7 @@ type Node struct {
 	Kind  int32 // of Devices.Kinds
 	Count int32
 	Site  int32
+	Rack  int32
 	Out   unit.Mbps // to other nodes, all its devices together; 0 is endless
 }
 
@@ -87,6 +88,9 @@ type Node struct {
 type Devices struct {
 	Kinds []Device
 	Nodes []Node
+	// Racks are what the nodes of each have to those of others, all their devices together; 0 is endless, and none
+	// means that all are in one.
+	Racks []unit.Mbps
 	// Sites hold the links from site to site, as a node has them to one of the other site, all its devices
 	// together; of one to itself only the latency counts. None means that the network between the
 	// nodes is even, and without latency.
@@ -94,7 +98,8 @@ type Devices struct {
 	// Speeds are those of the devices against their kind, where some are slow; none means 1.
 	Speeds []float64
 
-	node []int32 // of each device
+	node   []int32 // of each device
+	racked []int32 // devices of each rack
 }
 
 // Index counts the devices. Whoever changes Nodes calls it again.
@@ -103,6 +108,12 @@ func (d *Devices) Index() *Devices {
 	for i, n := range d.Nodes {
 		for range n.Count {
 			d.node = append(d.node, int32(i))
+		}
+	}
+	d.racked = make([]int32, len(d.Racks))
+	for _, n := range d.Nodes {
+		if d.Racks != nil {
+			d.racked[n.Rack] += n.Count
 		}
 	}
 	return d
@@ -146,7 +157,7 @@ func (d *Devices) Alike(a, b []int32) bool {
 // Without are the devices that are left, with the numbers that they had. A node without a device
 // goes, and one with some keeps its whole uplink for those.
 func (d *Devices) Without(lost []int32) (left *Devices, was []int32) {
-	left = &Devices{Kinds: d.Kinds, Nodes: slices.Clone(d.Nodes), Sites: d.Sites}
+	left = &Devices{Kinds: d.Kinds, Nodes: slices.Clone(d.Nodes), Racks: d.Racks, Sites: d.Sites}
 	for i := range left.Nodes {
 		left.Nodes[i].Count = 0
 	}
@@ -172,6 +183,9 @@ func (d *Devices) Between(from, to []int32) Link {
 		return d.Kind(from[0]).Inside
 	}
 	l := Link{Bandwidth: least(d.share(a, len(from), d.Nodes[a].Out), d.share(b, len(to), d.Nodes[b].Out))}
+	if d.Racks != nil && d.Nodes[a].Rack != d.Nodes[b].Rack {
+		l.Bandwidth = least(l.Bandwidth, least(d.rackShare(a, len(from)), d.rackShare(b, len(to))))
+	}
 	if len(d.Sites) > 0 {
 		wan := d.Sites[d.Nodes[a].Site][d.Nodes[b].Site]
 		if l.Latency = wan.Latency; d.Nodes[a].Site != d.Nodes[b].Site {
@@ -179,6 +193,15 @@ func (d *Devices) Between(from, to []int32) Link {
 		}
 	}
 	return l
+}
+
+// rackShare is what so many devices of a node get of the uplink of its rack.
+func (d *Devices) rackShare(node int32, devices int) unit.Mbps {
+	rack := d.Nodes[node].Rack
+	if d.Racks[rack] == 0 {
+		return 0
+	}
+	return max(1, d.Racks[rack]*unit.Mbps(devices)/unit.Mbps(max(1, d.racked[rack])))
 }
 
 // share is what so many devices of a node get of what all of it have; 0 is endless.

@@ -136,3 +136,49 @@ func TestPareto(t *testing.T) {
 		t.Errorf("%d of %d kept", len(kept), len(all))
 	}
 }
+
+// TestRacks: between nodes of different racks a device has its part of the racks' uplinks, and within one that of
+// its node's.
+func TestRacks(t *testing.T) {
+	on := parallel.Even(parallel.Device{Name: "unit", TFlops: 1}, 4, 2, 8000)
+	on.Racks = []unit.Mbps{4000, 0}
+	on.Nodes[2].Rack, on.Nodes[3].Rack = 1, 1
+	on.Index()
+	for _, c := range []struct {
+		from, to []int32
+		want     unit.Mbps
+	}{{[]int32{0}, []int32{2}, 4000}, {[]int32{0}, []int32{4}, 1000}, {[]int32{0, 1}, []int32{4, 5}, 2000}, {[]int32{4}, []int32{6}, 4000}} {
+		if got := on.Between(c.from, c.to).Bandwidth; got != c.want {
+			t.Errorf("from %v to %v: %d Mbps, want %d", c.from, c.to, got, c.want)
+		}
+	}
+	if left, _ := on.Without([]int32{1}); left.Between([]int32{0}, []int32{3}).Bandwidth != 4000/3 {
+		t.Errorf("%d Mbps where three are left: expected a third", left.Between([]int32{0}, []int32{3}).Bandwidth)
+	}
+}
+
+// TestSent: what crosses nodes is counted, by hand: activations and their gradients between stages, gradients
+// around a ring of copies, tokens to experts and back.
+func TestSent(t *testing.T) {
+	kind := parallel.Device{Name: "unit", TFlops: 1}
+	for _, c := range []struct {
+		m    *parallel.Model
+		plan parallel.Plan
+		want int64
+	}{
+		{model(8, 8), shape(1, 8, 1, 2, 1, []int32{4}, nil), 8 * 1024}, // of each microbatch 1 MiB to the other node
+		{model(8, 8), shape(1, 4, 1, 1, 2, nil, nil), 8 * 1024},        // 2 (n-1)/n of 8 MiB
+		{mixed(2, 8), over(mixed(2, 8), 2, 2), 2*1024 + 2*4*4*512},     // the 1 MiB that both have, and half of the tokens
+	} {
+		x := parallel.NewSimulator(c.m, parallel.Even(kind, 2, 1, 8192))
+		all, why := x.Candidates(c.plan)
+		if why != "" {
+			t.Fatal(why)
+		}
+		for node, got := range x.Sent(&all[0]) {
+			if got != c.want {
+				t.Errorf("%v: node %d sends %d KiB, %d by hand", &c.plan, node, got, c.want)
+			}
+		}
+	}
+}

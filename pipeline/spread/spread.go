@@ -5,8 +5,8 @@
 // places it goes by that.
 //
 // What a menu leaves out: workers that are no whole number of nodes, kinds of device without a
-// preset, nodes of a kind that are unlike (the largest counts), and racks, whose links a planner
-// is not told. A job that is placed otherwise than an offer says has no plan there, and goes as
+// preset, and nodes of a kind that are unlike (the largest counts). A planner is told of racks where none has as
+// many nodes as an offer needs, and fills one after the other; of one that would do, but is full, it does not know. A job that is placed otherwise than an offer says has no plan there, and goes as
 // fast as its menu says for what is nearest.
 package spread
 
@@ -46,6 +46,9 @@ type question struct {
 	kind           string
 	nodes, perNode int
 	out            unit.Mbps
+	// perRack is how many nodes a rack has, and rackOut its uplink; 0 is that racks do not count.
+	perRack int
+	rackOut unit.Mbps
 }
 
 type answer struct {
@@ -99,8 +102,15 @@ func (m *Maker) Write(j *workload.Job) *objection.Objection {
 			j.Menu = append(j.Menu, workload.Offer{Model: name, Workers: workers, Nodes: nodes, Plan: m.plan(j, kind, workers).plan})
 		}
 	}
-	// Rates are relative: the engine knows a job's length as what it takes on what it asks for.
+	// Who shares links sees what the job asked for sends, as of any job.
 	at := slices.IndexFunc(j.Menu, func(o workload.Offer) bool { return o.Workers == j.Gang })
+	if sends := j.Menu[at].Plan.Sends; j.Traffic == 0 && sends > 0 {
+		kind, _ := m.Cluster.ModelID(j.Menu[at].Model)
+		q, _ := m.question(j, kind, j.Gang)
+		each := unit.Mbps(max(1, q.perNode/int(max(1, j.Devices)))) // workers of a node
+		j.Traffic = (sends + each - 1) / each
+	}
+	// Rates are relative: the engine knows a job's length as what it takes on what it asks for.
 	for i := range j.Menu {
 		j.Menu[i].Rate = j.Menu[at].Plan.Step.Seconds() / j.Menu[i].Plan.Step.Seconds()
 	}
@@ -124,13 +134,17 @@ func (m *Maker) Truly(j *workload.Job, layers func(parallel.Profile) parallel.Pr
 		for n := range x.On.Nodes {
 			x.On.Nodes[n].Out = unit.Mbps(links * float64(x.On.Nodes[n].Out))
 		}
+		for n := range x.On.Racks {
+			x.On.Racks[n] = unit.Mbps(links * float64(x.On.Racks[n]))
+		}
 		for k := range x.On.Kinds {
 			x.On.Kinds[k].Memory = 0 // it was planned for
 		}
-		best := m.plan(j, kind, o.Workers).best
-		if r, why := x.Simulate(best); why == "" {
-			o.Rate *= o.Plan.Step.Seconds() / r.Step.Seconds()
-			o.Plan.Step, o.Plan.Spare = r.Step, r.Spare(best)
+		c := parallel.Candidate{Plan: *m.plan(j, kind, o.Workers).best}
+		if c.Result, why = x.Simulate(&c.Plan); why == "" {
+			o.Rate *= o.Plan.Step.Seconds() / c.Result.Step.Seconds()
+			o.Plan.Step, o.Plan.Spare = c.Result.Step, c.Result.Spare(&c.Plan)
+			q.links(x, &c, &o.Plan)
 		}
 	}
 	return menu
@@ -187,6 +201,18 @@ func (m *Maker) question(j *workload.Job, kind, workers int32) (question, unit.M
 			q.out = n.Uplink // like nodes are taken to have like links
 		}
 	}
+	if limits := m.Cluster.RackLimits(); limits != nil {
+		nodes := make([]int, len(limits))
+		for i := range m.Cluster.Nodes {
+			if n := &m.Cluster.Nodes[i]; n.Model == kind {
+				nodes[n.Rack]++
+			}
+		}
+		// Like racks are taken to have like links, too.
+		if largest := slices.Max(nodes); q.nodes > largest {
+			q.perRack, q.rackOut = largest, limits[slices.Index(nodes, largest)]
+		}
+	}
 	return q, model.Memory
 }
 
@@ -204,7 +230,22 @@ func (m *Maker) ask(q question, memory unit.MiB) answer {
 	if err != nil {
 		return answer{why: parallel.Why(err.Error())}
 	}
-	return answer{plan: workload.Spread{Name: best.Plan.String(), Shape: string(text), Step: best.Result.Step, Spare: best.Result.Spare(&best.Plan)}, best: &best.Plan}
+	a := answer{plan: workload.Spread{Name: best.Plan.String(), Shape: string(text), Step: best.Result.Step, Spare: best.Result.Spare(&best.Plan)}, best: &best.Plan}
+	q.links(x, best, &a.plan)
+	return a
+}
+
+// links says what a plan does on the links of its nodes, where it has several.
+func (q *question) links(x *parallel.Simulator, c *parallel.Candidate, to *workload.Spread) {
+	to.Sends, to.Shares = 0, nil
+	if q.nodes < 2 || q.out == 0 {
+		return
+	}
+	most := slices.Max(x.Sent(c))
+	// A KiB in a microsecond are 8,192 Mbps.
+	if to.Shares = x.Shares(&c.Plan); to.Shares != nil && most > 0 {
+		to.Sends = max(1, unit.Mbps(8192*float64(most)/float64(c.Result.Step)))
+	}
 }
 
 // simulator is one of the question's model on its devices.
@@ -222,5 +263,13 @@ func (q *question) simulator(memory unit.MiB) (*parallel.Simulator, parallel.Why
 		return nil, parallel.Why(whys[0].Error())
 	}
 	m := &parallel.Model{Name: q.model, Profile: profile, Batch: q.batch, State: parallel.MixedAdam}
-	return parallel.NewSimulator(m, parallel.Even(device, q.nodes, q.perNode, q.out)), ""
+	on := parallel.Even(device, q.nodes, q.perNode, q.out)
+	if q.perRack > 0 {
+		for i := range on.Nodes {
+			on.Nodes[i].Rack = int32(i / q.perRack)
+		}
+		on.Racks = slices.Repeat([]unit.Mbps{q.rackOut}, (q.nodes+q.perRack-1)/q.perRack)
+		on.Index()
+	}
+	return parallel.NewSimulator(m, on), ""
 }

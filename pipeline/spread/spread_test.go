@@ -87,3 +87,41 @@ func TestNoPlan(t *testing.T) {
 		t.Errorf("%v, %v", o, plain.Menu)
 	}
 }
+
+// TestLinks: an offer of several nodes says what it sends and what a step is with less of the uplinks, one of a
+// single node nothing; who shares links sees it as the job's traffic. An offer that no rack holds is made for the
+// links between racks.
+func TestLinks(t *testing.T) {
+	step := func(rack unit.Mbps) unit.Duration {
+		c := pods()
+		c.Racks = []cluster.Rack{{Name: "a", Uplink: rack}, {Name: "b", Uplink: rack}}
+		for i := range c.Nodes {
+			c.Nodes[i].Rack = int32(i % 2)
+		}
+		m, err := catalogue.Menus(c, catalogue.Composition{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := llama(8, 8, 16, 32)
+		j.Models = []string{"a100"}
+		if o := m.Write(j); o != nil || j.Traffic != 0 {
+			t.Fatal(o, j.Traffic)
+		}
+		for _, o := range j.Menu {
+			if several := o.Workers > 8; several != (len(o.Plan.Shares) > 1) || several != (o.Plan.Sends > 0) {
+				t.Errorf("%d workers: %+v", o.Workers, o.Plan)
+			}
+			if n := len(o.Plan.Shares); n > 0 && (o.Plan.Shares[0].Milli != 1000 || o.Plan.Shares[0].Step != o.Plan.Step || o.Plan.Shares[n-1].Step <= o.Plan.Step || n > 33) {
+				t.Errorf("%d workers: %+v", o.Workers, o.Plan.Shares)
+			}
+		}
+		wide := llama(16)
+		if o := m.Write(wide); o != nil || wide.Traffic <= 0 || 8*wide.Traffic < wide.Menu[0].Plan.Sends {
+			t.Errorf("%v: traffic of %d Mbps for each of eight workers that send %d", o, wide.Traffic, wide.Menu[0].Plan.Sends)
+		}
+		return j.Menu[len(j.Menu)-1].Plan.Step
+	}
+	if free, tight := step(0), step(100_000); tight <= free {
+		t.Errorf("over four nodes in two racks a step takes %v, %v with endless links between these", tight, free)
+	}
+}

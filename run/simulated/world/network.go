@@ -8,6 +8,7 @@ import (
 	"github.com/musterdl/muster/flow/circle"
 	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -22,6 +23,7 @@ type net struct {
 	memory   circle.Memory
 	flows    []maxmin.Flow
 	rates    []float64
+	part     []float64 // of a run that goes by a plan, beside the others and alone
 	periodic []circle.Periodic
 	shifts   []unit.Duration
 	sending  []int // by place in the component
@@ -37,6 +39,7 @@ func (w *World) network(component []plan.RunID, rates []float64) {
 	phased := true
 	for i, r := range component {
 		if x := &w.runs[r]; len(x.demand) > 0 && !x.paused {
+			phased = phased && x.shares == nil // what a plan hides is in its shares
 			n.sending = append(n.sending, i)
 			n.flows = append(n.flows, maxmin.Flow{Uses: x.demand, Weight: x.weight, Limit: x.average(), Class: x.class})
 			n.periodic = append(n.periodic, circle.Periodic{Compute: x.phase[0], Communicate: x.phase[1], Uses: x.demand, Weight: x.weight, Class: x.class})
@@ -59,14 +62,48 @@ func (w *World) network(component []plan.RunID, rates []float64) {
 	}
 	n.rates = n.filler.Fill(n.capacity, n.flows, n.rates)
 	for k, got := range n.rates {
+		if x := &w.runs[component[n.sending[k]]]; x.shares != nil {
+			continue
+		}
 		if wants := n.flows[k].Limit; got < wants*(1-1e-9) {
 			rates[n.sending[k]] *= got / wants
 		}
+	}
+	w.plannedRates(component, rates)
+}
+
+// plannedRates slows runs that go by a plan down by what it says of its step with the part of the links that
+// it could have whenever it sends: what is left by the others, which send what they do on the average, and no
+// less than its fair part. It is measured by what it has alone, where racks may give less than nodes could send.
+func (w *World) plannedRates(component []plan.RunID, rates []float64) {
+	n := &w.net
+	for k, i := range n.sending {
+		x := &w.runs[component[i]]
+		if x.shares == nil {
+			continue
+		}
+		average := n.flows[k].Limit
+		n.flows[k].Limit = 1
+		n.part = n.filler.Fill(n.capacity, n.flows, n.part)
+		now := n.part[k]
+		n.part = n.filler.Fill(n.capacity, n.flows[k:k+1], n.part)
+		alone := n.part[0]
+		if n.flows[k].Limit = average; now >= alone*(1-1e-9) {
+			continue // nobody is in its way
+		}
+		if now <= 0 {
+			rates[i] = 0
+			continue
+		}
+		rates[i] *= float64(workload.StepAt(x.shares, alone)) / float64(workload.StepAt(x.shares, now))
 	}
 }
 
 // average is how much of the time a run sends at full speed.
 func (x *run) average() float64 {
+	if x.shares != nil {
+		return x.sends
+	}
 	if x.phase[1] == 0 {
 		return 1
 	}

@@ -122,6 +122,10 @@ type sending struct {
 	shift  unit.Duration
 	class  int32
 	weight float64
+	// Of a run that goes by a planner's plan: how long a step takes with parts of its nodes' uplinks, and what
+	// part of an uplink it uses in the mean.
+	shares []workload.Share
+	sends  float64
 }
 
 // mixing is how a run stands to others on its device.
@@ -278,7 +282,9 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 			x.devices = append(x.devices, g.Device)
 		}
 	})
-	x.demand = w.crossing(x.demand, nodes)
+	if x.shares, x.sends = nil, 0; r.Terms.Plan.ID == plan.None || !w.byPlan(v, id, x, kind) {
+		x.demand = w.crossing(x.demand, nodes)
+	}
 	x.solo = w.soloRate(x.job, shape, r.Workers, spot{nodes, int(perNode), class, model, slowest})
 	if menu := w.truth[x.job].menu; len(menu) > 0 {
 		x.solo = w.straggle(x.job, float64(menu.Rate(w.c, kind, r.Workers, nodes > 1))/plan.FullRate)
@@ -307,7 +313,7 @@ func (w *World) efficiency(job plan.JobID, model, workers int32, several bool) f
 }
 
 // crossing keeps the link demands of a run that spans nodes, and adds its rack
-// uplinks where it spans racks. Links without a limit are left out.
+// uplinks where it spans racks.
 func (w *World) crossing(d []maxmin.Use, nodes int) []maxmin.Use {
 	if nodes < 2 {
 		return nil
@@ -326,6 +332,11 @@ func (w *World) crossing(d []maxmin.Use, nodes int) []maxmin.Use {
 			d = append(d, maxmin.Use{Link: w.c.RackLink(rack), Per: byRack[rack]})
 		}
 	}
+	return w.limited(d)
+}
+
+// limited leaves out the links without a limit.
+func (w *World) limited(d []maxmin.Use) []maxmin.Use {
 	kept := d[:0]
 	for _, x := range d {
 		if !math.IsInf(w.net.capacity[x.Link], 1) || w.links[x.Link].down {
