@@ -312,40 +312,6 @@ func (w *World) efficiency(job plan.JobID, model, workers int32, several bool) f
 	return min(1, float64(all)/float64(one)/float64(workers))
 }
 
-// crossing keeps the link demands of a run that spans nodes, and adds its rack
-// uplinks where it spans racks.
-func (w *World) crossing(d []maxmin.Use, nodes int) []maxmin.Use {
-	if nodes < 2 {
-		return nil
-	}
-	byRack := map[int32]float64{}
-	var racks []int32
-	for _, x := range d {
-		rack := w.c.Nodes[x.Link].Rack
-		if _, seen := byRack[rack]; !seen {
-			racks = append(racks, rack)
-		}
-		byRack[rack] += x.Per
-	}
-	if len(racks) > 1 {
-		for _, rack := range racks {
-			d = append(d, maxmin.Use{Link: w.c.RackLink(rack), Per: byRack[rack]})
-		}
-	}
-	return w.limited(d)
-}
-
-// limited leaves out the links without a limit.
-func (w *World) limited(d []maxmin.Use) []maxmin.Use {
-	kept := d[:0]
-	for _, x := range d {
-		if !math.IsInf(w.net.capacity[x.Link], 1) || w.links[x.Link].down {
-			kept = append(kept, x)
-		}
-	}
-	return kept
-}
-
 // spot is where a run is, as its speed depends on it.
 type spot struct {
 	nodes, perNode int    // how many, and the devices of the largest
