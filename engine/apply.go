@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 )
@@ -117,6 +118,9 @@ func (e *Engine) observe(ev *Event, run plan.RunID) {
 func (e *Engine) endRun(run plan.RunID, ev *Event, class plan.FailureClass) {
 	r := e.state.Runs[run]
 	stopping := r.Status == plan.Stopping
+	if class == plan.NodeFailure {
+		e.broke(run, ev.Kept)
+	}
 	e.state.EndRun(run, ev.Kept)
 	e.why.Room = true
 	switch {
@@ -132,6 +136,24 @@ func (e *Engine) endRun(run plan.RunID, ev *Event, class plan.FailureClass) {
 	// Otherwise the job was put back in the queue, or ended, when the stop was decided.
 	e.touch(r.Job)
 	e.confirm(r.Change)
+}
+
+// broke tells the scheduler of a run with a plan that lost a device: it may know a way to go on.
+func (e *Engine) broke(run plan.RunID, kept unit.Duration) {
+	r := &e.state.Runs[run]
+	if r.Terms.Plan.ID == plan.None || r.Began == unit.Never || r.Status == plan.Stopping {
+		return
+	}
+	redo := max(0, e.state.Now.Sub(r.Began)-r.Paused-kept)
+	b := schedule.Broken{Job: r.Job, Plan: r.Terms.Plan.ID, Workers: r.Workers, Redo: redo}
+	first := plan.NodeID(plan.None)
+	e.View().GrantsOf(run, func(g plan.Grant) {
+		if first == plan.None {
+			first, b.Model = g.Node, e.state.Nodes[g.Node].Model
+		}
+		b.Several = b.Several || g.Node != first
+	})
+	e.why.Broken = append(e.why.Broken, b)
 }
 
 // finishedAnyway ends a job that did its work before it could be stopped.

@@ -13,6 +13,8 @@ type Reaction struct {
 	Job   JobID     `json:"job"`
 	At    unit.Time `json:"at_us"`
 	Cause Cause     `json:"cause"`
+	// Workers is how many it had, where it lost some.
+	Workers int32 `json:"workers,omitempty"`
 	// Chosen is the way that was taken, empty where the job was left to its queue.
 	Chosen string `json:"chosen,omitempty"`
 	Ways   []Way  `json:"ways"`

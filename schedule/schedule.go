@@ -38,8 +38,20 @@ type Trigger struct {
 	Wake bool
 	// Answers are what outside deciders replied, in order of arrival.
 	Answers []strategy.Answer
+	// Broken are the runs with plans that ended because a device of theirs was lost.
+	Broken []Broken
 	// Observed is what running jobs were seen to do, in order of arrival.
 	Observed []Observation
+}
+
+// Broken is a run that lost a device: its plan and how many workers it had, of which model of device and
+// whether on several nodes, and how much of its work is to be done again.
+type Broken struct {
+	Job            plan.JobID
+	Plan           int32
+	Workers, Model int32
+	Several        bool
+	Redo           unit.Duration
 }
 
 // Observation is what a run was seen to do in an interval at constant allocation: its

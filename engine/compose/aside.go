@@ -9,6 +9,11 @@ import (
 // room, since others of its class may want that room. Under a strict order nobody passes
 // it: it is looked at again in time.
 func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
+	if until, _ := s.repairedBy(d.View, job); until > d.Now() && !s.rules.Strict {
+		s.lines.roomRetry = min(s.lines.roomRetry, until)
+		s.lay(job, d)
+		return true
+	}
 	if !s.able.patient {
 		return false
 	}
@@ -24,13 +29,18 @@ func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
 	if s.lines.roomRetry = min(s.lines.roomRetry, at); s.rules.Strict {
 		return false
 	}
-	s.drop(d.View, job)
-	s.lines.active++
-	s.lines.aside = append(s.lines.aside, job)
+	s.lay(job, d)
 	if d.Job(job).Reason.Code != plan.Fragmented {
 		d.Explain(job, plan.Reason{Code: plan.Fragmented, A: d.Room().FreeMilli(shape.Models)})
 	}
 	return true
+}
+
+// lay takes a job out of its class.
+func (s *Scheduler) lay(job plan.JobID, d *plan.Draft) {
+	s.drop(d.View, job)
+	s.lines.active++
+	s.lines.aside = append(s.lines.aside, job)
 }
 
 // recallAside files the jobs again that were set aside.

@@ -294,6 +294,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.untilLawful(d, func() {
 			s.unpack(d, &why)
 			s.rebalance(d)
+			s.goOn(d, why.Broken)
 			s.start(d)
 		})
 	} else if asked = s.ask(d, why); asked {

@@ -1,6 +1,9 @@
 package compose
 
 import (
+	"fmt"
+
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline/drift"
 	"github.com/musterdl/muster/pipeline/parallel"
@@ -93,4 +96,87 @@ func waysOf(options []reaction.Option) (ways []plan.Way) {
 		ways = append(ways, plan.Way{Name: o.Name, Pause: o.Pause, Redo: o.Redo, Step: o.Step, Price: o.Price, Why: string(o.Why)})
 	}
 	return ways
+}
+
+// goOn starts jobs again whose runs have lost a device, in the cheapest way for which there is room that
+// they may have, or has them wait for the repair where that is cheaper.
+func (s *Scheduler) goOn(d *plan.Draft, broken []schedule.Broken) {
+	if s.parts.Reaction == nil {
+		return
+	}
+	for i := range broken {
+		b := &broken[i]
+		if s.lines.home[b.Job] < 0 {
+			continue // it has failed, or is held
+		}
+		ways := s.parts.Reaction.Ways(s.ended(d.View, b))
+		if len(ways) == 0 {
+			continue
+		}
+		chosen := ""
+		for k := 0; k < len(ways) && chosen == "" && ways[k].Why == ""; k++ {
+			n := int32(len(ways[k].Plan.Devices()))
+			switch {
+			case ways[k].Name == reaction.Wait, s.startAgain(d, b.Job, n):
+				chosen = ways[k].Name
+			default:
+				ways[k].Why = parallel.Why(fmt.Sprintf("there is no room now for %d workers that it may have", n))
+			}
+		}
+		d.React(plan.Reaction{Job: b.Job, At: d.Now(), Cause: plan.LostOne, Workers: b.Workers, Chosen: chosen, Ways: waysOf(ways)})
+	}
+}
+
+// startAgain starts a job with so many workers where there is room that is nobody else's.
+func (s *Scheduler) startAgain(d *plan.Draft, job plan.JobID, n int32) bool {
+	key, _ := s.parts.Order.Key(d.View, job)
+	w := allocate.Wish{Job: job, Workers: n, Reason: plan.Reason{Code: plan.WentOn, A: int64(n)}}
+	s.making.why, s.agenda.held = plan.Reason{}, false
+	if !s.fits(d, &w, n) {
+		return false
+	}
+	s.settled(d, item{key, job}, n, n, plan.None)
+	return true
+}
+
+// ended is a run that has ended, as the policy is told of it: its sizes take as long as the job's menu
+// says, or in proportion to its workers.
+func (s *Scheduler) ended(v plan.View, b *schedule.Broken) *reaction.Run {
+	setting, j, shape := s.parts.Reaction.Setting(), v.Job(b.Job), v.Shape(b.Job)
+	r := &reaction.Run{Sound: max(1, v.Pipeline(b.Plan).Iteration), Full: reaction.Of(int(b.Workers)), Since: b.Redo, Repair: setting.Repair, Start: setting.Start, Store: j.Checkpoint.Load}
+	r.Now = r.Full
+	rate := max(1, v.Rate(b.Job, b.Model, b.Workers, b.Several))
+	left, known := v.Left(b.Job)
+	if !known {
+		left = v.Work(b.Job) // as much as it has done
+	}
+	r.Left = unit.Duration(float64(left) * plan.FullRate / float64(rate))
+	for n := b.Workers; n > 0; n = smaller(shape, n) {
+		if at := v.Rate(b.Job, b.Model, n, b.Several); at > 0 {
+			r.Sizes = append(r.Sizes, reaction.Size{Workers: int(n), Step: unit.Duration(float64(r.Sound) * float64(rate) / float64(at))})
+		}
+	}
+	return r
+}
+
+// repairedBy is until when a job waits for the node that it lost, and starts with no fewer workers than
+// it had; 0 where it does not.
+func (s *Scheduler) repairedBy(v plan.View, job plan.JobID) (until unit.Time, had int32) {
+	if s.parts.Reaction == nil {
+		return 0, 0
+	}
+	r, ok := v.Reaction(job)
+	if !ok || r.Cause != plan.LostOne || r.Chosen != reaction.Wait || v.Job(job).Since > r.At {
+		return 0, 0
+	}
+	return r.At.Add(s.parts.Reaction.Setting().Repair), r.Workers
+}
+
+// smaller is the next smaller size that a job may start with, or 0.
+func (s *Scheduler) smaller(v plan.View, w *allocate.Wish, n int32) int32 {
+	n = smaller(v.Shape(w.Job), n)
+	if until, had := s.repairedBy(v, w.Job); n < had && until > v.Now() {
+		return 0
+	}
+	return n
 }

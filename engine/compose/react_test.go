@@ -3,11 +3,13 @@ package compose_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -76,21 +78,16 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestReactionsAreReplayed: an engine that goes on from what a journal and a snapshot keep, after any
-// event, decides the same bytes, over drifts, other plans and lost nodes; and the journal alone leads
-// to the same state.
-func TestReactionsAreReplayed(t *testing.T) {
-	type step struct {
-		at           unit.Time
-		events       []engine.Event
-		line, asides []byte
-		state        []byte
-	}
-	var steps []step
-	config := scheduletest.Config(scheduletest.Nodes(5, 1, 1000), scheduletest.Jobs{drifting(4)}, reacting(byprice.New(byprice.Default())))
-	config.Prices = simulated.DefaultPrices()
-	config.Later = []simulated.Later{{At: unit.Time(20 * unit.Minute), Event: engine.Event{Kind: engine.NodeDown, Node: 1}},
-		{At: unit.Time(40 * unit.Minute), Event: engine.Event{Kind: engine.NodeUp, Node: 1}}}
+// step is a step of an engine, with what a journal would keep of it.
+type step struct {
+	at           unit.Time
+	events       []engine.Event
+	line, asides []byte
+	state        []byte
+}
+
+// played plays jobs on nodes of a device each, some of which are lost for a while, to the end.
+func played(t *testing.T, config simulated.Config) (steps []step, end *plan.State) {
 	var s *simulated.Simulation
 	config.Hooks.Step = func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View) {
 		st := step{at: at, events: slices.Clone(events)}
@@ -111,11 +108,36 @@ func TestReactionsAreReplayed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := s.State().View(); v.Job(0).Phase != plan.Finished || len(s.State().Plans) < 2 || len(s.State().Reactions) == 0 {
-		t.Fatalf("the job %s by %d plans", v.Job(0).Phase, len(s.State().Plans))
+	return steps, s.State()
+}
+
+// TestReactionsAreReplayed: an engine that goes on from what a journal and a snapshot keep, after any
+// event, decides the same bytes, over drifts, other plans and a node that is lost while the run stands
+// still for another plan; and the journal alone leads to the same state. The job, which may have half as
+// many workers, goes on at once where the node is lost, and has finished.
+func TestReactionsAreReplayed(t *testing.T) {
+	job := drifting(4)
+	job.Gang, job.Sizes = 8, []int32{4, 8}
+	config := func(later ...simulated.Later) simulated.Config {
+		c := scheduletest.Config(scheduletest.Nodes(8, 1, 1000), scheduletest.Jobs{job}, reacting(byprice.New(byprice.Default())))
+		c.Prices, c.Later, c.Check = simulated.DefaultPrices(), later, true
+		return c
 	}
+	steps, _ := played(t, config())
+	i := slices.IndexFunc(steps, func(st step) bool { return bytes.Contains(st.line, []byte(`"replanned"`)) })
+	if i < 0 {
+		t.Fatal("the drift leads to no other plan")
+	}
+	mid := steps[i].at.Add(50 * unit.Millisecond) // the driver's pause alone takes longer
+	steps, end := played(t, config(simulated.Later{At: mid, Event: engine.Event{Kind: engine.NodeDown, Node: 1}},
+		simulated.Later{At: mid.Add(20 * unit.Minute), Event: engine.Event{Kind: engine.NodeUp, Node: 1}}))
+	at := slices.IndexFunc(steps, func(st step) bool { return bytes.Contains(st.line, []byte(`"went-on"`)) })
+	if at < 0 || steps[at].at != mid || end.Jobs[0].Phase != plan.Finished || len(end.Reactions) == 0 {
+		t.Fatalf("the job %s; it went on in step %d, the node was lost at %v", end.Jobs[0].Phase, at, mid)
+	}
+	c := config()
 	fresh := func() *engine.Engine {
-		return engine.New(config.Cluster, compose.New(reacting(byprice.New(byprice.Default()))), config.Policy)
+		return engine.New(c.Cluster, compose.New(reacting(byprice.New(byprice.Default()))), c.Policy)
 	}
 	killed, folded := fresh(), fresh()
 	for i, st := range steps {
@@ -131,7 +153,7 @@ func TestReactionsAreReplayed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		killed = engine.Restore(state, compose.New(reacting(byprice.New(byprice.Default()))), config.Policy)
+		killed = engine.Restore(state, compose.New(reacting(byprice.New(byprice.Default()))), c.Policy)
 		if again := killed.Step(st.at, []engine.Event{{Kind: engine.Rebuilt}}); again.Commit != nil {
 			t.Fatalf("step %d: a restart alone decides %+v", i, again.Commit)
 		}
@@ -154,4 +176,49 @@ func saved(t *testing.T, s *plan.State) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// TestLostNode: a run that lost a node goes on at once, in the cheapest way for which there is room that
+// its queue may have: under a limit of four devices it has the two that another job leaves, though more
+// are free, and that job keeps what it runs on. Of those that cost less it is kept why they were not taken.
+func TestLostNode(t *testing.T) {
+	large := drifting(2)
+	large.Drifts, large.Gang, large.Sizes = nil, 4, []int32{2, 4}
+	other := scheduletest.Job{Job: workload.Job{Name: "other", Resources: workload.Resources{Gang: 2, Devices: 1, Share: unit.Whole}}, Truth: workload.Truth{Duration: 2 * unit.Hour}}
+	for _, c := range []struct {
+		name    string
+		nodes   int
+		limit   int64
+		chosen  string
+		workers int32
+	}{
+		{"a spare", 5, 0, reaction.Swap, 4},
+		{"no spare", 3, 0, reaction.Restart, 2},
+		{"a limit", 6, 4, reaction.Restart, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := scheduletest.Config(scheduletest.Nodes(c.nodes, 2, 1000), scheduletest.Jobs{large, other}, reacting(byprice.New(byprice.Default())))
+			config.Prices, config.Check = simulated.DefaultPrices(), true
+			mid := unit.Time(10 * unit.Minute)
+			config.Later = []simulated.Later{{At: mid, Event: engine.Event{Kind: engine.NodeDown, Node: 0}}, {At: mid.Add(unit.Hour), Event: engine.Event{Kind: engine.NodeUp, Node: 0}}}
+			if c.limit > 0 { // it is set while the job runs, which keeps what it has until it ends
+				tree := queue.Tree{Queues: []queue.Queue{queue.Root()}}
+				tree.Queues[0].Limit = []queue.Amount{{Milli: c.limit * 1000}}
+				config.Later = slices.Insert(config.Later, 0, simulated.Later{At: mid - 1, Event: engine.Event{Kind: engine.Shares, Queues: &tree}})
+			}
+			steps, end := played(t, config)
+			at := slices.IndexFunc(steps, func(st step) bool { return bytes.Contains(st.line, []byte(`"went-on"`)) })
+			if at < 0 || steps[at].at != mid || !bytes.Contains(steps[at].line, fmt.Appendf(nil, `"a":%d`, c.workers)) {
+				t.Fatalf("it did not go on at once with %d workers", c.workers)
+			}
+			v := end.View()
+			r, ok := v.Reaction(0)
+			if !ok || r.Cause != plan.LostOne || r.Chosen != c.chosen || r.Workers != 4 || len(r.Ways) != 8 {
+				t.Errorf("it went on so: %+v", r)
+			}
+			if j := v.Job(1); j.Restarts+j.Preemptions > 0 || v.Job(0).Phase != plan.Finished || v.Job(0).Restarts != 1 {
+				t.Errorf("%+v, %+v", v.Job(0), j)
+			}
+		})
+	}
 }

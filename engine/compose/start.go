@@ -227,7 +227,7 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 	shape, j := d.Shape(w.Job), d.Job(w.Job)
 	leaf := s.claims.tree.leaf(d.View, &j)
 	gave := d.Ended(w.Job) // who gave way takes nothing in the same decision, unless it was by rank and takes by rank
-	for n := w.Workers; n > 0 && gave == nil; n = smaller(shape, n) {
+	for n := w.Workers; n > 0 && gave == nil; n = s.smaller(d.View, w, n) {
 		claims := s.claims.tree.Shared() && s.claims.tree.entitled(leaf, shape.Models, shape.Milli(n), j.Priority) && s.mayTakeBack(d.View, shape, j.Priority)
 		if (claims || s.round != nil && len(s.round.yields) > 0) && s.takeBack(d, w, n) {
 			s.agenda.overruled = true
@@ -245,7 +245,6 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 // places that were wished for another time or for a cluster without claims are only
 // tried.
 func (s *Scheduler) free(d *plan.Draft, w *allocate.Wish) int32 {
-	shape := d.Shape(w.Job)
 	if w.Slots != nil {
 		if s.handOver(d, w, func() bool { return s.fits(d, w, w.Workers) }) {
 			return w.Workers
@@ -257,7 +256,7 @@ func (s *Scheduler) free(d *plan.Draft, w *allocate.Wish) int32 {
 		anywhere.Slots = nil
 		w = &anywhere
 	}
-	for n := w.Workers; n > 0; n = smaller(shape, n) {
+	for n := w.Workers; n > 0; n = s.smaller(d.View, w, n) {
 		if s.fits(d, w, n) {
 			return n
 		}

@@ -17,9 +17,11 @@ type Run struct {
 	// Full is the plan for all devices that it is to have, Now the one by which it goes. Either may
 	// have devices that are away.
 	Full, Now parallel.Plan
-	// X has the devices as they are, slow ones slow, with the spares.
-	X    *parallel.Simulator
-	Away []int32 // devices that are not there
+	// X has the devices as they are, slow ones slow, with the spares. Without it the run has ended, and
+	// Sizes are those with which it could start again.
+	X     *parallel.Simulator
+	Sizes []Size
+	Away  []int32 // devices that are not there
 	// Empty are devices that came back and hold nothing yet.
 	Empty []int32
 	// Sequences are orders to choose from, and Plan plans for devices without some.
@@ -37,10 +39,7 @@ type Run struct {
 	Repair unit.Duration // until what is broken is whole, in the mean
 	Start  unit.Duration // until processes have begun again and found each other
 	Store  unit.Duration // to write a checkpoint, or to read it
-	// Change is what it takes to tell a run that goes on another plan, besides the copies. Copying has
-	// the devices with the links over which these go, where X leaves links out.
-	Change  unit.Duration
-	Copying *parallel.Devices
+	Telling
 	// Drifted says that layers take other times than those that the plan was cut for.
 	Drifted bool
 
@@ -51,6 +50,13 @@ type Run struct {
 type found struct {
 	detours map[string]unit.Duration // that were simulated
 	sick    []bool                   // the nodes that have something broken
+}
+
+// Telling is what it takes to give a run that goes on another plan.
+type Telling struct {
+	Change unit.Duration // besides the copies
+	// Copying has the devices with the links over which copies go, where the simulator leaves links out.
+	Copying *parallel.Devices
 }
 
 // Option is one way to go on, and its price.
@@ -85,6 +91,9 @@ const (
 // Options are the ways to go on of these names, or all, the cheapest first, and then those that
 // cannot be. Of equal prices the one that changes least comes first.
 func (r *Run) Options(names ...string) (all []Option) {
+	if r.X == nil {
+		return cheapest(named(r.again(), names))
+	}
 	r.findBad()
 	for _, way := range []struct {
 		name string
@@ -101,6 +110,11 @@ func (r *Run) Options(names ...string) (all []Option) {
 		}
 		all = append(all, o)
 	}
+	return cheapest(all)
+}
+
+// cheapest puts ways in the order of their prices, and those last that cannot be.
+func cheapest(all []Option) []Option {
 	slices.SortStableFunc(all, func(a, b Option) int {
 		can, other := min(1, len(a.Why)), min(1, len(b.Why))
 		return cmp.Or(can-other, cmp.Compare(a.Price, b.Price))

@@ -1,0 +1,55 @@
+package reaction
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/pipeline/parallel"
+)
+
+// Size is a number of workers with which a run that has ended could start again from what was saved,
+// and how long a step of its plan for so many takes.
+type Size struct {
+	Workers int
+	Step    unit.Duration
+}
+
+// Of is a plan of which no more is known than its size.
+func Of(workers int) parallel.Plan {
+	one := parallel.Rank{Tensor: workers, Replicas: 1}
+	for d := range workers {
+		one.Devices = append(one.Devices, int32(d))
+	}
+	return parallel.Plan{Pipelines: []parallel.Pipeline{{Ranks: []parallel.Rank{one}}}}
+}
+
+// again are the ways of a run that has ended: the same size on other devices, smaller ones, or the same
+// after the repair. For the ways that keep processes it is too late.
+func (r *Run) again() (all []Option) {
+	for _, name := range []string{Ride, Route, Reshape, Recut, Drop} {
+		all = append(all, Option{Name: name, Why: "its processes have ended with the one that was lost"})
+	}
+	had := len(r.Full.Devices())
+	for _, s := range r.Sizes {
+		if s.Workers > had {
+			continue
+		}
+		o := Option{Name: Restart, Plan: Of(s.Workers), Step: s.Step, Pause: r.Start + r.Store, Redo: r.Since}
+		if s.Workers == had {
+			o.Name = Swap
+		}
+		o.Price = r.price(&o)
+		all = append(all, o)
+	}
+	wait := Option{Name: Wait, Plan: r.Full, Step: r.Sound, Pause: r.Repair + r.Start + r.Store, Redo: r.Since}
+	wait.Price = r.price(&wait)
+	return append(all, wait)
+}
+
+// named keeps the ways of these names, or all where there are none.
+func named(all []Option, names []string) []Option {
+	if len(names) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(o Option) bool { return !slices.Contains(names, o.Name) })
+}
