@@ -185,7 +185,7 @@ var All = []Entry{
 	plain(outoforder.Description, outoforder.Ordering{}).claims(outoforder.Claim, outoforder.Measure),
 	tuned(pipedream.Description, pipedream.Default, func(c pipedream.Config, _ Env) any { return pipedream.New(c) }).claims(pipedream.Claim, pipedream.Measure),
 	tuned(pipedream.HetDescription, pipedream.HetDefault, func(c pipedream.HetConfig, _ Env) any { return pipedream.NewHet(c) }).claims(pipedream.HetClaim, pipedream.MeasureHet),
-	plain(ptdp.ByHandDescription, ptdp.ByHand{}),
+	tuned(ptdp.ByHandDescription, ptdp.ByHandDefault, func(c ptdp.ByHandConfig, _ Env) any { return ptdp.NewByHand(c) }),
 	plain(piper.Description, piper.Planner{}).claims(piper.Claim, piper.Measure),
 	plain(hetpipe.Description, hetpipe.Planner{}).claims(hetpipe.Claim, hetpipe.Measure),
 	plain(ptdp.Description, ptdp.Planner{}).claims(ptdp.Claim, ptdp.Measure(onefoneb.Ordering{})),

@@ -56,6 +56,7 @@ type Host struct {
 // Worker is where one rank of a run goes.
 type Worker struct {
 	Node    plan.NodeID
+	Kind    int32 // of the node's devices, as the cluster numbers them
 	Devices []plan.DeviceID
 	Share   unit.Milli // of each device; 0 of a guest's
 	Ceiling unit.Milli // of each device it may use at most
@@ -106,7 +107,7 @@ func orderOf(v plan.View, id plan.RunID, spec func(plan.JobID) *workload.Job) Or
 	n := int32(0)
 	v.GrantsOf(id, func(g plan.Grant) {
 		if n%max(1, shape.Devices) == 0 {
-			o.Workers = append(o.Workers, Worker{Node: g.Node, CPU: unit.Milli(g.CPU), Memory: unit.MiB(g.Host), Share: unit.Milli(g.Reserve), Ceiling: unit.Milli(g.Ceiling)})
+			o.Workers = append(o.Workers, Worker{Node: g.Node, Kind: v.Node(g.Node).Model, CPU: unit.Milli(g.CPU), Memory: unit.MiB(g.Host), Share: unit.Milli(g.Reserve), Ceiling: unit.Milli(g.Ceiling)})
 		}
 		n++
 		if g.Device != plan.None {

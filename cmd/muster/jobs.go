@@ -38,7 +38,8 @@ func lsCommand() *cobra.Command {
 
 func showCommand() *cobra.Command {
 	var l live
-	var steps bool
+	var steps, byPlan bool
+	var html string
 	cmd := &cobra.Command{Use: "show JOB", GroupID: "run", Args: cobra.ExactArgs(1), Short: "Show all there is to say about a job",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if steps {
@@ -48,6 +49,9 @@ func showCommand() *cobra.Command {
 				}
 				return l.show(cmd.OutOrStdout(), s, func(w io.Writer, o view.TextOptions) error { return view.WriteSteps(w, &s, o) })
 			}
+			if byPlan || html != "" {
+				return showPlan(cmd, &l, args[0], html)
+			}
 			j, err := l.client().Job(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -56,6 +60,8 @@ func showCommand() *cobra.Command {
 		}}
 	l.flags(cmd)
 	cmd.Flags().BoolVar(&steps, "steps", false, "what each of the six steps decided, what it rejected, and the number that decided")
+	cmd.Flags().BoolVar(&byPlan, "plan", false, "by which plan its layers run: what each rank is predicted to do when, above what was measured, and its menu")
+	cmd.Flags().StringVar(&html, "html", "", "write a page of its plan to this file")
 	return cmd
 }
 

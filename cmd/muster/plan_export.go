@@ -16,6 +16,7 @@ import (
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/export"
 	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/shape"
 	"github.com/musterdl/muster/run/report"
 )
 
@@ -99,14 +100,18 @@ func made(c *planning.Comparison) *export.Made {
 // schedule is that of the first pipeline.
 func schedule(c *planning.Comparison) *pipeline.Schedule { return &c.Best().Result.Parts[0].Schedule }
 
-// trainerPlan is a plan of one pipeline as MUSTER_PLAN names it.
+// trainerPlan is a plan as MUSTER_PLAN names it.
 func trainerPlan(c *planning.Comparison) (string, error) {
-	best := c.Best()
-	ranks := best.Plan.Pipelines[0].Ranks
-	if len(best.Plan.Pipelines) > 1 || slices.ContainsFunc(ranks, func(r parallel.Rank) bool { return len(r.Devices) > 1 }) {
-		return "", errors.New("a trainer here goes by one pipeline with a device for each rank: expected --tp 1 --dp 1; json:FILE holds any plan")
+	staged, why := c.Best().Staged()
+	if why != "" {
+		return "", fmt.Errorf("no trainer here goes by that plan: %s; json:FILE holds any plan", why)
 	}
-	text, err := json.Marshal(best.Staged())
+	told := shape.Told{Plan: staged}
+	if p, shaped := c.Task().Model.Profile.(*shape.Profile); shaped {
+		sizes, _ := c.Best().Plan.Shape()
+		told.Model, told.Batch, told.Shape = p.Shape(), c.Batch, &sizes
+	}
+	text, err := json.Marshal(told)
 	return string(text) + "\n", err
 }
 

@@ -116,12 +116,12 @@ func (p *planner) readModel(args []string) (m *parallel.Model, stages int, err e
 	if strings.ContainsAny(p.model, "./") {
 		return nil, 0, fmt.Errorf("reading a model: %w", err)
 	}
-	m, err = published(p.model, 0)
+	m, err = published(p.model, "", 0)
 	return m, 0, err
 }
 
-func published(name string, batch int) (*parallel.Model, error) {
-	s, why := shape.Find(name)
+func published(name, own string, batch int) (*parallel.Model, error) {
+	s, why := shape.Of(name, own)
 	if why != "" {
 		return nil, misused("--model: %s, or a file", why)
 	}
@@ -147,7 +147,10 @@ func modelOfJob(file string) (m *parallel.Model, stages int, err error) {
 	}
 	job := &jobs[i].Pipeline
 	if job.Model != "" {
-		m, err = published(job.Model, int(job.Batch))
+		if err := ownModel(job); err != nil {
+			return nil, 0, err
+		}
+		m, err = published(job.Model, job.Shape, int(job.Batch))
 		return m, 0, err
 	}
 	m = parallel.Of(*job)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -255,11 +256,34 @@ func readJobs(name string) ([]workload.Job, error) {
 		return nil, err
 	}
 	for i := range jobs {
-		if err := surround(&jobs[i], "."); err != nil {
+		if err := errors.Join(surround(&jobs[i], "."), ownModel(&jobs[i].Pipeline)); err != nil {
 			return nil, err
 		}
 	}
 	return jobs, nil
+}
+
+// ownModel reads the model that a job trains where it names a file: the shape goes with the job, under
+// the name that the file gives it.
+func ownModel(p *workload.Pipeline) error {
+	if p.Shape != "" || !strings.ContainsAny(p.Model, "./") {
+		return nil
+	}
+	data, err := os.ReadFile(p.Model)
+	if err != nil {
+		return fmt.Errorf("reading the model of a job: %w", err)
+	}
+	own, err := spec.Own(p.Model, data)
+	if err != nil {
+		return err
+	}
+	if own.Name == "" {
+		base := filepath.Base(p.Model)
+		own.Name = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	text, err := json.Marshal(own)
+	p.Model, p.Shape = own.Name, string(text)
+	return err
 }
 
 func runCommand() *cobra.Command {

@@ -1,17 +1,14 @@
 package main
 
 import (
-	"context"
-	"encoding/json"
 	"math"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -19,18 +16,11 @@ import (
 )
 
 // plan is what the API tells of a job's pipeline.
-func (p *controlPlane) plan(name string) (out view.Plan) {
+func (p *controlPlane) plan(name string) view.Plan {
 	p.t.Helper()
-	c := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", p.socket())
-	}}}
-	resp, err := c.Get("http://muster/v1/jobs/" + name + "/plan")
+	out, err := p.client.Plan(p.t.Context(), name)
 	if err != nil {
 		p.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || resp.StatusCode != http.StatusOK {
-		p.t.Fatalf("%s: %s, %v", name, resp.Status, err)
 	}
 	return out
 }
@@ -101,5 +91,100 @@ func TestPlannedTraining(t *testing.T) {
 	odd := job("odd", 3, 2, 0)
 	if _, err := p.client.Submit(t.Context(), []workload.Job{odd}, "odd"); err == nil {
 		t.Error("three workers are taken for pipelines of two")
+	}
+}
+
+// TestModelTraining: jobs that name a model get a menu when they are submitted, and their workers train that
+// model by the plan of their offer, two copies of two stages, or two stages of which each layer is on two
+// workers, and learn what one worker does. What was predicted of their passes and what was measured are of
+// the same passes.
+func TestModelTraining(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	train := []string{exe, "trainer", "--steps", "30", "--checkpoint-every", "0", "--step-delay", "20ms"}
+	job := func(name string, workers int32, command ...string) workload.Job {
+		return workload.Job{Name: name, Estimate: unit.Hour, Resources: workload.Resources{Gang: workers, Devices: 1, Share: unit.Whole},
+			Program: workload.Program{Env: []string{"MUSTER_TEST_AS_MUSTER=1"}, Command: slices.Concat(keepProgress, train, command)}}
+	}
+	want := map[int64]float64{}
+	for _, c := range []struct {
+		sizes, name string
+		ranks       int
+	}{{"{tensor: 1, ranks: 2}", "tp1 pp2 dp2 1f1b m8", 2}, {"{tensor: 2, ranks: 2}", "tp2 pp2 dp1 1f1b m16", 2}, {"", "", 0}} {
+		file := filepath.Join(t.TempDir(), "plans.yaml")
+		text := "order: srtf\nestimate: declared\n"
+		if c.sizes != "" {
+			text += "planner: fixed-3d\noptions:\n  fixed-3d: " + c.sizes + "\n"
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := newPlane(t, "--strategy", file, "--slots", "4", "--slot-cpu", "500m", "--summary-every", "50ms", "--grace", "10s")
+		p.start()
+		if len(want) == 0 {
+			if _, err := p.client.Submit(t.Context(), []workload.Job{job("alone", 1, "--layers", "4", "--batch", "16")}, "alone"); err != nil {
+				t.Fatal(err)
+			}
+			p.muster("wait", "alone")
+			want = p.losses("alone", 1)
+		}
+		// Of its owner's file the model is the same, under another name.
+		model := "tiny"
+		if c.sizes == "" {
+			model = filepath.Join(t.TempDir(), "mine.yaml")
+			if err := os.WriteFile(model, []byte("blocks: 4\nhidden: 64\nffn: 256\nheads: 4\nsequence: 32\nvocabulary: 256\npositions: 32\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		j := job("tiny", 4)
+		j.Pipeline = workload.Pipeline{Model: model, Batch: 16}
+		jobs := filepath.Join(t.TempDir(), "jobs.yaml")
+		if err := os.WriteFile(jobs, spec.FormatJob(j), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p.muster("submit", jobs)
+		p.until("tiny", "measured", func(view.Job) bool { return p.plan("tiny").Measured != nil })
+		told := p.plan("tiny")
+		if c.name != "" && told.Schedule != c.name || len(told.Menu) != 1 || told.Menu[0].Schedule != told.Schedule || !told.Menu[0].Chosen || told.PassesSec <= 0 || told.PassesSec > told.IterationSec {
+			t.Errorf("%s: its plan is %s, a step %g s of which passes %g s, its menu %+v", c.name, told.Schedule, told.IterationSec, told.PassesSec, told.Menu)
+		}
+		if len(told.Predicted) == 0 || c.ranks > 0 && len(told.Predicted) != c.ranks {
+			t.Errorf("%s: %d ranks are predicted", told.Schedule, len(told.Predicted))
+		}
+		for r, line := range told.Measured.Timeline {
+			for i, span := range line {
+				if span.Op != told.Predicted[r][i].Op {
+					t.Errorf("%s: rank %d did %s, predicted was %s", told.Schedule, r, span.Op, told.Predicted[r][i].Op)
+				}
+			}
+		}
+		if said := p.muster("show", "tiny"); !strings.Contains(said, "\nplan        "+told.Schedule+", a step takes ") || !strings.Contains(said, " as measured") {
+			t.Errorf("%s: show says\n%s", told.Schedule, said)
+		}
+		page := filepath.Join(t.TempDir(), "plan.html")
+		drawn := p.muster("show", "tiny", "--html", page)
+		if n := strings.Count(drawn, "\nrank "); n != 2*len(told.Predicted) || !strings.Contains(drawn, "\nas predicted, a column is ") || !strings.Contains(drawn, "\nas measured, a column is ") || !strings.Contains(drawn, "by which it runs\n") {
+			t.Errorf("%s: its timelines have %d lines\n%s", told.Schedule, n, drawn)
+		}
+		if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), ">predicted 0<") || !strings.Contains(string(text), ">measured 0<") {
+			t.Errorf("%s: %v, its page has no two timelines", told.Schedule, err)
+		}
+		p.muster("wait", "tiny")
+		got := p.losses("tiny", 1)
+		for step := range int64(30) {
+			if diff := math.Abs(got[step+1] - want[step+1]); !(diff <= 1e-3*want[step+1]) || want[step+1] == 0 {
+				t.Errorf("%s: step %d: loss %v, of one worker %v", told.Schedule, step+1, got[step+1], want[step+1])
+			}
+		}
+		for _, wrong := range []struct{ model, says string }{{"gpt-3", "no plan"}, {"tinny", "there is no model"}} {
+			j := job("wrong", 4)
+			j.Pipeline = workload.Pipeline{Model: wrong.model, Batch: 16}
+			if _, err := p.client.Submit(t.Context(), []workload.Job{j}, wrong.model); err == nil || !strings.Contains(err.Error(), wrong.says) {
+				t.Errorf("%s: %v, want %q in it", wrong.model, err, wrong.says)
+			}
+		}
 	}
 }

@@ -168,7 +168,7 @@ func up(f upFlags, logTo io.Writer) error {
 	if list := driver.Objections(&workload.Job{Program: workload.Program{Command: []string{"true"}}}); len(list) > 0 {
 		log.Warn("jobs of the user who runs this are refused", "why", list[0])
 	}
-	return serve(f, p, driver, state, log)
+	return serve(f, p, driver, &machine, state, log)
 }
 
 func (f *upFlags) machine() (m local.Machine, err error) {
@@ -181,17 +181,28 @@ func (f *upFlags) machine() (m local.Machine, err error) {
 	return local.Detect(f.slots)
 }
 
-// menus writes the menus of jobs that name a model, by the planner of the strategy at the start.
-func menus(p *plane.Plane) (*spread.Maker, error) {
+// menus writes the menus of jobs that name a model, by the planner of the strategy at the start, and
+// has the driver tell runs the plans of their offers.
+func menus(p *plane.Plane, driver *local.Driver, m *local.Machine, state string) (*spread.Maker, error) {
 	c, err := p.First()
 	if err != nil {
 		return nil, err
 	}
-	return catalogue.Menus(p.Cluster(), c)
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	maker, err := catalogue.LiveMenus(p.Cluster(), c, m.Ability)
+	if err != nil {
+		return nil, err
+	}
+	maker.Declared = m.Kinds(state, exe)
+	driver.SetPlans(maker.Tell)
+	return maker, nil
 }
 
 // serve runs the plane and its API side by side; the first to end ends the other.
-func serve(f upFlags, p *plane.Plane, driver *local.Driver, state string, log *slog.Logger) error {
+func serve(f upFlags, p *plane.Plane, driver *local.Driver, machine *local.Machine, state string, log *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	users, err := access.Open(accessDir(state))
@@ -220,11 +231,11 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, state string, log *s
 			log.Error("closing the log of promises", "error", err)
 		}
 	}()
-	maker, err := menus(p)
+	maker, err := menus(p, driver, machine, state)
 	if err != nil {
 		return err
 	}
-	s := server.New(server.Config{Plane: p, Menu: maker.Write, Version: version(), Log: log, Logs: driver.MemberDir, Objections: driver.Objections, Prepare: driver.KeepSecrets,
+	s := server.New(server.Config{Plane: p, Menu: maker.Write, Plan: maker.Read, Version: version(), Log: log, Logs: driver.MemberDir, Objections: driver.Objections, Prepare: driver.KeepSecrets,
 		Access: users, Audit: audit, Closed: f.listen != "", Promises: promises, Shadows: shadows, RatePerSec: f.userRate, Burst: 2 * f.userRate})
 	listeners, err := f.listeners(state, log)
 	if err != nil {

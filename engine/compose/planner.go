@@ -127,9 +127,9 @@ func (p *Pipelines) best(request workload.Pipeline, on pipeline.Params) (pipelin
 	if why != "" {
 		return pipeline.Plan{}, why
 	}
-	best := all[0].Staged()
+	best, why := all[0].Staged()
 	best.Tensor = request.Tensor
-	return best, ""
+	return best, why
 }
 
 // going is the plan by which a run of measured layers goes, with what it is believed to take, and the
@@ -209,7 +209,11 @@ func linked(v plan.View, run plan.RunID, on *parallel.Devices) *parallel.Devices
 
 // planned is a plan of one pipeline as a run is given it.
 func (p *Pipelines) planned(c *parallel.Candidate, v plan.View, job plan.JobID, was *plan.Pipeline, times []float64) (pl plan.Pipeline, ok bool) {
-	staged, request := c.Staged(), Request(*v.ProfileOf(job))
+	request := Request(*v.ProfileOf(job))
+	staged, why := c.Staged()
+	if why != "" {
+		return pl, false
+	}
 	staged.Tensor = request.Tensor
 	encoded, err := json.Marshal(staged)
 	pl = plan.Pipeline{Cuts: staged.Cuts, Schedule: was.Schedule, Iteration: c.Result.Step, JSON: encoded, Groups: was.Groups, Spare: staged.Spare}

@@ -245,6 +245,11 @@ func (c *Client) Steps(ctx context.Context, name string) (view.Steps, error) {
 	return call[view.Steps](ctx, c, http.MethodGet, jobPath(name, "/steps"))
 }
 
+// Plan returns by which plan a job runs, what is predicted of it, and what was measured.
+func (c *Client) Plan(ctx context.Context, name string) (view.Plan, error) {
+	return call[view.Plan](ctx, c, http.MethodGet, jobPath(name, "/plan"))
+}
+
 // Wait returns when a job has ended. It outlives a restart of the server.
 func (c *Client) Wait(ctx context.Context, name string) (job view.Job, err error) {
 	for {

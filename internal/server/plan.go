@@ -18,6 +18,7 @@ func (s *Server) getPlan(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	out.Offered(s.config.Plan)
 	if out.Schedule != "" {
 		out.Measured = s.measured(out.Job, out.Attempt, &out.Pipeline)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/promise"
 	"github.com/musterdl/muster/internal/shadow"
+	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/objection"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -44,6 +45,8 @@ type Config struct {
 	Prepare func(*workload.Job) error
 	// Menu writes the menu of a job that names a model, before it is submitted; nil writes none.
 	Menu func(*workload.Job) *objection.Objection
+	// Plan makes the plan of an offer of such a menu again; nil makes none.
+	Plan view.Read
 	// Access knows the users and tokens; nil is a registry that begins empty and is not
 	// kept. Audit takes what was changed and refused; nil keeps nothing.
 	Access *access.Registry

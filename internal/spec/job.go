@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"reflect"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline/shape"
 )
 
 // Limits of a job.
@@ -180,10 +182,19 @@ func (d *decoder) checkProfile(at func(string) string, j *workload.Job) {
 func (d *decoder) checkPipeline(path string, p *workload.Pipeline) {
 	if d.has(join(path, "model")) {
 		between(d, join(path, "batch"), p.Batch, 1, 1_000_000)
+		if d.has(join(path, "shape")) {
+			d.checkName(join(path, "model"), p.Model, "")
+			if _, why := shape.Of(p.Model, cmp.Or(p.Shape, "nothing")); why != "" {
+				d.wrong(join(path, "shape"), string(why), "a transformer in JSON, in the words of a model's file", "name the file as model: muster submit reads it")
+			}
+		}
 		if p.Stages != 0 || len(p.Layers) > 0 || p.Microbatches != 0 || p.Tensor != 0 {
 			d.wrong(path, "a model beside stages, microbatches, tensor or layers", "one or the other", "leave the rest to the planner")
 		}
 		return
+	}
+	if d.has(join(path, "shape")) {
+		d.wrong(join(path, "shape"), "a shape of no model", "a model beside it", "name it, or remove the shape")
 	}
 	between(d, join(path, "stages"), p.Stages, 1, maxStages)
 	between(d, join(path, "microbatches"), p.Microbatches, 1, 1_000_000)

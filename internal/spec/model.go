@@ -57,3 +57,27 @@ func Model(file string, data []byte) (*parallel.Model, error) {
 	}
 	return m, nil
 }
+
+// Own reads the file of the model that a job trains: a transformer by its shape, and nothing else. The batch
+// is the job's, and the kind of its devices says in which precision it computes. An error is of type Problems.
+func Own(file string, data []byte) (*shape.Shape, error) {
+	m, err := Model(file, data)
+	if err != nil {
+		return nil, err
+	}
+	d := newDecoder(file)
+	var f modelFile
+	d.document(data, reflect.ValueOf(&f).Elem())
+	for _, also := range []struct{ field, expected string }{
+		{"layers", "the shape of a transformer; measured layers stand in the job, under pipeline"}, {"batch", "nothing: it stands in the job, under pipeline"},
+		{"precision", "nothing: slots compute in single precision, other devices in half"}, {"state", "nothing: what Adam holds in that precision"},
+	} {
+		if d.has(also.field) {
+			d.wrong(also.field, "a field of a model that a job trains", also.expected, "remove it")
+		}
+	}
+	if err := d.problems.err(); err != nil {
+		return nil, err
+	}
+	return m.Profile.(*shape.Profile).Shape(), nil
+}

@@ -82,6 +82,11 @@ func TestExampleJobs(t *testing.T) {
 		Traits: workload.Traits{Pipeline: workload.Pipeline{Stages: 2, Microbatches: 8, Tensor: 2, Layers: []workload.Layer{
 			{Name: "embed", Forward: 3000, Backward: 6000, ParamKiB: 4096, OutputKiB: 1024, ActivationKiB: 2048}, layer}}},
 	}, {
+		Name: "tiny", Resources: workload.Resources{Gang: 4, Devices: 1, Share: 1000}, Traits: workload.Traits{Pipeline: workload.Pipeline{Model: "tiny", Batch: 16}},
+	}, {
+		Name: "mine", Resources: workload.Resources{Gang: 4, Devices: 1, Share: 1000}, Traits: workload.Traits{Pipeline: workload.Pipeline{Model: "mine", Batch: 16,
+			Shape: `{"name":"mine","blocks":2,"hidden":32,"ffn":128,"heads":2,"sequence":16,"vocabulary":256}`}},
+	}, {
 		Name: "lora", Resources: workload.Resources{Gang: 2, Devices: 1, Share: 1000, Memory: 20 << 10},
 		Traits: workload.Traits{Persistent: 2 << 10, Opportunistic: true, TargetLoss: 0.35, Group: "sweep-7", Base: "llama-7b",
 			Servers: 1, Phase: workload.Phase{Compute: 60 * unit.Millisecond, Communicate: 40 * unit.Millisecond},
@@ -92,6 +97,34 @@ func TestExampleJobs(t *testing.T) {
 	}}
 	if !reflect.DeepEqual(jobs, want) {
 		t.Errorf("got  %+v\nwant %+v", jobs, want)
+	}
+}
+
+// TestOwnModel: the model of a job is its shape and nothing else, and what else the file says is a mistake, at its
+// line; so is a shape that the job itself says wrongly.
+func TestOwnModel(t *testing.T) {
+	const good = "name: mine\nblocks: 2\nhidden: 32\nffn: 128\nheads: 2\nsequence: 16\nvocabulary: 256\n"
+	s, err := Own("m.yaml", []byte(good))
+	if err != nil || s.Name != "mine" || s.Blocks != 2 || s.Hidden != 32 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for _, c := range []struct{ text, says string }{
+		{good + "batch: 4\n", "m.yaml:8:8: batch: found a field of a model that a job trains"}, {good + "precision: half\n", "slots compute in single precision"},
+		{good + "state: {weights: 1}\n", "remove it"}, {"layers: [{forward: 1ms, backward: 2ms}]\n", "measured layers stand in the job"},
+		{good + "depth: 3\n", "unknown field"}, {"name: mine\n", "blocks"}, {good + "kv-heads: 3\n", "do not divide"},
+	} {
+		if _, err := Own("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q: %v, want %q in it", c.text, err, c.says)
+		}
+	}
+	for _, c := range []struct{ pipeline, says string }{
+		{"{model: mine, batch: 4, shape: '{\"blocks\":2}'}", "jobs.yaml:1:"}, {"{model: mine, batch: 4, shape: '{'}", "cannot be read"}, {"{model: mine, batch: 4, shape: '{\"depth\":2}'}", "unknown field"},
+		{"{model: mine, batch: 4, shape: ''}", "cannot be read"}, {"{model: a b, batch: 4, shape: '{}'}", "letters, digits"},
+		{"{stages: 2, microbatches: 2, shape: '{}'}", "expected a model"},
+	} {
+		if _, err := Jobs("jobs.yaml", []byte("{name: j, workers: 2, pipeline: "+c.pipeline+"}")); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q in it", c.pipeline, err, c.says)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/trainer/progress"
 )
@@ -18,8 +19,10 @@ import (
 // Pipeline is the plan that a job runs by, in short.
 type Pipeline struct {
 	Schedule string `json:"schedule,omitempty"` // the cut and the order, or how a menu names the plan
-	// IterationSec is predicted, NullIterationSec is that of equal layers and GPipe.
+	// IterationSec is predicted, NullIterationSec is that of equal layers and GPipe. Of a plan of a menu it
+	// is the whole step, with the exchange of gradients and the optimiser, of which PassesSec are the passes.
 	IterationSec     float64 `json:"iteration_s,omitempty"`
+	PassesSec        float64 `json:"passes_s,omitempty"`
 	NullIterationSec float64 `json:"null_iteration_s,omitempty"`
 	// MeasuredSec is how long the passes of the step took that was measured last.
 	MeasuredSec float64 `json:"measured_s,omitempty"`
@@ -35,7 +38,7 @@ func (p *Pipeline) text() string {
 	}
 	text := fmt.Sprintf("%s, a step takes %s as predicted", p.Schedule, seconds(p.IterationSec))
 	if p.MeasuredSec > 0 {
-		text += ", " + seconds(p.MeasuredSec) + " as measured"
+		text += ", its passes " + seconds(p.MeasuredSec) + " as measured"
 	}
 	if p.NullIterationSec > 0 {
 		text += fmt.Sprintf(" (%s with equal layers and GPipe)", seconds(p.NullIterationSec))
@@ -64,6 +67,15 @@ type Plan struct {
 	Menu []PlanOffer `json:"menu,omitempty"`
 	// Reacted is there once its run had to go on otherwise.
 	*Reacted
+
+	offer *offered // by which it runs, where a menu has it; nil is none
+}
+
+// offered is what an offer's plan was made for, and what is kept of it.
+type offered struct {
+	job           workload.Job
+	kind, workers int32
+	shape         string
 }
 
 // PlanOffer is a plan of a job's menu.
@@ -122,13 +134,18 @@ func PlanOf(v plan.View, info plane.JobInfo, id plan.JobID) Plan {
 	switch {
 	case ok:
 		out.Pipeline, out.Cuts = *pipelineOf(v, info, id), slices.Clone(p.Cuts)
+		on := workers(v, j.Run)
+		if info.Spec.Pipeline.Model != "" && len(on) > 0 {
+			out.offer = &offered{*info.Spec, v.Node(on[0].Node).Model, int32(len(on)), string(p.JSON)}
+			break
+		}
 		request := compose.Request(*v.ProfileOf(id))
 		for l := range p.Layers { // what was measured of its run in the place of its profile
 			layer := &request.Layers[l]
 			both := max(1, layer.Forward+layer.Backward)
 			layer.Forward, layer.Backward = layer.Forward*p.Layers[l]/both, layer.Backward*p.Layers[l]/both
 		}
-		out.predict(p.JSON, request.Layers, compose.Speeds(v, workers(v, j.Run), request.Stages))
+		out.predict(p.JSON, request.Layers, compose.Speeds(v, on, request.Stages))
 	case v.ProfileOf(id).Stages == 0 && len(out.Menu) == 0:
 		out.Words = "it has no plan: it asks for no pipeline"
 	case j.Phase.Over():
@@ -152,20 +169,43 @@ func workers(v plan.View, run plan.RunID) (on []plan.Slot) {
 	return on
 }
 
-// predict fills in what a plan says of these layers on devices of these speeds; nothing where it
-// is not of one pipeline's passes, as those of menus.
+// Read makes the plan of a job's offer again: for its job, so many workers of a kind, and the shape that
+// is kept of it.
+type Read func(j *workload.Job, kind, workers int32, shape string) (*parallel.Candidate, parallel.Why)
+
+// Offered fills in what the plan of an offer says, which has to be made again from its shape: that may
+// take long, so it is not for inside a query.
+func (p *Plan) Offered(read Read) {
+	if p.offer == nil || read == nil {
+		return
+	}
+	c, why := read(&p.offer.job, p.offer.kind, p.offer.workers, p.offer.shape)
+	if why != "" {
+		p.Words = "its passes are not told: " + string(why)
+		return
+	}
+	part := c.Result.Parts[0]
+	p.Cuts, p.PassesSec = c.Plan.Pipelines[0].Cuts, part.Timing.Makespan.Seconds()
+	p.draw(part.Schedule.Orders, &part.Timing)
+}
+
+// predict fills in what a plan says of these layers on devices of these speeds.
 func (p *Plan) predict(text []byte, layers []workload.Layer, speeds []float64) {
 	var executed pipeline.Plan
 	if json.Unmarshal(text, &executed) != nil {
 		return
 	}
 	timing, why := executed.Timing(layers, pipeline.Params{Speeds: speeds})
-	if why != "" {
-		return
+	if why == "" {
+		p.draw(executed.Orders, &timing)
 	}
-	for r, order := range executed.Orders {
+}
+
+// draw fills in when the passes of some orders are, as much of each as is measured.
+func (p *Plan) draw(orders [][]pipeline.Op, timing *pipeline.Timing) {
+	for r, order := range orders {
 		var line []progress.Span
-		for i, op := range order[:progress.Shown(len(order), len(executed.Orders))] {
+		for i, op := range order[:progress.Shown(len(order), len(orders))] {
 			line = append(line, progress.Span{Op: op.String(), StartUs: float64(timing.Spans[r][i].Start), EndUs: float64(timing.Spans[r][i].End)})
 		}
 		p.Predicted = append(p.Predicted, line)

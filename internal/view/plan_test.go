@@ -10,6 +10,8 @@ import (
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/trainer/progress"
 )
@@ -42,7 +44,7 @@ func TestPlanOf(t *testing.T) {
 	j.Pipeline.Measure(&progress.Timings{Timeline: [][]progress.Span{{{Op: "0F0", EndUs: 90_000}}, {{Op: "1F0", StartUs: 100, EndUs: 260_500}}}})
 	j.Pipeline.IterationSec, j.Pipeline.NullIterationSec = .21, .3
 	var b bytes.Buffer
-	if err := WriteJob(&b, &j, TextOptions{}); err != nil || !strings.Contains(b.String(), "\nplan        equal-layers+zb-h1, a step takes 210ms as predicted, 260.5ms as measured (300ms with equal layers and GPipe)\n") {
+	if err := WriteJob(&b, &j, TextOptions{}); err != nil || !strings.Contains(b.String(), "\nplan        equal-layers+zb-h1, a step takes 210ms as predicted, its passes 260.5ms as measured (300ms with equal layers and GPipe)\n") {
 		t.Errorf("show says (%v)\n%s", err, b.String())
 	}
 	j.Pipeline.Measure(&progress.Timings{Timeline: [][]progress.Span{make([]progress.Span, progress.SpansMost)}})
@@ -65,6 +67,68 @@ func TestPlanOf(t *testing.T) {
 		if p := PlanOf(v, h.info[id], plan.JobID(id)); p.Words != want || p.Schedule != "" || p.Predicted != nil {
 			t.Errorf("%s: %+v", p.Job, p)
 		}
+	}
+}
+
+// What an offer's plan says is made again from its shape, for the devices and workers that the run has; why it
+// cannot be is said.
+func TestPlanOffered(t *testing.T) {
+	h := newHistory(t, "srtf+declared")
+	j := workload.Job{Name: "tiny", Estimate: unit.Hour, Resources: workload.Resources{Gang: 2, Devices: 1}}
+	j.Pipeline = workload.Pipeline{Model: "tiny", Batch: 8}
+	j.Menu = []workload.Offer{{Model: "gpu", Workers: 2, Nodes: 1, Rate: 1, Plan: workload.Spread{Name: "tp1 pp2 dp1 1f1b m1", Shape: "kept", Step: unit.Second}}}
+	h.step(submit(j))
+	p := PlanOf(h.e.View(), h.info[0], 0)
+	if p.Offered(nil); p.Predicted != nil || p.Schedule != "tp1 pp2 dp1 1f1b m1" {
+		t.Errorf("without a reader: %+v", p)
+	}
+	part := &parallel.Part{Schedule: pipeline.Schedule{Microbatches: 1, Orders: [][]pipeline.Op{{{Kind: pipeline.Forward}, {Kind: pipeline.Backward}}}},
+		Timing: pipeline.Timing{Makespan: unit.Millisecond, Spans: [][]pipeline.Span{{{Start: 0, End: 10}, {Start: 20, End: 40}}}, Peak: []pipeline.Memory{{ActivationKiB: 512}}}}
+	p.Offered(func(job *workload.Job, kind, workers int32, shape string) (*parallel.Candidate, parallel.Why) {
+		if job.Pipeline.Model != "tiny" || kind != 0 || workers != 2 || shape != "kept" {
+			t.Errorf("asked for %s on %d of %d, %q", job.Pipeline.Model, workers, kind, shape)
+		}
+		return &parallel.Candidate{Plan: parallel.Plan{Pipelines: []parallel.Pipeline{{Cuts: []int32{3}}}}, Result: parallel.Result{Parts: []*parallel.Part{part}}}, ""
+	})
+	if want := []progress.Span{{Op: "0F0", EndUs: 10}, {Op: "0B0", StartUs: 20, EndUs: 40}}; len(p.Predicted) != 1 || !slices.Equal(p.Predicted[0], want) || p.PassesSec != .001 || p.KeptMiB[0] != .5 || !slices.Equal(p.Cuts, []int32{3}) {
+		t.Errorf("%+v", p)
+	}
+	p = PlanOf(h.e.View(), h.info[0], 0)
+	p.Offered(func(*workload.Job, int32, int32, string) (*parallel.Candidate, parallel.Why) {
+		return nil, "it is lost"
+	})
+	if p.Words != "its passes are not told: it is lost" || p.Predicted != nil {
+		t.Errorf("%+v", p)
+	}
+}
+
+// A plan is drawn as predicted above as measured, over the same time; what a job wrote of itself is
+// drawn as far as it makes sense.
+func TestWritePlan(t *testing.T) {
+	p := Plan{Job: "j", Pipeline: Pipeline{Schedule: "tp1 pp2 dp1 1f1b m1", IterationSec: .001}, Menu: []PlanOffer{{Schedule: "tp1 pp2 dp1 1f1b m1", Model: "slot", Workers: 2, StepSec: .001, Chosen: true}, {Schedule: "tp1 pp1 dp1 1f1b m1", Workers: 1, StepSec: .002}},
+		Predicted: [][]progress.Span{{{Op: "0F0", EndUs: 100}, {Op: "0B0", StartUs: 300, EndUs: 400}}, {{Op: "1F0", StartUs: 100, EndUs: 200}, {Op: "1B0", StartUs: 200, EndUs: 300}}},
+		Measured:  &progress.Timings{Timeline: [][]progress.Span{{{Op: "0F0", StartUs: 50, EndUs: 150}, {Op: "none", EndUs: 9}, {Op: "0B0", StartUs: -5, EndUs: 4}}, {{Op: "1F0", StartUs: 390, EndUs: 380}}}}}
+	var b bytes.Buffer
+	if err := WritePlan(&b, &p, TextOptions{Width: 50}); err != nil {
+		t.Fatal(err)
+	}
+	want := `j: tp1 pp2 dp1 1f1b m1, a step takes 1ms as predicted
+as predicted, a column is 10us
+rank 0    FFFFFFFFFF....................BBBBBBBBBB
+rank 1    ..........FFFFFFFFFFBBBBBBBBBB..........
+as measured, a column is 10us
+rank 0    .....FFFFFFFFFF.........................
+rank 1    ........................................
+F forward; B backward; . idle
+offer       tp1 pp2 dp1 1f1b m1 on 2 workers of slot, a step 1ms, by which it runs
+offer       tp1 pp1 dp1 1f1b m1 on 1 worker of any device, a step 2ms
+`
+	if b.String() != want {
+		t.Errorf("drawn\n%swant\n%s", b.String(), want)
+	}
+	b.Reset()
+	if err := WritePlan(&b, &Plan{Job: "k", Words: "it has no plan: it asks for no pipeline"}, TextOptions{}); err != nil || b.String() != "k: it has no plan: it asks for no pipeline\n" {
+		t.Errorf("%v, %q", err, b.String())
 	}
 }
 

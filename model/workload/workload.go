@@ -134,8 +134,9 @@ type Pipeline struct {
 	// Layers is the profile the cut is made on.
 	Layers []Layer
 	// Model is the published model in place of stages and layers, and Batch the samples of one
-	// of its steps.
+	// of its steps. Shape, where there is one, is what that model is, in JSON: it is its owner's.
 	Model string `json:",omitempty"`
+	Shape string `json:",omitempty"`
 	Batch int32  `json:",omitempty"`
 }
 

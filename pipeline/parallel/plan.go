@@ -26,6 +26,12 @@ type Sequence struct {
 // MarshalText writes a sequence as its name.
 func (s Sequence) MarshalText() ([]byte, error) { return []byte(s.Name), nil }
 
+// UnmarshalText reads the name alone: whoever knows the sequences adds the order.
+func (s *Sequence) UnmarshalText(text []byte) error {
+	*s = Sequence{Name: string(text)}
+	return nil
+}
+
 // Pipeline is one copy of the model.
 type Pipeline struct {
 	Microbatches int    `json:"microbatches"`

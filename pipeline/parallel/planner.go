@@ -13,7 +13,7 @@ import (
 var PlannerPart = strategy.NewPart[Planner](strategy.Part{Name: "planner", Does: "spreads a model over devices", Rank: 95, Step: "pipeline", Forbids: []string{"cut"}})
 
 // Live says what comes of a planner's plans with real processes.
-const Live = "of measured layers the cut, as other plans; sizes of tensor and data parallelism and what is computed again are in the menus of jobs that name a model, whose own program goes by them"
+const Live = "of measured layers the cut, as other plans; of jobs that name a model the run is told the plan of its offer, which the trainer executes on slots; what is computed again is left to programs on GPUs"
 
 // LiveOrder is that of a planner that puts unlike devices in an order of its own.
 const LiveOrder = "as other plans, where neighbours in the pipeline are neighbours among the workers, as like devices are; the trainer refuses another order by name"
@@ -82,22 +82,31 @@ func Pareto(all []Candidate) []Candidate {
 	return kept
 }
 
-// Staged is a plan of one pipeline, each rank one device, as a trainer executes it: worker r
-// runs on device r, and the routes say which of them holds which stage.
-func (c *Candidate) Staged() pipeline.Plan {
+// Staged is a plan as a trainer executes it, or why none does. The ranks of all pipelines do the
+// same. Of several pipelines, or of layers that several devices share, those of a rank follow one
+// another: slices of its layers, then the same of the next pipeline. The routes say which rank
+// holds which stage; one device a rank may stand in any order.
+func (c *Candidate) Staged() (pipeline.Plan, Why) {
 	one, part := &c.Plan.Pipelines[0], c.Result.Parts[0]
+	each := len(c.Plan.Pipelines) * one.Ranks[0].Tensor
+	if _, like := c.Plan.Shape(); !like && (len(c.Plan.Pipelines) > 1 || slices.ContainsFunc(one.Ranks, func(r Rank) bool { return len(r.Devices) > 1 })) {
+		return pipeline.Plan{}, whyf("%v has unlike pipelines or ranks: expected like ones, each on the devices next to the last", &c.Plan)
+	}
 	p := pipeline.Plan{Stages: int32(part.Schedule.Stages()), Microbatches: part.Schedule.Microbatches, Cuts: one.Cuts,
 		Orders: make([][]pipeline.Op, len(one.Ranks)), Wave: part.Schedule.Wave, Iteration: part.Timing.Makespan, Bubble: part.Timing.IdleShare(), Spare: part.Timing.Spare(),
 		PeakKiB: make([]int64, len(one.Ranks))}
+	if one.Ranks[0].Tensor > 1 {
+		p.Tensor = int32(one.Ranks[0].Tensor)
+	}
 	for r, rank := range one.Ranks {
-		at := rank.Devices[0]
+		at := int(rank.Devices[0]) / each
 		p.Orders[at], p.PeakKiB[at] = part.Schedule.Orders[r], part.Timing.Peak[r].Total()
 	}
 	straight := len(part.Schedule.Routes) == 1
 	for _, route := range part.Schedule.Routes {
 		moved := make([]int32, len(route))
 		for stage, r := range route {
-			moved[stage] = one.Ranks[r].Devices[0]
+			moved[stage] = one.Ranks[r].Devices[0] / int32(each)
 			straight = straight && moved[stage] == int32(stage)
 		}
 		p.Routes = append(p.Routes, moved)
@@ -105,5 +114,5 @@ func (c *Candidate) Staged() pipeline.Plan {
 	if straight {
 		p.Routes = nil
 	}
-	return p
+	return p, ""
 }

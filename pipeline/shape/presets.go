@@ -18,6 +18,10 @@ func image(name string, blocks, hidden, ffn, heads int) Shape {
 	return Shape{Name: name, Blocks: blocks, Hidden: hidden, FFN: ffn, Heads: heads, Sequence: 257, Vocabulary: 1000, Patch: 3 * 14 * 14, Positions: 257, Bias: true}
 }
 
+// Tiny is a model of nobody's: small enough for processors, and as the trainer here builds it, so that
+// all that is done with models can be tried for real on any machine.
+var Tiny = Shape{Name: "tiny", Blocks: 4, Hidden: 64, FFN: 256, Heads: 4, Sequence: 32, Vocabulary: 256, Positions: 32}
+
 // Presets are published models, in the configurations that their authors trained. TestParameters
 // holds each against the published count.
 var Presets = []Shape{

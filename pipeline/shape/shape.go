@@ -5,6 +5,7 @@
 package shape
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,42 +16,49 @@ import (
 
 // Shape is a transformer: an embedding, blocks of attention and feed-forward, and a head.
 type Shape struct {
-	Name string
+	Name string `json:"name"`
 	// Encoder is how many blocks read the whole input; where there are any, each of Blocks
 	// attends to what they made of it besides.
-	Encoder, Blocks int
-	Hidden, FFN     int
+	Encoder int `json:"encoder,omitempty"`
+	Blocks  int `json:"blocks"`
+	Hidden  int `json:"hidden"`
+	FFN     int `json:"ffn"`
 	// KVHeads are those of keys and values; 0 is as many as Heads. HeadWidth 0 is Hidden / Heads.
-	Heads, KVHeads, HeadWidth int
-	Sequence                  int // tokens of a sample
-	Vocabulary                int // the head is as wide; of images their classes
+	Heads      int `json:"heads"`
+	KVHeads    int `json:"kv-heads,omitempty"`
+	HeadWidth  int `json:"head-width,omitempty"`
+	Sequence   int `json:"sequence"`   // tokens of a sample
+	Vocabulary int `json:"vocabulary"` // the head is as wide; of images their classes
 	// Patch is how many figures a token of an image has, which take the place of the vocabulary
 	// on the way in.
-	Patch     int
-	Positions int  // learned ones
-	Tied      bool // the head has the weights of the embedding
-	Headless  bool // the head is a norm alone
-	Gated     bool // a third matrix of the feed-forward, as in SwiGLU
-	Bias      bool
-	Dropout   bool // its masks are kept
-	Fused     bool // attention is one kernel, which keeps no scores
-	Experts   *Experts
-	Latent    *Latent
+	Patch     int      `json:"patch,omitempty"`
+	Positions int      `json:"positions,omitempty"` // learned ones
+	Tied      bool     `json:"tied,omitempty"`      // the head has the weights of the embedding
+	Headless  bool     `json:"headless,omitempty"`  // the head is a norm alone
+	Gated     bool     `json:"gated,omitempty"`     // a third matrix of the feed-forward, as in SwiGLU
+	Bias      bool     `json:"bias,omitempty"`
+	Dropout   bool     `json:"dropout,omitempty"` // its masks are kept
+	Fused     bool     `json:"fused,omitempty"`   // attention is one kernel, which keeps no scores
+	Experts   *Experts `json:"experts,omitempty"`
+	Latent    *Latent  `json:"latent,omitempty"`
 }
 
 // Experts stand in the place of the feed-forward.
 type Experts struct {
-	Count, FFN int
-	Chosen     int // of Count, by each token
-	Shared     int // that every token passes besides
-	Dense      int // first blocks that have none
+	Count  int `json:"count"`
+	FFN    int `json:"ffn"`
+	Chosen int `json:"chosen"` // of Count, by each token
+	Shared int `json:"shared"` // that every token passes besides
+	Dense  int `json:"dense"`  // first blocks that have none
 }
 
 // Latent is attention whose keys, values and queries are made of short vectors.
 type Latent struct {
-	Query, KeyValue int // the short vectors
-	Turned, Plain   int // of a head's query and key: with and without position
-	Value           int
+	Query    int `json:"query"` // the short vectors
+	KeyValue int `json:"key-value"`
+	Turned   int `json:"turned"` // of a head's query and key: with and without position
+	Plain    int `json:"plain"`
+	Value    int `json:"value"`
 }
 
 // Check says what is wrong with a shape, all at once.
@@ -155,13 +163,31 @@ func whyf(format string, args ...any) pipeline.Why { return pipeline.Why(fmt.Spr
 
 // Find is a preset by its name, or why there is none.
 func Find(name string) (Shape, pipeline.Why) {
-	if i := slices.IndexFunc(Presets, func(s Shape) bool { return s.Name == name }); i >= 0 {
-		return Presets[i], ""
+	all := append([]Shape{Tiny}, Presets...)
+	if i := slices.IndexFunc(all, func(s Shape) bool { return s.Name == name }); i >= 0 {
+		return all[i], ""
 	}
-	names := make([]string, len(Presets))
-	for i := range Presets {
-		all, _ := Presets[i].Parameters()
-		names[i] = fmt.Sprintf("%s (%.3g billion parameters)", Presets[i].Name, all/1e9)
+	names := make([]string, len(all))
+	for i := range all {
+		n, _ := all[i].Parameters()
+		names[i] = fmt.Sprintf("%s (%.3g billion parameters)", all[i].Name, n/1e9)
 	}
 	return Shape{}, whyf("there is no model %q: choose one of %s", name, strings.Join(names, ", "))
+}
+
+// Of is the model that a job names: a preset or, where text is its shape in JSON, that one.
+func Of(name, text string) (s Shape, why pipeline.Why) {
+	if text == "" {
+		return Find(name)
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&s); err != nil {
+		return s, whyf("the shape of %s cannot be read: %v", name, err)
+	}
+	if wrong := s.Check(); len(wrong) > 0 {
+		return s, whyf("the shape of %s: %v", name, wrong[0].Error())
+	}
+	s.Name = name
+	return s, ""
 }

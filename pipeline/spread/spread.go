@@ -31,9 +31,26 @@ type Maker struct {
 	Cluster   *cluster.Cluster
 	Planner   parallel.Planner
 	Sequences []parallel.Sequence
+	// Declared are the kinds of device, by name, that have no preset. One is asked for when it is first
+	// planned for: it may have to be measured.
+	Declared map[string]func() (Kind, parallel.Why)
+	// Live offers only plans that a run can be told (Tell).
+	Live bool
 
 	mu   sync.Mutex
 	made map[question]answer
+	read map[kept]*parallel.Candidate
+}
+
+// Kind is a kind of device, and how models are trained on it.
+type Kind struct {
+	Device    parallel.Device
+	Precision shape.Precision
+	State     parallel.State
+	// Efficiency is what part of the device's figures its passes reach; 0 is what is known of its name.
+	Efficiency float64
+	// Keeps says that who trains there computes nothing again: plans keep all activations.
+	Keeps bool
 }
 
 // mostKept bounds what is remembered: whoever submits chooses the batches.
@@ -41,7 +58,7 @@ const mostKept = 4096
 
 // question is all that a plan depends on.
 type question struct {
-	model          string
+	model, shape   string
 	batch          int
 	kind           string
 	nodes, perNode int
@@ -66,7 +83,7 @@ func (m *Maker) Write(j *workload.Job) *objection.Objection {
 	if j.Pipeline.Model == "" {
 		return nil
 	}
-	if _, why := shape.Find(j.Pipeline.Model); why != "" {
+	if _, why := shape.Of(j.Pipeline.Model, j.Pipeline.Shape); why != "" {
 		return &objection.Objection{Field: "pipeline.model", Found: string(why)}
 	}
 	var kinds []string
@@ -126,7 +143,7 @@ func (m *Maker) Truly(j *workload.Job, layers func(parallel.Profile) parallel.Pr
 		o := &menu[i]
 		kind, _ := m.Cluster.ModelID(o.Model)
 		q, memory := m.question(j, kind, o.Workers)
-		x, why := q.simulator(memory)
+		x, why := m.simulator(q, memory)
 		if why != "" {
 			continue
 		}
@@ -173,6 +190,9 @@ func (m *Maker) plan(j *workload.Job, kind, workers int32) answer {
 	if q.nodes == 0 {
 		return answer{why: parallel.Why(fmt.Sprintf("%d workers are no whole number of nodes of %s", workers, q.kind))}
 	}
+	if m.Declared[q.kind] != nil && j.Devices > 1 {
+		return answer{why: parallel.Why(fmt.Sprintf("%d devices per worker: a worker on %s is a process with one of them", j.Devices, q.kind))}
+	}
 	// One question at a time: who asks the same meanwhile finds the answer, and planning leaves
 	// the other processors to the control plane.
 	m.mu.Lock()
@@ -192,7 +212,7 @@ func (m *Maker) plan(j *workload.Job, kind, workers int32) answer {
 // nodes where they fill no whole number.
 func (m *Maker) question(j *workload.Job, kind, workers int32) (question, unit.MiB) {
 	model, most, devices := &m.Cluster.Models[kind], int(m.perNode(kind)), int(workers*max(1, j.Devices))
-	q := question{model: j.Pipeline.Model, batch: int(j.Pipeline.Batch), kind: model.Name, perNode: min(devices, most)}
+	q := question{model: j.Pipeline.Model, shape: j.Pipeline.Shape, batch: int(j.Pipeline.Batch), kind: model.Name, perNode: min(devices, most)}
 	if q.perNode > 0 && devices%q.perNode == 0 {
 		q.nodes = devices / q.perNode
 	}
@@ -217,7 +237,7 @@ func (m *Maker) question(j *workload.Job, kind, workers int32) (question, unit.M
 }
 
 func (m *Maker) ask(q question, memory unit.MiB) answer {
-	x, why := q.simulator(memory)
+	x, why := m.simulator(q, memory)
 	if why != "" {
 		return answer{why: why}
 	}
@@ -225,7 +245,20 @@ func (m *Maker) ask(q question, memory unit.MiB) answer {
 	if why != "" {
 		return answer{why: why}
 	}
+	// Of plans that no run can be told of, none is offered: the fastest of the others is.
 	best := &all[0]
+	for i := range all {
+		best, why = &all[i], ""
+		if m.Live {
+			why = m.untold(best)
+		}
+		if why == "" {
+			break
+		}
+	}
+	if why != "" {
+		return answer{why: why}
+	}
 	text, err := best.Plan.Short()
 	if err != nil {
 		return answer{why: parallel.Why(err.Error())}
@@ -248,22 +281,38 @@ func (q *question) links(x *parallel.Simulator, c *parallel.Candidate, to *workl
 	}
 }
 
+// kind is what is known of a kind of device with so much memory.
+func (m *Maker) kind(name string, memory unit.MiB) (k Kind, why parallel.Why) {
+	if declared := m.Declared[name]; declared != nil {
+		k, why = declared()
+		k.Device.Name, k.Device.Memory = name, memory
+		return k, why
+	}
+	k = Kind{Precision: shape.Half, State: parallel.MixedAdam}
+	k.Device, why = shape.Like(name, memory, k.Precision)
+	return k, why
+}
+
 // simulator is one of the question's model on its devices.
-func (q *question) simulator(memory unit.MiB) (*parallel.Simulator, parallel.Why) {
-	device, why := shape.Like(q.kind, memory, shape.Half)
+func (m *Maker) simulator(q question, memory unit.MiB) (*parallel.Simulator, parallel.Why) {
+	kind, why := m.kind(q.kind, memory)
 	if why != "" {
 		return nil, why
 	}
-	s, why := shape.Find(q.model)
+	s, why := shape.Of(q.model, q.shape)
 	if why != "" {
 		return nil, why
 	}
-	profile, whys := shape.New(s, shape.Half)
+	profile, whys := shape.New(s, kind.Precision)
 	if len(whys) > 0 {
 		return nil, parallel.Why(whys[0].Error())
 	}
-	m := &parallel.Model{Name: q.model, Profile: profile, Batch: q.batch, State: parallel.MixedAdam}
-	on := parallel.Even(device, q.nodes, q.perNode, q.out)
+	profile.Efficiency = kind.Efficiency
+	model := &parallel.Model{Name: q.model, Profile: profile, Batch: q.batch, State: kind.State}
+	if kind.Keeps {
+		model.Profile = keeping{profile}
+	}
+	on := parallel.Even(kind.Device, q.nodes, q.perNode, q.out)
 	if q.perRack > 0 {
 		for i := range on.Nodes {
 			on.Nodes[i].Rack = int32(i / q.perRack)
@@ -271,5 +320,14 @@ func (q *question) simulator(memory unit.MiB) (*parallel.Simulator, parallel.Why
 		on.Racks = slices.Repeat([]unit.Mbps{q.rackOut}, (q.nodes+q.perRack-1)/q.perRack)
 		on.Index()
 	}
-	return parallel.NewSimulator(m, on), ""
+	return parallel.NewSimulator(model, on), ""
+}
+
+// keeping is a profile of which each layer runs in its fastest way, which keeps all that it can.
+type keeping struct{ parallel.Profile }
+
+// Ways is the first of them.
+func (k keeping) Ways(layer int, on *parallel.Device, tensor, samples int) ([]parallel.Layer, parallel.Why) {
+	all, why := k.Profile.Ways(layer, on, tensor, samples)
+	return all[:min(1, len(all))], why
 }

@@ -7,8 +7,13 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/shape"
+	"github.com/musterdl/muster/pipeline/spread"
+	"github.com/musterdl/muster/run"
 )
 
 // pods are two kinds of nodes.
@@ -123,5 +128,83 @@ func TestLinks(t *testing.T) {
 	}
 	if free, tight := step(0), step(100_000); tight <= free {
 		t.Errorf("over four nodes in two racks a step takes %v, %v with endless links between these", tight, free)
+	}
+}
+
+// slots are four devices of a kind that is declared, and what planners are told of it.
+func slots(t *testing.T, can strategy.Ability) *spread.Maker {
+	t.Helper()
+	m, err := catalogue.LiveMenus(cluster.Uniform("here", 1, 4, cluster.Model{Name: "slot", Memory: 1 << 10, Speed: 1}, 1), catalogue.Composition{}, can)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Declared = map[string]func() (spread.Kind, parallel.Why){"slot": func() (spread.Kind, parallel.Why) {
+		return spread.Kind{Precision: shape.Single, State: parallel.State{Weights: 1, Gradients: 1, Optimizer: 2}, Efficiency: 1, Keeps: true,
+			Device: parallel.Device{TFlops: .004, MemoryGBs: 4, Inside: parallel.Link{Bandwidth: 2000, Latency: 20}}}, ""
+	}}
+	return m
+}
+
+// tiny is a job of so many workers that trains the model of nobody's.
+func tiny(gang, devices, batch int32) *workload.Job {
+	j := &workload.Job{Name: "tiny", Resources: workload.Resources{Gang: gang, Devices: devices, Share: unit.Whole}}
+	j.Pipeline = workload.Pipeline{Model: "tiny", Batch: batch}
+	return j
+}
+
+// TestTell: what a run is told is what its offer keeps, made whole: it executes as predicted, for
+// as many workers as there are, and says the model and the sizes.
+func TestTell(t *testing.T) {
+	m := slots(t, run.Slots)
+	for _, workers := range []int32{1, 2, 4} {
+		j := tiny(workers, 1, 16)
+		if o := m.Write(j); o != nil {
+			t.Fatal(o)
+		}
+		offer := j.Menu[0]
+		made, why := m.Read(j, 0, workers, offer.Plan.Shape)
+		if why != "" {
+			t.Fatal(why)
+		}
+		if made.Result.Step != offer.Plan.Step || made.Plan.String() != offer.Plan.Name {
+			t.Errorf("%v in %v, and the offer has %s in %v", &made.Plan, made.Result.Step, offer.Plan.Name, offer.Plan.Step)
+		}
+		text, why := m.Tell(j, 0, workers, offer.Plan.Shape)
+		if why != "" {
+			t.Fatal(why)
+		}
+		told, err := shape.ReadTold(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if why := told.Check(told.Model.Blocks + 2); why != "" || len(offer.Plan.Shape) > 200 {
+			t.Errorf("%s, of %s, is not executed: %s", text, offer.Plan.Shape, why)
+		}
+		if n := len(told.Orders) * int(max(1, told.Tensor)) * told.Shape.Copies; n != int(workers) || told.Batch != 16 || told.Model.Name != "tiny" || told.Shape.Ways != nil {
+			t.Errorf("%s is for %d workers, want %d", text, n, workers)
+		}
+	}
+}
+
+// TestUntold: what a driver cannot carry out is in no menu, and what is kept of a plan is not trusted.
+func TestUntold(t *testing.T) {
+	m := slots(t, run.Slots)
+	if o := m.Write(tiny(2, 2, 16)); o == nil || !strings.Contains(o.Found, "2 devices per worker") {
+		t.Errorf("two devices for a process: %v", o)
+	}
+	none := strategy.Ability{Driver: "nowhere", Why: map[strategy.Act]string{strategy.Chunks: "it has no room", strategy.Halves: "it has no room"}, Means: map[strategy.Act]string{strategy.Pipeline: "it is told"}}
+	less := slots(t, none)
+	if len(m.Sequences) != 4 || len(less.Sequences) != 1 || less.Sequences[0].Name != "1f1b" {
+		t.Errorf("%d sequences with all acts, %v without chunks and halves", len(m.Sequences), less.Sequences)
+	}
+	for _, c := range []struct{ text, says string }{
+		{"{", "no shape"}, {`{"sequence":"zbv","tensors":2}`, "no shape"}, {`{"sequence":"chimera"}`, "no sequence"}, {`{"sequence":"1f1b"}`, "no size"},
+		{`{"sequence":"1f1b","samples":1,"microbatches":9,"tensor":1,"ranks":2,"copies":1,"cuts":[3]}`, "batch"},
+		{`{"sequence":"1f1b","samples":1,"microbatches":16,"tensor":1,"ranks":8,"copies":1,"cuts":[1,2,3,4,5,6,7]}`, "device"},
+		{`{"sequence":"1f1b","samples":1,"microbatches":16,"tensor":3,"ranks":1,"copies":1}`, "does not divide"},
+	} {
+		if _, why := m.Tell(tiny(4, 1, 16), 0, 4, c.text); !strings.Contains(string(why), c.says) {
+			t.Errorf("%s: %q, want %q in it", c.text, why, c.says)
+		}
 	}
 }

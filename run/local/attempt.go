@@ -138,6 +138,9 @@ func (a *attempt) launch() error {
 	if list := a.driver.Objections(a.order.Spec); len(list) > 0 {
 		return list[0]
 	}
+	if err := a.unfold(); err != nil {
+		return err
+	}
 	port, err := a.port()
 	if err != nil {
 		return fmt.Errorf("choosing a port: %w", err)
@@ -154,6 +157,22 @@ func (a *attempt) launch() error {
 			return fmt.Errorf("rank %d: %w", rank, err)
 		}
 	}
+	return nil
+}
+
+// unfold makes what the run is told of its plan, where that is a model's, of the shape that was kept.
+func (a *attempt) unfold() error {
+	o, tell := &a.order, a.driver.config.Tell
+	if o.Plan == nil || o.Spec.Pipeline.Model == "" || tell == nil || len(o.Workers) == 0 {
+		return nil
+	}
+	told, why := tell(o.Spec, o.Workers[0].Kind, int32(len(o.Workers)), string(o.Plan.JSON))
+	if why != "" {
+		return &mistake{fmt.Errorf("the plan %s of its model cannot be told: %s", o.Plan.Schedule, why)}
+	}
+	whole := *o.Plan // the order's is not ours
+	whole.JSON = told
+	o.Plan = &whole
 	return nil
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/local/supervise"
@@ -36,6 +38,9 @@ type Config struct {
 	// SummaryEvery is how often a worker's progress is recorded at most.
 	SummaryEvery unit.Duration
 	Log          *slog.Logger
+	// Tell is what a run is told of the plan of its job's model, of which the order has the shape, on so
+	// many workers of a kind of device; nil tells the shape.
+	Tell func(j *workload.Job, kind, workers int32, shape string) ([]byte, pipeline.Why)
 }
 
 // Driver is the local driver.
@@ -69,6 +74,11 @@ func New(c Config) *Driver {
 // SetSlotMemory sets what memory a slot has, where that is another than was declared. It
 // is called before Recover.
 func (d *Driver) SetSlotMemory(memory unit.MiB) { d.config.SlotMemory = memory }
+
+// SetPlans sets Tell. It is called before Recover.
+func (d *Driver) SetPlans(tell func(j *workload.Job, kind, workers int32, shape string) ([]byte, pipeline.Why)) {
+	d.config.Tell = tell
+}
 
 // Recover finds the live runs again: workers that still have a supervisor are
 // followed on, starts that never happened are made, and what died meanwhile is

@@ -1,29 +1,62 @@
 package trainer
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/shape"
 )
 
-// ParsePlan reads a plan of step 4 from JSON: where the model is cut, and in which order each
-// worker does what. The trainer executes exactly this.
-func ParsePlan(data []byte) (*pipeline.Plan, error) {
-	p := &pipeline.Plan{}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(p); err != nil {
-		return nil, fmt.Errorf("not a plan: %w", err)
+// build is the job of a plan that says what is trained: the model's sizes and the batch take the place
+// of what no flag said; another size that one did say is a mistake.
+func (c *Config) build(t *shape.Told, said func(flag string) bool) error {
+	m := t.Model
+	if m == nil {
+		return nil
 	}
-	return p, nil
+	if why := cannotBuild(m); why != "" {
+		return fmt.Errorf("the model %s: %s", m.Name, why)
+	}
+	for _, f := range []struct {
+		flag string
+		own  *int
+		told int
+	}{{"dim", &c.Dim, m.Hidden}, {"layers", &c.Layers, m.Blocks}, {"heads", &c.Heads, m.Heads}, {"seq", &c.Seq, m.Sequence}, {"vocab", &c.Vocab, m.Vocabulary}, {"batch", &c.Batch, t.Batch}} {
+		if said(f.flag) && *f.own != f.told {
+			return fmt.Errorf("%s is %d, and the plan is of the model %s with %d: expected as many, or nothing said of it", f.flag, *f.own, m.Name, f.told)
+		}
+		*f.own = f.told
+	}
+	return nil
+}
+
+// cannotBuild says what a model has that the trainer does not: it builds GPT's blocks, each norm with a
+// bias and no product with one, and a head of its own weights.
+func cannotBuild(m *shape.Shape) string {
+	for _, f := range []struct {
+		lacks bool
+		what  string
+	}{
+		{m.Encoder > 0, "an encoder"}, {m.KVHeads > 0 && m.KVHeads != m.Heads, "fewer heads of keys and values"}, {m.Experts != nil, "experts"},
+		{m.Latent != nil, "latent attention"}, {m.HeadWidth > 0 && m.HeadWidth*m.Heads != m.Hidden, "heads of another width"}, {m.Patch > 0, "images"},
+		{m.Tied, "a head tied to the embedding"}, {m.Headless, "no head"}, {m.Gated, "a gated feed-forward"}, {m.Bias, "products with a bias"}, {m.Dropout, "dropout"},
+		{m.FFN != mlpFactor*m.Hidden, fmt.Sprintf("a feed-forward that is not %d times as wide as the model", mlpFactor)}, {m.Positions != m.Sequence, "other positions than its sequence has"},
+	} {
+		if f.lacks {
+			return "it has " + f.what + ", which this trainer does not build"
+		}
+	}
+	return ""
 }
 
 // checkPlan says what is wrong with a plan for a job: it must be one for as many layers,
 // whose orders do not wait for each other, and ask no more than is built here.
-func checkPlan(p *pipeline.Plan, c Config) error {
+func checkPlan(t *shape.Told, c Config) error {
+	p := &t.Plan
+	if t.Shape != nil && slices.Max(append([]int8{0}, t.Shape.Ways...)) > 0 {
+		return fmt.Errorf("shape.ways has layers that are computed again: this trainer computes again only what an order says with R")
+	}
 	if p.Tensor < 0 || p.Tensor > 1 && c.Heads%int(p.Tensor) != 0 {
 		return fmt.Errorf("tensor is %d: expected a divisor of %d, the attention heads", p.Tensor, c.Heads)
 	}

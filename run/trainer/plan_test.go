@@ -1,10 +1,15 @@
 package trainer
 
 import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/shape"
 	"pgregory.net/rapid"
 )
 
@@ -37,7 +42,7 @@ func TestPlansThatCannotRunAreRefused(t *testing.T) {
 		{`["0F0","0F1"`, `["0G0","0H0","0F1"`, "microbatch 0 passes 1 of 2 stages in halves"},
 		{`"stages"`, `"stage"`, "unknown field"},
 	} {
-		p, err := ParsePlan([]byte(strings.Replace(good, c.old, c.new, 1)))
+		p, err := shape.ReadTold([]byte(strings.Replace(good, c.old, c.new, 1)))
 		if err == nil {
 			err = checkPlan(p, tiny())
 		}
@@ -51,12 +56,12 @@ func TestPlansThatCannotRunAreRefused(t *testing.T) {
 }
 
 func TestOrdersThatStagesDisagreeOnStillTrain(t *testing.T) {
-	p, err := ParsePlan([]byte(`{"stages":2,"microbatches":2,"cuts":[2],"orders":[["0F0","0F1","0B0","0B1"],["1F1","1B1","1F0","1B0"]]}`))
+	p, err := shape.ReadTold([]byte(`{"stages":2,"microbatches":2,"cuts":[2],"orders":[["0F0","0F1","0B0","0B1"],["1F1","1B1","1F0","1B0"]]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := attempt(t, 1, flags(tiny()), nil).must(t, ExitDone).losses()
-	got := attempt(t, 2, flags(tiny()), map[string]string{"MUSTER_PLAN": writePlan(t, p)}).must(t, ExitDone).losses()
+	got := attempt(t, 2, flags(tiny()), map[string]string{"MUSTER_PLAN": writePlan(t, &p.Plan)}).must(t, ExitDone).losses()
 	if !closeTo(got[20], want[20], 1e-3, 0) {
 		t.Errorf("loss %g, of one worker %g", got[20], want[20])
 	}
@@ -86,7 +91,7 @@ func TestRecordedOrdersAreValid(t *testing.T) {
 			p.Orders[stage] = append(p.Orders[stage], pipeline.Op{Kind: kind, Stage: int32(stage), Micro: int32(n)})
 			at[n]++
 		}
-		if err := checkPlan(p, c); err != nil {
+		if err := checkPlan(&shape.Told{Plan: *p}, c); err != nil {
 			t.Fatalf("%+v: %v", p, err)
 		}
 		layer := 0
@@ -103,14 +108,69 @@ func TestRecordedOrdersAreValid(t *testing.T) {
 	})
 }
 
-func FuzzParsePlan(f *testing.F) {
+// A plan of a model is of the sizes that the trainer then has, and no other; what it does not build, and
+// what it does not compute again, it refuses by name.
+func TestModelOfPlan(t *testing.T) {
+	good := examples(t, "json")[1]
+	none := func(string) bool { return false }
+	for _, c := range []struct{ old, new, says string }{
+		{``, ``, ""},
+		{`"blocks": 4`, `"blocks": 1`, "less than 3"},
+		{`"blocks": 4`, `"blocks": 4, "gated": true`, "a gated feed-forward, which this trainer does not build"},
+		{`"ffn": 256`, `"ffn": 128`, "not 4 times as wide"},
+		{`"positions": 32`, `"positions": 0`, "other positions"},
+		{`"batch": 4`, `"batch": 2`, "microbatches is 4: expected 1 to 2"},
+		{`"heads": 4`, `"heads": 1`, "tensor is 2: expected a divisor of 1"},
+		{`"copies": 1`, `"copies": 1, "ways": [0, 1, 1, 1, 1, 0]`, "computed again"},
+		{`"model"`, `"modle"`, "unknown field"},
+		{`"model": {"name": "tiny", "blocks": 4, "hidden": 64, "ffn": 256, "heads": 4, "sequence": 32, "vocabulary": 256, "positions": 32},`, ``, "without a model"},
+	} {
+		config := Default()
+		p, err := shape.ReadTold([]byte(strings.Replace(good, c.old, c.new, 1)))
+		if err == nil {
+			err = config.build(p, none)
+		}
+		if err == nil {
+			err = checkPlan(p, config)
+		}
+		if c.says == "" && (err != nil || config.Layers != 4 || config.Batch != 4 || config.Dim != 64) || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s -> %s: %v, want %q; %+v", c.old, c.new, err, c.says, config)
+		}
+	}
+	p, err := shape.ReadTold([]byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := Default()
+	if err := config.build(p, func(flag string) bool { return flag == "layers" }); err == nil || !strings.Contains(err.Error(), "layers is 2, and the plan is of the model tiny with 4") {
+		t.Errorf("other layers than the model's: %v", err)
+	}
+}
+
+// What is measured is there, and can be read again.
+func TestMeasure(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "figures")
+	if code := Main([]string{"--measure", file}, func(string) string { return "" }, io.Discard); code != ExitDone {
+		t.Fatalf("exit code %d", code)
+	}
+	var f Figures
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
+	if err != nil || !(f.GFLOPS > 0 && f.MemoryGBs > 0) || f.LinkMbps < 1 || f.LinkUs < 1 {
+		t.Errorf("%v, measured %+v", err, f)
+	}
+}
+
+func FuzzReadTold(f *testing.F) {
 	f.Add([]byte(`{"stages":2,"microbatches":2,"cuts":[2],"orders":[["0F0","0F1","0B0","0B1"],["1F0","1B0","1F1","1B1"]]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := ParsePlan(data)
+		p, err := shape.ReadTold(data)
 		if err != nil || checkPlan(p, tiny()) != nil {
 			return
 		}
-		if _, to := layersOf(p, int(p.Stages)-1, tiny().depth()); to != tiny().depth() {
+		if _, to := layersOf(&p.Plan, int(p.Stages)-1, tiny().depth()); to != tiny().depth() {
 			t.Errorf("the last stage ends at %d", to)
 		}
 	})

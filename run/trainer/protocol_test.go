@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"encoding/json"
+	"github.com/musterdl/muster/pipeline/shape"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,18 +14,23 @@ import (
 )
 
 // example returns the first code block of a language in PROTOCOL.md.
-func example(t *testing.T, language string) string {
+func example(t *testing.T, language string) string { return examples(t, language)[0] }
+
+// examples are all of a language.
+func examples(t *testing.T, language string) (all []string) {
 	t.Helper()
 	b, err := os.ReadFile("PROTOCOL.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(b), "\n```"+language+"\n")
-	code, _, closed := strings.Cut(rest, "```\n")
-	if !found || !closed {
+	for _, rest := range strings.Split(string(b), "\n```"+language+"\n")[1:] {
+		code, _, _ := strings.Cut(rest, "```\n")
+		all = append(all, code)
+	}
+	if len(all) == 0 {
 		t.Fatalf("PROTOCOL.md has no example in %s", language)
 	}
-	return code
+	return all
 }
 
 // runExample runs a script and returns its progress, as lines that were understood.
@@ -71,7 +77,7 @@ func TestShellExample(t *testing.T) {
 }
 
 func TestPlanExample(t *testing.T) {
-	p, err := ParsePlan([]byte(example(t, "json")))
+	p, err := shape.ReadTold([]byte(example(t, "json")))
 	if err != nil || checkPlan(p, tiny()) != nil {
 		t.Fatal(err, checkPlan(p, tiny()))
 	}

@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/shape"
 	"github.com/musterdl/muster/run/trainer/progress"
 )
 
@@ -95,13 +96,18 @@ func (r *run) fits(p proposal) (*pipeline.Plan, error) {
 	if r.plan == nil {
 		return nil, fmt.Errorf("each worker of this attempt has the whole model: expected an attempt that began with a plan in MUSTER_PLAN")
 	}
-	plan, err := ParsePlan(p.Plan)
+	told, err := shape.ReadTold(p.Plan)
 	if err == nil {
-		err = checkPlan(plan, r.worker.config)
+		same := r.worker.config
+		err = same.build(told, func(string) bool { return true })
+	}
+	if err == nil {
+		err = checkPlan(told, r.worker.config)
 	}
 	if err != nil {
 		return nil, err
 	}
+	plan := &told.Plan
 	if row, slices := len(plan.Orders), int(max(1, plan.Tensor)); row != r.place.pipe || slices != r.place.tensor {
 		return nil, fmt.Errorf("it is for %d workers in a row with each layer on %d: expected %d and %d, as this attempt began", row, slices, r.place.pipe, r.place.tensor)
 	}

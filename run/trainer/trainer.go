@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/shape"
 	"github.com/musterdl/muster/run/trainer/progress"
 )
 
@@ -52,6 +53,7 @@ type job struct {
 	checkpoints checkpoints // no dir: none are saved
 	timings     string      // the file for how long passes took; empty is none
 	meetWithin  time.Duration
+	measure     string // the file for what is measured in place of training
 }
 
 // Main runs one worker and returns its exit code. args are the flags without the
@@ -87,6 +89,9 @@ func start(args []string, env func(string) string, stderr io.Writer) error {
 		}
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
+	if j.measure != "" {
+		return writeFigures(j.measure)
+	}
 	report, err := progress.Open(env)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
@@ -119,12 +124,27 @@ func parse(args []string, env func(string) string, stderr io.Writer) (job, error
 	flags.IntVar(&c.TimingsEvery, "timings-every", c.TimingsEvery, "`steps` between reports of how long passes took, where MUSTER_TIMINGS names a file")
 	flags.DurationVar(&c.StepDelay, "step-delay", 0, "least `time` per step")
 	flags.DurationVar(&j.meetWithin, "rendezvous-timeout", 30*time.Second, "`time` for all workers to come")
+	flags.StringVar(&j.measure, "measure", "", "train nothing, and write what a worker was measured to do here to this `file`")
 	text := flags.String("text", "", "`file` to train on; empty: a text that is built in")
 	if err := flags.Parse(args); err != nil {
 		return job{}, err
 	}
 	if flags.NArg() > 0 {
 		return job{}, fmt.Errorf("unexpected argument %q: there are only flags", flags.Arg(0))
+	}
+	if j.measure != "" {
+		return j, nil
+	}
+	told, err := readPlan(env("MUSTER_PLAN"))
+	if err != nil {
+		return job{}, err
+	}
+	if told != nil {
+		said := map[string]bool{}
+		flags.Visit(func(f *flag.Flag) { said[f.Name] = true })
+		if err := c.build(told, func(flag string) bool { return said[flag] }); err != nil {
+			return job{}, fmt.Errorf("MUSTER_PLAN %s: %w", env("MUSTER_PLAN"), err)
+		}
 	}
 	if v := env("MUSTER_BATCH"); v != "" {
 		n, err := strconv.Atoi(v)
@@ -149,15 +169,17 @@ func parse(args []string, env func(string) string, stderr io.Writer) (job, error
 	if err := checkText(j.text, c.Shape); err != nil {
 		return job{}, err
 	}
-	plan, err := readPlan(env("MUSTER_PLAN"), *c)
-	if err != nil {
-		return job{}, err
+	if told != nil {
+		if err := checkPlan(told, *c); err != nil {
+			return job{}, fmt.Errorf("MUSTER_PLAN %s: %w", env("MUSTER_PLAN"), err)
+		}
+		j.plan = &told.Plan
 	}
-	j.plan = plan
 	return j, j.findPlace(env)
 }
 
-func readPlan(path string, c Config) (*pipeline.Plan, error) {
+// readPlan reads the plan at a path; where there is none it is nil.
+func readPlan(path string) (*shape.Told, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -165,14 +187,11 @@ func readPlan(path string, c Config) (*pipeline.Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("MUSTER_PLAN: %w", err)
 	}
-	plan, err := ParsePlan(b)
-	if err == nil {
-		err = checkPlan(plan, c)
-	}
+	told, err := shape.ReadTold(b)
 	if err != nil {
 		return nil, fmt.Errorf("MUSTER_PLAN %s: %w", path, err)
 	}
-	return plan, nil
+	return told, nil
 }
 
 // findPlace reads the variables of torchrun; without WORLD_SIZE the job is alone.

@@ -54,8 +54,8 @@ func TestAlike(t *testing.T) {
 	if why != "" {
 		t.Fatal(why)
 	}
-	if staged := all[0].Staged(); staged.Routes != nil {
-		t.Errorf("routes %v: expected stage s on device s", staged.Routes)
+	if staged, why := all[0].Staged(); why != "" || staged.Routes != nil {
+		t.Errorf("routes %v, %s: expected stage s on device s", staged.Routes, why)
 	}
 }
 

@@ -19,9 +19,23 @@ var ByHandDescription = strategy.Description{
 	Goal:   "throughput", Needs: "a layer profile", Live: parallel.Live,
 }
 
+// ByHandConfig has the sizes that a user insists on.
+type ByHandConfig struct {
+	// Tensor is over how many devices each layer is split, and Ranks how many a pipeline has; 0 is
+	// what the rule of thumb says.
+	Tensor int `yaml:"tensor" least:"0" most:"1024"`
+	Ranks  int `yaml:"ranks" least:"0" most:"4096"`
+}
+
+// ByHandDefault has the rule of thumb choose.
+func ByHandDefault() ByHandConfig { return ByHandConfig{} }
+
 // ByHand is the rule of thumb: what a user writes who simulates nothing. It is what a planner has
 // to be better than: the sizes are legal and fit, and nobody looked whether others are faster.
-type ByHand struct{}
+type ByHand struct{ config ByHandConfig }
+
+// NewByHand returns the rule; the configuration must be valid.
+func NewByHand(c ByHandConfig) ByHand { return ByHand{c} }
 
 var _ parallel.Planner = ByHand{}
 
@@ -34,7 +48,7 @@ func (byNumber) Cut(layers []workload.Layer, stages int, _ pipeline.Params) ([]i
 }
 
 // Plans returns one plan: of 1F1B where it may have it, else of the first of the sequences.
-func (ByHand) Plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Candidate, parallel.Why) {
+func (b ByHand) Plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Candidate, parallel.Why) {
 	usual := max(0, slices.IndexFunc(l.Sequences, func(q parallel.Sequence) bool { return q.Name == "1f1b" }))
 	g := parallel.Grid{Sequences: l.Sequences[usual : usual+1], Cut: byNumber{}}
 	if l.Stages {
@@ -43,12 +57,20 @@ func (ByHand) Plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Candid
 	var why parallel.Why
 	inNode := int(x.On.Nodes[0].Count)
 	l.Samples = 1
-	for l.Ranks = 1; l.Ranks <= x.On.Len(); l.Ranks++ {
-		l.Tensor = inNode
-		if l.Ranks == 1 {
+	// A size that the user insists on is the only one.
+	first, last := 1, x.On.Len()
+	if b.config.Ranks > 0 {
+		first, last = b.config.Ranks, b.config.Ranks
+	}
+	for l.Ranks = first; l.Ranks <= last; l.Ranks++ {
+		most := inNode
+		if l.Tensor = inNode; l.Ranks == 1 {
 			l.Tensor = 1
 		}
-		for ; l.Tensor <= inNode; l.Tensor++ {
+		if b.config.Tensor > 0 {
+			l.Tensor, most = b.config.Tensor, b.config.Tensor
+		}
+		for ; l.Tensor <= most; l.Tensor++ {
 			found, not := g.Search(x, l)
 			if not == "" {
 				return found[:1], ""
