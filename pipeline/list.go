@@ -56,10 +56,26 @@ func urgency(k Kind) int { return strings.IndexByte("BIFW", byte(k)) }
 // for ever.
 func (s *Schedule) List(c *Costs, split bool, rule Rule) Why {
 	l := newLister(s, c, split, rule)
+	l.run(unit.Forever)
+	return l.left()
+}
+
+// run lets ranks choose until none has anything left to begin, and says when the last one is free. It
+// gives up, and says no, as soon as that would be after a limit: a rank that begins a pass has all that
+// it has not done yet still before it.
+func (l *lister) run(limit unit.Duration) (end unit.Time, within bool) {
 	for r := l.first(); r.look != unit.Never; r = l.first() {
 		r.Now = r.look
 		l.choose(r)
+		if end = max(end, r.free); r.free.Sub(0) > limit-l.work[r.Rank] {
+			return end, false
+		}
 	}
+	return end, true
+}
+
+// left says which rank waits for ever, if one does.
+func (l *lister) left() Why {
 	for i := range l.ranks {
 		r := &l.ranks[i]
 		for _, chunk := range r.chunks {
@@ -84,6 +100,10 @@ type lister struct {
 	ready   [2][]unit.Time
 	ranks   []Chooser
 	choices []Choice
+	work    []unit.Duration // that each rank has still to begin
+	// soonest is a tournament of ranks by when they look next, the lower rank where that is at
+	// once: the winner at 1, who plays at i have won at 2i and 2i+1, and the ranks begin at half.
+	soonest []int32
 }
 
 func newLister(s *Schedule, c *Costs, split bool, rule Rule) *lister {
@@ -101,18 +121,49 @@ func newLister(s *Schedule, c *Costs, split bool, rule Rule) *lister {
 	for r := range l.ranks {
 		l.ranks[r] = Chooser{Line: s.Line(r), Rank: r, chunks: s.Chunks(r)}
 	}
+	l.work = make([]unit.Duration, len(l.ranks))
+	for stage := range c.Stages {
+		for i, route := range s.Routes { // which take turns
+			passes := (int(s.Microbatches) - i + len(s.Routes) - 1) / len(s.Routes)
+			for _, kind := range l.kinds {
+				l.work[route[stage]] += unit.Duration(passes) * c.Compute(c.Stages[stage].Of(kind), int(route[stage]))
+			}
+		}
+	}
+	half := 1
+	for half < len(l.ranks) {
+		half *= 2
+	}
+	l.soonest = make([]int32, 2*half)
+	for i := range half {
+		l.soonest[half+i] = int32(min(i, len(l.ranks)-1)) // the last plays for those that are missing
+	}
+	for i := half - 1; i > 0; i-- {
+		l.play(i)
+	}
 	return l
 }
 
 // first is the rank that looks next.
-func (l *lister) first() *Chooser {
-	r := &l.ranks[0]
-	for i := range l.ranks {
-		if l.ranks[i].look < r.look {
-			r = &l.ranks[i]
-		}
+func (l *lister) first() *Chooser { return &l.ranks[l.soonest[1]] }
+
+// play has the winners of two games play each other.
+func (l *lister) play(i int) {
+	l.soonest[i] = l.soonest[2*i]
+	if other := l.soonest[2*i+1]; l.ranks[other].look < l.ranks[l.soonest[i]].look {
+		l.soonest[i] = other
 	}
-	return r
+}
+
+// looks has a rank look at another time than before.
+func (l *lister) looks(r *Chooser, at unit.Time) {
+	if r.look == at {
+		return
+	}
+	r.look = at
+	for i := (len(l.soonest)/2 + r.Rank) / 2; i > 0; i /= 2 {
+		l.play(i)
+	}
 }
 
 // choose lets a rank begin something, if there is anything that the rule wants.
@@ -134,20 +185,21 @@ func (l *lister) choose(r *Chooser) {
 				l.c.Compute(l.c.Stages[chunk.Stage].Of(kind), r.Rank)})
 		}
 	}
-	r.look = r.Soon
-	if len(l.choices) == 0 {
-		return
+	if len(l.choices) > 0 {
+		if i := l.rule(r, l.choices); i >= 0 {
+			l.begin(r, &l.choices[i])
+			return
+		}
 	}
-	if i := l.rule(r, l.choices); i >= 0 {
-		l.begin(r, &l.choices[i])
-	}
+	l.looks(r, r.Soon)
 }
 
 // begin has a rank do a pass, and tells those that wait for it.
 func (l *lister) begin(r *Chooser, x *Choice) {
 	r.Do(string(x.Kind), x.Chunk)
 	r.free = r.Now.Add(x.Takes)
-	r.look = r.free
+	l.work[r.Rank] -= x.Takes
+	l.looks(r, r.free)
 	last := int32(l.s.Stages()) - 1
 	switch {
 	case x.Kind == Weight:
@@ -169,5 +221,5 @@ func (l *lister) wake(r *Chooser, k int, stage, micro, output int32) {
 		at = at.Add(l.c.Link(r.Rank, to.Rank).Takes(l.c.Stages[output].OutputKiB))
 	}
 	l.ready[k][stage*l.s.Microbatches+micro] = at
-	to.look = min(to.look, max(at, to.free))
+	l.looks(to, min(to.look, max(at, to.free)))
 }

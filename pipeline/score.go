@@ -21,13 +21,18 @@ func (s *Schedule) Score(c *Costs) (Score, Why) {
 		return Score{}, why
 	}
 	n := Score{Makespan: t.Makespan}
-	for _, held := range t.Peak {
+	n.memory(t.Peak, c)
+	return n, ""
+}
+
+// memory takes in what the ranks hold.
+func (n *Score) memory(peaks []Memory, c *Costs) {
+	for _, held := range peaks {
 		n.PeakKiB = max(n.PeakKiB, held.Total())
 	}
 	if limit := int64(c.Memory) << 10; limit > 0 {
 		n.OverKiB = max(0, n.PeakKiB-limit)
 	}
-	return n, ""
 }
 
 // Better reports whether a schedule of this score is to be preferred.
@@ -40,6 +45,43 @@ type Search struct {
 	Costs *Costs
 	Best  Schedule
 	Score Score
+}
+
+// List looks at one more, whose orders are still to be written by a rule, as Schedule.List writes them.
+// What is written takes no less time than the writing of it, which knows of no transfers that share a
+// link: where even that is no better the schedule need not be timed, or be written to its end.
+func (x *Search) List(s Schedule, split bool, rule Rule) Why {
+	l := newLister(&s, x.Costs, split, rule)
+	end, within := l.run(x.Limit())
+	if !within {
+		return ""
+	}
+	if why := l.left(); why != "" {
+		return why
+	}
+	return x.TryFrom(s, end.Sub(0))
+}
+
+// bounded reports whether there is a schedule to be better than, and what is known of passes is true.
+func (x *Search) bounded() bool { return x.Best.Orders != nil && x.Costs.Varies == nil }
+
+// Limit is how long a schedule may take at most that is to be better.
+func (x *Search) Limit() unit.Duration {
+	if x.bounded() && x.Score.OverKiB == 0 {
+		return x.Score.Makespan
+	}
+	return unit.Forever
+}
+
+// TryFrom looks at one more, which takes so long at least: it is not timed where that is no better.
+func (x *Search) TryFrom(s Schedule, least unit.Duration) Why {
+	if x.bounded() {
+		n := Score{Makespan: least}
+		if n.memory(s.Peaks(x.Costs), x.Costs); !n.Better(x.Score) {
+			return ""
+		}
+	}
+	return x.Try(s, "")
 }
 
 // Try looks at one more, the first of equals stays; or says why it cannot run.

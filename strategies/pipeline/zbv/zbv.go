@@ -5,9 +5,9 @@
 // sail-sg/zero-bubble-pipeline-parallelism). ZBV has no bubble where all passes take equally long.
 // V-Half and V-Min repeat a block that keeps activations half and a third as long.
 //
-// Left out: the greedy search on the same pipeline from measured costs, and the last step of V-Half
-// and V-Min, which re-orders both ends of an iteration where that takes no more memory; their
-// bubbles are therefore longer than what is published.
+// Their last step re-orders both ends of an iteration where that takes no more memory.
+//
+// Left out: the greedy search on the same pipeline from measured costs.
 package zbv
 
 import (
@@ -29,7 +29,7 @@ var Description = strategy.Description{
 // HalfDescription is what V-Half says about itself.
 var HalfDescription = strategy.Description{
 	Name: "v-half", System: "Zero Bubble", Part: pipeline.SequencePart, Status: "after",
-	Source: "Pipeline Parallelism with Controllable Memory (Qi et al., NeurIPS 2024); its last step, which re-orders both ends, is left out",
+	Source: "Pipeline Parallelism with Controllable Memory (Qi et al., NeurIPS 2024), sail-sg/zero-bubble-pipeline-parallelism",
 	Idea:   "a block of passes repeated for each microbatch, so that activations are kept half as long as under zbv",
 	Acts:   []strategy.Act{strategy.Pipeline, strategy.Chunks, strategy.Halves},
 	Goal:   "throughput", Needs: "a layer profile of two stages a rank", Live: pipeline.Live,
@@ -38,7 +38,7 @@ var HalfDescription = strategy.Description{
 // MinDescription is what V-Min says about itself.
 var MinDescription = strategy.Description{
 	Name: "v-min", System: "Zero Bubble", Part: pipeline.SequencePart, Status: "after",
-	Source: "Pipeline Parallelism with Controllable Memory (Qi et al., NeurIPS 2024); its last step, which re-orders both ends, is left out",
+	Source: "Pipeline Parallelism with Controllable Memory (Qi et al., NeurIPS 2024), sail-sg/zero-bubble-pipeline-parallelism",
 	Idea:   "as v-half with the least memory that a repeated block allows: a third of zbv's",
 	Acts:   []strategy.Act{strategy.Pipeline, strategy.Chunks, strategy.Halves},
 	Goal:   "throughput", Needs: "a layer profile of two stages a rank", Live: pipeline.Live,
@@ -92,26 +92,33 @@ func (V) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule
 	})
 }
 
-// Schedule repeats the block every six slots, one microbatch after the other. Gradients of
-// weights take the first slot that is free then.
+// Schedule repeats the block every six slots, one microbatch after the other, and re-orders both ends.
+// Gradients of weights take the first slot that is free then: they count in the first round, which
+// moves both ends, and are placed anew after the second, which moves the end alone, as published.
 func (b Blocks) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
-	const every = 6
-	return turning(ranks, microbatches, func(line *pipeline.Line, down, up pipeline.Chunk, r int) {
-		slots := b.block(ranks, r)
+	g := newGrid(ranks, microbatches, b.block)
+	g.weigh()
+	g.hasten(true)
+	g.squeeze()
+	g.hasten(false)
+	g.weigh()
+	g.squeeze()
+	g.weigh()
+	return turning(ranks, microbatches, func(line *pipeline.Line, way, back pipeline.Chunk, r int) {
 		var waiting []pipeline.Chunk // whose gradients of weights are due, oldest first
-		for at := range slots[3] + every*microbatches {
-			did := false
-			for i, first := range slots {
-				if at < first || (at-first)%every != 0 || (at-first)/every >= microbatches {
-					continue
-				}
-				chunk, pass := []pipeline.Chunk{down, up, up, down}[i], "FFII"[i:i+1]
-				did = line.Do(pass, chunk)
-				if pass == "I" {
-					waiting = append(waiting, chunk)
-				}
-			}
-			if !did && len(waiting) > 0 {
+		for _, c := range g.rows[r] {
+			switch {
+			case c.is(down):
+				line.Do("F", way)
+			case c.is(up):
+				line.Do("F", back)
+			case c.is(backUp):
+				line.Do("I", back)
+				waiting = append(waiting, back)
+			case c.is(backDown):
+				line.Do("I", way)
+				waiting = append(waiting, way)
+			case c.is(weights):
 				line.Do("W", waiting[0])
 				waiting = waiting[1:]
 			}

@@ -5,13 +5,14 @@ import (
 
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/rounds"
 )
 
 // AutoDescription is what the automatic order says about itself.
 var AutoDescription = strategy.Description{
 	Name: "zero-bubble", System: "Zero Bubble", Part: pipeline.SequencePart, Status: "after",
-	Source: "Zero Bubble (Qi et al., ICLR 2024), its automatic scheduler; the variants of the rule are ours, and zb-h1 is one of them",
-	Idea:   "the fastest of several schedules that a greedy rule makes from costs and a memory limit, with gradients of weights in the gaps",
+	Source: "Zero Bubble (Qi et al., ICLR 2024), its automatic scheduler, beside a rule of ours and zb-h1; sail-sg/zero-bubble-pipeline-parallelism",
+	Idea:   "the fastest of several schedules that greedy rules make from costs and a memory limit, with gradients of weights in the gaps",
 	Acts:   []strategy.Act{strategy.Pipeline, strategy.Halves},
 	Goal:   "throughput", Needs: "a layer profile", Live: pipeline.Live,
 }
@@ -42,10 +43,14 @@ func (a Auto) Schedule(ranks, microbatches int, c *pipeline.Costs) (pipeline.Sch
 	if c == nil {
 		like := pipeline.Like(ranks)
 		least := ahead(asOneFOneB, ranks, microbatches, &like)
-		return (&greedy{most: least, ahead: least}).schedule(microbatches, &like)
+		g := greedy{most: least, ahead: least}
+		s := g.begin(microbatches)
+		why := s.List(&like, true, g.choose)
+		return s, why
 	}
 	best := pipeline.Search{Costs: c}
-	for _, most := range a.levels(ranks, microbatches, c) {
+	// Who may keep more is faster, mostly, and what is no faster than that is not written to its end.
+	for _, most := range slices.Backward(a.levels(ranks, microbatches, c)) {
 		if slices.Min(most) >= min(ranks, microbatches) {
 			if why := best.Try(H1{}.Schedule(ranks, microbatches, c)); why != "" {
 				return best.Best, why
@@ -62,7 +67,7 @@ func (a Auto) Schedule(ranks, microbatches int, c *pipeline.Costs) (pipeline.Sch
 // limit, so that a higher one only adds schedules to choose from; where devices' memory is known
 // all are tried, and the score tells which fit.
 func (a Auto) levels(ranks, microbatches int, c *pipeline.Costs) (levels [][]int) {
-	for _, kept := range []int{1, (ranks + 1) / 2, ranks, (3*ranks + 1) / 2, 2 * ranks} {
+	for _, kept := range []int{1, (ranks + 1) / 2, ranks, 3 * ranks / 2, 2 * ranks} {
 		if len(levels) > 0 && (c.Memory == 0 && float64(kept) > a.config.Pending*float64(ranks) || slices.Min(levels[len(levels)-1]) >= microbatches) {
 			break // more is not allowed, or there is no more to keep
 		}
@@ -90,27 +95,40 @@ func (Auto) Tries(ranks, microbatches int) int {
 	return levels * (1 + 3*3*2)
 }
 
-// large is how many passes forward make a schedule of which only the best variants are tried,
-// since each takes long: of 150 small ones with drawn costs, in twice 1F1B's memory, they
+// large is how many passes forward make a schedule of which only the best variants of our rule are
+// tried, since each takes long: of 150 small ones with drawn costs, in twice 1F1B's memory, they
 // were .1 % slower than the best of all.
 const large = 2048
 
-// vary tries what the rule makes in each of its variants. Those of the authors are two ways to
-// begin, whether gradients of inputs come first, and two times for those of weights.
+// vary tries what the rule makes in each of its variants.
 func vary(best *pipeline.Search, microbatches int, most []int) pipeline.Why {
+	for _, g := range variants(len(most), microbatches, most, best.Costs) {
+		if why := best.List(g.begin(microbatches), true, g.choose); why != "" {
+			return why
+		}
+	}
+	for i := range rounds.Variants {
+		if s, end, fits := rounds.Schedule(i, most, microbatches, best.Costs, best.Limit()); fits {
+			if why := best.TryFrom(s, end.Sub(0)); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
+}
+
+// variants are those of our own rule.
+func variants(ranks, microbatches int, most []int, c *pipeline.Costs) (all []*greedy) {
 	ways, times := []int{asOneFOneB, untilBack, anyNumber}, []int{whenShort, whenItFits, whenIdle}
-	if len(most)*microbatches > large {
+	if ranks*microbatches > large {
 		ways, times = []int{untilBack}, []int{whenIdle}
 	}
 	for _, way := range ways {
 		for _, weights := range times {
 			for _, forward := range []bool{false, true} {
-				g := greedy{most: most, ahead: ahead(way, len(most), microbatches, best.Costs), weights: weights, forward: forward}
-				if why := best.Try(g.schedule(microbatches, best.Costs)); why != "" {
-					return why
-				}
+				all = append(all, &greedy{most: most, ahead: ahead(way, ranks, microbatches, c), weights: weights, forward: forward})
 			}
 		}
 	}
-	return ""
+	return all
 }

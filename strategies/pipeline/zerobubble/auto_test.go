@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/pipelinetest"
 )
 
 // drawnCosts are those of equal or unequal stages, with links that matter little or not.
@@ -148,5 +149,44 @@ func TestNothingKept(t *testing.T) {
 	c.Memory, c.ParamCopies = 1, 1
 	if got, h1 := scheduled(t, New(Default()), 3, 6, c), scheduled(t, H1{}, 3, 6, c); got.Makespan > h1.Makespan {
 		t.Errorf("%v, H1 %v", got.Makespan, h1.Makespan)
+	}
+}
+
+// TestAuthors: on no pipeline is the automatic order slower than what the authors' program makes.
+func TestAuthors(t *testing.T) {
+	r := pipelinetest.Range{}
+	if beside(r); r["authors_most"] > 1 || r["authors_least"] < .9 {
+		t.Errorf("%v of the authors'", r)
+	}
+}
+
+// TestPruned: what is not written to its end, or not timed, would not have been taken: the search finds
+// what timing all schedules finds, also over slow links.
+func TestPruned(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 13))
+	for range 60 {
+		p, m, c := drawnCosts(r)
+		c.Bandwidth = unit.Mbps(r.IntN(2) * (20_000 + r.IntN(100_000)))
+		for s := range c.Stages {
+			c.Stages[s].OutputKiB = r.Int64N(200)
+		}
+		if r.IntN(2) == 0 {
+			c.Memory = unit.MiB(1 + r.IntN(30))
+		}
+		for _, most := range New(Config{2}).levels(p, m, &c) {
+			got, all := pipeline.Search{Costs: &c}, pipeline.Search{Costs: &c}
+			for _, x := range variants(p, m, most, &c) {
+				if why := got.List(x.begin(m), true, x.choose); why != "" {
+					t.Fatal(why)
+				}
+				s := x.begin(m)
+				if why := all.Try(s, s.List(&c, true, x.choose)); why != "" {
+					t.Fatal(why)
+				}
+			}
+			if got.Score != all.Score {
+				t.Fatalf("p=%d m=%d: %+v, of all %+v", p, m, got.Score, all.Score)
+			}
+		}
 	}
 }

@@ -54,18 +54,14 @@ type greedy struct {
 
 	ends   []unit.Time     // by rank: of its last pass; Never before the first
 	bubble []unit.Duration // by rank: what it did nothing since the first
+	worst  unit.Duration   // of these
 }
 
-// schedule lists what the rule chooses.
-func (g *greedy) schedule(microbatches int, c *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
+// begin returns a schedule for whose orders the rule is to choose.
+func (g *greedy) begin(microbatches int) pipeline.Schedule {
 	ranks := len(g.most)
-	s := pipeline.NewSchedule(ranks, microbatches, pipeline.Straight(ranks))
-	g.ends, g.bubble = make([]unit.Time, ranks), make([]unit.Duration, ranks)
-	for r := range g.ends {
-		g.ends[r] = unit.Never
-	}
-	why := s.List(c, true, g.choose)
-	return s, why
+	g.ends, g.bubble, g.worst = slices.Repeat([]unit.Time{unit.Never}, ranks), make([]unit.Duration, ranks), 0
+	return pipeline.NewSchedule(ranks, microbatches, pipeline.Straight(ranks))
 }
 
 // choose is the rule.
@@ -74,6 +70,7 @@ func (g *greedy) choose(r *pipeline.Chooser, ready []pipeline.Choice) int {
 	if pick >= 0 {
 		if g.ends[r.Rank] != unit.Never {
 			g.bubble[r.Rank] += r.Now.Sub(g.ends[r.Rank])
+			g.worst = max(g.worst, g.bubble[r.Rank])
 		}
 		g.ends[r.Rank] = r.Now.Add(ready[pick].Takes)
 	}
@@ -104,9 +101,5 @@ func (g *greedy) pick(r *pipeline.Chooser, ready []pipeline.Choice) int {
 
 // fits says whether a rank may do something that takes so long before what comes soon.
 func (g *greedy) fits(r *pipeline.Chooser, takes unit.Duration) bool {
-	worst := unit.Duration(0)
-	for _, b := range g.bubble {
-		worst = max(worst, b)
-	}
-	return r.Now.Add(takes) <= r.Soon || g.bubble[r.Rank]+r.Soon.Sub(r.Now) > worst
+	return r.Now.Add(takes) <= r.Soon || g.bubble[r.Rank]+r.Soon.Sub(r.Now) > g.worst
 }
