@@ -66,6 +66,8 @@ func Schedule(variant int, most []int, microbatches int, c *pipeline.Costs, limi
 			g.ends[k][r] = make([]unit.Time, 0, microbatches)
 		}
 	}
+	// The first microbatch goes through all ranks before any of them decides anything: until its gradient
+	// comes back nobody has gradients of weights to do, and only then is it known how long each waits.
 	g.first()
 	for k := 1; k < microbatches && !g.stuck; k++ {
 		g.round(k)
@@ -153,6 +155,8 @@ func (g *rounds) first() {
 	for r := range p {
 		g.forward(r)
 	}
+	// From the last rank to the first, as a rank's first gradient comes when the one behind it has done its
+	// own, and that one may be late for it.
 	more, back := make([]int, p), unit.Time(0) // when the gradient of the rank behind is done
 	for r := p - 1; r >= 0; r-- {
 		x := &g.ranks[r]
@@ -170,6 +174,8 @@ func (g *rounds) first() {
 		}
 		back = max(free, comes).Add(x.takes[1])
 	}
+	// A rank that began as many as the one before it would have to wait for each of them: one fewer is
+	// enough to keep it busy until its gradient comes.
 	for r := range p {
 		for r > 0 && more[r] > 0 && more[r] >= more[r-1] && g.ranks[r].f+more[r] < g.micros {
 			more[r]--
@@ -195,6 +201,8 @@ func (g *rounds) round(k int) {
 	for r := p - 2; r >= 0; r-- {
 		begin[r] = begin[r] && begin[r+1] // or it would be further ahead of the rank behind
 	}
+	// Room is made first, since a pass forward that does not fit cannot begin at all. Then what is left of
+	// the wait for it is filled.
 	for r := range p {
 		if !begin[r] {
 			continue
@@ -211,6 +219,8 @@ func (g *rounds) round(k int) {
 		}
 		g.forward(r)
 	}
+	// The same for gradients of inputs, which free nothing themselves. The first rank, when it has no more
+	// to begin, has nothing to be in time for: its gradients of weights delay nobody.
 	for r := p - 1; r >= 0; r-- {
 		if r < p-1 {
 			g.fill(r, g.returns(r))
@@ -241,9 +251,12 @@ func (g *rounds) inTime(r int) bool {
 // otherwise be the one that waited longest.
 func (g *rounds) fill(r int, until unit.Time) {
 	x := &g.ranks[r]
+	// What ends in time costs nothing.
 	for x.w < x.i && x.free.Add(x.takes[2]) <= until {
 		g.weight(r)
 	}
+	// What does not delays what comes, but is done then and not later: a rank that has waited less than the
+	// worst can make up for that, one that has waited most cannot lose by it.
 	if x.w < x.i && x.free < until && (g.filling || until.Sub(x.free) > g.worst-x.waited) {
 		g.weight(r)
 	}
