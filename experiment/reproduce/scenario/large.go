@@ -109,7 +109,7 @@ type arm struct {
 	elastic                 bool
 }
 
-// guests are background jobs wherever nobody else is, and in what plans leave idle.
+// guests lets background jobs live wherever nobody else is, and in what plans leave idle.
 const guests = "order: fifo\nplace: antman/fastest-kind\n"
 
 // arms are the full composition, and each step that is left out. Without step 4 the owners plan
