@@ -137,7 +137,7 @@ func (s *Simulation) mendDevice(device plan.DeviceID) {
 }
 
 // loseRuns ends every run with a member on what is lost, each with what its last
-// periodic checkpoint kept.
+// periodic checkpoint kept, or those of its workers that are left.
 func (s *Simulation) loseRuns(at unit.Time, lost func(plan.Grant) bool) {
 	v := s.engine.View()
 	for i := range s.runs {
@@ -155,6 +155,9 @@ func (s *Simulation) loseRuns(at unit.Time, lost func(plan.Grant) bool) {
 			s.gone(at, id)
 			s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Ending: engine.Ending{Kept: l.kept}})
 			continue
+		}
+		if s.runs[i].status == plan.Running {
+			s.world.Lose(at, v, id, lost)
 		}
 		s.exit(at, id, plan.NodeFailure)
 	}

@@ -112,6 +112,7 @@ type booking struct {
 	busyTime float64
 	booked   unit.Time
 	busy     float64
+	lives    unit.Duration // of its running time, that the workers which are left of it have saved
 	bubbles
 }
 
@@ -396,7 +397,8 @@ type Ending struct {
 }
 
 // End takes a run out. Its work is kept whole when saved (it finished, or could
-// checkpoint before it was stopped), else back to the last periodic checkpoint. It
+// checkpoint before it was stopped), else back to the last periodic checkpoint, or to what
+// was saved of a run that lost devices (Lose). It
 // returns the runs whose end has moved.
 func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Ending, []plan.RunID) {
 	x := &w.runs[id]
@@ -410,6 +412,7 @@ func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Endi
 		if every := v.Job(x.job).Checkpoint.Every; every > 0 {
 			e.Kept = e.Ran / every * every
 		}
+		e.Kept = max(e.Kept, x.lives)
 		if e.Ran > 0 {
 			done = part(done, float64(e.Kept), float64(e.Ran))
 		}
