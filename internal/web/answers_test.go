@@ -121,7 +121,7 @@ func planOf(j view.Job) view.Plan {
 			p["measured_s"], p["measured"] = .61, object{"step": 20, "passes": []object{{"stage": 0, "kind": "F", "count": 40, "mean_us": 90_000, "most_us": 95_000}}, "timeline": both(20_000)}
 		}
 	case nasty:
-		p = object{"job": j.Name, "attempt": 1, "schedule": nasty, "iteration_s": 2.5, "menu": []object{{"schedule": nasty, "model": nasty, "workers": 8, "nodes": 1, "step_s": 2.5, "chosen": true},
+		p = object{"job": j.Name, "attempt": 1, "schedule": nasty, "iteration_s": 2.5, "passes_s": 2.25, "predicted": both(0), "menu": []object{{"schedule": nasty, "model": nasty, "workers": 8, "nodes": 1, "step_s": 2.5, "chosen": true},
 			{"schedule": "tp4 pp2 dp1", "workers": 8, "nodes": 2, "step_s": 3.25}}}
 	}
 	return as[view.Plan](p)

@@ -14,8 +14,8 @@ export function planCard(plan, width) {
   if (plan === null) return null;
   const menu = plan.menu?.length > 0 && offers(plan.menu), ways = (plan.schedule || plan.reactions?.length > 0) && reactions(plan);
   if (!plan.schedule) return card("Plan", null, h("p", { class: "muted" }, sentence(plan.words || "it has no plan") + "."), ways, menu);
-  const facts = [["Plan", plan.schedule], ["Predicted step", short(plan.iteration_s * 1e6)], plan.null_iteration_s && ["With equal layers and GPipe", short(plan.null_iteration_s * 1e6)],
-    ["Measured step", plan.measured_s ? short(plan.measured_s * 1e6) : plan.measured ? "its timeline is cut" : "not measured yet"], plan.measured && ["Step measured last", plan.measured.step]].filter(Boolean);
+  const facts = [["Plan", plan.schedule], ["Predicted step", short(plan.iteration_s * 1e6)], plan.passes_s && ["Its passes", short(plan.passes_s * 1e6)], plan.null_iteration_s && ["With equal layers and GPipe", short(plan.null_iteration_s * 1e6)],
+    [plan.passes_s ? "Measured passes" : "Measured step", plan.measured_s ? short(plan.measured_s * 1e6) : plan.measured ? "its timeline is cut" : "not measured yet"], plan.measured && ["Step measured last", plan.measured.step]].filter(Boolean);
   return h("section", { class: "card plan" }, h("h2", null, "Plan"),
     h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value)))),
     pictures(plan, Math.max(420, width)), ways, menu);
@@ -39,7 +39,7 @@ function reactions(plan) {
 // pictures draws both timelines over the same axis, and the memory below them.
 function pictures(plan, width) {
   const predicted = plan.predicted ?? [], measured = plan.measured?.timeline ?? [];
-  if (predicted.length === 0) return h("p", { class: "hint" }, "What each rank does is not told of this plan.");
+  if (predicted.length === 0) return h("p", { class: "hint" }, sentence(plan.words || "what each rank does is not told of this plan") + ".");
   const all = [...predicted, ...measured].flat();
   const longest = Math.max(1, ...all.map((x) => x.end_us)), seen = new Set(all.map((x) => kindOf(x.op)));
   const one = (words, lines) => h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": words }, timeline(words, lines, longest, width));
