@@ -73,14 +73,14 @@ func Device(name string, p Precision) (parallel.Device, pipeline.Why) {
 		Inside: parallel.Link{Bandwidth: unit.Mbps(inside * 8000)}}, ""
 }
 
-// Like is the kind of device that a name means, in some precision: its own, or the beginning of
-// it, as a100; case does not count. Of several it is the one whose memory is nearest to what is
+// Like is the kind of device that a name means, in some precision: its own, the beginning of it, as
+// a100, or what the driver calls it, as NVIDIA A100-SXM4-80GB; case does not count. Of several it is the one whose memory is nearest to what is
 // said of it, and without that the one with the most.
 func Like(name string, memory unit.MiB, p Precision) (best parallel.Device, why pipeline.Why) {
-	off := math.Inf(1)
+	off, known := math.Inf(1), slices.ContainsFunc(kinds, func(k kind) bool { return k.begins(name) })
 	for i := range kinds {
 		k := &kinds[i]
-		if name == "" || !strings.HasPrefix(strings.ToLower(k.name), strings.ToLower(name)) {
+		if known && !k.begins(name) || !known && !k.named(name) {
 			continue
 		}
 		d, not := Device(k.name, p)
@@ -100,6 +100,17 @@ func Like(name string, memory unit.MiB, p Precision) (best parallel.Device, why 
 		best.Memory = memory
 	}
 	return best, ""
+}
+
+// begins reports whether a name is the beginning of the kind's.
+func (k *kind) begins(name string) bool {
+	return name != "" && strings.HasPrefix(strings.ToLower(k.name), strings.ToLower(name))
+}
+
+// named reports whether a name, as its driver says it, has the first word of the kind's among its words.
+func (k *kind) named(name string) bool {
+	first, _, _ := strings.Cut(k.name, "-")
+	return slices.ContainsFunc(strings.FieldsFunc(name, func(r rune) bool { return r == ' ' || r == '-' }), func(word string) bool { return strings.EqualFold(word, first) })
 }
 
 // uplinks are what a device has of the network of the machine in which its vendor sells it, in
