@@ -1,6 +1,8 @@
 package compose
 
 import (
+	"bytes"
+
 	"fmt"
 
 	"github.com/musterdl/muster/allocate"
@@ -57,7 +59,8 @@ func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
 		}
 		terms := d.Run(run).Terms
 		was := d.Pipeline(terms.Plan.ID)
-		if pl, ok := pipelines.planned(&best, d.View, o.Job, &was, learned); ok {
+		if pl, ok := pipelines.planned(&best, d.View, o.Job, &was, learned); ok && !bytes.Equal(pl.JSON, was.JSON) {
+			// Who would go on as it does is told nothing.
 			terms.Plan.ID = d.PlanID(pl)
 			before, _ := now.Simulate(&by.Plan)
 			d.Regrant(run, terms, plan.Reason{Code: plan.Replanned, A: int64(before.Step), B: int64(best.Result.Step)})
