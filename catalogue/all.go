@@ -199,7 +199,7 @@ var All = []Entry{
 	plain(zerobubble.H2Description, zerobubble.H2{}),
 	tuned(zerobubble.AutoDescription, zerobubble.Default, func(c zerobubble.Config, _ Env) any { return zerobubble.New(c) }),
 	plain(byprice.NoneDescription, byprice.None{}),
-	tuned(byprice.Description, byprice.Default, func(c byprice.Config, _ Env) any { return byprice.New(c) }),
+	tuned(byprice.Description, byprice.Default, func(c byprice.Config, _ Env) any { return byprice.New(c) }).claims(drift.Claim, drift.Measure(onefoneb.Ordering{}, onefoneb.Shaken)),
 
 	plain(maxmin.Description, maxmin.Policy{}),
 	tuned(parrot.Description, parrot.Default, func(c parrot.Config, _ Env) any { return parrot.New(c) }).claims(parrot.Claim, parrot.Measure),
@@ -208,9 +208,6 @@ var All = []Entry{
 
 // Grounds is what strategies go by and none of them decides, held against what was measured.
 var Grounds = []Entry{
-	Entry{Description: strategy.Description{Name: "adaptive", System: "Adaptive re-planning", Step: "pipeline",
-		Idea: "Stages that drift are noticed, and the layers cut anew where the steps that are left pay for it; no driver reports stages to the engine, so that only this claim asks"}}.
-		claims(drift.Claim, drift.Measure(onefoneb.Ordering{}, onefoneb.Shaken)),
 	Entry{Description: strategy.Description{Name: "published-steps", System: "Published step times", Step: "pipeline",
 		Idea: "How long a step of a large model takes, from its shape"}}.claims(measured.Steps, measured.MeasureSteps(func(chunks int) pipeline.Ordering {
 		if chunks == 1 {
