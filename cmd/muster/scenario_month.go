@@ -7,24 +7,24 @@ import (
 )
 
 // monthLong is its help.
-const monthLong = "Train Llama 3 70B on 1,024 H100 through a month: lost nodes, slow devices, slow links, machines taken back, racks that\n" +
-	"fail, all of these, and failures as often as Llama 3's own. After each, the run rides through, re-routes microbatches,\n" +
-	"takes another order, cuts anew, drops a copy, swaps a spare, restarts or waits: the cheapest by expected device-seconds\n" +
-	"lost, or always the same where that can be. The price should do no more than 3 % worse than the best of the others."
+const monthLong = "Have the engine run one job that trains Llama 3 70B on 1,024 H100 through a month: lost nodes, machines taken back, racks\n" +
+	"that fail, all of these, and failures as often as Llama 3's own. After each the composition's part reaction says how the job\n" +
+	"goes on: the cheapest way by expected device-seconds lost, always a spare, always fewer workers, always to wait, or the\n" +
+	"queue. The price should do no more than 3 % worse than the best of the others."
 
 func monthCommand() *cobra.Command {
 	s := &month.Study{}
-	cmd := &cobra.Command{Use: "month", Args: cobra.NoArgs, Long: monthLong, Short: "Run one large training through a month of failures, by price and by every fixed remedy",
+	cmd := &cobra.Command{Use: "month", Args: cobra.NoArgs, Long: monthLong, Short: "Run one large job through a month of failures, by price and by every fixed remedy",
 		Example: "  muster scenario month\n  muster scenario month --seeds 10 --plot month.svg\n  muster scenario month --nodes 32 --json"}
 	f := cmd.Flags()
 	f.IntVar(&s.Seeds, "seeds", 3, "how often failures are drawn")
 	f.IntVar(&s.Days, "days", 30, "how long a month is")
-	f.IntVar(&s.Nodes, "nodes", 128, "nodes of eight devices, without the spares")
+	f.IntVar(&s.Nodes, "nodes", 128, "nodes of eight devices, a multiple of 16, without the spares")
 	plot := f.String("plot", "", "draw the goodput of every policy to this file, as SVG")
 	asJSON, quiet := f.Bool("json", false, "print one JSON object"), f.Bool("quiet", false, "no progress bar")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if s.Seeds < 1 || s.Days < 1 || s.Nodes < 16 {
-			return misused("--seeds is %d, --days %d and --nodes %d: expected at least 1, 1 and 16", s.Seeds, s.Days, s.Nodes)
+		if s.Seeds < 1 || s.Days < 1 || s.Nodes < 16 || s.Nodes%16 != 0 {
+			return misused("--seeds is %d, --days %d and --nodes %d: expected at least 1 and 1, and a multiple of 16", s.Seeds, s.Days, s.Nodes)
 		}
 		s.Progress = studyBar(*quiet)
 		return present(cmd, s, *plot, *asJSON)

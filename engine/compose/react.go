@@ -143,20 +143,25 @@ func (s *Scheduler) startAgain(d *plan.Draft, job plan.JobID, n int32) bool {
 }
 
 // ended is a run that has ended, as the policy is told of it: its sizes take as long as the job's menu
-// says, or in proportion to its workers.
+// says, or in proportion to its workers. What it asked for is what it is to have, whatever it had.
 func (s *Scheduler) ended(v plan.View, b *schedule.Broken) *reaction.Run {
 	setting, j, shape := s.parts.Reaction.Setting(), v.Job(b.Job), v.Shape(b.Job)
-	r := &reaction.Run{Sound: max(1, v.Pipeline(b.Plan).Iteration), Full: reaction.Of(int(b.Workers)), Since: b.Redo, Repair: setting.Repair, Start: setting.Start, Store: j.Checkpoint.Load}
-	r.Now = r.Full
+	most := max(shape.Gang, b.Workers)
+	r := &reaction.Run{Now: reaction.Of(int(b.Workers)), Full: reaction.Of(int(most)), Since: b.Redo, Repair: setting.Repair, Start: setting.Start, Store: j.Checkpoint.Load}
 	rate := max(1, v.Rate(b.Job, b.Model, b.Workers, b.Several))
+	steps := func(n int32) unit.Duration {
+		at := v.Rate(b.Job, b.Model, n, b.Several)
+		return unit.Duration(float64(max(1, v.Pipeline(b.Plan).Iteration)) * float64(rate) / float64(max(1, at)))
+	}
+	r.Sound = max(1, steps(most))
 	left, known := v.Left(b.Job)
 	if !known {
 		left = v.Work(b.Job) // as much as it has done
 	}
-	r.Left = unit.Duration(float64(left) * plan.FullRate / float64(rate))
-	for n := b.Workers; n > 0; n = smaller(shape, n) {
-		if at := v.Rate(b.Job, b.Model, n, b.Several); at > 0 {
-			r.Sizes = append(r.Sizes, reaction.Size{Workers: int(n), Step: unit.Duration(float64(r.Sound) * float64(rate) / float64(at))})
+	r.Left = unit.Duration(float64(left) * plan.FullRate / float64(max(1, v.Rate(b.Job, b.Model, most, b.Several))))
+	for n := most; n > 0; n = smaller(shape, n) {
+		if v.Rate(b.Job, b.Model, n, b.Several) > 0 {
+			r.Sizes = append(r.Sizes, reaction.Size{Workers: int(n), Step: steps(n)})
 		}
 	}
 	return r

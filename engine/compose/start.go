@@ -201,6 +201,9 @@ func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool 
 	shape := d.Shape(it.job)
 	w := &s.making.wish
 	*w = allocate.Wish{Job: it.job, Workers: s.want(d.View, it.job, shape)}
+	if until, had := s.repairedBy(d.View, it.job); until > d.Now() {
+		w.Workers = max(w.Workers, had) // whatever its sizer would have it begin with now
+	}
 	w.Reason = plan.Reason{Code: plan.Fits, A: shape.Milli(w.Workers)}
 	if ahead != plan.None {
 		w.Reason = plan.Reason{Code: plan.Backfilled, A: int64(ahead)}

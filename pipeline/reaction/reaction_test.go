@@ -207,3 +207,20 @@ func TestExpertsTogether(t *testing.T) {
 		t.Errorf("a copy is dropped: %q", why)
 	}
 }
+
+// TestMoreAgain: a run that had half of what its job asked for, as a device was lost before, and has ended, goes on
+// with all where these are as fast as asked for; the same half is slower until the repair, and to wait for it as well.
+func TestMoreAgain(t *testing.T) {
+	r := &Run{Sound: unit.Second, Full: Of(8), Now: Of(4), Sizes: []Size{{8, unit.Second}, {4, 2 * unit.Second}, {2, 4 * unit.Second}},
+		Left: unit.Day, Repair: unit.Hour, Start: unit.Minute}
+	all := r.Options()
+	if o := &all[0]; o.Name != Restart || len(o.Plan.Devices()) != 8 || o.Price != 60*8 {
+		t.Errorf("%+v, expected a start on 8 that costs 8 devices a minute", o)
+	}
+	if swap := find(all, Swap); len(swap.Plan.Devices()) != 4 || swap.Step != 2*unit.Second || swap.Price <= all[0].Price {
+		t.Errorf("%+v, expected the same 4 at half the pace", swap)
+	}
+	if wait := find(all, Wait); wait.Step != 2*unit.Second || len(wait.Plan.Devices()) != 4 || wait.Pause != unit.Hour+unit.Minute {
+		t.Errorf("%+v, expected the same 4 after the repair", wait)
+	}
+}

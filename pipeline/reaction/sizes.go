@@ -23,25 +23,22 @@ func Of(workers int) parallel.Plan {
 	return parallel.Plan{Pipelines: []parallel.Pipeline{{Ranks: []parallel.Rank{one}}}}
 }
 
-// again are the ways of a run that has ended: the same size on other devices, smaller ones, or the same
-// after the repair. For the ways that keep processes it is too late.
+// again are the ways of a run that has ended: the same size on other devices, other sizes, or the same
+// after the repair. One that lost a device before may have more than it had. For the ways that keep processes it is too late.
 func (r *Run) again() (all []Option) {
 	for _, name := range []string{Ride, Route, Reshape, Recut, Drop} {
 		all = append(all, Option{Name: name, Why: "its processes have ended with the one that was lost"})
 	}
-	had := len(r.Full.Devices())
+	had, step := len(r.Now.Devices()), r.Sound
 	for _, s := range r.Sizes {
-		if s.Workers > had {
-			continue
-		}
 		o := Option{Name: Restart, Plan: Of(s.Workers), Step: s.Step, Pause: r.Start + r.Store, Redo: r.Since}
 		if s.Workers == had {
-			o.Name = Swap
+			o.Name, step = Swap, s.Step
 		}
 		o.Price = r.price(&o)
 		all = append(all, o)
 	}
-	wait := Option{Name: Wait, Plan: r.Full, Step: r.Sound, Pause: r.Repair + r.Start + r.Store, Redo: r.Since}
+	wait := Option{Name: Wait, Plan: r.Now, Step: step, Pause: r.Repair + r.Start + r.Store, Redo: r.Since}
 	wait.Price = r.price(&wait)
 	return append(all, wait)
 }

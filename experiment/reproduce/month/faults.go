@@ -1,7 +1,7 @@
-// Package month plays one large run through a month of failures: nodes that are lost, devices and
-// links that are slow, machines that are taken back, racks that fail, and all of it. At each of
-// them a policy says how the run goes on, with the planner in the loop; what is compared is the
-// one policy that goes by price with policies that always do the same.
+// Package month has the engine run one large job through a month of failures: nodes that are lost, machines that
+// are taken back, racks that fail, and failures as often as those of Llama 3. The simulated world plays them. After
+// each, the composition's part `reaction` says how the job goes on; what is compared is the one that goes by price
+// with the same part told to take always one way.
 package month
 
 import (
@@ -16,10 +16,6 @@ type cause struct {
 	every unit.Duration // between two of one node, or of one rack
 	lasts unit.Duration // in the mean
 	rack  bool
-	// least and most are the speed that is left of one device, or of a node's link; 0 is that
-	// the node is away.
-	least, most float64
-	link        bool
 }
 
 // Regime is what breaks in a month.
@@ -32,8 +28,6 @@ type Regime struct {
 // (Dubey et al. 2024) are one of a node of eight in 264 days.
 var (
 	lost  = cause{every: 60 * unit.Day, lasts: 12 * unit.Hour}
-	slow  = cause{every: 120 * unit.Day, lasts: 12 * unit.Hour, least: .3, most: .95}
-	links = cause{every: 120 * unit.Day, lasts: 6 * unit.Hour, least: .02, most: .5, link: true}
 	spot  = cause{every: 20 * unit.Day, lasts: 2 * unit.Hour}
 	racks = cause{every: 60 * unit.Day, lasts: 3 * unit.Hour, rack: true}
 	llama = cause{every: 54 * unit.Day * 2048 / 419, lasts: 24 * unit.Hour}
@@ -42,11 +36,9 @@ var (
 // Regimes are what a study plays.
 var Regimes = []Regime{
 	{"lost nodes", []cause{lost}},
-	{"slow devices", []cause{slow}},
-	{"slow links", []cause{links}},
 	{"spot", []cause{spot}},
 	{"rack outages", []cause{racks}},
-	{"mixed", []cause{lost, slow, links, spot, racks}},
+	{"mixed", []cause{lost, spot, racks}},
 	{"llama-3", []cause{llama}},
 }
 
@@ -57,9 +49,7 @@ const inRack = 16
 type fault struct {
 	at, until unit.Time
 	nodes     []int32
-	device    int32 // of the node, where one is slow
 	cause     *cause
-	left      float64 // of the speed
 }
 
 // draw has causes happen on nodes, from a seed.
@@ -75,8 +65,7 @@ func (r *Regime) draw(nodes int, end unit.Time, seed uint64) (all []fault) {
 			if at = at.Add(unit.Duration(dice.ExpFloat64() * float64(c.every) / float64(places))); at >= end {
 				break
 			}
-			f := fault{at: at, until: at.Add(unit.Duration(dice.ExpFloat64() * float64(c.lasts))), cause: c, device: dice.Int32N(inNode)}
-			f.left = c.least + dice.Float64()*(c.most-c.least)
+			f := fault{at: at, until: at.Add(unit.Duration(dice.ExpFloat64() * float64(c.lasts))), cause: c}
 			first := dice.IntN(places) * size
 			for n := first; n < min(first+size, nodes); n++ {
 				f.nodes = append(f.nodes, int32(n))
@@ -88,10 +77,10 @@ func (r *Regime) draw(nodes int, end unit.Time, seed uint64) (all []fault) {
 	return all
 }
 
-// stops is the mean time between two of the causes that take nodes away, and lasts the mean time
+// stops is the mean time between two losses, and lasts the mean time
 // until what broke is whole.
 func (r *Regime) stops(nodes int) (stops, lasts unit.Duration) {
-	away, all, time := 0., 0., 0.
+	all, time := 0., 0.
 	for _, c := range r.causes {
 		rate := float64(nodes) / float64(c.every)
 		if c.rack {
@@ -99,12 +88,6 @@ func (r *Regime) stops(nodes int) (stops, lasts unit.Duration) {
 		}
 		all += rate
 		time += rate * float64(c.lasts)
-		if c.most == 0 {
-			away += rate
-		}
 	}
-	if away == 0 {
-		return 30 * unit.Day, unit.Duration(time / all)
-	}
-	return unit.Duration(1 / away), unit.Duration(time / all)
+	return unit.Duration(1 / all), unit.Duration(time / all)
 }

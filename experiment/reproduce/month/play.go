@@ -1,111 +1,20 @@
 package month
 
 import (
-	"errors"
+	"cmp"
+	"fmt"
+	"io"
 	"slices"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/unit"
-	"github.com/musterdl/muster/pipeline"
-	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline/reaction"
-	"github.com/musterdl/muster/pipeline/shape"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/run/simulated/world"
 )
-
-// What runs: Llama 3 70B with Adam, on nodes of eight H100 with 400 Gb/s for each. Every copy
-// holds the whole state of the optimiser, so that what one loses another has.
-const (
-	model   = "llama-3-70b"
-	device  = "H100"
-	inNode  = 8
-	out     = 8 * 400_000 // Mb/s of a node
-	samples = 4           // of 8,192 tokens, of a step and node
-	storage = 16_000      // Mb/s of a node, to checkpoints
-	start   = unit.Minute // until processes have begun again
-)
-
-// Ground is what a month is played on, the same for all regimes.
-type Ground struct {
-	Nodes, Spares int
-	Sound         parallel.Candidate
-	store         unit.Duration
-	kind          parallel.Device
-	x             *parallel.Simulator // which all plans are simulated by
-	sequences     []parallel.Sequence
-	planner       parallel.Planner
-	plans         map[int]planned // by nodes, which are alike
-}
-
-type planned struct {
-	parallel.Candidate
-	why parallel.Why
-}
-
-// New plans the run for sound nodes, with the spares that pay for lost ones.
-func New(nodes int) (*Ground, error) {
-	g := &Ground{Nodes: nodes, plans: map[int]planned{}}
-	at := slices.IndexFunc(shape.Presets, func(s shape.Shape) bool { return s.Name == model })
-	profile, whys := shape.New(shape.Presets[at], shape.Half)
-	kind, why := shape.Device(device, shape.Half)
-	if len(whys) > 0 {
-		return nil, whys[0]
-	}
-	if why != "" {
-		return nil, errors.New(string(why))
-	}
-	m := &parallel.Model{Name: model, Profile: profile, Batch: samples * nodes, State: parallel.MixedAdam}
-	g.kind, g.x = kind, parallel.NewSimulator(m, parallel.Even(kind, nodes, inNode, out))
-	for _, name := range []string{"1f1b", "zb-h1"} {
-		c, err := catalogue.Parse("month", "sequence: "+name+"\nplanner: ptd-p\n")
-		if err != nil {
-			return nil, err
-		}
-		filled, err := c.Fill(catalogue.Env{})
-		if err != nil {
-			return nil, err
-		}
-		g.planner = strategy.In[parallel.Planner](filled, parallel.PlannerPart)
-		g.sequences = append(g.sequences, parallel.Sequence{Name: name, Order: strategy.In[pipeline.Ordering](filled, pipeline.SequencePart)})
-	}
-	p := g.planFor(nodes)
-	if p.why != "" {
-		return nil, errors.New(string(p.why))
-	}
-	g.Sound = p.Candidate
-	copies := len(g.Sound.Plan.Pipelines)
-	g.Spares = reaction.Spares(nodes, lost.every, lost.lasts, max(1, nodes/copies))
-	most := int64(0)
-	for _, m := range g.Sound.Result.Parts[0].Timing.Peak {
-		most = max(most, m.ParamKiB)
-	}
-	g.store = parallel.Link{Bandwidth: storage / inNode}.Takes(most)
-	return g, nil
-}
-
-// planFor is the plan of so many sound nodes.
-func (g *Ground) planFor(nodes int) planned {
-	if p, seen := g.plans[nodes]; seen {
-		return p
-	}
-	// As many nodes as make copies of equal size that divide the batch: a few may be idle.
-	var p planned
-	for n := nodes; n > nodes*3/4; n-- {
-		x := g.x.With(parallel.Even(g.kind, n, inNode, out))
-		all, why := g.planner.Plans(x, parallel.Limits{Sequences: g.sequences, Tensor: inNode})
-		if why == "" && (p.Plan.Samples == 0 || all[0].Result.Step < p.Result.Step) {
-			p.Candidate = all[0]
-		}
-		if p.why = why; why == "" && n < nodes-inNode {
-			break
-		}
-	}
-	if p.Plan.Samples > 0 {
-		p.why = ""
-	}
-	g.plans[nodes] = p
-	return p
-}
 
 // Month is what became of a run.
 type Month struct {
@@ -116,172 +25,116 @@ type Month struct {
 	Took map[string]int `json:"took"`
 }
 
-// Price is the policy that takes the cheapest way; the others always take theirs.
-const Price = "by price"
+// policy is a composition's part `reaction`, by the name under which it is told.
+type policy struct{ name, reaction, always string }
 
-// run is one under way.
-type run struct {
-	*Ground
-	*Regime
-	Month
-	policy string
-	r      reaction.Run
-	active []fault
-	at     unit.Time
-	ready  unit.Time // when it computes again
-	step   unit.Duration
-	work   unit.Duration // done, in time of sound devices
-	waits  bool
-	every  unit.Duration // between checkpoints
+// policies are the one that goes by price, and the fixed remedies: the same part that always takes one way where
+// that can be, and its null, which queues the job again for its sizer to start on what is free.
+var policies = []policy{
+	{"by price", "by-price", "cheapest"},
+	{reaction.Swap, "by-price", "swap"},
+	{reaction.Restart, "by-price", "restart"},
+	{reaction.Wait, "by-price", "wait"},
+	{"queue again", "none", ""},
 }
 
-// Play plays a regime under a policy.
-func (g *Ground) Play(regime *Regime, policy string, days int, seed uint64) Month {
+// Play plays a regime under a policy: the engine runs the job for so many days, and the simulated world loses the
+// nodes and gives them back.
+func (g *Ground) Play(regime *Regime, p *policy, days int, seed uint64) (m Month, err error) {
 	end := unit.Time(unit.Duration(days) * unit.Day)
 	stops, repair := regime.stops(g.Nodes)
-	x := &run{Ground: g, Regime: regime, policy: policy, step: g.Sound.Result.Step, every: reaction.Interval(g.store, stops)}
-	x.Took = map[string]int{}
-	x.r = reaction.Run{Sound: g.Sound.Result.Step, Full: g.Sound.Plan, Now: g.Sound.Plan, Sequences: g.sequences, Repair: repair, Start: start, Store: g.store, Plan: x.plan}
+	text := fmt.Sprintf("order: fifo\nplace: fastest-kind\nreaction: %s\n", p.reaction)
+	if p.always != "" {
+		text += fmt.Sprintf("options:\n  by-price: {start: %dus, repair: %dus, always: %s}\n", start, repair, p.always)
+	}
+	of, err := catalogue.Parse(p.name, text)
+	if err != nil {
+		return m, err
+	}
+	built, err := of.Build(catalogue.Env{Seed: seed}, false)
+	if err != nil {
+		return m, err
+	}
+	job, truth := g.drawn(reaction.Interval(g.save, stops), end)
 	faults := regime.draw(g.Nodes+g.Spares, end, seed)
-	x.Faults = len(faults)
-	for {
-		next := end
-		if len(faults) > 0 {
-			next = min(next, faults[0].at)
-		}
-		for _, f := range x.active {
-			next = min(next, f.until)
-		}
-		if x.advance(next); next == end {
-			x.Goodput = float64(x.work) / float64(end)
-			return x.Month
-		}
-		was := x.r.Away
-		x.active = slices.DeleteFunc(x.active, func(f fault) bool { return f.until <= next })
-		for len(faults) > 0 && faults[0].at <= next {
-			x.active = append(x.active, faults[0])
-			faults = faults[1:]
-		}
-		x.r.Left = end.Sub(next)
-		x.world()
-		for _, d := range was {
-			if !slices.Contains(x.r.Away, d) {
-				x.r.Empty = append(x.r.Empty, d)
+	m.Faults, m.Took = len(faults), map[string]int{}
+	config := simulated.Config{Cluster: g.cluster, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), Prices: simulated.Prices{Start: start},
+		Jobs: &one{job: &job, truth: truth}, Later: events(faults), Until: end, World: world.Config{Slices: true}}
+	config.Commit = func(v plan.View, c *plan.Commit) {
+		for i := range c.Asides {
+			if r := c.Asides[i].Reaction; r != nil {
+				m.Took[cmp.Or(r.Chosen, "queue again")]++
 			}
 		}
-		x.react()
 	}
+	s, err := simulated.New(config)
+	for more := true; more && err == nil; {
+		more, err = s.Advance()
+	}
+	if err != nil {
+		return m, err
+	}
+	left := s.Left(0).Seconds()
+	if is := s.State(); len(is.Jobs) > 0 && is.Jobs[0].Run != plan.None {
+		left -= s.Rate(is.Jobs[0].Run) * end.Sub(is.Now).Seconds() // since the last event
+	}
+	m.Goodput = (truth.Duration.Seconds() - left) / unit.Duration(end).Seconds()
+	return m, nil
 }
 
-// advance computes until then.
-func (x *run) advance(until unit.Time) {
-	if from := max(x.at, x.ready); until > from && !x.waits {
-		worked := float64(until.Sub(from)) * float64(x.every) / float64(x.every+x.store)
-		done := unit.Duration(worked * float64(x.r.Sound) / float64(x.step))
-		x.work += done
-		x.r.Since = (x.r.Since + done) % x.every
+// drawn is the job with a checkpoint after so much work, and the truth about it: it is longer than the month, and
+// checkpoints hold up all that it does.
+func (g *Ground) drawn(every unit.Duration, end unit.Time) (workload.Job, workload.Truth) {
+	job := g.job
+	job.Checkpoint.Every, job.Checkpoint.Save, job.Checkpoint.Load = every+g.save, g.save, g.load
+	truth := workload.Truth{Duration: 2 * unit.Duration(end), Menu: slices.Clone(job.Menu)}
+	job.Estimate = truth.Duration
+	for i := range truth.Menu {
+		truth.Menu[i].Rate *= float64(every) / float64(every+g.save)
 	}
-	x.at = until
+	return job, truth
 }
 
-// world makes the devices as they are.
-func (x *run) world() {
-	on := parallel.Even(x.kind, x.Nodes+x.Spares, inNode, out)
-	x.r.Away = nil
-	for _, f := range x.active {
+// events are what happens to nodes: one that several faults have taken away is back after the last.
+func events(faults []fault) (all []simulated.Later) {
+	away := map[int32]int{}
+	type change struct {
+		at   unit.Time
+		node int32
+		by   int
+	}
+	var changes []change
+	for i := range faults {
+		f := &faults[i]
 		for _, n := range f.nodes {
-			switch {
-			case f.cause.link:
-				on.Nodes[n].Out = min(on.Nodes[n].Out, unit.Mbps(f.left*out))
-			case f.left > 0:
-				if on.Speeds == nil {
-					on.Speeds = slices.Repeat([]float64{1}, on.Len())
-				}
-				at := n*inNode + f.device
-				on.Speeds[at] = min(on.Speeds[at], f.left)
-			default:
-				for d := range int32(inNode) {
-					x.r.Away = append(x.r.Away, n*inNode+d)
-				}
-			}
+			changes = append(changes, change{f.at, n, 1}, change{f.until, n, -1})
 		}
 	}
-	slices.Sort(x.r.Away)
-	x.r.Away = slices.Compact(x.r.Away)
-	x.r.X = x.x.With(on)
-}
-
-// plan is that of the nodes that are whole.
-func (x *run) plan(without []int32) (c parallel.Candidate, why parallel.Why) {
-	left, was := x.r.X.On.Without(without)
-	p := x.planFor(min(x.Nodes, len(left.Nodes)))
-	if p.why != "" {
-		return c, p.why
-	}
-	c.Plan = p.Plan.On(was)
-	c.Result, why = x.r.X.Simulate(&c.Plan)
-	return c, why
-}
-
-// react chooses how the run goes on. Who always does the same does so where something is broken that
-// the run uses; where that cannot be, and when all is whole again, it takes what is cheapest of
-// what everybody can do.
-func (x *run) react() {
-	options := x.r.Options(x.allowed()...)
-	if len(options) == 0 || options[0].Why != "" {
-		x.waits = true
-		return
-	}
-	o := &options[0]
-	for i := range options {
-		if options[i].Name == x.policy && options[i].Why == "" && x.broken(x.r.Now.Devices()) {
-			o = &options[i]
+	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.by, a.by)) })
+	for _, c := range changes {
+		before := away[c.node]
+		away[c.node] += c.by
+		switch {
+		case before == 0:
+			all = append(all, simulated.Later{At: c.at, Event: engine.Event{Kind: engine.NodeDown, Node: plan.NodeID(c.node)}})
+		case before+c.by == 0:
+			all = append(all, simulated.Later{At: c.at, Event: engine.Event{Kind: engine.NodeUp, Node: plan.NodeID(c.node)}})
 		}
 	}
-	if o.Name == reaction.Ride && x.waits {
-		o.Pause = start + x.store
-	}
-	x.Took[o.Name]++
-	x.work -= min(x.work, o.Redo)
-	x.r.Since = max(0, x.r.Since-o.Redo)
-	x.waits = o.Name == reaction.Wait
-	if x.waits {
-		return
-	}
-	x.ready = max(x.ready, x.at).Add(o.Pause)
-	if o.Pause == 0 && x.ready < x.at {
-		x.ready = x.at
-	}
-	x.step, x.r.Now = o.Step, o.Plan
-	if o.Name == reaction.Swap {
-		x.r.Full = o.Plan
-	}
-	if o.Name == reaction.Swap || o.Name == reaction.Restart {
-		used := o.Plan.Devices()
-		x.r.Empty = slices.DeleteFunc(x.r.Empty, func(d int32) bool { return slices.Contains(used, d) })
-	}
+	return all
 }
 
-// broken reports whether any of the devices are on a node that has something broken.
-func (x *run) broken(devices []int32) bool {
-	return slices.ContainsFunc(x.active, func(f fault) bool {
-		return slices.ContainsFunc(f.nodes, func(n int32) bool { return slices.Contains(devices, n*inNode) })
-	})
+// one is the source of a single job.
+type one struct {
+	job   *workload.Job
+	truth workload.Truth
 }
 
-// allowed are the ways that a policy looks at; none is all.
-func (x *run) allowed() []string {
-	now, full := x.r.Now.Devices(), x.r.Full.Devices()
-	empty := slices.ContainsFunc(x.r.Empty, func(d int32) bool { return slices.Contains(now, d) })
-	if slices.Equal(now, full) && !x.broken(now) && !x.waits && !empty {
-		return []string{reaction.Ride, reaction.Swap}
+// Next is the job, once.
+func (o *one) Next() (job workload.Job, truth workload.Truth, err error) {
+	if o.job == nil {
+		return job, truth, io.EOF
 	}
-	if x.policy == Price {
-		return nil
-	}
-	common := []string{reaction.Ride, reaction.Restart, reaction.Wait}
-	if !x.broken(full) {
-		return append(common, reaction.Swap) // back to the full plan
-	}
-	return append(common, x.policy)
+	job, o.job = *o.job, nil
+	return job, o.truth, nil
 }

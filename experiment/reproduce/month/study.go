@@ -2,6 +2,7 @@ package month
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -17,9 +18,6 @@ import (
 	"github.com/musterdl/muster/run/report"
 )
 
-// fixed are the policies that always do the same, where it can be.
-var fixed = []string{reaction.Ride, reaction.Route, reaction.Reshape, reaction.Recut, reaction.Drop, reaction.Swap, reaction.Restart, reaction.Wait}
-
 // Study is every policy on every regime, over seeds.
 type Study struct {
 	Nodes   int     `json:"nodes"`
@@ -28,10 +26,19 @@ type Study struct {
 	Plan    string  `json:"plan"`
 	Spares  int     `json:"spares"`
 	StepSec float64 `json:"step_s"`
+	Sizes   []Size  `json:"sizes"`
 	Rows    []Row   `json:"rows"`
 	Curve   []Stall `json:"curve"`
 
 	Progress func(done, all int) `json:"-"`
+}
+
+// Size is a number of workers that the job may have: how fast it goes by the planner's plan for as many, against
+// that for all, and the plan.
+type Size struct {
+	Workers int32   `json:"workers"`
+	Rate    float64 `json:"rate"`
+	Plan    string  `json:"plan"`
 }
 
 // Row is a policy on a regime.
@@ -56,32 +63,18 @@ func (s *Study) Run() error {
 	if err != nil {
 		return err
 	}
-	s.Plan, s.Spares, s.StepSec = g.Sound.Plan.String(), g.Spares, g.Sound.Result.Step.Seconds()
+	s.Plan, s.Spares, s.StepSec = g.full().Plan.Name, g.Spares, g.full().Plan.Step.Seconds()
+	for _, o := range g.job.Menu {
+		s.Sizes = append(s.Sizes, Size{o.Workers, o.Rate, o.Plan.Name})
+	}
 	for _, r := range Regimes {
-		for _, p := range append([]string{Price}, fixed...) {
-			s.Rows = append(s.Rows, Row{Regime: r.Name, Policy: p, Months: make([]Month, s.Seeds)})
+		for _, p := range policies {
+			s.Rows = append(s.Rows, Row{Regime: r.Name, Policy: p.name, Months: make([]Month, s.Seeds)})
 		}
 	}
-	var next, done atomic.Int32
-	var lock sync.Mutex
-	var group sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		group.Go(func() {
-			own := *g // its plans and their times are its own
-			own.plans, own.x = maps.Clone(g.plans), g.x.Like(g.x.Model, g.x.On)
-			for i := int(next.Add(1)) - 1; i < len(s.Rows)*s.Seeds; i = int(next.Add(1)) - 1 {
-				row := &s.Rows[i/s.Seeds]
-				at := slices.IndexFunc(Regimes, func(r Regime) bool { return r.Name == row.Regime })
-				row.Months[i%s.Seeds] = own.Play(&Regimes[at], row.Policy, s.Days, uint64(i%s.Seeds+1))
-				if n := int(done.Add(1)); s.Progress != nil {
-					lock.Lock()
-					s.Progress(n, len(s.Rows)*s.Seeds)
-					lock.Unlock()
-				}
-			}
-		})
+	if err := s.play(g); err != nil {
+		return err
 	}
-	group.Wait()
 	for i := range s.Rows {
 		var all []float64
 		for _, m := range s.Rows[i].Months {
@@ -89,8 +82,32 @@ func (s *Study) Run() error {
 		}
 		s.Rows[i].Goodput = report.MeanInterval(all)
 	}
-	s.curve(g.store)
+	s.curve(g.save)
 	return nil
+}
+
+// play plays all rows on all seeds, on as many processors as there are. No month knows of another.
+func (s *Study) play(g *Ground) error {
+	var next, done atomic.Int32
+	var lock sync.Mutex
+	var group sync.WaitGroup
+	wrong := make([]error, len(s.Rows)*s.Seeds)
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(wrong); i = int(next.Add(1)) - 1 {
+				row := &s.Rows[i/s.Seeds]
+				at := slices.IndexFunc(Regimes, func(r Regime) bool { return r.Name == row.Regime })
+				row.Months[i%s.Seeds], wrong[i] = g.Play(&Regimes[at], &policies[i/s.Seeds%len(policies)], s.Days, uint64(i%s.Seeds+1))
+				if n := int(done.Add(1)); s.Progress != nil {
+					lock.Lock()
+					s.Progress(n, len(wrong))
+					lock.Unlock()
+				}
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(wrong...)
 }
 
 // curve goes over sizes and lengths of a stall.
@@ -134,24 +151,25 @@ func (s *Study) Write(w io.Writer, colour bool) error {
 		}
 		fmt.Fprintf(t, "%s\t%.0f\t%.2f\t%s\t%s\t%.2f\t%s\t%s\n", regime.Name, faults, 100*price.Goodput.Point, interval(price.Goodput), best.Policy, 100*best.Goodput.Point, verdict, took(price))
 	}
+	fmt.Fprint(t, "\nNot played: slow devices and slow links. The ways that keep a run's processes (re-route, reshape, re-cut, drop a replica) cannot be:\na run ends with the worker that it loses, and what its others saved is what the next goes on from.\n")
 	fmt.Fprint(t, "\nAll fixed policies, goodput %\n")
 	fmt.Fprint(t, "REGIME")
-	for _, p := range fixed {
-		fmt.Fprint(t, "\t", p)
+	for _, p := range policies[1:] {
+		fmt.Fprint(t, "\t", p.name)
 	}
 	fmt.Fprintln(t)
 	for _, regime := range Regimes {
 		fmt.Fprint(t, regime.Name)
-		for _, p := range fixed {
+		for _, p := range policies[1:] {
 			for _, r := range s.of(regime.Name) {
-				if r.Policy == p {
+				if r.Policy == p.name {
 					fmt.Fprintf(t, "\t%.2f", 100*r.Goodput.Point)
 				}
 			}
 		}
 		fmt.Fprintln(t)
 	}
-	fmt.Fprint(t, "\nEffective time at Llama 3's rate of failures, by how long one stops everything, %\nDEVICES")
+	fmt.Fprint(t, "\nKernel: effective time by Daly's model at Llama 3's rate of failures, by how long one stops everything, %\nDEVICES")
 	for i, c := range s.Curve {
 		if i == 0 || c.Devices != s.Curve[i-1].Devices {
 			if i > 0 {

@@ -57,7 +57,7 @@ func (w *World) copies(v plan.View, id plan.RunID, pl *plan.Pipeline, devices in
 		return all
 	}
 	var s parallel.Shape
-	if v.ProfileOf(v.Run(id).Job).Stages > 0 || json.Unmarshal(pl.JSON, &s) != nil || s.Experts > 1 || s.Ranks*s.Copies*s.Tensor != devices || s.Tensor > 1 {
+	if v.ProfileOf(v.Run(id).Job).Stages > 0 || json.Unmarshal(pl.JSON, &s) != nil || s.Experts > 1 || s.Ranks*s.Copies*s.Tensor != devices || s.Tensor > 1 && !w.config.Slices {
 		return nil
 	}
 	for _, one := range s.Plan().Pipelines {

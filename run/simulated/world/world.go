@@ -44,6 +44,9 @@ type Config struct {
 	// Switch is what handing a device to a guest, or back, takes in each window that a plan leaves
 	// idle.
 	Switch unit.Duration
+	// Slices says that of a run that a planner spread, and that loses workers, those that are left also save where
+	// layers are sliced over workers, as launchers do that keep processes; the trainer of our own does not.
+	Slices bool
 	// Services are the true laws of services that share a device, by device model; where
 	// there is none, a service is work like any other.
 	Services map[string]*sharing.Law

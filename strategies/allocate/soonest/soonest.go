@@ -90,10 +90,12 @@ func (s Sizer) Want(v plan.View, job plan.JobID, _ allocate.Crowd) int32 {
 
 // worth is the rate from which on a running job is given something else.
 func (s Sizer) worth(v plan.View, run plan.RunID) (least int64) {
-	r := v.Run(run)
-	v.GrantsOf(run, func(g plan.Grant) {
-		least = rate(v, v.Menu(r.Job), v.Shape(r.Job), int(v.Node(g.Node).Model), r.Workers)
-	})
+	r, on := v.Run(run), plan.NodeID(plan.None)
+	v.GrantsOf(run, func(g plan.Grant) { on = g.Node })
+	if on == plan.None {
+		return 0
+	}
+	least = rate(v, v.Menu(r.Job), v.Shape(r.Job), int(v.Node(on).Model), r.Workers)
 	return least * int64(s.config.Gain) / int64(unit.Whole)
 }
 

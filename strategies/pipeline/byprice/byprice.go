@@ -6,6 +6,9 @@
 package byprice
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline/reaction"
@@ -38,12 +41,18 @@ type Config struct {
 	Start  unit.Duration `yaml:"start" least:"0"`
 	// Repair is how long a lost node is away, in the mean.
 	Repair unit.Duration `yaml:"repair" above:"0"`
+	// Always is the way that is tried first wherever it can be, whatever it costs, by the first word of its
+	// name: the one remedy that most systems have, to compare with. The others follow by price.
+	Always string `yaml:"always" of:"cheapest ride re-route reshape re-cut drop swap restart wait"`
 }
+
+// Cheapest is the value of Always by which no way is put before a cheaper one.
+const Cheapest = "cheapest"
 
 // Default returns the configuration used where none is given: a tenth is what stage times differ by
 // from minute to minute without a cause, and half an hour is what a reboot with its checks takes.
 func Default() Config {
-	return Config{Skew: .1, Change: 100 * unit.Millisecond, Start: 30 * unit.Second, Repair: 30 * unit.Minute}
+	return Config{Skew: .1, Change: 100 * unit.Millisecond, Start: 30 * unit.Second, Repair: 30 * unit.Minute, Always: Cheapest}
 }
 
 // Policy is the strategy.
@@ -59,8 +68,20 @@ func (p Policy) Setting() reaction.Setting {
 	return reaction.Setting{Skew: p.config.Skew, Change: p.config.Change, Start: p.config.Start, Repair: p.config.Repair}
 }
 
-// Ways are all, the cheapest first.
-func (p Policy) Ways(r *reaction.Run) []reaction.Option { return r.Options() }
+// Ways are all, the cheapest first, but for the one that is always tried before.
+func (p Policy) Ways(r *reaction.Run) []reaction.Option {
+	all := r.Options()
+	slices.SortStableFunc(all, func(a, b reaction.Option) int { return p.before(&a) - p.before(&b) })
+	return all
+}
+
+// before is less for the way that is always tried first, where it can be.
+func (p Policy) before(o *reaction.Option) int {
+	if o.Why == "" && strings.HasPrefix(o.Name, p.config.Always) {
+		return -1
+	}
+	return 0
+}
 
 // None is the null.
 type None struct{}
