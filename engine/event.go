@@ -104,11 +104,20 @@ type Observation struct {
 	RateMicro int64 `json:"rate_micro,omitempty"`
 	// Stood is for how long it was seen to do nothing while it computes: its rate is 0 then.
 	Stood unit.Duration `json:"stood,omitempty"`
-	// Stages are how long a microbatch took in each stage of its pipeline plan, all its passes
-	// together, in the mean since the last report; nothing is not measured.
-	Stages []unit.Duration `json:"stages_us,omitempty"`
+	Timed
 	// Goes is by which plan the run goes, where that is not the one that it was told.
 	Goes *Going `json:"goes,omitempty"`
+}
+
+// Timed is how long the parts of a run with a pipeline plan were seen to take.
+type Timed struct {
+	// Stages are how long a microbatch took in each stage, all its passes together, in the mean since
+	// the last report; nothing is not measured.
+	Stages []unit.Duration `json:"stages_us,omitempty"`
+	// Slow is how many times as long each worker takes as devices of its model do, which a driver that
+	// tells has each of them do the same known work for: it tells a slow device from slow layers.
+	// Nothing is not probed, and then layers are taken to be slow.
+	Slow []float64 `json:"slow,omitempty"`
 }
 
 // Going is the plan by which a run goes on.

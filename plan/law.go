@@ -26,7 +26,7 @@ type Vain struct {
 // a job takes nothing from others in the same decision but to grow, or by its rank if it
 // went by rank. And whose run is ended of the strategy's own will starts again in it only
 // larger, or elsewhere, or smaller where another takes the rest, or to leave a rented node,
-// which can be given back.
+// which can be given back, or what became slow.
 func (l *Judge) Vain(v View, changes []Change) (vain []Vain) {
 	read := false
 	for i := range changes {
@@ -52,7 +52,7 @@ func (c *Change) Begins() bool { return c.Verb == Start || c.Verb == Resume }
 // willed reports whether a strategy ends runs for a reason of its own will.
 func (c ReasonCode) willed() bool {
 	switch c {
-	case MadeWayFor, Reclaimed, Outranked, SliceOver, Rebalanced, Moved, LeaseOver, RoundPlan, Packed, Unpacked, Merged, TookRoomOf, Answered:
+	case MadeWayFor, Reclaimed, Outranked, SliceOver, Rebalanced, Moved, LeaseOver, RoundPlan, Packed, Unpacked, Merged, TookRoomOf, Answered, LeftSlow:
 		return true
 	}
 	return false
@@ -106,7 +106,7 @@ func (l *Judge) judge(x *Change) string {
 		}
 		served = true
 	}
-	served = served || l.leaves(x, again)
+	served = served || l.leaves(x, again) || x.Reason.Code == LeftSlow
 	switch {
 	case again == nil || x.Verb == Withdraw:
 		return "" // who decides for all at once may have a job wait for a better place

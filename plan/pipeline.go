@@ -25,6 +25,9 @@ type Pipeline struct {
 	// Layers are what all passes of a microbatch through each layer were believed to take where
 	// the plan was made for what was measured of a run; nil is what the job's profile says.
 	Layers []unit.Duration `json:",omitempty"`
+	// Slow is how many times as long the devices of each rank were believed to take as they should,
+	// where the plan was made for that; nil is as they should.
+	Slow []float64 `json:",omitempty"`
 }
 
 // noPlan stands between the strategies that have no plan for a job and why.
@@ -44,5 +47,5 @@ func (p *Pipeline) Lacking() (name, why string) {
 }
 
 func (p *Pipeline) equals(q Pipeline) bool {
-	return p.Schedule == q.Schedule && p.Iteration == q.Iteration && p.Spare.Equal(q.Spare) && slices.Equal(p.Cuts, q.Cuts) && bytes.Equal(p.JSON, q.JSON) && slices.Equal(p.Groups, q.Groups) && slices.Equal(p.Layers, q.Layers)
+	return p.Schedule == q.Schedule && p.Iteration == q.Iteration && p.Spare.Equal(q.Spare) && slices.Equal(p.Cuts, q.Cuts) && bytes.Equal(p.JSON, q.JSON) && slices.Equal(p.Groups, q.Groups) && slices.Equal(p.Layers, q.Layers) && slices.Equal(p.Slow, q.Slow)
 }

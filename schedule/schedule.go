@@ -57,7 +57,8 @@ type Broken struct {
 // Observation is what a run was seen to do in an interval at constant allocation: its
 // rate in millionths of its job's reference, its loss and progress; 0 is not seen. One
 // that stood has a rate of 0, and had for so long. Stages are how long a microbatch took in
-// each stage.
+// each stage, and Slow how many times as long each worker takes as its devices should, where that was
+// probed.
 type Observation struct {
 	Job       plan.JobID
 	RateMicro int64
@@ -65,6 +66,7 @@ type Observation struct {
 	Loss      float64
 	Progress  int32
 	Stages    []unit.Duration
+	Slow      []float64
 }
 
 // Key ranks jobs: smaller goes first, compared from the left; equal keys go by id.

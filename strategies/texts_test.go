@@ -25,6 +25,7 @@ import (
 	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
+	"github.com/musterdl/muster/run/simulated/world"
 )
 
 // TestTexts plays the texts STEP/NAME/testdata/*.txt. A text says
@@ -119,6 +120,31 @@ type settings struct {
 	Prices  simulated.Prices
 	Observe unit.Duration // how often jobs report their loss
 	Losses  []loss
+	Slows   []slow
+}
+
+// slow is a device, or the uplink of the node that it is on, that takes so many times as long for a time;
+// 0 is for ever.
+type slow struct {
+	Device  plan.DeviceID
+	Link    bool
+	At, For unit.Duration
+	Times   float64
+}
+
+// world is nature as a play sets it.
+func (s *settings) world(c *cluster.Cluster) (w world.Config) {
+	for _, l := range s.Slows {
+		is := world.Slow{From: unit.Time(l.At), Device: l.Device, Times: l.Times}
+		if l.For > 0 {
+			is.Until = unit.Time(l.At + l.For)
+		}
+		if l.Link {
+			is.Device, is.Link = plan.None, c.NodeLink(c.Devices[l.Device].Node)
+		}
+		w.Slow = append(w.Slow, is)
+	}
+	return w
 }
 
 // loss is a node that is lost for a time; 0 is for good.
@@ -176,7 +202,7 @@ func (s *stage) play(words []string, decisions bool) (string, error) {
 	set.Prices.Restart = set.Restart
 	var said strings.Builder
 	config := simulated.Config{Cluster: c, Beginning: simulated.Beginning{First: first}, Jobs: jobs.Source(), Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth,
-		Prices: set.Prices, Later: set.events(), ObserveEvery: set.Observe, Until: unit.Time(set.Until), Check: true,
+		Prices: set.Prices, Later: set.events(), World: set.world(c), ObserveEvery: set.Observe, Until: unit.Time(set.Until), Check: true,
 		Hooks: simulated.Hooks{Commit: func(v plan.View, c *plan.Commit) {
 			for i := range c.Changes {
 				if decisions {

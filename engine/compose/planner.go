@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -132,13 +133,17 @@ func (p *Pipelines) best(request workload.Pipeline, on pipeline.Params) (pipelin
 	return best, why
 }
 
+// belief is what is believed of a run: how many times as long as its profile says each layer takes, and
+// as it should the devices of each rank.
+type belief struct{ layers, devices []float64 }
+
 // going is the plan by which a run of measured layers goes, with what it is believed to take, and the
 // simulator that says so: of the devices that the run has, as fast as they are against the one on which
-// the layers were measured. Times are how many times as long as that each layer is believed to take.
-func (p *Pipelines) going(v plan.View, run plan.RunID) (x *parallel.Simulator, by parallel.Candidate, times []float64) {
+// the layers were measured.
+func (p *Pipelines) going(v plan.View, run plan.RunID) (x *parallel.Simulator, by parallel.Candidate, is belief) {
 	r := v.Run(run)
 	if r.Terms.Plan.ID == plan.None || v.ProfileOf(r.Job).Stages == 0 {
-		return nil, by, nil
+		return nil, by, is
 	}
 	pl, request := v.Pipeline(r.Terms.Plan.ID), Request(*v.ProfileOf(r.Job))
 	order, lacking := p.Sequence, ""
@@ -147,7 +152,7 @@ func (p *Pipelines) going(v plan.View, run plan.RunID) (x *parallel.Simulator, b
 	}
 	var made pipeline.Plan
 	if pl.Schedule != p.Name && lacking != p.Name || json.Unmarshal(pl.JSON, &made) != nil {
-		return nil, by, nil // another strategy made it, before this one took over
+		return nil, by, is // another strategy made it, before this one took over
 	}
 	one := parallel.Pipeline{Microbatches: int(request.Microbatches), Cuts: made.Cuts}
 	for rank := range request.Stages {
@@ -155,16 +160,28 @@ func (p *Pipelines) going(v plan.View, run plan.RunID) (x *parallel.Simulator, b
 	}
 	by.Plan = parallel.Plan{Samples: 1, Sequence: parallel.Sequence{Name: p.Name, Order: order}, Pipelines: []parallel.Pipeline{one}}
 	for l, layer := range request.Layers {
-		if times = append(times, 1); pl.Layers != nil {
-			times[l] = float64(pl.Layers[l]) / float64(max(1, layer.Forward+layer.Backward))
+		if is.layers = append(is.layers, 1); pl.Layers != nil {
+			is.layers[l] = float64(pl.Layers[l]) / float64(max(1, layer.Forward+layer.Backward))
 		}
 	}
-	x = parallel.NewSimulator(scaled(parallel.Of(request), times), ranks(v, run, request.Stages))
+	if is.devices = pl.Slow; is.devices == nil {
+		is.devices = slices.Repeat([]float64{1}, int(request.Stages))
+	}
+	x = parallel.NewSimulator(scaled(parallel.Of(request), is.layers), slowed(ranks(v, run, request.Stages), is.devices))
 	var why parallel.Why
 	if by.Result, why = x.Simulate(&by.Plan); why != "" {
-		return nil, by, nil
+		return nil, by, is
 	}
-	return x, by, times
+	return x, by, is
+}
+
+// slowed are devices that take so many times as long as they should.
+func slowed(on *parallel.Devices, times []float64) *parallel.Devices {
+	on.Speeds = nil
+	for _, t := range times {
+		on.Speeds = append(on.Speeds, 1/t)
+	}
+	return on
 }
 
 // scaled is a model whose layers take so many times as long.
@@ -173,23 +190,26 @@ func scaled(m *parallel.Model, times []float64) *parallel.Model {
 	return m
 }
 
-// ranks are the devices of a run's first pipeline, each for itself.
+// ranks are the devices of a run's plan, each for itself and as fast as the slowest of those that its rank
+// has: a rank's workers are neighbours.
 func ranks(v plan.View, run plan.RunID, n int32) *parallel.Devices {
-	speeds, each, i := make([]float64, 0, n), max(1, v.Shape(v.Run(run).Job).Devices), int32(0)
+	speeds, i := slices.Repeat([]float64{math.Inf(1)}, int(n)), int32(0)
+	each := max(1, v.Run(run).Workers*max(1, v.Shape(v.Run(run).Job).Devices)/n)
 	v.GrantsOf(run, func(g plan.Grant) {
-		if i++; (i-1)%each == 0 && len(speeds) < int(n) {
-			speeds = append(speeds, cmp.Or(v.Cluster().Models[v.Node(g.Node).Model].Speed, 1))
-		}
+		at := min(i/each, n-1)
+		i, speeds[at] = i+1, min(speeds[at], cmp.Or(v.Cluster().Models[v.Node(g.Node).Model].Speed, 1))
 	})
-	for len(speeds) < int(n) { // each worker is several slices of a stage
-		speeds = append(speeds, speeds[len(speeds)-1])
+	for rank := range speeds {
+		if math.IsInf(speeds[rank], 1) {
+			speeds[rank] = speeds[rank-1] // each worker is several slices of a stage
+		}
 	}
 	return parallel.Ranks(int(n), speeds)
 }
 
 // linked are the same devices with the links of their nodes.
 func linked(v plan.View, run plan.RunID, on *parallel.Devices) *parallel.Devices {
-	l, each, i := &parallel.Devices{Kinds: on.Kinds}, max(1, v.Shape(v.Run(run).Job).Devices), int32(0)
+	l, each, i := &parallel.Devices{Kinds: on.Kinds}, max(1, v.Run(run).Workers*max(1, v.Shape(v.Run(run).Job).Devices)/int32(on.Len())), int32(0)
 	last := plan.NodeID(plan.None)
 	v.GrantsOf(run, func(g plan.Grant) {
 		if i++; (i-1)%each != 0 || int(i) > on.Len()*int(each) {
@@ -208,7 +228,7 @@ func linked(v plan.View, run plan.RunID, on *parallel.Devices) *parallel.Devices
 }
 
 // planned is a plan of one pipeline as a run is given it.
-func (p *Pipelines) planned(c *parallel.Candidate, v plan.View, job plan.JobID, was *plan.Pipeline, times []float64) (pl plan.Pipeline, ok bool) {
+func (p *Pipelines) planned(c *parallel.Candidate, v plan.View, job plan.JobID, was *plan.Pipeline, is belief) (pl plan.Pipeline, ok bool) {
 	request := Request(*v.ProfileOf(job))
 	staged, why := c.Staged()
 	if why != "" {
@@ -218,7 +238,10 @@ func (p *Pipelines) planned(c *parallel.Candidate, v plan.View, job plan.JobID, 
 	encoded, err := json.Marshal(staged)
 	pl = plan.Pipeline{Cuts: staged.Cuts, Schedule: was.Schedule, Iteration: c.Result.Step, JSON: encoded, Groups: was.Groups, Spare: staged.Spare}
 	for l, layer := range request.Layers {
-		pl.Layers = append(pl.Layers, unit.Duration(math.Round(float64(layer.Forward+layer.Backward)*times[l])))
+		pl.Layers = append(pl.Layers, unit.Duration(math.Round(float64(layer.Forward+layer.Backward)*is.layers[l])))
+	}
+	if slices.Max(is.devices) > 1 {
+		pl.Slow = is.devices
 	}
 	return pl, err == nil
 }

@@ -2,8 +2,9 @@ package compose
 
 import (
 	"bytes"
-
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/unit"
@@ -16,8 +17,9 @@ import (
 
 // How runs with plans go on when what their plans were made for is so no more.
 
-// replan gives runs another plan whose stages were seen to take other times than theirs says, where
-// that loses fewer device-seconds than to go on.
+// replan has runs go on in another way whose stages were seen to take other times than their plans say,
+// where that loses fewer device-seconds than to go on: by another plan, or without the devices that have
+// become slow.
 func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
 	pipelines, plans := s.parts.Planner.(*Pipelines)
 	if s.parts.Reaction == nil || !plans {
@@ -30,42 +32,181 @@ func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
 			continue
 		}
 		rules := s.parts.Reaction.Setting()
-		x, by, times := pipelines.going(d.View, run)
+		x, by, was := pipelines.going(d.View, run)
 		if x == nil || len(o.Stages) != len(drift.Times(&by.Result)[0]) {
 			continue
 		}
-		seen := drift.Sample{Stages: [][]unit.Duration{o.Stages}, Steps: 1}
-		learned, differs := seen.Learn(&by, times, rules.Skew)
+		is, differs := learned(x, &by, was, o, rules.Skew)
 		if !differs {
 			continue
 		}
-		request := Request(*d.ProfileOf(o.Job))
-		now := x.Like(scaled(parallel.Of(request), learned), x.On)
-		r := s.broken(d.View, o.Job, &by, now)
+		w := drifted{run: run, pipelines: pipelines, by: by, is: is, slow: slowNodes(d.View, run, o.Slow, rules.Skew)}
+		w.now = x.Like(scaled(parallel.Of(Request(*d.ProfileOf(o.Job))), is.layers), slowed(ranks(d.View, run, int32(len(is.devices))), is.devices))
+		r := s.broken(d.View, o.Job, &by, w.now)
 		r.Drifted, r.Copying, r.Change = true, linked(d.View, run, x.On), rules.Change
-		r.Left, r.Repair = s.left(d.View, run, &by, now), unit.Forever
-		ways := s.parts.Reaction.Ways(r)
-		if len(ways) == 0 || ways[0].Why != "" {
-			continue
+		r.Left, r.Repair = s.left(d.View, run, &by, w.now), unit.Forever
+		if slices.Equal(is.layers, was.layers) && slices.Max(is.devices) > 1 {
+			r.Repair = rules.Repair // layers stay as they are, and a device is repaired
 		}
-		d.React(plan.Reaction{Job: o.Job, At: d.Now(), Cause: plan.Drifted, Chosen: ways[0].Name, Ways: waysOf(ways)})
-		if ways[0].Name == reaction.Ride {
-			continue
+		s.elsewhere(d.View, &w, r)
+		ways, chosen := s.parts.Reaction.Ways(r), ""
+		for k := 0; k < len(ways) && chosen == "" && ways[k].Why == ""; k++ {
+			if ways[k].Why = s.goes(d, &w, &ways[k]); ways[k].Why == "" {
+				chosen = ways[k].Name
+			}
 		}
-		best := parallel.Candidate{Plan: ways[0].Plan}
-		var why parallel.Why
-		if best.Result, why = now.Simulate(&best.Plan); why != "" {
-			continue
-		}
-		terms := d.Run(run).Terms
-		was := d.Pipeline(terms.Plan.ID)
-		if pl, ok := pipelines.planned(&best, d.View, o.Job, &was, learned); ok && !bytes.Equal(pl.JSON, was.JSON) {
-			// Who would go on as it does is told nothing.
-			terms.Plan.ID = d.PlanID(pl)
-			before, _ := now.Simulate(&by.Plan)
-			d.Regrant(run, terms, plan.Reason{Code: plan.Replanned, A: int64(before.Step), B: int64(best.Result.Step)})
+		if chosen != "" {
+			d.React(plan.Reaction{Job: o.Job, At: d.Now(), Cause: plan.Drifted, Chosen: chosen, Ways: waysOf(ways)})
 		}
 	}
+}
+
+// drifted is a run that was seen to take other times than its plan says.
+type drifted struct {
+	run       plan.RunID
+	pipelines *Pipelines
+	by        parallel.Candidate  // by which it goes, with what that was to take
+	is        belief              // what it is believed to take now
+	now       *parallel.Simulator // which says so
+	slow      []plan.NodeID       // those of its nodes that have slow devices
+}
+
+// learned is what is believed of a run after an observation, and whether that is otherwise than before:
+// what does not differ is not learned. What a slow device explains is not a layer's.
+func learned(x *parallel.Simulator, by *parallel.Candidate, was belief, o *schedule.Observation, skew float64) (is belief, differs bool) {
+	is, probed := was, *by
+	if len(o.Slow) >= len(was.devices) {
+		// A rank's workers are neighbours, and it is as slow as the slowest of them. What is slower by less than
+		// anybody asks for is as it should be.
+		is.devices = slices.Repeat([]float64{1}, len(was.devices))
+		for i, times := range o.Slow {
+			if rank := i * len(is.devices) / len(o.Slow); times > 1+skew {
+				is.devices[rank] = max(is.devices[rank], times)
+			}
+		}
+	}
+	if !slices.EqualFunc(is.devices, was.devices, func(a, b float64) bool { return math.Abs(a/b-1) <= skew }) {
+		on := *x.On
+		var why parallel.Why
+		if probed.Result, why = x.Like(x.Model, slowed(&on, is.devices)).Simulate(&by.Plan); why != "" {
+			return was, false
+		}
+		differs = true
+	} else {
+		is.devices = was.devices
+	}
+	seen := drift.Sample{Stages: [][]unit.Duration{o.Stages}, Steps: 1}
+	if layers, differ := seen.Learn(&probed, was.layers, skew); differ {
+		is.layers, differs = layers, true
+	}
+	return is, differs
+}
+
+// slowNodes are those of a run with devices that are slow.
+func slowNodes(v plan.View, run plan.RunID, slow []float64, skew float64) (nodes []plan.NodeID) {
+	each, i := int(max(1, v.Shape(v.Run(run).Job).Devices)), 0
+	v.GrantsOf(run, func(g plan.Grant) {
+		if worker := i / each; worker < len(slow) && slow[worker] > 1+skew && !slices.Contains(nodes, g.Node) {
+			nodes = append(nodes, g.Node)
+		}
+		i++
+	})
+	return nodes
+}
+
+// elsewhere says on what a run could begin again of which some nodes are slow: on as many other devices
+// as it would leave, where they are free, and in its smaller sizes.
+func (s *Scheduler) elsewhere(v plan.View, w *drifted, r *reaction.Run) {
+	is := v.Run(w.run)
+	j, shape := v.Job(is.Job), v.Shape(is.Job)
+	r.Devices, r.Anew, r.Deaf = int(is.Workers*max(1, shape.Devices)), true, !j.Checkpoint.OnRequest
+	if r.Deaf {
+		r.Since = v.Now().Sub(is.Began) - is.Paused
+		if every := j.Checkpoint.Every; every > 0 {
+			r.Since %= every
+		}
+	}
+	if len(w.slow) == 0 {
+		return
+	}
+	leaves, i := int32(0), int32(0)
+	var nodes []plan.NodeID
+	v.GrantsOf(w.run, func(g plan.Grant) {
+		if i++; (i-1)%max(1, shape.Devices) == 0 && slices.Contains(w.slow, g.Node) {
+			leaves++
+		}
+		nodes = append(nodes, g.Node)
+	})
+	if roomFor(v, shape, leaves) {
+		on := &parallel.Devices{Kinds: r.X.On.Kinds, Nodes: slices.Clone(r.X.On.Nodes), Speeds: slices.Clone(r.X.On.Speeds)}
+		for rank, speed := range r.X.On.Speeds {
+			if speed < 1 {
+				on.Nodes, on.Speeds = append(on.Nodes, on.Nodes[rank]), append(on.Speeds, 1)
+			}
+		}
+		r.X = r.X.Like(r.X.Model, on.Index())
+	}
+	kind, several := v.Node(nodes[0]).Model, len(slices.Compact(nodes)) > 1
+	for n := smaller(shape, is.Workers); n > 0; n = smaller(shape, n) {
+		rate, at := v.Rate(is.Job, kind, is.Workers, several), v.Rate(is.Job, kind, n, several)
+		if n <= is.Workers-leaves && at > 0 {
+			r.Sizes = append(r.Sizes, reaction.Size{Workers: int(n), Step: unit.Duration(float64(r.Sound) * float64(rate) / float64(at))})
+		}
+	}
+}
+
+// goes has a run go on in a way, and says why it cannot.
+func (s *Scheduler) goes(d *plan.Draft, w *drifted, way *reaction.Option) parallel.Why {
+	switch n := d.Run(w.run).Workers; way.Name {
+	case reaction.Ride:
+		return ""
+	case reaction.Restart:
+		return s.leave(d, w, int32(len(way.Plan.Devices())))
+	case reaction.Swap:
+		return s.leave(d, w, n)
+	}
+	return w.another(d, &way.Plan)
+}
+
+// another gives a run another plan for the devices that it has.
+func (w *drifted) another(d *plan.Draft, p *parallel.Plan) (why parallel.Why) {
+	best := parallel.Candidate{Plan: *p}
+	if best.Result, why = w.now.Simulate(&best.Plan); why != "" {
+		return why
+	}
+	terms := d.Run(w.run).Terms
+	was := d.Pipeline(terms.Plan.ID)
+	pl, ok := w.pipelines.planned(&best, d.View, d.Run(w.run).Job, &was, w.is)
+	if !ok {
+		return "it is no plan that a run could be told"
+	}
+	if bytes.Equal(pl.JSON, was.JSON) {
+		return "" // who would go on as it does is told nothing
+	}
+	terms.Plan.ID = d.PlanID(pl)
+	before, _ := w.now.Simulate(&w.by.Plan)
+	d.Regrant(w.run, terms, plan.Reason{Code: plan.Replanned, A: int64(before.Step), B: int64(best.Result.Step)})
+	return ""
+}
+
+// leave has a run save, and start again with so many workers on other nodes than the slow ones.
+func (s *Scheduler) leave(d *plan.Draft, w *drifted, n int32) parallel.Why {
+	wish := &allocate.Wish{Job: d.Run(w.run).Job, Workers: n, Reason: plan.Reason{Code: plan.LeftSlow, A: int64(n)}}
+	if !s.again(d, w.run, wish, func() {
+		var holds []plan.Hold
+		for _, node := range w.slow {
+			holds = append(holds, plan.Hold{Node: node, Devices: d.Node(node).Count, Shared: true})
+		}
+		d.Hold(holds)
+	}) {
+		return noRoom(n)
+	}
+	return ""
+}
+
+// noRoom is why a job does not start again with so many workers.
+func noRoom(n int32) parallel.Why {
+	return parallel.Why(fmt.Sprintf("there is no room now for %d workers that it may have", n))
 }
 
 // broken is a run as the policy is told of it.
@@ -123,7 +264,7 @@ func (s *Scheduler) goOn(d *plan.Draft, broken []schedule.Broken) {
 			case ways[k].Name == reaction.Wait, s.startAgain(d, b.Job, n):
 				chosen = ways[k].Name
 			default:
-				ways[k].Why = parallel.Why(fmt.Sprintf("there is no room now for %d workers that it may have", n))
+				ways[k].Why = noRoom(n)
 			}
 		}
 		d.React(plan.Reaction{Job: b.Job, At: d.Now(), Cause: plan.LostOne, Workers: b.Workers, Chosen: chosen, Ways: waysOf(ways)})
@@ -178,6 +319,19 @@ func (s *Scheduler) repairedBy(v plan.View, job plan.JobID) (until unit.Time, ha
 		return 0, 0
 	}
 	return r.At.Add(s.parts.Reaction.Setting().Repair), r.Workers
+}
+
+// smallUntil is until when a job stays smaller that left a device which had become slow, as that one is
+// what is free; 0 where it did not.
+func (s *Scheduler) smallUntil(v plan.View, job plan.JobID) unit.Time {
+	if s.parts.Reaction == nil {
+		return 0
+	}
+	r, ok := v.Reaction(job)
+	if !ok || r.Cause != plan.Drifted || r.Chosen != reaction.Restart {
+		return 0
+	}
+	return r.At.Add(s.parts.Reaction.Setting().Repair)
 }
 
 // smaller is the next smaller size that a job may start with, or 0.

@@ -19,6 +19,7 @@ import (
 	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
+	"github.com/musterdl/muster/run/simulated/world"
 	"github.com/musterdl/muster/strategies/pipeline/byprice"
 	"github.com/musterdl/muster/strategies/pipeline/dpcut"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
@@ -135,7 +136,12 @@ func TestReactionsAreReplayed(t *testing.T) {
 	if at < 0 || steps[at].at != mid || end.Jobs[0].Phase != plan.Finished || len(end.Reactions) == 0 {
 		t.Fatalf("the job %s; it went on in step %d, the node was lost at %v", end.Jobs[0].Phase, at, mid)
 	}
-	c := config()
+	replays(t, config(), steps)
+}
+
+// replays has an engine that goes on from what a journal and a snapshot keep after each step decide what
+// was decided, and folds the journal.
+func replays(t *testing.T, c simulated.Config, steps []step) {
 	fresh := func() *engine.Engine {
 		return engine.New(c.Cluster, compose.New(reacting(byprice.New(byprice.Default()))), c.Policy)
 	}
@@ -167,6 +173,50 @@ func TestReactionsAreReplayed(t *testing.T) {
 		if !bytes.Equal(saved(t, folded.State()), st.state) {
 			t.Fatalf("step %d: the journal leads to another state", i)
 		}
+	}
+}
+
+// TestSlowDevice: a device becomes three times as slow for an hour. Its job leaves it for a spare, or for a
+// smaller size where it has copies and no device is free, or has its layers cut anew; in each case it
+// ends earlier than where nobody reacts, and the journal leads to the same decisions. One that is
+// nearly done rides it through.
+func TestSlowDevice(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		nodes  int
+		gang   int32
+		at     unit.Duration
+		chosen string
+	}{
+		{"a spare", 5, 4, 5 * unit.Minute, reaction.Swap},
+		{"no device is free", 4, 4, 5 * unit.Minute, reaction.Recut},
+		{"of copies one is left", 8, 8, 5 * unit.Minute, reaction.Restart},
+		{"nearly done", 4, 4, 71*unit.Minute + 21*unit.Second, reaction.Ride},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			config := func(policy reaction.Policy) simulated.Config {
+				job := drifting(4)
+				job.Drifts, job.Gang = nil, c.gang
+				if c.gang > 4 { // two workers for each stage, and few layers to cut otherwise
+					job.Sizes, job.Pipeline.Layers = []int32{4, 8}, job.Pipeline.Layers[:4]
+				}
+				config := scheduletest.Config(scheduletest.Nodes(c.nodes, 1, 10_000), scheduletest.Jobs{job}, reacting(policy))
+				config.Prices, config.Check = simulated.DefaultPrices(), true
+				config.World.Slow = []world.Slow{{Device: 1, From: unit.Time(c.at), Until: unit.Time(c.at + unit.Hour), Times: 3}}
+				return config
+			}
+			steps, end := played(t, config(byprice.New(byprice.Default())))
+			r, _ := end.View().Reaction(0)
+			first := slices.IndexFunc(steps, func(st step) bool { return bytes.Contains(st.asides, []byte(`"cause":"drift"`)) })
+			if first < 0 || !bytes.Contains(steps[first].asides, []byte(`"chosen":"`+c.chosen+`"`)) {
+				t.Errorf("it did not go on by %s; at last by %+v", c.chosen, r)
+			}
+			none, still := played(t, config(byprice.None{}))
+			if a, b := end.Jobs[0].Ended, still.Jobs[0].Ended; a > b || c.chosen != reaction.Ride && a == b {
+				t.Errorf("it ends after %v, and after %v where nobody reacts (%d steps)", a, b, len(none))
+			}
+			replays(t, config(byprice.New(byprice.Default())), steps)
+		})
 	}
 }
 

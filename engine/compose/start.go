@@ -451,22 +451,32 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 		switch {
 		case want == r.Workers && s.able.mover != nil && s.able.mover.Moves(d.View, r.Job):
 			reason = plan.Reason{Code: plan.Moved}
+		case want > r.Workers && s.smallUntil(d.View, r.Job) > d.Now():
+			continue // it would come back to what it left
 		case want == r.Workers || want > r.Workers && !roomFor(d.View, shape, want-r.Workers):
 			continue
 		}
-		mark := d.Mark()
-		job := r.Job
-		s.discharge(job)
-		d.Stop(id, reason, d.Job(job).Checkpoint.Load)
-		if !s.fits(d, &allocate.Wish{Job: job, Reason: reason}, want) {
-			d.Rollback(mark)
-			s.charge(d.View, job)
-			continue
-		}
-		s.charge(d.View, job)
-		s.drop(d.View, job)
-		s.fileRunning(d.View, job)
-		s.evicted(d)
-		s.unblock(d.View) // what it gave up may be what others wait for
+		s.again(d, id, &allocate.Wish{Job: r.Job, Workers: want, Reason: reason}, func() {})
 	}
+}
+
+// again ends a run and starts its job as is wished, in a start that waits for the end, with what else is
+// to be kept out of it held. Where there is no room the run goes on.
+func (s *Scheduler) again(d *plan.Draft, run plan.RunID, w *allocate.Wish, hold func()) bool {
+	mark, job := d.Mark(), w.Job
+	s.discharge(job)
+	d.Stop(run, w.Reason, d.Job(job).Checkpoint.Load)
+	hold()
+	fits := s.fits(d, w, w.Workers)
+	if d.Unhold(); !fits {
+		d.Rollback(mark)
+		s.charge(d.View, job)
+		return false
+	}
+	s.charge(d.View, job)
+	s.drop(d.View, job)
+	s.fileRunning(d.View, job)
+	s.evicted(d)
+	s.unblock(d.View) // what it gave up may be what others wait for
+	return true
 }

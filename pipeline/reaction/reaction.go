@@ -17,8 +17,8 @@ type Run struct {
 	// Full is the plan for all devices that it is to have, Now the one by which it goes. Either may
 	// have devices that are away.
 	Full, Now parallel.Plan
-	// X has the devices as they are, slow ones slow, with the spares. Without it the run has ended, and
-	// Sizes are those with which it could start again.
+	// X has the devices as they are, slow ones slow, with the spares. Without it the run has ended. Sizes
+	// are those with which a run that has ended, or is planned for one size alone, could start again.
 	X     *parallel.Simulator
 	Sizes []Size
 	Away  []int32 // devices that are not there
@@ -34,13 +34,15 @@ type Run struct {
 	Links []unit.Mbps
 	// Passes bounds how many passes of a schedule of all pipelines are simulated; 0 is any.
 	Passes int
-	Left   unit.Duration // of work, at the pace of sound devices
+	// Devices is how many there are in all, where there are several for each that the plans list.
+	Devices int
+	Left    unit.Duration // of work, at the pace of sound devices
 	Since  unit.Duration // of work that no checkpoint has
 	Repair unit.Duration // until what is broken is whole, in the mean
 	Start  unit.Duration // until processes have begun again and found each other
 	Store  unit.Duration // to write a checkpoint, or to read it
 	Telling
-	// Drifted says that layers take other times than those that the plan was cut for.
+	// Drifted says that layers or devices take other times than those that the plan was cut for.
 	Drifted bool
 
 	found
@@ -57,6 +59,9 @@ type Telling struct {
 	Change unit.Duration // besides the copies
 	// Copying has the devices with the links over which copies go, where the simulator leaves links out.
 	Copying *parallel.Devices
+	// Anew says that who takes up other devices begins again from a checkpoint, as nothing can be sent
+	// to them, and Deaf that it writes none when it is told to stop.
+	Anew, Deaf bool
 }
 
 // Option is one way to go on, and its price.
@@ -72,6 +77,8 @@ type Option struct {
 	Price float64 `json:"price_device_s"`
 	// Why says why it cannot be.
 	Why parallel.Why `json:"why,omitempty"`
+
+	smaller bool // it leaves devices, of which Plan lists no more than it has
 }
 
 // The ways to go on, from the one that changes least to the one that loses most. The first five need
@@ -105,10 +112,16 @@ func (r *Run) Options(names ...string) (all []Option) {
 			continue
 		}
 		o, why := way.make()
-		if o.Name, o.Why = way.name, why; why == "" {
-			o.Price = r.price(&o)
+		o.Name, o.Why = way.name, why
+		if why == "" && r.Drifted {
+			r.Sound = min(r.Sound, o.Step) // what has become faster could be had: to go on as before loses that
 		}
 		all = append(all, o)
+	}
+	for i := range all {
+		if all[i].Why == "" {
+			all[i].Price = r.price(&all[i])
+		}
 	}
 	return cheapest(all)
 }
@@ -131,10 +144,11 @@ func (r *Run) price(o *Option) float64 {
 	slower := max(0, 1-float64(r.Sound)/float64(max(1, o.Step)))
 	lasts := max(0, min(r.Repair, r.Left)-o.Pause)
 	lost := (o.Pause + o.Redo).Seconds() + slower*lasts.Seconds()
-	if back := len(o.Plan.Devices()) < len(r.Full.Devices()); back && r.Left > r.Repair {
+	full := len(r.Full.Devices())
+	if back := o.smaller || len(o.Plan.Devices()) < full; back && r.Left > r.Repair {
 		lost += r.Start.Seconds()
 	}
-	return lost * float64(len(r.Full.Devices()))
+	return lost * float64(cmp.Or(r.Devices, full))
 }
 
 // stopped reports whether the run stands, as a device of its plan is away or holds nothing.
@@ -217,9 +231,6 @@ func (r *Run) spread() parallel.Why {
 // swap puts sound nodes that are idle in the place of those that are broken, in the full plan, and
 // sends them what they need. Where all of the full plan is sound it goes back to that.
 func (r *Run) swap() (Option, parallel.Why) {
-	if r.Drifted {
-		return Option{}, "no device is broken"
-	}
 	on, full := r.X.On, r.Full.Devices()
 	var taken, bad []int32
 	for _, d := range full {
@@ -228,6 +239,9 @@ func (r *Run) swap() (Option, parallel.Why) {
 				bad = append(bad, n)
 			}
 		}
+	}
+	if r.Drifted && len(bad) == 0 {
+		return Option{}, "no device is broken"
 	}
 	devices, first := make([]int32, on.Len()), make([]int32, len(on.Nodes))
 	for d := int32(on.Len()) - 1; d >= 0; d-- {
@@ -249,6 +263,10 @@ func (r *Run) swap() (Option, parallel.Why) {
 		return Option{}, parallel.Why(fmt.Sprintf("%d broken nodes of the full plan have no spare", len(bad)))
 	}
 	p := r.Full.On(devices)
+	if r.Anew {
+		result, why := r.X.Simulate(&p)
+		return r.begin(p, result.Step), why
+	}
 	moved, why := r.X.Recovery(&r.Now, &p, r.gone())
 	if why == "" {
 		if slices.Equal(p.Devices(), r.Now.Devices()) && !r.stopped() {
@@ -281,13 +299,19 @@ func (r *Run) restart() (Option, parallel.Why) {
 		}
 	}
 	if why != "" {
-		return Option{}, why
+		return r.less(why)
 	}
-	o := Option{Plan: c.Plan, Step: c.Result.Step, Pause: r.Start + r.Store, Redo: r.Since}
-	if !r.stopped() {
+	return r.begin(c.Plan, c.Result.Step), ""
+}
+
+// begin is a way by which other processes begin from a checkpoint, which a run writes first that does not
+// stand.
+func (r *Run) begin(p parallel.Plan, step unit.Duration) Option {
+	o := Option{Plan: p, Step: step, Pause: r.Start + r.Store, Redo: r.Since}
+	if !r.stopped() && !r.Deaf {
 		o.Pause, o.Redo = o.Pause+r.Store, 0
 	}
-	return o, ""
+	return o
 }
 
 // wait stands until the repair, and restarts. It is what a run with one copy and no spare can do, and

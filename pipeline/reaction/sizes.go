@@ -43,6 +43,18 @@ func (r *Run) again() (all []Option) {
 	return append(all, wait)
 }
 
+// less is to begin again with the largest of the sizes, for a run that is planned for no other; why is why
+// it is not.
+func (r *Run) less(why parallel.Why) (Option, parallel.Why) {
+	if len(r.Sizes) == 0 {
+		return Option{}, why
+	}
+	size := slices.MaxFunc(r.Sizes, func(a, b Size) int { return a.Workers - b.Workers })
+	o := r.begin(Of(size.Workers), size.Step)
+	o.smaller = true
+	return o, ""
+}
+
 // named keeps the ways of these names, or all where there are none.
 func named(all []Option, names []string) []Option {
 	if len(names) == 0 {

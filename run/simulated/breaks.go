@@ -58,6 +58,24 @@ func (s *Simulation) schedulingBreaks(now unit.Time) {
 	}
 }
 
+// schedulingSlow queues when devices and links begin to be slow, and end; those that are by now are at
+// once.
+func (s *Simulation) schedulingSlow(now unit.Time) {
+	for i, is := range s.config.World.Slow {
+		if is.Until > 0 && is.Until <= now {
+			continue
+		}
+		if e := (entry{kind: slowBegins, device: is.Device, link: is.Link, change: int64(i)}); is.From > now {
+			s.queueUp(is.From, e)
+		} else {
+			s.world.SetSlow(now, s.engine.View(), i, true)
+		}
+		if is.Until > 0 {
+			s.queueUp(is.Until, entry{kind: slowEnds, device: is.Device, link: is.Link, change: int64(i)})
+		}
+	}
+}
+
 // draw returns an instant an exponential time after at.
 func (s *Simulation) draw(at unit.Time, stream uint64, mean unit.Duration) unit.Time {
 	r := s.chance[stream]

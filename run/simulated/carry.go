@@ -175,6 +175,9 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 	case nodeBreaks, nodeMends, deviceBreaks, deviceMends, linkBreaks, linkMends:
 		s.breakOrMend(at, e)
 		return
+	case slowBegins, slowEnds:
+		s.moved(at, s.world.SetSlow(at, s.engine.View(), int(e.change), e.kind == slowBegins))
+		return
 	case rentalComes:
 		s.ledger.capacity += s.healthy(e.node) * 1000
 		s.ledger.price += int64(s.engine.View().Cluster().Nodes[e.node].MilliPerHour)

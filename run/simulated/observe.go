@@ -15,8 +15,17 @@ func (s *Simulation) tellRate(id plan.RunID) {
 	l, rate := &s.runs[id], s.world.RateMicro(id)
 	if off := rate - s.engine.View().Run(id).RateMicro; rate > 0 && (off > 1 || off < -1) {
 		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Observation: engine.Observation{RateMicro: rate, Progress: s.progress(id),
-			Stages: s.world.Stages(s.engine.View(), id)}})
+			Timed: s.timed(id)}})
 	}
+}
+
+// timed is how long the stages of a run take, with what its workers were probed for, where it has stages.
+func (s *Simulation) timed(id plan.RunID) (t engine.Timed) {
+	v := s.engine.View()
+	if t.Stages = s.world.Stages(v, id); len(t.Stages) > 0 {
+		t.Slow = s.world.Slowness(v, id)
+	}
+	return t
 }
 
 // stands notes since when a run computes at no rate: it is told when that has lasted.

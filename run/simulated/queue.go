@@ -16,6 +16,8 @@ const (
 	deviceMends
 	linkBreaks
 	linkMends
+	slowBegins
+	slowEnds
 	deviceReshaped
 	rentalComes
 	answered
@@ -43,7 +45,7 @@ type entry struct {
 	device  plan.DeviceID
 	node    plan.NodeID
 	link    int32
-	change  int64
+	change  int64 // or which of Config.World.Slow
 }
 
 // queue is a heap of entries by instant. Those of one instant go by kind and by what
@@ -57,7 +59,7 @@ type queue struct {
 
 // isNews reports whether an entry of a kind may get a job on: things break and mend, and
 // runs report, for ever.
-func (k entryKind) isNews() bool { return k > linkMends && k != runObserved }
+func (k entryKind) isNews() bool { return k > slowEnds && k != runObserved }
 
 func (a *entry) before(b *entry) bool {
 	switch {

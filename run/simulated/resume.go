@@ -21,6 +21,7 @@ func (s *Simulation) resume() error {
 	s.world = world.New(from.Cluster, s.config.World)
 	s.ledger.now, s.ledger.busy.from, s.ledger.before = at, at, charged(s.engine.View(), at)
 	s.schedulingBreaks(at)
+	s.schedulingSlow(at)
 	s.openBooks()
 	s.resumeJobs()
 	s.late = s.resumeRuns(at)

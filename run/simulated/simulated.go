@@ -180,6 +180,7 @@ func New(config Config) (*Simulation, error) {
 		}
 		s.cut = make([]int16, len(config.Cluster.Devices))
 		s.schedulingBreaks(0)
+		s.schedulingSlow(0)
 		s.now = append(s.now, config.First...)
 		return s, s.read()
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/schedule"
 )
 
@@ -124,5 +123,5 @@ func TestPartSuiteFails(t *testing.T) {
 			t.Errorf("the suite says %q, expected other decisions", s.why)
 		}
 	}()
-	conformPart(recorder{}, Nodes(1, 4, 0), jobs, allocate.SizePart, func() any { made++; return nth{made} }, simulated.Breaks{})
+	conformPart(recorder{}, Nodes(1, 4, 0), jobs, allocate.SizePart, func() any { made++; return nth{made} }, nature{})
 }

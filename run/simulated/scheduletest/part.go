@@ -14,8 +14,10 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/run/simulated/world"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/strategies/allocate/firstfit"
 	"github.com/musterdl/muster/strategies/allocate/fixed"
@@ -35,7 +37,7 @@ func ConformPart(t *testing.T, part *strategy.Part, made func() any) {
 	if !part.Fulfils(made()) {
 		t.Fatalf("%T is no %s", made(), part.Name)
 	}
-	t.Run("empty cluster", func(t *testing.T) { conformPart(t, Nodes(1, 4, 0), nil, part, made, simulated.Breaks{}) })
+	t.Run("empty cluster", func(t *testing.T) { conformPart(t, Nodes(1, 4, 0), nil, part, made, nature{}) })
 	t.Run("history", func(t *testing.T) {
 		draws.Seed(t, 0)
 		rapid.Check(t, func(t *rapid.T) {
@@ -47,13 +49,36 @@ func ConformPart(t *testing.T, part *strategy.Part, made func() any) {
 			for i := range jobs {
 				drawRest(t, &jobs[i])
 			}
-			breaks := simulated.Breaks{}
+			n := nature{slow: drawSlow(t, c)}
 			if rapid.IntRange(0, 3).Draw(t, "breaks") == 0 {
-				breaks = simulated.Breaks{Seed: 7, NodeEvery: unit.Hour, NodeFor: 10 * unit.Minute}
+				n.breaks = simulated.Breaks{Seed: 7, NodeEvery: unit.Hour, NodeFor: 10 * unit.Minute}
 			}
-			conformPart(t, c, jobs, part, made, breaks)
+			conformPart(t, c, jobs, part, made, n)
 		})
 	})
+}
+
+// nature is what befalls a history.
+type nature struct {
+	breaks simulated.Breaks
+	slow   []world.Slow
+}
+
+// drawSlow draws devices and links that are slow for a time, some of them twice at once.
+func drawSlow(t *rapid.T, c *cluster.Cluster) (all []world.Slow) {
+	for range rapid.IntRange(0, 3).Draw(t, "slow") {
+		is := world.Slow{Device: plan.None, Times: rapid.Float64Range(.5, 4).Draw(t, "times"), From: unit.Time(rapid.IntRange(0, 60).Draw(t, "from")) * unit.Time(unit.Minute)}
+		if rapid.IntRange(0, 3).Draw(t, "forever") > 0 {
+			is.Until = is.From.Add(unit.Duration(rapid.IntRange(1, 60).Draw(t, "for")) * unit.Minute)
+		}
+		if rapid.Bool().Draw(t, "link") {
+			is.Link = rapid.Int32Range(0, int32(c.Links())-1).Draw(t, "which")
+		} else {
+			is.Device = plan.DeviceID(rapid.IntRange(0, len(c.Devices)-1).Draw(t, "which"))
+		}
+		all = append(all, is)
+	}
+	return all
 }
 
 // drawRest draws what parts besides orders look at: declared times, deadlines, traffic and
@@ -84,12 +109,12 @@ func Simple() strategy.Filled {
 }
 
 // conformPart runs a history twice.
-func conformPart(t fataler, c *cluster.Cluster, jobs Jobs, part *strategy.Part, made func() any, breaks simulated.Breaks) {
+func conformPart(t fataler, c *cluster.Cluster, jobs Jobs, part *strategy.Part, made func() any, n nature) {
 	run := func() Outcome {
 		filled := Simple()
 		filled[part] = strategy.Filling{Name: part.Name, Strategy: made()}
 		config := Config(c, jobs, compose.PartsOf(filled, Simple()))
-		config.Prices.Restart, config.Breaks = 30*unit.Second, breaks
+		config.Prices.Restart, config.Breaks, config.World.Slow = 30*unit.Second, n.breaks, n.slow
 		return mustRun(t, config)
 	}
 	twice(t, run)

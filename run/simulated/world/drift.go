@@ -1,7 +1,6 @@
 package world
 
 import (
-	"cmp"
 	"encoding/json"
 	"math"
 	"slices"
@@ -56,7 +55,8 @@ func (w *World) staged(v plan.View, id plan.RunID, by int32) (p pipeline.Plan, n
 	if by == plan.None || v.ProfileOf(job).Stages == 0 || v.Pipeline(by).JSON == nil || json.Unmarshal(v.Pipeline(by).JSON, &p) != nil {
 		return p, nil
 	}
-	each, i := max(1, v.Shape(job).Devices)*max(1, p.Tensor), int32(0)
+	// A rank's workers are neighbours, and its first one stands for its copies.
+	each, i := max(1, max(1, v.Shape(job).Devices)*v.Run(id).Workers/int32(max(1, len(p.Orders)))), int32(0)
 	v.GrantsOf(id, func(g plan.Grant) {
 		if i++; (i-1)%each == 0 && len(nodes) < len(p.Orders) {
 			nodes = append(nodes, g.Node)
@@ -94,14 +94,19 @@ func (w *World) Stages(v plan.View, id plan.RunID) (all []unit.Duration) {
 	if nodes == nil {
 		return nil
 	}
-	layers := w.drifted(v, v.Run(id).Job)
+	layers, paces := w.drifted(v, v.Run(id).Job), w.paces(v, id, len(p.Orders))
+	if paces == nil {
+		return nil
+	}
 	stagesOf(&p, len(layers), func(first, end int32, ranks []int32) {
-		took := unit.Duration(0)
+		took, slowest := unit.Duration(0), math.Inf(1)
 		for _, l := range layers[first:end] {
 			took += l.Forward + l.Backward
 		}
-		speed := cmp.Or(w.c.Models[w.c.Nodes[nodes[ranks[0]]].Model].Speed, 1)
-		all = append(all, unit.Duration(math.Round(float64(took)/speed)))
+		for _, r := range ranks {
+			slowest = min(slowest, paces[r])
+		}
+		all = append(all, unit.Duration(math.Round(float64(took)/slowest)))
 	})
 	return all
 }

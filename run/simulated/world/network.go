@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -122,13 +123,18 @@ func (w *World) setCapacity(id int32) {
 		r := rand.New(rand.NewPCG(w.config.Seed, 1<<41+uint64(id)))
 		c *= math.Exp(-w.config.LinkJitter * math.Abs(r.NormFloat64()))
 	}
-	w.net.capacity[id] = c
+	w.net.capacity[id] = c / cmp.Or(w.slow.links[id], 1)
 }
 
 // SetLink takes a link down or brings it back, and returns the runs whose end moved.
 func (w *World) SetLink(now unit.Time, id int32, down bool) []plan.RunID {
 	w.links[id].down = down
 	w.setCapacity(id)
+	return w.onLink(now, id)
+}
+
+// onLink sees to those who send over a link that has changed.
+func (w *World) onLink(now unit.Time, id int32) []plan.RunID {
 	if len(w.links[id].runs) == 0 {
 		return nil
 	}

@@ -29,7 +29,7 @@ func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) t
 	if id == plan.None || v.Pipeline(id).JSON == nil || v.ProfileOf(job).Stages == 0 {
 		return truePlan{rate: 1} // it is only brought in groups, or its menu says how fast it goes by the plan
 	}
-	speeds := w.speeds(v, run, job)
+	speeds := w.speeds(v, run, int(v.ProfileOf(job).Stages))
 	k := planKey{plan: id, job: plan.None, drifts: w.truth[job].drifts}
 	if !w.asBelieved(v, job) || k.drifts > 0 {
 		k.job = job
@@ -64,20 +64,12 @@ type planKey struct {
 	speeds string
 }
 
-// speeds are those of a run's workers where they are unlike, relative to the slowest.
-func (w *World) speeds(v plan.View, run plan.RunID, job plan.JobID) (speeds []float64) {
-	if len(w.c.Models) == 1 {
+// speeds are those of a plan's ranks where they are unlike, relative to the slowest.
+func (w *World) speeds(v plan.View, run plan.RunID, ranks int) []float64 {
+	if len(w.c.Models) == 1 && w.slow.begun == nil {
 		return nil
 	}
-	each := max(1, v.Shape(job).Devices)
-	i := int32(0)
-	v.GrantsOf(run, func(g plan.Grant) {
-		if i%each == 0 {
-			speeds = append(speeds, w.c.Models[w.c.Nodes[g.Node].Model].Speed)
-		}
-		i++
-	})
-	return pipeline.Unlike(speeds)
+	return pipeline.Unlike(w.paces(v, run, ranks))
 }
 
 // asBelieved reports whether the layers of a job are as they were measured, as those of others

@@ -41,6 +41,9 @@ type Config struct {
 	// size of a normal draw of this spread, by Seed.
 	LinkJitter float64
 	Seed       uint64
+	// Slow are devices and links that are slow for a time, whoever is there; who sets the world up says
+	// when each begins and ends.
+	Slow []Slow
 	// Switch is what handing a device to a guest, or back, takes in each window that a plan leaves
 	// idle.
 	Switch unit.Duration
@@ -69,6 +72,7 @@ type World struct {
 	queue   []plan.RunID // scratch of the component search
 	scratch []float64    // rates of the component
 	plans   map[planKey]truePlan
+	slow    slowness
 	ended   Bubbles   // of runs that ended
 	busy    []float64 // by device model: device microseconds kept busy, of runs that ended
 }
@@ -301,7 +305,7 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	}
 	x.need *= 1 - x.spare.Idle()
 	part := min(1, x.limit/x.need)
-	x.solo, x.width = x.solo*part*truly.rate, x.width*part*min(1, truly.rate)
+	x.solo, x.width = x.solo*part*truly.rate*w.heldUp(v, id), x.width*part*min(1, truly.rate)
 	w.serves(v, x, model, r.Terms.Share.Batch)
 }
 
