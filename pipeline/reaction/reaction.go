@@ -34,9 +34,7 @@ type Run struct {
 	Links []unit.Mbps
 	// Passes bounds how many passes of a schedule of all pipelines are simulated; 0 is any.
 	Passes int
-	// Devices is how many there are in all, where there are several for each that the plans list.
-	Devices int
-	Left    unit.Duration // of work, at the pace of sound devices
+	Left   unit.Duration // of work, at the pace of sound devices
 	Since  unit.Duration // of work that no checkpoint has
 	Repair unit.Duration // until what is broken is whole, in the mean
 	Start  unit.Duration // until processes have begun again and found each other
@@ -62,6 +60,8 @@ type Telling struct {
 	// Anew says that who takes up other devices begins again from a checkpoint, as nothing can be sent
 	// to them, and Deaf that it writes none when it is told to stop.
 	Anew, Deaf bool
+	// Devices is how many the run has in all, where there are several for each that its plans list.
+	Devices int
 }
 
 // Option is one way to go on, and its price.

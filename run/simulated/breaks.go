@@ -102,6 +102,8 @@ func (s *Simulation) breakOrMend(at unit.Time, e entry) {
 	case deviceMends:
 		s.mendDevice(e.device)
 		s.queueUp(s.draw(at, devStream+uint64(e.device), b.DeviceEvery), entry{kind: deviceBreaks, device: e.device})
+	case slowBegins, slowEnds:
+		s.moved(at, s.world.SetSlow(at, s.engine.View(), int(e.change), e.kind == slowBegins))
 	case linkBreaks:
 		s.moved(at, s.world.SetLink(at, e.link, true))
 		s.queueUp(s.draw(at, linkStream+uint64(e.link), b.LinkFor), entry{kind: linkMends, link: e.link})

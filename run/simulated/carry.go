@@ -172,11 +172,8 @@ func (s *Simulation) halt(at unit.Time, id plan.RunID, saved bool) unit.Duration
 // happen turns a queue entry that has come up into events.
 func (s *Simulation) happen(at unit.Time, e entry) {
 	switch e.kind {
-	case nodeBreaks, nodeMends, deviceBreaks, deviceMends, linkBreaks, linkMends:
+	case nodeBreaks, nodeMends, deviceBreaks, deviceMends, linkBreaks, linkMends, slowBegins, slowEnds:
 		s.breakOrMend(at, e)
-		return
-	case slowBegins, slowEnds:
-		s.moved(at, s.world.SetSlow(at, s.engine.View(), int(e.change), e.kind == slowBegins))
 		return
 	case rentalComes:
 		s.ledger.capacity += s.healthy(e.node) * 1000
