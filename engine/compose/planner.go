@@ -172,6 +172,11 @@ func (p *Pipelines) going(v plan.View, run plan.RunID) (x *parallel.Simulator, b
 	if by.Result, why = x.Simulate(&by.Plan); why != "" {
 		return nil, by, is
 	}
+	// A planner may have put stages on other workers, or their passes in another order: what it takes then is
+	// not told by this.
+	if staged, why := by.Staged(); why != "" || !slices.EqualFunc(staged.Orders, made.Orders, slices.Equal) {
+		return nil, by, is
+	}
 	return x, by, is
 }
 
