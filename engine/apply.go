@@ -67,6 +67,7 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 		e.clearSick(run)
 		e.state.Jobs[ev.Job].Unstarted = 0
 		e.state.Began(run)
+		e.state.Doubt(run, ev.RateOff)
 		e.touch(ev.Job)
 	case ev.Kind == NotStarted && r.Status == plan.Starting && ev.Class == plan.Misplaced:
 		e.endRun(run, ev, plan.Misplaced)
@@ -89,6 +90,9 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 		e.touch(ev.Job)
 		e.confirm(change)
 	case ev.Kind == Observed:
+		if ev.RateMicro > 0 || ev.RateOff != (plan.Off{}) {
+			e.state.Doubt(run, ev.RateOff)
+		}
 		if ev.RateMicro > 0 || ev.Stood > 0 || ev.Loss > 0 || len(ev.Stages) > 0 {
 			e.observe(ev, run)
 		}

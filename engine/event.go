@@ -102,6 +102,9 @@ type Observation struct {
 	// RateMicro is the rate at which it was seen to go, in millionths of its job's
 	// reference; 0 is not seen.
 	RateMicro int64 `json:"rate_micro,omitempty"`
+	// RateOff is by how much that may be off; with no rate, by how much the one told before may be:
+	// plan.Unmeasured before anybody has measured it.
+	RateOff plan.Off `json:"rate_off,omitzero"`
 	// Stood is for how long it was seen to do nothing while it computes: its rate is 0 then.
 	Stood unit.Duration `json:"stood,omitempty"`
 	Timed

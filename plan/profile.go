@@ -219,6 +219,24 @@ func (s *State) Observe(run RunID, micro int64, stood unit.Duration) {
 	r.DoneAt, r.RateMicro = useful, micro
 }
 
+// Off is by how much a rate that was measured may be less than told, and more, in millionths.
+type Off struct {
+	Less int64 `json:"less"`
+	More int64 `json:"more"`
+}
+
+// Unmeasured is what a rate that nobody has measured may be off by: more than any is.
+var Unmeasured = Off{1 << 40, 1 << 40}
+
+// Doubt notes by how much the rate that a run is believed to have may be off.
+func (s *State) Doubt(run RunID, off Off) { s.Runs[run].RateOff = off }
+
+// Measured is the least and the most that a run's rate may be, as far as it was measured; it was
+// not where it may as well be nothing.
+func (r *Run) Measured() (least, most int64, ok bool) {
+	return r.RateMicro - r.RateOff.Less, r.RateMicro + r.RateOff.More, r.RateMicro > r.RateOff.Less
+}
+
 // GoesBy notes that a run, whatever it was told, goes by another plan of those that there are.
 func (s *State) GoesBy(run RunID, id int32) {
 	if id >= None && int(id) < len(s.Plans) {

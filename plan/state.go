@@ -182,9 +182,12 @@ type Run struct {
 	// done, in reference running time, when it had computed for DoneAt.
 	RateMicro    int64
 	Done, DoneAt unit.Duration
-	Terms        Terms
-	Change       int64 // the unconfirmed change that is moving it; 0 is none
-	Start        int64 // the change that promised it: runs in order of their starts
+	// RateOff is by how much RateMicro may be off, as far as it was measured; nothing where what is
+	// told is exact.
+	RateOff Off `json:",omitzero"`
+	Terms   Terms
+	Change  int64 // the unconfirmed change that is moving it; 0 is none
+	Start   int64 // the change that promised it: runs in order of their starts
 	// Charged says that what it holds is charged to its accounts, since ChargedAt.
 	Charged   bool
 	ChargedAt unit.Time

@@ -1,6 +1,7 @@
 // Package bubbles says whom guests may join in what a pipeline plan leaves idle, and watches how
 // these hosts fare beside them: a host is seen alone first, and where it goes slower beside guests
-// than it may, they end and no others come. Placers of guests share it.
+// than it may, they end, and no others come if it goes faster without them. Placers of guests share
+// it.
 package bubbles
 
 import (
@@ -41,14 +42,18 @@ var (
 	_ strategy.Remembering = (*Watch)(nil)
 )
 
-// seen is how a host that goes by a plan was seen to go: the attempt of its job, its rate without
-// guests, in millionths, 0 before it was seen so, and whether guests slowed it too much.
+// seen is how a host that goes by a plan was seen to go: the attempt of its job, and the least that
+// its rate without guests may be, in millionths. Where guests slowed it too much, beside is the
+// most that its rate beside them may be until it is seen alone again, and then it is proven.
 type seen struct {
 	job        plan.JobID
 	attempt    int32
 	aloneMicro int64
-	shut       bool
+	beside     int64
 }
+
+// proven is that guests slowed a host: without them it went faster again.
+const proven = -1
 
 // of is what was seen of a host's present run; nil is nothing.
 func (w *Watch) of(v plan.View, job plan.JobID) *seen {
@@ -66,7 +71,7 @@ func (w *Watch) index(job plan.JobID) (int, bool) {
 // Shut reports whether a host was not seen alone yet, or slowed too much by guests.
 func (w *Watch) Shut(v plan.View, job plan.JobID) bool {
 	s := w.of(v, job)
-	return s == nil || s.shut
+	return s == nil || s.beside != 0
 }
 
 // Unwelcome are the guests of hosts whose plans leave them nothing, since these came later, of
@@ -112,28 +117,51 @@ func (w *Watch) watch(v plan.View, job plan.JobID) (guests []plan.RunID, opens b
 			}
 		}
 	})
+	// Where rates are measured, nothing is known of one before it was, and again when guests have
+	// come or gone. Who is alone is seen once his rate is known so well that harm could be told by it.
 	s := w.of(v, job)
+	least, most, measured := run.Measured()
 	switch {
 	case run.Status != plan.Running:
 		return guests, false
+	case alone && (!measured || w.less(least, run.RateMicro)):
 	case alone && s == nil:
 		at, known := w.index(job)
 		if !known {
 			w.seen = slices.Insert(w.seen, at, seen{})
 		}
-		w.seen[at] = seen{job: job, attempt: j.Attempt, aloneMicro: run.RateMicro}
+		w.seen[at] = seen{job: job, attempt: j.Attempt, aloneMicro: least}
 		return nil, w.Opens(v.Spare(j.Run))
 	case alone:
-		s.aloneMicro = run.RateMicro
-	case s != nil && !s.shut && w.Opens(v.Spare(j.Run)):
-		if s.shut = w.less(run.RateMicro, s.aloneMicro); !s.shut {
+		return nil, w.again(s, least, most) && w.Opens(v.Spare(j.Run))
+	case s != nil && s.beside == 0 && w.Opens(v.Spare(j.Run)):
+		if !measured || !w.less(most, s.aloneMicro) {
 			return nil, false
 		}
+		s.beside = most
 	}
 	return guests, false
 }
 
-// less reports whether a rate is less than another by more than a host may be slowed.
+// again notes the least and the most that the rate of a host may be that is alone again, and reports
+// whether that clears its guests: what slowed it beside them goes on without them.
+func (w *Watch) again(s *seen, least, most int64) (cleared bool) {
+	if s.beside > 0 && most == s.beside {
+		return false // nobody has seen it alone yet
+	}
+	s.aloneMicro = least
+	switch {
+	case s.beside <= 0:
+	case w.less(s.beside, s.aloneMicro):
+		s.beside = proven
+	default:
+		s.beside, cleared = 0, true
+	}
+	return cleared
+}
+
+// less reports whether a rate is less than another by more than a host may be slowed: the most that
+// the one may be than the least that the other was, so that guests do not pay for what is noise.
 func (w *Watch) less(rate, than int64) bool {
 	return rate*int64(unit.Whole) < than*int64(unit.Whole-w.Harm)
 }
@@ -154,11 +182,7 @@ func Guests(v plan.View, device plan.DeviceID, into []plan.RunID) []plan.RunID {
 func (w *Watch) Remember() []byte {
 	b := figures.PutCount(nil, len(w.seen))
 	for _, s := range w.seen {
-		shut := int64(0)
-		if s.shut {
-			shut = 1
-		}
-		b = figures.Put(b, int64(s.job), int64(s.attempt), s.aloneMicro, shut)
+		b = figures.Put(b, int64(s.job), int64(s.attempt), s.aloneMicro, s.beside)
 	}
 	return b
 }
@@ -168,7 +192,7 @@ func (w *Watch) Recall(memory []byte) error {
 	w.seen = nil
 	r := figures.Read(memory)
 	for range r.Counted {
-		w.seen = append(w.seen, seen{plan.JobID(r.Next()), int32(r.Next()), r.Next(), r.Next() != 0})
+		w.seen = append(w.seen, seen{plan.JobID(r.Next()), int32(r.Next()), r.Next(), r.Next()})
 	}
 	if err := r.End(); err != nil {
 		return fmt.Errorf("the memory of hosts: %w", err)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterdl/muster/engine"
@@ -24,7 +25,9 @@ type attempt struct {
 	seen   []seen   // by rank
 	of     int64    // steps that the job said it has in all
 	pace   pace
-	plan   planning
+	// company says that guests came or went since the pace was looked at.
+	company atomic.Bool
+	plan    planning
 
 	mu       sync.Mutex
 	stopping bool
@@ -240,7 +243,7 @@ func (a *attempt) follow() engine.Event {
 		a.read()
 		if !reported && a.allStarted() {
 			reported = true
-			a.driver.report(a.event(engine.Started, plan.NoFailure, 0))
+			a.driver.report(a.unmeasured(engine.Started))
 		}
 		if a.anyEnded() && !a.allEnded() {
 			if a.anyFailed() && !halted {

@@ -50,7 +50,7 @@ type Driver struct {
 
 	mu       sync.Mutex
 	attempts map[key]*attempt
-	fastest  map[plan.JobID]float64 // steps per second with the workers it asked for
+	fastest  map[plan.JobID]float64 // reference, in steps per second
 }
 
 var (
@@ -136,7 +136,9 @@ func (d *Driver) adopt(o run.Order) {
 	d.attempts[key{o.Job, o.Attempt}] = a
 	d.mu.Unlock()
 	go func() {
+		d.joins(a)
 		e := a.run()
+		d.joins(a)
 		d.mu.Lock()
 		delete(d.attempts, key{o.Job, o.Attempt})
 		d.mu.Unlock()

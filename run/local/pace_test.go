@@ -1,9 +1,11 @@
 package local
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/mechanism/control"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -11,7 +13,7 @@ import (
 	"github.com/musterdl/muster/run/local/supervise"
 )
 
-// TestPace: the rate told is that of the steps, of the fastest that the job has gone; a
+// TestPace: the rate told is that of the steps, of what the job was first seen to make; a
 // rest does not count, and what is no news is not told. A checkpoint, which does not say
 // of how many steps it is, leaves the progress. A run that makes no step for ten times as
 // long as one took stands: that is told once, and the count begins anew when it goes on.
@@ -20,11 +22,21 @@ func TestPace(t *testing.T) {
 	d := New(Config{})
 	d.report = func(e engine.Event) { told = append(told, e) }
 	a := newAttempt(d, run.Order{Job: 3, Attempt: 1, Spec: &workload.Job{Resources: workload.Resources{Gang: 1}}, Workers: make([]run.Worker, 1)})
-	at := unit.Time(0)
+	at, last := unit.Time(0), supervise.Record{}
 	note := func(kind supervise.Kind, after unit.Duration, step, of int64) engine.Event {
 		at = at.Add(after)
 		told = append(told, engine.Event{})
-		a.note(0, &supervise.Record{Kind: kind, At: at, Report: supervise.Report{Step: step, Of: of}})
+		r := supervise.Record{Kind: kind, At: at, Report: supervise.Report{Step: step, Of: of}}
+		if kind == supervise.Progress && step > last.Report.Step && last.At > 0 {
+			r.Blocks = slices.Repeat([]control.Block{{Steps: step - last.Report.Step, Took: at.Sub(last.At)}}, paceBlocks)
+		}
+		switch kind {
+		case supervise.Progress:
+			last = r
+		case supervise.Resumed:
+			last.At = 0
+		}
+		a.note(0, &r)
 		return told[len(told)-1]
 	}
 	const s = unit.Second
@@ -41,23 +53,24 @@ func TestPace(t *testing.T) {
 		{supervise.Progress, 5 * s, 60, 0, 60_000, 0}, // not long enough
 		{supervise.Progress, 5 * s, 110, plan.FullRate, 110_000, 0},
 		{supervise.Checkpoint, s, 120, 0, 120_000, 0},
-		{supervise.Progress, 9 * s, 208, 0, 208_000, 0}, // .98: no news
-		{supervise.Progress, 10 * s, 238, 300_000, 238_000, 0},
+		{supervise.Progress, 9 * s, 208, 980_000, 208_000, 0},
+		{supervise.Progress, 10 * s, 306, 0, 306_000, 0}, // no news
+		{supervise.Progress, 10 * s, 336, 300_000, 336_000, 0},
 		{supervise.Suspended, s, 0, 0, 0, 0},
 		{supervise.Resumed, 100 * s, 0, 0, 0, 0},
-		{supervise.Progress, s, 240, 0, 240_000, 0},
-		{supervise.Progress, 10 * s, 340, plan.FullRate, 340_000, 0},
-		{supervise.Progress, 9 * s, 340, 0, 340_000, 0},
-		{supervise.Progress, 9 * s, 340, 0, 340_000, 18 * s},
-		{supervise.Progress, 60 * s, 340, 0, 340_000, 0}, // known
-		{supervise.Progress, 5 * s, 341, 0, 341_000, 0},
-		{supervise.Progress, 10 * s, 351, 100_000, 351_000, 0},
-		{supervise.Progress, 9 * s, 351, 0, 351_000, 0}, // a step takes a second now
-		{supervise.Progress, 3 * s, 351, 0, 351_000, 12 * s},
-		{supervise.Progress, s, 352, 0, 352_000, 0},
-		{supervise.Progress, 40 * s, 354, 5_000, 354_000, 0},
-		{supervise.Progress, 150 * s, 354, 0, 354_000, 0}, // 20 seconds
-		{supervise.Progress, 60 * s, 354, 0, 354_000, 210 * s},
+		{supervise.Progress, s, 340, 0, 340_000, 0},
+		{supervise.Progress, 10 * s, 440, plan.FullRate, 440_000, 0},
+		{supervise.Progress, 9 * s, 440, 0, 440_000, 0},
+		{supervise.Progress, 9 * s, 440, 0, 440_000, 18 * s},
+		{supervise.Progress, 60 * s, 440, 0, 440_000, 0}, // known
+		{supervise.Progress, 5 * s, 441, 0, 441_000, 0},
+		{supervise.Progress, 10 * s, 451, 100_000, 451_000, 0},
+		{supervise.Progress, 9 * s, 451, 0, 451_000, 0}, // a step takes a second now
+		{supervise.Progress, 3 * s, 451, 0, 451_000, 12 * s},
+		{supervise.Progress, s, 452, 0, 452_000, 0},
+		{supervise.Progress, 40 * s, 454, 5_000, 454_000, 0},
+		{supervise.Progress, 150 * s, 454, 0, 454_000, 0}, // 20 seconds
+		{supervise.Progress, 60 * s, 454, 0, 454_000, 210 * s},
 	} {
 		of := int64(1000)
 		if c.kind == supervise.Checkpoint {

@@ -112,7 +112,7 @@ func (a *attempt) observe(rank int, r *supervise.Record) {
 		e.Progress = int32(min(1_000_000, r.Report.Step*1_000_000/a.of))
 	}
 	if r.Kind == supervise.Progress {
-		e.RateMicro, e.Stood = a.rate(r)
+		e.RateMicro, e.RateOff, e.Stood = a.rate(r)
 	}
 	e.Saved = a.kept()
 	a.driver.report(e)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"syscall"
@@ -72,7 +73,7 @@ func TestDeathOfBothSupervisorsIsTheWorkersAndLost(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		again, err = Reap(dir)
 	}
-	if err != nil || again != first {
+	if err != nil || !reflect.DeepEqual(again, first) {
 		t.Errorf("reaped again: %+v, %v", again, err)
 	}
 	prepared := await(t, dir, Prepared)

@@ -1,9 +1,10 @@
 package supervise
 
 import (
-	"slices"
+	"math"
 	"time"
 
+	"github.com/musterdl/muster/mechanism/control"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/trainer/progress"
 )
@@ -11,53 +12,67 @@ import (
 // hostMeter tells how fast the protected job beside a guest goes, from the steps it
 // reports, and how fast it went by itself, from its record.
 type hostMeter struct {
-	solo   float64 // steps per second; 0 is unknown
-	asked  bool    // for solo
+	solo   control.Pace // zero is unknown
+	asked  bool         // for solo
 	tail   *progress.Tail
 	parser progress.Parser
-	step   int64 // latest reported
-	marked int64 // step at the beginning of the present window
+	steps  control.Blocks
+	blocks []control.Block // of the present window
+	step   int64           // latest reported
+	marked int64           // step at the beginning of the present window
 	since  time.Time
 }
 
-// window is how many steps a rate is taken over. Fewer would let where a window begins
-// and ends look like a twentieth more or less, to which laws answer.
-const window = 32
+// window is how many steps a rate is taken over, and windowBlocks into how many these are cut, so that
+// what they differ by tells how sure the rate is.
+const window, windowBlocks = 32, 8
 
-// measure returns the host's rate and its rate by itself, in thousandths of the
-// latter; zeros where nobody knows. It has no news while a window is not over.
+// measure returns the most that the host's rate may be, in thousandths of the least that its rate
+// by itself was, so that a law answers to what is sure and not to noise; zeros where nobody
+// knows. It has no news while a window is not over.
 func (m *hostMeter) measure(dir string, now time.Time) (rate, solo unit.Milli, news bool) {
 	if dir == "" {
 		return 0, 0, true
 	}
 	if !m.asked {
-		m.asked, m.solo = true, soloRate(dir)
+		m.asked, m.solo = true, soloPace(dir)
 		m.tail, m.since = progress.NewTail(ProgressPath(dir)), now
-		m.read()
-		m.marked = m.step
+		m.steps = control.Blocks{Steps: window / windowBlocks}
+		m.readSteps()
+		m.marked, m.blocks = m.step, nil
 	}
-	if alive, err := Alive(dir); m.solo == 0 || err != nil || !alive {
+	if alive, err := Alive(dir); m.solo.Least == 0 || err != nil || !alive {
 		return 0, 0, true
 	}
-	m.read()
+	m.readSteps()
 	steps, span := m.step-m.marked, now.Sub(m.since).Seconds()
 	// One more step may be as good as done: a host is slow for sure when even then it
 	// has made less than half of what it would.
-	if stuck := 2*float64(steps+1) < m.solo*span && m.solo*span > window; steps < window && !stuck {
+	stuck := 2*float64(steps+1) < m.solo.Is*span && m.solo.Is*span > window
+	most := float64(steps) / span
+	switch {
+	case stuck:
+	case len(m.blocks) < windowBlocks:
 		return 0, 0, false
+	default:
+		most = control.PaceOf(m.blocks).Most
 	}
-	m.marked, m.since = m.step, now
-	return max(1, unit.Milli(1000*float64(steps)/span/m.solo)), unit.Whole, true
+	m.marked, m.since, m.blocks = m.step, now, nil
+	return max(1, unit.Milli(math.Round(1000*most/m.solo.Least))), unit.Whole, true
 }
 
-// read takes in what the host has reported since the last time.
-func (m *hostMeter) read() {
-	for {
+// readSteps takes in what the host has reported since the last time.
+func (m *hostMeter) readSteps() {
+	for m.tail != nil {
 		b, err := m.tail.Read()
-		for _, e := range m.parser.Feed(b) {
+		events := m.parser.Feed(b)
+		for _, e := range events {
 			if e.Kind == progress.Step {
 				m.step = e.Step
 			}
+		}
+		if block, ok := lastStep(events, m.tail, &m.steps); ok {
+			m.blocks = append(m.blocks, block)
 		}
 		if err != nil || len(b) == 0 {
 			return
@@ -65,31 +80,15 @@ func (m *hostMeter) read() {
 	}
 }
 
-// soloRate is how many steps per second a worker made until now, by its record: of the
-// rates from one entry to the next the median; 0 where it has told too little.
-func soloRate(dir string) float64 {
+// soloPace is how fast a worker went until now, by the blocks in its record.
+func soloPace(dir string) control.Pace {
 	records, _, err := ReadRecords(dir, 0)
 	if err != nil {
-		return 0
+		return control.Pace{}
 	}
-	var rates []float64
-	var last Record
-	for _, r := range records {
-		if r.Kind != Progress || r.Report.Step == 0 {
-			continue
-		}
-		steps, span := r.Report.Step-last.Report.Step, r.At.Sub(last.At).Seconds()
-		if last.Report.Step > 0 && (steps < window || span <= 0) {
-			continue // the next entry closes a longer window
-		}
-		if last.Report.Step > 0 {
-			rates = append(rates, float64(steps)/span)
-		}
-		last = r
+	var blocks []control.Block
+	for i := range records {
+		blocks = append(blocks, records[i].Blocks...)
 	}
-	if len(rates) == 0 {
-		return 0
-	}
-	slices.Sort(rates)
-	return rates[len(rates)/2]
+	return control.PaceOf(blocks)
 }

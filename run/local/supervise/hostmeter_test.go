@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/mechanism/control"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup"
 )
 
-// TestHostMeter: what a guest's law is told of its host: nothing while there is none or
-// a window is not over, then its rate as a part of what its record says it was alone.
+// TestHostMeter: what a guest's law is told of its host: nothing while there is none or a window is
+// not over, then the most that its rate may be, as a part of the least that it was alone, by its
+// record. One that makes no step is told at once.
 func TestHostMeter(t *testing.T) {
 	dir := t.TempDir()
 	w, _, err := openRecord(dir)
@@ -20,18 +22,20 @@ func TestHostMeter(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.file.Close()
-	at := unit.Time(1_700_000_000_000_000)
-	steps := int64(0)
-	for i, perSecond := range []int64{100, 100, 20, 100, 40} { // another guest was there for a while
-		steps += perSecond
-		b, err := encode(Record{Kind: Progress, At: at.Add(unit.Duration(i) * unit.Second), Report: Report{Step: steps}})
-		if err == nil {
-			_, err = w.file.Write(b)
+	for i := range 5 {
+		r := Record{Kind: Progress, Blocks: []control.Block{{Steps: int64(98 + i), Took: unit.Second}, {Steps: 100, Took: unit.Second}}}
+		if i == 2 {
+			r.Blocks[0].Steps = 30 // somebody else was there for a while
 		}
-		if err != nil {
+		if err := w.add(r); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if solo := soloPace(dir); solo.Is != 100 || solo.Least != 98 || solo.Most != 101 { // of ten the second from either end
+		t.Fatalf("by itself it went at %+v", solo)
+	}
+	var m hostMeter
+	now, steps := time.Unix(1_700_000_100, 0), int64(0)
 	report := func(n int64) {
 		t.Helper()
 		var b strings.Builder
@@ -44,17 +48,14 @@ func TestHostMeter(t *testing.T) {
 			_, err = f.WriteString(b.String())
 			f.Close()
 		}
+		if err == nil {
+			err = os.Chtimes(ProgressPath(dir), now, now)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	report(1)
-	solo := soloRate(dir)
-	if solo != 60 { // of 100, of 20 and 100 together, which are too few by themselves, and of 40
-		t.Fatalf("by itself it made %v steps per second, expected 60", solo)
-	}
-	var m hostMeter
-	now := time.Unix(1_700_000_100, 0)
 	if rate, alone, news := m.measure("", now); rate != 0 || alone != 0 || !news {
 		t.Error("without a host something is told of one")
 	}
@@ -67,17 +68,28 @@ func TestHostMeter(t *testing.T) {
 	}
 	defer held.Close()
 	m = hostMeter{}
-	for i, c := range []struct {
-		steps int64
-		sec   float64
-		rate  float64 // as a part of solo; 0 is no news
-	}{{0, 0, 0}, {31, 0.5, 0}, {33, 0.5, 64 / solo}, {int64(solo), 1, 1}, {0, .1, 0}, {1, 100, .01 / solo}} {
-		now = now.Add(time.Duration(c.sec * float64(time.Second)))
-		report(c.steps)
-		rate, alone, news := m.measure(dir, now)
-		want := max(1, unit.Milli(1000*c.rate))
-		if news != (c.rate > 0) || news && (alone != unit.Whole || rate < want-20 || rate > want+20) {
-			t.Errorf("%d: rate %d of %d, news %v: expected %d", i, rate, alone, news, want)
+	if _, _, news := m.measure(dir, now); news {
+		t.Error("something is told before it was looked at")
+	}
+	// goes lets the host go on for so many looks, a quarter of a second apart, at so many steps in each.
+	goes := func(looks int, perLook int64) (rate unit.Milli, after int) {
+		for i := range looks {
+			now = now.Add(250 * time.Millisecond)
+			report(perLook)
+			if rate, alone, news := m.measure(dir, now); news && alone == unit.Whole {
+				return rate, i + 1
+			}
+		}
+		return 0, looks
+	}
+	for _, c := range []struct {
+		looks   int
+		perLook int64
+		rate    unit.Milli
+		after   int
+	}{{20, 25, 1020, 8}, {20, 20, 816, 8}, {7, 25, 0, 7}, {20, 24, 1020, 1}, {20, 1, 41, 2}, {20, 0, 1, 2}} {
+		if rate, after := goes(c.looks, c.perLook); rate != c.rate || after != c.after {
+			t.Errorf("at %d in %d looks: rate %d after %d, expected %d after %d", c.perLook, c.looks, rate, after, c.rate, c.after)
 		}
 	}
 }

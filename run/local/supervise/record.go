@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/musterdl/muster/mechanism/control"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup"
 )
@@ -96,7 +97,9 @@ type Record struct {
 	Limit unit.MiB `json:"limit_mib,omitempty"`
 
 	Report Report `json:"report,omitzero"`
-	Usage  Usage  `json:"usage,omitzero"`
+	// Progress: the blocks of steps since the last such record.
+	Blocks []control.Block `json:"blocks,omitempty"`
+	Usage  Usage           `json:"usage,omitzero"`
 
 	// Next is the position behind this record, to read on from.
 	Next int64 `json:"-"`

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterdl/muster/mechanism/control"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup"
 	"github.com/musterdl/muster/run/trainer/progress"
@@ -26,6 +27,8 @@ type sampler struct {
 	gpus gpuMeter
 
 	report      Report
+	pace        control.Blocks  // of the worker's steps
+	blocks      []control.Block // since the last progress record
 	usage       Usage
 	io          map[int]storage // of living processes
 	ended       storage         // of those that ended
@@ -36,8 +39,13 @@ type sampler struct {
 type storage struct{ read, written int64 }
 
 func newSampler(dir string, group cgroup.Group, r *reaper) *sampler {
-	return &sampler{group: group, reaper: r, tail: progress.NewTail(ProgressPath(dir)), io: map[int]storage{}}
+	return &sampler{group: group, reaper: r, tail: progress.NewTail(ProgressPath(dir)), io: map[int]storage{},
+		pace: control.Blocks{Over: blockOver}}
 }
+
+// blockOver is the least time of a block of steps. A record has as many as fit since the last, so
+// that who reads it sees how much they differ.
+const blockOver = unit.Second / 2
 
 // Of a progress file that is flooded no more is kept than one read takes in.
 const (
@@ -59,7 +67,11 @@ func (s *sampler) read() (said []Record) {
 	for range progressPieces {
 		s.bound() // before each piece: a flood goes on while one is taken in
 		b, err := s.tail.Read()
-		for _, e := range s.parser.Feed(b) {
+		events := s.parser.Feed(b)
+		if block, ok := lastStep(events, s.tail, &s.pace); ok {
+			s.blocks = append(s.blocks, block)
+		}
+		for _, e := range events {
 			switch e.Kind {
 			case progress.Checkpoint:
 				newest(Record{Kind: Checkpoint, Report: Report{Step: e.Step, Path: e.Path}})
@@ -79,6 +91,15 @@ func (s *sampler) read() (said []Record) {
 	}
 	s.report.Malformed = s.parser.Malformed
 	return said
+}
+
+// lastStep takes the step that ends what was read into blocks, where it is known when that was.
+func lastStep(events []progress.Event, from *progress.Tail, into *control.Blocks) (control.Block, bool) {
+	n, at := len(events), from.Wrote()
+	if n == 0 || events[n-1].Kind != progress.Step || at.IsZero() {
+		return control.Block{}, false
+	}
+	return into.Seen(events[n-1].Step, unit.Time(at.UnixMicro()))
 }
 
 // measure takes in what the worker and its children use.

@@ -15,8 +15,8 @@ import (
 // saveSample is the interval at which progress is read while stopping waits for a checkpoint.
 const saveSample = 50 * unit.Millisecond
 
-// boundEvery is how often the size of the progress file is looked at: between two looks a
-// worker that floods it writes as much as the disk takes.
+// boundEvery is how often the size of the progress file is looked at, and what a guest's host
+// reports: between two looks a worker that floods it writes as much as the disk takes.
 const boundEvery = 250 * time.Millisecond
 
 // arm sets the timers of a worker that has begun.
@@ -47,6 +47,7 @@ func (s *supervisor) watch() syscall.WaitStatus {
 			s.escalate()
 		case <-full.C:
 			s.sampler.bound()
+			s.law.host.readSteps()
 		case <-s.sampleNext.C:
 			before := threadTime()
 			s.observe()
@@ -95,7 +96,8 @@ func (s *supervisor) observe() {
 	}
 	if now := time.Now(); now.Sub(s.summaryAt) >= summaryPause(s.spec.SummaryEvery, now.Sub(s.startedAt)) {
 		s.summaryAt = now
-		s.note(Record{Kind: Progress, Report: s.sampler.report, Usage: s.sampler.usage})
+		s.note(Record{Kind: Progress, Report: s.sampler.report, Blocks: s.sampler.blocks, Usage: s.sampler.usage})
+		s.sampler.blocks = nil
 	}
 	if s.stopping.saving && s.sampler.checkpoints > s.stopping.saveAfter {
 		s.terminate()
@@ -216,6 +218,7 @@ func (s *supervisor) resume() {
 		return
 	}
 	s.suspended = false
+	s.sampler.pace.Again()
 	s.runLimit()
 	s.note(Record{Kind: Resumed})
 }

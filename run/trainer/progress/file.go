@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -67,6 +68,7 @@ type Tail struct {
 	offset int64
 	given  int64 // how much of the file has been given up
 	cut    bool  // what comes next does not go on where the last ended
+	wrote  time.Time
 }
 
 // NewTail returns a tail that starts at the beginning of path.
@@ -95,6 +97,10 @@ func (t *Tail) Read() ([]byte, error) {
 	}
 	b, err := io.ReadAll(io.NewSectionReader(file, t.offset, MostRead))
 	t.offset += int64(len(b))
+	t.wrote = time.Time{}
+	if info, err := file.Stat(); err == nil && info.Size() == t.offset {
+		t.wrote = info.ModTime()
+	}
 	if t.cut {
 		end := bytes.IndexByte(b, '\n')
 		if end < 0 {
@@ -107,6 +113,10 @@ func (t *Tail) Read() ([]byte, error) {
 	}
 	return b, nil
 }
+
+// Wrote is when the last of what was read was written, by the file's own time; zero where that is
+// not known, since more has come meanwhile.
+func (t *Tail) Wrote() time.Time { return t.wrote }
 
 // Bound gives up the beginning of what the file holds where that is more than most bytes:
 // what was read and, of a flood, what was not, all but its end. The file keeps its length

@@ -12,8 +12,8 @@
 //
 // A host that goes by a pipeline plan takes guests where the plan's idle windows are long enough:
 // handing the device over in each of them must take no more than half of it, and slow the host no
-// more than it may be. It is seen alone first. Where its rate is seen to fall by more, its guests end and no others come
-// (PipeFill, MLSys 2025, and FreeRide, 2024, fill such bubbles; the rule is ours). How busy a
+// more than it may be. It is seen alone first. Where its rate has surely fallen by more, its guests end, and no others
+// come if it goes faster without them (PipeFill, MLSys 2025, and FreeRide, 2024, fill such bubbles; the rule is ours). How busy a
 // device of another host is follows from what its host declares of an iteration, computing over
 // computing and communicating; the authors measure it over 30 seconds. A host that says
 // nothing counts as always busy. Left out: the jobs that AntMan itself makes

@@ -68,6 +68,65 @@ func TestWatch(t *testing.T) {
 	d.Discard()
 }
 
+// TestMeasured: where rates are measured, a host is seen alone once its rate is known as well as harm
+// is to be told by it, and guests end only for what is sure. Alone again it goes faster, or what
+// slowed it was not its guests: then others come.
+func TestMeasured(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		again int64 // its rate when it is alone again
+		comes bool
+	}{{"guests", 1_000_000, false}, {"others", 960_000, true}} {
+		s, host := planned(t, workload.Spare{IdleMicro: 200_000, Window: 20 * unit.Millisecond})
+		p := New(Default())
+		guest, shape := admit(s, 1, 0)
+		run := s.Jobs[host].Run
+		sees := func(micro int64, off plan.Off) (ends, opened bool) {
+			s.Runs[run].RateMicro = micro
+			s.Doubt(run, off)
+			out, opened := p.Unwelcome(s.View(), []plan.JobID{host})
+			return len(out) > 0, opened
+		}
+		for _, off := range []plan.Off{plan.Unmeasured, {Less: 30_001, More: 1}} {
+			if _, opened := sees(1_000_000, off); opened {
+				t.Fatalf("%s: a host whose rate may be off by %+v is open", c.name, off)
+			}
+		}
+		if _, opened := sees(1_000_000, plan.Off{Less: 20_000, More: 50_000}); !opened {
+			t.Fatalf("%s: seen alone the host is not open", c.name)
+		}
+		place(t, s, p, guest, shape)
+		for _, at := range []struct {
+			micro int64
+			off   plan.Off
+			ends  bool
+		}{{500_000, plan.Unmeasured, false}, {940_000, plan.Off{Less: 100_000, More: 10_600}, false}, {940_000, plan.Off{Less: 1, More: 10_599}, true}} {
+			if ends, _ := sees(at.micro, at.off); ends != at.ends {
+				t.Errorf("%s: at %d, off by %+v: guests end: %v", c.name, at.micro, at.off, ends)
+			}
+		}
+		s.EndRun(s.Jobs[guest].Run, 0)
+		for _, unseen := range []plan.Off{{Less: 1, More: 10_599}, plan.Unmeasured} {
+			if _, opened := sees(940_000, unseen); opened {
+				t.Errorf("%s: it is open before anybody saw it alone", c.name)
+			}
+		}
+		if _, opened := sees(c.again, plan.Off{Less: 5000, More: 5000}); opened != c.comes {
+			t.Errorf("%s: alone again at %d it is open: %v", c.name, c.again, opened)
+		}
+		memory := p.Remember()
+		if p = New(Default()); p.Recall(memory) != nil || p.Shut(s.View(), host) == c.comes {
+			t.Errorf("%s: that is not remembered", c.name)
+		}
+		if c.comes {
+			continue
+		}
+		if _, opened := sees(900_000, plan.Off{}); opened {
+			t.Error("what was proven is forgotten")
+		}
+	}
+}
+
 // TestOpens: windows so short that half of them or more is spent on handing over, a host that
 // this would slow by more than it may be, and one whose plan leaves nothing take no guest.
 func TestOpens(t *testing.T) {
