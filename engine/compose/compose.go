@@ -301,10 +301,12 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.untilLawful(d, func() {
 			s.unpack(d, &why)
 			s.carryOut(d)
+			s.goOn(d, why.Broken)
 		})
 		s.rent(d)
 	} else {
 		s.unpack(d, &why)
+		s.goOn(d, why.Broken)
 		s.putOffAll(d, why.Jobs)
 	}
 	s.claimForOldest(d)

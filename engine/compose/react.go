@@ -28,7 +28,11 @@ func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
 	for i := range observed {
 		o := &observed[i]
 		run := d.Job(o.Job).Run
-		if len(o.Stages) == 0 || run == plan.None || d.Run(run).Status != plan.Running {
+		if run == plan.None || d.Run(run).Status != plan.Running {
+			continue
+		}
+		if len(o.Stages) == 0 {
+			s.leaveSlow(d, run, o)
 			continue
 		}
 		rules := s.parts.Reaction.Setting()
@@ -49,14 +53,38 @@ func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
 			r.Repair = rules.Repair // layers stay as they are, and a device is repaired
 		}
 		s.elsewhere(d.View, &w, r)
-		ways, chosen := s.parts.Reaction.Ways(r), ""
-		for k := 0; k < len(ways) && chosen == "" && ways[k].Why == ""; k++ {
-			if ways[k].Why = s.goes(d, &w, &ways[k]); ways[k].Why == "" {
-				chosen = ways[k].Name
-			}
-		}
-		if chosen != "" {
-			d.React(plan.Reaction{Job: o.Job, At: d.Now(), Cause: plan.Drifted, Chosen: chosen, Ways: waysOf(ways)})
+		s.takes(d, &w, r)
+	}
+}
+
+// leaveSlow has a run whose plan came with its offer go on in the way that costs least while its devices
+// are slow: to ride it through, or to leave them, at its size or a smaller one.
+func (s *Scheduler) leaveSlow(d *plan.Draft, run plan.RunID, o *schedule.Observation) {
+	is, skew := d.Run(run), s.parts.Reaction.Setting().Skew
+	w := drifted{run: run, slow: slowNodes(d.View, run, o.Slow, skew)}
+	if len(w.slow) == 0 || is.Terms.Plan.ID == plan.None || d.Pipeline(is.Terms.Plan.ID).JSON == nil {
+		return
+	}
+	model, several := where(d.View, run)
+	r := s.ended(d.View, &schedule.Broken{Job: o.Job, Plan: is.Terms.Plan.ID, Workers: is.Workers, Model: model, Several: several})
+	s.saves(d.View, run, r)
+	// It is no slower than its slowest device makes it, nor than it was seen to be.
+	if r.Slow = slices.Max(o.Slow); o.RateMicro > 0 {
+		r.Slow = min(r.Slow, float64(d.Rate(o.Job, model, is.Workers, several))/float64(o.RateMicro))
+	}
+	if r.Slow > 1+skew {
+		s.takes(d, &w, r)
+	}
+}
+
+// takes has a run go on in the cheapest way that can be had.
+func (s *Scheduler) takes(d *plan.Draft, w *drifted, r *reaction.Run) {
+	job := d.Run(w.run).Job
+	ways := s.parts.Reaction.Ways(r)
+	for k := 0; k < len(ways) && ways[k].Why == ""; k++ {
+		if ways[k].Why = s.goes(d, w, &ways[k]); ways[k].Why == "" {
+			d.React(plan.Reaction{Job: job, At: d.Now(), Cause: plan.Drifted, Chosen: ways[k].Name, Ways: waysOf(ways)})
+			return
 		}
 	}
 }
@@ -118,14 +146,8 @@ func slowNodes(v plan.View, run plan.RunID, slow []float64, skew float64) (nodes
 // as it would leave, where they are free, and in its smaller sizes.
 func (s *Scheduler) elsewhere(v plan.View, w *drifted, r *reaction.Run) {
 	is := v.Run(w.run)
-	j, shape := v.Job(is.Job), v.Shape(is.Job)
-	r.Devices, r.Anew, r.Deaf = int(is.Workers*max(1, shape.Devices)), true, !j.Checkpoint.OnRequest
-	if r.Deaf {
-		r.Since = v.Now().Sub(is.Began) - is.Paused
-		if every := j.Checkpoint.Every; every > 0 {
-			r.Since %= every
-		}
-	}
+	shape := v.Shape(is.Job)
+	s.saves(v, w.run, r)
 	if len(w.slow) == 0 {
 		return
 	}
@@ -151,6 +173,20 @@ func (s *Scheduler) elsewhere(v plan.View, w *drifted, r *reaction.Run) {
 		rate, at := v.Rate(is.Job, kind, is.Workers, several), v.Rate(is.Job, kind, n, several)
 		if n <= is.Workers-leaves && at > 0 {
 			r.Sizes = append(r.Sizes, reaction.Size{Workers: int(n), Step: unit.Duration(float64(r.Sound) * float64(rate) / float64(at))})
+		}
+	}
+}
+
+// saves says what a run that goes on loses when it is told to stop and begins again elsewhere.
+func (s *Scheduler) saves(v plan.View, run plan.RunID, r *reaction.Run) {
+	is := v.Run(run)
+	c := v.Job(is.Job).Checkpoint
+	r.Anew, r.Deaf, r.Store = true, !c.OnRequest, max(c.Save, c.Load)
+	r.Devices = int(max(1, v.Shape(is.Job).Devices)) * max(int(is.Workers), len(r.Full.Devices()))
+	if r.Deaf {
+		r.Since = v.Now().Sub(is.Began) - is.Paused
+		if c.Every > 0 {
+			r.Since %= c.Every
 		}
 	}
 }
@@ -243,14 +279,16 @@ func waysOf(options []reaction.Option) (ways []plan.Way) {
 }
 
 // goOn starts jobs again whose runs have lost a device, in the cheapest way for which there is room that
-// they may have, or has them wait for the repair where that is cheaper.
+// they may have, or has them wait for the repair where that is cheaper. Under a joint decider that is what
+// becomes of those for whom it had no place, or was not asked.
 func (s *Scheduler) goOn(d *plan.Draft, broken []schedule.Broken) {
 	if s.parts.Reaction == nil {
 		return
 	}
 	for i := range broken {
 		b := &broken[i]
-		if s.lines.home[b.Job] < 0 {
+		home, run := s.lines.home[b.Job], d.Job(b.Job).Run
+		if home < 0 && home != inLine && run == plan.None {
 			continue // it has failed, or is held
 		}
 		ways := s.parts.Reaction.Ways(s.ended(d.View, b))
@@ -258,6 +296,9 @@ func (s *Scheduler) goOn(d *plan.Draft, broken []schedule.Broken) {
 			continue
 		}
 		chosen := ""
+		if run != plan.None { // a joint decider had a place for it
+			chosen = ofSize(ways, d.Run(run).Workers)
+		}
 		for k := 0; k < len(ways) && chosen == "" && ways[k].Why == ""; k++ {
 			n := int32(len(ways[k].Plan.Devices()))
 			switch {
@@ -271,9 +312,22 @@ func (s *Scheduler) goOn(d *plan.Draft, broken []schedule.Broken) {
 	}
 }
 
+// ofSize is the way by which a run goes on with so many workers.
+func ofSize(ways []reaction.Option, n int32) string {
+	for i := range ways {
+		if ways[i].Why == "" && ways[i].Name != reaction.Wait && len(ways[i].Plan.Devices()) == int(n) {
+			return ways[i].Name
+		}
+	}
+	return reaction.Restart
+}
+
 // startAgain starts a job with so many workers where there is room that is nobody else's.
 func (s *Scheduler) startAgain(d *plan.Draft, job plan.JobID, n int32) bool {
-	key, _ := s.parts.Order.Key(d.View, job)
+	var key schedule.Key
+	if s.round == nil {
+		key, _ = s.parts.Order.Key(d.View, job)
+	}
 	w := allocate.Wish{Job: job, Workers: n, Reason: plan.Reason{Code: plan.WentOn, A: int64(n)}}
 	s.making.why, s.agenda.held = plan.Reason{}, false
 	if !s.fits(d, &w, n) {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
 	"github.com/musterdl/muster/model/queue"
@@ -20,14 +22,22 @@ import (
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/run/simulated/world"
+	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/strategies/allocate/afs"
+	"github.com/musterdl/muster/strategies/allocate/optimus"
 	"github.com/musterdl/muster/strategies/pipeline/byprice"
 	"github.com/musterdl/muster/strategies/pipeline/dpcut"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
 )
 
-// reacting are parts that cut by time and react as a policy says.
-func reacting(policy reaction.Policy) compose.Parts {
+// reacting are parts that cut by time and react as a policy says, under an order or who decides for all.
+func reacting(policy reaction.Policy, joint ...allocate.Joint) compose.Parts {
 	filled := scheduletest.Simple()
+	for _, j := range joint {
+		delete(filled, schedule.OrderPart)
+		delete(filled, allocate.SizePart)
+		filled[allocate.JointPart] = strategy.Filling{Strategy: j}
+	}
 	filled[pipeline.CutPart], filled[pipeline.SequencePart] = strategy.Filling{Strategy: dpcut.Partitioner{}}, strategy.Filling{Strategy: onefoneb.Ordering{}}
 	filled[reaction.Part] = strategy.Filling{Strategy: policy}
 	return compose.PartsOf(filled, scheduletest.Simple())
@@ -217,6 +227,73 @@ func TestSlowDevice(t *testing.T) {
 			}
 			replays(t, config(byprice.New(byprice.Default())), steps)
 		})
+	}
+}
+
+// TestSlowUnderAMenu: a job goes by a plan of its menu when a device of it becomes slow. Where its size is to be
+// had elsewhere it goes there, where it is not it takes a smaller one, and what slows it little it
+// rides through. That is so under an order, and under those who decide for all jobs. So it is of a node
+// that is lost: the job goes on at once in what is left.
+func TestSlowUnderAMenu(t *testing.T) {
+	deciders := map[string]func() []allocate.Joint{
+		"order":   func() []allocate.Joint { return nil },
+		"afs":     func() []allocate.Joint { return []allocate.Joint{afs.New(afs.Default())} },
+		"optimus": func() []allocate.Joint { return []allocate.Joint{optimus.New(optimus.Default())} },
+	}
+	for _, name := range slices.Sorted(maps.Keys(deciders)) {
+		for _, c := range []struct {
+			name    string
+			nodes   int
+			times   float64
+			sizes   []int32
+			lost    bool
+			chosen  string
+			workers int32
+		}{
+			{"a spare", 5, 3, nil, false, reaction.Swap, 4},
+			{"no spare", 4, 3, []int32{2, 4}, false, reaction.Restart, 2},
+			{"little", 5, 1.15, nil, false, reaction.Ride, 4},
+			{"lost, a spare", 5, 0, nil, true, reaction.Swap, 4},
+			{"lost", 4, 0, []int32{2, 4}, true, reaction.Restart, 2},
+		} {
+			t.Run(name+"/"+c.name, func(t *testing.T) {
+				j := workload.Job{Name: "llama", Resources: workload.Resources{Gang: 4, Sizes: c.sizes, Devices: 1, Share: unit.Whole}, Estimate: unit.Hour,
+					Checkpoint: workload.Checkpoint{OnRequest: true, Every: unit.Minute, Save: 2 * unit.Minute, Load: 2 * unit.Minute}}
+				offer := func(workers int32, rate float64) workload.Offer {
+					return workload.Offer{Model: "gpu", Workers: workers, Nodes: workers, Rate: rate, Plan: workload.Spread{Name: fmt.Sprint("pp", workers), Shape: `{}`, Step: unit.Seconds(1 / rate)}}
+				}
+				j.Menu = []workload.Offer{offer(2, .5), offer(4, 1)}
+				mid := unit.Time(10 * unit.Minute)
+				config := scheduletest.Config(scheduletest.Nodes(c.nodes, 1, 10_000), scheduletest.Jobs{{Job: j, Truth: workload.Truth{Duration: unit.Hour}}},
+					reacting(byprice.New(byprice.Default()), deciders[name]()...))
+				config.Check = true
+				if c.lost {
+					config.Later = []simulated.Later{{At: mid, Event: engine.Event{Kind: engine.NodeDown, Node: 1}}, {At: mid.Add(2 * unit.Hour), Event: engine.Event{Kind: engine.NodeUp, Node: 1}}}
+				} else {
+					config.World.Slow = []world.Slow{{Device: 1, From: mid, Until: mid.Add(2 * unit.Hour), Times: c.times}}
+				}
+				steps, end := played(t, config)
+				first := steps[slices.IndexFunc(steps, func(st step) bool { return st.at == mid })]
+				if want := fmt.Appendf(nil, `"chosen":%q`, c.chosen); !bytes.Contains(first.asides, want) {
+					t.Errorf("it went on so: %s", first.asides)
+				}
+				var line struct{ Changes []struct{ On [][3]int32 } }
+				started := int32(0)
+				if json.Unmarshal(first.line, &line) == nil {
+					for _, change := range line.Changes {
+						for _, on := range change.On {
+							started += on[2]
+						}
+					}
+				}
+				if moves := c.chosen != reaction.Ride; moves && started != c.workers || !moves && started > 0 {
+					t.Errorf("%d workers start again at once, want %d", started, c.workers)
+				}
+				if end.Jobs[0].Phase != plan.Finished {
+					t.Errorf("it is %s in the end", end.Jobs[0].Phase)
+				}
+			})
+		}
 	}
 }
 

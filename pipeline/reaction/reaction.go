@@ -17,8 +17,9 @@ type Run struct {
 	// Full is the plan for all devices that it is to have, Now the one by which it goes. Either may
 	// have devices that are away.
 	Full, Now parallel.Plan
-	// X has the devices as they are, slow ones slow, with the spares. Without it the run has ended. Sizes
-	// are those with which a run that has ended, or is planned for one size alone, could start again.
+	// X has the devices as they are, slow ones slow, with the spares. Without it the run has ended, or nobody
+	// can simulate its plan. Sizes are those with which such a run, or one that is planned for one size
+	// alone, could start again.
 	X     *parallel.Simulator
 	Sizes []Size
 	Away  []int32 // devices that are not there
@@ -62,6 +63,8 @@ type Telling struct {
 	Anew, Deaf bool
 	// Devices is how many the run has in all, where there are several for each that its plans list.
 	Devices int
+	// Slow is how many times as long a step takes by now as it should, of a run without X that goes on.
+	Slow float64
 }
 
 // Option is one way to go on, and its price.
@@ -98,7 +101,10 @@ const (
 // Options are the ways to go on of these names, or all, the cheapest first, and then those that
 // cannot be. Of equal prices the one that changes least comes first.
 func (r *Run) Options(names ...string) (all []Option) {
-	if r.X == nil {
+	switch {
+	case r.X == nil && r.Slow > 0:
+		return cheapest(named(r.held(), names))
+	case r.X == nil:
 		return cheapest(named(r.again(), names))
 	}
 	r.findBad()

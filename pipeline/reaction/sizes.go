@@ -43,6 +43,30 @@ func (r *Run) again() (all []Option) {
 	return append(all, wait)
 }
 
+// held are the ways of a run that is held up by slow devices and whose plan nobody can simulate: to go on
+// like that, or to leave them, with as many workers on others or with fewer.
+func (r *Run) held() (all []Option) {
+	for _, name := range []string{Route, Reshape, Recut, Drop} {
+		all = append(all, Option{Name: name, Why: "its plan was made elsewhere, and the planner is not asked where decisions are made"})
+	}
+	has := len(r.Now.Devices())
+	for _, s := range r.Sizes {
+		o := r.begin(Of(s.Workers), s.Step)
+		switch o.Name = Restart; {
+		case s.Workers > has:
+			continue
+		case s.Workers == has:
+			o.Name = Swap
+			ride := Option{Name: Ride, Plan: r.Now, Step: unit.Duration(r.Slow * float64(s.Step))}
+			ride.Price = r.price(&ride)
+			all = append(all, ride)
+		}
+		o.Price = r.price(&o)
+		all = append(all, o)
+	}
+	return append(all, Option{Name: Wait, Why: "no device of the plan is away: there is nothing to wait for"})
+}
+
 // less is to begin again with the largest of the sizes, for a run that is planned for no other; why is why
 // it is not.
 func (r *Run) less(why parallel.Why) (Option, parallel.Why) {

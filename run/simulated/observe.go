@@ -19,10 +19,12 @@ func (s *Simulation) tellRate(id plan.RunID) {
 	}
 }
 
-// timed is how long the stages of a run take, with what its workers were probed for, where it has stages.
+// timed is how long the stages of a run take, where it has measured layers, and what its workers were probed
+// for, where it goes by a plan.
 func (s *Simulation) timed(id plan.RunID) (t engine.Timed) {
 	v := s.engine.View()
-	if t.Stages = s.world.Stages(v, id); len(t.Stages) > 0 {
+	by := v.Run(id).Terms.Plan.ID
+	if t.Stages = s.world.Stages(v, id); len(t.Stages) > 0 || by != plan.None && v.Pipeline(by).JSON != nil {
 		t.Slow = s.world.Slowness(v, id)
 	}
 	return t
