@@ -57,6 +57,7 @@ import (
 	"github.com/musterdl/muster/strategies/pipeline/dpcut"
 	"github.com/musterdl/muster/strategies/pipeline/dtfm"
 	"github.com/musterdl/muster/strategies/pipeline/dualpipe"
+	"github.com/musterdl/muster/strategies/pipeline/eager"
 	"github.com/musterdl/muster/strategies/pipeline/equal"
 	"github.com/musterdl/muster/strategies/pipeline/gpipe"
 	"github.com/musterdl/muster/strategies/pipeline/hanayo"
@@ -177,6 +178,7 @@ var All = []Entry{
 	tuned(dtfm.Description, dtfm.Default, func(c dtfm.Config, e Env) any { c.Seed += e.Seed; return dtfm.New(c) }).claims(dtfm.Claim, dtfm.Measure),
 	plain(dualpipe.Description, dualpipe.Both{}).claims(dualpipe.Claim, dualpipe.Measure),
 	plain(dualpipe.VDescription, dualpipe.V{}),
+	tuned(eager.Description, eager.Default, func(c eager.Config, _ Env) any { return eager.New(c) }).claims(eager.Claim, eager.Measure(onefoneb.Ordering{})),
 	plain(gpipe.Description, gpipe.Ordering{}).claims(gpipe.Claim, gpipe.Measure),
 	tuned(hanayo.Description, hanayo.Default, func(c hanayo.Config, _ Env) any { return hanayo.New(c) }).claims(hanayo.Claim, hanayo.Measure),
 	tuned(interleaved.Description, interleaved.Default, func(c interleaved.Config, _ Env) any { return interleaved.New(c) }).claims(interleaved.Claim, interleaved.Measure),
@@ -239,7 +241,7 @@ func unlikeSides() unlike.Sides {
 	for chunks := 1; chunks <= 8; chunks++ {
 		s.Sequences = append(s.Sequences, parallel.Sequence{Name: fmt.Sprint("1f1b of ", chunks), Order: s.Folded(chunks)})
 	}
-	s.Sequences = append(s.Sequences, parallel.Sequence{Name: "zb-h1", Order: zerobubble.H1{}}, parallel.Sequence{Name: "zb-h2", Order: zerobubble.H2{}},
+	s.Sequences = append(s.Sequences, parallel.Sequence{Name: "eager-1f1b", Order: eager.New(eager.Default())}, parallel.Sequence{Name: "zb-h1", Order: zerobubble.H1{}}, parallel.Sequence{Name: "zb-h2", Order: zerobubble.H2{}},
 		parallel.Sequence{Name: "zbv", Order: zbv.V{}}, parallel.Sequence{Name: "v-half", Order: zbv.Half})
 	return s
 }

@@ -74,7 +74,7 @@ func TestRefused(t *testing.T) {
 		"chimera": live, "mixpipe": live, "hanayo": {kube}, "pipedream": live, "hetpipe": live,
 		"interleaved": {kube}, "zbv": {kube}, "v-half": {kube}, "v-min": {kube}, "zero-bubble": {kube},
 		"ooo-backprop": {kube}, "varuna": {kube}, "ptd-p": {kube}, "piper": {kube}, "dt-fm": {kube}, "swarm": live,
-		"oobleck": {kube}, "autopipe": {kube}, "1f1b-sliced": {kube}, "alpa": {kube}, "adapipe": {kube}, "hetpipe-workers": {kube},
+		"oobleck": {kube}, "autopipe": {kube}, "1f1b-sliced": {kube}, "eager-1f1b": {kube}, "alpa": {kube}, "adapipe": {kube}, "hetpipe-workers": {kube},
 		"varuna-morph": {kube},
 		"fixed-3d":     {kube},
 		"place: igniter\noptions: {igniter: {repack: false}}\n": {bare, gpus, kube},

@@ -42,12 +42,15 @@ func TestReadySaysWhenSubmissionsAreRefused(t *testing.T) {
 		}
 	}
 	ready(200)
-	status, answer := 0, ""
-	for i := 0; i < 1000 && status != 503; i++ {
-		status, answer = w.do("POST", "/v1/jobs", yamlKind, fmt.Sprintf("name: j%d\nenv: {FILL: %s}\n", i, strings.Repeat("x", 20_000)))
-	}
-	if status != 503 || !strings.Contains(answer, "no space left") {
-		t.Fatalf("a full disk: %d %s", status, answer)
+	// Large ones fill the disk, small ones the rest, into which what the engine decides would fit.
+	for _, size := range []int{20_000, 1} {
+		status, answer := 0, ""
+		for i := 0; i < 1000 && status != 503; i++ {
+			status, answer = w.do("POST", "/v1/jobs", yamlKind, fmt.Sprintf("name: j%d-%d\nenv: {FILL: %s}\n", size, i, strings.Repeat("x", size)))
+		}
+		if status != 503 || !strings.Contains(answer, "no space left") {
+			t.Fatalf("a full disk: %d %s", status, answer)
+		}
 	}
 	ready(503)
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=64m"); err != nil {

@@ -21,11 +21,18 @@ type Case struct {
 func (c Case) All() unit.Duration { return c.Forward + c.Input + c.Weight }
 
 // Time times an order of the case. The order of a closed form takes every case that is drawn.
-func (c Case) Time(o pipeline.Ordering) pipeline.Timing {
+func (c Case) Time(o pipeline.Ordering) pipeline.Timing { return c.Over(o, 0) }
+
+// Over is the case with links of so long between the ranks, of which the order is told.
+func (c Case) Over(o pipeline.Ordering, link unit.Duration) pipeline.Timing {
 	s, why := o.Schedule(c.Ranks, c.Microbatches, nil)
 	costs := pipeline.Like(s.Stages())
+	costs.Latency = link
 	for i := range costs.Stages {
 		costs.Stages[i].Forward, costs.Stages[i].Input, costs.Stages[i].Weight = c.Forward, c.Input, c.Weight
+	}
+	if link > 0 && why == "" {
+		s, why = o.Schedule(c.Ranks, c.Microbatches, &costs)
 	}
 	t := pipeline.Timing{}
 	if why == "" {
