@@ -59,6 +59,8 @@ type Params struct {
 	// each direction; zero Bandwidth is unlimited.
 	Bandwidth unit.Mbps
 	Latency   unit.Duration
+	// Links, where there are any, are those from rank to rank, in place of Bandwidth and Latency.
+	Links [][]Link
 	// Speeds are the devices relative to the profiled one; none means 1.
 	Speeds []float64
 	// Memory is what each device has; 0 is unlimited.
@@ -159,12 +161,38 @@ func (p Params) PerStage(s *Schedule) Params {
 		}
 		p.Speeds = speeds
 	}
+	if p.Links != nil {
+		p.Links = s.perStage(p.Links)
+	}
 	most := 1
 	for r := range s.Orders {
 		most = max(most, len(s.holds(r)))
 	}
 	p.Memory /= unit.MiB(most)
 	return p
+}
+
+// perStage are the links from a stage to the next and back as its ranks have them: where a stage
+// stands on several, the slowest counts, and inside a rank there is none.
+func (s *Schedule) perStage(links [][]Link) [][]Link {
+	stages := s.Stages()
+	all := make([][]Link, stages)
+	for from := range all {
+		all[from] = make([]Link, stages)
+		for _, to := range []int{from - 1, from + 1} {
+			for _, route := range s.Routes {
+				if to < 0 || to >= stages || route[from] == route[to] {
+					continue
+				}
+				l, most := links[route[from]][route[to]], &all[from][to]
+				most.Latency = max(most.Latency, l.Latency)
+				if l.Bandwidth > 0 && (most.Bandwidth == 0 || l.Bandwidth < most.Bandwidth) {
+					most.Bandwidth = l.Bandwidth
+				}
+			}
+		}
+	}
+	return all
 }
 
 // InFlight counts the activations that each stage keeps at most, on the rank where it keeps
@@ -194,6 +222,8 @@ func (p *Params) Check(layers []workload.Layer, stages, ranks int) Why {
 		return whyf("%d stages for %d layers: expected 1 to %d", stages, len(layers), len(layers))
 	case len(p.Speeds) != 0 && len(p.Speeds) != ranks:
 		return whyf("%d device speeds for %d stages: expected one per stage or none", len(p.Speeds), ranks)
+	case len(p.Links) != 0 && len(p.Links) != ranks:
+		return whyf("the links of %d ranks for %d stages: expected those of one per stage or none", len(p.Links), stages)
 	case len(p.InFlight) != 0 && len(p.InFlight) != stages:
 		return whyf("%d activation counts for %d stages: expected one per stage or none", len(p.InFlight), stages)
 	case p.Bandwidth < 0 || p.Latency < 0 || p.Memory < 0 || p.ParamCopies < 0 || p.ParamCopies > mostCopies || !(p.Together >= 0 && p.Together <= 1):
@@ -248,11 +278,7 @@ func (p *Params) Compute(d unit.Duration, device int) unit.Duration {
 
 // Transfer is the time kib of activations occupy the link between two stages.
 func (p *Params) Transfer(kib int64) unit.Duration {
-	if p.Bandwidth == 0 {
-		return 0
-	}
-	// A megabit per second is a bit per microsecond.
-	return unit.Duration(math.Ceil(float64(kib) * 8 * 1024 / float64(p.Bandwidth)))
+	return Link{Bandwidth: p.Bandwidth}.Takes(kib)
 }
 
 // PeakKiB is the memory a stage needs for its parameters and the activations of

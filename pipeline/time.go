@@ -39,8 +39,6 @@ func (s *Stage) Of(k Kind) unit.Duration {
 type Costs struct {
 	Stages []Stage
 	Params // Speeds are those of the ranks
-	// Links, where there are any, are those from rank to rank, in place of Bandwidth and Latency.
-	Links [][]Link
 	// Varies, where it is set, is how many times as long a pass of a rank takes as its stage says.
 	// Only Time looks at it: whoever orders passes does not know it.
 	Varies func(rank int, op Op) float64
@@ -54,16 +52,19 @@ type Link struct {
 
 // Takes is how long so much is under way, where nothing else is.
 func (l Link) Takes(kib int64) unit.Duration {
-	p := Params{Bandwidth: l.Bandwidth}
-	return l.Latency + p.Transfer(kib)
+	if l.Bandwidth == 0 {
+		return l.Latency
+	}
+	// A megabit per second is a bit per microsecond.
+	return l.Latency + unit.Duration(math.Ceil(float64(kib)*8*1024/float64(l.Bandwidth)))
 }
 
 // Link is the way from one rank to another.
-func (c *Costs) Link(from, to int) Link {
-	if c.Links == nil {
-		return Link{c.Bandwidth, c.Latency}
+func (p *Params) Link(from, to int) Link {
+	if p.Links == nil {
+		return Link{p.Bandwidth, p.Latency}
 	}
-	return c.Links[from][to]
+	return p.Links[from][to]
 }
 
 // Like are the costs of so many stages of which nothing is known: the three kinds of pass

@@ -30,11 +30,10 @@ type Pipelines struct {
 	like map[string]*made // by what was asked for: each job has a profile of its own
 }
 
-// key is what a plan depends on: a profile, and how fast the workers' devices are where they
-// are unlike.
+// key is what a plan depends on: a profile, and what the workers stand on, where that is said.
 type key struct {
 	profile int32
-	speeds  string
+	on      string
 }
 
 type made struct {
@@ -48,57 +47,71 @@ var _ Planner = (*Pipelines)(nil)
 // Plan cuts and orders the job's layers for the stages it asked for.
 func (p *Pipelines) Plan(v plan.View, job plan.JobID, on []plan.Slot) (plan.Pipeline, unit.Duration, bool) {
 	id := v.Job(job).Profile
-	speeds := Speeds(v, on, v.Profile(id).Stages)
+	devices, speeds := Placed(v, on, v.Profile(id).Stages)
 	k := key{profile: id}
-	if speeds != nil {
-		k.speeds = fmt.Sprint(speeds)
+	if devices != nil {
+		k.on = fmt.Sprint(devices.Nodes, devices.Racks, speeds)
 	}
 	m, seen := p.made[k]
 	if !seen {
-		m = p.once(Request(v.Profile(id)), speeds)
+		m = p.once(Request(v.Profile(id)), devices, speeds)
 		p.made[k] = m
 	}
 	return m.plan, m.null, m.ok
 }
 
 // once makes the plan of a request, or finds that of another job that asked for the same.
-func (p *Pipelines) once(request workload.Pipeline, speeds []float64) *made {
+func (p *Pipelines) once(request workload.Pipeline, devices *parallel.Devices, speeds []float64) *made {
 	if p.made == nil {
 		p.made, p.like = map[key]*made{}, map[string]*made{}
 	}
-	asked := fmt.Sprint(request, speeds)
+	params := pipeline.Params{Speeds: speeds}
+	if devices == nil {
+		devices = parallel.Ranks(int(request.Stages), nil)
+	} else {
+		params.Links = devices.Links()
+	}
+	asked := fmt.Sprint(request, params.Speeds, params.Links)
 	m, seen := p.like[asked]
 	if !seen {
-		one := p.make(request, pipeline.Params{Speeds: speeds})
+		one := p.make(request, params, devices)
 		m = &one
 		p.like[asked] = m
 	}
 	return m
 }
 
-// Speeds are those of the workers' devices where they are unlike, and each worker is a stage. A
-// plan for like devices is the same on any kind of them: only its seconds differ, which the run's
-// own rate says. So it is made once for all, and kept in the journal once.
-func Speeds(v plan.View, on []plan.Slot, stages int32) (speeds []float64) {
+// Placed is what the workers of a run stand on where each is a stage, and the speeds of their
+// devices where they are unlike; nothing where these are alike and links have no end. A plan for like
+// devices is the same on any kind of them: only its seconds differ, which the run's own rate says. So
+// it is made once for all, and kept in the journal once.
+func Placed(v plan.View, on []plan.Slot, stages int32) (devices *parallel.Devices, speeds []float64) {
+	var nodes []int32
+	limited := false
 	for i := range on {
-		speed := v.Cluster().Models[v.Node(on[i].Node).Model].Speed
+		node := &v.Cluster().Nodes[on[i].Node]
 		for range on[i].Workers {
-			speeds = append(speeds, speed)
+			nodes = append(nodes, int32(on[i].Node))
+			speeds = append(speeds, v.Cluster().Models[node.Model].Speed)
 		}
+		limited = limited || i > 0 && (node.Uplink > 0 || v.Cluster().Racks[node.Rack].Uplink > 0)
 	}
-	if len(speeds) != int(stages) {
-		return nil
+	if len(nodes) != int(stages) {
+		return nil, nil
 	}
-	return pipeline.Unlike(speeds)
+	if speeds = pipeline.Unlike(speeds); speeds == nil && !limited {
+		return nil, nil
+	}
+	return parallel.Placed(v.Cluster(), nodes, speeds), speeds
 }
 
-func (p *Pipelines) make(request workload.Pipeline, on pipeline.Params) made {
+func (p *Pipelines) make(request workload.Pipeline, on pipeline.Params, devices *parallel.Devices) made {
 	name := p.Name
 	null, why := pipeline.Build(p.NullCut, p.NullSequence, request, on)
 	if why != "" {
 		null = pipeline.Plan{}
 	}
-	best, why := p.best(request, on)
+	best, why := p.best(request, on, devices)
 	if why != "" { // a job that asks for stages has them: then the order is that without a strategy
 		name = plan.Unplanned(name, string(why))
 		if best, why = pipeline.Build(p.Cut, p.NullSequence, request, on); why != "" {
@@ -119,11 +132,11 @@ func (p *Pipelines) make(request workload.Pipeline, on pipeline.Params) made {
 
 // best is the plan of the strategies. A planner is asked for one pipeline with a rank for each
 // worker: more a run of this many workers could not carry out.
-func (p *Pipelines) best(request workload.Pipeline, on pipeline.Params) (pipeline.Plan, pipeline.Why) {
+func (p *Pipelines) best(request workload.Pipeline, on pipeline.Params, devices *parallel.Devices) (pipeline.Plan, pipeline.Why) {
 	if p.Spread == nil {
 		return pipeline.Build(p.Cut, p.Sequence, request, on)
 	}
-	x := parallel.NewSimulator(parallel.Of(request), parallel.Ranks(int(request.Stages), on.Speeds))
+	x := parallel.NewSimulator(parallel.Of(request), devices)
 	all, why := p.Spread.Plans(x, parallel.Limits{Stages: true, Sequences: []parallel.Sequence{{Name: p.Name, Order: p.Sequence}}})
 	if why != "" {
 		return pipeline.Plan{}, why
@@ -195,41 +208,27 @@ func scaled(m *parallel.Model, times []float64) *parallel.Model {
 	return m
 }
 
-// ranks are the devices of a run's plan, each for itself and as fast as the slowest of those that its rank
+// ranks are the devices of a run's plan, with the links between them and as fast as the slowest of those that its rank
 // has: a rank's workers are neighbours.
 func ranks(v plan.View, run plan.RunID, n int32) *parallel.Devices {
-	speeds, i := slices.Repeat([]float64{math.Inf(1)}, int(n)), int32(0)
+	nodes, speeds, i := make([]int32, 0, n), slices.Repeat([]float64{math.Inf(1)}, int(n)), int32(0)
 	each := max(1, v.Run(run).Workers*max(1, v.Shape(v.Run(run).Job).Devices)/n)
 	v.GrantsOf(run, func(g plan.Grant) {
 		at := min(i/each, n-1)
-		i, speeds[at] = i+1, min(speeds[at], cmp.Or(v.Cluster().Models[v.Node(g.Node).Model].Speed, 1))
+		if i++; int(at) == len(nodes) {
+			nodes = append(nodes, int32(g.Node))
+		}
+		speeds[at] = min(speeds[at], cmp.Or(v.Cluster().Models[v.Node(g.Node).Model].Speed, 1))
 	})
+	if len(nodes) == int(n) {
+		return parallel.Placed(v.Cluster(), nodes, speeds)
+	}
 	for rank := range speeds {
 		if math.IsInf(speeds[rank], 1) {
 			speeds[rank] = speeds[rank-1] // each worker is several slices of a stage
 		}
 	}
 	return parallel.Ranks(int(n), speeds)
-}
-
-// linked are the same devices with the links of their nodes.
-func linked(v plan.View, run plan.RunID, on *parallel.Devices) *parallel.Devices {
-	l, each, i := &parallel.Devices{Kinds: on.Kinds}, max(1, v.Run(run).Workers*max(1, v.Shape(v.Run(run).Job).Devices)/int32(on.Len())), int32(0)
-	last := plan.NodeID(plan.None)
-	v.GrantsOf(run, func(g plan.Grant) {
-		if i++; (i-1)%each != 0 || int(i) > on.Len()*int(each) {
-			return
-		}
-		if g.Node != last {
-			kind := on.Nodes[on.NodeOf((i-1)/each)].Kind
-			l.Nodes, last = append(l.Nodes, parallel.Node{Kind: kind, Out: v.Cluster().Nodes[g.Node].Uplink}), g.Node
-		}
-		l.Nodes[len(l.Nodes)-1].Count++
-	})
-	if l.Index(); l.Len() < on.Len() {
-		return nil
-	}
-	return l
 }
 
 // planned is a plan of one pipeline as a run is given it.

@@ -47,7 +47,7 @@ func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
 		w := drifted{run: run, pipelines: pipelines, by: by, is: is, slow: slowNodes(d.View, run, o.Slow, rules.Skew)}
 		w.now = x.Like(scaled(parallel.Of(Request(*d.ProfileOf(o.Job))), is.layers), slowed(ranks(d.View, run, int32(len(is.devices))), is.devices))
 		r := s.broken(d.View, o.Job, &by, w.now)
-		r.Drifted, r.Copying, r.Change = true, linked(d.View, run, x.On), rules.Change
+		r.Drifted, r.Copying, r.Change = true, ranks(d.View, run, int32(len(is.devices))), rules.Change
 		r.Left, r.Repair = s.left(d.View, run, &by, w.now), unit.Forever
 		if slices.Equal(is.layers, was.layers) && slices.Max(is.devices) > 1 {
 			r.Repair = rules.Repair // layers stay as they are, and a device is repaired
@@ -163,7 +163,9 @@ func (s *Scheduler) elsewhere(v plan.View, w *drifted, r *reaction.Run) {
 		on := &parallel.Devices{Kinds: r.X.On.Kinds, Nodes: slices.Clone(r.X.On.Nodes), Speeds: slices.Clone(r.X.On.Speeds)}
 		for rank, speed := range r.X.On.Speeds {
 			if speed < 1 {
-				on.Nodes, on.Speeds = append(on.Nodes, on.Nodes[rank]), append(on.Speeds, 1)
+				another := r.X.On.Nodes[r.X.On.NodeOf(int32(rank))]
+				another.Count = 1
+				on.Nodes, on.Speeds = append(on.Nodes, another), append(on.Speeds, 1)
 			}
 		}
 		r.X = r.X.Like(r.X.Model, on.Index())

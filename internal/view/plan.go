@@ -145,7 +145,11 @@ func PlanOf(v plan.View, info plane.JobInfo, id plan.JobID) Plan {
 			both := max(1, layer.Forward+layer.Backward)
 			layer.Forward, layer.Backward = layer.Forward*p.Layers[l]/both, layer.Backward*p.Layers[l]/both
 		}
-		out.predict(p.JSON, request.Layers, compose.Speeds(v, on, request.Stages))
+		params := pipeline.Params{}
+		if devices, speeds := compose.Placed(v, on, request.Stages); devices != nil {
+			params.Speeds, params.Links = speeds, devices.Links()
+		}
+		out.predict(p.JSON, request.Layers, params)
 	case v.ProfileOf(id).Stages == 0 && len(out.Menu) == 0:
 		out.Words = "it has no plan: it asks for no pipeline"
 	case j.Phase.Over():
@@ -189,13 +193,13 @@ func (p *Plan) Offered(read Read) {
 	p.draw(part.Schedule.Orders, &part.Timing)
 }
 
-// predict fills in what a plan says of these layers on devices of these speeds.
-func (p *Plan) predict(text []byte, layers []workload.Layer, speeds []float64) {
+// predict fills in what a plan says of these layers on such devices.
+func (p *Plan) predict(text []byte, layers []workload.Layer, on pipeline.Params) {
 	var executed pipeline.Plan
 	if json.Unmarshal(text, &executed) != nil {
 		return
 	}
-	timing, why := executed.Timing(layers, pipeline.Params{Speeds: speeds})
+	timing, why := executed.Timing(layers, on)
 	if why == "" {
 		p.draw(executed.Orders, &timing)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 )
@@ -35,6 +36,48 @@ func Ranks(n int, speeds []float64) *Devices {
 		d.Nodes = append(d.Nodes, Node{Kind: int32(kind), Count: 1})
 	}
 	return d.Index()
+}
+
+// Placed are the devices of ranks, one each, on nodes of a cluster, with the links of these and of
+// their racks.
+func Placed(c *cluster.Cluster, nodes []int32, speeds []float64) *Devices {
+	ranks := Ranks(len(nodes), speeds)
+	d := &Devices{Kinds: ranks.Kinds}
+	var racks []int32
+	for i, n := range nodes {
+		node := Node{Kind: ranks.Nodes[i].Kind, Out: c.Nodes[n].Uplink}
+		if len(c.Racks) > 1 {
+			rack := slices.Index(racks, c.Nodes[n].Rack)
+			if rack < 0 {
+				rack = len(racks)
+				racks, d.Racks = append(racks, c.Nodes[n].Rack), append(d.Racks, c.Racks[c.Nodes[n].Rack].Uplink)
+			}
+			node.Rack = int32(rack)
+		}
+		if i == 0 || n != nodes[i-1] || node.Kind != ranks.Nodes[i-1].Kind {
+			d.Nodes = append(d.Nodes, node)
+		}
+		d.Nodes[len(d.Nodes)-1].Count++
+	}
+	return d.Index()
+}
+
+// Links are those from each device to each other; none where all are endless.
+func (d *Devices) Links() [][]Link {
+	all, limited := make([][]Link, d.Len()), false
+	for a := range all {
+		all[a] = make([]Link, d.Len())
+		for b := range all {
+			if a != b {
+				all[a][b] = d.Between([]int32{int32(a)}, []int32{int32(b)})
+				limited = limited || all[a][b] != Link{}
+			}
+		}
+	}
+	if !limited {
+		return nil
+	}
+	return all
 }
 
 // Layers is how many were measured.

@@ -340,7 +340,7 @@ func (x *Simulator) costs(p *Plan, i int, shape routes) (c pipeline.Costs, flops
 		return c, 0, whyf("%d cuts: expected %d, as %s has %d stages on %d ranks", len(one.Cuts), stages-1, p.Sequence.Name, stages, len(one.Ranks))
 	}
 	ends := append(slices.Clone(one.Cuts), int32(x.Model.Profile.Layers()))
-	c = pipeline.Costs{Stages: make([]pipeline.Stage, stages), Params: pipeline.Params{ParamCopies: 1}, Links: make([][]Link, len(one.Ranks))}
+	c = pipeline.Costs{Stages: make([]pipeline.Stage, stages), Params: pipeline.Params{ParamCopies: 1, Links: make([][]Link, len(one.Ranks))}}
 	first := int32(0)
 	for s, end := range ends {
 		if end <= first {

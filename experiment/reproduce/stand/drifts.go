@@ -21,8 +21,8 @@ func drifts(_ Data, o *Options, seed uint64) (*Stand, error) {
 	dice := rand.New(rand.NewPCG(seed, 8))
 	j := workload.Job{Resources: workload.Resources{Gang: int32(ranks), Devices: 1, Share: unit.Whole}, Estimate: unit.Hour}
 	j.Pipeline = workload.Pipeline{Stages: int32(ranks), Microbatches: int32(4 * ranks)}
-	for _, l := range paralleltest.Uneven(dice, each*ranks) {
-		j.Pipeline.Layers = append(j.Pipeline.Layers, workload.Layer{Forward: l.Forward, Backward: l.Input + l.Weight, ParamKiB: l.ParamKiB, OutputKiB: l.OutputKiB, ActivationKiB: l.ActivationKiB})
+	for _, l := range paralleltest.Uneven(dice, each*ranks) { // what they hand on is drawn without regard to passes: a fiftieth of it takes some hundredth of them
+		j.Pipeline.Layers = append(j.Pipeline.Layers, workload.Layer{Forward: l.Forward, Backward: l.Input + l.Weight, ParamKiB: l.ParamKiB, OutputKiB: l.OutputKiB / 50, ActivationKiB: l.ActivationKiB})
 	}
 	first := int32(each * dice.IntN(ranks))
 	truth := workload.Truth{Duration: unit.Hour, Drifts: []workload.Drift{{From: from, First: first, End: first + each, Times: times}}}

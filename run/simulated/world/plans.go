@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -29,13 +31,14 @@ func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) t
 	if id == plan.None || v.Pipeline(id).JSON == nil || v.ProfileOf(job).Stages == 0 {
 		return truePlan{rate: 1} // it is only brought in groups, or its menu says how fast it goes by the plan
 	}
-	speeds := w.speeds(v, run, int(v.ProfileOf(job).Stages))
+	ranks := int(v.ProfileOf(job).Stages)
+	speeds, links := w.speeds(v, run, ranks), w.between(v, run, ranks)
 	k := planKey{plan: id, job: plan.None, drifts: w.truth[job].drifts}
 	if !w.asBelieved(v, job) || k.drifts > 0 {
 		k.job = job
 	}
-	if speeds != nil {
-		k.speeds = fmt.Sprint(speeds)
+	if speeds != nil || links != nil {
+		k.on = fmt.Sprint(speeds, links)
 	}
 	if known, seen := w.plans[k]; seen {
 		return known
@@ -47,21 +50,25 @@ func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) t
 	w.plans[k] = truePlan{rate: 1}
 	if json.Unmarshal(v.Pipeline(id).JSON, &p) == nil {
 		profile := v.Profile(v.Job(job).Profile)
-		if len(speeds) != len(p.Orders) {
-			speeds = nil
+		on := pipeline.Params{}
+		if len(speeds) == len(p.Orders) {
+			on.Speeds = speeds
 		}
-		w.plans[k] = efficiency(w.Layers(v, job), w.drifted(v, job), p, profile, speeds)
+		if len(links) == len(p.Orders) {
+			on.Links = links
+		}
+		w.plans[k] = efficiency(w.Layers(v, job), w.drifted(v, job), p, profile, on)
 	}
 	return w.plans[k]
 }
 
 // planKey is what a plan's rate depends on: the job, where its layers are not as believed, and
-// how fast the run's devices are, where they are unlike.
+// what the run stands on, where its devices are unlike or its links have an end.
 type planKey struct {
 	plan   int32
 	job    plan.JobID
 	drifts int
-	speeds string
+	on     string
 }
 
 // speeds are those of a plan's ranks where they are unlike, relative to the slowest.
@@ -70,6 +77,43 @@ func (w *World) speeds(v plan.View, run plan.RunID, ranks int) []float64 {
 		return nil
 	}
 	return pipeline.Unlike(w.paces(v, run, ranks))
+}
+
+// between are the links between a plan's ranks as they truly are, where they have an end. What others
+// send over them at the same time is not in it, and of one that is down nobody knows here who waits.
+func (w *World) between(v plan.View, run plan.RunID, ranks int) [][]pipeline.Link {
+	n, i := int(v.Run(run).Workers*max(1, v.Shape(v.Run(run).Job).Devices)), 0
+	if !w.finite || ranks == 0 || n%ranks != 0 {
+		return nil
+	}
+	var nodes []int32
+	v.GrantsOf(run, func(g plan.Grant) {
+		if i++; (i-1)%(n/ranks) == 0 {
+			nodes = append(nodes, int32(g.Node))
+		}
+	})
+	if len(nodes) != ranks || nodes[0] == nodes[ranks-1] {
+		return nil
+	}
+	d := parallel.Placed(w.c, nodes, nil)
+	truly := func(link int32) unit.Mbps {
+		switch c := w.net.capacity[link]; {
+		case c == 0:
+			return w.c.LinkBandwidth(link)
+		case math.IsInf(c, 1):
+			return 0
+		default:
+			return max(1, unit.Mbps(c))
+		}
+	}
+	for i, n := range nodes {
+		at := &d.Nodes[d.NodeOf(int32(i))]
+		at.Out = truly(w.c.NodeLink(n))
+		if d.Racks != nil {
+			d.Racks[at.Rack] = truly(w.c.RackLink(w.c.Nodes[n].Rack))
+		}
+	}
+	return d.Links()
 }
 
 // asBelieved reports whether the layers of a job are as they were measured, as those of others
@@ -104,12 +148,12 @@ func (w *World) Layers(v plan.View, job plan.JobID) []workload.Layer {
 
 // efficiency is of a plan on layers as they are now, against the ideal on those that the job's true
 // duration is meant for.
-func efficiency(layers, now []workload.Layer, p pipeline.Plan, asked plan.Profile, speeds []float64) truePlan {
+func efficiency(layers, now []workload.Layer, p pipeline.Plan, asked plan.Profile, on pipeline.Params) truePlan {
 	var work unit.Duration
 	for _, l := range layers {
 		work += l.Forward + l.Backward
 	}
-	run, why := pipeline.Simulate(now, p, pipeline.Params{Speeds: speeds})
+	run, why := pipeline.Simulate(now, p, on)
 	if why != "" || run.Iteration <= 0 {
 		return truePlan{rate: 1}
 	}

@@ -27,7 +27,7 @@ func TestPlansAreJudgedOnTrueLayers(t *testing.T) {
 	truly := append([]workload.Layer{}, measured...)
 	truly[0] = workload.Layer{Forward: 3 * unit.Second, Backward: 3 * unit.Second}
 	asked := plan.Profile{Microbatches: 8, Stages: 2}
-	believed, really := efficiency(measured, measured, made, asked, nil).rate, efficiency(measured, truly, made, asked, nil).rate
+	believed, really := efficiency(measured, measured, made, asked, pipeline.Params{}).rate, efficiency(measured, truly, made, asked, pipeline.Params{}).rate
 	if math.Abs(believed-8./9) > 1e-9 || really > .75 || really < .5 {
 		t.Errorf("the plan comes to %.3f of the ideal on what was measured, %.3f on what is true", believed, really)
 	}

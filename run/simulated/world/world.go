@@ -65,6 +65,7 @@ type World struct {
 	truth   []truth // by job
 	runs    []run   // by slot
 	net     net
+	finite  bool   // a link has an end
 	links   []link // by link
 	onDev   [][]plan.RunID
 	mark    []int32 // by slot: generation it was last visited in
@@ -163,6 +164,7 @@ func New(c *cluster.Cluster, config Config) *World {
 	w.net.capacity = make([]float64, c.Links())
 	for i := range w.links {
 		w.setCapacity(int32(i))
+		w.finite = w.finite || w.c.LinkBandwidth(int32(i)) > 0
 	}
 	return w
 }

@@ -40,7 +40,10 @@ func (Partitioner) Cut(layers []workload.Layer, stages int, p pipeline.Params) (
 		return nil, why
 	}
 	c := newChain(layers, &p)
-	search := pipeline.Chain{Layers: len(layers), Stage: c.stage, Link: func(_, _, i int) unit.Duration { return c.link[i] }, Latency: 2 * p.Latency}
+	search := pipeline.Chain{Layers: len(layers), Stage: c.stage, Link: c.enter}
+	if p.Links == nil {
+		search.Latency = 2 * p.Latency
+	}
 	cut := search.Slowest(stages)
 	if cut.Cost == unit.Forever {
 		return nil, pipeline.Why(fmt.Sprintf("no cut of %d layers into %d stages fits devices of %v: more stages or fewer microbatches in flight would help",
@@ -54,21 +57,31 @@ type chain struct {
 	p                        *pipeline.Params
 	forward, backward        []unit.Duration
 	paramKiB, activationsKiB []int64
-	link                     []unit.Duration // entering layer i and back
+	link                     []unit.Duration // entering layer i and back, where links are alike
+	outputKiB                []int64         // of the layer before, where they are not
 }
 
 func newChain(layers []workload.Layer, p *pipeline.Params) *chain {
 	n := len(layers) + 1
 	c := &chain{p: p, forward: make([]unit.Duration, n), backward: make([]unit.Duration, n),
-		paramKiB: make([]int64, n), activationsKiB: make([]int64, n), link: make([]unit.Duration, n)}
+		paramKiB: make([]int64, n), activationsKiB: make([]int64, n), link: make([]unit.Duration, n), outputKiB: make([]int64, n)}
 	for i, l := range layers {
 		c.forward[i+1] = c.forward[i] + l.Forward
 		c.backward[i+1] = c.backward[i] + l.Backward
 		c.paramKiB[i+1] = c.paramKiB[i] + l.ParamKiB
 		c.activationsKiB[i+1] = c.activationsKiB[i] + l.ActivationKiB
-		c.link[i+1] = 2 * p.Transfer(l.OutputKiB)
+		c.link[i+1], c.outputKiB[i+1] = 2*p.Transfer(l.OutputKiB), l.OutputKiB
 	}
 	return c
+}
+
+// enter is the time that a link between two stages takes for what enters a layer, and back.
+func (c *chain) enter(from, place, layer int) unit.Duration {
+	if c.p.Links == nil || from < 0 {
+		return c.link[layer]
+	}
+	kib := c.outputKiB[layer]
+	return c.p.Link(from, place).Takes(kib) + c.p.Link(place, from).Takes(kib)
 }
 
 // stage is the time of both passes through layers i..j-1 on a stage's device,
