@@ -32,13 +32,16 @@ func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) t
 		return truePlan{rate: 1} // it is only brought in groups, or its menu says how fast it goes by the plan
 	}
 	ranks := int(v.ProfileOf(job).Stages)
-	speeds, links := w.speeds(v, run, ranks), w.between(v, run, ranks)
+	speeds, links := w.speeds(v, run, ranks), w.linked(v, run, ranks)
 	k := planKey{plan: id, job: plan.None, drifts: w.truth[job].drifts}
 	if !w.asBelieved(v, job) || k.drifts > 0 {
 		k.job = job
 	}
 	if speeds != nil || links != nil {
-		k.on = fmt.Sprint(speeds, links)
+		k.on = fmt.Sprint(speeds)
+		if links != nil {
+			k.on += fmt.Sprint(links.Nodes, links.Racks)
+		}
 	}
 	if known, seen := w.plans[k]; seen {
 		return known
@@ -54,8 +57,8 @@ func (w *World) planned(v plan.View, run plan.RunID, job plan.JobID, id int32) t
 		if len(speeds) == len(p.Orders) {
 			on.Speeds = speeds
 		}
-		if len(links) == len(p.Orders) {
-			on.Links = links
+		if links != nil && links.Len() == len(p.Orders) {
+			on.Links = links.Links()
 		}
 		w.plans[k] = efficiency(w.Layers(v, job), w.drifted(v, job), p, profile, on)
 	}
@@ -79,9 +82,10 @@ func (w *World) speeds(v plan.View, run plan.RunID, ranks int) []float64 {
 	return pipeline.Unlike(w.paces(v, run, ranks))
 }
 
-// between are the links between a plan's ranks as they truly are, where they have an end. What others
-// send over them at the same time is not in it, and of one that is down nobody knows here who waits.
-func (w *World) between(v plan.View, run plan.RunID, ranks int) [][]pipeline.Link {
+// linked are the devices of a plan's ranks with the links between them as they truly are, where they
+// have an end. What others send over them at the same time is not in it, and of one that is down nobody
+// knows here who waits.
+func (w *World) linked(v plan.View, run plan.RunID, ranks int) *parallel.Devices {
 	n, i := int(v.Run(run).Workers*max(1, v.Shape(v.Run(run).Job).Devices)), 0
 	if !w.finite || ranks == 0 || n%ranks != 0 {
 		return nil
@@ -113,7 +117,7 @@ func (w *World) between(v plan.View, run plan.RunID, ranks int) [][]pipeline.Lin
 			d.Racks[at.Rack] = truly(w.c.RackLink(w.c.Nodes[n].Rack))
 		}
 	}
-	return d.Links()
+	return d
 }
 
 // asBelieved reports whether the layers of a job are as they were measured, as those of others
