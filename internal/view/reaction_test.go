@@ -23,7 +23,7 @@ func TestReacted(t *testing.T) {
 	if p := PlanOf(h.e.View(), h.info[0], 0); p.Reacted != nil || h.job(0).Reaction != nil {
 		t.Errorf("before anything drifted: %+v", p.Reacted)
 	}
-	h.step(engine.Event{Kind: engine.Observed, Job: 0, Attempt: 1, Observation: engine.Observation{Stages: []unit.Duration{240 * unit.Millisecond, 120 * unit.Millisecond}}})
+	h.step(engine.Event{Kind: engine.Observed, Job: 0, Attempt: 1, Observation: engine.Observation{Timed: engine.Timed{Stages: []unit.Duration{240 * unit.Millisecond, 120 * unit.Millisecond}}}})
 	text, err := json.Marshal(PlanOf(h.e.View(), h.info[0], 0))
 	if err != nil {
 		t.Fatal(err)
