@@ -160,12 +160,17 @@ func TestBubblesLive(t *testing.T) {
 		return h.look("owner", each, cpu)
 	}
 	var longer, used, idle []float64
+	disturbed := false // by others, in the last round
 	for i := 0; i < most && len(longer) < enough; i++ {
-		if !h.runs(ids) {
+		switch there := h.runs(ids); {
+		case !there && disturbed:
+			t.Skipf("round %d: guests were ended while others slowed their host", i)
+		case !there:
 			t.Fatalf("round %d: guests were ended", i)
 		}
 		alone, beside := look(syscall.SIGSTOP), look(syscall.SIGCONT)
-		if others := max(alone.others, beside.others) / 2; others > quiet {
+		others := max(alone.others, beside.others) / 2
+		if disturbed = others > quiet; disturbed {
 			t.Logf("round %d does not count: others use %.2f of two cores (alone %+v, beside %+v)", i, others, alone, beside)
 			continue
 		}
