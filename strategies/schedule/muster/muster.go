@@ -8,17 +8,23 @@
 // attained service, as LAS does. What finished jobs of like size, kind, tenant and user tell moves
 // the rank from there, step by step of running time, so that a few of them do not outweigh what
 // many others say. Jobs that still run are heard too: without them long ones would be unknown for
-// as long as they are long.
+// as long as they are long. A group's latest jobs are heard once more: people submit the same work
+// again and again, and then something else, which is noticed within a few jobs.
+//
+// Ranks change where that pays: a start, with the job's own saving and loading, is lost before a
+// job that waits gets on, so that it must look far enough ahead to earn that back, and it must be
+// expected to cost less by a part besides, since costs are estimates.
 //
 // Of a job with a declared time the part of it that such jobs take is learned in the same way, so
 // that a declaration is worth what its user's earlier ones were. Left out: names, commands and the
-// time of day.
+// time of day, and a bound on the wait of those who rank last for ever.
 package muster
 
 import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/profile/lifetime"
 	"github.com/musterdl/muster/schedule"
 )
 
@@ -37,18 +43,22 @@ type Config struct {
 	Refresh unit.Duration `yaml:"refresh" above:"0"`
 	// Prior is how many jobs of one's own group weigh as much as what coarser groups say.
 	Prior float64 `yaml:"prior" above:"0"`
-	// Switch is the running time that a waiting job is taken to cost besides its own: the start,
-	// and what the run that it displaces loses.
+	// Switch is the running time that a start is taken to cost besides the job's own saving and
+	// loading. Nobody is looked at again before having run for so long.
 	Switch unit.Duration `yaml:"switch" least:"0"`
+	// Gain is by what part a job that waits must be expected to cost less than one that runs.
+	Gain float64 `yaml:"gain" least:"0"`
 }
 
 // Default returns the configuration used where none is given.
-func Default() Config { return Config{Refresh: unit.Hour, Prior: 30, Switch: unit.Minute} }
+func Default() Config {
+	return Config{Refresh: unit.Hour, Prior: 30, Switch: unit.Minute, Gain: .25}
+}
 
 // Order is the strategy.
 type Order struct {
 	config Config
-	past   *past
+	past   *lifetime.Past
 }
 
 var (
@@ -57,29 +67,37 @@ var (
 )
 
 // New returns the order; the configuration must be valid.
-func New(c Config) *Order { return &Order{c, newPast(c)} }
+func New(c Config) *Order {
+	return &Order{c, lifetime.New(lifetime.Config{Refresh: c.Refresh, Prior: c.Prior})}
+}
 
 // Rules let jobs displace those that rank behind them.
 func (o *Order) Rules() schedule.Rules { return schedule.Rules{Preempt: true} }
 
 // Key is the priority, then the device time that a completion is expected to cost. It holds until
-// finished jobs are taken in again, and of a running job until its next step of running time.
+// finished jobs are taken in again, and of a running job until its next step of running time. Who
+// waits has a start before it, and what it saves and loads: whoever takes the room of others makes
+// them pay about as much.
 func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 	j, shape := v.Job(id), v.Shape(id)
-	o.past.refresh(v)
-	devices, scale := shape.Milli(shape.Gang), scaleOf(&j)
-	ran := ranFor(v.Service(id), shape)
-	t := o.past.tableOf(groupOf(v, id))
-	step := stepOf(ran / scale)
-	cost, chance := t.index(step)
-	cost *= scale
-	until := o.past.refreshed()
+	devices, scale := shape.Milli(shape.Gang), lifetime.Scale(&j)
+	ran, start := lifetime.Ran(v, id), o.config.Switch.Seconds()
+	from, next := lifetime.StepOf(ran/scale), 0.
+	if ran < start {
+		from, next = 0, start
+	} else {
+		next = lifetime.Begins[from+1] * scale
+	}
+	t, until := o.past.Of(v, id), o.past.Until()
+	var cost float64
 	if j.Run != plan.None && v.Run(j.Run).Status == plan.Running {
 		// One that runs on other workers than it asked for is as much faster or slower.
 		rate := float64(shape.Milli(v.Run(j.Run).Workers)) / float64(max(1, devices))
-		until = min(until, v.Now().Add(max(1, unit.Seconds((begins(step+1)*scale-ran)/max(1e-3, rate)))))
+		until = min(until, v.Now().Add(max(1, unit.Seconds((next-ran)/max(1e-3, rate)))))
+		cost = t.Index(from) * scale
 	} else {
-		cost += o.config.Switch.Seconds() / chance
+		lost := start + (j.Checkpoint.Save + j.Checkpoint.Load).Seconds()
+		cost = t.After(from, lost/scale) * scale * (1 + o.config.Gain)
 	}
 	// In microseconds of a thousandth of a device, as the State counts service.
 	const most = 1 << 60
@@ -87,21 +105,4 @@ func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 }
 
 // Learn takes in how long a finished job ran.
-func (o *Order) Learn(v plan.View, id plan.JobID) {
-	j := v.Job(id)
-	o.past.ended = append(o.past.ended, sample{groupOf(v, id), j.Ended, ranFor(j.Service, v.Shape(id)) / scaleOf(&j)})
-}
-
-// ranFor is the running time, in seconds, on the workers that a job asked for.
-func ranFor(service int64, shape *plan.Shape) float64 {
-	return float64(service) / float64(max(1, shape.Milli(shape.Gang))) / 1e6
-}
-
-// scaleOf is what running times of a job are counted in: in seconds, or, of one whose time was declared, so that an hour
-// is what was declared.
-func scaleOf(j *plan.Job) float64 {
-	if j.Declared > 0 {
-		return j.Declared.Seconds() / 3600
-	}
-	return 1
-}
+func (o *Order) Learn(v plan.View, id plan.JobID) { o.past.Learn(v, id) }

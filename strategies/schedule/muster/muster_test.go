@@ -1,19 +1,56 @@
 package muster_test
 
 import (
+	"math"
+	"math/rand/v2"
+	"strconv"
 	"testing"
 
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/strategies/schedule/muster"
 )
 
 func TestConforms(t *testing.T) {
-	often := muster.Config{Refresh: 10 * unit.Minute, Prior: 2, Switch: 10 * unit.Second}
+	often := muster.Config{Refresh: 10 * unit.Minute, Prior: 2, Switch: 10 * unit.Second, Gain: .1}
 	for name, c := range map[string]muster.Config{"default": muster.Default(), "often": often} {
 		t.Run(name, func(t *testing.T) {
 			scheduletest.Conform(t, func() schedule.Order { return muster.New(c) })
 		})
+	}
+}
+
+// TestUnderstating: once a user's record is known, who declares a tenth of the truth ranks within a
+// fifth of where an honest user with the same work does, fresh or after any running time.
+func TestUnderstating(t *testing.T) {
+	dice := rand.New(rand.NewPCG(3, 4))
+	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
+	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000}}
+	o := muster.New(muster.Default())
+	for range 1000 {
+		truth := math.Exp(8 + 1.5*dice.NormFloat64())
+		ran := truth * math.Exp(.3*dice.NormFloat64())
+		for user, part := range []float64{1, .1} {
+			id := s.Admit(strconv.Itoa(len(s.Jobs)), plan.Asked{User: int32(user), Declared: unit.Seconds(truth * part), Submit: s.Now})
+			j := &s.Jobs[id]
+			j.Phase, j.Started, j.Ended, j.Service = plan.Finished, s.Now, s.Now.Add(unit.Seconds(ran)), int64(ran*1e9)
+			o.Learn(s.View(), id)
+		}
+		s.Now = s.Now.Add(2 * unit.Hour)
+	}
+	for _, came := range []unit.Duration{0, 10 * unit.Minute, 40 * unit.Minute} {
+		var ranks [2]float64
+		for user, declared := range []unit.Duration{unit.Hour, 6 * unit.Minute} {
+			id := s.Admit(strconv.Itoa(len(s.Jobs)), plan.Asked{User: int32(user), Declared: declared, Submit: s.Now})
+			s.Jobs[id].Run, s.Jobs[id].Service = plan.None, int64(came)*1000
+			key, _ := o.Key(s.View(), id)
+			ranks[user] = float64(key[1])
+		}
+		if ratio := ranks[1] / ranks[0]; ratio < .8 || ratio > 1.2 {
+			t.Errorf("after %s who declares a tenth ranks at %.2f of an honest user", came, ratio)
+		}
 	}
 }

@@ -1,0 +1,305 @@
+package lifetime
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
+)
+
+var usual = Config{Refresh: unit.Hour, Prior: 30}
+
+// nobody is a view without jobs.
+var nobody = plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1)).View()
+
+// drawn is a past in which so many jobs of a group ended and go on in drawn steps.
+func drawn(dice *rand.Rand, g group, n int) *Past {
+	p := New(Config{Refresh: unit.Hour, Prior: 1 + 30*dice.Float64()})
+	for range n {
+		step, goes := dice.IntN(Steps-20), dice.IntN(3) == 0
+		p.count(g, func(c *counts) {
+			if goes {
+				c.open[step]++
+			} else {
+				c.end(step)
+			}
+		})
+	}
+	return p
+}
+
+// TestIndex: from any step the index is the least of all look-aheads, each played out in full: the
+// mean time until the job ends or the look-ahead does, with what is lost at first, over the chance
+// that it ends.
+func TestIndex(t *testing.T) {
+	dice := rand.New(rand.NewPCG(1, 2))
+	g := group{gang: 4}
+	for range 200 {
+		table := drawn(dice, g, dice.IntN(60)).tableOf(nobody, g)
+		from, lost := dice.IntN(Steps/2), 500*dice.Float64()
+		left := 0.
+		for _, x := range table.Ends[from:] {
+			left += x
+		}
+		best := [2]float64{math.Inf(1), math.Inf(1)}
+		for until := from + 1; until <= Steps; until++ {
+			ends, mean := 0., 0.
+			for s := from; s < Steps; s++ {
+				p := table.Ends[s] / left
+				if s < until {
+					ends += p
+					mean += p * ((Begins[s]+Begins[s+1])/2 - Begins[from])
+				} else {
+					mean += p * (Begins[until] - Begins[from])
+				}
+			}
+			if ends > 0 {
+				best[0], best[1] = min(best[0], mean/ends), min(best[1], (mean+lost)/ends)
+			}
+		}
+		for i, got := range [2]float64{table.Index(from), table.After(from, lost)} {
+			if math.Abs(got-best[i]) > 1e-6*best[i] {
+				t.Fatalf("from step %d: a completion costs %g s, want %g (0: nothing lost at first; 1: %g s; this is %d)", from, got, best[i], lost, i)
+			}
+		}
+	}
+}
+
+// TestKnownNothing: before anything is known whoever has run longer ranks behind, as under LAS.
+func TestKnownNothing(t *testing.T) {
+	table, last := New(usual).tableOf(nobody, group{}), 0.
+	for s := range StepOf(14 * 24 * 3600) {
+		cost := table.Index(s)
+		if cost <= last && s > 0 {
+			t.Errorf("after %.0f s a completion costs %.0f s, before it %.0f s", Begins[s], cost, last)
+		}
+		last = cost
+	}
+}
+
+// TestTable: a table is a distribution; with many jobs of a group their own part of endings is
+// what it says, and with few what all jobs say, also in steps that only the many have come to.
+func TestTable(t *testing.T) {
+	p, many, few := New(usual), group{gang: 1}, group{gang: 2}
+	for range 10_000 {
+		p.count(many, func(c *counts) { c.ended[40]++ })
+		p.count(many, func(c *counts) { c.ended[60]++ })
+	}
+	p.count(few, func(c *counts) { c.ended[20]++ })
+	sum := 0.
+	for _, x := range p.tableOf(nobody, few).Ends {
+		sum += x
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		t.Errorf("the parts of a table come to %g", sum)
+	}
+	for g, want := range map[group][2]float64{many: {.49, .51}, few: {.45, .5}} {
+		if got := p.tableOf(nobody, g).Ends[40]; got < want[0] || got > want[1] {
+			t.Errorf("of %v a part of %g ends in step 40, want %v", g, got, want)
+		}
+	}
+}
+
+// TestOpen: jobs that go on make those expected to last longer that have come as far.
+func TestOpen(t *testing.T) {
+	g := group{gang: 1}
+	cost := func(open int) float64 {
+		p := New(usual)
+		for range 100 {
+			p.count(g, func(c *counts) { c.ended[40]++ })
+		}
+		for range open {
+			p.count(g, func(c *counts) { c.open[50]++ })
+		}
+		return p.tableOf(nobody, g).Index(30)
+	}
+	if a, b := cost(0), cost(100); b <= a*1.2 {
+		t.Errorf("a completion costs %.0f s where a hundred jobs go on, %.0f s where none does", b, a)
+	}
+}
+
+// TestPast: whatever jobs came, ended and go on, and whether their past was taken in period by
+// period or at once, a table is what the definition says: level by level the part of those who came
+// to a step that ended there, weighed against what coarser levels said; and nothing of the present
+// period is in it.
+func TestPast(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
+		for g := range int32(3) {
+			s.Shapes = append(s.Shapes, plan.Shape{Gang: g + 1, Devices: 1, Share: 1000})
+		}
+		small := rapid.Int32Range(0, 1)
+		second, jobs := rapid.Int64Range(1, 9000), rapid.IntRange(0, 300).Draw(t, "jobs")
+		at := unit.Time(0)
+		for i := range jobs {
+			at = at.Add(unit.Duration(second.Draw(t, "between")/60) * unit.Second)
+			id := s.Admit(strconv.Itoa(i), plan.Asked{Tenant: small.Draw(t, "tenant"), Class: small.Draw(t, "class"), Shape: small.Draw(t, "shape"), Submit: at})
+			j := &s.Jobs[id]
+			j.Started = unit.Never
+			if kind := rapid.IntRange(0, 3).Draw(t, "kind"); kind > 0 {
+				j.Phase, j.Started = plan.Active, at.Add(unit.Second)
+				if kind > 1 {
+					ran := unit.Duration(second.Draw(t, "ran")) * unit.Second
+					j.Phase, j.Ended, j.Service = plan.Finished, j.Started.Add(ran), int64(ran)*1000*int64(j.Shape+1)
+				}
+			}
+		}
+		now := at.Add(unit.Duration(second.Draw(t, "later")) * unit.Second)
+		atOnce, often := New(usual), New(usual)
+		for i := range jobs {
+			if id := plan.JobID(i); s.Jobs[id].Phase == plan.Finished && s.Jobs[id].Ended <= now {
+				atOnce.Learn(s.View(), id)
+				often.Learn(s.View(), id)
+			} else if s.Jobs[id].Phase == plan.Finished {
+				s.Jobs[id].Phase = plan.Active
+			}
+		}
+		for s.Now = 0; s.Now < now; s.Now = s.Now.Add(unit.Hour) {
+			often.refresh(s.View())
+		}
+		s.Now = now
+		atOnce.refresh(s.View())
+		often.refresh(s.View())
+		of := group{false, 0, 0, 0, 1}
+		got, same := atOnce.tableOf(s.View(), of), often.tableOf(s.View(), of)
+		want := defined(s, of, atOnce.instant())
+		for step := range Steps {
+			if got.Ends[step] != same.Ends[step] {
+				t.Fatalf("step %d: %g at once, %g period by period", step, got.Ends[step], same.Ends[step])
+			}
+			if math.Abs(got.Ends[step]-want[step]) > 1e-9 {
+				t.Fatalf("step %d: %g, want %g", step, got.Ends[step], want[step])
+			}
+		}
+	})
+}
+
+// defined is the part of a group's jobs that end in each step, by the definition.
+func defined(s *plan.State, of group, instant unit.Time) (ends [Steps]float64) {
+	type life struct {
+		step  int
+		ended bool
+	}
+	hazard := unknown
+	weigh := func(lives []life, prior float64) {
+		for step := range Steps {
+			ended, come := 0., 0.
+			for _, l := range lives {
+				switch {
+				case !l.ended && l.step >= step:
+					come++
+				case l.ended:
+					for i, part := range spread {
+						if at := max(0, l.step+i-2); at >= step {
+							come += part
+							if at == step {
+								ended += part
+							}
+						}
+					}
+				}
+			}
+			hazard[step] = (ended + prior*hazard[step]) / (come + prior)
+		}
+	}
+	like := likeness(s, of, instant)
+	last := -1
+	for level, g := range append(slices.Clone(append([]group(nil), partsOf(of)...)), of, of, of) {
+		var lives []life
+		submitted := 0
+		for i := len(s.Jobs) - 1; i >= 0; i-- {
+			j := &s.Jobs[i]
+			if j.Submit >= instant || partsOf(groupOf(s.View(), plan.JobID(i)))[min(level, 4)] != g {
+				continue
+			}
+			if submitted++; level > 4 && submitted > recents[level-5].jobs {
+				break
+			}
+			if j.Phase == plan.Finished && j.Ended < instant {
+				lives = append(lives, life{StepOf(float64(j.Service) / 1e9 / float64(j.Shape+1)), true})
+			} else if j.Started < instant {
+				lives = append(lives, life{StepOf(instant.Sub(j.Started).Seconds()), false})
+			}
+		}
+		switch {
+		case level > 4 && like > 0:
+			weigh(lives, recents[level-5].prior*(1-like)/like)
+		case level > 4:
+		case len(lives) != last:
+			weigh(lives, 30)
+			last = len(lives)
+		}
+	}
+	left := 1.
+	for step := range Steps {
+		ends[step] = left * hazard[step]
+		left -= ends[step]
+	}
+	return ends
+}
+
+// likeness is how much nearer neighbours in a group's row end than any two of its jobs, in squares of
+// steps, of 30 jobs half.
+func likeness(s *plan.State, of group, instant unit.Time) float64 {
+	var at []float64 // -1 where it has not ended
+	for i := range s.Jobs {
+		if j := &s.Jobs[i]; j.Submit < instant && groupOf(s.View(), plan.JobID(i)) == of {
+			at = append(at, -1)
+			if j.Phase == plan.Finished && j.Ended < instant {
+				at[len(at)-1] = float64(StepOf(float64(j.Service) / 1e9 / float64(j.Shape+1)))
+			}
+		}
+	}
+	any, beside, n, pairs, neighbours := 0., 0., 0., 0., 0.
+	for i, a := range at {
+		if a < 0 {
+			continue
+		}
+		n++
+		for _, b := range at {
+			if b >= 0 {
+				any, pairs = any+(a-b)*(a-b), pairs+1
+			}
+		}
+		if i > 0 && at[i-1] >= 0 {
+			beside, neighbours = beside+(a-at[i-1])*(a-at[i-1]), neighbours+1
+		}
+	}
+	switch {
+	case neighbours == 0:
+		return 0
+	case beside == 0:
+		return n / (n + 30)
+	}
+	return max(0, 1-beside/neighbours/(any/pairs)) * n / (n + 30)
+}
+
+func partsOf(g group) []group { parts := g.parts(); return parts[:] }
+
+// TestLatest: where a user's work changes, the next job is foretold by what came last within a few
+// jobs, while hundreds of earlier ones say otherwise.
+func TestLatest(t *testing.T) {
+	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
+	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000}}
+	o := New(usual)
+	cost := func(jobs int, ran unit.Duration) float64 {
+		for range jobs {
+			id := s.Admit(strconv.Itoa(len(s.Jobs)), plan.Asked{Submit: s.Now})
+			s.Jobs[id].Phase, s.Jobs[id].Started, s.Jobs[id].Ended, s.Jobs[id].Service = plan.Finished, s.Now, s.Now.Add(ran), int64(ran)*1000
+			o.Learn(s.View(), id)
+		}
+		s.Now = s.Now.Add(5 * unit.Hour)
+		o.refresh(s.View())
+		return o.tableOf(s.View(), group{gang: 1}).Index(0)
+	}
+	if before, after := cost(300, 2*unit.Hour), cost(8, 5*unit.Minute); before < 3600 || after > 1800 {
+		t.Errorf("a completion costs %.0f s after 300 jobs of two hours, and %.0f s after 8 of five minutes", before, after)
+	}
+}
