@@ -302,12 +302,15 @@ func (e *Engine) node(ev *Event) {
 			e.abandonReshape(d, plan.Steady) // a node comes back cut as it was last told
 		}
 		e.state.SetNode(ev.Node, plan.Down)
+		e.state.Lose(ev.Node)
 	case Uncordon, NodeUp:
 		came := n.Status == plan.Down || n.Status == plan.Coming
 		if ev.Kind == NodeUp && !came || ev.Kind == Uncordon && (came || n.Status == plan.Away) {
 			return
 		}
-		n.Sick = 0
+		if n.Sick = 0; n.Status == plan.Down {
+			e.state.Mend(ev.Node)
+		}
 		e.state.SetNode(ev.Node, plan.Up)
 	}
 	e.why.Room = true

@@ -297,6 +297,7 @@ type Decisions struct {
 	// Reactions are how runs with plans went on, the latest last. The list is replaced, never
 	// written into.
 	Reactions []Reaction
+	Repairs   Repairs
 }
 
 // Books are the tree of queues, and the accounts of who used what; past use in them was

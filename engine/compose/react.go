@@ -50,7 +50,7 @@ func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
 		r.Drifted, r.Copying, r.Change = true, ranks(d.View, run, int32(len(is.devices))), rules.Change
 		r.Left, r.Repair = s.left(d.View, run, &by, w.now), unit.Forever
 		if slices.Equal(is.layers, was.layers) && slices.Max(is.devices) > 1 {
-			r.Repair = rules.Repair // layers stay as they are, and a device is repaired
+			r.Repair = d.Repair(rules.Repair) // layers stay as they are, and a device is repaired
 		}
 		s.elsewhere(d.View, &w, r)
 		s.takes(d, &w, r)
@@ -250,7 +250,7 @@ func noRoom(n int32) parallel.Why {
 // broken is a run as the policy is told of it.
 func (s *Scheduler) broken(v plan.View, job plan.JobID, by *parallel.Candidate, x *parallel.Simulator) *reaction.Run {
 	j, rules := v.Job(job), s.parts.Reaction.Setting()
-	return &reaction.Run{Sound: by.Result.Step, Full: by.Plan, Now: by.Plan, X: x, Start: rules.Start, Store: max(j.Checkpoint.Save, j.Checkpoint.Load), Repair: rules.Repair,
+	return &reaction.Run{Sound: by.Result.Step, Full: by.Plan, Now: by.Plan, X: x, Start: rules.Start, Store: max(j.Checkpoint.Save, j.Checkpoint.Load), Repair: v.Repair(rules.Repair),
 		Plan: func([]int32) (parallel.Candidate, parallel.Why) {
 			return parallel.Candidate{}, "its layers are planned for as many workers as it asks for"
 		}}
@@ -344,7 +344,7 @@ func (s *Scheduler) startAgain(d *plan.Draft, job plan.JobID, n int32) bool {
 func (s *Scheduler) ended(v plan.View, b *schedule.Broken) *reaction.Run {
 	setting, j, shape := s.parts.Reaction.Setting(), v.Job(b.Job), v.Shape(b.Job)
 	most := max(shape.Gang, b.Workers)
-	r := &reaction.Run{Now: reaction.Of(int(b.Workers)), Full: reaction.Of(int(most)), Since: b.Redo, Repair: setting.Repair, Start: setting.Start, Store: j.Checkpoint.Load}
+	r := &reaction.Run{Now: reaction.Of(int(b.Workers)), Full: reaction.Of(int(most)), Since: b.Redo, Repair: v.Repair(setting.Repair), Start: setting.Start, Store: j.Checkpoint.Load}
 	rate := max(1, v.Rate(b.Job, b.Model, b.Workers, b.Several))
 	steps := func(n int32) unit.Duration {
 		at := v.Rate(b.Job, b.Model, n, b.Several)
@@ -374,7 +374,7 @@ func (s *Scheduler) repairedBy(v plan.View, job plan.JobID) (until unit.Time, ha
 	if !ok || r.Cause != plan.LostOne || r.Chosen != reaction.Wait || v.Job(job).Since > r.At {
 		return 0, 0
 	}
-	return r.At.Add(s.parts.Reaction.Setting().Repair), r.Workers
+	return r.At.Add(v.Repair(s.parts.Reaction.Setting().Repair)), r.Workers
 }
 
 // smallUntil is until when a job stays smaller that left a device which had become slow, as that one is
@@ -387,7 +387,7 @@ func (s *Scheduler) smallUntil(v plan.View, job plan.JobID) unit.Time {
 	if !ok || r.Cause != plan.Drifted || r.Chosen != reaction.Restart {
 		return 0
 	}
-	return r.At.Add(s.parts.Reaction.Setting().Repair)
+	return r.At.Add(v.Repair(s.parts.Reaction.Setting().Repair))
 }
 
 // smaller is the next smaller size that a job may start with, or 0.

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -153,12 +155,45 @@ func (n *nature) until(at unit.Time) (events []engine.Event) {
 			if b.status == plan.Running {
 				work := int64(n.s.jobs[b.job].work) * 1000
 				events = append(events, engine.Event{Kind: engine.Observed, Job: b.job, Attempt: b.attempt,
-					Observation: engine.Observation{Progress: int32((work - n.left[b.job] + b.done) / (work / 1e6))}})
+					Observation: engine.Observation{Progress: int32((work - n.left[b.job] + b.done) / (work / 1e6)), Timed: n.timed(b)}})
 			}
 		}
 	}
 	n.rerate()
 	return events
+}
+
+// timed is how long the stages of a body take that goes by a plan, and how slow its devices are.
+func (n *nature) timed(b *body) (t engine.Timed) {
+	v := n.view()
+	var by pipeline.Plan
+	layers := v.ProfileOf(b.job).Layers
+	if id := v.Run(b.run).Terms.Plan.ID; len(layers) == 0 || id == plan.None || json.Unmarshal(v.Pipeline(id).JSON, &by) != nil {
+		return t
+	}
+	slow := func(match func(s *stray) bool) (times float64) {
+		times = 1
+		for i := range n.s.strays {
+			if s := &n.s.strays[i]; s.at <= n.now && n.now < s.until && match(s) {
+				times *= s.times
+			}
+		}
+		return times
+	}
+	for _, g := range b.on {
+		t.Slow = append(t.Slow, slow(func(s *stray) bool { return s.device == g.Device }))
+	}
+	first := int32(0)
+	for stage, end := range append(slices.Clone(by.Cuts), int32(len(layers))) {
+		took := 0.
+		for l := first; l < end; l++ {
+			took += float64(layers[l].Forward+layers[l].Backward) * slow(func(s *stray) bool { return s.device == plan.None && s.layer == l })
+		}
+		each := len(t.Slow) / (len(by.Cuts) + 1)
+		t.Stages = append(t.Stages, unit.Duration(took*slices.Max(t.Slow[stage*each:(stage+1)*each])))
+		first = end
+	}
+	return t
 }
 
 // reports changes a body as its report says.
@@ -322,6 +357,14 @@ func (n *nature) fail(format string, args ...any) {
 	}
 }
 
+// stray is a device, or a layer of all jobs where it is none, that takes so many times as long for a time.
+type stray struct {
+	at, until unit.Time
+	device    plan.DeviceID
+	layer     int32
+	times     float64
+}
+
 // scenario is what a file describes.
 type scenario struct {
 	cluster      *cluster.Cluster
@@ -329,6 +372,7 @@ type scenario struct {
 	strategy     string
 	until        unit.Time
 	packed       int64 // speed beside another, thousandths
+	strays       []stray
 	lose         []loss
 	failStart    map[string]int
 	lateStop     map[string]unit.Duration

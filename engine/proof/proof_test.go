@@ -18,6 +18,11 @@ import (
 	"github.com/musterdl/muster/strategies/allocate/firstfit"
 	"github.com/musterdl/muster/strategies/allocate/fixed"
 	"github.com/musterdl/muster/strategies/flow/maxmin"
+	"github.com/musterdl/muster/strategies/pipeline/byprice"
+	"github.com/musterdl/muster/strategies/pipeline/dpcut"
+	"github.com/musterdl/muster/strategies/pipeline/equal"
+	"github.com/musterdl/muster/strategies/pipeline/gpipe"
+	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
 	"github.com/musterdl/muster/strategies/profile/declared"
 	"github.com/musterdl/muster/strategies/schedule/tiresias"
 )
@@ -38,12 +43,13 @@ var strategies = map[string]func() schedule.Scheduler{
 var names = []string{"tiresias", "pollux", "gavel", "gandiva", "chronus", "mig", "cassini", "ask"}
 
 // newTiresias is the real one, composed: it pulls at heaps, preemption and what a
-// composed scheduler keeps beside the State.
+// composed scheduler keeps beside the State, and at how runs with plans go on.
 func newTiresias() schedule.Scheduler {
 	config := tiresias.Default()
 	config.QueuesDeviceSec = []float64{100, 400}
 	return compose.New(compose.Parts{Estimator: declared.Estimator{}, Order: tiresias.New(config), Sizer: fixed.Sizer{},
-		Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})
+		Placer: firstfit.Placer{}, Flow: maxmin.Policy{}, Reaction: byprice.New(byprice.Default()),
+		Planner: &compose.Pipelines{Cut: dpcut.Partitioner{}, Sequence: onefoneb.Ordering{}, NullCut: equal.Partitioner{}, NullSequence: gpipe.Ordering{}, Name: "dp-cut+1f1b"}})
 }
 
 // TestScenarios runs the files of testdata and compares what was decided.

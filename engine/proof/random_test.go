@@ -2,6 +2,7 @@ package proof
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -57,6 +58,11 @@ func draw(t *rapid.T) scenario {
 		s.lose = append(s.lose, loss{node: plan.NodeID(rapid.IntRange(0, nodes-1).Draw(t, "node")), at: unit.Time(seconds(t, "lost at", 900)),
 			lasts: unit.Second + seconds(t, "lost for", 400), whileStopping: rapid.Bool().Draw(t, "while stopping")})
 	}
+	for range rapid.IntRange(0, 2).Draw(t, "strays") {
+		at := unit.Time(seconds(t, "strays at", 600))
+		s.strays = append(s.strays, stray{at: at, until: at.Add(seconds(t, "strays for", 600)), device: plan.DeviceID(rapid.IntRange(-1, nodes*devices-1).Draw(t, "strays on")),
+			layer: rapid.Int32Range(0, 4).Draw(t, "layer"), times: rapid.Float64Range(.5, 4).Draw(t, "times")})
+	}
 	for range rapid.IntRange(0, 1).Draw(t, "switch") {
 		first := seconds(t, "switch at", 500)
 		s.switches = []change{{unit.Time(first), rapid.SampledFrom(names).Draw(t, "to")}, {unit.Time(first + seconds(t, "switch back after", 500)), s.strategy}}
@@ -82,6 +88,12 @@ func (s *scenario) drawJob(t *rapid.T, name string, devices int) job {
 		j.spec.Deadline = seconds(t, "deadline", 2000)
 	case 3:
 		j.spec.Traffic = 5000
+	case 5:
+		if j.spec.Gang > 1 {
+			layer := workload.Layer{Forward: 5 * unit.Millisecond, Backward: 10 * unit.Millisecond, ParamKiB: 100 << 10}
+			j.spec.Pipeline = workload.Pipeline{Stages: j.spec.Gang, Microbatches: 4, Layers: slices.Repeat([]workload.Layer{layer}, 5)}
+			j.spec.Sizes = rapid.SampledFrom([][]int32{nil, {j.spec.Gang, 2 * j.spec.Gang}}).Draw(t, "copies")
+		}
 	case 4:
 		j.spec.CPU, j.spec.HostMemory = 8000, 40<<10
 	}

@@ -25,7 +25,7 @@ type Setting struct {
 	// Skew is by which part a stage may take longer or shorter than its plan says before anybody asks.
 	Skew float64
 	// Change is what it takes to tell a run another plan, besides the copies, Start how long until the
-	// processes of a run have begun again and found each other, and Repair the mean time until a lost
-	// node is back.
+	// processes of a run have begun again and found each other, and Repair how long a lost node is
+	// believed to be away before any was seen to come back: then it counts as one of those.
 	Change, Start, Repair unit.Duration
 }

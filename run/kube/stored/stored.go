@@ -195,7 +195,7 @@ func begin(c *cluster.Cluster, r *Rest, pieces []Piece) (*plan.State, error) {
 		}
 	}
 	s := plan.NewState(c)
-	s.Now, s.NextChange, s.Commits, s.Paused, s.Memory, s.Reactions = r.Now, max(1, r.NextChange), r.Commits, r.Paused, r.Memory, r.Reactions
+	s.Now, s.NextChange, s.Commits, s.Paused, s.Memory, s.Reactions, s.Repairs = r.Now, max(1, r.NextChange), r.Commits, r.Paused, r.Memory, r.Reactions, r.Repairs
 	s.Queues, s.AgedAt, s.Ages, s.Windows, s.NodeSets = r.Queues, r.AgedAt, r.Ages, r.Windows, r.NodeSets
 	s.Tenants, s.Users, s.Classes = slices.Clone(r.Tenants), slices.Clone(r.Users), slices.Clone(r.Class)
 	layAccounts(s, r)

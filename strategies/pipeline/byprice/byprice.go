@@ -39,7 +39,8 @@ type Config struct {
 	// takes, besides reading the checkpoint.
 	Change unit.Duration `yaml:"change" least:"0"`
 	Start  unit.Duration `yaml:"start" least:"0"`
-	// Repair is how long a lost node is away, in the mean.
+	// Repair is how long a lost node is believed to be away before any came back: it counts as the first of
+	// those that did.
 	Repair unit.Duration `yaml:"repair" above:"0"`
 	// Always is the way that is tried first wherever it can be, whatever it costs, by the first word of its
 	// name: the one remedy that most systems have, to compare with. The others follow by price.

@@ -1,0 +1,61 @@
+package proof
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/pipeline/reaction"
+	"github.com/musterdl/muster/plan"
+)
+
+// TestReactions: under each of the eight a job with a plan meets a layer and then a device that take
+// longer, and loses a node while it goes over to another plan or place, restarts after every event and the
+// journal change nothing. Where the composed one decides, it reacted to both.
+func TestReactions(t *testing.T) {
+	layer := workload.Layer{Forward: 5 * unit.Millisecond, Backward: 10 * unit.Millisecond, ParamKiB: 100 << 10}
+	staged := job{work: 10 * unit.Minute, spec: workload.Job{Name: "staged", Resources: workload.Resources{Gang: 2, Devices: 1, Share: 1000}, Estimate: unit.Hour,
+		Traits: workload.Traits{Pipeline: workload.Pipeline{Stages: 2, Microbatches: 8, Layers: slices.Repeat([]workload.Layer{layer}, 12)}}, Checkpoint: workload.Checkpoint{OnRequest: true}}}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			s := scenario{cluster: cluster.Uniform("three", 3, 1, cluster.Model{Name: "gpu", Speed: 1, Memory: 16384}, 1), until: unit.Time(unit.Day), packed: 1000, answer: inGo,
+				jobs: []job{staged}, strategy: name, strays: []stray{{at: unit.Time(30 * unit.Second), until: unit.Time(unit.Day), device: plan.None, layer: 1, times: 4},
+					{at: unit.Time(100 * unit.Second), until: unit.Time(unit.Hour), device: 0, times: 4}}}
+			// The observation after a stray begins is answered at once: a node is lost a second later.
+			s.lose = []loss{{node: 1, at: unit.Time(121 * unit.Second), lasts: 5 * unit.Minute}}
+			if err := prove(&s, 1); err != nil {
+				t.Fatal(err)
+			}
+			h, err := live(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if done, err := h.conserve(&s); err != nil || done != 1 {
+				t.Errorf("%d jobs finished: %v", done, err)
+			}
+			if name != "tiresias" {
+				return
+			}
+			var causes []plan.Cause
+			for _, st := range h.steps {
+				for _, a := range decodeAsides(t, st.asides) {
+					if a.Reaction != nil && a.Reaction.Chosen != reaction.Ride {
+						causes = append(causes, a.Reaction.Cause)
+					}
+				}
+			}
+			if !slices.Contains(causes, plan.Drifted) || !slices.Contains(causes, plan.LostOne) {
+				t.Errorf("it reacted to %v", causes)
+			}
+		})
+	}
+}
+
+func decodeAsides(t *testing.T, text []byte) (all []plan.Aside) {
+	if err := decode(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
