@@ -1,6 +1,9 @@
 package local_test
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -54,22 +57,20 @@ func (h *host) look(job string, least time.Duration, cpu func() (host, guests, a
 	return span{took / float64(m-n), host, guests, all - host - guests}
 }
 
-// signal sends one to the processes of a job's group.
-func (h *host) signal(name string, s syscall.Signal) {
-	h.t.Helper()
-	for _, word := range strings.Fields(h.groupFile(name, "cgroup.procs")) {
-		if pid, err := strconv.Atoi(word); err == nil {
-			_ = syscall.Kill(pid, s) // it may have ended
-		}
+// signal sends one to the processes of a group.
+func signal(g *cgroup.Group, s syscall.Signal) {
+	pids, _ := g.Processes() // those that ended meanwhile need none
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, s)
 	}
 }
 
-// cpuOf is the processor time, in seconds, of the groups of a job's workers.
-func (h *host) cpuOf(name string, workers int32) (sum float64) {
+// cpuOf is the processor time, in seconds, of groups; what is gone has none.
+func (h *host) cpuOf(groups []*cgroup.Group) (sum float64) {
 	h.t.Helper()
-	for rank := range workers {
-		u, err := h.groupOf(name, rank).Usage()
-		if err != nil {
+	for _, g := range groups {
+		u, err := g.Usage()
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			h.t.Fatal(err)
 		}
 		sum += u.CPU.Seconds()
@@ -94,18 +95,25 @@ func machineBusy(t *testing.T) float64 {
 	return sum
 }
 
-// runs reports whether all of these jobs run.
-func (h *host) runs(ids []plan.JobID) bool {
+// there are the groups of the workers of jobs that run.
+func (h *host) there(ids []plan.JobID) (groups []*cgroup.Group) {
 	h.t.Helper()
-	all := true
-	if err := h.plane.Query(h.t.Context(), func(v plan.View) {
-		for _, id := range ids {
-			all = all && running(v.Job(id), v)
+	for _, id := range ids {
+		var j plan.Job
+		var name string
+		workers := int32(0)
+		if err := h.plane.Query(h.t.Context(), func(v plan.View) {
+			if j, name = v.Job(id), v.Name(id); running(j, v) {
+				workers = v.Run(j.Run).Workers
+			}
+		}); err != nil {
+			h.t.Fatal(err)
 		}
-	}); err != nil {
-		h.t.Fatal(err)
+		for rank := range workers {
+			groups = append(groups, h.groupOf(name, j.Attempt, rank))
+		}
 	}
-	return all
+	return groups
 }
 
 // TestBubblesLive: a guest in each slot of a trainer of two stages uses at least half of what the
@@ -117,7 +125,7 @@ func TestBubblesLive(t *testing.T) {
 	if support := cgroup.Probe(); !support.CPU {
 		t.Skip(support)
 	}
-	const enough, most, come, settle, each, quiet = 4, 10, 60 * time.Second, 25 * time.Second, 2 * time.Second, .05
+	const enough, most, come, settle, each, quiet = 6, 12, 3 * time.Minute, 25 * time.Second, 2 * time.Second, .05
 	before, began := machineBusy(t), time.Now()
 	time.Sleep(time.Second)
 	if used := (machineBusy(t) - before) / time.Since(began).Seconds() / 2; used > quiet {
@@ -125,52 +133,47 @@ func TestBubblesLive(t *testing.T) {
 	}
 	h := startOn(t, stateDir(t), "fifo+antman", oneCore(2))
 	defer h.stop()
-	ids, guests := []plan.JobID{h.begin(bubbling(t, "owner"))}, []string{"guest0", "guest1"}
+	ids := []plan.JobID{h.begin(bubbling(t, "owner"))}
+	owner := h.there(ids)
 	defer func() {
 		for _, id := range ids {
 			h.cancel(id)
 		}
 	}()
-	for core, name := range guests {
-		g := opportunistic(t, name, core)
+	for core := range 2 {
+		g := opportunistic(t, fmt.Sprint("guest", core), core)
 		g.Memory = 256
 		ids = append(ids, h.submit(g))
 	}
 	// They come when it is known how fast their host goes alone.
-	before, began = machineBusy(t)-h.cpuOf("owner", 2), time.Now()
-	for !h.runs(ids) {
+	before, began = machineBusy(t)-h.cpuOf(owner), time.Now()
+	for len(h.there(ids[1:])) < 2 {
 		if time.Sleep(100 * time.Millisecond); time.Since(began) < come {
 			continue
 		}
-		if used := (machineBusy(t) - h.cpuOf("owner", 2) - before) / time.Since(began).Seconds() / 2; used > quiet {
+		if used := (machineBusy(t) - h.cpuOf(owner) - before) / time.Since(began).Seconds() / 2; used > quiet {
 			t.Skipf("others use %.2f of two cores, and no guest came in %s", used, come)
 		}
 		t.Fatalf("no guest came in %s", come)
 	}
 	t.Logf("guests came after %s", time.Since(began))
 	time.Sleep(settle)
-	cpu := func() (host, used, all float64) {
-		return h.cpuOf("owner", 2), h.cpuOf("guest0", 1) + h.cpuOf("guest1", 1), machineBusy(t)
-	}
-	look := func(s syscall.Signal) span {
-		for _, name := range guests {
-			h.signal(name, s)
+	look := func(guests []*cgroup.Group, s syscall.Signal) span {
+		for _, g := range guests {
+			signal(g, s)
 		}
 		time.Sleep(200 * time.Millisecond)
-		return h.look("owner", each, cpu)
+		return h.look("owner", each, func() (float64, float64, float64) { return h.cpuOf(owner), h.cpuOf(guests), machineBusy(t) })
 	}
 	var longer, used, idle []float64
-	disturbed := false // by others, in the last round
 	for i := 0; i < most && len(longer) < enough; i++ {
-		switch there := h.runs(ids); {
-		case !there && disturbed:
-			t.Skipf("round %d: guests were ended while others slowed their host", i)
-		case !there:
-			t.Fatalf("round %d: guests were ended", i)
+		guests := h.there(ids[1:]) // where they were ended for now, they use nothing and harm nobody
+		alone, beside := look(guests, syscall.SIGSTOP), look(guests, syscall.SIGCONT)
+		if len(h.there(ids[1:])) != len(guests) {
+			t.Logf("round %d does not count: guests came or went", i)
+			continue
 		}
-		alone, beside := look(syscall.SIGSTOP), look(syscall.SIGCONT)
-		others := max(alone.others, beside.others) / 2
-		if disturbed = others > quiet; disturbed {
+		if others := max(alone.others, beside.others) / 2; others > quiet {
 			t.Logf("round %d does not count: others use %.2f of two cores (alone %+v, beside %+v)", i, others, alone, beside)
 			continue
 		}
@@ -180,7 +183,7 @@ func TestBubblesLive(t *testing.T) {
 		}
 		idle = append(idle, 1-alone.host/2)
 		longer, used = append(longer, beside.step/alone.step-1), append(used, beside.guests/(2-alone.host))
-		t.Logf("round %d: a step takes %.1f ms alone and %.1f beside; %.3f of the slots is idle, guests use %.3f of that", i, 1e3*alone.step, 1e3*beside.step, 1-alone.host/2, beside.guests/(2-alone.host))
+		t.Logf("round %d: a step takes %.1f ms alone and %.1f beside; %.3f of the slots is idle, %d guests use %.3f of that", i, 1e3*alone.step, 1e3*beside.step, 1-alone.host/2, len(guests), beside.guests/(2-alone.host))
 	}
 	load, _ := os.ReadFile("/proc/loadavg")
 	if len(longer) < enough {

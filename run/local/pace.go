@@ -19,7 +19,7 @@ import (
 const (
 	paceOver   = run.Standing
 	paceBlocks = 8
-	paceMost   = 64
+	paceMost   = 256
 	news       = 1
 	patience   = 10
 )

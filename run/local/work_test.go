@@ -126,13 +126,13 @@ func (h *host) cpu(name string) unit.Duration {
 // group is the control group of a job's first worker.
 func (h *host) group(name string) *cgroup.Group {
 	h.t.Helper()
-	return h.groupOf(name, 0)
+	return h.groupOf(name, 1, 0)
 }
 
-// groupOf is the control group of one of a job's workers.
-func (h *host) groupOf(name string, rank int32) *cgroup.Group {
+// groupOf is the control group of one worker of a job's attempt.
+func (h *host) groupOf(name string, attempt, rank int32) *cgroup.Group {
 	h.t.Helper()
-	records, _, err := supervise.ReadRecords(h.driver.MemberDir(name, 1, rank), 0)
+	records, _, err := supervise.ReadRecords(h.driver.MemberDir(name, attempt, rank), 0)
 	if err != nil || len(records) == 0 || records[0].Group == nil {
 		h.t.Fatalf("%s has no group: %v", name, err)
 	}
