@@ -16,7 +16,7 @@ func attained() schedule.Order { return las.New(las.Default()) }
 
 // patient is LAS as one would tune it where a restart takes a minute.
 func patient() schedule.Order {
-	return las.New(las.Config{Quantum: 30 * unit.Minute, MinimumRun: 5 * unit.Minute})
+	return las.New(las.Config{Quantum: 30 * unit.Minute, Growth: 1, MinimumRun: 5 * unit.Minute})
 }
 
 func queues() schedule.Order    { return tiresias.New(tiresias.Default()) }
