@@ -15,6 +15,9 @@ type Hold struct {
 type heldBack struct {
 	Hold
 	devices []DeviceID
+	// What was on the node before and since: with nothing else done to it, Unhold leaves it
+	// as it was, and caches may go on with what they know of it.
+	before, since int64
 }
 
 // Hold takes room out of the index of what is free until Unhold, so that no placer
@@ -29,8 +32,9 @@ func (d *Draft) Hold(holds []Hold) {
 // keep takes what is to be held out of the room of a node.
 func (s *State) keep(h Hold) heldBack {
 	s.room.remove(s, h.Node)
+	b := heldBack{Hold: h, before: s.Nodes[h.Node].Stamp}
 	n := s.touchNode(h.Node)
-	b := heldBack{Hold: h}
+	b.since = n.Stamp
 	b.CPU, b.Host = max(0, min(h.CPU, n.FreeCPU)), max(0, min(h.Host, n.FreeHost))
 	n.FreeCPU -= b.CPU
 	n.FreeHost -= b.Host
@@ -57,7 +61,11 @@ func (d *Draft) Unhold() {
 	s := d.s
 	for _, b := range d.held {
 		s.room.remove(s, b.Node)
+		same := s.Nodes[b.Node].Stamp == b.since
 		n := s.touchNode(b.Node)
+		if same {
+			n.Stamp = b.before
+		}
 		n.FreeCPU += b.CPU
 		n.FreeHost += b.Host
 		for _, id := range b.devices {

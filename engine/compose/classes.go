@@ -18,6 +18,9 @@ func (s *Scheduler) block(c *class, blocked bool) {
 // recount keeps the tree's count of classes worth a try.
 func (s *Scheduler) recount(c *class) {
 	s.claims.tree.heads[c.leaf].headed = false
+	if !c.blocked {
+		s.lines.opened[c.shape]++
+	}
 	if open := !c.blocked && len(c.waiting.items) > 0; open != c.open {
 		c.open = open
 		if open {
@@ -27,6 +30,10 @@ func (s *Scheduler) recount(c *class) {
 		}
 	}
 }
+
+// crowded is what whoever is blocked with a shape depends on: the draft, and which of its
+// classes are worth a try.
+type crowded struct{ pass, turns, opened int64 }
 
 // unblock lets the classes be tried again that the free room might now hold. Where
 // the order preempts every class might, since what runs counts as room too.
@@ -65,7 +72,12 @@ func (s *Scheduler) unblockTakersOf(v plan.View, list []int32) {
 
 // crowd blocks all classes of a shape for which there is no room: nobody's job of it
 // fits, unless it may take room back.
-func (s *Scheduler) crowd(v plan.View, id int32) {
+func (s *Scheduler) crowd(d *plan.Draft, id int32) {
+	v, now := d.View, crowded{s.lines.pass, d.Turns(), s.lines.opened[id]}
+	if s.lines.crowded[id] == now {
+		return // those who are still open may take room back, and so they may now
+	}
+	s.lines.crowded[id] = now
 	shape := v.ShapeOf(id)
 	for _, at := range s.lines.ofShape[id] {
 		c := &s.lines.classes[at]

@@ -96,6 +96,8 @@ type lines struct {
 	class     map[kind]int32
 	ofShape   [][]int32 // by shape: its classes
 	full      []int32   // by shape: how many of those are blocked
+	opened    []int64   // by shape: changes of those that are worth a try
+	crowded   []crowded // by shape: when they were last blocked together
 	running   heap      // worst first; only where the order preempts
 	pos       []int32
 	home      []int32 // by job: its class, atRunning, inLine or nowhere
@@ -127,7 +129,7 @@ type agenda struct {
 	looked    int64 // turns of the draft that the calendar has seen
 	held      bool  // room was held back from the job that was tried last
 	holds     []plan.Hold
-	leftOut   []ranked   // claims that are left out for a moment
+	leftOut   []int      // ranks of claims that do not count for the job that is placed
 	overruled bool       // a start did not mind all claims, or stopped others
 	oldest    plan.JobID // no older one waits
 	overdue   unit.Time  // when the next run is expected to end, and else takes longer
@@ -223,7 +225,7 @@ func (p *Parts) abilities() abilities {
 
 func (s *Scheduler) reset() {
 	s.lines.aside, s.making.passed = s.lines.aside[:0], s.making.passed[:0]
-	s.lines.ofShape, s.lines.full = nil, nil
+	s.lines.ofShape, s.lines.full, s.lines.opened, s.lines.crowded = nil, nil, nil, nil
 	s.lines.classes, s.lines.class, s.lines.pos, s.lines.home, s.able.learned, s.lines.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
 	s.claims.charged, s.claims.more, s.claims.tree = nil, map[plan.JobID][]charge{}, tree{}
 	s.lines.running = heap{pos: &s.lines.pos, worst: true}
@@ -393,6 +395,7 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 		leaf.classes = append(leaf.classes, at)
 		for int(k.shape) >= len(s.lines.ofShape) {
 			s.lines.ofShape, s.lines.full = append(s.lines.ofShape, nil), append(s.lines.full, 0)
+			s.lines.opened, s.lines.crowded = append(s.lines.opened, 0), append(s.lines.crowded, crowded{})
 		}
 		s.lines.ofShape[k.shape] = append(s.lines.ofShape[k.shape], at)
 	}

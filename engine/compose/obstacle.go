@@ -33,8 +33,8 @@ func (s *Scheduler) obstacle(d *plan.Draft, job, ahead plan.JobID, own plan.Reas
 					s.updateCalendar(d)
 				}
 				s.agenda.holds = s.agenda.calendar.HoldsOfWindows(job, until, s.agenda.holds[:0])
-				d.Hold(s.agenda.holds)
 			}
+			d.Hold(s.agenda.holds)
 			see(d.View)
 			d.Unhold()
 		}

@@ -52,11 +52,11 @@ func (s *Scheduler) updateCalendar(d *plan.Draft) {
 	s.agenda.looked = d.Turns()
 }
 
-// hold takes out of the room what others have a claim on while a job is placed. What
+// hold works out what others have a claim on while a job is placed. What
 // a queue is guaranteed goes before the claims of jobs that are not: a gang that
 // borrows has no bound on its wait but the guarantees of others.
 func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
-	s.agenda.leftOut = s.agenda.leftOut[:0]
+	s.agenda.leftOut, s.agenda.holds = s.agenda.leftOut[:0], s.agenda.holds[:0]
 	if s.agenda.calendar.Empty() {
 		return
 	}
@@ -64,28 +64,15 @@ func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
 		s.updateCalendar(d)
 	}
 	until := d.Now().Add(calendar.Length(d.View, job, n))
-	leftOut := s.agenda.leftOut[:0]
 	if s.claims.tree.guaranteed(d.View, job) {
-		for rank := len(s.agenda.calendar.Claims()) - 1; rank >= 0; rank-- {
-			if c := s.agenda.calendar.Claims()[rank]; c.Job != job && !s.claims.tree.guaranteed(d.View, c.Job) {
-				leftOut = append(leftOut, ranked{rank, c})
-				s.agenda.calendar.Drop(c.Job)
+		for rank, c := range s.agenda.calendar.Claims() {
+			if c.Job != job && !s.claims.tree.guaranteed(d.View, c.Job) {
+				s.agenda.leftOut = append(s.agenda.leftOut, rank)
 			}
 		}
 	}
 	s.agenda.held = true
-	s.agenda.holds = s.agenda.calendar.Holds(job, until, s.agenda.holds[:0])
-	for i := len(leftOut) - 1; i >= 0; i-- {
-		s.agenda.calendar.Insert(leftOut[i].rank, leftOut[i].claim)
-	}
-	s.agenda.leftOut = leftOut
-	d.Hold(s.agenda.holds)
-}
-
-// ranked is a claim with its place among the claims.
-type ranked struct {
-	rank  int
-	claim plan.Claim
+	s.agenda.holds = s.agenda.calendar.HoldsWithout(s.agenda.leftOut, job, until, s.agenda.holds[:0])
 }
 
 // claimed starts a job that has a claim and that no better one of its class keeps

@@ -49,7 +49,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 			continue // its place is this moment: it may fit now that it is its own
 		}
 		if s.making.why.Code == plan.NoReason && !s.agenda.held && !s.rules.Preempt && !s.rules.Strict && s.claims.tree.Shared() {
-			s.crowd(d.View, s.lines.classes[c].shape)
+			s.crowd(d, s.lines.classes[c].shape)
 		}
 		if s.setAside(d, it.job) {
 			continue
@@ -319,6 +319,10 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		return false
 	}
 	s.hold(d, job, n)
+	if w.Slots == nil && !guest(w) && !s.roomBeside(d.View, shape, n) && !s.finds(d.View, job) {
+		return false
+	}
+	d.Hold(s.agenda.holds)
 	defer d.Unhold()
 	if s.find(d, w, n, shape); len(s.making.found) == 0 {
 		return false
@@ -350,6 +354,29 @@ func roomFor(v plan.View, shape *plan.Shape, n int32) bool {
 		return v.Room().Groups(shape.Models, int(shape.Devices)) >= int64(n)
 	}
 	return v.Room().Free(shape.Models) >= int64(shape.WholeDevices(n))
+}
+
+// roomBeside is roomFor beside what is held from a job, reckoned without holding it.
+func (s *Scheduler) roomBeside(v plan.View, shape *plan.Shape, n int32) bool {
+	if shape.Devices == 0 || len(s.agenda.holds) == 0 {
+		return true
+	}
+	devices, groups := int64(0), int64(0)
+	for i := range s.agenda.holds {
+		h := &s.agenda.holds[i]
+		if on := v.Node(h.Node); on.Status == plan.Up && shape.Models&(1<<on.Model) != 0 {
+			held := min(h.Devices, on.FreeDevices)
+			devices += int64(held)
+			groups += int64(on.FreeDevices/shape.Devices - (on.FreeDevices-held)/shape.Devices)
+		}
+	}
+	switch {
+	case shape.Share < 1000:
+		return v.Room().FreeMilli(shape.Models)-1000*devices >= shape.Milli(n)
+	case shape.Devices > 1:
+		return v.Room().Groups(shape.Models, int(shape.Devices))-groups >= int64(n)
+	}
+	return v.Room().Free(shape.Models)-devices >= int64(shape.WholeDevices(n))
 }
 
 // finds reports whether the job's placer may find room that the count of free devices

@@ -43,12 +43,16 @@ type Calendar struct {
 	claims  []Claim
 	windows []Window
 
-	v       plan.View
-	now     unit.Time
-	nodes   []node
-	ends    []unit.Time // by run
-	entries []entry     // claims and windows by node, made when they are asked for
-	indexed bool
+	v        plan.View
+	now      unit.Time
+	nodes    []node
+	ends     []unit.Time  // by run
+	devoid   []plan.RunID // runs that hold cores and no devices
+	versions int64
+	entries  []entry // claims and windows by node, made when they are asked for
+	indexed  bool
+	// profiles are for those without a claim: beside all claims, and beside all but some.
+	profiles [2]profile
 
 	steps  []step
 	offers []offer
@@ -70,8 +74,17 @@ func (c *Calendar) Empty() bool { return len(c.claims) == 0 && len(c.windows) ==
 // Insert gives a claim a rank: 0 is the first, len(Claims()) the last.
 func (c *Calendar) Insert(rank int, claim Claim) {
 	c.claims = slices.Insert(c.claims, rank, claim)
-	c.indexed = false
+	c.changed()
 }
+
+// changed forgets what was worked out of the claims and windows.
+func (c *Calendar) changed() {
+	c.indexed = false
+	c.moved()
+}
+
+// moved forgets what was worked out of what runs.
+func (c *Calendar) moved() { c.profiles[0].made, c.profiles[1].made = false, false }
 
 // Find returns the rank of a job's claim, or -1.
 func (c *Calendar) Find(job plan.JobID) int {
@@ -82,14 +95,14 @@ func (c *Calendar) Find(job plan.JobID) int {
 func (c *Calendar) Drop(job plan.JobID) {
 	if i := c.Find(job); i >= 0 {
 		c.claims = slices.Delete(c.claims, i, i+1)
-		c.indexed = false
+		c.changed()
 	}
 }
 
 // SetWindows replaces all windows.
 func (c *Calendar) SetWindows(windows []Window) {
 	c.windows = append(c.windows[:0], windows...)
-	c.indexed = false
+	c.changed()
 }
 
 // Wake is the next instant at which the calendar wants a decision even if nothing

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/musterdl/muster/model/unit"
@@ -203,5 +204,48 @@ func TestHoldsAreExact(t *testing.T) {
 	})
 	if checked == 0 {
 		t.Error("nothing was held")
+	}
+}
+
+// A calendar that is shown only what changed, and asked as if some claims were not there,
+// says what one says that never saw them and reads everything anew.
+func TestHoldsWithoutSomeClaims(t *testing.T) {
+	compared, differ := 0, 0
+	each(t, func(r *rand.Rand) error {
+		c, works, placer := draw(r, wrong)
+		l := newLoop(c, works, placer, 1+r.IntN(4))
+		l.look = func(l *loop) error {
+			ends := func(run plan.RunID) unit.Time { return calendar.Ends(l.s.View(), run) }
+			l.cal.Look(l.s.View(), ends)
+			var without []int
+			fresh := calendar.Calendar{Slack: l.cal.Slack}
+			for rank, claim := range l.cal.Claims() {
+				if r.IntN(2) == 0 {
+					without = append(without, rank)
+				} else {
+					fresh.Insert(len(fresh.Claims()), claim)
+				}
+			}
+			fresh.Look(l.s.View(), ends)
+			for _, i := range l.waiting {
+				until := l.s.Now + unit.Time(1+r.IntN(60))
+				if rank := l.cal.Find(l.fates[i].id); rank >= 0 && slices.Contains(without, rank) {
+					continue // whose own claim counts
+				}
+				got, want := l.cal.HoldsWithout(without, l.fates[i].id, until, nil), fresh.Holds(l.fates[i].id, until, nil)
+				if !slices.Equal(got, want) {
+					return fmt.Errorf("job %d without the claims %v of %+v is held %v, want %v", i, without, l.cal.Claims(), got, want)
+				}
+				compared++
+				if !slices.Equal(got, l.cal.Holds(l.fates[i].id, until, nil)) {
+					differ++
+				}
+			}
+			return nil
+		}
+		return l.run()
+	})
+	if compared == 0 || differ == 0 {
+		t.Errorf("%d compared, %d of them with something left out: nothing was tested", compared, differ)
 	}
 }

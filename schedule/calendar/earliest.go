@@ -38,7 +38,7 @@ type offer struct {
 // to it a job of shares may find a place that it did not find before.
 func (c *Calendar) Earliest(job plan.JobID, workers int32, length unit.Duration) (Claim, bool) {
 	g := gang{job, workers, length, c.v.Shape(job)}
-	b := beside{len(c.claims), c.Find(job)}
+	b := beside{limit: len(c.claims), except: c.Find(job)}
 	if claim, ok := c.soonest(g, b, unit.Never); ok {
 		return claim, true
 	}
@@ -47,6 +47,9 @@ func (c *Calendar) Earliest(job plan.JobID, workers int32, length unit.Duration)
 
 // soonest is the earliest claim before a given instant.
 func (c *Calendar) soonest(g gang, b beside, before unit.Time) (Claim, bool) {
+	if before != unit.Never && c.most(&g, before) < g.workers {
+		return Claim{}, false
+	}
 	c.offers = c.offers[:0]
 	c.hold, c.since = slices.Grow(c.hold[:0], len(c.nodes))[:len(c.nodes)], slices.Grow(c.since[:0], len(c.nodes))[:len(c.nodes)]
 	for id := range c.nodes {
@@ -68,6 +71,31 @@ func (c *Calendar) soonest(g gang, b beside, before unit.Time) (Claim, bool) {
 		}
 	}
 	return Claim{}, false
+}
+
+// most is how many workers of a gang all nodes could take before an instant if nothing were
+// claimed: no more can be had, and where that is too few no node has to be looked at in time.
+func (c *Calendar) most(g *gang, before unit.Time) (total int32) {
+	for id := range c.nodes {
+		if !c.takes(plan.NodeID(id), g) {
+			continue
+		}
+		n := &c.nodes[id]
+		has := step{full: int64(n.whole), cpu: int64(n.cpu), host: int64(n.host)}
+		for i := range n.releases {
+			r := &n.releases[i]
+			if r.at >= before {
+				break
+			}
+			has.full += int64(r.full + r.partly)
+			has.cpu += int64(r.cpu)
+			has.host += int64(r.host)
+		}
+		if total += c.workers(plan.NodeID(id), g, has); total >= g.workers {
+			break
+		}
+	}
+	return total
 }
 
 // takes reports whether a node may have workers of the gang at all.

@@ -17,7 +17,7 @@ func Length(v plan.View, job plan.JobID, workers int32) unit.Duration {
 			length = (length*unit.Duration(gang) + unit.Duration(workers) - 1) / unit.Duration(workers)
 		}
 	}
-	if limit := v.Job(job).TimeLimit; limit > 0 {
+	if _, limit, _ := v.Believed(job); limit > 0 {
 		length = min(length, limit)
 	}
 	return length
@@ -49,7 +49,7 @@ func Told(v plan.View, run plan.RunID) unit.Time {
 // ends is when a run ends that takes so long from now on, or at its time limit.
 func ends(v plan.View, r *plan.Run, length unit.Duration) unit.Time {
 	end := v.Now().Add(length)
-	if limit := v.Job(r.Job).TimeLimit; limit > 0 && r.Began != unit.Never {
+	if _, limit, _ := v.Believed(r.Job); limit > 0 && r.Began != unit.Never {
 		end = min(end, max(r.Began.Add(limit), v.Now()+1))
 	}
 	return end
@@ -60,7 +60,7 @@ func ends(v plan.View, r *plan.Run, length unit.Duration) unit.Time {
 // looked at again every microsecond while it is started.
 func Expected(v plan.View, run plan.RunID) unit.Time {
 	end := Ends(v, run)
-	if v.Run(run).Status != plan.Running {
+	if status, _ := v.Works(run); status != plan.Running {
 		end = max(end, v.Now().Add(unit.Second))
 	}
 	return end

@@ -1,6 +1,8 @@
 package calendar
 
 import (
+	"slices"
+
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -15,14 +17,22 @@ type Hold = plan.Hold
 // A job whose own claim has come due goes before claims ranked below its own, should
 // both need the same room.
 func (c *Calendar) Holds(job plan.JobID, until unit.Time, into []Hold) []Hold {
+	return c.HoldsWithout(nil, job, until, into)
+}
+
+// HoldsWithout is Holds as if the claims of some ranks, in ascending order, were not there.
+func (c *Calendar) HoldsWithout(without []int, job plan.JobID, until unit.Time, into []Hold) []Hold {
 	c.index()
-	b := beside{len(c.claims), c.Find(job)}
+	b := beside{limit: len(c.claims), except: c.Find(job), without: without}
 	var parts []Part
 	if b.except >= 0 && (c.claims[b.except].At <= c.now || c.claims[b.except].Closed(c.now)) {
 		parts = c.claims[b.except].Parts
 	}
 	shape := c.v.Shape(job)
 	shares := shape.Devices > 0 && shape.Share < 1000
+	if b.except < 0 {
+		return c.holdsOfOthers(b, until, shares, into)
+	}
 	for i := range c.entries {
 		id := c.entries[i].node
 		if i > 0 && c.entries[i-1].node == id || !c.nodes[id].up {
@@ -37,7 +47,7 @@ func (c *Calendar) Holds(job plan.JobID, until unit.Time, into []Hold) []Hold {
 		}
 		h := c.holdOn(own, b, until, shares)
 		if own != (Part{Node: id}) && !c.leaves(h, own) {
-			first := c.holdOn(own, beside{b.except, b.except}, until, shares)
+			first := c.holdOn(own, beside{limit: b.except, except: b.except, without: without}, until, shares)
 			n := &c.nodes[id]
 			h.Devices = max(first.Devices, min(h.Devices, n.whole-own.Devices))
 			h.CPU = max(first.CPU, min(h.CPU, n.cpu-own.CPU))
@@ -61,7 +71,7 @@ func (c *Calendar) HoldsOfWindows(job plan.JobID, until unit.Time, into []Hold) 
 		if i > 0 && c.entries[i-1].node == id || !c.nodes[id].up {
 			continue
 		}
-		if h := c.holdOn(Part{Node: id}, beside{0, -1}, until, shape.Devices > 0 && shape.Share < 1000); h != (Hold{Node: id}) {
+		if h := c.holdOn(Part{Node: id}, beside{except: -1}, until, shape.Devices > 0 && shape.Share < 1000); h != (Hold{Node: id}) {
 			into = append(into, h)
 		}
 	}
@@ -76,22 +86,104 @@ func (c *Calendar) leaves(h Hold, own Part) bool {
 
 // holdOn is what is to be held on one node.
 func (c *Calendar) holdOn(own Part, b beside, until unit.Time, shares bool) Hold {
-	n, h := &c.nodes[own.Node], Hold{Node: own.Node}
-	full, devices, cpu, host := int64(all), int64(all), int64(all), int64(all)
+	low := step{full: all, cpu: all, host: all}
 	for _, s := range c.timeline(own.Node, b) {
 		if s.at >= until {
 			break
 		}
-		full, devices = min(full, s.full), min(devices, s.devices())
-		cpu, host = min(cpu, s.cpu), min(host, s.host)
+		low.lower(&s)
 	}
-	h.CPU, h.Host = short(n.cpu, cpu), short(n.host, host)
-	h.Devices = short(n.whole, devices)
+	return c.short(own, &low, shares)
+}
+
+// lower makes a step the least of itself and another: of wholly free devices and of all
+// devices apart, since they may be at their least at different times.
+func (s *step) lower(o *step) {
+	devices := min(s.devices(), o.devices())
+	s.full = min(s.full, o.full)
+	s.partly = devices - s.full
+	s.cpu, s.host = min(s.cpu, o.cpu), min(s.host, o.host)
+}
+
+// profile is what is left over at the least from now until any instant, of the nodes on
+// which something stands beside which claims count: what most who ask share.
+type profile struct {
+	without []int
+	made    bool
+	lows    []step
+	nodes   []stretch
+}
+
+// stretch is the lows of a node, the first of which begins now.
+type stretch struct {
+	node        plan.NodeID
+	first, last int32
+}
+
+// lows returns the profile beside all claims but some, made when it is first asked for
+// after a change. There are two: those without one of the two sets differ from job to job
+// where some are within a guarantee.
+func (c *Calendar) lows(b beside) *profile {
+	p := &c.profiles[min(1, len(b.without))]
+	if p.made && slices.Equal(p.without, b.without) {
+		return p
+	}
+	p.made, p.without, p.lows, p.nodes = true, append(p.without[:0], b.without...), p.lows[:0], p.nodes[:0]
+	for i := range c.entries {
+		id := c.entries[i].node
+		if i > 0 && c.entries[i-1].node == id || !c.nodes[id].up {
+			continue
+		}
+		first := len(p.lows)
+		for _, s := range c.timeline(id, b) {
+			low := s
+			if n := len(p.lows); n > first {
+				low = p.lows[n-1]
+				low.lower(&s)
+				if low.same(&p.lows[n-1]) {
+					continue
+				}
+				low.at = s.at
+			}
+			p.lows = append(p.lows, low)
+		}
+		p.nodes = append(p.nodes, stretch{id, int32(first), int32(len(p.lows))})
+	}
+	return p
+}
+
+func (s *step) same(o *step) bool {
+	return s.full == o.full && s.partly == o.partly && s.cpu == o.cpu && s.host == o.host
+}
+
+// holdsOfOthers is what is held back from jobs that have no claim themselves.
+func (c *Calendar) holdsOfOthers(b beside, until unit.Time, shares bool, into []Hold) []Hold {
+	p := c.lows(b)
+	for _, s := range p.nodes {
+		low := step{full: all, cpu: all, host: all}
+		for i := s.last - 1; i >= s.first; i-- {
+			if p.lows[i].at < until {
+				low = p.lows[i]
+				break
+			}
+		}
+		if h := c.short(Part{Node: s.node}, &low, shares); h != (Hold{Node: s.node}) {
+			into = append(into, h)
+		}
+	}
+	return into
+}
+
+// short is what is to be held on a node of which so much is left over at the least.
+func (c *Calendar) short(own Part, low *step, shares bool) Hold {
+	n, h := &c.nodes[own.Node], Hold{Node: own.Node}
+	h.CPU, h.Host = missing(n.cpu, low.cpu), missing(n.host, low.host)
+	h.Devices = missing(n.whole, low.devices())
 	// Shares go to devices that are partly free: rather than close those, more whole
 	// ones are held, if there are as many.
-	if shares && full < int64(n.whole) {
-		if full >= int64(own.Devices) {
-			h.Devices = short(n.whole, full)
+	if shares && low.full < int64(n.whole) {
+		if low.full >= int64(own.Devices) {
+			h.Devices = missing(n.whole, low.full)
 		} else {
 			h.Shared = true
 		}
@@ -99,7 +191,7 @@ func (c *Calendar) holdOn(own Part, b beside, until unit.Time, shares bool) Hold
 	return h
 }
 
-// short is how much of what is free must stay free where so much is left over.
-func short(free int32, over int64) int32 {
+// missing is how much of what is free must stay free where so much is left over.
+func missing(free int32, over int64) int32 {
 	return int32(max(0, min(int64(free), int64(free)-over)))
 }

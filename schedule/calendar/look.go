@@ -19,6 +19,9 @@ type node struct {
 	cpu      int32
 	host     int32
 	releases []release // by time; at Never what nobody knows the end of
+	stamp    int64     // of what was read of it, and one more: 0 is not read yet
+	ending   bool      // a run on it is expected to end at another instant than before
+	version  int64     // of what is said here of what comes free
 }
 
 // release is what a node gets back at an instant.
@@ -37,36 +40,45 @@ const left = unit.Time(math.MinInt64)
 // unknown; one in the past counts as the next instant. It is called before a
 // decision asks anything, with nothing held, and again whenever runs were stopped or
 // a draft rolled back; for runs that were started Started is enough. What ends says
-// is asked once for every run.
+// is asked once for every run. Only nodes are read again on which something changed.
 func (c *Calendar) Look(v plan.View, ends func(run plan.RunID) unit.Time) {
-	c.v, c.now, c.indexed = v, v.Now(), false
+	c.v, c.now = v, v.Now()
+	c.changed()
 	for len(c.nodes) < v.Nodes() {
 		c.nodes = append(c.nodes, node{})
 	}
+	for len(c.ends) < v.RunSlots() {
+		c.ends = append(c.ends, left)
+	}
+	c.ends, c.devoid = c.ends[:v.RunSlots()], c.devoid[:0]
+	for id := range plan.RunID(v.RunSlots()) {
+		end, r := left, v.Run(id)
+		if r.Status != plan.Gone && r.Status != plan.Stopping {
+			end = max(ends(id), c.now+1)
+			if v.Shape(r.Job).Devices == 0 {
+				c.devoid = append(c.devoid, id)
+			}
+		}
+		if end != c.ends[id] {
+			c.ends[id] = end
+			v.GrantsOf(id, func(g plan.Grant) { c.nodes[g.Node].ending = true })
+		}
+	}
 	for id := range plan.NodeID(v.Nodes()) {
 		n, of := &c.nodes[id], v.Node(id)
-		up := of.Status == plan.Up
-		*n = node{up: up, back: up, model: of.Model, cpu: of.FreeCPU, host: of.FreeHost, releases: n.releases[:0]}
-		if of.Count > 0 {
-			n.memory = v.Device(of.First).Memory
+		if n.up = of.Status == plan.Up; n.stamp != of.Stamp+1 || n.ending {
+			n.stamp, n.model = of.Stamp+1, of.Model
+			if of.Count > 0 {
+				n.memory = v.Device(of.First).Memory
+			}
+			c.read(id)
 		}
+		n.back = n.up
 	}
 	for _, w := range c.windows {
 		if v.Node(w.Node).Status == plan.Cordoned && w.Open {
 			c.nodes[w.Node].back = true
 		}
-	}
-	c.ends = c.ends[:0]
-	for id := range plan.RunID(v.RunSlots()) {
-		c.ends = append(c.ends, left)
-		if status := v.Run(id).Status; status != plan.Gone && status != plan.Stopping {
-			c.ends[id] = max(ends(id), c.now+1)
-			c.cores(id)
-		}
-	}
-	for id := range plan.NodeID(v.Nodes()) {
-		c.devices(id)
-		c.nodes[id].sort()
 	}
 }
 
@@ -76,46 +88,36 @@ func (c *Calendar) Started(run plan.RunID, end unit.Time) {
 		c.ends = append(c.ends, left)
 	}
 	c.ends[run] = max(end, c.now+1)
+	if c.v.Shape(c.v.Run(run).Job).Devices == 0 {
+		c.devoid = append(c.devoid, run)
+	}
+	c.moved()
 	last := plan.NodeID(plan.None)
 	c.v.GrantsOf(run, func(g plan.Grant) {
-		if g.Node == last {
-			return
-		}
-		last = g.Node
-		of, n := c.v.Node(g.Node), &c.nodes[g.Node]
-		n.cpu, n.host, n.whole = of.FreeCPU, of.FreeHost, 0
-		for i := range n.releases {
-			n.releases[i].full, n.releases[i].partly = 0, 0
-		}
-		c.devices(g.Node)
-	})
-	c.cores(run)
-	c.v.GrantsOf(run, func(g plan.Grant) { c.nodes[g.Node].sort() })
-}
-
-// cores notes when a run gives its cores and its host memory back.
-func (c *Calendar) cores(run plan.RunID) {
-	at := c.ends[run]
-	c.v.GrantsOf(run, func(g plan.Grant) {
-		if g.CPU > 0 || g.Host > 0 {
-			n := &c.nodes[g.Node]
-			n.releases = append(n.releases, release{at: at, cpu: g.CPU, host: g.Host})
+		if g.Node != last {
+			last = g.Node
+			c.nodes[g.Node].stamp = c.v.Node(g.Node).Stamp + 1
+			c.read(g.Node)
 		}
 	})
 }
 
-// devices notes which devices of a node are wholly free and when the others will be:
-// when the last of the runs on it ends. One that is cut or lost never is.
-func (c *Calendar) devices(id plan.NodeID) {
+// read notes what a node has free, and when it gets back the rest: cores and host memory when
+// the run ends that has them, a device when the last of the runs on it does. A device that is
+// cut or lost never comes back.
+func (c *Calendar) read(id plan.NodeID) {
 	n, of := &c.nodes[id], c.v.Node(id)
+	c.versions++
+	n.ending, n.version = false, c.versions
+	n.cpu, n.host, n.whole, n.releases = of.FreeCPU, of.FreeHost, 0, n.releases[:0]
 	for d := of.First; d < of.First+plan.DeviceID(of.Count); d++ {
-		dev := c.v.Device(d)
-		if dev.Status.Out() || dev.Geometry != 0 {
-			continue
-		}
-		at := left
-		c.v.GrantsOn(d, func(g plan.Grant) { at = max(at, c.ends[g.Run]) })
+		dev, at := c.v.Device(d), left
+		c.v.GrantsOn(d, func(g plan.Grant) {
+			at = max(at, c.ends[g.Run])
+			n.cores(c.ends[g.Run], &g)
+		})
 		switch {
+		case dev.Status.Out() || dev.Geometry != 0:
 		case dev.Whole():
 			n.whole++
 		case dev.Free > 0:
@@ -123,6 +125,22 @@ func (c *Calendar) devices(id plan.NodeID) {
 		default:
 			n.releases = append(n.releases, release{at: at, full: 1})
 		}
+	}
+	for _, run := range c.devoid {
+		c.v.GrantsOf(run, func(g plan.Grant) {
+			if g.Node == id {
+				n.cores(c.ends[run], &g)
+			}
+		})
+	}
+	n.sort()
+}
+
+// cores notes when a worker gives its cores and its host memory back: those of one who is
+// leaving count as free already.
+func (n *node) cores(at unit.Time, g *plan.Grant) {
+	if at != left && (g.CPU > 0 || g.Host > 0) {
+		n.releases = append(n.releases, release{at: at, cpu: g.CPU, host: g.Host})
 	}
 }
 

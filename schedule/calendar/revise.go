@@ -24,7 +24,7 @@ func (c *Calendar) Revise(into []plan.JobID) []plan.JobID {
 		if !c.revise(i) {
 			into = append(into, c.claims[i].Job)
 			c.claims = slices.Delete(c.claims, i, i+1)
-			c.indexed = false
+			c.changed()
 			i--
 		}
 	}
@@ -40,12 +40,12 @@ func (c *Calendar) revise(i int) bool {
 	}
 	g := gang{cl.Job, cl.Workers, cl.Length, c.v.Shape(cl.Job)}
 	if !lost && (cl.At == unit.Never || c.expected(i) == cl.At) {
-		if sooner, ok := c.soonest(g, beside{len(c.claims), i}, cl.At); ok {
+		if sooner, ok := c.soonest(g, beside{limit: len(c.claims), except: i}, cl.At); ok {
 			c.replace(i, sooner)
 		}
 		return true
 	}
-	b := beside{i, i}
+	b := beside{limit: i, except: i}
 	next, ok := c.soonest(g, b, unit.Never)
 	if !ok {
 		next, ok = c.drain(g, b)
@@ -60,13 +60,13 @@ func (c *Calendar) revise(i int) bool {
 func (c *Calendar) replace(i int, by Claim) {
 	by.Due = min(by.Due, c.claims[i].Due)
 	c.claims[i] = by
-	c.indexed = false
+	c.changed()
 }
 
 func (c *Calendar) move(i int, at unit.Time) {
 	if c.claims[i].At != at {
 		c.claims[i].At = at
-		c.indexed = false
+		c.changed()
 	}
 }
 
@@ -102,7 +102,7 @@ func (c *Calendar) expected(i int) unit.Time {
 	for settled := false; !settled && at != unit.Never; {
 		settled = true
 		for _, p := range cl.Parts {
-			if next := when(c.timeline(p.Node, beside{i, i}), p, at, cl.Length); next != at {
+			if next := when(c.timeline(p.Node, beside{limit: i, except: i}), p, at, cl.Length); next != at {
 				at, settled = next, false
 			}
 			if at == unit.Never {

@@ -1,7 +1,6 @@
 package calendar
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/musterdl/muster/model/unit"
@@ -30,10 +29,15 @@ func (s *step) add(o step) {
 	s.host += o.host
 }
 
-// beside says which claims count: those ranked before a limit, one left out.
-type beside struct{ limit, except int }
+// beside says which claims count: those ranked before a limit, one and some more left out.
+type beside struct {
+	limit, except int
+	without       []int
+}
 
-func (b beside) counts(e *entry) bool { return int(e.rank) < b.limit && int(e.rank) != b.except }
+func (b beside) counts(e *entry) bool {
+	return int(e.rank) < b.limit && int(e.rank) != b.except && !slices.Contains(b.without, int(e.rank))
+}
 
 // timeline lists what a node has free from now on. It is valid until the next call.
 func (c *Calendar) timeline(id plan.NodeID, b beside) []step {
@@ -46,18 +50,14 @@ func (c *Calendar) timeline(id plan.NodeID, b beside) []step {
 		}
 		s = append(s, step{r.at, int64(r.full), int64(r.partly), int64(r.cpu), int64(r.host), false})
 	}
-	sorted := len(s)
 	for _, e := range c.on(id) {
 		if !b.counts(&e) {
 			continue
 		}
-		s = append(s, step{e.from, -e.devices, 0, -e.cpu, -e.host, true})
+		s = inTime(append(s, step{e.from, -e.devices, 0, -e.cpu, -e.host, true}))
 		if e.to != unit.Never {
-			s = append(s, step{e.to, e.devices, 0, e.cpu, e.host, false})
+			s = inTime(append(s, step{e.to, e.devices, 0, e.cpu, e.host, false}))
 		}
-	}
-	if len(s) > sorted {
-		slices.SortStableFunc(s, func(a, b step) int { return cmp.Compare(a.at, b.at) })
 	}
 	kept := s[:1]
 	for _, next := range s[1:] {
@@ -72,6 +72,17 @@ func (c *Calendar) timeline(id plan.NodeID, b beside) []step {
 	}
 	c.steps = s
 	return kept
+}
+
+// inTime moves the last step to where it belongs among the others, of which there are few.
+func inTime(s []step) []step {
+	last := s[len(s)-1]
+	i := len(s) - 1
+	for ; i > 0 && s[i-1].at > last.at; i-- {
+		s[i] = s[i-1]
+	}
+	s[i] = last
+	return s
 }
 
 // least is the least that a timeline has in [from, to).

@@ -130,42 +130,65 @@ func (q *Question) kept(shape *plan.Shape, n, free int64) (why plan.Reason) {
 	if q.Beside == nil {
 		return q.behind(why)
 	}
-	var windows, claims []int32
-	list := func(into *[]int32) func(v plan.View) {
-		return func(v plan.View) {
-			for id := range plan.NodeID(v.Nodes()) {
-				*into = append(*into, v.Holds(id, shape))
-			}
-		}
-	}
-	if q.Beside(false, list(&windows)); sum(windows) < n {
-		for _, w := range q.View.Windows() {
-			if !w.Open && w.From < q.Until && windows[w.Node] < q.View.Holds(w.Node, shape) {
+	windows := q.View.Windows()
+	open := beside{shape: shape, least: n}
+	if len(windows) > 0 {
+		q.Beside(false, func(v plan.View) {
+			open.look(v)
+			open.each(v, windows, q.Claims)
+		})
+		for i, w := range windows {
+			if !open.enough && !w.Open && w.From < q.Until && open.takes[i] < q.View.Holds(w.Node, shape) {
 				return plan.Reason{Code: plan.Maintenance, A: int64(w.Node), B: int64(w.From)}
 			}
 		}
 	}
-	if q.Beside(true, list(&claims)); sum(claims) >= n {
+	left := beside{shape: shape, least: n}
+	q.Beside(true, func(v plan.View) {
+		if left.look(v); !left.enough {
+			left.each(v, windows, q.Claims)
+		}
+	})
+	if left.enough {
 		return q.behind(why)
 	}
+	if len(windows) == 0 {
+		open.each(q.View, nil, q.Claims)
+	}
+	at := len(windows)
 	for _, c := range q.Claims {
-		if c.Job == q.Job || c.At >= q.Until && !c.Closed(q.View.Now()) {
-			continue
-		}
-		for _, p := range c.Parts {
-			if claims[p.Node] < windows[p.Node] {
+		counts := c.Job != q.Job && (c.At < q.Until || c.Closed(q.View.Now()))
+		for range c.Parts {
+			if counts && left.takes[at] < open.takes[at] {
 				return plan.Reason{Code: plan.Reserved, A: int64(c.Job), B: int64(c.At)}
 			}
+			at++
 		}
 	}
 	return why
 }
 
-func sum(list []int32) (n int64) {
-	for _, x := range list {
-		n += int64(x)
+// beside is whether all nodes together take as many workers of a shape as are asked for,
+// and how many each takes on which something stands in the calendar.
+type beside struct {
+	shape  *plan.Shape
+	least  int64
+	enough bool
+	takes  []int32 // on the nodes of windows and then of the parts of claims, in their order
+}
+
+func (b *beside) look(v plan.View) { b.enough = upTo(v, b.shape, b.least) >= b.least }
+
+// each looks only where something stands: everywhere else a node takes what it takes.
+func (b *beside) each(v plan.View, windows []plan.Window, claims []plan.Claim) {
+	for _, w := range windows {
+		b.takes = append(b.takes, v.Holds(w.Node, b.shape))
 	}
-	return n
+	for _, c := range claims {
+		for _, p := range c.Parts {
+			b.takes = append(b.takes, v.Holds(p.Node, b.shape))
+		}
+	}
 }
 
 // behind is a job that there is room for, and another goes first.

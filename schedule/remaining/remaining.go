@@ -18,7 +18,7 @@ import (
 // not about to end: the estimate is doubled as often as it takes. Without that a
 // long job with a short estimate would stay first in rank to its end.
 func Of(v plan.View, id plan.JobID) (left unit.Duration, until unit.Time, known bool) {
-	believed := v.Job(id).Estimate
+	believed, _, _ := v.Believed(id)
 	if believed <= 0 {
 		return 0, unit.Never, false
 	}
@@ -97,12 +97,12 @@ func Done(v plan.View, id plan.JobID) unit.Duration {
 
 // computing reports whether a job is making progress, and on how many workers.
 func computing(v plan.View, id plan.JobID) (workers int32, computes bool) {
-	run := v.Job(id).Run
+	_, _, run := v.Believed(id)
 	if run == plan.None {
 		return 0, false
 	}
-	r := v.Run(run)
-	return r.Workers, r.Status == plan.Running
+	status, workers := v.Works(run)
+	return workers, status == plan.Running
 }
 
 // scale is what d on a gang takes on so many workers, rounded up.
