@@ -1,0 +1,50 @@
+package compose
+
+import (
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/plan"
+)
+
+// roomFor reports whether there is as much free as n workers take, wherever it is.
+func roomFor(v plan.View, shape *plan.Shape, n int32) bool {
+	switch {
+	case shape.Share < 1000:
+		return v.Room().FreeMilli(shape.Models) >= shape.Milli(n)
+	case shape.Devices > 1:
+		return v.Room().Groups(shape.Models, int(shape.Devices)) >= int64(n)
+	}
+	return v.Room().Free(shape.Models) >= int64(shape.WholeDevices(n))
+}
+
+// roomBeside is roomFor beside what is held from a job, reckoned without holding it.
+func (s *Scheduler) roomBeside(v plan.View, shape *plan.Shape, n int32) bool {
+	if shape.Devices == 0 || len(s.agenda.holds) == 0 {
+		return true
+	}
+	devices, groups := int64(0), int64(0)
+	for i := range s.agenda.holds {
+		h := &s.agenda.holds[i]
+		if on := v.Node(h.Node); on.Status == plan.Up && shape.Models&(1<<on.Model) != 0 {
+			held := min(h.Devices, on.FreeDevices)
+			devices += int64(held)
+			groups += int64(on.FreeDevices/shape.Devices - (on.FreeDevices-held)/shape.Devices)
+		}
+	}
+	switch {
+	case shape.Share < 1000:
+		return v.Room().FreeMilli(shape.Models)-1000*devices >= shape.Milli(n)
+	case shape.Devices > 1:
+		return v.Room().Groups(shape.Models, int(shape.Devices))-groups >= int64(n)
+	}
+	return v.Room().Free(shape.Models)-devices >= int64(shape.WholeDevices(n))
+}
+
+// finds reports whether the job's placer may find room that the count of free devices
+// does not show.
+func (s *Scheduler) finds(v plan.View, job plan.JobID) bool {
+	if !s.able.finder {
+		return false
+	}
+	f, ok := allocate.CanFor[allocate.Finder](s.parts.Placer, v, job)
+	return ok && f.Finds(v, job)
+}
