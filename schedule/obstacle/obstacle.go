@@ -134,7 +134,7 @@ func (q *Question) kept(shape *plan.Shape, n, free int64) (why plan.Reason) {
 	open := beside{shape: shape, least: n}
 	if len(windows) > 0 {
 		q.Beside(false, func(v plan.View) {
-			open.look(v)
+			open.countAll(v)
 			open.each(v, windows, q.Claims)
 		})
 		for i, w := range windows {
@@ -145,7 +145,7 @@ func (q *Question) kept(shape *plan.Shape, n, free int64) (why plan.Reason) {
 	}
 	left := beside{shape: shape, least: n}
 	q.Beside(true, func(v plan.View) {
-		if left.look(v); !left.enough {
+		if left.countAll(v); !left.enough {
 			left.each(v, windows, q.Claims)
 		}
 	})
@@ -177,9 +177,9 @@ type beside struct {
 	takes  []int32 // on the nodes of windows and then of the parts of claims, in their order
 }
 
-func (b *beside) look(v plan.View) { b.enough = upTo(v, b.shape, b.least) >= b.least }
+func (b *beside) countAll(v plan.View) { b.enough = upTo(v, b.shape, b.least) >= b.least }
 
-// each looks only where something stands: everywhere else a node takes what it takes.
+// each counts only where something stands: everywhere else a node takes what it takes.
 func (b *beside) each(v plan.View, windows []plan.Window, claims []plan.Claim) {
 	for _, w := range windows {
 		b.takes = append(b.takes, v.Holds(w.Node, b.shape))
