@@ -254,5 +254,20 @@ func (v View) Shared(id DeviceID) bool {
 	return first != None && v.s.Grants[first].OnDevice != None
 }
 
+// Beside reports whether a run has less of a device than its job asks for: as a guest, or in
+// a smaller part. What it does there is done beside others that have the rest.
+func (v View) Beside(id RunID) bool {
+	run := v.Run(id)
+	beside, asked := run.Terms.Share.Guest != None, v.Shape(run.Job).Share
+	v.GrantsOf(id, func(g Grant) {
+		has := g.Reserve
+		if g.Part > 0 {
+			has = int32(v.PartOf(g).Milli)
+		}
+		beside = beside || g.Device != None && has < asked
+	})
+	return beside
+}
+
 // PartOf is the part of a cut device that a grant has.
 func (v View) PartOf(g Grant) cluster.Part { return v.s.partsOf(&v.s.Devices[g.Device])[g.Part-1] }

@@ -311,7 +311,7 @@ func add[T int64 | float64](into, more []*T) {
 
 func means(r *report.Result) []*float64 {
 	return []*float64{&r.OfferedLoad, &r.MeanDurationSec, &r.AvgJCTSec, &r.P50JCTSec, &r.P95JCTSec, &r.P99JCTSec, &r.AvgWaitSec,
-		&r.AvgSlowdown, &r.MakespanSec, &r.JCTBoundSec, &r.IsolatedSec, &r.SquashedSRPTSec, &r.Utilization, &r.BusyUtilization,
+		&r.AvgSlowdown, &r.MakespanSec, &r.JCTBoundSec, &r.IsolatedSec, &r.SquashedSRPTSec, &r.QueueingSec, &r.Utilization, &r.BusyUtilization,
 		&r.DeviceSec, &r.UsefulDeviceSec, &r.OverheadDeviceSec, &r.LostDeviceSec, &r.IdleDeviceSec}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/mechanism/bound"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -121,13 +122,27 @@ func (s *source) Next() (workload.Job, workload.Truth, error) {
 	return s.arrivals.jobs[s.next-1], s.arrivals.truths[s.next-1], nil
 }
 
-// bounds are the lower bounds of the average JCT on so many devices.
-func (a *Arrivals) bounds(devices int) bound.Bounds {
+// bounds are the lower bounds of the average JCT on a cluster, of whose devices jobs may have
+// been given less than they ask for.
+func (a *Arrivals) bounds(c *cluster.Cluster, shared bool) bound.Bounds {
 	rigid := make([]bound.Job, len(a.jobs))
 	for i := range a.jobs {
-		rigid[i] = bound.Of(a.jobs[i], a.truths[i])
+		rigid[i] = bound.Of(a.jobs[i], a.truths[i]).At(fastest(c, &a.jobs[i]))
 	}
-	return bound.Compute(rigid, devices)
+	return bound.Compute(rigid, bound.Room{Devices: len(c.Devices), Shared: shared})
+}
+
+// fastest is the rate of a job on the devices where it goes fastest, as declared.
+func fastest(c *cluster.Cluster, job *workload.Job) (rate float64) {
+	menu := plan.MenuOf(c, job.Menu)
+	for model := range c.Models {
+		if len(menu) == 0 {
+			rate = max(rate, c.Models[model].Speed)
+			continue
+		}
+		rate = max(rate, float64(menu.Rate(c, int32(model), job.Gang, false))/plan.FullRate, float64(menu.Rate(c, int32(model), job.Gang, true))/plan.FullRate)
+	}
+	return rate
 }
 
 // notes are what a reader of a replay must know of its jobs.

@@ -32,6 +32,7 @@ type recorder struct {
 	starts                     []unit.Duration   // how long first starts took
 	later                      []simulated.Later // what happened besides jobs and their runs
 	events                     int64
+	shared                     bool // a run had less of a device than its job asks for
 }
 
 // tracked is what is remembered of a job.
@@ -272,6 +273,7 @@ func (r *recorder) begin(v plan.View, t *tracked, id plan.RunID) {
 		slices.ContainsFunc(t.runs, func(run tracking) bool { return run.id == id && run.attempt == now.Attempt }) {
 		return
 	}
+	r.shared = r.shared || v.Beside(id)
 	run := tracking{id: id, attempt: now.Attempt, status: now.Status, since: r.now}
 	speed := math.Inf(1)
 	v.GrantsOf(id, func(g plan.Grant) {

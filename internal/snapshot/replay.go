@@ -14,7 +14,6 @@ import (
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/store"
-	"github.com/musterdl/muster/mechanism/bound"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/report"
@@ -39,7 +38,6 @@ type Past struct {
 	from, to unit.Time
 	start    unit.Duration     // what any start takes: the median of those observed
 	later    []simulated.Later // what happens besides jobs and their runs
-	bounds   bound.Bounds
 }
 
 // ReadOptions say how a history is made ready.
@@ -81,7 +79,6 @@ func Read(f *File, o ReadOptions) (*Past, error) {
 	p.Arrivals, p.Cluster = r.arrivals(v, o.Restart), p.setting.Cluster.Name
 	slices.Sort(r.starts)
 	p.start = report.Quantile(r.starts, 500)
-	p.bounds = p.Arrivals.bounds(v.Devices())
 	result := r.close(v, p.Arrivals.truths)
 	composition, err := catalogue.Parse("the recorded strategy", p.setting.Strategy)
 	if err != nil {
@@ -89,7 +86,12 @@ func Read(f *File, o ReadOptions) (*Past, error) {
 	}
 	result.Strategy, result.Seed = "recorded: "+composition.Name, p.setting.Seed
 	result.Commits, result.DecisionHash = commits, hex.EncodeToString(decisions.Sum(nil))
-	result.Notes = p.Arrivals.notes()
+	b := p.Arrivals.bounds(p.setting.Cluster, r.shared)
+	result.JCTBoundSec, result.IsolatedSec = b.MeanJCT.Seconds(), b.Isolated.Seconds()
+	result.SquashedSRPTSec, result.QueueingSec = b.SquashedSRPT.Seconds(), b.Queueing.Seconds()
+	if result.Notes = p.Arrivals.notes(); b.Why != "" {
+		result.Notes = append(result.Notes, b.Why)
+	}
 	p.describe(&result)
 	p.Recorded = Row{result, r.collector.View().Jobs}
 	return p, nil
@@ -109,7 +111,6 @@ func (p *Past) describe(r *report.Result) {
 		r.OfferedLoad = work / (span * float64(len(p.setting.Cluster.Devices)))
 	}
 	r.MeanDurationSec = seconds / float64(max(1, len(p.Arrivals.jobs)))
-	r.JCTBoundSec, r.IsolatedSec, r.SquashedSRPTSec = p.bounds.MeanJCT.Seconds(), p.bounds.Isolated.Seconds(), p.bounds.SquashedSRPT.Seconds()
 	r.Load = 1
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -42,9 +43,9 @@ func TestByHand(t *testing.T) {
 		{"no device", []Job{job(0, 7, 0)}, 1, 7, 0, 7},
 	}
 	for _, test := range tests {
-		b := Compute(test.jobs, test.devices)
+		b := Compute(test.jobs, Room{Devices: test.devices})
 		got := [...]float64{b.Isolated.Seconds(), b.SquashedSRPT.Seconds(), b.Makespan.Seconds(), b.MeanJCT.Seconds()}
-		want := [...]float64{test.isolated, test.squashed, test.makespan, max(test.isolated, test.squashed)}
+		want := [...]float64{test.isolated, test.squashed, test.makespan, max(test.isolated, test.squashed, b.Queueing.Seconds())}
 		for i := range got {
 			if math.Abs(got[i]-want[i]) >= 1e-6 {
 				t.Errorf("%s: got %v, want %v", test.name, got, want)
@@ -54,23 +55,59 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// A job that may take more than it asks for can end sooner than any bound says.
-func TestElastic(t *testing.T) {
+// TestLoose: a job that may end sooner than on what it asks for has no bound, and the reason
+// is said.
+func TestLoose(t *testing.T) {
+	two := workload.Resources{Gang: 2, Devices: 1, Share: unit.Whole}
+	elastic := two
+	elastic.Sizes = []int32{1, 2, 4}
+	fixed := two
+	fixed.Sizes = []int32{2}
 	for _, c := range []struct {
-		sizes []int32
+		job   workload.Job
+		truth workload.Truth
 		want  unit.Duration
-	}{{nil, 4 * unit.Second}, {[]int32{2}, 4 * unit.Second}, {[]int32{1, 2, 4}, 0}} {
-		one := Of(workload.Job{Resources: workload.Resources{Gang: 2, Devices: 1, Share: unit.Whole, Sizes: c.sizes}}, workload.Truth{Duration: 5 * unit.Second})
-		if b := Compute([]Job{one, job(0, 3, 1)}, 4); b.MeanJCT != c.want {
-			t.Errorf("sizes %v: the mean JCT is bounded by %s, want %s", c.sizes, b.MeanJCT, c.want)
+		why   string
+	}{
+		{job: workload.Job{Resources: two}, want: 4 * unit.Second},
+		{job: workload.Job{Resources: fixed}, want: 4 * unit.Second},
+		{job: workload.Job{Resources: elastic}, why: "more or fewer workers"},
+		{job: workload.Job{Resources: two, Traits: workload.Traits{Pipeline: workload.Pipeline{Stages: 2}}}, why: "plans"},
+		{job: workload.Job{Resources: two}, truth: workload.Truth{Drifts: []workload.Drift{{From: .5, Times: .5}}}, why: "plans"},
+		{job: workload.Job{Resources: two, Traits: workload.Traits{Service: workload.Service{RatePerSec: 1}}}, why: "services"},
+	} {
+		c.truth.Duration = 5 * unit.Second
+		b := Compute([]Job{Of(c.job, c.truth), job(0, 3, 1)}, Room{Devices: 4})
+		if b.MeanJCT != c.want || (b.Why == "") != (c.why == "") || !strings.Contains(b.Why, c.why) {
+			t.Errorf("%+v: the mean JCT is bounded by %s, want %s; why: %q", c.job, b.MeanJCT, c.want, b.Why)
 		}
+	}
+}
+
+// TestFastest: where a job goes twice as fast on some devices, its bound is by those.
+func TestFastest(t *testing.T) {
+	one := Of(workload.Job{Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}, workload.Truth{Duration: 6 * unit.Second}).At(2)
+	if got := Compute([]Job{one}, Room{Devices: 1}).MeanJCT; got > 3*unit.Second || got < 3*unit.Second-2 {
+		t.Errorf("bounded by %s, want 3 s", got)
+	}
+}
+
+// TestShared: where devices work for several jobs at once only the isolated bound is left.
+func TestShared(t *testing.T) {
+	jobs := []Job{job(0, 4, 4), job(0, 4, 4), job(0, 9, 1)}
+	alone, shared := Compute(jobs, Room{Devices: 4}), Compute(jobs, Room{Devices: 4, Shared: true})
+	if shared.MeanJCT != shared.Isolated || shared.Queueing != 0 || shared.SquashedSRPT != 0 || shared.Makespan != 9*unit.Second || shared.Why == "" {
+		t.Errorf("shared: %+v", shared)
+	}
+	if alone.MeanJCT <= alone.Isolated || alone.Why != "" {
+		t.Errorf("alone: %+v", alone)
 	}
 }
 
 func TestSkipped(t *testing.T) {
 	endless := job(0, 1, 1)
 	endless.Duration = unit.Forever
-	b := Compute([]Job{job(0, 5, 9), endless, job(3, 2, 1)}, 4)
+	b := Compute([]Job{job(0, 5, 9), endless, job(3, 2, 1)}, Room{Devices: 4})
 	if b.Jobs != 1 || b.Skipped != 2 || b.MeanJCT != 2*unit.Second || b.Makespan != 2*unit.Second {
 		t.Errorf("%+v", b)
 	}
@@ -144,7 +181,7 @@ func TestAgainstAllSchedules(t *testing.T) {
 		}
 		sum, end := search.search(0, left)
 		mean := float64(sum) / float64(len(left))
-		b := Compute(search.jobs, devices)
+		b := Compute(search.jobs, Room{Devices: devices})
 		if b.MeanJCT.Seconds() > mean+1e-9 || b.Makespan.Seconds() > float64(end-first)+1e-9 {
 			t.Fatalf("%+v is above the best: mean %g, makespan %d", b, mean, end-first)
 		}
@@ -158,16 +195,16 @@ func TestAgainstAllSchedules(t *testing.T) {
 // nothing, and the order of the jobs in the slice does not matter.
 func TestScaleAndOrder(t *testing.T) {
 	jobs := random(500)
-	want := Compute(jobs, 64)
+	want := Compute(jobs, Room{Devices: 64})
 	wide := append([]Job(nil), jobs...)
 	for i := range wide {
 		wide[i].Devices *= 4
 	}
-	if got := Compute(wide, 256); got != want {
+	if got := Compute(wide, Room{Devices: 256}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(jobs), func(i, j int) { jobs[i], jobs[j] = jobs[j], jobs[i] })
-	if got := Compute(jobs, 64); got != want {
+	if got := Compute(jobs, Room{Devices: 64}); got != want {
 		t.Errorf("shuffled: got %+v, want %+v", got, want)
 	}
 }
@@ -230,7 +267,7 @@ func TestPublicTraces(t *testing.T) {
 		{philly, "6214e9", unit.Minute, 5000, 64, 15_656.6, 8_454, 4_430_715},
 	}
 	for _, test := range tests {
-		b := Compute(load(t, test.ref, test.tenant, test.least, test.limit), test.devices)
+		b := Compute(load(t, test.ref, test.tenant, test.least, test.limit), Room{Devices: test.devices})
 		if b.Jobs != test.limit || math.Abs(b.Isolated.Seconds()-test.isolated) > 0.5 ||
 			math.Abs(b.SquashedSRPT.Seconds()-test.squashed) > 1 || math.Abs(b.Makespan.Seconds()-test.makespan) > 0.5 {
 			t.Errorf("%s %s %d: isolated %.1f, squashed %.1f, makespan %.1f; %d jobs", test.ref, test.tenant, test.limit,
@@ -242,6 +279,6 @@ func TestPublicTraces(t *testing.T) {
 func BenchmarkCompute100k(b *testing.B) {
 	jobs := random(100_000)
 	for b.Loop() {
-		Compute(jobs, 128)
+		Compute(jobs, Room{Devices: 128})
 	}
 }

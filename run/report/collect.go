@@ -146,8 +146,8 @@ func (c *Collector) Result(known Result) Result {
 	if c.lastEnd > c.firstSubmit {
 		r.MakespanSec = c.lastEnd.Sub(c.firstSubmit).Seconds()
 	}
-	// Both bound the average from below, so the larger one says more.
-	r.JCTBoundSec = max(r.JCTBoundSec, r.IsolatedSec, r.SquashedSRPTSec)
+	// All bound the average from below, so the largest one says most.
+	r.JCTBoundSec = max(r.JCTBoundSec, r.IsolatedSec, r.SquashedSRPTSec, r.QueueingSec)
 	r.LongestQueue = int64(c.queue.peak)
 	if c.capacity.area > 0 {
 		r.Utilization = c.granted.area / c.capacity.area

@@ -83,7 +83,7 @@ func TestResultHasItsFields(t *testing.T) {
 	for _, name := range strings.Fields(`strategy trace seed load jobs finished avg_jct_s p50_jct_s p95_jct_s p99_jct_s
 		avg_wait_s longest_queue makespan_s utilization preemptions commits events wall_s cpu_s peak_rss_bytes jct_bound_s
 		decision_hash offered_load mean_duration_s censored restarts lost_device_s overhead_device_s useful_device_s
-		idle_device_s device_s balanced isolated_s squashed_srpt_s avg_slowdown notes`) {
+		idle_device_s device_s balanced isolated_s squashed_srpt_s queueing_s avg_slowdown notes`) {
 		if _, ok := fields[name]; !ok {
 			t.Errorf("a result has no field %s", name)
 		}

@@ -61,10 +61,11 @@ type Completion struct {
 	AvgSlowdown float64 `json:"avg_slowdown"`
 	MakespanSec float64 `json:"makespan_s"`
 
-	// JCTBoundSec is a lower bound of the average JCT: the larger of the two below.
+	// JCTBoundSec is a lower bound of the average JCT: the largest of those below.
 	JCTBoundSec     float64 `json:"jct_bound_s"`
 	IsolatedSec     float64 `json:"isolated_s"`
 	SquashedSRPTSec float64 `json:"squashed_srpt_s"`
+	QueueingSec     float64 `json:"queueing_s"`
 }
 
 // Activity is what the scheduler did. The collector fills in the queue, the

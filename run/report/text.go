@@ -86,6 +86,9 @@ func jobsText(r *Result) string {
 }
 
 func boundText(r *Result) string {
+	if r.Finished < r.Jobs {
+		return timeText(r.JCTBoundSec) + " if all jobs finished"
+	}
 	return fmt.Sprintf("%s; the average is %.2f times that", timeText(r.JCTBoundSec), r.AvgJCTSec/r.JCTBoundSec)
 }
 

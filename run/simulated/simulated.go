@@ -379,7 +379,7 @@ func (s *Simulation) arrivals(at unit.Time) error {
 		s.spent = append(s.spent, 0)
 		s.wait = append(s.wait, true)
 		s.waiting++
-		if s.config.From == nil { // else those before it are missing, and there is no bound
+		if int(id) == len(s.rigid) { // else those that were there before are missing, and there is no bound
 			s.rigid = append(s.rigid, bound.Of(job, truth))
 		}
 		s.measured(id, &job)
@@ -469,8 +469,7 @@ func (s *Simulation) Result() (report.Result, error) {
 	r.Cost = s.ledger.cost
 	s.fillBubbles(&r)
 	s.ledger.balance(&r, charged(v, s.ledger.now))
-	b := bound.Compute(s.rigid, v.Devices())
-	r.JCTBoundSec, r.IsolatedSec, r.SquashedSRPTSec = b.MeanJCT.Seconds(), b.Isolated.Seconds(), b.SquashedSRPT.Seconds()
+	s.bounds(v, &r)
 	r = s.config.Collector.Result(r)
 	if jobs := int64(v.Jobs()); jobs != s.submitted || r.Jobs != jobs-s.before {
 		r.Balanced = false
