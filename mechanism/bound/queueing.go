@@ -53,7 +53,7 @@ func queueing(jobs []Job, speed uint64, guess float64) unit.Duration {
 		if level > 0 {
 			m, patience = m.refined(), 2
 		}
-		if !m.settle(merged(m.buyers(jobs)), guess, patience) {
+		if !m.seekPrices(merged(m.buyers(jobs)), guess, patience) {
 			break
 		}
 	}
@@ -65,10 +65,10 @@ func queueing(jobs []Job, speed uint64, guess float64) unit.Duration {
 	return unit.Duration(max(0, sum/float64(len(jobs))))
 }
 
-// settle looks for prices at which the bound is high: dearer where more is bought than there
+// seekPrices looks for prices at which the bound is high: dearer where more is bought than there
 // is, cheaper where less is (subgradients with Polyak's step), in shorter steps after so many that
 // did not help. It reports whether narrower cells may help more.
-func (m *market) settle(jobs []buyer, guess float64, patience int) (more bool) {
+func (m *market) seekPrices(jobs []buyer, guess float64, patience int) (more bool) {
 	top, bold, failed := math.Inf(-1), 1.0, 0
 	good := make([][]float64, len(m.rows))
 	for i := range good {
