@@ -41,7 +41,7 @@ func (m *market) buy(j *buyer) (least, atOnce float64) {
 			m.bag.push(here)
 		}
 	}
-	m.buy(j, end)
+	m.noteBought(j, end)
 	return least, atOnce
 }
 
@@ -64,8 +64,8 @@ func (m *market) swap(here *lot, most float64) (take, gain float64) {
 	return take, gain
 }
 
-// buy notes the cheapest time for a job that ends then as bought.
-func (m *market) buy(j *buyer, end float64) {
+// noteBought notes the cheapest time for a job that ends then as bought.
+func (m *market) noteBought(j *buyer, end float64) {
 	bought, price := m.bought[j.size], m.price[j.size]
 	spare := end - j.submit - j.work // of the time until then, the dearest is not used
 	m.bag = m.bag[:0]
