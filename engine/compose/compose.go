@@ -320,7 +320,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	if s.round != nil {
 		ask = s.askNext(d.View)
 	}
-	return min(s.lines.timers.next(), s.making.resize, s.lines.roomRetry, s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue,
+	return min(s.reranks(), s.making.resize, s.lines.roomRetry, s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue,
 		s.agenda.calendar.Wake(d.Now()), ask)
 }
 

@@ -81,3 +81,12 @@ func (t *timers) pop() {
 		i = least
 	}
 }
+
+// reranks is when the next rank runs out. Where nobody runs who could give way there is nothing
+// that another order of those who wait would change.
+func (s *Scheduler) reranks() unit.Time {
+	if s.rules.Preempt && !s.rules.Strict && len(s.lines.running.items) == 0 {
+		return unit.Never
+	}
+	return s.lines.timers.next()
+}
