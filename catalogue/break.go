@@ -7,6 +7,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/reaction"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 )
@@ -14,7 +15,7 @@ import (
 // broken is a part with its deciding method taken away: what a claim must notice. An order
 // ranks the other way round, a placer takes the first room there is, a joint decider
 // wishes for everybody what he asked for as he came, a rater takes the last candidate, a
-// gate admits all, a pipeline is cut and goes as without a strategy, and the traffic of runs
+// gate admits all, a pipeline is cut and goes as without a strategy, nobody reacts to what breaks or drifts, and the traffic of runs
 // and the price of a switch are left alone. All
 // else that the part could do is gone with it.
 func broken(part any) any {
@@ -43,6 +44,8 @@ func broken(part any) any {
 		return null(pipeline.SequencePart)
 	case parallel.Planner:
 		return equally{}
+	case reaction.Policy:
+		return null(reaction.Part)
 	}
 	return part
 }

@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -117,7 +118,7 @@ func (c Composition) strategy(p *strategy.Part, name string, env Env) (any, erro
 		return nil, fmt.Errorf("options of %s: %w", name, err)
 	}
 	made := e.make(options, env)
-	if env.Break != "" && env.Break == e.System {
+	if env.Break != "" && env.Break == cmp.Or(e.System, e.Name) {
 		made = broken(made)
 	}
 	if !p.Fulfils(made) {

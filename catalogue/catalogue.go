@@ -35,7 +35,7 @@ type Env struct {
 	// Services is what was profiled beforehand of services on the devices there are; nil is
 	// nothing. Options that name models of their own go before it.
 	Services *sharing.Law
-	// Break names a system: its strategies' deciding methods are taken away, to see that
+	// Break names a system, or a strategy that is of none: its strategies' deciding methods are taken away, to see that
 	// its claim notices. Nobody else sets it.
 	Break string
 }

@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ type experiment struct {
 // broken names the system whose strategies are to decide no longer; none is empty.
 func (x *experiment) broken() string {
 	if x.Break {
-		return x.Entry.System
+		return cmp.Or(x.Entry.System, x.Entry.Name)
 	}
 	return ""
 }

@@ -43,14 +43,13 @@ type Calendar struct {
 	claims  []Claim
 	windows []Window
 
-	v        plan.View
-	now      unit.Time
-	nodes    []node
-	ends     []unit.Time  // by run
-	devoid   []plan.RunID // runs that hold cores and no devices
-	versions int64
-	entries  []entry // claims and windows by node, made when they are asked for
-	indexed  bool
+	v       plan.View
+	now     unit.Time
+	nodes   []node
+	ends    []unit.Time  // by run
+	devoid  []plan.RunID // runs that hold cores and no devices
+	entries []entry      // claims and windows by node, made when they are asked for
+	indexed bool
 	// profiles are for those without a claim: beside all claims, and beside all but some.
 	profiles [2]profile
 

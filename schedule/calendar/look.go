@@ -21,7 +21,6 @@ type node struct {
 	releases []release // by time; at Never what nobody knows the end of
 	stamp    int64     // of what was read of it, and one more: 0 is not read yet
 	ending   bool      // a run on it is expected to end at another instant than before
-	version  int64     // of what is said here of what comes free
 }
 
 // release is what a node gets back at an instant.
@@ -107,8 +106,7 @@ func (c *Calendar) Started(run plan.RunID, end unit.Time) {
 // cut or lost never comes back.
 func (c *Calendar) read(id plan.NodeID) {
 	n, of := &c.nodes[id], c.v.Node(id)
-	c.versions++
-	n.ending, n.version = false, c.versions
+	n.ending = false
 	n.cpu, n.host, n.whole, n.releases = of.FreeCPU, of.FreeHost, 0, n.releases[:0]
 	for d := of.First; d < of.First+plan.DeviceID(of.Count); d++ {
 		dev, at := c.v.Device(d), left

@@ -59,6 +59,7 @@ func contenders(t *testing.T) []contender {
 		{"srtf", func() schedule.Order { return srtf.Order{} }},
 		{"srsf", func() schedule.Order { return srsf.Order{} }},
 		{"las", func() schedule.Order { return las.New(las.Default()) }},
+		{"las by the minute", func() schedule.Order { return las.New(las.Config{Quantum: unit.Minute, Growth: 1}) }},
 		{"2d-las 3,600", of(early)},
 		{"2d-las 36,000", of(tiresias.Default())},
 		{"2d-las 3,600 promoting", of(promoting)},
@@ -105,8 +106,8 @@ func TestReferenceWorkload(t *testing.T) {
 		}
 	}
 	for _, queues := range []string{"2d-las 3,600", "2d-las 36,000"} {
-		if a, b := preemptions[queues], preemptions["las"]; a > b/2 {
-			t.Errorf("%s preempts %.0f times, las %.0f times: queues should save half", queues, a, b)
+		if a, b := preemptions[queues], preemptions["las by the minute"]; a > b/2 {
+			t.Errorf("%s preempts %.0f times, las by the minute %.0f times: queues should save half", queues, a, b)
 		}
 	}
 }
