@@ -50,6 +50,14 @@ type Ordering interface {
 	Schedule(ranks, microbatches int, c *Costs) (Schedule, Why)
 }
 
+// Fixed is an Ordering that may go by no costs.
+type Fixed interface {
+	Ordering
+	// Fixed reports whether Schedule returns the same with costs as without, so that whoever has
+	// it once need not ask again.
+	Fixed() bool
+}
+
 // Why says to a user why there is no plan; empty means that there is one.
 type Why string
 

@@ -90,9 +90,16 @@ func TestTrillion(t *testing.T) {
 	if why != "" {
 		t.Fatal(why)
 	}
-	before := used(t)
-	c := planning.Compare(one, ptdp(t))
-	took := used(t) - before
+	// Neighbours on the machine make the same work take longer: the least of three counts.
+	var c *planning.Comparison
+	took := time.Hour
+	for range 3 {
+		before := used(t)
+		c = planning.Compare(one, ptdp(t))
+		if took = min(took, used(t)-before); os.Getenv("MUSTER_LONG") == "" || took < 2*time.Second {
+			break
+		}
+	}
 	if c.Best() == nil || c.Rows[0].StepSec > theirs.Step.Seconds() {
 		t.Errorf("%+v, and the published plan takes %v", c.Rows[0], theirs.Step)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
@@ -151,6 +152,8 @@ type routes struct {
 	all        [][]int32
 	iterations unit.Duration
 	wave       int32 // of the schedule
+	// fixed is the schedule, where it goes by no costs.
+	fixed *pipeline.Schedule
 }
 
 func (r routes) stages() int { return len(r.all[0]) }
@@ -165,8 +168,12 @@ func (x *Simulator) routes(q Sequence, ranks, microbatches int) (routes, Why) {
 	if why != "" {
 		return routes{}, why
 	}
-	x.paths[key] = routes{s.Routes, unit.Duration(int(s.Microbatches) / microbatches), s.Wave}
-	return x.paths[key], ""
+	r := routes{all: s.Routes, iterations: unit.Duration(int(s.Microbatches) / microbatches), wave: s.Wave}
+	if f, can := strategy.Can[pipeline.Fixed](q.Order); can && f.Fixed() {
+		r.fixed = &s
+	}
+	x.paths[key] = r
+	return r, ""
 }
 
 // NewSimulator returns a simulator.
@@ -313,7 +320,9 @@ func (x *Simulator) time(p *Plan, i int) (*Part, Why) {
 	if part.Costs, part.flops, why = x.costs(p, i, shape); why != "" {
 		return nil, why
 	}
-	if part.Schedule, why = p.Sequence.Order.Schedule(len(one.Ranks), one.Microbatches, &part.Costs); why != "" {
+	if shape.fixed != nil {
+		part.Schedule = *shape.fixed
+	} else if part.Schedule, why = p.Sequence.Order.Schedule(len(one.Ranks), one.Microbatches, &part.Costs); why != "" {
 		return nil, why
 	}
 	if shape.wave > 0 && len(p.Pipelines) > 1 {

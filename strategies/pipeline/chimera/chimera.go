@@ -55,6 +55,9 @@ var _ pipeline.Ordering = Ordering{}
 // New returns the order; the configuration must be valid.
 func New(c Config) Ordering { return Ordering{c} }
 
+// Fixed is true: it goes by the number of ranks and microbatches alone.
+func (Ordering) Fixed() bool { return true }
+
 // Schedule has route 0 go down the ranks and route 1 up.
 func (o Ordering) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
 	s, why := empty(ranks, microbatches)

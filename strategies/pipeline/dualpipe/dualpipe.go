@@ -41,6 +41,9 @@ type V struct{}
 
 var _, _ pipeline.Ordering = Both{}, V{}
 
+// Fixed is true: it goes by the number of ranks and microbatches alone.
+func (Both) Fixed() bool { return true }
+
 // Schedule has route 0 go down the ranks and route 1 up.
 func (Both) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
 	if ranks%2 != 0 || microbatches%2 != 0 || microbatches < 2*ranks {
@@ -56,6 +59,9 @@ func (Both) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Sched
 	}
 	return s, ""
 }
+
+// Fixed is true: it goes by the number of ranks and microbatches alone.
+func (V) Fixed() bool { return true }
 
 // Schedule has stage s on rank s, and on the way back.
 func (V) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {

@@ -44,6 +44,9 @@ var _ pipeline.Ordering = Ordering{}
 // New returns the order; the configuration must be valid.
 func New(c Config) Ordering { return Ordering{c} }
 
+// Fixed is true: it goes by the number of ranks and microbatches alone.
+func (Ordering) Fixed() bool { return true }
+
 // Schedule has chunk c of rank r be stage c*ranks+r. Passes forward go through the chunks
 // group by group, and backward likewise from the last chunk; a rank is ahead by as many
 // passes as the first microbatch needs to come back to it.

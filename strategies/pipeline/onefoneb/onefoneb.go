@@ -43,6 +43,9 @@ var _ pipeline.Ordering = Ordering{}
 // New returns the order; the configuration must be valid.
 func New(c Config) Ordering { return Ordering{c} }
 
+// Fixed is true: it goes by the number of ranks and microbatches alone.
+func (Ordering) Fixed() bool { return true }
+
 // Schedule lets each rank be ahead by the number of ranks behind it, and by what is under way at
 // the borders behind it besides.
 func (o Ordering) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {

@@ -72,10 +72,16 @@ func New(c Config) Ordering { return Ordering{c} }
 // NewHet returns HetPipe; the configuration must be valid.
 func NewHet(c HetConfig) Het { return Het{c} }
 
+// Fixed is true: it goes by the number of ranks and microbatches alone.
+func (Ordering) Fixed() bool { return true }
+
 // Schedule has as many microbatches under way as there are ranks.
 func (o Ordering) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
 	return full(ranks, microbatches*o.config.FlushAfter, ranks, 1), ""
 }
+
+// Fixed is true: it goes by the number of ranks and microbatches alone.
+func (Het) Fixed() bool { return true }
 
 // Schedule has a wave under way.
 func (h Het) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {

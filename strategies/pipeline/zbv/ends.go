@@ -233,9 +233,11 @@ func (a *account) fits(to, x int, c cell, limit int) bool {
 	if !a.implied || b.kept > limit {
 		return b.kept <= limit
 	}
+	// Once as much is kept and due as where the pass stays, the rest is as it was, which fits.
+	stays := a.pass(a.done[x], c)
 	b = a.pass(b, cell{})
-	for y := x + 1; y < len(a.old) && b.kept <= limit; y++ {
-		b = a.pass(b, a.old[y])
+	for y := x + 1; y < len(a.old) && b.kept <= limit && b != stays; y++ {
+		b, stays = a.pass(b, a.old[y]), a.pass(stays, a.old[y])
 	}
 	return b.kept <= limit
 }

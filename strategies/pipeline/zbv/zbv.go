@@ -71,6 +71,9 @@ var Min = Blocks{func(p, r int) [4]int {
 
 var _, _ pipeline.Ordering = V{}, Blocks{}
 
+// Fixed is true: it goes by the number of ranks and microbatches alone.
+func (V) Fixed() bool { return true }
+
 // Schedule has rank r fill the way down, alternate, and leave gradients of weights for the
 // end. What it would do with microbatches that are not there is left out.
 func (V) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
@@ -91,6 +94,9 @@ func (V) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule
 		}
 	})
 }
+
+// Fixed is true: it goes by the number of ranks and microbatches alone.
+func (Blocks) Fixed() bool { return true }
 
 // Schedule repeats the block every six slots, one microbatch after the other, and re-orders both ends.
 // Gradients of weights take the first slot that is free then: they count in the first round, which

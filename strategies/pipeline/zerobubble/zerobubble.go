@@ -40,6 +40,9 @@ type H2 struct{}
 
 var _, _ pipeline.Ordering = H1{}, H2{}
 
+// Fixed is true: it goes by the number of ranks and microbatches alone.
+func (H1) Fixed() bool { return true }
+
 // Schedule lets each rank be ahead as in 1F1B, and has rank r do gradients of weights from its
 // r-th microbatch on.
 func (H1) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
@@ -55,6 +58,9 @@ func (H1) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedul
 		}
 	})
 }
+
+// Fixed is true: it goes by the number of ranks and microbatches alone.
+func (H2) Fixed() bool { return true }
 
 // Schedule lets each rank be ahead twice as far.
 func (H2) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.Schedule, pipeline.Why) {
