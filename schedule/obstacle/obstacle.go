@@ -130,12 +130,12 @@ func (q *Question) kept(shape *plan.Shape, n, free int64) (why plan.Reason) {
 	if q.Beside == nil {
 		return q.behind(why)
 	}
-	windows := q.View.Windows()
+	windows, claims := q.View.Windows(), q.Claims // a question that goes into a function is kept on the heap
 	open := beside{shape: shape, least: n}
 	if len(windows) > 0 {
 		q.Beside(false, func(v plan.View) {
 			open.countAll(v)
-			open.each(v, windows, q.Claims)
+			open.each(v, windows, claims)
 		})
 		for i, w := range windows {
 			if !open.enough && !w.Open && w.From < q.Until && open.takes[i] < q.View.Holds(w.Node, shape) {
@@ -146,17 +146,17 @@ func (q *Question) kept(shape *plan.Shape, n, free int64) (why plan.Reason) {
 	left := beside{shape: shape, least: n}
 	q.Beside(true, func(v plan.View) {
 		if left.countAll(v); !left.enough {
-			left.each(v, windows, q.Claims)
+			left.each(v, windows, claims)
 		}
 	})
 	if left.enough {
 		return q.behind(why)
 	}
 	if len(windows) == 0 {
-		open.each(q.View, nil, q.Claims)
+		open.each(q.View, nil, claims)
 	}
 	at := len(windows)
-	for _, c := range q.Claims {
+	for _, c := range claims {
 		counts := c.Job != q.Job && (c.At < q.Until || c.Closed(q.View.Now()))
 		for range c.Parts {
 			if counts && left.takes[at] < open.takes[at] {
