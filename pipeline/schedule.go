@@ -92,7 +92,7 @@ func (s *Schedule) Check() Why {
 		}
 	}
 	for i, was := range done {
-		if !slices.Contains([]byte{byte(Backward), byte(Weight)}, was) {
+		if was != byte(Backward) && was != byte(Weight) {
 			return whyf("stage %d, microbatch %d: expected a pass forward and one backward, the last is %q", i/int(s.Microbatches), i%int(s.Microbatches), was)
 		}
 	}
@@ -105,21 +105,21 @@ func (s *Schedule) Check() Why {
 	return ""
 }
 
-// before are the passes that each kind may follow; 0 is none.
-var before = map[Kind]string{Forward: "\x00", FirstHalf: "\x00", SecondHalf: "G", Recompute: "FH", Backward: "FHR", Input: "FHR", Weight: "I"}
+// before are the passes that each kind may follow; 0 is none, and what is no kind follows nothing.
+var before = [256]string{Forward: "\x00", FirstHalf: "\x00", SecondHalf: "G", Recompute: "FH", Backward: "FHR", Input: "FHR", Weight: "I"}
 
 func (s *Schedule) checkOrder(r int, done []byte, halves []int32) Why {
 	order := s.Orders[r]
 	for i, op := range order {
-		may, known := before[op.Kind]
-		if !known || op.Stage < 0 || int(op.Stage) >= s.Stages() || op.Micro < 0 || op.Micro >= s.Microbatches {
+		may := before[op.Kind]
+		if may == "" || op.Stage < 0 || int(op.Stage) >= s.Stages() || op.Micro < 0 || op.Micro >= s.Microbatches {
 			return whyf("rank %d, operation %d is %v: expected one of %s, stages 0 to %d and microbatches 0 to %d", r, i, op, Kinds, s.Stages()-1, s.Microbatches-1)
 		}
 		if at := s.Rank(op.Stage, op.Micro); int(at) != r {
 			return whyf("rank %d, operation %d is %v: microbatch %d meets stage %d on rank %d", r, i, op, op.Micro, op.Stage, at)
 		}
 		was := &done[int(op.Stage)*int(s.Microbatches)+int(op.Micro)]
-		if !strings.Contains(may, string(rune(*was))) {
+		if strings.IndexByte(may, *was) < 0 {
 			return whyf("rank %d, operation %d is %v: expected each microbatch once as F or as G and then H, later as B or as I and then W", r, i, op)
 		}
 		if *was = byte(op.Kind); op.Kind == SecondHalf {

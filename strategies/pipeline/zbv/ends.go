@@ -142,9 +142,9 @@ func (g *grid) empty() (old [][]cell) {
 func (g *grid) hasten(both bool) {
 	old := g.empty()
 	kept := make([]account, len(old))
-	limit := 0
+	limit := int32(0)
 	for r := range old {
-		kept[r] = account{row: g.rows[r], old: old[r], implied: !both, done: make([]balance, 1)}
+		kept[r] = account{row: g.rows[r], old: old[r], implied: !both, done: make([]balance, 1, len(old[r])+1)}
 		limit = max(limit, kept[r].most())
 	}
 	begun, ended := false, false // the first gradient is back, the last microbatch has begun
@@ -165,11 +165,11 @@ func (g *grid) hasten(both bool) {
 }
 
 // sooner is the first empty slot before its own to which a pass can go.
-func (g *grid) sooner(r, x int, c cell, kept *account, limit int) int {
+func (g *grid) sooner(r, x int, c cell, kept *account, limit int32) int {
 	first := g.after(r, c)
 	if c.is(weights) { // it waits for the gradients of inputs whose turn it is, whichever they are
 		y := x
-		for n := kept.done[x].backs; n > int(c.micro); {
+		for n := kept.done[x].backs; n > c.micro; {
 			if y--; g.rows[r][y].back() {
 				n--
 			}
@@ -186,7 +186,7 @@ func (g *grid) sooner(r, x int, c cell, kept *account, limit int) int {
 
 // balance is what a rank keeps after a slot, how many gradients of inputs it has done, and how many of
 // weights where these have no slots of their own.
-type balance struct{ kept, backs, implied int }
+type balance struct{ kept, backs, implied int32 }
 
 // account follows what a rank keeps, slot by slot.
 type account struct {
@@ -211,7 +211,7 @@ func (a *account) pass(b balance, c cell) balance {
 }
 
 // most is the most that is kept where passes stood.
-func (a *account) most() (most int) {
+func (a *account) most() (most int32) {
 	b := balance{}
 	for _, c := range a.old {
 		b = a.pass(b, c)
@@ -222,7 +222,7 @@ func (a *account) most() (most int) {
 
 // fits reports whether no more than a limit is kept if a pass goes from slot x to an earlier one. From
 // x on that changes nothing, but where gradients of weights take other slots.
-func (a *account) fits(to, x int, c cell, limit int) bool {
+func (a *account) fits(to, x int, c cell, limit int32) bool {
 	if !a.implied && !c.forward() {
 		return true
 	}
