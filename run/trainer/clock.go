@@ -86,8 +86,44 @@ func (c *clock) report(step int) (progress.Timings, error) {
 		}
 		t.Timeline = append(t.Timeline, line)
 	}
+	c.align(t.Timeline)
 	return t, nil
 }
 
+// align moves the lines of a timeline later by as little as has no pass begin before the one it
+// waits for is over. Their clocks begin with a barrier, and workers do not leave one at once.
+func (c *clock) align(lines [][]progress.Span) {
+	over := map[pipeline.Op]float64{}
+	handed := func(rank, i int) pipeline.Op { // of both backward passes that hand on it knows one
+		op := c.plan.Orders[rank][i]
+		if op.Kind == pipeline.Input {
+			op.Kind = pipeline.Backward
+		}
+		return op
+	}
+	for range lines { // news goes from one worker to the next in a round
+		for rank, line := range lines {
+			late := 0.0
+			for i, span := range line {
+				op := handed(rank, i)
+				over[op] = span.EndUs
+				switch op.Kind {
+				case pipeline.Forward, pipeline.FirstHalf, pipeline.SecondHalf:
+					op.Stage--
+				case pipeline.Backward:
+					op.Stage++
+				default:
+					continue
+				}
+				late = max(late, over[op]-span.StartUs)
+			}
+			for i := range line {
+				line[i].StartUs, line[i].EndUs = tenths(line[i].StartUs+late), tenths(line[i].EndUs+late)
+				over[handed(rank, i)] = line[i].EndUs
+			}
+		}
+	}
+}
+
 // tenths leaves out digits that a float32 does not have.
-func tenths(us float32) float64 { return math.Round(float64(us)*10) / 10 }
+func tenths[F float32 | float64](us F) float64 { return math.Round(float64(us)*10) / 10 }

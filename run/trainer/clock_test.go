@@ -2,9 +2,11 @@ package trainer
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"github.com/musterdl/muster/run/trainer/progress"
 	"github.com/musterdl/muster/strategies/pipeline/onefoneb"
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
+	"pgregory.net/rapid"
 )
 
 func TestTimingsTellWhatThePlanWasMadeOf(t *testing.T) {
@@ -46,12 +49,58 @@ func TestTimingsTellWhatThePlanWasMadeOf(t *testing.T) {
 					at[s.Op] = s
 				}
 			}
-			// Two clocks that a barrier set: what is handed on is taken up later.
-			if at["0F0"].EndUs > at["1F0"].EndUs || at["1I2"].StartUs > at["0I2"].EndUs {
-				t.Errorf("what goes from one stage to the other arrives before it is sent: %+v", got.Timeline)
+			for micro := range 3 {
+				f, i := fmt.Sprintf("F%d", micro), fmt.Sprintf("I%d", micro)
+				if at["0"+f].EndUs > at["1"+f].StartUs || at["1"+i].EndUs > at["0"+i].StartUs {
+					t.Errorf("what goes from one stage to the other is used before it is sent: %+v", got.Timeline)
+				}
 			}
 		})
 	}
+}
+
+// A worker that leaves the barrier late has a clock that is behind: nothing else is moved.
+func TestLinesOfUnlikeClocksFitTogether(t *testing.T) {
+	plan := planned(zerobubble.H1{}, 3, 4, 3)
+	exact := func() (lines [][]progress.Span) { // each pass a millisecond after all that it waits for
+		at, over := make([]float64, 3), map[string]float64{}
+		lines = make([][]progress.Span, 3)
+		for done := true; done; {
+			done = false
+			for rank, order := range plan.Orders {
+				if len(lines[rank]) == len(order) {
+					continue
+				}
+				op, from := order[len(lines[rank])], ""
+				if op.Kind == pipeline.Forward && op.Stage > 0 {
+					from = fmt.Sprintf("%dF%d", op.Stage-1, op.Micro)
+				} else if op.Kind == pipeline.Input && op.Stage < 2 {
+					from = fmt.Sprintf("%dI%d", op.Stage+1, op.Micro)
+				}
+				if end, ran := over[from]; ran || from == "" {
+					at[rank] = max(at[rank], end) + 1000
+					lines[rank] = append(lines[rank], progress.Span{Op: op.String(), StartUs: at[rank] - 1000, EndUs: at[rank]})
+					over[op.String()], done = at[rank], true
+				}
+			}
+		}
+		return lines
+	}
+	c := newClock(plan, newMesh(place{world: 3, pipe: 3}), 1)
+	rapid.Check(t, func(t *rapid.T) {
+		want, got := exact(), exact()
+		late := rapid.SampledFrom([]int{1, 2}).Draw(t, "late")
+		by := float64(rapid.IntRange(0, 5000).Draw(t, "by"))
+		for rank := late; rank < 3; rank++ { // the first stage waits for nobody at first: it is the one that stays
+			for i := range got[rank] {
+				got[rank][i].StartUs, got[rank][i].EndUs = tenths(got[rank][i].StartUs-by), tenths(got[rank][i].EndUs-by)
+			}
+		}
+		c.align(got)
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("by %v from rank %d: %v, want %v", by, late, got, want)
+		}
+	})
 }
 
 func TestTheTimelineOfALongPlanIsItsBeginning(t *testing.T) {
