@@ -15,7 +15,7 @@ import (
 )
 
 func benchCommand() *cobra.Command {
-	var asJSON, strategies bool
+	var asJSON, strategies, large bool
 	cmd := &cobra.Command{Use: "bench [sim|commit|queues|all|api]", GroupID: "operate", ValidArgs: []string{"sim", "commit", "queues", "all"},
 		Short: "Measure this program on this machine",
 		Long: "Measure this program on this machine, each figure in a process of its own on one core.\n" +
@@ -23,13 +23,14 @@ func benchCommand() *cobra.Command {
 			"generated work, and of a million jobs on 100,000 devices: processor time and memory.\n" +
 			"commit: the time and the allocations of single commits on 1,000 and 100,000 devices.\n" +
 			"queues: a thousand queues, 10,000 devices, 100,000 waiting jobs: admissions, decisions.\n" +
-			"--strategies: how long every order and every decider for all jobs at once holds the engine\n" +
-			"up at 10,000 devices and 5,000 jobs, and beside it the answers that do not.",
+			"--strategies: for how much processor time every order, every decider for all jobs at once and\n" +
+			"what users compose of them holds the engine up at 10,000 devices and 5,000 jobs, and beside\n" +
+			"it the answers that do not; --large: at 100,000 devices and 100,000 jobs.",
 		Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			group := "all"
 			if strategies {
-				list, err := timeStrategies(cmd.Context(), os.Stderr)
+				list, err := timeStrategies(cmd.Context(), large, os.Stderr)
 				switch {
 				case err != nil:
 					return err
@@ -37,6 +38,9 @@ func benchCommand() *cobra.Command {
 					return printJSON(cmd.OutOrStdout(), list)
 				}
 				return writeDecisionTimes(cmd.OutOrStdout(), list)
+			}
+			if large {
+				return misused("--large is a size of --strategies")
 			}
 			if len(args) > 0 {
 				group = args[0]
@@ -52,6 +56,7 @@ func benchCommand() *cobra.Command {
 		}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list (see docs/json.md)")
 	cmd.Flags().BoolVar(&strategies, "strategies", false, "time the decisions of every strategy instead")
+	cmd.Flags().BoolVar(&large, "large", false, "with --strategies: 100,000 devices and 100,000 jobs")
 	cmd.AddCommand(benchAPICommand(), measureCommand(), timeCommand())
 	return cmd
 }

@@ -1,9 +1,16 @@
 package reproduce
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/schedule/calendar"
 )
 
 // BenchmarkMuster runs what muster bench runs; memory is the whole process's here,
@@ -107,17 +114,60 @@ func TestJudgeCommits(t *testing.T) {
 // TestDecisionTimes: every order and every joint decider can be timed, at a small size;
 // how long they take depends on who else uses the machine, and is not compared.
 func TestDecisionTimes(t *testing.T) {
-	for _, e := range TimedStrategies() {
+	for _, name := range TimedStrategies() {
 		began := time.Now()
-		m, err := MeasureDecisions(e.Name, DecisionWork{Devices: 80, Active: 40, Measured: 30, Budget: 100 * time.Millisecond, Seed: 1})
+		m, err := MeasureDecisions(name, DecisionWork{Devices: 80, Active: 40, Measured: 30, Budget: 100 * time.Millisecond, MostP99: time.Hour, Seed: 1})
 		switch {
 		case err != nil:
-			t.Errorf("%s: %v", e.Name, err)
+			t.Errorf("%s: %v", name, err)
 		case m.Steps < 3 || m.Running == 0 || m.P99Sec < m.P50Sec || m.P50Sec <= 0 || m.FirstSec <= 0:
-			t.Errorf("%s: %+v", e.Name, m)
+			t.Errorf("%s: %+v", name, m)
+		case m.Missed || m.Target != "p99 1h0m0s":
+			t.Errorf("%s: %q is taken for missed", name, m.Target)
 		case m.Part == "order" && m.Answers > 0:
-			t.Errorf("%s asks %d questions", e.Name, m.Answers)
+			t.Errorf("%s asks %d questions", name, m.Answers)
 		}
-		t.Logf("%s in %s: p50 %.0f us, p99 %.0f us, %d answers of p50 %.0f us", e.Name, time.Since(began), 1e6*m.P50Sec, 1e6*m.P99Sec, m.Answers, 1e6*m.P50AnswerSec)
+		t.Logf("%s in %s: p50 %.0f us, p99 %.0f us, %d answers of p50 %.0f us", name, time.Since(began), 1e6*m.P50Sec, 1e6*m.P99Sec, m.Answers, 1e6*m.P50AnswerSec)
 	}
+}
+
+// What README and docs tell users to run is among what is timed, where it is of several
+// strategies of which one ranks, reserves, sizes, places or admits.
+func TestCompositionsOfTheDocsAreTimed(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	mentioned := regexp.MustCompile(`--strateg(?:y|ies) ([a-z0-9+,-]+)`)
+	found := 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range mentioned.FindAllStringSubmatch(string(text), -1) {
+			for _, name := range strings.Split(m[1], ",") {
+				if !strings.Contains(name, "+") || slices.ContainsFunc(strings.Split(name, "+"), ofPipelines) {
+					continue
+				}
+				if found++; !slices.Contains(TimedStrategies(), name) {
+					t.Errorf("%s has users run %s, which muster bench --strategies does not time", page, name)
+				}
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("only %d compositions were found in the documentation", found)
+	}
+	for _, name := range catalogue.Names(calendar.ReservePart) {
+		if name != calendar.ReservePart.Null && !slices.Contains(TimedStrategies(), "fifo+"+name) {
+			t.Errorf("the reservation %s is not timed", name)
+		}
+	}
+}
+
+// ofPipelines are strategies that no decision of the engine asks.
+func ofPipelines(name string) bool {
+	e, ok := catalogue.Find(name)
+	return ok && e.Part.Step == "pipeline"
 }

@@ -10,8 +10,9 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
@@ -287,13 +288,17 @@ func (s speeds) Pair(a, b, model string) (float64, float64, bool) {
 	return rateA / aloneA, rateB / aloneB, true
 }
 
-func cpuSeconds() float64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+// cpuTime is the processor time that this process has had, its collector's too: unlike the
+// clock it does not go on while somebody else has the processor.
+func cpuTime() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t) != nil {
 		return 0
 	}
-	return float64(u.Utime.Sec+u.Stime.Sec) + float64(u.Utime.Usec+u.Stime.Usec)/1e6
+	return time.Duration(t.Nano())
 }
+
+func cpuSeconds() float64 { return cpuTime().Seconds() }
 
 // peakRSS is the most memory the process had, as the kernel counted; where it does
 // not, what the runtime took from it.
