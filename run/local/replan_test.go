@@ -101,11 +101,13 @@ func reports(t *testing.T, file string) []progress.Event {
 	return p.Feed(text)
 }
 
-// stagesOf waits for the times of a plan's stages and says how many times longer the first takes.
-func (d *drive) stagesOf(what string) float64 {
+// stagesWhere waits for times of a plan's two stages that are as they should be. Others may come
+// before them: on a busy machine a report of a few passes says who had to wait for a core.
+func (d *drive) stagesWhere(what string, are func(first, second float64) bool) {
 	d.t.Helper()
-	o := d.observed("the times of stages "+what, func(o *engine.Observation) bool { return len(o.Stages) == 2 })
-	return float64(o.Stages[0]) / float64(o.Stages[1])
+	d.observed("the times of stages "+what, func(o *engine.Observation) bool {
+		return len(o.Stages) == 2 && are(float64(o.Stages[0]), float64(o.Stages[1]))
+	})
 }
 
 // TestReplan: a run that goes on is told of another plan by the driver that hears of it, and by
@@ -117,17 +119,13 @@ func TestReplan(t *testing.T) {
 	d := newDrive(t, state)
 	o := planned(t, "pipe", 2, 0, cutAt(t, 2, 6), "--steps", "1000000", "--step-delay", "10ms")
 	d.begin(o)
-	if ratio := d.stagesOf("of six layers and two"); ratio < 1.2 {
-		t.Errorf("the first stage of six layers takes %.2f of the second's time", ratio)
-	}
+	d.stagesWhere("of six layers and two", func(first, second float64) bool { return first > 1.2*second })
 	tell := func(id int32, by *plan.Pipeline) {
 		o.Verb, o.Plan, o.Terms.Plan.ID = plan.Regrant, by, id
 		d.driver.Order(o)
 	}
 	tell(1, cutAt(t, 4, 2))
-	if ratio := d.stagesOf("of two layers and six"); ratio > 1/1.2 {
-		t.Errorf("the first stage of two layers takes %.2f of the second's time", ratio)
-	}
+	d.stagesWhere("of two layers and six", func(first, second float64) bool { return second > 1.2*first })
 	tell(2, cutAt(t, 2, 2, 4))
 	refused := d.observed("a plan for three workers is refused", func(o *engine.Observation) bool { return o.Goes != nil }).Goes
 	if refused.Plan != 1 || !strings.Contains(refused.Why, "its program refuses it: it is for 3 workers in a row") {
@@ -151,7 +149,7 @@ func TestReplan(t *testing.T) {
 			t.Fatalf("the last that is said of a plan is %+v", answer())
 		}
 	}
-	d.stagesOf("by the plan that it was told last")
+	d.stagesWhere("by the plan that it was told last", func(_, _ float64) bool { return true })
 	// One that finds it with the plan that it goes by tells nothing.
 	asked := func() string {
 		text, err := os.ReadFile(supervise.ControlPath(dir))
@@ -163,7 +161,7 @@ func TestReplan(t *testing.T) {
 	before := asked()
 	d = newDrive(t, state, o)
 	d.want(engine.Started)
-	d.stagesOf("as another driver found them")
+	d.stagesWhere("as another driver found them", func(_, _ float64) bool { return true })
 	if got := asked(); got != before {
 		t.Errorf("it was asked again:\n%s\nbefore\n%s", got, before)
 	}
