@@ -102,7 +102,7 @@ func (s *State) Grow(more *cluster.Cluster) error {
 	}
 	s.Nodes = append(s.Nodes, fresh.Nodes[len(s.Nodes):]...)
 	s.Devices = append(s.Devices, fresh.Devices[len(s.Devices):]...)
-	s.Cluster, s.capacity = c, nil
+	s.Cluster, s.capacity, s.touched = c, nil, nil
 	s.room = newRoom(s)
 	if err := s.checkRoom(); err != nil {
 		return fmt.Errorf("growing the cluster: %w", err)

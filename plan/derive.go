@@ -43,7 +43,7 @@ func (s *State) Derive() {
 		d.Free = 0 // so that it is counted as whole when it is found to be
 		s.recompute(DeviceID(i))
 	}
-	s.room = newRoom(s)
+	s.room, s.touched = newRoom(s), nil
 }
 
 // relink puts the grants on the lists of their devices, in the order in which runs were

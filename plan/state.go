@@ -332,6 +332,7 @@ type derived struct {
 	ledger   map[[2]int32]int32 // the first account of a user of a tenant
 	queueOf  []int32            // a tenant's queue
 	capacity []int64            // by shape, how many workers the idle cluster holds
+	touched  *touches           // nil while nobody watches
 }
 
 // editing is the open draft, and the memory of drafts, which is used again.

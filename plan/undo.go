@@ -142,6 +142,9 @@ func (s *State) touchNode(id NodeID) *Node {
 func (s *State) stampNode(id NodeID) {
 	s.stamp++
 	s.Nodes[id].Stamp = s.stamp
+	if s.touched != nil {
+		s.touched.add(id, len(s.Nodes))
+	}
 }
 
 func (s *State) pend(p Pending) {

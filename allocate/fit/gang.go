@@ -64,6 +64,9 @@ func (g *Gang) Begin(v plan.View, need allocate.Need, except []plan.NodeID, into
 	}
 }
 
+// Except are the nodes that the candidate keeps off.
+func (g *Gang) Except() []plan.NodeID { return g.except }
+
 // Off reports whether the candidate keeps off a node.
 func (g *Gang) Off(id plan.NodeID) bool { return slices.Contains(g.except, id) }
 

@@ -12,13 +12,13 @@
 //
 // Read: the public simulator, hkust-adsl/kubernetes-scheduler-simulator. Added:
 // gangs, worker by worker; counts instead of frequencies, so that fragments are
-// exact; and a memory of scores by node and task shape that looks again only at
-// nodes that changed. Every placement still compares all nodes, which is what the
-// strategy is.
+// exact; and a memory of scores by task shape and by what a node looks like, so that
+// a placement compares the groups of nodes that look alike and not all nodes.
 package fgd
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/fit"
@@ -61,8 +61,10 @@ type Placer struct {
 	gang   fit.Gang
 
 	cluster *cluster.Cluster
-	scores  map[class][]score // by node
-	before  []known           // by node
+	looks   fit.Looks
+	scores  map[class][]score // by group of looks
+	before  []int64           // the fragment by group, unknown where it was not asked for
+	begun   []begun           // nodes that the candidate uses or keeps off
 	node    fragment.Node     // scratch
 }
 
@@ -72,20 +74,26 @@ type class struct {
 	memory, host int32
 }
 
-// score is how good a node is for a class, as long as the node has this stamp.
+// score is how good a node is for a class.
 type score struct {
-	stamp  int64 // plus one: zero is never
 	left   int64 // weight of what would be left
 	device plan.DeviceID
-	points int32 // full is 100; refused is no room
+	points int32 // full is 100; refused is no room, and unscored not known yet
 }
 
-const refused = -1
+// begun is a node that stands for itself: with so many workers of the candidate it is that good.
+type begun struct {
+	id    plan.NodeID
+	taken int32
+	score score
+}
 
-// known is the fragment of a node as it is.
-type known struct{ stamp, milli int64 }
+const refused, unscored = -1, -2
 
-// remembered bounds the scores that are kept, over all classes and nodes.
+// unknown is a fragment that was not worked out.
+const unknown = -1
+
+// remembered bounds the scores that are kept, over all classes and groups.
 const remembered = 1 << 22
 
 var _ allocate.Placer = (*Placer)(nil)
@@ -97,14 +105,21 @@ func New(c Config) *Placer { return &Placer{config: c} }
 // of every better candidate. The score is the sum over the workers.
 func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
 	p.learn(v)
-	table := p.table(v, need.Shape)
-	return p.gang.OneByOne(v, need, k, into, func() (plan.NodeID, plan.DeviceID, int64) {
-		node, s := p.best(v, need.Shape, table)
+	into = p.gang.OneByOne(v, need, k, into, func() (plan.NodeID, plan.DeviceID, int64) {
+		if p.gang.Left() == need.Workers {
+			p.begin(v)
+		}
+		node, s := p.best(v, need.Shape)
+		if node != plan.None {
+			p.use(node)
+		}
 		return node, s.device, int64(s.points)
 	})
+	p.end(v)
+	return into
 }
 
-// learn keeps the mix up to date and forgets what was computed for another one.
+// learn keeps the mix and the groups up to date, and forgets what was computed for others.
 func (p *Placer) learn(v plan.View) {
 	same := p.cluster == v.Cluster()
 	switch {
@@ -113,22 +128,51 @@ func (p *Placer) learn(v plan.View) {
 	case !same:
 		p.mix.Give(v, p.config.Expected, p.config.Popularity)
 	}
-	if !same {
-		p.cluster = v.Cluster()
-		p.scores = map[class][]score{}
-		p.before = make([]known, v.Nodes())
+	p.cluster = v.Cluster()
+	if p.looks.Update(v) || !same {
+		p.scores, p.before = map[class][]score{}, p.before[:0]
+	}
+	for len(p.before) < p.looks.Many() {
+		p.before = append(p.before, unknown)
 	}
 }
 
-// table returns the remembered scores of a shape, by node.
-func (p *Placer) table(v plan.View, shape *plan.Shape) []score {
-	c := class{fragment.TaskOf(shape), shape.Memory, shape.Host}
+// begin starts a candidate: the nodes that it keeps off are in no group.
+func (p *Placer) begin(v plan.View) {
+	p.end(v)
+	for _, id := range p.gang.Except() {
+		p.use(id)
+	}
+}
+
+// use has a node stand for itself until the candidate ends.
+func (p *Placer) use(id plan.NodeID) {
+	if !slices.ContainsFunc(p.begun, func(b begun) bool { return b.id == id }) {
+		p.looks.SetAside(id)
+		p.begun = append(p.begun, begun{id: id, score: score{points: unscored}})
+	}
+}
+
+// end puts the nodes of a candidate back into their groups.
+func (p *Placer) end(v plan.View) {
+	for i := range p.begun {
+		p.looks.File(v, p.begun[i].id)
+	}
+	p.begun = p.begun[:0]
+}
+
+// table returns the remembered scores of a shape, by group.
+func (p *Placer) table(shape *plan.Shape) []score {
+	c, many := class{fragment.TaskOf(shape), shape.Memory, shape.Host}, p.looks.Many()
 	t := p.scores[c]
-	if t == nil {
-		if (len(p.scores)+1)*v.Nodes() > remembered {
+	if len(t) < many {
+		if (len(p.scores)+1)*many > remembered {
 			clear(p.scores)
 		}
-		t = make([]score, v.Nodes())
+		t = append(make([]score, 0, many+many/4), t...)
+		for len(t) < many {
+			t = append(t, score{points: unscored})
+		}
 		p.scores[c] = t
 	}
 	return t
@@ -136,25 +180,51 @@ func (p *Placer) table(v plan.View, shape *plan.Shape) []score {
 
 // best returns the node with the best score for the next worker; of equals the one
 // that would be left with the least, then the lower id.
-func (p *Placer) best(v plan.View, shape *plan.Shape, table []score) (plan.NodeID, score) {
+func (p *Placer) best(v plan.View, shape *plan.Shape) (plan.NodeID, score) {
 	node, best := plan.NodeID(plan.None), score{points: refused}
-	for id := range plan.NodeID(len(table)) {
-		if p.gang.Off(id) {
-			continue
-		}
-		s := &table[id]
-		if p.gang.Taken(id) > 0 {
-			fresh := p.score(v, id, shape)
-			s = &fresh
-		} else if stamp := v.Node(id).Stamp + 1; s.stamp != stamp {
-			*s = p.score(v, id, shape)
-			s.stamp = stamp
-		}
-		if s.points > best.points || s.points == best.points && s.points != refused && s.left < best.left {
+	consider := func(id plan.NodeID, s *score) {
+		if s.points != refused && (node == plan.None || cmp.Or(cmp.Compare(best.points, s.points), cmp.Compare(s.left, best.left), cmp.Compare(id, node)) < 0) {
 			node, best = id, *s
 		}
 	}
+	for i := range p.begun {
+		b := &p.begun[i]
+		if taken := p.gang.Taken(b.id); b.score.points == unscored || b.taken != taken {
+			b.taken, b.score = taken, p.score(v, b.id, shape)
+		}
+		consider(b.id, &b.score)
+	}
+	p.eachGroup(v, shape, p.table(shape), consider)
+	if node != plan.None && shape.Share < 1000 && p.gang.Taken(node) == 0 {
+		best = p.score(v, node, shape) // the same, on a device of its own
+	}
 	return node, best
+}
+
+// eachGroup considers the lowest node of every group; for a shape that is confined to some
+// nodes all of them, as their groups have others too.
+func (p *Placer) eachGroup(v plan.View, shape *plan.Shape, table []score, consider func(plan.NodeID, *score)) {
+	scored := func(group int32, id plan.NodeID) *score {
+		s := &table[group]
+		if s.points == unscored {
+			*s = p.score(v, id, shape)
+		}
+		return s
+	}
+	if shape.NodeSet == 0 {
+		for _, group := range p.looks.Groups() {
+			if s := &table[group]; s.points != refused {
+				first := p.looks.First(group)
+				consider(first, scored(group, first))
+			}
+		}
+		return
+	}
+	for id := range plan.NodeID(v.Nodes()) {
+		if v.InSet(shape, id) && !p.gang.Off(id) && p.gang.Taken(id) == 0 {
+			consider(id, scored(p.looks.Of(id), id))
+		}
+	}
 }
 
 // score evaluates a node for one more worker of the candidate.
@@ -163,7 +233,7 @@ func (p *Placer) score(v plan.View, id plan.NodeID, shape *plan.Shape) score {
 		return score{points: refused}
 	}
 	p.node.Read(v, id, shape, &p.gang)
-	before := p.fragment(v, id)
+	before := p.fragment(id)
 	p.node.CPU -= int64(shape.CPU)
 	s := score{device: plan.None, points: refused}
 	if shape.Share == 1000 || shape.Devices == 0 {
@@ -213,15 +283,15 @@ func seen(before []int32, free int32, tried uint64) bool {
 	return false
 }
 
-// fragment is that of the node just read, remembered while the candidate has taken
+// fragment is that of the node just read, remembered by group while the candidate has taken
 // nothing of it.
-func (p *Placer) fragment(v plan.View, id plan.NodeID) int64 {
+func (p *Placer) fragment(id plan.NodeID) int64 {
 	if p.gang.Taken(id) > 0 {
 		return p.mix.Fragment(&p.node)
 	}
-	f, stamp := &p.before[id], v.Node(id).Stamp+1
-	if f.stamp != stamp {
-		*f = known{stamp, p.mix.Fragment(&p.node)}
+	f := &p.before[p.looks.Of(id)]
+	if *f == unknown {
+		*f = p.mix.Fragment(&p.node)
 	}
-	return f.milli
+	return *f
 }
