@@ -123,7 +123,7 @@ func (e *Engine) endRun(run plan.RunID, ev *Event, class plan.FailureClass) {
 	r := e.state.Runs[run]
 	stopping := r.Status == plan.Stopping
 	if class == plan.NodeFailure {
-		e.broke(run, ev.Kept)
+		e.broke(run, ev.Kept, ev.Alive)
 	}
 	e.state.EndRun(run, ev.Kept)
 	e.why.Room = true
@@ -143,7 +143,7 @@ func (e *Engine) endRun(run plan.RunID, ev *Event, class plan.FailureClass) {
 }
 
 // broke tells the scheduler of a run with a plan that lost a device: it may know a way to go on.
-func (e *Engine) broke(run plan.RunID, kept unit.Duration) {
+func (e *Engine) broke(run plan.RunID, kept unit.Duration, alive bool) {
 	r := &e.state.Runs[run]
 	if r.Terms.Plan.ID == plan.None || r.Began == unit.Never || r.Status == plan.Stopping {
 		return
@@ -156,6 +156,9 @@ func (e *Engine) broke(run plan.RunID, kept unit.Duration) {
 			first, b.Model = g.Node, e.state.Nodes[g.Node].Model
 		}
 		b.Several = b.Several || g.Node != first
+		if alive && g.Device != plan.None {
+			b.Alive = append(b.Alive, g.Device)
+		}
 	})
 	e.why.Broken = append(e.why.Broken, b)
 }

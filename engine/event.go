@@ -90,6 +90,9 @@ type Event struct {
 type Ending struct {
 	Kept  unit.Duration     `json:"kept,omitempty"` // its running time whose work is kept
 	Class plan.FailureClass `json:"class,omitempty"`
+	// Alive says that the processes which lost no device of theirs wait, and hold among them all that is kept:
+	// a start that is decided with this event may keep them. Else they leave.
+	Alive bool `json:"alive,omitempty"`
 	// Failure says how it failed, where its driver knows; the engine does not read it.
 	Failure *plan.Failure `json:"failure,omitempty"`
 }

@@ -391,7 +391,7 @@ func (e *Engine) loseSome(run plan.RunID, node plan.NodeID, remains bool) {
 		e.touch(r.Job)
 	case remains:
 		if r.Status != plan.Stopping {
-			e.broke(run, r.Saved)
+			e.broke(run, r.Saved, false)
 			e.state.Jobs[r.Job].Restarts++
 			e.stop(r.Job, lost)
 		}

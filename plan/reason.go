@@ -75,6 +75,7 @@ const (
 	Replanned                // goes on by another plan, whose step takes B microseconds in place of A
 	WentOn                   // goes on without what was lost, on A workers
 	LeftSlow                 // leaves a device that became slow, and goes on with A workers
+	KeptOn                   // goes on in the processes that are left, with A workers
 	numReasons
 )
 
@@ -83,7 +84,7 @@ var reasonNames = [...]string{"", "new", "fits", "backfilled", "no-room", "fragm
 	"rebalanced", "moved", "lease-over", "lease-begins", "node-lost", "start-broke", "run-failed", "over-limit", "by-user",
 	"round-plan", "packed", "unpacked", "interleaved", "partitioned", "not-feasible", "answered", "superseded", "finished",
 	"dependency-ended", "node-sick", "estimated", "impossible", "outdated", "switched", "queue-limit", "borrow-limit",
-	"user-limit", "kept-back", "reserved", "maintenance", "reclaimed", "outranked", "defragmented", "rented", "not-needed", "merged", "shed", "replanned", "went-on", "left-slow"}
+	"user-limit", "kept-back", "reserved", "maintenance", "reclaimed", "outranked", "defragmented", "rented", "not-needed", "merged", "shed", "replanned", "went-on", "left-slow", "kept-on"}
 
 // String names the reason as journal and API do.
 func (c ReasonCode) String() string { return reasonNames[c] }
@@ -203,6 +204,8 @@ func (r Reason) aboutShares(v View) (words string, ok bool) {
 		return fmt.Sprintf("goes on by another plan: a step takes %s in place of %s", unit.Duration(r.B), unit.Duration(r.A)), true
 	case WentOn:
 		return fmt.Sprintf("goes on without what was lost, on %s", counted(r.A, "worker")), true
+	case KeptOn:
+		return fmt.Sprintf("goes on in the processes that are left, with %s", counted(r.A, "worker")), true
 	case LeftSlow:
 		return fmt.Sprintf("leaves what became slow, and goes on with %s", counted(r.A, "worker")), true
 	case Shed:

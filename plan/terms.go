@@ -31,6 +31,9 @@ type ShareTerms struct {
 // Step 4 sets them, the second where a switcher of step 2 says so.
 type PlanTerms struct {
 	ID int32 // pipeline plan, an index into State.Plans; None without
+	// Keeps is how many of its workers are processes of the run before, which lost others and goes on in this
+	// one: they stay where they were, with what they hold. 0 is none: all begin anew.
+	Keeps int32
 }
 
 // TrafficTerms say what a run gets of the network. Step 5 sets them.
@@ -104,6 +107,7 @@ var termNames = figures.Named[Terms]{
 	figures.By("share", 0, func(t *Terms) *int32 { return &t.Share.Milli }),
 	figures.By("swap_mib", 0, func(t *Terms) *int32 { return &t.Share.Swap }),
 	figures.By("reserved_mbps", 0, func(t *Terms) *int32 { return &t.Traffic.Reserved }),
+	figures.By("keeps", 0, func(t *Terms) *int32 { return &t.Plan.Keeps }),
 }
 
 // AppendMembers appends terms to the members of a JSON object. Terms that nobody decided

@@ -23,7 +23,7 @@ func TestTermsAreWritten(t *testing.T) {
 		}
 	}
 	b, err := json.Marshal(terms)
-	const want = `{"batch":1,"plan":9,"class":11,"weight":12,"shift_us":10,"turn":2,"guest":5,"bond":7,"ceiling":6,"fence":8,"share":3,"swap_mib":4,"reserved_mbps":13}`
+	const want = `{"batch":1,"plan":9,"class":12,"weight":13,"shift_us":11,"turn":2,"guest":5,"bond":7,"ceiling":6,"fence":8,"share":3,"swap_mib":4,"reserved_mbps":14,"keeps":10}`
 	if err != nil || string(b) != want {
 		t.Errorf("terms are written %s, %v, want %s", b, err, want)
 	}

@@ -52,6 +52,9 @@ type Broken struct {
 	Workers, Model int32
 	Several        bool
 	Redo           unit.Duration
+	// Alive are the devices that it had, in their order, where the processes on those that are not lost
+	// wait for a start that keeps them; nil where all have ended.
+	Alive []plan.DeviceID
 }
 
 // Observation is what a run was seen to do in an interval at constant allocation: its

@@ -140,6 +140,7 @@ type agenda struct {
 type making struct {
 	wish    allocate.Wish // for the job that an order tries
 	found   []allocate.Candidate
+	keeps   plan.PlanTerms  // of a run that goes on in processes that are left, while it is started
 	narrow  plan.Shape      // of the job that is placed, with the models that it may have
 	why     plan.Reason     // what beside room kept the job that was tried last from starting
 	scanned int             // of the draft's changes, for guests that had to give way

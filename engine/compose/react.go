@@ -304,7 +304,7 @@ func (s *Scheduler) goOn(d *plan.Draft, broken []schedule.Broken) {
 		for k := 0; k < len(ways) && chosen == "" && ways[k].Why == ""; k++ {
 			n := int32(len(ways[k].Plan.Devices()))
 			switch {
-			case ways[k].Name == reaction.Wait, s.startAgain(d, b.Job, n):
+			case ways[k].Name == reaction.Wait, s.startAgain(d, b, n, ways[k].Name == reaction.Drop):
 				chosen = ways[k].Name
 			default:
 				ways[k].Why = noRoom(n)
@@ -324,13 +324,20 @@ func ofSize(ways []reaction.Option, n int32) string {
 	return reaction.Restart
 }
 
-// startAgain starts a job with so many workers where there is room that is nobody else's.
-func (s *Scheduler) startAgain(d *plan.Draft, job plan.JobID, n int32) bool {
+// startAgain starts a job with so many workers where there is room that is nobody else's, or in the processes that are
+// left of its run.
+func (s *Scheduler) startAgain(d *plan.Draft, b *schedule.Broken, n int32, keep bool) bool {
+	job := b.Job
 	var key schedule.Key
 	if s.round == nil {
 		key, _ = s.parts.Order.Key(d.View, job)
 	}
 	w := allocate.Wish{Job: job, Workers: n, Reason: plan.Reason{Code: plan.WentOn, A: int64(n)}}
+	if keep {
+		w.Slots, w.Reason.Code = living(d.View, b, n), plan.KeptOn
+		s.making.keeps = plan.PlanTerms{ID: b.Plan, Keeps: n}
+		defer func() { s.making.keeps = plan.PlanTerms{} }()
+	}
 	s.making.why, s.agenda.held = plan.Reason{}, false
 	if !s.fits(d, &w, n) {
 		return false
@@ -358,9 +365,10 @@ func (s *Scheduler) ended(v plan.View, b *schedule.Broken) *reaction.Run {
 	r.Left = unit.Duration(float64(left) * plan.FullRate / float64(max(1, v.Rate(b.Job, b.Model, most, b.Several))))
 	for n := most; n > 0; n = smaller(shape, n) {
 		if v.Rate(b.Job, b.Model, n, b.Several) > 0 {
-			r.Sizes = append(r.Sizes, reaction.Size{Workers: int(n), Step: steps(n)})
+			r.Sizes = append(r.Sizes, reaction.Size{Workers: int(n), Step: steps(n), Kept: living(v, b, n) != nil})
 		}
 	}
+	r.Alive = b.Alive != nil
 	return r
 }
 

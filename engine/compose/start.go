@@ -333,6 +333,11 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		chosen.Share = w.Share
 	}
 	terms, planned, null := s.parts.terms(d, job, chosen)
+	if k := s.making.keeps; k.Keeps > 0 {
+		if terms.Plan.Keeps = k.Keeps; d.ProfileOf(job).Stages > 0 {
+			terms.Plan.ID = k.ID // the layers stay where they are, and what was learned of them with them
+		}
+	}
 	run, why := s.parts.begin(d, job, chosen, terms, w.Reason)
 	if why.Code != plan.NoReason {
 		return false

@@ -22,6 +22,7 @@ type Run struct {
 	// alone, could start again.
 	X     *parallel.Simulator
 	Sizes []Size
+	Alive bool    // processes that are left of one that has ended wait to be kept
 	Away  []int32 // devices that are not there
 	// Empty are devices that came back and hold nothing yet.
 	Empty []int32

@@ -211,7 +211,7 @@ func TestExpertsTogether(t *testing.T) {
 // TestMoreAgain: a run that had half of what its job asked for, as a device was lost before, and has ended, goes on
 // with all where these are as fast as asked for; the same half is slower until the repair, and to wait for it as well.
 func TestMoreAgain(t *testing.T) {
-	r := &Run{Sound: unit.Second, Full: Of(8), Now: Of(4), Sizes: []Size{{8, unit.Second}, {4, 2 * unit.Second}, {2, 4 * unit.Second}},
+	r := &Run{Sound: unit.Second, Full: Of(8), Now: Of(4), Sizes: []Size{{Workers: 8, Step: unit.Second}, {Workers: 4, Step: 2 * unit.Second}, {Workers: 2, Step: 4 * unit.Second}},
 		Left: unit.Day, Repair: unit.Hour, Start: unit.Minute}
 	all := r.Options()
 	if o := &all[0]; o.Name != Restart || len(o.Plan.Devices()) != 8 || o.Price != 60*8 {

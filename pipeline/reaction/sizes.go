@@ -12,6 +12,8 @@ import (
 type Size struct {
 	Workers int
 	Step    unit.Duration
+	// Kept says that processes which are left hold, where they are, all that so many workers need.
+	Kept bool
 }
 
 // Of is a plan of which no more is known than its size.
@@ -24,13 +26,30 @@ func Of(workers int) parallel.Plan {
 }
 
 // again are the ways of a run that has ended: the same size on other devices, other sizes, or the same
-// after the repair. One that lost a device before may have more than it had. For the ways that keep processes it is too late.
+// after the repair. One that lost a device before may have more than it had. Where processes wait that are left, and
+// hold what a size needs, those copies go on that are whole: they only have to find each other. For the other ways that keep processes
+// a run would need devices that are not one of its job's sizes.
 func (r *Run) again() (all []Option) {
+	kept := slices.ContainsFunc(r.Sizes, func(s Size) bool { return s.Kept })
 	for _, name := range []string{Ride, Route, Reshape, Recut, Drop} {
-		all = append(all, Option{Name: name, Why: "its processes have ended with the one that was lost"})
+		switch {
+		case !r.Alive:
+			all = append(all, Option{Name: name, Why: "its processes have ended with the one that was lost"})
+		case name == Ride:
+			all = append(all, Option{Name: name, Why: "a device of the plan is away: expected only slow ones"})
+		case name != Drop:
+			all = append(all, Option{Name: name, Why: "what is left is no size of its job: a run has one of these, with the same part of its plan on each"})
+		case !kept:
+			all = append(all, Option{Name: name, Why: "no smaller size of its job has each part of its plan where that is held by a process that is left"})
+		}
 	}
 	had, step := len(r.Now.Devices()), r.Sound
 	for _, s := range r.Sizes {
+		if s.Kept {
+			o := Option{Name: Drop, Plan: Of(s.Workers), Step: s.Step, Pause: r.Start, Redo: r.Since}
+			o.Price = r.price(&o)
+			all = append(all, o)
+		}
 		o := Option{Name: Restart, Plan: Of(s.Workers), Step: s.Step, Pause: r.Start + r.Store, Redo: r.Since}
 		if s.Workers == had {
 			o.Name, step = Swap, s.Step

@@ -176,9 +176,7 @@ func (s *Simulation) loseRuns(at unit.Time, lost func(plan.Grant) bool) {
 			s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Ending: engine.Ending{Kept: l.kept}})
 			continue
 		}
-		if s.runs[i].status == plan.Running {
-			s.world.Lose(at, v, id, lost)
-		}
-		s.exit(at, id, plan.NodeFailure)
+		alive := s.runs[i].status == plan.Running && s.world.Lose(at, v, id, lost)
+		s.exits(at, id, engine.Ending{Class: plan.NodeFailure, Alive: alive})
 	}
 }

@@ -249,14 +249,18 @@ func (s *Simulation) due(at unit.Time, e entry) bool {
 
 // exit ends a run by itself.
 func (s *Simulation) exit(at unit.Time, id plan.RunID, class plan.FailureClass) {
+	s.exits(at, id, engine.Ending{Class: class})
+}
+
+// exits ends a run of which some processes may live on.
+func (s *Simulation) exits(at unit.Time, id plan.RunID, end engine.Ending) {
 	l := &s.runs[id]
 	l.version++
-	kept := unit.Duration(0)
 	if l.status == plan.Running || l.status == plan.Suspended {
-		kept = s.halt(at, id, class == plan.NoFailure)
+		end.Kept = s.halt(at, id, end.Class == plan.NoFailure)
 	}
 	s.gone(at, id)
-	s.emit(engine.Event{Kind: engine.Exited, Job: l.job, Attempt: l.attempt, Ending: engine.Ending{Class: class, Kept: kept}})
+	s.emit(engine.Event{Kind: engine.Exited, Job: l.job, Attempt: l.attempt, Ending: end})
 }
 
 // moved schedules anew the ends of runs whose rate changed.

@@ -14,12 +14,16 @@ func groups(v plan.View, id plan.RunID) []int32 {
 	return nil
 }
 
-// setUp is what starting a run takes: its process and what it has saved; of
+// setUp is what starting a run takes: its process and what it has saved, which processes need not that are
+// kept and hold it; of
 // one that is streamed, where a process stands by, what of its transfer does not hide
 // behind its first pass.
 func (s *Simulation) setUp(v plan.View, run plan.RunID) unit.Duration {
 	id, p := v.Run(run).Job, &s.config.Prices
 	j, ends := v.Job(id), groups(v, run)
+	if v.Run(run).Terms.Plan.Keeps > 0 && s.world.Keeps(v, run) {
+		return p.Start // nobody has measured apart what finding each other takes of a start
+	}
 	if ends == nil {
 		if j.Attempt > 1 {
 			return p.Start + j.Checkpoint.Load

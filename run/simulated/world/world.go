@@ -85,10 +85,11 @@ type truth struct {
 	menu   plan.Menu
 	phase  workload.Phase
 	layers []workload.Layer
-	drifts int           // how many of its drifts have begun
-	belief int8          // whether they are as believed: 1 yes, -1 no, 0 was not looked at
-	left   float64       // reference microseconds of work not yet done and kept
-	spent  unit.Duration // running time so far, for failures of the user's making
+	drifts int                      // how many of its drifts have begun
+	belief int8                     // whether they are as believed: 1 yes, -1 no, 0 was not looked at
+	left   float64                  // reference microseconds of work not yet done and kept
+	spent  unit.Duration            // running time so far, for failures of the user's making
+	alive  map[plan.DeviceID]string // what the processes hold that are left of its last run, by their devices, and wait
 }
 
 type run struct {
