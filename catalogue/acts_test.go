@@ -65,6 +65,7 @@ func (d *deeds) note(v plan.View, c *plan.Change) {
 		strategy.Stream:   t.Plan.ID != plan.None && v.Pipeline(t.Plan.ID).Groups != nil,
 		strategy.Pipeline: planned.Stages > 0,
 		strategy.Replan:   c.Verb == plan.Regrant && t.Plan.ID != was.Plan.ID,
+		strategy.Keep:     c.Verb == plan.Start && t.Plan.Keeps > 0,
 		strategy.Chunks:   some(func(op, first pipeline.Op) bool { return op.Stage != first.Stage }),
 		strategy.Halves:   some(func(op, _ pipeline.Op) bool { return op.Kind == pipeline.Input || op.Kind == pipeline.FirstHalf }),
 		strategy.Copies:   len(schedule.Routes) > 1 || planned.Wave > 0,

@@ -11,6 +11,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
+	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -33,9 +34,10 @@ type nature struct {
 	bodies []*body
 	left   []int64 // by job: work still to be done, thousandths of a microsecond
 	later  []entry
-	fails  map[string]int // starts that will still fail
-	looked unit.Time      // of the last observation
-	wrong  error          // the first thing no real driver could have done
+	fails  map[string]int                          // starts that will still fail
+	looked unit.Time                               // of the last observation
+	wrong  error                                   // the first thing no real driver could have done
+	alive  map[plan.JobID]map[plan.DeviceID]string // what processes hold that wait to be kept
 }
 
 // body is a live run as the machine sees it.
@@ -64,7 +66,7 @@ type entry struct {
 }
 
 func newNature(s *scenario, view func() plan.View) *nature {
-	n := &nature{s: s, view: view, fails: map[string]int{}}
+	n := &nature{s: s, view: view, fails: map[string]int{}, alive: map[plan.JobID]map[plan.DeviceID]string{}}
 	for name, times := range s.failStart {
 		n.fails[name] = times
 	}
@@ -236,12 +238,15 @@ func (n *nature) happens(e engine.Event) []engine.Event {
 	if e.Kind != engine.NodeDown {
 		return []engine.Event{e}
 	}
+	var events []engine.Event
 	for _, b := range slices.Clone(n.bodies) {
 		here, elsewhere := false, false
 		for _, g := range b.on {
 			here, elsewhere = here || g.Node == e.Node, elsewhere || g.Node != e.Node
 		}
 		switch {
+		case here && elsewhere && n.lives(b, e.Node):
+			events = append(events, n.reports(b, engine.Event{Kind: engine.Exited, Job: b.job, Attempt: b.attempt, Ending: engine.Ending{Class: plan.NodeFailure, Alive: true}}))
 		case here && elsewhere:
 			b.maimed, b.done = true, 0
 		case here:
@@ -250,7 +255,48 @@ func (n *nature) happens(e engine.Event) []engine.Event {
 			n.after(30*unit.Second, engine.Event{Kind: engine.Stopped, Job: b.job, Attempt: b.attempt, Ending: engine.Ending{Kept: unit.Second}})
 		}
 	}
-	return []engine.Event{e}
+	return append(events, e)
+}
+
+// lives reports whether the processes of a body that are not on a lost node hold all that it has done, and has
+// them wait.
+func (n *nature) lives(b *body, lost plan.NodeID) bool {
+	held := n.held(b.job, b.run, b.on)
+	var gone []bool
+	for _, g := range b.on {
+		gone = append(gone, g.Node == lost)
+	}
+	if b.status != plan.Running || b.maimed || !held.Whole(gone) {
+		return false
+	}
+	n.alive[b.job] = map[plan.DeviceID]string{}
+	for i, piece := range held.Pieces() {
+		if !gone[i] {
+			n.alive[b.job][b.on[i].Device] = piece
+		}
+	}
+	return true
+}
+
+// held is what the processes of a run hold by its plan.
+func (n *nature) held(job plan.JobID, run plan.RunID, on []plan.Grant) parallel.Held {
+	v := n.view()
+	id := v.Run(run).Terms.Plan.ID
+	if id == plan.None {
+		return parallel.Held{}
+	}
+	return parallel.HeldBy(v.Pipeline(id).JSON, v.ProfileOf(job).Stages > 0, len(on), int(max(1, v.Shape(job).Devices)), false)
+}
+
+// keeps has a body go on in processes that wait: each has to be there, and to hold what it is to.
+func (n *nature) keeps(b *body) {
+	held := n.held(b.job, b.run, b.on)
+	pieces := held.Pieces()
+	for i, g := range b.on {
+		if i >= len(pieces) || n.alive[b.job][g.Device] != pieces[i] {
+			n.fail("%s.%d keeps a process on device %d that holds %q", n.view().Name(b.job), b.attempt, g.Device, n.alive[b.job][g.Device])
+		}
+	}
 }
 
 // carryOut does what a change says.
@@ -289,6 +335,10 @@ func (n *nature) start(c *plan.Change) {
 		}
 	}
 	n.bodies = append(n.bodies, b)
+	if n.view().Run(c.Run).Terms.Plan.Keeps > 0 {
+		n.keeps(b)
+	}
+	delete(n.alive, b.job)
 	if name := n.view().Name(b.job); n.fails[name] > 0 {
 		n.fails[name]--
 		n.schedule(b, startTakes, engine.Event{Kind: engine.NotStarted})

@@ -93,6 +93,9 @@ func (s *scenario) drawJob(t *rapid.T, name string, devices int) job {
 			layer := workload.Layer{Forward: 5 * unit.Millisecond, Backward: 10 * unit.Millisecond, ParamKiB: 100 << 10}
 			j.spec.Pipeline = workload.Pipeline{Stages: j.spec.Gang, Microbatches: 4, Layers: slices.Repeat([]workload.Layer{layer}, 5)}
 			j.spec.Sizes = rapid.SampledFrom([][]int32{nil, {j.spec.Gang, 2 * j.spec.Gang}}).Draw(t, "copies")
+			if j.spec.Sizes != nil && 2*j.spec.Gang <= int32(devices) && rapid.Bool().Draw(t, "all copies") {
+				j.spec.Gang *= 2
+			}
 		}
 	case 4:
 		j.spec.CPU, j.spec.HostMemory = 8000, 40<<10

@@ -21,6 +21,7 @@ const (
 	Batch    Act = "batch"
 	Pipeline Act = "pipeline"
 	Replan   Act = "replan"
+	Keep     Act = "keep"
 	Chunks   Act = "chunks"
 	Halves   Act = "halves"
 	Copies   Act = "copies"
@@ -35,7 +36,7 @@ const (
 var Basic = []Act{Start, Stop, Resize}
 
 // Acts are all others, in the order in which tables show them.
-var Acts = []Act{Time, Swap, Stream, Share, Reshare, Filler, Equal, Merge, Batch, Pipeline, Replan, Chunks, Halves, Copies, Class, Weight, Shift, Reshape, Rent}
+var Acts = []Act{Time, Swap, Stream, Share, Reshare, Filler, Equal, Merge, Batch, Pipeline, Replan, Keep, Chunks, Halves, Copies, Class, Weight, Shift, Reshape, Rent}
 
 var does = map[Act]string{
 	Start:    "starts all workers of a run together, on the devices that it says",
@@ -52,6 +53,7 @@ var does = map[Act]string{
 	Batch:    "tells a run its batch",
 	Pipeline: "tells a run its pipeline plan",
 	Replan:   "gives a run another pipeline plan while it goes on",
+	Keep:     "lets a job that lost devices go on in the processes that are left, with what they hold",
 	Chunks:   "has a process of a pipeline train several stages",
 	Halves:   "takes passes in two halves: backward passes, the second of them later, or forward passes, half the samples at a time",
 	Copies:   "keeps a stage in several processes at once, or several versions of its weights",

@@ -52,6 +52,12 @@ type Capped interface {
 	Part(id plan.JobID) float64
 }
 
+// Losing is a Stage whose driver keeps the processes that are left of a run. Lose lets the node 1 be lost, after an hour
+// or so.
+type Losing interface {
+	Lose()
+}
+
 // Open makes a stage with four devices or more, the first four on node 0, and those jobs
 // waiting.
 type Open func(t *testing.T, jobs []Job) Stage

@@ -38,6 +38,7 @@ var texts = map[strategy.Act]text{
 	strategy.Batch:    {[]Job{saving(1)}, tellsBatch},
 	strategy.Pipeline: {[]Job{staged(1), staged(8)}, tellsPlan(gpipe.Ordering{}, 8./9/(1./2))},
 	strategy.Replan:   {[]Job{staged(8)}, replans},
+	strategy.Keep:     {[]Job{copied()}, keeps},
 	strategy.Halves:   {[]Job{staged(4), staged(4)}, tellsPlan(zerobubble.H1{}, 12./13/(4./5))},
 	strategy.Chunks:   {[]Job{staged(4), staged(4)}, tellsPlan(dualpipe.V{}, 12./13/(4./5))},
 	strategy.Copies:   {[]Job{staged(4), staged(4)}, tellsPlan(dualpipe.Both{}, 1/(4./5))},
@@ -107,6 +108,13 @@ func staged(microbatches int32) Job {
 	layer := workload.Layer{Forward: 5 * unit.Millisecond, Backward: 10 * unit.Millisecond, ParamKiB: 100, OutputKiB: 10, ActivationKiB: 10}
 	j := saving(2)
 	j.Pipeline = workload.Pipeline{Stages: 2, Microbatches: microbatches, Layers: slices.Repeat([]workload.Layer{layer}, 4)}
+	return j
+}
+
+// copied is a job of two copies of two stages, or one, that reads its checkpoint for half a minute.
+func copied() Job {
+	j := staged(8)
+	j.Gang, j.Sizes, j.Checkpoint.Load = 4, []int32{2, 4}, patience/2
 	return j
 }
 
@@ -344,6 +352,38 @@ func replans(x *look) {
 	x.works(0, 0, 1)
 	if n := x.View().Job(0).Attempt; n != 1 || x.Done(0) < done {
 		x.Errorf("it is in attempt %d, %.3f is done after %.3f", n, x.Done(0), done)
+	}
+}
+
+// keeps: a job of two copies loses the node of one, and goes on in the processes of the other: at once, where a start
+// would read its checkpoint, and with all that it did but the step at work.
+func keeps(x *look) {
+	planned := func(d *plan.Draft, t *plan.Terms) {
+		maker := &compose.Pipelines{Cut: equal.Partitioner{}, Sequence: gpipe.Ordering{}, NullCut: equal.Partitioner{}, NullSequence: gpipe.Ordering{}, Name: "gpipe"}
+		made, _, ok := maker.Plan(d.View, 0, nil)
+		if !ok {
+			x.Fatal("the job has no plan")
+		}
+		t.Plan.ID = d.PlanID(made)
+	}
+	other := x.View().Node(1).First
+	x.start(0, planned, 0, other, 1, other+1)
+	x.works(0, 0, 1, other, other+1)
+	x.Stage.(Losing).Lose()
+	at, done := x.View().Now(), x.Done(0)
+	if done < 1000 {
+		x.Errorf("%.3f was done when the node was lost: expected all but a step of an hour", done)
+	}
+	x.start(0, func(d *plan.Draft, t *plan.Terms) {
+		planned(d, t)
+		t.Plan.Keeps = 2
+	}, 0, 1)
+	if took := x.View().Now().Sub(at); took > patience/4 {
+		x.Errorf("it goes on after %v, expected at once", took)
+	}
+	x.works(0, 0, 1)
+	if x.Done(0) < done {
+		x.Errorf("%.3f is done after %.3f", x.Done(0), done)
 	}
 }
 

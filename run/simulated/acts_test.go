@@ -2,6 +2,7 @@ package simulated_test
 
 import (
 	"io"
+	"slices"
 	"testing"
 
 	"github.com/musterdl/muster/allocate/envelope"
@@ -57,6 +58,7 @@ func (a *acting) Workers(id plan.JobID) (on []plan.DeviceID) {
 	if run != plan.None && a.sim.Rate(run) > 0 || run != plan.None && a.View().Run(run).Status == plan.Suspended {
 		a.View().GrantsOf(run, func(g plan.Grant) { on = append(on, g.Device) })
 	}
+	slices.Sort(on)
 	return on
 }
 
@@ -69,6 +71,11 @@ func (a *acting) Batch(id plan.JobID) int {
 	v := a.View()
 	return int(v.Run(v.Job(id).Run).Terms.Share.Batch)
 }
+
+// lost is when the node 1 is lost, long after all texts that do not wait for it.
+const lost = unit.Time(unit.Hour)
+
+func (a *acting) Lose() { a.Pass(lost.Sub(a.now) + a.puppet.Every) }
 
 func (a *acting) Off() float64 { return .011 } // decisions are made once in 10 ms
 
@@ -84,7 +91,8 @@ func TestActs(t *testing.T) {
 		}
 		left, puppet := source(jobs), &runtest.Puppet{Every: 10 * unit.Millisecond}
 		sim, err := simulated.New(simulated.Config{Cluster: c, Jobs: &left, Scheduler: puppet, Policy: engine.DefaultPolicy(),
-			Prices: simulated.Prices{Arrival: unit.Minute, HostGBps: 12}, Check: true})
+			Prices: simulated.Prices{Arrival: unit.Minute, HostGBps: 12}, Check: true,
+			Later: []simulated.Later{{At: lost, Event: engine.Event{Kind: engine.NodeDown, Node: 1}}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,8 +50,11 @@ func ConformPart(t *testing.T, part *strategy.Part, made func() any) {
 				drawRest(t, &jobs[i])
 			}
 			n := nature{slow: drawSlow(t, c)}
-			if rapid.IntRange(0, 3).Draw(t, "breaks") == 0 {
+			switch rapid.IntRange(0, 3).Draw(t, "breaks") {
+			case 0:
 				n.breaks = simulated.Breaks{Seed: 7, NodeEvery: unit.Hour, NodeFor: 10 * unit.Minute}
+			case 1:
+				n.breaks = simulated.Breaks{Seed: 7, DeviceEvery: unit.Hour, DeviceFor: 10 * unit.Minute}
 			}
 			conformPart(t, c, jobs, part, made, n)
 		})
@@ -92,6 +95,9 @@ func drawRest(t *rapid.T, j *Job) {
 	if j.Gang >= 2 && rapid.Bool().Draw(t, "staged") {
 		layer := workload.Layer{Forward: 5 * unit.Millisecond, Backward: 10 * unit.Millisecond, ParamKiB: 100, OutputKiB: 10}
 		j.Pipeline = workload.Pipeline{Stages: j.Gang, Microbatches: 4}
+		if j.Gang%2 == 0 && rapid.Bool().Draw(t, "copies") { // of each stage, of which one may go on
+			j.Pipeline.Stages, j.Sizes = j.Gang/2, []int32{j.Gang / 2, j.Gang}
+		}
 		for range j.Gang + 2 {
 			j.Pipeline.Layers = append(j.Pipeline.Layers, layer)
 		}
