@@ -25,16 +25,7 @@ func TestReactions(t *testing.T) {
 					{at: unit.Time(100 * unit.Second), until: unit.Time(unit.Hour), device: 0, times: 4}}}
 			// The observation after a stray begins is answered at once: a node is lost a second later.
 			s.lose = []loss{{node: 1, at: unit.Time(121 * unit.Second), lasts: 5 * unit.Minute}}
-			if err := prove(&s, 1); err != nil {
-				t.Fatal(err)
-			}
-			h, err := live(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if done, err := h.conserve(&s); err != nil || done != 1 {
-				t.Errorf("%d jobs finished: %v", done, err)
-			}
+			h := ends(t, &s)
 			if name != "tiresias" {
 				return
 			}
@@ -51,6 +42,21 @@ func TestReactions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ends proves a scenario of one job, and that it ends.
+func ends(t *testing.T, s *scenario) *history {
+	if err := prove(s, 1); err != nil {
+		t.Fatal(err)
+	}
+	h, err := live(*s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := h.conserve(s); err != nil || done != 1 {
+		t.Errorf("%d jobs finished: %v", done, err)
+	}
+	return h
 }
 
 func decodeAsides(t *testing.T, text []byte) (all []plan.Aside) {
@@ -71,16 +77,7 @@ func TestKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := scenario{cluster: cluster.Uniform("four", 4, 1, cluster.Model{Name: "gpu", Speed: 1, Memory: 16384}, 1), until: unit.Time(unit.Day), packed: 1000, answer: inGo,
 				jobs: []job{copied}, strategy: name, lose: []loss{{node: 1, at: unit.Time(121 * unit.Second), lasts: unit.Hour}, {node: 2, at: unit.Time(200 * unit.Second), lasts: unit.Minute}}}
-			if err := prove(&s, 1); err != nil {
-				t.Fatal(err)
-			}
-			h, err := live(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if done, err := h.conserve(&s); err != nil || done != 1 {
-				t.Errorf("%d jobs finished: %v", done, err)
-			}
+			h := ends(t, &s)
 			dropped := slices.ContainsFunc(h.steps, func(st step) bool {
 				return slices.ContainsFunc(decodeAsides(t, st.asides), func(a plan.Aside) bool { return a.Reaction != nil && a.Reaction.Chosen == reaction.Drop })
 			})

@@ -22,7 +22,6 @@ type Run struct {
 	// alone, could start again.
 	X     *parallel.Simulator
 	Sizes []Size
-	Alive bool    // processes that are left of one that has ended wait to be kept
 	Away  []int32 // devices that are not there
 	// Empty are devices that came back and hold nothing yet.
 	Empty []int32
@@ -62,6 +61,8 @@ type Telling struct {
 	// Anew says that who takes up other devices begins again from a checkpoint, as nothing can be sent
 	// to them, and Deaf that it writes none when it is told to stop.
 	Anew, Deaf bool
+	// Alive says that processes which are left of a run that has ended wait to be kept.
+	Alive bool
 	// Devices is how many the run has in all, where there are several for each that its plans list.
 	Devices int
 	// Slow is how many times as long a step takes by now as it should, of a run without X that goes on.
