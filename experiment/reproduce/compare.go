@@ -53,7 +53,7 @@ type Compared struct {
 }
 
 // ComparedRow is one strategy. Over several seeds its figures are means, but for
-// the numbers of jobs, which are sums.
+// the numbers of jobs, which are sums, and the longest wait of a gang, which is that of all.
 type ComparedRow struct {
 	report.Result
 	// AvgJCT is the average JCT in seconds, and Ratio that by the first row's, with
@@ -274,6 +274,7 @@ func average(runs []report.Result) report.Result {
 		add(sums(&mean), sums(r))
 		mean.Balanced = mean.Balanced && r.Balanced
 	}
+	mean.AvgGangWaitSec, mean.LongestGangWaitSec = gangWaits(runs)
 	n := float64(len(runs))
 	for _, x := range means(&mean) {
 		*x /= n
@@ -287,6 +288,18 @@ func average(runs []report.Result) report.Result {
 		mean.DecisionHash, mean.Seed = "", 0
 	}
 	return mean
+}
+
+// gangWaits are how long the large gangs of all runs waited, in the mean over these gangs and at
+// most: a run may have few of them, or none.
+func gangWaits(runs []report.Result) (mean, longest float64) {
+	var gangs int64
+	for i := range runs {
+		mean += runs[i].AvgGangWaitSec * float64(runs[i].LargeGangs)
+		gangs += runs[i].LargeGangs
+		longest = max(longest, runs[i].LongestGangWaitSec)
+	}
+	return mean / float64(max(1, gangs)), longest
 }
 
 // meanFigures are the means of what the stands of the runs read.
@@ -311,7 +324,7 @@ func add[T int64 | float64](into, more []*T) {
 
 func means(r *report.Result) []*float64 {
 	return []*float64{&r.OfferedLoad, &r.MeanDurationSec, &r.AvgJCTSec, &r.P50JCTSec, &r.P95JCTSec, &r.P99JCTSec, &r.AvgWaitSec,
-		&r.AvgSlowdown, &r.MakespanSec, &r.JCTBoundSec, &r.IsolatedSec, &r.SquashedSRPTSec, &r.QueueingSec, &r.Utilization, &r.BusyUtilization,
+		&r.AvgSlowdown, &r.P99Slowdown, &r.MakespanSec, &r.JCTBoundSec, &r.IsolatedSec, &r.SquashedSRPTSec, &r.QueueingSec, &r.Utilization, &r.BusyUtilization,
 		&r.DeviceSec, &r.UsefulDeviceSec, &r.OverheadDeviceSec, &r.LostDeviceSec, &r.IdleDeviceSec}
 }
 
@@ -321,7 +334,7 @@ func counts(r *report.Result) []*int64 {
 
 // sums are not averaged: a single censored job must not be rounded away.
 func sums(r *report.Result) []*int64 {
-	return []*int64{&r.Jobs, &r.Finished, &r.Failed, &r.Cancelled, &r.Refused, &r.Censored}
+	return []*int64{&r.Jobs, &r.Finished, &r.Failed, &r.Cancelled, &r.Refused, &r.Censored, &r.LargeGangs}
 }
 
 // noted collects the notes of all runs, each once, with how many runs have it.

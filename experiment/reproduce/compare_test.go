@@ -143,6 +143,41 @@ func TestCompareReportsCensored(t *testing.T) {
 	}
 }
 
+// TestCompareTellsOfLargeGangs: by a trace in which how long they wait is plain, and over seeds of
+// which one has none.
+func TestCompareTellsOfLargeGangs(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "jobs.csv")
+	text := "name,submit_s,duration_s,gang\nsmall,0,100,1\nlarge,0,100,16\nlarger,0,50,16\nlast,0,400,1\n"
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := comparison("muster:"+name, "fifo-strict")
+	c.Setup.Cluster, c.Setup.Prices = "gpus:1x16", simulated.Prices{}
+	got, err := Compare(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// They wait 100 and 200 s; the second takes 250 s in all, five times as long as alone.
+	if r := got.Rows[0]; r.LargeGangs != 2 || r.AvgGangWaitSec != 150 || r.LongestGangWaitSec != 200 || r.P99Slowdown != 5 {
+		t.Errorf("%d gangs waited %v s, at most %v, and the p99 slowdown is %v", r.LargeGangs, r.AvgGangWaitSec, r.LongestGangWaitSec, r.P99Slowdown)
+	}
+	var b strings.Builder
+	if err := report.WriteComparison(&b, got.ReportRows(), report.TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, column := range []string{"p99 slowdown", "gangs' wait", "their longest", "preempted"} {
+		if !strings.Contains(b.String(), column) {
+			t.Errorf("the table has no %s:\n%s", column, b.String())
+		}
+	}
+	seeds := average([]report.Result{
+		{Completion: report.Completion{LargeGangs: 3, AvgGangWaitSec: 10, LongestGangWaitSec: 25}}, {},
+		{Completion: report.Completion{LargeGangs: 1, AvgGangWaitSec: 50, LongestGangWaitSec: 50}}})
+	if seeds.LargeGangs != 4 || seeds.AvgGangWaitSec != 20 || seeds.LongestGangWaitSec != 50 {
+		t.Errorf("over seeds %d gangs waited %v s, at most %v", seeds.LargeGangs, seeds.AvgGangWaitSec, seeds.LongestGangWaitSec)
+	}
+}
+
 func TestCompareWithoutAddsRows(t *testing.T) {
 	c := comparison("gen:rw-a-prime", "tiresias", "fifo")
 	c.Setup.Without = []string{"schedule", "allocate"}

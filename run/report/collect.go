@@ -21,7 +21,7 @@ const ChartSpans = 5000
 // cdfPoints bounds the points of a JCT distribution in a view.
 const cdfPoints = 500
 
-// Collector is fed while a run goes on, cheaply: eight bytes per finished job,
+// Collector is fed while a run goes on, cheaply: sixteen bytes per finished job,
 // and views of bounded size. Instants may be those of a trace or of the Unix
 // epoch; they never go back within one series.
 type Collector struct {
@@ -32,6 +32,9 @@ type Collector struct {
 	jct         mean
 	wait        mean
 	slowdown    mean
+	slowdowns   []float64 // of finished jobs of which it is known
+	gangWait    mean      // of finished gangs of LargeGang devices and more
+	gangLongest unit.Duration
 	preemptions int64
 	restarts    int64
 	firstSubmit unit.Time
@@ -95,7 +98,13 @@ func (c *Collector) Job(j JobRecord) {
 		c.jct.add(j.JCT().Seconds())
 		c.wait.add(j.Waited.Seconds())
 		if j.Alone > 0 {
-			c.slowdown.add(j.JCT().Seconds() / j.Alone.Seconds())
+			slowdown := j.JCT().Seconds() / j.Alone.Seconds()
+			c.slowdown.add(slowdown)
+			c.slowdowns = append(c.slowdowns, slowdown)
+		}
+		if j.Devices >= LargeGang {
+			c.gangWait.add(j.Waited.Seconds())
+			c.gangLongest = max(c.gangLongest, j.Waited)
 		}
 	}
 	if len(c.jobs) < c.limits.Jobs {
@@ -143,6 +152,8 @@ func (c *Collector) Result(known Result) Result {
 	r.P50JCTSec = Quantile(c.jcts, 500).Seconds()
 	r.P95JCTSec = Quantile(c.jcts, 950).Seconds()
 	r.P99JCTSec = Quantile(c.jcts, 990).Seconds()
+	r.P99Slowdown = Quantile(c.slowdowns, 990)
+	r.LargeGangs, r.AvgGangWaitSec, r.LongestGangWaitSec = c.gangWait.n, c.gangWait.value(), c.gangLongest.Seconds()
 	if c.lastEnd > c.firstSubmit {
 		r.MakespanSec = c.lastEnd.Sub(c.firstSubmit).Seconds()
 	}
@@ -156,9 +167,10 @@ func (c *Collector) Result(known Result) Result {
 	return r
 }
 
-// close extends the series to the last known instant and sorts the JCTs.
+// close extends the series to the last known instant and sorts what quantiles are taken of.
 func (c *Collector) close() {
 	slices.Sort(c.jcts)
+	slices.Sort(c.slowdowns)
 	if c.queue.begun {
 		c.queue.observe(c.latest, c.queue.value)
 	}
@@ -171,7 +183,7 @@ func (c *Collector) close() {
 
 // Quantile is the nearest-rank quantile of sorted values: the least of them that
 // at least permille thousandths of them do not exceed. Of no values it is 0.
-func Quantile(sorted []unit.Duration, permille int) unit.Duration {
+func Quantile[T unit.Duration | float64](sorted []T, permille int) T {
 	if len(sorted) == 0 {
 		return 0
 	}

@@ -31,22 +31,24 @@ func TestResultOfAHistoryByHand(t *testing.T) {
 	c.Busy(10*sec, 2000, 2000)
 	c.Queue(30*sec, 0)
 	c.Busy(30*sec, 500, 2000)
-	c.Job(JobRecord{Submit: 10 * sec, End: 30 * sec, Run: 20 * unit.Second, Alone: 10 * unit.Second, Preemptions: 1, Outcome: Finished})
-	c.Job(JobRecord{Submit: 10 * sec, End: 50 * sec, Run: 20 * unit.Second, Waited: 20 * unit.Second, Restarts: 2, Outcome: Finished})
+	c.Job(JobRecord{Submit: 10 * sec, End: 30 * sec, Run: 20 * unit.Second, Alone: 10 * unit.Second, Preemptions: 1, Outcome: Finished, Gang: 16, Devices: 16000})
+	c.Job(JobRecord{Submit: 10 * sec, End: 50 * sec, Run: 20 * unit.Second, Waited: 20 * unit.Second, Alone: 5 * unit.Second, Restarts: 2, Outcome: Finished, Gang: 3, Devices: 24000})
+	c.Job(JobRecord{Submit: 12 * sec, End: 42 * sec, Run: 20 * unit.Second, Waited: 10 * unit.Second, Outcome: Finished, Gang: 15, Devices: 15000})
 	c.Job(JobRecord{Submit: 12 * sec, End: 20 * sec, Outcome: Failed})
 	c.Job(JobRecord{Submit: 13 * sec, End: 60 * sec, Preemptions: 2, Outcome: Unfinished})
 	c.Job(JobRecord{Submit: 14 * sec, End: 14 * sec, Outcome: Refused})
 	r := c.Result(Result{Setting: Setting{Strategy: "x"}, Completion: Completion{IsolatedSec: 5, SquashedSRPTSec: 7}})
 
-	if r.Jobs != 5 || r.Finished != 2 || r.Failed != 1 || r.Censored != 1 || r.Refused != 1 || r.Cancelled != 0 {
+	if r.Jobs != 6 || r.Finished != 3 || r.Failed != 1 || r.Censored != 1 || r.Refused != 1 || r.Cancelled != 0 {
 		t.Errorf("counts are %+v", r.Completion)
 	}
 	for _, m := range []struct {
 		name      string
 		got, want float64
 	}{
-		{"average JCT", r.AvgJCTSec, 30}, {"p50", r.P50JCTSec, 20}, {"p95", r.P95JCTSec, 40}, {"p99", r.P99JCTSec, 40},
-		{"wait", r.AvgWaitSec, 10}, {"slowdown", r.AvgSlowdown, 2}, {"makespan", r.MakespanSec, 40}, {"bound", r.JCTBoundSec, 7},
+		{"average JCT", r.AvgJCTSec, 30}, {"p50", r.P50JCTSec, 30}, {"p95", r.P95JCTSec, 40}, {"p99", r.P99JCTSec, 40},
+		{"wait", r.AvgWaitSec, 10}, {"slowdown", r.AvgSlowdown, 5}, {"p99 slowdown", r.P99Slowdown, 8},
+		{"large gangs", float64(r.LargeGangs), 2}, {"their wait", r.AvgGangWaitSec, 10}, {"their longest", r.LongestGangWaitSec, 20}, {"makespan", r.MakespanSec, 40}, {"bound", r.JCTBoundSec, 7},
 		// granted 0 for 10 s, 2 for 20 s, 0.5 for the 30 s to the last known instant
 		{"utilization", r.Utilization, 55.0 / 120},
 		{"longest queue", float64(r.LongestQueue), 1}, {"preemptions", float64(r.Preemptions), 3}, {"restarts", float64(r.Restarts), 2},
@@ -83,7 +85,8 @@ func TestResultHasItsFields(t *testing.T) {
 	for _, name := range strings.Fields(`strategy trace seed load jobs finished avg_jct_s p50_jct_s p95_jct_s p99_jct_s
 		avg_wait_s longest_queue makespan_s utilization preemptions commits events wall_s cpu_s peak_rss_bytes jct_bound_s
 		decision_hash offered_load mean_duration_s censored restarts lost_device_s overhead_device_s useful_device_s
-		idle_device_s device_s balanced isolated_s squashed_srpt_s queueing_s avg_slowdown notes`) {
+		idle_device_s device_s balanced isolated_s squashed_srpt_s queueing_s avg_slowdown p99_slowdown large_gangs avg_gang_wait_s
+		longest_gang_wait_s notes`) {
 		if _, ok := fields[name]; !ok {
 			t.Errorf("a result has no field %s", name)
 		}

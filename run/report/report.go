@@ -43,6 +43,10 @@ type Setting struct {
 	MeanDurationSec float64 `json:"mean_duration_s"`
 }
 
+// LargeGang is from how many devices on a gang is told of by itself: under most orders such
+// jobs wait the longest, and a mean over all jobs does not show it.
+const LargeGang = 16 * unit.Whole
+
 // Completion is what the jobs got. The collector fills in all but the bounds.
 // Jobs = Finished + Failed + Cancelled + Refused + Censored.
 type Completion struct {
@@ -59,7 +63,14 @@ type Completion struct {
 	P99JCTSec   float64 `json:"p99_jct_s"`
 	AvgWaitSec  float64 `json:"avg_wait_s"`
 	AvgSlowdown float64 `json:"avg_slowdown"`
+	P99Slowdown float64 `json:"p99_slowdown"`
 	MakespanSec float64 `json:"makespan_s"`
+
+	// Of the finished jobs that asked for LargeGang devices and more: how many they are, and
+	// how long they waited, in the mean and at most.
+	LargeGangs         int64   `json:"large_gangs"`
+	AvgGangWaitSec     float64 `json:"avg_gang_wait_s"`
+	LongestGangWaitSec float64 `json:"longest_gang_wait_s"`
 
 	// JCTBoundSec is a lower bound of the average JCT: the largest of those below.
 	JCTBoundSec     float64 `json:"jct_bound_s"`

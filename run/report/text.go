@@ -50,6 +50,8 @@ func facts(r *Result) []fact {
 		add(true, "p50, p95, p99 JCT", "%s, %s, %s", timeText(r.P50JCTSec), timeText(r.P95JCTSec), timeText(r.P99JCTSec))
 		add(true, "average wait", "%s", exact(r.AvgWaitSec))
 		add(r.AvgSlowdown != 0, "average slowdown", "%.2f", r.AvgSlowdown)
+		add(r.P99Slowdown != 0, "p99 slowdown", "%.2f", r.P99Slowdown)
+		add(r.LargeGangs != 0, "gangs of 16 and more", "%s waited %s on average, %s at most", count(r.LargeGangs), timeText(r.AvgGangWaitSec), timeText(r.LongestGangWaitSec))
 		add(r.JCTBoundSec != 0, "JCT lower bound", "%s", boundText(r))
 	}
 	add(true, "longest queue", "%s", count(r.LongestQueue))
@@ -161,26 +163,37 @@ type column struct {
 // compareColumns are the columns of a comparison in text and HTML.
 func compareColumns(rows []Row) []column {
 	first := &rows[0].Result
-	jct := func(get func(*Result) float64) func(*Row) string {
+	// A figure that nothing was measured for is a dash.
+	of := func(has func(*Result) bool, text func(*Result) string) func(*Row) string {
 		return func(r *Row) string {
-			if r.Result.Finished == 0 {
+			if !has(&r.Result) {
 				return "–"
 			}
-			return timeText(get(&r.Result))
+			return text(&r.Result)
 		}
+	}
+	jct := func(get func(*Result) float64) func(*Row) string {
+		return of(func(r *Result) bool { return r.Finished != 0 }, func(r *Result) string { return timeText(get(r)) })
 	}
 	columns := []column{
 		{"avg JCT", 0, jct(func(r *Result) float64 { return r.AvgJCTSec })},
 		{"vs first", 0, func(r *Row) string { return ratioText(ratioOf(first, r)) }},
-		{"p50 JCT", 5, jct(func(r *Result) float64 { return r.P50JCTSec })},
-		{"p95 JCT", 4, jct(func(r *Result) float64 { return r.P95JCTSec })},
-		{"p99 JCT", 2, jct(func(r *Result) float64 { return r.P99JCTSec })},
+		{"p50 JCT", 6, jct(func(r *Result) float64 { return r.P50JCTSec })},
+		{"p95 JCT", 5, jct(func(r *Result) float64 { return r.P95JCTSec })},
+		{"p99 JCT", 4, jct(func(r *Result) float64 { return r.P99JCTSec })},
+		{"p99 slowdown", 2, of(func(r *Result) bool { return r.P99Slowdown != 0 }, func(r *Result) string { return fmt.Sprintf("%.1f", r.P99Slowdown) })},
 		{"avg wait", 1, jct(func(r *Result) float64 { return r.AvgWaitSec })},
 		{"longest queue", 8, func(r *Row) string { return count(r.Result.LongestQueue) }},
-		{"makespan", 6, func(r *Row) string { return timeText(r.Result.MakespanSec) }},
-		{"util", 3, func(r *Row) string { return percent(r.Result.Utilization) }},
-		{"preempted", 7, func(r *Row) string { return count(r.Result.Preemptions) }},
+		{"makespan", 7, func(r *Row) string { return timeText(r.Result.MakespanSec) }},
+		{"util", 5, func(r *Row) string { return percent(r.Result.Utilization) }},
+		{"preempted", 3, func(r *Row) string { return count(r.Result.Preemptions) }},
 		{"finished", 9, func(r *Row) string { return count(r.Result.Finished) }},
+	}
+	hasGangs := func(r *Result) bool { return r.LargeGangs != 0 }
+	if slices.ContainsFunc(rows, func(r Row) bool { return hasGangs(&r.Result) }) {
+		columns = append(columns,
+			column{"gangs' wait", 3, of(hasGangs, func(r *Result) string { return timeText(r.AvgGangWaitSec) })},
+			column{"their longest", 4, of(hasGangs, func(r *Result) string { return timeText(r.LongestGangWaitSec) })})
 	}
 	for i := range rows {
 		if rows[i].Result.Censored > 0 { // a mean over fewer jobs must not pass unseen
