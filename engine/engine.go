@@ -188,6 +188,14 @@ func (e *Engine) Answerer() strategy.Answerer {
 	return a
 }
 
+// Known is what the strategy says that it ranks a job by; nil where it does not say.
+func (e *Engine) Known(job plan.JobID) []string {
+	if k, ok := strategy.Can[schedule.Knower](e.sched.scheduler); ok {
+		return k.Known(e.View(), job)
+	}
+	return nil
+}
+
 // View returns the read-only state.
 func (e *Engine) View() plan.View { return e.state.View() }
 

@@ -123,6 +123,11 @@ type Learner interface {
 	Learn(v plan.View, job plan.JobID)
 }
 
+// Knower is an Order that can say in sentences what it ranks a job by, and where it knows nothing.
+type Knower interface {
+	Known(v plan.View, job plan.JobID) []string
+}
+
 // Controlled is an Order that also steps in around the decisions, such as to shed load:
 // it puts itself around the Scheduler that was composed with it.
 type Controlled interface {

@@ -97,6 +97,9 @@ func (p *Plane) Watch() (<-chan struct{}, func()) { return p.stepped.Watch() }
 // Info returns what the plane keeps of a job; call it inside Query.
 func (p *Plane) Info(id plan.JobID) JobInfo { return p.jobs[id] }
 
+// Known is what the strategy says that it ranks a job by; call it inside Query.
+func (p *Plane) Known(id plan.JobID) []string { return p.engine.Known(id) }
+
 // FindArray returns the array of a name; call it inside Query.
 func (p *Plane) FindArray(name string) (Array, bool) {
 	a, ok := p.arrays[name]

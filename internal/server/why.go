@@ -18,6 +18,9 @@ func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
 		x := s.veil(access.From(r.Context()))
 		said := view.WhyOf(v, x.info(info), id, s.site(v))
 		said.Words = s.withComing(v, id, said.Words)
+		if v.Job(id).Phase.Waits() {
+			said.Detail = append(said.Detail, s.config.Plane.Known(id)...)
+		}
 		why = x.why(said)
 	})
 	if err != nil {

@@ -21,6 +21,9 @@
 package muster
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -64,6 +67,7 @@ type Order struct {
 var (
 	_ schedule.Order   = (*Order)(nil)
 	_ schedule.Learner = (*Order)(nil)
+	_ schedule.Knower  = (*Order)(nil)
 )
 
 // New returns the order; the configuration must be valid.
@@ -106,3 +110,34 @@ func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 
 // Learn takes in how long a finished job ran.
 func (o *Order) Learn(v plan.View, id plan.JobID) { o.past.Learn(v, id) }
+
+// Known says by how many finished jobs a job is ranked, that none are known, and whether the latest
+// like it are of another length than those before.
+func (o *Order) Known(v plan.View, id plan.JobID) []string {
+	k := o.past.Known(v, id)
+	what := "how long it runs"
+	if j := v.Job(id); j.Declared > 0 {
+		what = "what part of its declared time it takes"
+	}
+	if k.Finished[0] == 0 {
+		return []string{fmt.Sprintf("nothing is known of %s: as LAS, it is ranked by what it has got", what)}
+	}
+	var by []string
+	for i, like := range [...]string{"of its user", "of its tenant", "of its kind", "of its size", "in all"} {
+		// Where a finer group has as many, the coarser ones add nothing.
+		if n := k.Finished[len(k.Finished)-1-i]; i == 0 || n != k.Finished[len(k.Finished)-i] {
+			by = append(by, fmt.Sprintf("%d %s", n, like))
+		}
+	}
+	lines := []string{fmt.Sprintf("%s is told by the jobs like it that have finished: %s", what, strings.Join(by, ", "))}
+	if k.Finished[len(k.Finished)-1] == 0 {
+		lines[0] = fmt.Sprintf("no job like it has finished; %s is told by others: %s", what, strings.Join(by[1:], ", "))
+	}
+	switch {
+	case k.Latest >= 1:
+		lines = append(lines, fmt.Sprintf("the latest %d like it took %.1f times as long as the %d before", k.Jobs, k.Latest, k.Before))
+	case k.Latest > 0:
+		lines = append(lines, fmt.Sprintf("the latest %d like it took %.1f times less than the %d before", k.Jobs, 1/k.Latest, k.Before))
+	}
+	return lines
+}
