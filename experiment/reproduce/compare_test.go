@@ -171,8 +171,8 @@ func TestCompareTellsOfLargeGangs(t *testing.T) {
 		}
 	}
 	seeds := average([]report.Result{
-		{Completion: report.Completion{LargeGangs: 3, AvgGangWaitSec: 10, LongestGangWaitSec: 25}}, {},
-		{Completion: report.Completion{LargeGangs: 1, AvgGangWaitSec: 50, LongestGangWaitSec: 50}}})
+		{Gangs: report.Gangs{LargeGangs: 3, AvgGangWaitSec: 10, LongestGangWaitSec: 25}}, {},
+		{Gangs: report.Gangs{LargeGangs: 1, AvgGangWaitSec: 50, LongestGangWaitSec: 50}}})
 	if seeds.LargeGangs != 4 || seeds.AvgGangWaitSec != 20 || seeds.LongestGangWaitSec != 50 {
 		t.Errorf("over seeds %d gangs waited %v s, at most %v", seeds.LargeGangs, seeds.AvgGangWaitSec, seeds.LongestGangWaitSec)
 	}

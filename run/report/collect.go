@@ -153,7 +153,7 @@ func (c *Collector) Result(known Result) Result {
 	r.P95JCTSec = Quantile(c.jcts, 950).Seconds()
 	r.P99JCTSec = Quantile(c.jcts, 990).Seconds()
 	r.P99Slowdown = Quantile(c.slowdowns, 990)
-	r.LargeGangs, r.AvgGangWaitSec, r.LongestGangWaitSec = c.gangWait.n, c.gangWait.value(), c.gangLongest.Seconds()
+	r.Gangs = Gangs{c.gangWait.n, c.gangWait.value(), c.gangLongest.Seconds()}
 	if c.lastEnd > c.firstSubmit {
 		r.MakespanSec = c.lastEnd.Sub(c.firstSubmit).Seconds()
 	}

@@ -19,6 +19,7 @@ import (
 type Result struct {
 	Setting
 	Completion
+	Gangs
 	Activity
 	Ledger
 	Effort
@@ -47,6 +48,14 @@ type Setting struct {
 // jobs wait the longest, and a mean over all jobs does not show it.
 const LargeGang = 16 * unit.Whole
 
+// Gangs are the finished jobs that asked for LargeGang devices and more: how many they are, and
+// how long they waited, in the mean and at most. The collector fills them in.
+type Gangs struct {
+	LargeGangs         int64   `json:"large_gangs"`
+	AvgGangWaitSec     float64 `json:"avg_gang_wait_s"`
+	LongestGangWaitSec float64 `json:"longest_gang_wait_s"`
+}
+
 // Completion is what the jobs got. The collector fills in all but the bounds.
 // Jobs = Finished + Failed + Cancelled + Refused + Censored.
 type Completion struct {
@@ -65,12 +74,6 @@ type Completion struct {
 	AvgSlowdown float64 `json:"avg_slowdown"`
 	P99Slowdown float64 `json:"p99_slowdown"`
 	MakespanSec float64 `json:"makespan_s"`
-
-	// Of the finished jobs that asked for LargeGang devices and more: how many they are, and
-	// how long they waited, in the mean and at most.
-	LargeGangs         int64   `json:"large_gangs"`
-	AvgGangWaitSec     float64 `json:"avg_gang_wait_s"`
-	LongestGangWaitSec float64 `json:"longest_gang_wait_s"`
 
 	// JCTBoundSec is a lower bound of the average JCT: the largest of those below.
 	JCTBoundSec     float64 `json:"jct_bound_s"`
