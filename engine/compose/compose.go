@@ -239,14 +239,6 @@ func (s *Scheduler) reset() {
 	}
 }
 
-// Known is what the order says that it ranks a job by; nil where it does not say.
-func (s *Scheduler) Known(v plan.View, job plan.JobID) []string {
-	if k, ok := strategy.Can[schedule.Knower](s.parts.Order); ok {
-		return k.Known(v, job)
-	}
-	return nil
-}
-
 // Rebuild forgets every cache; the engine names all live jobs in the next trigger.
 func (s *Scheduler) Rebuild(v plan.View) {
 	s.reset()

@@ -9,6 +9,7 @@ import (
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/pipeline/reaction"
+	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/calendar"
@@ -37,4 +38,12 @@ func PartsOf(c, null strategy.Filled) Parts {
 			Name:   cmp.Or(c[parallel.PlannerPart].Name, c[pipeline.CutPart].Name) + "+" + c[pipeline.SequencePart].Name},
 		Reaction: strategy.In[reaction.Policy](c, reaction.Part),
 	}
+}
+
+// Known is what the order says that it ranks a job by; nil where it does not say.
+func (s *Scheduler) Known(v plan.View, job plan.JobID) []string {
+	if k, ok := strategy.Can[schedule.Knower](s.parts.Order); ok {
+		return k.Known(v, job)
+	}
+	return nil
 }

@@ -123,13 +123,13 @@ func (o *Order) Known(v plan.View, id plan.JobID) []string {
 		return []string{fmt.Sprintf("nothing is known of %s: as LAS, it is ranked by what it has got", what)}
 	}
 	var by []string
-	for i, like := range [...]string{"of its user", "of its tenant", "of its kind", "of its size", "in all"} {
+	for i, like := range [...]string{"like it", "of whatever user", "of whatever tenant", "of whatever kind", "of whatever size"} {
 		// Where a finer group has as many, the coarser ones add nothing.
 		if n := k.Finished[len(k.Finished)-1-i]; i == 0 || n != k.Finished[len(k.Finished)-i] {
 			by = append(by, fmt.Sprintf("%d %s", n, like))
 		}
 	}
-	lines := []string{fmt.Sprintf("%s is told by the jobs like it that have finished: %s", what, strings.Join(by, ", "))}
+	lines := []string{fmt.Sprintf("%s is told by the jobs that have finished: %s", what, strings.Join(by, ", "))}
 	if k.Finished[len(k.Finished)-1] == 0 {
 		lines[0] = fmt.Sprintf("no job like it has finished; %s is told by others: %s", what, strings.Join(by[1:], ", "))
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/musterdl/muster/model/cluster"
@@ -51,6 +52,40 @@ func TestUnderstating(t *testing.T) {
 		}
 		if ratio := ranks[1] / ranks[0]; ratio < .8 || ratio > 1.2 {
 			t.Errorf("after %s who declares a tenth ranks at %.2f of an honest user", came, ratio)
+		}
+	}
+}
+
+// TestKnown: an operator reads what a job is ranked by: nothing, others, its own kind, and that its
+// work has changed.
+func TestKnown(t *testing.T) {
+	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
+	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000}, {Gang: 2, Devices: 1, Share: 1000}}
+	o := muster.New(muster.Default())
+	end := func(shape int32, jobs int, ran unit.Duration) {
+		for range jobs {
+			id := s.Admit(strconv.Itoa(len(s.Jobs)), plan.Asked{Shape: shape, Submit: s.Now})
+			j := &s.Jobs[id]
+			j.Phase, j.Started, j.Ended, j.Service = plan.Finished, s.Now, s.Now.Add(ran), int64(ran)*s.Shapes[shape].Milli(shape+1)
+			o.Learn(s.View(), id)
+		}
+		s.Now = s.Now.Add(24 * unit.Hour)
+	}
+	for _, c := range []struct {
+		shape int32
+		jobs  int
+		ran   unit.Duration
+		want  string
+	}{
+		{0, 0, 0, "nothing is known of how long it runs: as LAS, it is ranked by what it has got"},
+		{1, 3, unit.Hour, "no job like it has finished; how long it runs is told by others: 3 of whatever size"},
+		{0, 12, unit.Hour, "how long it runs is told by the jobs that have finished: 12 like it, 15 of whatever size"},
+		{0, 8, 8 * unit.Hour, "how long it runs is told by the jobs that have finished: 20 like it, 23 of whatever size\nthe latest 8 like it took 8.0 times as long as the 12 before"},
+	} {
+		end(c.shape, c.jobs, c.ran)
+		id := s.Admit(strconv.Itoa(len(s.Jobs)), plan.Asked{Submit: s.Now})
+		if got := strings.Join(o.Known(s.View(), id), "\n"); got != c.want {
+			t.Errorf("after %d more jobs:\n%s\nwant:\n%s", c.jobs, got, c.want)
 		}
 	}
 }
