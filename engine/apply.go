@@ -93,7 +93,7 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 		if ev.RateMicro > 0 || ev.RateOff != (plan.Off{}) {
 			e.state.Doubt(run, ev.RateOff)
 		}
-		if ev.RateMicro > 0 || ev.Stood > 0 || ev.Loss > 0 || len(ev.Stages) > 0 {
+		if ev.RateMicro > 0 || ev.Stood > 0 || ev.Loss > 0 || len(ev.Stages) > 0 || len(ev.Slow) > 0 {
 			e.observe(ev, run)
 		}
 		if ev.Goes != nil {

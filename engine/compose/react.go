@@ -37,7 +37,11 @@ func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
 		}
 		rules := s.parts.Reaction.Setting()
 		x, by, was := pipelines.going(d.View, run)
-		if x == nil || len(o.Stages) != len(drift.Times(&by.Result)[0]) {
+		if x == nil {
+			s.leaveSlow(d, run, o) // its stages were timed all the same
+			continue
+		}
+		if len(o.Stages) != len(drift.Times(&by.Result)[0]) {
 			continue
 		}
 		is, differs := learned(x, &by, was, o, rules.Skew)

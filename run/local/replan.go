@@ -25,6 +25,12 @@ type planning struct {
 	// stages are the times of stages that were told last, and written when they were measured.
 	stages  []unit.Duration
 	written time.Time
+	devices devices
+	// pending says that stages take other times now than was told, and that it is not known yet why.
+	// What they take is summed up over reports since then.
+	pending bool
+	sums    []unit.Duration
+	reports unit.Duration
 }
 
 // Who is told of a plan answers at the end of a step. A program that makes more steps than
@@ -105,7 +111,7 @@ func (a *attempt) answered(r *supervise.Record) {
 		return
 	}
 	late := !pending && file != p.file
-	p.file, p.since, p.stages = file, r.Report.Step, nil
+	p.file, p.since, p.stages, p.pending, p.sums = file, r.Report.Step, nil, false, nil
 	if pending {
 		p.asked = ""
 	}
@@ -154,8 +160,8 @@ func (a *attempt) goes(why string) {
 	a.driver.report(e)
 }
 
-// measured adds to an observation how long a microbatch takes in each stage, where rank 0 wrote
-// that down since it goes by its plan, and where it is news.
+// measured adds to an observation how long a microbatch takes in each stage, and how slow the devices
+// are, where rank 0 wrote that down since it goes by its plan, and where it is news.
 func (a *attempt) measured(e *engine.Event) bool {
 	p, path := &a.plan, supervise.TimingsPath(a.dirs[0])
 	info, err := os.Stat(path)
@@ -168,15 +174,58 @@ func (a *attempt) measured(e *engine.Event) bool {
 	if err != nil || t.Step <= p.since {
 		return false
 	}
-	news := false
-	for i, us := range t.StageUs() {
-		is := max(unit.Microsecond, unit.Duration(us))
-		news = news || i >= len(p.stages) || 100*max(is-p.stages[i], p.stages[i]-is) > drift*p.stages[i]
-		e.Stages = append(e.Stages, is)
+	var stages []unit.Duration
+	for _, us := range t.StageUs() {
+		stages = append(stages, max(unit.Microsecond, unit.Duration(us)))
 	}
-	if !news && len(e.Stages) == len(p.stages) || len(e.Stages) == 0 {
+	if len(stages) == 0 {
 		return false
 	}
-	p.stages = e.Stages
+	if !t.Devices.Tells(len(a.order.Workers)) {
+		return p.tells(e, stages, nil)
+	}
+	p.devices.take(t.Devices, len(a.order.Workers))
+	if p.differ(stages) && !p.pending {
+		// It is looked at for a while: is it a device, or layers?
+		p.pending, p.sums, p.reports = true, nil, 0
+		p.devices.again()
+		return false
+	}
+	if p.reports++; len(p.sums) != len(stages) {
+		p.sums, p.reports = make([]unit.Duration, len(stages)), 1
+	}
+	for i := range stages {
+		p.sums[i] += stages[i]
+		stages[i] = p.sums[i] / p.reports
+	}
+	if !p.devices.known() {
+		return false
+	}
+	p.pending = false
+	return p.tells(e, stages, p.devices.slow())
+}
+
+// tells adds it to an observation, if it is news.
+func (p *planning) tells(e *engine.Event, stages []unit.Duration, slow []float64) bool {
+	if !p.differ(stages) && !p.devices.other(slow) {
+		return false
+	}
+	if p.stages = stages; slow != nil {
+		p.devices.told = slow
+	}
+	e.Stages, e.Slow = stages, slow
 	return true
+}
+
+// differ reports whether stages take other times than was told last.
+func (p *planning) differ(stages []unit.Duration) bool {
+	if len(stages) != len(p.stages) {
+		return true
+	}
+	for i, is := range stages {
+		if 100*max(is-p.stages[i], p.stages[i]-is) > drift*p.stages[i] {
+			return true
+		}
+	}
+	return false
 }

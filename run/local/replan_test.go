@@ -65,7 +65,7 @@ func (d *drive) begin(o run.Order) {
 // observed waits for an observation of a kind.
 func (d *drive) observed(what string, is func(o *engine.Observation) bool) engine.Observation {
 	d.t.Helper()
-	for deadline := time.After(30 * time.Second); ; {
+	for deadline := time.After(inTime); ; {
 		select {
 		case e := <-d.events:
 			if e.Kind != engine.Observed {
@@ -144,7 +144,7 @@ func TestReplan(t *testing.T) {
 		}
 		return last
 	}
-	for end := time.Now().Add(20 * time.Second); answer().File != "plan.1.3.json"; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(inTime); answer().File != "plan.1.3.json"; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("the last that is said of a plan is %+v", answer())
 		}
@@ -211,7 +211,7 @@ func TestWhatLivesOnIsKept(t *testing.T) {
 		o := planned(t, "hit", 4, 0, by, "--steps", steps, "--step-delay", "20ms")
 		d.begin(o)
 		told := keep(t, d.driver.MemberDir("hit", 1, 0))
-		for end := time.Now().Add(20 * time.Second); len(losses(t, told)) < 40 && time.Now().Before(end); {
+		for end := time.Now().Add(inTime); len(losses(t, told)) < 40 && time.Now().Before(end); {
 			time.Sleep(5 * time.Millisecond)
 		}
 		records, _, err := supervise.ReadRecords(d.driver.MemberDir("hit", 1, rank), 0)

@@ -41,7 +41,7 @@ func newDrive(t *testing.T, state string, live ...run.Order) *drive {
 // want waits for an event of a kind, past observations.
 func (d *drive) want(kind engine.Kind) engine.Event {
 	d.t.Helper()
-	for deadline := time.After(20 * time.Second); ; {
+	for deadline := time.After(inTime); ; {
 		select {
 		case e := <-d.events:
 			if e.Kind == kind {

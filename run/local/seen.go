@@ -79,6 +79,7 @@ func (a *attempt) note(rank int, r *supervise.Record) {
 	case supervise.Suspended, supervise.Resumed:
 		s.suspended = r.Kind == supervise.Suspended
 		a.pace.again()
+		a.plan.devices.again()
 	case supervise.StopRequested:
 		s.asked = true
 	case supervise.TakenOver:

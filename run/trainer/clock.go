@@ -16,6 +16,7 @@ type clock struct {
 	mesh  *mesh
 	every int // steps between two reports; 0 reports nothing
 	steps int // of this attempt
+	probe *probe
 	// By stage and kind of pass: how many there were and how long they took together, one behind
 	// the other, and how long the longest took. All times are in microseconds.
 	sums, most []float32
@@ -24,8 +25,12 @@ type clock struct {
 
 func newClock(plan *pipeline.Plan, m *mesh, every int) *clock {
 	n := len(pipeline.Kinds) * int(plan.Stages)
-	return &clock{plan: plan, mesh: m, every: every, sums: make([]float32, 2*n), most: make([]float32, n),
+	c := &clock{plan: plan, mesh: m, every: every, sums: make([]float32, 2*n), most: make([]float32, n),
 		spans: make([]float32, 2*len(plan.Orders[m.pipe.rank]))}
+	if every > 0 {
+		c.probe = newProbe()
+	}
+	return c
 }
 
 // due reports whether the step that is now made is reported: the second of an attempt, whose
@@ -62,12 +67,15 @@ func (c *clock) report(step int) (progress.Timings, error) {
 		}
 		all = append(all, line...)
 	}
+	devices := len(all)
+	all = append(all, make([]float32, probeFloats*c.mesh.world())...)
+	c.probe.tell(all[devices+probeFloats*c.mesh.rank():])
 	clear(c.sums)
 	clear(c.most)
 	if err := c.mesh.sum(all); err != nil {
 		return progress.Timings{}, err
 	}
-	t := progress.Timings{Step: int64(step)}
+	t := progress.Timings{Step: int64(step), Devices: c.probe.heard(all[devices:])}
 	for i := range n {
 		p := progress.PassTimes{Stage: i / len(pipeline.Kinds), Kind: pipeline.Kinds[i%len(pipeline.Kinds):][:1], Count: int(all[2*i]), MeanUs: tenths(all[2*i+1] / all[2*i])}
 		for k := range pipelines {
@@ -127,3 +135,6 @@ func (c *clock) align(lines [][]progress.Span) {
 
 // tenths leaves out digits that a float32 does not have.
 func tenths[F float32 | float64](us F) float64 { return math.Round(float64(us)*10) / 10 }
+
+// thousandths does so for numbers around 1.
+func thousandths(times float32) float64 { return math.Round(float64(times)*1000) / 1000 }

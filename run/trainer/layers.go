@@ -3,6 +3,7 @@ package trainer
 import (
 	"math"
 	"math/rand/v2"
+	"time"
 
 	"gonum.org/v1/gonum/blas/blas32"
 )
@@ -46,9 +47,19 @@ type microbatch struct {
 	later  []func()
 	// first is, where these sequences went forward as the second half of a microbatch, the first.
 	first *microbatch
-	// tensor are those with the other slices of the layers; err is what went wrong between them.
+	// tensor are those with the other slices of the layers, waited for how long they were waited for, in
+	// this pass and earlier ones; err is what went wrong between them.
 	tensor *ring
+	waited time.Duration
 	err    error
+}
+
+// waiting is for how long it and its first half have waited so far.
+func (m *microbatch) waiting() time.Duration {
+	if m.first != nil {
+		return m.waited + m.first.waited
+	}
+	return m.waited
 }
 
 // residual begins the sum of what a layer is given and what its slices make of it.
@@ -64,9 +75,14 @@ func (m *microbatch) residual(x []float32) []float32 {
 
 // sum replaces x by its sum over the slices of a layer. Who runs the pass asks for err behind it.
 func (m *microbatch) sum(x []float32) {
+	if m.tensor.world == 1 {
+		return
+	}
+	began := time.Now()
 	if err := m.tensor.allReduce(x); err != nil && m.err == nil {
 		m.err = err
 	}
+	m.waited += time.Since(began)
 }
 
 // linear adds xT dy to the gradient of a linear map's parameters, now or in the second half of

@@ -25,6 +25,13 @@ func newMesh(p place) *mesh {
 	}
 }
 
+// world is how many workers the job has, and rank which of them this is.
+func (m *mesh) world() int { return m.tensor.world * m.data.world * m.pipe.world }
+
+func (m *mesh) rank() int {
+	return (m.pipe.rank*m.data.world+m.data.rank)*m.tensor.world + m.tensor.rank
+}
+
 // rings are those on which there is somebody else.
 func (m *mesh) rings() []*ring {
 	return slices.DeleteFunc([]*ring{m.tensor, m.data, m.pipe}, func(r *ring) bool { return r.world == 1 })

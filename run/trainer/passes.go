@@ -32,6 +32,7 @@ func (w *worker) pipeline(batch []sequence, weight float32) error {
 		}
 	}
 	w.clock.steps++
+	w.clock.probe.between(len(order))
 	if w.clock.due() { // all begin at once, or the spans of several workers would not fit together
 		if err := w.mesh.barrier(); err != nil {
 			return err
@@ -65,9 +66,11 @@ func (p *passes) do(i int, op pipeline.Op, began time.Time) error {
 	if err != nil {
 		return err
 	}
-	start := time.Since(began)
+	start, waited, busy := time.Since(began), m.waiting(), p.clock.probe.start()
 	y := p.compute(s, m, op, x)
-	p.clock.took(i, op, start, time.Since(began))
+	end := time.Since(began)
+	p.clock.probe.took(busy, end-start-(m.waiting()-waited))
+	p.clock.took(i, op, start, end)
 	if m.err != nil {
 		return m.err
 	}

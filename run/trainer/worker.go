@@ -36,7 +36,10 @@ func divided(make func(c Config, from, to int, tensor *ring) *stage, w worker) *
 		w.stages, w.held = []*stage{make(c, 0, c.depth(), m.tensor)}, []int32{0}
 		return &w
 	}
-	w.clock = newClock(w.plan, m, c.TimingsEvery)
+	was := w.clock
+	if w.clock = newClock(w.plan, m, c.TimingsEvery); was != nil {
+		w.clock.probe = was.probe // whose device is the same
+	}
 	schedule := w.plan.Schedule()
 	for _, chunk := range schedule.Chunks(m.pipe.rank) {
 		from, to := layersOf(w.plan, int(chunk.Stage), c.depth())

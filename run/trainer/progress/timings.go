@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 )
 
 // Timings is what a pipeline measured of its passes: one JSON object in the file that
@@ -18,6 +19,16 @@ type Timings struct {
 	// Timeline is what each worker of the pipeline did in the step, in the order of its plan. Of
 	// a long plan it is the beginning.
 	Timeline [][]Span `json:"timeline"`
+	// Devices are how fast those of the workers are; nil is not measured.
+	Devices *Devices `json:"devices,omitempty"`
+}
+
+// Devices are how fast the devices of all workers are, whatever layers are on them: how many times as
+// long as at best each takes for the same work by the clock, in windows of at least WindowLeast.
+type Devices struct {
+	Windows int64 `json:"windows"` // that were measured in all
+	// Times are those of the last windows, at most WindowsMost, and in each by rank; 0 is not measured.
+	Times [][]float64 `json:"times"`
 }
 
 // PassTimes are those of one kind of pass at a stage.
@@ -70,12 +81,34 @@ func (t *Timings) StageUs() []float64 {
 	return stages
 }
 
+// Windows are so long that whatever holds a device up now and then comes several times in each: a quota
+// is given out ten times a second, and a core changes hands more often.
+const (
+	WindowLeast = 200 * time.Millisecond
+	WindowsMost = 16
+)
+
+// Tells reports whether they are of so many workers, and as anything can be.
+func (d *Devices) Tells(workers int) bool {
+	if d == nil || len(d.Times) > WindowsMost {
+		return false
+	}
+	for _, times := range d.Times {
+		if len(times) != workers || slices.ContainsFunc(times, func(is float64) bool { return !(is >= 0 && is < timesMost) }) {
+			return false
+		}
+	}
+	return true
+}
+
 // Bounds of a file of timings.
 const (
 	// SpansMost is how many spans all workers of a pipeline report together.
 	SpansMost = 1024
 	// timingsMost is how many bytes are read.
 	timingsMost = 1 << 20
+	// timesMost is how many times as long a device can take in a report that is believed.
+	timesMost = 1e6
 	// usMost is how long a pass can take in a report that is believed: eleven days.
 	usMost = 1e12
 )

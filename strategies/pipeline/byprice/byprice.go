@@ -20,7 +20,7 @@ var Description = strategy.Description{
 	Source: "pipeline/reaction; ReCycle, Oobleck, Varuna and just-in-time checkpointing have one way each",
 	Idea:   "a run that drifts or loses devices goes on in the way that loses the fewest device-seconds, of eight that are priced",
 	Goal:   "throughput", Needs: "jobs with a plan; stage times from the driver for drift, and probes of devices to tell slow ones from slow layers",
-	Live: "a lost node: the job starts again at once on what is left, or waits for the repair. Cannot keep the processes that are left, because they save and leave; drift is told by the trainer, which times its stages and takes another plan up while it goes on. Cannot leave a slow device for a spare, because the local driver probes none: the layers on it are taken to be slow and are cut anew",
+	Live: "a lost node: the job starts again at once on what is left, or waits for the repair. Cannot keep the processes that are left, because they save and leave; drift is told by the trainer, which times its stages and takes another plan up while it goes on. It times the same work on each device as well, so that a slow device is known from slow layers: layers leave it, and come back when it is well. Cannot leave it for a spare, because the local driver has one node, and it is nodes that are left",
 }
 
 // NoneDescription is that of the null.

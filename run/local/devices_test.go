@@ -1,0 +1,117 @@
+package local
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/musterdl/muster/run/trainer/progress"
+)
+
+// workplace makes up how long the workers of a run take for the same work, window after window: each as
+// slow as its device is, all as slow as the machine, and besides by chance.
+type workplace struct {
+	dice   *rand.Rand
+	slow   []float64
+	noise  float64 // standard deviation of a logarithm
+	report progress.Devices
+}
+
+func (w *workplace) windows(n int) *progress.Devices {
+	for range n {
+		machine, times := math.Exp(w.dice.Float64()), []float64(nil)
+		for _, slow := range w.slow {
+			times = append(times, slow*machine*math.Exp(w.noise*w.dice.NormFloat64()))
+		}
+		w.report.Windows++
+		if w.report.Times = append(w.report.Times, times); len(w.report.Times) > progress.WindowsMost {
+			w.report.Times = w.report.Times[1:]
+		}
+	}
+	return &w.report
+}
+
+// TestWhichDeviceIsSlow: a device that takes three times as long is found out among others, by how much,
+// and is forgotten when it is well again, on a quiet machine and on one that is much disturbed.
+func TestWhichDeviceIsSlow(t *testing.T) {
+	for seed := range uint64(20) {
+		for _, noise := range []float64{.01, .4} {
+			for _, workers := range []int{2, 3, 4} {
+				w := workplace{dice: rand.New(rand.NewPCG(seed, 1)), noise: noise, slow: make([]float64, workers)}
+				for i := range w.slow {
+					w.slow[i] = 1
+				}
+				var d devices
+				settle := func() (reports int) {
+					for d.again(); !d.known(); reports++ {
+						d.take(w.windows(3), workers)
+					}
+					d.told = d.slow()
+					return reports
+				}
+				settle()
+				w.slow[1] = 3
+				settle()
+				for i, is := range d.told {
+					if off := math.Abs(math.Log(is / w.slow[i])); i != 1 && is != 1 || off > .05+noise {
+						t.Errorf("%d workers, noise %g: %v, expected %v", workers, noise, d.told, w.slow)
+						break
+					}
+				}
+				if w.slow[1] = 1; settle() > windowsMost {
+					t.Errorf("%d workers, noise %g: it takes ever so long", workers, noise)
+				}
+				for _, is := range d.told {
+					if is != 1 {
+						t.Errorf("%d workers, noise %g: %v when all is well again", workers, noise, d.told)
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestNoiseIsNoSlowDevice: on a machine that is much disturbed and has no slow device one is seen no
+// oftener than chance may be behind it: what is said stays said, so each of many runs is asked at each
+// of its reports.
+func TestNoiseIsNoSlowDevice(t *testing.T) {
+	const runs, reports = 200, 50
+	wrong := 0
+	for seed := range uint64(runs) {
+		w := workplace{dice: rand.New(rand.NewPCG(seed, 2)), noise: .8, slow: []float64{1, 1}}
+		var d devices
+		for range reports {
+			if d.take(w.windows(1), 2); d.known() && d.other(d.slow()) {
+				wrong++
+				break
+			}
+		}
+	}
+	if wrong > runs/20 {
+		t.Errorf("in %d of %d runs a device is said to be slow", wrong, runs)
+	}
+}
+
+// TestDevicesOfBadReports: what cannot be is not believed, and what nobody measured tells nothing.
+func TestDevicesOfBadReports(t *testing.T) {
+	for name, d := range map[string]*progress.Devices{
+		"none": nil, "of three workers": {Times: [][]float64{{1, 1, 1}}}, "negative": {Times: [][]float64{{1, -1}}}, "endless": {Times: [][]float64{{1, 1e300}}},
+		"too many": {Times: make([][]float64, progress.WindowsMost+1)},
+	} {
+		if d.Tells(2) {
+			t.Errorf("%s: believed", name)
+		}
+	}
+	var d devices
+	for i := range 40 {
+		d.take(&progress.Devices{Windows: int64(i), Times: [][]float64{{0, 1}}}, 2)
+	}
+	if d.known() {
+		t.Errorf("known from windows in which one worker was not measured: %+v", d)
+	}
+	d.take(&progress.Devices{Windows: 3, Times: [][]float64{{1, 1}, {1, 2}, {1, 1}}}, 2)
+	if len(d.windows) != 3 {
+		t.Errorf("a program that counts anew: %+v", d.windows)
+	}
+}
