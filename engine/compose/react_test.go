@@ -247,14 +247,16 @@ func TestSlowUnderAMenu(t *testing.T) {
 			times   float64
 			sizes   []int32
 			lost    bool
+			stages  bool // its driver times stages as well, as one does with processes
 			chosen  string
 			workers int32
 		}{
-			{"a spare", 5, 3, nil, false, reaction.Swap, 4},
-			{"no spare", 4, 3, []int32{2, 4}, false, reaction.Restart, 2},
-			{"little", 5, 1.15, nil, false, reaction.Ride, 4},
-			{"lost, a spare", 5, 0, nil, true, reaction.Swap, 4},
-			{"lost", 4, 0, []int32{2, 4}, true, reaction.Restart, 2},
+			{"a spare", 5, 3, nil, false, false, reaction.Swap, 4},
+			{"a spare, stages timed", 5, 3, nil, false, true, reaction.Swap, 4},
+			{"no spare", 4, 3, []int32{2, 4}, false, false, reaction.Restart, 2},
+			{"little", 5, 1.15, nil, false, false, reaction.Ride, 4},
+			{"lost, a spare", 5, 0, nil, true, false, reaction.Swap, 4},
+			{"lost", 4, 0, []int32{2, 4}, true, false, reaction.Restart, 2},
 		} {
 			t.Run(name+"/"+c.name, func(t *testing.T) {
 				j := workload.Job{Name: "llama", Resources: workload.Resources{Gang: 4, Sizes: c.sizes, Devices: 1, Share: unit.Whole}, Estimate: unit.Hour,
@@ -267,9 +269,13 @@ func TestSlowUnderAMenu(t *testing.T) {
 				config := scheduletest.Config(scheduletest.Nodes(c.nodes, 1, 10_000), scheduletest.Jobs{{Job: j, Truth: workload.Truth{Duration: unit.Hour}}},
 					reacting(byprice.New(byprice.Default()), deciders[name]()...))
 				config.Check = true
-				if c.lost {
+				switch {
+				case c.stages:
+					told := engine.Timed{Stages: []unit.Duration{unit.Second, 3 * unit.Second, unit.Second, unit.Second}, Slow: []float64{1, c.times, 1, 1}}
+					config.Later = []simulated.Later{{At: mid, Event: engine.Event{Kind: engine.Observed, Job: 0, Attempt: 1, Observation: engine.Observation{Timed: told}}}}
+				case c.lost:
 					config.Later = []simulated.Later{{At: mid, Event: engine.Event{Kind: engine.NodeDown, Node: 1}}, {At: mid.Add(2 * unit.Hour), Event: engine.Event{Kind: engine.NodeUp, Node: 1}}}
-				} else {
+				default:
 					config.World.Slow = []world.Slow{{Device: 1, From: mid, Until: mid.Add(2 * unit.Hour), Times: c.times}}
 				}
 				steps, end := played(t, config)
