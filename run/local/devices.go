@@ -29,8 +29,8 @@ const (
 	surely       = .001
 )
 
-// take takes in what a program wrote of so many workers.
-func (d *devices) take(is *progress.Devices, workers int) {
+// learn takes in what a program wrote of so many workers.
+func (d *devices) learn(is *progress.Devices, workers int) {
 	if d.told == nil {
 		d.told = slices.Repeat([]float64{1}, workers)
 	}

@@ -44,7 +44,7 @@ func TestWhichDeviceIsSlow(t *testing.T) {
 				var d devices
 				settle := func() (reports int) {
 					for d.again(); !d.known(); reports++ {
-						d.take(w.windows(3), workers)
+						d.learn(w.windows(3), workers)
 					}
 					d.told = d.slow()
 					return reports
@@ -82,7 +82,7 @@ func TestNoiseIsNoSlowDevice(t *testing.T) {
 		w := workplace{dice: rand.New(rand.NewPCG(seed, 2)), noise: .8, slow: []float64{1, 1}}
 		var d devices
 		for range reports {
-			if d.take(w.windows(1), 2); d.known() && d.other(d.slow()) {
+			if d.learn(w.windows(1), 2); d.known() && d.other(d.slow()) {
 				wrong++
 				break
 			}
@@ -105,12 +105,12 @@ func TestDevicesOfBadReports(t *testing.T) {
 	}
 	var d devices
 	for i := range 40 {
-		d.take(&progress.Devices{Windows: int64(i), Times: [][]float64{{0, 1}}}, 2)
+		d.learn(&progress.Devices{Windows: int64(i), Times: [][]float64{{0, 1}}}, 2)
 	}
 	if d.known() {
 		t.Errorf("known from windows in which one worker was not measured: %+v", d)
 	}
-	d.take(&progress.Devices{Windows: 3, Times: [][]float64{{1, 1}, {1, 2}, {1, 1}}}, 2)
+	d.learn(&progress.Devices{Windows: 3, Times: [][]float64{{1, 1}, {1, 2}, {1, 1}}}, 2)
 	if len(d.windows) != 3 {
 		t.Errorf("a program that counts anew: %+v", d.windows)
 	}

@@ -184,7 +184,7 @@ func (a *attempt) measured(e *engine.Event) bool {
 	if !t.Devices.Tells(len(a.order.Workers)) {
 		return p.tells(e, stages, nil)
 	}
-	p.devices.take(t.Devices, len(a.order.Workers))
+	p.devices.learn(t.Devices, len(a.order.Workers))
 	if p.differ(stages) && !p.pending {
 		// It is looked at for a while: is it a device, or layers?
 		p.pending, p.sums, p.reports = true, nil, 0
