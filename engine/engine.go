@@ -213,6 +213,15 @@ func (e *Engine) Find(name string) (plan.JobID, bool) {
 	return id, ok
 }
 
+// Expect makes room in the tables for so many jobs more.
+func (e *Engine) Expect(jobs int) {
+	e.state.Expect(jobs)
+	e.touched = slices.Grow(e.touched, jobs)
+	if len(e.names) == 0 {
+		e.names = make(map[string]plan.JobID, jobs)
+	}
+}
+
 // Step applies the events of one instant and decides. An event that makes no sense
 // (a report of an old attempt, a request about an ended job) is ignored; requests
 // are checked by Accept before they are journaled.

@@ -10,6 +10,11 @@ import (
 // What happens to a State from outside: the engine calls these when events arrive.
 // They are facts, not choices, and are never rolled back.
 
+// Expect makes room for so many jobs more.
+func (s *State) Expect(jobs int) {
+	s.Jobs, s.Names = slices.Grow(s.Jobs, jobs), slices.Grow(s.Names, jobs)
+}
+
 // Admit appends a job as it is asked for, which comes after those in before, and returns
 // its id.
 func (s *State) Admit(name string, asked Asked, before ...JobID) JobID {

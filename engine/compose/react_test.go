@@ -102,6 +102,12 @@ func played(t *testing.T, config simulated.Config) (steps []step, end *plan.Stat
 	var s *simulated.Simulation
 	config.Hooks.Step = func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View) {
 		st := step{at: at, events: slices.Clone(events)}
+		for i := range st.events {
+			if of := st.events[i].Spec; of != nil {
+				kept := *of
+				st.events[i].Spec = &kept
+			}
+		}
 		if out.Commit != nil {
 			st.line = out.Commit.AppendJSON(nil, v)
 		}

@@ -79,6 +79,7 @@ type Watching struct {
 	Commit   func(v plan.View, c *plan.Commit)
 	Progress func(now unit.Time, submitted, ended int64)
 	Check    bool
+	NoBounds bool // of the average JCT
 }
 
 // Defaults are the settings used where a user gives none.
@@ -121,9 +122,9 @@ func Simulate(s Setup) (*Outcome, error) {
 	}
 	o := &Outcome{Collector: report.NewCollector(s.Limits), Cluster: on.cluster}
 	source := &adjusted{source: jobs, s: &s, onRequest: built.OnRequest}
-	config := simulated.Config{Cluster: on.cluster, Beginning: simulated.Beginning{First: first}, Jobs: source, Scheduler: built.Scheduler, Strategy: built.Composition.Name, Policy: engine.DefaultPolicy(),
+	config := simulated.Config{Cluster: on.cluster, Beginning: simulated.Beginning{First: first}, Jobs: source, Expected: trace.Left(on.jobs), Scheduler: built.Scheduler, Strategy: built.Composition.Name, Policy: engine.DefaultPolicy(),
 		TellTruth: built.TellTruth, Prices: s.Prices, Collector: o.Collector,
-		Decisions: s.Decisions, Hooks: simulated.Hooks{Commit: s.Commit, Progress: s.Progress}, Check: s.Check,
+		Decisions: s.Decisions, Hooks: simulated.Hooks{Commit: s.Commit, Progress: s.Progress}, Check: s.Check, NoBounds: s.NoBounds,
 		World: world.Config{StragglerPart: s.StragglerPart, StragglerSlowdown: s.StragglerSlowdown, LinkJitter: s.LinkJitter, Seed: s.Seed},
 		Breaks: simulated.Breaks{Seed: s.Seed, NodeEvery: s.NodeEvery, NodeFor: s.NodeFor,
 			DeviceEvery: s.DeviceEvery, DeviceFor: s.DeviceFor, LinkEvery: s.LinkEvery, LinkFor: s.LinkFor}}

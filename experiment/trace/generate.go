@@ -281,6 +281,9 @@ func (g *generator) Next() (workload.Job, workload.Truth, error) {
 	return job, truth, nil
 }
 
+// Left is how many jobs are still to come.
+func (g *generator) Left() int { return g.left }
+
 // Close ends the jobs.
 func (g *generator) Close() error {
 	g.left = 0

@@ -174,6 +174,7 @@ func each(f *format, src source, visit func(*record) (field string, err error)) 
 type fileReader struct {
 	file    string
 	rows    *rows    // nil where held is used
+	row     record   // of them, the last
 	held    []record // what is left of it
 	left    int
 	origin  unit.Time
@@ -186,10 +187,10 @@ func (f *fileReader) Next() (workload.Job, workload.Truth, error) {
 		return workload.Job{}, workload.Truth{}, io.EOF
 	}
 	f.left--
-	var r record
+	r := &f.row
 	if f.rows == nil {
-		r, f.held = f.held[0], f.held[1:]
-	} else if bad, more := f.rows.next(&r); len(bad) > 0 || !more {
+		r, f.held = &f.held[0], f.held[1:]
+	} else if bad, more := f.rows.next(r); len(bad) > 0 || !more {
 		return workload.Job{}, workload.Truth{}, fmt.Errorf("%s: changed while it was read", f.file)
 	}
 	since := r.job.Submit.Sub(f.origin)
@@ -199,6 +200,9 @@ func (f *fileReader) Next() (workload.Job, workload.Truth, error) {
 	r.job.Submit = unit.Time(since)
 	return r.job, r.truth, nil
 }
+
+// Left is how many jobs are still to come.
+func (f *fileReader) Left() int { return f.left }
 
 // Close closes the file.
 func (f *fileReader) Close() error {

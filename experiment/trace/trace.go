@@ -47,6 +47,14 @@ type Reader interface {
 	Close() error
 }
 
+// Left is how many jobs a reader still has, 0 where it does not know.
+func Left(r Reader) int {
+	if of, ok := r.(interface{ Left() int }); ok {
+		return of.Left()
+	}
+	return 0
+}
+
 // Options change what a reference yields. A generator's own keys win over them.
 type Options struct {
 	// Load stretches or squeezes the times between submissions so that the work of

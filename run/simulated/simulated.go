@@ -38,8 +38,10 @@ type Config struct {
 	Beginning
 	// Later are what happens besides jobs and their runs, in order: requests of people,
 	// losses that are known beforehand. A job is submitted by Jobs alone.
-	Later     []Later
-	Jobs      Source
+	Later []Later
+	Jobs  Source
+	// Expected is about how many jobs will come, where that is known: tables are made as long at once.
+	Expected  int
 	Scheduler schedule.Scheduler
 	Strategy  string // what errors call the Scheduler; empty says only what it is
 	Policy    engine.Policy
@@ -60,6 +62,9 @@ type Config struct {
 	Decisions io.Writer // canonical commits, nil for none
 	Hooks
 	Check bool // prove the state legal after every step, and that no commit ends a run in vain
+	// NoBounds leaves out the lower bounds of the average JCT: on months of work they take as
+	// long to compute as a simple strategy does.
+	NoBounds bool
 }
 
 // Beginning is what a simulation goes on from in place of an idle cluster.
@@ -76,7 +81,8 @@ type Beginning struct {
 
 // Hooks are called after every step, where they are set.
 type Hooks struct {
-	// Step gets what the engine was fed and what it made of it, as a journal would.
+	// Step gets what the engine was fed and what it made of it, as a journal would; whoever
+	// keeps any of it copies it, with the jobs that events point to.
 	Step     func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View)
 	Commit   func(v plan.View, c *plan.Commit)
 	Progress func(now unit.Time, submitted, ended int64)
@@ -126,6 +132,8 @@ type tally struct {
 // inbox is what the engine is still to be told.
 type inbox struct {
 	now     []engine.Event // of this instant
+	fed     []engine.Event // what it was told last, to be used again
+	specs   []workload.Job // that those of this instant point to
 	late    []engine.Event // what the driver before was about to report
 	answers []engine.Event // by question that took time
 }
@@ -182,9 +190,25 @@ func New(config Config) (*Simulation, error) {
 		s.schedulingBreaks(0)
 		s.schedulingSlow(0)
 		s.now = append(s.now, config.First...)
+		s.expect(config.Expected)
 		return s, s.read()
 	}
 	return s, s.resume()
+}
+
+// mostExpected bounds the jobs for which there is room at once: more may never come.
+const mostExpected = 2_000_000
+
+// expect makes the tables that have a row for each job as long as they will be: to let them grow
+// takes longer, and as much memory again.
+func (s *Simulation) expect(jobs int) {
+	jobs = min(jobs, mostExpected)
+	s.engine.Expect(jobs)
+	s.world.Expect(jobs)
+	s.spent, s.wait = slices.Grow(s.spent, jobs), slices.Grow(s.wait, jobs)
+	if !s.config.NoBounds {
+		s.rigid = slices.Grow(s.rigid, jobs)
+	}
 }
 
 // Advance simulates the next instant at which anything happens, and reports whether
@@ -262,7 +286,7 @@ func (s *Simulation) instant(at unit.Time) error {
 func (s *Simulation) settle(at unit.Time) error {
 	for {
 		events := s.now
-		s.now = nil
+		s.now, s.specs = s.fed[:0], s.specs[:0]
 		s.events += int64(len(events))
 		out := s.engine.Step(at, events)
 		if s.config.Step != nil {
@@ -279,8 +303,9 @@ func (s *Simulation) settle(at unit.Time) error {
 			return err
 		}
 		if s.config.React != nil && len(s.now) == 0 {
-			s.now = s.config.React(s.engine.View())
+			s.now = append(s.now, s.config.React(s.engine.View())...)
 		}
+		s.fed = events
 		if len(s.now) == 0 {
 			break
 		}
@@ -369,21 +394,22 @@ func (s *Simulation) arrivals(at unit.Time) error {
 		if len(s.next.job.After) > 0 && len(s.now) > 0 {
 			return nil // what it comes after may be among these: they go first
 		}
-		job, truth := s.next.job, s.next.truth
-		id := plan.JobID(s.submitted)
-		if err := s.engine.Accept(&engine.Event{Kind: engine.Submit, Spec: &job}); err != nil {
+		s.specs = append(s.specs, s.next.job)
+		job, truth := &s.specs[len(s.specs)-1], s.next.truth
+		id, submit := plan.JobID(s.submitted), engine.Event{Kind: engine.Submit, Spec: job}
+		if err := s.engine.Accept(&submit); err != nil {
 			return fmt.Errorf("submission %d: %w", s.submitted+1, err)
 		}
 		s.submitted++
-		s.world.Know(id, job.Class, world.Known{Truth: truth, Menu: s.menu(&job, &truth), Phase: job.Phase, Layers: job.Pipeline.Layers})
+		s.world.Know(id, job.Class, world.Known{Truth: truth, Menu: s.menu(job, &truth), Phase: job.Phase, Layers: job.Pipeline.Layers})
 		s.spent = append(s.spent, 0)
 		s.wait = append(s.wait, true)
 		s.waiting++
-		if int(id) == len(s.rigid) { // else those that were there before are missing, and there is no bound
-			s.rigid = append(s.rigid, bound.Of(job, truth))
+		if int(id) == len(s.rigid) && !s.config.NoBounds { // else those that were there before are missing, and there is no bound
+			s.rigid = append(s.rigid, bound.Of(*job, truth))
 		}
-		s.measured(id, &job)
-		s.now = append(s.now, engine.Event{Kind: engine.Submit, Spec: &job})
+		s.measured(id, job)
+		s.now = append(s.now, submit)
 		if s.config.TellTruth {
 			s.now = append(s.now, engine.Event{Kind: engine.Truth, Job: id, Span: truth.Duration})
 		}
@@ -469,7 +495,9 @@ func (s *Simulation) Result() (report.Result, error) {
 	r.Cost = s.ledger.cost
 	s.fillBubbles(&r)
 	s.ledger.balance(&r, charged(v, s.ledger.now))
-	s.bounds(v, &r)
+	if !s.config.NoBounds {
+		s.bounds(v, &r)
+	}
 	r = s.config.Collector.Result(r)
 	if jobs := int64(v.Jobs()); jobs != s.submitted || r.Jobs != jobs-s.before {
 		r.Balanced = false

@@ -186,10 +186,13 @@ type Known struct {
 	Layers []workload.Layer
 }
 
+// Expect makes room for what is true of so many jobs more.
+func (w *World) Expect(jobs int) { w.truth = slices.Grow(w.truth, jobs) }
+
 // Know tells the world the truth about a job.
 func (w *World) Know(id plan.JobID, class string, k Known) {
-	if int(id) >= len(w.truth) {
-		w.truth = append(w.truth, make([]truth, int(id)+1-len(w.truth))...)
+	for int(id) >= len(w.truth) {
+		w.truth = append(w.truth, truth{})
 	}
 	w.truth[id] = truth{Truth: k.Truth, class: class, menu: k.Menu, phase: k.Phase, layers: k.Layers, left: max(0, float64(k.Duration)-k.Done), spent: k.Spent}
 	t := &w.truth[id]
