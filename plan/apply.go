@@ -147,9 +147,8 @@ func (s *State) SetNode(id NodeID, status NodeStatus) {
 		return
 	}
 	must("node", nodeTable[:], s.Nodes[id].Status, status)
-	s.room.remove(s, id)
 	s.touchNode(id).Status = status
-	s.room.add(s, id)
+	s.room.recount(s, id)
 }
 
 // SetDevice changes a device's status; a lost one has nothing free.
@@ -159,7 +158,6 @@ func (s *State) SetDevice(id DeviceID, status DeviceStatus) {
 		return
 	}
 	must("device", deviceTable[:], dev.Status, status)
-	s.room.remove(s, dev.Node)
 	s.touchNode(dev.Node)
 	was := dev.Whole()
 	dev.Status = status
@@ -167,7 +165,7 @@ func (s *State) SetDevice(id DeviceID, status DeviceStatus) {
 		dev.Change = 0
 	}
 	s.countWhole(dev, was)
-	s.room.add(s, dev.Node)
+	s.room.recount(s, dev.Node)
 }
 
 // RunOf returns the slot of the given attempt of a job, or None.

@@ -62,12 +62,11 @@ func crowded(slots []Slot, shape *Shape) bool {
 // memory, and whole devices, the last idle ones. Where it uses more than is idle the
 // node has nothing free, and what is ours on it stays.
 func (s *State) Occupy(id NodeID, cpu, host, devices int32) {
-	s.room.remove(s, id)
 	n := s.touchNode(id)
 	n.FreeCPU += n.OtherCPU - cpu
 	n.FreeHost += n.OtherHost - host
 	n.OtherCPU, n.OtherHost = cpu, host
-	s.room.add(s, id)
+	s.room.recount(s, id)
 	for d := n.First; d < n.First+DeviceID(n.Count); d++ {
 		if s.Devices[d].Status == Elsewhere {
 			devices--

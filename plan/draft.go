@@ -341,7 +341,6 @@ func (d *Draft) Reshape(device DeviceID, geometry int16, reason Reason) bool {
 		}
 	}
 	node := s.Devices[device].Node
-	s.room.remove(s, node)
 	s.touchNode(node)
 	dev := s.touchDevice(device)
 	must("device", deviceTable[:], dev.Status, Reshaping)
@@ -354,7 +353,7 @@ func (d *Draft) Reshape(device DeviceID, geometry int16, reason Reason) bool {
 		}
 	}
 	s.countWhole(dev, whole)
-	s.room.add(s, node)
+	s.room.recount(s, node)
 	dev.Change = d.emit(Change{Job: None, Run: None, Device: device, Verb: Reshape, Shape: geometry, After: after, Reason: reason})
 	return true
 }

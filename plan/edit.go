@@ -45,8 +45,7 @@ func (s *State) grantSlot(run RunID, tail int32, slot Slot, shape *Shape, share 
 	if !s.sound(&slot, shape) {
 		return tail, false
 	}
-	s.room.remove(s, slot.Node)
-	defer s.room.add(s, slot.Node)
+	defer s.room.recount(s, slot.Node)
 	n := s.touchNode(slot.Node)
 	n.FreeCPU -= slot.Workers * shape.CPU
 	n.FreeHost -= slot.Workers * shape.Host
@@ -273,10 +272,9 @@ func (s *State) eachNode(run RunID, f func(grant int32)) {
 	for i := s.Runs[run].First; i != None; i = s.Grants[i].OfRun {
 		if g := &s.Grants[i]; g.Node != node {
 			if node != None {
-				s.room.add(s, node)
+				s.room.recount(s, node)
 			}
 			node = g.Node
-			s.room.remove(s, node)
 			s.touchNode(node)
 		}
 		device := s.Grants[i].Device
@@ -289,7 +287,7 @@ func (s *State) eachNode(run RunID, f func(grant int32)) {
 		}
 	}
 	if node != None {
-		s.room.add(s, node)
+		s.room.recount(s, node)
 	}
 }
 

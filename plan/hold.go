@@ -31,7 +31,6 @@ func (d *Draft) Hold(holds []Hold) {
 
 // keep takes what is to be held out of the room of a node.
 func (s *State) keep(h Hold) heldBack {
-	s.room.remove(s, h.Node)
 	b := heldBack{Hold: h, before: s.Nodes[h.Node].Stamp}
 	n := s.touchNode(h.Node)
 	b.since = n.Stamp
@@ -52,7 +51,7 @@ func (s *State) keep(h Hold) heldBack {
 			left--
 		}
 	}
-	s.room.add(s, h.Node)
+	s.room.recount(s, h.Node)
 	return b
 }
 
@@ -60,7 +59,6 @@ func (s *State) keep(h Hold) heldBack {
 func (d *Draft) Unhold() {
 	s := d.s
 	for _, b := range d.held {
-		s.room.remove(s, b.Node)
 		same := s.Nodes[b.Node].Stamp == b.since
 		n := s.touchNode(b.Node)
 		if same {
@@ -72,7 +70,7 @@ func (d *Draft) Unhold() {
 			s.touchDevice(id).held = false
 			s.recompute(id)
 		}
-		s.room.add(s, b.Node)
+		s.room.recount(s, b.Node)
 	}
 	d.held = d.held[:0]
 }

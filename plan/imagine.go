@@ -54,7 +54,7 @@ func (m *Imagined) Open(statuses ...NodeStatus) {
 	for id := range m.s.Nodes {
 		if n := &m.s.Nodes[id]; n.Status != Up && slices.Contains(statuses, n.Status) {
 			n.Status = Up
-			m.s.room.add(m.s, NodeID(id))
+			m.s.room.recount(m.s, NodeID(id))
 		}
 	}
 }
@@ -63,11 +63,10 @@ func (m *Imagined) Open(statuses ...NodeStatus) {
 func (m *Imagined) Mend() {
 	for id := range m.s.Devices {
 		if d := &m.s.Devices[id]; d.Geometry != 0 {
-			m.s.room.remove(m.s, d.Node)
 			was := d.Whole()
 			d.Geometry = 0
 			m.s.countWhole(d, was)
-			m.s.room.add(m.s, d.Node)
+			m.s.room.recount(m.s, d.Node)
 		}
 	}
 }

@@ -32,7 +32,6 @@ func (d *Draft) Return(node NodeID, reason Reason) bool {
 // turnNode changes a node's status as part of a draft.
 func (s *State) turnNode(node NodeID, status NodeStatus) {
 	must("node", nodeTable[:], s.Nodes[node].Status, status)
-	s.room.remove(s, node)
 	s.touchNode(node).Status = status
-	s.room.add(s, node)
+	s.room.recount(s, node)
 }

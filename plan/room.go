@@ -14,6 +14,14 @@ type Room struct {
 	free    []int64  // by model: wholly free devices in all
 	milli   []int64  // by model: free thousandths in all, parts included
 	all     []int64  // by model: devices that exist
+	counted []inRoom // by node
+}
+
+// inRoom is what a node is in the index as: in one of the sets, or in none where it takes no
+// new runs.
+type inRoom struct {
+	set, free, milli int32
+	partial          bool
 }
 
 func newRoom(s *State) Room {
@@ -33,9 +41,11 @@ func newRoom(s *State) Room {
 	r.free = make([]int64, r.models)
 	r.milli = make([]int64, r.models)
 	r.all = make([]int64, r.models)
+	r.counted = make([]inRoom, n)
 	for i := range s.Nodes {
 		r.all[s.Nodes[i].Model] += int64(s.Nodes[i].Count)
-		r.add(s, NodeID(i))
+		r.counted[i].set = None
+		r.recount(s, NodeID(i))
 	}
 	return r
 }
@@ -52,6 +62,7 @@ func (r *Room) copy() Room {
 	c.sizes = append([]int32(nil), r.sizes...)
 	c.free = append([]int64(nil), r.free...)
 	c.milli = append([]int64(nil), r.milli...)
+	c.counted = append([]inRoom(nil), r.counted...)
 	return c
 }
 
@@ -118,39 +129,49 @@ func (r *Room) NextAny(models uint64, least int, from NodeID) NodeID {
 	return best
 }
 
-// add and remove put a node in the index and take it out, by what it has at the
-// moment; a node that takes no new runs is in no set.
-func (r *Room) add(s *State, id NodeID)    { r.count(s, id, 1) }
-func (r *Room) remove(s *State, id NodeID) { r.count(s, id, -1) }
-
-func (r *Room) count(s *State, id NodeID, sign int64) {
-	n := &s.Nodes[id]
-	if n.Status != Up {
+// recount puts a node in the index by what it has at the moment, after anything on it was
+// edited.
+func (r *Room) recount(s *State, id NodeID) {
+	was, is := &r.counted[id], r.of(s, id)
+	if *was == is {
 		return
 	}
-	at := int(n.Model)*r.counts + int(n.FreeDevices)
-	set := &r.sets[at]
-	r.sizes[at] += int32(sign)
-	milli, partial := int64(0), false
-	for d := n.First; d < n.First+DeviceID(n.Count); d++ {
-		dev := &s.Devices[d]
-		if dev.Status.Out() {
-			continue
+	model := s.Nodes[id].Model
+	r.free[model] += int64(is.free - was.free)
+	r.milli[model] += int64(is.milli - was.milli)
+	if was.set != is.set {
+		if was.set != None {
+			r.sizes[was.set]--
+			r.sets[was.set].clear(id)
 		}
-		milli += int64(dev.Free)
-		partial = partial || dev.Free > 0 && !dev.Whole()
+		if is.set != None {
+			r.sizes[is.set]++
+			r.sets[is.set].set(id)
+		}
 	}
-	r.free[n.Model] += sign * int64(n.FreeDevices)
-	r.milli[n.Model] += sign * milli
-	if sign > 0 {
-		set.set(id)
-		if partial {
-			r.partial[n.Model].set(id)
-		}
+	if is.partial {
+		r.partial[model].set(id)
 	} else {
-		set.clear(id)
-		r.partial[n.Model].clear(id)
+		r.partial[model].clear(id)
 	}
+	*was = is
+}
+
+// of is what a node has at the moment.
+func (r *Room) of(s *State, id NodeID) inRoom {
+	n := &s.Nodes[id]
+	if n.Status != Up {
+		return inRoom{set: None}
+	}
+	c := inRoom{set: n.Model*int32(r.counts) + n.FreeDevices, free: n.FreeDevices}
+	devices := s.Devices[n.First : n.First+DeviceID(n.Count)]
+	for i := range devices {
+		if dev := &devices[i]; !dev.Status.Out() {
+			c.milli += dev.Free
+			c.partial = c.partial || dev.Free > 0 && !dev.Whole()
+		}
+	}
+	return c
 }
 
 // bitset is a set of node ids in two levels of 64-bit words: the upper level says

@@ -13,6 +13,7 @@ type undo struct {
 	nodes    []Node
 	pending  []Pending
 	accounts []Account
+	back     []NodeID // scratch: nodes to be counted anew
 }
 
 func (u *undo) reset() {
@@ -65,14 +66,12 @@ func (s *State) rollback(n int) {
 		case undoGrant:
 			s.Grants[id] = pop(&u.grants)
 		case undoDevice:
-			s.room.remove(s, s.Devices[id].Node)
 			s.Devices[id] = pop(&u.devices)
-			s.room.add(s, s.Devices[id].Node)
+			u.edited(s.Devices[id].Node)
 		case undoNode:
-			s.room.remove(s, NodeID(id))
 			s.Nodes[id] = pop(&u.nodes)
-			s.room.add(s, NodeID(id))
 			s.stampNode(NodeID(id))
+			u.edited(NodeID(id))
 		case undoPending:
 			s.Pending[id] = pop(&u.pending)
 		case undoAccount:
@@ -93,7 +92,17 @@ func (s *State) rollback(n int) {
 			pop(&s.Pending)
 		}
 	}
-	s.log = u
+	for _, id := range u.back {
+		s.room.recount(s, id)
+	}
+	u.back, s.log = u.back[:0], u
+}
+
+// edited notes that something on a node is as it was.
+func (u *undo) edited(id NodeID) {
+	if last := len(u.back) - 1; last < 0 || u.back[last] != id {
+		u.back = append(u.back, id)
+	}
 }
 
 func (s *State) touchJob(id JobID) *Job {
@@ -120,8 +129,8 @@ func (s *State) touchGrant(id int32) *Grant {
 	return &s.Grants[id]
 }
 
-// touchDevice must be called with the node out of the room index, or before a
-// change the index does not see.
+// touchDevice is for those who count the device's node anew once they are done, unless the
+// room index does not see what they change.
 func (s *State) touchDevice(id DeviceID) *Device {
 	if s.log != nil {
 		s.log.add(undoDevice, int32(id))
