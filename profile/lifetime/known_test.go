@@ -91,3 +91,30 @@ func TestDrift(t *testing.T) {
 		t.Errorf("of 200 groups that stayed as they were %d are told to have changed", told)
 	}
 }
+
+// TestFairWait: a wait counts up to the beginning of the period, and where twice as many devices are
+// asked for as there are, half of it; what is over asks for nothing.
+func TestFairWait(t *testing.T) {
+	p, s := ended([]float64{100, 100})
+	s.Now = s.Now.Add(30 * unit.Minute)
+	job := s.Admit("waits", plan.Asked{Submit: s.Now})
+	if got := p.FairWait(s.View(), job); got != 0 {
+		t.Errorf("in the period of its submission it waited %g s", got)
+	}
+	s.Jobs[job].Since = s.Now
+	s.Now = s.Now.Add(100 * unit.Minute)
+	if got := p.FairWait(s.View(), job); got != 90*60 {
+		t.Errorf("two hours and a half later, ten minutes into a period, it waited %g s, want 5400", got)
+	}
+	s.Admit("as large again", plan.Asked{Submit: s.Now})
+	s.Jobs[len(s.Jobs)-1].Since = s.Now
+	s.Now = s.Now.Add(unit.Hour)
+	if got := p.FairWait(s.View(), job); got != 75*60 {
+		t.Errorf("beside another it waited %g s, want 4500", got)
+	}
+	j := &s.Jobs[job]
+	j.Phase, j.Started, j.Waited = plan.Active, s.Now, 20*unit.Minute
+	if got := p.FairWait(s.View(), job); got != 10*60 {
+		t.Errorf("since it runs it waited %g s, want 600", got)
+	}
+}

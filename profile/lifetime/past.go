@@ -128,6 +128,7 @@ type Past struct {
 	open   []plan.JobID
 	seen   plan.JobID // jobs before it are in rows, and in open or over
 	epoch  int64
+	wanted int64 // thousandths of devices that those ask for who had come when the period began, and go on or wait
 	tables map[group]*Table
 }
 
@@ -150,6 +151,18 @@ func (p *Past) Of(v plan.View, id plan.JobID) *Table {
 
 // Until is when the present period ends.
 func (p *Past) Until() unit.Time { return p.instant().Add(p.config.Refresh) }
+
+// FairWait is for how long a job, in seconds, had waited when the present period began, as if
+// devices were shared evenly: the more all who are there ask for, the slower that goes on.
+func (p *Past) FairWait(v plan.View, id plan.JobID) float64 {
+	p.refresh(v)
+	j := v.Job(id)
+	waited := j.Waited
+	if j.Phase.Waits() {
+		waited += max(0, p.instant().Sub(j.Since))
+	}
+	return waited.Seconds() / max(1, float64(p.wanted)/1000/float64(max(1, v.Devices())))
+}
 
 // Ran is how long a job has run, in seconds, as on the workers that it asked for.
 func Ran(v plan.View, id plan.JobID) float64 {
@@ -196,6 +209,7 @@ func (p *Past) refresh(v plan.View) {
 	for _, c := range p.groups {
 		c.open = [Steps]float64{}
 	}
+	p.wanted = 0
 	still := p.open[:0]
 	for _, id := range p.open {
 		step, goes, over := p.standing(v, id)
@@ -204,6 +218,8 @@ func (p *Past) refresh(v plan.View) {
 		}
 		if !over {
 			still = append(still, id)
+			shape := v.Shape(id)
+			p.wanted += shape.Milli(shape.Gang)
 		}
 	}
 	p.open = still

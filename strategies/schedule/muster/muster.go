@@ -17,7 +17,9 @@
 //
 // Of a job with a declared time the part of it that such jobs take is learned in the same way, so
 // that a declaration is worth what its user's earlier ones were. Left out: names, commands and the
-// time of day, and a bound on the wait of those who rank last for ever.
+// time of day. Who ranks last waits for as long as others come, unless an age is set. That is paid for:
+// on Venus, where jobs ask for up to five times the cluster for a month, an age of two days brings
+// the longest wait from sixty days to thirteen, and mean JCT up by 9 %.
 package muster
 
 import (
@@ -51,6 +53,10 @@ type Config struct {
 	Switch unit.Duration `yaml:"switch" least:"0"`
 	// Gain is by what part a job that waits must be expected to cost less than one that runs.
 	Gain float64 `yaml:"gain" least:"0"`
+	// Age bounds waits: a job costs the less the longer it has waited, and at Age nothing, so that it
+	// goes first. Waits count as if devices were shared evenly: where jobs ask for thrice the
+	// cluster they age three times slower. 0 is never.
+	Age unit.Duration `yaml:"age" least:"0"`
 }
 
 // Default returns the configuration used where none is given.
@@ -102,6 +108,9 @@ func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 	} else {
 		lost := start + (j.Checkpoint.Save + j.Checkpoint.Load).Seconds()
 		cost = t.After(from, lost/scale) * scale * (1 + o.config.Gain)
+	}
+	if o.config.Age > 0 {
+		cost *= max(1e-9, 1-o.past.FairWait(v, id)/o.config.Age.Seconds())
 	}
 	// In microseconds of a thousandth of a device, as the State counts service.
 	const most = 1 << 60

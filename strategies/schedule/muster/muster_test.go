@@ -16,7 +16,7 @@ import (
 )
 
 func TestConforms(t *testing.T) {
-	often := muster.Config{Refresh: 10 * unit.Minute, Prior: 2, Switch: 10 * unit.Second, Gain: .1}
+	often := muster.Config{Refresh: 10 * unit.Minute, Prior: 2, Switch: 10 * unit.Second, Gain: .1, Age: 30 * unit.Minute}
 	for name, c := range map[string]muster.Config{"default": muster.Default(), "often": often} {
 		t.Run(name, func(t *testing.T) {
 			scheduletest.Conform(t, func() schedule.Order { return muster.New(c) })
