@@ -82,6 +82,7 @@ func (s *State) Dispatch(run RunID) {
 	must("run", runTable[:], r.Status, Starting)
 	s.Jobs[r.Job].Waited += s.promised(run)
 	r.Status, r.Since = Starting, s.Now
+	s.stampRun(run)
 	s.eachNode(run, func(i int32) { s.Grants[i].reserved = false })
 	s.charge(run, true)
 }
@@ -99,6 +100,7 @@ func (s *State) Began(run RunID) {
 	}
 	must("run", runTable[:], r.Status, Running)
 	r.Status, r.Since, r.Change = Running, s.Now, 0
+	s.stampRun(run)
 	s.charge(run, true)
 }
 
@@ -126,6 +128,7 @@ func (s *State) EndRun(run RunID, kept unit.Duration) {
 		j.Waited += s.promised(run)
 		s.drop(r.Change)
 	}
+	s.stampRun(j.Run) // of which less may be left now
 	s.charge(run, false)
 	s.release(run)
 }

@@ -20,7 +20,9 @@ func (s *State) newRun() RunID {
 	if s.log != nil {
 		s.log.add(undoNewRun, 0)
 	}
-	return RunID(len(s.Runs) - 1)
+	id := RunID(len(s.Runs) - 1)
+	s.stampRun(id)
+	return id
 }
 
 func (s *State) newGrant() int32 {

@@ -272,8 +272,9 @@ type State struct {
 	NodeSets [][]uint64
 	Cluster  *cluster.Cluster // is replaced when it grows, never written into
 
-	room  Room
-	stamp int64 // the last that a node was given
+	room      Room
+	stamp     int64   // the last that a node or a run was given
+	runStamps []int64 // by run: changes whenever anything about it or its job does; caches compare it
 	derived
 	editing
 }
@@ -386,6 +387,7 @@ func (s *State) CopyInto(c *State) {
 	c.Grants = append(old.Grants[:0], s.Grants...)
 	c.Devices = append(old.Devices[:0], s.Devices...)
 	c.Nodes = append(old.Nodes[:0], s.Nodes...)
+	c.runStamps = append(old.runStamps[:0], s.runStamps...)
 	c.FreeRuns = append(old.FreeRuns[:0], s.FreeRuns...)
 	c.FreeGrants = append(old.FreeGrants[:0], s.FreeGrants...)
 	c.Pending = append(old.Pending[:0], s.Pending...)

@@ -60,9 +60,12 @@ func (s *State) rollback(n int) {
 		kind, id := pop(&u.kinds), pop(&u.ids)
 		switch kind {
 		case undoJob:
+			s.stampRun(s.Jobs[id].Run)
 			s.Jobs[id] = pop(&u.jobs)
+			s.stampRun(s.Jobs[id].Run)
 		case undoRun:
 			s.Runs[id] = pop(&u.runs)
+			s.stampRun(RunID(id))
 		case undoGrant:
 			s.Grants[id] = pop(&u.grants)
 		case undoDevice:
@@ -110,6 +113,7 @@ func (s *State) touchJob(id JobID) *Job {
 		s.log.add(undoJob, int32(id))
 		s.log.jobs = append(s.log.jobs, s.Jobs[id])
 	}
+	s.stampRun(s.Jobs[id].Run)
 	return &s.Jobs[id]
 }
 
@@ -118,6 +122,7 @@ func (s *State) touchRun(id RunID) *Run {
 		s.log.add(undoRun, int32(id))
 		s.log.runs = append(s.log.runs, s.Runs[id])
 	}
+	s.stampRun(id)
 	return &s.Runs[id]
 }
 
@@ -155,6 +160,22 @@ func (s *State) stampNode(id NodeID) {
 		s.touched.add(id, len(s.Nodes))
 	}
 }
+
+// stampRun notes that something about a run, or about its job, changes.
+func (s *State) stampRun(id RunID) {
+	if id == None {
+		return
+	}
+	for len(s.runStamps) <= int(id) {
+		s.runStamps = append(s.runStamps, 0)
+	}
+	s.stamp++
+	s.runStamps[id] = s.stamp
+}
+
+// RunStamps are, by slot, what changes whenever anything about a run or its job does: to be
+// compared. Slots behind them never changed.
+func (v View) RunStamps() []int64 { return v.s.runStamps }
 
 func (s *State) pend(p Pending) {
 	if s.log != nil {

@@ -41,14 +41,7 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 
 // updateCalendar tells the calendar what is free and what runs.
 func (s *Scheduler) updateCalendar(d *plan.Draft) {
-	s.agenda.overdue = unit.Never
-	s.agenda.calendar.Look(d.View, func(run plan.RunID) unit.Time {
-		end := calendar.Expected(d.View, run)
-		if end > d.Now() {
-			s.agenda.overdue = min(s.agenda.overdue, end)
-		}
-		return end
-	})
+	s.agenda.overdue = s.agenda.calendar.Look(d.View, func(run plan.RunID) (unit.Time, bool) { return calendar.Expected(d.View, run) })
 	s.agenda.looked = d.Turns()
 }
 
@@ -125,7 +118,7 @@ func (s *Scheduler) revise() (moved bool) {
 // note tells the calendar of a run that was just promised.
 func (s *Scheduler) note(d *plan.Draft, run plan.RunID) {
 	if !s.agenda.calendar.Empty() && s.agenda.looked == d.Turns()-1 {
-		end := calendar.Expected(d.View, run)
+		end, _ := calendar.Expected(d.View, run)
 		s.agenda.calendar.Started(run, end)
 		s.agenda.looked, s.agenda.overdue = d.Turns(), min(s.agenda.overdue, max(end, d.Now()+1))
 	}

@@ -93,7 +93,7 @@ func (x *search) open() {
 // updateCalendar tells the calendar the runs as the draft has them.
 func (x *search) updateCalendar() {
 	if x.looked != x.d.Turns() {
-		x.calendar.Look(x.d.View, func(run plan.RunID) unit.Time { return calendar.Ends(x.d.View, run) })
+		x.calendar.Look(x.d.View, func(run plan.RunID) (unit.Time, bool) { return calendar.Ends(x.d.View, run), false })
 		x.looked = x.d.Turns()
 	}
 }

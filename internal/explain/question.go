@@ -87,7 +87,7 @@ func (q *question) held(claims []plan.Claim) []plan.Hold {
 			c.Insert(len(c.Claims()), claim)
 		}
 	}
-	c.Look(q.v, func(run plan.RunID) unit.Time { return calendar.Expected(q.v, run) })
+	c.Look(q.v, func(run plan.RunID) (unit.Time, bool) { return calendar.Expected(q.v, run) })
 	return c.Holds(q.id, q.until(), nil)
 }
 

@@ -41,7 +41,7 @@ func Benchmark(b *testing.B) {
 		for run := range ends {
 			ends[run] = sc.ends[plan.RunID(run)]
 		}
-		look := func() { sc.cal.Look(sc.s.View(), func(run plan.RunID) unit.Time { return ends[run] }) }
+		look := func() { sc.cal.Look(sc.s.View(), func(run plan.RunID) (unit.Time, bool) { return ends[run], false }) }
 		look()
 		bench("look", look)
 		bench("earliest", func() { sc.cal.Earliest(gang, 64, unit.Hour) })

@@ -46,12 +46,14 @@ type Calendar struct {
 	v       plan.View
 	now     unit.Time
 	nodes   []node
-	ends    []unit.Time  // by run
+	runs    []seen
 	devoid  []plan.RunID // runs that hold cores and no devices
 	entries []entry      // claims and windows by node, made when they are asked for
+	before  []entry      // as they were listed last
 	indexed bool
 	// profiles are for those without a claim: beside all claims, and beside all but some.
 	profiles [2]profile
+	found    map[plan.JobID]*finding
 
 	steps  []step
 	offers []offer
@@ -128,9 +130,20 @@ func (c *Calendar) Wake(now unit.Time) unit.Time {
 // entry is one claim's part of a node, or a window.
 type entry struct {
 	node               plan.NodeID
-	rank               int32 // of the claim; window for a window
+	rank               int32      // of the claim; window for a window
+	job                plan.JobID // of the claim; None for a window
 	from, to           unit.Time
 	devices, cpu, host int64
+	begun              bool // by the instant that the entries are listed at
+}
+
+// same reports whether two entries take the same of a node from now on.
+func (e entry) same(o entry) bool {
+	e.rank = o.rank // which may have changed for others that came or went
+	if e.begun && o.begun {
+		e.from = o.from
+	}
+	return e == o
 }
 
 // window is the rank of windows: before all claims, and not that of no claim (-1).
@@ -145,10 +158,10 @@ func (c *Calendar) index() {
 		return
 	}
 	c.indexed = true
-	c.entries = c.entries[:0]
+	c.before, c.entries = c.entries, c.before[:0]
 	for _, w := range c.windows {
 		if w.To > c.now && w.From < w.To {
-			c.entries = append(c.entries, entry{w.Node, window, max(w.From, c.now), w.To, all, all, all})
+			c.entries = append(c.entries, entry{w.Node, window, plan.None, max(w.From, c.now), w.To, all, all, all, w.From <= c.now})
 		}
 	}
 	for i := range c.claims {
@@ -158,8 +171,8 @@ func (c *Calendar) index() {
 			from = c.now
 		}
 		for _, p := range cl.Parts {
-			c.entries = append(c.entries, entry{p.Node, int32(i), from, max(cl.At, c.now).Add(cl.Length),
-				int64(p.Devices), int64(p.CPU), int64(p.Host)})
+			c.entries = append(c.entries, entry{p.Node, int32(i), cl.Job, from, max(cl.At, c.now).Add(cl.Length),
+				int64(p.Devices), int64(p.CPU), int64(p.Host), from == c.now})
 		}
 	}
 	slices.SortFunc(c.entries, func(a, b entry) int {
@@ -168,17 +181,38 @@ func (c *Calendar) index() {
 		}
 		return int(a.rank - b.rank)
 	})
+	c.tell()
+}
+
+// tell notes where the entries of every node stand, and counts a new version of those on which
+// there are others than when they were listed last, or the same in another order.
+func (c *Calendar) tell() {
+	old, at := c.before, 0
+	of := func(list []entry, id plan.NodeID) (n int) {
+		for n < len(list) && list[n].node == id {
+			n++
+		}
+		return n
+	}
+	for len(old) > 0 || at < len(c.entries) {
+		id := plan.NodeID(len(c.nodes))
+		if len(old) > 0 {
+			id = old[0].node
+		}
+		if at < len(c.entries) {
+			id = min(id, c.entries[at].node)
+		}
+		was, is := of(old, id), of(c.entries[at:], id)
+		n := &c.nodes[id]
+		if !slices.EqualFunc(old[:was], c.entries[at:at+is], entry.same) {
+			n.version++
+		}
+		if n.first, n.last = int32(at), int32(at+is); is == 0 {
+			n.first, n.last = 0, 0
+		}
+		old, at = old[was:], at+is
+	}
 }
 
 // on returns the entries of a node.
-func (c *Calendar) on(id plan.NodeID) []entry {
-	first, found := slices.BinarySearchFunc(c.entries, id, func(e entry, id plan.NodeID) int { return int(e.node - id) })
-	if !found {
-		return nil
-	}
-	last := first
-	for last < len(c.entries) && c.entries[last].node == id {
-		last++
-	}
-	return c.entries[first:last]
-}
+func (c *Calendar) on(id plan.NodeID) []entry { return c.entries[c.nodes[id].first:c.nodes[id].last] }

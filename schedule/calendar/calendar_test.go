@@ -184,7 +184,7 @@ func TestHoldsAreExact(t *testing.T) {
 			l.cal.SetWindows(drawWindows(r, len(c.Nodes)))
 		}
 		l.look = func(l *loop) error {
-			l.cal.Look(l.s.View(), func(run plan.RunID) unit.Time { return calendar.Ends(l.s.View(), run) })
+			l.cal.Look(l.s.View(), func(run plan.RunID) (unit.Time, bool) { return calendar.Ends(l.s.View(), run), false })
 			for _, i := range l.waiting {
 				f := &l.fates[i]
 				if s := l.s.View().Shape(f.id); s.Share < 1000 {
@@ -215,7 +215,7 @@ func TestHoldsWithoutSomeClaims(t *testing.T) {
 		c, works, placer := draw(r, wrong)
 		l := newLoop(c, works, placer, 1+r.IntN(4))
 		l.look = func(l *loop) error {
-			ends := func(run plan.RunID) unit.Time { return calendar.Ends(l.s.View(), run) }
+			ends := func(run plan.RunID) (unit.Time, bool) { return calendar.Ends(l.s.View(), run), false }
 			l.cal.Look(l.s.View(), ends)
 			var without []int
 			fresh := calendar.Calendar{Slack: l.cal.Slack}
@@ -247,5 +247,55 @@ func TestHoldsWithoutSomeClaims(t *testing.T) {
 	})
 	if compared == 0 || differ == 0 {
 		t.Errorf("%d compared, %d of them with something left out: nothing was tested", compared, differ)
+	}
+}
+
+// A calendar that remembers what it found out, and asks again only for the ends of runs that
+// something happened to, revises its claims and places others as one does that remembers nothing.
+func TestReviseRemembersNothingWrong(t *testing.T) {
+	revised, moved, stayed := 0, 0, 0
+	each(t, func(r *rand.Rand) error {
+		c, works, placer := draw(r, wrong)
+		l := newLoop(c, works, placer, 1+r.IntN(6))
+		if r.IntN(3) == 0 {
+			l.cal.SetWindows(drawWindows(r, len(c.Nodes)))
+		}
+		l.open = func(v plan.View) error {
+			ends := func(run plan.RunID) (unit.Time, bool) { return calendar.Expected(v, run) }
+			fresh := calendar.Calendar{Slack: l.cal.Slack}
+			fresh.SetWindows(l.cal.Windows())
+			for rank, claim := range l.cal.Claims() {
+				claim.Parts = slices.Clone(claim.Parts)
+				fresh.Insert(rank, claim)
+			}
+			if got, want := l.cal.Look(v, ends), fresh.Look(v, ends); got != want {
+				return fmt.Errorf("the next end is at %d, want %d", got, want)
+			}
+			before := slices.Clone(l.cal.Claims())
+			for range 3 {
+				lost, want := l.cal.Revise(nil), fresh.Revise(nil)
+				if !slices.Equal(lost, want) || !slices.EqualFunc(l.cal.Claims(), fresh.Claims(), calendar.Claim.Equal) {
+					return fmt.Errorf("the claims are %+v without %v, want %+v without %v", l.cal.Claims(), lost, fresh.Claims(), want)
+				}
+			}
+			if revised += len(before); !slices.EqualFunc(before, fresh.Claims(), calendar.Claim.Equal) {
+				moved++
+			} else if len(before) > 0 {
+				stayed++
+			}
+			for _, i := range l.waiting {
+				id, gang, length := l.fates[i].id, l.works[i].shape.Gang, unit.Duration(1+i*7%50)
+				got, ok := l.cal.Earliest(id, gang, length)
+				want, fits := fresh.Earliest(id, gang, length)
+				if ok != fits || !got.Equal(want) {
+					return fmt.Errorf("the earliest place of %d is %+v, want %+v", i, got, want)
+				}
+			}
+			return nil
+		}
+		return l.run()
+	})
+	if t.Logf("%d revised, moved %d times, stayed %d times", revised, moved, stayed); moved == 0 || stayed == 0 {
+		t.Error("nothing was tested")
 	}
 }

@@ -50,6 +50,7 @@ func (c *Calendar) soonest(g gang, b beside, before unit.Time) (Claim, bool) {
 	if before != unit.Never && c.most(&g, before) < g.workers {
 		return Claim{}, false
 	}
+	c.index()
 	c.offers = c.offers[:0]
 	c.hold, c.since = slices.Grow(c.hold[:0], len(c.nodes))[:len(c.nodes)], slices.Grow(c.since[:0], len(c.nodes))[:len(c.nodes)]
 	for id := range c.nodes {
@@ -87,9 +88,7 @@ func (c *Calendar) most(g *gang, before unit.Time) (total int32) {
 			if r.at >= before {
 				break
 			}
-			has.full += int64(r.full + r.partly)
-			has.cpu += int64(r.cpu)
-			has.host += int64(r.host)
+			has.release(r)
 		}
 		if total += c.workers(plan.NodeID(id), g, has); total >= g.workers {
 			break
@@ -114,11 +113,26 @@ func (c *Calendar) workers(id plan.NodeID, g *gang, has step) int32 {
 
 // offer lists from when on a node could take how many workers for the whole length.
 func (c *Calendar) offer(id plan.NodeID, g *gang, b beside, before unit.Time) {
-	steps := c.timeline(id, b)
 	last := int32(0)
 	put := func(at unit.Time, workers int32) {
 		c.offers = append(c.offers, offer{at, id, workers})
 	}
+	if n := &c.nodes[id]; n.first == n.last { // nothing stands there: it has what runs leave
+		has := step{full: int64(n.whole), cpu: int64(n.cpu), host: int64(n.host)}
+		for i, at := 0, c.now; at < before; i++ {
+			if w := c.workers(id, g, has); w != last {
+				put(at, w)
+				last = w
+			}
+			if last == g.workers || i == len(n.releases) || n.releases[i].at == unit.Never {
+				break
+			}
+			at = n.releases[i].at
+			has.release(&n.releases[i])
+		}
+		return
+	}
+	steps := c.timeline(id, b)
 	falls := slices.ContainsFunc(steps, func(s step) bool { return s.falls })
 	if !falls { // there is ever more
 		for i := 0; i < len(steps) && steps[i].at < before; i++ {
@@ -211,8 +225,8 @@ func (c *Calendar) drain(g gang, b beside) (Claim, bool) {
 			c.drains[id].workers = max(0, c.workers(id, &g, c.emptied(id, b))-c.hold[id])
 		}
 	}
-	for run, end := range c.ends {
-		if end != unit.Never {
+	for run := range c.runs {
+		if c.runs[run].end != unit.Never {
 			continue
 		}
 		since := c.v.Run(plan.RunID(run)).Since
@@ -239,10 +253,11 @@ func (c *Calendar) drain(g gang, b beside) (Claim, bool) {
 // emptied is what a node has once all that runs on it is over, and all claims that
 // ever are.
 func (c *Calendar) emptied(id plan.NodeID, b beside) step {
+	c.index()
 	n := &c.nodes[id]
 	has := step{full: int64(n.whole), cpu: int64(n.cpu), host: int64(n.host)}
-	for _, r := range n.releases {
-		has.add(step{full: int64(r.full + r.partly), cpu: int64(r.cpu), host: int64(r.host)})
+	for i := range n.releases {
+		has.release(&n.releases[i])
 	}
 	for _, e := range c.on(id) {
 		if b.counts(&e) && e.to == unit.Never {

@@ -57,11 +57,15 @@ func ends(v plan.View, r *plan.Run, length unit.Duration) unit.Time {
 
 // Expected is Ends as who decides asks for it. What is left of a run that does not compute
 // yet does not shrink: without a least time ahead, one of which nothing is left would be
-// looked at again every microsecond while it is started.
-func Expected(v plan.View, run plan.RunID) unit.Time {
-	end := Ends(v, run)
-	if status, _ := v.Works(run); status != plan.Running {
-		end = max(end, v.Now().Add(unit.Second))
+// looked at again every microsecond while it is started. What is expected of a run that computes
+// on as many workers as its estimate is of is steady: it gets on by as much as time does.
+func Expected(v plan.View, run plan.RunID) (end unit.Time, steady bool) {
+	r := v.Run(run)
+	end = ends(v, &r, Length(v, r.Job, r.Workers))
+	if r.Status != plan.Running {
+		return max(end, v.Now().Add(unit.Second)), false
 	}
-	return end
+	estimate, _, _ := v.Believed(r.Job)
+	shape := v.Shape(r.Job)
+	return end, estimate <= 0 || !shape.Elastic() && r.Workers == shape.Gang
 }

@@ -21,6 +21,17 @@ type node struct {
 	releases []release // by time; at Never what nobody knows the end of
 	stamp    int64     // of what was read of it, and one more: 0 is not read yet
 	ending   bool      // a run on it is expected to end at another instant than before
+	version  int64     // counts what changed of all this, and of what stands in the calendar there
+	first    int32     // of the entries that stand there
+	last     int32     // behind the last of them
+}
+
+// seen is what is known of a run.
+type seen struct {
+	stamp  int64     // of what was read of it, and one more: 0 is not read yet
+	end    unit.Time // when it is expected to end; left
+	steady bool      // it stays so until then
+	devoid bool      // it holds no devices
 }
 
 // release is what a node gets back at an instant.
@@ -38,33 +49,41 @@ const left = unit.Time(math.MinInt64)
 // Look reads what is free and what runs, each run with its expected end: Never if
 // unknown; one in the past counts as the next instant. It is called before a
 // decision asks anything, with nothing held, and again whenever runs were stopped or
-// a draft rolled back; for runs that were started Started is enough. What ends says
-// is asked once for every run. Only nodes are read again on which something changed.
-func (c *Calendar) Look(v plan.View, ends func(run plan.RunID) unit.Time) {
-	c.v, c.now = v, v.Now()
+// a draft rolled back; for runs that were started Started is enough. Only nodes are read
+// again on which something changed, and ends is asked again only of a run about which, or
+// about whose job, something did, or whose end was not steady: one that stays what it is until it
+// has come. Look returns the next instant at which a run is expected to end.
+func (c *Calendar) Look(v plan.View, ends func(run plan.RunID) (end unit.Time, steady bool)) (next unit.Time) {
+	back := v.Now() < c.now // of another state than before, perhaps
+	c.v, c.now, next = v, v.Now(), unit.Never
 	c.changed()
 	for len(c.nodes) < v.Nodes() {
 		c.nodes = append(c.nodes, node{})
 	}
-	for len(c.ends) < v.RunSlots() {
-		c.ends = append(c.ends, left)
+	for len(c.runs) < v.RunSlots() {
+		c.runs = append(c.runs, seen{end: left})
 	}
-	c.ends, c.devoid = c.ends[:v.RunSlots()], c.devoid[:0]
-	for id := range plan.RunID(v.RunSlots()) {
-		end, r := left, v.Run(id)
-		if r.Status != plan.Gone && r.Status != plan.Stopping {
-			end = max(ends(id), c.now+1)
-			if v.Shape(r.Job).Devices == 0 {
-				c.devoid = append(c.devoid, id)
-			}
+	c.runs, c.devoid = c.runs[:v.RunSlots()], c.devoid[:0]
+	stamps := v.RunStamps()
+	for id := range c.runs {
+		x, stamp := &c.runs[id], int64(1)
+		if id < len(stamps) {
+			stamp += stamps[id]
 		}
-		if end != c.ends[id] {
-			c.ends[id] = end
-			v.GrantsOf(id, func(g plan.Grant) { c.nodes[g.Node].ending = true })
+		if at := x.end; x.stamp == stamp && x.steady && (at == left || at > c.now && !back) {
+			if at != left {
+				next = min(next, at)
+			}
+		} else if at := c.ask(plan.RunID(id), stamp, ends); at > c.now {
+			next = min(next, at)
+		}
+		if x.devoid {
+			c.devoid = append(c.devoid, plan.RunID(id))
 		}
 	}
 	for id := range plan.NodeID(v.Nodes()) {
 		n, of := &c.nodes[id], v.Node(id)
+		was := n.back
 		if n.up = of.Status == plan.Up; n.stamp != of.Stamp+1 || n.ending {
 			n.stamp, n.model = of.Stamp+1, of.Model
 			if of.Count > 0 {
@@ -72,22 +91,40 @@ func (c *Calendar) Look(v plan.View, ends func(run plan.RunID) unit.Time) {
 			}
 			c.read(id)
 		}
-		n.back = n.up
-	}
-	for _, w := range c.windows {
-		if v.Node(w.Node).Status == plan.Cordoned && w.Open {
-			c.nodes[w.Node].back = true
+		if n.back = n.up || c.reopens(id, of.Status); n.back != was {
+			n.version++
 		}
 	}
+	return next
+}
+
+// ask reads a run anew, and returns when it is expected to end.
+func (c *Calendar) ask(id plan.RunID, stamp int64, ends func(run plan.RunID) (end unit.Time, steady bool)) unit.Time {
+	x, end, at := &c.runs[id], left, left
+	x.stamp, x.steady, x.devoid = stamp, true, false
+	if r := c.v.Run(id); r.Status != plan.Gone && r.Status != plan.Stopping {
+		at, x.steady = ends(id)
+		end, x.devoid = max(at, c.now+1), c.v.Shape(r.Job).Devices == 0
+	}
+	if end != x.end {
+		x.end = end
+		c.v.GrantsOf(id, func(g plan.Grant) { c.nodes[g.Node].ending = true })
+	}
+	return at
+}
+
+// reopens reports whether a node takes runs again when a window that has begun is over.
+func (c *Calendar) reopens(id plan.NodeID, status plan.NodeStatus) bool {
+	return status == plan.Cordoned && slices.ContainsFunc(c.windows, func(w Window) bool { return w.Node == id && w.Open })
 }
 
 // Started tells of a run that was promised since the last Look.
 func (c *Calendar) Started(run plan.RunID, end unit.Time) {
-	for int(run) >= len(c.ends) {
-		c.ends = append(c.ends, left)
+	for int(run) >= len(c.runs) {
+		c.runs = append(c.runs, seen{end: left})
 	}
-	c.ends[run] = max(end, c.now+1)
-	if c.v.Shape(c.v.Run(run).Job).Devices == 0 {
+	c.runs[run] = seen{end: max(end, c.now+1), devoid: c.v.Shape(c.v.Run(run).Job).Devices == 0}
+	if c.runs[run].devoid {
 		c.devoid = append(c.devoid, run)
 	}
 	c.moved()
@@ -107,12 +144,13 @@ func (c *Calendar) Started(run plan.RunID, end unit.Time) {
 func (c *Calendar) read(id plan.NodeID) {
 	n, of := &c.nodes[id], c.v.Node(id)
 	n.ending = false
+	n.version++
 	n.cpu, n.host, n.whole, n.releases = of.FreeCPU, of.FreeHost, 0, n.releases[:0]
 	for d := of.First; d < of.First+plan.DeviceID(of.Count); d++ {
 		dev, at := c.v.Device(d), left
 		c.v.GrantsOn(d, func(g plan.Grant) {
-			at = max(at, c.ends[g.Run])
-			n.cores(c.ends[g.Run], &g)
+			at = max(at, c.runs[g.Run].end)
+			n.cores(c.runs[g.Run].end, &g)
 		})
 		switch {
 		case dev.Status.Out() || dev.Geometry != 0:
@@ -127,7 +165,7 @@ func (c *Calendar) read(id plan.NodeID) {
 	for _, run := range c.devoid {
 		c.v.GrantsOf(run, func(g plan.Grant) {
 			if g.Node == id {
-				n.cores(c.ends[run], &g)
+				n.cores(c.runs[run].end, &g)
 			}
 		})
 	}

@@ -33,14 +33,20 @@ func (c *Calendar) Revise(into []plan.JobID) []plan.JobID {
 
 func (c *Calendar) revise(i int) bool {
 	cl := &c.claims[i]
-	lost := c.lost(cl)
+	f := c.findingOf(cl)
+	stands := cl.At > c.now && cl.Due > c.now && c.stands(f, i)
+	lost := !stands && c.lost(cl)
 	if !lost && cl.Due <= c.now {
 		c.move(i, c.expected(i))
 		return true
 	}
 	g := gang{cl.Job, cl.Workers, cl.Length, c.v.Shape(cl.Job)}
-	if !lost && (cl.At == unit.Never || c.expected(i) == cl.At) {
-		if sooner, ok := c.soonest(g, beside{limit: len(c.claims), except: i}, cl.At); ok {
+	if !lost && (stands || cl.At == unit.Never || c.expected(i) == cl.At) {
+		b := beside{limit: len(c.claims), except: i}
+		if !c.mayBeSooner(f, &g, b) {
+			return true
+		}
+		if sooner, ok := c.soonest(g, b, cl.At); ok {
 			c.replace(i, sooner)
 		}
 		return true
@@ -72,23 +78,22 @@ func (c *Calendar) move(i int, at unit.Time) {
 
 // lost reports whether a claim can no longer count on one of its nodes.
 func (c *Calendar) lost(cl *Claim) bool {
-	end := max(cl.At, c.now).Add(cl.Length)
-	for _, p := range cl.Parts {
-		n := &c.nodes[p.Node]
-		devices := n.whole
-		for _, r := range n.releases {
-			devices += r.full + r.partly
-		}
-		if !n.back || devices < p.Devices {
-			return true
-		}
-		for _, w := range c.windows {
-			if w.Node == p.Node && w.To > c.now && w.From < end && (cl.Closed(c.now) || w.To > cl.At) {
-				return true
-			}
-		}
+	return slices.ContainsFunc(cl.Parts, func(p Part) bool { return c.lostOn(cl, &p) })
+}
+
+func (c *Calendar) lostOn(cl *Claim, p *Part) bool {
+	n := &c.nodes[p.Node]
+	devices := n.whole
+	for i := range n.releases {
+		devices += n.releases[i].full + n.releases[i].partly
 	}
-	return false
+	if !n.back || devices < p.Devices {
+		return true
+	}
+	end := max(cl.At, c.now).Add(cl.Length)
+	return slices.ContainsFunc(c.windows, func(w Window) bool {
+		return w.Node == p.Node && w.To > c.now && w.From < end && (cl.Closed(c.now) || w.To > cl.At)
+	})
 }
 
 // expected is the earliest instant, from that of the claim on, at which all its

@@ -41,7 +41,7 @@ func (sc *scene) run(node plan.NodeID, devices int32, end unit.Time) plan.RunID 
 }
 
 func (sc *scene) look() {
-	sc.cal.Look(sc.s.View(), func(run plan.RunID) unit.Time { return sc.ends[run] })
+	sc.cal.Look(sc.s.View(), func(run plan.RunID) (unit.Time, bool) { return sc.ends[run], false })
 }
 
 // claim makes a claim for a new gang and writes it down.

@@ -29,6 +29,14 @@ func (s *step) add(o step) {
 	s.host += o.host
 }
 
+// release adds what a node gets back, of which it does not matter whether shares could be taken
+// of it before.
+func (s *step) release(r *release) {
+	s.full += int64(r.full + r.partly)
+	s.cpu += int64(r.cpu)
+	s.host += int64(r.host)
+}
+
 // beside says which claims count: those ranked before a limit, one and some more left out.
 type beside struct {
 	limit, except int

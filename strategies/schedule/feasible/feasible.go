@@ -66,7 +66,7 @@ func earliest(v plan.View, job plan.JobID, workers int32, length unit.Duration) 
 		c.Insert(i, claim)
 	}
 	c.SetWindows(v.Windows())
-	c.Look(v, func(run plan.RunID) unit.Time { return calendar.Ends(v, run) })
+	c.Look(v, func(run plan.RunID) (unit.Time, bool) { return calendar.Ends(v, run), false })
 	claim, ok := c.Earliest(job, workers, length)
 	if !ok || claim.At == unit.Never {
 		return 0, false
