@@ -308,7 +308,7 @@ func (s *Scheduler) goOn(d *plan.Draft, broken []schedule.Broken) {
 		for k := 0; k < len(ways) && chosen == "" && ways[k].Why == ""; k++ {
 			n := int32(len(ways[k].Plan.Devices()))
 			switch {
-			case ways[k].Name == reaction.Wait, s.startAgain(d, b, n, ways[k].Name == reaction.Drop):
+			case ways[k].Name == reaction.Wait, s.startAgain(d, b, n, ways[k].Name == reaction.Drop || ways[k].Name == reaction.Recut):
 				chosen = ways[k].Name
 			default:
 				ways[k].Why = noRoom(n)
@@ -338,7 +338,8 @@ func (s *Scheduler) startAgain(d *plan.Draft, b *schedule.Broken, n int32, keep 
 	}
 	w := allocate.Wish{Job: job, Workers: n, Reason: plan.Reason{Code: plan.WentOn, A: int64(n)}}
 	if keep {
-		w.Slots, w.Reason.Code = living(d.View, b, n), plan.KeptOn
+		w.Slots, _ = living(d.View, b, n)
+		w.Reason.Code = plan.KeptOn
 		s.making.keeps = plan.PlanTerms{ID: b.Plan, Keeps: n}
 		defer func() { s.making.keeps = plan.PlanTerms{} }()
 	}
@@ -369,7 +370,8 @@ func (s *Scheduler) ended(v plan.View, b *schedule.Broken) *reaction.Run {
 	r.Left = unit.Duration(float64(left) * plan.FullRate / float64(max(1, v.Rate(b.Job, b.Model, most, b.Several))))
 	for n := most; n > 0; n = smaller(shape, n) {
 		if v.Rate(b.Job, b.Model, n, b.Several) > 0 {
-			r.Sizes = append(r.Sizes, reaction.Size{Workers: int(n), Step: steps(n), Kept: living(v, b, n) != nil})
+			slots, copies := living(v, b, n)
+			r.Sizes = append(r.Sizes, reaction.Size{Workers: int(n), Step: steps(n), Kept: slots != nil, Copies: copies})
 		}
 	}
 	r.Alive = b.Alive != nil

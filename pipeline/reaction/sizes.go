@@ -12,8 +12,21 @@ import (
 type Size struct {
 	Workers int
 	Step    unit.Duration
-	// Kept says that processes which are left hold, where they are, all that so many workers need.
-	Kept bool
+	// Kept says that processes which are left hold all that so many workers need, and Copies how long they
+	// send it to each other, where the layers are divided anew; else each stays with what it holds.
+	Kept   bool
+	Copies unit.Duration
+}
+
+// keeps is the way by which a run goes on with a size in processes that are left; none where it begins again.
+func (s *Size) keeps() string {
+	switch {
+	case !s.Kept:
+		return ""
+	case s.Copies > 0:
+		return Recut
+	}
+	return Drop
 }
 
 // Of is a plan of which no more is known than its size.
@@ -27,26 +40,31 @@ func Of(workers int) parallel.Plan {
 
 // again are the ways of a run that has ended: the same size on other devices, other sizes, or the same
 // after the repair. One that lost a device before may have more than it had. Where processes wait that are left, and
-// hold what a size needs, those copies go on that are whole: they only have to find each other. For the other ways that keep processes
+// hold what a size needs, those copies go on that are whole: they only have to find each other; or the layers are cut anew, and sent. For the other ways that keep processes
 // a run would need devices that are not one of its job's sizes.
 func (r *Run) again() (all []Option) {
-	kept := slices.ContainsFunc(r.Sizes, func(s Size) bool { return s.Kept })
 	for _, name := range []string{Ride, Route, Reshape, Recut, Drop} {
+		o := Option{Name: name}
 		switch {
 		case !r.Alive:
-			all = append(all, Option{Name: name, Why: "its processes have ended with the one that was lost"})
+			o.Why = "its processes have ended with the one that was lost"
 		case name == Ride:
-			all = append(all, Option{Name: name, Why: "a device of the plan is away: expected only slow ones"})
-		case name != Drop:
-			all = append(all, Option{Name: name, Why: "what is left is no size of its job: a run has one of these, with the same part of its plan on each"})
-		case !kept:
-			all = append(all, Option{Name: name, Why: "no smaller size of its job has each part of its plan where that is held by a process that is left"})
+			o.Why = "a device of the plan is away: expected only slow ones"
+		case name == Route, name == Reshape:
+			o.Why = "what is left is no size of its job: a run has one of these, with the same part of its plan on each"
+		case slices.ContainsFunc(r.Sizes, func(s Size) bool { return s.keeps() == name }):
+			continue
+		case name == Recut:
+			o.Why = "no smaller size of its job has a plan that divides the layers in another way, and could be sent by those that are left"
+		default:
+			o.Why = "no smaller size of its job has each part of its plan where that is held by a process that is left"
 		}
+		all = append(all, o)
 	}
 	had, step := len(r.Now.Devices()), r.Sound
 	for _, s := range r.Sizes {
 		if s.Kept {
-			o := Option{Name: Drop, Plan: Of(s.Workers), Step: s.Step, Pause: r.Start, Redo: r.Since}
+			o := Option{Name: s.keeps(), Plan: Of(s.Workers), Step: s.Step, Pause: r.Start + s.Copies, Redo: r.Since}
 			o.Price = r.price(&o)
 			all = append(all, o)
 		}

@@ -21,8 +21,10 @@ func groups(v plan.View, id plan.RunID) []int32 {
 func (s *Simulation) setUp(v plan.View, run plan.RunID) unit.Duration {
 	id, p := v.Run(run).Job, &s.config.Prices
 	j, ends := v.Job(id), groups(v, run)
-	if v.Run(run).Terms.Plan.Keeps > 0 && s.world.Keeps(v, run) {
-		return p.Start // nobody has measured apart what finding each other takes of a start
+	if v.Run(run).Terms.Plan.Keeps > 0 {
+		if copies, all := s.world.Keeps(v, run); all {
+			return p.Start + copies // nobody has measured apart what finding each other takes of a start
+		}
 	}
 	if ends == nil {
 		if j.Attempt > 1 {

@@ -1,6 +1,8 @@
 package world
 
 import (
+	"slices"
+
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/plan"
@@ -30,6 +32,8 @@ func (w *World) Lose(now unit.Time, v plan.View, id plan.RunID, lost func(plan.G
 			t.alive[g.Device] = pieces[i-1]
 		}
 	})
+	slices.Sort(pieces)
+	t.pieces = len(slices.Compact(pieces))
 	return true
 }
 
@@ -42,19 +46,33 @@ func (w *World) held(v plan.View, id plan.RunID, devices int) parallel.Held {
 	return parallel.HeldBy(v.Pipeline(r.Terms.Plan.ID).JSON, v.ProfileOf(r.Job).Stages > 0, devices, int(max(1, v.Shape(r.Job).Devices)), w.config.Slices)
 }
 
-// Keeps reports whether a run that is to keep processes of the one before it finds on each of its devices
-// one that holds what its plan puts there. Whoever waited is waited for no more.
-func (w *World) Keeps(v plan.View, id plan.RunID) bool {
-	var on []plan.DeviceID
-	v.GrantsOf(id, func(g plan.Grant) { on = append(on, g.Device) })
-	h := w.held(v, id, len(on))
-	t, pieces := &w.truth[v.Run(id).Job], h.Pieces()
+// Keeps is how long a run that keeps processes of the one before it stands still until each has been sent what it does not hold
+// and its plan puts there, and whether they hold all of it among them. Whoever waited is waited for no more.
+func (w *World) Keeps(v plan.View, id plan.RunID) (copies unit.Duration, all bool) {
+	r := v.Run(id)
+	t := &w.truth[r.Job]
 	alive := t.alive
 	t.alive = nil
-	for i, d := range on {
-		if i >= len(pieces) || alive[d] == "" || alive[d] != pieces[i] {
-			return false
+	var on []plan.DeviceID
+	have := map[string]bool{}
+	v.GrantsOf(id, func(g plan.Grant) {
+		on = append(on, g.Device)
+		if piece := alive[g.Device]; piece != "" {
+			have[piece] = true
 		}
+	})
+	h := w.held(v, id, len(on))
+	pieces := h.Pieces()
+	needs := func(place int) bool { return place >= len(pieces) || pieces[place] != alive[on[place]] }
+	for place := range on {
+		if !needs(place) {
+			continue
+		}
+		if len(have) < t.pieces {
+			return 0, false // what was held by others who have left has to be read
+		}
+		copies = v.Filling(v.Pipeline(r.Terms.Plan.ID).Spare, on, needs, func(link int32) float64 { return w.net.capacity[link] })
+		return copies, copies < unit.Forever
 	}
-	return len(on) > 0
+	return 0, len(on) > 0
 }

@@ -90,6 +90,7 @@ type truth struct {
 	left   float64                  // reference microseconds of work not yet done and kept
 	spent  unit.Duration            // running time so far, for failures of the user's making
 	alive  map[plan.DeviceID]string // what the processes hold that are left of its last run, by their devices, and wait
+	pieces int                      // how many different ones there are in all
 }
 
 type run struct {
