@@ -133,6 +133,46 @@ func TestKeepsAnInstant(t *testing.T) {
 	}
 }
 
+// TestKeepsAndSends: the plan for fewer workers has no stages. Two processes that hold one each go on by it once they were sent
+// what it puts on them, 1000 MiB over 1 Gb/s. Where the first that are left do not hold all of it, or nobody
+// knows how much that is, the job begins again.
+func TestKeepsAndSends(t *testing.T) {
+	const start = 6500 * unit.Millisecond
+	mid := unit.Time(start + 2*10*unit.Second + 9*unit.Minute)
+	for _, c := range []struct {
+		lost   plan.NodeID
+		peak   unit.MiB
+		chosen string
+		takes  unit.Duration
+	}{
+		{1, 1000, reaction.Recut, unit.Seconds(1000 * (1 << 20) * 8 / 1e9)},
+		{2, 1000, reaction.Restart, 40 * unit.Second},
+		{1, 0, reaction.Restart, 40 * unit.Second},
+	} {
+		job := copied(true, 2, 4)
+		alone := &job.Job.Menu[0].Plan
+		alone.Shape = `{"sequence":"1f1b","samples":1,"microbatches":8,"tensor":1,"ranks":1,"copies":2}`
+		if c.peak > 0 {
+			alone.Spare = workload.Spare{PerRank: 2, Peaks: []unit.MiB{c.peak}}
+		}
+		config := func() simulated.Config {
+			config := scheduletest.Config(scheduletest.Nodes(4, 1, 1000), scheduletest.Jobs{job}, reacting(byprice.New(byprice.Default())))
+			config.Prices, config.Check = simulated.DefaultPrices(), true
+			config.Later = []simulated.Later{{At: mid, Event: engine.Event{Kind: engine.NodeDown, Node: c.lost}}}
+			return config
+		}
+		steps, end := played(t, config())
+		if way, line := chosen(steps, mid); way != c.chosen || bytes.Contains(line, []byte(`"keeps":2`)) != (way == reaction.Recut) {
+			t.Errorf("node %d is lost, %d MiB: it went on by %q: %s; expected %q", c.lost, c.peak, way, line, c.chosen)
+		}
+		left := unit.Hour - (9*unit.Minute - 4*unit.Second)
+		if got, want := end.Jobs[0].Ended, mid.Add(start+c.takes+2*left); got != want {
+			t.Errorf("node %d is lost, %d MiB: it ends at %v, expected %v", c.lost, c.peak, got, want)
+		}
+		replays(t, config(), steps)
+	}
+}
+
 // TestKeepsUnder: a limit that was lowered while the job ran keeps it from what it could go on with, and a joint
 // decider that has no place for what it had is not in the way.
 func TestKeepsUnder(t *testing.T) {
