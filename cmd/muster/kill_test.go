@@ -95,7 +95,7 @@ func (p *controlPlane) start() {
 		p.t.Fatal(err)
 	}
 	p.client = client.New(p.socket())
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := p.client.Version(p.t.Context()); err == nil {
 			return
 		}
@@ -146,7 +146,7 @@ func TestKilledControlPlane(t *testing.T) {
 			gang := int32(1 + chance.IntN(2))
 			job := workload.Job{Name: name, Resources: workload.Resources{Gang: gang, Devices: 1, Share: unit.Whole}, Retries: 2,
 				Program: workload.Program{Command: []string{"sh", "-c", fmt.Sprintf("sleep 0.%d", chance.IntN(4))}, Env: []string{"PATH=" + os.Getenv("PATH")}}}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			if _, err := p.client.Submit(ctx, []workload.Job{job}, "key-"+name); err == nil {
 				acknowledged = append(acknowledged, name)
 			}
@@ -161,7 +161,7 @@ func TestKilledControlPlane(t *testing.T) {
 		p.start()
 	}
 	for _, name := range acknowledged {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		j, err := p.client.Wait(ctx, name)
 		cancel()
 		if err != nil || j.Phase != "finished" {
@@ -247,7 +247,7 @@ func TestWhoWaitsOutlivesARestart(t *testing.T) {
 	if _, err := p.client.Submit(t.Context(), []workload.Job{job}, "key"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	ended := make(chan error, 3)
 	var log strings.Builder
@@ -294,7 +294,7 @@ func TestAnotherNumberOfSlots(t *testing.T) {
 	active := func(n int) {
 		t.Helper()
 		var j view.Job
-		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 			var err error
 			if j, err = p.client.Job(t.Context(), "sweep"); err != nil {
 				t.Fatal(err)

@@ -114,7 +114,7 @@ func (k *kills) round(round int) {
 	if what == "plane" || what == "both" {
 		p.start()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if j, err := p.client.Wait(ctx, job); err != nil || j.Phase != "finished" {
 		p.dump(job)
@@ -139,7 +139,7 @@ func (k *kills) round(round int) {
 // awaitEnd waits until a job says that it ends.
 func awaitEnd(t *testing.T, log string) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(200 * time.Microsecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Microsecond) {
 		if text, err := os.ReadFile(log); err == nil && strings.Contains(string(text), "end") {
 			return
 		}
@@ -198,7 +198,7 @@ func judgeStrays(t *testing.T, log string) (ends int) {
 func (p *controlPlane) workerOf(job string, rank int32) int {
 	p.t.Helper()
 	spec := supervise.Spec{State: p.state, Job: job, Attempt: 1, Rank: rank}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		records, _, err := supervise.ReadRecords(spec.MemberDir(), 0)
 		if err != nil {
 			continue

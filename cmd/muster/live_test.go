@@ -114,7 +114,7 @@ func finish(ts *testscript.TestScript, neg bool, args []string) {
 // until waits for a job's run to have a status.
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	p := ts.Value("plane").(*plane.Plane)
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		is := ""
 		ts.Check(p.Query(context.Background(), func(v plan.View) {
 			if id, ok := p.Find(args[0]); ok {

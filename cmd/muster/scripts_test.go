@@ -194,7 +194,7 @@ func (s *stage) submit(names string, expect ...unit.Duration) {
 // next waits for a job to run, ends it, and returns its name.
 func (s *stage) next() (name string) {
 	s.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		e := engine.Event{Kind: engine.Exited, Job: plan.None}
 		if err := s.plane.Query(s.t.Context(), func(v plan.View) {
 			for id := range plan.JobID(v.Jobs()) {
@@ -218,7 +218,7 @@ func (s *stage) next() (name string) {
 // told waits until the script has answered a question that names so many jobs.
 func (s *stage) told(jobs int) {
 	s.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		f, err := s.plane.Fork(s.t.Context())
 		if err != nil {
 			s.t.Fatal(err)

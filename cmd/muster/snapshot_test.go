@@ -23,7 +23,7 @@ import (
 func TestUpRecoversLoadedSnapshot(t *testing.T) {
 	t.Parallel()
 	p, _, _ := toKill(t, 1, 1, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for _, name := range []string{"done", "held"} {
 		job := workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole},
@@ -92,7 +92,7 @@ func TestSnapshotsByThemselves(t *testing.T) {
 	p.flags = []string{"--snapshot-every", "50ms"}
 	p.start()
 	first := snapshotsOf(p.state)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		files := snapshotsOf(p.state)
 		if len(files) > snapshotsKept+1 {
 			t.Fatalf("snapshots %v", files)
@@ -116,7 +116,7 @@ func TestSnapshotsByThemselves(t *testing.T) {
 	if err := errors.Join(database.Close(), os.Remove(database.Name()+"-wal")); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	again := exec.CommandContext(ctx, os.Args[0], "up", "--state", p.state, "--page", "off")
 	again.Env = append(os.Environ(), "MUSTER_TEST_AS_MUSTER=1")

@@ -100,7 +100,7 @@ func (p *controlPlane) show(name string) (j view.Job) {
 // until waits for a job to be as it should.
 func (p *controlPlane) until(name, what string, ok func(view.Job) bool) view.Job {
 	p.t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		j, err := p.client.Job(p.t.Context(), name)
 		if err == nil && ok(j) {
 			return j

@@ -163,7 +163,7 @@ func TestFullDiskLive(t *testing.T) {
 	until := func(what string, ok func(v plan.View) bool) {
 		t.Helper()
 		good := false
-		for deadline := time.Now().Add(10 * time.Second); !good; time.Sleep(10 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); !good; time.Sleep(10 * time.Millisecond) {
 			if err := w.plane.Query(t.Context(), func(v plan.View) { good = ok(v) }); err != nil {
 				t.Fatal(err)
 			}

@@ -178,7 +178,7 @@ func job(name string, devices int32) workload.Job {
 // until waits for a job to be in a phase, with a run of a status if that is given.
 func (w *world) until(name, phase, status string) {
 	w.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		j, err := w.client.Job(w.t.Context(), name)
 		if err != nil {
 			w.t.Fatal(err)

@@ -199,7 +199,7 @@ func TestMaintenance(t *testing.T) {
 	if n, err = w.client.CloseNode(ctx, node, view.WindowRequest{FromUs: now, ToUs: now + hour}); err != nil || len(n.Windows) != 1 || !n.Windows[0].Open || n.Status != "cordoned" {
 		t.Errorf("a window that begins now: %+v (%v)", n, err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		j, err := w.client.Job(ctx, "runs")
 		if err == nil && j.Run == "running" && j.Where[0].Node == other {
 			break

@@ -180,7 +180,7 @@ func TestPromisesScored(t *testing.T) {
 // scored waits until so many ranges were scored, and returns what is told of them.
 func (w *world) scored(n int) view.PromiseScore {
 	w.t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		p, err := w.client.Promises(w.t.Context())
 		if err != nil {
 			w.t.Fatal(err)
@@ -198,7 +198,7 @@ func (w *world) scored(n int) view.PromiseScore {
 func TestUnasked(t *testing.T) {
 	w, path := promised(t, func(c *promise.Config) { c.After, c.Every = unit.Millisecond, time.Millisecond })
 	w.submit(lasts("first", 4), lasts("second", 4), lasts("third", 4))
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		data, err := os.ReadFile(path)
 		if err == nil && strings.Contains(string(data), `"name":"third"`) && strings.Contains(string(data), `"name":"second"`) {
 			if strings.Contains(string(data), `"name":"first"`) || bytes.Count(data, []byte("\n")) != 2 {
@@ -249,7 +249,7 @@ func TestShadows(t *testing.T) {
 	w.until("first", "active", "running")
 	w.finish("first", plan.NoFailure)
 	w.until("long", "active", "running")
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if s, err = w.client.Shadows(t.Context()); err != nil {
 			t.Fatal(err)
 		}

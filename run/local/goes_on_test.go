@@ -117,6 +117,7 @@ func wanted(pid int) (all time.Duration) {
 // plan with fewer layers there; the same processes go on by it with the losses of one process. When
 // nobody holds it up any more its layers come back.
 func TestSlowDeviceIsRelieved(t *testing.T) {
+	needLong(t)
 	h := start(t, stateDir(t), "dp-cut+1f1b")
 	defer h.stop()
 	job := pipelined(t, "pipe", 2, "--steps", "1000000")

@@ -92,8 +92,8 @@ func (x *look) regrant(id plan.JobID, edit func(t *plan.Terms)) {
 	})
 }
 
-// patience is how long something may take to be seen.
-const patience = unit.Minute
+// patience is how long something may take to be seen, on a machine that may have much else to do.
+const patience = 3 * unit.Minute
 
 // await lets time pass until the engine knows something.
 func (x *look) await(what string, known func(v plan.View) bool) {

@@ -64,7 +64,7 @@ func (p *processes) until(want func(progress.Event) bool) {
 	p.t.Helper()
 	tail := progress.NewTail(p.report)
 	var parser progress.Parser
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		b, err := tail.Read()
 		if err != nil {
 			p.t.Fatal(err)

@@ -31,7 +31,7 @@ echo on; while :; do sleep 0.01; done`)
 	if err := os.WriteFile(filepath.Join(s.Dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(output(t, dir), "on") && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); !strings.Contains(output(t, dir), "on") && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
 	send(t, dir, Halt)
