@@ -25,33 +25,6 @@ type Claimant struct {
 	Most int32
 }
 
-// Pairs divides units by the rule of AFS: each unit goes to the winner of a knock-out
-// in the order of the jobs, in which one more unit for the job that would end sooner,
-// and then for the other, is weighed against one more for the other from now on. A job
-// that gains nothing by one more takes no part.
-func Pairs(jobs []Claimant, units int32, rate Rate) []int32 {
-	sides := make([]Side, len(jobs))
-	for j, c := range jobs {
-		sides[j] = Side{Left: c.Left, First: rate(j, 1), More: rate(j, 1)}
-	}
-	shares := make([]int32, len(jobs))
-	for ; units > 0; units-- {
-		winner := -1
-		for j := range sides {
-			if shares[j] < jobs[j].Most && sides[j].More > sides[j].Now && (winner < 0 || !First(sides[winner], sides[j])) {
-				winner = j
-			}
-		}
-		if winner < 0 {
-			break
-		}
-		shares[winner]++
-		s := &sides[winner]
-		s.Now, s.More = s.More, rate(winner, shares[winner]+1)
-	}
-	return shares
-}
-
 // Side is one of two jobs between which the pair rule decides: the work that is left,
 // and its rates on one unit, on what it has, and on one more.
 type Side struct{ Left, First, Now, More float64 }
@@ -62,17 +35,9 @@ type Side struct{ Left, First, Now, More float64 }
 // with b on nb+1 from now on exactly if a's gain over its present rate exceeds b's over
 // its next one. The work that is left cancels out; it only says who is a.
 func First(x, y Side) bool {
-	if x.Now == 0 && y.Now == 0 {
-		return x.Left/x.First <= y.Left/y.First
-	}
-	if remaining(y) < remaining(x) {
-		return !sooner(y, x)
-	}
-	return sooner(x, y)
+	a, b := contenderOf(x), contenderOf(y)
+	return a.before(&b)
 }
-
-// sooner decides where a ends before b.
-func sooner(a, b Side) bool { return (a.More-a.Now)/a.Now > (b.More-b.Now)/b.More }
 
 func remaining(s Side) float64 {
 	if s.Now == 0 {

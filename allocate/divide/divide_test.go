@@ -71,6 +71,45 @@ func TestFirstIsBruteForce(t *testing.T) {
 	})
 }
 
+// However many jobs there are, whatever their rates, ties among them: the division is that of a
+// knock-out of all of them for every unit.
+func TestPairsIsTheKnockout(t *testing.T) {
+	draws.Seed(t, 0)
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 80).Draw(t, "jobs")
+		rates, jobs := make([][]float64, n), make([]divide.Claimant, n)
+		for j := range jobs {
+			jobs[j] = divide.Claimant{Left: float64(rapid.IntRange(1, 9).Draw(t, "left")), Most: rapid.Int32Range(0, 6).Draw(t, "most")}
+			steps := rapid.SampledFrom([][]float64{{1, 1, 1, 1, 1, 1, 1}, {4, 3, 2, 1, .5, 0, 0}, {0, 2, 2, 2, 0, 0, 1}, {1, 2, 3, 4, 3, 2, 1}, {1, .9, .8, .7, .6, .5, .4}}).Draw(t, "steps")
+			rates[j] = []float64{0}
+			for _, more := range steps {
+				rates[j] = append(rates[j], rates[j][len(rates[j])-1]+more)
+			}
+		}
+		rate := func(job int, n int32) float64 { return rates[job][min(int(n), len(rates[job])-1)] }
+		units := rapid.Int32Range(0, 200).Draw(t, "units")
+		got, want := divide.Pairs(jobs, units, rate), make([]int32, n)
+		for range units {
+			side := func(j int) divide.Side {
+				return divide.Side{Left: jobs[j].Left, First: rate(j, 1), Now: rate(j, want[j]), More: rate(j, want[j]+1)}
+			}
+			winner := -1
+			for j := range jobs {
+				if s := side(j); want[j] < jobs[j].Most && s.More > s.Now && (winner < 0 || !divide.First(side(winner), s)) {
+					winner = j
+				}
+			}
+			if winner < 0 {
+				break
+			}
+			want[winner]++
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
 // Two jobs on up to 4 units: the division agrees with the one that no single unit can
 // improve, tried by brute force from the empty one up.
 func TestPairsIsBruteForceOfTwo(t *testing.T) {

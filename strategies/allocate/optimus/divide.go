@@ -1,6 +1,9 @@
 package optimus
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // Demand is what one task takes of each kind of resource: devices, cores, memory.
 type Demand [3]float64
@@ -35,17 +38,11 @@ func Divide(jobs []Job, room Demand) []Tasks {
 			d.weigh(i)
 		}
 	}
-	for {
-		best, kind := -1, 0
-		for i := range d.gain {
-			for k, g := range d.gain[i] {
-				if g > 0 && (best < 0 || g > d.gain[best][kind]) {
-					best, kind = i, k
-				}
-			}
-		}
-		if best < 0 {
-			return d.has
+	for len(d.steps) > 0 {
+		next := d.pop()
+		best, kind := next.job, next.kind
+		if next.gain != d.gain[best][kind] {
+			continue // it was weighed again since
 		}
 		if more := d.step(best, kind); d.take(&jobs[best], more) {
 			d.has[best].Workers += more.Workers
@@ -55,6 +52,7 @@ func Divide(jobs []Job, room Demand) []Tasks {
 			d.gain[best][kind] = 0 // there will not be more room later
 		}
 	}
+	return d.has
 }
 
 type division struct {
@@ -62,6 +60,44 @@ type division struct {
 	free, all Demand
 	has       []Tasks
 	gain      [][2]float64 // by job: of more workers, of one more server
+	steps     []step       // a heap, the next first; some were weighed again since
+}
+
+// step is what could be given next, with what was gained by it when it was weighed.
+type step struct {
+	gain      float64
+	job, kind int
+}
+
+// push and pop keep the step of most gain in front, of equals that of the first job, and of one
+// job more workers before a server.
+func (d *division) push(s step) {
+	d.steps = append(d.steps, s)
+	for i := len(d.steps) - 1; i > 0 && compareSteps(d.steps[i], d.steps[(i-1)/2]) < 0; i = (i - 1) / 2 {
+		d.steps[i], d.steps[(i-1)/2] = d.steps[(i-1)/2], d.steps[i]
+	}
+}
+
+func (d *division) pop() step {
+	first, last := d.steps[0], len(d.steps)-1
+	d.steps[0] = d.steps[last]
+	d.steps = d.steps[:last]
+	for i := 0; 2*i+1 < last; {
+		child := 2*i + 1
+		if child+1 < last && compareSteps(d.steps[child+1], d.steps[child]) < 0 {
+			child++
+		}
+		if compareSteps(d.steps[i], d.steps[child]) <= 0 {
+			break
+		}
+		d.steps[i], d.steps[child] = d.steps[child], d.steps[i]
+		i = child
+	}
+	return first
+}
+
+func compareSteps(a, b step) int {
+	return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.job, b.job), cmp.Compare(a.kind, b.kind))
 }
 
 const workers, servers = 0, 1
@@ -91,6 +127,9 @@ func (d *division) weigh(i int) {
 				}
 			}
 			d.gain[i][kind] = (now - c.Left(has.Workers+more.Workers, has.Servers+more.Servers)) / max(dominant, 1e-9)
+			if g := d.gain[i][kind]; g > 0 {
+				d.push(step{g, i, kind})
+			}
 		}
 	}
 }

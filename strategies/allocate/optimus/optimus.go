@@ -79,8 +79,13 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 			room = Demand{room[0] + float64(free[n]), room[1] + float64(asset.CPU), room[2] + float64(asset.Memory)}
 		}
 	}
+	widest := make([]int32, v.Room().Models())
+	for n := range plan.NodeID(v.Nodes()) {
+		at := v.Node(n)
+		widest[at.Model] = max(widest[at.Model], at.Count)
+	}
 	for i, id := range jobs {
-		divided[i] = p.describe(v, id)
+		divided[i] = p.describe(v, id, widest)
 	}
 	tasks := Divide(divided, room)
 	first := len(into)
@@ -91,8 +96,8 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 	return into, v.Now().Add(p.config.Interval)
 }
 
-// describe is a job as one gang.
-func (p *Policy) describe(v plan.View, id plan.JobID) Job {
+// describe is a job as one gang; widest is the number of devices of the largest node of a model.
+func (p *Policy) describe(v plan.View, id plan.JobID, widest []int32) Job {
 	shape := v.Shape(id)
 	left, known := v.Left(id)
 	if !known {
@@ -107,7 +112,7 @@ func (p *Policy) describe(v plan.View, id plan.JobID) Job {
 	c.Left = func(workers, _ int) float64 {
 		best := int64(0)
 		for m := range int32(v.Room().Models()) {
-			several := int32(workers)*max(1, shape.Devices) > largest(v, m)
+			several := int32(workers)*max(1, shape.Devices) > widest[m]
 			best = max(best, v.Rate(id, m, int32(workers), several))
 		}
 		if best == 0 {
@@ -116,16 +121,6 @@ func (p *Policy) describe(v plan.View, id plan.JobID) Job {
 		return left.Seconds() * plan.FullRate / float64(best)
 	}
 	return c
-}
-
-// largest is the number of devices of the largest node of a model.
-func largest(v plan.View, model int32) (most int32) {
-	for n := range plan.NodeID(v.Nodes()) {
-		if at := v.Node(n); at.Model == model {
-			most = max(most, at.Count)
-		}
-	}
-	return most
 }
 
 // place gives exact places: first those of running jobs of unchanged size, then, fewest
