@@ -44,7 +44,7 @@ const (
 	RunFailed                // failed, class A
 	OverLimit                // over its time limit
 	ByUser                   // a person asked
-	RoundPlan                // the round's allocation says so
+	RoundPlan                // the round's allocation says so; approximated for A jobs where A is above 0, though B are divided exactly
 	Packed                   // shares a device with job A
 	Unpacked                 // sharing with job A did not pay
 	Interleaved              // its traffic is shifted by A microseconds
@@ -102,7 +102,7 @@ func ReasonByName(name string) (ReasonCode, bool) {
 // Words puts the reason in a sentence for people.
 func (r Reason) Words(v View) string {
 	if words, ok := reasonWords[r.Code]; ok {
-		return words
+		return words + r.approximated()
 	}
 	if words, ok := r.aboutShares(v); ok {
 		return words
@@ -226,6 +226,17 @@ func (s *State) nodeName(id int64) string {
 		return "a node"
 	}
 	return s.Cluster.Nodes[id].Name
+}
+
+// approximated says of an allocation that the strategy's own program did not make it.
+func (r Reason) approximated() string {
+	switch {
+	case r.Code != RoundPlan || r.A == 0:
+		return ""
+	case r.A > r.B:
+		return fmt.Sprintf(", approximated because %s are more than the %d that it divides exactly", counted(r.A, "job"), r.B)
+	}
+	return fmt.Sprintf(", approximated because its program found no answer for %s", counted(r.A, "job"))
 }
 
 var reasonWords = map[ReasonCode]string{

@@ -16,6 +16,7 @@ type memory struct {
 	divided  unit.Time // when the division came; -1 is never
 	booked   unit.Time // up to when time is booked
 	ended    bool      // a job of the division has ended
+	twin     int64     // the jobs of a division that the twin made; 0 where it is exact
 	room     []int64   // that it was of
 	jobs     []standing
 	spare    []standing // what jobs was before, for its memory
@@ -80,14 +81,17 @@ func (m *memory) adopt(now unit.Time, r *reply) {
 			m.jobs[at].x, m.jobs[at].answered = r.X[i], true
 		}
 	}
-	m.divided, m.room = now, r.Room
+	m.divided, m.room, m.twin = now, r.Room, 0
+	if r.Twin {
+		m.twin = int64(len(r.Jobs))
+	}
 	m.ended = slices.ContainsFunc(r.Jobs, func(id plan.JobID) bool { _, ok := m.find(id); return !ok })
 }
 
 // Remember encodes the memory, all in whole figures.
 func (m *memory) Remember() []byte {
 	truth := map[bool]int64{true: 1}
-	b := figures.PutCount(figures.Put(make([]byte, 0, 64*(1+len(m.jobs))), int64(m.roundEnd), int64(m.divided), int64(m.booked), truth[m.ended]), len(m.room))
+	b := figures.PutCount(figures.Put(make([]byte, 0, 64*(1+len(m.jobs))), int64(m.roundEnd), int64(m.divided), int64(m.booked), truth[m.ended]+2*m.twin), len(m.room))
 	b = figures.PutCount(figures.Put(b, m.room...), len(m.jobs))
 	for i := range m.jobs {
 		s := &m.jobs[i]
@@ -100,7 +104,9 @@ func (m *memory) Remember() []byte {
 // Recall reads what Remember wrote.
 func (m *memory) Recall(b []byte) error {
 	r := figures.Read(b)
-	read := memory{roundEnd: unit.Time(r.Next()), divided: unit.Time(r.Next()), booked: unit.Time(r.Next()), ended: r.Next() == 1}
+	read := memory{roundEnd: unit.Time(r.Next()), divided: unit.Time(r.Next()), booked: unit.Time(r.Next())}
+	ends := r.Next()
+	read.ended, read.twin = ends&1 == 1, ends>>1
 	read.room = r.List(r.Count())
 	for range r.Counted {
 		s := standing{job: plan.JobID(r.Next()), kind: int32(r.Next()), answered: r.Next() == 1}

@@ -54,6 +54,7 @@ type reply struct {
 	Jobs []plan.JobID
 	Room []int64
 	X    [][]int64
+	Twin bool `json:",omitempty"` // the twin divided
 }
 
 const micro = 1e6
@@ -125,7 +126,7 @@ func (p *Policy) Solve(asked []byte) ([]byte, error) {
 			return nil, fmt.Errorf("gavel's division: %w", err)
 		}
 	}
-	r := reply{Jobs: q.Jobs, Room: q.Room}
+	r := reply{Jobs: q.Jobs, Room: q.Room, Twin: !exact}
 	for _, x := range s.X {
 		parts := make([]int64, len(x))
 		for k := range x {
@@ -163,6 +164,10 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 	if !p.waiting || p.posed != v.Now() { // else the answer is at hand: whoever waits waits for it
 		p.assign(v, types)
 	}
+	own := plan.Reason{Code: plan.RoundPlan}
+	if p.twin > 0 {
+		own.A, own.B = p.twin, int64(p.config.MostJobs)
+	}
 	p.widest = p.widest[:0]
 	for i := range p.jobs {
 		s := &p.jobs[i]
@@ -170,12 +175,14 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 		milli := shape.Milli(shape.Gang)
 		if milli == 0 || s.kind != plan.None && (s.on == plan.None || s.on == s.kind) {
 			p.widest = append(p.widest, width{milli, i})
+		} else if p.twin > 0 && s.kind == plan.None && v.Job(s.job).Run == plan.None {
+			into = append(into, allocate.Wish{Job: s.job, Reason: own}) // it waits as it would without, and is told why
 		}
 	}
 	slices.SortFunc(p.widest, func(a, b width) int { return cmp.Or(cmp.Compare(b.milli, a.milli), cmp.Compare(a.job, b.job)) })
 	for _, wide := range p.widest {
 		s := &p.jobs[wide.job]
-		w := allocate.Wish{Job: s.job, Workers: v.Shape(s.job).Gang, Reason: plan.Reason{Code: plan.RoundPlan}}
+		w := allocate.Wish{Job: s.job, Workers: v.Shape(s.job).Gang, Reason: own}
 		if wide.milli > 0 {
 			w.Models = 1 << s.kind
 		}
@@ -189,7 +196,8 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 
 // assign gives the jobs without a type one for the rest of the round.
 func (p *Policy) assign(v plan.View, types kinds) {
-	r := Round{Credit: float64(p.config.round()) / 2}
+	rows := func() [][]float64 { return make([][]float64, 0, len(p.jobs)) }
+	r := Round{Credit: float64(p.config.round()) / 2, X: rows(), Got: rows(), Deficit: rows(), Rate: rows(), Gang: make([]int, 0, len(p.jobs))}
 	for _, w := range types.room {
 		r.Room = append(r.Room, int(w))
 	}

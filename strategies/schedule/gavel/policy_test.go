@@ -3,6 +3,7 @@ package gavel
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/experiment/reproduce/stand"
 	"github.com/musterdl/muster/mechanism/solve"
+	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/strategies/profile/oracle"
@@ -90,6 +92,47 @@ func within(t *testing.T, what string, got, low, high float64) {
 	t.Logf("%s: %.3f", what, got)
 	if got < low || got > high {
 		t.Errorf("%s: %.4g, want %.4g to %.4g", what, got, low, high)
+	}
+}
+
+// TestTwinIsNamed: where the twin divides, whoever runs and whoever waits for it is told, also
+// after a restart; where the program does, nobody hears of a twin.
+func TestTwinIsNamed(t *testing.T) {
+	for most, want := range map[int]string{
+		1:   "this round's allocation says so, approximated because 3 jobs are more than the 1 that it divides exactly",
+		500: "this round's allocation says so",
+	} {
+		s := plan.NewState(cluster.Uniform("c", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1))
+		s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000, Models: 1}}
+		var jobs []plan.JobID
+		for i := range 3 {
+			jobs = append(jobs, s.Admit(fmt.Sprint("job", i), plan.Asked{}))
+		}
+		c := Default()
+		c.MostJobs = most
+		p := New(c)
+		p.Wishes(s.View(), jobs, nil)
+		reply, err := p.Solve(p.Question(s.View(), jobs))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Learn(reply)
+		p.Wishes(s.View(), jobs, nil)
+		again := New(c)
+		if err := again.Recall(p.Remember()); err != nil {
+			t.Fatal(err)
+		}
+		wishes, _ := again.Wishes(s.View(), jobs, nil)
+		wanted := 0
+		for _, w := range wishes {
+			wanted += int(w.Workers)
+			if got := w.Reason.Words(s.View()); got != want {
+				t.Errorf("up to %d jobs exactly: %q, want %q", most, got, want)
+			}
+		}
+		if wanted != 1 || most == 1 && len(wishes) != 3 {
+			t.Errorf("up to %d jobs exactly: %+v", most, wishes)
+		}
 	}
 }
 
