@@ -10,7 +10,6 @@ package divide
 
 import (
 	"cmp"
-	"math"
 	"slices"
 )
 
@@ -23,27 +22,6 @@ type Rate func(job int, n int32) float64
 type Claimant struct {
 	Left float64
 	Most int32
-}
-
-// Side is one of two jobs between which the pair rule decides: the work that is left,
-// and its rates on one unit, on what it has, and on one more.
-type Side struct{ Left, First, Now, More float64 }
-
-// First reports whether the first of two jobs should have the next unit. The two
-// denominators differ, and have to: with a the job that ends sooner, on (na+1) units
-// until it ends, and b on nb and then nb+1, their completion times sum to less than
-// with b on nb+1 from now on exactly if a's gain over its present rate exceeds b's over
-// its next one. The work that is left cancels out; it only says who is a.
-func First(x, y Side) bool {
-	a, b := contenderOf(x), contenderOf(y)
-	return a.before(&b)
-}
-
-func remaining(s Side) float64 {
-	if s.Now == 0 {
-		return math.Inf(1)
-	}
-	return s.Left / s.Now
 }
 
 // Proposal is a job's wish for more units of one kind, and what it says that it gains.

@@ -12,9 +12,9 @@ import "math"
 // passed by at once. A unit costs the logarithm of the number of jobs for every lead that
 // changes.
 func Pairs(jobs []Claimant, units int32, rate Rate) []int32 {
-	k := knockout{jobs: jobs, shares: make([]int32, len(jobs)), sides: make([]contender, len(jobs))}
+	k := knockout{jobs: jobs, shares: make([]int32, len(jobs)), sides: make([]Contender, len(jobs))}
 	for j, c := range jobs {
-		k.sides[j] = contenderOf(Side{Left: c.Left, First: rate(j, 1), More: rate(j, 1)})
+		k.sides[j] = NewContender(Side{Left: c.Left, First: rate(j, 1), More: rate(j, 1)})
 	}
 	k.build()
 	for ; units > 0; units-- {
@@ -25,35 +25,10 @@ func Pairs(jobs []Claimant, units int32, rate Rate) []int32 {
 		k.shares[winner]++
 		s := k.sides[winner].Side
 		s.Now, s.More = s.More, rate(winner, k.shares[winner]+1)
-		k.sides[winner] = contenderOf(s)
+		k.sides[winner] = NewContender(s)
 		k.renew(winner)
 	}
 	return k.shares
-}
-
-// contender is a side with what First compares, worked out once.
-type contender struct {
-	Side
-	remaining float64
-	gain      float64 // over its present rate
-	next      float64 // the same gain over its next rate
-	lead      float64 // of one that has nothing: when it would end on one unit
-}
-
-func contenderOf(s Side) contender {
-	return contender{Side: s, remaining: remaining(s), gain: (s.More - s.Now) / s.Now, next: (s.More - s.Now) / s.More, lead: s.Left / s.First}
-}
-
-// before is First: of two that have something the one that ends sooner is ahead if its gain over
-// its present rate exceeds the other's over its next one.
-func (x *contender) before(y *contender) bool {
-	switch {
-	case x.Now == 0 && y.Now == 0:
-		return x.lead <= y.lead
-	case y.remaining < x.remaining:
-		return y.gain <= x.next
-	}
-	return x.gain > y.next
 }
 
 // leafJobs is how many jobs stand at a leaf of the tree.
@@ -63,17 +38,9 @@ const leafJobs = 16
 type knockout struct {
 	jobs   []Claimant
 	shares []int32
-	sides  []contender
+	sides  []Contender
 	leaves int
 	runs   []best // a heap-shaped tree: 1 is all jobs, 2i and 2i+1 are the halves of i
-}
-
-// best is what the contenders among a run of jobs have at most. Those who have nothing yet
-// compare by their lead with each other.
-type best struct {
-	lead                  float64 // the least, of those who have nothing; none is infinite
-	remaining, gain, next float64 // the least and the most, of those who have something
-	idle, busy            bool    // whether there are any of either
 }
 
 func (k *knockout) build() {
@@ -86,7 +53,7 @@ func (k *knockout) build() {
 		k.runs[k.leaves+leaf] = k.leaf(leaf)
 	}
 	for i := k.leaves - 1; i > 0; i-- {
-		k.runs[i] = join(k.runs[2*i], k.runs[2*i+1])
+		k.runs[i] = join(&k.runs[2*i], &k.runs[2*i+1])
 	}
 }
 
@@ -95,7 +62,7 @@ func (k *knockout) renew(job int) {
 	i := k.leaves + job/leafJobs
 	k.runs[i] = k.leaf(job / leafJobs)
 	for i /= 2; i > 0; i /= 2 {
-		k.runs[i] = join(k.runs[2*i], k.runs[2*i+1])
+		k.runs[i] = join(&k.runs[2*i], &k.runs[2*i+1])
 	}
 }
 
@@ -105,31 +72,21 @@ func (k *knockout) plays(job int) bool {
 }
 
 func (k *knockout) leaf(leaf int) best {
-	b := best{lead: math.Inf(1), remaining: math.Inf(1)}
+	b := best{lead: math.Inf(1)}
+	for i := range b.bands {
+		b.bands[i].remaining = math.Inf(1)
+	}
 	for job := leaf * leafJobs; job < min((leaf+1)*leafJobs, len(k.jobs)); job++ {
 		switch s := &k.sides[job]; {
 		case !k.plays(job):
 		case s.Now == 0:
 			b.idle, b.lead = true, min(b.lead, s.lead)
 		default:
-			b.busy, b.remaining, b.gain, b.next = true, min(b.remaining, s.remaining), max(b.gain, s.gain), max(b.next, s.next)
+			f := &b.bands[s.band()]
+			b.busy, b.next, f.remaining, f.gain = true, max(b.next, s.next), min(f.remaining, s.remaining), max(f.gain, s.gain)
 		}
 	}
 	return b
-}
-
-func join(a, b best) best {
-	return best{lead: min(a.lead, b.lead), remaining: min(a.remaining, b.remaining), gain: max(a.gain, b.gain), next: max(a.next, b.next),
-		idle: a.idle || b.idle, busy: a.busy || b.busy}
-}
-
-// none reports whether it is plain that nobody of a run beats a contender. For one that has
-// something, the gain of each over its present rate is at least that over its next one.
-func (b *best) none(x *contender) bool {
-	if x.Now == 0 {
-		return (!b.idle || x.lead <= b.lead) && (!b.busy || b.gain <= x.next)
-	}
-	return (!b.idle || x.gain > 1) && (!b.busy || x.next > b.gain || x.remaining <= b.remaining && x.gain > b.next)
 }
 
 // play lets a run of jobs play on against whoever is in front, -1 for nobody, and returns who
@@ -144,7 +101,7 @@ func (k *knockout) play(run, front int) int {
 	}
 	first := (run - k.leaves) * leafJobs
 	for job := first; job < min(first+leafJobs, len(k.jobs)); job++ {
-		if k.plays(job) && (front < 0 || !k.sides[front].before(&k.sides[job])) {
+		if k.plays(job) && (front < 0 || !k.sides[front].Before(&k.sides[job])) {
 			front = job
 		}
 	}

@@ -73,6 +73,13 @@ type Policy struct {
 	widest  []int32 // devices of the largest node, by model
 	ladders []ladder
 	claims  []divide.Claimant
+	steps   []step
+}
+
+// step is what a job could be given next, with the gain spread over its devices.
+type step struct {
+	divide.Contender
+	devices int32
 }
 
 var (
@@ -123,27 +130,35 @@ func (p *Policy) divide(devices int32) []int32 {
 // reach hands what rounding left to the jobs whose next count it reaches: by the pair
 // rule, the gain spread over the devices of the step.
 func (p *Policy) reach(shares []int32, spare int32) {
+	p.steps = p.steps[:0]
+	for i := range p.ladders {
+		p.steps = append(p.steps, p.step(i, shares[i]))
+	}
 	for {
-		winner, best := -1, divide.Side{}
-		for i := range p.ladders {
-			l := &p.ladders[i]
-			next, ok := l.up(shares[i])
-			if !ok || next-shares[i] > spare {
-				continue
-			}
-			s := divide.Side{Left: p.claims[i].Left, First: l.rate(1), Now: l.rate(shares[i])}
-			s.More = s.Now + (l.rate(next)-s.Now)/float64(next-shares[i])
-			if s.More > s.Now && (winner < 0 || !divide.First(best, s)) {
-				winner, best = i, s
+		winner := -1
+		for i := range p.steps {
+			if s := &p.steps[i]; s.devices <= spare && s.More > s.Now && (winner < 0 || !p.steps[winner].Before(&s.Contender)) {
+				winner = i
 			}
 		}
 		if winner < 0 {
 			return
 		}
-		next, _ := p.ladders[winner].up(shares[winner])
-		spare -= next - shares[winner]
-		shares[winner] = next
+		spare -= p.steps[winner].devices
+		shares[winner] += p.steps[winner].devices
+		p.steps[winner] = p.step(winner, shares[winner])
 	}
+}
+
+// step is a job's next step from so many devices; where there is none, to nothing more.
+func (p *Policy) step(job int, has int32) step {
+	l := &p.ladders[job]
+	s := divide.Side{Left: p.claims[job].Left, First: l.rate(1), Now: l.rate(has)}
+	next, ok := l.up(has)
+	if s.More = s.Now; ok {
+		s.More += (l.rate(next) - s.Now) / float64(next-has)
+	}
+	return step{divide.NewContender(s), next - has}
 }
 
 // left is what a job is believed to need still, at least a microsecond.

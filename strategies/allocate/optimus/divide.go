@@ -2,6 +2,7 @@ package optimus
 
 import (
 	"cmp"
+	"container/heap"
 	"slices"
 )
 
@@ -39,7 +40,7 @@ func Divide(jobs []Job, room Demand) []Tasks {
 		}
 	}
 	for len(d.steps) > 0 {
-		next := d.pop()
+		next := heap.Pop(&d.steps).(step)
 		best, kind := next.job, next.kind
 		if next.gain != d.gain[best][kind] {
 			continue // it was weighed again since
@@ -60,7 +61,7 @@ type division struct {
 	free, all Demand
 	has       []Tasks
 	gain      [][2]float64 // by job: of more workers, of one more server
-	steps     []step       // a heap, the next first; some were weighed again since
+	steps     steps        // some were weighed again since
 }
 
 // step is what could be given next, with what was gained by it when it was weighed.
@@ -69,35 +70,22 @@ type step struct {
 	job, kind int
 }
 
-// push and pop keep the step of most gain in front, of equals that of the first job, and of one
+// steps is a heap: the step of most gain is in front, of equals that of the first job, and of one
 // job more workers before a server.
-func (d *division) push(s step) {
-	d.steps = append(d.steps, s)
-	for i := len(d.steps) - 1; i > 0 && compareSteps(d.steps[i], d.steps[(i-1)/2]) < 0; i = (i - 1) / 2 {
-		d.steps[i], d.steps[(i-1)/2] = d.steps[(i-1)/2], d.steps[i]
-	}
+type steps []step
+
+func (s steps) Len() int      { return len(s) }
+func (s steps) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s *steps) Push(x any)   { *s = append(*s, x.(step)) }
+
+func (s steps) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(s[j].gain, s[i].gain), cmp.Compare(s[i].job, s[j].job), cmp.Compare(s[i].kind, s[j].kind)) < 0
 }
 
-func (d *division) pop() step {
-	first, last := d.steps[0], len(d.steps)-1
-	d.steps[0] = d.steps[last]
-	d.steps = d.steps[:last]
-	for i := 0; 2*i+1 < last; {
-		child := 2*i + 1
-		if child+1 < last && compareSteps(d.steps[child+1], d.steps[child]) < 0 {
-			child++
-		}
-		if compareSteps(d.steps[i], d.steps[child]) <= 0 {
-			break
-		}
-		d.steps[i], d.steps[child] = d.steps[child], d.steps[i]
-		i = child
-	}
-	return first
-}
-
-func compareSteps(a, b step) int {
-	return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.job, b.job), cmp.Compare(a.kind, b.kind))
+func (s *steps) Pop() any {
+	last := (*s)[len(*s)-1]
+	*s = (*s)[:len(*s)-1]
+	return last
 }
 
 const workers, servers = 0, 1
@@ -128,7 +116,7 @@ func (d *division) weigh(i int) {
 			}
 			d.gain[i][kind] = (now - c.Left(has.Workers+more.Workers, has.Servers+more.Servers)) / max(dominant, 1e-9)
 			if g := d.gain[i][kind]; g > 0 {
-				d.push(step{g, i, kind})
+				heap.Push(&d.steps, step{g, i, kind})
 			}
 		}
 	}
