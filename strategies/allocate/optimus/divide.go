@@ -74,14 +74,21 @@ type step struct {
 // job more workers before a server.
 type steps []step
 
-func (s steps) Len() int      { return len(s) }
-func (s steps) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-func (s *steps) Push(x any)   { *s = append(*s, x.(step)) }
+// Len is how many steps there are.
+func (s steps) Len() int { return len(s) }
 
+// Swap exchanges two.
+func (s steps) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+
+// Less reports whether one is to come before another.
 func (s steps) Less(i, j int) bool {
 	return cmp.Or(cmp.Compare(s[j].gain, s[i].gain), cmp.Compare(s[i].job, s[j].job), cmp.Compare(s[i].kind, s[j].kind)) < 0
 }
 
+// Push adds a step at the end.
+func (s *steps) Push(x any) { *s = append(*s, x.(step)) }
+
+// Pop takes the one at the end.
 func (s *steps) Pop() any {
 	last := (*s)[len(*s)-1]
 	*s = (*s)[:len(*s)-1]
