@@ -51,12 +51,17 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 		y.lows = y.lows[:0]
 		return !enough
 	})
-	s.undo(d, mark, y.chosen)
 	if !enough {
+		s.undo(d, mark, y.chosen)
 		return false
 	}
-	y.spare(free - need)
-	if !s.giveWay(d, w, w.Workers, y.fewer) && !s.giveWay(d, w, w.Workers, y.chosen) {
+	if y.spare(free - need); len(y.fewer) == len(y.chosen) {
+		enough = s.onlyNeeded(d, w, w.Workers, mark, y.chosen, nil) // of the start that was tried last
+	} else {
+		s.undo(d, mark, y.chosen)
+		enough = s.giveWay(d, w, w.Workers, y.fewer) || s.giveWay(d, w, w.Workers, y.chosen)
+	}
+	if !enough {
 		return false
 	}
 	s.gaveWay(d, w.Job)

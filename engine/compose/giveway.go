@@ -81,9 +81,16 @@ func (s *Scheduler) stays(job plan.JobID) bool { return slices.Contains(s.making
 // others than those whose end the start needs, who are listed in gave. What they held is no
 // longer counted then. It reports whether there is such a start.
 func (s *Scheduler) giveWay(d *plan.Draft, w *allocate.Wish, n int32, chosen []int) bool {
+	mark, held := d.Mark(), s.promised(d, chosen)
+	return s.stopFor(d, w, n, chosen) && s.onlyNeeded(d, w, n, mark, chosen, held)
+}
+
+// onlyNeeded goes on where the chosen have ended since the mark and the job has started: those
+// whose end it does not need go on after all, which may take another start.
+func (s *Scheduler) onlyNeeded(d *plan.Draft, w *allocate.Wish, n int32, mark plan.Mark, chosen []int, held map[int][]plan.Grant) bool {
 	y := &s.claims.yielding
 	y.gave = append(y.gave[:0], chosen...)
-	for mark, held := d.Mark(), s.promised(d, chosen); s.stopFor(d, w, n, y.gave); {
+	for started := true; started; started = s.stopFor(d, w, n, y.gave) {
 		y.needed = y.needed[:0]
 		for _, i := range y.gave {
 			if s.serves(d, w.Job, i, held[i]) {
