@@ -124,6 +124,9 @@ type Timed struct {
 	// tells has each of them do the same known work for: it tells a slow device from slow layers.
 	// Nothing is not probed, and then layers are taken to be slow.
 	Slow []float64 `json:"slow,omitempty"`
+	// Links is how many times as long the link of each worker's node takes as it should, for who goes by a
+	// planner's plan; nothing is not probed.
+	Links []float64 `json:"links,omitempty"`
 }
 
 // Going is the plan by which a run goes on.

@@ -19,7 +19,7 @@ import (
 // its own name, in the order of the journals that there are, and comes back.
 func TestEventsAreWritten(t *testing.T) {
 	ev := engine.Event{Kind: engine.Exited, Job: 1, Attempt: 2, Node: 3, Device: 4, Spec: &workload.Job{Name: "a"}, Change: 5, Ending: engine.Ending{Kept: 6, Class: 7, Alive: true}, Span: 8,
-		Observation: engine.Observation{Progress: 9, Saved: 10, Loss: 11, RateMicro: 12, RateOff: plan.Off{Less: 18, More: 19}, Stood: 13, Timed: engine.Timed{Stages: []unit.Duration{17}, Slow: []float64{1.5}}, Goes: &engine.Going{Plan: 18, Why: "e"}}, By: "b", Answer: strategy.Answer{Asker: "c", Reply: []byte{14}},
+		Observation: engine.Observation{Progress: 9, Saved: 10, Loss: 11, RateMicro: 12, RateOff: plan.Off{Less: 18, More: 19}, Stood: 13, Timed: engine.Timed{Stages: []unit.Duration{17}, Slow: []float64{1.5}, Links: []float64{2.5}}, Goes: &engine.Going{Plan: 18, Why: "e"}}, By: "b", Answer: strategy.Answer{Asker: "c", Reply: []byte{14}},
 		Queues: &queue.Tree{}, Bounds: engine.Bounds{From: 15, To: 16}, Moves: []engine.Move{{Job: 17}},
 		Outside: engine.Outside{Nodes: &cluster.Cluster{}, Use: &engine.Use{CPU: 18}, Set: 19, Within: []uint64{20}}, Image: &engine.Image{Strategy: "d"}, Setting: []byte{21}}
 	b, err := json.Marshal(ev)
@@ -48,7 +48,7 @@ func TestEventsAreWritten(t *testing.T) {
 			}
 		}
 	}
-	const want = "kind job attempt node device spec change kept class alive span progress saved loss rate_micro rate_off stood stages_us slow goes by asker reply queues from_us to_us moves nodes use set within image setting"
+	const want = "kind job attempt node device spec change kept class alive span progress saved loss rate_micro rate_off stood stages_us slow links goes by asker reply queues from_us to_us moves nodes use set within image setting"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("the members are\n%s, want\n%s", got, want)
 	}

@@ -18,6 +18,14 @@ type Reaction struct {
 	// Chosen is the way that was taken, empty where the job was left to its queue.
 	Chosen string `json:"chosen,omitempty"`
 	Ways   []Way  `json:"ways"`
+	// Left are the nodes that it left as slow, with this reaction or one before it.
+	Left []Leaving `json:"left,omitempty"`
+}
+
+// Leaving is a slow node that a job left, and until when that is not expected to be repaired.
+type Leaving struct {
+	Node  NodeID    `json:"node"`
+	Until unit.Time `json:"until_us"`
 }
 
 // Cause is why a run could not go on as it was.

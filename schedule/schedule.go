@@ -70,6 +70,7 @@ type Observation struct {
 	Progress  int32
 	Stages    []unit.Duration
 	Slow      []float64
+	Links     []float64 // as Slow, of the links of their nodes
 }
 
 // Key ranks jobs: smaller goes first, compared from the left; equal keys go by id.

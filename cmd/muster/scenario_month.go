@@ -7,10 +7,10 @@ import (
 )
 
 // monthLong is its help.
-const monthLong = "Have the engine run one job that trains Llama 3 70B on 1,024 H100 through a month: lost nodes, machines taken back, racks\n" +
-	"that fail, all of these, and failures as often as Llama 3's own. After each the composition's part reaction says how the job\n" +
-	"goes on: the cheapest way by expected device-seconds lost, always a spare, always fewer workers, always to wait, or the\n" +
-	"queue. The price should do no more than 3 % worse than the best of the others."
+const monthLong = "Have the engine run one job that trains Llama 3 70B on 1,024 H100 through a month: lost nodes, slow devices, slow links,\n" +
+	"machines taken back, racks that fail, all of these, and failures as often as Llama 3's own. After each the composition's part\n" +
+	"reaction says how the job goes on: the cheapest way by expected device-seconds lost, always to ride it through, always a spare,\n" +
+	"always fewer workers, always to wait, or the queue. The price should do no more than 3 % worse than the best of the others."
 
 func monthCommand() *cobra.Command {
 	s := &month.Study{}

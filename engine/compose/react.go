@@ -62,18 +62,22 @@ func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
 }
 
 // leaveSlow has a run whose plan came with its offer go on in the way that costs least while its devices
-// are slow: to ride it through, or to leave them, at its size or a smaller one.
+// or links are slow: to ride it through, or to leave them, at its size or a smaller one.
 func (s *Scheduler) leaveSlow(d *plan.Draft, run plan.RunID, o *schedule.Observation) {
 	is, skew := d.Run(run), s.parts.Reaction.Setting().Skew
-	w := drifted{run: run, slow: slowNodes(d.View, run, o.Slow, skew)}
-	if len(w.slow) == 0 || is.Terms.Plan.ID == plan.None || d.Pipeline(is.Terms.Plan.ID).JSON == nil {
+	if is.Terms.Plan.ID == plan.None || d.Pipeline(is.Terms.Plan.ID).JSON == nil {
 		return
 	}
+	w := drifted{run: run}
 	model, several := where(d.View, run)
+	times := 1.
+	if times, w.slow = heldUp(d.View, run, o, model, skew); len(w.slow) == 0 {
+		return
+	}
 	r := s.ended(d.View, &schedule.Broken{Job: o.Job, Plan: is.Terms.Plan.ID, Workers: is.Workers, Model: model, Several: several})
 	s.saves(d.View, run, r)
-	// It is no slower than its slowest device makes it, nor than it was seen to be.
-	if r.Slow = slices.Max(o.Slow); o.RateMicro > 0 {
+	// It is no slower than its slowest device and link make it, nor than it was seen to be.
+	if r.Slow = times; o.RateMicro > 0 {
 		r.Slow = min(r.Slow, float64(d.Rate(o.Job, model, is.Workers, several))/float64(o.RateMicro))
 	}
 	if r.Slow > 1+skew {
@@ -87,7 +91,7 @@ func (s *Scheduler) takes(d *plan.Draft, w *drifted, r *reaction.Run) {
 	ways := s.parts.Reaction.Ways(r)
 	for k := 0; k < len(ways) && ways[k].Why == ""; k++ {
 		if ways[k].Why = s.goes(d, w, &ways[k]); ways[k].Why == "" {
-			d.React(plan.Reaction{Job: job, At: d.Now(), Cause: plan.Drifted, Chosen: ways[k].Name, Ways: waysOf(ways)})
+			s.react(d, plan.Reaction{Job: job, Cause: plan.Drifted, Chosen: ways[k].Name, Ways: waysOf(ways)}, w.slow)
 			return
 		}
 	}
@@ -234,13 +238,7 @@ func (w *drifted) another(d *plan.Draft, p *parallel.Plan) (why parallel.Why) {
 // leave has a run save, and start again with so many workers on other nodes than the slow ones.
 func (s *Scheduler) leave(d *plan.Draft, w *drifted, n int32) parallel.Why {
 	wish := &allocate.Wish{Job: d.Run(w.run).Job, Workers: n, Reason: plan.Reason{Code: plan.LeftSlow, A: int64(n)}}
-	if !s.again(d, w.run, wish, func() {
-		var holds []plan.Hold
-		for _, node := range w.slow {
-			holds = append(holds, plan.Hold{Node: node, Devices: d.Node(node).Count, Shared: true})
-		}
-		d.Hold(holds)
-	}) {
+	if !s.again(d, w.run, wish, func() { d.Hold(avoiding(d.View, wish.Job, w.slow...)) }) {
 		return noRoom(n)
 	}
 	return ""
@@ -314,7 +312,7 @@ func (s *Scheduler) goOn(d *plan.Draft, broken []schedule.Broken) {
 				ways[k].Why = noRoom(n)
 			}
 		}
-		d.React(plan.Reaction{Job: b.Job, At: d.Now(), Cause: plan.LostOne, Workers: b.Workers, Chosen: chosen, Ways: waysOf(ways)})
+		s.react(d, plan.Reaction{Job: b.Job, Cause: plan.LostOne, Workers: b.Workers, Chosen: chosen, Ways: waysOf(ways)}, nil)
 	}
 }
 
@@ -344,7 +342,9 @@ func (s *Scheduler) startAgain(d *plan.Draft, b *schedule.Broken, n int32, keep 
 		defer func() { s.making.keeps = plan.PlanTerms{} }()
 	}
 	s.making.why, s.agenda.held = plan.Reason{}, false
-	if !s.fits(d, &w, n) {
+	d.Hold(avoiding(d.View, job))
+	fits := s.fits(d, &w, n)
+	if d.Unhold(); !fits {
 		return false
 	}
 	s.settled(d, item{key, job}, n, n, plan.None)
@@ -389,19 +389,6 @@ func (s *Scheduler) repairedBy(v plan.View, job plan.JobID) (until unit.Time, ha
 		return 0, 0
 	}
 	return r.At.Add(v.Repair(s.parts.Reaction.Setting().Repair)), r.Workers
-}
-
-// smallUntil is until when a job stays smaller that left a device which had become slow, as that one is
-// what is free; 0 where it did not.
-func (s *Scheduler) smallUntil(v plan.View, job plan.JobID) unit.Time {
-	if s.parts.Reaction == nil {
-		return 0
-	}
-	r, ok := v.Reaction(job)
-	if !ok || r.Cause != plan.Drifted || r.Chosen != reaction.Restart {
-		return 0
-	}
-	return r.At.Add(v.Repair(s.parts.Reaction.Setting().Repair))
 }
 
 // smaller is the next smaller size that a job may start with, or 0.

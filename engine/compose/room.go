@@ -17,13 +17,13 @@ func roomFor(v plan.View, shape *plan.Shape, n int32) bool {
 }
 
 // roomBeside is roomFor beside what is held from a job, reckoned without holding it.
-func (s *Scheduler) roomBeside(v plan.View, shape *plan.Shape, n int32) bool {
-	if shape.Devices == 0 || len(s.agenda.holds) == 0 {
+func roomBeside(v plan.View, shape *plan.Shape, n int32, holds []plan.Hold) bool {
+	if shape.Devices == 0 || len(holds) == 0 {
 		return true
 	}
 	devices, groups := int64(0), int64(0)
-	for i := range s.agenda.holds {
-		h := &s.agenda.holds[i]
+	for i := range holds {
+		h := &holds[i]
 		if on := v.Node(h.Node); on.Status == plan.Up && shape.Models&(1<<on.Model) != 0 {
 			held := min(h.Devices, on.FreeDevices)
 			devices += int64(held)

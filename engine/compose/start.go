@@ -319,7 +319,7 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		return false
 	}
 	s.hold(d, job, n)
-	if w.Slots == nil && !guest(w) && !s.roomBeside(d.View, shape, n) && !s.finds(d.View, job) {
+	if w.Slots == nil && !guest(w) && !roomBeside(d.View, shape, n, s.agenda.holds) && !s.finds(d.View, job) {
 		return false
 	}
 	d.Hold(s.agenda.holds)
@@ -439,12 +439,14 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 		switch {
 		case want == r.Workers && s.able.mover != nil && s.able.mover.Moves(d.View, r.Job):
 			reason = plan.Reason{Code: plan.Moved}
-		case want > r.Workers && s.smallUntil(d.View, r.Job) > d.Now():
-			continue // it would come back to what it left
 		case want == r.Workers || want > r.Workers && !roomFor(d.View, shape, want-r.Workers):
 			continue
 		}
-		s.again(d, id, &allocate.Wish{Job: r.Job, Workers: want, Reason: reason}, func() {})
+		holds := avoiding(d.View, r.Job)
+		if want > r.Workers && !roomBeside(d.View, shape, want-r.Workers, holds) {
+			continue // what is free is what it left
+		}
+		s.again(d, id, &allocate.Wish{Job: r.Job, Workers: want, Reason: reason}, func() { d.Hold(holds) })
 	}
 }
 

@@ -237,7 +237,7 @@ func onSlots(v plan.View, id plan.RunID, slots []plan.Slot) bool {
 // horizon, unless the decider has weighed that itself and says that the run is moved;
 // giving workers up is never held back, since others were promised them.
 func (s *Scheduler) worth(v plan.View, id plan.RunID, r *plan.Run, w *allocate.Wish) bool {
-	if w.Workers > r.Workers && s.smallUntil(v, r.Job) > v.Now() {
+	if w.Workers > r.Workers && len(avoided(v, r.Job)) > 0 {
 		return false // what is free is what it left
 	}
 	if w.Workers < r.Workers || w.Reason.Code == plan.Moved || r.Status != plan.Running && r.Status != plan.Suspended {

@@ -19,13 +19,13 @@ func (s *Simulation) tellRate(id plan.RunID) {
 	}
 }
 
-// timed is how long the stages of a run take, where it has measured layers, and what its workers were probed
-// for, where it goes by a plan.
+// timed is how long the stages of a run take, where it has measured layers, and what its workers and their links were
+// probed for, where it goes by a plan.
 func (s *Simulation) timed(id plan.RunID) (t engine.Timed) {
 	v := s.engine.View()
 	by := v.Run(id).Terms.Plan.ID
 	if t.Stages = s.world.Stages(v, id); len(t.Stages) > 0 || by != plan.None && v.Pipeline(by).JSON != nil {
-		t.Slow = s.world.Slowness(v, id)
+		t.Slow, t.Links = s.world.Slowness(v, id), s.world.LinkSlowness(v, id)
 	}
 	return t
 }

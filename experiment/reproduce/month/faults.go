@@ -1,5 +1,5 @@
-// Package month has the engine run one large job through a month of failures: nodes that are lost, machines that
-// are taken back, racks that fail, and failures as often as those of Llama 3. The simulated world plays them. After
+// Package month has the engine run one large job through a month of failures: nodes that are lost, devices and links
+// that are slow, machines that are taken back, racks that fail, all of these, and failures as often as those of Llama 3. The simulated world plays them. After
 // each, the composition's part `reaction` says how the job goes on; what is compared is the one that goes by price
 // with the same part told to take always one way.
 package month
@@ -16,6 +16,10 @@ type cause struct {
 	every unit.Duration // between two of one node, or of one rack
 	lasts unit.Duration // in the mean
 	rack  bool
+	// least and most are the speed that is left of one device, or of a node's link; 0 is that
+	// the node is away.
+	least, most float64
+	link        bool
 }
 
 // Regime is what breaks in a month.
@@ -28,6 +32,8 @@ type Regime struct {
 // (Dubey et al. 2024) are one of a node of eight in 264 days.
 var (
 	lost  = cause{every: 60 * unit.Day, lasts: 12 * unit.Hour}
+	slow  = cause{every: 120 * unit.Day, lasts: 12 * unit.Hour, least: .3, most: .95}
+	links = cause{every: 120 * unit.Day, lasts: 6 * unit.Hour, least: .02, most: .5, link: true}
 	spot  = cause{every: 20 * unit.Day, lasts: 2 * unit.Hour}
 	racks = cause{every: 60 * unit.Day, lasts: 3 * unit.Hour, rack: true}
 	llama = cause{every: 54 * unit.Day * 2048 / 419, lasts: 24 * unit.Hour}
@@ -36,9 +42,11 @@ var (
 // Regimes are what a study plays.
 var Regimes = []Regime{
 	{"lost nodes", []cause{lost}},
+	{"slow devices", []cause{slow}},
+	{"slow links", []cause{links}},
 	{"spot", []cause{spot}},
 	{"rack outages", []cause{racks}},
-	{"mixed", []cause{lost, spot, racks}},
+	{"mixed", []cause{lost, slow, links, spot, racks}},
 	{"llama-3", []cause{llama}},
 }
 
@@ -49,7 +57,9 @@ const inRack = 16
 type fault struct {
 	at, until unit.Time
 	nodes     []int32
+	device    int32 // of the node, where one is slow
 	cause     *cause
+	left      float64 // of the speed
 }
 
 // draw has causes happen on nodes, from a seed.
@@ -65,7 +75,8 @@ func (r *Regime) draw(nodes int, end unit.Time, seed uint64) (all []fault) {
 			if at = at.Add(unit.Duration(dice.ExpFloat64() * float64(c.every) / float64(places))); at >= end {
 				break
 			}
-			f := fault{at: at, until: at.Add(unit.Duration(dice.ExpFloat64() * float64(c.lasts))), cause: c}
+			f := fault{at: at, until: at.Add(unit.Duration(dice.ExpFloat64() * float64(c.lasts))), cause: c, device: dice.Int32N(inNode)}
+			f.left = c.least + dice.Float64()*(c.most-c.least)
 			first := dice.IntN(places) * size
 			for n := first; n < min(first+size, nodes); n++ {
 				f.nodes = append(f.nodes, int32(n))
@@ -77,10 +88,10 @@ func (r *Regime) draw(nodes int, end unit.Time, seed uint64) (all []fault) {
 	return all
 }
 
-// stops is the mean time between two losses, and lasts the mean time
+// stops is the mean time between two of the causes that take nodes away, and lasts the mean time
 // until what broke is whole.
 func (r *Regime) stops(nodes int) (stops, lasts unit.Duration) {
-	all, time := 0., 0.
+	away, all, time := 0., 0., 0.
 	for _, c := range r.causes {
 		rate := float64(nodes) / float64(c.every)
 		if c.rack {
@@ -88,6 +99,12 @@ func (r *Regime) stops(nodes int) (stops, lasts unit.Duration) {
 		}
 		all += rate
 		time += rate * float64(c.lasts)
+		if c.most == 0 {
+			away += rate
+		}
 	}
-	return unit.Duration(1 / all), unit.Duration(time / all)
+	if away == 0 {
+		return 30 * unit.Day, unit.Duration(time / all)
+	}
+	return unit.Duration(1 / away), unit.Duration(time / all)
 }

@@ -32,6 +32,7 @@ type policy struct{ name, reaction, always string }
 // that can be, and its null, which queues the job again for its sizer to start on what is free.
 var policies = []policy{
 	{"by price", "by-price", "cheapest"},
+	{reaction.Ride, "by-price", "ride"},
 	{reaction.Swap, "by-price", "swap"},
 	{reaction.Restart, "by-price", "restart"},
 	{reaction.Wait, "by-price", "wait"},
@@ -59,7 +60,7 @@ func (g *Ground) Play(regime *Regime, p *policy, days int, seed uint64) (m Month
 	faults := regime.draw(g.Nodes+g.Spares, end, seed)
 	m.Faults, m.Took = len(faults), map[string]int{}
 	config := simulated.Config{Cluster: g.cluster, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), Prices: simulated.Prices{Start: start},
-		Jobs: &one{job: &job, truth: truth}, Later: events(faults), Until: end, World: world.Config{Slices: true}}
+		Jobs: &one{job: &job, truth: truth}, Later: events(faults), Until: end, World: world.Config{Slices: true, Slow: g.slow(faults)}}
 	config.Commit = func(v plan.View, c *plan.Commit) {
 		for i := range c.Asides {
 			if r := c.Asides[i].Reaction; r != nil {
@@ -106,6 +107,9 @@ func events(faults []fault) (all []simulated.Later) {
 	var changes []change
 	for i := range faults {
 		f := &faults[i]
+		if f.left > 0 {
+			continue // it is slow
+		}
 		for _, n := range f.nodes {
 			changes = append(changes, change{f.at, n, 1}, change{f.until, n, -1})
 		}
@@ -120,6 +124,24 @@ func events(faults []fault) (all []simulated.Later) {
 		case before+c.by == 0:
 			all = append(all, simulated.Later{At: c.at, Event: engine.Event{Kind: engine.NodeUp, Node: plan.NodeID(c.node)}})
 		}
+	}
+	return all
+}
+
+// slow are the devices and links that take longer for a time.
+func (g *Ground) slow(faults []fault) (all []world.Slow) {
+	for i := range faults {
+		f := &faults[i]
+		if f.left == 0 {
+			continue
+		}
+		is := world.Slow{From: f.at, Until: f.until, Times: 1 / f.left}
+		if node := f.nodes[0]; f.cause.link {
+			is.Device, is.Link = plan.None, g.cluster.NodeLink(node)
+		} else {
+			is.Device = plan.DeviceID(g.cluster.Nodes[node].First + f.device)
+		}
+		all = append(all, is)
 	}
 	return all
 }

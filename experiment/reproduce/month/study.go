@@ -151,7 +151,7 @@ func (s *Study) Write(w io.Writer, colour bool) error {
 		}
 		fmt.Fprintf(t, "%s\t%.0f\t%.2f\t%s\t%s\t%.2f\t%s\t%s\n", regime.Name, faults, 100*price.Goodput.Point, interval(price.Goodput), best.Policy, 100*best.Goodput.Point, verdict, took(price))
 	}
-	fmt.Fprint(t, "\nNot played: slow devices and slow links. By price what is left of a run may go on in its processes (re-cut, drop a replica);\nre-route and reshape cannot be, as a run has one of its job's sizes. Of what ends, what its others saved is what the next goes on from.\n")
+	fmt.Fprint(t, "\nBy price what is left of a run may go on in its processes (re-cut, drop a replica);\nre-route and reshape cannot be, as a run has one of its job's sizes. Of what ends, what its others saved is what the next goes on from.\n")
 	fmt.Fprint(t, "\nAll fixed policies, goodput %\n")
 	fmt.Fprint(t, "REGIME")
 	for _, p := range policies[1:] {

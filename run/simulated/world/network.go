@@ -20,6 +20,7 @@ const mostPhased = 6
 // net is the scratch of sharing links.
 type net struct {
 	capacity []float64 // Mbps by link; infinite is no limit
+	whole    []float64 // the same where nothing is down or slow
 	filler   maxmin.Filler
 	memory   circle.Memory
 	flows    []maxmin.Flow
@@ -75,7 +76,7 @@ func (w *World) network(component []plan.RunID, rates []float64) {
 
 // plannedRates slows runs that go by a plan down by what it says of its step with the part of the links that
 // it could have whenever it sends: what is left by the others, which send what they do on the average, and no
-// less than its fair part. It is measured by what it has alone, where racks may give less than nodes could send.
+// less than its fair part. It is measured by what it has alone on sound links, where racks may give less than nodes could send.
 func (w *World) plannedRates(component []plan.RunID, rates []float64) {
 	n := &w.net
 	for k, i := range n.sending {
@@ -87,7 +88,7 @@ func (w *World) plannedRates(component []plan.RunID, rates []float64) {
 		n.flows[k].Limit = 1
 		n.part = n.filler.Fill(n.capacity, n.flows, n.part)
 		now := n.part[k]
-		n.part = n.filler.Fill(n.capacity, n.flows[k:k+1], n.part)
+		n.part = n.filler.Fill(n.whole, n.flows[k:k+1], n.part)
 		alone := n.part[0]
 		if n.flows[k].Limit = average; now >= alone*(1-1e-9) {
 			continue // nobody is in its way
@@ -115,15 +116,16 @@ func (x *run) average() float64 {
 func (w *World) setCapacity(id int32) {
 	c := float64(w.c.LinkBandwidth(id))
 	switch {
-	case w.links[id].down:
-		c = 0
 	case c == 0:
 		c = math.Inf(1)
 	case w.config.LinkJitter > 0:
 		r := rand.New(rand.NewPCG(w.config.Seed, 1<<41+uint64(id)))
 		c *= math.Exp(-w.config.LinkJitter * math.Abs(r.NormFloat64()))
 	}
-	w.net.capacity[id] = c / cmp.Or(w.slow.links[id], 1)
+	w.net.whole[id], w.net.capacity[id] = c, c/cmp.Or(w.slow.links[id], 1)
+	if w.links[id].down {
+		w.net.capacity[id] = 0
+	}
 }
 
 // SetLink takes a link down or brings it back, and returns the runs whose end moved.

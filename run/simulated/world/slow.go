@@ -120,3 +120,19 @@ func (w *World) Slowness(v plan.View, id plan.RunID) (all []float64) {
 	})
 	return all
 }
+
+// LinkSlowness is how many times as long the link of each worker's node takes as it should, as Slowness is of
+// devices; nothing where all are as they should be.
+func (w *World) LinkSlowness(v plan.View, id plan.RunID) (all []float64) {
+	each, i, slow := int(max(1, v.Shape(v.Run(id).Job).Devices)), 0, false
+	v.GrantsOf(id, func(g plan.Grant) {
+		if i++; (i-1)%each == 0 {
+			all = append(all, cmp.Or(w.slow.links[w.c.NodeLink(int32(g.Node))], 1))
+			slow = slow || all[len(all)-1] != 1
+		}
+	})
+	if !slow {
+		return nil
+	}
+	return all
+}

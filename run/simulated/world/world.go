@@ -164,7 +164,7 @@ type link struct {
 // New returns a world over a cluster.
 func New(c *cluster.Cluster, config Config) *World {
 	w := &World{config: config, c: c, links: make([]link, c.Links()), onDev: make([][]plan.RunID, len(c.Devices)), busy: make([]float64, len(c.Models))}
-	w.net.capacity = make([]float64, c.Links())
+	w.net.capacity, w.net.whole = make([]float64, c.Links()), make([]float64, c.Links())
 	for i := range w.links {
 		w.setCapacity(int32(i))
 		w.finite = w.finite || w.c.LinkBandwidth(int32(i)) > 0
