@@ -25,6 +25,7 @@ import (
 	"github.com/musterdl/muster/strategies/allocate/consolidate"
 	"github.com/musterdl/muster/strategies/allocate/dotproduct"
 	"github.com/musterdl/muster/strategies/allocate/easyscale"
+	"github.com/musterdl/muster/strategies/allocate/elastic"
 	"github.com/musterdl/muster/strategies/allocate/efficient"
 	equalshare "github.com/musterdl/muster/strategies/allocate/equal"
 	"github.com/musterdl/muster/strategies/allocate/fgd"
@@ -127,6 +128,8 @@ var All = []Entry{
 	tuned(tiresias.PlacerDescription, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.NewPlacer(c) }),
 	fresh(cassini.Description, func() any { return cassini.New() }).claims(cassini.Claim, cassini.Measure),
 	tuned(pipeswitch.Description, pipeswitch.Default, func(c pipeswitch.Config, _ Env) any { return pipeswitch.New(c) }).claims(pipeswitch.Claim, pipeswitch.Measure),
+	tuned(elastic.Description, elastic.Default, func(c elastic.Config, _ Env) any { return elastic.New(c) }).
+		with(Choices{allocate.PlacePart: consolidate.Description.Name}).claims(elastic.Claim, nil),
 	tuned(afs.Description, afs.Default, func(c afs.Config, _ Env) any { return afs.New(c) }).claims(afs.Claim, afs.Measure),
 	tuned(easyscale.Description, easyscale.Default, func(c easyscale.Config, _ Env) any { return easyscale.New(c) }).claims(easyscale.Claim, easyscale.Measure),
 	tuned(gandiva.Description, gandiva.Default, func(c gandiva.Config, _ Env) any { return gandiva.New(c) }).claims(gandiva.Claim, nil),

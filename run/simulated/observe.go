@@ -47,23 +47,25 @@ func (s *Simulation) tellStanding(at unit.Time, id plan.RunID) {
 	}
 }
 
-// observeLater lets a run whose job has a loss report it in due time.
+// observeLater lets a run report in due time.
 func (s *Simulation) observeLater(at unit.Time, id plan.RunID) {
 	l := &s.runs[id]
-	if s.config.ObserveEvery > 0 && s.world.Known(l.job).Loss != [3]float64{} {
+	if s.config.ObserveEvery > 0 {
 		s.queueUp(at.Add(s.config.ObserveEvery), entry{kind: runObserved, run: id, job: l.job, version: l.version})
 	}
 }
 
-// observe reports how far a job has come and its loss there, unless its run is suspended:
-// then there is nothing new.
+// observe reports how far a job has come, and its loss there if it has a curve, unless its
+// run is suspended: then there is nothing new.
 func (s *Simulation) observe(at unit.Time, id plan.RunID) {
 	l := &s.runs[id]
 	if l.status == plan.Running {
 		s.rerated(at, id)
-		progress := s.progress(id)
-		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Observation: engine.Observation{Progress: progress,
-			Loss: lossAt(s.world.Known(l.job).Loss, float64(progress)/1e4)}})
+		seen := engine.Observation{Progress: s.progress(id)}
+		if curve := s.world.Known(l.job).Loss; curve != [3]float64{} {
+			seen.Loss = lossAt(curve, float64(seen.Progress)/1e4)
+		}
+		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Observation: seen})
 	}
 	s.observeLater(at, id)
 }

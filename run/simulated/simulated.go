@@ -52,8 +52,8 @@ type Config struct {
 	// Prices are what things cost; those of checkpoints are for jobs that declare none,
 	// where the beginning is idle.
 	Prices Prices
-	// ObserveEvery is how often running jobs report their progress and loss, those that
-	// have a curve; 0 is never.
+	// ObserveEvery is how often running jobs report their progress, and those that have a
+	// curve their loss; 0 is never.
 	ObserveEvery unit.Duration
 	// Until ends the history; jobs still alive are censored. 0 runs to the last end.
 	Until unit.Time

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/musterdl/muster/experiment/trace"
@@ -15,8 +16,9 @@ import (
 )
 
 func init() {
-	register("pollux", "a workload (workload, load) of the Pollux artefact on 16 nodes of 4 T4 with its measured rates: batches tuned or as asked (batch), sizes in powers of two or fine (sizes), "+
-		"submissions seen at ticks (tick-s), restarts (restart-s)", polluxStand)
+	register("pollux", "a workload (workload: its number, or seed, odd or even for the one of the seed; load; or jobs: newtrace or saturn, as Sia's artefact draws them) of the Pollux artefact "+
+		"on 16 nodes of 4 T4 with its measured rates: batches tuned or as asked (batch), sizes in powers of two or fine (sizes), "+
+		"submissions seen at ticks (tick-s), restarts (restart-s), reports of progress (report-s; 0 is none)", polluxStand)
 }
 
 // polluxFolder has the measurements and workloads in the published data.
@@ -25,14 +27,9 @@ const polluxFolder = "pollux-sia/"
 // polluxStand is the set-up of the artefact (Qiao et al., OSDI 2021). Who is submitted between
 // two ticks is seen at the next there, and the first start takes as long as a restart; here
 // it is free, so that a job comes that much later. Both count as waiting.
-func polluxStand(open Data, o *Options, _ uint64) (*Stand, error) {
-	const archive = polluxFolder + "pollux_workloads.tar.gz"
-	folder := "workloads"
-	if load := o.Text("load", ""); load != "" {
-		folder += "-" + load
-	}
-	member := fmt.Sprintf("%s/workload-%d.csv", folder, o.Int("workload", 6))
+func polluxStand(open Data, o *Options, seed uint64) (*Stand, error) {
 	restart, tick := unit.Seconds(o.Float("restart-s", 30)), unit.Seconds(o.Float("tick-s", 60))
+	reports := unit.Seconds(o.Float("report-s", 0))
 	batch, sizes := o.Text("batch", "tuned"), o.Text("sizes", "powers")
 	if batch != "tuned" && batch != "asked" || sizes != "powers" && sizes != "fine" {
 		return nil, fmt.Errorf("batch is %q and sizes %q: expected tuned or asked, and powers or fine", batch, sizes)
@@ -41,12 +38,55 @@ func polluxStand(open Data, o *Options, _ uint64) (*Stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	jobs, err := trace.OpenFrom("pollux", archive+"#"+member, func() (io.ReadCloser, error) { return open(archive) }, trace.Options{})
+	jobs, err := polluxJobs(open, o, seed)
 	if err != nil {
 		return nil, err
 	}
 	seen := &ticked{Reader: Timed(jobs, apps, batch == "asked", sizes == "fine"), every: tick, first: restart}
-	return &Stand{Cluster: cluster.Uniform("pollux", 16, 4, cluster.Model{Name: "t4", Speed: 1}, 16), Jobs: seen, Prices: simulated.Prices{Restart: restart}, Figures: seen.figures}, nil
+	s := &Stand{Cluster: cluster.Uniform("pollux", 16, 4, cluster.Model{Name: "t4", Speed: 1}, 16), Jobs: seen, Prices: simulated.Prices{Restart: restart}, Figures: seen.figures}
+	if reports > 0 {
+		s.Set = func(c *simulated.Config) { c.ObserveEvery = reports }
+	}
+	return s, nil
+}
+
+// polluxJobs opens a workload of the artefact's archive, or one of the longer or otherwise
+// drawn ones that Sia's artefact has beside it.
+func polluxJobs(open Data, o *Options, seed uint64) (trace.Reader, error) {
+	file, folder := polluxFolder+"pollux_workloads.tar.gz", "workloads"
+	if load := o.Text("load", ""); load != "" {
+		folder += "-" + load
+	}
+	number, err := polluxNumber(o.Text("workload", "6"), seed)
+	if err != nil {
+		return nil, err
+	}
+	name := fmt.Sprintf("%s#%s/workload-%d.csv", file, folder, number)
+	switch drawn := o.Text("jobs", ""); {
+	case drawn != "" && folder != "workloads" || drawn != "" && drawn != "newtrace" && drawn != "saturn":
+		return nil, fmt.Errorf("jobs is %q: expected newtrace or saturn, and no load beside them", drawn)
+	case drawn != "":
+		file = fmt.Sprintf("%sworkloads/%s/workload-%d.csv", polluxFolder, drawn, number)
+		name = file
+	}
+	return trace.OpenFrom("pollux", name, func() (io.ReadCloser, error) { return open(file) }, trace.Options{})
+}
+
+// polluxNumber is that of a workload: what is written, or the one of the seed, of all or of
+// every other.
+func polluxNumber(text string, seed uint64) (number uint64, err error) {
+	switch text {
+	case "seed":
+		return seed, nil
+	case "odd":
+		return 2*seed - 1, nil
+	case "even":
+		return 2 * seed, nil
+	}
+	if number, err = strconv.ParseUint(text, 10, 32); err != nil {
+		return 0, fmt.Errorf("workload is %q: expected its number, seed, odd or even", text)
+	}
+	return number, nil
 }
 
 // ticked submits jobs a first start after the next tick.

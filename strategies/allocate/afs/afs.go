@@ -21,6 +21,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/divide"
+	"github.com/musterdl/muster/allocate/ladder"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -71,7 +72,7 @@ func (c Config) Validate() error {
 type Policy struct {
 	config  Config
 	widest  []int32 // devices of the largest node, by model
-	ladders []ladder
+	ladders []ladder.Ladder
 	claims  []divide.Claimant
 	steps   []step
 }
@@ -96,15 +97,16 @@ func (p *Policy) Every() unit.Duration { return p.config.Every }
 // Wishes divides all devices among all jobs anew.
 func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
 	p.ladders, p.claims = p.ladders[:0], p.claims[:0]
-	devices := p.survey(v)
+	var devices int32
+	devices, p.widest = ladder.Survey(v, p.widest)
 	for _, id := range jobs {
-		l := ladderOf(v, id, p.widest)
+		l := ladder.Of(v, id, p.widest)
 		p.ladders = append(p.ladders, l)
-		p.claims = append(p.claims, divide.Claimant{Left: float64(p.left(v, id)), Most: l.most()})
+		p.claims = append(p.claims, divide.Claimant{Left: float64(p.left(v, id)), Most: l.Most()})
 	}
 	shares := p.divide(devices)
 	for i, id := range jobs {
-		w := allocate.Wish{Job: id, Workers: p.ladders[i].workers(shares[i]), Reason: plan.Reason{Code: plan.RoundPlan}}
+		w := allocate.Wish{Job: id, Workers: p.ladders[i].Workers(shares[i]), Reason: plan.Reason{Code: plan.RoundPlan}}
 		if v.Shape(id).Devices == 0 {
 			w.Workers = v.Shape(id).Gang // work without devices is in nobody's way
 		}
@@ -118,9 +120,9 @@ func (p *Policy) divide(devices int32) []int32 {
 	if p.config.Rule != Rules[0] {
 		return p.climb(devices)
 	}
-	shares := divide.Pairs(p.claims, devices, func(i int, n int32) float64 { return p.ladders[i].rate(n) })
+	shares := divide.Pairs(p.claims, devices, func(i int, n int32) float64 { return p.ladders[i].Rate(n) })
 	for i, n := range shares {
-		shares[i] = p.ladders[i].down(n)
+		shares[i] = p.ladders[i].Down(n)
 		devices -= shares[i]
 	}
 	p.reach(shares, devices)
@@ -153,10 +155,10 @@ func (p *Policy) reach(shares []int32, spare int32) {
 // step is a job's next step from so many devices; where there is none, to nothing more.
 func (p *Policy) step(job int, has int32) step {
 	l := &p.ladders[job]
-	s := divide.Side{Left: p.claims[job].Left, First: l.rate(1), Now: l.rate(has)}
-	next, ok := l.up(has)
+	s := divide.Side{Left: p.claims[job].Left, First: l.Rate(1), Now: l.Rate(has)}
+	next, ok := l.Up(has)
 	if s.More = s.Now; ok {
-		s.More += (l.rate(next) - s.Now) / float64(next-has)
+		s.More += (l.Rate(next) - s.Now) / float64(next-has)
 	}
 	return step{divide.NewContender(s), next - has}
 }
@@ -171,22 +173,4 @@ func (p *Policy) left(v plan.View, id plan.JobID) unit.Duration {
 		reach *= 2
 	}
 	return reach
-}
-
-// survey counts the devices that runs may be on, and those of the largest nodes.
-func (p *Policy) survey(v plan.View) (devices int32) {
-	p.widest = append(p.widest[:0], make([]int32, v.Room().Models())...)
-	for id := range plan.NodeID(v.Nodes()) {
-		n := v.Node(id)
-		if n.Status != plan.Up {
-			continue
-		}
-		p.widest[n.Model] = max(p.widest[n.Model], n.Count)
-		for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
-			if !v.Device(d).Status.Out() {
-				devices++
-			}
-		}
-	}
-	return devices
 }

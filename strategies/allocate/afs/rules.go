@@ -10,7 +10,7 @@ func (p *Policy) climb(devices int32) []int32 {
 	for {
 		winner, best, to := -1, math.Inf(-1), int32(0)
 		for i := range p.ladders {
-			next, ok := p.ladders[i].up(shares[i])
+			next, ok := p.ladders[i].Up(shares[i])
 			if !ok || next-shares[i] > devices {
 				continue
 			}
@@ -31,11 +31,11 @@ func (p *Policy) first(i int, now, next int32) float64 {
 	l, left := &p.ladders[i], p.claims[i].Left
 	switch {
 	case p.config.Rule == "shortest":
-		return -left / l.rate(l.most())
+		return -left / l.Rate(l.Most())
 	case now == 0:
 		return math.MaxFloat64 // everybody has something before anybody has more
 	case p.config.Rule == "gain":
-		return (left/l.rate(now) - left/l.rate(next)) / float64(next-now)
+		return (left/l.Rate(now) - left/l.Rate(next)) / float64(next-now)
 	}
 	return -float64(next)
 }

@@ -1,0 +1,8 @@
+package elastic
+
+import _ "embed" // for Claim
+
+// Claim is what the house decider is to hold, as data, for muster reproduce.
+//
+//go:embed claim.yaml
+var Claim []byte
