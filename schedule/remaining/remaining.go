@@ -53,7 +53,7 @@ func Key(v plan.View, id plan.JobID, size func(left unit.Duration) int64) (sched
 // Reported is how much is left of a job by what it reports of its progress, and by how
 // long it is believed to run in all (0: nobody believes anything): by the report the more,
 // the further the job says it is. Known is false where it reports nothing. People are told
-// by it; no decision rests on what a job says of itself.
+// by it; no order by size rests on what a job says of itself. Who does by it, as elastic, says so.
 func Reported(v plan.View, id plan.JobID, believed unit.Duration) (left unit.Duration, known bool) {
 	part := min(1, float64(v.Job(id).Progress)/1e6)
 	if part <= 0 {
