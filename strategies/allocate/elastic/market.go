@@ -37,7 +37,7 @@ func (j *job) rate(rung int) float64 {
 // share finds the price at which the jobs want no more than there is, and hands out what that
 // leaves. Prices are told apart to a five-hundredth.
 func (m *market) share(devices int32) {
-	m.look(devices)
+	m.measureDrain(devices)
 	low, high := 1e-6, 1e12
 	for high > 1.002*low {
 		if price := math.Sqrt(low * high); m.demand(price) > devices {
@@ -66,9 +66,9 @@ func (m *market) cut(spare int32) int32 {
 	return spare
 }
 
-// look says when the jobs would end as they are, those that wait on their fewest devices, and
+// measureDrain says when the jobs would end as they are, those that wait on their fewest devices, and
 // how long their work is for all devices together.
-func (m *market) look(devices int32) {
+func (m *market) measureDrain(devices int32) {
 	m.drain = 0
 	for i := range m.jobs {
 		j := &m.jobs[i]

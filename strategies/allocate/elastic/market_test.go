@@ -65,7 +65,7 @@ func TestPrice(t *testing.T) {
 			}
 			return gets
 		}
-		m.look(devices)
+		m.measureDrain(devices)
 		m.demand(rapid.Float64Range(1e-3, 10).Draw(t, "price"))
 		gain, used := m.total(got())
 		if most := m.best(make([]int, len(m.jobs)), 0, used); most > gain+1e-9*max(1, most, -gain) {
