@@ -53,8 +53,8 @@ type Benchmark struct {
 	leastJobs      float64 // per second of processor time
 }
 
-// The targets: a trace of months in three seconds, and a million jobs in memory that
-// any machine has.
+// The targets: a trace of months in three seconds, and a million jobs in ten, in memory
+// that any machine has.
 const (
 	traceCPUSec   = 3
 	lasCPUSec     = 4 // least attained service looks again at whom it runs
