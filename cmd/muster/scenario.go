@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/musterdl/muster/catalogue"
@@ -18,7 +19,7 @@ import (
 
 func scenarioCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "scenario", GroupID: "try", Short: "Run days of mixed work through all six steps, or one large training through a month of failures"}
-	cmd.AddCommand(dayCommand(), largeCommand(), monthCommand())
+	cmd.AddCommand(dayCommand(), largeCommand(), monthCommand(), whichCommand())
 	return cmd
 }
 
@@ -26,8 +27,8 @@ func scenarioCommand() *cobra.Command {
 type dayOptions struct {
 	without, only []string
 	factorial     bool
-	goal, plot    string
-	asJSON, quiet bool
+	goal          string
+	showing
 }
 
 func dayCommand() *cobra.Command {
@@ -49,7 +50,7 @@ func dayCommand() *cobra.Command {
 				return misused("--seeds is %d: expected 1 or more", s.Seeds)
 			}
 			s.Rows, s.Progress = rows, studyBar(o.quiet)
-			return present(cmd, &s, o.plot, o.asJSON)
+			return o.present(cmd, &s)
 		}}
 	f := cmd.Flags()
 	f.StringSliceVar(&o.without, "without", nil, "leave only this step out, beside the full day; may be given several times, each a run of its own")
@@ -66,9 +67,7 @@ func dayCommand() *cobra.Command {
 	f.IntVar(&s.Seeds, "seeds", 5, "how often what the trace does not say is drawn")
 	f.StringVar(&s.Data, "data", "../shared/data", "folder of the published data")
 	f.IntVar(&s.Workers, "parallel", 0, "days at once; 0 is one per core")
-	f.StringVar(&o.plot, "plot", "", "draw the effects to this file, as SVG")
-	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
-	f.BoolVar(&o.quiet, "quiet", false, "no progress bar")
+	o.flags(f, "the effects")
 	cmd.MarkFlagsMutuallyExclusive("without", "only", "factorial")
 	return cmd
 }
@@ -80,17 +79,30 @@ type study interface {
 	Write(w io.Writer, colour bool) error
 }
 
+// showing is how a study is shown.
+type showing struct {
+	plot          string
+	asJSON, quiet bool
+}
+
+// flags are those by which somebody says so, where a plot draws this.
+func (o *showing) flags(f *pflag.FlagSet, drawn string) {
+	f.StringVar(&o.plot, "plot", "", "draw "+drawn+" to this file, as SVG")
+	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
+	f.BoolVar(&o.quiet, "quiet", false, "no progress bar")
+}
+
 // present runs a study and shows it.
-func present(cmd *cobra.Command, s study, plot string, asJSON bool) error {
+func (o *showing) present(cmd *cobra.Command, s study) error {
 	if err := s.Run(); err != nil {
 		return err
 	}
-	if plot != "" {
-		if err := toFile(plot, s.Plot); err != nil {
+	if o.plot != "" {
+		if err := toFile(o.plot, s.Plot); err != nil {
 			return err
 		}
 	}
-	if asJSON {
+	if o.asJSON {
 		return printJSON(cmd.OutOrStdout(), s)
 	}
 	return s.Write(cmd.OutOrStdout(), colour())

@@ -13,9 +13,8 @@ import (
 
 // largeOptions are what muster scenario large was asked.
 type largeOptions struct {
-	study         scenario.LargeStudy
-	plot          string
-	asJSON, quiet bool
+	study scenario.LargeStudy
+	showing
 }
 
 func largeCommand() *cobra.Command {
@@ -32,9 +31,7 @@ func largeCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.study.Without, "without", nil, "leave only this step out, beside the full day (default each)")
 	f.IntVar(&o.study.Seeds, "seeds", 5, "how many days are drawn")
-	f.StringVar(&o.plot, "plot", "", "draw the ratios to this file, as SVG")
-	f.BoolVar(&o.asJSON, "json", false, "print one JSON object")
-	f.BoolVar(&o.quiet, "quiet", false, "no progress bar")
+	o.flags(f, "the ratios")
 	return cmd
 }
 
