@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/costtest"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -104,8 +105,14 @@ func open(t *testing.T, able strategy.Ability, slots local.Slots, jobs []runtest
 func timeOf(d unit.Duration) time.Duration { return time.Duration(d) * time.Microsecond }
 
 // slow is so little of a core that a stage computes for much longer than a quota's period
-// lasts, however fast this machine is: else who waits has what he did not use meanwhile.
-const slow unit.Milli = 100
+// lasts, however fast this machine is: else who waits has what he did not use meanwhile. With the
+// race detector in it a stage takes many times as long.
+var slow = func() unit.Milli {
+	if costtest.Slowed {
+		return 300
+	}
+	return 100
+}()
 
 // training are the options of a trainer that makes small steps, or large ones in stages.
 func training(j *workload.Job) []string {
