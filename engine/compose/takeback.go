@@ -249,7 +249,7 @@ func (s *Scheduler) protectedUntil(v plan.View, r *plan.Run) unit.Time {
 		return unit.Never
 	}
 	wait := s.claims.tree.protect
-	if s.rules.Preempt && v.Job(r.Job).Reason.Code == plan.TookRoomOf {
+	if (s.rules.Preempt || s.round != nil) && v.Job(r.Job).Reason.Code == plan.TookRoomOf {
 		wait = 0 // else runs that take each other's room would keep it from a guarantee for ever
 	}
 	if c := v.Job(r.Job).Checkpoint; !c.OnRequest {
