@@ -424,21 +424,6 @@ func (v View) Jobs() int { return len(v.s.Jobs) }
 // Job returns a job by id.
 func (v View) Job(id JobID) Job { return v.s.Jobs[id] }
 
-// Priority returns a job's priority, for those who look at many.
-func (v View) Priority(id JobID) int32 { return v.s.Jobs[id].Priority }
-
-// Believed returns a job's estimate, its time limit and its run, for those who look at many.
-func (v View) Believed(id JobID) (estimate, limit unit.Duration, run RunID) {
-	j := &v.s.Jobs[id]
-	return j.Estimate, j.TimeLimit, j.Run
-}
-
-// Works returns how a run stands and on how many workers, for those who look at many.
-func (v View) Works(id RunID) (status RunStatus, workers int32) {
-	r := &v.s.Runs[id]
-	return r.Status, r.Workers
-}
-
 // Name returns a job's name.
 func (v View) Name(id JobID) string { return v.s.Names[id] }
 

@@ -16,6 +16,9 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 	if s.parts.Victims != nil {
 		return s.displaceChosen(d, it, w)
 	}
+	if low, found := s.worst(d.View); !found || !it.before(&low) {
+		return false // nobody ranks below it
+	}
 	y := &s.claims.yielding
 	y.candidates, y.grounds, y.chosen, y.held = y.candidates[:0], y.grounds[:0], y.chosen[:0], y.held[:0]
 	shape, mark := d.Shape(it.job), d.Mark()
@@ -74,7 +77,7 @@ func (s *Scheduler) eachBelow(v plan.View, it item, f func(low item) bool) {
 	s.claims.below = s.claims.below[:0]
 	for on := true; on; {
 		low, found := s.worst(v)
-		if !found || !it.before(low) {
+		if !found || !it.before(&low) {
 			break
 		}
 		s.lines.running.remove(low.job)

@@ -11,7 +11,13 @@ type item struct {
 	job plan.JobID
 }
 
-func (a item) before(b item) bool { return a.key.Compare(a.job, b.key, b.job) < 0 }
+// before is the order of keys; most differ in their first figure.
+func (a *item) before(b *item) bool {
+	if a.key[0] != b.key[0] {
+		return a.key[0] < b.key[0]
+	}
+	return a.key.Compare(a.job, b.key, b.job) < 0
+}
 
 // heap is a binary heap of ranked jobs that knows where each job is, so that one
 // can be taken out or ranked anew. Best first, or worst first.
@@ -25,7 +31,7 @@ func (h *heap) before(i, j int) bool {
 	if h.worst {
 		i, j = j, i
 	}
-	return h.items[i].before(h.items[j])
+	return h.items[i].before(&h.items[j])
 }
 
 func (h *heap) swap(i, j int) {

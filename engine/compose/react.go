@@ -393,7 +393,9 @@ func (s *Scheduler) repairedBy(v plan.View, job plan.JobID) (until unit.Time, ha
 
 // smaller is the next smaller size that a job may start with, or 0.
 func (s *Scheduler) smaller(v plan.View, w *allocate.Wish, n int32) int32 {
-	n = smaller(v.Shape(w.Job), n)
+	if n = smaller(v.Shape(w.Job), n); n == 0 {
+		return 0
+	}
 	if until, had := s.repairedBy(v, w.Job); n < had && until > v.Now() {
 		return 0
 	}

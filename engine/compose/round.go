@@ -26,6 +26,8 @@ type round struct {
 	yields  []plan.JobID // runs that the decider wishes away or smaller, and that go on until others need their room
 	turns   []plan.JobID // runs that it wishes suspended, and that go on until another takes their turn
 	failed  []attempt    // what could not be made room for, since the draft last changed
+	why     []because    // by shape: why its jobs wait; since turn whyOf of the draft
+	whyOf   int64
 	between bool         // only starts are carried out: runs are looked at when the rhythm allows it
 	last    unit.Time    // when wishes were asked for
 	again   unit.Time
@@ -88,9 +90,16 @@ func (s *Scheduler) ask(d *plan.Draft, why schedule.Trigger) bool {
 // idles reports whether a job waits that there is free room for, or a claim to room:
 // that does not wait for the decider's rhythm.
 func (s *Scheduler) idles(v plan.View) bool {
+	last := int32(plan.None) // the shape looked at last, where all of a shape are alike
 	for _, id := range s.round.line {
 		if s.lines.home[id] != inLine {
 			continue
+		}
+		if shape, _ := v.Kind(id); !s.claims.tree.Bounds() {
+			if shape == last {
+				continue
+			}
+			last = shape
 		}
 		j, shape := v.Job(id), v.Shape(id)
 		least := smallest(shape)

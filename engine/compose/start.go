@@ -74,7 +74,7 @@ func (s *Scheduler) nextShorter(d *plan.Draft, class int) plan.JobID {
 	n, first, found := d.ShapeOf(c.shape).Least(), item{}, false
 	length := calendar.Length(d.View, c.waiting.items[0].job, n)
 	for _, o := range c.waiting.items[1:] {
-		if (!found || o.before(first)) && calendar.Length(d.View, o.job, n) < length {
+		if (!found || o.before(&first)) && calendar.Length(d.View, o.job, n) < length {
 			first, found = o, true
 		}
 	}
@@ -111,11 +111,11 @@ func (s *Scheduler) recallPassed(d *plan.Draft) {
 func (s *Scheduler) ahead(v plan.View, leaf int32, it item) plan.JobID {
 	s.head(leaf)
 	first := it
-	if front := s.claims.tree.heads[leaf].front; front.job != it.job && front.before(it) {
-		first = front
+	if front := &s.claims.tree.heads[leaf].front; front.job != it.job && front.before(&it) {
+		first = *front
 	}
 	for _, o := range s.making.passed {
-		if j := v.Job(o.job); s.claims.tree.leaf(v, &j) == leaf && o.before(first) {
+		if j := v.Job(o.job); s.claims.tree.leaf(v, &j) == leaf && o.before(&first) {
 			first = o
 		}
 	}
@@ -149,7 +149,7 @@ func (s *Scheduler) bestOf(leaf int32) (class int, next plan.JobID) {
 	}
 	var second item
 	consider := func(it item) {
-		if next == plan.None || it.before(second) {
+		if next == plan.None || it.before(&second) {
 			second, next = it, it.job
 		}
 	}
@@ -172,22 +172,26 @@ func (s *Scheduler) head(leaf int32) int {
 	if x.headed {
 		return int(x.head)
 	}
-	class, first, waits := plan.None, item{}, false
+	var first, front *item
+	class := plan.None
 	for _, i := range x.classes {
 		c := &s.lines.classes[i]
 		if len(c.waiting.items) == 0 {
 			continue
 		}
-		it := c.waiting.items[0]
-		if !waits || it.before(x.front) {
-			x.front, waits = it, true
+		it := &c.waiting.items[0]
+		if front == nil || it.before(front) {
+			front = it
 		}
 		if c.blocked && !s.rules.Strict {
 			continue
 		}
-		if class < 0 || it.before(first) {
+		if first == nil || it.before(first) {
 			class, first = int(i), it
 		}
+	}
+	if front != nil {
+		x.front = *front
 	}
 	if class >= 0 && s.lines.classes[class].blocked {
 		class = plan.None

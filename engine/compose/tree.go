@@ -117,7 +117,7 @@ func (s *Scheduler) ranksBefore(a, b int32) bool {
 		return false
 	}
 	x, y := s.head(a), s.head(b)
-	return x >= 0 && y >= 0 && s.lines.classes[x].waiting.items[0].before(s.lines.classes[y].waiting.items[0])
+	return x >= 0 && y >= 0 && s.lines.classes[x].waiting.items[0].before(&s.lines.classes[y].waiting.items[0])
 }
 
 // takesBack reports whether the best job of a class may claim room from what runs: it

@@ -20,9 +20,10 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 		r.wishes[i].Check()
 		r.wish[r.wishes[i].Job] = int32(i) + 1
 	}
-	r.yields, r.turns, r.failed = r.yields[:0], r.turns[:0], r.failed[:0]
+	r.yields, r.turns, r.failed, r.why = r.yields[:0], r.turns[:0], r.failed[:0], r.why[:0]
 	for id := range plan.RunID(d.RunSlots()) {
-		if run := d.Run(id); !r.between && run.Status != plan.Gone && run.Status != plan.Stopping && !s.stays(run.Job) {
+		if status, _ := d.Works(id); !r.between && status != plan.Gone && status != plan.Stopping && !s.stays(d.JobOf(id)) && !s.asItIs(d.View, id) {
+			run := d.Run(id)
 			s.keepOrEnd(d, id, &run)
 		}
 	}
@@ -45,7 +46,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 	}
 	for i := range r.wishes {
 		w := &r.wishes[i]
-		if run := d.Job(w.Job).Run; ruled && run != plan.None && w.Share != nil && !guest(w) && d.Run(run).Terms.Share.Guest != plan.None {
+		if run := d.RunOf(w.Job); ruled && run != plan.None && w.Share != nil && !guest(w) && d.Run(run).Terms.Share.Guest != plan.None {
 			was := d.Run(run)
 			s.regrant(d, run, &was, w) // what its queue had no room for may be free by now
 		}
@@ -90,6 +91,26 @@ const settleTime = unit.Second
 // ever, within one instant.
 func decidedNow(v plan.View, r *plan.Run) bool {
 	return r.Since == v.Now() && r.Status != plan.Suspended || r.Began == v.Now()
+}
+
+// asItIs reports whether what is wished for a run is no more than its workers and device models,
+// and it has them: it goes on, as most do.
+func (s *Scheduler) asItIs(v plan.View, id plan.RunID) bool {
+	w := s.round.of(v.JobOf(id))
+	if w == nil || w.Suspend || w.Slots != nil || w.Share != nil {
+		return false
+	}
+	_, workers := v.Works(id)
+	return workers == w.Workers && onModels(v, id, w.Models)
+}
+
+// onModels reports whether a run is on one of the device models wished, 0 for any.
+func onModels(v plan.View, id plan.RunID, models uint64) bool {
+	if models == 0 {
+		return true
+	}
+	model, _ := where(v, id)
+	return models&(1<<model) != 0
 }
 
 // keepOrEnd lets a run go on, on the terms wished, or ends it.
@@ -183,8 +204,7 @@ func (s *Scheduler) asWished(v plan.View, id plan.RunID, r *plan.Run, w *allocat
 		return false
 	}
 	if w.Slots == nil {
-		model, _ := where(v, id)
-		return w.Models == 0 || w.Models&(1<<model) != 0
+		return onModels(v, id, w.Models)
 	}
 	return onSlots(v, id, w.Slots)
 }
@@ -261,18 +281,17 @@ func (s *Scheduler) worth(v plan.View, id plan.RunID, r *plan.Run, w *allocate.W
 // grant resumes, grows or starts a job as wished: at the size, or at the largest smaller
 // one for which there is a place. It reports whether the job has a run then.
 func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
-	j := d.Job(w.Job)
-	if j.Run != plan.None {
-		r := d.Run(j.Run)
-		if moves := w.Reason.Code == plan.Moved; r.Status == plan.Suspended && !moves {
-			s.handOver(d, w, func() bool { return d.Resume(j.Run, w.Reason) })
-		} else if (r.Status == plan.Running || r.Status == plan.Suspended) && !s.round.between && s.ruled() && w.Workers >= r.Workers && !s.stays(w.Job) && !decidedNow(d.View, &r) &&
-			!s.asWished(d.View, j.Run, &r, w) && s.worth(d.View, j.Run, &r, w) {
-			s.regrow(d, w, &r)
+	phase, run, _ := d.Stands(w.Job)
+	if run != plan.None {
+		status, workers := d.Works(run)
+		if moves := w.Reason.Code == plan.Moved; status == plan.Suspended && !moves {
+			s.handOver(d, w, func() bool { return d.Resume(run, w.Reason) })
+		} else if (status == plan.Running || status == plan.Suspended) && !s.round.between && s.ruled() && w.Workers >= workers && !s.stays(w.Job) {
+			s.mayRegrow(d, w, run)
 		}
 		return true
 	}
-	if j.Phase != plan.Waiting {
+	if phase != plan.Waiting {
 		return false
 	}
 	s.making.why, s.agenda.held = plan.Reason{}, false
@@ -282,7 +301,7 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 		n, _ = s.place(d, it, w) // its place is this moment: it may fit now that it is its own
 	}
 	if n == 0 {
-		s.explain(d, w.Job, plan.None, plan.Reason{})
+		s.waits(d, w.Job, plan.Reason{})
 		return false
 	}
 	s.settled(d, it, n, w.Workers, plan.None)
@@ -325,6 +344,13 @@ type attempt struct {
 	changes                        int
 }
 
+// mayRegrow regrows a run that is not as wished, if that is worth it.
+func (s *Scheduler) mayRegrow(d *plan.Draft, w *allocate.Wish, run plan.RunID) {
+	if r := d.Run(run); !decidedNow(d.View, &r) && !s.asWished(d.View, run, &r, w) && s.worth(d.View, run, &r, w) {
+		s.regrow(d, w, &r)
+	}
+}
+
 // regrow gives a run more workers, or another place, in one piece: it is stopped only if
 // it can start as wished, or at least with more than it has, at once.
 func (s *Scheduler) regrow(d *plan.Draft, w *allocate.Wish, r *plan.Run) {
@@ -357,18 +383,53 @@ func (s *Scheduler) regrow(d *plan.Draft, w *allocate.Wish, r *plan.Run) {
 // passedOver says why a job waits that the decider has no place for, when the kind of
 // reason is a new one: it is the decider's own where there would be room.
 func (s *Scheduler) passedOver(d *plan.Draft, id plan.JobID) {
-	if j := d.Job(id); j.Phase != plan.Waiting || j.Run != plan.None {
+	phase, run, _ := d.Stands(id)
+	if phase != plan.Waiting || run != plan.None {
 		return
 	}
 	own := plan.Reason{Code: plan.RoundPlan}
 	if w := s.round.of(id); w != nil && w.Reason.Code != plan.NoReason {
 		own = w.Reason
 	}
-	s.explain(d, id, plan.None, own)
+	s.waits(d, id, own)
 }
+
+// waits is explain for a job that the decider has this reason for.
+func (s *Scheduler) waits(d *plan.Draft, id plan.JobID, own plan.Reason) {
+	if s.ruled() {
+		s.explain(d, id, plan.None, own)
+		return
+	}
+	why := s.unruled(d, id, own)
+	if _, _, now := d.Stands(id); why.Code != now {
+		d.Explain(id, why)
+	}
+}
+
+// unruled is what keeps a job waiting where nobody has a word in it but the decider and the room:
+// the same for all of a shape, until something is started or ended.
+func (s *Scheduler) unruled(d *plan.Draft, id plan.JobID, own plan.Reason) plan.Reason {
+	r := s.round
+	if d.Turns() != r.whyOf {
+		r.why, r.whyOf = r.why[:0], d.Turns()
+	}
+	shape, _ := d.Kind(id)
+	for int(shape) >= len(r.why) {
+		r.why = append(r.why, because{})
+	}
+	k := &r.why[shape]
+	if k.why.Code == plan.NoReason || k.own != own {
+		*k = because{own, s.obstacle(d, id, plan.None, own)}
+	}
+	return k.why
+}
+
+// because is what keeps the jobs of a shape waiting for whom the decider has this reason.
+type because struct{ own, why plan.Reason }
 
 // putOffAll says of new jobs why they wait where the decider is not asked now.
 func (s *Scheduler) putOffAll(d *plan.Draft, jobs []plan.JobID) {
+	s.round.why = s.round.why[:0]
 	for _, id := range jobs {
 		if s.lines.home[id] == inLine {
 			s.passedOver(d, id)
