@@ -14,6 +14,9 @@ func (v View) Stands(id JobID) (phase Phase, run RunID, why ReasonCode) {
 	return j.Phase, j.Run, j.Reason.Code
 }
 
+// Shapes is the number of shapes.
+func (v View) Shapes() int { return len(v.s.Shapes) }
+
 // Kind returns what a job asked for and what is known of it beside: jobs of which both are the
 // same are alike but for their progress.
 func (v View) Kind(id JobID) (shape, profile int32) {

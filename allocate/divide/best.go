@@ -1,13 +1,15 @@
 package divide
 
+import "math/bits"
+
 // best is what the contenders among a run of jobs have at most. Those who have nothing yet
 // compare by their lead with each other.
 type best struct {
 	lead  float64      // the least, of those who have nothing; none is infinite
 	next  float64      // the most, of those who have something
-	bands [bands]front // of those, by how much they gain
+	bands [bands]front // of those, by how much they gain, as far as used
+	used  uint16       // the bands that there are any in: those who have something
 	idle  bool         // whether there are any who have nothing
-	busy  bool         // and any who have something
 }
 
 // front is the least that is left of a band of contenders, and the most that one gains.
@@ -24,13 +26,23 @@ func (x *Contender) band() int {
 	return int(min(bands-1, 1/x.gain))
 }
 
-func join(a, b *best) best {
-	c := best{lead: min(a.lead, b.lead), next: max(a.next, b.next), idle: a.idle || b.idle, busy: a.busy || b.busy}
-	for i := range c.bands {
-		x, y := &a.bands[i], &b.bands[i]
-		c.bands[i] = front{min(x.remaining, y.remaining), max(x.gain, y.gain)}
+// add takes the best of a contender or of several into a band.
+func (b *best) add(band int, f front) {
+	if b.used&(1<<band) != 0 {
+		f = front{min(f.remaining, b.bands[band].remaining), max(f.gain, b.bands[band].gain)}
 	}
-	return c
+	b.bands[band], b.used = f, b.used|1<<band
+}
+
+// join makes b the best of two runs.
+func (b *best) join(x, y *best) {
+	b.lead, b.next, b.idle, b.used = min(x.lead, y.lead), max(x.next, y.next), x.idle || y.idle, 0
+	for _, of := range [...]*best{x, y} {
+		for left := of.used; left != 0; left &= left - 1 {
+			band := bits.TrailingZeros16(left)
+			b.add(band, of.bands[band])
+		}
+	}
 }
 
 // none reports whether it is plain that nobody of a run beats a contender: nobody who ends
@@ -39,11 +51,11 @@ func (b *best) none(x *Contender) bool {
 	if b.idle && (x.Now == 0 && x.lead > b.lead || x.Now > 0 && x.gain <= 1) {
 		return false
 	}
-	if b.busy && x.Now > 0 && x.gain <= b.next {
+	if b.used != 0 && x.Now > 0 && x.gain <= b.next {
 		return false
 	}
-	for i := range b.bands {
-		if f := &b.bands[i]; f.gain > x.next && f.remaining < x.remaining {
+	for left := b.used; left != 0; left &= left - 1 {
+		if f := &b.bands[bits.TrailingZeros16(left)]; f.gain > x.next && f.remaining < x.remaining {
 			return false
 		}
 	}

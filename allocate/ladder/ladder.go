@@ -16,32 +16,63 @@ type Ladder struct {
 	Micro   []float64
 }
 
-// Survey counts the devices that runs may be on, and those of the largest node of each
-// model, into a list that is used again.
-func Survey(v plan.View, into []int32) (devices int32, widest []int32) {
-	widest = append(into[:0], make([]int32, v.Room().Models())...)
+// Table is the ladders of the jobs of one decision: jobs that are alike have one.
+type Table struct {
+	widest []int32   // devices of the largest node, by model
+	plain  []*Ladder // by shape: of jobs of which no more is known
+	known  map[kind]*Ladder
+}
+
+// kind is what jobs of the same ladder have in common.
+type kind struct{ shape, profile int32 }
+
+// Survey begins a decision: it counts the devices that runs may be on.
+func (t *Table) Survey(v plan.View) (devices int32) {
+	t.widest = append(t.widest[:0], make([]int32, v.Room().Models())...)
+	clear(t.plain)
+	t.known = map[kind]*Ladder{}
 	for id := range plan.NodeID(v.Nodes()) {
 		n := v.Node(id)
 		if n.Status != plan.Up {
 			continue
 		}
-		widest[n.Model] = max(widest[n.Model], n.Count)
+		t.widest[n.Model] = max(t.widest[n.Model], n.Count)
 		for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
 			if !v.Device(d).Status.Out() {
 				devices++
 			}
 		}
 	}
-	return devices, widest
+	return devices
 }
 
-// Of reads a job's counts off its shape, with the rate on the best model that it
+// Of is a job's ladder, to be read.
+func (t *Table) Of(v plan.View, id plan.JobID) *Ladder {
+	shape, profile := v.Kind(id)
+	if profile == plan.None {
+		for int(shape) >= len(t.plain) {
+			t.plain = append(t.plain, nil)
+		}
+		if t.plain[shape] == nil {
+			t.plain[shape] = read(v, id, t.widest)
+		}
+		return t.plain[shape]
+	}
+	l := t.known[kind{shape, profile}]
+	if l == nil {
+		l = read(v, id, t.widest)
+		t.known[kind{shape, profile}] = l
+	}
+	return l
+}
+
+// read reads a job's counts off its shape, with the rate on the best model that it
 // may use, on one node where the largest of a model holds that. A worker that asks for a
 // part of a device counts as one that asks for a
 // whole one, as a wish cannot say which other job's part it is to lie beside.
-func Of(v plan.View, id plan.JobID, widest []int32) Ladder {
+func read(v plan.View, id plan.JobID, widest []int32) *Ladder {
 	shape := v.Shape(id)
-	l := Ladder{Devices: []int32{0}, Count: []int32{0}, Micro: []float64{0}}
+	l := &Ladder{Devices: []int32{0}, Count: []int32{0}, Micro: []float64{0}}
 	if shape.Devices == 0 {
 		return l
 	}

@@ -24,12 +24,12 @@ type round struct {
 	wishes  []allocate.Wish
 	wish    []int32      // by job: its wish, counted from 1, while wishes are carried out
 	yields  []plan.JobID // runs that the decider wishes away or smaller, and that go on until others need their room
-	turns   []plan.JobID // runs that it wishes suspended, and that go on until another takes their turn
+	turns   []plan.JobID // runs that it wishes suspended, and that go on until another takes their turn, where the queues or the calendar rule
 	failed  []attempt    // what could not be made room for, since the draft last changed
 	why     []because    // by shape: why its jobs wait; since turn whyOf of the draft
 	whyOf   int64
-	between bool         // only starts are carried out: runs are looked at when the rhythm allows it
-	last    unit.Time    // when wishes were asked for
+	between bool      // only starts are carried out: runs are looked at when the rhythm allows it
+	last    unit.Time // when wishes were asked for
 	again   unit.Time
 	asked   []byte // the question that is out, nil for none
 	asks    []strategy.Ask

@@ -135,7 +135,9 @@ func (s *Scheduler) keepOrEnd(d *plan.Draft, id plan.RunID, r *plan.Run) {
 		s.stop(d, id, reason)
 	case w.Suspend:
 		if r.Status == plan.Running && s.slice(d.View, r) {
-			if s.round.turns = append(s.round.turns, r.Job); !ruled {
+			if ruled {
+				s.round.turns = append(s.round.turns, r.Job)
+			} else {
 				d.Suspend(id, w.Reason)
 			}
 		}
@@ -312,17 +314,31 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 // handOver lets a job begin its turn: those that are wished suspended on its devices are,
 // if it can.
 func (s *Scheduler) handOver(d *plan.Draft, w *allocate.Wish, begins func() bool) bool {
+	mark := d.Mark()
+	if len(s.round.turns) > 0 {
+		s.endTurns(d, w)
+	}
+	if !begins() {
+		d.Rollback(mark)
+		return false
+	}
+	return true
+}
+
+// endTurns suspends those that are wished so on the devices of a wish.
+func (s *Scheduler) endTurns(d *plan.Draft, w *allocate.Wish) {
 	var on []plan.DeviceID
-	if run := d.Job(w.Job).Run; run != plan.None {
+	if run := d.RunOf(w.Job); run != plan.None {
 		d.GrantsOf(run, func(g plan.Grant) { on = append(on, g.Device) })
 	}
 	for i := range w.Slots {
 		on = append(append(on, w.Slots[i].On...), w.Slots[i].Device)
 	}
-	mark := d.Mark()
 	for _, other := range s.round.turns {
-		run, meet := d.Job(other).Run, false
-		if run == plan.None || d.Run(run).Status != plan.Running {
+		run, meet := d.RunOf(other), false
+		if run == plan.None {
+			continue
+		} else if status, _ := d.Works(run); status != plan.Running {
 			continue
 		}
 		d.GrantsOf(run, func(g plan.Grant) { meet = meet || g.Device != plan.None && slices.Contains(on, g.Device) })
@@ -330,11 +346,6 @@ func (s *Scheduler) handOver(d *plan.Draft, w *allocate.Wish, begins func() bool
 			d.Suspend(run, s.round.of(other).Reason)
 		}
 	}
-	if !begins() {
-		d.Rollback(mark)
-		return false
-	}
-	return true
 }
 
 // attempt is a way in which room could not be made: no other job of the same queue, shape

@@ -71,16 +71,10 @@ func (c Config) Validate() error {
 // Policy is the strategy. Its fields beyond the configuration are scratch.
 type Policy struct {
 	config  Config
-	widest  []int32 // devices of the largest node, by model
-	ladders []ladder.Ladder
+	known   ladder.Table
+	ladders []*ladder.Ladder
 	claims  []divide.Claimant
-	steps   []step
-}
-
-// step is what a job could be given next, with the gain spread over its devices.
-type step struct {
-	divide.Contender
-	devices int32
+	steps   []divide.Step
 }
 
 var (
@@ -97,10 +91,9 @@ func (p *Policy) Every() unit.Duration { return p.config.Every }
 // Wishes divides all devices among all jobs anew.
 func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
 	p.ladders, p.claims = p.ladders[:0], p.claims[:0]
-	var devices int32
-	devices, p.widest = ladder.Survey(v, p.widest)
+	devices := p.known.Survey(v)
 	for _, id := range jobs {
-		l := ladder.Of(v, id, p.widest)
+		l := p.known.Of(v, id)
 		p.ladders = append(p.ladders, l)
 		p.claims = append(p.claims, divide.Claimant{Left: float64(p.left(v, id)), Most: l.Most()})
 	}
@@ -136,31 +129,21 @@ func (p *Policy) reach(shares []int32, spare int32) {
 	for i := range p.ladders {
 		p.steps = append(p.steps, p.step(i, shares[i]))
 	}
-	for {
-		winner := -1
-		for i := range p.steps {
-			if s := &p.steps[i]; s.devices <= spare && s.More > s.Now && (winner < 0 || !p.steps[winner].Before(&s.Contender)) {
-				winner = i
-			}
-		}
-		if winner < 0 {
-			return
-		}
-		spare -= p.steps[winner].devices
-		shares[winner] += p.steps[winner].devices
-		p.steps[winner] = p.step(winner, shares[winner])
-	}
+	divide.Knockout(p.steps, spare, func(i int) divide.Step {
+		shares[i] += p.steps[i].Units
+		return p.step(i, shares[i])
+	})
 }
 
 // step is a job's next step from so many devices; where there is none, to nothing more.
-func (p *Policy) step(job int, has int32) step {
-	l := &p.ladders[job]
+func (p *Policy) step(job int, has int32) divide.Step {
+	l := p.ladders[job]
 	s := divide.Side{Left: p.claims[job].Left, First: l.Rate(1), Now: l.Rate(has)}
 	next, ok := l.Up(has)
 	if s.More = s.Now; ok {
 		s.More += (l.Rate(next) - s.Now) / float64(next-has)
 	}
-	return step{divide.NewContender(s), next - has}
+	return divide.Step{Contender: divide.NewContender(s), Units: next - has}
 }
 
 // left is what a job is believed to need still, at least a microsecond.

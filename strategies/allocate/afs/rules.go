@@ -28,7 +28,7 @@ func (p *Policy) climb(devices int32) []int32 {
 
 // first is how much a job is to come first with its next count.
 func (p *Policy) first(i int, now, next int32) float64 {
-	l, left := &p.ladders[i], p.claims[i].Left
+	l, left := p.ladders[i], p.claims[i].Left
 	switch {
 	case p.config.Rule == "shortest":
 		return -left / l.Rate(l.Most())

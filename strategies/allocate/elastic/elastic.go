@@ -65,13 +65,9 @@ func Default() Config {
 // Policy is the strategy. Its fields beyond the configuration are scratch.
 type Policy struct {
 	config  Config
-	widest  []int32 // devices of the largest node, by model
-	ladders map[kind]*ladder.Ladder
+	ladders ladder.Table
 	market  market
 }
-
-// kind is what jobs of the same ladder have in common.
-type kind struct{ shape, profile int32 }
 
 var (
 	_ allocate.Joint  = (*Policy)(nil)
@@ -79,7 +75,7 @@ var (
 )
 
 // New returns the policy; the configuration must be valid.
-func New(c Config) *Policy { return &Policy{config: c, ladders: map[kind]*ladder.Ladder{}} }
+func New(c Config) *Policy { return &Policy{config: c} }
 
 // Every is how often shares may change at most.
 func (p *Policy) Every() unit.Duration { return p.config.Every }
@@ -91,9 +87,7 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 	if len(jobs) == 0 {
 		return into, unit.Never
 	}
-	var devices int32
-	devices, p.widest = ladder.Survey(v, p.widest)
-	clear(p.ladders)
+	devices := p.ladders.Survey(v)
 	p.market.holds, p.market.jobs = p.config.Holds.Seconds(), p.market.jobs[:0]
 	for _, id := range jobs {
 		p.market.jobs = append(p.market.jobs, p.describe(v, id))
@@ -117,13 +111,7 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 // describe is a job as the market sees it.
 func (p *Policy) describe(v plan.View, id plan.JobID) job {
 	at := v.Job(id)
-	k := kind{at.Shape, at.Profile}
-	l, known := p.ladders[k]
-	if !known {
-		made := ladder.Of(v, id, p.widest)
-		l = &made
-		p.ladders[k] = l
-	}
+	l := p.ladders.Of(v, id)
 	j := job{Ladder: l, left: max(p.left(v, id), unit.Second).Seconds(), restart: (at.Checkpoint.Save + at.Checkpoint.Load).Seconds()}
 	if at.Run != plan.None {
 		j.has = max(0, slices.Index(l.Count, v.Run(at.Run).Workers))

@@ -73,12 +73,17 @@ type Decider struct {
 
 	slots   []plan.Slot // of this decision's wishes
 	devices []plan.DeviceID
+	shares  map[plan.ShareTerms]*plan.ShareTerms // of this decision's wishes
+
+	planner *planner // of this decision, with the memory of those before, as all below
+	tasks   []task
+	wait    []*task
 }
 
 var _ allocate.Joint = (*Decider)(nil)
 
 // New returns the strategy; the configuration must be valid.
-func New(c Config) *Decider { return &Decider{config: c, m: newMemory()} }
+func New(c Config) *Decider { return &Decider{config: c, m: newMemory(), shares: map[plan.ShareTerms]*plan.ShareTerms{}} }
 
 // turn is the time slice of all jobs that take turns: who computes on a device, and
 // when, the strategy says itself.
@@ -106,8 +111,8 @@ func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	}
 	g.idle(v, p)
 	g.write(p, jobs)
-	// In two pieces for all, and new ones each time, since changes keep their slots.
-	g.slots, g.devices = make([]plan.Slot, 0, len(p.tasks)), make([]plan.DeviceID, 0, len(p.residents))
+	g.slots, g.devices = g.slots[:0], g.devices[:0] // in two pieces for all
+	clear(g.shares)
 	for _, t := range p.tasks {
 		into = append(into, g.wish(v, p, t))
 	}
@@ -120,7 +125,7 @@ func (g *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 // wish is what a task is to have.
 func (g *Decider) wish(v plan.View, p *planner, t *task) allocate.Wish {
 	id := plan.JobID(t.id)
-	w := allocate.Wish{Job: id, Workers: t.gang, Share: plan.NewShare(), Suspend: !t.active, Reason: plan.Reason{Code: plan.SliceBegins}}
+	w, share := allocate.Wish{Job: id, Workers: t.gang, Suspend: !t.active, Reason: plan.Reason{Code: plan.SliceBegins}}, *plan.NewShare()
 	first := len(g.slots)
 	for i, d := range t.devices {
 		n := plan.NodeID(p.node(d))
@@ -135,15 +140,19 @@ func (g *Decider) wish(v plan.View, p *planner, t *task) allocate.Wish {
 	if len(t.devices) > 0 {
 		w.Slots = g.slots[first:len(g.slots):len(g.slots)]
 	}
-	w.Share.Turn, w.Share.Swap = turn, t.memory-g.keeps(v, id)
+	share.Turn, share.Swap = turn, t.memory-g.keeps(v, id)
 	switch {
-	case t.moved && v.Job(id).Run != plan.None:
+	case t.moved && v.RunOf(id) != plan.None:
 		w.Suspend, w.Reason = false, plan.Reason{Code: plan.Moved}
 	case t.guest():
-		w.Share.Turn, w.Share.Swap, w.Share.Guest, w.Share.Bond = 0, 0, plan.JobID(t.partner.id), plan.AsEqual
+		share.Turn, share.Swap, share.Guest, share.Bond = 0, 0, plan.JobID(t.partner.id), plan.AsEqual
 		w.Reason = plan.Reason{Code: plan.Packed, A: int64(t.partner.id)}
 	case !t.active:
 		w.Reason = plan.Reason{Code: plan.SliceOver}
+	}
+	if w.Share = g.shares[share]; w.Share == nil { // most are alike
+		kept := share
+		w.Share, g.shares[share] = &kept, &kept
 	}
 	return w
 }
@@ -204,7 +213,7 @@ func (g *Decider) grow(v plan.View, p *planner, waits bool) {
 				most = max(most, size)
 			}
 		}
-		if more := p.gather(&task{gang: most - t.gang}, []int32{n}, 1); most > t.gang && more != nil {
+		if more := p.gather(&task{gang: most - t.gang}, slices.Values([]int32{n}), 1); most > t.gang && more != nil {
 			all := append(slices.Clone(t.devices), more...)
 			slices.Sort(all)
 			p.unsettle(t)

@@ -2,6 +2,8 @@ package gandiva
 
 import (
 	"cmp"
+	"iter"
+	"math"
 	"slices"
 
 	"github.com/musterdl/muster/model/unit"
@@ -10,6 +12,7 @@ import (
 // task is one job as the planner sees it.
 type task struct {
 	id      int32
+	kind    int32 // tasks of a kind may be on the same nodes while they are on none; 0 is its own
 	gang    int32 // devices
 	memory  int32 // MiB per device, while it computes
 	keeps   int32 // MiB of it that it does not give up between turns
@@ -38,30 +41,51 @@ type planner struct {
 	held      []int32                        // devices of those that have runs, one after another
 	tried     map[[2]int32]bool
 	slice     int64
-	on        []int32    // by device: its node
-	ranked    []int64    // nodes by height, kept in order from the first find on: see byHeight
-	ranks     [3][]int32 // of find, kept for their memory
-	order     []int32    // of find, likewise
-	found     []int32    // of take, likewise
+	on        []int32  // by device: its node
+	ranked    []int64  // nodes by height, kept in order from the first find on: see byHeight
+	class     []int32  // by node: its affinity, -1 where that is to be looked up
+	kinds     [][]int8 // by kind and node: what takes found
+	open      []int32  // by number up to MaxResidents and number of devices: nodes that have so much room
+	smallest  int32    // the fewest devices of a node
+	largest   int32    // the most
+	found     []int32  // of gather, kept for its memory
 }
 
 func newPlanner(c Config) *planner {
-	return &planner{config: c, first: []int32{0}, tried: map[[2]int32]bool{}}
+	p := &planner{config: c, tried: map[[2]int32]bool{}}
+	p.reset()
+	return p
+}
+
+// reset forgets all but the memory that it took.
+func (p *planner) reset() {
+	p.allows, p.slice = nil, 0
+	p.first, p.memory, p.residents, p.closed = append(p.first[:0], 0), p.memory[:0], p.residents[:0], p.closed[:0]
+	p.placed, p.below, p.on, p.class = p.placed[:0], p.below[:0], p.on[:0], p.class[:0]
+	p.tasks, p.held, p.ranked, p.open = p.tasks[:0], p.held[:0], p.ranked[:0], p.open[:0]
+	for kind := range p.kinds {
+		p.kinds[kind] = p.kinds[kind][:0]
+	}
+	clear(p.tried)
 }
 
 // addNode adds a node of so many devices with so much memory each.
 func (p *planner) addNode(devices, memory int32) {
-	p.memory = append(p.memory, memory)
+	p.memory, p.class = append(p.memory, memory), append(p.class, -1)
 	p.placed = append(p.placed, 0)
 	p.below = append(p.below, 0)
 	for range p.config.MaxResidents {
 		p.below = append(p.below, devices)
 	}
-	few := make([]*task, 2*devices) // most devices have no more residents than two
-	for i := range int(devices) {
-		p.residents, p.on = append(p.residents, few[2*i:2*i:2*i+2]), append(p.on, p.nodes()-1)
+	for range devices {
+		if n := len(p.residents); n < cap(p.residents) { // with the memory of a device before
+			p.residents = p.residents[:n+1]
+			p.residents[n] = p.residents[n][:0]
+		} else {
+			p.residents = append(p.residents, nil)
+		}
+		p.on, p.closed = append(p.on, p.nodes()-1), append(p.closed, false)
 	}
-	p.closed = append(p.closed, make([]bool, devices)...)
 	p.first = append(p.first, int32(len(p.residents)))
 }
 
@@ -88,7 +112,7 @@ func (p *planner) close(device int32) {
 	for most := int32(len(p.residents[device])) + 1; most <= p.config.MaxResidents; most++ {
 		p.below[p.node(device)*(p.config.MaxResidents+1)+most]--
 	}
-	p.closed[device] = true
+	p.closed[device], p.ranked, p.open = true, p.ranked[:0], p.open[:0]
 }
 
 // height is how many residents a node has per device, in thousandths.
@@ -99,12 +123,17 @@ func (p *planner) byHeight(node int32) int64 { return int64(p.height(node))<<31 
 
 // affinity is the size class of what is on a node: the gang of its first resident.
 func (p *planner) affinity(node int32) int32 {
+	if p.class[node] >= 0 {
+		return p.class[node]
+	}
+	p.class[node] = 0
 	for d := p.first[node]; d < p.first[node+1]; d++ {
 		if len(p.residents[d]) > 0 {
-			return p.residents[d][0].gang
+			p.class[node] = p.residents[d][0].gang
+			break
 		}
 	}
-	return 0
+	return p.class[node]
 }
 
 // find chooses devices as the paper's Algorithm 1 does: free ones on the least loaded
@@ -115,47 +144,94 @@ func (p *planner) find(t *task) []int32 {
 	if p.config.Oversubscribe {
 		last = p.config.MaxResidents
 	}
-	if p.ranked == nil {
-		for n := range p.nodes() {
-			p.ranked = append(p.ranked, p.byHeight(n))
-		}
-		slices.Sort(p.ranked)
+	if len(p.ranked) == 0 {
+		p.rank()
 	}
-	alike, empty, other := p.ranks[0][:0], p.ranks[1][:0], p.ranks[2][:0]
-	for _, at := range p.ranked {
-		n := int32(at & (1<<31 - 1))
-		if p.room(n, last) == 0 || !p.takes(n, t) {
-			continue
-		}
-		switch p.affinity(n) {
-		case t.gang:
-			alike = append(alike, n)
-		case 0:
-			empty = append(empty, n)
-		default:
-			other = append(other, n)
-		}
-	}
-	order := append(append(append(p.order[:0], alike...), empty...), other...)
-	p.ranks, p.order = [3][]int32{alike, empty, other}, order
 	for most := int32(1); most <= last; most++ {
-		if devices := p.gather(t, order, most); devices != nil {
+		if p.open[p.openAt(most, min(t.gang, p.smallest))] == 0 {
+			continue // nobody has room for the first of it
+		}
+		if devices := p.gather(t, p.byClass(t.gang), most); devices != nil {
 			return devices
 		}
 	}
 	return nil
 }
 
+// rank begins to keep the nodes in order, and count those with room.
+func (p *planner) rank() {
+	for n := range p.nodes() {
+		p.ranked = append(p.ranked, p.byHeight(n))
+	}
+	slices.Sort(p.ranked)
+	p.smallest, p.largest = math.MaxInt32, 0
+	for n := range p.nodes() {
+		if size := p.size(n); size > 0 {
+			p.smallest, p.largest = min(p.smallest, size), max(p.largest, size)
+		}
+	}
+	p.open = append(p.open, make([]int32, p.openAt(p.config.MaxResidents+1, 0))...)
+	for n := range p.nodes() {
+		for most := range p.config.MaxResidents + 1 {
+			for k := range p.room(n, most) + 1 {
+				p.open[p.openAt(most, k)]++
+			}
+		}
+	}
+}
+
+// openAt is where in open nodes are counted that have room for so many devices.
+func (p *planner) openAt(most, devices int32) int32 { return most*(p.largest+1) + devices }
+
+// byClass are the nodes of a size class, those without and all others, each by height.
+func (p *planner) byClass(gang int32) iter.Seq[int32] {
+	return func(yield func(node int32) bool) {
+		for class := range 3 {
+			for _, at := range p.ranked {
+				n, of := int32(at&(1<<31-1)), 2
+				switch p.affinity(n) {
+				case gang:
+					of = 0
+				case 0:
+					of = 1
+				}
+				if of == class && !yield(n) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // takes reports whether a task may be on a node at all.
 func (p *planner) takes(node int32, t *task) bool {
+	if t.kind == 0 || len(t.devices) > 0 {
+		return p.mayBe(node, t)
+	}
+	for int(t.kind) >= len(p.kinds) {
+		p.kinds = append(p.kinds, nil)
+	}
+	if len(p.kinds[t.kind]) == 0 {
+		p.kinds[t.kind] = append(p.kinds[t.kind], make([]int8, p.nodes())...)
+	}
+	known := &p.kinds[t.kind][node]
+	if *known == 0 {
+		if *known = -1; p.mayBe(node, t) {
+			*known = 1
+		}
+	}
+	return *known > 0
+}
+
+func (p *planner) mayBe(node int32, t *task) bool {
 	return p.memory[node] != 0 && t.memory <= p.memory[node] && (p.allows == nil || p.allows(t, node))
 }
 
 // gather picks a gang's devices from the first node that holds it, or from whole nodes
 // where one is too small, of devices that will have at most so many residents.
-func (p *planner) gather(t *task, order []int32, most int32) []int32 {
+func (p *planner) gather(t *task, order iter.Seq[int32], most int32) []int32 {
 	var all []int32
-	for _, n := range order {
+	for n := range order {
 		want := min(t.gang-int32(len(all)), p.size(n))
 		if p.room(n, most) < want || !p.takes(n, t) {
 			continue
@@ -207,6 +283,7 @@ func (p *planner) seat(t *task, devices []int32) {
 	t.devices = devices
 	for _, d := range devices {
 		p.residents[d] = append(p.residents[d], t)
+		p.class[p.node(d)] = -1
 		p.count(d, int32(len(p.residents[d])), 1)
 	}
 }
@@ -225,6 +302,9 @@ func (p *planner) count(device, residents, more int32) {
 	}
 	if residents <= p.config.MaxResidents && !p.closed[device] {
 		p.below[n*(p.config.MaxResidents+1)+residents] -= more
+		if room := p.room(n, residents); len(p.open) > 0 {
+			p.open[p.openAt(residents, room+max(0, more))] -= more
+		}
 	}
 }
 
@@ -232,6 +312,7 @@ func (p *planner) unsettle(t *task) {
 	for _, d := range t.devices {
 		p.count(d, int32(len(p.residents[d])), -1)
 		p.residents[d] = slices.DeleteFunc(p.residents[d], func(o *task) bool { return o == t })
+		p.class[p.node(d)] = -1
 	}
 	t.devices, t.active = nil, false
 }
@@ -365,7 +446,7 @@ func (p *planner) migrate() *task {
 		if t.moved || t.active || t.partner != nil || !slices.ContainsFunc(t.devices, func(d int32) bool { return len(p.residents[d]) > 1 }) {
 			continue
 		}
-		if devices := p.gather(t, nodes, 1); devices != nil {
+		if devices := p.gather(t, slices.Values(nodes), 1); devices != nil {
 			p.unsettle(t)
 			p.seat(t, devices)
 			t.moved = true

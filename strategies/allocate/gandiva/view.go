@@ -12,7 +12,11 @@ import (
 // are given places in their order; left are those that take other than whole devices,
 // one per worker.
 func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.JobID) {
-	p = newPlanner(g.config)
+	if p = g.planner; p == nil {
+		p = newPlanner(g.config)
+		g.planner = p
+	}
+	p.reset()
 	p.slice = g.m.slice
 	p.allows = func(t *task, node int32) bool { return allows(v, t, plan.NodeID(node)) }
 	for id := range plan.NodeID(v.Nodes()) {
@@ -33,9 +37,9 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 	for _, t := range g.m.tried {
 		p.tried[t] = true
 	}
-	tasks, wait := make([]task, len(jobs)), []*task(nil)
+	g.tasks, g.wait = slices.Grow(g.tasks[:0], len(jobs))[:len(jobs)], g.wait[:0]
 	for i, id := range jobs {
-		shape, run := v.Shape(id), v.Job(id).Run
+		shape, run := v.Shape(id), v.RunOf(id)
 		switch whole := shape.Devices == 1 && shape.Share == 1000; {
 		case !whole:
 			left = append(left, id)
@@ -43,9 +47,9 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 				closeRun(v, p, run)
 			}
 		case run == plan.None:
-			wait = append(wait, g.describe(&tasks[i], v, id))
+			g.wait = append(g.wait, g.describe(&g.tasks[i], v, id))
 		default:
-			g.resident(v, p, g.describe(&tasks[i], v, id), run)
+			g.resident(v, p, g.describe(&g.tasks[i], v, id), run)
 		}
 	}
 	for _, o := range g.m.pairs {
@@ -56,12 +60,14 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 	for _, t := range p.tasks {
 		// Who had no company at the end of a slice has had none for all of it, or has left
 		// it long enough ago for its rate to be seen.
-		if r := v.Run(v.Job(plan.JobID(t.id)).Run); v.Now() >= g.m.next && t.partner == nil && r.Status == plan.Running {
-			t.soloMicro = r.RateMicro
+		if run := v.RunOf(plan.JobID(t.id)); v.Now() >= g.m.next && t.partner == nil && v.Run(run).Status == plan.Running {
+			t.soloMicro = v.Run(run).RateMicro
 		}
 	}
-	for _, t := range wait {
-		p.add(t)
+	full := make([]bool, v.Shapes()) // by shape: nobody found room, nor will another
+	for _, t := range g.wait {
+		shape, _ := v.Kind(plan.JobID(t.id))
+		full[shape] = full[shape] || !p.add(t)
 	}
 	return p, left
 }
@@ -91,7 +97,8 @@ func (g *Decider) resident(v plan.View, p *planner, t *task, run plan.RunID) {
 	}
 	p.seat(t, devices)
 	p.tasks = append(p.tasks, t)
-	t.active = v.Run(run).Status != plan.Suspended
+	status, _ := v.Works(run)
+	t.active = status != plan.Suspended
 	if v.Run(run).Terms.Share.Guest != plan.None {
 		t.keeps = t.memory // until it has a turn by itself
 	}
@@ -109,7 +116,8 @@ func (g *Decider) keeps(v plan.View, id plan.JobID) int32 {
 // describe makes t the task of a job.
 func (g *Decider) describe(t *task, v plan.View, id plan.JobID) *task {
 	shape, profile, turn := v.Shape(id), v.ProfileOf(id), g.m.lastTurn(int32(id))
-	*t = task{id: int32(id), gang: shape.Gang, memory: shape.Memory, keeps: g.keeps(v, id), busy: 1000, last: turn.slice, soloMicro: turn.soloMicro}
+	kind, _ := v.Kind(id)
+	*t = task{id: int32(id), kind: kind + 1, gang: shape.Gang, memory: shape.Memory, keeps: g.keeps(v, id), busy: 1000, last: turn.slice, soloMicro: turn.soloMicro}
 	if profile.Compute > 0 {
 		t.busy = int32(int64(profile.Compute) * 1000 / int64(profile.Compute+profile.Communicate))
 	}
@@ -118,7 +126,7 @@ func (g *Decider) describe(t *task, v plan.View, id plan.JobID) *task {
 
 // allows reports whether a job may have devices of a node, and its host what they need.
 func allows(v plan.View, t *task, id plan.NodeID) bool {
-	shape, run, node := v.Shape(plan.JobID(t.id)), v.Job(plan.JobID(t.id)).Run, v.Node(id)
+	shape, run, node := v.Shape(plan.JobID(t.id)), v.RunOf(plan.JobID(t.id)), v.Node(id)
 	more := min(t.gang, node.Count)
 	if !v.Allows(shape, id) || shape.PerNode != 0 && shape.PerNode < more {
 		return false
