@@ -225,8 +225,9 @@ func where(v plan.View, id plan.RunID) (model int32, several bool) {
 // that is named, as the slots say.
 func onSlots(v plan.View, id plan.RunID, slots []plan.Slot) bool {
 	perWorker := max(1, v.Shape(v.Run(id).Job).Devices)
-	var nodes []plan.NodeID // one entry per worker
-	var devices []plan.DeviceID
+	var few [2][16]plan.NodeID // most runs are small
+	var fewDevices [16]plan.DeviceID
+	nodes, devices := few[0][:0], fewDevices[:0] // one node per worker
 	n := int32(0)
 	v.GrantsOf(id, func(g plan.Grant) {
 		if n%perWorker == 0 {
@@ -235,7 +236,7 @@ func onSlots(v plan.View, id plan.RunID, slots []plan.Slot) bool {
 		n++
 		devices = append(devices, g.Device)
 	})
-	var wantNodes []plan.NodeID
+	wantNodes := few[1][:0]
 	for i := range slots {
 		for range slots[i].Workers {
 			wantNodes = append(wantNodes, slots[i].Node)

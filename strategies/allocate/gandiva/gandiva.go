@@ -70,6 +70,7 @@ func Default() Config {
 type Decider struct {
 	config Config
 	m      memory
+	size   int // of what was remembered last, encoded
 
 	slots   []plan.Slot // of this decision's wishes
 	devices []plan.DeviceID
@@ -83,7 +84,9 @@ type Decider struct {
 var _ allocate.Joint = (*Decider)(nil)
 
 // New returns the strategy; the configuration must be valid.
-func New(c Config) *Decider { return &Decider{config: c, m: newMemory(), shares: map[plan.ShareTerms]*plan.ShareTerms{}} }
+func New(c Config) *Decider {
+	return &Decider{config: c, m: newMemory(), shares: map[plan.ShareTerms]*plan.ShareTerms{}}
+}
 
 // turn is the time slice of all jobs that take turns: who computes on a device, and
 // when, the strategy says itself.

@@ -51,7 +51,7 @@ func (m *memory) lastTurn(job int32) turned {
 // Remember encodes what the State does not say.
 func (g *Decider) Remember() []byte {
 	m := &g.m
-	b := figures.PutCount(figures.Put(make([]byte, 0, 64+4*len(m.last)+2*len(m.idle)), m.slice, int64(m.next)), len(m.last))
+	b := figures.PutCount(figures.Put(make([]byte, 0, g.size+g.size/8), m.slice, int64(m.next)), len(m.last))
 	for _, t := range m.last {
 		b = figures.Put(b, int64(t.job), t.slice, t.soloMicro)
 	}
@@ -80,6 +80,7 @@ func (g *Decider) Remember() []byte {
 			b = figures.Put(b, int64(d))
 		}
 	}
+	g.size = len(b)
 	return b
 }
 

@@ -45,6 +45,10 @@ type Decider struct {
 	jobs   []plan.JobID // of the problem, in its order
 	want   []plan.NodeID
 	taken  []bool      // by node: it is in the plan
+	before before      // the last plan, in the order of the jobs
+	on     []int       // jobs of the plan, node by node
+	first  []int       // by node of the plan: its first in on
+	times  []float64   // of the problem that was asked last
 	last   []spot      // the last plan, by job
 	slots  []plan.Slot // of this decision's wishes
 	// Of large problems: what the last was put about, and what came back.
@@ -73,6 +77,14 @@ type spot struct {
 	devices int
 }
 
+// before is the last plan as now finds it, with its memory.
+type before struct {
+	was    []plan.NodeID // by job: where it was
+	rented []int
+	jobs   []Choice
+	place  []int // by node: its place in the plan, counted from 1
+}
+
 var (
 	_ allocate.Joint       = (*Decider)(nil)
 	_ allocate.Renter      = (*Decider)(nil)
@@ -85,7 +97,7 @@ func New(c Config) *Decider { return &Decider{config: c} }
 // Wishes are the places that the search finds. It begins with its last plan, carried out
 // or not yet, so that it does not go to and fro while changes are under way.
 func (d *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
-	d.want, d.taken = d.want[:0], make([]bool, v.Nodes())
+	d.want, d.taken = d.want[:0], append(d.taken[:0], make([]bool, v.Nodes())...)
 	if len(jobs) == 0 {
 		d.last = d.last[:0]
 		return into, unit.Never
@@ -98,25 +110,21 @@ func (d *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	} else {
 		found = Search(d.problem(v, nodes), now)
 	}
-	on, was := make([][]int, len(found.Rented)), d.was()
-	for i, c := range found.Jobs {
-		if c.Devices > 0 {
-			on[c.Node] = append(on[c.Node], i)
-		}
-	}
-	spots := make([]spot, 0, len(d.jobs))
-	d.slots = make([]plan.Slot, 0, len(d.jobs)) // new ones each time, since changes keep them
+	d.sort(found)
+	was, spots := d.before.was, d.last[:0]
+	d.slots = slices.Grow(d.slots[:0], len(d.jobs))
 	for n, m := range found.Rented {
 		if m == none {
 			continue
 		}
-		node := d.concrete(v, m, on[n], was)
+		on := d.on[d.first[n]:d.first[n+1]]
+		node := d.concrete(v, m, on, was)
 		if node == plan.None {
 			continue // it was lost since the plan was made
 		}
 		d.taken[node] = true
 		d.want = append(d.want, node)
-		for _, i := range on[n] {
+		for _, i := range on {
 			devices := found.Jobs[i].Devices
 			spots = append(spots, spot{d.jobs[i], node, devices})
 			into = append(into, d.wish(v, d.jobs[i], node, devices))
@@ -127,11 +135,31 @@ func (d *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	return into, v.Now().Add(unit.Seconds(d.config.HorizonSec))
 }
 
+// sort lists the jobs of a plan node by node.
+func (d *Decider) sort(p Plan) {
+	d.first = append(d.first[:0], make([]int, len(p.Rented)+2)...)
+	for _, c := range p.Jobs {
+		if c.Devices > 0 {
+			d.first[c.Node+2]++
+		}
+	}
+	for n := range p.Rented {
+		d.first[n+2] += d.first[n+1]
+	}
+	d.on = append(d.on[:0], make([]int, len(p.Jobs))...)
+	for i, c := range p.Jobs {
+		if c.Devices > 0 {
+			d.on[d.first[c.Node+1]] = i
+			d.first[c.Node+1]++
+		}
+	}
+}
+
 // wish is a place for a job. That it pays to move one that runs elsewhere, others' gains
 // included, was weighed already.
 func (d *Decider) wish(v plan.View, job plan.JobID, node plan.NodeID, devices int) allocate.Wish {
 	w := allocate.Wish{Job: job, Workers: int32(devices) / max(1, v.Shape(job).Devices), Reason: plan.Reason{Code: plan.RoundPlan}}
-	if run := v.Job(job).Run; run != plan.None {
+	if run := v.RunOf(job); run != plan.None {
 		v.GrantsOf(run, func(g plan.Grant) {
 			if g.Node != node {
 				w.Reason.Code = plan.Moved
@@ -163,7 +191,8 @@ func (d *Decider) problem(v plan.View, nodes int) *Problem {
 	for _, m := range p.Machines {
 		width += m.Devices
 	}
-	times, rows := make([]float64, len(d.jobs)*width), make([][]float64, 0, len(d.jobs)*len(d.kinds))
+	d.times = append(d.times[:0], make([]float64, len(d.jobs)*width)...)
+	times, rows := d.times, make([][]float64, 0, len(d.jobs)*len(d.kinds))
 	for i, id := range d.jobs {
 		for _, m := range p.Machines {
 			rows, times = append(rows, times[:m.Devices:m.Devices]), times[m.Devices:]
@@ -184,11 +213,22 @@ func (d *Decider) nodes(now Plan) (nodes int) {
 
 // now is the last plan, as far as its jobs and its nodes are still there.
 func (d *Decider) now() Plan {
-	now := Plan{Jobs: make([]Choice, len(d.jobs))}
-	place := make([]int, len(d.kind)) // by node: its place in the plan, counted from 1
-	for _, at := range d.last {
-		i, lives := slices.BinarySearch(d.jobs, at.job)
-		if !lives || int(at.node) >= len(d.kind) || d.kind[at.node] == none {
+	b := &d.before
+	b.was = append(b.was[:0], make([]plan.NodeID, len(d.jobs))...)
+	for i := range b.was {
+		b.was[i] = plan.None
+	}
+	now := Plan{Rented: b.rented[:0], Jobs: append(b.jobs[:0], make([]Choice, len(d.jobs))...)}
+	b.place = append(b.place[:0], make([]int, len(d.kind))...)
+	i, place := 0, b.place
+	for _, at := range d.last { // both are in order of id
+		for i < len(d.jobs) && d.jobs[i] < at.job {
+			i++
+		}
+		if i == len(d.jobs) || d.jobs[i] != at.job {
+			continue
+		}
+		if b.was[i] = at.node; int(at.node) >= len(d.kind) || d.kind[at.node] == none {
 			continue
 		}
 		if place[at.node] == 0 {
@@ -197,21 +237,8 @@ func (d *Decider) now() Plan {
 		}
 		now.Jobs[i] = Choice{place[at.node] - 1, at.devices}
 	}
+	b.rented, b.jobs = now.Rented, now.Jobs
 	return now
-}
-
-// was is where the last plan had every job.
-func (d *Decider) was() []plan.NodeID {
-	was := make([]plan.NodeID, len(d.jobs))
-	for i := range was {
-		was[i] = plan.None
-	}
-	for _, at := range d.last {
-		if i, lives := slices.BinarySearch(d.jobs, at.job); lives {
-			was[i] = at.node
-		}
-	}
-	return was
 }
 
 // survey notes the jobs and sorts the nodes that are there or can be had into kinds. Our
