@@ -46,12 +46,19 @@ func (p Problem) frame(count []float64) (*solve.Problem, [][]int) {
 //
 // Jobs that are alike in all the program sees are one row of it and get the same.
 func fill(p Problem, a [][]float64, refine bool) ([][]float64, float64, error) {
+	return fillBy(p, a, refine, mostWhole, mostAlike)
+}
+
+// fillBy is fill with up to so many kinds of jobs in one program, and of more so many of those who
+// choose alike.
+func fillBy(p Problem, a [][]float64, refine bool, whole, mostAlike int) ([][]float64, float64, error) {
 	_, unit, err := pour(p, a, false) // near the level we look for, which is good for the figures
 	if err != nil {
 		return nil, 0, err
 	}
 	kind, first := alike(p.Gang, a)
-	f := filling{p: Problem{Room: p.Room}, count: make([]float64, len(first)), unit: unit}
+	f := filling{p: Problem{Room: p.Room}, count: make([]float64, len(first)), unit: unit, x: make([][]float64, len(first)),
+		sieve: sieve{whole: whole, alike: mostAlike}}
 	defer f.solver.Close()
 	for _, k := range kind {
 		f.count[k]++
@@ -99,6 +106,7 @@ type filling struct {
 	free  int
 	unit  float64 // near the next level, so that it is about 1 in the program
 	x     [][]float64
+	sieve sieve
 
 	solver solve.Solver
 }
@@ -107,7 +115,7 @@ type filling struct {
 func (f *filling) run(refine bool) (first float64, err error) {
 	f.floor, f.cap = make([]float64, len(f.a)), make([]float64, len(f.a))
 	for j := range f.a {
-		f.floor[j], f.cap[j] = -1, slices.Max(f.a[j])
+		f.floor[j], f.cap[j] = -1, slices.Max(f.able(j))
 		if len(f.p.choices(j, f.a[j])) == 0 {
 			f.floor[j] = 0 // it cannot run and must not hold the level at 0
 			continue
@@ -126,18 +134,20 @@ func (f *filling) run(refine bool) (first float64, err error) {
 			return first, nil
 		}
 	}
-	lp, at := f.p.frame(f.count)
-	for j, vars := range at {
-		f.keep(lp, j, vars)
-		for k, v := range vars {
-			lp.Cost(v, f.p.Gang[j]*f.count[j]*taste(j*len(vars)+k))
+	_, _, err = f.solve(f.targets(math.Inf(1)), false)
+	return first, err
+}
+
+// targets are the floors of those who are fixed; of the others no more than most, as a part
+// of which their values rise together.
+func (f *filling) targets(most float64) []target {
+	targets := make([]target, len(f.a))
+	for j, floor := range f.floor {
+		if targets[j].floor = floor; floor < 0 {
+			targets[j] = target{each: min(most, f.cap[j])}
 		}
 	}
-	s, err := solved(&f.solver, lp)
-	if err == nil {
-		f.x = f.p.parts(s.X, at)
-	}
-	return first, err
+	return targets
 }
 
 // slack is what a fixed value gives way, relatively, so that rounding does not make
@@ -160,39 +170,27 @@ func (f *filling) value(j int, vars []int, unit float64) []solve.Term {
 	return terms
 }
 
-// keep makes a fixed job keep its value.
-func (f *filling) keep(lp *solve.Problem, j int, vars []int) {
-	if f.floor[j] > 0 {
-		lp.Row(1-slack, solve.Inf, f.value(j, vars, f.floor[j])...)
-	}
-}
-
 // raise solves one program: the level the free jobs can reach while the others keep
 // theirs. It fixes those that hold it and returns it.
 func (f *filling) raise() (float64, error) {
-	lp, at := f.p.frame(f.count)
-	lp.Maximise = true
-	least := lp.Var(0, solve.Inf, 1)
-	rows := make([]int, len(at))
-	for j, vars := range at {
-		if f.floor[j] >= 0 {
-			f.keep(lp, j, vars)
-			continue
+	targets := f.targets(math.Inf(1))
+	for j := range targets {
+		if targets[j].each > 0 {
+			targets[j].each = f.unit
 		}
-		rows[j] = lp.Row(0, solve.Inf, append(f.value(j, vars, f.unit), solve.Term{Var: least, Coef: -1})...)
 	}
-	s, err := solved(&f.solver, lp)
+	level, at, err := f.level(targets)
 	if err != nil {
 		return 0, err
 	}
-	f.x = f.p.parts(s.X, at)
-	level, before := s.Objective*f.unit, f.free
-	for j := range at {
+	before := f.free
+	level *= f.unit
+	for j := range f.a {
 		has := dot(f.a[j], f.x[j])
 		switch {
 		case f.floor[j] >= 0:
 			f.floor[j] = min(f.floor[j], has) // has is less by rounding at most
-		case math.Abs(s.Dual[rows[j]]) > 1e-7, f.cap[j] <= level*(1+1e-9):
+		case at.value[j] > 1e-7, f.cap[j] <= level*(1+1e-9):
 			f.floor[j] = min(level, has)
 			f.free--
 		}
@@ -201,7 +199,44 @@ func (f *filling) raise() (float64, error) {
 		return 0, errors.New("max-min: nobody holds the level")
 	}
 	f.unit = level
+	if len(f.a) > f.sieve.whole && slices.Max(at.device) < 1e-12 {
+		return level, f.skip()
+	}
 	return level, nil
+}
+
+// skip fixes at once all who will have the most that they can have before devices are
+// short: it looks for the highest such level.
+func (f *filling) skip() error {
+	var caps []float64
+	for j, floor := range f.floor {
+		if floor < 0 {
+			caps = append(caps, f.cap[j])
+		}
+	}
+	slices.Sort(caps)
+	caps = slices.Compact(caps)
+	low, high := -1, len(caps)
+	for high-low > 1 {
+		mid := (low + high) / 2
+		part, _, err := f.level(f.targets(caps[mid]))
+		switch {
+		case err != nil:
+			return err
+		case part < 1-1e-10:
+			high = mid
+		default:
+			low = mid
+		}
+	}
+	for j, floor := range f.floor {
+		if low >= 0 && floor < 0 && f.cap[j] <= caps[low] {
+			f.floor[j] = f.cap[j]
+			f.free--
+			f.unit = caps[low]
+		}
+	}
+	return nil
 }
 
 func solved(by *solve.Solver, lp *solve.Problem) (solve.Solution, error) {

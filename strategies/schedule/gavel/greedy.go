@@ -11,28 +11,10 @@ import (
 // that cost it the fewest devices; those go first to whom the second choice is worth
 // least beside the first. What is left then goes to those who can use it, in the same order.
 func pour(p Problem, a [][]float64, refine bool) ([][]float64, float64, error) {
-	order := make([]int, 0, len(a))
-	loss := make([]float64, len(a))
-	choices := make([][]int, len(a))
-	high := math.Inf(1)
-	for j := range a {
-		choices[j] = p.choices(j, a[j])
-		if len(choices[j]) == 0 {
-			continue // it cannot run anywhere and must not hold the level at 0
-		}
-		loss[j] = math.Inf(1)
-		if len(choices[j]) > 1 {
-			loss[j] = a[j][choices[j][0]] / a[j][choices[j][1]]
-		}
-		high = min(high, a[j][choices[j][0]])
-		order = append(order, j)
-	}
+	choices, order, high := p.turns(a)
 	if len(order) == 0 {
 		return p.nothing(), 1, nil
 	}
-	slices.SortFunc(order, func(i, j int) int {
-		return cmp.Or(cmp.Compare(loss[j], loss[i]), cmp.Compare(p.Gang[j], p.Gang[i]), cmp.Compare(i, j))
-	})
 	low := 0.0
 	best, room, _ := p.bring(a, choices, order, high)
 	if best == nil {
@@ -63,6 +45,29 @@ func pour(p Problem, a [][]float64, refine bool) ([][]float64, float64, error) {
 		}
 	}
 	return best, max(low, 1e-12), nil
+}
+
+// turns are the types of all jobs, the best first, the order in which they help themselves,
+// and the level that the first of them cannot pass.
+func (p Problem) turns(a [][]float64) (choices [][]int, order []int, high float64) {
+	order, choices, high = make([]int, 0, len(a)), make([][]int, len(a)), math.Inf(1)
+	loss := make([]float64, len(a))
+	for j := range a {
+		choices[j] = p.choices(j, a[j])
+		if len(choices[j]) == 0 {
+			continue // it cannot run anywhere and must not hold the level at 0
+		}
+		loss[j] = math.Inf(1)
+		if len(choices[j]) > 1 {
+			loss[j] = a[j][choices[j][0]] / a[j][choices[j][1]]
+		}
+		high = min(high, a[j][choices[j][0]])
+		order = append(order, j)
+	}
+	slices.SortFunc(order, func(i, j int) int {
+		return cmp.Or(cmp.Compare(loss[j], loss[i]), cmp.Compare(p.Gang[j], p.Gang[i]), cmp.Compare(i, j))
+	})
+	return choices, order, high
 }
 
 // choices are the types a job can run on, the best first.
