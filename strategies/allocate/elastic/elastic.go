@@ -26,11 +26,12 @@
 package elastic
 
 import (
-	"cmp"
+	"math"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/ladder"
+	"github.com/musterdl/muster/mechanism/rank"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -67,6 +68,8 @@ type Policy struct {
 	config  Config
 	ladders ladder.Table
 	market  market
+	order   rank.Order
+	wishes  []allocate.Wish
 }
 
 var (
@@ -102,10 +105,23 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 		}
 		into = append(into, w)
 	}
-	slices.SortStableFunc(into[first:], func(a, b allocate.Wish) int {
-		return cmp.Compare(b.Workers*v.Shape(b.Job).Devices, a.Workers*v.Shape(a.Job).Devices)
-	})
+	into = p.largest(v, into, first)
 	return into, v.Now().Add(max(p.config.Every, unit.Minute))
+}
+
+// largest puts the wishes from the first on in order.
+func (p *Policy) largest(v plan.View, wishes []allocate.Wish, first int) []allocate.Wish {
+	p.wishes = append(p.wishes[:0], wishes[first:]...)
+	p.order.Begin(len(p.wishes))
+	for i := range p.wishes {
+		w := &p.wishes[i]
+		p.order.Keys[i] = math.MaxInt32 - uint64(w.Workers*v.Shape(w.Job).Devices)
+	}
+	wishes = wishes[:first]
+	for _, i := range p.order.Sort() {
+		wishes = append(wishes, p.wishes[i])
+	}
+	return wishes
 }
 
 // describe is a job as the market sees it.

@@ -22,6 +22,7 @@ type job struct {
 	has     int     // rung that it has
 	goes    float64 // how fast it is there, as far as that is known
 	ends    float64 // seconds until its end, as it is
+	then    float64 // part of the price that is left by then
 	worth   float64 // of a second of its work, in seconds of waiting
 	gets    int     // rung that it is to have
 }
@@ -80,13 +81,17 @@ func (m *market) measureDrain(devices int32) {
 		m.drain += j.ends * float64(j.Devices[rung])
 	}
 	m.drain = max(1, m.drain/float64(max(1, devices)))
+	for i := range m.jobs {
+		j := &m.jobs[i]
+		j.then = math.Exp(-j.ends / m.drain)
+	}
 }
 
 // demand is how many devices the jobs want at a price.
 func (m *market) demand(price float64) (sum int32) {
 	for i := range m.jobs {
 		j := &m.jobs[i]
-		j.worth = j.cost(price * math.Exp(-j.ends/m.drain))
+		j.worth = j.cost(price * j.then)
 		j.gets = 0
 		best := m.gain(j, 0)
 		for rung := 1; rung < len(j.Count); rung++ {

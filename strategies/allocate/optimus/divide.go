@@ -3,7 +3,10 @@ package optimus
 import (
 	"cmp"
 	"container/heap"
+	"math"
 	"slices"
+
+	"github.com/musterdl/muster/mechanism/rank"
 )
 
 // Demand is what one task takes of each kind of resource: devices, cores, memory.
@@ -154,16 +157,19 @@ func (d *division) take(c *Job, t Tasks) bool {
 // possible, the freest first; where no number of nodes takes them evenly, it fills the
 // freest ones. It returns the workers by node, nil if there is no room.
 func Spread(count int, free []int) []int {
-	order := make([]int, len(free))
 	sum := 0
 	for n := range free {
-		order[n] = n
 		sum += free[n]
 	}
 	if sum < count || count <= 0 {
 		return nil
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return free[b] - free[a] })
+	var by rank.Order
+	by.Begin(len(free))
+	for n := range free {
+		by.Keys[n] = math.MaxInt32 - uint64(free[n])
+	}
+	order := by.Sort()
 	on := make([]int, len(free))
 	for nodes := 1; nodes <= min(count, len(order)); nodes++ {
 		// The last of the prefix is the least free: it decides, with its lower share.

@@ -47,6 +47,7 @@ func Default() Config { return Config{Interval: 10 * unit.Minute} }
 // Policy decides for all jobs at once.
 type Policy struct {
 	config Config
+	legal  [][]int // by shape: sizes, of this decision
 }
 
 var (
@@ -84,6 +85,7 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 		at := v.Node(n)
 		widest[at.Model] = max(widest[at.Model], at.Count)
 	}
+	clear(p.legal)
 	for i, id := range jobs {
 		divided[i] = p.describe(v, id, widest)
 	}
@@ -104,11 +106,7 @@ func (p *Policy) describe(v plan.View, id plan.JobID, widest []int32) Job {
 		left = max(v.Work(id), p.config.Interval)
 	}
 	c := Job{Worker: Demand{float64(shape.Devices) * float64(shape.Share) / 1000, float64(shape.CPU), float64(shape.Host)}}
-	for n := int32(1); n <= shape.Most(); n++ {
-		if shape.MayHave(n) {
-			c.Sizes = append(c.Sizes, int(n))
-		}
-	}
+	c.Sizes = p.sizes(v, id)
 	c.Left = func(workers, _ int) float64 {
 		best := int64(0)
 		for m := range int32(v.Room().Models()) {
@@ -123,6 +121,23 @@ func (p *Policy) describe(v plan.View, id plan.JobID, widest []int32) Job {
 	return c
 }
 
+// sizes are the numbers of workers that a job may have: those of its shape.
+func (p *Policy) sizes(v plan.View, id plan.JobID) []int {
+	kind, _ := v.Kind(id)
+	for int(kind) >= len(p.legal) {
+		p.legal = append(p.legal, nil)
+	}
+	if p.legal[kind] == nil {
+		shape := v.Shape(id)
+		for n := int32(1); n <= shape.Most(); n++ {
+			if shape.MayHave(n) {
+				p.legal[kind] = append(p.legal[kind], int(n))
+			}
+		}
+	}
+	return p.legal[kind]
+}
+
 // place gives exact places: first those of running jobs of unchanged size, then, fewest
 // workers first, on the model that is fastest for the job. What finds none is left to
 // the composition's placer.
@@ -130,7 +145,7 @@ func place(v plan.View, wishes []allocate.Wish, free []int) {
 	var order []int
 	for i := range wishes {
 		w, shape := &wishes[i], v.Shape(wishes[i].Job)
-		if run := v.Job(w.Job).Run; run != plan.None && v.Run(run).Workers == w.Workers {
+		if run := v.RunOf(w.Job); run != plan.None && workersOf(v, run) == w.Workers {
 			v.GrantsOf(run, func(g plan.Grant) {
 				if g.Device != plan.None {
 					free[g.Node]--
@@ -141,17 +156,25 @@ func place(v plan.View, wishes []allocate.Wish, free []int) {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(wishes[a].Workers, wishes[b].Workers) })
+	workers, ofModel := make([]int, len(free)), make([][]int, v.Room().Models())
+	for n := range free {
+		model := v.Node(plan.NodeID(n)).Model
+		ofModel[model] = append(ofModel[model], n)
+	}
 	for _, i := range order {
 		w := &wishes[i]
 		perWorker := int(v.Shape(w.Job).Devices)
 		best := int64(0)
 		var chosen []int
 		for m := range int32(v.Room().Models()) {
-			workers := make([]int, len(free))
-			for n := range free {
-				if v.Node(plan.NodeID(n)).Model == m {
-					workers[n] = max(0, free[n]) / perWorker
-				}
+			clear(workers)
+			sum := 0
+			for _, n := range ofModel[m] {
+				workers[n] = max(0, free[n]) / perWorker
+				sum += workers[n]
+			}
+			if sum < int(w.Workers) {
+				continue
 			}
 			on := Spread(int(w.Workers), workers)
 			if on == nil {
@@ -168,6 +191,11 @@ func place(v plan.View, wishes []allocate.Wish, free []int) {
 			}
 		}
 	}
+}
+
+func workersOf(v plan.View, run plan.RunID) int32 {
+	_, workers := v.Works(run)
+	return workers
 }
 
 func spans(on []int) bool {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"github.com/musterdl/muster/mechanism/rank"
 )
 
 // tune is one fine-tuning job: so many steps on a batch over all devices.
@@ -206,25 +208,20 @@ func (c *Config) merge(runs []*group, courses []course, devices int32, deviceMiB
 
 // sort orders runs and returns their courses.
 func (c *Config) sort(runs []*group) []course {
-	type place struct {
-		key float64
-		id  int32
-		at  int32
-	}
-	found, places, ends := make([]course, len(runs)), make([]place, len(runs)), make([]float64, len(runs))
+	var by rank.Order
+	by.Begin(len(runs))
+	found, ends := make([]course, len(runs)), make([]float64, len(runs))
 	for i, g := range runs {
 		found[i] = c.course(g.jobs, g.gang, ends[i:i:i+1])
-		places[i] = place{found[i].key, found[i].id, int32(i)}
+		by.Keys[i] = uint64(found[i].id)
 	}
-	slices.SortFunc(places, func(a, b place) int {
-		if a.key != b.key {
-			return cmp.Compare(a.key, b.key)
-		}
-		return cmp.Compare(a.id, b.id)
-	})
+	by.Sort()
+	for i := range found {
+		by.Keys[i] = rank.Float(found[i].key)
+	}
 	before, courses := slices.Clone(runs), make([]course, len(runs))
-	for i, p := range places {
-		runs[i], courses[i] = before[p.at], found[p.at]
+	for i, at := range by.Sort() {
+		runs[i], courses[i] = before[at], found[at]
 	}
 	return courses
 }

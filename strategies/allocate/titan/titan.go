@@ -89,6 +89,11 @@ type Decider struct {
 	atOnce int // above so many jobs the look-ahead is outside
 	joins  []join
 	posed  []plan.JobID // the jobs of the last question
+
+	tunes []tune // of this decision, with the memory of those before, as all below
+	alone []*tune
+	hosts []*group
+	all   []group
 }
 
 var _ allocate.Joint = (*Decider)(nil)
@@ -110,11 +115,11 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	for _, g := range on {
 		host := plan.JobID(g.jobs[0].id)
 		w := allocate.Wish{Job: host, Workers: v.Shape(host).Gang, Share: plan.NewShare(), Reason: plan.Reason{Code: plan.Fits, A: int64(g.gang) * 1000}}
-		if run := v.Job(host).Run; run != plan.None {
-			w.Workers = v.Run(run).Workers
+		if run := v.RunOf(host); run != plan.None {
+			_, w.Workers = v.Works(run)
 		}
 		into = append(into, w)
-		if v.Job(host).Run == plan.None || len(g.jobs) == 1 {
+		if v.RunOf(host) == plan.None || len(g.jobs) == 1 {
 			continue // its guests come when it is there
 		}
 		slots := places(v, v.Job(host).Run)
@@ -144,14 +149,17 @@ func room(v plan.View) (devices int32, memoryMiB float64) {
 // read makes runs of the jobs that train together and the rest wait, or run alone. What
 // takes more than there is, or no whole devices, counts as the smallest that fits.
 func (t *Decider) read(v plan.View, jobs []plan.JobID, devices int32) (runs []*group, waiting []*tune) {
-	hosts := make([]*group, len(jobs))
-	tunes, groups, alone := make([]tune, len(jobs)), make([]group, len(jobs)), make([]*tune, len(jobs))
+	n := len(jobs)
+	t.tunes, t.all, t.alone = slices.Grow(t.tunes[:0], n)[:n], slices.Grow(t.all[:0], n)[:n], slices.Grow(t.alone[:0], n)[:n]
+	t.hosts = append(t.hosts[:0], make([]*group, n)...)
+	tunes, groups, alone, hosts := t.tunes, t.all, t.alone, t.hosts
+	runs = make([]*group, 0, n)
 	var guests []*tune
 	for i, id := range jobs {
 		j := &tunes[i]
 		t.tune(v, id, j)
 		j.gang = min(max(j.gang, 1), max(devices, 1))
-		if run := v.Job(id).Run; run != plan.None && v.Run(run).Terms.Share.Guest != plan.None {
+		if run := v.RunOf(id); run != plan.None && v.Run(run).Terms.Share.Guest != plan.None {
 			guests = append(guests, j)
 			continue
 		}

@@ -56,8 +56,10 @@ func (m *memory) book(v plan.View, jobs []plan.JobID, models int) {
 		}
 		s := before[0]
 		before = before[1:]
-		if s.on = modelOf(v, id); s.on != plan.None && int(s.on) < len(s.got) && v.Run(v.Job(id).Run).Status == plan.Running {
-			s.got[s.on] += passed
+		if s.on = modelOf(v, id); s.on != plan.None && int(s.on) < len(s.got) {
+			if status, _ := v.Works(v.RunOf(id)); status == plan.Running {
+				s.got[s.on] += passed
+			}
 		}
 		kept = append(kept, s)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/mechanism/rank"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -23,6 +24,10 @@ type Policy struct {
 	posed   unit.Time
 	waiting bool // for the answer
 	widest  []width
+	order   rank.Order
+	round   Round     // of this decision, with the memory of those before, as all below
+	figures []float64 // its rows
+	who     []int     // whose they are, by place among p.jobs
 }
 
 // width is how many devices a job wants, in thousandths, and its place among p.jobs.
@@ -175,12 +180,16 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 		milli := shape.Milli(shape.Gang)
 		if milli == 0 || s.kind != plan.None && (s.on == plan.None || s.on == s.kind) {
 			p.widest = append(p.widest, width{milli, i})
-		} else if p.twin > 0 && s.kind == plan.None && v.Job(s.job).Run == plan.None {
+		} else if p.twin > 0 && s.kind == plan.None && v.RunOf(s.job) == plan.None {
 			into = append(into, allocate.Wish{Job: s.job, Reason: own}) // it waits as it would without, and is told why
 		}
 	}
-	slices.SortFunc(p.widest, func(a, b width) int { return cmp.Or(cmp.Compare(b.milli, a.milli), cmp.Compare(a.job, b.job)) })
-	for _, wide := range p.widest {
+	p.order.Begin(len(p.widest))
+	for i := range p.widest {
+		p.order.Keys[i] = math.MaxInt64 - uint64(p.widest[i].milli) // the widest first
+	}
+	for _, i := range p.order.Sort() {
+		wide := &p.widest[i]
 		s := &p.jobs[wide.job]
 		w := allocate.Wish{Job: s.job, Workers: v.Shape(s.job).Gang, Reason: own}
 		if wide.milli > 0 {
@@ -196,17 +205,19 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 
 // assign gives the jobs without a type one for the rest of the round.
 func (p *Policy) assign(v plan.View, types kinds) {
-	rows := func() [][]float64 { return make([][]float64, 0, len(p.jobs)) }
-	r := Round{Credit: float64(p.config.round()) / 2, X: rows(), Got: rows(), Deficit: rows(), Rate: rows(), Gang: make([]int, 0, len(p.jobs))}
+	r := &p.round
+	r.Credit, r.Room = float64(p.config.round())/2, r.Room[:0]
+	r.X, r.Got, r.Deficit, r.Rate, r.Gang = r.X[:0], r.Got[:0], r.Deficit[:0], r.Rate[:0], r.Gang[:0]
 	for _, w := range types.room {
 		r.Room = append(r.Room, int(w))
 	}
 	n := len(types.room)
 	speed := make([]float64, n) // of a type for all jobs together
-	who, figures := make([]int, 0, len(p.jobs)), make([]float64, 0, 4*n*len(p.jobs))
-	row := func() []float64 { // another job's, by type
-		figures = figures[:len(figures)+n]
-		return figures[len(figures)-n:]
+	p.who, p.figures = p.who[:0], append(p.figures[:0], make([]float64, 4*n*len(p.jobs))...)
+	left := p.figures
+	row := func() (row []float64) { // another job's, by type
+		row, left = left[:n:n], left[n:]
+		return row
 	}
 	for i := range p.jobs {
 		s := &p.jobs[i]
@@ -225,14 +236,14 @@ func (p *Policy) assign(v plan.View, types kinds) {
 			r.Room[s.kind] -= gang
 			clear(rates) // it has its type; what it got still counts
 		}
-		who = append(who, i)
+		p.who = append(p.who, i)
 		r.X, r.Got, r.Deficit = append(r.X, floats(s.x, row())), append(r.Got, floats(s.got, row())), append(r.Deficit, floats(s.deficit, row()))
 		r.Rate, r.Gang = append(r.Rate, rates), append(r.Gang, gang)
 	}
 	r.Turn = p.turn(speed)
 	for i, k := range r.Assign() {
 		if k >= 0 {
-			p.jobs[who[i]].kind = int32(k)
+			p.jobs[p.who[i]].kind = int32(k)
 		}
 	}
 }
@@ -311,7 +322,7 @@ func prices(v plan.View) []float64 {
 
 // modelOf is the device model a job's run is on; None where it has none.
 func modelOf(v plan.View, id plan.JobID) (model int32) {
-	run := v.Job(id).Run
+	run := v.RunOf(id)
 	if model = plan.None; run != plan.None {
 		v.GrantsOf(run, func(g plan.Grant) { model = v.Node(g.Node).Model })
 	}

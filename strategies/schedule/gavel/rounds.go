@@ -38,7 +38,7 @@ func (r Round) Assign() []int {
 		}
 		queue = queue[:0]
 		for j, x := range r.X {
-			if types[j] >= 0 || r.Rate[j][k] <= 0 {
+			if types[j] >= 0 || r.Rate[j][k] <= 0 || r.Gang[j] > r.Room[k] {
 				continue
 			}
 			e := entry{job: j, deficit: r.Deficit[j][k]}
