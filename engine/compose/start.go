@@ -203,6 +203,9 @@ func (s *Scheduler) head(leaf int32) int {
 // placed starts the next job of an order at the size it should have.
 func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool {
 	shape := d.Shape(it.job)
+	if s.hopeless(d.View, &it, shape) {
+		return false
+	}
 	w := &s.making.wish
 	*w = allocate.Wish{Job: it.job, Workers: s.want(d.View, it.job, shape)}
 	if until, had := s.repairedBy(d.View, it.job); until > d.Now() {
@@ -221,6 +224,19 @@ func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool 
 		s.unblock(d.View) // what was taken may be more than was needed
 	}
 	return n > 0
+}
+
+// hopeless reports what is plain of most who wait: fewer devices are free than the job takes at
+// least, nobody ranks below it, and no queue or claim has a word in it.
+func (s *Scheduler) hopeless(v plan.View, it *item, shape *plan.Shape) bool {
+	if s.able.finder || s.claims.tree.Bounds() || s.parts.Victims != nil || roomFor(v, shape, smallest(shape)) {
+		return false
+	}
+	if !s.rules.Preempt {
+		return true
+	}
+	low, found := s.worst(v)
+	return !found || !it.before(&low)
 }
 
 // place starts a job where there is room for it, at the size wished or the largest

@@ -195,11 +195,43 @@ func exact(cell string, of unit.Duration) (unit.Duration, bool) {
 
 // wallClock reads a local date and time; zones are not given, so none is applied.
 func wallClock(cell string) (unit.Time, error) {
+	if t, plain := plainClock(cell); plain {
+		return t, nil
+	}
 	t, err := time.Parse(time.DateTime, cell)
 	if err != nil || t.Year() < 1970 || t.Year() > 2100 {
 		return 0, fmt.Errorf("%s: expected a time like 2017-09-04 10:30:41", shown(cell))
 	}
 	return unit.Time(t.UnixMicro()), nil
+}
+
+// plainClock reads what most cells are, a time of the first 28 days of a month to the second,
+// in a fraction of the time; plain is false of all others.
+func plainClock(cell string) (at unit.Time, plain bool) {
+	const form = "0000-00-00 00:00:00"
+	if len(cell) != len(form) {
+		return 0, false
+	}
+	var figures [6]int
+	field := 0
+	for i := range len(form) {
+		switch c := cell[i]; {
+		case form[i] != '0':
+			if c != form[i] {
+				return 0, false
+			}
+			field++
+		case c < '0' || c > '9':
+			return 0, false
+		default:
+			figures[field] = 10*figures[field] + int(c-'0')
+		}
+	}
+	year, month, day, hour, minute, second := figures[0], figures[1], figures[2], figures[3], figures[4], figures[5]
+	if year < 1970 || year > 2100 || month < 1 || month > 12 || day < 1 || day > 28 || hour > 23 || minute > 59 || second > 59 {
+		return 0, false
+	}
+	return unit.Time(time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC).UnixMicro()), true
 }
 
 // text reads a name: short, and without control characters.

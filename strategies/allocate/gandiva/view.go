@@ -64,10 +64,13 @@ func (g *Decider) read(v plan.View, jobs []plan.JobID) (p *planner, left []plan.
 			t.soloMicro = v.Run(run).RateMicro
 		}
 	}
-	full := make([]bool, v.Shapes()) // by shape: nobody found room, nor will another
+	// Who finds no room on one node leaves none to others of its shape. Over several nodes the
+	// order of those decides as well, and that changes.
+	full := make([]bool, v.Shapes())
 	for _, t := range g.wait {
-		shape, _ := v.Kind(plan.JobID(t.id))
-		full[shape] = full[shape] || !p.add(t)
+		if shape, _ := v.Kind(plan.JobID(t.id)); !full[shape] {
+			full[shape] = !p.add(t) && t.gang <= p.smallest
+		}
 	}
 	return p, left
 }
