@@ -1,7 +1,8 @@
 // Package divide is the mechanism that allocators share: who gets how many units of
 // a pool, each rule a small pure function over a rate function. Pairs is the rule of AFS;
 // Accept takes proposals by their gain (EasyScale); Level and Heights pour a total
-// over bounded shares (max-min fairness, and the rule of Fluid).
+// over bounded shares (max-min fairness, and the rule of Fluid). Spread lays like workers on
+// nodes (Optimus).
 //
 // Run plays jobs under a rule to their ends, so that a rule can be measured alone.
 // It knows no places, no devices and no engine: those claims that need them are

@@ -20,6 +20,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/divide"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -176,7 +177,7 @@ func place(v plan.View, wishes []allocate.Wish, free []int) {
 			if sum < int(w.Workers) {
 				continue
 			}
-			on := Spread(int(w.Workers), workers)
+			on := divide.Spread(int(w.Workers), workers)
 			if on == nil {
 				continue
 			}

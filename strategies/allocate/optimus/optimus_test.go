@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/divide"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/profile/perf"
@@ -111,7 +112,7 @@ func TestSpread(t *testing.T) {
 		{11, []int{4, 4, 2}, nil},
 		{0, []int{4}, nil},
 	} {
-		if got := optimus.Spread(c.count, c.free); !slices.Equal(got, c.want) {
+		if got := divide.Spread(c.count, c.free); !slices.Equal(got, c.want) {
 			t.Errorf("%d on %v: %v, expected %v", c.count, c.free, got, c.want)
 		}
 	}
