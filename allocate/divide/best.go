@@ -19,11 +19,11 @@ type front struct{ remaining, gain float64 }
 // rate, a half, a third and so on, as one does whose rate grows by the unit.
 const bands = 12
 
-func (x *Contender) band() int {
-	if x.gain*bands < 1 {
+func bandOf(gain float64) int {
+	if gain*bands < 1 {
 		return bands - 1
 	}
-	return int(min(bands-1, 1/x.gain))
+	return int(min(bands-1, 1/gain))
 }
 
 // add takes the best of a contender or of several into a band.

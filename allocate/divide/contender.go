@@ -30,11 +30,13 @@ type Contender struct {
 	gain      float64 // over its present rate
 	next      float64 // the same gain over its next rate
 	lead      float64 // of one that has nothing: when it would end on one unit
+	band      int     // of gains, see best
 }
 
 // NewContender works out what is compared of a side.
 func NewContender(s Side) Contender {
-	return Contender{Side: s, remaining: remaining(s), gain: (s.More - s.Now) / s.Now, next: (s.More - s.Now) / s.More, lead: s.Left / s.First}
+	gain := (s.More - s.Now) / s.Now
+	return Contender{Side: s, remaining: remaining(s), gain: gain, next: (s.More - s.Now) / s.More, lead: s.Left / s.First, band: bandOf(gain)}
 }
 
 // Before is First: of two that have something the one that ends sooner is ahead if its gain over

@@ -45,7 +45,7 @@ func Knockout(steps []Step, units int32, won func(job int) Step) {
 }
 
 // leafJobs is how many jobs stand at a leaf of the tree.
-const leafJobs = 16
+const leafJobs = 8
 
 // knockout is the jobs with a tree of what is best among runs of them.
 type knockout struct {
@@ -128,7 +128,7 @@ func (k *knockout) fillLeaf(leaf int) {
 			b.idle, b.lead = true, min(b.lead, s.lead)
 		default:
 			b.next = max(b.next, s.next)
-			b.add(s.band(), front{s.remaining, s.gain})
+			b.add(s.band, front{s.remaining, s.gain})
 		}
 	}
 }

@@ -24,7 +24,7 @@ func Pairs(jobs []Claimant, units int32, rate Rate) []int32 {
 // begin gives everybody a first unit if there are so many: who has none goes before who has,
 // unless that one would gain more by another than it has.
 func begin(shares []int32, units int32, step func(j int) Step) ([]Step, int32) {
-	steps, able, keen := make([]Step, len(shares)), int32(0), false
+	steps, able := make([]Step, len(shares)), int32(0)
 	for j := range steps {
 		if steps[j] = step(j); steps[j].gains() {
 			able++
@@ -33,17 +33,20 @@ func begin(shares []int32, units int32, step func(j int) Step) ([]Step, int32) {
 	if able > units {
 		return steps, units
 	}
-	seconds := make([]Step, len(shares))
+	keen := false
 	for j := range steps {
-		if seconds[j] = steps[j]; steps[j].gains() {
+		if steps[j].gains() {
 			shares[j]++
-			seconds[j] = step(j)
-			keen = keen || seconds[j].keen()
+			steps[j] = step(j)
+			keen = keen || steps[j].keen()
 		}
 	}
-	if keen {
-		clear(shares)
-		return steps, units
+	if !keen {
+		return steps, units - able
 	}
-	return seconds, units - able
+	clear(shares)
+	for j := range steps {
+		steps[j] = step(j)
+	}
+	return steps, units
 }
