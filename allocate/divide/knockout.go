@@ -1,9 +1,10 @@
 package divide
 
 import (
-	"cmp"
 	"math"
 	"slices"
+
+	"github.com/musterdl/muster/mechanism/rank"
 )
 
 // Step is what a job could be given next: so many units at once, with the gain spread over
@@ -67,29 +68,24 @@ func (k *knockout) give(job int) {
 // firsts serves those who have nothing while nobody is keen. Whose step is more than what is
 // left will never have it.
 func (k *knockout) firsts() {
-	type first struct {
-		lead float64
-		job  int
-	}
-	var idle []first
+	var idle []int
 	for j := range k.steps {
 		if s := &k.steps[j]; !k.plays(s) {
 			continue
 		} else if s.keen() {
 			return
 		} else if s.Now == 0 {
-			idle = append(idle, first{s.lead, j})
+			idle = append(idle, j)
 		}
 	}
-	slices.SortFunc(idle, func(a, b first) int {
-		if a.lead != b.lead {
-			return cmp.Compare(a.lead, b.lead)
-		}
-		return a.job - b.job
-	})
-	for _, f := range idle {
-		if s := &k.steps[f.job]; k.plays(s) {
-			if k.give(f.job); s.keen() && k.plays(s) {
+	var by rank.Order
+	by.Begin(len(idle))
+	for i, j := range idle {
+		by.Keys[i] = rank.Float(k.steps[j].lead)
+	}
+	for _, i := range by.Sort() {
+		if s := &k.steps[idle[i]]; k.plays(s) {
+			if k.give(idle[i]); s.keen() && k.plays(s) {
 				return
 			}
 		}

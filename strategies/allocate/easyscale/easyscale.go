@@ -68,10 +68,11 @@ func (p *Policy) Every() unit.Duration { return p.config.Every }
 // Wishes leaves running jobs what they have, starts new ones and grows the others.
 func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
 	free, again := freeDevices(v), unit.Never
-	tenants := make([]Tenant, len(jobs))
+	tenants, models := make([]Tenant, len(jobs)), v.Room().Models()
+	counts := make([]int32, models*len(jobs)) // of all
 	var running, waiting []int
 	for i, id := range jobs {
-		tenants[i] = tenantOf(v, id)
+		tenants[i] = tenantOf(v, id, counts[i*models:(i+1)*models])
 		switch {
 		case tenants[i].Most == 0: // takes no whole device: whatever room there is
 			into = append(into, wish(id, v.Shape(id).Gang, 0))
@@ -110,9 +111,9 @@ func wish(id plan.JobID, workers int32, models uint64) allocate.Wish {
 }
 
 // tenantOf is a job in devices, by model: with as many logical workers as its own gang.
-func tenantOf(v plan.View, id plan.JobID) Tenant {
+func tenantOf(v plan.View, id plan.JobID, counts []int32) Tenant {
 	shape := v.Shape(id)
-	t := Tenant{Counts: make([]int32, v.Room().Models()), Kinds: shape.Models}
+	t := Tenant{Counts: counts, Kinds: shape.Models}
 	if shape.Devices == 0 || shape.Share < 1000 {
 		return t
 	}
@@ -122,11 +123,11 @@ func tenantOf(v plan.View, id plan.JobID) Tenant {
 			t.Least = min(t.Least, n*shape.Devices)
 		}
 	}
-	if j := v.Job(id); j.Run != plan.None {
-		r := v.Run(j.Run)
+	if run := v.RunOf(id); run != plan.None {
+		_, workers := v.Works(run)
 		model := int32(bits.TrailingZeros64(shape.Models))
-		v.GrantsOf(j.Run, func(g plan.Grant) { model = v.Node(g.Node).Model })
-		t.Counts[model] = r.Workers * shape.Devices
+		v.GrantsOf(run, func(g plan.Grant) { model = v.Node(g.Node).Model })
+		t.Counts[model] = workers * shape.Devices
 		t.Most = max(t.Most, t.Counts[model])
 	}
 	t.Speed = func(kind int, devices int32) (speed, waste float64) { return speedOf(v, id, int32(kind), devices) }
