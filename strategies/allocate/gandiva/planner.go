@@ -38,6 +38,7 @@ type planner struct {
 	placed    []int32                        // by node: residents, counted once per device
 	below     []int32                        // by node and number up to MaxResidents: open devices with fewer residents
 	tasks     []*task                        // resident, by id
+	ids       []int32                        // theirs
 	held      []int32                        // devices of those that have runs, one after another
 	tried     map[[2]int32]bool
 	slice     int64
@@ -46,10 +47,12 @@ type planner struct {
 	class     []int32  // by node: its affinity, -1 where that is to be looked up
 	kinds     [][]int8 // by kind and node: what takes found
 	open      []int32  // by number up to MaxResidents and number of devices: nodes that have so much room
-	smallest  int32    // the fewest devices of a node
-	largest   int32    // the most
+	sizes              // of nodes, where they are ranked
 	found     []int32  // of gather, kept for its memory
 }
+
+// sizes are the fewest devices of a node and the most.
+type sizes struct{ smallest, largest int32 }
 
 func newPlanner(c Config) *planner {
 	p := &planner{config: c, tried: map[[2]int32]bool{}}
@@ -62,6 +65,7 @@ func (p *planner) reset() {
 	p.allows, p.slice = nil, 0
 	p.first, p.memory, p.residents, p.closed = append(p.first[:0], 0), p.memory[:0], p.residents[:0], p.closed[:0]
 	p.placed, p.below, p.on, p.class = p.placed[:0], p.below[:0], p.on[:0], p.class[:0]
+	p.ids = p.ids[:0]
 	p.tasks, p.held, p.ranked, p.open = p.tasks[:0], p.held[:0], p.ranked[:0], p.open[:0]
 	for kind := range p.kinds {
 		p.kinds[kind] = p.kinds[kind][:0]
@@ -271,8 +275,8 @@ func (p *planner) add(t *task) bool {
 		return false
 	}
 	p.seat(t, devices)
-	at, _ := slices.BinarySearchFunc(p.tasks, t, byID)
-	p.tasks = slices.Insert(p.tasks, at, t)
+	at, _ := slices.BinarySearch(p.ids, t.id)
+	p.tasks, p.ids = slices.Insert(p.tasks, at, t), slices.Insert(p.ids, at, t.id)
 	return true
 }
 

@@ -1,7 +1,6 @@
 package gandiva
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/musterdl/muster/model/unit"
@@ -99,7 +98,7 @@ func (g *Decider) resident(v plan.View, p *planner, t *task, run plan.RunID) {
 		devices = devices[:t.gang]
 	}
 	p.seat(t, devices)
-	p.tasks = append(p.tasks, t)
+	p.tasks, p.ids = append(p.tasks, t), append(p.ids, t.id)
 	status, _ := v.Works(run)
 	t.active = status != plan.Suspended
 	if v.Run(run).Terms.Share.Guest != plan.None {
@@ -146,7 +145,7 @@ func allows(v plan.View, t *task, id plan.NodeID) bool {
 }
 
 func (p *planner) task(id plan.JobID) *task {
-	at, found := slices.BinarySearchFunc(p.tasks, int32(id), func(t *task, id int32) int { return cmp.Compare(t.id, id) })
+	at, found := slices.BinarySearch(p.ids, int32(id))
 	if !found {
 		return nil
 	}
