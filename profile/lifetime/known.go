@@ -9,10 +9,10 @@ import (
 // Known is how much there is to go by for a job's running time, as of the last refresh.
 type Known struct {
 	// Finished are the jobs that have, in the groups that the job is part of, the coarsest first:
-	// all, those of its size, of its kind too, of its tenant too, and of its user too. Jobs with
-	// a declared time are counted apart from those without.
-	Finished [5]int
-	// Latest is how many times as long the group's Jobs latest took as the Before before them;
+	// all, those of its size, of its kind too, of its tenant too, of its user too, and called alike
+	// too. Jobs with a declared time are counted apart from those without.
+	Finished [levels]int
+	// Latest is how many times as long the user's Jobs latest took as the Before before them;
 	// 0 where that is not sure.
 	Latest       float64
 	Jobs, Before int
@@ -28,7 +28,7 @@ const (
 // Known tells what a job's table was made of.
 func (p *Past) Known(v plan.View, id plan.JobID) (k Known) {
 	p.refresh(v)
-	of := groupOf(v, id)
+	of := p.groupOf(v, id)
 	for i, g := range of.parts() {
 		if c := p.groups[g]; c != nil {
 			ended := 0.
@@ -38,7 +38,7 @@ func (p *Past) Known(v plan.View, id plan.JobID) (k Known) {
 			k.Finished[i] = int(ended)
 		}
 	}
-	if r := p.rows[of]; r != nil {
+	if r := p.rows[of.ofUser()]; r != nil {
 		k.Latest, k.Jobs, k.Before = p.drift(r)
 	}
 	return k

@@ -1,7 +1,7 @@
 // Package lifetime is how long jobs run, as a distribution, by what finished and running jobs tell.
 //
 // Of those who came to a step of running time, what part ended there: that is counted for all jobs,
-// for those of like size, kind, tenant and user, and for a user's latest, and each is weighed against
+// for those of like size, kind, tenant, user and name, and for a user's latest, and each is weighed against
 // what the coarser ones say (Kaplan and Meier 1958, with a prior). Running times are counted as on the
 // workers that a job asked for; of one with a declared time they are counted as parts of that, so
 // that a declaration is worth what its user's earlier ones were. Where a change of work comes, the
@@ -9,6 +9,10 @@
 package lifetime
 
 import (
+	"slices"
+	"strings"
+	"unicode"
+
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -16,22 +20,54 @@ import (
 // group is what jobs have in common. Those with a declared time are apart from others, since what
 // is counted of them is a part of that.
 type group struct {
-	declared                  bool
-	tenant, user, class, gang int32
+	declared                        bool
+	tenant, user, class, gang, name int32
 }
 
 const anyone = -1
 
-func groupOf(v plan.View, id plan.JobID) group {
-	j := v.Job(id)
-	return group{j.Declared > 0, j.Tenant, j.User, j.Class, v.Shape(id).Gang}
-}
+// levels is how many groups a job is part of.
+const levels = 6
 
 // parts lists the groups that a job is part of, the coarsest first.
-func (g group) parts() [5]group {
+func (g group) parts() [levels]group {
 	d := g.declared
-	return [5]group{{d, anyone, anyone, anyone, anyone}, {d, anyone, anyone, anyone, g.gang}, {d, anyone, anyone, g.class, g.gang},
-		{d, g.tenant, anyone, g.class, g.gang}, g}
+	return [levels]group{{d, anyone, anyone, anyone, anyone, anyone}, {d, anyone, anyone, anyone, g.gang, anyone},
+		{d, anyone, anyone, g.class, g.gang, anyone}, {d, g.tenant, anyone, g.class, g.gang, anyone}, g.ofUser(), g}
+}
+
+// ofUser is the group of the same user's jobs, whatever their names.
+func (g group) ofUser() group {
+	g.name = anyone
+	return g
+}
+
+// names numbers what jobs are called, for all that are called alike.
+type names struct {
+	number map[string]int32
+	of     []int32 // by job
+}
+
+// alike is the number of a job's name, less the words of it that have a digit: these tell one job
+// from the next.
+func (n *names) alike(v plan.View, id plan.JobID) int32 {
+	for next := plan.JobID(len(n.of)); next <= id; next++ {
+		words := strings.FieldsFunc(v.Name(next), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+		words = slices.DeleteFunc(words, func(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) })
+		name := strings.Join(words, " ")
+		number, known := n.number[name]
+		if !known {
+			number = int32(len(n.number))
+			n.number[name] = number
+		}
+		n.of = append(n.of, number)
+	}
+	return n.of[id]
+}
+
+func (p *Past) groupOf(v plan.View, id plan.JobID) group {
+	j := v.Job(id)
+	return group{j.Declared > 0, j.Tenant, j.User, j.Class, v.Shape(id).Gang, p.names.alike(v, id)}
 }
 
 // recents are how many of a group's latest jobs are counted once more, and how many of them what is
@@ -43,7 +79,7 @@ var recents = [...]struct {
 	prior float64
 }{{256, 30}, {32, 10}, {4, 3}}
 
-// row is the jobs of a group as they were submitted.
+// row is the jobs of a user as they were submitted, of like size and kind.
 type row struct {
 	latest []plan.JobID // the latest last
 	// How many have ended, the sum of the steps where they did, and of their squares; and of how
@@ -120,6 +156,7 @@ type Config struct {
 // at its instant, whenever it is made.
 type Past struct {
 	config Config
+	names  names
 	groups map[group]*counts
 	rows   map[group]*row
 	ended  []ending     // not yet taken in
@@ -129,24 +166,25 @@ type Past struct {
 	seen   plan.JobID // jobs before it are in rows, and in open or over
 	epoch  int64
 	wanted int64 // thousandths of devices that those ask for who had come when the period began, and go on or wait
+	there  int64 // thousandths of devices that there were when the period was first looked at
 	tables map[group]*Table
 }
 
 // New returns a past in which nothing has happened.
 func New(c Config) *Past {
-	return &Past{config: c, groups: map[group]*counts{}, rows: map[group]*row{}, tables: map[group]*Table{}, epoch: -1}
+	return &Past{config: c, names: names{number: map[string]int32{}}, groups: map[group]*counts{}, rows: map[group]*row{}, tables: map[group]*Table{}, epoch: -1}
 }
 
 // Learn takes in how long a finished job ran.
 func (p *Past) Learn(v plan.View, id plan.JobID) {
 	j := v.Job(id)
-	p.ended = append(p.ended, ending{id, groupOf(v, id), j.Ended, StepOf(Ran(v, id) / Scale(&j))})
+	p.ended = append(p.ended, ending{id, p.groupOf(v, id), j.Ended, StepOf(Ran(v, id) / Scale(&j))})
 }
 
 // Of is what is known of a job's running time in the present period.
 func (p *Past) Of(v plan.View, id plan.JobID) *Table {
 	p.refresh(v)
-	return p.tableOf(v, groupOf(v, id))
+	return p.tableOf(v, p.groupOf(v, id))
 }
 
 // Until is when the present period ends.
@@ -161,7 +199,15 @@ func (p *Past) FairWait(v plan.View, id plan.JobID) float64 {
 	if j.Phase.Waits() {
 		waited += max(0, p.instant().Sub(j.Since))
 	}
-	return waited.Seconds() / max(1, float64(p.wanted)/1000/float64(max(1, v.Devices())))
+	return waited.Seconds() / max(1, float64(p.wanted)/float64(p.there))
+}
+
+// Left is the part of all devices that a job leaves to others while it runs; of one that leaves
+// none it is a small part.
+func (p *Past) Left(v plan.View, id plan.JobID) float64 {
+	p.refresh(v)
+	shape := v.Shape(id)
+	return max(.02, 1-float64(shape.Milli(shape.Gang))/float64(p.there))
 }
 
 // Ran is how long a job has run, in seconds, as on the workers that it asked for.
@@ -195,7 +241,7 @@ func (p *Past) refresh(v plan.View) {
 	clear(p.tables)
 	p.step = append(p.step, make([]int16, v.Jobs()-len(p.step))...)
 	for ; int(p.seen) < v.Jobs() && v.Job(p.seen).Submit < p.instant(); p.seen++ {
-		p.come(groupOf(v, p.seen), p.seen)
+		p.come(p.groupOf(v, p.seen), p.seen)
 	}
 	later := p.ended[:0]
 	for _, e := range p.ended {
@@ -209,12 +255,12 @@ func (p *Past) refresh(v plan.View) {
 	for _, c := range p.groups {
 		c.open = [Steps]float64{}
 	}
-	p.wanted = 0
+	p.wanted, p.there = 0, 1000*int64(max(1, v.Devices()))
 	still := p.open[:0]
 	for _, id := range p.open {
 		step, goes, over := p.standing(v, id)
 		if goes {
-			p.count(groupOf(v, id), func(c *counts) { c.open[step]++ })
+			p.count(p.groupOf(v, id), func(c *counts) { c.open[step]++ })
 		}
 		if !over {
 			still = append(still, id)
@@ -228,10 +274,10 @@ func (p *Past) refresh(v plan.View) {
 // come takes in a job that was submitted.
 func (p *Past) come(of group, id plan.JobID) {
 	p.open = append(p.open, id)
-	r := p.rows[of]
+	r := p.rows[of.ofUser()]
 	if r == nil {
 		r = &row{}
-		p.rows[of] = r
+		p.rows[of.ofUser()] = r
 	}
 	last := plan.JobID(plan.None)
 	if n := len(r.latest); n > 0 {
@@ -249,7 +295,7 @@ func (p *Past) come(of group, id plan.JobID) {
 func (p *Past) end(e ending) {
 	p.step[e.job] = int16(e.step + 1)
 	p.count(e.group, func(c *counts) { c.end(e.step) })
-	r, step := p.rows[e.group], int64(e.step)
+	r, step := p.rows[e.ofUser()], int64(e.step)
 	r.ended, r.sum, r.squares = r.ended+1, r.sum+step, r.squares+step*step
 	for _, other := range [2]plan.JobID{p.beside[e.job].before, p.beside[e.job].after} {
 		if other != plan.None && p.step[other] > 0 {
@@ -301,7 +347,7 @@ func (p *Past) tableOf(v plan.View, of group) *Table {
 			before = c.weigh(p.config.Prior, before, &hazard)
 		}
 	}
-	if r := p.rows[of]; r != nil {
+	if r := p.rows[of.ofUser()]; r != nil {
 		p.recall(v, r, &hazard)
 	}
 	t := newTable(&hazard)

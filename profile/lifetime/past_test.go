@@ -3,7 +3,6 @@ package lifetime
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"testing"
 
@@ -135,12 +134,12 @@ func TestPast(t *testing.T) {
 		for g := range int32(3) {
 			s.Shapes = append(s.Shapes, plan.Shape{Gang: g + 1, Devices: 1, Share: 1000})
 		}
-		small := rapid.Int32Range(0, 1)
+		small, name := rapid.Int32Range(0, 1), rapid.SampledFrom([]string{"train-", "eval_v"})
 		second, jobs := rapid.Int64Range(1, 9000), rapid.IntRange(0, 300).Draw(t, "jobs")
 		at := unit.Time(0)
 		for i := range jobs {
 			at = at.Add(unit.Duration(second.Draw(t, "between")/60) * unit.Second)
-			id := s.Admit(strconv.Itoa(i), plan.Asked{Tenant: small.Draw(t, "tenant"), Class: small.Draw(t, "class"), Shape: small.Draw(t, "shape"), Submit: at})
+			id := s.Admit(name.Draw(t, "name")+strconv.Itoa(i), plan.Asked{Tenant: small.Draw(t, "tenant"), Class: small.Draw(t, "class"), Shape: small.Draw(t, "shape"), Submit: at})
 			j := &s.Jobs[id]
 			j.Started = unit.Never
 			if kind := rapid.IntRange(0, 3).Draw(t, "kind"); kind > 0 {
@@ -167,7 +166,7 @@ func TestPast(t *testing.T) {
 		s.Now = now
 		atOnce.refresh(s.View())
 		often.refresh(s.View())
-		of := group{false, 0, 0, 0, 1}
+		of := group{gang: 1}
 		got, same := atOnce.tableOf(s.View(), of), often.tableOf(s.View(), of)
 		want := defined(s, of, atOnce.instant())
 		for step := range Steps {
@@ -209,17 +208,21 @@ func defined(s *plan.State, of group, instant unit.Time) (ends [Steps]float64) {
 			hazard[step] = (ended + prior*hazard[step]) / (come + prior)
 		}
 	}
-	like := likeness(s, of, instant)
-	last := -1
-	for level, g := range append(slices.Clone(append([]group(nil), partsOf(of)...)), of, of, of) {
+	like, groups := likeness(s, of.ofUser(), instant), New(usual)
+	last, user := -1, of.ofUser()
+	for level, g := range append(partsOf(of), user, user, user) {
+		part := level
+		if level >= levels {
+			part = levels - 2 // the latest are the user's, whatever their names
+		}
 		var lives []life
 		submitted := 0
 		for i := len(s.Jobs) - 1; i >= 0; i-- {
 			j := &s.Jobs[i]
-			if j.Submit >= instant || partsOf(groupOf(s.View(), plan.JobID(i)))[min(level, 4)] != g {
+			if j.Submit >= instant || partsOf(groups.groupOf(s.View(), plan.JobID(i)))[part] != g {
 				continue
 			}
-			if submitted++; level > 4 && submitted > recents[level-5].jobs {
+			if submitted++; level >= levels && submitted > recents[level-levels].jobs {
 				break
 			}
 			if j.Phase == plan.Finished && j.Ended < instant {
@@ -229,9 +232,9 @@ func defined(s *plan.State, of group, instant unit.Time) (ends [Steps]float64) {
 			}
 		}
 		switch {
-		case level > 4 && like > 0:
-			weigh(lives, recents[level-5].prior*(1-like)/like)
-		case level > 4:
+		case level >= levels && like > 0:
+			weigh(lives, recents[level-levels].prior*(1-like)/like)
+		case level >= levels:
 		case len(lives) != last:
 			weigh(lives, 30)
 			last = len(lives)
@@ -249,8 +252,9 @@ func defined(s *plan.State, of group, instant unit.Time) (ends [Steps]float64) {
 // steps, of 30 jobs half.
 func likeness(s *plan.State, of group, instant unit.Time) float64 {
 	var at []float64 // -1 where it has not ended
+	groups := New(usual)
 	for i := range s.Jobs {
-		if j := &s.Jobs[i]; j.Submit < instant && groupOf(s.View(), plan.JobID(i)) == of {
+		if j := &s.Jobs[i]; j.Submit < instant && groups.groupOf(s.View(), plan.JobID(i)).ofUser() == of {
 			at = append(at, -1)
 			if j.Phase == plan.Finished && j.Ended < instant {
 				at[len(at)-1] = float64(StepOf(float64(j.Service) / 1e9 / float64(j.Shape+1)))
@@ -301,5 +305,32 @@ func TestLatest(t *testing.T) {
 	}
 	if before, after := cost(300, 2*unit.Hour), cost(8, 5*unit.Minute); before < 3600 || after > 1800 {
 		t.Errorf("a completion costs %.0f s after 300 jobs of two hours, and %.0f s after 8 of five minutes", before, after)
+	}
+}
+
+// TestName: jobs that are called alike but for their numbers are foretold by each other, and by
+// others of their user where few are; names of other words are other work.
+func TestName(t *testing.T) {
+	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
+	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000}}
+	p := New(usual)
+	for i := range 200 {
+		for _, name := range []string{"train-resnet_", "eval-"} {
+			ran := unit.Minute
+			if name == "train-resnet_" {
+				ran = 10 * unit.Hour
+			}
+			id := s.Admit(name+strconv.Itoa(i), plan.Asked{Submit: s.Now})
+			s.Jobs[id].Phase, s.Jobs[id].Started, s.Jobs[id].Ended, s.Jobs[id].Service = plan.Finished, s.Now, s.Now.Add(ran), int64(ran)*1000
+			p.Learn(s.View(), id)
+		}
+	}
+	s.Now = s.Now.Add(20 * unit.Hour)
+	cost := map[string]float64{}
+	for _, name := range []string{"train-resnet_9f", "eval-b77", "probe"} {
+		cost[name] = p.Of(s.View(), s.Admit(name, plan.Asked{Submit: s.Now})).After(0, 60)
+	}
+	if cost["probe"] < 1.5*cost["eval-b77"] || cost["train-resnet_9f"] < 5*cost["probe"] {
+		t.Errorf("a completion costs %v s", cost)
 	}
 }
