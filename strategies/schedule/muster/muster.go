@@ -11,9 +11,9 @@
 // as long as they are long. A group's latest jobs are heard once more: people submit the same work
 // again and again, and then something else, which is noticed within a few jobs.
 //
-// A gang starts where those who rank before it leave it room, which they do the more rarely the
-// larger a part of the cluster it is, and while only large gangs wait devices stay idle. So of its
-// device time counts the part of the cluster that it leaves to others.
+// Gangs of more than half the cluster never run side by side: while only such wait, devices stay
+// idle. So of their device time counts the part of the cluster that they leave to others, and they
+// run while there are others beside them.
 //
 // Ranks change where that pays: a start, with the job's own saving and loading, is lost before a
 // job that waits gets on, so that it must look far enough ahead to earn that back, and it must be
