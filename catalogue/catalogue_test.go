@@ -1,6 +1,7 @@
 package catalogue_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -115,5 +116,23 @@ func TestWithout(t *testing.T) {
 	}
 	if _, err := c.Without("sleep"); err == nil {
 		t.Error("a step that does not exist was left out")
+	}
+}
+
+// TestNameBeforeFile: a strategy's name means that strategy, also in a folder with a file that is called
+// so, as this program is where it was built.
+func TestNameBeforeFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile(catalogue.House, []byte("\x7fELF"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("mine", []byte("order: las\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for ref, want := range map[string]string{catalogue.House: catalogue.House, "mine": "las"} {
+		c, err := catalogue.Resolve(ref)
+		if err != nil || c.Choices[schedule.OrderPart] != want {
+			t.Errorf("%s: %v, %v", ref, c.Choices, err)
+		}
 	}
 }

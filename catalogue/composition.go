@@ -76,6 +76,10 @@ func choices(of func(p *strategy.Part) string) Choices {
 // Steps are the six steps in order, as --without names them.
 var Steps = []string{"profile", "allocate", "schedule", "pipeline", "flow", "run"}
 
+// House is the strategy that decides where none is named, live and simulated. What is named without an order
+// has the order fifo, as ever.
+const House = "muster"
+
 // Resolve reads what a user gives as --strategy: the name of a strategy (which is
 // then used with what comes with it and defaults for the rest), several joined by
 // "+", a script as script:PATH, or a YAML file. A claim may give the lines of such a file in its place.
@@ -83,10 +87,14 @@ func Resolve(ref string) (Composition, error) {
 	if strings.Contains(ref, "\n") {
 		return Read("composition", []byte(ref))
 	}
+	c, err := named(ref)
+	if err == nil {
+		return c, nil // also where a file is called so, as this program may be
+	}
 	if data, err := os.ReadFile(ref); err == nil {
 		return Read(ref, data)
 	}
-	return named(ref)
+	return c, err
 }
 
 // ResolveLive reads what names a strategy for a cluster that does not know true running

@@ -10,12 +10,13 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/experiment/reproduce"
 	"github.com/musterdl/muster/run/report"
 )
 
 func compareCommand() *cobra.Command {
-	c := reproduce.Comparison{Setup: reproduce.Defaults(), Strategies: []string{"fifo", "tiresias"}, Seeds: 10}
+	c := reproduce.Comparison{Setup: reproduce.Defaults(), Strategies: []string{"fifo", catalogue.House}, Seeds: 10}
 	var asJSON, quiet bool
 	var html string
 	cmd := &cobra.Command{Use: "compare", GroupID: "try", Args: cobra.NoArgs,

@@ -69,7 +69,7 @@ func upCommand() *cobra.Command {
 	fl.StringVar(&f.tls.cert, "tls-cert", "", "PEM file of the certificate for --listen (default one made at the first start)")
 	fl.StringVar(&f.tls.key, "tls-key", "", "PEM file of its key")
 	fl.StringVar(&f.page, "page", "127.0.0.1:0", "where the report page and metrics are served to this machine; off is nowhere")
-	fl.StringVar(&f.strategy, "strategy", "", "a strategy, several joined by +, script:PATH (see docs/external.md) or a YAML file (default the last one, at first "+plane.FirstStrategy+"; see muster strategies)")
+	fl.StringVar(&f.strategy, "strategy", "", "a strategy, several joined by +, script:PATH (see docs/external.md) or a YAML file (default the last one, at first "+catalogue.House+"; see muster strategies)")
 	fl.StringVar(&f.queues, "queues", "", "a tree of queues that replaces the last one at the start: a YAML file, venus, philly or queues:NxG (see muster queues)")
 	fl.StringArrayVar(&f.shadows, "shadow", nil, "a strategy that is asked what it would decide, and not obeyed (may be repeated; see muster shadow)")
 	fl.StringArrayVar(&f.scripts, "script", nil, "a script that a strategy chosen later may run; one of --strategy or --shadow may anyway (may be repeated)")

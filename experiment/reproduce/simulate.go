@@ -84,7 +84,7 @@ type Watching struct {
 
 // Defaults are the settings used where a user gives none.
 func Defaults() Setup {
-	return Setup{Trace: "gen:rw-a", Cluster: "gpus:15x4", Strategy: "fifo", Seed: 1, Prices: simulated.DefaultPrices(), Hazards: Hazards{LinkJitter: .05}, MeasuredSpeeds: true}
+	return Setup{Trace: "gen:rw-a", Cluster: "gpus:15x4", Strategy: catalogue.House, Seed: 1, Prices: simulated.DefaultPrices(), Hazards: Hazards{LinkJitter: .05}, MeasuredSpeeds: true}
 }
 
 // Outcome is a finished simulation.

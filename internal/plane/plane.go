@@ -30,7 +30,7 @@ type Config struct {
 	// Absent are devices of Cluster that are not there now.
 	Absent []plan.DeviceID
 	// Strategy decides from the start on; the zero one leaves it to the strategy that
-	// decided last, at first FirstStrategy.
+	// decided last, at first catalogue.House.
 	Strategy catalogue.Composition
 	Seed     uint64
 	Policy   engine.Policy

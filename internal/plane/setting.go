@@ -26,9 +26,6 @@ type setting struct {
 	Undo bool `json:"undo,omitempty"`
 }
 
-// FirstStrategy decides where none was ever named.
-const FirstStrategy = "tiresias"
-
 func (s *setting) encode() ([]byte, error) {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -38,7 +35,7 @@ func (s *setting) encode() ([]byte, error) {
 }
 
 // chosen is the composition that a start begins with: the one that it names, or else
-// the one that decided last, or at first FirstStrategy.
+// the one that decided last, or at first catalogue.House.
 func (c *Config) chosen(last string) (catalogue.Composition, error) {
 	switch {
 	case c.Strategy.Text != "":
@@ -46,7 +43,7 @@ func (c *Config) chosen(last string) (catalogue.Composition, error) {
 	case last != "":
 		return catalogue.Parse("journal", last)
 	}
-	first, err := catalogue.Parse("journal", FirstStrategy)
+	first, err := catalogue.Parse("journal", catalogue.House)
 	if err != nil {
 		return first, err
 	}

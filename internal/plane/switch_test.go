@@ -125,7 +125,7 @@ func TestFirstStrategy(t *testing.T) {
 	w.close()
 	w.open(dir)
 	w.start()
-	if got := w.plane.Strategy(); got != FirstStrategy {
+	if got := w.plane.Strategy(); got != catalogue.House {
 		t.Errorf("%s begins", got)
 	}
 	n := 0

@@ -85,7 +85,7 @@ func (s *scheduler) advise(ctx context.Context) error {
 		return err
 	}
 	if s.strategy.Text == "" {
-		if s.strategy, err = catalogue.Resolve(plane.FirstStrategy); err != nil {
+		if s.strategy, err = catalogue.Resolve(catalogue.House); err != nil {
 			return err
 		}
 	}

@@ -70,7 +70,7 @@ func command() *cobra.Command {
 	fl := cmd.Flags()
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "how to reach the API server (default that of the pod it runs in, or KUBECONFIG)")
 	fl.StringVar(&f.scheduler, "scheduler-name", "muster", "the schedulerName of the pods to schedule, or, to advise, of those to follow (then default-scheduler)")
-	fl.StringVar(&f.strategy, "strategy", "", "a strategy, several joined by +, or a YAML file (default the last one, at first tiresias; see muster strategies)")
+	fl.StringVar(&f.strategy, "strategy", "", "a strategy, several joined by +, or a YAML file (default the last one, at first "+catalogue.House+"; see muster strategies)")
 	fl.StringVar(&f.queues, "queues", "", "a YAML file with the tree of queues; without one all jobs are in one")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:8080", "where the API, /metrics, /healthz and /readyz are served")
 	fl.StringVar(&f.data, "data", "", "directory of the local history, which may be lost (default a temporary one)")
