@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/musterdl/muster/catalogue"
-	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/kube/advise"
 	"github.com/musterdl/muster/run/kube/api"

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/mechanism/solve"
 	"github.com/musterdl/muster/run/kube/advise"
 )
