@@ -42,7 +42,7 @@ var Description = strategy.Description{
 	Name: "muster", Part: schedule.OrderPart, Status: "after",
 	Source: "after Gittins (J. R. Stat. Soc. B 1979); counted over devices as Gu et al., NSDI 2019",
 	Idea:   "the least device time for a completion, by how long jobs like it ran",
-	Goal:   "throughput", Needs: "nothing; learns from finished jobs, and from declared times where there are",
+	Goal:   "throughput", Needs: "nothing; learns from finished jobs, and from declared times where there are; an estimator beside it changes no rank",
 	Live: "preempts by checkpoint and restart",
 }
 
