@@ -202,15 +202,11 @@ func (p *Past) FairWait(v plan.View, id plan.JobID) float64 {
 	return waited.Seconds() / max(1, float64(p.wanted)/float64(p.there))
 }
 
-// Left is the part of all devices that a job leaves to others while it runs, where two like it never
-// run side by side; else 1. Of one that leaves none it is a small part.
-func (p *Past) Left(v plan.View, id plan.JobID) float64 {
+// Alone reports whether a job takes more than half of all devices: two like it never run side by side.
+func (p *Past) Alone(v plan.View, id plan.JobID) bool {
 	p.refresh(v)
 	shape := v.Shape(id)
-	if part := float64(shape.Milli(shape.Gang)) / float64(p.there); part > .5 {
-		return max(.02, 1-part)
-	}
-	return 1
+	return 2*shape.Milli(shape.Gang) > p.there
 }
 
 // Ran is how long a job has run, in seconds, as on the workers that it asked for.

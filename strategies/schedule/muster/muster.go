@@ -11,9 +11,9 @@
 // as long as they are long. A group's latest jobs are heard once more: people submit the same work
 // again and again, and then something else, which is noticed within a few jobs.
 //
-// Gangs of more than half the cluster never run side by side: while only such wait, devices stay
-// idle. So of their device time counts the part of the cluster that they leave to others, and they
-// run while there are others beside them.
+// Gangs of more than half the cluster never run side by side: while only such wait, up to half of
+// the devices stay idle. So half of their device time counts, and they run while there are others
+// beside them.
 //
 // Ranks change where that pays: a start, with the job's own saving and loading, is lost before a
 // job that waits gets on, so that it must look far enough ahead to earn that back, and it must be
@@ -116,7 +116,9 @@ func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 	if o.config.Age > 0 {
 		cost *= max(1e-9, 1-o.past.FairWait(v, id)/o.config.Age.Seconds())
 	}
-	cost *= o.past.Left(v, id)
+	if o.past.Alone(v, id) {
+		cost /= 2
+	}
 	// In microseconds of a thousandth of a device, as the State counts service.
 	const most = 1 << 60
 	return schedule.Key{-int64(j.Priority), int64(min(most, cost*1e6*float64(devices)))}, until

@@ -89,3 +89,20 @@ func TestKnown(t *testing.T) {
 		}
 	}
 }
+
+// TestAlone: of gangs of which two never run side by side half of the device time counts.
+func TestAlone(t *testing.T) {
+	s := plan.NewState(cluster.Uniform("one", 4, 4, cluster.Model{Name: "gpu"}, 1))
+	s.Shapes = []plan.Shape{{Gang: 8, Devices: 1, Share: 1000}, {Gang: 9, Devices: 1, Share: 1000}}
+	o := muster.New(muster.Default())
+	var ranks [2]float64
+	for shape := range ranks {
+		id := s.Admit(strconv.Itoa(shape), plan.Asked{Shape: int32(shape), Submit: s.Now})
+		s.Jobs[id].Run = plan.None
+		key, _ := o.Key(s.View(), id)
+		ranks[shape] = float64(key[1])
+	}
+	if got, want := ranks[1]/ranks[0], 9./8/2; math.Abs(got-want) > 1e-6 {
+		t.Errorf("a gang of 9 of 16 devices ranks at %.4f of one of 8, want %.4f", got, want)
+	}
+}
