@@ -20,6 +20,7 @@ import (
 	"github.com/musterdl/muster/strategies/allocate/afs"
 	"github.com/musterdl/muster/strategies/allocate/antman"
 	"github.com/musterdl/muster/strategies/allocate/bestfit"
+	"github.com/musterdl/muster/strategies/allocate/bidprice"
 	"github.com/musterdl/muster/strategies/allocate/cassini"
 	"github.com/musterdl/muster/strategies/allocate/clustering"
 	"github.com/musterdl/muster/strategies/allocate/consolidate"
@@ -109,6 +110,7 @@ var All = []Entry{
 	tuned(advantage.Description, advantage.Default, func(c advantage.Config, _ Env) any { return advantage.New(c) }),
 	tuned(antman.Description, antman.Default, func(c antman.Config, _ Env) any { return antman.New(c) }).claims(antman.Claim, nil),
 	tuned(bestfit.Description, bestfit.Default, func(c bestfit.Config, _ Env) any { return bestfit.New(c) }),
+	tuned(bidprice.Description, bidprice.Default, func(c bidprice.Config, _ Env) any { return bidprice.New(c) }).claims(bidprice.Claim, nil),
 	fresh(clustering.Description, func() any { return clustering.New() }),
 	tuned(soonest.Description, soonest.Default, func(c soonest.Config, _ Env) any { return soonest.New(c) }),
 	fresh(soonest.PlaceDescription, func() any { return soonest.NewPlacer() }),

@@ -31,10 +31,10 @@ type Task struct {
 	Models              uint64
 }
 
-// popular is a task shape and how often it came.
-type popular struct {
+// Popular is a task shape and how often it came.
+type Popular struct {
 	Task
-	count int64
+	Count int64
 }
 
 // TaskOf is the task of one worker.
@@ -51,7 +51,7 @@ type Mix struct {
 	counts  map[Task]int64
 	counted int         // jobs in counts
 	total   int64       // tasks considered
-	byModel [][]popular // those with devices that the model allows, by ascending share
+	byModel [][]Popular // those with devices that the model allows, by ascending share
 }
 
 // Learn brings the mix up to date with the jobs submitted and reports whether it changed;
@@ -106,24 +106,24 @@ func (m *Mix) Give(v plan.View, expected []Expected, popularity float64) {
 
 // build keeps the most popular shapes, up to the given part of all tasks.
 func (m *Mix) build(v plan.View, popularity float64) {
-	all := make([]popular, 0, len(m.counts))
+	all := make([]Popular, 0, len(m.counts))
 	tasks := int64(0)
 	for k, n := range m.counts {
-		all = append(all, popular{k, n})
+		all = append(all, Popular{k, n})
 		tasks += n
 	}
-	slices.SortFunc(all, func(a, b popular) int {
-		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.Share, b.Share),
+	slices.SortFunc(all, func(a, b Popular) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.CPU, b.CPU), cmp.Compare(a.Share, b.Share),
 			cmp.Compare(a.Devices, b.Devices), cmp.Compare(a.Models, b.Models))
 	})
 	m.total = 0
 	n := 0
 	for ; n < len(all) && float64(m.total) < popularity*float64(tasks); n++ {
-		m.total += all[n].count
+		m.total += all[n].Count
 	}
 	all = all[:n]
-	slices.SortStableFunc(all, func(a, b popular) int { return cmp.Compare(a.Share, b.Share) })
-	m.byModel = make([][]popular, v.Room().Models())
+	slices.SortStableFunc(all, func(a, b Popular) int { return cmp.Compare(a.Share, b.Share) })
+	m.byModel = make([][]Popular, v.Room().Models())
 	for model := range m.byModel {
 		for _, p := range all {
 			if p.Devices > 0 && p.Models&(1<<model) != 0 {
@@ -132,6 +132,9 @@ func (m *Mix) build(v plan.View, popularity float64) {
 		}
 	}
 }
+
+// Tasks are those to expect that take devices of a model, by ascending share.
+func (m *Mix) Tasks(model int) []Popular { return m.byModel[model] }
 
 // Fragment is the free thousandths of devices on a node that a task cannot use,
 // summed over the tasks to expect: all of them where the task does not fit or needs
@@ -153,7 +156,7 @@ func (m *Mix) Fragment(n *Node) int64 {
 			}
 		}
 		if devices >= p.Devices && n.CPU >= int64(p.CPU) {
-			sum -= p.count * usable
+			sum -= p.Count * usable
 		}
 	}
 	return sum

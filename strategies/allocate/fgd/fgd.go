@@ -11,19 +11,14 @@
 // best fit and then the id.
 //
 // Read: the public simulator, hkust-adsl/kubernetes-scheduler-simulator. Added:
-// gangs, worker by worker; counts instead of frequencies, so that fragments are
-// exact; and a memory of scores by task shape and by what a node looks like, so that
-// a placement compares the groups of nodes that look alike and not all nodes.
+// gangs, worker by worker; and counts instead of frequencies, so that fragments are
+// exact.
 package fgd
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/fit"
+	"github.com/musterdl/muster/allocate/descent"
 	"github.com/musterdl/muster/allocate/fragment"
-	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
 )
@@ -53,245 +48,25 @@ type Config struct {
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{Popularity: .95, CoresPerDevice: 16} }
 
-// Placer is the strategy. All it remembers follows from the State it is asked about,
-// which must be the same from call to call.
-type Placer struct {
-	config Config
-	mix    fragment.Mix
-	gang   fit.Gang
-
-	cluster *cluster.Cluster
-	looks   fit.Looks
-	scores  map[class][]score // by group of looks
-	before  []int64           // the fragment by group, unknown where it was not asked for
-	begun   []begun           // nodes that the candidate uses or keeps off
-	node    fragment.Node     // scratch
-}
-
-// class is all of a shape that the score of one worker depends on.
-type class struct {
-	fragment.Task
-	memory, host int32
-}
-
-// score is how good a node is for a class.
-type score struct {
-	left   int64 // weight of what would be left
-	device plan.DeviceID
-	points int32 // full is 100; refused is no room, and unscored not known yet
-}
-
-// begun is a node that stands for itself: with so many workers of the candidate it is that good.
-type begun struct {
-	id    plan.NodeID
-	taken int32
-	score score
-}
-
-const refused, unscored = -1, -2
-
-// unknown is a fragment that was not worked out.
-const unknown = -1
-
-// remembered bounds the scores that are kept, over all classes and groups.
-const remembered = 1 << 22
-
-var _ allocate.Placer = (*Placer)(nil)
-
 // New returns the placer; the configuration must be valid.
-func New(c Config) *Placer { return &Placer{config: c} }
+func New(c Config) *descent.Placer { return descent.New(&expected{config: c}, c.CoresPerDevice) }
 
-// Place puts worker by worker on the best node; a runner-up keeps off the first node
-// of every better candidate. The score is the sum over the workers.
-func (p *Placer) Place(v plan.View, need allocate.Need, k int, into []allocate.Candidate) []allocate.Candidate {
-	p.learn(v)
-	into = p.gang.OneByOne(v, need, k, into, func() (plan.NodeID, plan.DeviceID, int64) {
-		if p.gang.Left() == need.Workers {
-			p.begin(v)
-		}
-		node, s := p.best(v, need.Shape)
-		if node != plan.None {
-			p.use(node)
-		}
-		return node, s.device, int64(s.points)
-	})
-	p.end(v)
-	return into
+// expected is the fragment that the tasks to expect make of a node.
+type expected struct {
+	config Config
+	fragment.Mix
 }
 
-// learn keeps the mix and the groups up to date, and forgets what was computed for others.
-func (p *Placer) learn(v plan.View) {
-	same := p.cluster == v.Cluster()
+// Learn keeps the mix of tasks up to date.
+func (e *expected) Learn(v plan.View, same bool) bool {
 	switch {
-	case len(p.config.Expected) == 0:
-		same = !p.mix.Learn(v, p.config.Popularity, same) && same
+	case len(e.config.Expected) == 0:
+		return e.Mix.Learn(v, e.config.Popularity, same)
 	case !same:
-		p.mix.Give(v, p.config.Expected, p.config.Popularity)
+		e.Give(v, e.config.Expected, e.config.Popularity)
 	}
-	p.cluster = v.Cluster()
-	if p.looks.Update(v) || !same {
-		p.scores, p.before = map[class][]score{}, p.before[:0]
-	}
-	for len(p.before) < p.looks.Many() {
-		p.before = append(p.before, unknown)
-	}
+	return !same
 }
 
-// begin starts a candidate: the nodes that it keeps off are in no group.
-func (p *Placer) begin(v plan.View) {
-	p.end(v)
-	for _, id := range p.gang.Except() {
-		p.use(id)
-	}
-}
-
-// use has a node stand for itself until the candidate ends.
-func (p *Placer) use(id plan.NodeID) {
-	if !slices.ContainsFunc(p.begun, func(b begun) bool { return b.id == id }) {
-		p.looks.SetAside(id)
-		p.begun = append(p.begun, begun{id: id, score: score{points: unscored}})
-	}
-}
-
-// end puts the nodes of a candidate back into their groups.
-func (p *Placer) end(v plan.View) {
-	for i := range p.begun {
-		p.looks.File(v, p.begun[i].id)
-	}
-	p.begun = p.begun[:0]
-}
-
-// table returns the remembered scores of a shape, by group.
-func (p *Placer) table(shape *plan.Shape) []score {
-	c, many := class{fragment.TaskOf(shape), shape.Memory, shape.Host}, p.looks.Many()
-	t := p.scores[c]
-	if len(t) < many {
-		if (len(p.scores)+1)*many > remembered {
-			clear(p.scores)
-		}
-		t = append(make([]score, 0, many+many/4), t...)
-		for len(t) < many {
-			t = append(t, score{points: unscored})
-		}
-		p.scores[c] = t
-	}
-	return t
-}
-
-// best returns the node with the best score for the next worker; of equals the one
-// that would be left with the least, then the lower id.
-func (p *Placer) best(v plan.View, shape *plan.Shape) (plan.NodeID, score) {
-	node, best := plan.NodeID(plan.None), score{points: refused}
-	consider := func(id plan.NodeID, s *score) {
-		if s.points != refused && (node == plan.None || cmp.Or(cmp.Compare(best.points, s.points), cmp.Compare(s.left, best.left), cmp.Compare(id, node)) < 0) {
-			node, best = id, *s
-		}
-	}
-	for i := range p.begun {
-		b := &p.begun[i]
-		if taken := p.gang.Taken(b.id); b.score.points == unscored || b.taken != taken {
-			b.taken, b.score = taken, p.score(v, b.id, shape)
-		}
-		consider(b.id, &b.score)
-	}
-	p.eachGroup(v, shape, p.table(shape), consider)
-	if node != plan.None && shape.Share < 1000 && p.gang.Taken(node) == 0 {
-		best = p.score(v, node, shape) // the same, on a device of its own
-	}
-	return node, best
-}
-
-// eachGroup considers the lowest node of every group; for a shape that is confined to some
-// nodes all of them, as their groups have others too.
-func (p *Placer) eachGroup(v plan.View, shape *plan.Shape, table []score, consider func(plan.NodeID, *score)) {
-	scored := func(group int32, id plan.NodeID) *score {
-		s := &table[group]
-		if s.points == unscored {
-			*s = p.score(v, id, shape)
-		}
-		return s
-	}
-	if shape.NodeSet == 0 {
-		for _, group := range p.looks.Groups() {
-			if s := &table[group]; s.points != refused {
-				first := p.looks.First(group)
-				consider(first, scored(group, first))
-			}
-		}
-		return
-	}
-	for id := range plan.NodeID(v.Nodes()) {
-		if v.InSet(shape, id) && !p.gang.Off(id) && p.gang.Taken(id) == 0 {
-			consider(id, scored(p.looks.Of(id), id))
-		}
-	}
-}
-
-// score evaluates a node for one more worker of the candidate.
-func (p *Placer) score(v plan.View, id plan.NodeID, shape *plan.Shape) score {
-	if p.gang.Holds(id) <= 0 {
-		return score{points: refused}
-	}
-	p.node.Read(v, id, shape, &p.gang)
-	before := p.fragment(id)
-	p.node.CPU -= int64(shape.CPU)
-	s := score{device: plan.None, points: refused}
-	if shape.Share == 1000 || shape.Devices == 0 {
-		p.node.TakeWhole(shape.Devices)
-		s.points = p.mix.Points(before - p.mix.Fragment(&p.node))
-	} else {
-		p.scoreShares(v, id, shape, before, &s)
-		p.node.Total -= int64(shape.Share)
-	}
-	if shape.CPU == 0 {
-		p.node.CPU = 0
-	}
-	s.left = fit.Weigh(p.node.Total, p.node.CPU, p.config.CoresPerDevice)
-	return s
-}
-
-// scoreShares tries every device with room for a share; of equals the tightest, then
-// the lower id.
-func (p *Placer) scoreShares(v plan.View, id plan.NodeID, shape *plan.Shape, before int64, s *score) {
-	n, first := &p.node, v.Node(id).First
-	room, tried := int32(0), uint64(0)
-	for i, free := range n.Free {
-		device := first + plan.DeviceID(i)
-		// Devices with equally much free are equally good; most nodes have few kinds.
-		if seen(n.Free[:i], free, tried) || p.gang.Shares(device) <= 0 {
-			continue
-		}
-		tried |= 1 << (i & 63)
-		n.Free[i] -= shape.Share
-		n.Total -= int64(shape.Share)
-		points := p.mix.Points(before - p.mix.Fragment(n))
-		n.Free[i] += shape.Share
-		n.Total += int64(shape.Share)
-		if c := cmp.Or(cmp.Compare(points, s.points), cmp.Compare(room, free)); c > 0 {
-			s.points, s.device, room = points, device, free
-		}
-	}
-}
-
-// seen reports whether a device tried before has equally much free.
-func seen(before []int32, free int32, tried uint64) bool {
-	for i, f := range before {
-		if f == free && i < 64 && tried&(1<<i) != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// fragment is that of the node just read, remembered by group while the candidate has taken
-// nothing of it.
-func (p *Placer) fragment(id plan.NodeID) int64 {
-	if p.gang.Taken(id) > 0 {
-		return p.mix.Fragment(&p.node)
-	}
-	f := &p.before[p.looks.Of(id)]
-	if *f == unknown {
-		*f = p.mix.Fragment(&p.node)
-	}
-	return *f
-}
+// Of is the fragment of a node.
+func (e *expected) Of(n *fragment.Node) int64 { return e.Fragment(n) }

@@ -1,4 +1,4 @@
-package fgd
+package descent
 
 import (
 	"fmt"
@@ -7,14 +7,22 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/allocate/fragment"
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/plan/plantest"
 )
 
+// fragments is the fragment that the jobs so far make of a node, in the points of FGD.
+type fragments struct{ fragment.Mix }
+
+func (f *fragments) Learn(v plan.View, same bool) bool { return f.Mix.Learn(v, 1, same) }
+
+func (f *fragments) Of(n *fragment.Node) int64 { return f.Fragment(n) }
+
 // linear places by looking at every node for every worker, and remembers nothing.
-func linear(v plan.View, c Config, need allocate.Need, k int) []allocate.Candidate {
-	p := New(c)
+func linear(v plan.View, need allocate.Need, k int) []allocate.Candidate {
+	p := New(&fragments{}, 16)
 	p.learn(v)
 	return p.gang.OneByOne(v, need, k, nil, func() (plan.NodeID, plan.DeviceID, int64) {
 		node, best := plan.NodeID(plan.None), score{points: refused}
@@ -38,16 +46,14 @@ func TestLinear(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := plantest.NewMachine(t)
 		m.Around = true
-		config := Default()
-		config.Popularity = 1
-		p := New(config)
+		p := New(&fragments{}, 16)
 		same := func() {
 			v := m.S.View()
 			for range 2 {
 				shape := &m.S.Shapes[rapid.IntRange(0, len(m.S.Shapes)-1).Draw(t, "shape")]
 				need := allocate.Need{Workers: rapid.Int32Range(1, 6).Draw(t, "workers"), Shape: shape}
 				k := rapid.IntRange(1, 3).Draw(t, "candidates")
-				got, want := p.Place(v, need, k, nil), linear(v, config, need, k)
+				got, want := p.Place(v, need, k, nil), linear(v, need, k)
 				if fmt.Sprint(got) != fmt.Sprint(want) {
 					t.Fatalf("%+v: %d workers go to %v, and to %v where every node is looked at", *shape, need.Workers, got, want)
 				}
