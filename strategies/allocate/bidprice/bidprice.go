@@ -35,7 +35,7 @@ var Description = strategy.Description{
 	Source: "ours, after bid-price control (Talluri and van Ryzin, Management Science 1998) and FGD (ATC 2023)",
 	Idea:   "where the room that is taken is worth least to what usually comes, cores and devices priced",
 	Goal:   "throughput", Challenges: []string{"C1"}, Needs: "nothing; task shapes are learned from submissions",
-	Live:  "as simulated",
+	Live: "as simulated",
 }
 
 // Config says what tasks are expected and how ties are broken.
@@ -81,7 +81,7 @@ func (w *worths) Learn(v plan.View, same bool) bool {
 
 // Of is what a node has free is worth.
 func (w *worths) Of(n *fragment.Node) int64 {
-	return int64(math.Round(unit * w.prices.tables[n.Model].worth(n)))
+	return int64(math.Round(unit * w.prices.of[n.Model].worth(n)))
 }
 
 // Points are fewer the more is lost.

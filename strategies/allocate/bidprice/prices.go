@@ -26,34 +26,39 @@ var corePrices = [...]float64{0, .005, .01, .015, .02, .03, .045, .07, .1, .16, 
 
 // item is one device's part of the tasks of a kind.
 type item struct {
-	size         int     // of levels
-	cores        float64 // beside the device
-	rate, asked  float64 // how many come while the cluster fills once, and how many fillings take
-	worth        float64 // in devices
-	devices, cpu int32   // of the task
+	size        int     // in levels
+	cores       float64 // beside the device
+	rate, asked float64 // how many come while the cluster fills once, and how many its fillings take
+	worth       float64 // in devices
 }
 
-// class is devices on nodes that look alike when they are empty.
-type class struct {
-	model   int32
-	devices int32 // of one node
-	cpu     int64
-}
+// class is nodes that look alike when they are empty.
+type class struct{ model, devices, milliCores int32 }
 
-// table is what the free part of a device is worth on models that allow the same items: by
-// price of a core and by level.
+// table is what a device is worth on models that allow the same items.
 type table struct {
-	items  []int32
-	values [len(corePrices)][levels + 1]float64
-	parts  [len(corePrices)][]float64           // by item: its weight in a filling
-	sums   [len(corePrices)][levels + 1]float64 // of the weights of all fillings
-	lots   [len(corePrices)]float64             // devices that are filled at a price
+	items []int32 // by ascending size
+	sizes []int   // theirs, each once
+	at    [len(corePrices)]filling
+}
+
+// filling is all ways to fill a device at a price of a core, in any order, each with a weight
+// that falls by e for each blur that it is worth less. Weights are scaled by what they fill, so
+// that sums stay within what a float holds.
+type filling struct {
+	scale   float64             // the logarithm, by level
+	weights []float64           // by item
+	heavy   []float64           // sums of weights, by size
+	sums    [levels + 1]float64 // of all fillings of so many levels
+	values  [levels + 1]float64 // what is worth so much, in devices: a blurred maximum
+	devices float64             // that are filled at this price
 }
 
 // prices are the worths of the items that usually come, and what they make of what is free.
 type prices struct {
 	items  []item
-	tables []*table // by model
+	tables []*table // those that differ
+	of     []*table // by model
 }
 
 // classes counts the devices of each class of a cluster, in the order of their first nodes.
@@ -61,7 +66,7 @@ func classes(v plan.View) (list []class, devices []float64) {
 	known := map[class]int{}
 	for i := range v.Cluster().Nodes {
 		n := &v.Cluster().Nodes[i]
-		c := class{n.Model, n.Count, int64(n.CPU)}
+		c := class{n.Model, n.Count, int32(n.CPU)}
 		at, ok := known[c]
 		if !ok {
 			at = len(list)
@@ -72,11 +77,34 @@ func classes(v plan.View) (list []class, devices []float64) {
 	return list, devices
 }
 
+// settle finds the worths at which the best fillings of the empty cluster ask for as much of
+// every item as comes.
+func (p *prices) settle(v plan.View, mix *fragment.Mix) {
+	p.expect(v, mix)
+	list, devices := classes(v)
+	for range rounds {
+		p.fill()
+		for i, c := range list {
+			p.of[c.model].cheapest(c).devices += devices[i]
+		}
+		p.correct()
+	}
+	p.fill()
+	for _, t := range p.tables {
+		for i := range t.at {
+			f := &t.at[i]
+			for level := range f.values {
+				f.values[level] = f.value(level)
+			}
+		}
+	}
+}
+
 // expect notes the items of the mix and gives models with the same ones one table.
 func (p *prices) expect(v plan.View, mix *fragment.Mix) {
-	p.items, p.tables = p.items[:0], make([]*table, v.Room().Models())
+	*p = prices{of: make([]*table, v.Room().Models())}
 	known, sum := map[fragment.Task]int32{}, 0.0
-	for model := range p.tables {
+	for model := range p.of {
 		t := &table{}
 		for _, task := range mix.Tasks(model) {
 			id, ok := known[task.Task]
@@ -88,89 +116,75 @@ func (p *prices) expect(v plan.View, mix *fragment.Mix) {
 				sum += i.rate * float64(task.Share) / 1000
 				p.items = append(p.items, i)
 			}
+			if size := p.items[id].size; len(t.sizes) == 0 || t.sizes[len(t.sizes)-1] != size {
+				t.sizes = append(t.sizes, size)
+			}
 			t.items = append(t.items, id)
 		}
-		p.tables[model] = t
-		for _, other := range p.tables[:model] {
-			if slices.Equal(other.items, t.items) {
-				p.tables[model] = other
-				break
-			}
+		at := slices.IndexFunc(p.tables, func(other *table) bool { return slices.Equal(other.items, t.items) })
+		if at < 0 {
+			at, p.tables = len(p.tables), append(p.tables, t)
 		}
+		p.of[model] = p.tables[at]
 	}
 	for i := range p.items {
 		p.items[i].rate *= float64(v.Devices()) / sum
 	}
 }
 
-// settle finds the worths at which the best fillings of an empty cluster ask for as much of
-// every item as comes.
-func (p *prices) settle(v plan.View, mix *fragment.Mix) {
-	p.expect(v, mix)
-	list, devices := classes(v)
-	for range rounds {
-		p.fill()
-		for i, c := range list {
-			if t := p.tables[c.model]; c.devices > 0 {
-				t.lots[t.cheapest(c)] += devices[i]
-			}
-		}
-		p.correct()
-	}
-	p.fill()
-}
-
-// fill works out all tables for the present worths.
+// fill works out all fillings for the present worths.
 func (p *prices) fill() {
-	for model, t := range p.tables {
-		if slices.Index(p.tables, t) < model {
-			continue
-		}
-		t.lots = [len(corePrices)]float64{}
-		for price := range corePrices {
-			p.fillAt(t, price)
+	for _, t := range p.tables {
+		for i := range t.at {
+			p.fillAt(t, &t.at[i], corePrices[i])
 		}
 	}
 }
 
-// fillAt sums the weights of all ways to fill a level, in any order: the value is the logarithm
-// of that, a maximum over the fillings that is blurred. Weights are scaled by level, so that
-// the sums stay within what a float holds.
-func (p *prices) fillAt(t *table, price int) {
-	scale := 0.0
-	weights, sums := t.parts[price][:0], &t.sums[price]
+func (p *prices) fillAt(t *table, f *filling, price float64) {
+	f.scale, f.devices, f.weights, f.heavy = 0, 0, f.weights[:0], f.heavy[:0]
 	for _, id := range t.items {
 		i := &p.items[id]
-		w := (i.worth - corePrices[price]*i.cores) / blur
-		weights = append(weights, w)
-		scale = max(scale, (w+math.Log(float64(len(t.items))))/float64(i.size))
+		w := (i.worth - price*i.cores) / blur
+		f.weights = append(f.weights, w)
+		f.scale = max(f.scale, (w+math.Log(float64(len(t.items))))/float64(i.size))
 	}
+	last := 0
 	for k, id := range t.items {
-		weights[k] = math.Exp(weights[k] - scale*float64(p.items[id].size))
-	}
-	for level := range sums {
-		sum := math.Exp(-scale * float64(level))
-		for k, id := range t.items {
-			if size := p.items[id].size; size <= level {
-				sum += weights[k] * sums[level-size]
-			}
+		size := p.items[id].size
+		if size != last {
+			last, f.heavy = size, append(f.heavy, 0)
 		}
-		sums[level] = sum
-		t.values[price][level] = blur * (math.Log(sum) + scale*float64(level))
+		f.weights[k] = math.Exp(f.weights[k] - f.scale*float64(size))
+		f.heavy[len(f.heavy)-1] += f.weights[k]
 	}
-	t.parts[price] = weights
+	for level := range f.sums {
+		sum := math.Exp(-f.scale * float64(level))
+		for s, size := range t.sizes {
+			if size > level {
+				break
+			}
+			sum += f.heavy[s] * f.sums[level-size]
+		}
+		f.sums[level] = sum
+	}
 }
 
-// cheapest is the price of a core at which an empty node of a class is worth least: there its
-// fillings take about as many cores as it has.
-func (t *table) cheapest(c class) (price int) {
-	least := math.Inf(1)
-	for i, each := range corePrices {
-		if worth := each*float64(c.cpu)/1000 + float64(c.devices)*t.values[i][levels]; worth < least {
-			least, price = worth, i
+// value is what so many levels of a device are worth.
+func (f *filling) value(level int) float64 {
+	return blur * (math.Log(f.sums[level]) + f.scale*float64(level))
+}
+
+// cheapest is the filling at the price of a core at which an empty node of a class is worth
+// least: it takes about as many cores as the node has.
+func (t *table) cheapest(c class) *filling {
+	least, best := math.Inf(1), 0
+	for i, price := range corePrices {
+		if worth := price*float64(c.milliCores)/1000 + float64(c.devices)*t.at[i].value(levels); worth < least {
+			least, best = worth, i
 		}
 	}
-	return price
+	return &t.at[best]
 }
 
 // correct counts what the fillings ask for, and raises the worth of what they ask for too
@@ -179,12 +193,10 @@ func (p *prices) correct() {
 	for i := range p.items {
 		p.items[i].asked = 0
 	}
-	for model, t := range p.tables {
-		if slices.Index(p.tables, t) == model {
-			for price, lots := range t.lots {
-				if lots > 0 {
-					p.ask(t, price, lots)
-				}
+	for _, t := range p.tables {
+		for i := range t.at {
+			if t.at[i].devices > 0 {
+				p.ask(t, &t.at[i])
 			}
 		}
 	}
@@ -194,21 +206,27 @@ func (p *prices) correct() {
 	}
 }
 
-// ask adds what so many devices are filled with: from level to level, by the weights.
-func (p *prices) ask(t *table, price int, devices float64) {
+// ask adds what the devices of a filling take: from level to level, by the weights.
+func (p *prices) ask(t *table, f *filling) {
 	var at [levels + 1]float64
-	at[levels] = devices
+	asked := make([]float64, len(t.sizes)) // by size, over its weight
+	at[levels] = f.devices
 	for level := levels; level > 0; level-- {
-		if at[level] == 0 {
-			continue
-		}
-		for k, id := range t.items {
-			if i := &p.items[id]; i.size <= level {
-				part := at[level] * t.parts[price][k] * t.sums[price][level-i.size] / t.sums[price][level]
-				at[level-i.size] += part
-				i.asked += part
+		for s, size := range t.sizes {
+			if size > level || at[level] == 0 {
+				break
 			}
+			part := at[level] * f.sums[level-size] / f.sums[level]
+			at[level-size] += part * f.heavy[s]
+			asked[s] += part
 		}
+	}
+	s := -1
+	for k, id := range t.items {
+		if s < 0 || p.items[id].size != t.sizes[s] {
+			s++
+		}
+		p.items[id].asked += asked[s] * f.weights[k]
 	}
 }
 
@@ -216,10 +234,10 @@ func (p *prices) ask(t *table, price int, devices float64) {
 // least.
 func (t *table) worth(n *fragment.Node) float64 {
 	least := math.Inf(1)
-	for i, each := range corePrices {
-		worth := each * float64(n.CPU) / 1000
+	for i, price := range corePrices {
+		worth := price * float64(n.CPU) / 1000
 		for _, free := range n.Free {
-			worth += t.values[i][free*levels/1000]
+			worth += t.at[i].values[free*levels/1000]
 		}
 		least = min(least, worth)
 	}
