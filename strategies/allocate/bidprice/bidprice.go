@@ -75,7 +75,7 @@ func (w *worths) Learn(v plan.View, same bool) bool {
 	if !w.mix.Learn(v, w.popularity, same) {
 		return false
 	}
-	w.prices.settle(v, &w.mix)
+	w.prices.findWorths(v, &w.mix)
 	return true
 }
 

@@ -77,9 +77,9 @@ func classes(v plan.View) (list []class, devices []float64) {
 	return list, devices
 }
 
-// settle finds the worths at which the best fillings of the empty cluster ask for as much of
+// findWorths finds the worths at which the best fillings of the empty cluster ask for as much of
 // every item as comes.
-func (p *prices) settle(v plan.View, mix *fragment.Mix) {
+func (p *prices) findWorths(v plan.View, mix *fragment.Mix) {
 	p.expect(v, mix)
 	list, devices := classes(v)
 	for range rounds {

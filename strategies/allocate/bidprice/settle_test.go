@@ -28,7 +28,7 @@ func BenchmarkSettle(b *testing.B) {
 			mix.Learn(s.View(), 1, false)
 			var p prices
 			for b.Loop() {
-				p.settle(s.View(), &mix)
+				p.findWorths(s.View(), &mix)
 			}
 		})
 	}
