@@ -64,8 +64,8 @@ type worths struct {
 }
 
 const (
-	// unit is a device in whole numbers, and step what counts as equal.
-	unit, step = 1_000_000, 10_000
+	// device is the worth of one in whole numbers, and step what counts as equal.
+	device, step = 1_000_000, 10_000
 	// full are the points of what costs nothing.
 	full = 1 << 20
 )
@@ -81,7 +81,7 @@ func (w *worths) Learn(v plan.View, same bool) bool {
 
 // Of is what a node has free is worth.
 func (w *worths) Of(n *fragment.Node) int64 {
-	return int64(math.Round(unit * w.prices.of[n.Model].worth(n)))
+	return int64(math.Round(device * w.prices.of[n.Model].worth(n)))
 }
 
 // Points are fewer the more is lost.
