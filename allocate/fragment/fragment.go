@@ -188,8 +188,9 @@ func (n *Node) Read(v plan.View, id plan.NodeID, shape *plan.Shape, g *fit.Gang)
 			free = 0
 		case shape.Share < 1000:
 			free -= g.On(d) * shape.Share
-		case dev.Geometry != 0:
-			free = min(free, 999) // cut, and so no whole device
+		}
+		if dev.Geometry != 0 {
+			free = min(free, 999) // cut, and so no whole device, whoever asks
 		}
 		n.Free = append(n.Free, free)
 		n.Total += int64(free)
