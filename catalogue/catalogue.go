@@ -35,6 +35,8 @@ type Env struct {
 	// Services is what was profiled beforehand of services on the devices there are; nil is
 	// nothing. Options that name models of their own go before it.
 	Services *sharing.Law
+	// Pairs is what was profiled beforehand of training that shares a device; nil is nothing.
+	Pairs sharing.Pairs
 	// Break names a system, or a strategy that is of none: its strategies' deciding methods are taken away, to see that
 	// its claim notices. Nobody else sets it.
 	Break string

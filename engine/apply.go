@@ -115,7 +115,7 @@ func (e *Engine) observe(ev *Event, run plan.RunID) {
 	if ev.Loss > 0 {
 		e.state.ObserveLoss(ev.Job, ev.Loss, ev.Progress)
 	}
-	e.why.Observed = append(e.why.Observed, schedule.Observation{Job: ev.Job, RateMicro: ev.RateMicro, Stood: ev.Stood, Loss: ev.Loss, Progress: ev.Progress, Stages: ev.Stages, Slow: ev.Slow, Links: ev.Links})
+	e.why.Observed = append(e.why.Observed, schedule.Observation{Job: ev.Job, RateMicro: ev.RateMicro, Busy: ev.Busy, Stood: ev.Stood, Loss: ev.Loss, Progress: ev.Progress, Stages: ev.Stages, Slow: ev.Slow, Links: ev.Links})
 }
 
 // endRun ends a run, whatever it was doing, and settles what becomes of its job.

@@ -108,6 +108,9 @@ type Observation struct {
 	// RateOff is by how much that may be off; with no rate, by how much the one told before may be:
 	// plan.Unmeasured before anybody has measured it.
 	RateOff plan.Off `json:"rate_off,omitzero"`
+	// Busy is how much of the time it was seen to keep its devices busy, beside nobody that computes there before it;
+	// 0 is not seen.
+	Busy unit.Milli `json:"busy_milli,omitempty"`
 	// Stood is for how long it was seen to do nothing while it computes: its rate is 0 then.
 	Stood unit.Duration `json:"stood,omitempty"`
 	Timed

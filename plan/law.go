@@ -99,7 +99,7 @@ func (l *Judge) judge(x *Change) string {
 		switch {
 		case begun == nil:
 			return fmt.Sprintf("is for job %d, which does not start", by)
-		case ended != nil && !(c == MadeWayFor && ended.Reason.Code == MadeWayFor) && (ended.Verb == Withdraw || l.Run(ended.Run).Workers >= l.Run(begun.Run).Workers):
+		case ended != nil && l.Run(ended.Run).Terms.Share.Guest == None && !(c == MadeWayFor && ended.Reason.Code == MadeWayFor) && (ended.Verb == Withdraw || l.Run(ended.Run).Workers >= l.Run(begun.Run).Workers):
 			return fmt.Sprintf("is for job %d, which gives way itself", by)
 		case !served && !l.counts(x, begun, again):
 			return fmt.Sprintf("leaves room that job %d, for which it is, does not need", by)

@@ -65,6 +65,7 @@ type Broken struct {
 type Observation struct {
 	Job       plan.JobID
 	RateMicro int64
+	Busy      unit.Milli // of its devices' time; 0 is not seen
 	Stood     unit.Duration
 	Loss      float64
 	Progress  int32

@@ -1,5 +1,5 @@
 // Package bubbles says whom guests may join in what a pipeline plan leaves idle, and watches how
-// these hosts fare beside them: a host is seen alone first, and where it goes slower beside guests
+// these hosts, or all, fare beside them: a host is seen alone first, and where it goes slower beside guests
 // than it may, they end, and no others come if it goes faster without them. Placers of guests share
 // it.
 package bubbles
@@ -23,12 +23,14 @@ type Rule struct {
 	Harm unit.Milli
 	// Switch is what handing a device to a guest, or back, is believed to take.
 	Switch unit.Duration
+	// All are watched, also those that go by no plan.
+	All bool
 }
 
 // Opens reports whether handing the device over in each window of a plan takes no more than half
 // of it, and slows the host by no more than it may be.
 func (r *Rule) Opens(s workload.Spare) bool {
-	return s.IdleMicro > 0 && s.Window >= 2*r.Switch && s.Idle()*float64(r.Switch)*1000 <= float64(r.Harm)*float64(s.Window)
+	return r.All && s.IsZero() || s.IdleMicro > 0 && s.Window >= 2*r.Switch && s.Idle()*float64(r.Switch)*1000 <= float64(r.Harm)*float64(s.Window)
 }
 
 // Watch is what was seen of hosts.
@@ -82,7 +84,7 @@ func (w *Watch) Unwelcome(v plan.View, changed []plan.JobID) (out []allocate.Gue
 	for _, job := range changed {
 		// Whose guest has left because of it may be alone now.
 		for _, host := range [...]plan.JobID{job, leftFor(v, job)} {
-			if host == plan.None || v.Job(host).Run == plan.None || v.Spare(v.Job(host).Run).IsZero() {
+			if host == plan.None || !w.watches(v, v.Job(host).Run) {
 				continue
 			}
 			guests, opens := w.watch(v, host)
@@ -95,6 +97,11 @@ func (w *Watch) Unwelcome(v plan.View, changed []plan.JobID) (out []allocate.Gue
 		}
 	}
 	return out, opened
+}
+
+// watches reports whether a run is one that may have guests.
+func (w *Watch) watches(v plan.View, run plan.RunID) bool {
+	return run != plan.None && v.Run(run).Terms.Share.Guest == plan.None && (w.All || !v.Spare(run).IsZero())
 }
 
 // leftFor is the host that a waiting job had to leave, or None.
@@ -121,6 +128,9 @@ func (w *Watch) watch(v plan.View, job plan.JobID) (guests []plan.RunID, opens b
 	// come or gone. Who is alone is seen once his rate is known so well that harm could be told by it.
 	s := w.of(v, job)
 	least, most, measured := run.Measured()
+	if s == nil && w.All && !alone && (!measured || !w.less(most, believed(v, j.Run))) {
+		return nil, false // it goes as it was expected to
+	}
 	switch {
 	case run.Status != plan.Running:
 		return guests, false
@@ -141,6 +151,16 @@ func (w *Watch) watch(v plan.View, job plan.JobID) (guests []plan.RunID, opens b
 		s.beside = most
 	}
 	return guests, false
+}
+
+// believed is the rate that a run is expected to have alone.
+func believed(v plan.View, run plan.RunID) int64 {
+	model, first, several := int32(0), plan.NodeID(plan.None), false
+	v.GrantsOf(run, func(g plan.Grant) {
+		several = several || first != plan.None && g.Node != first
+		first, model = g.Node, v.Node(g.Node).Model
+	})
+	return v.Rate(v.Run(run).Job, model, v.Run(run).Workers, several)
 }
 
 // again notes the least and the most that the rate of a host may be that is alone again, and reports

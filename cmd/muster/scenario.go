@@ -112,8 +112,8 @@ func (o *showing) present(cmd *cobra.Command, s study) error {
 func (o *dayOptions) rows() (rows []scenario.Row, err error) {
 	steps := slices.Concat(o.without, o.only)
 	for _, step := range steps {
-		if !slices.Contains(catalogue.Steps, step) {
-			return nil, misused("there is no step %q: the steps are %s", step, strings.Join(catalogue.Steps, ", "))
+		if !slices.Contains(catalogue.Steps, step) && !(step == scenario.Sharing && len(o.only) == 0) {
+			return nil, misused("there is no step %q: the steps are %s; %s can be left out too", step, strings.Join(catalogue.Steps, ", "), scenario.Sharing)
 		}
 	}
 	if o.goal == "all" {

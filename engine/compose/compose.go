@@ -50,6 +50,8 @@ type Parts struct {
 	Reserve   calendar.Policy
 	// Rater, where there is one, chooses among the placer's candidates.
 	Rater allocate.Rater
+	// Sharer, where there is one, lets jobs that would wait under an order live beside others.
+	Sharer allocate.Sharer
 	// Switcher, where there is one, prices suspending: a joint decider's slice that is not
 	// worth its switch is not made.
 	Switcher allocate.Switcher
@@ -140,14 +142,15 @@ type agenda struct {
 type making struct {
 	wish    allocate.Wish // for the job that an order tries
 	found   []allocate.Candidate
-	keeps   plan.PlanTerms  // of a run that goes on in processes that are left, while it is started
-	narrow  plan.Shape      // of the job that is placed, with the models that it may have
-	why     plan.Reason     // what beside room kept the job that was tried last from starting
-	scanned int             // of the draft's changes, for guests that had to give way
-	cut     []plan.DeviceID // devices that another strategy left cut
-	passed  []item          // passed over while jobs are started, and in no class
-	stays   []plan.JobID    // whose runs were ended in vain when this decision was tried before
-	elastic int             // elastic jobs among the running
+	beside  []allocate.Candidate // of the sharer
+	keeps   plan.PlanTerms       // of a run that goes on in processes that are left, while it is started
+	narrow  plan.Shape           // of the job that is placed, with the models that it may have
+	why     plan.Reason          // what beside room kept the job that was tried last from starting
+	scanned int                  // of the draft's changes, for guests that had to give way
+	cut     []plan.DeviceID      // devices that another strategy left cut
+	passed  []item               // passed over while jobs are started, and in no class
+	stays   []plan.JobID         // whose runs were ended in vain when this decision was tried before
+	elastic int                  // elastic jobs among the running
 	resize  unit.Time
 }
 
@@ -162,7 +165,10 @@ type class struct {
 // kind is what jobs have in common that cannot be placed if one of them cannot: where
 // they are filed and what they ask for, their user where users have limits, and, where
 // short work may fill in around claims, about how long they take.
-type kind struct{ leaf, shape, user, octave int32 }
+type kind struct {
+	leaf, shape, user, octave int32
+	guest                     bool // they are guests, and want devices of their own
+}
 
 const (
 	nowhere   = -1
@@ -219,6 +225,9 @@ func (p *Parts) abilities() abilities {
 		if w, ok := strategy.Can[allocate.Watcher](link); ok {
 			a.watchers = append(a.watchers, w)
 		}
+	}
+	if p.Sharer != nil && p.Joint == nil {
+		a.watchers = append(a.watchers, p.Sharer)
 	}
 	a.memories = p.memories()
 	return a
@@ -350,7 +359,7 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 		}
 		s.file(d.View, id)
 	case j.Phase == plan.Active:
-		s.fileRunning(d.View, id)
+		s.fileActive(d.View, id)
 		if r := d.Run(j.Run); s.rules.Preempt && r.Status == plan.Starting && r.Since == d.Now() {
 			s.lines.roomRetry = d.Now() // a promise no more: those ranked before it try again
 		}
@@ -380,7 +389,7 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 		s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)
 		return
 	}
-	k := kind{leaf: s.claims.tree.leaf(v, &j), shape: j.Shape, user: plan.None}
+	k := kind{leaf: s.claims.tree.leaf(v, &j), shape: j.Shape, user: plan.None, guest: j.Run != plan.None}
 	if s.claims.tree.LimitsUsers(k.leaf) {
 		k.user = j.User
 	}

@@ -201,7 +201,8 @@ func (s *Scheduler) evicted(d *plan.Draft) {
 	changes := d.Changes()
 	for s.making.scanned = min(s.making.scanned, len(changes)); s.making.scanned < len(changes); s.making.scanned++ {
 		c := &changes[s.making.scanned]
-		if c.Verb == plan.Stop && s.lines.home[c.Job] == atRunning && d.Job(c.Job).Phase == plan.Waiting {
+		home := s.lines.home[c.Job]
+		if c.Verb == plan.Stop && (home == atRunning || home >= 0 && s.lines.classes[home].guest) && d.Job(c.Job).Phase == plan.Waiting {
 			s.drop(d.View, c.Job)
 			s.file(d.View, c.Job)
 		}

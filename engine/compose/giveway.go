@@ -60,7 +60,7 @@ func (s *Scheduler) goBack(d *plan.Draft, jobs []plan.JobID, loops []byte) {
 	slices.Sort(jobs)
 	for _, job := range slices.Compact(jobs) {
 		if s.drop(d.View, job); d.Job(job).Run != plan.None {
-			s.fileRunning(d.View, job)
+			s.fileActive(d.View, job)
 		} else {
 			s.file(d.View, job)
 		}

@@ -15,7 +15,7 @@ func (p *Parts) all() (list []any) {
 	for _, link := range allocate.Links(p.Placer) {
 		list = append(list, link)
 	}
-	return append(list, p.Joint, p.Estimator, p.Gate, p.Order, p.Sizer, p.Planner, p.Flow, p.Rater, p.Switcher, p.Victims, p.Reaction)
+	return append(list, p.Joint, p.Estimator, p.Gate, p.Order, p.Sizer, p.Planner, p.Flow, p.Rater, p.Switcher, p.Victims, p.Reaction, p.Sharer)
 }
 
 // memories are the parts that remember what no State holds. A decider that is in several

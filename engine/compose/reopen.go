@@ -17,6 +17,7 @@ func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
 	changed := slices.Clone(why.Jobs)
 	for i := range why.Observed {
 		changed = append(changed, why.Observed[i].Job)
+		s.seen(d, &why.Observed[i])
 	}
 	for _, w := range s.able.watchers {
 		guests, opened := w.Unwelcome(d.View, changed)

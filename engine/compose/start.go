@@ -45,6 +45,10 @@ func (s *Scheduler) start(d *plan.Draft) {
 			s.evicted(d)
 			continue
 		}
+		if d.Job(it.job).Run != plan.None { // a guest goes on as it does
+			s.block(&s.lines.classes[c], true)
+			continue
+		}
 		if s.reserve(d, it.job) {
 			continue // its place is this moment: it may fit now that it is its own
 		}
@@ -215,7 +219,13 @@ func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool 
 	if ahead != plan.None {
 		w.Reason = plan.Reason{Code: plan.Backfilled, A: int64(ahead)}
 	}
-	n, took := s.place(d, it, w)
+	var n int32
+	var took bool
+	if d.Job(it.job).Run != plan.None {
+		n, took = s.moved(d, it, w)
+	} else {
+		n, took = s.place(d, it, w)
+	}
 	if n > 0 {
 		s.settled(d, it, n, w.Workers, next)
 	}
@@ -250,6 +260,9 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 	shape, j := d.Shape(w.Job), d.Job(w.Job)
 	leaf := s.claims.tree.leaf(d.View, &j)
 	gave := d.Ended(w.Job) // who gave way takes nothing in the same decision, unless it was by rank and takes by rank
+	if gave != nil && gave.Reason.Code == plan.Moved {
+		gave = nil // it was a guest, and goes on as one if it gets nothing
+	}
 	for n := w.Workers; n > 0 && gave == nil; n = s.smaller(d.View, w, n) {
 		claims := s.claims.tree.Shared() && s.claims.tree.entitled(leaf, shape.Models, shape.Milli(n), j.Priority) && s.mayTakeBack(d.View, shape, j.Priority)
 		if (claims || s.round != nil && len(s.round.yields) > 0) && s.takeBack(d, w, n) {
@@ -257,9 +270,16 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 			return n, true
 		}
 	}
+	beside, part := s.beside(d, w)
+	if part >= asGood && s.fits(d, &beside, beside.Workers) {
+		return beside.Workers, false
+	}
 	if s.rules.Preempt && (gave == nil || gave.Reason.Code == plan.MadeWayFor) && s.displace(d, it, w) {
 		s.agenda.overruled = true
 		return w.Workers, true
+	}
+	if part >= asWell && part < asGood && s.fits(d, &beside, beside.Workers) {
+		return beside.Workers, false
 	}
 	return 0, false
 }
@@ -450,7 +470,7 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 	s.making.resize = d.Now().Add(resizeEvery)
 	for id := range plan.RunID(d.RunSlots()) {
 		r := d.Run(id)
-		if r.Status != plan.Running || !d.Shape(r.Job).Elastic() || d.Now().Sub(r.Began) < leftAlone || s.stays(r.Job) {
+		if r.Status != plan.Running || s.parts.Sharer != nil && r.Terms.Share.Guest != plan.None || !d.Shape(r.Job).Elastic() || d.Now().Sub(r.Began) < leftAlone || s.stays(r.Job) {
 			continue
 		}
 		shape := d.Shape(r.Job)

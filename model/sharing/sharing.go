@@ -2,7 +2,7 @@
 // with parameters. The simulated world uses it with what is true, strategies with what
 // they believe; neither knows the other's parameters.
 //
-// Divided is the law of training jobs, whose time on a device is divided in proportion to
+// Together is the law of pairs that were measured; Divided is that of other training jobs, whose time on a device is divided in proportion to
 // what each needs. Device.Predict is that of services that compute side by side, after
 // iGniter (Xu et al., IEEE TPDS 2023): they slow each other down by the cache, by the power
 // that makes the clock fall, and by the gaps before kernels.
@@ -11,6 +11,22 @@ package sharing
 // Divided is what is left of a rate beside others that, with it, need so much of a device's
 // time; 1 is all of it.
 func Divided(rate, need float64) float64 { return rate / max(1, need) }
+
+// Pairs are what was measured of work that shares a device.
+type Pairs interface {
+	// Pair is what two classes keep of their rates beside each other on a device of a model; nothing
+	// where its memory does not hold both.
+	Pair(a, b, model string) (float64, float64, bool)
+}
+
+// Together is what a run keeps of its rate beside one with which it was measured to keep so much while
+// both compute, where they both do for a part of the time. Pairs are measured of jobs that compute all the time.
+func Together(pair, part float64) float64 {
+	if part >= 1 || pair <= 0 {
+		return pair
+	}
+	return 1 / (1 + part*(1/pair-1))
+}
 
 // Device is what the law knows of one kind of device.
 type Device struct {

@@ -117,8 +117,18 @@ type Ledger struct {
 	BubbleDeviceSec  float64 `json:"bubble_device_s,omitempty"`
 	FilledDeviceSec  float64 `json:"filled_device_s,omitempty"`
 	SlowedDeviceSec  float64 `json:"slowed_device_s,omitempty"`
+	// Of owners that had guests on their devices, or were slowed by guests over links: what they held
+	// meanwhile, and the part of it that they would not have had to hold without them.
+	OwnedDeviceSec        float64 `json:"owned_device_s,omitempty"`
+	LostToGuestsDeviceSec float64 `json:"lost_to_guests_device_s,omitempty"`
 	// Balanced says that the integers behind these figures added up exactly.
 	Balanced bool `json:"balanced"`
+}
+
+// OwnersSlowdown is how much longer owners held their devices for what they did beside guests than they
+// would have without.
+func (r *Result) OwnersSlowdown() float64 {
+	return r.LostToGuestsDeviceSec / max(1, r.OwnedDeviceSec-r.LostToGuestsDeviceSec)
 }
 
 // Effort is what computing the run cost on the machine that computed it.

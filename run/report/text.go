@@ -61,6 +61,7 @@ func facts(r *Result) []fact {
 	add(r.DeviceSec > 0, "device time", "%s", ledgerText(r))
 	add(r.FilledDeviceSec > 0, "bubbles", "%s of what plans left idle was used by guests, which kept their hosts %s longer",
 		percent(r.FilledDeviceSec/max(1, r.BubbleDeviceSec)), percent(r.SlowedDeviceSec/max(1, r.PlannedDeviceSec-r.SlowedDeviceSec)))
+	add(r.OwnedDeviceSec > 0, "owners' slowdown", "%s beside guests, for %s of device time", percent(r.OwnersSlowdown()), timeText(r.OwnedDeviceSec))
 	add(true, "preemptions", "%s", count(r.Preemptions))
 	add(true, "restarts", "%s", count(r.Restarts))
 	add(r.Commits > 0, "commits", "%s", count(r.Commits))

@@ -109,6 +109,7 @@ func (s *Simulation) fillBubbles(r *report.Result) {
 		l.over = fmt.Sprintf("guests are booked as busy for %.6f device seconds in what plans left idle, and that was no more than %.6f", b.FilledSec, l.busy.idleSec)
 	}
 	r.PlannedDeviceSec, r.BubbleDeviceSec, r.FilledDeviceSec, r.SlowedDeviceSec = b.HostSec, b.IdleSec, b.FilledSec, b.SlowedSec
+	r.OwnedDeviceSec, r.LostToGuestsDeviceSec = b.OwnedSec, b.LostSec
 }
 
 // moreThan leaves sums of many rounded terms their rounding.

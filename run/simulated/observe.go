@@ -14,7 +14,7 @@ import (
 func (s *Simulation) tellRate(id plan.RunID) {
 	l, rate := &s.runs[id], s.world.RateMicro(id)
 	if off := rate - s.engine.View().Run(id).RateMicro; rate > 0 && (off > 1 || off < -1) {
-		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Observation: engine.Observation{RateMicro: rate, Progress: s.progress(id),
+		s.emit(engine.Event{Kind: engine.Observed, Job: l.job, Attempt: l.attempt, Observation: engine.Observation{RateMicro: rate, Busy: s.world.Busy(id), Progress: s.progress(id),
 			Timed: s.timed(id)}})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/cluster"
@@ -24,6 +25,9 @@ import (
 	"github.com/musterdl/muster/run/simulated/world"
 	"github.com/musterdl/muster/run/simulated/world/serving"
 )
+
+// Sharing is what is left out beside the steps: the part by which jobs live beside others.
+const Sharing = "sharing"
 
 // Load is the offered load of the day, of what the cluster's devices could do.
 const Load = 0.95
@@ -61,6 +65,8 @@ type Day struct {
 	// Lost is the part of the held device time whose work was lost or that went into
 	// starts and stops.
 	Lost float64 `json:"lost_share"`
+	// Slowdown is how much longer owners held their devices beside guests than without, for what they did.
+	Slowdown float64 `json:"owners_slowdown"`
 	// DoneHours is when the last job ended, from the beginning of the day.
 	DoneHours float64 `json:"done_h"`
 	Mix
@@ -248,7 +254,7 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 	sim, err := simulated.New(simulated.Config{Beginning: simulated.Beginning{From: state, At: w.at, First: first,
 		Known: func(_ plan.View, id plan.JobID) world.Known { return w.known[id] }}, Cluster: w.cluster,
 		Jobs: &source{left: w.mix.day, offset: w.at, adjust: withNull(null)}, Later: w.mix.ends(w.state.View().Jobs(), w.at),
-		Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Collector: collector, Hooks: simulated.Hooks{Step: watch.step}, Prices: w.setup.Prices,
+		Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Collector: collector, Hooks: simulated.Hooks{Step: watch.step, Commit: countCommit}, Prices: w.setup.Prices,
 		World:  nature,
 		Breaks: simulated.Breaks{Seed: w.setup.Seed, NodeEvery: 60 * unit.Day, NodeFor: 2 * unit.Hour}})
 	if err != nil {
@@ -279,6 +285,7 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 	}
 	d.CostUSD, d.Hash, d.DoneHours = watch.dollars, r.DecisionHash, took.Seconds()/3600
 	d.Lost = (r.LostDeviceSec + r.OverheadDeviceSec) / (r.DeviceSec - r.IdleDeviceSec)
+	d.Slowdown = r.OwnersSlowdown()
 	jobs := collector.View().Jobs
 	up := w.mix.up(jobs, w.at)
 	d.Attainment = w.mix.attainment(up)
@@ -296,19 +303,23 @@ func (w *Warm) build(null []string, goal string) (catalogue.Built, *sharing.Law,
 		return catalogue.Built{}, nil, err
 	}
 	var law *sharing.Law
-	measured, err := serving.V100(func(path string) (io.ReadCloser, error) { return os.Open(filepath.Join(w.setup.Data, path)) })
+	profile, err := serving.V100(func(path string) (io.ReadCloser, error) { return os.Open(filepath.Join(w.setup.Data, path)) })
 	if err == nil {
-		law, err = measured.Fit()
+		law, err = profile.Fit()
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // without it services have whole devices
 		return catalogue.Built{}, nil, err
 	}
 	for _, step := range null {
+		if step == Sharing {
+			delete(c.Choices, allocate.SharePart)
+			continue
+		}
 		if c, err = c.Without(step); err != nil {
 			return catalogue.Built{}, nil, err
 		}
 	}
-	built, err := c.Build(catalogue.Env{Seed: w.setup.Seed, Services: law}, false)
+	built, err := c.Build(catalogue.Env{Seed: w.setup.Seed, Services: law, Pairs: measured{}}, false)
 	return built, law, err
 }
 
@@ -328,6 +339,30 @@ func lanes() *queue.Tree {
 	return &t
 }
 
+// Counted is temporary.
+var Counted map[string]int
+
+func countCommit(_ plan.View, c *plan.Commit) {
+	if Counted == nil {
+		return
+	}
+	for i := range c.Changes {
+		x := &c.Changes[i]
+		kind := ""
+		if x.Terms.Share.Guest != plan.None && x.Begins() {
+			kind = " as guest"
+		}
+		Counted[fmt.Sprint(x.Verb, kind, " ", x.Reason.Code)]++
+		if c.At > unit.Time(130*unit.Day) || os.Getenv("LOG") != "" && Counted["log"] < 400 && c.At > unit.Time(7*unit.Day+20*unit.Hour) {
+			Counted["log"]++
+			fmt.Println(c.At, x.Verb, kind, x.Job, x.Run, x.Reason, x.Terms.Share.Guest)
+		}
+	}
+}
+
+// ProbeHook is temporary.
+var ProbeHook func(sim *simulated.Simulation, w *Warm, sec float64)
+
 // readDay runs the day itself and says what became of the devices' time in it.
 func (w *Warm) readDay(d *Day, sim *simulated.Simulation, c *count) (err error) {
 	backlog, own := w.errands(sim)
@@ -340,6 +375,9 @@ func (w *Warm) readDay(d *Day, sim *simulated.Simulation, c *count) (err error) 
 	c.readBusy(sim)
 	midnight := w.at.Add(unit.Day)
 	for sim.Next() <= midnight {
+		if ProbeHook != nil {
+			ProbeHook(sim, w, min(sim.Next(), midnight).Sub(c.at).Seconds())
+		}
 		if _, err := c.advance(sim); err != nil {
 			return err
 		}

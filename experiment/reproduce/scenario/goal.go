@@ -15,12 +15,13 @@ type goal struct {
 
 // shortest is the composition for throughput. A service that runs keeps its share: under
 // MPS another one takes another process, and nobody stands by.
-const shortest = "estimate: noisy\norder: srtf\nreserve: easy\nplace: antman/igniter/advantage\nsize: efficient\ncut: dp-cut\nsequence: 1f1b\nflow: strict\n" +
+const shortest = "estimate: noisy\norder: srtf\nreserve: easy\nplace: antman/igniter/advantage\nshare: colocate\nsize: efficient\ncut: dp-cut\nsequence: 1f1b\nflow: strict\n" +
 	"options:\n  igniter: {repack: false}\n"
 
 // goals are the compositions of the day by the survey's map (muster strategies --goal).
 var goals = []goal{
 	{"throughput", "name: throughput\n" + shortest, ""},
+	{"measured", "name: measured\n" + shortest + "  colocate: {measured-only: true}\n", "as for throughput, but jobs live beside others only where that pair of classes was measured"},
 	{"cost", "name: cost\nestimate: noisy\nplace: antman/igniter/advantage\njoint: gavel\ncut: dp-cut\nsequence: 1f1b\nflow: strict\noptions:\n  gavel: {policy: cost}\n  igniter: {repack: false}\n",
 		"gavel, for most steps per dollar"},
 	{"deadline", "name: deadline\nestimate: noisy\nplace: antman/igniter/advantage\njoint: chronus\ncut: dp-cut\nsequence: 1f1b\nflow: strict\noptions:\n  igniter: {repack: false}\n",

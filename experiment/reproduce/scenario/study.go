@@ -37,6 +37,7 @@ var Metrics = []Metric{
 	{"llm_jct_s", "LLM JCT h", false, 1. / 3600, 1, func(d *Day) float64 { return d.LLMJCTSec }},
 	{"large_gang_wait_s", "wait 16+ h", false, 1. / 3600, 2, func(d *Day) float64 { return d.LargeWaitSec }},
 	{"lost_share", "lost %", false, 100, 2, func(d *Day) float64 { return d.Lost }},
+	{"owners_slowdown", "slowed %", false, 100, 2, func(d *Day) float64 { return d.Slowdown }},
 	{"attainment", "served %", true, 100, 2, func(d *Day) float64 { return d.Attainment }},
 	{"missed_deadlines", "missed %", false, 100, 1, func(d *Day) float64 { return d.Missed }},
 	{"debug_wait_p95_s", "debug p95 s", false, 1, 0, func(d *Day) float64 { return d.DebugP95 }},
@@ -58,6 +59,7 @@ func metric(key string) *Metric {
 var own = map[string][]string{
 	"profile": {"jct_s"}, "allocate": {"jct_s", "busy_share"}, "schedule": {"jct_s", "missed_deadlines"},
 	"pipeline": {"llm_jct_s"}, "flow": {"llm_jct_s"}, "run": {"lost_share"},
+	Sharing: {"busy_share", "jct_s"},
 }
 
 // Row is one composition, run on every seed.

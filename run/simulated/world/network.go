@@ -40,7 +40,7 @@ func (w *World) network(component []plan.RunID, rates []float64) {
 	n.sending, n.flows, n.periodic, n.shifts = n.sending[:0], n.flows[:0], n.periodic[:0], n.shifts[:0]
 	phased := true
 	for i, r := range component {
-		if x := &w.runs[r]; len(x.demand) > 0 && !x.paused {
+		if x := &w.runs[r]; len(x.demand) > 0 && !w.away(x) {
 			phased = phased && x.shares == nil // what a plan hides is in its shares
 			n.sending = append(n.sending, i)
 			n.flows = append(n.flows, maxmin.Flow{Uses: x.demand, Weight: x.weight, Limit: x.average(), Class: x.class})

@@ -28,7 +28,7 @@ func (w *World) Resume(v plan.View, runs []plan.RunID, midway []Midway) {
 			continue
 		}
 		component := w.component(id)
-		for k, rate := range w.rates(component) {
+		for k, rate := range w.slowed(component) {
 			w.runs[component[k]].rate = rate
 		}
 	}

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"math"
 	"slices"
 
 	"github.com/musterdl/muster/mechanism/control"
@@ -25,23 +26,52 @@ func (w *World) rerate(now unit.Time, id plan.RunID) []plan.RunID {
 	}
 	component := w.component(id)
 	w.tell(now, component...)
-	return w.apply(now, component, w.rates(component), id)
+	return w.apply(now, component, w.slowed(component), id)
 }
 
-// rates are those of the runs of a component, beside each other and over the links
-// that they share.
-func (w *World) rates(component []plan.RunID) []float64 {
-	w.scratch = w.scratch[:0]
+// rates are those of the runs of a component, over the links and beside each other on the devices
+// that they share: who waits for a link leaves his devices to others meanwhile.
+func (w *World) rates(component []plan.RunID, into []float64) []float64 {
+	into = into[:0]
 	for _, r := range component {
-		rate := w.runs[r].solo
-		if w.runs[r].service == nil {
-			rate *= w.beside(r)
-		}
-		w.scratch = append(w.scratch, rate)
+		into = append(into, w.runs[r].solo)
 	}
-	w.network(component, w.scratch)
+	w.network(component, into)
+	for i, r := range component {
+		x := &w.runs[r]
+		if x.linked = 1; x.solo > 0 {
+			x.linked = into[i] / x.solo
+		}
+	}
+	for i, r := range component {
+		if w.runs[r].service == nil {
+			into[i] *= w.beside(r)
+		}
+	}
+	return into
+}
+
+// slowed notes of the owners of a component by how much guests slow them, on devices and on links: the
+// part of the time that they hold now which they would not without any. It returns the rates.
+func (w *World) slowed(component []plan.RunID) []float64 {
+	guests := slices.ContainsFunc(component, func(r plan.RunID) bool { return w.runs[r].guest && !w.runs[r].paused })
+	if guests {
+		w.guestless = true
+		w.without = w.rates(component, w.without)
+		w.guestless = false
+	}
+	w.scratch = w.rates(component, w.scratch)
+	for i, r := range component {
+		x := &w.runs[r]
+		if x.lost = 0; guests && !x.guest && w.without[i] > 0 {
+			x.lost = max(0, 1-w.scratch[i]/w.without[i])
+		}
+	}
 	return w.scratch
 }
+
+// away reports whether a run computes nothing now, or is a guest where none is reckoned with.
+func (w *World) away(x *run) bool { return x.paused || w.guestless && x.guest }
 
 // component collects the live runs connected to id, in the order they are found.
 func (w *World) component(id plan.RunID) []plan.RunID {
@@ -84,7 +114,7 @@ func (w *World) beside(id plan.RunID) float64 {
 }
 
 // besideOn is what the others on a device leave of a run's rate: the measured pair
-// where two classes are known; for those trained together with it, what the longer
+// where two classes are known, while both compute; for those trained together with it, what the longer
 // step leaves; else the device's time divided in proportion to what each needs. A run
 // that asked for a share was measured on that share, so it is slowed only when the
 // device is asked for more than a whole. Between a host and guests under a law it is as
@@ -98,13 +128,13 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	in := control.Windows{Switch: w.config.Switch}
 	for _, r := range w.onDev[d] {
 		y := &w.runs[r]
-		if y.paused || r != id && x.service != nil && y.service != nil {
+		if r != id && w.away(y) || y.paused || r != id && x.service != nil && y.service != nil {
 			continue
 		}
 		if r != id {
 			others, other = others+1, r
 		}
-		use := min(y.need, y.limit)
+		use := y.use()
 		switch {
 		case r != id && x.with(y):
 			merged++
@@ -119,10 +149,13 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	if others == 1 && merged == 0 && w.config.Speeds != nil {
 		model := w.c.Models[w.c.Nodes[w.c.Devices[d].Node].Model].Name
 		if mine, _, ok := w.config.Speeds.Pair(w.truth[x.job].class, w.truth[w.runs[other].job].class, model); ok {
-			return x.given(mine)
+			return x.given(sharing.Together(mine, x.use()*w.runs[other].use()))
 		}
 	}
 	rate := 1 / (1 + w.truth[x.job].Merge*float64(merged))
+	if law != "" && guests <= 0 {
+		law = "" // no guest has anything of the links that it needs, and so it computes nothing
+	}
 	if law != "" && hosts > 0 {
 		host, guest := control.Filling(law, hosts, guests, in)
 		if x.guest && x.law != "" {
@@ -133,6 +166,14 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 		return sharing.Divided(rate, guests)
 	}
 	return sharing.Divided(rate, hosts)
+}
+
+// use is the part of a device's time that a run keeps busy by itself.
+func (x *run) use() float64 { return min(x.need*x.linked, x.limit) }
+
+// Busy is the part of its devices' time that a run is seen to keep busy, where nobody on them is in its way.
+func (w *World) Busy(id plan.RunID) unit.Milli {
+	return max(1, unit.Milli(math.Round(1000*w.runs[id].use())))
 }
 
 // given is what a guest has of what its law will leave it: half, until that has settled.

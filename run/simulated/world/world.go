@@ -27,9 +27,7 @@ type Speeds interface {
 	// Rate is the progress of a class on n workers over so many nodes of a device
 	// model, relative to one worker on the reference device.
 	Rate(class, model string, workers, nodes int) (float64, bool)
-	// Pair is what two classes keep of their rates when they share a device; nothing where
-	// its memory does not hold both.
-	Pair(a, b, model string) (float64, float64, bool)
+	sharing.Pairs
 }
 
 // Config is what nature is like.
@@ -72,11 +70,14 @@ type World struct {
 	round   int32
 	queue   []plan.RunID // scratch of the component search
 	scratch []float64    // rates of the component
+	without []float64    // and without its guests
 	plans   map[planKey]truePlan
 	slow    slowness
 	ended   Bubbles   // of runs that ended
 	busy    []float64 // by device model: device microseconds kept busy, of runs that ended
 	shared  bool      // a run had less of a device than its job asks for
+	// Guests are reckoned with, or not for a moment.
+	guestless bool
 }
 
 type truth struct {
@@ -123,12 +124,14 @@ type booking struct {
 	busyTime float64
 	booked   unit.Time
 	busy     float64
+	lost     float64       // of what it holds now, by its guests
 	lives    unit.Duration // of its running time, that the workers which are left of it have saved
 	bubbles
 }
 
 // sending is what a run puts on links.
 type sending struct {
+	linked float64          // the part of its rate that links leave it, whoever is on its devices
 	demand []maxmin.Use     // while it sends at full speed, only where it crosses any
 	phase  [2]unit.Duration // of one iteration: computing, communicating; 0 is unknown
 	shift  unit.Duration
@@ -217,7 +220,7 @@ func (w *World) place(now unit.Time, v plan.View, id plan.RunID) {
 		w.mark = append(w.mark, 0)
 	}
 	x := run{job: r.Job, began: now, updated: now, live: true, booking: booking{booked: now, busy: w.truth[r.Job].Busy},
-		sending: sending{class: r.Terms.Traffic.Class, weight: float64(r.Terms.Traffic.Weight)}}
+		sending: sending{linked: 1, class: r.Terms.Traffic.Class, weight: float64(r.Terms.Traffic.Weight)}}
 	if x.weight == 0 {
 		x.weight = 1000
 	}
@@ -305,7 +308,8 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	if menu := w.truth[x.job].menu; len(menu) > 0 {
 		x.solo = w.straggle(x.job, float64(menu.Rate(w.c, kind, r.Workers, nodes > 1))/plan.FullRate)
 	}
-	x.model, x.width = kind, x.width*x.busy*w.efficiency(x.job, kind, r.Workers, nodes > 1)
+	efficiency := w.efficiency(x.job, kind, r.Workers, nodes > 1)
+	x.model, x.width, x.need = kind, x.width*x.busy*efficiency, x.need*efficiency
 	truly := w.planned(v, id, x.job, r.Terms.Plan.ID)
 	if x.spare = truly.spare; r.Terms.Plan.ID != plan.None && v.ProfileOf(x.job).Stages == 0 {
 		x.spare = w.truth[x.job].menu.Spread(kind, r.Workers, nodes > 1).Spare
