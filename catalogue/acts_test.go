@@ -102,7 +102,7 @@ func everything() (*cluster.Cluster, scheduletest.Jobs) {
 		{Resources: workload.Resources{Gang: 1, Memory: 4 << 10}, Traits: workload.Traits{Persistent: 1 << 10}},
 		{Resources: workload.Resources{Gang: 3}, Traits: workload.Traits{Traffic: 800, Phase: workload.Phase{Compute: 60 * unit.Millisecond, Communicate: 40 * unit.Millisecond}}},
 		{Resources: workload.Resources{Gang: 1, Memory: 2 << 10}, Traits: workload.Traits{Opportunistic: true}},
-		{Resources: workload.Resources{Gang: 2}, Traits: workload.Traits{Phase: workload.Phase{Compute: 30 * unit.Millisecond, Communicate: 70 * unit.Millisecond}}},
+		{Resources: workload.Resources{Gang: 2, Memory: 4 << 10}, Traits: workload.Traits{Phase: workload.Phase{Compute: 30 * unit.Millisecond, Communicate: 70 * unit.Millisecond}}},
 		{Resources: workload.Resources{Gang: 1, Memory: 2 << 10}, Traits: workload.Traits{Base: "roberta-base", Group: "tuning"}},
 		{Resources: workload.Resources{Gang: 1}, Traits: workload.Traits{Class: "simple", Service: workload.Service{RatePerSec: 100, SLO: 80 * unit.Millisecond}}},
 		{Resources: workload.Resources{Gang: 2}, Traits: workload.Traits{Pipeline: workload.Pipeline{Stages: 2, Microbatches: 4, Layers: slices.Repeat([]workload.Layer{layer}, 4)}}},

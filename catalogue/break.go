@@ -14,7 +14,7 @@ import (
 
 // broken is a part with its deciding method taken away: what a claim must notice. An order
 // ranks the other way round, a placer takes the first room there is, a joint decider
-// wishes for everybody what he asked for as he came, a rater takes the last candidate, a
+// wishes for everybody what he asked for as he came, a rater takes the last candidate, nobody shares, a
 // gate admits all, a pipeline is cut and goes as without a strategy, nobody reacts to what breaks or drifts, and the traffic of runs
 // and the price of a switch are left alone. All
 // else that the part could do is gone with it.
@@ -30,6 +30,8 @@ func broken(part any) any {
 			return picked{plain, picky}
 		}
 		return plain
+	case allocate.Sharer:
+		return alone{}
 	case allocate.Rater:
 		return last{}
 	case flow.Policy:
@@ -113,3 +115,22 @@ type free struct{}
 
 // Switch costs nothing.
 func (free) Switch(plan.View, plan.JobID, plan.JobID) unit.Duration { return 0 }
+
+// alone is a sharer who finds no place beside anybody.
+type alone struct{}
+
+var _ allocate.Sharer = alone{}
+
+// Sees forgets what it sees.
+func (alone) Sees(plan.View, plan.JobID, unit.Milli) {}
+
+// Beside is nowhere.
+func (alone) Beside(_ plan.View, _ allocate.Need, into []allocate.Candidate) []allocate.Candidate {
+	return into
+}
+
+// Moves is never.
+func (alone) Moves(plan.View, plan.JobID) bool { return false }
+
+// Unwelcome is nobody.
+func (alone) Unwelcome(plan.View, []plan.JobID) ([]allocate.Guest, bool) { return nil, false }

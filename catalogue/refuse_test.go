@@ -69,7 +69,7 @@ func TestRefused(t *testing.T) {
 	live := []string{slots, bare, gpus, mps, kube}
 	want := map[string][]string{
 		"parrot": live, "cassini": live, "strict": live, "mig": live, "jahani": live, "titan": live, "hydro": live, "pipeswitch": live,
-		"gandiva": {bare, gpus, mps, kube}, "igniter": {bare, gpus, mps, kube}, "antman": {gpus, mps, kube}, "mps": {bare, gpus, kube}, "salus": {kube},
+		"gandiva": {bare, gpus, mps, kube}, "igniter": {bare, gpus, mps, kube}, "antman": {gpus, mps, kube}, "colocate": {gpus, mps, kube}, "mps": {bare, gpus, kube}, "salus": {kube},
 		"dp-cut": {kube}, "1f1b": {kube}, "dualpipe": live, "dualpipe-v": {kube}, "zb-h1": {kube}, "zb-h2": {kube},
 		"chimera": live, "mixpipe": live, "hanayo": {kube}, "pipedream": live, "hetpipe": live,
 		"interleaved": {kube}, "zbv": {kube}, "v-half": {kube}, "v-min": {kube}, "zero-bubble": {kube},

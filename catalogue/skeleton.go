@@ -43,6 +43,7 @@ var stubs = map[string]stub{
 		whole("calendar.ReservePart", "Default()")},
 	"estimate": {"profile", scheduleSuite, listed("Estimator{}"), whole("profile.EstimatePart", "Estimator{}")},
 	"size":     {"allocate", scheduleSuite, listed("Sizer{}"), whole("allocate.SizePart", "Sizer{}")},
+	"share":    {"allocate", scheduleSuite, listed("Sharer{}"), whole("allocate.SharePart", "Sharer{}")},
 	"rate":     {"allocate", scheduleSuite, listed("Rater{}"), whole("allocate.RatePart", "Rater{}")},
 	"switch":   {"allocate", scheduleSuite, listed("Switcher{}"), whole("allocate.SwitchPart", "Switcher{}")},
 	"gate":     {"schedule", scheduleSuite, listed("Gate{}"), whole("schedule.GatePart", "Gate{}")},

@@ -173,11 +173,16 @@ func (l *Judge) counts(x, begun, again *Change) bool {
 }
 
 // Again reports whether a run is in the place of the one that a change has ended: as much
-// on the same nodes or, where that was to move, on the same devices.
+// on the same nodes or, where that was to move or was a guest, on the same devices. A guest that gets devices of
+// its own, or the other way round, has something else.
 func (v View) Again(ended *Change, run RunID) bool {
+	guest := v.Run(ended.Run).Terms.Share.Guest != None
+	if ended.Run != run && guest != (v.Run(run).Terms.Share.Guest != None) {
+		return false
+	}
 	places := func(run RunID) (at []int32) {
 		v.GrantsOf(run, func(g Grant) {
-			if at = append(at, int32(g.Node)); ended.Reason.Code == Moved {
+			if at = append(at, int32(g.Node)); ended.Reason.Code == Moved || guest {
 				at = append(at, int32(g.Device))
 			}
 		})

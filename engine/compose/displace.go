@@ -201,8 +201,10 @@ func (s *Scheduler) evicted(d *plan.Draft) {
 	changes := d.Changes()
 	for s.making.scanned = min(s.making.scanned, len(changes)); s.making.scanned < len(changes); s.making.scanned++ {
 		c := &changes[s.making.scanned]
-		home := s.lines.home[c.Job]
-		if c.Verb == plan.Stop && (home == atRunning || home >= 0 && s.lines.classes[home].guest) && d.Job(c.Job).Phase == plan.Waiting {
+		if c.Verb != plan.Stop || d.Job(c.Job).Phase != plan.Waiting {
+			continue
+		}
+		if home := s.lines.home[c.Job]; home == atRunning || home >= 0 && s.lines.classes[home].guest {
 			s.drop(d.View, c.Job)
 			s.file(d.View, c.Job)
 		}

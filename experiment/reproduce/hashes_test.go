@@ -44,7 +44,7 @@ var mixedOnly = []string{"gavel", "pollux", "jahani"}
 
 // beside is what decides beside a strategy of a part, so that the part has work to do.
 var beside = map[string][]choice{
-	"estimate": {{"order", "srtf"}}, "size": {{"order", "srtf"}}, "place": {{"order", "srtf"}}, "rate": {{"order", "srtf"}, {"place", "spread"}},
+	"estimate": {{"order", "srtf"}}, "size": {{"order", "srtf"}}, "place": {{"order", "srtf"}}, "rate": {{"order", "srtf"}, {"place", "spread"}}, "share": {{"order", "srtf"}},
 	"victims": {{"order", "srtf"}}, "gate": {{"order", "edf"}}, "sequence": {{"cut", "dp-cut"}}, "cut": {{"sequence", "1f1b"}}, "flow": {{"place", "spread"}},
 }
 
