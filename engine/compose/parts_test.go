@@ -109,6 +109,7 @@ type every struct {
 	victims.Chooser
 	allocate.Rater
 	allocate.Switcher
+	allocate.Sharer
 	allocate.Joint
 	Reaction
 	asked *int

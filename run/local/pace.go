@@ -36,6 +36,8 @@ type pace struct {
 	// said to.
 	speed float64
 	stood bool
+	cpu   unit.Duration // that its rank 0 had used when the present count began
+	since unit.Time     // when that was; zero is nowhere
 }
 
 // again begins to count anew: the run has started, rested, been given other terms, or other
@@ -61,6 +63,30 @@ func (p *pace) seen(r *supervise.Record) (is control.Pace, stands unit.Duration)
 		return is, took
 	}
 	return is, 0
+}
+
+// uses is how many cores rank 0 has used in the mean since the first report of the present company; 0
+// is not known yet.
+func (p *pace) uses(r *supervise.Record) float64 {
+	if p.since == 0 || r.Usage.CPU < p.cpu {
+		p.since, p.cpu = r.At, r.Usage.CPU
+	}
+	if r.At.Sub(p.since) < paceOver {
+		return 0
+	}
+	return (r.Usage.CPU - p.cpu).Seconds() / r.At.Sub(p.since).Seconds()
+}
+
+// busy is how much of the time a worker keeps its devices busy that uses so many cores: of slots, which are so
+// many cores each, or, of GPUs, what they say themselves.
+func (c *Config) busy(cores float64, devices int, r *supervise.Record) unit.Milli {
+	switch {
+	case c.GPUs:
+		return unit.Milli(10 * r.Usage.GPU)
+	case c.SlotCPU > 0 && devices > 0 && cores > 0:
+		return min(unit.Whole, max(1, unit.Milli(cores*1e6/float64(c.SlotCPU)/float64(devices))))
+	}
+	return 0
 }
 
 // newest is how fast the run goes now: all blocks count together, for a rate that is known the better

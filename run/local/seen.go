@@ -113,7 +113,10 @@ func (a *attempt) observe(rank int, r *supervise.Record) {
 		e.Progress = int32(min(1_000_000, r.Report.Step*1_000_000/a.of))
 	}
 	if r.Kind == supervise.Progress {
-		e.RateMicro, e.RateOff, e.Stood = a.rate(r)
+		used := a.pace.uses(r)
+		if e.RateMicro, e.RateOff, e.Stood = a.rate(r); e.RateMicro > 0 && !a.order.Guest { // a guest uses what it is left
+			e.Busy = a.driver.config.busy(used, len(a.order.Workers[rank].Devices), r)
+		}
 	}
 	e.Saved = a.kept()
 	a.driver.report(e)
