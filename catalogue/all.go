@@ -112,7 +112,7 @@ var All = []Entry{
 	tuned(antman.Description, antman.Default, func(c antman.Config, _ Env) any { return antman.New(c) }).claims(antman.Claim, nil),
 	tuned(bestfit.Description, bestfit.Default, func(c bestfit.Config, _ Env) any { return bestfit.New(c) }),
 	tuned(bidprice.Description, bidprice.Default, func(c bidprice.Config, _ Env) any { return bidprice.New(c) }).claims(bidprice.Claim, nil),
-	tuned(colocate.Description, colocate.Default, func(c colocate.Config, e Env) any { return colocate.New(c.Knowing(e.Pairs)) }),
+	tuned(colocate.Description, colocate.Default, func(c colocate.Config, e Env) any { return colocate.New(c.Knowing(e.Pairs)) }).claims(colocate.Claim, nil),
 	fresh(clustering.Description, func() any { return clustering.New() }),
 	tuned(soonest.Description, soonest.Default, func(c soonest.Config, _ Env) any { return soonest.New(c) }),
 	fresh(soonest.PlaceDescription, func() any { return soonest.NewPlacer() }),

@@ -22,6 +22,8 @@ func broken(part any) any {
 	switch p := part.(type) {
 	case allocate.Joint:
 		return firstCome{}
+	case allocate.Sharer:
+		return alone{}
 	case schedule.Order:
 		return reversed{p}
 	case allocate.Placer:
@@ -30,8 +32,6 @@ func broken(part any) any {
 			return picked{plain, picky}
 		}
 		return plain
-	case allocate.Sharer:
-		return alone{}
 	case allocate.Rater:
 		return last{}
 	case flow.Policy:

@@ -202,6 +202,16 @@ func scaled(d unit.Duration, micro int64) unit.Duration {
 	return d/FullRate*unit.Duration(micro) + d%FullRate*unit.Duration(micro)/FullRate
 }
 
+// Where is the device model of a run, and whether it is on several nodes.
+func (v View) Where(run RunID) (model int32, several bool) {
+	node := NodeID(None)
+	v.GrantsOf(run, func(g Grant) {
+		several = several || node != None && node != g.Node
+		node, model = g.Node, v.Node(g.Node).Model
+	})
+	return model, several
+}
+
 // Spare is what is believed that a run's plan leaves of its devices; nothing of one without.
 func (v View) Spare(run RunID) workload.Spare {
 	if id := v.s.Runs[run].Terms.Plan.ID; id >= 0 && int(id) < len(v.s.Plans) {

@@ -155,11 +155,7 @@ func (w *Watch) watch(v plan.View, job plan.JobID) (guests []plan.RunID, opens b
 
 // believed is the rate that a run is expected to have alone.
 func believed(v plan.View, run plan.RunID) int64 {
-	model, first, several := int32(0), plan.NodeID(plan.None), false
-	v.GrantsOf(run, func(g plan.Grant) {
-		several = several || first != plan.None && g.Node != first
-		first, model = g.Node, v.Node(g.Node).Model
-	})
+	model, several := v.Where(run)
 	return v.Rate(v.Run(run).Job, model, v.Run(run).Workers, several)
 }
 
@@ -184,6 +180,23 @@ func (w *Watch) again(s *seen, least, most int64) (cleared bool) {
 // the one may be than the least that the other was, so that guests do not pay for what is noise.
 func (w *Watch) less(rate, than int64) bool {
 	return rate*int64(unit.Whole) < than*int64(unit.Whole-w.Harm)
+}
+
+// Holds is how many workers of a shape the cores and the memory of a node leave room
+// for; whether its devices are free is not asked of a guest.
+func Holds(v plan.View, id plan.NodeID, shape *plan.Shape) int32 {
+	n := v.Node(id)
+	most := n.Count
+	if shape.PerNode > 0 {
+		most = min(most, shape.PerNode)
+	}
+	if shape.CPU > 0 {
+		most = min(most, n.FreeCPU/shape.CPU)
+	}
+	if shape.Host > 0 {
+		most = min(most, n.FreeHost/shape.Host)
+	}
+	return most
 }
 
 // Guests appends the runs that are guests on a device, each once.

@@ -478,27 +478,3 @@ func (s *Scheduler) drop(v plan.View, id plan.JobID) {
 	s.lines.active--
 	s.lines.timers.set(unit.Never, id)
 }
-
-// expire ranks the jobs anew whose keys have run out.
-func (s *Scheduler) expire(d *plan.Draft) {
-	for {
-		id, due := s.lines.timers.popDue(d.Now())
-		if !due {
-			return
-		}
-		if s.lines.home[id] == atRunning {
-			key, until := s.parts.Order.Key(d.View, id)
-			s.lines.running.rerank(item{key, id})
-			s.lines.timers.set(until, id)
-			s.unblockAll() // it may have to give way now
-			continue
-		}
-		if s.able.ager != nil {
-			if memo, changed := s.able.ager.Age(d.View, id); changed {
-				d.Memo(id, memo)
-			}
-		}
-		s.drop(d.View, id)
-		s.file(d.View, id)
-	}
-}

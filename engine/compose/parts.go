@@ -28,7 +28,6 @@ func PartsOf(c, null strategy.Filled) Parts {
 		Flow:      strategy.In[flow.Policy](c, flow.PolicyPart),
 		Victims:   strategy.In[victims.Chooser](c, victims.VictimsPart),
 		Reserve:   strategy.In[calendar.Policy](c, calendar.ReservePart),
-		Sharer:    strategy.In[allocate.Sharer](c, allocate.SharePart),
 		Rater:     strategy.In[allocate.Rater](c, allocate.RatePart),
 		Switcher:  strategy.In[allocate.Switcher](c, allocate.SwitchPart),
 		Joint:     strategy.In[allocate.Joint](c, allocate.JointPart),
@@ -38,6 +37,7 @@ func PartsOf(c, null strategy.Filled) Parts {
 			Spread: strategy.In[parallel.Planner](c, parallel.PlannerPart),
 			Name:   cmp.Or(c[parallel.PlannerPart].Name, c[pipeline.CutPart].Name) + "+" + c[pipeline.SequencePart].Name},
 		Reaction: strategy.In[reaction.Policy](c, reaction.Part),
+		Sharer:   strategy.In[allocate.Sharer](c, allocate.SharePart),
 	}
 }
 

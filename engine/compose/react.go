@@ -69,7 +69,7 @@ func (s *Scheduler) leaveSlow(d *plan.Draft, run plan.RunID, o *schedule.Observa
 		return
 	}
 	w := drifted{run: run}
-	model, several := where(d.View, run)
+	model, several := d.View.Where(run)
 	times := 1.
 	if times, w.slow = heldUp(d.View, run, o, model, skew); len(w.slow) == 0 {
 		return

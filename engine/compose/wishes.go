@@ -211,16 +211,6 @@ func (s *Scheduler) asWished(v plan.View, id plan.RunID, r *plan.Run, w *allocat
 	return onSlots(v, id, w.Slots)
 }
 
-// where is the device model of a run and whether it spans nodes.
-func where(v plan.View, id plan.RunID) (model int32, several bool) {
-	node := plan.NodeID(plan.None)
-	v.GrantsOf(id, func(g plan.Grant) {
-		several = several || node != plan.None && node != g.Node
-		node, model = g.Node, v.Node(g.Node).Model
-	})
-	return model, several
-}
-
 // onSlots reports whether a run has as many workers on each node, and on each device
 // that is named, as the slots say.
 func onSlots(v plan.View, id plan.RunID, slots []plan.Slot) bool {
@@ -266,7 +256,7 @@ func (s *Scheduler) worth(v plan.View, id plan.RunID, r *plan.Run, w *allocate.W
 	if w.Workers < r.Workers || w.Reason.Code == plan.Moved || r.Status != plan.Running && r.Status != plan.Suspended {
 		return true
 	}
-	model, several := where(v, id)
+	model, several := v.Where(id)
 	old := r.RateMicro
 	rate := int64(0)
 	for m := range int32(v.Room().Models()) {

@@ -208,7 +208,7 @@ func build(s Setup) (catalogue.Built, error) {
 			return catalogue.Built{}, err
 		}
 	}
-	return c.Build(catalogue.Env{Seed: s.Seed, Break: s.Break, Services: s.services}, s.Explain)
+	return c.Build(catalogue.Env{Seed: s.Seed, Break: s.Break, Services: s.services, Pairs: speeds{}}, s.Explain)
 }
 
 // adjusted passes jobs on with the setup's checkpoint rules, and sums up what they ask.

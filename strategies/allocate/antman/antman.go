@@ -163,7 +163,7 @@ func (p *Placer) asGuest(v plan.View, need allocate.Need, k int, into []allocate
 	model, found := p.kind(v, need)
 	for _, h := range p.hosts {
 		n := v.Device(h.device).Node
-		if !found || v.Node(n).Model != model || taken[n] >= holds(v, n, need.Shape) {
+		if !found || v.Node(n).Model != model || taken[n] >= bubbles.Holds(v, n, need.Shape) {
 			continue
 		}
 		taken[n]++
@@ -187,7 +187,7 @@ func (p *Placer) kind(v plan.View, need allocate.Need) (model int32, found bool)
 	for _, h := range p.hosts {
 		n := v.Device(h.device).Node
 		if _, known := room[n]; !known {
-			room[n] = holds(v, n, need.Shape)
+			room[n] = bubbles.Holds(v, n, need.Shape)
 		}
 		if room[n]--; room[n] < 0 {
 			continue
@@ -198,23 +198,6 @@ func (p *Placer) kind(v plan.View, need allocate.Need) (model int32, found bool)
 		}
 	}
 	return 0, false
-}
-
-// holds is how many workers of a shape the cores and the memory of a node leave room
-// for; whether its devices are free is not asked of a guest.
-func holds(v plan.View, id plan.NodeID, shape *plan.Shape) int32 {
-	n := v.Node(id)
-	most := n.Count
-	if shape.PerNode > 0 {
-		most = min(most, shape.PerNode)
-	}
-	if shape.CPU > 0 {
-		most = min(most, n.FreeCPU/shape.CPU)
-	}
-	if shape.Host > 0 {
-		most = min(most, n.FreeHost/shape.Host)
-	}
-	return most
 }
 
 // find lists the devices that take a guest of this shape.

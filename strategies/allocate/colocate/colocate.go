@@ -43,8 +43,6 @@ var Description = strategy.Description{
 type Config struct {
 	// Harm is by how much guests may slow a host, in thousandths.
 	Harm unit.Milli `yaml:"harm" least:"0" most:"1000"`
-	// BusyBelow is how much of the time a device may be busy that takes a guest.
-	BusyBelow unit.Milli `yaml:"busy-below" least:"1" most:"1000"`
 	// Switch is what handing a device to a guest, or back, is believed to take.
 	Switch unit.Duration `yaml:"switch" least:"0"`
 	// Restart is what a start takes besides loading what was saved.
@@ -57,7 +55,7 @@ type Config struct {
 
 // Default returns the configuration used where none is given.
 func Default() Config {
-	return Config{Harm: 30, BusyBelow: 1000, Switch: 2 * unit.Millisecond, Restart: 30 * unit.Second}
+	return Config{Harm: 30, Switch: 2 * unit.Millisecond, Restart: 30 * unit.Second}
 }
 
 // Knowing is the configuration with what was measured of pairs beforehand; nil is nothing.
@@ -70,7 +68,7 @@ func (c Config) Knowing(pairs sharing.Pairs) Config {
 type Sharer struct {
 	config Config
 	bubbles.Watch
-	busy []seen // by job, ascending
+	busy bubbles.Busy
 
 	hosts []host // as of an instant
 	at    unit.Time
@@ -92,7 +90,7 @@ func New(c Config) *Sharer {
 type host struct {
 	run plan.RunID
 	job plan.JobID
-	work
+	bubbles.Work
 }
 
 // spot is a device that takes a guest, whose it is, and at what part of its own rate the guest would go.
@@ -148,9 +146,9 @@ func slowest(gang []spot) unit.Milli {
 func (s *Sharer) find(v plan.View, need allocate.Need) bool {
 	s.room = s.room[:0]
 	if !s.fresh || s.at != v.Now() {
-		s.look(v)
+		s.findHosts(v)
 	}
-	guest := s.of(v, need.Job, plan.None)
+	guest := s.busy.Of(v, need.Job, plan.None)
 	for i := range s.hosts {
 		h := &s.hosts[i]
 		if v.Run(h.run).Status != plan.Running {
@@ -162,7 +160,7 @@ func (s *Sharer) find(v plan.View, need allocate.Need) bool {
 				return
 			}
 			if model := v.Node(g.Node).Model; model != asked {
-				asked, part = model, s.pair(h.work, guest, v.Cluster().Models[model].Name)
+				asked, part = model, s.pair(h.Work, guest, v.Cluster().Models[model].Name)
 			}
 			if part > 0 {
 				s.room = append(s.room, spot{g.Device, g.Node, h.job, part})
@@ -172,13 +170,13 @@ func (s *Sharer) find(v plan.View, need allocate.Need) bool {
 	return len(s.room) >= int(need.Workers)
 }
 
-// look lists the hosts there are: training that goes as it was seen to go alone.
-func (s *Sharer) look(v plan.View) {
+// findHosts lists the hosts there are: training that goes as it was seen to go alone.
+func (s *Sharer) findHosts(v plan.View) {
 	s.hosts, s.at, s.fresh = s.hosts[:0], v.Now(), true
 	for id := range plan.RunID(v.RunSlots()) {
 		r := v.Run(id)
 		if r.Status == plan.Running && r.Terms.Share.Guest == plan.None && !serves(v, r.Job) && s.Opens(v.Spare(id)) && !s.Shut(v, r.Job) {
-			s.hosts = append(s.hosts, host{id, r.Job, s.of(v, r.Job, id)})
+			s.hosts = append(s.hosts, host{id, r.Job, s.busy.Of(v, r.Job, id)})
 		}
 	}
 }
@@ -190,63 +188,31 @@ func (s *Sharer) holds(v plan.View, g *plan.Grant, shape *plan.Shape) bool {
 		g.Persist+g.Peak > 0 && g.Persist+g.Peak+shape.Memory <= d.Memory && shape.CPU <= n.FreeCPU && shape.Host <= n.FreeHost
 }
 
-// gang takes as many spots of a device model as a job has workers, on the nodes that have the most, and
-// returns nil where there are not enough.
-func (s *Sharer) gang(v plan.View, need allocate.Need, model int32) []spot {
-	var on []spot
-	for i := range s.room {
-		if v.Node(s.room[i].node).Model == model {
-			on = append(on, s.room[i])
+// gang takes as many spots of a device model as a job has workers, the best for one alone, else on the node that
+// holds the gang most tightly or on those that hold most of it; nil where there are not enough.
+func (s *Sharer) gang(v plan.View, need allocate.Need, model int32) (taken []spot) {
+	count := map[plan.NodeID]int32{}
+	for _, x := range s.room {
+		if v.Node(x.node).Model == model && count[x.node] < bubbles.Holds(v, x.node, need.Shape) {
+			taken = append(taken, x)
+			count[x.node]++
 		}
 	}
-	if len(on) < int(need.Workers) {
-		return nil
-	}
-	count := make(map[plan.NodeID]int32)
-	for i := range on {
-		count[on[i].node]++
-	}
-	for node, n := range count {
-		count[node] = min(n, s.most(v, node, need.Shape))
-	}
-	// Of the nodes that hold the whole gang the fullest, else those that hold most of it.
 	rank := func(n int32) int32 {
 		if n >= need.Workers {
-			return need.Workers - n + math.MaxInt32/2
+			return math.MaxInt32 - n
 		}
 		return n
 	}
-	slices.SortFunc(on, func(a, b spot) int {
-		if need.Workers == 1 {
-			return cmp.Or(cmp.Compare(b.part, a.part), cmp.Compare(a.device, b.device))
+	slices.SortFunc(taken, func(a, b spot) int {
+		if need.Workers > 1 {
+			return cmp.Or(cmp.Compare(rank(count[b.node]), rank(count[a.node])), cmp.Compare(a.node, b.node), cmp.Compare(b.part, a.part), cmp.Compare(a.device, b.device))
 		}
-		return cmp.Or(cmp.Compare(rank(count[b.node]), rank(count[a.node])), cmp.Compare(a.node, b.node), cmp.Compare(b.part, a.part), cmp.Compare(a.device, b.device))
+		return cmp.Or(cmp.Compare(b.part, a.part), cmp.Compare(a.device, b.device))
 	})
-	taken := on[:0]
-	for i := range on {
-		if count[on[i].node] > 0 && len(taken) < int(need.Workers) {
-			count[on[i].node]--
-			taken = append(taken, on[i])
-		}
-	}
-	if len(taken) < int(need.Workers) || v.Job(need.Job).Traffic > 0 && taken[0].node != taken[len(taken)-1].node {
+	n := int(need.Workers)
+	if len(taken) < n || v.Job(need.Job).Traffic > 0 && taken[0].node != taken[n-1].node {
 		return nil
 	}
-	return taken
-}
-
-// most is how many workers of a shape the cores and the memory of a node leave room for.
-func (s *Sharer) most(v plan.View, id plan.NodeID, shape *plan.Shape) int32 {
-	n := v.Node(id)
-	most := n.Count
-	if shape.PerNode > 0 {
-		most = min(most, shape.PerNode)
-	}
-	if shape.CPU > 0 {
-		most = min(most, n.FreeCPU/shape.CPU)
-	}
-	if shape.Host > 0 {
-		most = min(most, n.FreeHost/shape.Host)
-	}
-	return most
+	return taken[:n]
 }
