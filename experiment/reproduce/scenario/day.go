@@ -254,7 +254,7 @@ func (w *Warm) Run(null []string, goal string) (Day, error) {
 	sim, err := simulated.New(simulated.Config{Beginning: simulated.Beginning{From: state, At: w.at, First: first,
 		Known: func(_ plan.View, id plan.JobID) world.Known { return w.known[id] }}, Cluster: w.cluster,
 		Jobs: &source{left: w.mix.day, offset: w.at, adjust: withNull(null)}, Later: w.mix.ends(w.state.View().Jobs(), w.at),
-		Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Collector: collector, Hooks: simulated.Hooks{Step: watch.step, Commit: countCommit}, Prices: w.setup.Prices,
+		Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Collector: collector, Hooks: simulated.Hooks{Step: watch.step}, Prices: w.setup.Prices,
 		World:  nature,
 		Breaks: simulated.Breaks{Seed: w.setup.Seed, NodeEvery: 60 * unit.Day, NodeFor: 2 * unit.Hour}})
 	if err != nil {
@@ -339,30 +339,6 @@ func lanes() *queue.Tree {
 	return &t
 }
 
-// Counted is temporary.
-var Counted map[string]int
-
-func countCommit(_ plan.View, c *plan.Commit) {
-	if Counted == nil {
-		return
-	}
-	for i := range c.Changes {
-		x := &c.Changes[i]
-		kind := ""
-		if x.Terms.Share.Guest != plan.None && x.Begins() {
-			kind = " as guest"
-		}
-		Counted[fmt.Sprint(x.Verb, kind, " ", x.Reason.Code)]++
-		if c.At > unit.Time(130*unit.Day) || os.Getenv("LOG") != "" && Counted["log"] < 400 && c.At > unit.Time(7*unit.Day+20*unit.Hour) {
-			Counted["log"]++
-			fmt.Println(c.At, x.Verb, kind, x.Job, x.Run, x.Reason, x.Terms.Share.Guest)
-		}
-	}
-}
-
-// ProbeHook is temporary.
-var ProbeHook func(sim *simulated.Simulation, w *Warm, sec float64)
-
 // readDay runs the day itself and says what became of the devices' time in it.
 func (w *Warm) readDay(d *Day, sim *simulated.Simulation, c *count) (err error) {
 	backlog, own := w.errands(sim)
@@ -375,9 +351,6 @@ func (w *Warm) readDay(d *Day, sim *simulated.Simulation, c *count) (err error) 
 	c.readBusy(sim)
 	midnight := w.at.Add(unit.Day)
 	for sim.Next() <= midnight {
-		if ProbeHook != nil {
-			ProbeHook(sim, w, min(sim.Next(), midnight).Sub(c.at).Seconds())
-		}
 		if _, err := c.advance(sim); err != nil {
 			return err
 		}
