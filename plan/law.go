@@ -177,7 +177,7 @@ func (l *Judge) counts(x, begun, again *Change) bool {
 // its own, or the other way round, has something else.
 func (v View) Again(ended *Change, run RunID) bool {
 	guest := v.Run(ended.Run).Terms.Share.Guest != None
-	if ended.Run != run && guest != (v.Run(run).Terms.Share.Guest != None) {
+	if guest != (v.Run(run).Terms.Share.Guest != None) {
 		return false
 	}
 	places := func(run RunID) (at []int32) {

@@ -49,7 +49,11 @@ func (w *World) filling(x *run, pace float64) (paces [6]float64) {
 		for _, d := range x.devices {
 			for _, r := range w.onDev[d] {
 				if y := &w.runs[r]; !y.guest && !y.paused && y.spare.IdleMicro > 0 {
-					paces[2] += pace / float64(x.count)
+					each := pace / float64(x.count)
+					if !y.offered {
+						each = min(each, y.spare.Idle()) // the rest is while its host waits for links
+					}
+					paces[2] += each
 					break
 				}
 			}

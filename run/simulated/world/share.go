@@ -168,8 +168,14 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	return sharing.Divided(rate, hosts)
 }
 
-// use is the part of a device's time that a run keeps busy by itself.
-func (x *run) use() float64 { return min(x.need*x.linked, x.limit) }
+// use is the part of a device's time that a run keeps busy by itself: less while it waits for links, but of one
+// that goes by a planner's plan, of whose step with a part of the links nobody knows where it waits.
+func (x *run) use() float64 {
+	if x.offered {
+		return min(x.need, x.limit)
+	}
+	return min(x.need*x.linked, x.limit)
+}
 
 // Busy is the part of its devices' time that a run is seen to keep busy, where nobody on them is in its way.
 func (w *World) Busy(id plan.RunID) unit.Milli {

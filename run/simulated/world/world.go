@@ -141,6 +141,8 @@ type sending struct {
 	// part of an uplink it uses in the mean.
 	shares []workload.Share
 	sends  float64
+	// Its plan came with its offer, from a planner.
+	offered bool
 }
 
 // mixing is how a run stands to others on its device.
@@ -311,7 +313,8 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	efficiency := w.efficiency(x.job, kind, r.Workers, nodes > 1)
 	x.model, x.width, x.need = kind, x.width*x.busy*efficiency, x.need*efficiency
 	truly := w.planned(v, id, x.job, r.Terms.Plan.ID)
-	if x.spare = truly.spare; r.Terms.Plan.ID != plan.None && v.ProfileOf(x.job).Stages == 0 {
+	x.spare, x.offered = truly.spare, r.Terms.Plan.ID != plan.None && v.ProfileOf(x.job).Stages == 0
+	if x.offered {
 		x.spare = w.truth[x.job].menu.Spread(kind, r.Workers, nodes > 1).Spare
 		x.width *= 1 - x.spare.Idle() // where the layers were measured, the rate of the plan says so
 	}
