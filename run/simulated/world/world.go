@@ -311,10 +311,12 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 		x.solo = w.straggle(x.job, float64(menu.Rate(w.c, kind, r.Workers, nodes > 1))/plan.FullRate)
 	}
 	efficiency := w.efficiency(x.job, kind, r.Workers, nodes > 1)
-	x.model, x.width, x.need = kind, x.width*x.busy*efficiency, x.need*efficiency
+	x.model, x.width = kind, x.width*x.busy*efficiency
 	truly := w.planned(v, id, x.job, r.Terms.Plan.ID)
 	x.spare, x.offered = truly.spare, r.Terms.Plan.ID != plan.None && v.ProfileOf(x.job).Stages == 0
-	if x.offered {
+	if !x.offered {
+		x.need *= efficiency
+	} else {
 		x.spare = w.truth[x.job].menu.Spread(kind, r.Workers, nodes > 1).Spare
 		x.width *= 1 - x.spare.Idle() // where the layers were measured, the rate of the plan says so
 	}
