@@ -310,12 +310,11 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 	if menu := w.truth[x.job].menu; len(menu) > 0 {
 		x.solo = w.straggle(x.job, float64(menu.Rate(w.c, kind, r.Workers, nodes > 1))/plan.FullRate)
 	}
-	efficiency := w.efficiency(x.job, kind, r.Workers, nodes > 1)
-	x.model, x.width = kind, x.width*x.busy*efficiency
+	x.model, x.width = kind, x.width*x.busy*w.efficiency(x.job, kind, r.Workers, nodes > 1)
 	truly := w.planned(v, id, x.job, r.Terms.Plan.ID)
 	x.spare, x.offered = truly.spare, r.Terms.Plan.ID != plan.None && v.ProfileOf(x.job).Stages == 0
 	if !x.offered {
-		x.need *= efficiency
+		x.need *= w.efficiency(x.job, kind, r.Workers, nodes > 1)
 	} else {
 		x.spare = w.truth[x.job].menu.Spread(kind, r.Workers, nodes > 1).Spare
 		x.width *= 1 - x.spare.Idle() // where the layers were measured, the rate of the plan says so
