@@ -109,7 +109,7 @@ func onModels(v plan.View, id plan.RunID, models uint64) bool {
 	if models == 0 {
 		return true
 	}
-	model, _ := where(v, id)
+	model, _ := v.Where(id)
 	return models&(1<<model) != 0
 }
 
