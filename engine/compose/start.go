@@ -237,9 +237,9 @@ func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool 
 }
 
 // hopeless reports what is plain of most who wait: fewer devices are free than the job takes at
-// least, nobody ranks below it, and no queue or claim has a word in it.
+// least, nobody ranks below it or shares devices with it, and no queue or claim has a word in it.
 func (s *Scheduler) hopeless(v plan.View, it *item, shape *plan.Shape) bool {
-	if s.able.finder || s.claims.tree.Bounds() || s.parts.Victims != nil || roomFor(v, shape, smallest(shape)) {
+	if s.able.finder || s.parts.Sharer != nil || s.claims.tree.Bounds() || s.parts.Victims != nil || roomFor(v, shape, smallest(shape)) {
 		return false
 	}
 	if !s.rules.Preempt {
