@@ -37,7 +37,7 @@ func TestScenarioRows(t *testing.T) {
 		{dayOptions{goal: "cost"}, "full, the nulls, without profile, without allocate, without schedule, without pipeline, without flow, without run"},
 		{dayOptions{goal: "cost", without: []string{"flow"}}, "full, the nulls, without flow"},
 		{dayOptions{goal: "cost", only: []string{"flow", "run"}}, "full, the nulls, only flow, only run"},
-		{dayOptions{goal: "all"}, "full, full, full, full, full"},
+		{dayOptions{goal: "all"}, "full, full, full, full, full, full"},
 	} {
 		rows, err := c.o.rows()
 		if err != nil {
