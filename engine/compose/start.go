@@ -236,19 +236,6 @@ func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool 
 	return n > 0
 }
 
-// hopeless reports what is plain of most who wait: fewer devices are free than the job takes at
-// least, nobody ranks below it or shares devices with it, and no queue or claim has a word in it.
-func (s *Scheduler) hopeless(v plan.View, it *item, shape *plan.Shape) bool {
-	if s.able.finder || s.parts.Sharer != nil || s.claims.tree.Bounds() || s.parts.Victims != nil || roomFor(v, shape, smallest(shape)) {
-		return false
-	}
-	if !s.rules.Preempt {
-		return true
-	}
-	low, found := s.worst(v)
-	return !found || !it.before(&low)
-}
-
 // place starts a job where there is room for it, at the size wished or the largest
 // smaller one, or else in room that others must give up for it: what its queue may claim
 // before what its rank may. It returns the size, 0 if there is no place, and whether others
