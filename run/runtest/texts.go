@@ -338,7 +338,7 @@ func replans(x *look) {
 	pace := func() []float64 {
 		from, done, least := x.View().Now(), x.Done(0), 0.
 		if x.Off() > .05 {
-			least = 8 // real steps are counted whole, and may be slow
+			least = 6 // real steps are counted whole, and may be slow
 		}
 		for x.Pass(window); x.Done(0) < done+least && x.View().Now() < from.Add(patience); {
 			x.Pass(window)

@@ -221,7 +221,7 @@ func (w *small) String() string {
 // TestOracle: the engine in its world and the oracle agree on the start, the end,
 // the preemptions and the restarts of every job, to the microsecond.
 func TestOracle(t *testing.T) {
-	batches := 3 // of a hundred worlds
+	batches := 2 // of a hundred worlds
 	if os.Getenv("MUSTER_LONG") != "" {
 		batches = 100
 	}
