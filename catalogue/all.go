@@ -83,6 +83,7 @@ import (
 	"github.com/musterdl/muster/strategies/profile/history"
 	"github.com/musterdl/muster/strategies/profile/noisy"
 	"github.com/musterdl/muster/strategies/profile/oracle"
+	"github.com/musterdl/muster/strategies/schedule/chance"
 	"github.com/musterdl/muster/strategies/schedule/chronus"
 	"github.com/musterdl/muster/strategies/schedule/edf"
 	"github.com/musterdl/muster/strategies/schedule/express"
@@ -165,6 +166,7 @@ var All = []Entry{
 	tuned(tiresias.Description, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.New(c) }).
 		with(Choices{allocate.PlacePart: tiresias.PlacerDescription.Name}).claims(tiresias.Claim, nil),
 
+	tuned(chance.Description, chance.Default, func(c chance.Config, _ Env) any { return chance.New(c) }),
 	tuned(calendar.ConservativeDescription, calendar.Conservative, func(c calendar.Policy, _ Env) any { return c }),
 	tuned(calendar.EasyDescription, calendar.Easy, func(c calendar.Policy, _ Env) any { return c }),
 	plain(calendar.None, calendar.Policy{}),

@@ -82,6 +82,7 @@ type Scheduler struct {
 type abilities struct {
 	ager   schedule.Ager
 	pupil  schedule.Learner
+	sees   schedule.Learner // the foresight of who reserves, if it learns
 	shaper flow.Shaper
 	mover  allocate.Mover
 	// The placer, or a link of it, may find room where none is counted, or let jobs wait
@@ -166,8 +167,8 @@ type class struct {
 // they are filed and what they ask for, their user where users have limits, and, where
 // short work may fill in around claims, about how long they take.
 type kind struct {
-	leaf, shape, user, octave int32
-	guest                     bool // they are guests, and want devices of their own
+	leaf, shape, user, step int32
+	guest                   bool // they are guests, and want devices of their own
 }
 
 const (
@@ -213,6 +214,7 @@ func (p *Parts) abilities() abilities {
 	var a abilities
 	a.ager, _ = strategy.Can[schedule.Ager](p.Order)
 	a.pupil, _ = strategy.Can[schedule.Learner](p.Order)
+	a.sees, _ = strategy.Can[schedule.Learner](p.Reserve.Foresight)
 	a.mover, _ = strategy.Can[allocate.Mover](p.Sizer)
 	var shapes bool
 	if a.shaper, shapes = strategy.Can[flow.Shaper](p.Rater); !shapes {
@@ -379,6 +381,9 @@ func (s *Scheduler) learn(v plan.View, id plan.JobID) {
 	if s.able.pupil != nil {
 		s.able.pupil.Learn(v, id)
 	}
+	if s.able.sees != nil {
+		s.able.sees.Learn(v, id)
+	}
 }
 
 // file puts a waiting job in its class.
@@ -393,8 +398,12 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	if s.claims.tree.LimitsUsers(k.leaf) {
 		k.user = j.User
 	}
-	if s.parts.Reserve.Depth > 0 {
-		k.octave = int32(bits.Len64(uint64(calendar.Length(v, id, v.Shape(id).Gang))))
+	key, until := s.parts.Order.Key(v, id)
+	if f := s.parts.Reserve.Foresight; f != nil {
+		step, holds := f.Step(v, id)
+		k.step, until = step, min(until, holds)
+	} else if s.parts.Reserve.Depth > 0 {
+		k.step = int32(bits.Len64(uint64(calendar.Length(v, id, v.Shape(id).Gang))))
 	}
 	at, known := s.lines.class[k]
 	if !known {
@@ -410,7 +419,6 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 		s.lines.ofShape[k.shape] = append(s.lines.ofShape[k.shape], at)
 	}
 	c := &s.lines.classes[at]
-	key, until := s.parts.Order.Key(v, id)
 	c.waiting.push(item{key, id})
 	s.lines.home[id] = at
 	s.lines.active++

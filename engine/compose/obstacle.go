@@ -2,7 +2,6 @@ package compose
 
 import (
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/schedule/obstacle"
 )
 
@@ -23,7 +22,7 @@ func (s *Scheduler) obstacle(d *plan.Draft, job, ahead plan.JobID, own plan.Reas
 	n := d.Shape(job).Least()
 	q := obstacle.Question{View: d.View, Job: job, Ledger: &s.claims.tree.Ledger, Ahead: ahead, Own: own, Claims: s.agenda.calendar.Claims()}
 	if !s.agenda.calendar.Empty() {
-		until := d.Now().Add(calendar.Length(d.View, job, n))
+		until := d.Now().Add(s.length(d.View, job, n))
 		q.Until = until
 		q.Beside = func(claims bool, see func(v plan.View)) {
 			if claims {

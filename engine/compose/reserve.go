@@ -41,7 +41,7 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 
 // updateCalendar tells the calendar what is free and what runs.
 func (s *Scheduler) updateCalendar(d *plan.Draft) {
-	s.agenda.overdue = s.agenda.calendar.Look(d.View, func(run plan.RunID) (unit.Time, bool) { return calendar.Expected(d.View, run) })
+	s.agenda.overdue = s.agenda.calendar.Look(d.View, func(run plan.RunID) (unit.Time, bool) { return s.expected(d.View, run) })
 	s.agenda.looked = d.Turns()
 }
 
@@ -56,7 +56,7 @@ func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
 	if s.agenda.looked != d.Turns() {
 		s.updateCalendar(d)
 	}
-	until := d.Now().Add(calendar.Length(d.View, job, n))
+	until := d.Now().Add(s.length(d.View, job, n))
 	if s.claims.tree.guaranteed(d.View, job) {
 		for rank, c := range s.agenda.calendar.Claims() {
 			if c.Job != job && !s.claims.tree.guaranteed(d.View, c.Job) {
@@ -118,7 +118,7 @@ func (s *Scheduler) revise() (moved bool) {
 // note tells the calendar of a run that was just promised.
 func (s *Scheduler) note(d *plan.Draft, run plan.RunID) {
 	if !s.agenda.calendar.Empty() && s.agenda.looked == d.Turns()-1 {
-		end, _ := calendar.Expected(d.View, run)
+		end, _ := s.expected(d.View, run)
 		s.agenda.calendar.Started(run, end)
 		s.agenda.looked, s.agenda.overdue = d.Turns(), min(s.agenda.overdue, max(end, d.Now()+1))
 	}
@@ -130,17 +130,37 @@ func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) bool {
 	if s.making.why.Code != plan.NoReason || len(s.agenda.calendar.Claims()) >= s.parts.Reserve.Depth || s.agenda.calendar.Find(job) >= 0 {
 		return false
 	}
-	return s.claim(d, job) <= d.Now()
+	f := s.parts.Reserve.Foresight
+	if f != nil && !f.Claims(d.View, job, smallest(d.Shape(job))) {
+		return false
+	}
+	return s.claim(d, job, func(at unit.Time) bool { return f == nil || f.Pays(d.View, job, at) }) <= d.Now()
 }
 
-// claim returns the instant of the place that a job gets, Never if there is none.
-func (s *Scheduler) claim(d *plan.Draft, job plan.JobID) unit.Time {
+// expected is when a run is expected to end, as the policy has it.
+func (s *Scheduler) expected(v plan.View, run plan.RunID) (end unit.Time, steady bool) {
+	if f := s.parts.Reserve.Foresight; f != nil {
+		return f.Expected(v, run)
+	}
+	return calendar.Expected(v, run)
+}
+
+// length is how long a run of a job is expected to take, as the policy has it.
+func (s *Scheduler) length(v plan.View, job plan.JobID, workers int32) unit.Duration {
+	if f := s.parts.Reserve.Foresight; f != nil {
+		return f.Length(v, job, workers)
+	}
+	return calendar.Length(v, job, workers)
+}
+
+// claim returns the instant of the place that a job gets, if it pays; Never if there is none.
+func (s *Scheduler) claim(d *plan.Draft, job plan.JobID, pays func(at unit.Time) bool) unit.Time {
 	if s.agenda.calendar.Empty() || s.agenda.looked != d.Turns() {
 		s.updateCalendar(d)
 	}
 	n := smallest(d.Shape(job))
-	claim, ok := s.agenda.calendar.Earliest(job, n, calendar.Length(d.View, job, n))
-	if !ok {
+	claim, ok := s.agenda.calendar.Earliest(job, n, s.length(d.View, job, n))
+	if !ok || !pays(claim.At) {
 		return unit.Never
 	}
 	s.agenda.calendar.Insert(len(s.agenda.calendar.Claims()), claim)
@@ -174,7 +194,7 @@ func (s *Scheduler) claimForOldest(d *plan.Draft) {
 		}
 		shape := d.Shape(id)
 		if models, _ := d.MayTake(&s.claims.tree.Ledger, id, shape.Models, shape.Milli(smallest(shape))); models != 0 {
-			s.claim(d, id)
+			s.claim(d, id, func(unit.Time) bool { return true })
 			return
 		}
 	}

@@ -178,6 +178,7 @@ func (s *Scheduler) head(leaf int32) int {
 	}
 	var first, front *item
 	class := plan.None
+	short := s.shortFirst()
 	for _, i := range x.classes {
 		c := &s.lines.classes[i]
 		if len(c.waiting.items) == 0 {
@@ -190,7 +191,7 @@ func (s *Scheduler) head(leaf int32) int {
 		if c.blocked && !s.rules.Strict {
 			continue
 		}
-		if first == nil || it.before(first) {
+		if step := s.lines.classes[max(0, class)].step; first == nil || short && c.step < step || (!short || c.step == step) && it.before(first) {
 			class, first = int(i), it
 		}
 	}
@@ -202,6 +203,12 @@ func (s *Scheduler) head(leaf int32) int {
 	}
 	x.head, x.headed = int32(class), true
 	return class
+}
+
+// shortFirst reports whether those who wait pass each other in order of how long they are likely to
+// take. Where better ranks displace others that would be undone at once.
+func (s *Scheduler) shortFirst() bool {
+	return s.parts.Reserve.Foresight != nil && !s.rules.Preempt && !s.rules.Strict
 }
 
 // placed starts the next job of an order at the size it should have.

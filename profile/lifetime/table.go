@@ -51,6 +51,20 @@ func newTable(hazard *[Steps]float64) *Table {
 	return t
 }
 
+// Quantile is how many seconds are not exceeded, in all, by a part of those who came to a step.
+func (t *Table) Quantile(from int, part float64) float64 {
+	left := t.Comes[from] * (1 - part)
+	for s := from; s < Steps; s++ {
+		if ended := t.Ends[s]; t.Comes[s]-ended <= left {
+			if ended == 0 {
+				return Begins[s]
+			}
+			return Begins[s] + (t.Comes[s]-left)/ended*(Begins[s+1]-Begins[s])
+		}
+	}
+	return Begins[Steps]
+}
+
 // Index is how many seconds a completion is expected to cost from a step on, looking ahead by so
 // many steps that it is least.
 func (t *Table) Index(from int) float64 {

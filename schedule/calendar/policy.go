@@ -3,6 +3,7 @@ package calendar
 import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
 )
 
 // ReservePart says for whom room is held that comes free later.
@@ -21,6 +22,25 @@ type Policy struct {
 	// the last run on it has really ended, so without slack every estimate that is too
 	// short costs devices.
 	Slack unit.Duration `yaml:"slack" least:"0"`
+	// Foresight, where there is one, is asked how long runs take, who claims and who passes whom.
+	Foresight Foresight `yaml:"-"`
+}
+
+// Foresight is what a policy goes by that does not believe estimates as they come. It must follow
+// from the State alone. Where the Policy has one,
+// those who do not displace others pass whoever ranks before them and does not fit, or waits for
+// his turn, in order of Step. Nobody passes a claim that is closed.
+type Foresight interface {
+	// Length is how long a run of a job on so many workers is reckoned to take from now on.
+	Length(v plan.View, job plan.JobID, workers int32) unit.Duration
+	// Expected is when a run is reckoned to end, and whether that stays so until then, see Calendar.Look.
+	Expected(v plan.View, run plan.RunID) (end unit.Time, steady bool)
+	// Step is how long a job is likely to take, in steps, the shortest first, and until when that is so.
+	Step(v plan.View, job plan.JobID) (step int32, until unit.Time)
+	// Claims reports whether a job that does not fit may have a claim by its rank, and Pays whether a claim on
+	// room that is there at an instant is worth what it keeps idle until then.
+	Claims(v plan.View, job plan.JobID, workers int32) bool
+	Pays(v plan.View, job plan.JobID, at unit.Time) bool
 }
 
 // None has no calendar but for maintenance.
