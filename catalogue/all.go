@@ -166,7 +166,7 @@ var All = []Entry{
 	tuned(tiresias.Description, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.New(c) }).
 		with(Choices{allocate.PlacePart: tiresias.PlacerDescription.Name}).claims(tiresias.Claim, nil),
 
-	tuned(chance.Description, chance.Default, func(c chance.Config, _ Env) any { return chance.New(c) }),
+	tuned(chance.Description, chance.Default, func(c chance.Config, _ Env) any { return chance.New(c) }).claims(chance.Claim, nil),
 	tuned(calendar.ConservativeDescription, calendar.Conservative, func(c calendar.Policy, _ Env) any { return c }),
 	tuned(calendar.EasyDescription, calendar.Easy, func(c calendar.Policy, _ Env) any { return c }),
 	plain(calendar.None, calendar.Policy{}),

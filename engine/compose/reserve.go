@@ -134,7 +134,11 @@ func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) bool {
 	if f != nil && !f.Claims(d.View, job, smallest(d.Shape(job))) {
 		return false
 	}
-	return s.claim(d, job, func(at unit.Time) bool { return f == nil || f.Pays(d.View, job, at) }) <= d.Now()
+	alike := 1
+	if home := s.lines.home[job]; home >= 0 {
+		alike = len(s.lines.classes[home].waiting.items)
+	}
+	return s.claim(d, job, func(at unit.Time) bool { return f == nil || f.Pays(d.View, job, alike, at) }) <= d.Now()
 }
 
 // expected is when a run is expected to end, as the policy has it.

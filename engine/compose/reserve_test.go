@@ -49,6 +49,95 @@ func TestBackfillDelaysNobody(t *testing.T) {
 	}
 }
 
+// guess is a foresight that knows nothing: whatever it says is drawn from the number of the job.
+type guess struct{}
+
+func (guess) Length(_ plan.View, job plan.JobID, _ int32) unit.Duration {
+	return unit.Duration(1+int(job)*37%200) * unit.Second
+}
+
+func (g guess) Expected(v plan.View, run plan.RunID) (unit.Time, bool) {
+	return v.Now().Add(g.Length(v, v.Run(run).Job, 0)), false
+}
+
+func (guess) Step(_ plan.View, job plan.JobID) (int32, unit.Time) {
+	return int32(job) * 7 % 5, unit.Never
+}
+
+func (guess) Claims(plan.View, plan.JobID, int32) bool { return true }
+
+func (guess) Pays(_ plan.View, job plan.JobID, _ int, _ unit.Time) bool { return job%3 != 0 }
+
+// TestForesightIsBounded: whatever a foresight says, once the first claim is closed its job starts when what then
+// runs on its nodes has ended, at the latest, though others that it says are shorter keep coming.
+func TestForesightIsBounded(t *testing.T) {
+	closed := 0
+	for at := range 300 {
+		draws.Seed(t, at)
+		rapid.Check(t, func(t *rapid.T) { closed += boundKept(t) })
+		if closed > 2000 {
+			break
+		}
+	}
+	if t.Logf("%d claims were closed", closed); closed < 200 {
+		t.Errorf("only %d claims were closed: they test too little", closed)
+	}
+}
+
+// boundKept runs a random history and returns how many claims were closed in it.
+func boundKept(t *rapid.T) (closed int) {
+	nodes, devices := rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(1, 3).Draw(t, "devices")
+	s := newSite(t, cluster.Uniform("site", nodes, devices, cluster.Model{Name: "gpu", Speed: 1}, 2), queue.Tree{}, composed(func() compose.Parts {
+		return compose.Parts{Estimator: declared.Estimator{}, Order: fifo.New(fifo.Default()), Sizer: fixed.Sizer{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{},
+			Reserve: calendar.Policy{Depth: 1, Patience: 2 * unit.Minute, Slack: unit.Minute, Foresight: guess{}}}
+	}))
+	s.atOnce = true
+	var takes []unit.Duration
+	bound := map[plan.JobID]unit.Time{}
+	look := func() {
+		v := s.e.View()
+		if claims := v.Claims(); len(claims) > 0 && claims[0].Closed(v.Now()) {
+			c := claims[0]
+			if _, known := bound[c.Job]; !known {
+				closed++
+				latest := v.Now()
+				for run := range plan.RunID(v.RunSlots()) {
+					v.GrantsOf(run, func(g plan.Grant) {
+						if slices.ContainsFunc(c.Parts, func(p plan.Part) bool { return p.Node == g.Node }) {
+							r := v.Run(run)
+							latest = max(latest, r.Since.Add(takes[r.Job]))
+						}
+					})
+				}
+				bound[c.Job] = latest
+			}
+		}
+		for job, by := range bound {
+			if j := v.Job(job); j.Phase == plan.Waiting && v.Now() > by {
+				t.Fatalf("job %d was to start by %d and still waits at %d", job, by/1e6, v.Now()/1e6)
+			}
+		}
+	}
+	for i := range rapid.IntRange(6, 30).Draw(t, "jobs") {
+		ran := unit.Duration(rapid.IntRange(1, 300).Draw(t, "takes")) * unit.Second
+		takes = append(takes, ran)
+		s.submit(workload.Job{Resources: workload.Resources{Gang: int32(rapid.IntRange(1, nodes*devices).Draw(t, "gang")), Devices: 1, Share: 1000}, User: fmt.Sprint(i)}, ran)
+		look()
+		if rapid.Bool().Draw(t, "wait") {
+			s.pass(unit.Duration(rapid.IntRange(1, 100).Draw(t, "seconds")) * unit.Second)
+			look()
+		}
+	}
+	for range 500 {
+		if len(s.due) == 0 && s.wake == unit.Never {
+			break
+		}
+		s.pass(unit.Hour)
+		look()
+	}
+	return closed
+}
+
 // promisesKept runs a random history and returns how many claims were made in it.
 func promisesKept(t *rapid.T) int {
 	nodes, devices := rapid.IntRange(1, 4).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices")

@@ -41,6 +41,9 @@ func (s *Scheduler) start(d *plan.Draft) {
 		it := s.lines.classes[c].waiting.items[0]
 		s.making.why, s.agenda.held = plan.Reason{}, false
 		ahead := s.ahead(d.View, s.lines.classes[c].leaf, it)
+		if ahead >= 0 && s.shortFirst() && s.lines.home[ahead] >= 0 && !s.lines.classes[s.lines.home[ahead]].blocked {
+			ahead = plan.None // whom it passes would fit, and takes longer
+		}
 		if s.placed(d, it, ahead, next) {
 			s.evicted(d)
 			continue

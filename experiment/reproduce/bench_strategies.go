@@ -64,7 +64,7 @@ type DecisionTime struct {
 
 // TimedCompositions are the reservations, and what README and docs tell users to run that
 // ranks or places otherwise than one strategy alone does.
-var TimedCompositions = []string{"fifo+easy", "fifo+conservative", "history+fifo+easy", "history+srsf", "srtf+oracle",
+var TimedCompositions = []string{"fifo+easy", "fifo+conservative", "fifo+chance", "history+fifo+easy", "history+srsf", "srtf+oracle",
 	"las+equal-share", "tiresias+consolidate", "tiresias+feasible"}
 
 // TimedStrategies are those whose decisions are timed: every order and every decider

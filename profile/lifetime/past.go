@@ -190,16 +190,21 @@ func (p *Past) Of(v plan.View, id plan.JobID) *Table {
 // Until is when the present period ends.
 func (p *Past) Until() unit.Time { return p.instant().Add(p.config.Refresh) }
 
-// FairWait is for how long a job, in seconds, had waited when the present period began, as if
-// devices were shared evenly: the more all who are there ask for, the slower that goes on.
-func (p *Past) FairWait(v plan.View, id plan.JobID) float64 {
+// Wait is for how long a job had waited when the present period began.
+func (p *Past) Wait(v plan.View, id plan.JobID) unit.Duration {
 	p.refresh(v)
 	j := v.Job(id)
 	waited := j.Waited
 	if j.Phase.Waits() {
 		waited += max(0, p.instant().Sub(j.Since))
 	}
-	return waited.Seconds() / max(1, float64(p.wanted)/float64(p.there))
+	return waited
+}
+
+// FairWait is for how long a job, in seconds, had waited when the present period began, as if
+// devices were shared evenly: the more all who are there ask for, the slower that goes on.
+func (p *Past) FairWait(v plan.View, id plan.JobID) float64 {
+	return p.Wait(v, id).Seconds() / max(1, float64(p.wanted)/float64(p.there))
 }
 
 // Alone reports whether a job takes more than half of all devices: two like it never run side by side.

@@ -38,9 +38,9 @@ type Foresight interface {
 	// Step is how long a job is likely to take, in steps, the shortest first, and until when that is so.
 	Step(v plan.View, job plan.JobID) (step int32, until unit.Time)
 	// Claims reports whether a job that does not fit may have a claim by its rank, and Pays whether a claim on
-	// room that is there at an instant is worth what it keeps idle until then.
+	// room that is there at an instant is worth what it keeps idle until then, where so many wait who are alike.
 	Claims(v plan.View, job plan.JobID, workers int32) bool
-	Pays(v plan.View, job plan.JobID, at unit.Time) bool
+	Pays(v plan.View, job plan.JobID, alike int, at unit.Time) bool
 }
 
 // None has no calendar but for maintenance.

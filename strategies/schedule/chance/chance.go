@@ -14,6 +14,8 @@
 package chance
 
 import (
+	"math"
+
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -46,7 +48,7 @@ type Config struct {
 
 // Default returns the configuration used where none is given.
 func Default() Config {
-	return Config{Depth: 1, Patience: 14 * unit.Day, Slack: unit.Day, Chance: .9, Refresh: unit.Hour, Prior: 30}
+	return Config{Depth: 1, Patience: 7 * unit.Day, Slack: 4 * unit.Hour, Chance: .8, Refresh: unit.Hour, Prior: 30}
 }
 
 // New returns the policy; the configuration must be valid.
@@ -73,8 +75,9 @@ func (f *foresight) Learn(v plan.View, id plan.JobID) { f.past.Learn(v, id) }
 
 // Step is how long jobs like a job take at the median, in the steps of lifetime.
 func (f *foresight) Step(v plan.View, id plan.JobID) (int32, unit.Time) {
-	left := f.left(v, id, .5)
-	return int32(lifetime.StepOf(left.Seconds())), f.past.Until()
+	left := f.left(v, id, .5).Seconds()
+	hours := 1 + f.past.Wait(v, id).Seconds()/3600
+	return int32(math.Floor(4 * math.Log2(left/hours))), f.past.Until()
 }
 
 // left is what a job has still to run, on the workers that it asked for, with some chance.
@@ -128,7 +131,7 @@ func (f *foresight) Claims(v plan.View, id plan.JobID, workers int32) bool {
 }
 
 // Pays: while its room is gathered half of it is idle, on the average, and that for no longer than twice
-// as long as the gang is likely to run.
-func (f *foresight) Pays(v plan.View, id plan.JobID, at unit.Time) bool {
-	return at != unit.Never && at.Sub(v.Now()) <= 2*f.left(v, id, .5)
+// as long as the gang is likely to run, and those after it who are alike.
+func (f *foresight) Pays(v plan.View, id plan.JobID, alike int, at unit.Time) bool {
+	return at != unit.Never && at.Sub(v.Now()) <= 2*unit.Duration(alike)*f.left(v, id, .5)
 }
