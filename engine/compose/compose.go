@@ -370,22 +370,6 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	}
 }
 
-// learn tells the parts that learn of a finished job, once.
-func (s *Scheduler) learn(v plan.View, id plan.JobID) {
-	if s.able.learned[id] {
-		return
-	}
-	s.able.learned[id] = true
-	s.claims.loops.Forget(id)
-	s.parts.Estimator.Learn(v, id)
-	if s.able.pupil != nil {
-		s.able.pupil.Learn(v, id)
-	}
-	if s.able.sees != nil {
-		s.able.sees.Learn(v, id)
-	}
-}
-
 // file puts a waiting job in its class.
 func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	j := v.Job(id)

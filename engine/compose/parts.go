@@ -48,3 +48,19 @@ func (s *Scheduler) Known(v plan.View, job plan.JobID) []string {
 	}
 	return nil
 }
+
+// learn tells the parts that learn of a finished job, once.
+func (s *Scheduler) learn(v plan.View, id plan.JobID) {
+	if s.able.learned[id] {
+		return
+	}
+	s.able.learned[id] = true
+	s.claims.loops.Forget(id)
+	s.parts.Estimator.Learn(v, id)
+	if s.able.pupil != nil {
+		s.able.pupil.Learn(v, id)
+	}
+	if s.able.sees != nil {
+		s.able.sees.Learn(v, id)
+	}
+}

@@ -204,7 +204,8 @@ func (p *Past) Wait(v plan.View, id plan.JobID) unit.Duration {
 // FairWait is for how long a job, in seconds, had waited when the present period began, as if
 // devices were shared evenly: the more all who are there ask for, the slower that goes on.
 func (p *Past) FairWait(v plan.View, id plan.JobID) float64 {
-	return p.Wait(v, id).Seconds() / max(1, float64(p.wanted)/float64(p.there))
+	waited := p.Wait(v, id) // which looks at what the devices are asked for
+	return waited.Seconds() / max(1, float64(p.wanted)/float64(p.there))
 }
 
 // Alone reports whether a job takes more than half of all devices: two like it never run side by side.
