@@ -10,12 +10,13 @@ import (
 	"github.com/musterdl/muster/pipeline/reaction"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/calendar"
 )
 
 // broken is a part with its deciding method taken away: what a claim must notice. An order
 // ranks the other way round, a placer takes the first room there is, a joint decider
-// wishes for everybody what he asked for as he came, a rater takes the last candidate, nobody shares, a
-// gate admits all, a pipeline is cut and goes as without a strategy, nobody reacts to what breaks or drifts, and the traffic of runs
+// wishes for everybody what he asked for as he came, a rater takes the last candidate, nobody shares
+// or reserves, a gate admits all, a pipeline is cut and goes as without a strategy, nobody reacts to what breaks or drifts, and the traffic of runs
 // and the price of a switch are left alone. All
 // else that the part could do is gone with it.
 func broken(part any) any {
@@ -24,6 +25,8 @@ func broken(part any) any {
 		return firstCome{}
 	case allocate.Sharer:
 		return alone{}
+	case calendar.Policy:
+		return null(calendar.ReservePart)
 	case schedule.Order:
 		return reversed{p}
 	case allocate.Placer:
