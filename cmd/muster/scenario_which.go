@@ -14,31 +14,32 @@ const whichLong = "Run what an operator may choose between on four histories: on
 	"docs/which.md is made with --markdown and --plot, and says which to choose."
 
 func whichCommand() *cobra.Command {
-	s := &which.Study{}
+	var s which.Study
 	var o showing
+	var markdown bool
+	var claims string
 	cmd := &cobra.Command{Use: "which", Args: cobra.NoArgs, Long: whichLong, Short: "Run what an operator may choose between on the histories of four clusters",
-		Example: "  muster scenario which --seeds 5\n  muster scenario which --plot which.svg --markdown > which.md"}
-	f := cmd.Flags()
-	f.IntVar(&s.Seeds, "seeds", 20, "how often what is drawn is drawn")
-	f.StringVar(&s.Data, "data", reproduce.DataFolder(), "folder of the published data")
-	f.IntVar(&s.Workers, "parallel", 0, "simulations at once; 0 is one per core")
-	o.flags(f, "the completion times")
-	markdown := f.Bool("markdown", false, "print the page for operators")
-	claims := f.String("claims", "docs/claims.json", "what claims found last, for the page")
+		Example: "  muster scenario which --seeds 5\n  muster scenario which --plot which.svg --markdown > which.md",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if s.Seeds < 1 {
+				return misused("--seeds is %d: expected 1 or more", s.Seeds)
+			}
+			s.Progress = studyBar(o.quiet)
+			if !markdown {
+				return o.present(cmd, &s)
+			}
+			found, err := readFindings(claims)
+			if err != nil {
+				return err
+			}
+			return o.present(cmd, which.Page{Study: &s, Found: found})
+		}}
+	o.flags(cmd.Flags(), "the completion times")
+	cmd.Flags().IntVar(&s.Seeds, "seeds", 20, "how often what is drawn is drawn")
+	cmd.Flags().StringVar(&s.Data, "data", reproduce.DataFolder(), "folder of the published data")
+	cmd.Flags().IntVar(&s.Workers, "parallel", 0, "simulations at once; 0 is one per core")
+	cmd.Flags().BoolVar(&markdown, "markdown", false, "print the page for operators")
+	cmd.Flags().StringVar(&claims, "claims", "docs/claims.json", "what claims found last, for the page")
 	cmd.MarkFlagsMutuallyExclusive("json", "markdown")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if s.Seeds < 1 {
-			return misused("--seeds is %d: expected 1 or more", s.Seeds)
-		}
-		s.Progress = studyBar(o.quiet)
-		if !*markdown {
-			return o.present(cmd, s)
-		}
-		found, err := readFindings(*claims)
-		if err != nil {
-			return err
-		}
-		return o.present(cmd, which.Page{Study: s, Found: found})
-	}
 	return cmd
 }

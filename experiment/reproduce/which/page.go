@@ -4,10 +4,13 @@ import (
 	_ "embed" // for the page
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"text/template"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/experiment/reproduce"
 )
 
 // text is what to choose in words, around what was measured.
@@ -25,6 +28,7 @@ type Page struct {
 func (p Page) Write(w io.Writer, _ bool) error {
 	t, err := template.New("page.md.tmpl").Funcs(template.FuncMap{
 		"table":  p.markdown,
+		"times":  p.times,
 		"told":   told,
 		"claims": func(claim, metric string) (string, error) { return claimed(p.Found, claim, metric) },
 	}).Parse(text)
@@ -32,6 +36,32 @@ func (p Page) Write(w io.Writer, _ bool) error {
 		return err
 	}
 	return t.Execute(w, map[string]any{"Histories": p.Histories, "Figures": figures})
+}
+
+// between are figures by which choices are put in proportion to each other in words.
+var between = map[string]func(r *reproduce.ComparedRow) float64{
+	"jct":         func(r *reproduce.ComparedRow) float64 { return r.AvgJCTSec },
+	"preemptions": preemptions,
+	"longest":     func(r *reproduce.ComparedRow) float64 { return r.LongestGangWaitSec },
+}
+
+// times is how many times as large a figure is under a choice as under another, over the histories.
+func (s *Study) times(of, choice, other string) (string, error) {
+	a, b := s.choice(choice), s.choice(other)
+	if a < 0 || b < 0 || between[of] == nil {
+		return "", fmt.Errorf("there is no %s of %s and %s", of, choice, other)
+	}
+	least, most := math.Inf(1), 0.
+	for _, h := range s.compared() {
+		ratio := between[of](&h.Compared.Rows[a]) / between[of](&h.Compared.Rows[b])
+		least, most = min(least, ratio), max(most, ratio)
+	}
+	return number(least) + " to " + number(most), nil
+}
+
+// choice is where a choice stands, or -1.
+func (s *Study) choice(name string) int {
+	return slices.IndexFunc(s.Choices, func(c Choice) bool { return c.Strategy == name })
 }
 
 // markdown is one figure of every choice on every history.

@@ -29,9 +29,7 @@ var figures = []figure{
 	{"MEAN JCT OVER SRSF", ratio, "mean completion time over that of `srsf+oracle`, with its 95 % interval, over seeds or over the weeks of the trace"},
 	{"P99 SLOWDOWN", func(r *reproduce.ComparedRow) string { return number(r.P99Slowdown) }, "99 of 100 jobs took at most so many times as long as alone"},
 	{"WAIT OF LARGE GANGS, H", gangs, "of jobs of 16 devices and more: hours in the mean, and the longest"},
-	{"PREEMPTIONS PER 100 JOBS", func(r *reproduce.ComparedRow) string {
-		return number(100 * float64(r.Preemptions) / float64(max(1, r.Finished)))
-	}, "runs that had to save and give way"},
+	{"PREEMPTIONS PER 100 JOBS", func(r *reproduce.ComparedRow) string { return number(preemptions(r)) }, "runs that had to save and give way"},
 }
 
 func ratio(r *reproduce.ComparedRow) string {
@@ -46,6 +44,16 @@ func gangs(r *reproduce.ComparedRow) string {
 		return "–"
 	}
 	return fmt.Sprintf("%s, %s", number(r.AvgGangWaitSec/3600), number(r.LongestGangWaitSec/3600))
+}
+
+// preemptions are those of a hundred jobs, over all draws.
+func preemptions(r *reproduce.ComparedRow) float64 {
+	preempted, finished := 0., 0.
+	for i := range r.BySeed {
+		preempted += float64(r.BySeed[i].Preemptions)
+		finished += float64(r.BySeed[i].Finished)
+	}
+	return 100 * preempted / max(1, finished)
 }
 
 // number has three digits, as far as they say something.
@@ -120,7 +128,7 @@ func (s *Study) Plot(w io.Writer) error {
 	p.Title.Text = fmt.Sprintf("Mean JCT over SRSF that knows all times (beyond %d at the edge)", mostDrawn)
 	p.X.Min, p.X.Max = .95, mostDrawn
 	p.Y.Min, p.Y.Max = -0.5, float64(len(s.Choices))-0.5
-	p.X.Scale = plot.LogScale{}
+	p.X.Scale, p.Legend.Top = plot.LogScale{}, true
 	p.X.Tick.Marker = plot.ConstantTicks{{Value: 1, Label: "1"}, {Value: 1.05, Label: "1.05"}, {Value: 1.2, Label: "1.2"}, {Value: 1.5, Label: "1.5"}, {Value: 2, Label: "2"}, {Value: mostDrawn, Label: fmt.Sprint(mostDrawn)}}
 	glyphs := []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}}
 	var names []plot.Tick

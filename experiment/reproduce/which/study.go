@@ -25,6 +25,7 @@ var Choices = []Choice{
 	{"las", "nothing"},
 	{"tiresias", "nothing"},
 	{"history+srsf", "history"},
+	{"fifo+chance", "nothing"},
 	{"history+fifo+easy", "history"},
 	{"fifo", "nothing"},
 }
@@ -42,8 +43,8 @@ type Work struct {
 var Works = []Work{
 	{Name: "RW-A", Trace: "gen:rw-a", Cluster: "gpus:15x4"},
 	{Name: "Venus", Trace: "helios:helios", Cluster: "gpus:74x8"},
-	{Name: "Philly", Trace: "philly:philly", Cluster: "gpus:56x8", Load: .95},
-	{Name: "PAI", Trace: "pai:pai2020", Cluster: "gpus:60x8", Load: 1, Limit: 30_000},
+	{Name: "Philly", Trace: "philly:philly", Cluster: "philly", Load: .95},
+	{Name: "PAI", Trace: "pai:pai2020", Cluster: "gpus:100x8", Load: 1, Limit: 30_000},
 }
 
 // Study is every choice on every history.

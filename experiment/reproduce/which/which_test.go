@@ -44,6 +44,29 @@ func TestStudy(t *testing.T) {
 	}
 }
 
+// TestPageIsOfToday holds the page's column of drawn histories, which needs no data, to what the
+// choices come to now.
+func TestPageIsOfToday(t *testing.T) {
+	if os.Getenv("MUSTER_LONG") == "" {
+		t.Skip("runs all choices twenty times: set MUSTER_LONG=1")
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "which.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Study{Seeds: 20}
+	if err := s.run(Works[:1]); err != nil {
+		t.Fatal(err)
+	}
+	for i := range figures {
+		for _, row := range s.table(&figures[i])[1:] {
+			if line := "| " + strings.Join(row, " | ") + " | "; !strings.Contains(string(text), line) {
+				t.Errorf("docs/which.md does not have %q: make it anew as its first line says", line)
+			}
+		}
+	}
+}
+
 // TestPage writes the page without a history, and says which figure of a claim is missing.
 func TestPage(t *testing.T) {
 	f, err := os.Open(filepath.Join("..", "..", "..", "docs", "claims.json"))
