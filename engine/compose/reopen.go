@@ -3,13 +3,15 @@ package compose
 import (
 	"slices"
 
+	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 )
 
-// unpack ends the guests that slow a host more than their placer lets them, and those to whom a
-// new host leaves nothing: they wait for another place.
+// unpack ends the guests that slow a host more than who put them there lets them, and those to whom a
+// new host leaves nothing: they wait for another place. The sharer judges its own guests and the placer its
+// own, since whom one of them ends the other would put back at once.
 func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
 	if len(s.able.watchers) == 0 || len(why.Jobs)+len(why.Observed) == 0 {
 		return
@@ -21,9 +23,11 @@ func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
 	}
 	for _, w := range s.able.watchers {
 		guests, opened := w.Unwelcome(d.View, changed)
+		_, shares := w.(allocate.Sharer)
 		for _, g := range guests {
-			if s.stays(d.Run(g.Run).Job) {
-				continue // its host goes too
+			job := d.Run(g.Run).Job
+			if packed := d.Job(job).Reason.Code == plan.Packed; packed != shares || s.stays(job) { // who stays goes with its host
+				continue
 			}
 			s.stop(d, g.Run, plan.Reason{Code: plan.Unpacked, A: int64(g.Host)})
 		}

@@ -62,7 +62,7 @@ func (x *experiment) broken() string {
 	return ""
 }
 
-// errNoNumber is a mean over nothing, or a ratio to it.
+// errNoNumber is a mean over nothing, a ratio to it, or a figure of what did not happen.
 var errNoNumber = errors.New("this is no number")
 
 // missing is a claim whose data is not here.
@@ -409,7 +409,7 @@ func (x *experiment) samples(t term) ([]float64, error) {
 				names = append(names, name)
 			}
 			slices.Sort(names)
-			return nil, fmt.Errorf("there is no figure %q: the run has %s", t.figure, strings.Join(names, ", "))
+			return nil, fmt.Errorf("there is no figure %q: the run has %s: %w", t.figure, strings.Join(names, ", "), errNoNumber)
 		}
 		values[i] = v
 	}
