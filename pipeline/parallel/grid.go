@@ -14,8 +14,9 @@ import (
 // How it searches: sizes of tensor parallelism and ways to run the layers are tried while the
 // busiest device alone, with nothing around it, would be faster than the best plan so far.
 // Pipelines and microbatches are made longer for as long as that makes a step faster, or as a
-// plan does not fit. There a step of few microbatches is simulated, which goes on as it did;
-// what is best by that is simulated whole, and nothing else counts.
+// plan does not fit. There a step of few microbatches is simulated, which goes on as it did, unless what
+// it takes at least is more than the best plan so far; what is best by that is simulated whole, and
+// nothing else counts.
 type Grid struct {
 	// Tensors, Ranks and Samples are the sizes to try; none means those that divide.
 	Tensors, Ranks, Samples []int
@@ -36,6 +37,8 @@ type Grid struct {
 	// lacked is by how much the plan that lacked least memory did, and why says so.
 	lacked int64
 	why    Why
+	// bar is the step from which on a plan is not worth being simulated.
+	bar unit.Duration
 }
 
 // Trier is a sequence that simulates many orders to choose one of them.
@@ -58,33 +61,52 @@ type family struct {
 	least   unit.Duration // no plan of it is faster
 }
 
-// estimate is a plan by a short step.
+// estimate is a plan by a short step, or, where it is outdone, by what a step takes at least.
 type estimate struct {
-	shape Shape
-	step  unit.Duration
+	shape   Shape
+	step    unit.Duration
+	outdone bool
 }
+
+// sure is by how much an estimate is hardly ever further off.
+const sure = 1.02
+
+// behind is how long a plan may take that can still be better than one of an estimate.
+func (g *Grid) behind(best unit.Duration) float64 { return sure * (1 + g.Gain) * float64(best) }
 
 // Search simulates what could be best, and returns what fits, the fastest first; or why nothing
 // does.
 func (g *Grid) Search(x *Simulator, l Limits) (all []Candidate, why Why) {
 	one := g.limited(x, l)
 	g = &one
-	// Families ascend by what their plans take at least, so the first that cannot be better than the best
-	// plan so far ends the search.
 	families, why := g.families(l)
 	quick, slow := g.apart()
 	var short []estimate
 	best := unit.Forever
-	for _, f := range families {
-		if f.least >= best {
-			break // they ascend
-		}
-		for _, q := range quick {
+	for _, q := range quick {
+		// Of each sequence one plan is wanted, so the first is simulated whatever it takes. The family
+		// that was best by another sequence comes first, since it tells soonest what the others have to beat.
+		g.bar = unit.Forever
+		ahead := -1
+		for i, f := range families {
+			if f.least >= best {
+				continue
+			}
 			found, not := g.lengthen(f, q, l)
 			why = cmp.Or(why, not)
 			for _, e := range found {
-				short, best = append(short, e), min(best, e.step)
+				if short = append(short, e); e.step < best {
+					best, ahead = e.step, i
+				}
 			}
+			if len(found) > 0 && g.Make == nil && best != unit.Forever {
+				g.bar = unit.Duration(g.behind(best))
+			}
+		}
+		if ahead > 0 {
+			f := families[ahead]
+			copy(families[1:], families[:ahead])
+			families[0] = f
 		}
 	}
 	ascend := func(a, b estimate) int { return cmp.Compare(a.step, b.step) }
@@ -147,7 +169,6 @@ func (g *Grid) limited(x *Simulator, l Limits) Grid {
 // whole simulates plans from the best estimate on: the best of each sequence, and those that
 // could be better than the best of all.
 func (g *Grid) whole(short []estimate) (all []Candidate, why Why) {
-	const sure = 1.02 // an estimate is hardly ever further off
 	// Of each sequence one plan is wanted besides, so that it can be told why the others lost.
 	type sizes struct {
 		name                   string
@@ -156,7 +177,7 @@ func (g *Grid) whole(short []estimate) (all []Candidate, why Why) {
 	best, done, seen := unit.Forever, map[string]bool{}, map[sizes]bool{}
 	for _, e := range short {
 		name := e.shape.Sequence.Name
-		if done[name] && float64(e.step) > sure*(1+g.Gain)*float64(best) {
+		if done[name] && float64(e.step) > g.behind(best) {
 			continue
 		}
 		of := sizes{name, e.shape.Tensor, e.shape.Ranks, e.shape.Samples}
@@ -294,7 +315,9 @@ func (g *Grid) lengthen(f family, q Sequence, l Limits) (found []estimate, why W
 		more, activations, not := g.enlarge(&s, l)
 		why = cmp.Or(why, not)
 		for _, e := range more {
-			found, fastest = append(found, e), min(fastest, e.step)
+			if fastest = min(fastest, e.step); !e.outdone {
+				found = append(found, e)
+			}
 		}
 		if activations > 0 && kept >= 0 && activations >= kept && len(g.Ranks) == 0 {
 			return found, why // they alone are too much, and a longer pipeline keeps as many
@@ -387,6 +410,13 @@ func (g *Grid) short(s Shape) (e estimate, activations int64, why Why) {
 	full := s.Microbatches
 	s.Microbatches = few
 	plan := s.Plan()
+	if g.bar != unit.Forever {
+		costs, _, why := g.x.costs(&plan, 0, routes)
+		if e.step = routes.least(costs.Stages, s.Ranks, full); why == "" && e.step > g.bar {
+			e.outdone = true
+			return e, 0, ""
+		}
+	}
 	r, why := g.x.simulate(&plan)
 	if why != "" && g.Make != nil { // which may cut so that it fits
 		if chain, _ := g.x.Chain(&s); chain != nil {

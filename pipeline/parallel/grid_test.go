@@ -7,7 +7,11 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/pipeline/parallel/paralleltest"
+	"github.com/musterdl/muster/strategies/pipeline/chimera"
 	"github.com/musterdl/muster/strategies/pipeline/gpipe"
+	"github.com/musterdl/muster/strategies/pipeline/hanayo"
+	"github.com/musterdl/muster/strategies/pipeline/interleaved"
+	"github.com/musterdl/muster/strategies/pipeline/varuna"
 	"github.com/musterdl/muster/strategies/pipeline/zbv"
 	"github.com/musterdl/muster/strategies/pipeline/zerobubble"
 )
@@ -93,5 +97,45 @@ func TestGrid(t *testing.T) {
 	t.Logf("%d of %d have no plan, %d are slower than the best", none, draws, slower)
 	if slower > draws/50 || none > draws/2 {
 		t.Errorf("%d of %d slower than the best of all, %d without a plan: expected 2 %% at most, and half", slower, draws, none)
+	}
+}
+
+// TestLeast: no plan takes less than the least by which the search passes it over, whatever its sequence,
+// and with 1F1B over equal layers and links that cost nothing none takes more.
+func TestLeast(t *testing.T) {
+	all := append([]parallel.Sequence{{Name: "varuna", Order: varuna.Ordering{}}, {Name: "interleaved", Order: interleaved.New(interleaved.Default())},
+		{Name: "hanayo", Order: hanayo.New(hanayo.Default())}, {Name: "chimera", Order: chimera.New(chimera.Default())}, {Name: "zb-h2", Order: zerobubble.H2{}}}, sequences...)
+	said := map[string]int{}
+	for seed, q := range all {
+		paralleltest.Draw(uint64(seed), 200, 12, 3, func(x *parallel.Simulator, s parallel.Shape) {
+			s.Sequence = q
+			if shape, why := q.Order.Schedule(s.Ranks, s.Microbatches, nil); why != "" {
+				return
+			} else if s.Cuts, why = x.Cut(&s, shape.Stages()); why != "" {
+				return
+			}
+			least, step := parallel.LeastOf(x, &s), paralleltest.Step(x, &s)
+			if least > step {
+				t.Errorf("%s, %d microbatches, cuts %v: at least %v, and it takes %v", q.Name, s.Microbatches, s.Cuts, least, step)
+			}
+			if least > 0 {
+				said[q.Name]++
+			}
+		})
+	}
+	t.Log(said)
+	for _, q := range all {
+		if q.Name != "chimera" && said[q.Name] < 50 {
+			t.Errorf("%s: the least said something in %d of 200 draws", q.Name, said[q.Name])
+		}
+	}
+	chain := make(paralleltest.Chain, 8)
+	for i := range chain {
+		chain[i] = parallel.Layer{Forward: 1000, Input: 1500, Weight: 500}
+	}
+	x := parallel.NewSimulator(&parallel.Model{Profile: chain, Batch: 6}, parallel.Even(parallel.Device{TFlops: 1}, 4, 1, 0))
+	s := parallel.Shape{Sequence: sequence, Samples: 1, Microbatches: 6, Tensor: 1, Ranks: 4, Copies: 1, Cuts: []int32{2, 4, 6}}
+	if least, step := parallel.LeastOf(x, &s), paralleltest.Step(x, &s); least != step || step != 9*6000 {
+		t.Errorf("1F1B over equal layers takes %v, at least %v: expected (6 + 3) times 6 ms", step, least)
 	}
 }

@@ -77,7 +77,7 @@ var claims = []struct {
 }{
 	{"2d-las 36,000", 0.90, "fifo"}, {"2d-gittins", 0.82, "fifo"}, {"2d-gittins", 1.18, "srsf"},
 	{"2d-las 36,000", 1, "2d-las 3,600"}, {"2d-las 3,600", 1, "2d-las 3,600 promoting"},
-	{"sjf", 0.95, "fifo"}, {"srtf", 0.75, "fifo"}, {"srsf", 1, "srtf"}, {"srsf", 0.95, "las"}, {"las", 0.85, "fifo"},
+	{"sjf", 0.95, "fifo"}, {"srtf", 0.75, "fifo"}, {"srsf", 1, "srtf"}, {"srsf", 1, "las"}, {"srsf", 0.95, "las by the minute"}, {"las", 0.85, "fifo"},
 	{"2d-las 36,000", 1 / 3.0, "fifo-strict"}, {"2d-gittins", 1 / 3.5, "fifo-strict"},
 }
 
