@@ -29,17 +29,21 @@ func TestClaimsNoticeABrokenStrategy(t *testing.T) {
 			if os.Getenv("MUSTER_LONG") != "1" && !quick[c.Name] {
 				t.Skip("every claim is tried with MUSTER_LONG=1")
 			}
-			c = few(c)
-			whole, broken := points(t, c, false), points(t, c, true)
-			var lost []string
-			for name, in := range whole {
-				if in && !broken[name] { // also where it is no number any more
-					lost = append(lost, name)
+			held, lost := 0, []string(nil)
+			for _, c := range byTrace(few(c)) { // the first trace mostly tells
+				whole, broken := points(t, c, false), points(t, c, true)
+				for name, in := range whole {
+					if held++; in && !broken[name] { // also where it is no number any more
+						lost = append(lost, name)
+					}
+				}
+				if len(lost) > 0 {
+					break
 				}
 			}
-			t.Logf("%d of %d figures in their bands are lost: %q", len(lost), len(whole), lost)
+			t.Logf("of %d figures in their bands these are lost: %q", held, lost)
 			switch {
-			case len(whole) > 0 && len(lost) == 0 && !unnoticed[c.Name]:
+			case held > 0 && len(lost) == 0 && !unnoticed[c.Name]:
 				t.Error("every figure that holds still holds although the strategy decides no longer")
 			case len(lost) > 0 && unnoticed[c.Name]:
 				t.Error("it notices: take it out of testdata/unnoticed.txt")
@@ -60,6 +64,22 @@ func few(c *Claim) *Claim {
 		}
 	}
 	return &less
+}
+
+// byTrace is a claim once for each trace of its figures, in their order.
+func byTrace(c *Claim) (all []*Claim) {
+	at := map[string]*Claim{}
+	for _, m := range c.Metrics {
+		one := at[m.over.trace]
+		if one == nil {
+			less := *c
+			less.Metrics = nil
+			one = &less
+			at[m.over.trace], all = one, append(all, one)
+		}
+		one.Metrics = append(one.Metrics, m)
+	}
+	return all
 }
 
 // points says of every figure with a band whether one seed puts it inside.
