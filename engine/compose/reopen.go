@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -23,7 +24,7 @@ func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
 	}
 	for _, w := range s.able.watchers {
 		guests, opened := w.Unwelcome(d.View, changed)
-		_, shares := w.(allocate.Sharer)
+		_, shares := strategy.Can[allocate.Sharer](w)
 		for _, g := range guests {
 			job := d.Run(g.Run).Job
 			if packed := d.Job(job).Reason.Code == plan.Packed; packed != shares || s.stays(job) { // who stays goes with its host

@@ -419,8 +419,11 @@ func (s *site) limits(before map[string]int64, c *plan.Commit) {
 }
 
 func steps() int {
-	if os.Getenv("MUSTER_LONG") != "" {
+	switch {
+	case os.Getenv("MUSTER_FULL") != "":
 		return 100_000
+	case os.Getenv("MUSTER_LONG") != "":
+		return 25_000
 	}
 	return 2_000
 }

@@ -141,7 +141,7 @@ var troubles = []struct {
 	}},
 }
 
-var long = os.Getenv("MUSTER_LONG") == "1"
+var long, full = os.Getenv("MUSTER_LONG") == "1", os.Getenv("MUSTER_FULL") == "1"
 
 // prove runs a scenario under the checker, counts its jobs, and repeats it with
 // restarts after every so many events and from its journal.

@@ -20,7 +20,10 @@ import (
 func TestRandom(t *testing.T) {
 	rounds, restarts := 1, []int{1}
 	if long {
-		rounds, restarts = 50, []int{1, 7}
+		rounds, restarts = 15, []int{1, 7}
+	}
+	if full {
+		rounds = 50
 	}
 	draws.Few(t, 50) // of the hundred cases of a round
 	for round := range rounds {

@@ -91,7 +91,7 @@ func understating(t *testing.T, strategy string, seeds uint64) (his, others repo
 func TestUnderstatingGainsNothing(t *testing.T) {
 	seeds := uint64(4)
 	if os.Getenv("MUSTER_LONG") == "1" {
-		seeds = 60
+		seeds = 20
 	}
 	his, others := understating(t, "declared+muster", seeds)
 	t.Logf("mean JCT over that of an honest user: %.4f [%.4f, %.4f]; the others': %.4f [%.4f, %.4f]",

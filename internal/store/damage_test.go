@@ -17,10 +17,13 @@ import (
 // damageBatches is how many batches the journals have that these tests damage.
 const damageBatches = 60
 
-// long returns n, or many times that when MUSTER_LONG=1.
+// long returns n, or many times that when MUSTER_LONG=1, and more when MUSTER_FULL=1.
 func long(n int) int {
-	if os.Getenv("MUSTER_LONG") == "1" {
+	switch {
+	case os.Getenv("MUSTER_FULL") == "1":
 		return 30 * n
+	case os.Getenv("MUSTER_LONG") == "1":
+		return 12 * n
 	}
 	return n
 }

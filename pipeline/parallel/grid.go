@@ -458,12 +458,3 @@ func (s *Shape) tooMany() Why {
 	}
 	return ""
 }
-
-// copied says whether a sequence that takes new weights while microbatches are under way would have
-// copies, which would exchange gradients each time.
-func (r routes) copied(s *Shape) Why {
-	if r.wave > 0 && s.Copies > 1 {
-		return whyf("%s takes new weights while microbatches are under way: expected one pipeline, not %d copies", s.Sequence.Name, s.Copies)
-	}
-	return ""
-}

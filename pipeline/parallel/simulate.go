@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
@@ -139,51 +138,6 @@ type Simulator struct {
 type way struct {
 	layer, tensor, samples int
 	kind                   int32
-}
-
-// path names the routes of a sequence.
-type path struct {
-	sequence            string
-	ranks, microbatches int
-}
-
-// routes are those of a schedule, and of how many iterations it is.
-type routes struct {
-	all        [][]int32
-	iterations unit.Duration
-	wave       int32 // of the schedule
-	// fixed is the schedule, where it goes by no costs.
-	fixed *pipeline.Schedule
-	// plain is one iteration that meets the stages in one order, one pass of a whole microbatch at a time;
-	// split is that some backward passes are in two halves.
-	plain, split bool
-}
-
-func (r routes) stages() int { return len(r.all[0]) }
-
-// routes are those of a sequence, or why it has none.
-func (x *Simulator) routes(q Sequence, ranks, microbatches int) (routes, Why) {
-	key := path{q.Name, ranks, microbatches}
-	if r, seen := x.paths[key]; seen {
-		return r, ""
-	}
-	s, why := q.Order.Schedule(ranks, microbatches, nil)
-	if why != "" {
-		return routes{}, why
-	}
-	r := routes{all: s.Routes, iterations: unit.Duration(int(s.Microbatches) / microbatches), wave: s.Wave}
-	if f, can := strategy.Can[pipeline.Fixed](q.Order); can && f.Fixed() {
-		r.fixed = &s
-	}
-	r.plain = len(s.Routes) == 1 && r.iterations == 1 && r.wave == 0
-	for _, order := range s.Orders {
-		for _, op := range order {
-			r.plain = r.plain && op.Kind != pipeline.FirstHalf && !op.Paired
-			r.split = r.split || op.Kind == pipeline.Weight
-		}
-	}
-	x.paths[key] = r
-	return r, ""
 }
 
 // NewSimulator returns a simulator.
@@ -349,32 +303,6 @@ func (x *Simulator) time(p *Plan, i int) (*Part, Why) {
 	}
 	part.Timing, why = part.Schedule.Clock(part.Costs, part.Timing.Peak)
 	return part, why
-}
-
-// least is what a step takes at least on so many microbatches: no rank works before the first has come to
-// it, and after its last pass backward that still has to go back to the first stage, unless it is of
-// weights alone. What is computed again is left out. It is nothing where the schedule is not plain.
-func (r routes) least(stages []pipeline.Stage, ranks, microbatches int) (least unit.Duration) {
-	if !r.plain {
-		return 0
-	}
-	work, around := make([]unit.Duration, ranks), make([]unit.Duration, ranks)
-	there, back := unit.Duration(0), unit.Duration(0)
-	for s, rank := range r.all[0] {
-		stage := &stages[s]
-		if work[rank] == 0 {
-			around[rank] = there
-			if !r.split {
-				around[rank] += back
-			}
-		}
-		work[rank] += stage.Forward + stage.Input + stage.Weight
-		there, back = there+stage.Forward, back+stage.Input+stage.Weight
-	}
-	for rank := range work {
-		least = max(least, around[rank]+work[rank]*unit.Duration(microbatches))
-	}
-	return least
 }
 
 // costs are those of the stages of a pipeline and of the links between its ranks.

@@ -53,26 +53,6 @@ func TestGeneratedDay(t *testing.T) {
 	}
 }
 
-// With every step at work there are guests, services on parts of devices, elastic jobs and
-// pipelines, which the two counts see each in its way.
-func TestCountedTwice(t *testing.T) {
-	if os.Getenv("MUSTER_LONG") != "1" {
-		t.Skip("half a minute of the processor; set MUSTER_LONG=1. The generated day is counted twice in short runs too")
-	}
-	if _, err := os.Stat(filepath.Join(published, "helios")); err != nil {
-		t.Skip("the published trace is absent: ", err)
-	}
-	w, err := NewWarm(Setup{Data: published, Seed: 1, Prices: simulated.DefaultPrices()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	full, err := w.Run(nil, "throughput")
-	if err != nil {
-		t.Fatal(err)
-	}
-	confirmed(t, &full)
-}
-
 // confirmed: a second count, from the devices' side and the work that is getting done,
 // finds what the world books as busy, and the work at hand allows it.
 func confirmed(t *testing.T, d *Day) {
@@ -300,7 +280,8 @@ func TestFactorial(t *testing.T) {
 	}
 }
 
-// The whole default study, as muster scenario day runs it.
+// The default study with one seed, and with MUSTER_FULL=1 with three. With every step at work there are
+// guests, services on parts of devices, elastic jobs and pipelines, which the two counts see each in its way.
 func TestDay(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") != "1" {
 		t.Skip("long; set MUSTER_LONG=1")
@@ -312,7 +293,11 @@ func TestDay(t *testing.T) {
 	for _, step := range catalogue.Steps {
 		rows = append(rows, Without("throughput", step))
 	}
-	s, before := &Study{Data: published, Seeds: 3, Rows: rows, Workers: 1, Prices: simulated.DefaultPrices()}, processor(t)
+	seeds := 1
+	if os.Getenv("MUSTER_FULL") == "1" {
+		seeds = 3
+	}
+	s, before := &Study{Data: published, Seeds: seeds, Rows: rows, Workers: 1, Prices: simulated.DefaultPrices()}, processor(t)
 	s.Progress = func(done, _ int) { // the week before is in the first of each seed
 		now := processor(t)
 		if took := now - before; took > 30 {

@@ -86,7 +86,7 @@ var claims = []struct {
 func TestReferenceWorkload(t *testing.T) {
 	seeds := uint64(6)
 	if os.Getenv("MUSTER_LONG") != "" {
-		seeds = 40
+		seeds = 20
 	}
 	jct, preemptions := map[string]float64{}, map[string]float64{}
 	for _, o := range contenders(t) {
