@@ -174,8 +174,12 @@ func TestReplanWhileItRuns(t *testing.T) {
 	got := r.losses()
 	maps.Copy(got, spawn(t, 4, flags(c), env).wait().must(t, ExitDone).losses())
 	for step, loss := range want {
-		if !closeTo(got[step], loss, 1e-3, 0) {
-			t.Errorf("step %d: loss %g, of one worker %g; saved at %d", step, got[step], loss, last)
+		told, known := got[step]
+		if !known && step == last {
+			continue // the worker was lost after it had made the step and before all had told its loss
+		}
+		if !closeTo(told, loss, 1e-3, 0) {
+			t.Errorf("step %d: loss %g, of one worker %g; saved at %d", step, told, loss, last)
 		}
 	}
 }
