@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/costtest"
 	"github.com/musterdl/muster/internal/forecast"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -28,6 +29,9 @@ func gang(n int32, submit unit.Duration, user string) workload.Job {
 // TestFleet holds the fast stand-in to the engine: the same jobs start at the same
 // instants.
 func TestFleet(t *testing.T) {
+	if costtest.Slowed {
+		t.Skip("one goroutine, and a minute of it: the race detector has nothing to find there")
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		var jobs scheduletest.Jobs
 		at := unit.Duration(0)

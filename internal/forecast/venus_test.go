@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/experiment/trace"
+	"github.com/musterdl/muster/internal/costtest"
 	"github.com/musterdl/muster/internal/forecast"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/report"
@@ -294,6 +295,9 @@ func show(t testing.TB, title string, scores []forecast.Score) {
 // learned from the promises before. With MUSTER_LONG=1 a quarter of them are, with
 // MUSTER_FULL=1 besides all (ten minutes of one core), otherwise a few.
 func TestVenus(t *testing.T) {
+	if costtest.Slowed {
+		t.Skip("one goroutine, and a minute of it: the race detector has nothing to find there")
+	}
 	long := os.Getenv("MUSTER_LONG") == "1"
 	load, futures, part, least, first := 0.8, 10, 0.02, 100, 0.7
 	if long {
