@@ -49,8 +49,8 @@ func build(t interface{ Fatal(...any) }, ref string) func() schedule.Scheduler {
 // chose, whoever waits is told what keeps him, and no device lies idle that a waiting job
 // could use.
 func TestRightsUnderEveryDecider(t *testing.T) {
-	draws.Few(t, 30)
-	chosen, least := 0, 30
+	draws.Few(t, 20)
+	chosen, least := 0, 20
 	if os.Getenv("MUSTER_LONG") != "" {
 		least = 100
 	}

@@ -425,7 +425,7 @@ func steps() int {
 	case os.Getenv("MUSTER_LONG") != "":
 		return 25_000
 	}
-	return 2_000
+	return 1_000
 }
 
 // TestHistories: through random histories in which plans are carried out at any moment,

@@ -25,7 +25,7 @@ func TestRandom(t *testing.T) {
 	if full {
 		rounds = 50
 	}
-	draws.Few(t, 50) // of the hundred cases of a round
+	draws.Few(t, 30) // of the hundred cases of a round
 	for round := range rounds {
 		draws.Seed(t, round)
 		rapid.Check(t, func(t *rapid.T) {

@@ -221,9 +221,12 @@ func (w *small) String() string {
 // TestOracle: the engine in its world and the oracle agree on the start, the end,
 // the preemptions and the restarts of every job, to the microsecond.
 func TestOracle(t *testing.T) {
-	batches := 2 // of a hundred worlds
-	if os.Getenv("MUSTER_LONG") != "" {
+	batches := 1 // of a hundred worlds
+	switch {
+	case os.Getenv("MUSTER_FULL") != "":
 		batches = 100
+	case os.Getenv("MUSTER_LONG") != "":
+		batches = 25
 	}
 	for _, order := range []tick.Order{tick.FIFO, tick.FIFOStrict, tick.SRTF, tick.LAS} {
 		t.Run(string(order), func(t *testing.T) {

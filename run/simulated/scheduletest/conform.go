@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -29,6 +30,8 @@ func Conform(t *testing.T, newOrder func() schedule.Order) {
 		}
 	})
 	t.Run("history", func(t *testing.T) {
+		draws.Seed(t, 0)
+		draws.Few(t, 40)
 		rapid.Check(t, func(t *rapid.T) {
 			nodes, devices := rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices")
 			conform(t, Nodes(nodes, devices, 0), drawJobs(t, int32(nodes*devices)), newOrder)

@@ -51,6 +51,7 @@ func ConformJoint(t *testing.T, newDecider func() allocate.Joint) {
 	for name, estimator := range map[string]profile.Estimator{"history": oracle.Estimator{}, "without estimates": declared.Estimator{}} {
 		t.Run(name, func(t *testing.T) {
 			draws.Seed(t, 0)
+			draws.Few(t, 40)
 			if err := flag.Set("rapid.nofailfile", "true"); err != nil {
 				t.Fatal(err)
 			}
