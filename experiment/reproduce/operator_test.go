@@ -88,10 +88,10 @@ func reserving(reserve, options string) string {
 // TestReservationOnVenus: with a place in the calendar, gangs of 16 and more wait half
 // as long as where nobody has one, at no more than three points of utilisation. The
 // beginning of the trace, which has a queue for some days only, shows no more than that
-// the longest wait is bounded; MUSTER_LONG=1 runs all of it with three draws of the
+// the longest wait is bounded; MUSTER_FULL=1 runs all of it with three draws of the
 // errors, and what else was tried.
 func TestReservationOnVenus(t *testing.T) {
-	long := os.Getenv("MUSTER_LONG") == "1"
+	long := os.Getenv("MUSTER_FULL") == "1"
 	measure := func(t *testing.T, what, composition string, seed uint64) (utilisation float64, gangs got) {
 		s := venus(t, composition)
 		if s.Seed = seed; !long {

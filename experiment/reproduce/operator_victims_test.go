@@ -152,7 +152,7 @@ func TestVictimsOnVenus(t *testing.T) {
 func evicted(t *testing.T, chooser, restart string) (hours float64) {
 	t.Helper()
 	s := venus(t, "order: fifo\nplace: first-fit\nvictims: "+chooser+"\nrestart: "+restart+"\n")
-	if os.Getenv("MUSTER_LONG") != "1" {
+	if os.Getenv("MUSTER_FULL") != "1" {
 		s.Limit = 12_000
 	}
 	s.CheckpointEvery, s.Tenants = 30*unit.Minute, "venus"
