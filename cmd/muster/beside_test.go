@@ -161,7 +161,7 @@ const whileWanted = `"$@" & while [ -e "$WANTED" ] && kill -0 $!; do sleep 0.2; 
 // goes on, which it does not surely slow by more than it may; both end.
 func TestLivesBeside(t *testing.T) {
 	t.Parallel()
-	steps := 20
+	steps := 10
 	if os.Getenv("MUSTER_LONG") == "1" {
 		steps = 300 // for longer than it takes to see how its host goes beside it
 	}
