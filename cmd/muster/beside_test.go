@@ -24,10 +24,10 @@ import (
 // sharing is the strategy under which who finds no free slot may live beside others.
 const sharing = "order: fifo\nshare: colocate\n"
 
-// sharingPlane is a control plane under it.
-func sharingPlane(t *testing.T, slots int) *controlPlane {
+// sharingPlane is a control plane of so many slots of a part of a core under it, where estimates are what jobs declare.
+func sharingPlane(t *testing.T, slots int, part string) *controlPlane {
 	t.Helper()
-	return planeOf(t, sharing, "--slots", fmt.Sprint(slots), "--slot-cpu", "500m", "--slot-memory", "1GiB",
+	return planeOf(t, sharing+"estimate: declared\n", "--slots", fmt.Sprint(slots), "--slot-cpu", part, "--slot-memory", "1GiB",
 		"--summary-every", "200ms", "--checkpoint-wait", "10s", "--grace", "10s")
 }
 
@@ -165,7 +165,7 @@ func TestLivesBeside(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") == "1" {
 		steps = 300 // for longer than it takes to see how its host goes beside it
 	}
-	p := sharingPlane(t, 2)
+	p := sharingPlane(t, 2, "500m")
 	p.job("host", fmt.Sprintf(`
     workers: 2
     memory: 300MiB
@@ -223,7 +223,7 @@ func TestHarmfulGuest(t *testing.T) {
 	if _, err := exec.LookPath("flock"); err != nil {
 		t.Skip(err)
 	}
-	p := sharingPlane(t, 1)
+	p := sharingPlane(t, 1, "500m")
 	steps := func(name, each string) {
 		p.job(name, fmt.Sprintf(`
     memory: 300MiB
@@ -261,5 +261,40 @@ func TestHarmfulGuest(t *testing.T) {
 		if j := p.show(name); j.Phase != "finished" || j.Restarts != 0 {
 			t.Errorf("the %s is %s after %d failures", name, j.Phase, j.Restarts)
 		}
+	}
+}
+
+// TestGuestMoves: a guest of which nobody saw how it goes by itself is believed to go as its host lets it, and moves to the
+// first slot that is free.
+func TestGuestMoves(t *testing.T) {
+	if os.Getenv("MUSTER_LONG") != "1" {
+		t.Skip("half a minute; set MUSTER_LONG=1")
+	}
+	t.Parallel()
+	p := sharingPlane(t, 2, "100m") // of which steps that take hardly any time still take a part
+	steps := func(name, more string) {
+		p.job(name, fmt.Sprintf(`
+    %s
+    env: {WANTED: %q}
+    command: 'i=0; while [ -e "$WANTED" ]; do sleep 0.1; i=$((i+1)); echo "step=$i loss=1" >> "$MUSTER_PROGRESS"; done'
+`, more, p.want(name)))
+	}
+	steps("other", "estimate: 1h") // how much memory it takes nobody knows, so none joins it
+	steps("host", "memory: 300MiB\n    phase: {compute: 10ms, communicate: 90ms}")
+	for _, name := range []string{"other", "host"} {
+		p.until(name, "on its way", func(j view.Job) bool { return j.Run == "running" })
+	}
+	steps("guest", "memory: 300MiB\n    estimate: 1h")
+	p.until("guest", "beside its host", func(j view.Job) bool { return j.Run == "running" })
+	p.noMore("other")
+	p.until("guest", "on a slot of its own", func(j view.Job) bool { return j.Run == "running" && j.Attempt == 2 })
+	p.noMore("guest")
+	p.noMore("host")
+	want := []string{"start 1: shares a device with host", "stop 1: moved to a better place", "start 2: moved to a better place"}
+	if got := p.decisions("guest"); !slices.Equal(got, want) {
+		t.Errorf("of the guest was decided %q, expected %q", got, want)
+	}
+	if s := p.member("guest", 2, 0); s.Law != "" || s.Host != "" {
+		t.Errorf("on a slot of its own it is under the law %q beside %q", s.Law, s.Host)
 	}
 }
