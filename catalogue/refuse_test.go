@@ -50,6 +50,9 @@ func TestRefuse(t *testing.T) {
 		{"test-turns", can(), `its order test-turns suspends a run`},
 		{"test-turns+test-cuts", can(strategy.Time, strategy.Share), `its place test-cuts cuts a device into parts (reshape), and nothing has parts; what works as its place: advantage, best-fit, `},
 		{"order: test-turns\nplace: first-fit/test-cuts\n", can(strategy.Time, strategy.Share), `its place test-cuts cuts`},
+		{"order: fifo\nshare: colocate\n", run.Bare, ""},
+		{"order: fifo\nshare: colocate\n", run.GPUs, `its share colocate lets a guest compute in what its host leaves of a device, so that the host hardly notices (filler), and a GPU has no idle class, and no law reaches into it; leave the part out`},
+		{"order: fifo\nshare: colocate\n", run.Kubernetes, `(filler), and nothing on its nodes holds a guest back; leave the part out`},
 		{"fifo+cassini", can(), `its rate cassini delays the traffic of a run by a part of an iteration (shift), and this driver cannot; leave the part out`},
 	} {
 		composition, err := catalogue.Resolve(c.ref)

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,5 +33,24 @@ func TestUnableStrategies(t *testing.T) {
 	}
 	if code, said := p.mutter("strategies", "switch", "salus"); code != 0 {
 		t.Errorf("a switch to salus: exit code %d, %s", code, said)
+	}
+}
+
+// TestNoSharingOfGPUs: where devices are GPUs, here one that is made up, muster up refuses that jobs live beside others, with
+// the reason.
+func TestNoSharingOfGPUs(t *testing.T) {
+	tools := t.TempDir()
+	answer := "<nvidia_smi_log><gpu><product_name>A100</product_name><fb_memory_usage><total>40960 MiB</total></fb_memory_usage></gpu></nvidia_smi_log>"
+	strategy := filepath.Join(tools, "strategy.yaml")
+	if err := errors.Join(os.WriteFile(filepath.Join(tools, "nvidia-smi"), fmt.Appendf(nil, "#!/bin/sh\necho '%s'\n", answer), 0o755),
+		os.WriteFile(strategy, []byte(sharing), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
+	t.Setenv("CUDA_MPS_PIPE_DIRECTORY", tools)
+	const why = "cannot be obeyed on this machine's GPUs: its share colocate lets a guest compute in what its host leaves of a device, so that the host hardly notices " +
+		"(filler), and a GPU has no idle class, and no law reaches into it; leave the part out, or ask muster simulate"
+	if out, err := muster(t, "up", "--state", t.TempDir(), "--strategy", strategy); err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("muster up: %v, expected that it %s\n%s", err, why, out)
 	}
 }

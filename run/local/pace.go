@@ -129,7 +129,7 @@ func (a *attempt) rate(r *supervise.Record) (rate int64, off plan.Off, stands un
 	}
 	best := a.driver.reference(a, is)
 	if best == 0 {
-		return 0, off, 0 // it was never seen with the workers it asked for
+		return 0, off, 0 // it was never seen with the workers it asked for, or only as a guest
 	}
 	if stands > 0 {
 		a.pace.stood, a.pace.told = true, 0
@@ -147,11 +147,14 @@ func micro(part float64) int64 { return int64(math.Round(part * plan.FullRate)) 
 
 // reference is what rates of an attempt's job are parts of: the pace at which the job was first
 // seen to go with as many workers as it asked for, or one that was surely faster, without guests
-// beside it. What it declared may be wrong, and the fastest of many is only the luckiest.
+// beside it. A guest goes as its host lets it, which says nothing of how it would go by itself. What it declared may be wrong, and the fastest of many is only the luckiest.
 func (d *Driver) reference(a *attempt, is control.Pace) float64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	best := d.fastest[a.order.Job]
+	if asGuest := a.order.Guest && a.order.Terms.Share.Bond == plan.InGaps; asGuest {
+		return best
+	}
 	if len(a.order.Workers) == int(a.order.Spec.Gang) && (best == 0 || is.Least > best && !d.accompanied(a)) {
 		best = is.Is
 		d.fastest[a.order.Job] = best

@@ -82,3 +82,21 @@ func TestPace(t *testing.T) {
 		}
 	}
 }
+
+// TestGuestIsNoReference: how a guest goes in the gaps of its host says nothing of how its job goes by itself; once that
+// was seen, the guest's rate is a part of it.
+func TestGuestIsNoReference(t *testing.T) {
+	d := New(Config{})
+	order := run.Order{Job: 3, Attempt: 1, Spec: &workload.Job{Resources: workload.Resources{Gang: 1}}, Workers: make([]run.Worker, 1)}
+	alone := newAttempt(d, order)
+	order.Guest = true
+	guest := newAttempt(d, order)
+	for i, c := range []struct {
+		a          *attempt
+		pace, want float64
+	}{{guest, 2, 0}, {alone, 5, 5}, {guest, 2, 5}} {
+		if got := d.reference(c.a, control.Pace{Is: c.pace, Least: c.pace, Most: c.pace}); got != c.want {
+			t.Errorf("%d: the reference is %g steps/s, expected %g", i, got, c.want)
+		}
+	}
+}

@@ -66,6 +66,9 @@ func (s *Sharer) Unwelcome(v plan.View, changed []plan.JobID) (out []allocate.Gu
 func (s *Sharer) Moves(v plan.View, job plan.JobID) bool {
 	r := v.Run(v.Job(job).Run)
 	_, most, measured := r.Measured()
+	if r.RateOff == plan.Unmeasured { // nobody saw it go by itself
+		most, measured = s.believed(v, job), true
+	}
 	model, several := v.Where(v.Job(job).Run)
 	own := v.Rate(job, model, r.Workers, several)
 	if r.Status != plan.Running || !measured || most >= own {
@@ -78,6 +81,24 @@ func (s *Sharer) Moves(v plan.View, job plan.JobID) bool {
 	c := v.Job(job).Checkpoint
 	saved := float64(left) * plan.FullRate * (1/float64(max(1, most)) - 1/float64(own))
 	return saved > 2*float64(c.Save+c.Load+s.config.Restart)
+}
+
+// believed is at what rate a guest is believed to go beside its hosts.
+func (s *Sharer) believed(v plan.View, job plan.JobID) int64 {
+	run := v.Job(job).Run
+	model, several := v.Where(run)
+	part := unit.Milli(unit.Whole)
+	v.GrantsOf(run, func(own plan.Grant) {
+		if own.Device == plan.None {
+			return
+		}
+		v.GrantsOn(own.Device, func(g plan.Grant) {
+			if h := v.Run(g.Run); h.Terms.Share.Guest == plan.None {
+				part = min(part, s.pair(s.busy.Of(v, h.Job, g.Run), s.busy.Of(v, job, plan.None), v.Cluster().Models[model].Name))
+			}
+		})
+	})
+	return v.Rate(job, model, v.Run(run).Workers, several) * int64(part) / int64(unit.Whole)
 }
 
 // Sees notes how busy a job's run was seen to keep its devices.
