@@ -147,7 +147,8 @@ func micro(part float64) int64 { return int64(math.Round(part * plan.FullRate)) 
 
 // reference is what rates of an attempt's job are parts of: the pace at which the job was first
 // seen to go with as many workers as it asked for, or one that was surely faster, without guests
-// beside it. A guest goes as its host lets it, which says nothing of how it would go by itself. What it declared may be wrong, and the fastest of many is only the luckiest.
+// beside it. A guest goes as its host lets it, which says nothing of how it would go by itself. What it
+// declared may be wrong, and the fastest of many is only the luckiest.
 func (d *Driver) reference(a *attempt, is control.Pace) float64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
