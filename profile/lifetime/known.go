@@ -9,8 +9,8 @@ import (
 // Known is how much there is to go by for a job's running time, as of the last refresh.
 type Known struct {
 	// Finished are the jobs that have, in the groups that the job is part of, the coarsest first:
-	// all, those of its size, of its kind too, of its tenant too, of its user too, and called alike
-	// too. Jobs with a declared time are counted apart from those without.
+	// all, those of its size, of its kind too, of its tenant too, of its user too, that run the same
+	// too, and called alike too. Jobs with a declared time are counted apart from those without.
 	Finished [levels]int
 	// Latest is how many times as long the user's Jobs latest took as the Before before them;
 	// 0 where that is not sure.

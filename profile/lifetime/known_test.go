@@ -52,7 +52,7 @@ func TestKnown(t *testing.T) {
 		t.Errorf("%+v is known of jobs that finish in the present period", k)
 	}
 	s.Now = s.Now.Add(unit.Hour)
-	if k := p.Known(s.View(), job); k != (Known{Finished: [levels]int{5, 4, 3, 2, 1, 0}}) {
+	if k := p.Known(s.View(), job); k != (Known{Finished: [levels]int{5, 4, 3, 2, 1, 1, 0}}) {
 		t.Errorf("%+v is known, want 5 jobs of whatever size, 4 of this, 3 of its kind, 2 of its tenant, 1 of its user, none called alike", k)
 	}
 }

@@ -1,8 +1,8 @@
 // Package lifetime is how long jobs run, as a distribution, by what finished and running jobs tell.
 //
 // Of those who came to a step of running time, what part ended there: that is counted for all jobs,
-// for those of like size, kind, tenant, user and name, and for a user's latest, and each is weighed against
-// what the coarser ones say (Kaplan and Meier 1958, with a prior). Running times are counted as on the
+// for those of like size, kind, tenant, user, command and name, and for a user's latest, and each is weighed
+// against what the coarser ones say (Kaplan and Meier 1958, with a prior). Running times are counted as on the
 // workers that a job asked for; of one with a declared time they are counted as parts of that, so
 // that a declaration is worth what its user's earlier ones were. Where a change of work comes, the
 // latest jobs tell within a few of them, if jobs in a row are alike at all.
@@ -20,54 +20,67 @@ import (
 // group is what jobs have in common. Those with a declared time are apart from others, since what
 // is counted of them is a part of that.
 type group struct {
-	declared                        bool
-	tenant, user, class, gang, name int32
+	declared                                 bool
+	tenant, user, class, gang, command, name int32
 }
 
 const anyone = -1
 
 // levels is how many groups a job is part of.
-const levels = 6
+const levels = 7
 
 // parts lists the groups that a job is part of, the coarsest first.
 func (g group) parts() [levels]group {
-	d := g.declared
-	return [levels]group{{d, anyone, anyone, anyone, anyone, anyone}, {d, anyone, anyone, anyone, g.gang, anyone},
-		{d, anyone, anyone, g.class, g.gang, anyone}, {d, g.tenant, anyone, g.class, g.gang, anyone}, g.ofUser(), g}
+	d, user := g.declared, g.ofUser()
+	command := user
+	command.command = g.command
+	return [levels]group{{d, anyone, anyone, anyone, anyone, anyone, anyone}, {d, anyone, anyone, anyone, g.gang, anyone, anyone},
+		{d, anyone, anyone, g.class, g.gang, anyone, anyone}, {d, g.tenant, anyone, g.class, g.gang, anyone, anyone}, user, command, g}
 }
 
-// ofUser is the group of the same user's jobs, whatever their names.
+// ofUser is the group of the same user's jobs, whatever they run and are called.
 func (g group) ofUser() group {
-	g.name = anyone
+	g.command, g.name = anyone, anyone
 	return g
 }
 
-// names numbers what jobs are called, for all that are called alike.
+// names numbers what jobs are called and what they run, for all of whom that is alike.
 type names struct {
 	number map[string]int32
-	of     []int32 // by job
+	called []int32 // by job
+	runs   []int32 // by job; anyone where it is unknown
 }
 
-// alike is the number of a job's name, less the words of it that have a digit: these tell one job
-// from the next.
-func (n *names) alike(v plan.View, id plan.JobID) int32 {
-	for next := plan.JobID(len(n.of)); next <= id; next++ {
-		words := strings.FieldsFunc(v.Name(next), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-		words = slices.DeleteFunc(words, func(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) })
-		name := strings.Join(words, " ")
-		number, known := n.number[name]
-		if !known {
-			number = int32(len(n.number))
-			n.number[name] = number
+// alike are the numbers of what a job runs and of what it is called, less the words that have a digit:
+// these tell one job from the next.
+func (n *names) alike(v plan.View, id plan.JobID) (runs, called int32) {
+	for next := plan.JobID(len(n.called)); next <= id; next++ {
+		n.called = append(n.called, n.numberOf(v.Name(next)))
+		runs := int32(anyone)
+		if command := v.Command(next); command != "" {
+			runs = n.numberOf(command)
 		}
-		n.of = append(n.of, number)
+		n.runs = append(n.runs, runs)
 	}
-	return n.of[id]
+	return n.runs[id], n.called[id]
+}
+
+func (n *names) numberOf(text string) int32 {
+	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words = slices.DeleteFunc(words, func(w string) bool { return strings.ContainsFunc(w, unicode.IsDigit) })
+	name := strings.Join(words, " ")
+	number, known := n.number[name]
+	if !known {
+		number = int32(len(n.number))
+		n.number[name] = number
+	}
+	return number
 }
 
 func (p *Past) groupOf(v plan.View, id plan.JobID) group {
 	j := v.Job(id)
-	return group{j.Declared > 0, j.Tenant, j.User, j.Class, v.Shape(id).Gang, p.names.alike(v, id)}
+	runs, called := p.names.alike(v, id)
+	return group{j.Declared > 0, j.Tenant, j.User, j.Class, v.Shape(id).Gang, runs, called}
 }
 
 // recents are how many of a group's latest jobs are counted once more, and how many of them what is
@@ -347,7 +360,12 @@ func (p *Past) tableOf(v plan.View, of group) *Table {
 		return t
 	}
 	hazard, before := unknown, 0.
-	for _, g := range of.parts() {
+	last := group{}
+	for i, g := range of.parts() {
+		if i > 0 && g == last {
+			continue
+		}
+		last = g
 		if c := p.groups[g]; c != nil {
 			before = c.weigh(p.config.Prior, before, &hazard)
 		}

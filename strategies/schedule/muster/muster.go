@@ -5,9 +5,9 @@
 // of its devices is spent, or less. The job of which a completion costs least goes first, with the
 // look-ahead that suits each best (Gittins, J. R. Stat. Soc. B 1979), times its devices. Where
 // nothing is known any doubling of a running time is as likely as any other: that ranks jobs by
-// attained service, as LAS does. What finished jobs of like size, kind, tenant, user and name tell moves
-// the rank from there, step by step of running time, so that a few of them do not outweigh what
-// many others say. Jobs that still run are heard too: without them long ones would be unknown for
+// attained service, as LAS does. What finished jobs of like size, kind, tenant, user, command and name tell
+// moves the rank from there, step by step of running time, so that a few of them do not outweigh what
+// many others say. Of a command its program and script count, less what has digits. Jobs that still run are heard too: without them long ones would be unknown for
 // as long as they are long. A group's latest jobs are heard once more: people submit the same work
 // again and again, and then something else, which is noticed within a few jobs.
 //
@@ -20,7 +20,7 @@
 // expected to cost less by a part besides, since costs are estimates.
 //
 // Of a job with a declared time the part of it that such jobs take is learned in the same way, so
-// that a declaration is worth what its user's earlier ones were. Left out: commands; and the hour and
+// that a declaration is worth what its user's earlier ones were. Left out: the hour and
 // the day of the week, which on Venus, Philly and PAI tell at most 1 % of how the times of gangs
 // differ. Who ranks last waits for as long as others come, unless an age is set. That is paid for: on Venus, where jobs ask for up to five times the cluster for a month, an age of two days brings
 // the longest wait from sixty days to thirteen, and mean JCT up by 9 %.
@@ -139,7 +139,7 @@ func (o *Order) Known(v plan.View, id plan.JobID) []string {
 		return []string{fmt.Sprintf("nothing is known of %s: as LAS, it is ranked by what it has got", what)}
 	}
 	var by []string
-	for i, like := range [...]string{"like it", "of whatever name", "of whatever user", "of whatever tenant", "of whatever kind", "of whatever size"} {
+	for i, like := range [...]string{"like it", "of whatever name", "of whatever command", "of whatever user", "of whatever tenant", "of whatever kind", "of whatever size"} {
 		// Where a finer group has as many, the coarser ones add nothing.
 		if n := k.Finished[len(k.Finished)-1-i]; i == 0 || n != k.Finished[len(k.Finished)-i] {
 			by = append(by, fmt.Sprintf("%d %s", n, like))
