@@ -157,6 +157,11 @@ type Reported struct {
 	Fallen   float64       // how far the loss has come down since the first report
 	Pace     float64       // how far, per millionth of the work, between the last two reports
 	SeenAt   unit.Duration // its useful running time at the last report of its loss
+	// Foretold is how long the job runs in all, on the workers that it asked for, by the report that it
+	// made at ForetoldAt: the first after foretells. It is kept: what a job said is known when it has
+	// ended. 0 is none yet.
+	Foretold   unit.Duration
+	ForetoldAt unit.Time
 }
 
 // Checkpointing is how a job keeps its work.

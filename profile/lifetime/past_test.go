@@ -23,7 +23,7 @@ func drawn(dice *rand.Rand, g group, n int) *Past {
 	p := New(Config{Refresh: unit.Hour, Prior: 1 + 30*dice.Float64()})
 	for range n {
 		step, goes := dice.IntN(Steps-20), dice.IntN(3) == 0
-		p.count(g, func(c *counts) {
+		p.times.count(g, func(c *counts) {
 			if goes {
 				c.open[step]++
 			} else {
@@ -41,7 +41,7 @@ func TestIndex(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
 	g := group{gang: 4, command: anyone}
 	for range 200 {
-		table := drawn(dice, g, dice.IntN(60)).tableOf(nobody, g)
+		table := drawn(dice, g, dice.IntN(60)).tableOf(nobody, shown{group: g})
 		from, lost := dice.IntN(Steps/2), 500*dice.Float64()
 		left := 0.
 		for _, x := range table.Ends[from:] {
@@ -73,7 +73,7 @@ func TestIndex(t *testing.T) {
 
 // TestKnownNothing: before anything is known whoever has run longer ranks behind, as under LAS.
 func TestKnownNothing(t *testing.T) {
-	table, last := New(usual).tableOf(nobody, group{command: anyone}), 0.
+	table, last := New(usual).tableOf(nobody, shown{group: group{command: anyone}}), 0.
 	for s := range StepOf(14 * 24 * 3600) {
 		cost := table.Index(s)
 		if cost <= last && s > 0 {
@@ -88,19 +88,19 @@ func TestKnownNothing(t *testing.T) {
 func TestTable(t *testing.T) {
 	p, many, few := New(usual), group{gang: 1, command: anyone}, group{gang: 2, command: anyone}
 	for range 10_000 {
-		p.count(many, func(c *counts) { c.ended[40]++ })
-		p.count(many, func(c *counts) { c.ended[60]++ })
+		p.times.count(many, func(c *counts) { c.ended[40]++ })
+		p.times.count(many, func(c *counts) { c.ended[60]++ })
 	}
-	p.count(few, func(c *counts) { c.ended[20]++ })
+	p.times.count(few, func(c *counts) { c.ended[20]++ })
 	sum := 0.
-	for _, x := range p.tableOf(nobody, few).Ends {
+	for _, x := range p.tableOf(nobody, shown{group: few}).Ends {
 		sum += x
 	}
 	if math.Abs(sum-1) > 1e-9 {
 		t.Errorf("the parts of a table come to %g", sum)
 	}
 	for g, want := range map[group][2]float64{many: {.49, .51}, few: {.45, .5}} {
-		if got := p.tableOf(nobody, g).Ends[40]; got < want[0] || got > want[1] {
+		if got := p.tableOf(nobody, shown{group: g}).Ends[40]; got < want[0] || got > want[1] {
 			t.Errorf("of %v a part of %g ends in step 40, want %v", g, got, want)
 		}
 	}
@@ -112,12 +112,12 @@ func TestOpen(t *testing.T) {
 	cost := func(open int) float64 {
 		p := New(usual)
 		for range 100 {
-			p.count(g, func(c *counts) { c.ended[40]++ })
+			p.times.count(g, func(c *counts) { c.ended[40]++ })
 		}
 		for range open {
-			p.count(g, func(c *counts) { c.open[50]++ })
+			p.times.count(g, func(c *counts) { c.open[50]++ })
 		}
-		return p.tableOf(nobody, g).Index(30)
+		return p.tableOf(nobody, shown{group: g}).Index(30)
 	}
 	if a, b := cost(0), cost(100); b <= a*1.2 {
 		t.Errorf("a completion costs %.0f s where a hundred jobs go on, %.0f s where none does", b, a)
@@ -146,9 +146,15 @@ func TestPast(t *testing.T) {
 			j.Started = unit.Never
 			if kind := rapid.IntRange(0, 3).Draw(t, "kind"); kind > 0 {
 				j.Phase, j.Started = plan.Active, at.Add(unit.Second)
+				if rapid.Bool().Draw(t, "reports") {
+					j.Foretold, j.ForetoldAt = unit.Duration(second.Draw(t, "foretold"))*unit.Second, j.Started.Add(unit.Duration(second.Draw(t, "told"))*unit.Second)
+				}
 				if kind > 1 {
 					ran := unit.Duration(second.Draw(t, "ran")) * unit.Second
 					j.Phase, j.Ended, j.Service = plan.Finished, j.Started.Add(ran), int64(ran)*1000*int64(j.Shape+1)
+					if j.ForetoldAt > j.Ended {
+						j.Foretold, j.ForetoldAt = 0, 0
+					}
 				}
 			}
 		}
@@ -172,7 +178,7 @@ func TestPast(t *testing.T) {
 		if jobs > 0 {
 			of.command, of.name = atOnce.names.alike(s.View(), 0)
 		}
-		got, same := atOnce.tableOf(s.View(), of), often.tableOf(s.View(), of)
+		got, same := atOnce.tableOf(s.View(), shown{group: of}), often.tableOf(s.View(), shown{group: of})
 		want := defined(s, of, atOnce.instant())
 		for step := range Steps {
 			if got.Ends[step] != same.Ends[step] {
@@ -180,6 +186,12 @@ func TestPast(t *testing.T) {
 			}
 			if math.Abs(got.Ends[step]-want[step]) > 1e-9 {
 				t.Fatalf("step %d: %g, want %g", step, got.Ends[step], want[step])
+			}
+		}
+		for id := range plan.JobID(jobs) {
+			got, _ := atOnce.Told(s.View(), id)
+			if same, _ := often.Told(s.View(), id); got.Ends != same.Ends {
+				t.Fatalf("job %d, which foretold %s, is known otherwise at once than period by period", id, s.Jobs[id].Foretold)
 			}
 		}
 	})
@@ -309,7 +321,7 @@ func TestLatest(t *testing.T) {
 		}
 		s.Now = s.Now.Add(5 * unit.Hour)
 		o.refresh(s.View())
-		return o.tableOf(s.View(), group{gang: 1, command: anyone}).Index(0)
+		return o.tableOf(s.View(), shown{group: group{gang: 1, command: anyone}}).Index(0)
 	}
 	if before, after := cost(300, 2*unit.Hour), cost(8, 5*unit.Minute); before < 3600 || after > 1800 {
 		t.Errorf("a completion costs %.0f s after 300 jobs of two hours, and %.0f s after 8 of five minutes", before, after)
