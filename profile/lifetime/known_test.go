@@ -118,3 +118,17 @@ func TestFairWait(t *testing.T) {
 		t.Errorf("since it runs it waited %g s, want 600", got)
 	}
 }
+
+// TestLearnedOnce: who is told again of jobs that ended, as a scheduler that builds its caches anew is, knows no more.
+func TestLearnedOnce(t *testing.T) {
+	p, s := ended([]float64{100, 200, 300})
+	job := s.Admit("next", plan.Asked{Submit: s.Now})
+	before := p.Known(s.View(), job)
+	for id := range job {
+		p.Learn(s.View(), id)
+	}
+	s.Now = s.Now.Add(unit.Hour)
+	if k := p.Known(s.View(), job); k != before || k.Finished[0] != 3 {
+		t.Errorf("%+v is known, before they were told again %+v", k, before)
+	}
+}
