@@ -100,7 +100,7 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 			e.state.GoesBy(run, ev.Goes.Plan)
 		}
 		if ev.Progress > 0 { // a report that does not say it changes nothing
-			e.state.Jobs[ev.Job].Progress = ev.Progress
+			e.state.ObserveProgress(ev.Job, ev.Progress)
 		}
 		r.Saved = max(r.Saved, ev.Saved)
 	}

@@ -63,11 +63,13 @@ type tables struct {
 	tenants map[string]int32
 	users   map[string]int32
 	classes map[string]int32
+	// What jobs run, counted from 0.
+	commands map[string]int32
 }
 
 // tablesOf makes the tables of a State.
 func tablesOf(s *plan.State) tables {
-	t := tables{shapes: map[plan.Shape]int32{}, names: map[string]plan.JobID{}, tenants: map[string]int32{}, users: map[string]int32{}, classes: map[string]int32{}}
+	t := tables{shapes: map[plan.Shape]int32{}, names: map[string]plan.JobID{}, tenants: map[string]int32{}, users: map[string]int32{}, classes: map[string]int32{}, commands: map[string]int32{}}
 	for i, shape := range s.Shapes {
 		t.shapes[shape] = int32(i)
 	}
@@ -82,6 +84,9 @@ func tablesOf(s *plan.State) tables {
 	}
 	for i, name := range s.Classes {
 		t.classes[name] = int32(i)
+	}
+	for i, name := range s.Commands {
+		t.commands[name] = int32(i)
 	}
 	return t
 }

@@ -490,6 +490,50 @@ func TestSilentReportKeepsProgress(t *testing.T) {
 	}
 }
 
+// TestReportIsKept: what a job's first report after five minutes says of its whole running time is kept,
+// whatever it says later, also by a state that was saved.
+func TestReportIsKept(t *testing.T) {
+	w := newWorld(t, 1, 2, engine.DefaultPolicy())
+	w.step(0, submit("a", 1))
+	w.step(10, report(engine.Started, 0, 1))
+	for _, said := range []struct {
+		at       int
+		progress int32
+		total    unit.Duration
+	}{{200, 900_000, 0}, {310, 99, 0}, {410, 50_000, 8000 * unit.Second}, {1010, 1_000_000, 8000 * unit.Second}} {
+		e := report(engine.Observed, 0, 1)
+		e.Progress = said.progress
+		w.step(said.at, e)
+		s, err := w.State().Clone()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, at := s.View().Foretold(0); got != said.total || got > 0 && at != unit.Time(410*unit.Second) {
+			t.Errorf("after %d millionths at %d s the job runs for %s, as it said at %s; want %s", said.progress, said.at, got, unit.Duration(at), said.total)
+		}
+	}
+}
+
+// TestCommandsAreKnown: jobs that run the same have it in common, also in a state that was saved.
+func TestCommandsAreKnown(t *testing.T) {
+	w := newWorld(t, 1, 4, engine.DefaultPolicy())
+	running := func(command ...string) func(j *workload.Job) { return func(j *workload.Job) { j.Command = command } }
+	w.step(0, submit("a", 1, running("python3", "/home/a/train.py", "--lr=3")), submit("b", 1))
+	w.step(1, submit("c", 1, running("python3", "train.py")), submit("d", 1, running("sleep", "9")))
+	s, err := w.State().Clone()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range []string{"python train.py", "", "python train.py", "sleep"} {
+		if got := s.View().Command(plan.JobID(id)); got != want {
+			t.Errorf("job %d runs %q, want %q", id, got, want)
+		}
+	}
+	if len(s.Commands) != 2 {
+		t.Errorf("there are %d commands: %q", len(s.Commands), s.Commands)
+	}
+}
+
 // TestStandingIsSeen: a run that stands has a rate of 0, which a report without a rate has
 // not.
 func TestStandingIsSeen(t *testing.T) {

@@ -114,6 +114,9 @@ func (e *Engine) submit(ev *Event) {
 		Shape: e.shape(w), Tenant: intern(e.tenants, &e.state.Tenants, w.Tenant), User: intern(e.users, &e.state.Users, w.User), Class: intern(e.classes, &e.state.Classes, w.Class),
 		Profile: e.profile(w), Priority: w.Priority, Retries: w.Retries, Traffic: int32(w.Traffic),
 		Checkpoint: plan.Checkpointing{Every: w.Checkpoint.Every, Save: w.Checkpoint.Save, Load: w.Checkpoint.Load, OnRequest: w.Checkpoint.OnRequest}}
+	if runs := w.Runs(); runs != "" {
+		asked.Command = 1 + intern(e.commands, &e.state.Commands, runs)
+	}
 	if most := e.longest(asked.Tenant); most > 0 && (asked.TimeLimit == 0 || asked.TimeLimit > most) {
 		asked.TimeLimit = most
 	}

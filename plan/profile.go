@@ -267,6 +267,33 @@ func (s *State) ObserveLoss(id JobID, loss float64, progress int32) {
 	j.Loss, j.SeenAt = loss, s.View().Executed(id)
 }
 
+// A report of progress foretells a job's running time once it has run for so long, so that what
+// comes before its first step is little of that, and has done so many millionths of its work, so
+// that their rounding is.
+const (
+	foretells     = 5 * unit.Minute
+	foretellsFrom = 100
+)
+
+// ObserveProgress notes how many millionths of its work a job says it has done.
+func (s *State) ObserveProgress(id JobID, progress int32) {
+	j := &s.Jobs[id]
+	if j.Progress = progress; j.Foretold > 0 || progress < foretellsFrom {
+		return
+	}
+	shape := &s.Shapes[j.Shape]
+	if ran := unit.Duration(s.View().Service(id) / max(1, shape.Milli(shape.Gang))); ran >= foretells {
+		j.Foretold, j.ForetoldAt = unit.Duration(float64(ran)/float64(progress)*FullRate), s.Now
+	}
+}
+
+// Foretold is how long a job runs in all by its own report, 0 before there is one, and when it was
+// made.
+func (v View) Foretold(id JobID) (unit.Duration, unit.Time) {
+	j := &v.s.Jobs[id]
+	return j.Foretold, j.ForetoldAt
+}
+
 // believe gives a run the rate that its job is believed to have where it is.
 func (s *State) believe(run RunID) {
 	r := &s.Runs[run]

@@ -119,6 +119,7 @@ type Asked struct {
 	User       int32
 	Account    int32 // the first of its accounts, one per device model
 	Class      int32 // kind of work, key to measured speeds
+	Command    int32 // what it runs, counted from 1; 0 is unknown
 	Profile    int32 // what is known of it beside its shape; None without
 	Priority   int32
 	Retries    int32 // failures of its own making that are forgiven
@@ -156,6 +157,11 @@ type Reported struct {
 	Fallen   float64       // how far the loss has come down since the first report
 	Pace     float64       // how far, per millionth of the work, between the last two reports
 	SeenAt   unit.Duration // its useful running time at the last report of its loss
+	// Foretold is how long the job runs in all, on the workers that it asked for, by the report that it
+	// made at ForetoldAt: the first after foretells. It is kept: what a job said is known when it has
+	// ended. 0 is none yet.
+	Foretold   unit.Duration
+	ForetoldAt unit.Time
 }
 
 // Checkpointing is how a job keeps its work.
@@ -323,6 +329,7 @@ type Tables struct {
 	Tenants  []string
 	Users    []string
 	Classes  []string
+	Commands []string // what jobs run: programs and scripts
 	Profiles []Profile
 	Plans    []Pipeline
 	Links    []Dependency
@@ -397,6 +404,7 @@ func (s *State) CopyInto(c *State) {
 	c.Tenants = s.Tenants[:len(s.Tenants):len(s.Tenants)]
 	c.Users = s.Users[:len(s.Users):len(s.Users)]
 	c.Classes = s.Classes[:len(s.Classes):len(s.Classes)]
+	c.Commands = s.Commands[:len(s.Commands):len(s.Commands)]
 	c.Profiles = s.Profiles[:len(s.Profiles):len(s.Profiles)]
 	c.Plans = s.Plans[:len(s.Plans):len(s.Plans)]
 	c.Links = s.Links[:len(s.Links):len(s.Links)]
@@ -463,6 +471,14 @@ func (v View) Class(id int32) string {
 		return ""
 	}
 	return v.s.Classes[id]
+}
+
+// Command is the program and the script that a job runs; empty where that is unknown.
+func (v View) Command(id JobID) string {
+	if c := v.s.Jobs[id].Command; c > 0 && int(c) <= len(v.s.Commands) {
+		return v.s.Commands[c-1]
+	}
+	return ""
 }
 
 // Room is the index of free capacity.

@@ -5,7 +5,9 @@ package workload
 
 import (
 	"math"
+	"path"
 	"slices"
+	"strings"
 
 	"github.com/musterdl/muster/model/unit"
 )
@@ -109,6 +111,38 @@ type Program struct {
 	Env     []string
 	// Secrets are names of variables in Env whose values are kept out of the journal.
 	Secrets []string `json:",omitempty"`
+}
+
+// scripts are how the names of files end that a program is told to run.
+var scripts = []string{".py", ".sh", ".jl", ".lua", ".pl", ".r", ".rb", ".js"}
+
+// Runs is what the command runs, without folders: its program, less a version, and the first script
+// that it names, or else module, if only within what a shell is told. What else it says tells one run
+// from the next.
+func (p *Program) Runs() string {
+	words := strings.Fields(strings.Join(p.Command, " "))
+	if len(words) == 0 {
+		return ""
+	}
+	named := ""
+	for i, word := range words[1:] {
+		word = strings.Trim(word, `"';`)
+		if slices.Contains(scripts, strings.ToLower(path.Ext(word))) {
+			named = word
+			break
+		}
+		if words[i] == "-m" && named == "" {
+			named = word
+		}
+	}
+	program := path.Base(words[0])
+	if less := strings.TrimRight(program, "0123456789."); less != "" {
+		program = less
+	}
+	if named == "" {
+		return program
+	}
+	return program + " " + path.Base(named)
 }
 
 // Checkpoint is how a job saves its work.

@@ -39,6 +39,7 @@ func NewMachine(t *rapid.T) *Machine {
 	}
 	m := &Machine{S: plan.NewState(c)}
 	m.S.Tenants, m.S.Users, m.S.Classes = []string{"tenant", "other"}, []string{"user"}, []string{"class"}
+	m.S.Commands = []string{"python train.py", "python eval.py"}
 	m.S.NodeSets = [][]uint64{nil}
 	for range 4 {
 		shape := plan.Shape{Gang: int32(rapid.IntRange(1, 4).Draw(t, "gang")), Devices: 1, Share: 1000, Models: 3,
@@ -212,7 +213,7 @@ func (m *Machine) Happen(t *rapid.T) {
 	}
 	switch rapid.IntRange(0, 6).Draw(t, "fact") {
 	case 0, 1:
-		m.S.Admit("job", plan.Asked{Shape: int32(rapid.IntRange(0, len(m.S.Shapes)-1).Draw(t, "shape")), Tenant: int32(rapid.IntRange(0, 1).Draw(t, "tenant")), Profile: plan.None})
+		m.S.Admit("job", plan.Asked{Shape: int32(rapid.IntRange(0, len(m.S.Shapes)-1).Draw(t, "shape")), Tenant: int32(rapid.IntRange(0, 1).Draw(t, "tenant")), Command: int32(rapid.IntRange(0, 2).Draw(t, "command")), Profile: plan.None})
 	case 2:
 		node := plan.NodeID(rapid.IntRange(0, len(m.S.Nodes)-1).Draw(t, "node"))
 		if m.S.Nodes[node].Status == plan.Up {

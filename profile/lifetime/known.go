@@ -3,19 +3,24 @@ package lifetime
 import (
 	"math"
 
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
 
 // Known is how much there is to go by for a job's running time, as of the last refresh.
 type Known struct {
 	// Finished are the jobs that have, in the groups that the job is part of, the coarsest first:
-	// all, those of its size, of its kind too, of its tenant too, of its user too, and called alike
-	// too. Jobs with a declared time are counted apart from those without.
+	// all, those of its size, of its kind too, of its tenant too, of its user too, that run the same
+	// too, and called alike too. Jobs with a declared time are counted apart from those without.
 	Finished [levels]int
 	// Latest is how many times as long the user's Jobs latest took as the Before before them;
 	// 0 where that is not sure.
 	Latest       float64
 	Jobs, Before int
+	// Foretold is what the job reported of its running time, 0 where that is not heard yet, and
+	// Reported are the jobs of those groups that had reported and have finished.
+	Foretold unit.Duration
+	Reported [levels]int
 }
 
 // latest is how many jobs a change is told by, and sure how many standard errors apart their mean
@@ -29,17 +34,13 @@ const (
 func (p *Past) Known(v plan.View, id plan.JobID) (k Known) {
 	p.refresh(v)
 	of := p.groupOf(v, id)
-	for i, g := range of.parts() {
-		if c := p.groups[g]; c != nil {
-			ended := 0.
-			for _, x := range c.ended {
-				ended += x
-			}
-			k.Finished[i] = int(ended)
-		}
+	k.Finished = p.times.finished(of)
+	if r := p.times.rows[of.ofUser()]; r != nil {
+		k.Latest, k.Jobs, k.Before = p.times.drift(r)
 	}
-	if r := p.rows[of.ofUser()]; r != nil {
-		k.Latest, k.Jobs, k.Before = p.drift(r)
+	if p.reported(v, id) {
+		k.Foretold, _ = v.Foretold(id)
+		k.Reported = p.told.finished(of.whoReports())
 	}
 	return k
 }
@@ -47,11 +48,11 @@ func (p *Past) Known(v plan.View, id plan.JobID) (k Known) {
 // drift is how many times as long a group's latest jobs took as those before, where that is more
 // than chance. Who still runs is left out, so that of jobs that get longer the short ones come first:
 // such a change is told late, one that is told is there.
-func (p *Past) drift(r *row) (times float64, jobs, before int) {
+func (b *book) drift(r *row) (times float64, jobs, before int) {
 	var sums, squares [2]float64
 	var n [2]int
 	for i := len(r.latest) - 1; i >= 0; i-- {
-		if step := float64(p.step[r.latest[i]]); step > 0 {
+		if step := float64(b.step[r.latest[i]]); step > 0 {
 			side := 0
 			if n[0] == latest {
 				side = 1

@@ -52,7 +52,7 @@ func TestKnown(t *testing.T) {
 		t.Errorf("%+v is known of jobs that finish in the present period", k)
 	}
 	s.Now = s.Now.Add(unit.Hour)
-	if k := p.Known(s.View(), job); k != (Known{Finished: [levels]int{5, 4, 3, 2, 1, 0}}) {
+	if k := p.Known(s.View(), job); k != (Known{Finished: [levels]int{5, 4, 3, 2, 1, 1, 0}}) {
 		t.Errorf("%+v is known, want 5 jobs of whatever size, 4 of this, 3 of its kind, 2 of its tenant, 1 of its user, none called alike", k)
 	}
 }
@@ -116,5 +116,19 @@ func TestFairWait(t *testing.T) {
 	j.Phase, j.Started, j.Waited = plan.Active, s.Now, 20*unit.Minute
 	if got := p.FairWait(s.View(), job); got != 10*60 {
 		t.Errorf("since it runs it waited %g s, want 600", got)
+	}
+}
+
+// TestLearnedOnce: who is told again of jobs that ended, as a scheduler that builds its caches anew is, knows no more.
+func TestLearnedOnce(t *testing.T) {
+	p, s := ended([]float64{100, 200, 300})
+	job := s.Admit("next", plan.Asked{Submit: s.Now})
+	before := p.Known(s.View(), job)
+	for id := range job {
+		p.Learn(s.View(), id)
+	}
+	s.Now = s.Now.Add(unit.Hour)
+	if k := p.Known(s.View(), job); k != before || k.Finished[0] != 3 {
+		t.Errorf("%+v is known, before they were told again %+v", k, before)
 	}
 }

@@ -23,7 +23,7 @@ func drawn(dice *rand.Rand, g group, n int) *Past {
 	p := New(Config{Refresh: unit.Hour, Prior: 1 + 30*dice.Float64()})
 	for range n {
 		step, goes := dice.IntN(Steps-20), dice.IntN(3) == 0
-		p.count(g, func(c *counts) {
+		p.times.count(g, func(c *counts) {
 			if goes {
 				c.open[step]++
 			} else {
@@ -39,9 +39,9 @@ func drawn(dice *rand.Rand, g group, n int) *Past {
 // that it ends.
 func TestIndex(t *testing.T) {
 	dice := rand.New(rand.NewPCG(1, 2))
-	g := group{gang: 4}
+	g := group{gang: 4, command: anyone}
 	for range 200 {
-		table := drawn(dice, g, dice.IntN(60)).tableOf(nobody, g)
+		table := drawn(dice, g, dice.IntN(60)).tableOf(nobody, shown{group: g})
 		from, lost := dice.IntN(Steps/2), 500*dice.Float64()
 		left := 0.
 		for _, x := range table.Ends[from:] {
@@ -73,7 +73,7 @@ func TestIndex(t *testing.T) {
 
 // TestKnownNothing: before anything is known whoever has run longer ranks behind, as under LAS.
 func TestKnownNothing(t *testing.T) {
-	table, last := New(usual).tableOf(nobody, group{}), 0.
+	table, last := New(usual).tableOf(nobody, shown{group: group{command: anyone}}), 0.
 	for s := range StepOf(14 * 24 * 3600) {
 		cost := table.Index(s)
 		if cost <= last && s > 0 {
@@ -86,21 +86,21 @@ func TestKnownNothing(t *testing.T) {
 // TestTable: a table is a distribution; with many jobs of a group their own part of endings is
 // what it says, and with few what all jobs say, also in steps that only the many have come to.
 func TestTable(t *testing.T) {
-	p, many, few := New(usual), group{gang: 1}, group{gang: 2}
+	p, many, few := New(usual), group{gang: 1, command: anyone}, group{gang: 2, command: anyone}
 	for range 10_000 {
-		p.count(many, func(c *counts) { c.ended[40]++ })
-		p.count(many, func(c *counts) { c.ended[60]++ })
+		p.times.count(many, func(c *counts) { c.ended[40]++ })
+		p.times.count(many, func(c *counts) { c.ended[60]++ })
 	}
-	p.count(few, func(c *counts) { c.ended[20]++ })
+	p.times.count(few, func(c *counts) { c.ended[20]++ })
 	sum := 0.
-	for _, x := range p.tableOf(nobody, few).Ends {
+	for _, x := range p.tableOf(nobody, shown{group: few}).Ends {
 		sum += x
 	}
 	if math.Abs(sum-1) > 1e-9 {
 		t.Errorf("the parts of a table come to %g", sum)
 	}
 	for g, want := range map[group][2]float64{many: {.49, .51}, few: {.45, .5}} {
-		if got := p.tableOf(nobody, g).Ends[40]; got < want[0] || got > want[1] {
+		if got := p.tableOf(nobody, shown{group: g}).Ends[40]; got < want[0] || got > want[1] {
 			t.Errorf("of %v a part of %g ends in step 40, want %v", g, got, want)
 		}
 	}
@@ -108,16 +108,16 @@ func TestTable(t *testing.T) {
 
 // TestOpen: jobs that go on make those expected to last longer that have come as far.
 func TestOpen(t *testing.T) {
-	g := group{gang: 1}
+	g := group{gang: 1, command: anyone}
 	cost := func(open int) float64 {
 		p := New(usual)
 		for range 100 {
-			p.count(g, func(c *counts) { c.ended[40]++ })
+			p.times.count(g, func(c *counts) { c.ended[40]++ })
 		}
 		for range open {
-			p.count(g, func(c *counts) { c.open[50]++ })
+			p.times.count(g, func(c *counts) { c.open[50]++ })
 		}
-		return p.tableOf(nobody, g).Index(30)
+		return p.tableOf(nobody, shown{group: g}).Index(30)
 	}
 	if a, b := cost(0), cost(100); b <= a*1.2 {
 		t.Errorf("a completion costs %.0f s where a hundred jobs go on, %.0f s where none does", b, a)
@@ -134,19 +134,27 @@ func TestPast(t *testing.T) {
 		for g := range int32(3) {
 			s.Shapes = append(s.Shapes, plan.Shape{Gang: g + 1, Devices: 1, Share: 1000})
 		}
+		s.Commands = []string{"python train.py", "python3 train.py", "python eval.py"}
 		small, name := rapid.Int32Range(0, 1), rapid.SampledFrom([]string{"train-", "eval_v"})
 		second, jobs := rapid.Int64Range(1, 9000), rapid.IntRange(0, 300).Draw(t, "jobs")
 		at := unit.Time(0)
 		for i := range jobs {
 			at = at.Add(unit.Duration(second.Draw(t, "between")/60) * unit.Second)
-			id := s.Admit(name.Draw(t, "name")+strconv.Itoa(i), plan.Asked{Tenant: small.Draw(t, "tenant"), Class: small.Draw(t, "class"), Shape: small.Draw(t, "shape"), Submit: at})
+			id := s.Admit(name.Draw(t, "name")+strconv.Itoa(i), plan.Asked{Tenant: small.Draw(t, "tenant"), Class: small.Draw(t, "class"), Shape: small.Draw(t, "shape"),
+				Command: rapid.Int32Range(0, 3).Draw(t, "command"), Submit: at})
 			j := &s.Jobs[id]
 			j.Started = unit.Never
 			if kind := rapid.IntRange(0, 3).Draw(t, "kind"); kind > 0 {
 				j.Phase, j.Started = plan.Active, at.Add(unit.Second)
+				if rapid.Bool().Draw(t, "reports") {
+					j.Foretold, j.ForetoldAt = unit.Duration(second.Draw(t, "foretold"))*unit.Second, j.Started.Add(unit.Duration(second.Draw(t, "told"))*unit.Second)
+				}
 				if kind > 1 {
 					ran := unit.Duration(second.Draw(t, "ran")) * unit.Second
 					j.Phase, j.Ended, j.Service = plan.Finished, j.Started.Add(ran), int64(ran)*1000*int64(j.Shape+1)
+					if j.ForetoldAt > j.Ended {
+						j.Foretold, j.ForetoldAt = 0, 0
+					}
 				}
 			}
 		}
@@ -166,8 +174,11 @@ func TestPast(t *testing.T) {
 		s.Now = now
 		atOnce.refresh(s.View())
 		often.refresh(s.View())
-		of := group{gang: 1}
-		got, same := atOnce.tableOf(s.View(), of), often.tableOf(s.View(), of)
+		of := group{gang: 1, command: anyone}
+		if jobs > 0 {
+			of.command, of.name = atOnce.names.alike(s.View(), 0)
+		}
+		got, same := atOnce.tableOf(s.View(), shown{group: of}), often.tableOf(s.View(), shown{group: of})
 		want := defined(s, of, atOnce.instant())
 		for step := range Steps {
 			if got.Ends[step] != same.Ends[step] {
@@ -175,6 +186,12 @@ func TestPast(t *testing.T) {
 			}
 			if math.Abs(got.Ends[step]-want[step]) > 1e-9 {
 				t.Fatalf("step %d: %g, want %g", step, got.Ends[step], want[step])
+			}
+		}
+		for id := range plan.JobID(jobs) {
+			got, _ := atOnce.Told(s.View(), id)
+			if same, _ := often.Told(s.View(), id); got.Ends != same.Ends {
+				t.Fatalf("job %d, which foretold %s, is known otherwise at once than period by period", id, s.Jobs[id].Foretold)
 			}
 		}
 	})
@@ -211,9 +228,12 @@ func defined(s *plan.State, of group, instant unit.Time) (ends [Steps]float64) {
 	like, groups := likeness(s, of.ofUser(), instant), New(usual)
 	last, user := -1, of.ofUser()
 	for level, g := range append(partsOf(of), user, user, user) {
+		if level > 0 && level < levels && g == partsOf(of)[level-1] {
+			continue // what it runs is unknown
+		}
 		part := level
 		if level >= levels {
-			part = levels - 2 // the latest are the user's, whatever their names
+			part = levels - 3 // the latest are the user's, whatever they run and are called
 		}
 		var lives []life
 		submitted := 0
@@ -301,36 +321,47 @@ func TestLatest(t *testing.T) {
 		}
 		s.Now = s.Now.Add(5 * unit.Hour)
 		o.refresh(s.View())
-		return o.tableOf(s.View(), group{gang: 1}).Index(0)
+		return o.tableOf(s.View(), shown{group: group{gang: 1, command: anyone}}).Index(0)
 	}
 	if before, after := cost(300, 2*unit.Hour), cost(8, 5*unit.Minute); before < 3600 || after > 1800 {
 		t.Errorf("a completion costs %.0f s after 300 jobs of two hours, and %.0f s after 8 of five minutes", before, after)
 	}
 }
 
-// TestName: jobs that are called alike but for their numbers are foretold by each other, and by
-// others of their user where few are; names of other words are other work.
+// TestName: jobs that run the same, or are called alike but for their numbers, are foretold by each
+// other, and by others of their user where few are; other scripts and names of other words are other work.
 func TestName(t *testing.T) {
-	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
-	s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000}}
-	p := New(usual)
-	for i := range 200 {
-		for _, name := range []string{"train-resnet_", "eval-"} {
-			ran := unit.Minute
-			if name == "train-resnet_" {
-				ran = 10 * unit.Hour
+	for _, by := range []string{"name", "command"} {
+		s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
+		s.Shapes = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000}}
+		s.Commands = []string{"python train-resnet_7.py", "python eval.py", "python train-resnet_8.py"}
+		p := New(usual)
+		admit := func(name string, command int32) plan.JobID {
+			if by == "name" {
+				command = 0
+			} else {
+				name = "job" + strconv.Itoa(len(s.Jobs))
 			}
-			id := s.Admit(name+strconv.Itoa(i), plan.Asked{Submit: s.Now})
-			s.Jobs[id].Phase, s.Jobs[id].Started, s.Jobs[id].Ended, s.Jobs[id].Service = plan.Finished, s.Now, s.Now.Add(ran), int64(ran)*1000
-			p.Learn(s.View(), id)
+			return s.Admit(name, plan.Asked{Command: command, Submit: s.Now})
 		}
-	}
-	s.Now = s.Now.Add(20 * unit.Hour)
-	cost := map[string]float64{}
-	for _, name := range []string{"train-resnet_9f", "eval-b77", "probe"} {
-		cost[name] = p.Of(s.View(), s.Admit(name, plan.Asked{Submit: s.Now})).After(0, 60)
-	}
-	if cost["probe"] < 1.5*cost["eval-b77"] || cost["train-resnet_9f"] < 5*cost["probe"] {
-		t.Errorf("a completion costs %v s", cost)
+		for i := range 200 {
+			for command, name := range []string{"train-resnet_", "eval-"} {
+				ran := unit.Minute
+				if command == 0 {
+					ran = 10 * unit.Hour
+				}
+				id := admit(name+strconv.Itoa(i), int32(command+1))
+				s.Jobs[id].Phase, s.Jobs[id].Started, s.Jobs[id].Ended, s.Jobs[id].Service = plan.Finished, s.Now, s.Now.Add(ran), int64(ran)*1000
+				p.Learn(s.View(), id)
+			}
+		}
+		s.Now = s.Now.Add(20 * unit.Hour)
+		cost := map[string]float64{}
+		for name, command := range map[string]int32{"train-resnet_9f": 3, "eval-b77": 2, "probe": 0} {
+			cost[name] = p.Of(s.View(), admit(name, command)).After(0, 60)
+		}
+		if cost["probe"] < 1.5*cost["eval-b77"] || cost["train-resnet_9f"] < 5*cost["probe"] {
+			t.Errorf("by %s a completion costs %v s", by, cost)
+		}
 	}
 }

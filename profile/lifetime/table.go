@@ -35,6 +35,26 @@ var unknown = func() (hazard [Steps]float64) {
 	return hazard
 }()
 
+// shifted is what part ends in each step where the first is so many steps further up.
+func shifted(hazard *[Steps]float64, by int) (is [Steps]float64) {
+	left := 1.
+	for step := range min(by, Steps) {
+		left *= 1 - hazard[step]
+	}
+	for step := range is {
+		switch from := step + by; {
+		case from >= Steps:
+			is[step] = 1
+		case from >= 0:
+			is[step] = hazard[from]
+		}
+	}
+	if by > 0 {
+		is[0] = 1 - left*(1-is[0])
+	}
+	return is
+}
+
 // Table is how likely a job of a group comes to each step and ends there, and what a completion
 // costs from there on where nothing is lost.
 type Table struct {

@@ -83,14 +83,18 @@ func (s *Simulation) rerated(at unit.Time, id plan.RunID) {
 	}
 }
 
-// progress is the part of a job's work that is done, in millionths, as of the last time
+// progress is the part of a job's work that it says is done, in millionths, as of the last time
 // that its run was looked at; 0 where nobody reports.
 func (s *Simulation) progress(id plan.RunID) int32 {
 	known := s.world.Known(s.runs[id].job)
 	if s.config.ObserveEvery <= 0 || known.Duration <= 0 {
 		return 0
 	}
-	return int32(math.Round(1e6 * min(1, (known.Done+s.runs[id].done)/float64(known.Duration))))
+	done := min(1, (known.Done+s.runs[id].done)/float64(known.Duration))
+	if s.config.Says != nil {
+		done = min(1, s.config.Says(s.runs[id].job, done))
+	}
+	return int32(math.Round(1e6 * done))
 }
 
 // resumeReports lets runs that were there before report from now on: when they last did

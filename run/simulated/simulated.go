@@ -55,6 +55,8 @@ type Config struct {
 	// ObserveEvery is how often running jobs report their progress, and those that have a
 	// curve their loss; 0 is never.
 	ObserveEvery unit.Duration
+	// Says is the part of its work that a job reports as done where so much is, 0..1; nil tells the truth.
+	Says func(job plan.JobID, done float64) float64
 	// Until ends the history; jobs still alive are censored. 0 runs to the last end.
 	Until unit.Time
 

@@ -21,6 +21,7 @@ type Piece struct {
 	ID                  plan.JobID
 	Name                string
 	Tenant, User, Class string
+	Command             string `json:",omitempty"`
 	Job                 plan.Job
 	Shape               plan.Shape
 	Profile             *plan.Profile `json:",omitempty"`
@@ -54,6 +55,7 @@ type Rest struct {
 	plan.Calendar
 	NodeSets              [][]uint64
 	Tenants, Users, Class []string
+	Commands              []string `json:",omitempty"`
 	Machines
 }
 
@@ -84,7 +86,7 @@ type OddDevice struct {
 // PieceOf returns what a State knows of a job.
 func PieceOf(s *plan.State, id plan.JobID) Piece {
 	j := s.Jobs[id]
-	p := Piece{ID: id, Name: s.Names[id], Tenant: s.Tenants[j.Tenant], User: s.Users[j.User], Class: s.Classes[j.Class],
+	p := Piece{ID: id, Name: s.Names[id], Tenant: s.Tenants[j.Tenant], User: s.Users[j.User], Class: s.Classes[j.Class], Command: s.View().Command(id),
 		Job: j, Shape: s.Shapes[j.Shape]}
 	if j.Profile != plan.None {
 		p.Profile = &s.Profiles[j.Profile]
@@ -114,7 +116,7 @@ func PieceOf(s *plan.State, id plan.JobID) Piece {
 // be encoded before the State moves on.
 func RestOf(s *plan.State) Rest {
 	r := Rest{Now: s.Now, Jobs: len(s.Jobs), RunSlots: len(s.Runs), GrantSlots: len(s.Grants), Vacant: s.Vacant, Decisions: s.Decisions,
-		Books: s.Books, Calendar: s.Calendar, NodeSets: s.NodeSets, Tenants: s.Tenants, Users: s.Users, Class: s.Classes}
+		Books: s.Books, Calendar: s.Calendar, NodeSets: s.NodeSets, Tenants: s.Tenants, Users: s.Users, Class: s.Classes, Commands: s.Commands}
 	r.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(p plan.Pending) bool { return p.Gone })
 	for i := range s.Cluster.Models {
 		r.Models = append(r.Models, s.Cluster.Models[i].Name)
@@ -198,6 +200,7 @@ func begin(c *cluster.Cluster, r *Rest, pieces []Piece) (*plan.State, error) {
 	s.Now, s.NextChange, s.Commits, s.Paused, s.Memory, s.Reactions, s.Repairs = r.Now, max(1, r.NextChange), r.Commits, r.Paused, r.Memory, r.Reactions, r.Repairs
 	s.Queues, s.AgedAt, s.Ages, s.Windows, s.NodeSets = r.Queues, r.AgedAt, r.Ages, r.Windows, r.NodeSets
 	s.Tenants, s.Users, s.Classes = slices.Clone(r.Tenants), slices.Clone(r.Users), slices.Clone(r.Class)
+	s.Commands = slices.Clone(r.Commands)
 	layAccounts(s, r)
 	for _, n := range r.OddNodes {
 		row := &s.Nodes[n.Node]
@@ -301,6 +304,9 @@ func file(s *plan.State, r *Rest, pieces []Piece) {
 		}
 		j.Shape, j.Tenant, j.User, j.Class = id, names(&s.Tenants, p.Tenant), names(&s.Users, p.User), names(&s.Classes, p.Class)
 		j.Account, j.Run, j.Leaving = s.AccountsOf(j.Tenant, j.User), plan.None, plan.None
+		if j.Command = 0; p.Command != "" {
+			j.Command = 1 + names(&s.Commands, p.Command)
+		}
 		if p.Profile != nil {
 			j.Profile = int32(len(s.Profiles))
 			s.Profiles = append(s.Profiles, *p.Profile)

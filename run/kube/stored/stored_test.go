@@ -38,7 +38,7 @@ func told(t *rapid.T, s *plan.State) []byte {
 	rest, pieces := inPieces(t, s)
 	for i := range pieces {
 		j := &pieces[i].Job
-		j.Shape, j.Tenant, j.User, j.Class, j.Account, j.Profile = 0, 0, 0, 0, 0, 0
+		j.Shape, j.Tenant, j.User, j.Class, j.Command, j.Account, j.Profile = 0, 0, 0, 0, 0, 0, 0
 		for k := range pieces[i].Runs {
 			pieces[i].Runs[k].Run.Terms.Plan.ID = 0
 		}

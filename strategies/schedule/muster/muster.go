@@ -5,9 +5,9 @@
 // of its devices is spent, or less. The job of which a completion costs least goes first, with the
 // look-ahead that suits each best (Gittins, J. R. Stat. Soc. B 1979), times its devices. Where
 // nothing is known any doubling of a running time is as likely as any other: that ranks jobs by
-// attained service, as LAS does. What finished jobs of like size, kind, tenant, user and name tell moves
-// the rank from there, step by step of running time, so that a few of them do not outweigh what
-// many others say. Jobs that still run are heard too: without them long ones would be unknown for
+// attained service, as LAS does. What finished jobs of like size, kind, tenant, user, command and name tell
+// moves the rank from there, step by step of running time, so that a few of them do not outweigh what
+// many others say. Of a command its program and script count, less what has digits. Jobs that still run are heard too: without them long ones would be unknown for
 // as long as they are long. A group's latest jobs are heard once more: people submit the same work
 // again and again, and then something else, which is noticed within a few jobs.
 //
@@ -20,7 +20,10 @@
 // expected to cost less by a part besides, since costs are estimates.
 //
 // Of a job with a declared time the part of it that such jobs take is learned in the same way, so
-// that a declaration is worth what its user's earlier ones were. Left out: commands; and the hour and
+// that a declaration is worth what its user's earlier ones were. And so in turn of one that reports its progress
+// the part of the time which that foretells: one report of each job counts, the first after five minutes, from the next
+// refresh on, and for nothing before jobs that reported have ended. Whoever reports ten times the progress that he made
+// gains nothing. Left out: later reports; the hour and
 // the day of the week, which on Venus, Philly and PAI tell at most 1 % of how the times of gangs
 // differ. Who ranks last waits for as long as others come, unless an age is set. That is paid for: on Venus, where jobs ask for up to five times the cluster for a month, an age of two days brings
 // the longest wait from sixty days to thirteen, and mean JCT up by 9 %.
@@ -42,7 +45,7 @@ var Description = strategy.Description{
 	Name: "muster", Part: schedule.OrderPart, Status: "after",
 	Source: "after Gittins (J. R. Stat. Soc. B 1979); counted over devices as Gu et al., NSDI 2019",
 	Idea:   "the least device time for a completion, by how long jobs like it ran",
-	Goal:   "throughput", Needs: "nothing; learns from finished jobs, and from declared times where there are; an estimator beside it changes no rank",
+	Goal:   "throughput", Needs: "nothing; learns from finished jobs, their commands, declared times and reports of progress where there are; an estimator beside it changes no rank",
 	Live: "preempts by checkpoint and restart",
 }
 
@@ -94,15 +97,15 @@ func (o *Order) Rules() schedule.Rules { return schedule.Rules{Preempt: true} }
 // them pay about as much.
 func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 	j, shape := v.Job(id), v.Shape(id)
-	devices, scale := shape.Milli(shape.Gang), lifetime.Scale(&j)
-	ran, start := lifetime.Ran(v, id), o.config.Switch.Seconds()
+	t, scale := o.past.Told(v, id)
+	devices, ran, start := shape.Milli(shape.Gang), lifetime.Ran(v, id), o.config.Switch.Seconds()
 	from, next := lifetime.StepOf(ran/scale), 0.
 	if ran < start {
 		from, next = 0, start
 	} else {
 		next = lifetime.Begins[from+1] * scale
 	}
-	t, until := o.past.Of(v, id), o.past.Until()
+	until := o.past.Until()
 	var cost float64
 	if j.Run != plan.None && v.Run(j.Run).Status == plan.Running {
 		// One that runs on other workers than it asked for is as much faster or slower.
@@ -135,20 +138,19 @@ func (o *Order) Known(v plan.View, id plan.JobID) []string {
 	if j := v.Job(id); j.Declared > 0 {
 		what = "what part of its declared time it takes"
 	}
-	if k.Finished[0] == 0 {
-		return []string{fmt.Sprintf("nothing is known of %s: as LAS, it is ranked by what it has got", what)}
-	}
-	var by []string
-	for i, like := range [...]string{"like it", "of whatever name", "of whatever user", "of whatever tenant", "of whatever kind", "of whatever size"} {
-		// Where a finer group has as many, the coarser ones add nothing.
-		if n := k.Finished[len(k.Finished)-1-i]; i == 0 || n != k.Finished[len(k.Finished)-i] {
-			by = append(by, fmt.Sprintf("%d %s", n, like))
+	var lines []string
+	if k.Foretold > 0 {
+		lines = []string{fmt.Sprintf("by its report it runs for %s in all", k.Foretold)}
+		if k.Reported[0] == 0 {
+			lines[0] += ", which counts for nothing before jobs that reported have finished"
+		} else {
+			lines = append(lines, toldBy("what part of that it takes", "reported and finished", k.Reported[:]))
 		}
 	}
-	lines := []string{fmt.Sprintf("%s is told by the jobs that have finished: %s", what, strings.Join(by, ", "))}
-	if k.Finished[len(k.Finished)-1] == 0 {
-		lines[0] = fmt.Sprintf("no job like it has finished; %s is told by others: %s", what, strings.Join(by[1:], ", "))
+	if k.Finished[0] == 0 {
+		return append(lines, fmt.Sprintf("nothing is known of %s: as LAS, it is ranked by what it has got", what))
 	}
+	lines = append(lines, toldBy(what, "finished", k.Finished[:]))
 	switch {
 	case k.Latest >= 1:
 		lines = append(lines, fmt.Sprintf("the latest %d like it took %.1f times as long as the %d before", k.Jobs, k.Latest, k.Before))
@@ -156,4 +158,19 @@ func (o *Order) Known(v plan.View, id plan.JobID) []string {
 		lines = append(lines, fmt.Sprintf("the latest %d like it took %.1f times less than the %d before", k.Jobs, 1/k.Latest, k.Before))
 	}
 	return lines
+}
+
+// toldBy says how many jobs tell something, the nearest first.
+func toldBy(what, did string, groups []int) string {
+	var by []string
+	for i, like := range [...]string{"like it", "of whatever name", "of whatever command", "of whatever user", "of whatever tenant", "of whatever kind", "of whatever size"} {
+		// Where a finer group has as many, the coarser ones add nothing.
+		if n := groups[len(groups)-1-i]; i == 0 || n != groups[len(groups)-i] {
+			by = append(by, fmt.Sprintf("%d %s", n, like))
+		}
+	}
+	if groups[len(groups)-1] == 0 {
+		return fmt.Sprintf("no job like it has %s; %s is told by others: %s", did, what, strings.Join(by[1:], ", "))
+	}
+	return fmt.Sprintf("%s is told by the jobs that have %s: %s", what, did, strings.Join(by, ", "))
 }

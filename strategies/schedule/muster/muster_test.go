@@ -90,6 +90,40 @@ func TestKnown(t *testing.T) {
 	}
 }
 
+// TestKnownByReport: and what it reports, and what that counts for; and by how many that run the same.
+func TestKnownByReport(t *testing.T) {
+	s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
+	s.Shapes, s.Commands = []plan.Shape{{Gang: 1, Devices: 1, Share: 1000}}, []string{"python train.py", "python eval.py"}
+	o := muster.New(muster.Default())
+	admit := func(command int32) *plan.Job {
+		j := &s.Jobs[s.Admit("job-"+strconv.Itoa(len(s.Jobs)), plan.Asked{Command: command, Submit: s.Now})]
+		j.Run, j.Started, j.Foretold, j.ForetoldAt = plan.None, s.Now, 2*unit.Hour, s.Now
+		return j
+	}
+	for _, c := range []struct {
+		train, eval int
+		want        string
+	}{
+		{0, 0, "by its report it runs for 2h in all, which counts for nothing before jobs that reported have finished\n" +
+			"nothing is known of how long it runs: as LAS, it is ranked by what it has got"},
+		{3, 2, "by its report it runs for 2h in all\n" +
+			"what part of that it takes is told by the jobs that have reported and finished: 3 like it, 5 of whatever command\n" +
+			"how long it runs is told by the jobs that have finished: 3 like it, 5 of whatever command"},
+	} {
+		for i := range c.train + c.eval {
+			j := admit(int32(1 + i/max(1, c.train)))
+			j.Phase, j.Ended, j.Service = plan.Finished, s.Now.Add(unit.Hour), int64(unit.Hour)*1000
+			o.Learn(s.View(), plan.JobID(len(s.Jobs)-1))
+		}
+		s.Now = s.Now.Add(4 * unit.Hour)
+		admit(1)
+		s.Now = s.Now.Add(4 * unit.Hour)
+		if got := strings.Join(o.Known(s.View(), plan.JobID(len(s.Jobs)-1)), "\n"); got != c.want {
+			t.Errorf("after %d jobs:\n%s\nwant:\n%s", c.train+c.eval, got, c.want)
+		}
+	}
+}
+
 // TestAlone: of gangs of which two never run side by side half of the device time counts.
 func TestAlone(t *testing.T) {
 	s := plan.NewState(cluster.Uniform("one", 4, 4, cluster.Model{Name: "gpu"}, 1))
