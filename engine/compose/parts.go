@@ -13,6 +13,7 @@ import (
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/moves"
 	"github.com/musterdl/muster/schedule/victims"
 )
 
@@ -28,6 +29,7 @@ func PartsOf(c, null strategy.Filled) Parts {
 		Flow:      strategy.In[flow.Policy](c, flow.PolicyPart),
 		Victims:   strategy.In[victims.Chooser](c, victims.VictimsPart),
 		Reserve:   strategy.In[calendar.Policy](c, calendar.ReservePart),
+		Moves:     strategy.In[moves.Policy](c, moves.Part),
 		Rater:     strategy.In[allocate.Rater](c, allocate.RatePart),
 		Switcher:  strategy.In[allocate.Switcher](c, allocate.SwitchPart),
 		Joint:     strategy.In[allocate.Joint](c, allocate.JointPart),
