@@ -29,7 +29,6 @@ func PartsOf(c, null strategy.Filled) Parts {
 		Flow:      strategy.In[flow.Policy](c, flow.PolicyPart),
 		Victims:   strategy.In[victims.Chooser](c, victims.VictimsPart),
 		Reserve:   strategy.In[calendar.Policy](c, calendar.ReservePart),
-		Moves:     strategy.In[moves.Policy](c, moves.Part),
 		Rater:     strategy.In[allocate.Rater](c, allocate.RatePart),
 		Switcher:  strategy.In[allocate.Switcher](c, allocate.SwitchPart),
 		Joint:     strategy.In[allocate.Joint](c, allocate.JointPart),
@@ -40,6 +39,7 @@ func PartsOf(c, null strategy.Filled) Parts {
 			Name:   cmp.Or(c[parallel.PlannerPart].Name, c[pipeline.CutPart].Name) + "+" + c[pipeline.SequencePart].Name},
 		Reaction: strategy.In[reaction.Policy](c, reaction.Part),
 		Sharer:   strategy.In[allocate.Sharer](c, allocate.SharePart),
+		Moves:    strategy.In[moves.Policy](c, moves.Part),
 	}
 }
 
