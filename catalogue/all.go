@@ -15,6 +15,7 @@ import (
 	"github.com/musterdl/muster/pipeline/unlike"
 	polluxworld "github.com/musterdl/muster/run/simulated/world/pollux"
 	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/moves"
 	"github.com/musterdl/muster/schedule/victims"
 	"github.com/musterdl/muster/strategies/allocate/advantage"
 	"github.com/musterdl/muster/strategies/allocate/afs"
@@ -170,6 +171,8 @@ var All = []Entry{
 	tuned(calendar.ConservativeDescription, calendar.Conservative, func(c calendar.Policy, _ Env) any { return c }),
 	tuned(calendar.EasyDescription, calendar.Easy, func(c calendar.Policy, _ Env) any { return c }),
 	plain(calendar.None, calendar.Policy{}),
+	plain(moves.None, moves.Policy{}),
+	tuned(moves.Description, moves.Small, func(c moves.Policy, _ Env) any { return c }),
 	plain(feasible.AllDescription, feasible.All{}),
 	plain(feasible.Description, feasible.Gate{}),
 	fresh(victims.CheapestDescription, func() any { return &victims.Cheapest{} }),

@@ -80,11 +80,7 @@ func (e *Engine) arrange(ev *Event) {
 		e.send(&changes[i])
 	}
 	for i := range ev.Moves {
-		id := ev.Moves[i].Job
-		if id != ev.Job {
-			e.state.Jobs[id].Preemptions++ // a disruption like others, and counted like them
-		}
-		e.touch(id)
+		e.touch(ev.Moves[i].Job)
 	}
 	e.why.Room = true
 }

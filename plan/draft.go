@@ -226,7 +226,7 @@ func (d *Draft) Stop(run RunID, reason Reason, price unit.Duration) bool {
 		return true
 	}
 	j.Leaving = run
-	if reason.Code == MadeWayFor || reason.Code == Reclaimed || reason.Code == Outranked || reason.Code == RoundPlan || reason.Code == SliceOver || reason.Code == LeaseOver {
+	if reason.Code == MadeWayFor || reason.Code == Reclaimed || reason.Code == Outranked || reason.Code == RoundPlan || reason.Code == SliceOver || reason.Code == LeaseOver || reason.Code == Defragmented {
 		j.Preemptions++
 	}
 	s.leave(run)

@@ -182,7 +182,7 @@ func (v View) Again(ended *Change, run RunID) bool {
 	}
 	places := func(run RunID) (at []int32) {
 		v.GrantsOf(run, func(g Grant) {
-			if at = append(at, int32(g.Node)); ended.Reason.Code == Moved || guest {
+			if at = append(at, int32(g.Node)); ended.Reason.Code == Moved || ended.Reason.Code == Defragmented || guest {
 				at = append(at, int32(g.Device))
 			}
 		})

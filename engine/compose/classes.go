@@ -43,7 +43,7 @@ func (s *Scheduler) unblock(v plan.View) {
 			continue
 		}
 		shape := v.ShapeOf(int32(id))
-		if s.able.finder || s.parts.Sharer != nil || s.rules.Preempt || roomFor(v, shape, smallest(shape)) {
+		if s.able.finder || s.parts.Sharer != nil || s.rules.Preempt || roomFor(v, shape, smallest(shape)) || s.scattered(v, shape) {
 			for _, at := range list {
 				s.block(&s.lines.classes[at], false)
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/moves"
 	"github.com/musterdl/muster/schedule/victims"
 )
 
@@ -48,6 +49,8 @@ type Parts struct {
 	Flow      flow.Policy
 	Victims   victims.Chooser
 	Reserve   calendar.Policy
+	// Moves, where there is one, has runs go elsewhere under an order so that a job fits.
+	Moves moves.Policy
 	// Rater, where there is one, chooses among the placer's candidates.
 	Rater allocate.Rater
 	// Sharer, where there is one, lets jobs that would wait under an order live beside others.
@@ -151,7 +154,8 @@ type making struct {
 	cut     []plan.DeviceID      // devices that another strategy left cut
 	passed  []item               // passed over while jobs are started, and in no class
 	stays   []plan.JobID         // whose runs were ended in vain when this decision was tried before
-	elastic int                  // elastic jobs among the running
+	clearing
+	elastic int // elastic jobs among the running
 	resize  unit.Time
 }
 
@@ -297,7 +301,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	}
 	s.grow(d.View)
 	s.lines.pass++
-	s.making.scanned = 0
+	s.making.scanned, s.making.clearing.looked = 0, 0
 	for _, id := range why.Jobs {
 		s.fileByPhase(d, id)
 	}

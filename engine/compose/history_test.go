@@ -21,6 +21,7 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/moves"
 	"github.com/musterdl/muster/strategies/allocate/bestfit"
 	"github.com/musterdl/muster/strategies/allocate/equal"
 	"github.com/musterdl/muster/strategies/allocate/firstfit"
@@ -273,8 +274,9 @@ func drawParts(t *rapid.T) func() compose.Parts {
 		func() allocate.Placer { return firstfit.Placer{} }, func() allocate.Placer { return bestfit.New(bestfit.Default()) }}).Draw(t, "placer")
 	reserve := calendar.Policy{Depth: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(t, "depth"),
 		Patience: unit.Duration(rapid.IntRange(0, 2).Draw(t, "patience")) * unit.Hour}
+	moved := rapid.SampledFrom([]moves.Policy{{}, {Most: 3, Part: 1}}).Draw(t, "moves")
 	return func() compose.Parts {
-		return compose.Parts{Reserve: reserve, Estimator: declared.Estimator{}, Order: order, Sizer: equal.Sizer{}, Placer: placer(), Flow: maxmin.Policy{}}
+		return compose.Parts{Reserve: reserve, Estimator: declared.Estimator{}, Order: order, Sizer: equal.Sizer{}, Placer: placer(), Flow: maxmin.Policy{}, Moves: moved}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/musterdl/muster/profile"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/moves"
 	"github.com/musterdl/muster/schedule/victims"
 )
 
@@ -38,6 +39,7 @@ func PartsOf(c, null strategy.Filled) Parts {
 			Name:   cmp.Or(c[parallel.PlannerPart].Name, c[pipeline.CutPart].Name) + "+" + c[pipeline.SequencePart].Name},
 		Reaction: strategy.In[reaction.Policy](c, reaction.Part),
 		Sharer:   strategy.In[allocate.Sharer](c, allocate.SharePart),
+		Moves:    strategy.In[moves.Policy](c, moves.Part),
 	}
 }
 

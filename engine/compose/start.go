@@ -228,6 +228,9 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 	if part >= asGood && s.fits(d, &beside, beside.Workers) {
 		return beside.Workers, false
 	}
+	if n := s.clear(d, w); n > 0 {
+		return n, true
+	}
 	if s.rules.Preempt && (gave == nil || gave.Reason.Code == plan.MadeWayFor) && s.displace(d, it, w) {
 		s.agenda.overruled = true
 		return w.Workers, true

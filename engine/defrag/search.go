@@ -11,6 +11,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
+	"github.com/musterdl/muster/schedule/moves"
 	"github.com/musterdl/muster/schedule/victims"
 )
 
@@ -98,55 +99,19 @@ func (x *search) updateCalendar() {
 	}
 }
 
-// movable lists the runs that may be moved, by job: those that save when they are
-// asked to, that no queue's protection and no budget of disruptions keeps where they are,
-// and that a strategy has not arranged with others (by turns, guests, leases or shares
-// that are not their own).
+// movable lists the runs that may be moved, by job, with what that costs.
 func (x *search) movable() []victims.Candidate {
 	v := x.d.View
-	hosts := map[plan.JobID]bool{}
-	for id := range plan.RunID(v.RunSlots()) {
-		if r := v.Run(id); r.Status != plan.Gone && r.Terms.Share.Guest != plan.None {
-			hosts[r.Terms.Share.Guest] = true
-		}
-	}
 	x.late = map[plan.JobID]unit.Duration{}
 	var list []victims.Candidate
-	for id := range plan.RunID(v.RunSlots()) {
-		r := v.Run(id)
-		if r.Status != plan.Running || hosts[r.Job] || !alone(v, id) || protected(v, id) {
-			continue
-		}
+	moves.Movable(v, func(id plan.RunID) {
+		job := v.Run(id).Job
 		lost, restart, price := victims.Price(v, id)
-		x.late[r.Job] = lost + restart
-		list = append(list, victims.Candidate{Job: r.Job, Run: id, Price: price})
-	}
+		x.late[job] = lost + restart
+		list = append(list, victims.Candidate{Job: job, Run: id, Price: price})
+	})
 	slices.SortFunc(list, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
 	return list
-}
-
-// protected reports whether a run is to be left where it is.
-func protected(v plan.View, id plan.RunID) bool {
-	r, tree := v.Run(id), v.Queues()
-	j := v.Job(r.Job)
-	days := int64(v.Now().Sub(j.Submit) / unit.Day)
-	return !j.Checkpoint.OnRequest || r.Began.Add(tree.Protect) > v.Now() ||
-		tree.Disruptions > 0 && int64(j.Preemptions) >= int64(tree.Disruptions)*(1+days)
-}
-
-// alone reports whether a run holds what its job asks for, on nodes of one model that
-// take runs, and nobody has arranged anything else about it.
-func alone(v plan.View, id plan.RunID) bool {
-	r := v.Run(id)
-	shape, model := v.Shape(r.Job), int32(plan.None)
-	t := r.Terms.Share
-	is := r.Kind == plan.Work && r.Change == 0 && r.Until == unit.Never && t.Turn == 0 && t.Milli == 0 && t.Swap == 0 && t.Guest == plan.None
-	v.GrantsOf(id, func(g plan.Grant) {
-		n := v.Node(g.Node)
-		is = is && n.Status == plan.Up && (model == plan.None || model == n.Model) && (g.Device == plan.None || g.Reserve == shape.Share)
-		model = n.Model
-	})
-	return is
 }
 
 // placeable are those of some runs for which there is another place as things are.
@@ -159,7 +124,7 @@ func (x *search) placeable(runs []victims.Candidate) []victims.Candidate {
 // shapeOf is a running job's shape, on the model that it has.
 func (x *search) shapeOf(c victims.Candidate) plan.Shape {
 	shape := *x.d.Shape(c.Job)
-	x.d.GrantsOf(c.Run, func(g plan.Grant) { shape.Models = 1 << x.d.Node(g.Node).Model })
+	shape.Models = 1 << moves.ModelOf(x.d.View, c.Run)
 	return shape
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/model/cluster"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 )
@@ -28,10 +29,11 @@ func (x *experiment) pack(trace, ref string, labels []string) error {
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	shapes, jobs, err := shapesOf(ref, c)
+	asked, err := shapesOf(ref, c)
 	if err != nil {
 		return err
 	}
+	shapes, jobs := asked.shapes, asked.jobs
 	expected := make([]int64, len(shapes))
 	for _, shape := range jobs {
 		expected[shape]++
@@ -44,12 +46,12 @@ func (x *experiment) pack(trace, ref string, labels []string) error {
 	}
 	err = each(x.seeds*len(labels), func(n int) error {
 		label, seed := labels[n%len(labels)], uint64(n/len(labels))+1
-		placer, err := placerOf(x.Strategies[label], catalogue.Env{Seed: seed, Break: x.broken()})
+		by, err := x.packer(shuffled(c, seed), &asked, x.Strategies[label], catalogue.Env{Seed: seed, Break: x.broken()})
 		if err != nil {
 			return fmt.Errorf("%s: %w", label, err)
 		}
 		list := arrivals(shapes, jobs, x.Arrivals*1000*float64(len(c.Devices)), seed)
-		figures, err := fill(shuffled(c, seed), shapes, expected, list, placer)
+		figures, err := fill(by, shapes, expected, list)
 		if err != nil {
 			return fmt.Errorf("%s: %w", label, err)
 		}
@@ -67,15 +69,55 @@ func (x *experiment) pack(trace, ref string, labels []string) error {
 	return err
 }
 
-// placerOf is what a strategy places with.
-func placerOf(strategy string, env catalogue.Env) (allocate.Placer, error) {
+// packer is who has a cluster and lets jobs of a shape in for which it finds room.
+type packer interface {
+	state() *plan.State
+	// lets has a job of a shape start, and reports whether it does.
+	lets(shape int32) (bool, error)
+	// figures adds what it knows besides; taken is what was let in, in thousandths of devices.
+	figures(into map[string]float64, taken int64)
+}
+
+// packer is who packs under a strategy: its placer, or the engine where it moves runs too.
+func (x *experiment) packer(c *cluster.Cluster, asked *asked, strategy string, env catalogue.Env) (packer, error) {
 	composed, err := catalogue.Resolve(strategy)
 	if err != nil {
 		return nil, err
 	}
 	parts, err := composed.Parts(env)
-	return parts.Placer, err
+	if err != nil || parts.Moves.Most == 0 {
+		s := plan.NewState(c)
+		s.Shapes = slices.Clone(asked.shapes)
+		return &placing{s: s, placer: parts.Placer}, err
+	}
+	return newMoving(c, asked, composed, env, unit.Seconds(x.RestartSec))
 }
+
+// placing is a placer alone.
+type placing struct {
+	s      *plan.State
+	placer allocate.Placer
+	found  []allocate.Candidate
+}
+
+func (p *placing) state() *plan.State { return p.s }
+
+func (p *placing) lets(at int32) (bool, error) {
+	shape := &p.s.Shapes[at]
+	id := p.s.Admit("job", plan.Asked{Shape: at})
+	p.found = p.placer.Place(p.s.View(), allocate.Need{Job: id, Workers: shape.Gang, Shape: shape}, 1, p.found[:0])
+	if len(p.found) == 0 {
+		return false, nil
+	}
+	d := p.s.Edit()
+	if run, why := d.Start(id, p.found[0].Slots, plan.DefaultTerms(), plan.Reason{}); run == plan.None {
+		return false, fmt.Errorf("job %d of shape %+v cannot start on %+v: %v", id, *shape, p.found[0].Slots, why)
+	}
+	d.Commit()
+	return true, nil
+}
+
+func (p *placing) figures(map[string]float64, int64) {}
 
 // each calls f for 0 to n-1, as many at once as there are cores, and returns the first
 // mistake, after which nothing more begins.
@@ -96,29 +138,42 @@ func each(n int, f func(int) error) error {
 	return errors.Join(errs...)
 }
 
-// shapesOf reads a trace as different shapes, and each job as the index of its shape.
-func shapesOf(ref string, c *cluster.Cluster) (shapes []plan.Shape, jobs []int32, err error) {
+// asked is what the jobs of a trace ask for.
+type asked struct {
+	shapes []plan.Shape
+	jobs   []int32 // each as the index of its shape
+	// hours is for how long a device that is asked for is used in the mean; 0 is not known.
+	hours float64
+}
+
+// shapesOf reads a trace as different shapes.
+func shapesOf(ref string, c *cluster.Cluster) (a asked, err error) {
 	r, err := trace.Open(ref, trace.Options{Seed: 1, Devices: len(c.Devices)})
 	if err != nil {
-		return nil, nil, err
+		return a, err
 	}
 	defer r.Close()
+	milli := 0.0
 	known := map[plan.Shape]int32{}
 	for {
-		w, _, err := r.Next()
+		w, truth, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return shapes, jobs, nil
+			a.hours /= milli
+			return a, nil
 		}
 		if err != nil {
-			return nil, nil, err
+			return a, err
 		}
 		s := shapeOf(&w, c)
 		id, ok := known[s]
 		if !ok {
-			id = int32(len(shapes))
-			known[s], shapes = id, append(shapes, s)
+			id = int32(len(a.shapes))
+			known[s], a.shapes = id, append(a.shapes, s)
 		}
-		jobs = append(jobs, id)
+		a.jobs = append(a.jobs, id)
+		if milli += float64(s.Milli(s.Gang)); truth.Duration != trace.NoDuration {
+			a.hours += float64(s.Milli(s.Gang)) * truth.Duration.Seconds() / 3600
+		}
 	}
 }
 
@@ -169,12 +224,10 @@ func shuffled(c *cluster.Cluster, seed uint64) *cluster.Cluster {
 // fill lets jobs come and never go, and returns in percent how much of the devices is
 // taken in the end and was when jobs for all of them had come; and how much was free but
 // of no use to the jobs expected, so many of each shape, when jobs for 90 % had.
-func fill(c *cluster.Cluster, shapes []plan.Shape, expected []int64, jobs []int32, p allocate.Placer) (map[string]float64, error) {
-	s := plan.NewState(c)
-	s.Shapes = slices.Clone(shapes)
-	all := float64(len(c.Devices)) * 1000
+func fill(by packer, shapes []plan.Shape, expected []int64, jobs []int32) (map[string]float64, error) {
+	s := by.state()
+	all := float64(len(s.Devices)) * 1000
 	arrived, taken, placed, at100, fragment := int64(0), int64(0), 0, 0.0, -1.0
-	var found []allocate.Candidate
 	began := time.Now()
 	for _, job := range jobs {
 		shape := &shapes[job]
@@ -186,22 +239,20 @@ func fill(c *cluster.Cluster, shapes []plan.Shape, expected []int64, jobs []int3
 			fragment = fragmented(s, shapes, expected) / all * 100
 			began = began.Add(time.Since(stop))
 		}
-		id := s.Admit("job", plan.Asked{Shape: job})
-		found = p.Place(s.View(), allocate.Need{Job: id, Workers: shape.Gang, Shape: shape}, 1, found[:0])
-		if len(found) == 0 {
-			continue
+		in, err := by.lets(job)
+		if err != nil {
+			return nil, err
 		}
-		d := s.Edit()
-		if run, why := d.Start(id, found[0].Slots, plan.DefaultTerms(), plan.Reason{}); run == plan.None {
-			return nil, fmt.Errorf("job %d of shape %+v cannot start on %+v: %v", id, *shape, found[0].Slots, why)
+		if in {
+			taken += shape.Milli(shape.Gang)
+			placed++
 		}
-		d.Commit()
-		taken += shape.Milli(shape.Gang)
-		placed++
 	}
 	took := time.Since(began)
-	return map[string]float64{"allocated_pct": float64(taken) / all * 100, "allocated_at_100_pct": at100, "fragment_at_90_pct": max(0, fragment),
-		"placed_pct": float64(placed) / float64(len(jobs)) * 100, "place_ms": took.Seconds() * 1000 / float64(len(jobs))}, s.Check()
+	figures := map[string]float64{"allocated_pct": float64(taken) / all * 100, "allocated_at_100_pct": at100, "fragment_at_90_pct": max(0, fragment),
+		"placed_pct": float64(placed) / float64(len(jobs)) * 100, "place_ms": took.Seconds() * 1000 / float64(len(jobs))}
+	by.figures(figures, taken)
+	return figures, s.Check()
 }
 
 // fragmented is what FGD (Weng et al., ATC 2023) calls the fragment of a cluster: the
