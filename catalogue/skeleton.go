@@ -41,6 +41,8 @@ var stubs = map[string]stub{
 	"joint": {"allocate", scheduleSuite, listed("Decider{}"), "scheduletest.ConformJoint(t, func() allocate.Joint { return NAME.Decider{} })"},
 	"reserve": {"schedule/calendar", scheduleSuite, "tuned(NAME.Description, NAME.Default, func(c calendar.Policy, _ Env) any { return c }),",
 		whole("calendar.ReservePart", "Default()")},
+	"moves": {"schedule/moves", scheduleSuite, "tuned(NAME.Description, NAME.Default, func(c moves.Policy, _ Env) any { return c }),",
+		whole("moves.Part", "Default()")},
 	"estimate": {"profile", scheduleSuite, listed("Estimator{}"), whole("profile.EstimatePart", "Estimator{}")},
 	"size":     {"allocate", scheduleSuite, listed("Sizer{}"), whole("allocate.SizePart", "Sizer{}")},
 	"share":    {"allocate", scheduleSuite, listed("Sharer{}"), whole("allocate.SharePart", "Sharer{}")},
