@@ -68,7 +68,7 @@ spec:
     spec:
       schedulerName: SCHEDULER
       restartPolicy: Never
-      nodeSelector: {kubernetes.io/hostname: NS-0002}
+      nodeSelector: {kubernetes.io/hostname: NS-0005}
       containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 2, cpu: 1, memory: 1Gi}}}]
 ---
 apiVersion: v1
@@ -215,7 +215,7 @@ func (s *site) legal(list []corev1.Pod, node string) {
 
 func (s *site) indexed() {
 	list := s.bound(20*time.Second, "job-name=indexed", 4)
-	s.legal(list, s.name+"-0002")
+	s.legal(list, s.name+"-0005")
 	var on []string
 	for i := range list {
 		on = append(on, strings.Split(list[i].Annotations["muster.dev/on-devices"], ",")...)
@@ -225,13 +225,13 @@ func (s *site) indexed() {
 		s.t.Errorf("the four pods were given devices %v of one node, want all eight once", on)
 	}
 	j := s.recorded("Job", "indexed", "active")
-	if j.Spec.Gang != 4 || j.Spec.DevicesPerWorker != 2 || j.Status.Workers != 4 || len(j.Status.Placement) != 1 || j.Status.Placement[0].Node != s.name+"-0002" {
+	if j.Spec.Gang != 4 || j.Spec.DevicesPerWorker != 2 || j.Status.Workers != 4 || len(j.Status.Placement) != 1 || j.Status.Placement[0].Node != s.name+"-0005" {
 		s.t.Errorf("the record of the indexed Job: %+v, %+v", j.Spec, j.Status)
 	}
 	if len(j.OwnerReferences) != 1 || j.OwnerReferences[0].Name != "indexed" {
 		s.t.Errorf("its record is owned by %v", j.OwnerReferences)
 	}
-	s.described("pod", list[0].Name, "Scheduled", "bound to "+s.name+"-0002 by muster, attempt 1")
+	s.described("pod", list[0].Name, "Scheduled", "bound to "+s.name+"-0005 by muster, attempt 1")
 }
 
 func (s *site) plain() {
