@@ -254,6 +254,15 @@ func (v View) Shared(id DeviceID) bool {
 	return first != None && v.s.Grants[first].OnDevice != None
 }
 
+// Alone is the run that has the only grant on a device; None where there is none, or several.
+func (v View) Alone(id DeviceID) RunID {
+	first := v.s.Devices[id].First
+	if first == None || v.Shared(id) {
+		return None
+	}
+	return v.s.Grants[first].Run
+}
+
 // Beside reports whether a run has less of a device than its job asks for: as a guest, or in
 // a smaller part. What it does there is done beside others that have the rest.
 func (v View) Beside(id RunID) bool {

@@ -185,13 +185,16 @@ func (s *Scheduler) claimForOldest(d *plan.Draft) {
 		}
 	}
 	for id := s.agenda.oldest; int(id) < d.Jobs(); id++ {
+		if s.lines.home[id] < 0 && s.lines.home[id] != inLine {
+			continue
+		}
 		j := d.Job(id)
+		if j.Phase != plan.Waiting {
+			continue
+		}
 		if d.Now().Sub(j.Submit) < patience {
 			s.agenda.claimDue = j.Submit.Add(patience)
 			return
-		}
-		if s.lines.home[id] < 0 && s.lines.home[id] != inLine || j.Phase != plan.Waiting {
-			continue
 		}
 		if s.agenda.calendar.Find(id) >= 0 {
 			return

@@ -18,7 +18,6 @@ package colocate
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
@@ -70,10 +69,13 @@ type Sharer struct {
 	bubbles.Watch
 	busy bubbles.Busy
 
-	hosts []host // as of an instant
-	at    unit.Time
-	fresh bool
-	room  []spot
+	hosts  []host // as of an instant
+	places []place
+	asked  map[question][]unit.Milli
+	at     unit.Time
+	fresh  bool
+	room   []spot
+	count  map[plan.NodeID]int32
 }
 
 var (
@@ -83,7 +85,8 @@ var (
 
 // New returns the sharer; the configuration must be valid.
 func New(c Config) *Sharer {
-	return &Sharer{config: c, Watch: bubbles.Watch{Rule: bubbles.Rule{Harm: c.Harm, Switch: c.Switch, All: true}}}
+	return &Sharer{config: c, Watch: bubbles.Watch{Rule: bubbles.Rule{Harm: c.Harm, Switch: c.Switch, All: true}},
+		asked: map[question][]unit.Milli{}, count: map[plan.NodeID]int32{}}
 }
 
 // host is a run that may have guests, and what is believed of it.
@@ -92,6 +95,25 @@ type host struct {
 	job plan.JobID
 	bubbles.Work
 }
+
+// place is a device of a host, what that keeps of its memory, and its model.
+type place struct {
+	device plan.DeviceID
+	node   plan.NodeID
+	host   int32
+	memory int32
+	model  int32
+}
+
+// question is at what part of its rate such work would go beside each of the hosts on a model of device.
+type question struct {
+	class, law string
+	busy       float64
+	model      int32
+}
+
+// unasked is where the answer is not known yet.
+const unasked = -1
 
 // spot is a device that takes a guest, whose it is, and at what part of its own rate the guest would go.
 type spot struct {
@@ -149,70 +171,98 @@ func (s *Sharer) find(v plan.View, need allocate.Need) bool {
 		s.findHosts(v)
 	}
 	guest := s.busy.Of(v, need.Job, plan.None)
-	for i := range s.hosts {
-		h := &s.hosts[i]
-		if v.Run(h.run).Status != plan.Running {
-			continue // it was ended in this decision
+	q, parts := question{guest.Class, guest.Law, guest.Busy, plan.None}, []unit.Milli(nil)
+	for i := range s.places {
+		p := &s.places[i]
+		h := &s.hosts[p.host]
+		if v.Alone(p.device) != h.run || v.Run(h.run).Status != plan.Running || !s.holds(v, p, need.Shape) {
+			continue // also where it was ended in this decision, or has another guest
 		}
-		asked, part := int32(plan.None), unit.Milli(0)
-		v.GrantsOf(h.run, func(g plan.Grant) {
-			if g.Device == plan.None || g.Turn != 0 || v.Shared(g.Device) || !s.holds(v, &g, need.Shape) {
-				return
-			}
-			if model := v.Node(g.Node).Model; model != asked {
-				asked, part = model, s.pair(h.Work, guest, v.Cluster().Models[model].Name)
-			}
-			if part > 0 {
-				s.room = append(s.room, spot{g.Device, g.Node, h.job, part})
-			}
-		})
+		if p.model != q.model {
+			q.model = p.model
+			parts = s.parts(q)
+		}
+		if parts[p.host] == unasked {
+			parts[p.host] = s.pair(h.Work, guest, v.Cluster().Models[p.model].Name)
+		}
+		if part := parts[p.host]; part > 0 {
+			s.room = append(s.room, spot{p.device, p.node, h.job, part})
+		}
 	}
 	return len(s.room) >= int(need.Workers)
 }
 
-// findHosts lists the hosts there are: training that goes as it was seen to go alone.
+// parts are the answers to a question, by host.
+func (s *Sharer) parts(q question) []unit.Milli {
+	known, asked := s.asked[q]
+	if !asked {
+		known = slices.Repeat([]unit.Milli{unasked}, len(s.hosts))
+		s.asked[q] = known
+	}
+	return known
+}
+
+// findHosts lists the hosts there are, training that goes as it was seen to go alone, and their places.
 func (s *Sharer) findHosts(v plan.View) {
-	s.hosts, s.at, s.fresh = s.hosts[:0], v.Now(), true
+	s.hosts, s.places, s.at, s.fresh = s.hosts[:0], s.places[:0], v.Now(), true
+	clear(s.asked)
 	for id := range plan.RunID(v.RunSlots()) {
 		r := v.Run(id)
-		if r.Status == plan.Running && r.Terms.Share.Guest == plan.None && !serves(v, r.Job) && s.Opens(v.Spare(id)) && !s.Shut(v, r.Job) {
-			s.hosts = append(s.hosts, host{id, r.Job, s.busy.Of(v, r.Job, id)})
+		if r.Status != plan.Running || r.Terms.Share.Guest != plan.None || serves(v, r.Job) || !s.Opens(v.Spare(id)) || s.Shut(v, r.Job) {
+			continue
 		}
+		s.hosts = append(s.hosts, host{id, r.Job, s.busy.Of(v, r.Job, id)})
+		v.GrantsOf(id, func(g plan.Grant) {
+			if g.Device != plan.None && g.Turn == 0 && g.Persist+g.Peak > 0 {
+				s.places = append(s.places, place{g.Device, g.Node, int32(len(s.hosts)) - 1, g.Persist + g.Peak, v.Node(g.Node).Model})
+			}
+		})
 	}
 }
 
-// holds reports whether a device and its node have the memory and the cores for another worker beside a grant.
-func (s *Sharer) holds(v plan.View, g *plan.Grant, shape *plan.Shape) bool {
-	d, n := v.Device(g.Device), v.Node(g.Node)
-	return n.Status == plan.Up && !d.Status.Out() && d.Geometry == 0 && v.Allows(shape, g.Node) &&
-		g.Persist+g.Peak > 0 && g.Persist+g.Peak+shape.Memory <= d.Memory && shape.CPU <= n.FreeCPU && shape.Host <= n.FreeHost
+// holds reports whether a device and its node have the memory and the cores for another worker beside its host.
+func (s *Sharer) holds(v plan.View, p *place, shape *plan.Shape) bool {
+	d, n := v.Device(p.device), v.Node(p.node)
+	return p.memory+shape.Memory <= d.Memory && shape.CPU <= n.FreeCPU && shape.Host <= n.FreeHost &&
+		n.Status == plan.Up && !d.Status.Out() && d.Geometry == 0 && v.Allows(shape, p.node)
 }
 
 // gang takes as many spots of a device model as a job has workers, the best for one alone, else on the node that
 // holds the gang most tightly or on those that hold most of it; nil where there are not enough.
-func (s *Sharer) gang(v plan.View, need allocate.Need, model int32) (taken []spot) {
-	count := map[plan.NodeID]int32{}
+func (s *Sharer) gang(v plan.View, need allocate.Need, model int32) []spot {
+	clear(s.count)
+	var taken []spot
 	for _, x := range s.room {
-		if v.Node(x.node).Model == model && count[x.node] < bubbles.Holds(v, x.node, need.Shape) {
+		if v.Node(x.node).Model == model && s.count[x.node] < bubbles.Holds(v, x.node, need.Shape) {
 			taken = append(taken, x)
-			count[x.node]++
+			s.count[x.node]++
 		}
 	}
-	rank := func(n int32) int32 {
-		if n >= need.Workers {
-			return math.MaxInt32 - n
-		}
-		return n
-	}
-	slices.SortFunc(taken, func(a, b spot) int {
-		if need.Workers > 1 {
-			return cmp.Or(cmp.Compare(rank(count[b.node]), rank(count[a.node])), cmp.Compare(a.node, b.node), cmp.Compare(b.part, a.part), cmp.Compare(a.device, b.device))
-		}
-		return cmp.Or(cmp.Compare(b.part, a.part), cmp.Compare(a.device, b.device))
-	})
 	n := int(need.Workers)
-	if len(taken) < n || v.Job(need.Job).Traffic > 0 && taken[0].node != taken[n-1].node {
+	if len(taken) < n {
 		return nil
 	}
+	if n == 1 {
+		return []spot{slices.MinFunc(taken, func(a, b spot) int { return cmp.Or(cmp.Compare(b.part, a.part), cmp.Compare(a.device, b.device)) })}
+	}
+	if node := s.tightest(need.Workers); node != plan.None {
+		taken = slices.DeleteFunc(taken, func(x spot) bool { return x.node != node })
+	} else if v.Job(need.Job).Traffic > 0 {
+		return nil
+	}
+	slices.SortFunc(taken, func(a, b spot) int {
+		return cmp.Or(cmp.Compare(s.count[b.node], s.count[a.node]), cmp.Compare(a.node, b.node), cmp.Compare(b.part, a.part), cmp.Compare(a.device, b.device))
+	})
 	return taken[:n]
+}
+
+// tightest is the node that holds so many guests with the fewest spots left over, of like ones the first.
+func (s *Sharer) tightest(workers int32) plan.NodeID {
+	best := plan.NodeID(plan.None)
+	for node, n := range s.count {
+		if n >= workers && (best == plan.None || cmp.Or(cmp.Compare(n, s.count[best]), cmp.Compare(node, best)) < 0) {
+			best = node
+		}
+	}
+	return best
 }
