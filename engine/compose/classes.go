@@ -81,10 +81,49 @@ func (s *Scheduler) crowd(d *plan.Draft, id int32) {
 	shape := v.ShapeOf(id)
 	for _, at := range s.lines.ofShape[id] {
 		c := &s.lines.classes[at]
-		if c.open && !(s.takesBack(v, c) && s.mayTakeBack(v, shape, v.Priority(c.waiting.items[0].job))) {
+		if c.open && !(s.takesBack(v, c) && s.mayTakeBack(v, shape, c.priority)) {
 			s.block(c, true)
 		}
 	}
+}
+
+// keepOut blocks all classes of a shape whose best job fits beside no claim either, since one that takes
+// no longer does not: where all claims are made, and nothing but free room is asked for.
+func (s *Scheduler) keepOut(d *plan.Draft, job plan.JobID, id int32) {
+	v, shape := d.View, d.ShapeOf(id)
+	if len(s.agenda.calendar.Claims()) < s.parts.Reserve.Depth || len(s.agenda.calendar.Windows()) > 0 || shape.Elastic() ||
+		s.parts.Sharer != nil || s.able.finder || s.able.patient || s.moves() {
+		return
+	}
+	n, own := smallest(shape), s.lines.classes[s.lines.home[job]].step
+	length, sure := s.length(v, job, n), s.claims.tree.guaranteed(v, job)
+	steps := s.parts.Reserve.Foresight == nil // classes are told apart by this length, and by no other
+	for _, at := range s.lines.ofShape[id] {
+		c := &s.lines.classes[at]
+		if !c.open || steps && c.step < own {
+			continue
+		}
+		other := c.waiting.items[0].job
+		longer := steps && c.step > own || s.length(v, other, n) >= length
+		if !longer || other == job || s.takesBack(v, c) || s.agenda.calendar.Find(other) >= 0 || !sure && s.claims.tree.guaranteed(v, other) {
+			continue
+		}
+		s.block(c, true)
+		s.lines.keptOut = append(s.lines.keptOut, at)
+	}
+}
+
+// letIn has those tried whom claims kept out without a try, if there is room for a claim again, and
+// reports whether there are any.
+func (s *Scheduler) letIn() bool {
+	if len(s.lines.keptOut) == 0 || len(s.agenda.calendar.Claims()) >= s.parts.Reserve.Depth {
+		return false
+	}
+	for _, at := range s.lines.keptOut {
+		s.block(&s.lines.classes[at], false)
+	}
+	s.lines.keptOut = s.lines.keptOut[:0]
+	return true
 }
 
 func (s *Scheduler) unblockAll() {

@@ -104,6 +104,7 @@ type lines struct {
 	full      []int32   // by shape: how many of those are blocked
 	opened    []int64   // by shape: changes of those that are worth a try
 	crowded   []crowded // by shape: when they were last blocked together
+	keptOut   []int32   // classes that claims keep out in this pass, without a try
 	running   heap      // worst first; only where the order preempts
 	pos       []int32
 	home      []int32 // by job: its class, atRunning, inLine or nowhere
@@ -162,9 +163,17 @@ type making struct {
 // class is the waiting jobs of one kind.
 type class struct {
 	kind
-	waiting heap
-	blocked bool // its best job was tried and could not be placed
-	open    bool // it has jobs and is not blocked, and is counted so in the tree
+	waiting  heap
+	priority int32 // of its best job
+	blocked  bool  // its best job was tried and could not be placed
+	open     bool  // it has jobs and is not blocked, and is counted so in the tree
+}
+
+// headed notes who is the best job now.
+func (c *class) headed(v plan.View) {
+	if len(c.waiting.items) > 0 {
+		c.priority = v.Priority(c.waiting.items[0].job)
+	}
 }
 
 // kind is what jobs have in common that cannot be placed if one of them cannot: where
@@ -408,6 +417,7 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	}
 	c := &s.lines.classes[at]
 	c.waiting.push(item{key, id})
+	c.headed(v)
 	s.lines.home[id] = at
 	s.lines.active++
 	s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)
@@ -468,6 +478,7 @@ func (s *Scheduler) drop(v plan.View, id plan.JobID) {
 			s.block(c, false) // the next may be short enough to fit before a claim or a window
 		}
 		c.waiting.remove(id)
+		c.headed(v)
 		s.recount(c)
 	}
 	s.lines.home[id] = nowhere

@@ -20,6 +20,7 @@ const leftAlone = resizeEvery / 2
 // start starts jobs in order of rank until nothing more fits.
 func (s *Scheduler) start(d *plan.Draft) {
 	s.lines.pass++
+	s.lines.keptOut = s.lines.keptOut[:0]
 	for {
 		c, next := s.best()
 		if c < 0 {
@@ -33,6 +34,9 @@ func (s *Scheduler) start(d *plan.Draft) {
 		}
 		if c < 0 && (s.claimed(d) || s.putOff(d)) {
 			s.lines.pass++
+			continue
+		}
+		if c < 0 && s.letIn() {
 			continue
 		}
 		if c < 0 {
@@ -55,8 +59,12 @@ func (s *Scheduler) start(d *plan.Draft) {
 		if s.reserve(d, it.job) {
 			continue // its place is this moment: it may fit now that it is its own
 		}
-		if s.making.why.Code == plan.NoReason && !s.agenda.held && !s.rules.Preempt && !s.rules.Strict && s.claims.tree.Shared() {
-			s.crowd(d, s.lines.classes[c].shape)
+		if s.making.why.Code == plan.NoReason && !s.rules.Preempt && !s.rules.Strict && s.claims.tree.Shared() {
+			if s.agenda.held {
+				s.keepOut(d, it.job, s.lines.classes[c].shape)
+			} else {
+				s.crowd(d, s.lines.classes[c].shape)
+			}
 		}
 		if s.setAside(d, it.job) {
 			continue

@@ -127,7 +127,7 @@ func (s *Scheduler) takesBack(v plan.View, c *class) bool {
 		return false
 	}
 	shape := v.ShapeOf(c.shape)
-	return s.claims.tree.entitled(c.leaf, shape.Models, shape.Milli(smallest(shape)), v.Priority(c.waiting.items[0].job))
+	return s.claims.tree.entitled(c.leaf, shape.Models, shape.Milli(smallest(shape)), c.priority)
 }
 
 // guaranteed reports whether a job's smallest size is within what a queue that it is
