@@ -2,6 +2,7 @@ package compose
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -184,17 +185,11 @@ func (s *Scheduler) claimForOldest(d *plan.Draft) {
 			break
 		}
 	}
-	for id := s.agenda.oldest; int(id) < d.Jobs(); id++ {
-		if s.lines.home[id] < 0 && s.lines.home[id] != inLine {
+	// Jobs are numbered as they come.
+	young := plan.JobID(sort.Search(d.Jobs(), func(id int) bool { return d.Now().Sub(d.Job(plan.JobID(id)).Submit) < patience }))
+	for id := s.agenda.oldest; id < young; id++ {
+		if s.lines.home[id] < 0 && s.lines.home[id] != inLine || d.Job(id).Phase != plan.Waiting {
 			continue
-		}
-		j := d.Job(id)
-		if j.Phase != plan.Waiting {
-			continue
-		}
-		if d.Now().Sub(j.Submit) < patience {
-			s.agenda.claimDue = j.Submit.Add(patience)
-			return
 		}
 		if s.agenda.calendar.Find(id) >= 0 {
 			return
@@ -204,6 +199,9 @@ func (s *Scheduler) claimForOldest(d *plan.Draft) {
 			s.claim(d, id, func(unit.Time) bool { return true })
 			return
 		}
+	}
+	if next := max(young, s.agenda.oldest); int(next) < d.Jobs() {
+		s.agenda.claimDue = d.Job(next).Submit.Add(patience)
 	}
 }
 
