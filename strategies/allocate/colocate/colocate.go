@@ -71,7 +71,6 @@ type Sharer struct {
 
 	hosts  []host // as of an instant
 	places []place
-	asked  map[question][]unit.Milli
 	at     unit.Time
 	fresh  bool
 	room   []spot
@@ -85,8 +84,7 @@ var (
 
 // New returns the sharer; the configuration must be valid.
 func New(c Config) *Sharer {
-	return &Sharer{config: c, Watch: bubbles.Watch{Rule: bubbles.Rule{Harm: c.Harm, Switch: c.Switch, All: true}},
-		asked: map[question][]unit.Milli{}, count: map[plan.NodeID]int32{}}
+	return &Sharer{config: c, Watch: bubbles.Watch{Rule: bubbles.Rule{Harm: c.Harm, Switch: c.Switch, All: true}}, count: map[plan.NodeID]int32{}}
 }
 
 // host is a run that may have guests, and what is believed of it.
@@ -104,16 +102,6 @@ type place struct {
 	memory int32
 	model  int32
 }
-
-// question is at what part of its rate such work would go beside each of the hosts on a model of device.
-type question struct {
-	class, law string
-	busy       float64
-	model      int32
-}
-
-// unasked is where the answer is not known yet.
-const unasked = -1
 
 // spot is a device that takes a guest, whose it is, and at what part of its own rate the guest would go.
 type spot struct {
@@ -170,42 +158,26 @@ func (s *Sharer) find(v plan.View, need allocate.Need) bool {
 	if !s.fresh || s.at != v.Now() {
 		s.findHosts(v)
 	}
-	guest := s.busy.Of(v, need.Job, plan.None)
-	q, parts := question{guest.Class, guest.Law, guest.Busy, plan.None}, []unit.Milli(nil)
+	guest, asked, part := s.busy.Of(v, need.Job, plan.None), place{host: plan.None}, unit.Milli(0)
 	for i := range s.places {
 		p := &s.places[i]
 		h := &s.hosts[p.host]
 		if v.Alone(p.device) != h.run || v.Run(h.run).Status != plan.Running || !s.holds(v, p, need.Shape) {
 			continue // also where it was ended in this decision, or has another guest
 		}
-		if p.model != q.model {
-			q.model = p.model
-			parts = s.parts(q)
+		if p.host != asked.host || p.model != asked.model {
+			asked, part = *p, s.pair(h.Work, guest, v.Cluster().Models[p.model].Name)
 		}
-		if parts[p.host] == unasked {
-			parts[p.host] = s.pair(h.Work, guest, v.Cluster().Models[p.model].Name)
-		}
-		if part := parts[p.host]; part > 0 {
+		if part > 0 {
 			s.room = append(s.room, spot{p.device, p.node, h.job, part})
 		}
 	}
 	return len(s.room) >= int(need.Workers)
 }
 
-// parts are the answers to a question, by host.
-func (s *Sharer) parts(q question) []unit.Milli {
-	known, asked := s.asked[q]
-	if !asked {
-		known = slices.Repeat([]unit.Milli{unasked}, len(s.hosts))
-		s.asked[q] = known
-	}
-	return known
-}
-
 // findHosts lists the hosts there are, training that goes as it was seen to go alone, and their places.
 func (s *Sharer) findHosts(v plan.View) {
 	s.hosts, s.places, s.at, s.fresh = s.hosts[:0], s.places[:0], v.Now(), true
-	clear(s.asked)
 	for id := range plan.RunID(v.RunSlots()) {
 		r := v.Run(id)
 		if r.Status != plan.Running || r.Terms.Share.Guest != plan.None || serves(v, r.Job) || !s.Opens(v.Spare(id)) || s.Shut(v, r.Job) {
