@@ -48,6 +48,11 @@ func (v View) MayTake(l *queue.Ledger, job JobID, models uint64, milli int64) (u
 	return l.Allow(l.Leaf(v.QueueOf(j.Tenant)), j.User, models, milli, v.Room())
 }
 
+// MayEver returns the device models of which a job could have milli if nobody held anything, as its queues are bounded.
+func (v View) MayEver(l *queue.Ledger, job JobID, models uint64, milli int64) uint64 {
+	return l.Ever(l.Leaf(v.QueueOf(v.s.Jobs[job].Tenant)), models, milli)
+}
+
 // Barred is the reason as which a claim in the way is recorded.
 func Barred(b queue.Bar) Reason {
 	if b.Kind == queue.NoBar {

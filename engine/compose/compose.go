@@ -145,16 +145,17 @@ type agenda struct {
 
 // making is what it takes to carry a wish out on the draft.
 type making struct {
-	wish    allocate.Wish // for the job that an order tries
-	found   []allocate.Candidate
-	beside  []allocate.Candidate // of the sharer
-	keeps   plan.PlanTerms       // of a run that goes on in processes that are left, while it is started
-	narrow  plan.Shape           // of the job that is placed, with the models that it may have
-	why     plan.Reason          // what beside room kept the job that was tried last from starting
-	scanned int                  // of the draft's changes, for guests that had to give way
-	cut     []plan.DeviceID      // devices that another strategy left cut
-	passed  []item               // passed over while jobs are started, and in no class
-	stays   []plan.JobID         // whose runs were ended in vain when this decision was tried before
+	wish     allocate.Wish // for the job that an order tries
+	found    []allocate.Candidate
+	beside   []allocate.Candidate // of the sharer
+	keeps    plan.PlanTerms       // of a run that goes on in processes that are left, while it is started
+	narrow   plan.Shape           // of the job that is placed, with the models that it may have
+	narrowed bool                 // it may have fewer models now than others of its shape
+	why      plan.Reason          // what beside room kept the job that was tried last from starting
+	scanned  int                  // of the draft's changes, for guests that had to give way
+	cut      []plan.DeviceID      // devices that another strategy left cut
+	passed   []item               // passed over while jobs are started, and in no class
+	stays    []plan.JobID         // whose runs were ended in vain when this decision was tried before
 	clearing
 	elastic int // elastic jobs among the running
 	resize  unit.Time
@@ -256,7 +257,7 @@ func (s *Scheduler) reset() {
 	s.lines.running = heap{pos: &s.lines.pos, worst: true}
 	s.lines.active, s.making.elastic, s.making.resize, s.lines.roomRetry = 0, 0, unit.Never, unit.Never
 	s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue, s.agenda.oldest = unit.Never, unit.Never, unit.Never, 0
-	s.agenda.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack}
+	s.agenda.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack, May: s.mayEver}
 	s.claims.loops = victims.NewLoops(victims.DefaultLimits())
 	if r := s.round; r != nil {
 		r.line, r.asked, r.last = r.line[:0], nil, -1

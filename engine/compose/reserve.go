@@ -19,7 +19,7 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 	}
 	firm := 0 // claims within a guarantee go before others
 	for _, claim := range d.Claims() {
-		if d.Job(claim.Job).Phase != plan.Waiting {
+		if d.Job(claim.Job).Phase != plan.Waiting || !s.mayHave(d.View, &claim) {
 			continue
 		}
 		if s.claims.tree.guaranteed(d.View, claim.Job) {
@@ -38,6 +38,18 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 	if !slices.EqualFunc(c.Claims(), d.Claims(), plan.Claim.Equal) {
 		s.unblockAll()
 	}
+}
+
+// mayEver are the models, of a set, of which a job could have as many workers if nobody held anything.
+func (s *Scheduler) mayEver(v plan.View, job plan.JobID, models uint64, workers int32) uint64 {
+	return v.MayEver(&s.claims.tree.Ledger, job, models, v.Shape(job).Milli(workers))
+}
+
+// mayHave reports whether a claim is on devices that its queues still let the job have.
+func (s *Scheduler) mayHave(v plan.View, claim *plan.Claim) bool {
+	all := v.Shape(claim.Job).Models
+	models := s.mayEver(v, claim.Job, all, claim.Workers)
+	return models == all || !slices.ContainsFunc(claim.Parts, func(p plan.Part) bool { return models&(1<<v.Node(p.Node).Model) == 0 })
 }
 
 // updateCalendar tells the calendar what is free and what runs.

@@ -43,7 +43,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 			return
 		}
 		it := s.lines.classes[c].waiting.items[0]
-		s.making.why, s.agenda.held = plan.Reason{}, false
+		s.making.why, s.making.narrowed, s.agenda.held = plan.Reason{}, false, false
 		ahead := s.ahead(d.View, s.lines.classes[c].leaf, it)
 		if ahead >= 0 && s.shortFirst() && s.lines.home[ahead] >= 0 && !s.lines.classes[s.lines.home[ahead]].blocked {
 			ahead = plan.None // whom it passes would fit, and takes longer
@@ -59,7 +59,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 		if s.reserve(d, it.job) {
 			continue // its place is this moment: it may fit now that it is its own
 		}
-		if s.making.why.Code == plan.NoReason && !s.rules.Preempt && !s.rules.Strict && s.claims.tree.Shared() {
+		if s.making.why.Code == plan.NoReason && !s.making.narrowed && !s.rules.Preempt && !s.rules.Strict && s.claims.tree.Shared() {
 			if s.agenda.held {
 				s.keepOut(d, it.job, s.lines.classes[c].shape)
 			} else {
@@ -318,7 +318,7 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	if models != shape.Models {
 		s.making.narrow = *shape
 		s.making.narrow.Models = models
-		shape = &s.making.narrow
+		shape, s.making.narrowed = &s.making.narrow, true
 	}
 	if w.Slots == nil && !guest(w) && !roomFor(d.View, shape, n) && !s.finds(d.View, job) {
 		return false

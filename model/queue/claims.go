@@ -201,6 +201,22 @@ func (l *Ledger) Allow(leaf, user int32, models uint64, milli int64, free Free) 
 	return models, why
 }
 
+// Ever returns the device models, of a set, of which a job of a leaf could have milli if nobody held anything.
+func (l *Ledger) Ever(leaf int32, models uint64, milli int64) uint64 {
+	if milli == 0 || !l.Bounds() {
+		return models
+	}
+	var why Bar
+	for b := leaf; b >= 0; b = l.branches[b].parent {
+		x := &l.branches[b]
+		none := make([]int64, len(x.used))
+		models = x.cut(models, bound{AtLimit, x.limit, nil, none}, milli, &why)
+		models = x.cut(models, bound{AtBorrow, x.borrow, x.guarantee, none}, milli, &why)
+		models = x.cut(models, bound{AtUser, x.user, nil, none}, milli, &why)
+	}
+	return models
+}
+
 // bound is what may be held of each model: so much above a base, which is nil for 0.
 type bound struct {
 	kind              BarKind

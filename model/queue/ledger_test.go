@@ -121,7 +121,8 @@ func (s *site) may(queue, user, model int32, milli int64) bool {
 }
 
 // TestAllow: through random use the ledger lets a job take exactly what the words of
-// its queues say, a tree of one queue included, and names a bar that bars.
+// its queues say, a tree of one queue included, and names a bar that bars; and what it could
+// ever have is what it may take of an empty cluster.
 func TestAllow(t *testing.T) {
 	barred := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -135,6 +136,12 @@ func TestAllow(t *testing.T) {
 			for m := range int32(2) {
 				if want := s.may(u.queue, u.user, m, u.milli); want != (got&(1<<m) != 0) {
 					t.Fatalf("%+v of %+v with %+v held and %v free: allowed %b (%+v)", u, s.tree.Queues, s.held, s.free, got, bar)
+				}
+			}
+			nobody := site{tree: s.tree, free: [2]int64{1 << 40, 1 << 40}}
+			for m, ever := int32(0), l.Ever(l.Leaf(u.queue), 3, u.milli); m < 2; m++ {
+				if want := nobody.may(u.queue, u.user, m, u.milli); want != (ever&(1<<m) != 0) {
+					t.Fatalf("%+v of %+v when nothing is held: ever %b", u, s.tree.Queues, ever)
 				}
 			}
 			if got == 0 {

@@ -39,6 +39,8 @@ type Calendar struct {
 	// Slack is how long a claim may be put off by work that takes longer than expected
 	// before it is closed.
 	Slack unit.Duration
+	// May returns the models of devices, of a set, of which a job could ever have as many workers; nil is all of them.
+	May func(v plan.View, job plan.JobID, models uint64, workers int32) uint64
 
 	claims  []Claim
 	windows []Window

@@ -16,6 +16,18 @@ type gang struct {
 	shape   *plan.Shape
 }
 
+// gang is a job with what it asks for, of the models that it may have.
+func (c *Calendar) gang(job plan.JobID, workers int32, length unit.Duration) gang {
+	shape := c.v.Shape(job)
+	if c.May != nil && shape.Devices > 0 {
+		if models := c.May(c.v, job, shape.Models, workers); models != shape.Models {
+			narrow := *shape
+			narrow.Models, shape = models, &narrow
+		}
+	}
+	return gang{job, workers, length, shape}
+}
+
 // offer is how many workers a node could take from an instant on.
 type offer struct {
 	at      unit.Time
@@ -37,7 +49,7 @@ type offer struct {
 // A claim for this very instant is to be tried at once: with its own room left open
 // to it a job of shares may find a place that it did not find before.
 func (c *Calendar) Earliest(job plan.JobID, workers int32, length unit.Duration) (Claim, bool) {
-	g := gang{job, workers, length, c.v.Shape(job)}
+	g := c.gang(job, workers, length)
 	b := beside{limit: len(c.claims), except: c.Find(job)}
 	if claim, ok := c.soonest(g, b, unit.Never); ok {
 		return claim, true
