@@ -24,26 +24,28 @@ func (c *Calendar) Holds(job plan.JobID, until unit.Time, into []Hold) []Hold {
 func (c *Calendar) HoldsWithout(without []int, job plan.JobID, until unit.Time, into []Hold) []Hold {
 	c.index()
 	b := beside{limit: len(c.claims), except: c.Find(job), without: without}
-	var parts []Part
-	if b.except >= 0 && (c.claims[b.except].At <= c.now || c.claims[b.except].Closed(c.now)) {
-		parts = c.claims[b.except].Parts
-	}
 	shape := c.v.Shape(job)
 	shares := shape.Devices > 0 && shape.Share < 1000
 	if b.except < 0 {
 		return c.holdsOfOthers(b, until, shares, into)
 	}
-	for i := range c.entries {
-		id := c.entries[i].node
-		if i > 0 && c.entries[i-1].node == id || !c.nodes[id].up {
+	// Where its own claim is not, it is held back from what all others are.
+	claim, others := &c.claims[b.except], c.lows(beside{limit: b.limit, except: -1, without: without})
+	due, claimed := claim.At <= c.now || claim.Closed(c.now), claim.Parts
+	for _, on := range others.nodes {
+		id := on.node
+		for len(claimed) > 0 && claimed[0].Node < id {
+			claimed = claimed[1:]
+		}
+		if len(claimed) == 0 || claimed[0].Node != id {
+			if h := c.beside(others, on, until, shares); h != (Hold{Node: id}) {
+				into = append(into, h)
+			}
 			continue
 		}
-		for len(parts) > 0 && parts[0].Node < id {
-			parts = parts[1:]
-		}
 		own := Part{Node: id}
-		if len(parts) > 0 && parts[0].Node == id {
-			own = parts[0]
+		if due {
+			own = claimed[0]
 		}
 		h := c.holdOn(own, b, until, shares)
 		if own != (Part{Node: id}) && !c.leaves(h, own) {
@@ -160,18 +162,23 @@ func (s *step) same(o *step) bool {
 func (c *Calendar) holdsOfOthers(b beside, until unit.Time, shares bool, into []Hold) []Hold {
 	p := c.lows(b)
 	for _, s := range p.nodes {
-		low := step{full: all, cpu: all, host: all}
-		for i := s.last - 1; i >= s.first; i-- {
-			if p.lows[i].at < until {
-				low = p.lows[i]
-				break
-			}
-		}
-		if h := c.short(Part{Node: s.node}, &low, shares); h != (Hold{Node: s.node}) {
+		if h := c.beside(p, s, until, shares); h != (Hold{Node: s.node}) {
 			into = append(into, h)
 		}
 	}
 	return into
+}
+
+// beside is what is to be held on a node of a profile until an instant.
+func (c *Calendar) beside(p *profile, s stretch, until unit.Time, shares bool) Hold {
+	low := step{full: all, cpu: all, host: all}
+	for i := s.last - 1; i >= s.first; i-- {
+		if p.lows[i].at < until {
+			low = p.lows[i]
+			break
+		}
+	}
+	return c.short(Part{Node: s.node}, &low, shares)
 }
 
 // short is what is to be held on a node of which so much is left over at the least.
