@@ -71,16 +71,18 @@ func (guess) Pays(_ plan.View, job plan.JobID, _ int, _ unit.Time) bool { return
 // TestForesightIsBounded: whatever a foresight says, once the first claim is closed its job starts when what then
 // runs on its nodes has ended, at the latest, though others that it says are shorter keep coming.
 func TestForesightIsBounded(t *testing.T) {
-	closed := 0
-	for at := range 300 {
+	untilSeen(t, "claims that were closed", 200, 2000, boundKept)
+}
+
+// untilSeen runs random histories until they have shown so much of what they are to test, and fails below the least.
+func untilSeen(t *testing.T, what string, least, enough int, history func(t *rapid.T) int) {
+	seen := 0
+	for at := 0; at < 300 && seen <= enough; at++ {
 		draws.Seed(t, at)
-		rapid.Check(t, func(t *rapid.T) { closed += boundKept(t) })
-		if closed > 2000 {
-			break
-		}
+		rapid.Check(t, func(t *rapid.T) { seen += history(t) })
 	}
-	if t.Logf("%d claims were closed", closed); closed < 200 {
-		t.Errorf("only %d claims were closed: they test too little", closed)
+	if t.Logf("%d %s", seen, what); seen < least {
+		t.Errorf("only %d %s: they test too little", seen, what)
 	}
 }
 
@@ -148,17 +150,7 @@ func (s *site) play(t *rapid.T, jobs int, look func(), submit func(i int)) {
 // TestWhoFitsBesideTheClaimStarts: of many queues nobody waits who fits beside the only claim, though whom it keeps
 // out keeps out others untried.
 func TestWhoFitsBesideTheClaimStarts(t *testing.T) {
-	kept := 0
-	for at := range 300 {
-		draws.Seed(t, at)
-		rapid.Check(t, func(t *rapid.T) { kept += besideTheClaim(t) })
-		if kept > 10_000 {
-			break
-		}
-	}
-	if t.Logf("%d times a job was kept out", kept); kept < 2000 {
-		t.Errorf("only %d times was a job kept out: it tests too little", kept)
-	}
+	untilSeen(t, "times a job was kept out", 2000, 10_000, besideTheClaim)
 }
 
 // besideTheClaim runs a random history on one node and returns how often the claim of another kept a job out.
