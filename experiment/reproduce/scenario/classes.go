@@ -10,7 +10,7 @@ package scenario
 import (
 	"math"
 	"math/rand/v2"
-	"strings"
+	"sync"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -113,12 +113,25 @@ type measured struct{}
 func (measured) Rate(string, string, int, int) (float64, bool) { return 0, false }
 
 // Pair is what two classes keep of their rates on one device.
-func (measured) Pair(a, b, model string) (float64, float64, bool) {
-	rateA, rateB, ok := speed.Pair(a, b, model)
-	aloneA, okA := speed.Rate(a, strings.ToLower(model), 1, 1)
-	aloneB, okB := speed.Rate(b, strings.ToLower(model), 1, 1)
-	if !ok || !okA || !okB || rateA == 0 {
-		return 0, 0, false
-	}
-	return rateA / aloneA, rateB / aloneB, true
+func (measured) Pair(a, b, model string) (keepsA, keepsB float64, known bool) {
+	keeps, known := pairs()[[3]string{a, b, model}]
+	return keeps[0], keeps[1], known
 }
+
+// pairs are what the classes keep, by class, the other's class and the model.
+var pairs = sync.OnceValue(func() map[[3]string][2]float64 {
+	all := map[[3]string][2]float64{}
+	for _, model := range models {
+		for _, a := range speed.Classes() {
+			for _, b := range speed.Classes() {
+				rateA, rateB, ok := speed.Pair(a, b, model)
+				aloneA, okA := speed.Rate(a, model, 1, 1)
+				aloneB, okB := speed.Rate(b, model, 1, 1)
+				if ok && okA && okB && rateA != 0 {
+					all[[3]string{a, b, model}] = [2]float64{rateA / aloneA, rateB / aloneB}
+				}
+			}
+		}
+	}
+	return all
+})
