@@ -27,72 +27,73 @@ type heap struct {
 	worst bool
 }
 
-func (h *heap) before(i, j int) bool {
+// ahead reports whether one goes nearer to the top than another.
+func (h *heap) ahead(a, b *item) bool {
 	if h.worst {
-		i, j = j, i
+		a, b = b, a
 	}
-	return h.items[i].before(&h.items[j])
+	return a.before(b)
 }
 
-func (h *heap) swap(i, j int) {
-	h.items[i], h.items[j] = h.items[j], h.items[i]
-	(*h.pos)[h.items[i].job] = int32(i)
-	(*h.pos)[h.items[j].job] = int32(j)
+// put lays an item down at an index.
+func (h *heap) put(i int, it item) {
+	h.items[i] = it
+	(*h.pos)[it.job] = int32(i)
 }
 
 func (h *heap) push(it item) {
 	h.items = append(h.items, it)
-	(*h.pos)[it.job] = int32(len(h.items) - 1)
-	h.up(len(h.items) - 1)
+	h.up(len(h.items)-1, it)
 }
 
 func (h *heap) remove(job plan.JobID) {
 	i, last := int((*h.pos)[job]), len(h.items)-1
-	h.swap(i, last)
+	it := h.items[last]
 	h.items = h.items[:last]
 	if i < last {
-		h.fix(i)
+		h.fix(i, it)
 	}
 	(*h.pos)[job] = -1
 }
 
 // rerank gives a job of this heap another key.
 func (h *heap) rerank(it item) {
-	i := int((*h.pos)[it.job])
-	h.items[i] = it
-	h.fix(i)
+	h.fix(int((*h.pos)[it.job]), it)
 }
 
-func (h *heap) fix(i int) {
-	if !h.down(i) {
-		h.up(i)
+// fix lays an item down at an index, or below or above it, where it belongs.
+func (h *heap) fix(i int, it item) {
+	if !h.down(i, it) {
+		h.up(i, it)
 	}
 }
 
-func (h *heap) up(i int) {
+func (h *heap) up(i int, it item) {
 	for i > 0 {
 		parent := (i - 1) / 2
-		if !h.before(i, parent) {
-			return
+		if !h.ahead(&it, &h.items[parent]) {
+			break
 		}
-		h.swap(i, parent)
+		h.put(i, h.items[parent])
 		i = parent
 	}
+	h.put(i, it)
 }
 
-func (h *heap) down(i int) bool {
+// down lays an item down at an index or below it, and reports whether below.
+func (h *heap) down(i int, it item) bool {
 	start := i
 	for {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(h.items); c++ {
-			if h.before(c, least) {
-				least = c
-			}
+		c := 2*i + 1
+		if c+1 < len(h.items) && h.ahead(&h.items[c+1], &h.items[c]) {
+			c++
 		}
-		if least == i {
-			return i > start
+		if c >= len(h.items) || !h.ahead(&h.items[c], &it) {
+			break
 		}
-		h.swap(i, least)
-		i = least
+		h.put(i, h.items[c])
+		i = c
 	}
+	h.put(i, it)
+	return i > start
 }
