@@ -87,8 +87,9 @@ func (s *Scheduler) crowd(d *plan.Draft, id int32) {
 	}
 }
 
-// keepOut blocks all classes of a shape whose best job fits beside no claim either, since one that takes
-// no longer does not: where all claims are made, and nothing but free room is asked for.
+// keepOut blocks, untried, all classes of a shape whose best job takes at least as long as one that was just tried
+// and found no room beside the claims, as it finds none either: where no more claims are to be made, and nothing
+// but free room is asked for.
 func (s *Scheduler) keepOut(d *plan.Draft, job plan.JobID, id int32) {
 	v, shape := d.View, d.ShapeOf(id)
 	if len(s.agenda.calendar.Claims()) < s.parts.Reserve.Depth || len(s.agenda.calendar.Windows()) > 0 || shape.Elastic() ||

@@ -170,8 +170,8 @@ type class struct {
 	open     bool  // it has jobs and is not blocked, and is counted so in the tree
 }
 
-// headed notes who is the best job now.
-func (c *class) headed(v plan.View) {
+// noteBest notes the priority of the best job, whenever that may be another.
+func (c *class) noteBest(v plan.View) {
 	if len(c.waiting.items) > 0 {
 		c.priority = v.Priority(c.waiting.items[0].job)
 	}
@@ -418,7 +418,7 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	}
 	c := &s.lines.classes[at]
 	c.waiting.push(item{key, id})
-	c.headed(v)
+	c.noteBest(v)
 	s.lines.home[id] = at
 	s.lines.active++
 	s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)
@@ -479,7 +479,7 @@ func (s *Scheduler) drop(v plan.View, id plan.JobID) {
 			s.block(c, false) // the next may be short enough to fit before a claim or a window
 		}
 		c.waiting.remove(id)
-		c.headed(v)
+		c.noteBest(v)
 		s.recount(c)
 	}
 	s.lines.home[id] = nowhere

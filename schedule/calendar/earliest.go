@@ -16,8 +16,8 @@ type gang struct {
 	shape   *plan.Shape
 }
 
-// gang is a job with what it asks for, of the models that it may have.
-func (c *Calendar) gang(job plan.JobID, workers int32, length unit.Duration) gang {
+// gangOf is a job with what it asks for, of the models that it may have.
+func (c *Calendar) gangOf(job plan.JobID, workers int32, length unit.Duration) gang {
 	shape := c.v.Shape(job)
 	if c.May != nil && shape.Devices > 0 {
 		if models := c.May(c.v, job, shape.Models, workers); models != shape.Models {
@@ -49,7 +49,7 @@ type offer struct {
 // A claim for this very instant is to be tried at once: with its own room left open
 // to it a job of shares may find a place that it did not find before.
 func (c *Calendar) Earliest(job plan.JobID, workers int32, length unit.Duration) (Claim, bool) {
-	g := c.gang(job, workers, length)
+	g := c.gangOf(job, workers, length)
 	b := beside{limit: len(c.claims), except: c.Find(job)}
 	if claim, ok := c.soonest(g, b, unit.Never); ok {
 		return claim, true

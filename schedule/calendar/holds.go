@@ -38,7 +38,7 @@ func (c *Calendar) HoldsWithout(without []int, job plan.JobID, until unit.Time, 
 			claimed = claimed[1:]
 		}
 		if len(claimed) == 0 || claimed[0].Node != id {
-			if h := c.beside(others, on, until, shares); h != (Hold{Node: id}) {
+			if h := c.shortIn(others, on, until, shares); h != (Hold{Node: id}) {
 				into = append(into, h)
 			}
 			continue
@@ -162,15 +162,15 @@ func (s *step) same(o *step) bool {
 func (c *Calendar) holdsOfOthers(b beside, until unit.Time, shares bool, into []Hold) []Hold {
 	p := c.lows(b)
 	for _, s := range p.nodes {
-		if h := c.beside(p, s, until, shares); h != (Hold{Node: s.node}) {
+		if h := c.shortIn(p, s, until, shares); h != (Hold{Node: s.node}) {
 			into = append(into, h)
 		}
 	}
 	return into
 }
 
-// beside is what is to be held on a node of a profile until an instant.
-func (c *Calendar) beside(p *profile, s stretch, until unit.Time, shares bool) Hold {
+// shortIn is what is to be held on a node of a profile until an instant.
+func (c *Calendar) shortIn(p *profile, s stretch, until unit.Time, shares bool) Hold {
 	low := step{full: all, cpu: all, host: all}
 	for i := s.last - 1; i >= s.first; i-- {
 		if p.lows[i].at < until {

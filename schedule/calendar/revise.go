@@ -40,7 +40,7 @@ func (c *Calendar) revise(i int) bool {
 		c.move(i, c.expected(i))
 		return true
 	}
-	g := c.gang(cl.Job, cl.Workers, cl.Length)
+	g := c.gangOf(cl.Job, cl.Workers, cl.Length)
 	if !lost && (stands || cl.At == unit.Never || c.expected(i) == cl.At) {
 		b := beside{limit: len(c.claims), except: i}
 		if !c.mayBeSooner(f, &g, b) {

@@ -228,7 +228,8 @@ func (s *Sharer) gang(v plan.View, need allocate.Need, model int32) []spot {
 	return taken[:n]
 }
 
-// tightest is the node that holds so many guests with the fewest spots left over, of like ones the first.
+// tightest is the node that holds so many guests with the fewest spots left over, of like ones the first,
+// in whatever order the map gives them.
 func (s *Sharer) tightest(workers int32) plan.NodeID {
 	best := plan.NodeID(plan.None)
 	for node, n := range s.count {
