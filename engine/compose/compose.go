@@ -134,13 +134,22 @@ type claims struct {
 type agenda struct {
 	calendar  calendar.Calendar
 	looked    int64 // turns of the draft that the calendar has seen
+	revised   int64 // turns of the draft at which every claim was as early as may be, but for what took room since
 	held      bool  // room was held back from the job that was tried last
 	holds     []plan.Hold
+	heldOf    heldOf     // whom from
 	leftOut   []int      // ranks of claims that do not count for the job that is placed
 	overruled bool       // a start did not mind all claims, or stopped others
 	oldest    plan.JobID // no older one waits
 	overdue   unit.Time  // when the next run is expected to end, and else takes longer
 	claimDue  unit.Time  // when the oldest that waits will have waited long enough
+}
+
+// heldOf is from whom room is held back, and in which turn of the calendar.
+type heldOf struct {
+	job     plan.JobID
+	workers int32
+	turn    int64
 }
 
 // making is what it takes to carry a wish out on the draft.

@@ -31,7 +31,7 @@ func (s *Scheduler) obstacle(d *plan.Draft, job, ahead plan.JobID, own plan.Reas
 				if s.agenda.looked != d.Turns() {
 					s.updateCalendar(d)
 				}
-				s.agenda.holds = s.agenda.calendar.HoldsOfWindows(job, until, s.agenda.holds[:0])
+				s.agenda.holds, s.agenda.heldOf = s.agenda.calendar.HoldsOfWindows(job, until, s.agenda.holds[:0]), heldOf{}
 			}
 			d.Hold(s.agenda.holds)
 			see(d.View)

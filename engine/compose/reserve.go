@@ -62,13 +62,19 @@ func (s *Scheduler) updateCalendar(d *plan.Draft) {
 // a queue is guaranteed goes before the claims of jobs that are not: a gang that
 // borrows has no bound on its wait but the guarantees of others.
 func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
-	s.agenda.leftOut, s.agenda.holds = s.agenda.leftOut[:0], s.agenda.holds[:0]
 	if s.agenda.calendar.Empty() {
+		s.agenda.leftOut, s.agenda.holds = s.agenda.leftOut[:0], s.agenda.holds[:0]
 		return
 	}
 	if s.agenda.looked != d.Turns() {
 		s.updateCalendar(d)
 	}
+	s.agenda.held = true
+	of := heldOf{job, n, s.agenda.calendar.Turns()}
+	if s.agenda.heldOf == of {
+		return
+	}
+	s.agenda.leftOut, s.agenda.holds, s.agenda.heldOf = s.agenda.leftOut[:0], s.agenda.holds[:0], of
 	until := d.Now().Add(s.length(d.View, job, n))
 	if s.claims.tree.guaranteed(d.View, job) {
 		for rank, c := range s.agenda.calendar.Claims() {
@@ -77,7 +83,6 @@ func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
 			}
 		}
 	}
-	s.agenda.held = true
 	s.agenda.holds = s.agenda.calendar.HoldsWithout(s.agenda.leftOut, job, until, s.agenda.holds[:0])
 }
 
@@ -85,7 +90,7 @@ func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
 // from its turn: room that is held for it is nobody else's.
 func (s *Scheduler) claimed(d *plan.Draft) bool {
 	for _, claim := range s.agenda.calendar.Claims() {
-		if s.lines.home[claim.Job] < 0 {
+		if s.lines.home[claim.Job] < 0 || s.waitsFor(d, &claim) {
 			continue
 		}
 		key, _ := s.parts.Order.Key(d.View, claim.Job)
@@ -95,6 +100,18 @@ func (s *Scheduler) claimed(d *plan.Draft) bool {
 		}
 	}
 	return false
+}
+
+// waitsFor reports whether the calendar has said in this decision that a job with a claim has no room before
+// it, nothing gave room up since, and the job may ask for nothing but free room. A run without an end would
+// meet those who have a claim on what nobody knows the end of, which the calendar minds and a start does not.
+func (s *Scheduler) waitsFor(d *plan.Draft, claim *plan.Claim) bool {
+	if s.agenda.revised != d.Turns() || min(claim.At, claim.Due) <= d.Now() || s.rules.Preempt || s.round != nil || s.parts.Sharer != nil || s.able.finder || s.moves() {
+		return false
+	}
+	shape := d.Shape(claim.Job)
+	return shape.Share == 1000 && shape.Devices > 0 && claim.Length < unit.Forever && s.length(d.View, claim.Job, claim.Workers) >= claim.Length &&
+		!s.takesBack(d.View, &s.lines.classes[s.lines.home[claim.Job]]) && !s.claims.tree.guaranteed(d.View, claim.Job)
 }
 
 // putOff revises the calendar when starts did not mind all claims, and reports whether
@@ -117,10 +134,12 @@ func (s *Scheduler) putOff(d *plan.Draft) bool {
 // for another; a decision that is asked for again at the same moment must find nothing
 // to do. It reports whether any moved.
 func (s *Scheduler) revise() (moved bool) {
+	s.agenda.revised = plan.None
 	for range 16 {
 		before := slices.Clone(s.agenda.calendar.Claims())
 		s.agenda.calendar.Revise(nil)
 		if slices.EqualFunc(before, s.agenda.calendar.Claims(), plan.Claim.Equal) {
+			s.agenda.revised = s.agenda.looked
 			break
 		}
 		moved = true
@@ -133,6 +152,9 @@ func (s *Scheduler) note(d *plan.Draft, run plan.RunID) {
 	if !s.agenda.calendar.Empty() && s.agenda.looked == d.Turns()-1 {
 		end, _ := s.expected(d.View, run)
 		s.agenda.calendar.Started(run, end)
+		if s.agenda.revised == s.agenda.looked {
+			s.agenda.revised++ // there is only less room
+		}
 		s.agenda.looked, s.agenda.overdue = d.Turns(), min(s.agenda.overdue, max(end, d.Now()+1))
 	}
 }

@@ -416,6 +416,7 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 	s.fileRunning(d.View, it.job)
 	if s.agenda.calendar.Find(it.job) >= 0 {
 		s.agenda.calendar.Drop(it.job)
+		s.agenda.revised = plan.None
 		s.unblock(d.View) // it may have started elsewhere than it claimed
 	}
 	s.agenda.overruled = s.agenda.overruled || len(s.agenda.leftOut) > 0

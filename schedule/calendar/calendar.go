@@ -47,6 +47,7 @@ type Calendar struct {
 
 	v       plan.View
 	now     unit.Time
+	turns   int64
 	nodes   []node
 	runs    []seen
 	devoid  []plan.RunID // runs that hold cores and no devices
@@ -87,7 +88,14 @@ func (c *Calendar) changed() {
 }
 
 // moved forgets what was worked out of what runs.
-func (c *Calendar) moved() { c.profiles[0].made, c.profiles[1].made = false, false }
+func (c *Calendar) moved() {
+	c.profiles[0].made, c.profiles[1].made = false, false
+	c.turns++
+}
+
+// Turns counts what happened to claims, windows and what runs: while it stays the same, so does every
+// answer.
+func (c *Calendar) Turns() int64 { return c.turns }
 
 // Find returns the rank of a job's claim, or -1.
 func (c *Calendar) Find(job plan.JobID) int {

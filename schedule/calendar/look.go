@@ -24,6 +24,7 @@ type node struct {
 	version  int64     // counts what changed of all this, and of what stands in the calendar there
 	first    int32     // of the entries that stand there
 	last     int32     // behind the last of them
+	line     line
 }
 
 // seen is what is known of a run.

@@ -50,8 +50,39 @@ func (b beside) counts(e *entry) bool {
 // timeline lists what a node has free from now on. It is valid until the next call.
 func (c *Calendar) timeline(id plan.NodeID, b beside) []step {
 	c.index()
+	if !c.countsAll(id, b) {
+		c.steps = c.list(id, b, c.steps[:0])
+		return c.steps
+	}
 	n := &c.nodes[id]
-	s := append(c.steps[:0], step{at: c.now, full: int64(n.whole), cpu: int64(n.cpu), host: int64(n.host)})
+	if l := &n.line; l.steps == nil || l.version != n.version || l.at != c.now {
+		l.steps, l.version, l.at = c.list(id, b, l.steps[:0]), n.version, c.now
+	}
+	return n.line.steps
+}
+
+// line is the timeline of a node beside all that stands there, which most who ask share.
+type line struct {
+	steps   []step
+	version int64 // of the node
+	at      unit.Time
+}
+
+// countsAll reports whether all entries of a node count.
+func (c *Calendar) countsAll(id plan.NodeID, b beside) bool {
+	on := c.on(id)
+	for i := range on {
+		if !b.counts(&on[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// list appends what a node has free from now on.
+func (c *Calendar) list(id plan.NodeID, b beside, s []step) []step {
+	n := &c.nodes[id]
+	s = append(s, step{at: c.now, full: int64(n.whole), cpu: int64(n.cpu), host: int64(n.host)})
 	for _, r := range n.releases {
 		if r.at == unit.Never {
 			break
@@ -78,7 +109,6 @@ func (c *Calendar) timeline(id plan.NodeID, b beside) []step {
 		next.add(*last)
 		kept = append(kept, next)
 	}
-	c.steps = s
 	return kept
 }
 

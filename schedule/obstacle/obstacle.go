@@ -152,14 +152,11 @@ func (q *Question) kept(shape *plan.Shape, n, free int64) (why plan.Reason) {
 	if left.enough {
 		return q.behind(why)
 	}
-	if len(windows) == 0 {
-		open.each(q.View, nil, claims)
-	}
 	at := len(windows)
 	for _, c := range claims {
 		counts := c.Job != q.Job && (c.At < q.Until || c.Closed(q.View.Now()))
-		for range c.Parts {
-			if counts && left.takes[at] < open.takes[at] {
+		for _, p := range c.Parts {
+			if counts && left.takes[at] < open.of(q.View, at, p.Node) {
 				return plan.Reason{Code: plan.Reserved, A: int64(c.Job), B: int64(c.At)}
 			}
 			at++
@@ -189,6 +186,14 @@ func (b *beside) each(v plan.View, windows []plan.Window, claims []plan.Claim) {
 			b.takes = append(b.takes, v.Holds(p.Node, b.shape))
 		}
 	}
+}
+
+// of is what the at-th of those nodes takes: as the view says where nothing was counted.
+func (b *beside) of(v plan.View, at int, node plan.NodeID) int32 {
+	if len(b.takes) == 0 {
+		return v.Holds(node, b.shape)
+	}
+	return b.takes[at]
 }
 
 // behind is a job that there is room for, and another goes first.
