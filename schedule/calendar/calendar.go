@@ -58,12 +58,8 @@ type Calendar struct {
 	profiles [2]profile
 	found    map[plan.JobID]*finding
 
-	steps  []step
-	offers []offer
-	hold   []int32     // by node: workers it could take at the instant that is looked at
-	since  []unit.Time // by node: since when it could take so many
-	order  []offer
-	drains []drain
+	steps []step
+	search
 }
 
 // Claims are the claims in order of rank, to be read.

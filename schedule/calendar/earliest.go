@@ -16,6 +16,15 @@ type gang struct {
 	shape   *plan.Shape
 }
 
+// search is the memory that looking for a place takes, used again for the next.
+type search struct {
+	offers []offer
+	hold   []int32     // by node: workers it could take at the instant that is looked at
+	since  []unit.Time // by node: since when it could take so many
+	order  []offer
+	drains []drain
+}
+
 // gangOf is a job with what it asks for, of the models that it may have.
 func (c *Calendar) gangOf(job plan.JobID, workers int32, length unit.Duration) gang {
 	shape := c.v.Shape(job)
