@@ -49,28 +49,47 @@ func (s *State) SetPhase(id JobID, phase Phase, reason Reason) {
 
 // Confirm notes that a change was carried out, or never will be, and returns the
 // changes that waited for it alone, in order of their ids.
-func (s *State) Confirm(change int64) []Change {
-	var ready []Change
+func (s *State) Confirm(change int64) (ready []Change) {
 	if change == 0 || len(s.Pending) == 0 {
 		return nil
 	}
-	kept := s.Pending[:0]
-	for _, p := range s.Pending {
-		if p.Gone {
-			continue
-		}
-		if i := slices.Index(p.Left, change); i >= 0 {
-			p.Left = slices.Delete(slices.Clone(p.Left), i, i+1)
-		}
-		if len(p.Left) == 0 {
-			ready = append(ready, p.Change)
-			continue
-		}
-		kept = append(kept, p)
+	if s.waiters == nil || len(s.Pending) > s.pendingMost {
+		s.index()
 	}
-	clear(s.Pending[len(kept):])
-	s.Pending = kept
+	waiters := s.waiters[change]
+	delete(s.waiters, change)
+	slices.Sort(waiters)
+	for _, at := range waiters {
+		p := &s.Pending[at]
+		i := slices.Index(p.Left, change)
+		if i < 0 || p.Gone {
+			continue // it was told to wait for another
+		}
+		if p.Left = slices.Delete(slices.Clone(p.Left), i, i+1); len(p.Left) == 0 {
+			ready = append(ready, p.Change)
+			p.Gone = true
+		}
+	}
 	return ready
+}
+
+// index forgets changes that wait no more and notes which others wait for which, until there are twice as many.
+func (s *State) index() {
+	s.Pending = slices.DeleteFunc(s.Pending, func(p Pending) bool { return p.Gone })
+	s.pendingMost, s.waiters = 2*len(s.Pending)+16, map[int64][]int32{}
+	for at := range s.Pending {
+		s.waitsFor(int32(at))
+	}
+}
+
+// waitsFor adds a pending change to the index, if there is one.
+func (s *State) waitsFor(at int32) {
+	if s.waiters == nil {
+		return
+	}
+	for _, change := range s.Pending[at].Left {
+		s.waiters[change] = append(s.waiters[change], at)
+	}
 }
 
 // Drop takes back a change that still waits, if it does: it is never handed over.

@@ -54,7 +54,7 @@ type Change struct {
 type Pending struct {
 	Change Change
 	Left   []int64
-	Gone   bool // withdrawn
+	Gone   bool // withdrawn, or handed over
 }
 
 // Note is one line of a dossier: what a step decided for a change, the best

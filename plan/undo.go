@@ -92,7 +92,13 @@ func (s *State) rollback(n int) {
 		case undoFreeGrant:
 			pop(&s.FreeGrants)
 		case undoPend:
-			pop(&s.Pending)
+			for _, change := range pop(&s.Pending).Left {
+				at := int32(len(s.Pending))
+				if s.waiters == nil {
+					break
+				}
+				s.waiters[change] = slices.DeleteFunc(s.waiters[change], func(i int32) bool { return i == at })
+			}
 		}
 	}
 	for _, id := range u.back {
@@ -182,6 +188,7 @@ func (s *State) pend(p Pending) {
 		s.log.add(undoPend, 0)
 	}
 	s.Pending = append(s.Pending, p)
+	s.waitsFor(int32(len(s.Pending) - 1))
 }
 
 // drop withdraws a pending change.
@@ -216,5 +223,6 @@ func (s *State) supersede(old, change int64) {
 			left = slices.Delete(left, k, k+1)
 		}
 		s.Pending[i].Left = left
+		s.waitsFor(int32(i))
 	}
 }

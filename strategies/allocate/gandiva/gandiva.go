@@ -188,7 +188,6 @@ func (g *Decider) judge(v plan.View, p *planner) {
 			sum += float64(v.Work(id)-o.work[k]) / float64(ran) * plan.FullRate / float64(o.soloMicro[k])
 		}
 		o.settled = true
-		o.settled = true
 		p.judge([2]*task{a, b}, unit.Milli(sum*1000+.5))
 	}
 }

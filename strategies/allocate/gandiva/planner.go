@@ -43,11 +43,9 @@ type planner struct {
 	tried     map[[2]int32]bool
 	slice     int64
 	on        []int32  // by device: its node
-	ranked    []int64  // nodes by height, kept in order from the first find on: see byHeight
-	class     []int32  // by node: its affinity, -1 where that is to be looked up
-	kinds     [][]int8 // by kind and node: what takes found
-	open      []int32  // by number up to MaxResidents and number of devices: nodes that have so much room
+	ranks     ranks    // of nodes
 	sizes              // of nodes, where they are ranked
+	kinds     [][]int8 // by kind and node: what takes found
 	found     []int32  // of gather, kept for its memory
 }
 
@@ -55,7 +53,7 @@ type planner struct {
 type sizes struct{ smallest, largest int32 }
 
 func newPlanner(c Config) *planner {
-	p := &planner{config: c, tried: map[[2]int32]bool{}}
+	p := &planner{config: c, tried: map[[2]int32]bool{}, ranks: newRanks()}
 	p.reset()
 	return p
 }
@@ -64,9 +62,9 @@ func newPlanner(c Config) *planner {
 func (p *planner) reset() {
 	p.allows, p.slice = nil, 0
 	p.first, p.memory, p.residents, p.closed = append(p.first[:0], 0), p.memory[:0], p.residents[:0], p.closed[:0]
-	p.placed, p.below, p.on, p.class = p.placed[:0], p.below[:0], p.on[:0], p.class[:0]
-	p.ids = p.ids[:0]
-	p.tasks, p.held, p.ranked, p.open = p.tasks[:0], p.held[:0], p.ranked[:0], p.open[:0]
+	p.placed, p.below, p.on = p.placed[:0], p.below[:0], p.on[:0]
+	p.tasks, p.ids, p.held = p.tasks[:0], p.ids[:0], p.held[:0]
+	p.ranks.forget()
 	for kind := range p.kinds {
 		p.kinds[kind] = p.kinds[kind][:0]
 	}
@@ -75,7 +73,7 @@ func (p *planner) reset() {
 
 // addNode adds a node of so many devices with so much memory each.
 func (p *planner) addNode(devices, memory int32) {
-	p.memory, p.class = append(p.memory, memory), append(p.class, -1)
+	p.memory = append(p.memory, memory)
 	p.placed = append(p.placed, 0)
 	p.below = append(p.below, 0)
 	for range p.config.MaxResidents {
@@ -116,28 +114,22 @@ func (p *planner) close(device int32) {
 	for most := int32(len(p.residents[device])) + 1; most <= p.config.MaxResidents; most++ {
 		p.below[p.node(device)*(p.config.MaxResidents+1)+most]--
 	}
-	p.closed[device], p.ranked, p.open = true, p.ranked[:0], p.open[:0]
+	if p.closed[device] = true; p.ranks.kept {
+		p.ranks.forget()
+	}
 }
 
 // height is how many residents a node has per device, in thousandths.
 func (p *planner) height(node int32) int32 { return p.placed[node] * 1000 / max(1, p.size(node)) }
 
-// byHeight is where a node stands among all: the lowest first, the first of equals.
-func (p *planner) byHeight(node int32) int64 { return int64(p.height(node))<<31 | int64(node) }
-
 // affinity is the size class of what is on a node: the gang of its first resident.
 func (p *planner) affinity(node int32) int32 {
-	if p.class[node] >= 0 {
-		return p.class[node]
-	}
-	p.class[node] = 0
 	for d := p.first[node]; d < p.first[node+1]; d++ {
 		if len(p.residents[d]) > 0 {
-			p.class[node] = p.residents[d][0].gang
-			break
+			return p.residents[d][0].gang
 		}
 	}
-	return p.class[node]
+	return 0
 }
 
 // find chooses devices as the paper's Algorithm 1 does: free ones on the least loaded
@@ -148,64 +140,47 @@ func (p *planner) find(t *task) []int32 {
 	if p.config.Oversubscribe {
 		last = p.config.MaxResidents
 	}
-	if len(p.ranked) == 0 {
+	if !p.ranks.kept {
 		p.rank()
 	}
+	if p.largest == 0 {
+		return nil
+	}
+	least := int32(1) // devices that it takes of any node
+	if p.smallest == p.largest || t.gang <= p.smallest {
+		least = (t.gang-1)%p.smallest + 1
+	}
 	for most := int32(1); most <= last; most++ {
-		if p.open[p.openAt(most, min(t.gang, p.smallest))] == 0 {
+		if p.ranks.none(room{most, min(t.gang, p.smallest)}) {
 			continue // nobody has room for the first of it
 		}
-		if devices := p.gather(t, p.byClass(t.gang), most); devices != nil {
+		if devices := p.gather(t, p.ranks.inOrder(t.gang, room{most, least}), most); devices != nil {
 			return devices
 		}
 	}
 	return nil
 }
 
-// rank begins to keep the nodes in order, and count those with room.
+// rank begins to keep the nodes in order.
 func (p *planner) rank() {
-	for n := range p.nodes() {
-		p.ranked = append(p.ranked, p.byHeight(n))
-	}
-	slices.Sort(p.ranked)
 	p.smallest, p.largest = math.MaxInt32, 0
 	for n := range p.nodes() {
 		if size := p.size(n); size > 0 {
 			p.smallest, p.largest = min(p.smallest, size), max(p.largest, size)
 		}
 	}
-	p.open = append(p.open, make([]int32, p.openAt(p.config.MaxResidents+1, 0))...)
+	p.ranks.begin(p.nodes(), p.largest, p.config.MaxResidents)
 	for n := range p.nodes() {
+		p.ranks.put(n, p.rankOf(n))
 		for most := range p.config.MaxResidents + 1 {
-			for k := range p.room(n, most) + 1 {
-				p.open[p.openAt(most, k)]++
+			for devices := range p.room(n, most) + 1 {
+				p.ranks.with(room{most, devices}).put(n)
 			}
 		}
 	}
 }
 
-// openAt is where in open nodes are counted that have room for so many devices.
-func (p *planner) openAt(most, devices int32) int32 { return most*(p.largest+1) + devices }
-
-// byClass are the nodes of a size class, those without and all others, each by height.
-func (p *planner) byClass(gang int32) iter.Seq[int32] {
-	return func(yield func(node int32) bool) {
-		for class := range 3 {
-			for _, at := range p.ranked {
-				n, of := int32(at&(1<<31-1)), 2
-				switch p.affinity(n) {
-				case gang:
-					of = 0
-				case 0:
-					of = 1
-				}
-				if of == class && !yield(n) {
-					return
-				}
-			}
-		}
-	}
-}
+func (p *planner) rankOf(node int32) rank { return rank{p.affinity(node), p.height(node)} }
 
 // takes reports whether a task may be on a node at all.
 func (p *planner) takes(node int32, t *task) bool {
@@ -286,37 +261,39 @@ func byID(a, b *task) int { return cmp.Compare(a.id, b.id) }
 func (p *planner) seat(t *task, devices []int32) {
 	t.devices = devices
 	for _, d := range devices {
-		p.residents[d] = append(p.residents[d], t)
-		p.class[p.node(d)] = -1
-		p.count(d, int32(len(p.residents[d])), 1)
+		p.change(d, 1, func(residents []*task) []*task { return append(residents, t) })
 	}
 }
 
-// count takes in that a device's residents have become so many by one more, or were so
-// many before one less.
-func (p *planner) count(device, residents, more int32) {
+// change gives a device one resident more or less.
+func (p *planner) change(device, more int32, residents func([]*task) []*task) {
 	n := p.node(device)
-	if at, found := slices.BinarySearch(p.ranked, p.byHeight(n)); found {
-		p.ranked = slices.Delete(p.ranked, at, at+1)
-		p.placed[n] += more
-		at, _ = slices.BinarySearch(p.ranked, p.byHeight(n))
-		p.ranked = slices.Insert(p.ranked, at, p.byHeight(n))
-	} else {
-		p.placed[n] += more // nobody has asked for the order yet
+	if p.ranks.kept {
+		p.ranks.take(n, p.rankOf(n))
 	}
-	if residents <= p.config.MaxResidents && !p.closed[device] {
-		p.below[n*(p.config.MaxResidents+1)+residents] -= more
-		if room := p.room(n, residents); len(p.open) > 0 {
-			p.open[p.openAt(residents, room+max(0, more))] -= more
+	most := int32(len(p.residents[device])) + max(0, more) // that it has fewer than without
+	p.residents[device] = residents(p.residents[device])
+	p.placed[n] += more
+	if p.ranks.kept {
+		p.ranks.put(n, p.rankOf(n))
+	}
+	if most <= p.config.MaxResidents && !p.closed[device] {
+		p.below[n*(p.config.MaxResidents+1)+most] -= more
+		switch room := (room{most, p.room(n, most) + max(0, more)}); {
+		case !p.ranks.kept:
+		case more > 0:
+			p.ranks.with(room).take(n)
+		default:
+			p.ranks.with(room).put(n)
 		}
 	}
 }
 
 func (p *planner) unsettle(t *task) {
 	for _, d := range t.devices {
-		p.count(d, int32(len(p.residents[d])), -1)
-		p.residents[d] = slices.DeleteFunc(p.residents[d], func(o *task) bool { return o == t })
-		p.class[p.node(d)] = -1
+		p.change(d, -1, func(residents []*task) []*task {
+			return slices.DeleteFunc(residents, func(o *task) bool { return o == t })
+		})
 	}
 	t.devices, t.active = nil, false
 }

@@ -1,6 +1,7 @@
 package gandiva
 
 import (
+	"cmp"
 	"slices"
 	"testing"
 
@@ -41,6 +42,52 @@ func TestAffinity(t *testing.T) {
 			t.Errorf("task %d with %d devices is on %v, want %v", i, x.gang, got.devices, want)
 		}
 	}
+}
+
+// TestOrderOfNodes: as tasks come and go, nodes with room stand in the order that sorting all of them says.
+func TestOrderOfNodes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := newPlanner(Config{MaxResidents: 3, Oversubscribe: true})
+		for range rapid.IntRange(1, 200).Draw(t, "nodes") {
+			p.addNode(rapid.Int32Range(0, 4).Draw(t, "devices"), 16<<10)
+		}
+		var there []*task
+		for i := range int32(rapid.IntRange(1, 60).Draw(t, "events")) {
+			if len(there) > 0 && rapid.IntRange(0, 3).Draw(t, "leaves") == 0 {
+				at := rapid.IntRange(0, len(there)-1).Draw(t, "who")
+				p.unsettle(there[at])
+				there = slices.Delete(there, at, at+1)
+				continue
+			}
+			x := &task{id: i, gang: rapid.Int32Range(1, 6).Draw(t, "gang")}
+			if !p.add(x) {
+				continue
+			}
+			there = append(there, x)
+			most, least, class := rapid.Int32Range(1, 3).Draw(t, "most"), rapid.Int32Range(0, p.largest).Draw(t, "least"), rapid.Int32Range(1, 6).Draw(t, "class")
+			var want []int32
+			for n := range p.nodes() {
+				room := int32(0)
+				for d := p.first[n]; d < p.first[n+1]; d++ {
+					if int32(len(p.residents[d])) < most {
+						room++
+					}
+				}
+				if room >= least {
+					want = append(want, n)
+				}
+			}
+			order := func(n int32) int {
+				return slices.Index([]int32{class, 0, p.affinity(n)}, p.affinity(n))
+			}
+			slices.SortStableFunc(want, func(a, b int32) int {
+				return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(p.height(a), p.height(b)))
+			})
+			if got := slices.Collect(p.ranks.inOrder(class, room{most, least})); !slices.Equal(got, want) {
+				t.Fatalf("nodes with %d devices of fewer than %d residents are %v for a gang of %d, want %v", least, most, got, class, want)
+			}
+		}
+	})
 }
 
 // TestTurns: nobody shares a device within a slice but pairs, every device with
