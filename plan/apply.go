@@ -53,19 +53,19 @@ func (s *State) Confirm(change int64) (ready []Change) {
 	if change == 0 || len(s.Pending) == 0 {
 		return nil
 	}
-	if s.waiters == nil || len(s.Pending) > s.pendingMost {
+	w := &s.waiters
+	if w.of == nil || len(s.Pending) > w.most {
 		s.index()
 	}
-	waiters := s.waiters[change]
-	delete(s.waiters, change)
-	slices.Sort(waiters)
-	for _, at := range waiters {
+	list := w.of[change]
+	delete(w.of, change)
+	slices.Sort(list)
+	for _, at := range list {
 		p := &s.Pending[at]
-		i := slices.Index(p.Left, change)
-		if i < 0 || p.Gone {
-			continue // it was told to wait for another
+		if p.Gone {
+			continue
 		}
-		if p.Left = slices.Delete(slices.Clone(p.Left), i, i+1); len(p.Left) == 0 {
+		if p.Left = slices.DeleteFunc(slices.Clone(p.Left), func(c int64) bool { return c == change }); len(p.Left) == 0 {
 			ready = append(ready, p.Change)
 			p.Gone = true
 		}
@@ -73,10 +73,17 @@ func (s *State) Confirm(change int64) (ready []Change) {
 	return ready
 }
 
+// waiters are where changes stand among the pending ones, by what they wait for; nil is not known. They hold
+// for so many pending changes at most.
+type waiters struct {
+	of   map[int64][]int32
+	most int
+}
+
 // index forgets changes that wait no more and notes which others wait for which, until there are twice as many.
 func (s *State) index() {
 	s.Pending = slices.DeleteFunc(s.Pending, func(p Pending) bool { return p.Gone })
-	s.pendingMost, s.waiters = 2*len(s.Pending)+16, map[int64][]int32{}
+	s.waiters = waiters{map[int64][]int32{}, 2*len(s.Pending) + 16}
 	for at := range s.Pending {
 		s.waitsFor(int32(at))
 	}
@@ -84,11 +91,19 @@ func (s *State) index() {
 
 // waitsFor adds a pending change to the index, if there is one.
 func (s *State) waitsFor(at int32) {
-	if s.waiters == nil {
-		return
+	if of := s.waiters.of; of != nil {
+		for _, change := range s.Pending[at].Left {
+			of[change] = append(of[change], at)
+		}
 	}
-	for _, change := range s.Pending[at].Left {
-		s.waiters[change] = append(s.waiters[change], at)
+}
+
+// waitsNoMore takes it out again, before it waits for others or is no more.
+func (s *State) waitsNoMore(at int32) {
+	if of := s.waiters.of; of != nil {
+		for _, change := range s.Pending[at].Left {
+			of[change] = slices.DeleteFunc(of[change], func(i int32) bool { return i == at })
+		}
 	}
 }
 

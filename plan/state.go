@@ -341,9 +341,7 @@ type derived struct {
 	queueOf  []int32            // a tenant's queue
 	capacity []int64            // by shape, how many workers the idle cluster holds
 	touched  *touches           // nil while nobody watches
-	// Of Pending, by what they wait for, and perhaps did before; nil is not known. It holds for so many at most.
-	waiters     map[int64][]int32
-	pendingMost int
+	waiters  waiters            // of Pending
 }
 
 // editing is the open draft, and the memory of drafts, which is used again.

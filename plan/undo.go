@@ -76,7 +76,9 @@ func (s *State) rollback(n int) {
 			s.stampNode(NodeID(id))
 			u.edited(NodeID(id))
 		case undoPending:
+			s.waitsNoMore(id)
 			s.Pending[id] = pop(&u.pending)
+			s.waitsFor(id)
 		case undoAccount:
 			s.Accounts[id] = pop(&u.accounts)
 		case undoNewRun:
@@ -92,13 +94,8 @@ func (s *State) rollback(n int) {
 		case undoFreeGrant:
 			pop(&s.FreeGrants)
 		case undoPend:
-			for _, change := range pop(&s.Pending).Left {
-				at := int32(len(s.Pending))
-				if s.waiters == nil {
-					break
-				}
-				s.waiters[change] = slices.DeleteFunc(s.waiters[change], func(i int32) bool { return i == at })
-			}
+			s.waitsNoMore(int32(len(s.Pending) - 1))
+			pop(&s.Pending)
 		}
 	}
 	for _, id := range u.back {
@@ -222,6 +219,7 @@ func (s *State) supersede(old, change int64) {
 		if left[k] = change; slices.Index(left, change) != k || slices.Contains(left[k+1:], change) {
 			left = slices.Delete(left, k, k+1)
 		}
+		s.waitsNoMore(int32(i))
 		s.Pending[i].Left = left
 		s.waitsFor(int32(i))
 	}

@@ -171,10 +171,10 @@ func (p *planner) rank() {
 	}
 	p.ranks.begin(p.nodes(), p.largest, p.config.MaxResidents)
 	for n := range p.nodes() {
-		p.ranks.put(n, p.rankOf(n))
+		p.ranks.add(n, p.rankOf(n))
 		for most := range p.config.MaxResidents + 1 {
 			for devices := range p.room(n, most) + 1 {
-				p.ranks.with(room{most, devices}).put(n)
+				p.ranks.with(room{most, devices}).add(n)
 			}
 		}
 	}
@@ -269,22 +269,22 @@ func (p *planner) seat(t *task, devices []int32) {
 func (p *planner) change(device, more int32, residents func([]*task) []*task) {
 	n := p.node(device)
 	if p.ranks.kept {
-		p.ranks.take(n, p.rankOf(n))
+		p.ranks.remove(n, p.rankOf(n))
 	}
 	most := int32(len(p.residents[device])) + max(0, more) // that it has fewer than without
 	p.residents[device] = residents(p.residents[device])
 	p.placed[n] += more
 	if p.ranks.kept {
-		p.ranks.put(n, p.rankOf(n))
+		p.ranks.add(n, p.rankOf(n))
 	}
 	if most <= p.config.MaxResidents && !p.closed[device] {
 		p.below[n*(p.config.MaxResidents+1)+most] -= more
 		switch room := (room{most, p.room(n, most) + max(0, more)}); {
 		case !p.ranks.kept:
 		case more > 0:
-			p.ranks.with(room).take(n)
+			p.ranks.with(room).remove(n)
 		default:
-			p.ranks.with(room).put(n)
+			p.ranks.with(room).add(n)
 		}
 	}
 }

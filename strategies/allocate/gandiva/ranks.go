@@ -21,12 +21,12 @@ type ranks struct {
 // nodes is a set of them, 64 to a word, and which words are not empty, 64 to a word again.
 type nodes struct{ low, high []uint64 }
 
-func (s nodes) put(n int32) {
+func (s nodes) add(n int32) {
 	s.low[n>>6] |= 1 << (n & 63)
 	s.high[n>>12] |= 1 << (n >> 6 & 63)
 }
 
-func (s nodes) take(n int32) {
+func (s nodes) remove(n int32) {
 	if s.low[n>>6] &^= 1 << (n & 63); s.low[n>>6] == 0 {
 		s.high[n>>12] &^= 1 << (n >> 6 & 63)
 	}
@@ -75,8 +75,8 @@ func (r *ranks) empty() nodes {
 	return set
 }
 
-// put takes a node in that has a class and a height.
-func (r *ranks) put(n int32, at rank) {
+// add takes a node in that has a class and a height.
+func (r *ranks) add(n int32, at rank) {
 	for _, k := range []rank{at, {anyClass, at.height}} {
 		set, found := r.classes[k]
 		if !found {
@@ -86,14 +86,14 @@ func (r *ranks) put(n int32, at rank) {
 				r.heights = slices.Insert(r.heights, i, k.height)
 			}
 		}
-		set.put(n)
+		set.add(n)
 	}
 }
 
-// take takes it out again.
-func (r *ranks) take(n int32, at rank) {
-	r.classes[at].take(n)
-	r.classes[rank{anyClass, at.height}].take(n)
+// remove takes it out again.
+func (r *ranks) remove(n int32, at rank) {
+	r.classes[at].remove(n)
+	r.classes[rank{anyClass, at.height}].remove(n)
 }
 
 // with are the nodes that have so much room.
