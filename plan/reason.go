@@ -127,6 +127,9 @@ func (r Reason) Words(v View) string {
 	case Behind:
 		return name(r.A) + " is ahead and the order is strict"
 	case Unsatisfiable:
+		if r.A > 0 && r.A <= r.B {
+			return fmt.Sprintf("can never start here: no nodes that it may use have %s as it wants them", Devices(r.A))
+		}
 		return fmt.Sprintf("can never start here: wants %s, the cluster has %s it could use", Devices(r.A), Amount(r.B))
 	case WaitsForJob:
 		return "comes after " + name(r.A)
