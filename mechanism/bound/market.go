@@ -156,15 +156,22 @@ func (m *market) buyers(jobs []Job) []buyer {
 	return all
 }
 
+// addTo adds so many times x to a sum.
+func addTo(sum []float64, times float64, x []float64) {
+	for k, is := range x[:len(sum)] {
+		sum[k] += times * is
+	}
+}
+
 // sell lets all jobs buy. The sum is the bound on the sum of completion times, gross what it
 // was added up from; where jobs look at more cells than they may there is none.
 func (m *market) sell(jobs []buyer) (sum, gross float64) {
 	for s := range m.sizes {
 		clear(m.bought[s])
-		for k := range m.price[s] {
-			m.price[s][k] = 0
-			for i := range m.rows {
-				m.price[s][k] += m.rows[i].part[s] * m.rows[i].price[k]
+		clear(m.price[s])
+		for i := range m.rows {
+			if part := m.rows[i].part[s]; part > 0 {
+				addTo(m.price[s], part, m.rows[i].price)
 			}
 		}
 	}

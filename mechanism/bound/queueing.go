@@ -99,14 +99,21 @@ func (m *market) seekPrices(jobs []buyer, guess float64, patience int) (more boo
 
 // trends says by how much more is bought than there is, and how much that is in all.
 func (m *market) trends() (steep float64) {
+	last := len(m.begins) - 1
 	for i := range m.rows {
 		r := &m.rows[i]
-		for k := range len(m.begins) - 1 {
-			long := m.begins[k+1] - m.begins[k]
+		for k := range last {
 			r.trend[k] = -1
-			for s, part := range r.part {
-				r.trend[k] += part * m.bought[s][k] / long
+		}
+		for s, part := range r.part {
+			if part > 0 {
+				for k, bought := range m.bought[s][:last] {
+					r.trend[k] += part * bought / (m.begins[k+1] - m.begins[k])
+				}
 			}
+		}
+		for k := range last {
+			long := m.begins[k+1] - m.begins[k]
 			if r.price[k] == 0 {
 				r.trend[k] = max(0, r.trend[k]) // nothing is cheaper than free
 			}
