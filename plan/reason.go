@@ -127,10 +127,7 @@ func (r Reason) Words(v View) string {
 	case Behind:
 		return name(r.A) + " is ahead and the order is strict"
 	case Unsatisfiable:
-		if r.A > 0 && r.A <= r.B {
-			return fmt.Sprintf("can never start here: no nodes that it may use have %s as it wants them", Devices(r.A))
-		}
-		return fmt.Sprintf("can never start here: wants %s, the cluster has %s it could use", Devices(r.A), Amount(r.B))
+		return "can never start here: " + r.whyNever()
 	case WaitsForJob:
 		return "comes after " + name(r.A)
 	case UserHeld:
@@ -170,6 +167,14 @@ func (r Reason) Words(v View) string {
 		return "expected to run " + unit.Duration(r.A).String()
 	}
 	return ""
+}
+
+// whyNever is why a cluster never holds a job, as far as devices tell.
+func (r Reason) whyNever() string {
+	if r.A > 0 && r.A <= r.B {
+		return fmt.Sprintf("no nodes that it may use have %s as it wants them", Devices(r.A))
+	}
+	return fmt.Sprintf("wants %s, the cluster has %s it could use", Devices(r.A), Amount(r.B))
 }
 
 // aboutShares puts a reason about queues, the calendar or giving way in a sentence.
