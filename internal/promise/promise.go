@@ -62,7 +62,7 @@ const (
 	lookEvery    = time.Second
 	// Of the processor, by what promises are looked ahead for: the rest of a request's second
 	// is for the copy of the state, and for what past waits tell where this was not enough.
-	mostUsed    = 800 * time.Millisecond
+	mostUsed    = 700 * time.Millisecond
 	unaskedPart = 2  // of the budget is what unasked promises may take: one in so many
 	unaskedRest = 19 // times as long as they took, nothing is promised unasked
 )

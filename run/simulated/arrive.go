@@ -29,7 +29,7 @@ const mostExpected = 2_000_000
 func (s *Simulation) expect(jobs int) {
 	jobs = min(jobs, mostExpected)
 	s.engine.Expect(jobs)
-	s.world.Expect(jobs)
+	s.world.Expect(jobs, 0)
 	s.spent, s.wait = slices.Grow(s.spent, jobs), slices.Grow(s.wait, jobs)
 	if !s.config.NoBounds {
 		s.rigid = slices.Grow(s.rigid, jobs)

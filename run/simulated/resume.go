@@ -54,6 +54,7 @@ func (s *Simulation) resumeJobs() {
 	n := v.Jobs()
 	s.submitted = int64(n)
 	s.spent, s.wait = make([]unit.Duration, n), make([]bool, n)
+	s.world.Expect(n, v.RunSlots())
 	for id := range plan.JobID(n) {
 		j := v.Job(id)
 		s.spent[id] = j.Executed

@@ -192,8 +192,10 @@ type Known struct {
 	Layers []workload.Layer
 }
 
-// Expect makes room for what is true of so many jobs more.
-func (w *World) Expect(jobs int) { w.truth = slices.Grow(w.truth, jobs) }
+// Expect makes room for what is true of so many jobs more, and for so many runs.
+func (w *World) Expect(jobs, runs int) {
+	w.truth, w.runs, w.mark = slices.Grow(w.truth, jobs), slices.Grow(w.runs, runs), slices.Grow(w.mark, runs)
+}
 
 // Know tells the world the truth about a job.
 func (w *World) Know(id plan.JobID, class string, k Known) {
