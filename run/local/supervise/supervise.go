@@ -382,8 +382,8 @@ func (s *supervisor) classify(status syscall.WaitStatus, oomKills int64) (Class,
 	switch {
 	case succeeded && (s.stopping.why == "" || finished):
 		return Done, ""
-	case s.stopping.why != "":
-		return s.stopping.why, how
+	case s.stopping.why != "" && !(killed && s.stopping.why == Preempted):
+		return s.stopping.why, how // one that somebody else killed may be why the others had to stop
 	case oomKills > 0:
 		return Memory, fmt.Sprintf("out of memory: %s at its limit of %s", how, s.spec.Limits.Memory)
 	case killed && s.group.Memory == "" && machineOOMKills() > s.oomBefore:
