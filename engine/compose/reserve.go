@@ -90,7 +90,7 @@ func (s *Scheduler) hold(d *plan.Draft, job plan.JobID, n int32) {
 // from its turn: room that is held for it is nobody else's.
 func (s *Scheduler) claimed(d *plan.Draft) bool {
 	for _, claim := range s.agenda.calendar.Claims() {
-		if s.lines.home[claim.Job] < 0 || s.waitsFor(d, &claim) {
+		if s.lines.home[claim.Job] < 0 || s.mustWait(d, &claim) {
 			continue
 		}
 		key, _ := s.parts.Order.Key(d.View, claim.Job)
@@ -102,10 +102,10 @@ func (s *Scheduler) claimed(d *plan.Draft) bool {
 	return false
 }
 
-// waitsFor reports whether the calendar has said in this decision that a job with a claim has no room before
+// mustWait reports whether the calendar has said in this decision that a job with a claim has no room before
 // it, nothing gave room up since, and the job may ask for nothing but free room. A run without an end would
 // meet those who have a claim on what nobody knows the end of, which the calendar minds and a start does not.
-func (s *Scheduler) waitsFor(d *plan.Draft, claim *plan.Claim) bool {
+func (s *Scheduler) mustWait(d *plan.Draft, claim *plan.Claim) bool {
 	if s.agenda.revised != d.Turns() || min(claim.At, claim.Due) <= d.Now() || s.rules.Preempt || s.round != nil || s.parts.Sharer != nil || s.able.finder || s.moves() {
 		return false
 	}

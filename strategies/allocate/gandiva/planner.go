@@ -279,12 +279,12 @@ func (p *planner) change(device, more int32, residents func([]*task) []*task) {
 	}
 	if most <= p.config.MaxResidents && !p.closed[device] {
 		p.below[n*(p.config.MaxResidents+1)+most] -= more
-		switch room := (room{most, p.room(n, most) + max(0, more)}); {
+		switch is := (room{most, p.room(n, most) + max(0, more)}); {
 		case !p.ranks.kept:
 		case more > 0:
-			p.ranks.with(room).remove(n)
+			p.ranks.with(is).remove(n)
 		default:
-			p.ranks.with(room).add(n)
+			p.ranks.with(is).add(n)
 		}
 	}
 }
