@@ -73,6 +73,11 @@ func (s *State) Confirm(change int64) (ready []Change) {
 	return ready
 }
 
+// StillPending are the changes that wait for others, without those that do no more; a copy.
+func (s *State) StillPending() []Pending {
+	return slices.DeleteFunc(slices.Clone(s.Pending), func(p Pending) bool { return p.Gone })
+}
+
 // waiters are where changes stand among the pending ones, by what they wait for; nil is not known. They hold
 // for so many pending changes at most.
 type waiters struct {
@@ -82,7 +87,7 @@ type waiters struct {
 
 // index forgets changes that wait no more and notes which others wait for which, until there are twice as many.
 func (s *State) index() {
-	s.Pending = slices.DeleteFunc(s.Pending, func(p Pending) bool { return p.Gone })
+	s.Pending = s.StillPending()
 	s.waiters = waiters{map[int64][]int32{}, 2*len(s.Pending) + 16}
 	for at := range s.Pending {
 		s.waitsFor(int32(at))

@@ -26,7 +26,7 @@ func (s *State) Save(w io.Writer) error {
 	for i := range c.Nodes {
 		c.Nodes[i].Stamp = 0
 	}
-	c.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(p Pending) bool { return p.Gone })
+	c.Pending = s.StillPending()
 	if err := gob.NewEncoder(w).Encode(snapshot{snapshotVersion, c}); err != nil {
 		return fmt.Errorf("saving the state: %w", err)
 	}

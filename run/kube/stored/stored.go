@@ -117,7 +117,7 @@ func PieceOf(s *plan.State, id plan.JobID) Piece {
 func RestOf(s *plan.State) Rest {
 	r := Rest{Now: s.Now, Jobs: len(s.Jobs), RunSlots: len(s.Runs), GrantSlots: len(s.Grants), Vacant: s.Vacant, Decisions: s.Decisions,
 		Books: s.Books, Calendar: s.Calendar, NodeSets: s.NodeSets, Tenants: s.Tenants, Users: s.Users, Class: s.Classes, Commands: s.Commands}
-	r.Pending = slices.DeleteFunc(slices.Clone(s.Pending), func(p plan.Pending) bool { return p.Gone })
+	r.Pending = s.StillPending()
 	for i := range s.Cluster.Models {
 		r.Models = append(r.Models, s.Cluster.Models[i].Name)
 	}
