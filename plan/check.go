@@ -172,14 +172,12 @@ func (s *State) checkIndex() error {
 		return fmt.Errorf("the index counts %v nodes by what they have free, there are %v", s.room.sizes, fresh.sizes)
 	}
 	for i := range fresh.sets {
-		for w := range fresh.sets[i].low {
-			if fresh.sets[i].low[w] != s.room.sets[i].low[w] {
-				return fmt.Errorf("the index of free nodes is wrong in set %d", i)
-			}
+		if !fresh.sets[i].Equal(&s.room.sets[i]) {
+			return fmt.Errorf("the index of free nodes is wrong in set %d", i)
 		}
 	}
 	for m := range fresh.partial {
-		if !slices.Equal(fresh.partial[m].low, s.room.partial[m].low) || !slices.Equal(fresh.partial[m].high, s.room.partial[m].high) {
+		if !fresh.partial[m].Equal(&s.room.partial[m]) {
 			return fmt.Errorf("the index of nodes with partly free devices is wrong for model %d", m)
 		}
 	}

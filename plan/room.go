@@ -1,6 +1,6 @@
 package plan
 
-import "math/bits"
+import "github.com/musterdl/muster/model/bitset"
 
 // Room is the index of free capacity: for each device model and number of wholly
 // free devices, the set of nodes that have exactly so many; and the nodes that
@@ -8,13 +8,13 @@ import "math/bits"
 type Room struct {
 	counts  int // free-device counts run from 0 to counts-1
 	models  int
-	sets    []bitset // by model*counts + free devices
-	sizes   []int32  // of the sets
-	partial []bitset // by model: nodes with a device that is partly taken
-	free    []int64  // by model: wholly free devices in all
-	milli   []int64  // by model: free thousandths in all, parts included
-	all     []int64  // by model: devices that exist
-	counted []inRoom // by node
+	sets    []bitset.Set // by model*counts + free devices
+	sizes   []int32      // of the sets
+	partial []bitset.Set // by model: nodes with a device that is partly taken
+	free    []int64      // by model: wholly free devices in all
+	milli   []int64      // by model: free thousandths in all, parts included
+	all     []int64      // by model: devices that exist
+	counted []inRoom     // by node
 }
 
 // inRoom is what a node is in the index as: in one of the sets, or in none where it takes no
@@ -30,13 +30,13 @@ func newRoom(s *State) Room {
 		r.counts = max(r.counts, int(s.Nodes[i].Count)+1)
 	}
 	n := len(s.Nodes)
-	r.sets, r.sizes = make([]bitset, r.models*r.counts), make([]int32, r.models*r.counts)
+	r.sets, r.sizes = make([]bitset.Set, r.models*r.counts), make([]int32, r.models*r.counts)
 	for i := range r.sets {
-		r.sets[i] = newBitset(n)
+		r.sets[i] = bitset.New(n)
 	}
-	r.partial = make([]bitset, r.models)
+	r.partial = make([]bitset.Set, r.models)
 	for i := range r.partial {
-		r.partial[i] = newBitset(n)
+		r.partial[i] = bitset.New(n)
 	}
 	r.free = make([]int64, r.models)
 	r.milli = make([]int64, r.models)
@@ -52,12 +52,12 @@ func newRoom(s *State) Room {
 
 func (r *Room) copy() Room {
 	c := *r
-	c.sets, c.partial = make([]bitset, len(r.sets)), make([]bitset, len(r.partial))
+	c.sets, c.partial = make([]bitset.Set, len(r.sets)), make([]bitset.Set, len(r.partial))
 	for i := range r.sets {
-		c.sets[i] = r.sets[i].copy()
+		c.sets[i] = r.sets[i].Clone()
 	}
 	for i := range r.partial {
-		c.partial[i] = r.partial[i].copy()
+		c.partial[i] = r.partial[i].Clone()
 	}
 	c.sizes = append([]int32(nil), r.sizes...)
 	c.free = append([]int64(nil), r.free...)
@@ -105,12 +105,14 @@ func (r *Room) Models() int { return r.models }
 // Next returns the first node at or after from that has exactly free wholly free
 // devices of the model, or None.
 func (r *Room) Next(model, free int, from NodeID) NodeID {
-	return r.sets[model*r.counts+free].next(from)
+	return NodeID(r.sets[model*r.counts+free].Next(int32(from)))
 }
 
 // NextPartial returns the first node at or after from with a device that is partly
 // free, or free and cut.
-func (r *Room) NextPartial(model int, from NodeID) NodeID { return r.partial[model].next(from) }
+func (r *Room) NextPartial(model int, from NodeID) NodeID {
+	return NodeID(r.partial[model].Next(int32(from)))
+}
 
 // NextAny returns the first node at or after from, of the allowed models, with
 // at least least free devices, or None.
@@ -142,17 +144,17 @@ func (r *Room) recount(s *State, id NodeID) {
 	if was.set != is.set {
 		if was.set != None {
 			r.sizes[was.set]--
-			r.sets[was.set].clear(id)
+			r.sets[was.set].Remove(int32(id))
 		}
 		if is.set != None {
 			r.sizes[is.set]++
-			r.sets[is.set].set(id)
+			r.sets[is.set].Add(int32(id))
 		}
 	}
 	if is.partial {
-		r.partial[model].set(id)
+		r.partial[model].Add(int32(id))
 	} else {
-		r.partial[model].clear(id)
+		r.partial[model].Remove(int32(id))
 	}
 	*was = is
 }
@@ -172,52 +174,4 @@ func (r *Room) of(s *State, id NodeID) inRoom {
 		}
 	}
 	return c
-}
-
-// bitset is a set of node ids in two levels of 64-bit words: the upper level says
-// which words of the lower are not empty.
-type bitset struct{ low, high []uint64 }
-
-func newBitset(n int) bitset {
-	words := (n + 63) / 64
-	return bitset{low: make([]uint64, words), high: make([]uint64, (words+63)/64)}
-}
-
-func (b *bitset) copy() bitset {
-	return bitset{append([]uint64(nil), b.low...), append([]uint64(nil), b.high...)}
-}
-
-func (b *bitset) set(id NodeID) {
-	w := int(id) >> 6
-	b.low[w] |= 1 << (id & 63)
-	b.high[w>>6] |= 1 << (w & 63)
-}
-
-func (b *bitset) clear(id NodeID) {
-	w := int(id) >> 6
-	if b.low[w] &^= 1 << (id & 63); b.low[w] == 0 {
-		b.high[w>>6] &^= 1 << (w & 63)
-	}
-}
-
-func (b *bitset) next(from NodeID) NodeID {
-	w := int(from) >> 6
-	if w >= len(b.low) {
-		return None
-	}
-	if x := b.low[w] >> (from & 63); x != 0 {
-		return from + NodeID(bits.TrailingZeros64(x))
-	}
-	w++
-	for h := w >> 6; h < len(b.high); h++ {
-		x := b.high[h]
-		if h == w>>6 {
-			x &= ^uint64(0) << (w & 63)
-		}
-		if x != 0 {
-			low := h<<6 + bits.TrailingZeros64(x)
-			return NodeID(low<<6 + bits.TrailingZeros64(b.low[low]))
-		}
-	}
-	return None
 }

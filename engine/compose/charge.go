@@ -28,6 +28,8 @@ func (s *Scheduler) charge(v plan.View, id plan.JobID) {
 	if list := &s.claims.tree.heads[c.leaf].running; s.claims.tree.Shared() {
 		c.place = int32(len(*list))
 		*list = append(*list, id)
+		s.claims.running.Grow(v.Jobs())
+		s.claims.running.Add(int32(id))
 	}
 	s.claims.charged[id] = c
 	s.count(id, 1)
@@ -41,6 +43,7 @@ func (s *Scheduler) discharge(id plan.JobID) {
 		last := list[len(list)-1]
 		list[c.place], s.claims.charged[last].place = last, c.place
 		s.claims.tree.heads[c.leaf].running = list[:len(list)-1]
+		s.claims.running.Remove(int32(id))
 	}
 	s.claims.charged[id] = charge{}
 	delete(s.claims.more, id)

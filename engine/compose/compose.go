@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/flow"
+	"github.com/musterdl/muster/model/bitset"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline/reaction"
@@ -100,12 +101,9 @@ type abilities struct {
 type lines struct {
 	classes   []class
 	class     map[kind]int32
-	ofShape   [][]int32 // by shape: its classes
-	full      []int32   // by shape: how many of those are blocked
-	opened    []int64   // by shape: changes of those that are worth a try
-	crowded   []crowded // by shape: when they were last blocked together
-	keptOut   []int32   // classes that claims keep out in this pass, without a try
-	running   heap      // worst first; only where the order preempts
+	alike     []alike // by shape: its classes
+	keptOut   []int32 // classes that claims keep out in this pass, without a try
+	running   heap    // worst first; only where the order preempts
 	pos       []int32
 	home      []int32 // by job: its class, atRunning, inLine or nowhere
 	timers    timers
@@ -118,7 +116,8 @@ type lines struct {
 // claims are what the queues hold, and what may be taken from whom.
 type claims struct {
 	tree    tree
-	charged []charge // by job: what its run counts for in the tree
+	charged []charge   // by job: what its run counts for in the tree
+	running bitset.Set // jobs that are charged, where there are several queues
 	more    map[plan.JobID][]charge
 	loops   *victims.Loops
 	// When a run may be displaced again that was protected from it until then.
@@ -176,7 +175,10 @@ type class struct {
 	waiting  heap
 	priority int32 // of its best job
 	blocked  bool  // its best job was tried and could not be placed
-	open     bool  // it has jobs and is not blocked, and is counted so in the tree
+	// Where it is listed among those of its shape.
+	stands standing
+	file   int32 // of those with its step
+	place  int32
 }
 
 // noteBest notes the priority of the best job, whenever that may be another.
@@ -260,9 +262,8 @@ func (p *Parts) abilities() abilities {
 
 func (s *Scheduler) reset() {
 	s.lines.aside, s.making.passed = s.lines.aside[:0], s.making.passed[:0]
-	s.lines.ofShape, s.lines.full, s.lines.opened, s.lines.crowded = nil, nil, nil, nil
-	s.lines.classes, s.lines.class, s.lines.pos, s.lines.home, s.able.learned, s.lines.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
-	s.claims.charged, s.claims.more, s.claims.tree = nil, map[plan.JobID][]charge{}, tree{}
+	s.lines.alike, s.lines.classes, s.lines.class, s.lines.pos, s.lines.home, s.able.learned, s.lines.timers = nil, nil, map[kind]int32{}, nil, nil, nil, timers{}
+	s.claims.charged, s.claims.running, s.claims.more, s.claims.tree = nil, bitset.Set{}, map[plan.JobID][]charge{}, tree{}
 	s.lines.running = heap{pos: &s.lines.pos, worst: true}
 	s.lines.active, s.making.elastic, s.making.resize, s.lines.roomRetry = 0, 0, unit.Never, unit.Never
 	s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue, s.agenda.oldest = unit.Never, unit.Never, unit.Never, 0
@@ -416,14 +417,9 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	if !known {
 		at = int32(len(s.lines.classes))
 		s.lines.class[k] = at
-		s.lines.classes = append(s.lines.classes, class{kind: k, waiting: heap{pos: &s.lines.pos}})
+		s.lines.classes = append(s.lines.classes, class{kind: k, waiting: heap{pos: &s.lines.pos}, file: s.fileOf(k.shape, k.step)})
 		leaf := &s.claims.tree.heads[k.leaf]
 		leaf.classes = append(leaf.classes, at)
-		for int(k.shape) >= len(s.lines.ofShape) {
-			s.lines.ofShape, s.lines.full = append(s.lines.ofShape, nil), append(s.lines.full, 0)
-			s.lines.opened, s.lines.crowded = append(s.lines.opened, 0), append(s.lines.crowded, crowded{})
-		}
-		s.lines.ofShape[k.shape] = append(s.lines.ofShape[k.shape], at)
 	}
 	c := &s.lines.classes[at]
 	c.waiting.push(item{key, id})
@@ -434,9 +430,9 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	s.lines.timers.set(until, id)
 	best := s.lines.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c) || !s.agenda.calendar.Empty())
 	if best || len(s.agenda.calendar.Windows()) > 0 {
-		s.block(c, false) // the class has a new best job, or one that may end before a node closes
+		s.block(at, false) // the class has a new best job, or one that may end before a node closes
 	}
-	s.recount(c)
+	s.recount(at)
 }
 
 // fileRunning ranks a job that has a run among the running.
@@ -485,11 +481,11 @@ func (s *Scheduler) drop(v plan.View, id plan.JobID) {
 	default:
 		c := &s.lines.classes[h]
 		if s.lines.pos[id] == 0 && !s.agenda.calendar.Empty() {
-			s.block(c, false) // the next may be short enough to fit before a claim or a window
+			s.block(h, false) // the next may be short enough to fit before a claim or a window
 		}
 		c.waiting.remove(id)
 		c.noteBest(v)
-		s.recount(c)
+		s.recount(h)
 	}
 	s.lines.home[id] = nowhere
 	s.lines.active--

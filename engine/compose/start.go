@@ -53,7 +53,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 			continue
 		}
 		if d.Job(it.job).Run != plan.None { // a guest goes on as it does
-			s.block(&s.lines.classes[c], true)
+			s.block(int32(c), true)
 			continue
 		}
 		if s.reserve(d, it.job) {
@@ -71,7 +71,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 		}
 		shorter := s.nextShorter(d, c)
 		if shorter < 0 {
-			s.block(&s.lines.classes[c], true)
+			s.block(int32(c), true)
 		}
 		s.explain(d, it.job, ahead, plan.Reason{})
 		s.passOverUntil(d, c, shorter)

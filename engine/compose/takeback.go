@@ -76,56 +76,54 @@ func (s *Scheduler) attempt(d *plan.Draft, job plan.JobID, n int32) attempt {
 	return attempt{s.claims.tree.leaf(d.View, &j), j.Shape, j.Priority, n, len(d.Changes())}
 }
 
-// weaker lists the runs that a job may displace, with what that costs.
+// weaker lists the runs that a job may displace, by job, on which grounds, and what that costs.
 func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
-	s.claims.candidates = s.claims.candidates[:0]
+	s.claims.candidates, s.claims.grounds = s.claims.candidates[:0], s.claims.grounds[:0]
 	j := v.Job(job)
 	leaf := s.claims.tree.leaf(v, &j)
 	consider := func(other plan.JobID) {
-		if run := v.Job(other).Run; run != plan.None && !s.stays(other) && s.mayGo(v, leaf, job, other, milli) {
-			_, _, price := victims.Price(v, run)
-			c := victims.Candidate{Job: other, Run: run, Price: price}
-			if s.parts.Order != nil {
-				c.Key, _ = s.parts.Order.Key(v, other)
-			}
-			s.claims.candidates = append(s.claims.candidates, c)
+		run := v.RunOf(other)
+		if run == plan.None || s.stays(other) {
+			return
 		}
+		ground := s.mayGo(v, leaf, job, other, milli)
+		if ground == plan.NoReason {
+			return
+		}
+		_, _, price := victims.Price(v, run)
+		c := victims.Candidate{Job: other, Run: run, Price: price}
+		if s.parts.Order != nil {
+			c.Key, _ = s.parts.Order.Key(v, other)
+		}
+		s.claims.candidates, s.claims.grounds = append(s.claims.candidates, c), append(s.claims.grounds, ground)
 	}
-	for b := range s.claims.tree.heads {
-		for _, other := range s.claims.tree.heads[b].running {
+	if s.claims.tree.Shared() {
+		for other := range s.claims.running.All() {
+			consider(plan.JobID(other))
+		}
+	} else if s.round != nil {
+		for _, other := range slices.Sorted(slices.Values(s.round.yields)) {
 			consider(other)
 		}
-	}
-	if s.round != nil && !s.claims.tree.Shared() {
-		for _, other := range s.round.yields {
-			consider(other)
-		}
-	}
-	slices.SortFunc(s.claims.candidates, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
-	s.claims.grounds = s.claims.grounds[:0]
-	for i := range s.claims.candidates {
-		s.claims.grounds = append(s.claims.grounds, s.ground(v, leaf, job, s.claims.candidates[i].Job, milli))
 	}
 }
 
-// mayGo reports whether a run may be displaced for a job now.
-func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli int64) bool {
-	switch s.ground(v, leaf, job, other, milli) {
-	case plan.NoReason:
-		return false
-	case plan.RoundPlan:
-		return true
+// mayGo says on which ground a run may be displaced for a job now, if it may.
+func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
+	ground := s.ground(v, leaf, job, other, milli)
+	if ground == plan.NoReason || ground == plan.RoundPlan {
+		return ground
 	}
 	if s.claims.loops.Repeats(job, other, v.Now()) {
 		s.claims.unprotected = min(s.claims.unprotected, v.Now().Add(victims.DefaultLimits().Window))
-		return false
+		return plan.NoReason
 	}
-	r := v.Run(v.Job(other).Run)
-	at := s.protectedUntil(v, &r)
-	if at > v.Now() {
+	r := v.Run(v.RunOf(other))
+	if at := s.protectedUntil(v, &r); at > v.Now() {
 		s.claims.unprotected = min(s.claims.unprotected, at)
+		return plan.NoReason
 	}
-	return at <= v.Now()
+	return ground
 }
 
 // ground says on which ground a job may take room from another's run: by a claim of its

@@ -21,7 +21,7 @@ type tree struct {
 
 // head is what waits and what runs in a branch.
 type head struct {
-	open    int32   // classes in it and below that are worth a try
+	open    int32   // classes in it that are worth a try, and branches below it where there are any
 	closed  int64   // the pass in which a strict order found its best job stuck
 	classes []int32 // that are filed here
 	head    int32   // of those, the one whose best job ranks first; if headed
@@ -54,10 +54,15 @@ func (t *tree) age(v plan.View) {
 	}
 }
 
-// opened adds to the count of classes worth a try, up from a leaf.
+// opened adds to the count of classes of a leaf that are worth a try, and says so further up when
+// that makes it the first or the last.
 func (t *tree) opened(leaf, n int32) {
 	for b := leaf; b >= 0; b = t.Parent(b) {
-		t.heads[b].open += n
+		x := &t.heads[b]
+		was := x.open > 0
+		if x.open += n; was == (x.open > 0) {
+			return
+		}
 	}
 }
 

@@ -25,6 +25,27 @@ func (x *branch) within(model int, milli int64) bool {
 	return x.guarantee[all] > 0 && x.used[all]+milli <= x.guarantee[all]
 }
 
+// leftIn works out anew what is left of guarantees in a branch and below it.
+func (l *Ledger) leftIn(b int32) {
+	x := &l.branches[b]
+	l.left[b] = math.MinInt64
+	if x.parent >= 0 {
+		l.left[b] = l.left[x.parent]
+	}
+	if all := len(x.used) - 1; x.guarantee != nil {
+		for m := range all {
+			if g := x.guarantee[m]; g > 0 {
+				l.left[b] = max(l.left[b], g-x.used[m])
+			} else if x.guarantee[all] > 0 {
+				l.left[b] = max(l.left[b], x.guarantee[all]-x.used[all])
+			}
+		}
+	}
+	for _, below := range x.below {
+		l.leftIn(below)
+	}
+}
+
 // over reports whether a branch holds more of a model than it is guaranteed.
 func (x *branch) over(model int) bool {
 	all := len(x.used) - 1
@@ -50,6 +71,9 @@ func (x *branch) overAny() bool {
 // Guaranteed reports whether milli more of one of those models are within what a leaf,
 // or a queue above it, is guaranteed.
 func (l *Ledger) Guaranteed(leaf int32, models uint64, milli int64) bool {
+	if milli > l.left[leaf] {
+		return false
+	}
 	for b := leaf; l.Shared() && b >= 0; b = l.branches[b].parent {
 		for m := range len(l.capacity) - 1 {
 			if models&(1<<m) != 0 && l.branches[b].within(m, milli) {

@@ -20,6 +20,7 @@ type Ledger struct {
 	capacity []int64
 	lent     []int64              // by model: what leaves hold of which anything might be taken back
 	keepers  []int32              // branches that do not lend all they are guaranteed
+	left     []int64              // by branch: the most of a model that is left of what it, or a queue above it, is guaranteed
 	ofUser   map[[2]int32][]int64 // what a user holds below a branch that limits users
 	steady   float64              // what use that never ends comes to when half is forgotten per half-life, in seconds
 }
@@ -77,6 +78,8 @@ func NewLedger(t *Tree, models []string, capacity []int64) Ledger {
 			l.branches = append(l.branches, branch{parent: int32(i), queue: int32(i), weight: 1000, used: make([]int64, len(models)+1)})
 		}
 	}
+	l.left = make([]int64, len(l.branches))
+	l.leftIn(0)
 	return l
 }
 
@@ -145,7 +148,7 @@ func (l *Ledger) LimitsUsers(leaf int32) bool {
 // it is given back.
 func (l *Ledger) Use(leaf, user, model int32, milli int64) {
 	l.lend(leaf, -1)
-	flipped := int32(none) // the topmost queue that came to its guarantee, or left it
+	flipped, guaranteed := int32(none), int32(none) // the topmost queue that came to its guarantee, or left it, and that has one
 	for b := leaf; b >= 0; b = l.branches[b].parent {
 		x := &l.branches[b]
 		x.used[model] += milli
@@ -160,6 +163,12 @@ func (l *Ledger) Use(leaf, user, model int32, milli int64) {
 		if over := x.overAny(); over != x.borrows {
 			x.borrows, flipped = over, b
 		}
+		if x.guarantee != nil {
+			guaranteed = b
+		}
+	}
+	if guaranteed >= 0 {
+		l.leftIn(guaranteed)
 	}
 	l.lend(leaf, 1)
 	if flipped >= 0 && len(l.branches[flipped].below) > 0 {

@@ -174,7 +174,7 @@ func (p *planner) rank() {
 		p.ranks.add(n, p.rankOf(n))
 		for most := range p.config.MaxResidents + 1 {
 			for devices := range p.room(n, most) + 1 {
-				p.ranks.with(room{most, devices}).add(n)
+				p.ranks.with(room{most, devices}).Add(n)
 			}
 		}
 	}
@@ -282,9 +282,9 @@ func (p *planner) change(device, more int32, residents func([]*task) []*task) {
 		switch is := (room{most, p.room(n, most) + max(0, more)}); {
 		case !p.ranks.kept:
 		case more > 0:
-			p.ranks.with(is).remove(n)
+			p.ranks.with(is).Remove(n)
 		default:
-			p.ranks.with(is).add(n)
+			p.ranks.with(is).Add(n)
 		}
 	}
 }

@@ -2,8 +2,9 @@ package gandiva
 
 import (
 	"iter"
-	"math/bits"
 	"slices"
+
+	"github.com/musterdl/muster/model/bitset"
 )
 
 // ranks are the nodes in the order in which places are looked for: by what is on them, then by height, then
@@ -12,24 +13,10 @@ type ranks struct {
 	kept    bool    // they are, from the first search on
 	nodes   int32   // that there are
 	heights []int32 // that nodes have had, in order
-	classes map[rank]nodes
+	classes map[rank]*bitset.Set
 	largest int32
-	open    []nodes // by most and devices of a room
-	unused  []nodes // of the decisions before
-}
-
-// nodes is a set of them, 64 to a word, and which words are not empty, 64 to a word again.
-type nodes struct{ low, high []uint64 }
-
-func (s nodes) add(n int32) {
-	s.low[n>>6] |= 1 << (n & 63)
-	s.high[n>>12] |= 1 << (n >> 6 & 63)
-}
-
-func (s nodes) remove(n int32) {
-	if s.low[n>>6] &^= 1 << (n & 63); s.low[n>>6] == 0 {
-		s.high[n>>12] &^= 1 << (n >> 6 & 63)
-	}
+	open    []*bitset.Set // by most and devices of a room
+	unused  []*bitset.Set // of the decisions before
 }
 
 // rank is a class of nodes, or any, and a height.
@@ -40,7 +27,7 @@ const anyClass = -1
 // room is so many devices with fewer residents than most.
 type room struct{ most, devices int32 }
 
-func newRanks() ranks { return ranks{classes: map[rank]nodes{}} }
+func newRanks() ranks { return ranks{classes: map[rank]*bitset.Set{}} }
 
 // forget empties all sets and keeps their memory.
 func (r *ranks) forget() {
@@ -63,15 +50,15 @@ func (r *ranks) begin(n, largest, most int32) {
 }
 
 // empty returns an empty set.
-func (r *ranks) empty() nodes {
+func (r *ranks) empty() *bitset.Set {
 	n := len(r.unused)
 	if n == 0 {
-		return nodes{make([]uint64, r.nodes>>6+1), make([]uint64, r.nodes>>12+1)}
+		set := bitset.New(int(r.nodes))
+		return &set
 	}
 	set := r.unused[n-1]
 	r.unused = r.unused[:n-1]
-	clear(set.low)
-	clear(set.high)
+	set.Clear()
 	return set
 }
 
@@ -86,22 +73,22 @@ func (r *ranks) add(n int32, at rank) {
 				r.heights = slices.Insert(r.heights, i, k.height)
 			}
 		}
-		set.add(n)
+		set.Add(n)
 	}
 }
 
 // remove takes it out again.
 func (r *ranks) remove(n int32, at rank) {
-	r.classes[at].remove(n)
-	r.classes[rank{anyClass, at.height}].remove(n)
+	r.classes[at].Remove(n)
+	r.classes[rank{anyClass, at.height}].Remove(n)
 }
 
 // with are the nodes that have so much room.
-func (r *ranks) with(x room) nodes { return r.open[x.most*(r.largest+1)+x.devices] }
+func (r *ranks) with(x room) *bitset.Set { return r.open[x.most*(r.largest+1)+x.devices] }
 
 // none reports whether no node has so much room.
 func (r *ranks) none(x room) bool {
-	return !slices.ContainsFunc(r.with(x).high, func(word uint64) bool { return word != 0 })
+	return r.with(x).Empty()
 }
 
 // inOrder are the nodes with so much room: those of a class, those without one and all others.
@@ -109,35 +96,27 @@ func (r *ranks) inOrder(class int32, x room) iter.Seq[int32] {
 	return func(yield func(node int32) bool) {
 		for _, of := range []int32{class, 0, anyClass} {
 			for _, height := range r.heights {
-				var but [2]nodes
-				if of == anyClass {
-					but = [2]nodes{r.classes[rank{class, height}], r.classes[rank{0, height}]}
+				set, others := r.classes[rank{of, height}], []*bitset.Set(nil)
+				if set == nil {
+					continue
 				}
-				if !both(r.classes[rank{of, height}], r.with(x), but, yield) {
-					return
+				if of == anyClass {
+					others = []*bitset.Set{r.ofClass(class, height), r.ofClass(0, height)}
+				}
+				for node := range bitset.Common(set, r.with(x), others...) {
+					if !yield(node) {
+						return
+					}
 				}
 			}
 		}
 	}
 }
 
-// both yields the nodes that are in two sets and in no others, and reports whether it was let go on.
-func both(a, b nodes, but [2]nodes, yield func(node int32) bool) bool {
-	for h := range min(len(a.high), len(b.high)) {
-		for words := a.high[h] & b.high[h]; words != 0; words &= words - 1 {
-			w := h<<6 + bits.TrailingZeros64(words)
-			word := a.low[w] & b.low[w]
-			for _, others := range but {
-				if others.low != nil {
-					word &^= others.low[w]
-				}
-			}
-			for ; word != 0; word &= word - 1 {
-				if !yield(int32(w<<6 + bits.TrailingZeros64(word))) {
-					return false
-				}
-			}
-		}
+// ofClass are the nodes of a class and a height.
+func (r *ranks) ofClass(class, height int32) *bitset.Set {
+	if set := r.classes[rank{class, height}]; set != nil {
+		return set
 	}
-	return true
+	return &bitset.Set{}
 }
