@@ -1,159 +1,277 @@
 package compose
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/musterdl/muster/plan"
 )
 
-// standing is whether a class is worth a try.
-type standing int8
+// owner is who has jobs that wait: a queue, in it a user where users have limits, and guests apart.
+type owner struct {
+	leaf, user int32
+	guest      bool // they are guests, and want devices of their own
+}
 
-const (
-	empty   standing = iota // it has no jobs
-	open                    // it has jobs, and is not blocked
-	blocked                 // it has jobs, the best of which was tried and could not be placed
-)
+// owned is what an owner has that is worth a try.
+type owned struct {
+	leaf int32
+	open int32 // classes
+}
 
 // alike are the classes of one shape, in files of those whose jobs take about as long.
 type alike struct {
-	files   []file
-	blocked int     // how many of them are
+	files   []*file
+	blocked int     // classes that are
 	opened  int64   // changes of those that are worth a try
 	crowded crowded // when they were last blocked together
+	takers  takers
 }
 
-// file is the classes of a shape and a step that have jobs, by how they stand.
+// file is the classes of one shape and one step: one for each owner, who is marked if it has jobs. To block
+// all of them costs a word for 64.
 type file struct {
+	of      *alike
 	step    int32
-	classes [blocked + 1][]int32
+	classes []int32 // by owner
+	open    marks   // those with a class worth a try
+	blocked marks   // those whose best job was tried and could not be placed
+	keptOut marks   // those of them that claims keep out in this pass, without a try
 }
 
-// fileOf returns the place of the file for a shape and a step, which is made if it is new.
-func (s *Scheduler) fileOf(shape, step int32) int32 {
+// takers are the owners who may take room back with a shape, since it is within what they are guaranteed.
+type takers struct {
+	marks
+	turn int64 // of the tree, counted from 1
+}
+
+// fileOf returns the file for a shape and a step.
+func (s *Scheduler) fileOf(shape, step int32) *file {
 	for int(shape) >= len(s.lines.alike) {
-		s.lines.alike = append(s.lines.alike, alike{})
+		s.lines.alike = append(s.lines.alike, &alike{})
 	}
-	of := &s.lines.alike[shape]
-	at := slices.IndexFunc(of.files, func(f file) bool { return f.step == step })
-	if at < 0 {
-		at, of.files = len(of.files), append(of.files, file{step: step})
+	of := s.lines.alike[shape]
+	if at := slices.IndexFunc(of.files, func(f *file) bool { return f.step == step }); at >= 0 {
+		return of.files[at]
 	}
-	return int32(at)
+	f := &file{of: of, step: step}
+	of.files = append(of.files, f)
+	f.grow(len(s.lines.owners))
+	return f
 }
 
-// block marks that a class is not worth a try, or is again.
-func (s *Scheduler) block(at int32, is bool) {
-	if c := &s.lines.classes[at]; c.blocked != is {
-		c.blocked = is
-		s.recount(at)
+func (f *file) grow(owners int) {
+	for len(f.classes) < owners {
+		f.classes = append(f.classes, plan.None)
 	}
+	f.open.grow(owners)
+	f.blocked.grow(owners)
+	f.keptOut.grow(owners)
 }
 
-// recount keeps the files and the tree's count of what is worth a try, after a change of a class.
-func (s *Scheduler) recount(at int32) {
-	c := &s.lines.classes[at]
-	s.claims.tree.heads[c.leaf].headed = false
-	of, is := &s.lines.alike[c.shape], open
-	if c.blocked {
-		is = blocked
-	} else {
-		of.opened++
-	}
-	if len(c.waiting.items) == 0 {
-		is = empty
-	}
-	was := c.stands
-	if is == was {
-		return
-	}
-	lists := &of.files[c.file].classes
-	if was != empty {
-		list := lists[was]
-		last := list[len(list)-1]
-		list[c.place], s.lines.classes[last].place = last, c.place
-		lists[was] = list[:len(list)-1]
-	}
-	if is != empty {
-		c.place = int32(len(lists[is]))
-		lists[is] = append(lists[is], at)
-	}
-	c.stands = is
-	if was == blocked {
-		of.blocked--
-	} else if is == blocked {
-		of.blocked++
-	}
-	if was == open {
-		s.claims.tree.opened(c.leaf, -1)
-	} else if is == open {
-		s.claims.tree.opened(c.leaf, 1)
-	}
-}
-
-// blockAll blocks, or opens again, those of a list for which that is so.
-func (s *Scheduler) blockAll(list *[]int32, is bool, which func(at int32, c *class) bool) {
-	for i := 0; i < len(*list); {
-		at := (*list)[i]
-		if c := &s.lines.classes[at]; which(at, c) {
-			s.block(at, is) // which puts another in its place
-		} else {
-			i++
+// newClass returns a class for a kind that has had none.
+func (s *Scheduler) newClass(k kind) int32 {
+	who, known := s.lines.owner[k.owner]
+	if !known {
+		who = int32(len(s.lines.owners))
+		s.lines.owner[k.owner] = who
+		s.lines.owners = append(s.lines.owners, owned{leaf: k.leaf})
+		for _, of := range s.lines.alike {
+			of.takers.turn = 0
+			for _, f := range of.files {
+				f.grow(len(s.lines.owners))
+			}
 		}
 	}
+	at := int32(len(s.lines.classes))
+	s.lines.class[k] = at
+	f := s.fileOf(k.shape, k.step)
+	f.classes[who] = at
+	s.lines.classes = append(s.lines.classes, class{kind: k, by: who, in: f, waiting: heap{pos: &s.lines.pos}})
+	leaf := &s.claims.tree.heads[k.leaf]
+	leaf.classes = append(leaf.classes, at)
+	return at
+}
+
+// isBlocked reports whether the best job of a class was tried and could not be placed.
+func (c *class) isBlocked() bool { return c.in.blocked.has(c.by) }
+
+// block marks that a class is not worth a try.
+func (s *Scheduler) block(c *class) {
+	if f := c.in; f.open.has(c.by) {
+		f.open.unset(c.by)
+		f.blocked.set(c.by)
+		f.of.blocked++
+		s.recount(c.by, -1)
+	}
+}
+
+// unblock marks that a class is worth a try again.
+func (s *Scheduler) unblock(c *class) {
+	if f := c.in; f.blocked.has(c.by) {
+		f.blocked.unset(c.by)
+		f.open.set(c.by)
+		f.of.blocked--
+		f.of.opened++
+		s.recount(c.by, 1)
+	}
+}
+
+// refile keeps a class where it belongs after jobs came or went.
+func (s *Scheduler) refile(c *class) {
+	f, has := c.in, len(c.waiting.items) > 0
+	s.claims.tree.heads[c.leaf].headed = false
+	switch open, blocked := f.open.has(c.by), f.blocked.has(c.by); {
+	case has && !blocked:
+		f.of.opened++
+		if !open {
+			f.open.set(c.by)
+			s.recount(c.by, 1)
+		}
+	case !has && open:
+		f.open.unset(c.by)
+		s.recount(c.by, -1)
+	case !has && blocked:
+		f.blocked.unset(c.by)
+		f.of.blocked--
+	}
+}
+
+// recount keeps the count of what an owner has that is worth a try, and the tree's of such owners.
+func (s *Scheduler) recount(who, n int32) {
+	o := &s.lines.owners[who]
+	s.claims.tree.heads[o.leaf].headed = false
+	if o.open += n; o.open == max(0, n) {
+		s.claims.tree.opened(o.leaf, n)
+	}
+}
+
+// blockAll blocks the classes of a file that are worth a try, of the owners that are marked.
+func (s *Scheduler) blockAll(f *file, of marks) {
+	for w, word := range of {
+		word &= f.open[w]
+		f.open[w] &^= word
+		f.blocked[w] |= word
+		f.of.blocked += bits.OnesCount64(word)
+		for ; word != 0; word &= word - 1 {
+			s.recount(int32(w<<6+bits.TrailingZeros64(word)), -1)
+		}
+	}
+}
+
+// unblockAll is the reverse, for the owners that are marked.
+func (s *Scheduler) unblockAll(f *file, of marks) {
+	for w, word := range of {
+		word &= f.blocked[w]
+		f.blocked[w] &^= word
+		f.open[w] |= word
+		f.of.blocked -= bits.OnesCount64(word)
+		f.of.opened += int64(bits.OnesCount64(word))
+		for ; word != 0; word &= word - 1 {
+			s.recount(int32(w<<6+bits.TrailingZeros64(word)), 1)
+		}
+	}
+}
+
+// reopenShape unblocks all classes of a shape.
+func (s *Scheduler) reopenShape(of *alike) {
+	for _, f := range of.files {
+		s.unblockAll(f, f.blocked)
+	}
+}
+
+// reopenAll unblocks all classes.
+func (s *Scheduler) reopenAll() {
+	for _, of := range s.lines.alike {
+		if of.blocked > 0 {
+			s.reopenShape(of)
+		}
+	}
+}
+
+// reopenRoomy lets the classes be tried again that the free room might now hold. Where
+// the order preempts every class might, since what runs counts as room too.
+func (s *Scheduler) reopenRoomy(v plan.View) {
+	for id, of := range s.lines.alike {
+		if of.blocked == 0 {
+			continue
+		}
+		shape := v.ShapeOf(int32(id))
+		if s.able.finder || s.parts.Sharer != nil || s.rules.Preempt || roomFor(v, shape, smallest(shape)) || s.scattered(v, shape) {
+			s.reopenShape(of)
+		} else if s.couldTakeBack(v, shape) {
+			s.reopenTakersOf(v, int32(id))
+		}
+	}
+}
+
+// reopenTakers lets those be tried again that may take room back from what runs.
+func (s *Scheduler) reopenTakers(v plan.View) {
+	for id, of := range s.lines.alike {
+		if of.blocked > 0 && s.couldTakeBack(v, v.ShapeOf(int32(id))) {
+			s.reopenTakersOf(v, int32(id))
+		}
+	}
+}
+
+func (s *Scheduler) reopenTakersOf(v plan.View, id int32) {
+	takers := s.takers(v, id)
+	for _, f := range s.lines.alike[id].files {
+		for who := range f.blocked.both(takers) {
+			if c := &s.lines.classes[f.classes[who]]; s.takesBack(v, c) {
+				s.unblock(c)
+			}
+		}
+	}
+}
+
+// takers marks the owners whose best job of a shape may take room back: it is within a guarantee, or priority may
+// count for it.
+func (s *Scheduler) takers(v plan.View, id int32) marks {
+	t := &s.lines.alike[id].takers
+	t.grow(len(s.lines.owners))
+	if turn := s.claims.tree.Turn() + 1; s.claims.tree.Shared() && t.turn != turn {
+		t.turn = turn
+		shape := v.ShapeOf(id)
+		clear(t.marks)
+		for i := range s.lines.owners {
+			if leaf := s.lines.owners[i].leaf; s.claims.tree.Guaranteed(leaf, shape.Models, shape.Milli(smallest(shape))) || s.claims.tree.heads[leaf].preempts {
+				t.set(int32(i))
+			}
+		}
+	}
+	return t.marks
 }
 
 // crowded is what whoever is blocked with a shape depends on: the draft, and which of its
 // classes are worth a try.
 type crowded struct{ pass, turns, opened int64 }
 
-// unblock lets the classes be tried again that the free room might now hold. Where
-// the order preempts every class might, since what runs counts as room too.
-func (s *Scheduler) unblock(v plan.View) {
-	for id := range s.lines.alike {
-		of := &s.lines.alike[id]
-		if of.blocked == 0 {
-			continue
-		}
-		shape := v.ShapeOf(int32(id))
-		if s.able.finder || s.parts.Sharer != nil || s.rules.Preempt || roomFor(v, shape, smallest(shape)) || s.scattered(v, shape) {
-			s.unblockIf(of, func(int32, *class) bool { return true })
-		} else if s.couldTakeBack(v, shape) {
-			s.unblockIf(of, func(_ int32, c *class) bool { return s.takesBack(v, c) })
-		}
-	}
-}
-
-// unblockTakers lets those be tried again that may take room back from what runs.
-func (s *Scheduler) unblockTakers(v plan.View) {
-	for id := range s.lines.alike {
-		if of := &s.lines.alike[id]; of.blocked > 0 && s.couldTakeBack(v, v.ShapeOf(int32(id))) {
-			s.unblockIf(of, func(_ int32, c *class) bool { return s.takesBack(v, c) })
-		}
-	}
-}
-
-func (s *Scheduler) unblockIf(of *alike, which func(at int32, c *class) bool) {
-	for f := range of.files {
-		s.blockAll(&of.files[f].classes[blocked], false, which)
-	}
-}
-
 // crowd blocks all classes of a shape for which there is no room: nobody's job of it
 // fits, unless it may take room back.
 func (s *Scheduler) crowd(d *plan.Draft, id int32) {
-	of := &s.lines.alike[id]
+	of := s.lines.alike[id]
 	v, now := d.View, crowded{s.lines.pass, d.Turns(), of.opened}
 	if of.crowded == now {
 		return // those who are still open may take room back, and so they may now
 	}
 	of.crowded = now
-	shape := v.ShapeOf(id)
-	for f := range of.files {
-		s.blockAll(&of.files[f].classes[open], true, func(_ int32, c *class) bool {
-			return !(s.takesBack(v, c) && s.mayTakeBack(v, shape, c.priority))
-		})
+	shape, takers := v.ShapeOf(id), s.takers(v, id)
+	for _, f := range of.files {
+		some := s.copyOf(f.open)
+		for who := range some.both(takers) {
+			if c := &s.lines.classes[f.classes[who]]; s.takesBack(v, c) && s.mayTakeBack(v, shape, c.priority) {
+				some.unset(who)
+			}
+		}
+		s.blockAll(f, some)
 	}
+}
+
+// copyOf returns marks that may be changed until it is called again.
+func (s *Scheduler) copyOf(m marks) marks {
+	s.lines.some = append(s.lines.some[:0], m...)
+	return s.lines.some
 }
 
 // keepOut blocks, untried, all classes of a shape whose best job takes at least as long as one that was just tried
@@ -166,23 +284,45 @@ func (s *Scheduler) keepOut(d *plan.Draft, job plan.JobID, id int32) {
 		return
 	}
 	n, own := smallest(shape), s.lines.classes[s.lines.home[job]].step
-	length := s.length(v, job, n)
+	length, takers := s.length(v, job, n), s.takers(v, id)
 	steps := s.parts.Reserve.Foresight == nil // classes are told apart by this length, and by no other
-	of := &s.lines.alike[id]
-	for f := range of.files {
-		step := of.files[f].step
-		if steps && step < own {
+	for _, f := range s.lines.alike[id].files {
+		if steps && f.step < own {
 			continue
 		}
-		s.blockAll(&of.files[f].classes[open], true, func(at int32, c *class) bool {
-			other := c.waiting.items[0].job
-			longer := steps && step > own || s.length(v, other, n) >= length
-			if !longer || other == job || s.takesBack(v, c) || s.agenda.calendar.Find(other) >= 0 {
-				return false
+		some := s.copyOf(f.open)
+		if !steps || f.step == own {
+			for who := range some.all() {
+				if other := s.lines.classes[f.classes[who]].waiting.items[0].job; other == job || s.length(v, other, n) < length {
+					some.unset(who)
+				}
 			}
-			s.lines.keptOut = append(s.lines.keptOut, at)
-			return true
-		})
+		}
+		for who := range some.both(takers) {
+			if s.takesBack(v, &s.lines.classes[f.classes[who]]) {
+				some.unset(who)
+			}
+		}
+		for _, claim := range s.agenda.calendar.Claims() {
+			if c := s.classOf(claim.Job); c != nil && c.in == f && c.waiting.items[0].job == claim.Job {
+				some.unset(c.by)
+			}
+		}
+		s.keepOutOf(f, some)
+	}
+}
+
+// keepOutOf blocks the classes of a file, of the owners that are marked, until there is room for a claim.
+func (s *Scheduler) keepOutOf(f *file, some marks) {
+	if !some.any() {
+		return
+	}
+	if !f.keptOut.any() {
+		s.lines.keptOut = append(s.lines.keptOut, f)
+	}
+	s.blockAll(f, some)
+	for w, word := range some {
+		f.keptOut[w] |= word
 	}
 }
 
@@ -192,17 +332,26 @@ func (s *Scheduler) letIn() bool {
 	if len(s.lines.keptOut) == 0 || len(s.agenda.calendar.Claims()) >= s.parts.Reserve.Depth {
 		return false
 	}
-	for _, at := range s.lines.keptOut {
-		s.block(at, false)
+	for _, f := range s.lines.keptOut {
+		s.unblockAll(f, f.keptOut)
 	}
-	s.lines.keptOut = s.lines.keptOut[:0]
+	s.forgetKeptOut()
 	return true
 }
 
-func (s *Scheduler) unblockAll() {
-	for id := range s.lines.alike {
-		s.unblockIf(&s.lines.alike[id], func(int32, *class) bool { return true })
+func (s *Scheduler) forgetKeptOut() {
+	for _, f := range s.lines.keptOut {
+		clear(f.keptOut)
 	}
+	s.lines.keptOut = s.lines.keptOut[:0]
+}
+
+// classOf is the class that a job waits in, if it does.
+func (s *Scheduler) classOf(job plan.JobID) *class {
+	if home := s.lines.home[job]; home >= 0 {
+		return &s.lines.classes[home]
+	}
+	return nil
 }
 
 func smallest(shape *plan.Shape) int32 {

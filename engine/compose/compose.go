@@ -101,8 +101,11 @@ type abilities struct {
 type lines struct {
 	classes   []class
 	class     map[kind]int32
-	alike     []alike // by shape: its classes
-	keptOut   []int32 // classes that claims keep out in this pass, without a try
+	alike     []*alike // by shape: its classes
+	owner     map[owner]int32
+	owners    []owned
+	some      marks   // scratch
+	keptOut   []*file // those in which claims keep somebody out in this pass, without a try
 	running   heap    // worst first; only where the order preempts
 	pos       []int32
 	home      []int32 // by job: its class, atRunning, inLine or nowhere
@@ -172,13 +175,10 @@ type making struct {
 // class is the waiting jobs of one kind.
 type class struct {
 	kind
+	by       int32 // its owner
+	in       *file
 	waiting  heap
 	priority int32 // of its best job
-	blocked  bool  // its best job was tried and could not be placed
-	// Where it is listed among those of its shape.
-	stands standing
-	file   int32 // of those with its step
-	place  int32
 }
 
 // noteBest notes the priority of the best job, whenever that may be another.
@@ -192,8 +192,8 @@ func (c *class) noteBest(v plan.View) {
 // they are filed and what they ask for, their user where users have limits, and, where
 // short work may fill in around claims, about how long they take.
 type kind struct {
-	leaf, shape, user, step int32
-	guest                   bool // they are guests, and want devices of their own
+	owner
+	shape, step int32
 }
 
 const (
@@ -262,7 +262,8 @@ func (p *Parts) abilities() abilities {
 
 func (s *Scheduler) reset() {
 	s.lines.aside, s.making.passed = s.lines.aside[:0], s.making.passed[:0]
-	s.lines.alike, s.lines.classes, s.lines.class, s.lines.pos, s.lines.home, s.able.learned, s.lines.timers = nil, nil, map[kind]int32{}, nil, nil, nil, timers{}
+	s.lines.alike, s.lines.owner, s.lines.owners, s.lines.keptOut = nil, map[owner]int32{}, nil, nil
+	s.lines.classes, s.lines.class, s.lines.pos, s.lines.home, s.able.learned, s.lines.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
 	s.claims.charged, s.claims.running, s.claims.more, s.claims.tree = nil, bitset.Set{}, map[plan.JobID][]charge{}, tree{}
 	s.lines.running = heap{pos: &s.lines.pos, worst: true}
 	s.lines.active, s.making.elastic, s.making.resize, s.lines.roomRetry = 0, 0, unit.Never, unit.Never
@@ -402,7 +403,7 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 		s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)
 		return
 	}
-	k := kind{leaf: s.claims.tree.leaf(v, &j), shape: j.Shape, user: plan.None, guest: j.Run != plan.None}
+	k := kind{owner: owner{s.claims.tree.leaf(v, &j), plan.None, j.Run != plan.None}, shape: j.Shape}
 	if s.claims.tree.LimitsUsers(k.leaf) {
 		k.user = j.User
 	}
@@ -415,11 +416,7 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	}
 	at, known := s.lines.class[k]
 	if !known {
-		at = int32(len(s.lines.classes))
-		s.lines.class[k] = at
-		s.lines.classes = append(s.lines.classes, class{kind: k, waiting: heap{pos: &s.lines.pos}, file: s.fileOf(k.shape, k.step)})
-		leaf := &s.claims.tree.heads[k.leaf]
-		leaf.classes = append(leaf.classes, at)
+		at = s.newClass(k)
 	}
 	c := &s.lines.classes[at]
 	c.waiting.push(item{key, id})
@@ -430,9 +427,9 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	s.lines.timers.set(until, id)
 	best := s.lines.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c) || !s.agenda.calendar.Empty())
 	if best || len(s.agenda.calendar.Windows()) > 0 {
-		s.block(at, false) // the class has a new best job, or one that may end before a node closes
+		s.unblock(c) // the class has a new best job, or one that may end before a node closes
 	}
-	s.recount(at)
+	s.refile(c)
 }
 
 // fileRunning ranks a job that has a run among the running.
@@ -481,11 +478,11 @@ func (s *Scheduler) drop(v plan.View, id plan.JobID) {
 	default:
 		c := &s.lines.classes[h]
 		if s.lines.pos[id] == 0 && !s.agenda.calendar.Empty() {
-			s.block(h, false) // the next may be short enough to fit before a claim or a window
+			s.unblock(c) // the next may be short enough to fit before a claim or a window
 		}
 		c.waiting.remove(id)
 		c.noteBest(v)
-		s.recount(h)
+		s.refile(c)
 	}
 	s.lines.home[id] = nowhere
 	s.lines.active--

@@ -65,7 +65,7 @@ func (s *Scheduler) goBack(d *plan.Draft, jobs []plan.JobID, loops []byte) {
 			s.file(d.View, job)
 		}
 	}
-	s.unblockAll()
+	s.reopenAll()
 	s.openCalendar(d)
 	if err := s.claims.loops.Recall(loops); err != nil {
 		panic("compose: the memory of displacements cannot be read back: " + err.Error())

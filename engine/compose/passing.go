@@ -45,7 +45,7 @@ func (s *Scheduler) recallPassed(d *plan.Draft) {
 	for _, it := range s.making.passed {
 		s.lines.active--
 		s.file(d.View, it.job)
-		s.block(s.lines.home[it.job], true)
+		s.block(&s.lines.classes[s.lines.home[it.job]])
 	}
 	s.making.passed = s.making.passed[:0]
 }

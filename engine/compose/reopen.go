@@ -33,7 +33,7 @@ func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
 			s.stop(d, g.Run, plan.Reason{Code: plan.Unpacked, A: int64(g.Host)})
 		}
 		if opened {
-			s.unblockAll()
+			s.reopenAll()
 		}
 	}
 }
@@ -46,15 +46,15 @@ func (s *Scheduler) reopen(d *plan.Draft, room bool) {
 	}
 	if room {
 		s.mend(d)
-		s.unblock(d.View)
+		s.reopenRoomy(d.View)
 	}
 	if s.lines.roomRetry <= d.Now() {
 		s.lines.roomRetry = unit.Never
-		s.unblockAll()
+		s.reopenAll()
 	}
 	if s.claims.unprotected <= d.Now() {
 		s.claims.unprotected = unit.Never
-		s.unblockTakers(d.View)
+		s.reopenTakers(d.View)
 	}
 	s.expire(d)
 }

@@ -36,7 +36,7 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 		s.revise()
 	}
 	if !slices.EqualFunc(c.Claims(), d.Claims(), plan.Claim.Equal) {
-		s.unblockAll()
+		s.reopenAll()
 	}
 }
 
@@ -126,7 +126,7 @@ func (s *Scheduler) putOff(d *plan.Draft) bool {
 	if !s.revise() {
 		return false
 	}
-	s.unblockAll()
+	s.reopenAll()
 	return true
 }
 

@@ -20,7 +20,7 @@ const leftAlone = resizeEvery / 2
 // start starts jobs in order of rank until nothing more fits.
 func (s *Scheduler) start(d *plan.Draft) {
 	s.lines.pass++
-	s.lines.keptOut = s.lines.keptOut[:0]
+	s.forgetKeptOut()
 	for {
 		c, next := s.best()
 		if c < 0 {
@@ -28,7 +28,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 		}
 		if c < 0 && s.claims.newBorrower {
 			s.claims.newBorrower = false
-			s.unblockTakers(d.View)
+			s.reopenTakers(d.View)
 			s.lines.pass++
 			continue
 		}
@@ -45,7 +45,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 		it := s.lines.classes[c].waiting.items[0]
 		s.making.why, s.making.narrowed, s.agenda.held = plan.Reason{}, false, false
 		ahead := s.ahead(d.View, s.lines.classes[c].leaf, it)
-		if ahead >= 0 && s.shortFirst() && s.lines.home[ahead] >= 0 && !s.lines.classes[s.lines.home[ahead]].blocked {
+		if ahead >= 0 && s.shortFirst() && s.lines.home[ahead] >= 0 && !s.lines.classes[s.lines.home[ahead]].isBlocked() {
 			ahead = plan.None // whom it passes would fit, and takes longer
 		}
 		if s.placed(d, it, ahead, next) {
@@ -53,7 +53,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 			continue
 		}
 		if d.Job(it.job).Run != plan.None { // a guest goes on as it does
-			s.block(int32(c), true)
+			s.block(&s.lines.classes[c])
 			continue
 		}
 		if s.reserve(d, it.job) {
@@ -71,7 +71,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 		}
 		shorter := s.nextShorter(d, c)
 		if shorter < 0 {
-			s.block(int32(c), true)
+			s.block(&s.lines.classes[c])
 		}
 		s.explain(d, it.job, ahead, plan.Reason{})
 		s.passOverUntil(d, c, shorter)
@@ -126,7 +126,7 @@ func (s *Scheduler) bestOf(leaf int32) (class int, next plan.JobID) {
 		}
 	}
 	for _, i := range s.claims.tree.heads[leaf].classes {
-		if c := &s.lines.classes[i]; int(i) != class && len(c.waiting.items) > 0 && (!c.blocked || s.rules.Strict) {
+		if c := &s.lines.classes[i]; int(i) != class && len(c.waiting.items) > 0 && (!c.isBlocked() || s.rules.Strict) {
 			consider(c.waiting.items[0])
 		}
 	}
@@ -156,7 +156,7 @@ func (s *Scheduler) head(leaf int32) int {
 		if front == nil || it.before(front) {
 			front = it
 		}
-		if c.blocked && !s.rules.Strict {
+		if c.isBlocked() && !s.rules.Strict {
 			continue
 		}
 		if step := s.lines.classes[max(0, class)].step; first == nil || short && c.step < step || (!short || c.step == step) && it.before(first) {
@@ -166,7 +166,7 @@ func (s *Scheduler) head(leaf int32) int {
 	if front != nil {
 		x.front = *front
 	}
-	if class >= 0 && s.lines.classes[class].blocked {
+	if class >= 0 && s.lines.classes[class].isBlocked() {
 		class = plan.None
 	}
 	x.head, x.headed = int32(class), true
@@ -206,7 +206,7 @@ func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool 
 	}
 	if took {
 		s.recallPassed(d)
-		s.unblock(d.View) // what was taken may be more than was needed
+		s.reopenRoomy(d.View) // what was taken may be more than was needed
 	}
 	return n > 0
 }
@@ -417,7 +417,7 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 	if s.agenda.calendar.Find(it.job) >= 0 {
 		s.agenda.calendar.Drop(it.job)
 		s.agenda.revised = plan.None
-		s.unblock(d.View) // it may have started elsewhere than it claimed
+		s.reopenRoomy(d.View) // it may have started elsewhere than it claimed
 	}
 	s.agenda.overruled = s.agenda.overruled || len(s.agenda.leftOut) > 0
 	s.claims.newBorrower = s.claims.newBorrower || s.claims.tree.Shared() && !over && s.claims.tree.OverGuarantee(leaf)
@@ -473,6 +473,6 @@ func (s *Scheduler) again(d *plan.Draft, run plan.RunID, w *allocate.Wish, hold 
 	s.drop(d.View, job)
 	s.fileRunning(d.View, job)
 	s.evicted(d)
-	s.unblock(d.View) // what it gave up may be what others wait for
+	s.reopenRoomy(d.View) // what it gave up may be what others wait for
 	return true
 }

@@ -102,7 +102,7 @@ func (s *Scheduler) expire(d *plan.Draft) {
 			key, until := s.parts.Order.Key(d.View, id)
 			s.lines.running.rerank(item{key, id})
 			s.lines.timers.set(until, id)
-			s.unblockAll() // it may have to give way now
+			s.reopenAll() // it may have to give way now
 			continue
 		}
 		if s.able.ager != nil {

@@ -21,13 +21,14 @@ type tree struct {
 
 // head is what waits and what runs in a branch.
 type head struct {
-	open    int32   // classes in it that are worth a try, and branches below it where there are any
-	closed  int64   // the pass in which a strict order found its best job stuck
-	classes []int32 // that are filed here
-	head    int32   // of those, the one whose best job ranks first; if headed
-	headed  bool
-	front   item         // the best of all jobs that wait here; if headed and there is one
-	running []plan.JobID // of a leaf, in no order
+	open     int32   // owners in it who have something worth a try, and branches below it that have
+	closed   int64   // the pass in which a strict order found its best job stuck
+	classes  []int32 // that are filed here
+	head     int32   // of those, the one whose best job ranks first; if headed
+	headed   bool
+	front    item         // the best of all jobs that wait here; if headed and there is one
+	running  []plan.JobID // of a leaf, in no order
+	preempts bool         // priority counts for its jobs
 }
 
 // newTree reads the queues of a state.
@@ -35,6 +36,9 @@ func newTree(v plan.View) tree {
 	config := v.Queues()
 	t := tree{Ledger: v.Ledger(), ages: -1, lowest: math.MaxInt32, protect: config.Protect, budget: config.Disruptions}
 	t.heads = make([]head, t.Branches())
+	for b := range t.heads {
+		t.heads[b].preempts = t.Preempts(int32(b))
+	}
 	return t
 }
 
@@ -54,8 +58,8 @@ func (t *tree) age(v plan.View) {
 	}
 }
 
-// opened adds to the count of classes of a leaf that are worth a try, and says so further up when
-// that makes it the first or the last.
+// opened adds to the count of owners of a leaf who have something that is worth a try, and says so further up
+// when that makes it the first or the last.
 func (t *tree) opened(leaf, n int32) {
 	for b := leaf; b >= 0; b = t.Parent(b) {
 		x := &t.heads[b]
@@ -145,5 +149,5 @@ func (t *tree) guaranteed(v plan.View, job plan.JobID) bool {
 // entitled reports whether milli more for a leaf are within a guarantee, or may be
 // taken by priority.
 func (t *tree) entitled(leaf int32, models uint64, milli int64, priority int32) bool {
-	return priority > t.lowest && t.Preempts(leaf) || t.Guaranteed(leaf, models, milli)
+	return priority > t.lowest && t.heads[leaf].preempts || t.Guaranteed(leaf, models, milli)
 }

@@ -22,6 +22,7 @@ type Ledger struct {
 	keepers  []int32              // branches that do not lend all they are guaranteed
 	left     []int64              // by branch: the most of a model that is left of what it, or a queue above it, is guaranteed
 	ofUser   map[[2]int32][]int64 // what a user holds below a branch that limits users
+	turn     int64                // times that it changed
 	steady   float64              // what use that never ends comes to when half is forgotten per half-life, in seconds
 }
 
@@ -125,6 +126,9 @@ func (l *Ledger) Leaf(queue int32) int32 { return l.fileIn[queue] }
 // Parent is the branch above one; the root has none, which is -1.
 func (l *Ledger) Parent(b int32) int32 { return l.branches[b].parent }
 
+// Turn counts the times that what anybody holds changed.
+func (l *Ledger) Turn() int64 { return l.turn }
+
 // Below are the branches below one; a leaf has none.
 func (l *Ledger) Below(b int32) []int32 { return l.branches[b].below }
 
@@ -147,6 +151,7 @@ func (l *Ledger) LimitsUsers(leaf int32) bool {
 // Use adds to what a leaf, and one user of it, hold of a model; milli is negative when
 // it is given back.
 func (l *Ledger) Use(leaf, user, model int32, milli int64) {
+	l.turn++
 	l.lend(leaf, -1)
 	flipped, guaranteed := int32(none), int32(none) // the topmost queue that came to its guarantee, or left it, and that has one
 	for b := leaf; b >= 0; b = l.branches[b].parent {
