@@ -1,12 +1,16 @@
 package compose
 
-import "github.com/musterdl/muster/plan"
+import (
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/plan"
+)
 
 // charge is what a run counts for in the tree of queues.
 type charge struct {
 	leaf, user, model int32
 	place             int32 // in its leaf's list of running jobs
 	milli             int64
+	protected         unit.Time // until when the run is not displaced for a guarantee or a priority
 }
 
 // charge counts what a job's run holds against its queue and user.
@@ -31,6 +35,7 @@ func (s *Scheduler) charge(v plan.View, id plan.JobID) {
 		s.claims.running.Grow(v.Jobs())
 		s.claims.running.Add(int32(id))
 	}
+	c.protected = protection(v, j.Run, s.claims.tree.protect)
 	s.claims.charged[id] = c
 	s.count(id, 1)
 }

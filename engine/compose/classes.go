@@ -15,8 +15,9 @@ type owner struct {
 
 // owned is what an owner has that is worth a try.
 type owned struct {
-	leaf int32
-	open int32 // classes
+	leaf     int32
+	open     int32 // classes
+	preempts bool  // priority counts for its jobs
 }
 
 // alike are the classes of one shape, in files of those whose jobs take about as long.
@@ -75,7 +76,7 @@ func (s *Scheduler) newClass(k kind) int32 {
 	if !known {
 		who = int32(len(s.lines.owners))
 		s.lines.owner[k.owner] = who
-		s.lines.owners = append(s.lines.owners, owned{leaf: k.leaf})
+		s.lines.owners = append(s.lines.owners, owned{leaf: k.leaf, preempts: s.claims.tree.heads[k.leaf].preempts})
 		for _, of := range s.lines.alike {
 			of.takers.turn = 0
 			for _, f := range of.files {
@@ -234,8 +235,10 @@ func (s *Scheduler) takers(v plan.View, id int32) marks {
 		t.turn = turn
 		shape := v.ShapeOf(id)
 		clear(t.marks)
+		milli := shape.Milli(smallest(shape))
 		for i := range s.lines.owners {
-			if leaf := s.lines.owners[i].leaf; s.claims.tree.Guaranteed(leaf, shape.Models, shape.Milli(smallest(shape))) || s.claims.tree.heads[leaf].preempts {
+			o := &s.lines.owners[i]
+			if o.preempts || milli <= s.claims.tree.MostGuaranteed(o.leaf) && s.claims.tree.Guaranteed(o.leaf, shape.Models, milli) {
 				t.set(int32(i))
 			}
 		}

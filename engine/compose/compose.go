@@ -445,8 +445,7 @@ func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 		}
 	}
 	if leaf := s.claims.charged[id].leaf; s.claims.tree.Shared() && (s.claims.tree.OverGuarantee(leaf) || s.claims.tree.Preempts(leaf)) {
-		r := v.Run(v.Job(id).Run)
-		if at := s.protectedUntil(v, &r); at > v.Now() {
+		if at := s.protectedUntil(v, id); at > v.Now() {
 			s.claims.unprotected = min(s.claims.unprotected, at)
 		}
 	}

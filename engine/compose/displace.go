@@ -182,7 +182,7 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		return 0, false // it would take its room back at once, and so on
 	}
 	if leaf != theirs && s.keeps(v, id) {
-		if at := s.protectedUntil(v, &r); at > v.Now() {
+		if at := s.protectedUntil(v, id); at > v.Now() {
 			s.lines.roomRetry = min(s.lines.roomRetry, at)
 		}
 		return 0, false

@@ -118,8 +118,7 @@ func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli 
 		s.claims.unprotected = min(s.claims.unprotected, v.Now().Add(victims.DefaultLimits().Window))
 		return plan.NoReason
 	}
-	r := v.Run(v.RunOf(other))
-	if at := s.protectedUntil(v, &r); at > v.Now() {
+	if at := s.protectedUntil(v, other); at > v.Now() {
 		s.claims.unprotected = min(s.claims.unprotected, at)
 		return plan.NoReason
 	}
@@ -158,8 +157,7 @@ func (s *Scheduler) keeps(v plan.View, job plan.JobID) bool {
 	if !s.claims.tree.Shared() {
 		return false
 	}
-	r := v.Run(v.Job(job).Run)
-	if s.claims.tree.protect > 0 && s.protectedUntil(v, &r) > v.Now() {
+	if s.claims.tree.protect > 0 && s.protectedUntil(v, job) > v.Now() {
 		return true
 	}
 	c := s.claims.charged[job]
@@ -209,15 +207,15 @@ func (s *Scheduler) givable(v plan.View, priority int32) []int64 {
 		}
 		over, preempt := s.claims.tree.OverGuarantee(int32(b)), s.claims.tree.Preempts(int32(b))
 		for _, id := range x.running {
-			if !over && !(preempt && v.Priority(id) < priority) || v.Job(id).Run == plan.None {
+			if !over && !(preempt && v.Priority(id) < priority) || v.RunOf(id) == plan.None {
 				continue // none: it was stopped a moment ago
 			}
-			r := v.Run(v.Job(id).Run)
-			if at := s.protectedUntil(v, &r); at > v.Now() {
+			if at := s.protectedUntil(v, id); at > v.Now() {
 				s.claims.unprotected = min(s.claims.unprotected, at)
 				continue
 			}
-			if c := s.claims.charged[id]; c.milli > 0 {
+			c := &s.claims.charged[id]
+			if c.milli > 0 {
 				g.milli[c.model] += c.milli
 			}
 			for _, c := range s.claims.more[id] {
@@ -239,16 +237,22 @@ type give struct {
 // this time are looked at together.
 const together = unit.Time(10 * unit.Second)
 
-// protectedUntil is when a run may be displaced for a guarantee or a priority: when
-// it has computed for its time. A promise stands, or others would have been stopped
+// protectedUntil is until when a job's run is not displaced for a guarantee or a priority.
+func (s *Scheduler) protectedUntil(v plan.View, job plan.JobID) unit.Time {
+	if s.rules.Preempt || s.round != nil {
+		if _, run, why := v.Stands(job); why == plan.TookRoomOf {
+			return protection(v, run, 0) // else runs that take each other's room would keep it from a guarantee for ever
+		}
+	}
+	return s.claims.charged[job].protected
+}
+
+// protection is when a run has computed for its time. A promise stands, or others would have been stopped
 // for nothing. Never is not for now.
-func (s *Scheduler) protectedUntil(v plan.View, r *plan.Run) unit.Time {
+func protection(v plan.View, run plan.RunID, wait unit.Duration) unit.Time {
+	r := v.Run(run)
 	if r.Status != plan.Running && r.Status != plan.Suspended {
 		return unit.Never
-	}
-	wait := s.claims.tree.protect
-	if (s.rules.Preempt || s.round != nil) && v.Job(r.Job).Reason.Code == plan.TookRoomOf {
-		wait = 0 // else runs that take each other's room would keep it from a guarantee for ever
 	}
 	if c := v.Job(r.Job).Checkpoint; !c.OnRequest {
 		wait = max(wait, c.Every)

@@ -138,6 +138,10 @@ func (l *Ledger) Lent() []int64 { return l.lent }
 // Lends reports whether anything of what a leaf holds might be taken back.
 func (l *Ledger) Lends(leaf int32) bool { return l.branches[leaf].lends }
 
+// MostGuaranteed is the most, of any model, that jobs of a leaf could take beside what is held and be within what it, or a
+// queue above it, is guaranteed.
+func (l *Ledger) MostGuaranteed(leaf int32) int64 { return l.left[leaf] }
+
 // LimitsUsers reports whether a limit on users holds for the jobs of a leaf.
 func (l *Ledger) LimitsUsers(leaf int32) bool {
 	for b := leaf; b >= 0; b = l.branches[b].parent {

@@ -2,6 +2,7 @@ package calendar
 
 import (
 	"cmp"
+	"container/heap"
 	"slices"
 
 	"github.com/musterdl/muster/model/unit"
@@ -19,10 +20,33 @@ type gang struct {
 // search is the memory that looking for a place takes, used again for the next.
 type search struct {
 	offers []offer
+	enough latest
 	hold   []int32     // by node: workers it could take at the instant that is looked at
 	since  []unit.Time // by node: since when it could take so many
 	order  []offer
 	drains []drain
+}
+
+// latest is from when on workers can be had, the latest on top.
+type latest []unit.Time
+
+// Len is how many there are.
+func (l latest) Len() int { return len(l) }
+
+// Less orders them with the latest on top.
+func (l latest) Less(i, j int) bool { return l[i] > l[j] }
+
+// Swap is for package heap.
+func (l latest) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
+
+// Push is for package heap.
+func (l *latest) Push(x any) { *l = append(*l, x.(unit.Time)) }
+
+// Pop is for package heap.
+func (l *latest) Pop() any {
+	last := (*l)[len(*l)-1]
+	*l = (*l)[:len(*l)-1]
+	return last
 }
 
 // gangOf is a job with what it asks for, of the models that it may have.
@@ -72,12 +96,15 @@ func (c *Calendar) soonest(g gang, b beside, before unit.Time) (Claim, bool) {
 		return Claim{}, false
 	}
 	c.index()
-	c.offers = c.offers[:0]
+	c.offers, c.enough = c.offers[:0], c.enough[:0]
 	c.hold, c.since = slices.Grow(c.hold[:0], len(c.nodes))[:len(c.nodes)], slices.Grow(c.since[:0], len(c.nodes))[:len(c.nodes)]
 	for id := range c.nodes {
 		c.hold[id], c.since[id] = 0, c.now
 		if c.takes(plan.NodeID(id), &g) {
 			c.offer(plan.NodeID(id), &g, b, before)
+		}
+		if int32(len(c.enough)) == g.workers {
+			before = min(before, c.enough[0]+1) // the nodes looked at so far hold the gang by then
 		}
 	}
 	slices.SortFunc(c.offers, func(x, y offer) int { return cmp.Compare(x.at, y.at) })
@@ -138,12 +165,16 @@ func (c *Calendar) offer(id plan.NodeID, g *gang, b beside, before unit.Time) {
 	put := func(at unit.Time, workers int32) {
 		c.offers = append(c.offers, offer{at, id, workers})
 	}
+	more := func(at unit.Time, workers int32) { // and it stays so
+		put(at, workers)
+		c.count(g, at, workers-last)
+		last = workers
+	}
 	if n := &c.nodes[id]; n.first == n.last { // nothing stands there: it has what runs leave
 		has := step{full: int64(n.whole), cpu: int64(n.cpu), host: int64(n.host)}
 		for i, at := 0, c.now; at < before; i++ {
 			if w := c.workers(id, g, has); w != last {
-				put(at, w)
-				last = w
+				more(at, w)
 			}
 			if last == g.workers || i == len(n.releases) || n.releases[i].at == unit.Never {
 				break
@@ -158,8 +189,7 @@ func (c *Calendar) offer(id plan.NodeID, g *gang, b beside, before unit.Time) {
 	if !falls { // there is ever more
 		for i := 0; i < len(steps) && steps[i].at < before; i++ {
 			if w := c.workers(id, g, steps[i]); w != last {
-				put(steps[i].at, w)
-				last = w
+				more(steps[i].at, w)
 			}
 		}
 		return
@@ -173,6 +203,23 @@ func (c *Calendar) offer(id plan.NodeID, g *gang, b beside, before unit.Time) {
 		from(steps[i].at)
 		if steps[i].falls && g.length != unit.Forever {
 			from(steps[i].at.Add(1 - g.length)) // what starts then is the first to run into it
+		}
+	}
+}
+
+// count keeps, of the instants from which on workers of a gang can be had, as many as it has workers, the soonest.
+func (c *Calendar) count(g *gang, at unit.Time, workers int32) {
+	for range workers {
+		switch n := int32(len(c.enough)); {
+		case n < g.workers:
+			if c.enough = append(c.enough, at); n+1 == g.workers {
+				heap.Init(&c.enough)
+			}
+		case at >= c.enough[0]:
+			return
+		default:
+			c.enough[0] = at
+			heap.Fix(&c.enough, 0)
 		}
 	}
 }
