@@ -30,7 +30,14 @@ type Tasks struct {
 // room, and then adds one task at a time, worker or server, where the time that is left
 // falls most per share of the resource that the task takes most of.
 func Divide(jobs []Job, room Demand) []Tasks {
-	d := division{jobs: jobs, free: room, all: room, has: make([]Tasks, len(jobs)), gain: make([][2]float64, len(jobs))}
+	var d division
+	return d.divide(jobs, room)
+}
+
+// divide is Divide in memory that is used again.
+func (d *division) divide(jobs []Job, room Demand) []Tasks {
+	d.jobs, d.free, d.all, d.steps = jobs, room, room, d.steps[:0]
+	d.has, d.gain = append(d.has[:0], make([]Tasks, len(jobs))...), append(d.gain[:0], make([][2]float64, len(jobs))...)
 	for i := range jobs {
 		c := &jobs[i]
 		least := Tasks{Workers: c.Sizes[0], Servers: min(c.Servers, 1)}
@@ -40,7 +47,7 @@ func Divide(jobs []Job, room Demand) []Tasks {
 		}
 	}
 	for len(d.steps) > 0 {
-		next := heap.Pop(&d.steps).(step)
+		next := d.steps.pop()
 		best, kind := next.job, next.kind
 		if next.gain != d.gain[best][kind] {
 			continue // it was weighed again since
@@ -85,14 +92,29 @@ func (s steps) Less(i, j int) bool {
 	return cmp.Or(cmp.Compare(s[j].gain, s[i].gain), cmp.Compare(s[i].job, s[j].job), cmp.Compare(s[i].kind, s[j].kind)) < 0
 }
 
-// Push adds a step at the end.
+// Push is for package heap.
 func (s *steps) Push(x any) { *s = append(*s, x.(step)) }
 
-// Pop takes the one at the end.
+// Pop is for package heap.
 func (s *steps) Pop() any {
 	last := (*s)[len(*s)-1]
 	*s = (*s)[:len(*s)-1]
 	return last
+}
+
+// push adds a step, pop takes the first: package heap's own would put each of them on the heap of the process.
+func (s *steps) push(x step) {
+	*s = append(*s, x)
+	heap.Fix(s, len(*s)-1)
+}
+
+func (s *steps) pop() step {
+	first, last := (*s)[0], len(*s)-1
+	(*s)[0] = (*s)[last]
+	if *s = (*s)[:last]; last > 0 {
+		heap.Fix(s, 0)
+	}
+	return first
 }
 
 const workers, servers = 0, 1
@@ -123,7 +145,7 @@ func (d *division) weigh(i int) {
 			}
 			d.gain[i][kind] = (now - c.Left(has.Workers+more.Workers, has.Servers+more.Servers)) / max(dominant, 1e-9)
 			if g := d.gain[i][kind]; g > 0 {
-				heap.Push(&d.steps, step{g, i, kind})
+				d.steps.push(step{g, i, kind})
 			}
 		}
 	}

@@ -45,10 +45,30 @@ type Config struct {
 // Default returns the published configuration.
 func Default() Config { return Config{Interval: 10 * unit.Minute} }
 
-// Policy decides for all jobs at once.
+// Policy decides for all jobs at once. What it keeps is memory that is used again.
 type Policy struct {
-	config Config
-	legal  [][]int // by shape: sizes, of this decision
+	config   Config
+	legal    [][]int // by shape: sizes, of this decision
+	jobs     []Job
+	about    []about // by job of these
+	widest   []int32
+	division division
+	laying
+}
+
+// about is what is to be known of a job to say how long it still takes.
+type about struct {
+	v     plan.View
+	id    plan.JobID
+	shape *plan.Shape
+	left  unit.Duration
+}
+
+// laying is what it takes to find places.
+type laying struct {
+	order, free, workers []int
+	ofModel              [][]int // nodes
+	spread               [2]divide.Spreader
 }
 
 var (
@@ -68,10 +88,13 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 	if len(jobs) == 0 {
 		return into, unit.Never
 	}
-	divided, room := make([]Job, len(jobs)), Demand{}
-	free := make([]int, v.Nodes())
+	room, free := Demand{}, append(p.free[:0], make([]int, v.Nodes())...)
+	p.free = free
+	p.widest = append(p.widest[:0], make([]int32, v.Room().Models())...)
 	for n := range plan.NodeID(v.Nodes()) {
-		if at := v.Node(n); at.Status == plan.Up {
+		at := v.Node(n)
+		p.widest[at.Model] = max(p.widest[at.Model], at.Count)
+		if at.Status == plan.Up {
 			for d := at.First; d < at.First+plan.DeviceID(at.Count); d++ {
 				if !v.Device(d).Status.Out() {
 					free[n]++
@@ -81,45 +104,46 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 			room = Demand{room[0] + float64(free[n]), room[1] + float64(asset.CPU), room[2] + float64(asset.Memory)}
 		}
 	}
-	widest := make([]int32, v.Room().Models())
-	for n := range plan.NodeID(v.Nodes()) {
-		at := v.Node(n)
-		widest[at.Model] = max(widest[at.Model], at.Count)
-	}
 	clear(p.legal)
-	for i, id := range jobs {
-		divided[i] = p.describe(v, id, widest)
-	}
-	tasks := Divide(divided, room)
+	p.describe(v, jobs)
+	tasks := p.division.divide(p.jobs[:len(jobs)], room)
 	first := len(into)
 	for i, id := range jobs {
 		into = append(into, allocate.Wish{Job: id, Workers: int32(tasks[i].Workers), Reason: plan.Reason{Code: plan.RoundPlan}})
 	}
-	place(v, into[first:], free)
+	p.place(v, into[first:], free)
 	return into, v.Now().Add(p.config.Interval)
 }
 
-// describe is a job as one gang; widest is the number of devices of the largest node of a model.
-func (p *Policy) describe(v plan.View, id plan.JobID, widest []int32) Job {
-	shape := v.Shape(id)
-	left, known := v.Left(id)
-	if !known {
-		left = max(v.Work(id), p.config.Interval)
+// describe describes jobs, each as one gang.
+func (p *Policy) describe(v plan.View, jobs []plan.JobID) {
+	for i := len(p.jobs); i < len(jobs); i++ {
+		p.about = append(p.about, about{})
+		p.jobs = append(p.jobs, Job{Left: func(workers, _ int) float64 { return p.about[i].leftWith(workers, p.widest) }})
 	}
-	c := Job{Worker: Demand{float64(shape.Devices) * float64(shape.Share) / 1000, float64(shape.CPU), float64(shape.Host)}}
-	c.Sizes = p.sizes(v, id)
-	c.Left = func(workers, _ int) float64 {
-		best := int64(0)
-		for m := range int32(v.Room().Models()) {
-			several := int32(workers)*max(1, shape.Devices) > widest[m]
-			best = max(best, v.Rate(id, m, int32(workers), several))
+	for i, id := range jobs {
+		shape := v.Shape(id)
+		left, known := v.Left(id)
+		if !known {
+			left = max(v.Work(id), p.config.Interval)
 		}
-		if best == 0 {
-			return math.Inf(1)
-		}
-		return left.Seconds() * plan.FullRate / float64(best)
+		p.about[i] = about{v, id, shape, left}
+		p.jobs[i].Worker = Demand{float64(shape.Devices) * float64(shape.Share) / 1000, float64(shape.CPU), float64(shape.Host)}
+		p.jobs[i].Sizes = p.sizes(v, id)
 	}
-	return c
+}
+
+// leftWith is how long a job takes with so many workers; widest is the number of devices of the largest node of a model.
+func (a *about) leftWith(workers int, widest []int32) float64 {
+	best := int64(0)
+	for m := range int32(a.v.Room().Models()) {
+		several := int32(workers)*max(1, a.shape.Devices) > widest[m]
+		best = max(best, a.v.Rate(a.id, m, int32(workers), several))
+	}
+	if best == 0 {
+		return math.Inf(1)
+	}
+	return a.left.Seconds() * plan.FullRate / float64(best)
 }
 
 // sizes are the numbers of workers that a job may have: those of its shape.
@@ -142,8 +166,8 @@ func (p *Policy) sizes(v plan.View, id plan.JobID) []int {
 // place gives exact places: first those of running jobs of unchanged size, then, fewest
 // workers first, on the model that is fastest for the job. What finds none is left to
 // the composition's placer.
-func place(v plan.View, wishes []allocate.Wish, free []int) {
-	var order []int
+func (l *laying) place(v plan.View, wishes []allocate.Wish, free []int) {
+	l.order = l.order[:0]
 	for i := range wishes {
 		w, shape := &wishes[i], v.Shape(wishes[i].Job)
 		if run := v.RunOf(w.Job); run != plan.None && workersOf(v, run) == w.Workers {
@@ -153,43 +177,51 @@ func place(v plan.View, wishes []allocate.Wish, free []int) {
 				}
 			})
 		} else if w.Workers > 0 && shape.Devices > 0 && shape.Share == 1000 {
-			order = append(order, i)
+			l.order = append(l.order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(wishes[a].Workers, wishes[b].Workers) })
-	workers, ofModel := make([]int, len(free)), make([][]int, v.Room().Models())
+	slices.SortStableFunc(l.order, func(a, b int) int { return cmp.Compare(wishes[a].Workers, wishes[b].Workers) })
+	for len(l.ofModel) < v.Room().Models() {
+		l.ofModel = append(l.ofModel, nil)
+	}
+	for m := range l.ofModel {
+		l.ofModel[m] = l.ofModel[m][:0]
+	}
 	for n := range free {
 		model := v.Node(plan.NodeID(n)).Model
-		ofModel[model] = append(ofModel[model], n)
+		l.ofModel[model] = append(l.ofModel[model], n)
 	}
-	for _, i := range order {
-		w := &wishes[i]
-		perWorker := int(v.Shape(w.Job).Devices)
-		best := int64(0)
-		var chosen []int
-		for m := range int32(v.Room().Models()) {
-			clear(workers)
-			sum := 0
-			for _, n := range ofModel[m] {
-				workers[n] = max(0, free[n]) / perWorker
-				sum += workers[n]
-			}
-			if sum < int(w.Workers) {
-				continue
-			}
-			on := divide.Spread(int(w.Workers), workers)
-			if on == nil {
-				continue
-			}
-			if r := v.Rate(w.Job, m, w.Workers, spans(on)); r > best {
-				best, chosen = r, on
-			}
+	l.workers = append(l.workers[:0], free...)
+	for _, i := range l.order {
+		l.placeOne(v, &wishes[i], free)
+	}
+}
+
+// placeOne gives one job a place, if there is one.
+func (l *laying) placeOne(v plan.View, w *allocate.Wish, free []int) {
+	perWorker := int(v.Shape(w.Job).Devices)
+	best := int64(0)
+	var chosen []int
+	for m := range int32(v.Room().Models()) {
+		clear(l.workers)
+		sum := 0
+		for _, n := range l.ofModel[m] {
+			l.workers[n] = max(0, free[n]) / perWorker
+			sum += l.workers[n]
 		}
-		for n, k := range chosen {
-			if k > 0 {
-				w.Slots = append(w.Slots, plan.Slot{Node: plan.NodeID(n), Device: plan.None, Workers: int32(k)})
-				free[n] -= k * perWorker
-			}
+		if sum < int(w.Workers) {
+			continue
+		}
+		on := l.spread[0].Spread(int(w.Workers), l.workers)
+		if r := v.Rate(w.Job, m, w.Workers, spans(on)); r > best {
+			best, chosen = r, on
+			l.spread[0], l.spread[1] = l.spread[1], l.spread[0] // the next is laid elsewhere
+		}
+	}
+	for n, k := range chosen {
+		if k > 0 {
+			w.Slots = append(w.Slots, plan.Slot{Node: plan.NodeID(n), Device: plan.None, Workers: int32(k)})
+			free[n] -= k * perWorker
 		}
 	}
 }

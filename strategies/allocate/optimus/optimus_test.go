@@ -99,6 +99,7 @@ func TestDivideBounds(t *testing.T) {
 }
 
 func TestSpread(t *testing.T) {
+	var nodes divide.Spreader
 	for _, c := range []struct {
 		count int
 		free  []int
@@ -112,7 +113,7 @@ func TestSpread(t *testing.T) {
 		{11, []int{4, 4, 2}, nil},
 		{0, []int{4}, nil},
 	} {
-		if got := divide.Spread(c.count, c.free); !slices.Equal(got, c.want) {
+		if got := nodes.Spread(c.count, c.free); !slices.Equal(got, c.want) {
 			t.Errorf("%d on %v: %v, expected %v", c.count, c.free, got, c.want)
 		}
 	}

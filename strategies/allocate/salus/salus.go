@@ -76,6 +76,24 @@ type Decider struct {
 	// since is the running time that each resident job had when its lane last began to
 	// count, for the fair order.
 	since map[plan.JobID]unit.Duration
+	scratch
+}
+
+// scratch is memory that is used again by the next decision.
+type scratch struct {
+	members []member // of jobs of one device
+	order   []*member
+	devices []device
+	shares  []plan.ShareTerms // of wishes
+	slots   []plan.Slot
+}
+
+// begin makes room for so many jobs.
+func (s *scratch) begin(jobs int) {
+	if s.order = s.order[:0]; cap(s.members) < jobs {
+		s.members, s.shares, s.slots = make([]member, 0, 2*jobs), make([]plan.ShareTerms, 0, 2*jobs), make([]plan.Slot, 0, 2*jobs)
+	}
+	s.members, s.shares, s.slots = s.members[:0], s.shares[:0], s.slots[:0]
 }
 
 var (
@@ -92,7 +110,7 @@ const settling = 5 * unit.Second
 
 // Wishes keeps every run, says who computes in each lane, and starts who goes first.
 func (s *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
-	var members []*member
+	s.begin(len(jobs))
 	waits := false // work of several devices
 	unsettled := false
 	for _, id := range jobs {
@@ -106,10 +124,11 @@ func (s *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 			waits = waits || j.Run == plan.None && shape.Devices > 0
 			continue
 		}
-		members = append(members, s.member(v, id))
+		s.order = append(s.order, s.member(v, id))
 	}
+	members := s.order
 	s.forget(v)
-	decide(s.devices(v), s.config.Lanes, members, room(v, waits))
+	decide(s.readDevices(v), s.config.Lanes, members, room(v, waits))
 	again := unit.Never
 	for _, m := range members {
 		if !m.runs && s.config.Order == "fair" {
@@ -148,7 +167,8 @@ func (s *Decider) member(v plan.View, id plan.JobID) *member {
 	if stays == 0 || !s.config.Swap {
 		stays = memory
 	}
-	m := &member{job: id, class: j.Shape, foot: reside.Footprint{Persistent: unit.MiB(min(stays, memory)), Ephemeral: unit.MiB(max(0, memory-stays))}, device: plan.None}
+	s.members = append(s.members, member{job: id, class: j.Shape, foot: reside.Footprint{Persistent: unit.MiB(min(stays, memory)), Ephemeral: unit.MiB(max(0, memory-stays))}, device: plan.None})
+	m := &s.members[len(s.members)-1]
 	if j.Run != plan.None {
 		m.lane = v.Run(j.Run).Terms.Share.Turn
 		v.GrantsOf(j.Run, func(g plan.Grant) { m.device = g.Device })
@@ -170,20 +190,23 @@ func (s *Decider) member(v plan.View, id plan.JobID) *member {
 	return m
 }
 
-// devices are all there are; closed to newcomers is one that others have a part of, or
+// readDevices are all there are; closed to newcomers is one that others have a part of, or
 // that is not in order.
-func (s *Decider) devices(v plan.View) []device {
-	all := make([]device, v.Devices())
-	for i := range all {
-		id := plan.DeviceID(i)
+func (s *Decider) readDevices(v plan.View) []device {
+	if len(s.devices) != v.Devices() {
+		s.devices = make([]device, v.Devices())
+	}
+	for i := range s.devices {
+		id, is := plan.DeviceID(i), &s.devices[i]
 		d := v.Device(id)
 		closed := d.Status != plan.Steady || d.Geometry != 0 || v.Node(d.Node).Status != plan.Up
 		v.GrantsOn(id, func(g plan.Grant) {
 			closed = closed || g.Turn == 0 && v.Run(g.Run).Status != plan.Stopping
 		})
-		all[i] = device{id: id, memory: max(0, unit.MiB(d.Memory)-s.config.ReserveMiB), closed: closed}
+		*is = device{id: id, memory: max(0, unit.MiB(d.Memory)-s.config.ReserveMiB), closed: closed,
+			lanes: is.lanes[:0], names: is.names[:0], heads: is.heads[:0]}
 	}
-	return all
+	return s.devices
 }
 
 // room says whether a job may be on a device: its model and memory, and the cores and
@@ -201,12 +224,14 @@ var turns = map[bool]plan.ReasonCode{true: plan.SliceBegins, false: plan.SliceOv
 
 // wish is what a member of a lane gets.
 func (s *Decider) wish(v plan.View, m *member) allocate.Wish {
-	share := &plan.ShareTerms{Guest: plan.None, Turn: m.lane, Swap: int32(m.foot.Ephemeral)}
+	share := plan.ShareTerms{Guest: plan.None, Turn: m.lane, Swap: int32(m.foot.Ephemeral)}
 	if s.config.Lanes > 1 {
 		share.Milli, share.Ceiling = int32(1000/s.config.Lanes), 1000
 	}
-	return allocate.Wish{Job: m.job, Workers: 1, Share: share, Suspend: !m.runs, Reason: plan.Reason{Code: turns[m.runs]},
-		Slots: []plan.Slot{{Node: v.Device(m.device).Node, Device: m.device, Workers: 1}}}
+	s.shares, s.slots = append(s.shares, share), append(s.slots, plan.Slot{Node: v.Device(m.device).Node, Device: m.device, Workers: 1})
+	n := len(s.shares)
+	return allocate.Wish{Job: m.job, Workers: 1, Share: &s.shares[n-1], Suspend: !m.runs, Reason: plan.Reason{Code: turns[m.runs]},
+		Slots: s.slots[n-1 : n : n]}
 }
 
 // restart begins to count anew in the lane that somebody joined.
