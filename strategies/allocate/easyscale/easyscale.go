@@ -51,8 +51,15 @@ type Config struct {
 // Default returns the configuration used where none is given.
 func Default() Config { return Config{Every: unit.Minute, MaxWaste: .3} }
 
-// Policy is the strategy.
-type Policy struct{ config Config }
+// Policy is the strategy. What it keeps is memory that is used again.
+type Policy struct {
+	config           Config
+	view             plan.View // of the decision, with its jobs
+	jobs             []plan.JobID
+	tenants          []Tenant // by job of these
+	running, waiting []int
+	proposals        []divide.Proposal
+}
 
 var (
 	_ allocate.Joint  = (*Policy)(nil)
@@ -68,11 +75,11 @@ func (p *Policy) Every() unit.Duration { return p.config.Every }
 // Wishes leaves running jobs what they have, starts new ones and grows the others.
 func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
 	free, again := freeDevices(v), unit.Never
-	tenants, models := make([]Tenant, len(jobs)), v.Room().Models()
-	counts := make([]int32, models*len(jobs)) // of all
-	var running, waiting []int
+	p.begin(v, jobs)
+	tenants := p.tenants[:len(jobs)]
+	running, waiting := p.running[:0], p.waiting[:0]
 	for i, id := range jobs {
-		tenants[i] = tenantOf(v, id, counts[i*models:(i+1)*models])
+		tenants[i].read(v, id)
 		switch {
 		case tenants[i].Most == 0: // takes no whole device: whatever room there is
 			into = append(into, wish(id, v.Shape(id).Gang, 0))
@@ -84,7 +91,8 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 			}
 		}
 	}
-	var proposals []divide.Proposal
+	p.running, p.waiting = running, waiting
+	proposals := p.proposals[:0]
 	for _, i := range waiting {
 		if kind, ok := start(&tenants[i], free); ok {
 			tenants[i].gain(kind, tenants[i].Least)
@@ -95,13 +103,16 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 	for _, i := range running {
 		proposals = propose(i, &tenants[i], free, p.config.MaxWaste, proposals)
 	}
+	p.proposals = proposals
 	for _, a := range divide.Accept(proposals, free) {
 		tenants[a.Job].gain(a.Kind, a.Units)
 		again = v.Now().Add(p.config.Every)
 	}
-	for _, i := range append(running, waiting...) {
-		kind, n := tenants[i].on()
-		into = append(into, wish(jobs[i], n/v.Shape(jobs[i]).Devices, 1<<kind))
+	for _, list := range [][]int{running, waiting} {
+		for _, i := range list {
+			kind, n := tenants[i].on()
+			into = append(into, wish(jobs[i], n/v.Shape(jobs[i]).Devices, 1<<kind))
+		}
 	}
 	return into, again
 }
@@ -110,12 +121,26 @@ func wish(id plan.JobID, workers int32, models uint64) allocate.Wish {
 	return allocate.Wish{Job: id, Workers: workers, Models: models, Reason: plan.Reason{Code: plan.RoundPlan}}
 }
 
-// tenantOf is a job in devices, by model: with as many logical workers as its own gang.
-func tenantOf(v plan.View, id plan.JobID, counts []int32) Tenant {
+// begin makes room for so many jobs, each with its own memory.
+func (p *Policy) begin(v plan.View, jobs []plan.JobID) {
+	models := v.Room().Models()
+	if p.view, p.jobs = v, jobs; len(p.tenants) > 0 && len(p.tenants[0].Counts) != models {
+		p.tenants = nil
+	}
+	for i := len(p.tenants); i < len(jobs); i++ {
+		p.tenants = append(p.tenants, Tenant{Counts: make([]int32, models), Speed: func(kind int, devices int32) (speed, waste float64) {
+			return speedOf(p.view, p.jobs[i], int32(kind), devices)
+		}})
+	}
+}
+
+// read describes a job in devices, by model: with as many logical workers as its own gang.
+func (t *Tenant) read(v plan.View, id plan.JobID) {
 	shape := v.Shape(id)
-	t := Tenant{Counts: counts, Kinds: shape.Models}
+	clear(t.Counts)
+	t.Kinds, t.Most, t.Least = shape.Models, 0, 0
 	if shape.Devices == 0 || shape.Share < 1000 {
-		return t
+		return
 	}
 	t.Most, t.Least = shape.Gang*shape.Devices, shape.Gang*shape.Devices
 	for _, n := range shape.Sizes {
@@ -130,8 +155,6 @@ func tenantOf(v plan.View, id plan.JobID, counts []int32) Tenant {
 		t.Counts[model] = workers * shape.Devices
 		t.Most = max(t.Most, t.Counts[model])
 	}
-	t.Speed = func(kind int, devices int32) (speed, waste float64) { return speedOf(v, id, int32(kind), devices) }
-	return t
 }
 
 // speedOf is the believed rate on devices of one model, less what is wasted while workers

@@ -36,16 +36,20 @@ func (t *Tenant) gain(kind int, devices int32) {
 // is 1 and the relative speed gained by a device.
 func propose(id int, t *Tenant, free []int32, maxWaste float64, into []divide.Proposal) []divide.Proposal {
 	on, has := t.on()
-	now, _ := t.Speed(on, has)
-	if now <= 0 || has == 0 {
-		return into
-	}
+	now := 0.0
 	for kind := range free {
-		if t.Kinds&(1<<kind) == 0 {
+		most := min(free[kind], min(2*has, t.Most)-t.Counts[kind])
+		if t.Kinds&(1<<kind) == 0 || most <= 0 {
 			continue
 		}
+		if now == 0 {
+			now, _ = t.Speed(on, has)
+		}
+		if now <= 0 || has == 0 {
+			return into
+		}
 		best := divide.Proposal{Job: id, Kind: kind}
-		for added := int32(1); added <= min(free[kind], min(2*has, t.Most)-t.Counts[kind]); added++ {
+		for added := int32(1); added <= most; added++ {
 			then, waste := t.Speed(kind, t.Counts[kind]+added)
 			gain := (then/now-1)/float64(added) + 1
 			if then > now*(1+1e-9) && waste <= maxWaste && gain > best.Gain {
