@@ -206,53 +206,67 @@ func (c *Config) merge(runs []*group, courses []course, devices int32, deviceMiB
 	return runs, joins
 }
 
+// lineup is the memory that it takes to put runs in order, used again.
+type lineup struct {
+	by             rank.Order
+	found, courses []course
+	ends           []float64
+	before         []*group
+	all, on        []*group
+	own            []group // of jobs that wait
+	alone          []*tune
+}
+
 // sort orders runs and returns their courses.
-func (c *Config) sort(runs []*group) []course {
-	var by rank.Order
-	by.Begin(len(runs))
-	found, ends := make([]course, len(runs)), make([]float64, len(runs))
+func (c *Config) sort(runs []*group, in *lineup) []course {
+	n := len(runs)
+	in.by.Begin(n)
+	in.found, in.courses, in.ends = slices.Grow(in.found[:0], n)[:n], slices.Grow(in.courses[:0], n)[:n], slices.Grow(in.ends[:0], n)[:n]
 	for i, g := range runs {
-		found[i] = c.course(g.jobs, g.gang, ends[i:i:i+1])
-		by.Keys[i] = uint64(found[i].id)
+		in.found[i] = c.course(g.jobs, g.gang, in.ends[i:i:i+1])
+		in.by.Keys[i] = uint64(in.found[i].id)
 	}
-	by.Sort()
-	for i := range found {
-		by.Keys[i] = rank.Float(found[i].key)
+	in.by.Sort()
+	for i := range in.found {
+		in.by.Keys[i] = rank.Float(in.found[i].key)
 	}
-	before, courses := slices.Clone(runs), make([]course, len(runs))
-	for i, at := range by.Sort() {
-		runs[i], courses[i] = before[at], found[at]
+	in.before = append(in.before[:0], runs...)
+	for i, at := range in.by.Sort() {
+		runs[i], in.courses[i] = in.before[at], in.found[at]
 	}
-	return courses
+	return in.courses
 }
 
 // line are the runs so far and the jobs that wait, in order.
-func (c *Config) line(runs []*group, waiting []*tune) ([]*group, []course) {
-	all := slices.Clone(runs)
-	for _, j := range waiting {
-		all = append(all, &group{jobs: []*tune{j}, gang: j.gang})
+func (c *Config) line(runs []*group, waiting []*tune, in *lineup) ([]*group, []course) {
+	n := len(waiting)
+	in.all, in.own, in.alone = append(in.all[:0], runs...), slices.Grow(in.own[:0], n)[:n], append(in.alone[:0], waiting...)
+	for i, j := range waiting {
+		in.own[i] = group{jobs: in.alone[i : i+1 : i+1], gang: j.gang}
+		in.all = append(in.all, &in.own[i])
 	}
-	return all, c.sort(all)
+	return in.all, c.sort(in.all, in)
 }
 
 // plan says who runs, of the runs so far and the jobs that wait: shortest remaining
 // time first as far as there is room, after merging.
-func (c *Config) plan(runs []*group, waiting []*tune, devices int32, deviceMiB float64) []*group {
-	all, courses := c.line(runs, waiting)
+func (c *Config) plan(runs []*group, waiting []*tune, devices int32, deviceMiB float64, in *lineup) []*group {
+	all, courses := c.line(runs, waiting, in)
 	if c.Merge {
 		all, _ = c.merge(all, courses, devices, deviceMiB, len(all))
-		c.sort(all)
+		c.sort(all, in)
 	}
-	return fill(all, devices)
+	return in.fill(all, devices)
 }
 
 // fill are those of the runs, which are in order, for which there is room.
-func fill(all []*group, devices int32) (on []*group) {
+func (in *lineup) fill(all []*group, devices int32) []*group {
+	in.on = in.on[:0]
 	for _, g := range all {
 		if g.gang <= devices {
 			devices -= g.gang
-			on = append(on, g)
+			in.on = append(in.on, g)
 		}
 	}
-	return on
+	return in.on
 }

@@ -54,7 +54,8 @@ func (t *Decider) Question(v plan.View, jobs []plan.JobID) []byte {
 		return nil
 	}
 	devices, memory := room(v)
-	all, _ := t.config.line(t.read(v, jobs, devices))
+	runs, waiting := t.read(v, jobs, devices)
+	all, _ := t.config.line(runs, waiting, &t.lineup)
 	q := question{Devices: devices, DeviceMiB: memory, Runs: make([][]asked, len(all))}
 	for i, g := range all {
 		for _, j := range g.jobs {
@@ -106,7 +107,7 @@ func (t *Decider) Solve(text []byte) ([]byte, error) {
 		}
 		runs = append(runs, g)
 	}
-	_, joins := t.config.merge(runs, t.config.sort(runs), q.Devices, q.DeviceMiB, mostAsked)
+	_, joins := t.config.merge(runs, t.config.sort(runs, &lineup{}), q.Devices, q.DeviceMiB, mostAsked)
 	return json.Marshal(joins)
 }
 
@@ -119,7 +120,7 @@ func (t *Decider) Learn(reply []byte) {
 
 // together fills the devices as plan does, with the merges of an answer: of those who
 // still find no room themselves, where the host still goes before them.
-func (c *Config) together(all []*group, joins []join, devices int32, deviceMiB float64) []*group {
+func (c *Config) together(all []*group, joins []join, devices int32, deviceMiB float64, in *lineup) []*group {
 	free, merged := devices, false
 	for i := 0; i < len(all) && len(joins) > 0; i++ {
 		if g := all[i]; g.gang <= free {
@@ -141,9 +142,9 @@ func (c *Config) together(all []*group, joins []join, devices int32, deviceMiB f
 		}
 	}
 	if merged {
-		c.sort(all)
+		c.sort(all, in)
 	}
-	return fill(all, devices)
+	return in.fill(all, devices)
 }
 
 // Remember encodes the last answer.

@@ -47,11 +47,11 @@ func TestTogetherIsMerge(t *testing.T) {
 		}
 		return s
 	}
-	want := text(c.plan(line(), nil, 2, 80<<10))
-	all, courses := c.line(line(), nil)
+	want := text(c.plan(line(), nil, 2, 80<<10, &lineup{}))
+	all, courses := c.line(line(), nil, &lineup{})
 	_, joins := c.merge(all, courses, 2, 80<<10, len(all))
-	all, _ = c.line(line(), nil)
-	if got := text(c.together(all, joins, 2, 80<<10)); len(joins) == 0 || got != want {
+	all, _ = c.line(line(), nil, &lineup{})
+	if got := text(c.together(all, joins, 2, 80<<10, &lineup{})); len(joins) == 0 || got != want {
 		t.Errorf("%d joins, together %s, at once %s", len(joins), got, want)
 	}
 }

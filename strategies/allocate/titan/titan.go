@@ -90,10 +90,13 @@ type Decider struct {
 	joins  []join
 	posed  []plan.JobID // the jobs of the last question
 
-	tunes []tune // of this decision, with the memory of those before, as all below
-	alone []*tune
-	hosts []*group
-	all   []group
+	tunes  []tune // of this decision, with the memory of those before, as all below
+	alone  []*tune
+	hosts  []*group
+	all    []group
+	runs   []*group
+	shares []plan.ShareTerms // of wishes
+	lineup lineup
 }
 
 var _ allocate.Joint = (*Decider)(nil)
@@ -107,14 +110,17 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	runs, waiting := t.read(v, jobs, devices)
 	var on []*group
 	if t.outside(jobs) {
-		all, _ := t.config.line(runs, waiting)
-		on = t.config.together(all, t.joins, devices, memory)
+		all, _ := t.config.line(runs, waiting, &t.lineup)
+		on = t.config.together(all, t.joins, devices, memory, &t.lineup)
 	} else {
-		on = t.config.plan(runs, waiting, devices, memory)
+		on = t.config.plan(runs, waiting, devices, memory, &t.lineup)
+	}
+	if t.shares = t.shares[:0]; cap(t.shares) < len(jobs) {
+		t.shares = make([]plan.ShareTerms, 0, 2*len(jobs))
 	}
 	for _, g := range on {
 		host := plan.JobID(g.jobs[0].id)
-		w := allocate.Wish{Job: host, Workers: v.Shape(host).Gang, Share: plan.NewShare(), Reason: plan.Reason{Code: plan.Fits, A: int64(g.gang) * 1000}}
+		w := allocate.Wish{Job: host, Workers: v.Shape(host).Gang, Share: t.share(), Reason: plan.Reason{Code: plan.Fits, A: int64(g.gang) * 1000}}
 		if run := v.RunOf(host); run != plan.None {
 			_, w.Workers = v.Works(run)
 		}
@@ -128,12 +134,18 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 				continue // its host has been left fewer than both ask for
 			}
 			w.Job, w.Slots, w.Reason = plan.JobID(j.id), slots, plan.Reason{Code: plan.Merged, A: int64(host)}
-			w.Share = plan.NewShare()
+			w.Share = t.share()
 			w.Share.Guest, w.Share.Bond = host, plan.InOne
 			into = append(into, w)
 		}
 	}
 	return into, unit.Never
+}
+
+// share is that of one more wish; there is room for one of each job.
+func (t *Decider) share() *plan.ShareTerms {
+	t.shares = append(t.shares, *plan.NewShare())
+	return &t.shares[len(t.shares)-1]
 }
 
 // room is how many devices there are, and the memory of the largest, MiB.
@@ -153,7 +165,7 @@ func (t *Decider) read(v plan.View, jobs []plan.JobID, devices int32) (runs []*g
 	t.tunes, t.all, t.alone = slices.Grow(t.tunes[:0], n)[:n], slices.Grow(t.all[:0], n)[:n], slices.Grow(t.alone[:0], n)[:n]
 	t.hosts = append(t.hosts[:0], make([]*group, n)...)
 	tunes, groups, alone, hosts := t.tunes, t.all, t.alone, t.hosts
-	runs = make([]*group, 0, n)
+	runs = t.runs[:0]
 	var guests []*tune
 	for i, id := range jobs {
 		j := &tunes[i]
@@ -176,6 +188,7 @@ func (t *Decider) read(v plan.View, jobs []plan.JobID, devices int32) (runs []*g
 			waiting = append(waiting, j)
 		}
 	}
+	t.runs = runs
 	return runs, waiting
 }
 

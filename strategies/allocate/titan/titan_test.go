@@ -123,8 +123,8 @@ func TestMergeHelps(t *testing.T) {
 		for _, j := range waiting {
 			runs = append(runs, &group{jobs: []*tune{j}, gang: j.gang})
 		}
-		without := total(c.sort(runs), 4)
-		merged, _ := c.merge(runs, c.sort(runs), 4, 80<<10, len(runs))
+		without := total(c.sort(runs, &lineup{}), 4)
+		merged, _ := c.merge(runs, c.sort(runs, &lineup{}), 4, 80<<10, len(runs))
 		seen := 0
 		for _, g := range merged {
 			for _, j := range g.jobs {
@@ -133,7 +133,7 @@ func TestMergeHelps(t *testing.T) {
 				}
 			}
 		}
-		if with := total(c.sort(merged), 4); with > without*(1+1e-9) || seen != len(waiting) {
+		if with := total(c.sort(merged, &lineup{}), 4); with > without*(1+1e-9) || seen != len(waiting) {
 			t.Fatalf("%d of %d jobs, the sum of ends is %g, was %g", seen, len(waiting), with, without)
 		}
 	})
