@@ -80,6 +80,7 @@ type Scheduler struct {
 	claims claims // who may, and who gives way
 	agenda agenda // when
 	making making // how
+	memory []byte // as it was encoded last
 }
 
 // abilities are what parts can do beside their contracts; nil where none can.

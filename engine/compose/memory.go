@@ -32,14 +32,16 @@ func (p *Parts) memories() (list []strategy.Remembering) {
 // Remember encodes the next look at elastic jobs, or when the decider was and wants to be
 // asked, the memory of every part, and who displaced whom.
 func (s *Scheduler) Remember() []byte {
-	loops := s.claims.loops.Remember()
+	loops, b := s.claims.loops.Remember(), s.memory[:0]
 	if r := s.round; r != nil {
-		return append(appendMemories(figures.Put(nil, int64(r.last), int64(r.again)), s.able.memories), loops...)
-	}
-	if s.making.resize == unit.Never && len(s.able.memories)+len(loops) == 0 {
+		b = figures.Put(b, int64(r.last), int64(r.again))
+	} else if s.making.resize == unit.Never && len(s.able.memories)+len(loops) == 0 {
 		return nil
+	} else {
+		b = figures.Put(b, int64(s.making.resize))
 	}
-	return append(appendMemories(figures.Put(nil, int64(s.making.resize)), s.able.memories), loops...)
+	s.memory = append(appendMemories(b, s.able.memories), loops...)
+	return s.memory
 }
 
 func appendMemories(b []byte, parts []strategy.Remembering) []byte {

@@ -27,7 +27,7 @@ func (a Around[T]) Unwrap() any { return a.Inner }
 // Remembering is a Scheduler, or a part of a composed one, that remembers what no
 // State holds. The engine keeps what Remember returns in the State after every
 // decision, so that it is journaled and part of snapshots: equal memories must give
-// equal bytes. Recall is called after the caches were built anew and replaces all that
+// equal bytes. They hold until the next call. Recall is called after the caches were built anew and replaces all that
 // was remembered.
 type Remembering interface {
 	Remember() []byte

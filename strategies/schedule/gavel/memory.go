@@ -20,6 +20,7 @@ type memory struct {
 	room     []int64   // that it was of
 	jobs     []standing
 	spare    []standing // what jobs was before, for its memory
+	text     []byte     // of all this, when it was encoded last
 }
 
 // standing is one job's, by id.
@@ -93,13 +94,14 @@ func (m *memory) adopt(now unit.Time, r *reply) {
 // Remember encodes the memory, all in whole figures.
 func (m *memory) Remember() []byte {
 	truth := map[bool]int64{true: 1}
-	b := figures.PutCount(figures.Put(make([]byte, 0, 64*(1+len(m.jobs))), int64(m.roundEnd), int64(m.divided), int64(m.booked), truth[m.ended]+2*m.twin), len(m.room))
+	b := figures.PutCount(figures.Put(m.text[:0], int64(m.roundEnd), int64(m.divided), int64(m.booked), truth[m.ended]+2*m.twin), len(m.room))
 	b = figures.PutCount(figures.Put(b, m.room...), len(m.jobs))
 	for i := range m.jobs {
 		s := &m.jobs[i]
 		b = figures.PutCount(figures.Put(b, int64(s.job), int64(s.kind), truth[s.answered]), len(s.x))
 		b = figures.Put(figures.Put(figures.Put(b, s.x...), s.got...), s.deficit...)
 	}
+	m.text = b
 	return b
 }
 

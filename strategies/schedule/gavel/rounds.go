@@ -15,22 +15,27 @@ type Round struct {
 	Gang    []int
 	Room    []int
 	Turn    []int // the types, in the order in which they are filled
+
+	types []int // memory that is used again
+	queue []entry
+}
+
+// entry is a job on a type that is filled.
+type entry struct {
+	job                  int
+	priority, deficit, x float64
 }
 
 // Assign realises shares for one round: every job runs on one type or waits. The
 // types are filled in turn; on each, who has got the smallest part of its time
 // compared with its share goes first, and who has no share there may take what is
-// left. It returns every job's type, -1 for none.
-func (r Round) Assign() []int {
-	type entry struct {
-		job                  int
-		priority, deficit, x float64
+// left. It returns every job's type, -1 for none; they hold until it is asked again.
+func (r *Round) Assign() []int {
+	r.types = r.types[:0]
+	for range r.X {
+		r.types = append(r.types, -1)
 	}
-	types := make([]int, len(r.X))
-	for j := range types {
-		types[j] = -1
-	}
-	queue := make([]entry, 0, len(r.X))
+	types, queue := r.types, r.queue
 	for _, k := range r.Turn {
 		total := 0.0
 		for j := range r.X {
@@ -47,6 +52,7 @@ func (r Round) Assign() []int {
 			}
 			queue = append(queue, e)
 		}
+		r.queue = queue
 		slices.SortFunc(queue, func(a, b entry) int {
 			return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(b.deficit, a.deficit), cmp.Compare(b.x, a.x), cmp.Compare(a.job, b.job))
 		})
