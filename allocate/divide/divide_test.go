@@ -88,7 +88,7 @@ func TestPairsIsTheKnockout(t *testing.T) {
 		}
 		rate := func(job int, n int32) float64 { return rates[job][min(int(n), len(rates[job])-1)] }
 		units := rapid.Int32Range(0, 200).Draw(t, "units")
-		got, want := divide.Pairs(jobs, units, rate), make([]int32, n)
+		got, want := new(divide.Knockout).Pairs(jobs, units, rate), make([]int32, n)
 		for range units {
 			side := func(j int) divide.Side {
 				return divide.Side{Left: jobs[j].Left, First: rate(j, 1), Now: rate(j, want[j]), More: rate(j, want[j]+1)}
@@ -118,7 +118,7 @@ func TestPairsIsBruteForceOfTwo(t *testing.T) {
 		rate := amdahl(parts(t, 2))
 		left := []float64{rapid.Float64Range(0.1, 100).Draw(t, "a"), rapid.Float64Range(0.1, 100).Draw(t, "b")}
 		units := rapid.Int32Range(1, 4).Draw(t, "units")
-		got := divide.Pairs([]divide.Claimant{{left[0], 4}, {left[1], 4}}, units, rate)
+		got := new(divide.Knockout).Pairs([]divide.Claimant{{left[0], 4}, {left[1], 4}}, units, rate)
 		want := make([]int32, 2)
 		for range units {
 			j, sure := tryBoth(left, want, rate)
@@ -180,7 +180,7 @@ func TestPairsKeepsBounds(t *testing.T) {
 		}
 		units := rapid.Int32Range(0, 12).Draw(t, "units")
 		total, room := int32(0), int32(0)
-		for j, s := range divide.Pairs(jobs, units, rate) {
+		for j, s := range new(divide.Knockout).Pairs(jobs, units, rate) {
 			if s < 0 || s > jobs[j].Most {
 				t.Errorf("job %d has %d of at most %d", j, s, jobs[j].Most)
 			}
@@ -230,7 +230,7 @@ func TestPairsAgainstAllDivisionsOfTwo(t *testing.T) {
 				best = min(best, sum(s))
 			}
 		})
-		got := sum(divide.Pairs([]divide.Claimant{{left[0], units}, {left[1], units}}, units, rate))
+		got := sum(new(divide.Knockout).Pairs([]divide.Claimant{{left[0], units}, {left[1], units}}, units, rate))
 		if got < best*(1-1e-9) {
 			t.Fatalf("better than the best: %g and %g", got, best)
 		}

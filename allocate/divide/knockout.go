@@ -19,7 +19,16 @@ func (s *Step) gains() bool { return s.More > s.Now }
 // keen reports whether a job would go before one that has nothing.
 func (s *Step) keen() bool { return s.Now > 0 && s.gains() && s.gain > 1 }
 
-// Knockout hands out units a step at a time, each to the winner of a knock-out in the order
+// Knockout is a knock-out for units among jobs. What it keeps is memory that is used again.
+type Knockout struct {
+	knockout
+	order  rank.Order
+	idle   []int
+	first  []Step // of Pairs
+	shares []int32
+}
+
+// Play hands out units a step at a time, each to the winner of a knock-out in the order
 // of the jobs among those that gain by their step and whose step is within what is left.
 // won is told of the winner and says what its next step is.
 //
@@ -28,8 +37,8 @@ func (s *Step) keen() bool { return s.Now > 0 && s.gains() && s.gain > 1 }
 // passed by at once. A step costs the logarithm of the number of jobs for every lead that
 // changes. Those who have nothing are in the order of their leads, and go first while nobody
 // is keen: they need no tree.
-func Knockout(steps []Step, units int32, won func(job int) Step) {
-	k := knockout{steps: steps, units: units, won: won}
+func (k *Knockout) Play(steps []Step, units int32, won func(job int) Step) {
+	k.steps, k.units, k.won = steps, units, won
 	k.firsts()
 	if !slices.ContainsFunc(steps, func(s Step) bool { return k.plays(&s) }) {
 		return
@@ -67,8 +76,8 @@ func (k *knockout) give(job int) {
 
 // firsts serves those who have nothing while nobody is keen. Whose step is more than what is
 // left will never have it.
-func (k *knockout) firsts() {
-	var idle []int
+func (k *Knockout) firsts() {
+	idle := k.idle[:0]
 	for j := range k.steps {
 		if s := &k.steps[j]; !k.plays(s) {
 			continue
@@ -78,12 +87,12 @@ func (k *knockout) firsts() {
 			idle = append(idle, j)
 		}
 	}
-	var by rank.Order
-	by.Begin(len(idle))
+	k.idle = idle
+	k.order.Begin(len(idle))
 	for i, j := range idle {
-		by.Keys[i] = rank.Float(k.steps[j].lead)
+		k.order.Keys[i] = rank.Float(k.steps[j].lead)
 	}
-	for _, i := range by.Sort() {
+	for _, i := range k.order.Sort() {
 		if s := &k.steps[idle[i]]; k.plays(s) {
 			if k.give(idle[i]); s.keen() && k.plays(s) {
 				return
@@ -97,7 +106,7 @@ func (k *knockout) build() {
 	for k.leaves*leafJobs < len(k.steps) {
 		k.leaves *= 2
 	}
-	k.runs = make([]best, 2*k.leaves)
+	k.runs = slices.Grow(k.runs[:0], 2*k.leaves)[:2*k.leaves]
 	for leaf := range k.leaves {
 		k.fillLeaf(leaf)
 	}
