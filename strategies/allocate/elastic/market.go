@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"container/heap"
 	"math"
 
 	"github.com/musterdl/muster/allocate/ladder"
@@ -12,6 +13,8 @@ type market struct {
 	jobs  []job
 	holds float64 // seconds for which a share is expected to last
 	drain float64 // seconds in which all devices could do the work that is there
+	rungs []rung  // of all jobs
+	next  steps   // scratch
 }
 
 // job is one of them. Rungs are those of its ladder; 0 is nothing.
@@ -21,11 +24,16 @@ type job struct {
 	restart float64 // seconds that a start takes of its devices
 	has     int     // rung that it has
 	goes    float64 // how fast it is there, as far as that is known
+	rungs   []rung  // what is known of each before there is a price
 	ends    float64 // seconds until its end, as it is
 	then    float64 // part of the price that is left by then
 	worth   float64 // of a second of its work, in seconds of waiting
 	gets    int     // rung that it is to have
 }
+
+// rung is a count of devices, how much faster than its reference a job is on them, for how long it would
+// hold them, and how long that and a restart take, in seconds.
+type rung struct{ devices, rate, held, whole float64 }
 
 // rate is how much faster than its reference a job is on a rung: where it is, as it is seen to go.
 func (j *job) rate(rung int) float64 {
@@ -33,6 +41,26 @@ func (j *job) rate(rung int) float64 {
 		return j.goes
 	}
 	return j.Micro[rung] / plan.FullRate
+}
+
+// climb works out what is known of the rungs of all jobs.
+func (m *market) climb() {
+	m.rungs = m.rungs[:0]
+	for i := range m.jobs {
+		j := &m.jobs[i]
+		for k := range j.Count {
+			r := rung{devices: float64(j.Devices[k]), rate: j.rate(k)}
+			r.held = min(m.holds, j.left/r.rate)
+			r.whole = r.held + j.restart
+			m.rungs = append(m.rungs, r)
+		}
+	}
+	at := 0
+	for i := range m.jobs { // now that they stay where they are
+		n := len(m.jobs[i].Count)
+		m.jobs[i].rungs = m.rungs[at : at+n : at+n]
+		at += n
+	}
 }
 
 // share finds the price at which the jobs want no more than there is, and hands out what that
@@ -70,6 +98,7 @@ func (m *market) cut(spare int32) int32 {
 // measureDrain says when the jobs would end as they are, those that wait on their fewest devices, and
 // how long their work is for all devices together.
 func (m *market) measureDrain(devices int32) {
+	m.climb()
 	m.drain = 0
 	for i := range m.jobs {
 		j := &m.jobs[i]
@@ -77,7 +106,7 @@ func (m *market) measureDrain(devices int32) {
 			continue // it can be nowhere
 		}
 		rung := max(1, j.has)
-		j.ends = j.left / j.rate(rung)
+		j.ends = j.left / j.rungs[rung].rate
 		m.drain += j.ends * float64(j.Devices[rung])
 	}
 	m.drain = max(1, m.drain/float64(max(1, devices)))
@@ -94,9 +123,9 @@ func (m *market) demand(price float64) (sum int32) {
 		j.worth = j.cost(price * j.then)
 		j.gets = 0
 		best := m.gain(j, 0)
-		for rung := 1; rung < len(j.Count); rung++ {
-			if g := m.gain(j, rung) - price*float64(j.Devices[rung]); g > best {
-				best, j.gets = g, rung
+		for k := 1; k < len(j.rungs); k++ {
+			if g := m.gain(j, k) - price*j.rungs[k].devices; g > best {
+				best, j.gets = g, k
 			}
 		}
 		sum += j.Devices[j.gets]
@@ -108,8 +137,8 @@ func (m *market) demand(price float64) (sum int32) {
 // devices at a price.
 func (j *job) cost(price float64) float64 {
 	least := math.Inf(1)
-	for rung := 1; rung < len(j.Count); rung++ {
-		least = min(least, (1+price*float64(j.Devices[rung]))/j.rate(rung))
+	for k := 1; k < len(j.rungs); k++ {
+		least = min(least, (1+price*j.rungs[k].devices)/j.rungs[k].rate)
 	}
 	return least
 }
@@ -117,35 +146,93 @@ func (j *job) cost(price float64) float64 {
 // gain is what a second on a rung gains, in seconds of waiting. A restart takes its part of the
 // time for which the rung will be held; one that is stopped has it to come.
 func (m *market) gain(j *job, rung int) float64 {
+	r := &j.rungs[rung]
 	switch {
-	case len(j.Count) == 1:
+	case len(j.rungs) == 1:
 		return 0
 	case rung == j.has:
-		return j.worth * j.rate(rung)
+		return j.worth * r.rate
 	case rung == 0:
-		return -j.worth * j.rate(j.has) * j.restart / m.holds
+		return -j.worth * j.rungs[j.has].rate * j.restart / m.holds
 	}
-	held := min(m.holds, j.left/j.rate(rung))
-	return j.worth * j.rate(rung) * held / (held + j.restart)
+	return j.worth * r.rate * r.held / r.whole
 }
 
 // fill hands out what nobody wants at the price: again and again to the job that gains most by a
 // device of a step that is within it, as long as one gains.
 func (m *market) fill(spare int32) {
-	for spare > 0 {
-		best, who, to := 0., -1, 0
-		for i := range m.jobs {
-			j := &m.jobs[i]
-			for rung := j.gets + 1; rung < len(j.Count) && j.Devices[rung]-j.Devices[j.gets] <= spare; rung++ {
-				if g := (m.gain(j, rung) - m.gain(j, j.gets)) / float64(j.Devices[rung]-j.Devices[j.gets]); g > best {
-					best, who, to = g, i, rung
-				}
-			}
+	m.next = m.next[:0]
+	for i := range m.jobs {
+		if s := m.step(i, spare); s.gain > 0 {
+			m.next = append(m.next, s)
 		}
-		if who < 0 {
-			return
+	}
+	heap.Init(&m.next)
+	for len(m.next) > 0 && spare > 0 {
+		top := &m.next[0]
+		if now := m.step(top.job, spare); now == *top {
+			j := &m.jobs[top.job]
+			spare -= j.Devices[top.to] - j.Devices[j.gets]
+			j.gets = top.to
+			*top = m.step(top.job, spare)
+		} else {
+			*top = now // there was more to spare when it was looked for
 		}
-		spare -= m.jobs[who].Devices[to] - m.jobs[who].Devices[m.jobs[who].gets]
-		m.jobs[who].gets = to
+		if top.gain > 0 {
+			heap.Fix(&m.next, 0)
+		} else {
+			m.next.dropFirst()
+		}
+	}
+}
+
+// step is what a job would gain most by, a device, within what is to spare.
+func (m *market) step(i int, spare int32) (best step) {
+	j := &m.jobs[i]
+	best.job = i
+	for k := j.gets + 1; k < len(j.rungs) && j.Devices[k]-j.Devices[j.gets] <= spare; k++ {
+		if g := (m.gain(j, k) - m.gain(j, j.gets)) / float64(j.Devices[k]-j.Devices[j.gets]); g > best.gain {
+			best.gain, best.to = g, k
+		}
+	}
+	return best
+}
+
+// step is a rung that a job could have next, and what it gains by each device.
+type step struct {
+	gain    float64
+	job, to int
+}
+
+// steps is a heap: who gains most is in front, of equals the first job.
+type steps []step
+
+// Len is how many there are.
+func (s steps) Len() int { return len(s) }
+
+// Less orders them.
+func (s steps) Less(i, j int) bool {
+	return s[i].gain > s[j].gain || s[i].gain == s[j].gain && s[i].job < s[j].job
+}
+
+// Swap exchanges two.
+func (s steps) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+
+// Push is for package heap.
+func (s *steps) Push(x any) { *s = append(*s, x.(step)) }
+
+// Pop is for package heap.
+func (s *steps) Pop() any {
+	last := (*s)[len(*s)-1]
+	*s = (*s)[:len(*s)-1]
+	return last
+}
+
+// dropFirst takes the first out.
+func (s *steps) dropFirst() {
+	last := len(*s) - 1
+	(*s)[0] = (*s)[last]
+	if *s = (*s)[:last]; last > 0 {
+		heap.Fix(s, 0)
 	}
 }
