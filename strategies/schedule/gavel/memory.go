@@ -52,7 +52,9 @@ func (m *memory) book(v plan.View, jobs []plan.JobID, models int) {
 		}
 		if len(before) == 0 || before[0].job != id {
 			none := v.Shape(id).Milli(v.Shape(id).Gang) == 0 // of the devices that are divided
-			kept = append(kept, standing{job: id, kind: plan.None, answered: none, x: make([]int64, models), got: make([]int64, models), deficit: make([]int64, models), on: modelOf(v, id)})
+			rows := make([]int64, 3*models)
+			kept = append(kept, standing{job: id, kind: plan.None, answered: none, on: modelOf(v, id),
+				x: rows[:models:models], got: rows[models : 2*models : 2*models], deficit: rows[2*models:]})
 			continue
 		}
 		s := before[0]
@@ -93,16 +95,22 @@ func (m *memory) adopt(now unit.Time, r *reply) {
 
 // Remember encodes the memory, all in whole figures.
 func (m *memory) Remember() []byte {
-	truth := map[bool]int64{true: 1}
-	b := figures.PutCount(figures.Put(m.text[:0], int64(m.roundEnd), int64(m.divided), int64(m.booked), truth[m.ended]+2*m.twin), len(m.room))
+	b := figures.PutCount(figures.Put(m.text[:0], int64(m.roundEnd), int64(m.divided), int64(m.booked), bit(m.ended)+2*m.twin), len(m.room))
 	b = figures.PutCount(figures.Put(b, m.room...), len(m.jobs))
 	for i := range m.jobs {
 		s := &m.jobs[i]
-		b = figures.PutCount(figures.Put(b, int64(s.job), int64(s.kind), truth[s.answered]), len(s.x))
+		b = figures.PutCount(figures.Put(b, int64(s.job), int64(s.kind), bit(s.answered)), len(s.x))
 		b = figures.Put(figures.Put(figures.Put(b, s.x...), s.got...), s.deficit...)
 	}
 	m.text = b
 	return b
+}
+
+func bit(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // Recall reads what Remember wrote.
