@@ -29,13 +29,14 @@ type alike struct {
 	takers  takers
 }
 
-// file is the classes of one shape and one step: one for each owner, who is marked if it has jobs. To block
-// all of them costs a word for 64.
+// file is the classes of one shape and one step, at most one for each owner. Those that have jobs are marked by their
+// places: to block all of them costs a word for 64.
 type file struct {
 	of      *alike
 	step    int32
-	classes []int32 // by owner
-	open    marks   // those with a class worth a try
+	classes []int32
+	owners  []int32 // whose they are
+	open    marks   // those worth a try
 	blocked marks   // those whose best job was tried and could not be placed
 	keptOut marks   // those of them that claims keep out in this pass, without a try
 }
@@ -57,17 +58,7 @@ func (s *Scheduler) fileOf(shape, step int32) *file {
 	}
 	f := &file{of: of, step: step}
 	of.files = append(of.files, f)
-	f.grow(len(s.lines.owners))
 	return f
-}
-
-func (f *file) grow(owners int) {
-	for len(f.classes) < owners {
-		f.classes = append(f.classes, plan.None)
-	}
-	f.open.grow(owners)
-	f.blocked.grow(owners)
-	f.keptOut.grow(owners)
 }
 
 // newClass returns a class for a kind that has had none.
@@ -79,42 +70,41 @@ func (s *Scheduler) newClass(k kind) int32 {
 		s.lines.owners = append(s.lines.owners, owned{leaf: k.leaf, preempts: s.claims.tree.heads[k.leaf].preempts})
 		for _, of := range s.lines.alike {
 			of.takers.turn = 0
-			for _, f := range of.files {
-				f.grow(len(s.lines.owners))
-			}
 		}
 	}
-	at := int32(len(s.lines.classes))
+	at, f := int32(len(s.lines.classes)), s.fileOf(k.shape, k.step)
 	s.lines.class[k] = at
-	f := s.fileOf(k.shape, k.step)
-	f.classes[who] = at
-	s.lines.classes = append(s.lines.classes, class{kind: k, by: who, in: f, waiting: heap{pos: &s.lines.pos}})
+	s.lines.classes = append(s.lines.classes, class{kind: k, in: f, place: int32(len(f.classes)), waiting: heap{pos: &s.lines.pos}})
+	f.classes, f.owners = append(f.classes, at), append(f.owners, who)
+	for _, m := range []*marks{&f.open, &f.blocked, &f.keptOut} {
+		m.grow(len(f.classes))
+	}
 	leaf := &s.claims.tree.heads[k.leaf]
 	leaf.classes = append(leaf.classes, at)
 	return at
 }
 
 // isBlocked reports whether the best job of a class was tried and could not be placed.
-func (c *class) isBlocked() bool { return c.in.blocked.has(c.by) }
+func (c *class) isBlocked() bool { return c.in.blocked.has(c.place) }
 
 // block marks that a class is not worth a try.
 func (s *Scheduler) block(c *class) {
-	if f := c.in; f.open.has(c.by) {
-		f.open.unset(c.by)
-		f.blocked.set(c.by)
+	if f := c.in; f.open.has(c.place) {
+		f.open.unset(c.place)
+		f.blocked.set(c.place)
 		f.of.blocked++
-		s.recount(c.by, -1)
+		s.recount(f.owners[c.place], -1)
 	}
 }
 
 // unblock marks that a class is worth a try again.
 func (s *Scheduler) unblock(c *class) {
-	if f := c.in; f.blocked.has(c.by) {
-		f.blocked.unset(c.by)
-		f.open.set(c.by)
+	if f := c.in; f.blocked.has(c.place) {
+		f.blocked.unset(c.place)
+		f.open.set(c.place)
 		f.of.blocked--
 		f.of.opened++
-		s.recount(c.by, 1)
+		s.recount(f.owners[c.place], 1)
 	}
 }
 
@@ -122,18 +112,18 @@ func (s *Scheduler) unblock(c *class) {
 func (s *Scheduler) refile(c *class) {
 	f, has := c.in, len(c.waiting.items) > 0
 	s.claims.tree.heads[c.leaf].headed = false
-	switch open, blocked := f.open.has(c.by), f.blocked.has(c.by); {
+	switch open, blocked := f.open.has(c.place), f.blocked.has(c.place); {
 	case has && !blocked:
 		f.of.opened++
 		if !open {
-			f.open.set(c.by)
-			s.recount(c.by, 1)
+			f.open.set(c.place)
+			s.recount(f.owners[c.place], 1)
 		}
 	case !has && open:
-		f.open.unset(c.by)
-		s.recount(c.by, -1)
+		f.open.unset(c.place)
+		s.recount(f.owners[c.place], -1)
 	case !has && blocked:
-		f.blocked.unset(c.by)
+		f.blocked.unset(c.place)
 		f.of.blocked--
 	}
 }
@@ -147,7 +137,7 @@ func (s *Scheduler) recount(who, n int32) {
 	}
 }
 
-// blockAll blocks the classes of a file that are worth a try, of the owners that are marked.
+// blockAll blocks the classes of a file that are worth a try, of those that are marked.
 func (s *Scheduler) blockAll(f *file, of marks) {
 	for w, word := range of {
 		word &= f.open[w]
@@ -155,12 +145,12 @@ func (s *Scheduler) blockAll(f *file, of marks) {
 		f.blocked[w] |= word
 		f.of.blocked += bits.OnesCount64(word)
 		for ; word != 0; word &= word - 1 {
-			s.recount(int32(w<<6+bits.TrailingZeros64(word)), -1)
+			s.recount(f.owners[w<<6+bits.TrailingZeros64(word)], -1)
 		}
 	}
 }
 
-// unblockAll is the reverse, for the owners that are marked.
+// unblockAll is the reverse.
 func (s *Scheduler) unblockAll(f *file, of marks) {
 	for w, word := range of {
 		word &= f.blocked[w]
@@ -169,7 +159,7 @@ func (s *Scheduler) unblockAll(f *file, of marks) {
 		f.of.blocked -= bits.OnesCount64(word)
 		f.of.opened += int64(bits.OnesCount64(word))
 		for ; word != 0; word &= word - 1 {
-			s.recount(int32(w<<6+bits.TrailingZeros64(word)), 1)
+			s.recount(f.owners[w<<6+bits.TrailingZeros64(word)], 1)
 		}
 	}
 }
@@ -218,9 +208,9 @@ func (s *Scheduler) reopenTakers(v plan.View) {
 func (s *Scheduler) reopenTakersOf(v plan.View, id int32) {
 	takers := s.takers(v, id)
 	for _, f := range s.lines.alike[id].files {
-		for who := range f.blocked.both(takers) {
-			if c := &s.lines.classes[f.classes[who]]; s.takesBack(v, c) {
-				s.unblock(c)
+		for at := range f.blocked.all() {
+			if takers.has(f.owners[at]) && s.takesBack(v, &s.lines.classes[f.classes[at]]) {
+				s.unblock(&s.lines.classes[f.classes[at]])
 			}
 		}
 	}
@@ -262,9 +252,9 @@ func (s *Scheduler) crowd(d *plan.Draft, id int32) {
 	shape, takers := v.ShapeOf(id), s.takers(v, id)
 	for _, f := range of.files {
 		some := s.copyOf(f.open)
-		for who := range some.both(takers) {
-			if c := &s.lines.classes[f.classes[who]]; s.takesBack(v, c) && s.mayTakeBack(v, shape, c.priority) {
-				some.unset(who)
+		for at := range some.all() {
+			if c := f.classes[at]; takers.has(f.owners[at]) && s.takesBack(v, &s.lines.classes[c]) && s.mayTakeBack(v, shape, s.lines.classes[c].priority) {
+				some.unset(at)
 			}
 		}
 		s.blockAll(f, some)
@@ -294,28 +284,27 @@ func (s *Scheduler) keepOut(d *plan.Draft, job plan.JobID, id int32) {
 			continue
 		}
 		some := s.copyOf(f.open)
-		if !steps || f.step == own {
-			for who := range some.all() {
-				if other := s.lines.classes[f.classes[who]].waiting.items[0].job; other == job || s.length(v, other, n) < length {
-					some.unset(who)
+		for at := range some.all() {
+			c := f.classes[at]
+			if !steps || f.step == own {
+				if other := s.lines.classes[c].waiting.items[0].job; other == job || s.length(v, other, n) < length {
+					some.unset(at)
 				}
 			}
-		}
-		for who := range some.both(takers) {
-			if s.takesBack(v, &s.lines.classes[f.classes[who]]) {
-				some.unset(who)
+			if takers.has(f.owners[at]) && s.takesBack(v, &s.lines.classes[c]) {
+				some.unset(at)
 			}
 		}
 		for _, claim := range s.agenda.calendar.Claims() {
 			if c := s.classOf(claim.Job); c != nil && c.in == f && c.waiting.items[0].job == claim.Job {
-				some.unset(c.by)
+				some.unset(c.place)
 			}
 		}
 		s.keepOutOf(f, some)
 	}
 }
 
-// keepOutOf blocks the classes of a file, of the owners that are marked, until there is room for a claim.
+// keepOutOf blocks the classes of a file that are marked until there is room for a claim.
 func (s *Scheduler) keepOutOf(f *file, some marks) {
 	if !some.any() {
 		return

@@ -176,8 +176,8 @@ type making struct {
 // class is the waiting jobs of one kind.
 type class struct {
 	kind
-	by       int32 // its owner
 	in       *file
+	place    int32 // there
 	waiting  heap
 	priority int32 // of its best job
 }
