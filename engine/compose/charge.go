@@ -10,7 +10,7 @@ type charge struct {
 	leaf, user, model int32
 	place             int32 // in its leaf's list of running jobs
 	milli             int64
-	protected         unit.Time // until when the run is not displaced for a guarantee or a priority
+	protected         unit.Time // until when the run is not displaced for a guarantee or a priority, where there are several queues
 }
 
 // charge counts what a job's run holds against its queue and user.
@@ -34,8 +34,8 @@ func (s *Scheduler) charge(v plan.View, id plan.JobID) {
 		*list = append(*list, id)
 		s.claims.running.Grow(v.Jobs())
 		s.claims.running.Add(int32(id))
+		c.protected = protection(v, j.Run, s.claims.tree.protect)
 	}
-	c.protected = protection(v, j.Run, s.claims.tree.protect)
 	s.claims.charged[id] = c
 	s.count(id, 1)
 }

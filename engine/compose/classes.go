@@ -23,7 +23,6 @@ type owned struct {
 // alike are the classes of one shape, in files of those whose jobs take about as long.
 type alike struct {
 	files   []*file
-	blocked int     // classes that are
 	opened  int64   // changes of those that are worth a try
 	crowded crowded // when they were last blocked together
 	takers  takers
@@ -33,6 +32,7 @@ type alike struct {
 // places: to block all of them costs a word for 64.
 type file struct {
 	of      *alike
+	shape   int32
 	step    int32
 	classes []int32
 	owners  []int32 // whose they are
@@ -50,13 +50,13 @@ type takers struct {
 // fileOf returns the file for a shape and a step.
 func (s *Scheduler) fileOf(shape, step int32) *file {
 	for int(shape) >= len(s.lines.alike) {
-		s.lines.alike = append(s.lines.alike, &alike{})
+		s.lines.alike, s.lines.blocked = append(s.lines.alike, &alike{}), append(s.lines.blocked, 0)
 	}
 	of := s.lines.alike[shape]
 	if at := slices.IndexFunc(of.files, func(f *file) bool { return f.step == step }); at >= 0 {
 		return of.files[at]
 	}
-	f := &file{of: of, step: step}
+	f := &file{of: of, shape: shape, step: step}
 	of.files = append(of.files, f)
 	return f
 }
@@ -92,7 +92,7 @@ func (s *Scheduler) block(c *class) {
 	if f := c.in; f.open.has(c.place) {
 		f.open.unset(c.place)
 		f.blocked.set(c.place)
-		f.of.blocked++
+		s.lines.blocked[f.shape]++
 		s.recount(f.owners[c.place], -1)
 	}
 }
@@ -102,7 +102,7 @@ func (s *Scheduler) unblock(c *class) {
 	if f := c.in; f.blocked.has(c.place) {
 		f.blocked.unset(c.place)
 		f.open.set(c.place)
-		f.of.blocked--
+		s.lines.blocked[f.shape]--
 		f.of.opened++
 		s.recount(f.owners[c.place], 1)
 	}
@@ -124,7 +124,7 @@ func (s *Scheduler) refile(c *class) {
 		s.recount(f.owners[c.place], -1)
 	case !has && blocked:
 		f.blocked.unset(c.place)
-		f.of.blocked--
+		s.lines.blocked[f.shape]--
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *Scheduler) blockAll(f *file, of marks) {
 		word &= f.open[w]
 		f.open[w] &^= word
 		f.blocked[w] |= word
-		f.of.blocked += bits.OnesCount64(word)
+		s.lines.blocked[f.shape] += int32(bits.OnesCount64(word))
 		for ; word != 0; word &= word - 1 {
 			s.recount(f.owners[w<<6+bits.TrailingZeros64(word)], -1)
 		}
@@ -156,7 +156,7 @@ func (s *Scheduler) unblockAll(f *file, of marks) {
 		word &= f.blocked[w]
 		f.blocked[w] &^= word
 		f.open[w] |= word
-		f.of.blocked -= bits.OnesCount64(word)
+		s.lines.blocked[f.shape] -= int32(bits.OnesCount64(word))
 		f.of.opened += int64(bits.OnesCount64(word))
 		for ; word != 0; word &= word - 1 {
 			s.recount(f.owners[w<<6+bits.TrailingZeros64(word)], 1)
@@ -173,9 +173,9 @@ func (s *Scheduler) reopenShape(of *alike) {
 
 // reopenAll unblocks all classes.
 func (s *Scheduler) reopenAll() {
-	for _, of := range s.lines.alike {
-		if of.blocked > 0 {
-			s.reopenShape(of)
+	for id, blocked := range s.lines.blocked {
+		if blocked > 0 {
+			s.reopenShape(s.lines.alike[id])
 		}
 	}
 }
@@ -183,13 +183,13 @@ func (s *Scheduler) reopenAll() {
 // reopenRoomy lets the classes be tried again that the free room might now hold. Where
 // the order preempts every class might, since what runs counts as room too.
 func (s *Scheduler) reopenRoomy(v plan.View) {
-	for id, of := range s.lines.alike {
-		if of.blocked == 0 {
+	for id, blocked := range s.lines.blocked {
+		if blocked == 0 {
 			continue
 		}
 		shape := v.ShapeOf(int32(id))
 		if s.able.finder || s.parts.Sharer != nil || s.rules.Preempt || roomFor(v, shape, smallest(shape)) || s.scattered(v, shape) {
-			s.reopenShape(of)
+			s.reopenShape(s.lines.alike[id])
 		} else if s.couldTakeBack(v, shape) {
 			s.reopenTakersOf(v, int32(id))
 		}
@@ -198,8 +198,8 @@ func (s *Scheduler) reopenRoomy(v plan.View) {
 
 // reopenTakers lets those be tried again that may take room back from what runs.
 func (s *Scheduler) reopenTakers(v plan.View) {
-	for id, of := range s.lines.alike {
-		if of.blocked > 0 && s.couldTakeBack(v, v.ShapeOf(int32(id))) {
+	for id, blocked := range s.lines.blocked {
+		if blocked > 0 && s.couldTakeBack(v, v.ShapeOf(int32(id))) {
 			s.reopenTakersOf(v, int32(id))
 		}
 	}

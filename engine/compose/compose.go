@@ -103,6 +103,7 @@ type lines struct {
 	classes   []class
 	class     map[kind]int32
 	alike     []*alike // by shape: its classes
+	blocked   []int32  // by shape: how many of those are
 	owner     map[owner]int32
 	owners    []owned
 	some      marks   // scratch
@@ -263,7 +264,7 @@ func (p *Parts) abilities() abilities {
 
 func (s *Scheduler) reset() {
 	s.lines.aside, s.making.passed = s.lines.aside[:0], s.making.passed[:0]
-	s.lines.alike, s.lines.owner, s.lines.owners, s.lines.keptOut = nil, map[owner]int32{}, nil, nil
+	s.lines.alike, s.lines.blocked, s.lines.owner, s.lines.owners, s.lines.keptOut = nil, nil, map[owner]int32{}, nil, nil
 	s.lines.classes, s.lines.class, s.lines.pos, s.lines.home, s.able.learned, s.lines.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
 	s.claims.charged, s.claims.running, s.claims.more, s.claims.tree = nil, bitset.Set{}, map[plan.JobID][]charge{}, tree{}
 	s.lines.running = heap{pos: &s.lines.pos, worst: true}
