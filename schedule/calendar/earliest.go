@@ -2,9 +2,9 @@ package calendar
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 
+	"github.com/musterdl/muster/mechanism/heap"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -20,33 +20,11 @@ type gang struct {
 // search is the memory that looking for a place takes, used again for the next.
 type search struct {
 	offers []offer
-	enough latest
-	hold   []int32     // by node: workers it could take at the instant that is looked at
-	since  []unit.Time // by node: since when it could take so many
+	enough heap.Heap[unit.Time] // from when on workers can be had, the latest on top
+	hold   []int32              // by node: workers it could take at the instant that is looked at
+	since  []unit.Time          // by node: since when it could take so many
 	order  []offer
 	drains []drain
-}
-
-// latest is from when on workers can be had, the latest on top.
-type latest []unit.Time
-
-// Len is how many there are.
-func (l latest) Len() int { return len(l) }
-
-// Less orders them with the latest on top.
-func (l latest) Less(i, j int) bool { return l[i] > l[j] }
-
-// Swap is for package heap.
-func (l latest) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
-
-// Push is for package heap.
-func (l *latest) Push(x any) { *l = append(*l, x.(unit.Time)) }
-
-// Pop is for package heap.
-func (l *latest) Pop() any {
-	last := (*l)[len(*l)-1]
-	*l = (*l)[:len(*l)-1]
-	return last
 }
 
 // gangOf is a job with what it asks for, of the models that it may have.
@@ -96,15 +74,15 @@ func (c *Calendar) soonest(g gang, b beside, before unit.Time) (Claim, bool) {
 		return Claim{}, false
 	}
 	c.index()
-	c.offers, c.enough = c.offers[:0], c.enough[:0]
+	c.offers, c.enough = c.offers[:0], heap.Heap[unit.Time]{Items: c.enough.Items[:0], Before: later}
 	c.hold, c.since = slices.Grow(c.hold[:0], len(c.nodes))[:len(c.nodes)], slices.Grow(c.since[:0], len(c.nodes))[:len(c.nodes)]
 	for id := range c.nodes {
 		c.hold[id], c.since[id] = 0, c.now
-		if c.takes(plan.NodeID(id), &g) {
-			c.offer(plan.NodeID(id), &g, b, before)
+		if n := len(c.offers); c.takes(plan.NodeID(id), &g) && c.offer(plan.NodeID(id), &g, b, before) {
+			c.count(&g, c.offers[n:])
 		}
-		if int32(len(c.enough)) == g.workers {
-			before = min(before, c.enough[0]+1) // the nodes looked at so far hold the gang by then
+		if int32(len(c.enough.Items)) == g.workers {
+			before = min(before, c.enough.Items[0]+1) // the nodes looked at so far hold the gang by then
 		}
 	}
 	slices.SortFunc(c.offers, func(x, y offer) int { return cmp.Compare(x.at, y.at) })
@@ -159,22 +137,19 @@ func (c *Calendar) workers(id plan.NodeID, g *gang, has step) int32 {
 	return min(g.workers, g.shape.Workers(has.devices(), c.nodes[id].memory, has.cpu, has.host))
 }
 
-// offer lists from when on a node could take how many workers for the whole length.
-func (c *Calendar) offer(id plan.NodeID, g *gang, b beside, before unit.Time) {
+// offer lists from when on a node could take how many workers for the whole length, and reports
+// whether these are ever more.
+func (c *Calendar) offer(id plan.NodeID, g *gang, b beside, before unit.Time) (rises bool) {
 	last := int32(0)
 	put := func(at unit.Time, workers int32) {
 		c.offers = append(c.offers, offer{at, id, workers})
-	}
-	more := func(at unit.Time, workers int32) { // and it stays so
-		put(at, workers)
-		c.count(g, at, workers-last)
-		last = workers
 	}
 	if n := &c.nodes[id]; n.first == n.last { // nothing stands there: it has what runs leave
 		has := step{full: int64(n.whole), cpu: int64(n.cpu), host: int64(n.host)}
 		for i, at := 0, c.now; at < before; i++ {
 			if w := c.workers(id, g, has); w != last {
-				more(at, w)
+				put(at, w)
+				last = w
 			}
 			if last == g.workers || i == len(n.releases) || n.releases[i].at == unit.Never {
 				break
@@ -182,17 +157,18 @@ func (c *Calendar) offer(id plan.NodeID, g *gang, b beside, before unit.Time) {
 			at = n.releases[i].at
 			has.release(&n.releases[i])
 		}
-		return
+		return true
 	}
 	steps := c.timeline(id, b)
 	falls := slices.ContainsFunc(steps, func(s step) bool { return s.falls })
-	if !falls { // there is ever more
+	if !falls {
 		for i := 0; i < len(steps) && steps[i].at < before; i++ {
 			if w := c.workers(id, g, steps[i]); w != last {
-				more(steps[i].at, w)
+				put(steps[i].at, w)
+				last = w
 			}
 		}
-		return
+		return true
 	}
 	from := func(at unit.Time) {
 		if at >= c.now && at < before {
@@ -205,24 +181,27 @@ func (c *Calendar) offer(id plan.NodeID, g *gang, b beside, before unit.Time) {
 			from(steps[i].at.Add(1 - g.length)) // what starts then is the first to run into it
 		}
 	}
+	return false
 }
 
-// count keeps, of the instants from which on workers of a gang can be had, as many as it has workers, the soonest.
-func (c *Calendar) count(g *gang, at unit.Time, workers int32) {
-	for range workers {
-		switch n := int32(len(c.enough)); {
-		case n < g.workers:
-			if c.enough = append(c.enough, at); n+1 == g.workers {
-				heap.Init(&c.enough)
+// count keeps, of the instants from which on workers of a gang can be had, as many as it has workers, the
+// soonest. It is told of one node after the other, on which there are ever more.
+func (c *Calendar) count(g *gang, offers []offer) {
+	last := int32(0)
+	for _, o := range offers {
+		for ; last < o.workers; last++ {
+			if int32(len(c.enough.Items)) < g.workers {
+				c.enough.Push(o.at)
+			} else if o.at < c.enough.Items[0] {
+				c.enough.Replace(o.at)
+			} else {
+				return // what comes later is no sooner
 			}
-		case at >= c.enough[0]:
-			return
-		default:
-			c.enough[0] = at
-			heap.Fix(&c.enough, 0)
 		}
 	}
 }
+
+func later(a, b *unit.Time) bool { return *a > *b }
 
 // choose takes the nodes for a gang from what they could take at an instant: the
 // fullest until one holds the rest, and then the tightest that does.

@@ -1,10 +1,10 @@
 package elastic
 
 import (
-	"container/heap"
 	"math"
 
 	"github.com/musterdl/muster/allocate/ladder"
+	"github.com/musterdl/muster/mechanism/heap"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -14,7 +14,7 @@ type market struct {
 	holds float64 // seconds for which a share is expected to last
 	drain float64 // seconds in which all devices could do the work that is there
 	rungs []rung  // of all jobs
-	next  steps   // scratch
+	next  heap.Heap[step]
 }
 
 // job is one of them. Rungs are those of its ladder; 0 is nothing.
@@ -161,27 +161,26 @@ func (m *market) gain(j *job, rung int) float64 {
 // fill hands out what nobody wants at the price: again and again to the job that gains most by a
 // device of a step that is within it, as long as one gains.
 func (m *market) fill(spare int32) {
-	m.next = m.next[:0]
+	m.next = heap.Heap[step]{Items: m.next.Items[:0], Before: before}
 	for i := range m.jobs {
 		if s := m.step(i, spare); s.gain > 0 {
-			m.next = append(m.next, s)
+			m.next.Items = append(m.next.Items, s)
 		}
 	}
-	heap.Init(&m.next)
-	for len(m.next) > 0 && spare > 0 {
-		top := &m.next[0]
-		if now := m.step(top.job, spare); now == *top {
+	m.next.Init()
+	for len(m.next.Items) > 0 && spare > 0 {
+		top := m.next.Items[0]
+		next := m.step(top.job, spare)
+		if next == top {
 			j := &m.jobs[top.job]
 			spare -= j.Devices[top.to] - j.Devices[j.gets]
 			j.gets = top.to
-			*top = m.step(top.job, spare)
+			next = m.step(top.job, spare)
+		} // else there was more to spare when it was looked for
+		if next.gain > 0 {
+			m.next.Replace(next)
 		} else {
-			*top = now // there was more to spare when it was looked for
-		}
-		if top.gain > 0 {
-			heap.Fix(&m.next, 0)
-		} else {
-			m.next.dropFirst()
+			m.next.Pop()
 		}
 	}
 }
@@ -204,35 +203,5 @@ type step struct {
 	job, to int
 }
 
-// steps is a heap: who gains most is in front, of equals the first job.
-type steps []step
-
-// Len is how many there are.
-func (s steps) Len() int { return len(s) }
-
-// Less orders them.
-func (s steps) Less(i, j int) bool {
-	return s[i].gain > s[j].gain || s[i].gain == s[j].gain && s[i].job < s[j].job
-}
-
-// Swap exchanges two.
-func (s steps) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-
-// Push is for package heap.
-func (s *steps) Push(x any) { *s = append(*s, x.(step)) }
-
-// Pop is for package heap.
-func (s *steps) Pop() any {
-	last := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
-	return last
-}
-
-// dropFirst takes the first out.
-func (s *steps) dropFirst() {
-	last := len(*s) - 1
-	(*s)[0] = (*s)[last]
-	if *s = (*s)[:last]; last > 0 {
-		heap.Fix(s, 0)
-	}
-}
+// before is the order of steps: who gains most is in front, of equals the first job.
+func before(a, b *step) bool { return a.gain > b.gain || a.gain == b.gain && a.job < b.job }

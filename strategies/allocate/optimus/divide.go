@@ -2,8 +2,9 @@ package optimus
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
+
+	"github.com/musterdl/muster/mechanism/heap"
 )
 
 // Demand is what one task takes of each kind of resource: devices, cores, memory.
@@ -29,14 +30,9 @@ type Tasks struct {
 // Divide gives every job in turn the fewest tasks it can run with, as far as there is
 // room, and then adds one task at a time, worker or server, where the time that is left
 // falls most per share of the resource that the task takes most of.
-func Divide(jobs []Job, room Demand) []Tasks {
-	var d division
-	return d.divide(jobs, room)
-}
-
-// divide is Divide in memory that is used again.
-func (d *division) divide(jobs []Job, room Demand) []Tasks {
-	d.jobs, d.free, d.all, d.steps = jobs, room, room, d.steps[:0]
+func (d *Division) Divide(jobs []Job, room Demand) []Tasks {
+	d.jobs, d.free, d.all = jobs, room, room
+	d.steps = heap.Heap[step]{Items: d.steps.Items[:0], Before: before}
 	d.has, d.gain = append(d.has[:0], make([]Tasks, len(jobs))...), append(d.gain[:0], make([][2]float64, len(jobs))...)
 	for i := range jobs {
 		c := &jobs[i]
@@ -46,8 +42,8 @@ func (d *division) divide(jobs []Job, room Demand) []Tasks {
 			d.weigh(i)
 		}
 	}
-	for len(d.steps) > 0 {
-		next := d.steps.pop()
+	for len(d.steps.Items) > 0 {
+		next := d.steps.Pop()
 		best, kind := next.job, next.kind
 		if next.gain != d.gain[best][kind] {
 			continue // it was weighed again since
@@ -63,12 +59,13 @@ func (d *division) divide(jobs []Job, room Demand) []Tasks {
 	return d.has
 }
 
-type division struct {
+// Division is the memory that it takes to divide, used again: what it returned holds until then.
+type Division struct {
 	jobs      []Job
 	free, all Demand
 	has       []Tasks
-	gain      [][2]float64 // by job: of more workers, of one more server
-	steps     steps        // some were weighed again since
+	gain      [][2]float64    // by job: of more workers, of one more server
+	steps     heap.Heap[step] // some were weighed again since
 }
 
 // step is what could be given next, with what was gained by it when it was weighed.
@@ -77,50 +74,16 @@ type step struct {
 	job, kind int
 }
 
-// steps is a heap: the step of most gain is in front, of equals that of the first job, and of one
+// before is the order of steps: the one of most gain is in front, of equals that of the first job, and of one
 // job more workers before a server.
-type steps []step
-
-// Len is how many steps there are.
-func (s steps) Len() int { return len(s) }
-
-// Swap exchanges two.
-func (s steps) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-
-// Less reports whether one is to come before another.
-func (s steps) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(s[j].gain, s[i].gain), cmp.Compare(s[i].job, s[j].job), cmp.Compare(s[i].kind, s[j].kind)) < 0
-}
-
-// Push is for package heap.
-func (s *steps) Push(x any) { *s = append(*s, x.(step)) }
-
-// Pop is for package heap.
-func (s *steps) Pop() any {
-	last := (*s)[len(*s)-1]
-	*s = (*s)[:len(*s)-1]
-	return last
-}
-
-// push adds a step, pop takes the first: package heap's own would put each of them on the heap of the process.
-func (s *steps) push(x step) {
-	*s = append(*s, x)
-	heap.Fix(s, len(*s)-1)
-}
-
-func (s *steps) pop() step {
-	first, last := (*s)[0], len(*s)-1
-	(*s)[0] = (*s)[last]
-	if *s = (*s)[:last]; last > 0 {
-		heap.Fix(s, 0)
-	}
-	return first
+func before(a, b *step) bool {
+	return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.job, b.job), cmp.Compare(a.kind, b.kind)) < 0
 }
 
 const workers, servers = 0, 1
 
 // step is what a job may be given next; nothing where it has the most.
-func (d *division) step(i, kind int) Tasks {
+func (d *Division) step(i, kind int) Tasks {
 	c, has := &d.jobs[i], d.has[i]
 	if kind == servers {
 		return Tasks{Servers: min(1, c.Servers-has.Servers)}
@@ -131,7 +94,7 @@ func (d *division) step(i, kind int) Tasks {
 	return Tasks{}
 }
 
-func (d *division) weigh(i int) {
+func (d *Division) weigh(i int) {
 	c, has := &d.jobs[i], d.has[i]
 	now := c.Left(has.Workers, has.Servers)
 	for kind := range d.gain[i] {
@@ -145,7 +108,7 @@ func (d *division) weigh(i int) {
 			}
 			d.gain[i][kind] = (now - c.Left(has.Workers+more.Workers, has.Servers+more.Servers)) / max(dominant, 1e-9)
 			if g := d.gain[i][kind]; g > 0 {
-				d.steps.push(step{g, i, kind})
+				d.steps.Push(step{g, i, kind})
 			}
 		}
 	}
@@ -159,7 +122,7 @@ func (c *Job) demand(t Tasks) (sum Demand) {
 }
 
 // take takes room for tasks if there is enough.
-func (d *division) take(c *Job, t Tasks) bool {
+func (d *Division) take(c *Job, t Tasks) bool {
 	need := c.demand(t)
 	for r, x := range need {
 		if x > d.free[r]+1e-9 {

@@ -6,7 +6,7 @@
 // then the next task always goes where it saves most time per share of the resource it
 // takes most of. Workers are spread evenly on the fewest nodes, small jobs first.
 //
-// Divide knows both forms, with parameter servers and with workers that reduce among
+// A Division knows both forms, with parameter servers and with workers that reduce among
 // themselves; a job under Policy is one gang whose menu says how fast it is, servers
 // included, so there it is the second. The models and their fitting are in package
 // profile/perf; what is left is the estimator's to say, and of a job without an estimate
@@ -52,7 +52,7 @@ type Policy struct {
 	jobs     []Job
 	about    []about // by job of these
 	widest   []int32
-	division division
+	division Division
 	laying
 }
 
@@ -106,12 +106,11 @@ func (p *Policy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([
 	}
 	clear(p.legal)
 	p.describe(v, jobs)
-	tasks := p.division.divide(p.jobs[:len(jobs)], room)
-	first := len(into)
+	tasks := p.division.Divide(p.jobs[:len(jobs)], room)
 	for i, id := range jobs {
 		into = append(into, allocate.Wish{Job: id, Workers: int32(tasks[i].Workers), Reason: plan.Reason{Code: plan.RoundPlan}})
 	}
-	p.place(v, into[first:], free)
+	p.place(v, into[len(into)-len(jobs):], free)
 	return into, v.Now().Add(p.config.Interval)
 }
 
@@ -181,9 +180,7 @@ func (l *laying) place(v plan.View, wishes []allocate.Wish, free []int) {
 		}
 	}
 	slices.SortStableFunc(l.order, func(a, b int) int { return cmp.Compare(wishes[a].Workers, wishes[b].Workers) })
-	for len(l.ofModel) < v.Room().Models() {
-		l.ofModel = append(l.ofModel, nil)
-	}
+	l.ofModel = slices.Grow(l.ofModel[:0], v.Room().Models())[:v.Room().Models()]
 	for m := range l.ofModel {
 		l.ofModel[m] = l.ofModel[m][:0]
 	}

@@ -38,7 +38,7 @@ func TestDivideIsBest(t *testing.T) {
 			work, alpha := 1+rng.Float64(), .3+.7*rng.Float64()
 			claims = append(claims, optimus.Job{Sizes: upTo(8), Worker: optimus.Demand{1}, Left: func(w, _ int) float64 { return work / math.Pow(float64(w), alpha) }})
 		}
-		got := optimus.Divide(claims, optimus.Demand{8})
+		got := new(optimus.Division).Divide(claims, optimus.Demand{8})
 		sum := func(n [3]int) (s float64) {
 			for i, k := range n {
 				s += claims[i].Left(k, 0)
@@ -67,14 +67,14 @@ func TestDivideServers(t *testing.T) {
 	}
 	compute, exchange := claim(1, 0, .1, 0, 0), claim(.001, 0, 5, 0, 0)
 	room := optimus.Demand{12, 24} // cores for twelve tasks
-	if got := optimus.Divide([]optimus.Job{compute}, room)[0]; got.Workers <= got.Servers {
+	if got := new(optimus.Division).Divide([]optimus.Job{compute}, room)[0]; got.Workers <= got.Servers {
 		t.Errorf("bound by compute: %+v", got)
 	}
-	if got := optimus.Divide([]optimus.Job{exchange}, room)[0]; got.Servers <= got.Workers {
+	if got := new(optimus.Division).Divide([]optimus.Job{exchange}, room)[0]; got.Servers <= got.Workers {
 		t.Errorf("bound by the exchange: %+v", got)
 	}
 	room[1] = 48
-	both := optimus.Divide([]optimus.Job{compute, exchange}, room)
+	both := new(optimus.Division).Divide([]optimus.Job{compute, exchange}, room)
 	if n := both[0].Workers + both[0].Servers + both[1].Workers + both[1].Servers; n > 24 || both[0].Workers+both[1].Workers > 12 {
 		t.Errorf("%+v do not fit", both)
 	}
@@ -83,7 +83,7 @@ func TestDivideServers(t *testing.T) {
 	cheap := optimus.Job{Sizes: upTo(20), Worker: optimus.Demand{1, 2}, Left: func(w, _ int) float64 { return 1000 / reduce.StepsPerSec(w, 0) }}
 	dear := cheap
 	dear.Worker = optimus.Demand{2, 2}
-	if got := optimus.Divide([]optimus.Job{cheap, dear}, room); got[0].Workers <= got[1].Workers {
+	if got := new(optimus.Division).Divide([]optimus.Job{cheap, dear}, room); got[0].Workers <= got[1].Workers {
 		t.Errorf("cheap has %+v, dear %+v", got[0], got[1])
 	}
 }
@@ -92,7 +92,7 @@ func TestDivideBounds(t *testing.T) {
 	flat := optimus.Job{Sizes: upTo(8), Worker: optimus.Demand{1}, Left: func(int, int) float64 { return 1 }}
 	rigid := optimus.Job{Sizes: []int{4}, Worker: optimus.Demand{1}, Left: func(w, _ int) float64 { return 1 / float64(w) }}
 	steps := optimus.Job{Sizes: []int{1, 2, 4}, Worker: optimus.Demand{1}, Left: func(w, _ int) float64 { return 1 / float64(w) }}
-	got := optimus.Divide([]optimus.Job{flat, rigid, steps, rigid}, optimus.Demand{8})
+	got := new(optimus.Division).Divide([]optimus.Job{flat, rigid, steps, rigid}, optimus.Demand{8})
 	if want := []optimus.Tasks{{Workers: 1}, {Workers: 4}, {Workers: 2}, {}}; !slices.Equal(got, want) {
 		t.Errorf("%v, expected %v", got, want)
 	}

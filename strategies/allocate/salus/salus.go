@@ -88,14 +88,6 @@ type scratch struct {
 	slots   []plan.Slot
 }
 
-// begin makes room for so many jobs.
-func (s *scratch) begin(jobs int) {
-	if s.order = s.order[:0]; cap(s.members) < jobs {
-		s.members, s.shares, s.slots = make([]member, 0, 2*jobs), make([]plan.ShareTerms, 0, 2*jobs), make([]plan.Slot, 0, 2*jobs)
-	}
-	s.members, s.shares, s.slots = s.members[:0], s.shares[:0], s.slots[:0]
-}
-
 var (
 	_ allocate.Joint       = (*Decider)(nil)
 	_ strategy.Remembering = (*Decider)(nil)
@@ -110,7 +102,8 @@ const settling = 5 * unit.Second
 
 // Wishes keeps every run, says who computes in each lane, and starts who goes first.
 func (s *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) ([]allocate.Wish, unit.Time) {
-	s.begin(len(jobs))
+	n := len(jobs) // there is room for all, so that nothing moves
+	s.order, s.members, s.shares, s.slots = s.order[:0], slices.Grow(s.members[:0], n), slices.Grow(s.shares[:0], n), slices.Grow(s.slots[:0], n)
 	waits := false // work of several devices
 	unsettled := false
 	for _, id := range jobs {
@@ -126,16 +119,15 @@ func (s *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 		}
 		s.order = append(s.order, s.member(v, id))
 	}
-	members := s.order
 	s.forget(v)
-	decide(s.readDevices(v), s.config.Lanes, members, room(v, waits))
+	decide(s.readDevices(v), s.config.Lanes, s.order, room(v, waits))
 	again := unit.Never
-	for _, m := range members {
+	for _, m := range s.order {
 		if !m.runs && s.config.Order == "fair" {
 			again = v.Now().Add(s.config.Quantum)
 		}
 		if m.joined && s.config.Order == "fair" {
-			s.restart(v, members, m)
+			s.restart(v, m)
 		}
 		if m.device != plan.None {
 			into = append(into, s.wish(v, m))
@@ -235,8 +227,8 @@ func (s *Decider) wish(v plan.View, m *member) allocate.Wish {
 }
 
 // restart begins to count anew in the lane that somebody joined.
-func (s *Decider) restart(v plan.View, members []*member, joined *member) {
-	for _, m := range members {
+func (s *Decider) restart(v plan.View, joined *member) {
+	for _, m := range s.order {
 		if m.device == joined.device && m.lane == joined.lane {
 			s.since[m.job] = v.Executed(m.job)
 		}

@@ -115,9 +115,7 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	} else {
 		on = t.config.plan(runs, waiting, devices, memory, &t.lineup)
 	}
-	if t.shares = t.shares[:0]; cap(t.shares) < len(jobs) {
-		t.shares = make([]plan.ShareTerms, 0, 2*len(jobs))
-	}
+	t.shares = slices.Grow(t.shares[:0], len(jobs))
 	for _, g := range on {
 		host := plan.JobID(g.jobs[0].id)
 		w := allocate.Wish{Job: host, Workers: v.Shape(host).Gang, Share: t.share(), Reason: plan.Reason{Code: plan.Fits, A: int64(g.gang) * 1000}}
