@@ -158,6 +158,7 @@ func TestAllow(t *testing.T) {
 			s.held = append(s.held, u)
 			l.Use(l.Leaf(u.queue), u.user, u.model, u.milli)
 			s.lends(t, &l)
+			s.guarantees(t, &l, u.queue, u.milli)
 			turns := l.Turns()
 			for a := range s.tree.Queues {
 				for b := range s.tree.Queues {
@@ -170,6 +171,34 @@ func TestAllow(t *testing.T) {
 	})
 	if barred == 0 {
 		t.Error("nothing was barred: nothing was tested")
+	}
+}
+
+// guarantees checks what is within a guarantee of a queue or one above it, and the most that is.
+func (s *site) guarantees(t *rapid.T, l *queue.Ledger, of int32, milli int64) {
+	within := func(model int32, milli int64) bool {
+		for at := of; at >= 0 && len(s.tree.Queues) > 1; at = s.tree.Queues[at].Parent {
+			m := model
+			g, _ := said(s.tree.Queues[at].Guarantee, m)
+			if g == 0 {
+				m = 2
+				g, _ = said(s.tree.Queues[at].Guarantee, m)
+			}
+			if g > 0 && s.used(at, -1, m)+milli <= g {
+				return true
+			}
+		}
+		return false
+	}
+	leaf := l.Leaf(of)
+	most := l.MostGuaranteed(leaf)
+	for m := range int32(2) {
+		if got, want := l.Guaranteed(leaf, 1<<m, milli), within(m, milli); got != want || want && milli > most {
+			t.Fatalf("%d of model %d in queue %d of %+v with %+v held: within a guarantee %v, which is to be %v; the most is %d", milli, m, of, s.tree.Queues, s.held, got, want, most)
+		}
+	}
+	if most > 0 && len(s.tree.Queues) > 1 && !within(0, most) && !within(1, most) {
+		t.Fatalf("%d in queue %d of %+v with %+v held is more than any guarantee has left", most, of, s.tree.Queues, s.held)
 	}
 }
 
