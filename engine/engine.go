@@ -135,7 +135,7 @@ func New(c *cluster.Cluster, sched schedule.Scheduler, policy Policy) *Engine {
 
 // Restore returns an engine that goes on from a state.
 func Restore(s *plan.State, sched schedule.Scheduler, policy Policy) *Engine {
-	e := &Engine{state: s, sched: deciderOf(sched), policy: policy, wake: unit.Never, touched: make([]bool, len(s.Jobs)), tables: tablesOf(s)}
+	e := &Engine{state: s, sched: deciderOf(sched), policy: policy, wake: unit.Never, backoff: newTimers(), touched: make([]bool, len(s.Jobs)), tables: tablesOf(s)}
 	for i := range s.Jobs {
 		if s.Jobs[i].Phase == plan.Backoff {
 			e.backoff.add(s.Jobs[i].NotBefore, plan.JobID(i))

@@ -21,7 +21,11 @@ func (s *Step) keen() bool { return s.Now > 0 && s.gains() && s.gain > 1 }
 
 // Knockout is a knock-out for units among jobs. What it keeps is memory that is used again.
 type Knockout struct {
-	knockout
+	steps  []Step
+	units  int32
+	won    func(job int) Step
+	leaves int
+	runs   []best // a heap-shaped tree of what is best among runs of jobs: 1 is all of them, 2i and 2i+1 are the halves of i
 	order  rank.Order
 	idle   []int
 	first  []Step // of Pairs
@@ -57,19 +61,10 @@ func (k *Knockout) Play(steps []Step, units int32, won func(job int) Step) {
 // leafJobs is how many jobs stand at a leaf of the tree.
 const leafJobs = 8
 
-// knockout is the jobs with a tree of what is best among runs of them.
-type knockout struct {
-	steps  []Step
-	units  int32
-	won    func(job int) Step
-	leaves int
-	runs   []best // a heap-shaped tree: 1 is all jobs, 2i and 2i+1 are the halves of i
-}
-
 // plays reports whether a job takes part.
-func (k *knockout) plays(s *Step) bool { return s.gains() && s.Units <= k.units }
+func (k *Knockout) plays(s *Step) bool { return s.gains() && s.Units <= k.units }
 
-func (k *knockout) give(job int) {
+func (k *Knockout) give(job int) {
 	k.units -= k.steps[job].Units
 	k.steps[job] = k.won(job)
 }
@@ -101,7 +96,7 @@ func (k *Knockout) firsts() {
 	}
 }
 
-func (k *knockout) build() {
+func (k *Knockout) build() {
 	k.leaves = 1
 	for k.leaves*leafJobs < len(k.steps) {
 		k.leaves *= 2
@@ -116,14 +111,14 @@ func (k *knockout) build() {
 }
 
 // renew follows the change of one job up the tree.
-func (k *knockout) renew(job int) {
+func (k *Knockout) renew(job int) {
 	k.fillLeaf(job / leafJobs)
 	for i := (k.leaves + job/leafJobs) / 2; i > 0; i /= 2 {
 		k.runs[i].join(&k.runs[2*i], &k.runs[2*i+1])
 	}
 }
 
-func (k *knockout) fillLeaf(leaf int) {
+func (k *Knockout) fillLeaf(leaf int) {
 	b := &k.runs[k.leaves+leaf]
 	b.lead, b.next, b.used, b.idle = math.Inf(1), 0, 0, false
 	for job := leaf * leafJobs; job < min((leaf+1)*leafJobs, len(k.steps)); job++ {
@@ -140,7 +135,7 @@ func (k *knockout) fillLeaf(leaf int) {
 
 // play lets a run of jobs play on against whoever is in front, -1 for nobody, and returns who
 // is in front then.
-func (k *knockout) play(run, front int) int {
+func (k *Knockout) play(run, front int) int {
 	b := &k.runs[run]
 	if !b.idle && b.used == 0 || front >= 0 && b.none(&k.steps[front].Contender) {
 		return front

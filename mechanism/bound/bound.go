@@ -18,9 +18,9 @@ package bound
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 
+	"github.com/musterdl/muster/mechanism/heap"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 )
@@ -164,10 +164,11 @@ func (j Job) area() unit.DeviceTime { return unit.Use(int64(j.Devices), j.Durati
 // first. Its unit of time is a microsecond over the speed, in which the machine
 // does one unit of area.
 func squashed(jobs []Job, speed uint64) unit.Duration {
-	var left remaining           // of the jobs submitted and not finished
+	// Of the jobs submitted and not finished, the shortest first.
+	left := heap.Heap[task]{Before: func(a, b *task) bool { return a.left.Less(b.left) }}
 	var sum, now unit.DeviceTime // of completion times
-	for next := 0; next < len(jobs) || len(left) > 0; {
-		if len(left) == 0 {
+	for next := 0; next < len(jobs) || len(left.Items) > 0; {
+		if len(left.Items) == 0 {
 			if at := unit.Use(int64(speed), unit.Duration(jobs[next].Submit)); now.Less(at) {
 				now = at
 			}
@@ -178,17 +179,17 @@ func squashed(jobs []Job, speed uint64) unit.Duration {
 			if now.Less(until) {
 				break
 			}
-			heap.Push(&left, task{left: jobs[next].area(), submitted: until})
+			left.Push(task{left: jobs[next].area(), submitted: until})
 		}
-		end := now.Plus(left[0].left)
+		end := now.Plus(left.Items[0].left)
 		if next < len(jobs) && until.Less(end) {
-			left[0].left = end.Minus(until) // it stays the shortest
+			left.Items[0].left = end.Minus(until) // it stays the shortest
 			now = until
 			continue
 		}
-		sum = sum.Plus(end.Minus(left[0].submitted))
+		sum = sum.Plus(end.Minus(left.Items[0].submitted))
 		now = end
-		heap.Pop(&left)
+		left.Pop()
 	}
 	return sum.Over(uint64(len(jobs)) * speed)
 }
@@ -197,27 +198,4 @@ func squashed(jobs []Job, speed uint64) unit.Duration {
 type task struct {
 	left      unit.DeviceTime
 	submitted unit.DeviceTime
-}
-
-// remaining is a heap, shortest first.
-type remaining []task
-
-// Len is how many there are.
-func (r remaining) Len() int { return len(r) }
-
-// Less orders tasks by what is left of them.
-func (r remaining) Less(i, j int) bool { return r[i].left.Less(r[j].left) }
-
-// Swap is for package heap.
-func (r remaining) Swap(i, j int) { r[i], r[j] = r[j], r[i] }
-
-// Push appends a task; it is called by package heap.
-func (r *remaining) Push(x any) { *r = append(*r, x.(task)) }
-
-// Pop removes the last task; it is called by package heap.
-func (r *remaining) Pop() any {
-	last := len(*r) - 1
-	x := (*r)[last]
-	*r = (*r)[:last]
-	return x
 }

@@ -1,10 +1,10 @@
 package peers
 
 import (
-	"container/heap"
 	"math"
 	"math/rand/v2"
 
+	"github.com/musterdl/muster/mechanism/heap"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -57,7 +57,7 @@ type Report struct {
 
 // Run plays the swarm.
 func Run(s Swarm) Report {
-	r := run{Swarm: &s, dice: rand.New(rand.NewPCG(s.Seed, 6)), workers: make([]worker, len(s.Peers)), report: Report{Work: make([]float64, len(s.Peers))}}
+	r := run{Swarm: &s, dice: rand.New(rand.NewPCG(s.Seed, 6)), workers: make([]worker, len(s.Peers)), events: heap.Heap[event]{Before: sooner}, report: Report{Work: make([]float64, len(s.Peers))}}
 	for t := range s.Trainers {
 		r.routers = append(r.routers, NewRouter(s.Seed+uint64(t), s.Stages))
 	}
@@ -74,7 +74,7 @@ func Run(s Swarm) Report {
 	}
 	r.begin()
 	for len(r.report.Steps) < s.Steps {
-		e := heap.Pop(&r.events).(event) // trainers refresh for ever
+		e := r.events.Pop() // trainers refresh for ever
 		if e.at > s.End {
 			break
 		}
@@ -89,7 +89,8 @@ type run struct {
 	*Swarm
 	at      unit.Time
 	dice    *rand.Rand
-	events  events
+	events  heap.Heap[event]
+	given   int // events, so far
 	routers []*Router
 	workers []worker
 	passes  []pass  // of the step: of each microbatch forward through all stages, and back
@@ -177,36 +178,10 @@ const (
 )
 
 func (r *run) later(e event) {
-	e.nth = r.events.given
-	r.events.given++
-	heap.Push(&r.events, e)
+	e.nth = r.given
+	r.given++
+	r.events.Push(e)
 }
 
-// events is a heap by time.
-type events struct {
-	list  []event
-	given int
-}
-
-// Len, Less, Swap, Push and Pop are for container/heap.
-func (h *events) Len() int { return len(h.list) }
-
-// Less puts the earlier first.
-func (h *events) Less(i, j int) bool {
-	a, b := &h.list[i], &h.list[j]
-	return a.at < b.at || a.at == b.at && a.nth < b.nth
-}
-
-// Swap is for container/heap.
-func (h *events) Swap(i, j int) { h.list[i], h.list[j] = h.list[j], h.list[i] }
-
-// Push is for container/heap.
-func (h *events) Push(x any) { h.list = append(h.list, x.(event)) }
-
-// Pop is for container/heap.
-func (h *events) Pop() any {
-	last := len(h.list) - 1
-	x := h.list[last]
-	h.list = h.list[:last]
-	return x
-}
+// sooner puts the earlier first.
+func sooner(a, b *event) bool { return a.at < b.at || a.at == b.at && a.nth < b.nth }

@@ -2,10 +2,10 @@ package victims
 
 import (
 	"cmp"
-	"container/heap"
 	"math/bits"
 	"slices"
 
+	"github.com/musterdl/muster/mechanism/heap"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -13,7 +13,7 @@ import (
 type greedy struct {
 	seats   []seat // by node, those that offer the most room for their price first
 	found   []bundle
-	queue   bundles
+	queue   heap.Heap[bundle]
 	version []int32 // by node: how often it was looked at
 	next    []int32 // candidates of the bundles that would be taken next
 }
@@ -33,29 +33,7 @@ type bundle struct {
 	gain    int64 // workers on all nodes
 }
 
-// bundles is a heap of bundles, the least price per worker first, then the fewest
-// victims per worker.
-type bundles []bundle
-
-// Len is how many there are.
-func (b bundles) Len() int { return len(b) }
-
-// Swap is for package heap.
-func (b bundles) Swap(i, j int) { b[i], b[j] = b[j], b[i] }
-
-// Less orders bundles by compare.
-func (b bundles) Less(i, j int) bool { return b[i].compare(&b[j]) < 0 }
-
-// Push is for package heap.
-func (b *bundles) Push(x any) { *b = append(*b, x.(bundle)) }
-
-// Pop is for package heap.
-func (b *bundles) Pop() any {
-	last := (*b)[len(*b)-1]
-	*b = (*b)[:len(*b)-1]
-	return last
-}
-
+// compare orders bundles: the least price per worker first, then the fewest victims per worker.
 func (b *bundle) compare(o *bundle) int {
 	return cmp.Or(compareRatios(b.price, b.gain, o.price, o.gain),
 		compareRatios(int64(len(b.set)), b.gain, int64(len(o.set)), o.gain), cmp.Compare(b.node, o.node))
@@ -167,14 +145,14 @@ func (s *search) bundle(node, want int32) (b bundle, ok bool) {
 
 // start fills the queue with one bundle per node.
 func (s *search) start() {
-	s.queue = s.queue[:0]
+	s.queue = heap.Heap[bundle]{Items: s.queue.Items[:0], Before: func(a, b *bundle) bool { return a.compare(b) < 0 }}
 	s.version = append(s.version[:0], make([]int32, len(s.l.nodes))...)
 	for n := range s.l.nodes {
 		if b, ok := s.more(int32(n)); ok {
-			s.queue = append(s.queue, b)
+			s.queue.Items = append(s.queue.Items, b)
 		}
 	}
-	heap.Init(&s.queue)
+	s.queue.Init()
 }
 
 // more is the bundle that makes room for one worker more on a node.
@@ -191,8 +169,8 @@ func (s *search) more(n int32) (bundle, bool) {
 // no more to be had. A bundle may be worth less than when it was queued: others have
 // made the room on its other nodes, or fewer workers are left than it makes room for.
 func (s *search) addBundles(set []int32, target int64) []int32 {
-	for s.l.total < target && len(s.queue) > 0 {
-		b := heap.Pop(&s.queue).(bundle)
+	for s.l.total < target && len(s.queue.Items) > 0 {
+		b := s.queue.Pop()
 		if b.version != s.version[b.node] {
 			continue
 		}
@@ -201,8 +179,8 @@ func (s *search) addBundles(set []int32, target int64) []int32 {
 			continue
 		}
 		b.gain = min(b.gain, target-s.l.total)
-		if len(s.queue) > 0 && b.compare(&s.queue[0]) > 0 {
-			heap.Push(&s.queue, b)
+		if len(s.queue.Items) > 0 && b.compare(&s.queue.Items[0]) > 0 {
+			s.queue.Push(b)
 			continue
 		}
 		s.toggle(b.set)
@@ -210,7 +188,7 @@ func (s *search) addBundles(set []int32, target int64) []int32 {
 		s.renew(b.set)
 	}
 	s.next = s.next[:0]
-	for _, b := range s.queue[:min(2*exactUpTo, len(s.queue))] {
+	for _, b := range s.queue.Items[:min(2*exactUpTo, len(s.queue.Items))] {
 		if b.version == s.version[b.node] {
 			s.next = append(s.next, b.set...)
 		}
@@ -229,7 +207,7 @@ func (s *search) renew(set []int32) {
 			last = p.node
 			s.version[last]++
 			if b, ok := s.more(last); ok {
-				heap.Push(&s.queue, b)
+				s.queue.Push(b)
 			}
 		}
 	}

@@ -70,12 +70,12 @@ func (c Config) Validate() error {
 
 // Policy is the strategy. Its fields beyond the configuration are scratch.
 type Policy struct {
-	config      Config
-	known       ladder.Table
-	ladders     []*ladder.Ladder
-	claims      []divide.Claimant
-	steps       []divide.Step
-	pairs, rest divide.Knockout
+	config   Config
+	known    ladder.Table
+	ladders  []*ladder.Ladder
+	claims   []divide.Claimant
+	steps    []divide.Step
+	knockout divide.Knockout
 }
 
 var (
@@ -114,7 +114,7 @@ func (p *Policy) divide(devices int32) []int32 {
 	if p.config.Rule != Rules[0] {
 		return p.climb(devices)
 	}
-	shares := p.pairs.Pairs(p.claims, devices, func(i int, n int32) float64 { return p.ladders[i].Rate(n) })
+	shares := p.knockout.Pairs(p.claims, devices, func(i int, n int32) float64 { return p.ladders[i].Rate(n) })
 	for i, n := range shares {
 		shares[i] = p.ladders[i].Down(n)
 		devices -= shares[i]
@@ -130,7 +130,7 @@ func (p *Policy) reach(shares []int32, spare int32) {
 	for i := range p.ladders {
 		p.steps = append(p.steps, p.step(i, shares[i]))
 	}
-	p.rest.Play(p.steps, spare, func(i int) divide.Step {
+	p.knockout.Play(p.steps, spare, func(i int) divide.Step {
 		shares[i] += p.steps[i].Units
 		return p.step(i, shares[i])
 	})
