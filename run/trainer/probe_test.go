@@ -31,7 +31,7 @@ func TestDevicesAreTold(t *testing.T) {
 		}
 	}
 	if got.Devices.Windows < progress.WindowsMost && best != [4]bool{true, true, true, true} {
-		t.Errorf("nobody was ever as fast as at best: %+v", got.Devices)
+		t.Errorf("somebody was never as fast as at best: %+v", got.Devices)
 	}
 }
 
