@@ -195,14 +195,14 @@ func TestPreemptedTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	train := func(name string) {
+	train := func(name, delay string) {
 		p.muster(slices.Concat([]string{"submit", "--name", name, "--workers", "2", "--estimate", "1h", "--checkpoint-on-request",
 			"--env", "MUSTER_TEST_AS_MUSTER=1", "--"}, keepProgress,
-			[]string{exe, "trainer", "--steps", "60", "--checkpoint-every", "0", "--seed", "7", "--dim", "32", "--step-delay", "25ms"})...)
+			[]string{exe, "trainer", "--steps", "60", "--checkpoint-every", "0", "--seed", "7", "--dim", "32", "--step-delay", delay})...)
 	}
-	train("undisturbed")
+	train("undisturbed", "5ms")
 	p.muster("wait", "undisturbed")
-	train("displaced")
+	train("displaced", "100ms") // so that it is not at its end before the other has come, however busy the machine is
 	p.until("displaced", "on its way", func(j view.Job) bool { return j.Progress > 0.2 })
 	p.muster("submit", "--name", "short", "--workers", "2", "--estimate", "1s", "--", "sleep", "0.2")
 	p.muster("wait", "short", "displaced")
