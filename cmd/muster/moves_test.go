@@ -12,6 +12,9 @@ import (
 // TestMovedForAnother: two jobs hold half a slot each when their neighbours have ended, and a third wants a whole one:
 // the later of the two saves, and goes on beside the other from where it was.
 func TestMovedForAnother(t *testing.T) {
+	if os.Getenv("MUSTER_LONG") != "1" {
+		t.Skip("twenty seconds; set MUSTER_LONG=1")
+	}
 	t.Parallel()
 	p := planeOf(t, "order: fifo\nplace: best-fit\nmoves: small-moves\n", "--slots", "2", "--slot-cpu", "200m", "--summary-every", "100ms", "--checkpoint-wait", "20s", "--grace", "10s")
 	exe, err := os.Executable()

@@ -21,6 +21,9 @@ func figures(runs []report.Result, of func(*report.Result) float64) []float64 {
 // TestTiresiasClaims runs the quick claim, which misses nothing for certain; with
 // MUSTER_FULL=1 all of its 200 seeds, where only what docs/misses.txt lists may miss.
 func TestTiresiasClaims(t *testing.T) {
+	if os.Getenv("MUSTER_LONG") != "1" {
+		t.Skip("claims are run with MUSTER_LONG=1")
+	}
 	claims, err := Claims("tiresias", "")
 	if err != nil {
 		t.Fatal(err)

@@ -64,6 +64,9 @@ func week(t testing.TB, ref string) (jobs []ahead.Arrival, from unit.Time) {
 // TestWeek: what if last week had been under another strategy: the busiest week of
 // Venus, on devices that are short, within seconds.
 func TestWeek(t *testing.T) {
+	if os.Getenv("MUSTER_LONG") != "1" {
+		t.Skip("eight runs of a week; set MUSTER_LONG=1")
+	}
 	if costtest.Slowed {
 		t.Skip("measures processor time, in one goroutine")
 	}

@@ -283,7 +283,7 @@ func (a *acting) Off() float64 { return .1 }
 func needLong(t *testing.T) {
 	t.Helper()
 	if os.Getenv("MUSTER_LONG") != "1" {
-		t.Skip("a minute and more; set MUSTER_LONG=1")
+		t.Skip("half a minute and more; set MUSTER_LONG=1")
 	}
 }
 

@@ -114,6 +114,7 @@ func (d *drive) stagesWhere(what string, are func(first, second float64) bool) {
 // one that finds it with a plan that nobody told its program. What its program refuses, the driver
 // reports, and what stages take it tells of the plan that the run goes by.
 func TestReplan(t *testing.T) {
+	needLong(t)
 	t.Parallel()
 	state := stateDir(t)
 	d := newDrive(t, state)
