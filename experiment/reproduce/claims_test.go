@@ -18,8 +18,8 @@ func figures(runs []report.Result, of func(*report.Result) float64) []float64 {
 	return v
 }
 
-// TestTiresiasClaims runs the quick claim, which misses nothing for certain; with
-// MUSTER_FULL=1 all of its 200 seeds, where only what docs/misses.txt lists may miss.
+// TestTiresiasClaims runs the quick claim, among the long tests, which misses nothing for
+// certain; with MUSTER_FULL=1 all of its 200 seeds, where only what docs/misses.txt lists may miss.
 func TestTiresiasClaims(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") != "1" {
 		t.Skip("claims are run with MUSTER_LONG=1")

@@ -279,7 +279,7 @@ func (a *acting) Batch(id plan.JobID) int {
 
 func (a *acting) Off() float64 { return .1 }
 
-// needLong skips what measures shares for minutes.
+// needLong skips what takes long: shares are measured, and trainings watched, for as long as it takes to be sure.
 func needLong(t *testing.T) {
 	t.Helper()
 	if os.Getenv("MUSTER_LONG") != "1" {

@@ -56,6 +56,9 @@ func TestWindowsAreAgreedOn(t *testing.T) {
 // of the time that goes by, each as long as the quickest of its kind.
 func TestProbeCostsLittle(t *testing.T) {
 	p := newProbe()
+	if p.quick == 0 || p.read == 0 {
+		t.Fatalf("before the first step a product takes %s and a look %s: it has to be known", p.quick, p.read)
+	}
 	const passes, step = 4, time.Millisecond
 	products, looks := 0, 0
 	began := time.Now()
