@@ -1,9 +1,12 @@
 package trainer
 
 import (
+	"errors"
 	"maps"
+	"net"
 	"os"
 	"slices"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -69,6 +72,125 @@ func TestSalvage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNobodyIsFurtherThanTheOthersCanGo: whoever is killed while a step is settled, and whatever is
+// lost on the way then, all stages of a step that somebody is behind are with those who live, or
+// can be made there.
+func TestNobodyIsFurtherThanTheOthersCanGo(t *testing.T) {
+	for _, d := range []division{
+		{"3 workers", 3, nil},
+		{"2 pipelines of 2 stages", 4, gpipe(3, 1)},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			meshes, wires := wired(d, nil)
+			most := 4 * (meshes[0].data.world - 1) // frames over a wire in a step
+			losses := make(chan loss)
+			var all sync.WaitGroup
+			for range 32 {
+				all.Go(func() {
+					for l := range losses {
+						survive(t, d, l)
+					}
+				})
+			}
+			for victim := range d.workers {
+				for one := range wires {
+					for other := range one {
+						for k := range (most + 1) * (most + 1) {
+							losses <- loss{victim, map[int]int{one: k / (most + 1), other: k % (most + 1)}}
+						}
+					}
+				}
+			}
+			close(losses)
+			all.Wait()
+		})
+	}
+}
+
+// loss is what happens to one step: somebody is killed, and of what some wires were given only the
+// first frames arrive.
+type loss struct {
+	victim int
+	frames map[int]int // by wire
+}
+
+// survive has all workers settle their first step and kills one of them in the midst of it.
+func survive(t *testing.T, d division, l loss) {
+	c := tiny()
+	c.Shape = Shape{Vocab: 2, Dim: 1, Layers: 1, Heads: 1, Seq: 1}
+	meshes, _ := wired(d, l.frames)
+	workers := make([]*worker, d.workers)
+	var all sync.WaitGroup
+	for rank, m := range meshes {
+		workers[rank] = newWorker(c, corpus, d.plan, m)
+		all.Go(func() {
+			if _, err := workers[rank].settleStep(); err == nil {
+				m.links()[0].recv(tag{kind: kindForward}, nil) // as in the next step
+			}
+			m.drop()
+		})
+	}
+	time.Sleep(time.Millisecond) // as far as they can go, most of them
+	meshes[l.victim].links()[0].fail(errors.New("killed"))
+	all.Wait()
+	alive := slices.Delete(workers, l.victim, l.victim+1)
+	if !slices.ContainsFunc(alive, func(w *worker) bool { return w.done == 1 }) {
+		return
+	}
+	stages := map[int32]bool{}
+	for _, w := range alive {
+		if w.done == 1 || w.summed {
+			stages[w.held[0]] = true
+		}
+	}
+	if len(stages) < alive[0].division() {
+		t.Errorf("%+v: somebody is behind the step, and only the stages %v can be had of it", l, stages)
+	}
+}
+
+// wired connects a world in memory, and says by how many wires. Only so many frames as frames
+// says come out of a wire; where it says nothing, all.
+func wired(d division, frames map[int]int) (all []*mesh, wires int) {
+	for rank := range d.workers {
+		at := place{rank: rank, world: d.workers}
+		if d.plan != nil {
+			at.pipe = len(d.plan.Orders)
+		}
+		all = append(all, newMesh(at))
+	}
+	for rank, m := range all {
+		for i, r := range m.rings() {
+			here, there := net.Pipe()
+			left, cut := frames[wires]
+			r.next = newLink(&wire{Conn: here, cut: cut, left: left}, defaultPatience)
+			all[r.at(rank, 1)].rings()[i].prev = newLink(there, defaultPatience)
+			wires++
+		}
+	}
+	for _, m := range all {
+		for _, l := range m.links() {
+			l.all = m.links()
+			l.start()
+		}
+	}
+	return all, wires
+}
+
+// wire is one direction of a connection.
+type wire struct {
+	net.Conn
+	cut  bool
+	left int // frames that still arrive
+}
+
+func (w *wire) Write(frame []byte) (int, error) {
+	if w.cut && w.left == 0 {
+		return len(frame), nil
+	}
+	w.left--
+	return w.Conn.Write(frame)
 }
 
 // TestFilesOfTwoAttemptsAreNoCheckpoint: what two attempts salvaged of a step, a stage each, may

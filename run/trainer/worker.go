@@ -19,8 +19,8 @@ type worker struct {
 	asked  int            // the batch that this worker was asked for; 0 is none
 	called bool           // this worker was asked to go by another plan
 	done   int            // the step that the stages are behind
-	// summed says that all workers have the gradients of the step after done, summed up: who
-	// fails now can still make that step by itself.
+	// summed says that the gradients of the step after done are summed up here: if a peer fails now,
+	// this worker can still make that step by itself.
 	summed bool
 }
 
@@ -76,15 +76,19 @@ func (w *worker) step(step int, save, stop bool) (outcome, error) {
 	} else if err := w.pipeline(batch, weight); err != nil {
 		return outcome{}, err
 	}
+	return w.settleStep()
+}
+
+// settleStep makes the step whose gradients are there, with all workers or none.
+func (w *worker) settleStep() (outcome, error) {
 	if err := w.exchange(); err != nil {
 		return outcome{}, err
 	}
-	x := s.extras()
+	x := w.stages[0].extras()
 	o := outcome{loss: x[extraLoss], save: x[extraSave] > 0, stop: x[extraStop] > 0, plan: x[extraPlan] > 0}
-	if math.IsNaN(float64(o.loss)) || math.IsInf(float64(o.loss), 0) {
-		return outcome{}, fmt.Errorf("the loss of step %d is %g: try a smaller lr", step, o.loss)
+	if !finite(o.loss) {
+		return outcome{}, fmt.Errorf("the loss of step %d is %g: try a smaller lr", w.done+1, o.loss)
 	}
-	w.summed = true
 	if err := w.agree(); err != nil {
 		return outcome{}, err
 	}
@@ -104,16 +108,19 @@ func (w *worker) exchange() error {
 			return err
 		}
 	}
-	for _, r := range []struct {
-		*ring
-		x []float32
-	}{{w.mesh.data, s.shared}, {w.mesh.pipe, s.extras()}, {w.mesh.tensor, s.extras()}} {
-		if err := r.allReduce(r.x); err != nil {
-			return err
-		}
+	if err := w.mesh.data.allReduce(s.shared); err != nil {
+		return err
 	}
-	return nil
+	// Before the others can know of it, or they could be behind a step that this worker thinks it
+	// cannot make. A step without a loss is none: whoever has the loss does not keep it.
+	w.summed = finite(s.extras()[extraLoss])
+	if err := w.mesh.pipe.allReduce(s.extras()); err != nil {
+		return err
+	}
+	return w.mesh.tensor.allReduce(s.extras())
 }
+
+func finite(x float32) bool { return !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) }
 
 // agree returns when all workers have the gradients of this step, so that nobody is behind a
 // step that somebody else who lives cannot make. Whoever is through with exchange knows that of
