@@ -38,6 +38,18 @@ func SpanSec(sec float64) string {
 	return two(3600, 24, "d", "h")
 }
 
+// nearest is SpanSec of a time that nobody knows exactly, to the nearest of what it shows last.
+func nearest(sec float64) string {
+	step := 1.
+	switch {
+	case sec >= 86400:
+		step = 3600
+	case sec >= 3600:
+		step = 60
+	}
+	return SpanSec(math.Round(sec/step) * step)
+}
+
 // number writes a count of devices without trailing zeros.
 func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -135,7 +134,7 @@ func WriteJob(w io.Writer, j *Job, o TextOptions) error {
 		ran += " of an expected " + SpanSec(j.EstimateSec)
 	}
 	if j.LeftSec > 0 {
-		ran += ", about " + SpanSec(math.Round(j.LeftSec)) + " left"
+		ran += ", about " + nearest(j.LeftSec) + " left"
 	}
 	row("ran", ran)
 	row("done", percent(j.Progress))

@@ -29,6 +29,11 @@ func TestSpan(t *testing.T) {
 			t.Errorf("%v s is %q, want %q", sec, got, want)
 		}
 	}
+	for sec, want := range map[float64]string{.4: "0s", 59.6: "1m00s", 7198: "2h00m", 7140 + 29: "1h59m", 2*86400 - 60: "2d00h"} {
+		if got := nearest(sec); got != want {
+			t.Errorf("about %gs: %q, want %q", sec, got, want)
+		}
+	}
 }
 
 func TestPlaces(t *testing.T) {

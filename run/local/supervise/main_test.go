@@ -106,9 +106,16 @@ func tidyUp(t *testing.T, state string) {
 			t.Error(err)
 		}
 		if err := os.Remove(g.Unified); g.Unified != "" && !os.IsNotExist(err) {
-			t.Errorf("control group %s was left: %v", g.Unified, err)
+			t.Errorf("control group %s was left (%v):\n%s", g.Unified, err, told(m.Dir))
 		}
 	}
+}
+
+// told is what a member's files tell of it.
+func told(dir string) string {
+	record, _ := os.ReadFile(filepath.Join(dir, "record"))
+	log, _ := os.ReadFile(filepath.Join(dir, "supervisor.log"))
+	return string(record) + string(log)
 }
 
 // launch launches a worker and waits until it is prepared or has ended.

@@ -101,16 +101,14 @@ func newSupervisor(dir string) (*supervisor, []Record, error) {
 	return &supervisor{dir: dir, record: record, logged: make(chan struct{}), orders: make(chan Order, 16), signals: make(chan os.Signal, 4)}, records, err
 }
 
-// finish writes the last record of the worker.
+// finish removes the group of the worker, which nobody would look for behind its last record, and
+// writes that.
 func (s *supervisor) finish(ended Record) error {
 	defer s.record.file.Close()
-	if err := s.end(ended); err != nil {
-		return err
-	}
 	if err := s.group.Remove(); err != nil {
 		s.say(err)
 	}
-	return nil
+	return s.end(ended)
 }
 
 // say writes to supervisor.log what is no reason to give up.
