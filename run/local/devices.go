@@ -75,8 +75,26 @@ func (d *devices) likely(worker int) factor {
 		logs[k] = math.Log(times[worker] / others(times, worker))
 	}
 	is, deviation := stat.MeanStdDev(logs, nil)
-	off := distuv.StudentsT{Sigma: 1, Nu: float64(n - 1)}.Quantile(1-surely) * deviation / math.Sqrt(float64(n))
+	count := tells(logs, is)
+	off := distuv.StudentsT{Sigma: 1, Nu: count - 1}.Quantile(1-surely) * deviation / math.Sqrt(count)
 	return factor{is - off, is + off}
+}
+
+// tells is how many windows would tell as much as these if none hung together with the one before, as
+// they do where others use the machine for a second or two: n(1-r)/(1+r), where r is how windows that
+// follow each other are correlated.
+func tells(logs []float64, mean float64) float64 {
+	own, next := 0., 0.
+	for k, x := range logs {
+		own += (x - mean) * (x - mean)
+		if k > 0 {
+			next += (x - mean) * (logs[k-1] - mean)
+		}
+	}
+	if next <= 0 {
+		return float64(len(logs))
+	}
+	return max(2, float64(len(logs))*(own-next)/(own+next))
 }
 
 // counts is from which factor on a device is slow, as a logarithm.
@@ -97,15 +115,18 @@ func (d *devices) known() bool {
 }
 
 // slow is how many times as long each worker takes as its device should, 1 for those that are not surely
-// slower than the others. What was said before holds as long as it may be so.
+// slower than the others. What was said before holds as long as it may be so, and, when as many windows
+// as count were seen since, as long as the device is slow in the mean.
 func (d *devices) slow() []float64 {
 	all := slices.Clone(d.told)
 	if len(all) < 2 {
 		return all
 	}
 	for i := range all {
-		switch f := d.likely(i); {
-		case f.holds(math.Log(all[i])):
+		f := d.likely(i)
+		inMean := len(d.windows) < windowsMost || (f.least+f.most)/2 >= counts
+		switch {
+		case f.holds(math.Log(all[i])) && inMean:
 		case f.least > counts:
 			// In the mean, as what its stages take is told in the mean too.
 			own, rest := 0., 0.
