@@ -212,30 +212,38 @@ func undisturbed(t *testing.T, c Config, plan *pipeline.Plan) idling {
 }
 
 // TestTheBubbleIsAsPredicted: two processes of one core each are idle for as long as the model
-// says that their order makes them wait, each order for its own time.
+// says that their order makes them wait, each order for its own time. With two microbatches that is
+// a fifth to a half: of more, orders differ by little more than what sending takes. Where one core is
+// slower than the other for a while orders may be predicted alike; then they are measured again.
 func TestTheBubbleIsAsPredicted(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") == "" {
 		t.Skip("takes half a minute of two cores: set MUSTER_LONG=1 to run it")
 	}
 	c := Default()
 	c.Shape = Shape{Vocab: 256, Dim: 128, Layers: 4, Heads: 4, Seq: 64}
-	c.Batch, c.Steps, c.CheckpointEvery = 16, 1000, 0
-	orders := []struct {
-		name  string
-		order pipeline.Ordering
-		idle  idling
-	}{{"1f1b", onefoneb.Ordering{}, idling{}}, {"zb-h1", zerobubble.H1{}, idling{}}, {"one by one", oneByOne{}, idling{}}}
-	for i := range orders {
-		o := &orders[i]
-		o.idle = undisturbed(t, c, planned(o.order, 2, 4, 3))
-		t.Logf("%s: idle %.3f of the time, predicted %.3f", o.name, o.idle.measured, o.idle.predicted)
-	}
-	for _, o := range orders {
-		for _, other := range orders {
-			as := math.Abs(o.idle.measured-other.idle.predicted) <= 0.15*other.idle.predicted
-			if as != (o.name == other.name) {
-				t.Errorf("%s: idle %.3f of the time, of %s predicted are %.3f", o.name, o.idle.measured, other.name, other.idle.predicted)
+	c.Batch, c.Steps, c.CheckpointEvery = 8, 1000, 0
+	const within, tries = .15, 3
+	for range tries {
+		var orders []idling // from the longest
+		for _, o := range []pipeline.Ordering{oneByOne{}, onefoneb.Ordering{}, zerobubble.H1{}} {
+			is := undisturbed(t, c, planned(o, 2, 2, 3))
+			if t.Logf("%T: idle %.3f of the time, predicted %.3f", o, is.measured, is.predicted); math.Abs(is.measured-is.predicted) > within*is.predicted {
+				t.Errorf("%T: not as predicted", o)
+			}
+			orders = append(orders, is)
+		}
+		alike := false
+		for i := range orders[1:] {
+			longer, shorter := orders[i], orders[i+1]
+			if longer.predicted < (1+2*within)*shorter.predicted {
+				alike = true
+			} else if longer.measured <= (1+within)*shorter.predicted || shorter.measured >= (1-within)*longer.predicted {
+				t.Errorf("idle %.3f of the time where %.3f are predicted, and %.3f where it is %.3f", longer.measured, longer.predicted, shorter.measured, shorter.predicted)
 			}
 		}
+		if !alike {
+			return
+		}
 	}
+	t.Skipf("in none of %d tries were orders predicted to differ: this machine has no two cores that are equally fast", tries)
 }

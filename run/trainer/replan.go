@@ -130,8 +130,9 @@ func (r *run) answer(p proposal, why error) {
 	r.report.Write(e)
 }
 
-// goBy has the worker go by another plan with as many workers. Until everything has come it has
-// its old stages beside the new ones, so that a loss in between loses no step.
+// goBy has the worker go by another plan with as many workers. It has its old stages beside the new
+// ones until a step is made by that plan, so that a loss in between loses no step: before that
+// somebody may not know yet that all have got their layers.
 func (w *worker) goBy(plan *pipeline.Plan) error {
 	next := *w
 	next.plan, next.stages, next.held = plan, nil, nil
@@ -155,7 +156,8 @@ func (w *worker) goBy(plan *pipeline.Plan) error {
 	if err := w.mesh.barrier(); err != nil {
 		return err
 	}
-	*w = *then
+	was := *w
+	*w, w.was = *then, &was
 	return nil
 }
 

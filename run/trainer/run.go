@@ -160,7 +160,7 @@ func (r *run) restore() (step int, err error) {
 func (r *run) save(step int) error {
 	w := r.worker
 	if w.mesh.data.rank == 0 { // all have the same
-		if err := r.write(step); err != nil {
+		if err := r.write(w, step); err != nil {
 			return err
 		}
 	}
@@ -174,10 +174,10 @@ func (r *run) save(step int) error {
 	return r.checkpoints.prune(step)
 }
 
-// write writes what this worker has of a checkpoint.
-func (r *run) write(step int) error {
-	for i, s := range r.worker.stages {
-		if err := r.checkpoints.save(s, step, int(r.worker.held[i]), r.worker.division()); err != nil {
+// write writes what a worker has of a checkpoint.
+func (r *run) write(w *worker, step int) error {
+	for i, s := range w.stages {
+		if err := r.checkpoints.save(s, step, int(w.held[i]), w.division()); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/musterdl/muster/run/trainer/progress"
@@ -14,25 +15,26 @@ import (
 //
 // All who live are behind the same step, or some are behind it and the others have its summed
 // gradients (see agree): these write both the step before and, after they have made it, that one.
+// Before the first step by another plan some may not have left the one before: all write by that.
 func (r *run) salvage() {
 	w := r.worker
 	if r.checkpoints.dir == "" || w.mesh.data.world == 1 || w.mesh.tensor.world > 1 {
 		return
 	}
-	r.salvageStep()
+	r.salvageStep(cmp.Or(w.was, w))
 	if w.summed {
 		w.update()
-		r.salvageStep()
+		r.salvageStep(w)
 	}
 }
 
-// salvageStep writes what this worker has of the step that it is behind.
-func (r *run) salvageStep() {
-	step := r.worker.done
+// salvageStep writes what a worker has of the step that it is behind.
+func (r *run) salvageStep(w *worker) {
+	step := w.done
 	if step == 0 {
 		return // the beginning needs no file
 	}
-	err := r.write(step)
+	err := r.write(w, step)
 	if err == nil {
 		_, whole, atErr := r.checkpoints.at(step, r.config.Shape, func(error) {})
 		if err = atErr; whole {

@@ -1,6 +1,7 @@
 package trainer
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"net"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/musterdl/muster/pipeline"
 )
 
 // TestSalvage: of a job that saves nothing by itself a worker is killed at some moment. Where all
@@ -74,23 +77,33 @@ func TestSalvage(t *testing.T) {
 	}
 }
 
-// TestNobodyIsFurtherThanTheOthersCanGo: whoever is killed while a step is settled, and whatever is
-// lost on the way then, all stages of a step that somebody is behind are with those who live, or
-// can be made there.
+// TestNobodyIsFurtherThanTheOthersCanGo: whoever is killed while a step is settled, or another plan is
+// taken before that, and whatever is lost on the way then, all stages of a step that somebody is behind
+// are with those who live, or can be made there.
 func TestNobodyIsFurtherThanTheOthersCanGo(t *testing.T) {
-	for _, d := range []division{
-		{"3 workers", 3, nil},
-		{"2 pipelines of 2 stages", 4, gpipe(3, 1)},
+	for _, d := range []struct {
+		division
+		next *pipeline.Plan
+	}{
+		{division{"3 workers", 3, nil}, nil},
+		{division{"2 pipelines of 2 stages", 4, gpipe(3, 1)}, nil},
+		{division{"2 pipelines that go by another plan", 4, gpipe(3, 1)}, gpipe(3, 2)},
 	} {
 		t.Run(d.name, func(t *testing.T) {
-			meshes, wires := wired(d, nil)
+			meshes, wires := wired(d.division, nil)
 			most := 4 * (meshes[0].data.world - 1) // frames over a wire in a step
+			if d.next != nil {
+				if os.Getenv("MUSTER_LONG") == "" {
+					t.Skip("tries 5,000 losses: set MUSTER_LONG=1 to run it")
+				}
+				most += 2
+			}
 			losses := make(chan loss)
 			var all sync.WaitGroup
 			for range 32 {
 				all.Go(func() {
 					for l := range losses {
-						survive(t, d, l)
+						survive(t, d.division, d.next, l)
 					}
 				})
 			}
@@ -116,17 +129,26 @@ type loss struct {
 	frames map[int]int // by wire
 }
 
-// survive has all workers settle their first step and kills one of them in the midst of it.
-func survive(t *testing.T, d division, l loss) {
+// survive has all workers settle their first step, by another plan if there is one, and kills one of
+// them in the midst of it.
+func survive(t *testing.T, d division, next *pipeline.Plan, l loss) {
 	c := tiny()
 	c.Shape = Shape{Vocab: 2, Dim: 1, Layers: 1, Heads: 1, Seq: 1}
 	meshes, _ := wired(d, l.frames)
 	workers := make([]*worker, d.workers)
 	var all sync.WaitGroup
 	for rank, m := range meshes {
-		workers[rank] = newWorker(c, corpus, d.plan, m)
+		w := newWorker(c, corpus, d.plan, m)
+		workers[rank] = w
 		all.Go(func() {
-			if _, err := workers[rank].settleStep(); err == nil {
+			var err error
+			if next != nil {
+				err = w.goBy(next)
+			}
+			if err == nil {
+				_, err = w.settleStep()
+			}
+			if err == nil {
 				m.links()[0].recv(tag{kind: kindForward}, nil) // as in the next step
 			}
 			m.drop()
@@ -137,6 +159,11 @@ func survive(t *testing.T, d division, l loss) {
 	all.Wait()
 	alive := slices.Delete(workers, l.victim, l.victim+1)
 	if !slices.ContainsFunc(alive, func(w *worker) bool { return w.done == 1 }) {
+		for _, w := range alive {
+			if cmp.Or(w.was, w).plan != d.plan {
+				t.Errorf("%+v: nobody is behind the step, and somebody has no more what he had by the plan before", l)
+			}
+		}
 		return
 	}
 	stages := map[int32]bool{}

@@ -22,6 +22,8 @@ type worker struct {
 	// summed says that the gradients of the step after done are summed up here: if a peer fails now,
 	// this worker can still make that step by itself.
 	summed bool
+	// was is this worker by the plan before, as long as another may have to go on by that one.
+	was *worker
 }
 
 // newWorker returns a worker whose stages have their first parameters.
@@ -133,7 +135,7 @@ func (w *worker) update() {
 	for _, s := range w.stages {
 		s.update(w.done, w.config.LR)
 	}
-	w.summed = false
+	w.summed, w.was = false, nil
 }
 
 // vote is how a yes is counted in a sum.
