@@ -88,6 +88,8 @@ func TestReclaim(t *testing.T) {
 	if text := p.muster("share", "--accounts"); !strings.Contains(text, "\nbooks balance: every device-hour of 5 jobs is in 2 accounts once\n") {
 		t.Errorf("the books say\n%s", text)
 	}
+	p.muster("cancel", "long") // a control plane that is killed leaves it
+	until("free", func() bool { return share("borrower").Used == 0 })
 }
 
 // TestBegins reads what --from may be.
