@@ -75,15 +75,15 @@ func (d *devices) likely(worker int) factor {
 		logs[k] = math.Log(times[worker] / others(times, worker))
 	}
 	is, deviation := stat.MeanStdDev(logs, nil)
-	count := tells(logs, is)
+	count := effective(logs, is)
 	off := distuv.StudentsT{Sigma: 1, Nu: count - 1}.Quantile(1-surely) * deviation / math.Sqrt(count)
 	return factor{is - off, is + off}
 }
 
-// tells is how many windows would tell as much as these if none hung together with the one before, as
-// they do where others use the machine for a second or two: n(1-r)/(1+r), where r is how windows that
-// follow each other are correlated.
-func tells(logs []float64, mean float64) float64 {
+// effective is the effective number of windows: how many would say as much as these if none hung together
+// with the one before, as they do where others use the machine for a second or two. It is n(1-r)/(1+r),
+// where r is how windows that follow each other are correlated.
+func effective(logs []float64, mean float64) float64 {
 	own, next := 0., 0.
 	for k, x := range logs {
 		own += (x - mean) * (x - mean)

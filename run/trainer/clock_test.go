@@ -222,7 +222,7 @@ func TestTheBubbleIsAsPredicted(t *testing.T) {
 	c := Default()
 	c.Shape = Shape{Vocab: 256, Dim: 128, Layers: 4, Heads: 4, Seq: 64}
 	c.Batch, c.Steps, c.CheckpointEvery = 8, 1000, 0
-	const within, tries = .15, 3
+	const within, tries = .15, 5
 	for range tries {
 		var orders []idling // from the longest
 		for _, o := range []pipeline.Ordering{oneByOne{}, onefoneb.Ordering{}, zerobubble.H1{}} {
@@ -245,5 +245,5 @@ func TestTheBubbleIsAsPredicted(t *testing.T) {
 			return
 		}
 	}
-	t.Skipf("in none of %d tries were orders predicted to differ: this machine has no two cores that are equally fast", tries)
+	t.Errorf("in none of %d tries were all orders predicted to differ", tries)
 }
