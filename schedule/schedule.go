@@ -125,9 +125,25 @@ type Learner interface {
 	Learn(v plan.View, job plan.JobID)
 }
 
+// Pupil is a Learner whose ranks change before they were said to where much has become known: what was
+// so at Since counts.
+type Pupil interface {
+	Learner
+	Since(v plan.View) unit.Time
+}
+
 // Knower is an Order that can say in sentences what it ranks a job by, and where it knows nothing.
 type Knower interface {
 	Known(v plan.View, job plan.JobID) []string
+}
+
+// Weigher is an Order that knows what a completion of a job is expected to cost: running time in
+// seconds, of a job that waits with its start.
+type Weigher interface {
+	Cost(v plan.View, job plan.JobID) float64
+	// Alike is how sure it is, of 1, that two jobs take the same time in all, and Ran for how many seconds one has.
+	Alike(v plan.View, a, b plan.JobID) float64
+	Ran(v plan.View, job plan.JobID) float64
 }
 
 // Controlled is an Order that also steps in around the decisions, such as to shed load:

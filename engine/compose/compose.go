@@ -85,11 +85,12 @@ type Scheduler struct {
 
 // abilities are what parts can do beside their contracts; nil where none can.
 type abilities struct {
-	ager   schedule.Ager
-	pupil  schedule.Learner
-	sees   schedule.Learner // the foresight of who reserves, if it learns
-	shaper flow.Shaper
-	mover  allocate.Mover
+	ager    schedule.Ager
+	learner schedule.Learner
+	pupil   schedule.Pupil   // the learner, if ranks may change at once
+	sees    schedule.Learner // the foresight of who reserves, if it learns
+	shaper  flow.Shaper
+	mover   allocate.Mover
 	// The placer, or a link of it, may find room where none is counted, or let jobs wait
 	// for a better place.
 	finder, patient bool
@@ -115,6 +116,7 @@ type lines struct {
 	active    int          // jobs waiting or running
 	aside     []plan.JobID // wait for a better place, and are in no class
 	pass      int64
+	since     unit.Time // what was known then is what ranks go by
 	roomRetry unit.Time // when those who found no room try again: a run was too young, or a place not good enough
 }
 
@@ -240,7 +242,8 @@ func instead[T any](part *T, d allocate.Joint) {
 func (p *Parts) abilities() abilities {
 	var a abilities
 	a.ager, _ = strategy.Can[schedule.Ager](p.Order)
-	a.pupil, _ = strategy.Can[schedule.Learner](p.Order)
+	a.learner, _ = strategy.Can[schedule.Learner](p.Order)
+	a.pupil, _ = strategy.Can[schedule.Pupil](p.Order)
 	a.sees, _ = strategy.Can[schedule.Learner](p.Reserve.Foresight)
 	a.mover, _ = strategy.Can[allocate.Mover](p.Sizer)
 	var shapes bool
@@ -326,8 +329,14 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	s.lines.pass++
 	s.making.scanned, s.making.clearing.looked = 0, 0
 	for _, id := range why.Jobs {
+		if d.Job(id).Phase == plan.Finished {
+			s.learn(d.View, id)
+		}
+	}
+	for _, id := range why.Jobs {
 		s.fileByPhase(d, id)
 	}
+	s.rankAnew(d)
 	s.reopen(d, why.Room)
 	s.openCalendar(d)
 	asked, ask := true, unit.Never
@@ -392,8 +401,6 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 		if r := d.Run(j.Run); s.rules.Preempt && r.Status == plan.Starting && r.Since == d.Now() {
 			s.lines.roomRetry = d.Now() // a promise no more: those ranked before it try again
 		}
-	case j.Phase == plan.Finished:
-		s.learn(d.View, id)
 	}
 }
 

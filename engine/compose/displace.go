@@ -1,11 +1,14 @@
 package compose
 
 import (
+	"os"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/victims"
 )
 
@@ -34,6 +37,14 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 		i := len(y.chosen)
 		y.chosen, y.held = append(y.chosen, i), append(y.held, milli)
 		y.candidates = append(y.candidates, victims.Candidate{Job: low.job, Run: d.Job(low.job).Run})
+		if of, ok := strategy.Can[schedule.Weigher](s.parts.Order); ok {
+			if i == 0 {
+				y.lost, y.cost = y.lost[:0], y.cost[:0]
+			}
+			lost, restart, _ := victims.Price(d.View, d.Job(low.job).Run)
+			y.lost = append(y.lost, [2]unit.Duration{lost, restart})
+			y.cost = append(y.cost, of.Cost(d.View, low.job))
+		}
 		y.grounds = append(y.grounds, plan.MadeWayFor)
 		s.endFor(d, it.job, i)
 		free += milli
@@ -67,8 +78,53 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 	if !enough {
 		return false
 	}
+	if !s.pays(d, w.Job) {
+		s.undo(d, mark, y.gave)
+		return false
+	}
 	s.gaveWay(d, w.Job)
 	return true
+}
+
+// pays reports whether more completions are to be expected of a job and of who fills what is left than
+// of those who gave way to it.
+func (s *Scheduler) pays(d *plan.Draft, job plan.JobID) bool {
+	of, ok := strategy.Can[schedule.Weigher](s.parts.Order)
+	if !ok || os.Getenv("NOPAYS") != "" {
+		return true
+	}
+	y := &s.claims.yielding
+	cost := of.Cost(d.View, job)
+	gain, loss, freed := 1/cost, 0., int64(0)
+	alike, behind := 0., 0.
+	for _, i := range y.gave {
+		c := &y.candidates[i]
+		lost, restart := y.lost[i][0], y.lost[i][1]
+		loss += 1 / y.cost[i] * (1 + (lost+restart).Seconds()/cost)
+		if a := of.Alike(d.View, job, c.Job); a > 0 {
+			alike = max(alike, a)
+			behind = max(behind, y.cost[i]+max(0, of.Ran(d.View, c.Job)-of.Ran(d.View, job)))
+		}
+		freed += d.Shape(c.Job).Milli(d.Run(c.Run).Workers)
+	}
+	if alike > 0 {
+		gain = (1-alike)/cost + alike/behind
+	}
+	left := freed - d.Shape(job).Milli(d.Shape(job).Gang)
+	for i := range s.lines.classes {
+		c := &s.lines.classes[i]
+		shape := d.ShapeOf(c.shape)
+		for k, it := range c.waiting.items {
+			if it.job == job || k > 32 {
+				continue
+			}
+			if m := shape.Milli(shape.Gang); m <= left {
+				left -= m
+				gain += 1 / of.Cost(d.View, it.job)
+			}
+		}
+	}
+	return gain > loss
 }
 
 // eachBelow calls f with the running jobs ranked below one, the lowest first, until it

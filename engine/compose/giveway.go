@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/victims"
 )
@@ -25,6 +26,8 @@ type yielding struct {
 	// who must.
 	chosen, fewer, gave, needed []int
 	judge                       plan.Judge
+	lost                        [][2]unit.Duration
+	cost                        []float64
 }
 
 // untilLawful lets act decide; where that ends runs in vain it is taken back, and act decides

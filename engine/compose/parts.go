@@ -59,8 +59,8 @@ func (s *Scheduler) learn(v plan.View, id plan.JobID) {
 	s.able.learned[id] = true
 	s.claims.loops.Forget(id)
 	s.parts.Estimator.Learn(v, id)
-	if s.able.pupil != nil {
-		s.able.pupil.Learn(v, id)
+	if s.able.learner != nil {
+		s.able.learner.Learn(v, id)
 	}
 	if s.able.sees != nil {
 		s.able.sees.Learn(v, id)

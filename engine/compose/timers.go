@@ -114,3 +114,27 @@ func (s *Scheduler) expire(d *plan.Draft) {
 		s.file(d.View, id)
 	}
 }
+
+// rankAnew ranks all jobs anew where so much has become known that ranks change before they were to.
+func (s *Scheduler) rankAnew(d *plan.Draft) {
+	if s.able.pupil == nil {
+		return
+	}
+	since := s.able.pupil.Since(d.View)
+	if since == s.lines.since {
+		return
+	}
+	s.lines.since = since
+	for id := range plan.JobID(len(s.lines.home)) {
+		switch home := s.lines.home[id]; {
+		case home == atRunning && s.rules.Preempt:
+			key, until := s.parts.Order.Key(d.View, id)
+			s.lines.running.rerank(item{key, id})
+			s.lines.timers.set(until, id)
+		case home >= 0:
+			s.drop(d.View, id)
+			s.file(d.View, id)
+		}
+	}
+	s.reopenAll()
+}

@@ -2,14 +2,19 @@ package lifetime
 
 import (
 	"github.com/musterdl/muster/plan"
+	"math"
+	"os"
+	"strconv"
 )
 
 // book is where jobs ended, in steps of one scale: by group, and in the order in which they came.
 type book struct {
 	groups map[group]*counts
 	rows   map[group]*row
-	step   []int16      // by job: where it ended, counted from 1; 0 is not yet
-	beside []neighbours // by job
+	kinds  map[group]int // by group: of how many finest groups somebody has been counted
+	step   []int16       // by job: where it ended, counted from 1; 0 is not yet
+	beside []neighbours  // by job
+	all    row           // what rows come to together; it has no latest
 	// standing is how far a job had come when the present period began, whether it went on then, and
 	// whether it was over.
 	standing func(v plan.View, id plan.JobID) (step int, goes, over bool)
@@ -32,19 +37,40 @@ type row struct {
 	ended, sum, squares, pairs, apart int64
 }
 
-// alike is how much jobs in a row are alike, by the steps where they ended: 0 where neighbours are as
-// far apart as any two, 1 where they end in the same step. It is believed as jobs of the group are.
-func (r *row) alike(prior float64) float64 {
-	if r.pairs == 0 {
-		return 0
-	}
+// Before much is known, jobs are taken to be as far apart as any doubling of a running time is likely, which
+// counts for so many of them, and neighbours in a row for half as far, which counts for so many neighbours.
+const (
+	anyDoubling = 92. * 92 / 12
+	anyJobs     = 2
+	anyPairs    = 1
+)
+
+// spread2 is the mean square distance of the steps of jobs from their mean.
+func (r *row) spread2() float64 {
 	n := float64(r.ended)
-	mean := float64(r.sum) / n
-	anyTwo, beside := 2*(float64(r.squares)/n-mean*mean), float64(r.apart)/float64(r.pairs)
-	if beside == 0 {
-		return n / (n + prior)
+	if n == 0 {
+		return anyDoubling
 	}
-	return max(0, 1-beside/anyTwo) * n / (n + prior)
+	mean := float64(r.sum) / n
+	return (max(0, float64(r.squares)-n*mean*mean) + anyJobs*anyDoubling) / (n - 1 + anyJobs)
+}
+
+// within2 is the same of neighbours in a row, where before any is known it is taken to be as told.
+func (r *row) within2(before float64) float64 {
+	return (float64(r.apart)/2 + anyPairs*before) / (float64(r.pairs) + anyPairs)
+}
+
+// alike is how much jobs in a row are alike, by the steps where they ended: 0 where neighbours are as
+// far apart as any two jobs, 1 where they end in the same step.
+func (b *book) alike(r *row) float64 {
+	any2 := b.all.spread2()
+	part := b.all.within2(any2*env("PART", .1)) / any2
+	own2 := any2
+	if n := float64(r.ended); n > 0 {
+		mean := float64(r.sum) / n
+		own2 = (max(0, float64(r.squares)-n*mean*mean) + any2) / n
+	}
+	return max(0, 1-r.within2(own2*part)/own2)
 }
 
 // neighbours are the jobs of its group that were submitted before and after a job; None where there
@@ -71,7 +97,7 @@ func (c *counts) end(step int) {
 // weigh takes what the jobs counted say into what is known without them: of those who came to a
 // step, what part ended there. That is done step by step, so that where few have come so far the
 // many still speak. It returns how many jobs there are; none, or as many as before, say nothing new.
-func (c *counts) weigh(prior, before float64, hazard *[Steps]float64) (jobs float64) {
+func (c *counts) weigh(prior, before, most float64, hazard *[Steps]float64) (jobs float64) {
 	for s := range Steps {
 		jobs += c.ended[s] + c.open[s]
 	}
@@ -79,6 +105,7 @@ func (c *counts) weigh(prior, before float64, hazard *[Steps]float64) (jobs floa
 		return jobs
 	}
 	come := jobs
+	prior *= max(1, jobs/most)
 	for s := range Steps {
 		hazard[s] = (c.ended[s] + prior*hazard[s]) / (come + prior)
 		come = max(0, come-c.ended[s]-c.open[s])
@@ -115,12 +142,17 @@ func (b *book) end(of group, id plan.JobID, at int) {
 	}
 	b.step[id] = int16(at + 1)
 	b.count(of, func(c *counts) { c.end(at) })
-	r, step := b.rows[of.ofUser()], int64(at)
-	r.ended, r.sum, r.squares = r.ended+1, r.sum+step, r.squares+step*step
+	step := int64(at)
+	for _, r := range [...]*row{b.rows[of.ofUser()], &b.all} {
+		r.ended, r.sum, r.squares = r.ended+1, r.sum+step, r.squares+step*step
+	}
+	r := b.rows[of.ofUser()]
 	for _, other := range [2]plan.JobID{b.beside[id].before, b.beside[id].after} {
 		if other != plan.None && b.step[other] > 0 {
 			between := step + 1 - int64(b.step[other])
-			r.pairs, r.apart = r.pairs+1, r.apart+between*between
+			for _, r := range [...]*row{r, &b.all} {
+				r.pairs, r.apart = r.pairs+1, r.apart+between*between
+			}
 		}
 	}
 }
@@ -136,6 +168,13 @@ func (b *book) count(of group, add func(*counts)) {
 		if c == nil {
 			c = &counts{}
 			b.groups[g] = c
+			if i == len(parts)-1 {
+				for k, coarser := range parts {
+					if k == 0 || coarser != parts[k-1] {
+						b.kinds[coarser]++
+					}
+				}
+			}
 		}
 		add(c)
 	}
@@ -147,17 +186,25 @@ func (b *book) weigh(v plan.View, of group, prior float64, hazard *[Steps]float6
 	parts, before := of.parts(), 0.
 	for i, g := range parts {
 		if c := b.groups[g]; c != nil && (i == 0 || g != parts[i-1]) {
-			before = c.weigh(prior, before, hazard)
+			weight := prior
+			if i == 0 { // before any job has ended all doublings are as likely
+				weight = env("K0", 1)
+			}
+			most := math.Inf(1)
+			if g != parts[len(parts)-1] {
+				most = env("PERKIND", 3) * float64(b.kinds[g])
+			}
+			before = c.weigh(weight, before, most, hazard)
 		}
 	}
 	if r := b.rows[of.ofUser()]; r != nil {
-		b.recall(v, r, prior, hazard)
+		b.recall(v, r, hazard)
 	}
 }
 
 // recall weighs in what a group's latest jobs tell, the more the more jobs in a row are alike.
-func (b *book) recall(v plan.View, row *row, prior float64, hazard *[Steps]float64) {
-	alike := row.alike(prior)
+func (b *book) recall(v plan.View, row *row, hazard *[Steps]float64) {
+	alike := b.alike(row)
 	if alike == 0 {
 		return
 	}
@@ -170,7 +217,7 @@ func (b *book) recall(v plan.View, row *row, prior float64, hazard *[Steps]float
 				c.open[step]++
 			}
 		}
-		c.weigh(r.prior*(1-alike)/alike, 0, hazard)
+		c.weigh(r.prior*(1-alike)/alike, 0, math.Inf(1), hazard)
 	}
 }
 
@@ -186,4 +233,11 @@ func (b *book) finished(of group) (jobs [levels]int) {
 		}
 	}
 	return jobs
+}
+
+func env(name string, x float64) float64 {
+	if y, err := strconv.ParseFloat(os.Getenv(name), 64); err == nil {
+		return y
+	}
+	return x
 }

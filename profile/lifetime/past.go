@@ -40,18 +40,21 @@ type Config struct {
 // Past is what jobs tell. It follows from the State alone: what a refresh takes in is what was so
 // at its instant, whenever it is made.
 type Past struct {
-	config Config
-	names  names
-	times  book      // of all jobs, in their own scale
-	told   book      // of those who report, in the time that they foretold
-	heard  unit.Time // reports before it are taken in
-	ended  []ending  // not yet taken in
-	open   []plan.JobID
-	seen   plan.JobID // jobs before it are in rows, and in open or over
-	epoch  int64
-	wanted int64 // thousandths of devices that those ask for who had come when the period began, and go on or wait
-	there  int64 // thousandths of devices that there were when the period was first looked at
-	tables map[shown]*Table
+	config  Config
+	names   names
+	times   book      // of all jobs, in their own scale
+	told    book      // of those who report, in the time that they foretold
+	heard   unit.Time // reports before it are taken in
+	ended   []ending  // not yet taken in
+	open    []plan.JobID
+	seen    plan.JobID  // jobs before it are in rows, and in open or over
+	at      unit.Time   // when the present period began
+	facts   int         // how many submissions and ends begin the next one
+	stale   bool        // something that was so when the period began is known only now
+	learned []unit.Time // when jobs ended, as they were told
+	wanted  int64       // thousandths of devices that those ask for who had come when the period began, and go on or wait
+	there   int64       // thousandths of devices that there were when the period was first looked at
+	tables  map[shown]*Table
 }
 
 // shown is what a table is of. With a report it is in another scale, so many steps away.
@@ -63,9 +66,9 @@ type shown struct {
 
 // New returns a past in which nothing has happened.
 func New(c Config) *Past {
-	p := &Past{config: c, names: names{number: map[string]int32{}}, tables: map[shown]*Table{}, epoch: -1}
-	p.times = book{groups: map[group]*counts{}, rows: map[group]*row{}, standing: func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, false) }}
-	p.told = book{groups: map[group]*counts{}, rows: map[group]*row{}, standing: func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, true) }}
+	p := &Past{config: c, names: names{number: map[string]int32{}}, tables: map[shown]*Table{}, at: -1, facts: 1}
+	p.times = book{groups: map[group]*counts{}, kinds: map[group]int{}, rows: map[group]*row{}, standing: func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, false) }}
+	p.told = book{groups: map[group]*counts{}, kinds: map[group]int{}, rows: map[group]*row{}, standing: func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, true) }}
 	return p
 }
 
@@ -77,6 +80,8 @@ func (p *Past) Learn(v plan.View, id plan.JobID) {
 		e.told = StepOf(Ran(v, id) / foretold(&j))
 	}
 	p.ended = append(p.ended, e)
+	p.learned = append(p.learned, j.Ended)
+	p.stale = p.stale || j.Ended <= p.at
 }
 
 // Of is what is known of a job's running time in the present period, whatever it reports.
@@ -100,11 +105,19 @@ func (p *Past) Told(v plan.View, id plan.JobID) (t *Table, scale float64) {
 // reported says whether a job had made a report before the present period.
 func (p *Past) reported(v plan.View, id plan.JobID) bool {
 	total, at := v.Foretold(id)
-	return total > 0 && at < p.instant()
+	return total > 0 && at < p.at
 }
 
-// Until is when the present period ends.
-func (p *Past) Until() unit.Time { return p.instant().Add(p.config.Refresh) }
+// Until is when the present period ends, if nothing more becomes known.
+func (p *Past) Until() unit.Time {
+	return (p.at/unit.Time(p.config.Refresh) + 1) * unit.Time(p.config.Refresh)
+}
+
+// Since is when the present period began: what was so then is known.
+func (p *Past) Since(v plan.View) unit.Time {
+	p.refresh(v)
+	return p.at
+}
 
 // Wait is for how long a job had waited when the present period began.
 func (p *Past) Wait(v plan.View, id plan.JobID) unit.Duration {
@@ -112,7 +125,7 @@ func (p *Past) Wait(v plan.View, id plan.JobID) unit.Duration {
 	j := v.Job(id)
 	waited := j.Waited
 	if j.Phase.Waits() {
-		waited += max(0, p.instant().Sub(j.Since))
+		waited += max(0, p.at.Sub(j.Since))
 	}
 	return waited
 }
@@ -129,6 +142,17 @@ func (p *Past) Alone(v plan.View, id plan.JobID) bool {
 	p.refresh(v)
 	shape := v.Shape(id)
 	return 2*shape.Milli(shape.Gang) > p.there
+}
+
+// Alike is how much alike two jobs are taken to be, of 1: nothing unless they are of one user and size, run the same and are called alike.
+func (p *Past) Alike(v plan.View, a, b plan.JobID) float64 {
+	p.refresh(v)
+	of := p.groupOf(v, a)
+	r := p.times.rows[of.ofUser()]
+	if of != p.groupOf(v, b) || r == nil {
+		return 0
+	}
+	return p.times.alike(r)
 }
 
 // Ran is how long a job has run, in seconds, as on the workers that it asked for.
@@ -157,28 +181,49 @@ func foretold(j *plan.Job) float64 {
 	return Scale(j) * math.Exp2(float64(away(j))/perDoubling)
 }
 
-// instant is when the present period began.
-func (p *Past) instant() unit.Time {
-	return unit.Time(0).Add(unit.Duration(p.epoch) * p.config.Refresh)
+// newsEvery is the part by which what is known grows before it counts at once: of few jobs each
+// submission and each end does.
+const newsEvery = 16
+
+// begun is when the period began that is the present one: at the last full refresh, or when as much
+// had become known as is news.
+func (p *Past) begun(v plan.View) unit.Time {
+	now, known := v.Now(), v.Jobs()+len(p.learned)
+	begun := max(p.at, now-now%unit.Time(p.config.Refresh))
+	if known < p.facts {
+		return begun
+	}
+	last := p.facts
+	for p.facts <= known {
+		last = p.facts
+		p.facts += max(1, p.facts/newsEvery)
+	}
+	at := slices.Clone(p.learned)
+	for id := range plan.JobID(v.Jobs()) {
+		at = append(at, v.Job(id).Submit)
+	}
+	slices.Sort(at)
+	return max(begun, at[last-1])
 }
 
-// refresh takes in who came and what ended before the present period, and who was at work when it
-// began.
+// refresh takes in who came and what ended by the beginning of the present period, and who was at work
+// then.
 func (p *Past) refresh(v plan.View) {
-	epoch := int64(v.Now()) / int64(p.config.Refresh)
-	if epoch == p.epoch {
+	begun := p.begun(v)
+	late := p.stale || int(p.seen) < v.Jobs() && v.Job(p.seen).Submit <= p.at
+	if begun == p.at && !late {
 		return
 	}
-	p.epoch = epoch
+	p.at, p.stale = begun, false
 	clear(p.tables)
-	for ; int(p.seen) < v.Jobs() && v.Job(p.seen).Submit < p.instant(); p.seen++ {
+	for ; int(p.seen) < v.Jobs() && v.Job(p.seen).Submit <= p.at; p.seen++ {
 		p.open = append(p.open, p.seen)
 		p.times.come(p.groupOf(v, p.seen), p.seen)
 	}
 	p.hear(v)
 	later := p.ended[:0]
 	for _, e := range p.ended {
-		if e.at >= p.instant() {
+		if e.at > p.at {
 			later = append(later, e)
 			continue
 		}
@@ -207,7 +252,7 @@ func (p *Past) hear(v plan.View) {
 	for _, id := range told {
 		p.told.come(p.groupOf(v, id).whoReports(), id)
 	}
-	p.heard = p.instant()
+	p.heard = p.at
 }
 
 // weighOpen counts who goes on, and what all ask for who are there.
@@ -242,17 +287,17 @@ func (p *Past) weighOpen(v plan.View) {
 // were, the State does not keep.
 func (p *Past) standing(v plan.View, id plan.JobID, told bool) (step int, goes, over bool) {
 	j := v.Job(id)
-	if j.Phase.Over() && j.Ended < p.instant() {
+	if j.Phase.Over() && j.Ended <= p.at {
 		return 0, false, true
 	}
-	if j.Started >= p.instant() {
+	if j.Started >= p.at {
 		return 0, false, false
 	}
 	scale := Scale(&j)
 	if told {
 		scale = foretold(&j)
 	}
-	return StepOf(p.instant().Sub(j.Started).Seconds() / scale), true, false
+	return StepOf(p.at.Sub(j.Started).Seconds() / scale), true, false
 }
 
 // tableOf goes from what is known of nobody to what is known of a group, and from there to what the

@@ -31,6 +31,8 @@ package muster
 
 import (
 	"fmt"
+	"os"
+	"strconv"
 	"strings"
 
 	"github.com/musterdl/muster/model/strategy"
@@ -68,7 +70,11 @@ type Config struct {
 
 // Default returns the configuration used where none is given.
 func Default() Config {
-	return Config{Refresh: unit.Hour, Prior: 30, Switch: unit.Minute, Gain: .25}
+	g := .25
+	if x, err := strconv.ParseFloat(os.Getenv("GAIN"), 64); err == nil {
+		g = x
+	}
+	return Config{Refresh: unit.Hour, Prior: 30, Switch: unit.Minute, Gain: g}
 }
 
 // Order is the strategy.
@@ -79,7 +85,8 @@ type Order struct {
 
 var (
 	_ schedule.Order   = (*Order)(nil)
-	_ schedule.Learner = (*Order)(nil)
+	_ schedule.Pupil   = (*Order)(nil)
+	_ schedule.Weigher = (*Order)(nil)
 	_ schedule.Knower  = (*Order)(nil)
 )
 
@@ -96,6 +103,29 @@ func (o *Order) Rules() schedule.Rules { return schedule.Rules{Preempt: true} }
 // waits has a start before it, and what it saves and loads: whoever takes the room of others makes
 // them pay about as much.
 func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
+	cost, until := o.cost(v, id)
+	if os.Getenv("DBG") != "" {
+		fmt.Printf("DBG %.0f job %d run %v cost %.0f ran %.0f\n", v.Now().Sub(0).Seconds(), id, v.Job(id).Run, cost, lifetime.Ran(v, id))
+	}
+	shape := v.Shape(id)
+	// In microseconds of a thousandth of a device, as the State counts service.
+	const most = 1 << 60
+	return schedule.Key{-int64(v.Priority(id)), int64(min(most, cost*1e6*float64(shape.Milli(shape.Gang))))}, until
+}
+
+// Cost is the running time that a completion is expected to cost.
+func (o *Order) Cost(v plan.View, id plan.JobID) float64 {
+	cost, _ := o.cost(v, id)
+	return cost
+}
+
+// Alike is how much alike the jobs of one name, user and size are found to be.
+func (o *Order) Alike(v plan.View, a, b plan.JobID) float64 { return o.past.Alike(v, a, b) }
+
+// Ran is for how many seconds a job has run.
+func (o *Order) Ran(v plan.View, id plan.JobID) float64 { return lifetime.Ran(v, id) }
+
+func (o *Order) cost(v plan.View, id plan.JobID) (cost float64, until unit.Time) {
 	j, shape := v.Job(id), v.Shape(id)
 	t, scale := o.past.Told(v, id)
 	devices, ran, start := shape.Milli(shape.Gang), lifetime.Ran(v, id), o.config.Switch.Seconds()
@@ -105,8 +135,7 @@ func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 	} else {
 		next = lifetime.Begins[from+1] * scale
 	}
-	until := o.past.Until()
-	var cost float64
+	until = o.past.Until()
 	if j.Run != plan.None && v.Run(j.Run).Status == plan.Running {
 		// One that runs on other workers than it asked for is as much faster or slower.
 		rate := float64(shape.Milli(v.Run(j.Run).Workers)) / float64(max(1, devices))
@@ -119,16 +148,14 @@ func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 	if o.config.Age > 0 {
 		cost *= max(1e-9, 1-o.past.FairWait(v, id)/o.config.Age.Seconds())
 	}
-	if o.past.Alone(v, id) {
-		cost /= 2
-	}
-	// In microseconds of a thousandth of a device, as the State counts service.
-	const most = 1 << 60
-	return schedule.Key{-int64(j.Priority), int64(min(most, cost*1e6*float64(devices)))}, until
+	return cost, until
 }
 
 // Learn takes in how long a finished job ran.
 func (o *Order) Learn(v plan.View, id plan.JobID) { o.past.Learn(v, id) }
+
+// Since is when what is known by now was so.
+func (o *Order) Since(v plan.View) unit.Time { return o.past.Since(v) }
 
 // Known says by how many finished jobs a job is ranked, that none are known, and whether the latest
 // like it are of another length than those before.
