@@ -47,6 +47,10 @@ type Rhythm interface {
 // though there is room.
 type Gathering interface{ Gathers() }
 
+// Turns is a Joint under which jobs take turns by design: who was stopped for another may have its
+// room back, but no run is stopped for a wish before its turn is over.
+type Turns interface{ Turn() unit.Duration }
+
 // Slow is a Joint whose decision may take longer than a cycle has. Its question is put
 // outside, where Solve, which must follow from the question alone, answers it; Learn is
 // handed the reply before Wishes is next called. A nil question asks nothing.

@@ -121,7 +121,8 @@ func (h *chronicle) write(v plan.View, m *moment) {
 			l.on[g.Node]++
 		})
 		for id, k := range by {
-			if x := h.lives[k].stop; x.Job != c.Job && (forJob(x) == c.Job || slices.Contains(c.After, id)) {
+			x := h.lives[k].stop
+			if by := forJob(x); x.Job != c.Job && (by == c.Job || by == plan.None && slices.Contains(c.After, id)) {
 				l.stopped = append(l.stopped, k)
 			}
 		}

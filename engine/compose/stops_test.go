@@ -182,6 +182,11 @@ func circles(h *chronicle, decider string) (float64, string) {
 // least: no other set of runs that could have given way by the same claim would have lost less.
 func least(h *chronicle, _ string) (float64, string) {
 	figure := 1.
+	for i := range h.moments {
+		if slices.ContainsFunc(h.moments[i].changes, func(c plan.Change) bool { return c.Verb == plan.Suspend }) {
+			return figure, "" // what is suspended has not run for as long as it was there
+		}
+	}
 	for k := range h.lives {
 		l := &h.lives[k]
 		lost, ground := int64(0), plan.NoReason

@@ -113,12 +113,15 @@ func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
 // mayGo says on which ground a run may be displaced for a job now, if it may.
 func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
 	ground := s.ground(v, leaf, job, other, milli)
-	if ground == plan.NoReason || ground == plan.RoundPlan {
+	if ground == plan.NoReason || ground == plan.RoundPlan && s.round.turns != nil {
 		return ground
 	}
 	if s.claims.loops.Repeats(job, other, v.Now()) {
 		s.claims.unprotected = min(s.claims.unprotected, v.Now().Add(law.DefaultLimits().Window))
 		return plan.NoReason
+	}
+	if ground == plan.RoundPlan {
+		return ground
 	}
 	if at := s.protectedUntil(v, other); at > v.Now() {
 		s.claims.unprotected = min(s.claims.unprotected, at)
@@ -133,20 +136,28 @@ func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli 
 func (s *Scheduler) ground(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
 	code := s.stronger(v, leaf, job, other, milli)
 	if code == plan.NoReason && s.round != nil && job != other && slices.Contains(s.round.yields, other) &&
-		(s.claims.charged[other].leaf == leaf || !s.keeps(v, other)) && s.paidBack(v, other) {
+		(s.claims.charged[other].leaf == leaf || !s.keeps(v, other)) && !s.outranks(v, leaf, other, job) && s.paidBack(v, other) {
 		code = plan.RoundPlan
 	}
 	return code
 }
 
-// paidBack reports whether a run has computed for long enough to be worth having been
-// started, so that it may go for a wish: a minute, and ten times what its stop costs.
+// outranks reports whether a run that is stopped for a job of a leaf would take its room back at
+// once, by its priority.
+func (s *Scheduler) outranks(v plan.View, leaf int32, other, job plan.JobID) bool {
+	return v.Priority(other) > v.Priority(job) && s.claims.tree.PriorityCounts(leaf, s.claims.charged[other].leaf)
+}
+
+// paidBack reports whether a run has earned back its start, so that it may go for a wish, and has
+// computed for a minute, for ten times what its stop costs, and for its turn where turns are
+// taken. One that cannot save goes for no wish.
 func (s *Scheduler) paidBack(v plan.View, job plan.JobID) bool {
-	r := v.Run(v.Job(job).Run)
-	if r.Status != plan.Running && r.Status != plan.Suspended {
+	j := v.Job(job)
+	at := law.Earned(v, j.Run)
+	if at == unit.Never || !j.Checkpoint.OnRequest && j.Checkpoint.Every == 0 {
 		return false
 	}
-	at := r.Began.Add(max(resizeEvery, leastSlice*s.price(v, job)))
+	at = max(at, v.Run(j.Run).Began.Add(max(resizeEvery, leastSlice*s.price(v, job), s.round.turn())))
 	if at > v.Now() {
 		s.claims.unprotected = min(s.claims.unprotected, at)
 	}

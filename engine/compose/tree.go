@@ -151,3 +151,8 @@ func (t *tree) guaranteed(v plan.View, job plan.JobID) bool {
 func (t *tree) entitled(leaf int32, models uint64, milli int64, priority int32) bool {
 	return priority > t.lowest && t.heads[leaf].preempts || t.Guaranteed(leaf, models, milli)
 }
+
+// prior reports whether a job may take room by its priority.
+func (t *tree) prior(v plan.View, j *plan.Job) bool {
+	return j.Priority > t.lowest && t.heads[t.leaf(v, j)].preempts
+}

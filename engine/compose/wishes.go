@@ -1,9 +1,11 @@
 package compose
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -20,7 +22,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 		r.wishes[i].Check()
 		r.wish[r.wishes[i].Job] = int32(i) + 1
 	}
-	r.yields, r.turns, r.failed, r.why = r.yields[:0], r.turns[:0], r.failed[:0], r.why[:0]
+	r.yields, r.halts, r.failed, r.why = r.yields[:0], r.halts[:0], r.failed[:0], r.why[:0]
 	for id := range plan.RunID(d.RunSlots()) {
 		if status, _ := d.Works(id); !r.between && status != plan.Gone && status != plan.Stopping && !s.stays(d.JobOf(id)) && !s.asItIs(d.View, id) {
 			run := d.Run(id)
@@ -30,6 +32,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 	ruled := s.ruled()
 	if s.claims.tree.Shared() {
 		s.guaranteed(d)
+		s.prior(d)
 	}
 	for i := range r.wishes {
 		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend {
@@ -72,6 +75,33 @@ func (s *Scheduler) guaranteed(d *plan.Draft) {
 	}
 	for _, id := range r.line {
 		if s.lines.home[id] == inLine && s.claims.tree.guaranteed(d.View, id) {
+			s.grant(d, s.own(d.View, id))
+		}
+	}
+}
+
+// prior starts the jobs that may take room by their priority, the highest first and else in the order of
+// the wishes: what is given to others before, they would take back at once.
+func (s *Scheduler) prior(d *plan.Draft) {
+	r, first := s.round, []plan.JobID(nil)
+	add := func(id plan.JobID) {
+		if j := d.Job(id); s.lines.home[id] == inLine && s.claims.tree.prior(d.View, &j) && !slices.Contains(first, id) {
+			first = append(first, id)
+		}
+	}
+	for i := range r.wishes {
+		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend {
+			add(w.Job)
+		}
+	}
+	for _, id := range r.line {
+		add(id)
+	}
+	slices.SortStableFunc(first, func(a, b plan.JobID) int { return cmp.Compare(d.Priority(b), d.Priority(a)) })
+	for _, id := range first {
+		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend {
+			s.grant(d, w)
+		} else {
 			s.grant(d, s.own(d.View, id))
 		}
 	}
@@ -132,11 +162,15 @@ func (s *Scheduler) keepOrEnd(d *plan.Draft, id plan.RunID, r *plan.Run) {
 			s.round.yields = append(s.round.yields, r.Job)
 			return
 		}
+		if at := law.Earned(d.View, id); at > d.Now() && reason.Code == plan.RoundPlan {
+			s.round.again = min(s.round.again, at) // what was started goes on until it has earned its start
+			return
+		}
 		s.stop(d, id, reason)
 	case w.Suspend:
 		if r.Status == plan.Running && s.slice(d.View, r) {
 			if ruled {
-				s.round.turns = append(s.round.turns, r.Job)
+				s.round.halts = append(s.round.halts, r.Job)
 			} else {
 				d.Suspend(id, w.Reason)
 			}
@@ -306,7 +340,7 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 // if it can.
 func (s *Scheduler) handOver(d *plan.Draft, w *allocate.Wish, begins func() bool) bool {
 	mark := d.Mark()
-	if len(s.round.turns) > 0 {
+	if len(s.round.halts) > 0 {
 		s.endTurns(d, w)
 	}
 	if !begins() {
@@ -325,7 +359,7 @@ func (s *Scheduler) endTurns(d *plan.Draft, w *allocate.Wish) {
 	for i := range w.Slots {
 		on = append(append(on, w.Slots[i].On...), w.Slots[i].Device)
 	}
-	for _, other := range s.round.turns {
+	for _, other := range s.round.halts {
 		run, meet := d.RunOf(other), false
 		if run == plan.None {
 			continue

@@ -150,6 +150,9 @@ func (p *Policy) Learn(answer []byte) {
 	}
 }
 
+// Turn is a round: no run goes for another before it is over.
+func (p *Policy) Turn() unit.Duration { return p.config.round() }
+
 // Wishes keeps the round's types until its end, or until a new division has come, and
 // then assigns them anew. Within a round only who waits is given what is free. A job
 // that is to change its type is stopped first; its devices' next job follows.
