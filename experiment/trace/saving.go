@@ -70,5 +70,5 @@ func (s *Saved) About() string {
 	if s.saving.Never == 0 {
 		return ""
 	}
-	return fmt.Sprintf("of %d jobs the trace says nothing of how %d save: %d of those were drawn by seed %d never to", s.jobs, s.silent, s.never, s.seed)
+	return fmt.Sprintf("the trace does not say how %d of %d jobs save: %d of them, drawn by seed %d, never do", s.silent, s.jobs, s.never, s.seed)
 }
