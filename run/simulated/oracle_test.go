@@ -244,9 +244,14 @@ func TestOracle(t *testing.T) {
 // each instant can be followed by hand.
 func TestExamples(t *testing.T) {
 	c := cluster.Uniform("small", 1, 2, cluster.Model{Name: "gpu", Speed: 1}, 1)
+	kinds := &cluster.Cluster{Name: "kinds", Models: []cluster.Model{{Name: "a", Speed: 1}, {Name: "b", Speed: 1}}}
+	kinds.AddRack(cluster.Rack{Name: "rack"})
+	kinds.AddNode(cluster.Node{Name: "node0", Model: 0}, 1)
+	kinds.AddNode(cluster.Node{Name: "node1", Model: 1}, 2)
 	saves := workload.Checkpoint{OnRequest: true, Load: 1}
 	for _, x := range []struct {
 		name   string
+		on     *cluster.Cluster
 		order  tick.Order
 		jobs   []workload.Job
 		takes  []unit.Duration
@@ -254,18 +259,24 @@ func TestExamples(t *testing.T) {
 	}{
 		// What a displaced job was served counts from the moment it is displaced, not
 		// from when its run has stopped: else it takes its room back.
-		{"served while it leaves", tick.LAS,
+		{"served while it leaves", c, tick.LAS,
 			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Checkpoint: saves}, {Resources: workload.Resources{Gang: 2}, Submit: 10, Checkpoint: saves}},
 			[]unit.Duration{80, 5}, []tick.Job{{Start: 0, End: 86, Preemptions: 1, Ran: 80}, {Start: 60, End: 65, Ran: 5}}},
 		// Of 22 the checkpoint at 15 is kept, so 9 of 24 are left, not a little more.
-		{"no rounding of what is kept", tick.SRTF,
+		{"no rounding of what is kept", c, tick.SRTF,
 			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Estimate: 24, Checkpoint: workload.Checkpoint{Every: 15, Load: 1}}, {Resources: workload.Resources{Gang: 2}, Submit: 22, Estimate: 1, Checkpoint: saves}},
 			[]unit.Duration{24, 1}, []tick.Job{{Start: 0, End: 33, Preemptions: 1, Ran: 31}, {Start: 22, End: 23, Ran: 1}}},
+		// Of 60 only 40 are kept, but that is not known before the run has stopped: until then it was
+		// served for 60, and ranks behind the third job, which takes node1.
+		{"what is lost was served until then", kinds, tick.LAS,
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Checkpoint: workload.Checkpoint{Every: 40, Load: 1}}, {Resources: workload.Resources{Gang: 1, Models: []string{"a"}}, Submit: 1},
+				{Resources: workload.Resources{Gang: 1, Devices: 2}, Submit: 1}},
+			[]unit.Duration{70, 5, 3}, []tick.Job{{Start: 0, End: 94, Preemptions: 1, Ran: 90}, {Start: 60, End: 65, Ran: 5}, {Start: 60, End: 63, Ran: 3}}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			w := small{World: tick.World{Order: x.order, Tick: unit.Microsecond, Cluster: c, Bounds: []unit.Duration{120}}}
+			w := small{World: tick.World{Order: x.order, Tick: unit.Microsecond, Cluster: x.on, Bounds: []unit.Duration{120}}}
 			for i, j := range x.jobs {
-				j.Name, j.Devices, j.Share = fmt.Sprint("job", i), 1, unit.Whole
+				j.Name, j.Devices, j.Share = fmt.Sprint("job", i), max(1, j.Devices), unit.Whole
 				w.Jobs, w.Truths = append(w.Jobs, j), append(w.Truths, workload.Truth{Duration: x.takes[i]})
 			}
 			h, err := tick.Run(w.World, horizon)
