@@ -20,7 +20,7 @@ type Saving struct {
 // Validate says what is no part of the jobs.
 func (s Saving) Validate() error {
 	if !(s.Never >= 0 && s.Never <= 1) {
-		return fmt.Errorf("%g of the jobs never save: expected a part from 0 to 1", s.Never)
+		return fmt.Errorf("never-save is %g: expected a part of the jobs, from 0 to 1", s.Never)
 	}
 	return nil
 }
