@@ -220,15 +220,15 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		s.lines.roomRetry = min(s.lines.roomRetry, at)
 		return 0, false
 	}
-	if !s.rules.Turns && s.claims.loops.Repeats(job, id, v.Now()) {
+	if !s.turns() && s.claims.loops.Repeats(job, id, v.Now()) {
 		s.lines.roomRetry = min(s.lines.roomRetry, v.Now().Add(law.DefaultLimits().Window))
 		return 0, false
 	}
-	j := v.Job(job)
-	leaf, theirs := s.claims.tree.leaf(v, &j), s.claims.charged[id].leaf
-	if s.claims.tree.Shared() && v.Priority(id) > j.Priority && s.claims.tree.PriorityCounts(leaf, theirs) {
+	if s.outranks(v, id, job) {
 		return 0, false // it would take its room back at once, and so on
 	}
+	j := v.Job(job)
+	leaf, theirs := s.claims.tree.leaf(v, &j), s.claims.charged[id].leaf
 	if leaf != theirs && s.keeps(v, id) {
 		if at := s.protectedUntil(v, id); at > v.Now() {
 			s.lines.roomRetry = min(s.lines.roomRetry, at)

@@ -44,6 +44,7 @@ func drawEntries(t *rapid.T) []entry {
 				Save: spanOf("save"), Load: spanOf("load")},
 			Retries: rapid.Int32Range(0, 9).Draw(t, "retries"),
 		}
+		never := !j.Checkpoint.OnRequest && j.Checkpoint.Every == 0 && rapid.Bool().Draw(t, "never saves")
 		if j.Devices == 1 {
 			j.Share = unit.Milli(rapid.Int64Range(1, 1000).Draw(t, "share"))
 		}
@@ -54,7 +55,7 @@ func drawEntries(t *rapid.T) []entry {
 		if i > 0 {
 			j.Submit = unit.Time(spanOf("submit"))
 		}
-		truth := workload.Truth{Duration: spanOf("duration"), FailAfter: spanOf("fail"),
+		truth := workload.Truth{Duration: spanOf("duration"), NeverSaves: never, FailAfter: spanOf("fail"),
 			Sensitivity: rapid.Float64Range(0, 1000).Draw(t, "sensitivity"), Busy: rapid.Float64Range(0, 1).Draw(t, "busy")}
 		if rapid.Bool().Draw(t, "unknown") {
 			truth.Duration = NoDuration
