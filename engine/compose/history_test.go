@@ -352,7 +352,7 @@ func drawJob(t *rapid.T, s *site) workload.Job {
 	}
 	switch rapid.IntRange(0, 2).Draw(t, "checkpoint") {
 	case 0:
-		j.Checkpoint = workload.Checkpoint{OnRequest: true, Load: 5 * unit.Second}
+		j.Checkpoint = workload.Checkpoint{OnRequest: true, Load: unit.Duration(rapid.IntRange(0, 1).Draw(t, "load")) * 5 * unit.Second}
 	case 1:
 		j.Checkpoint = workload.Checkpoint{Every: 100 * unit.Second, Load: 5 * unit.Second}
 	}
