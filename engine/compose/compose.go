@@ -382,6 +382,8 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 		defer func() { s.round.queueUp(id, s.lines.home[id] != nowhere) }()
 	}
 	switch {
+	case j.Phase == plan.Waiting && s.never(d.View, id):
+		s.explain(d, id, plan.None, plan.Reason{})
 	case j.Phase == plan.Waiting:
 		if j.Attempt == 0 && !s.parts.admit(d, id, &j) {
 			return
@@ -397,8 +399,11 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	}
 }
 
-// file puts a waiting job in its class.
+// file puts a waiting job in its class, if it can ever start.
 func (s *Scheduler) file(v plan.View, id plan.JobID) {
+	if s.never(v, id) {
+		return
+	}
 	j := v.Job(id)
 	if s.round != nil {
 		s.lines.home[id], s.lines.active = inLine, s.lines.active+1

@@ -19,7 +19,7 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 	}
 	firm := 0 // claims within a guarantee go before others
 	for _, claim := range d.Claims() {
-		if d.Job(claim.Job).Phase != plan.Waiting || !s.mayHave(d.View, &claim) {
+		if d.Job(claim.Job).Phase != plan.Waiting || s.never(d.View, claim.Job) || !s.mayHave(d.View, &claim) {
 			continue
 		}
 		if s.claims.tree.guaranteed(d.View, claim.Job) {
@@ -42,7 +42,8 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 
 // mayEver are the models, of a set, of which a job could have as many workers if nobody held anything.
 func (s *Scheduler) mayEver(v plan.View, job plan.JobID, models uint64, workers int32) uint64 {
-	return v.MayEver(&s.claims.tree.Ledger, job, models, v.Shape(job).Milli(workers))
+	models, _ = v.MayEver(&s.claims.tree.Ledger, job, models, v.Shape(job).Milli(workers))
+	return models
 }
 
 // mayHave reports whether a claim is on devices that its queues still let the job have.

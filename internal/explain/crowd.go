@@ -169,7 +169,7 @@ func (q *question) closedNow() (cause, bool) {
 	}
 	spare := all.milli() - q.wants()
 	for id := range q.live {
-		if o := q.v.Job(id); o.Phase == plan.Waiting && id != q.id && q.before(id, q.id) && q.v.Shape(id).Models&q.shape.Models != 0 {
+		if o := q.v.Job(id); o.Phase == plan.Waiting && id != q.id && q.before(id, q.id) && q.v.Shape(id).Models&q.shape.Models != 0 && q.Never(id) == "" {
 			if spare -= q.v.Shape(id).Milli(q.v.Shape(id).Gang); spare < 0 {
 				return cause{}, false // they would
 			}

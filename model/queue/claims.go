@@ -225,20 +225,39 @@ func (l *Ledger) Allow(leaf, user int32, models uint64, milli int64, free Free) 
 	return models, why
 }
 
-// Ever returns the device models, of a set, of which a job of a leaf could have milli if nobody held anything.
-func (l *Ledger) Ever(leaf int32, models uint64, milli int64) uint64 {
-	if milli == 0 || !l.Bounds() {
-		return models
-	}
+// Ever returns the device models, of a set, of which a job of a leaf could have milli if nobody held anything, and where
+// there is none, why. What it may not have then it may not have whatever is held: a claim leaves no more when more is held.
+func (l *Ledger) Ever(leaf int32, models uint64, milli int64) (uint64, Bar) {
 	var why Bar
+	if milli == 0 || !l.Bounds() {
+		return models, why
+	}
+	none := make([]int64, len(l.capacity))
 	for b := leaf; b >= 0; b = l.branches[b].parent {
 		x := &l.branches[b]
-		none := make([]int64, len(x.used))
 		models = x.cut(models, bound{AtLimit, x.limit, nil, none}, milli, &why)
 		models = x.cut(models, bound{AtBorrow, x.borrow, x.guarantee, none}, milli, &why)
 		models = x.cut(models, bound{AtUser, x.user, nil, none}, milli, &why)
 	}
-	return models
+	all := len(l.capacity) - 1
+	for _, b := range l.keepers {
+		if l.above(b, leaf) {
+			continue
+		}
+		x := &l.branches[b]
+		for m := range all {
+			kept := Bar{Kind: KeptByOne, Queue: x.queue, Model: int32(m), Most: x.keep[m]}
+			if x.keep[m] == 0 { // it may hold what it keeps of other models
+				kept.Model, kept.Most = int32(all), x.keep[all]
+				kept.Held = min(kept.Most, l.capacity[all]-l.capacity[m])
+			}
+			if models&(1<<m) != 0 && kept.Left() > 0 && l.capacity[m]-kept.Left() < milli {
+				models &^= 1 << m
+				why = kept
+			}
+		}
+	}
+	return models, why
 }
 
 // bound is what may be held of each model: so much above a base, which is nil for 0.
