@@ -232,12 +232,11 @@ func (l *Ledger) Ever(leaf int32, models uint64, milli int64) (uint64, Bar) {
 	if milli == 0 || !l.Bounds() {
 		return models, why
 	}
-	none := make([]int64, len(l.capacity))
 	for b := leaf; b >= 0; b = l.branches[b].parent {
 		x := &l.branches[b]
-		models = x.cut(models, bound{AtLimit, x.limit, nil, none}, milli, &why)
-		models = x.cut(models, bound{AtBorrow, x.borrow, x.guarantee, none}, milli, &why)
-		models = x.cut(models, bound{AtUser, x.user, nil, none}, milli, &why)
+		models = x.cut(models, bound{AtLimit, x.limit, nil, l.nothing}, milli, &why)
+		models = x.cut(models, bound{AtBorrow, x.borrow, x.guarantee, l.nothing}, milli, &why)
+		models = x.cut(models, bound{AtUser, x.user, nil, l.nothing}, milli, &why)
 	}
 	all := len(l.capacity) - 1
 	for _, b := range l.keepers {

@@ -65,7 +65,8 @@ func (q *Question) Reason() plan.Reason {
 // that can never start takes no turn and has no claim until the cluster or its queues are others, and whoever waits
 // for it is told.
 func Never(v plan.View, l *queue.Ledger, job plan.JobID) plan.Reason {
-	shape, id := v.Shape(job), v.Job(job).Shape
+	shape := v.Shape(job)
+	id, _ := v.Kind(job)
 	wants, least := wants(shape), int64(shape.Least())
 	if v.CapacityFor(id, shape.Models) < least {
 		return plan.Reason{Code: plan.Unsatisfiable, A: wants, B: v.Room().All(shape.Models) * 1000}
