@@ -270,7 +270,7 @@ func (s *Scheduler) reset() {
 	s.lines.running = heap{pos: &s.lines.pos, worst: true}
 	s.lines.active, s.making.elastic, s.making.resize, s.lines.roomRetry = 0, 0, unit.Never, unit.Never
 	s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue, s.agenda.oldest = unit.Never, unit.Never, unit.Never, 0
-	s.agenda.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack, May: s.mayEver}
+	s.agenda.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack, Repair: s.parts.Reserve.Repair, May: s.mayEver}
 	s.claims.loops = victims.NewLoops(victims.DefaultLimits())
 	if r := s.round; r != nil {
 		r.line, r.asked, r.last = r.line[:0], nil, -1
