@@ -9,7 +9,6 @@
 package plan
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/musterdl/muster/model/cluster"
@@ -430,17 +429,6 @@ func (v View) Cluster() *cluster.Cluster { return v.s.Cluster }
 
 // Jobs is the number of jobs ever submitted; ids run from 0.
 func (v View) Jobs() int { return len(v.s.Jobs) }
-
-// Blockers are the jobs that one comes after and that have not ended.
-func (v View) Blockers(id JobID) iter.Seq[JobID] {
-	return func(yield func(JobID) bool) {
-		for i := 0; i < len(v.s.Links) && v.s.Jobs[id].Blockers > 0; i++ {
-			if l := v.s.Links[i]; l.After == id && !v.s.Jobs[l.Before].Phase.Over() && !yield(l.Before) {
-				return
-			}
-		}
-	}
-}
 
 // Job returns a job by id.
 func (v View) Job(id JobID) Job { return v.s.Jobs[id] }

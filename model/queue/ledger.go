@@ -18,12 +18,12 @@ type Ledger struct {
 	branches []branch
 	fileIn   []int32 // by queue: the branch that its own jobs are counted in
 	capacity []int64
-	nothing  []int64              // what an empty cluster holds; never written
 	lent     []int64              // by model: what leaves hold of which anything might be taken back
 	keepers  []int32              // branches that do not lend all they are guaranteed
 	left     []int64              // by branch: the most of a model that is left of what it, or a queue above it, is guaranteed
 	ofUser   map[[2]int32][]int64 // what a user holds below a branch that limits users
 	turn     int64                // times that it changed
+	empty    *Ledger              // what it would be if nobody held anything; made when it is asked for
 	steady   float64              // what use that never ends comes to when half is forgotten per half-life, in seconds
 }
 
@@ -50,7 +50,7 @@ const none = -1
 // devices of each model. Nothing is held yet.
 func NewLedger(t *Tree, models []string, capacity []int64) Ledger {
 	l := Ledger{ofUser: map[[2]int32][]int64{}, steady: float64(t.HalfLife) / math.Ln2 / float64(unit.Second),
-		capacity: make([]int64, len(models)+1), nothing: make([]int64, len(models)+1), lent: make([]int64, len(models))}
+		capacity: make([]int64, len(models)+1), lent: make([]int64, len(models))}
 	for m, milli := range capacity {
 		l.capacity[m] = milli
 		l.capacity[len(models)] += milli
