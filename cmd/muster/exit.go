@@ -32,7 +32,7 @@ var exits = []struct{ code, means string }{
 	{"0", "what was asked is done; every job that was waited for has finished"},
 	{fmt.Sprint(exitFailed), "it failed, or was refused: the standard error says why"},
 	{fmt.Sprint(exitUsage), "no such command, flag or argument; nothing was done"},
-	{fmt.Sprint(exitNotStarted), "a job did not start: the strategy refused it, as it cannot meet its deadline, or, where it was waited for, nothing here can ever hold it"},
+	{fmt.Sprint(exitNotStarted), "a job did not start: the strategy refused it, as it cannot meet its deadline; or it was waited for and can never start here"},
 	{fmt.Sprint(exitUnreached), "no server answered"},
 	{fmt.Sprint(exitInterrupted), "a job that was waited for was cancelled, or left alone after a second interrupt"},
 	{"its own", "of run, wait and submit --wait: the first job that failed exited with this code"},
