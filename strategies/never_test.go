@@ -17,7 +17,6 @@ import (
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/strategies/allocate/liquid"
@@ -166,14 +165,17 @@ func starts(t *testing.T, ref, queues, text string) map[string]unit.Time {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := scheduletest.Run(simulated.Config{Cluster: c, Beginning: simulated.Beginning{First: first}, Jobs: jobs.Source(), Scheduler: built.Scheduler,
-		Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Until: unit.Time(unit.Day), Check: true})
+	sim, err := simulated.New(simulated.Config{Cluster: c, Beginning: simulated.Beginning{First: first}, Jobs: jobs.Source(), Scheduler: built.Scheduler,
+		Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Until: unit.Time(2 * unit.Hour), Check: true})
+	for more := true; more && err == nil; {
+		more, err = sim.Advance()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := map[string]unit.Time{}
-	for i := range o.Jobs {
-		at[o.Jobs[i].Name] = o.Jobs[i].FirstStart
+	v, at := sim.State().View(), map[string]unit.Time{}
+	for id := range plan.JobID(v.Jobs()) {
+		at[v.Name(id)] = v.Job(id).Started
 	}
 	return at
 }
