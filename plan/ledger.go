@@ -48,8 +48,8 @@ func (v View) MayTake(l *queue.Ledger, job JobID, models uint64, milli int64) (u
 	return l.Allow(l.Leaf(v.QueueOf(j.Tenant)), j.User, models, milli, v.Room())
 }
 
-// MayEver returns the device models of which a job could have milli if nobody held anything, as its queues are bounded.
-func (v View) MayEver(l *queue.Ledger, job JobID, models uint64, milli int64) uint64 {
+// MayEver is MayTake as if nobody held anything: what it refuses is refused whatever runs.
+func (v View) MayEver(l *queue.Ledger, job JobID, models uint64, milli int64) (uint64, queue.Bar) {
 	return l.Ever(l.Leaf(v.QueueOf(v.s.Jobs[job].Tenant)), models, milli)
 }
 

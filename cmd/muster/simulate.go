@@ -79,7 +79,7 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 		{"law-settle", "how long a law takes with a new guest until it holds", &s.Prices.Settle},
 		{"checkpoint-every", "how often jobs save by themselves whose trace says nothing of how they save; 0 is only when asked", &s.Saving.Every},
 		{"node-mtbf", "mean time between failures of a node; 0 is never", &s.NodeEvery},
-		{"node-repair", "mean time to repair a node", &s.NodeFor},
+		{"node-repair", "mean time to repair a node; strategies learn it from nodes that come back", &s.NodeFor},
 		{"device-mtbf", "mean time between failures of a device; 0 is never", &s.DeviceEvery},
 		{"device-repair", "mean time to repair a device", &s.DeviceFor},
 		{"link-mtbf", "mean time between failures of a link; 0 is never", &s.LinkEvery},

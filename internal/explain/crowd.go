@@ -169,7 +169,7 @@ func (q *question) closedNow() (cause, bool) {
 	}
 	spare := all.milli() - q.wants()
 	for id := range q.live {
-		if o := q.v.Job(id); o.Phase == plan.Waiting && id != q.id && q.before(id, q.id) && q.v.Shape(id).Models&q.shape.Models != 0 {
+		if o := q.v.Job(id); o.Phase == plan.Waiting && id != q.id && q.before(id, q.id) && q.v.Shape(id).Models&q.shape.Models != 0 && q.Never(id) == "" {
 			if spare -= q.v.Shape(id).Milli(q.v.Shape(id).Gang); spare < 0 {
 				return cause{}, false // they would
 			}
@@ -189,10 +189,11 @@ func (q *question) closed(r *room, up int64) (c cause, ok bool) {
 	more := int64(0)
 	open := r.copy().open(plan.Cordoned, plan.Quarantined, plan.Down)
 	for _, kind := range closedKinds {
-		gain, list := int64(0), []string(nil)
+		gain, list, back := int64(0), []string(nil), unit.Time(0)
 		for id := range plan.NodeID(q.v.Nodes()) {
 			if q.v.Node(id).Status != plan.Up && q.obstacle(id) == kind.obstacle && open.holds(id) > 0 {
 				gain, list = gain+int64(open.holds(id)), append(list, q.nodeName(id))
+				back = max(back, q.v.Return(id, plan.UsualRepair))
 			}
 		}
 		if gain <= more {
@@ -204,6 +205,9 @@ func (q *question) closed(r *room, up int64) (c cause, ok bool) {
 			verb = "are"
 		}
 		c = cause{code: kind.code, words: fmt.Sprintf("%s %s %s", names(list), verb, kind.obstacle), needs: []string{fmt.Sprintf(kind.need, names(list))}}
+		if kind.obstacle == isDown && back != unit.Never {
+			c.needs[0] += ", expected " + q.away(back)
+		}
 	}
 	if missing := int64(q.n) - up - more; ok && missing > 0 {
 		c.needs = append(c.needs, fmt.Sprintf("and other nodes that are closed, for the %s that remain", workers(missing)))

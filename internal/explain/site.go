@@ -100,7 +100,7 @@ func (s *Site) top(of int32) plan.JobID {
 	if s.tops == nil {
 		s.tops = slices.Repeat([]plan.JobID{plan.None}, max(1, len(s.v.Queues().Queues)))
 		for id := range s.live {
-			if s.v.Job(id).Phase != plan.Waiting {
+			if s.v.Job(id).Phase != plan.Waiting || s.Never(id) != "" {
 				continue
 			}
 			if best := &s.tops[s.v.QueueOf(s.v.Job(id).Tenant)]; *best == plan.None || s.before(id, *best) {

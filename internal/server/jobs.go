@@ -47,8 +47,8 @@ func (s *Server) about(r *http.Request, f func(v plan.View, id plan.JobID, info 
 	})
 }
 
-// getJob describes a job or an array; with ?wait=SECONDS it answers when that has ended, or
-// after that long.
+// getJob describes a job or an array; with ?wait=SECONDS it answers when that has ended or
+// can never start as things are, or after that long.
 func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 	wait, err := number(r, "wait", 0, 0, 3600)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 	if err := look(); err != nil {
 		return err
 	}
-	if wait == 0 || job.Over() {
+	if wait == 0 || job.Settled() {
 		return s.answerJob(w, r, name, about, job)
 	}
 	r, done, err := s.openStream(r)
@@ -78,7 +78,7 @@ func (s *Server) getJob(w http.ResponseWriter, r *http.Request) error {
 	defer stop()
 	deadline := time.After(time.Duration(wait) * time.Second)
 	for {
-		if err := look(); err != nil || job.Over() { // also what happened before the watch began
+		if err := look(); err != nil || job.Settled() { // also what happened before the watch began
 			break
 		}
 		select {

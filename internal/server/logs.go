@@ -41,8 +41,8 @@ func (s *Server) openStream(r *http.Request) (open *http.Request, done func(), e
 }
 
 // getLogs streams what a rank of a job printed: of the latest attempt, or of
-// ?attempt=N; from byte ?from=N of all output; with ?follow=1 until the job has
-// ended, through its later attempts. The trailer Muster-Log-Next is the position
+// ?attempt=N; from byte ?from=N of all output; with ?follow=1 through its later
+// attempts, until the job has ended or can never start as things are. The trailer Muster-Log-Next is the position
 // behind what was sent of the last attempt.
 func (s *Server) getLogs(w http.ResponseWriter, r *http.Request) error {
 	rank, err := number(r, "rank", 0, 0, math.MaxInt32)
@@ -96,13 +96,13 @@ type standing struct {
 	array               error // it is one, which has no log of its own
 	attempt             int32
 	workers             int32
-	over                bool
+	over                bool // nothing more is printed, as things are
 }
 
 func (s *Server) standing(r *http.Request) (at standing, err error) {
 	err = s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
 		j, shape := v.Job(id), v.Shape(id)
-		at = standing{name: v.Name(id), array: oneOf(info, r.PathValue("job")), owner: ownerOf(info), tenant: tenantOf(info), attempt: j.Attempt, workers: shape.Gang, over: j.Phase.Over() && j.Leaving == plan.None}
+		at = standing{name: v.Name(id), array: oneOf(info, r.PathValue("job")), owner: ownerOf(info), tenant: tenantOf(info), attempt: j.Attempt, workers: shape.Gang, over: j.Leaving == plan.None && (j.Phase.Over() || j.Phase.Waits() && s.site(v).Cause(id).Never)}
 		for _, size := range shape.Sizes {
 			at.workers = max(at.workers, size)
 		}

@@ -23,6 +23,7 @@ type Ledger struct {
 	left     []int64              // by branch: the most of a model that is left of what it, or a queue above it, is guaranteed
 	ofUser   map[[2]int32][]int64 // what a user holds below a branch that limits users
 	turn     int64                // times that it changed
+	empty    *Ledger              // what it would be if nobody held anything; made when it is asked for
 	steady   float64              // what use that never ends comes to when half is forgotten per half-life, in seconds
 }
 
