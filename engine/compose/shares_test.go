@@ -21,7 +21,7 @@ import (
 
 // TestAdmittedIsDeserved: under every order and every joint strategy an idle cluster on which
 // all work waits gives each queue of a random tree what muster share says that it deserves, to
-// one device: with weights, priorities, guarantees, limits and past use.
+// one device, and goes on to: with weights, priorities, guarantees, limits and past use.
 func TestAdmittedIsDeserved(t *testing.T) {
 	trees := 1000
 	if os.Getenv("MUSTER_LONG") != "" {
@@ -29,8 +29,15 @@ func TestAdmittedIsDeserved(t *testing.T) {
 	}
 	draws.Few(t, 10)
 	for _, name := range rightstest.Deciders() {
+		if name == "liquid-batch" {
+			continue // it lets jobs gather, and starts whom it chose of them
+		}
+		trees := trees / len(rightstest.Deciders())
+		if name == "pollux" {
+			trees /= 20 // its search takes seconds
+		}
 		t.Run(name, func(t *testing.T) {
-			for tried, round := 0, 0; tried < trees/len(rightstest.Deciders()); round++ {
+			for tried, round := 0, 0; tried < trees; round++ {
 				draws.Seed(t, round)
 				rapid.Check(t, func(t *rapid.T) {
 					tried++
@@ -79,16 +86,28 @@ func admitted(t *rapid.T, name string) {
 	}
 	shares := view.SharesOf(v, live)
 	s.step(engine.Event{Kind: engine.Unpause})
+	sharesHold(t, s, &tree, &shares)
+	if tree.HalfLife > 0 {
+		return // what is used from now on counts
+	}
+	for until := s.now.Add(20 * unit.Minute); s.now < until; {
+		s.pass(until.Sub(s.now))
+	}
+	sharesHold(t, s, &tree, &shares)
+}
+
+// sharesHold checks that each queue holds what it deserves, to one device.
+func sharesHold(t *rapid.T, s *site, tree *queue.Tree, shares *view.Shares) {
 	var said strings.Builder
 	off := false
 	for q := range shares.Queues {
 		x := &shares.Queues[q]
-		has := float64(held(s.e.View(), &tree, q, plan.None)) / 1000
+		has := float64(held(s.e.View(), tree, q, plan.None)) / 1000
 		fmt.Fprintf(&said, "\n%q has %g: %s", x.Name, has, x.Arithmetic)
 		off = off || has <= x.Deserved-1 || has >= x.Deserved+1
 	}
 	if off {
-		t.Fatalf("of %d devices:%s", devices, said.String())
+		t.Fatalf("at %d:%s", s.now/1e6, said.String())
 	}
 }
 
