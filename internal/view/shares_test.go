@@ -233,7 +233,7 @@ func TestLimits(t *testing.T) {
 }
 
 // Of several device models each is told apart. What waits and may have either counts
-// for the first.
+// for both, in proportion to what there is.
 func TestSharesByModel(t *testing.T) {
 	c := cluster.Uniform("lab", 2, 4, cluster.Model{Name: "v", Memory: 32 << 10, Speed: 1}, 16)
 	c.Models = append(c.Models, cluster.Model{Name: "a", Memory: 32 << 10, Speed: 2})
@@ -251,10 +251,10 @@ func TestSharesByModel(t *testing.T) {
 	h.set(queue.Queue{Name: "x", Weight: 1000, Guarantee: []queue.Amount{{Model: "a", Milli: 1000}}})
 	h.step(submit(workload.Job{Name: "r", Tenant: "x", Resources: workload.Resources{Gang: 3, Devices: 1, Models: []string{"a"}}}), submit(workload.Job{Name: "w", Tenant: "x", Resources: workload.Resources{Gang: 9, Devices: 1}}))
 	q := h.shares().Queues[1]
-	if len(q.ByModel) != 2 || q.Used != 3 || q.Wanted != 12 || q.Deserved != 7 || q.Borrowed != 2 {
+	if len(q.ByModel) != 2 || q.Used != 3 || q.Wanted != 12 || q.Deserved != 8 || q.Borrowed != 2 {
 		t.Fatalf("%+v", q)
 	}
-	if v, a := q.ByModel[0], q.ByModel[1]; v.Model != "v" || v.Wanted != 9 || v.Deserved != 4 || v.Used != 0 || a.Model != "a" || a.Used != 3 || a.Borrowed != 2 || a.Guarantee != 1 {
+	if v, a := q.ByModel[0], q.ByModel[1]; v.Model != "v" || v.Wanted != 4.5 || v.Deserved != 4 || v.Used != 0 || a.Model != "a" || a.Used != 3 || a.Borrowed != 2 || a.Guarantee != 1 {
 		t.Errorf("%+v", q.ByModel)
 	}
 	var b bytes.Buffer

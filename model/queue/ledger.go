@@ -127,6 +127,9 @@ func (l *Ledger) Leaf(queue int32) int32 { return l.fileIn[queue] }
 // Parent is the branch above one; the root has none, which is -1.
 func (l *Ledger) Parent(b int32) int32 { return l.branches[b].parent }
 
+// Queue is the queue that a branch is, or that its jobs are in.
+func (l *Ledger) Queue(b int32) int32 { return l.branches[b].queue }
+
 // Turn counts the times that what anybody holds changed.
 func (l *Ledger) Turn() int64 { return l.turn }
 
@@ -317,12 +320,12 @@ func (l *Ledger) Before(a, b int32, modelsA, modelsB uint64) (before, tie bool) 
 		return false, true
 	}
 	// Who holds H of what it deserves, D, is short of D - H: H/D is smaller where D/short is.
-	order := CompareProducts(l.deserved(a, modelsA), shortY, l.deserved(b, modelsB), shortX)
+	order := CompareProducts(l.Deserved(a, modelsA), shortY, l.Deserved(b, modelsB), shortX)
 	return order < 0, order == 0
 }
 
-// deserved is what a branch deserves of a set of models.
-func (l *Ledger) deserved(b int32, models uint64) (milli int64) {
+// Deserved is what a branch deserves of a set of models.
+func (l *Ledger) Deserved(b int32, models uint64) (milli int64) {
 	for m, deserved := range l.branches[b].deserves {
 		if models&(1<<m) != 0 {
 			milli += deserved
