@@ -76,10 +76,8 @@ func (q *question) notGuaranteed() (list []ending) {
 	return list
 }
 
-// onlyGuaranteed reports whether a queue, and those above it, hold no more than they are guaranteed.
+// onlyGuaranteed reports whether a queue, or one above it, holds no more than it is guaranteed.
 func (q *question) onlyGuaranteed(queue int32) bool {
-	l := q.ledger()
-	return l.Guaranteed(l.Leaf(queue), anyModel, 0) && !l.OverGuarantee(l.Leaf(queue))
+	const any = ^uint64(0)
+	return q.ledger().Guaranteed(q.ledger().Leaf(queue), any, 0)
 }
-
-const anyModel = ^uint64(0)

@@ -10,6 +10,7 @@ import (
 	"github.com/musterdl/muster/model/queue/share"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/obstacle"
 )
 
 // Shares is how all queues stand, the root first and parents before their children.
@@ -50,7 +51,10 @@ type QueueShare struct {
 	Amounts
 	ByModel []ModelAmounts `json:"by_model,omitempty"` // where there are several models
 	// PastHours is past use as decisions count it: less by half after each half-life.
-	PastHours  float64 `json:"past_device_hours"`
+	PastHours float64 `json:"past_device_hours"`
+	// InPieces is what a job wants that waits within the guarantee and cannot have it, since
+	// as much is free, but in no one piece; 0 where there is none. Of several the largest.
+	InPieces   float64 `json:"in_pieces_devices"`
 	Waiting    int     `json:"waiting_jobs"`
 	Running    int     `json:"running_jobs"`
 	Arithmetic string  `json:"arithmetic"` // how Deserved came about
@@ -96,7 +100,8 @@ func SharesOf(v plan.View, live iter.Seq[plan.JobID]) Shares {
 		a := v.Account(id)
 		in.Held[v.QueueOf(a.Tenant)][a.Model] += a.Held
 	}
-	waiting, running := make([]int, len(tree.Queues)), make([]int, len(tree.Queues))
+	waiting, running, inPieces := make([]int, len(tree.Queues)), make([]int, len(tree.Queues)), make([]int64, len(tree.Queues))
+	asked := map[[2]int32]bool{} // of which queue and shape
 	for id := range live {
 		j := v.Job(id)
 		q := v.QueueOf(j.Tenant)
@@ -105,6 +110,12 @@ func SharesOf(v plan.View, live iter.Seq[plan.JobID]) Shares {
 			running[q]++
 		case plan.Waiting:
 			waiting[q]++
+			if kind := [2]int32{q, j.Shape}; !asked[kind] {
+				asked[kind] = true
+				if obstacle.InPieces(v, &ledger, id) {
+					inPieces[q] = max(inPieces[q], v.Shape(id).Milli(v.Shape(id).Least()))
+				}
+			}
 		}
 	}
 	out := Shares{AtUs: int64(v.Now()), HalfLifeSec: tree.HalfLife.Seconds(), Queues: make([]QueueShare, len(tree.Queues))}
@@ -112,7 +123,7 @@ func SharesOf(v plan.View, live iter.Seq[plan.JobID]) Shares {
 	for i := len(tree.Queues) - 1; i >= 0; i-- {
 		q := &tree.Queues[i]
 		out.Queues[i] = QueueShare{Name: q.Name, Weight: whole(q.Weight), Priority: q.Priority, Turn: turns[i], PastHours: float64(past[i]) / 1000 / 3600,
-			Waiting: waiting[i], Running: running[i], Arithmetic: list[i].Arithmetic}
+			InPieces: whole(inPieces[i]), Waiting: waiting[i], Running: running[i], Arithmetic: list[i].Arithmetic}
 		out.Queues[i].Amounts, out.Queues[i].ByModel = amountsOf(&list[i], q, in.Models)
 		if p := q.Parent; p >= 0 {
 			out.Queues[i].Parent = tree.Queues[p].Name

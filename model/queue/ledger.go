@@ -23,6 +23,7 @@ type Ledger struct {
 	ofUser   map[[2]int32][]int64 // what a user holds below a branch that limits users
 	turn     int64                // times that it changed
 	tree     *Tree
+	moved    []int32 // the leaves of which that is so
 }
 
 type branch struct {
@@ -36,8 +37,9 @@ type branch struct {
 
 	used     []int64
 	waiting  []int64 // of a leaf: what jobs that wait ask for
+	moved    bool    // of a leaf: what it holds, waits for or used is another than when anybody aimed
 	past     int64   // of a leaf: thousandths of a device times seconds
-	deserves []int64 // by model; nil before anybody aimed
+	deserves []int64 // by model
 	owed     []int64 // the part of it that it is guaranteed
 	borrows  bool    // holds more than it is guaranteed of some model
 	lends    bool    // of a leaf: what it holds counts as lent
@@ -160,6 +162,7 @@ func (l *Ledger) LimitsUsers(leaf int32) bool {
 // it is given back.
 func (l *Ledger) Use(leaf, user, model int32, milli int64) {
 	l.turn++
+	l.move(leaf)
 	l.lend(leaf, -1)
 	flipped, guaranteed := int32(none), int32(none) // the topmost queue that came to its guarantee, or left it, and that has one
 	for b := leaf; b >= 0; b = l.branches[b].parent {
@@ -230,6 +233,7 @@ func (l *Ledger) relend() {
 // when they wait no more. What may be of several models is laid on them in proportion to
 // what there is.
 func (l *Ledger) Wait(leaf int32, models uint64, milli int64) {
+	l.move(leaf)
 	var all, upTo, laid int64
 	for m := range l.capacity[:len(l.capacity)-1] {
 		if models&(1<<m) != 0 {
@@ -258,9 +262,33 @@ func (l *Ledger) Wanted(leaf, model int32) int64 {
 // without what is below it, in thousandths of a device times seconds.
 func (l *Ledger) Remember(past []int64) {
 	for queue, milli := range past {
-		l.branches[l.fileIn[queue]].past = milli
+		if leaf := l.fileIn[queue]; l.branches[leaf].past != milli {
+			l.branches[leaf].past = milli
+			l.move(leaf)
+		}
 	}
 }
+
+// move notes that what a leaf deserves may be another.
+func (l *Ledger) move(leaf int32) {
+	if x := &l.branches[leaf]; !x.moved {
+		x.moved = true
+		l.moved = append(l.moved, leaf)
+	}
+}
+
+// Moved takes the leaves that hold, wait for or used something else since it was asked last.
+func (l *Ledger) Moved() []int32 {
+	moved := l.moved
+	for _, leaf := range moved {
+		l.branches[leaf].moved = false
+	}
+	l.moved = l.moved[:0]
+	return moved
+}
+
+// Aimed reports whether it is known what its branches deserve.
+func (l *Ledger) Aimed() bool { return l.branches[0].deserves != nil }
 
 // Average is what a leaf used in the past, as Tree.Average says it.
 func (l *Ledger) Average(leaf int32) int64 { return l.tree.Average(l.branches[leaf].past) }

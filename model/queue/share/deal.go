@@ -19,71 +19,89 @@ func NewDealer(tree *queue.Tree, models []string, capacity Vector) *Dealer {
 // Aim tells a ledger of the same tree what each of its branches deserves by what its leaves
 // hold, wait for and used in the past.
 func (d *Dealer) Aim(l *queue.Ledger) {
-	for i := range d.nodes {
-		if len(d.nodes[i].children) > 0 {
-			continue
-		}
+	for _, leaf := range l.Moved() {
 		for m := range d.in.Models {
-			d.ask(i, m, l.Wanted(int32(i), int32(m)))
+			d.ask(int(leaf), m, l.Wanted(leaf, int32(m)))
 		}
-		d.used(i, l.Average(int32(i)))
+		d.used(int(leaf), l.Average(leaf))
 	}
 	d.deal()
-	for i := range d.nodes {
-		l.Aim(int32(i), d.nodes[i].deserved, d.nodes[i].owed)
+	if !l.Aimed() {
+		for i := range d.nodes {
+			l.Aim(int32(i), d.nodes[i].deserved, d.nodes[i].owed)
+		}
 	}
 }
 
 // ask sets what a leaf holds and waits for of a model.
 func (d *Dealer) ask(i, m int, milli int64) {
 	if n := &d.nodes[i]; n.demand[m] != milli {
-		n.demand[m], n.changed = milli, true
+		n.demand[m] = milli
+		d.change(i)
 	}
 }
 
 // used sets what a leaf used in the past.
 func (d *Dealer) used(i int, milli int64) {
 	if n := &d.nodes[i]; n.past != milli {
-		n.past, n.changed = milli, true
+		n.past = milli
+		d.change(i)
 	}
 }
 
-// deal works out anew what each deserves.
-func (d *Dealer) deal() {
-	for i := len(d.nodes) - 1; i >= 0; i-- {
-		if n := &d.nodes[i]; n.changed {
-			n.changed = false
-			d.sum(n)
-			claim(d.nodes, i, &d.in)
-			if n.parent >= 0 {
-				d.nodes[n.parent].changed, d.nodes[n.parent].stale = true, true
-			}
-		}
+// change marks that a leaf, and so all above it, asks for something else.
+func (d *Dealer) change(i int) {
+	for ; i >= 0 && !d.nodes[i].changed; i = int(d.nodes[i].parent) {
+		d.nodes[i].changed = true
 	}
+}
+
+// deal works out anew what each deserves, as far as something changed.
+func (d *Dealer) deal() {
+	if !d.nodes[0].changed {
+		return
+	}
+	d.claim(0)
 	root := &d.nodes[0]
 	for m := range d.in.Models {
-		dealt := min(root.need[m], at(d.in.Capacity, m))
-		root.stale = root.stale || root.dealt[m] != dealt
-		root.dealt[m] = dealt
+		root.dealt[m] = min(root.need[m], at(d.in.Capacity, m))
 	}
-	for i := range d.nodes {
-		if d.nodes[i].stale {
-			d.nodes[i].stale = false
-			for m := range d.in.Models {
-				d.dealOut(i, m)
-			}
+	d.spread(0)
+}
+
+// claim works out anew what a node and those below it ask for.
+func (d *Dealer) claim(i int) {
+	n := &d.nodes[i]
+	for _, c := range n.children {
+		if d.nodes[c].changed {
+			d.claim(int(c))
 		}
 	}
-	for i := len(d.nodes) - 1; i >= 0; i-- {
-		n := &d.nodes[i]
-		for m := range d.in.Models {
+	n.changed, n.stale = false, true
+	d.sum(n)
+	claim(d.nodes, i, &d.in)
+}
+
+// spread works out anew what a node and those below it deserve, from what it was dealt.
+func (d *Dealer) spread(i int) {
+	n := &d.nodes[i]
+	n.stale = false
+	if len(n.children) == 0 {
+		for m := range n.deserved {
 			n.deserved[m] = min(n.dealt[m], n.reach[m])
-			if len(n.children) > 0 {
-				n.deserved[m] = 0
-				for _, c := range n.children {
-					n.deserved[m] += d.nodes[c].deserved[m]
-				}
-			}
+		}
+		return
+	}
+	for m := range n.deserved {
+		d.dealOut(n, m)
+		n.deserved[m] = 0
+	}
+	for _, c := range n.children {
+		if d.nodes[c].stale {
+			d.spread(int(c))
+		}
+		for m, milli := range d.nodes[c].deserved {
+			n.deserved[m] += milli
 		}
 	}
 }
@@ -103,12 +121,9 @@ func (d *Dealer) sum(n *node) {
 	}
 }
 
-// dealOut deals what node i was dealt of model m out to its children.
-func (d *Dealer) dealOut(i, m int) {
-	n, nodes := &d.nodes[i], d.nodes
-	if len(n.children) == 0 {
-		return
-	}
+// dealOut deals what a node was dealt of model m out to its children.
+func (d *Dealer) dealOut(n *node, m int) {
+	nodes := d.nodes
 	firsts, dealt := make([]int64, len(n.children)), make([]int64, len(n.children))
 	var sum int64
 	for k, c := range n.children {
