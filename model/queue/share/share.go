@@ -73,8 +73,8 @@ type Share struct {
 // unlimited is the ceiling of a queue without any; sums of several do not overflow.
 const unlimited = math.MaxInt64 >> 16
 
-// node is a queue, or the jobs directly in a queue that has others below it.
-type node struct {
+// seat is where a node stands in the tree, and what the tree says of it.
+type seat struct {
 	queue            int32 // in the tree
 	own              bool  // the jobs directly in the queue
 	parent           int32 // in the nodes; -1 for the root
@@ -82,6 +82,11 @@ type node struct {
 	levels           [][]int32 // of the children, the highest priority first
 	weight, priority int64
 	bounds           struct{ guarantee, limit, keep, borrow bounds } // as the tree says them
+}
+
+// node is a queue, or the jobs directly in a queue that has others below it.
+type node struct {
+	seat
 
 	changed bool // what it asks for has to be worked out anew
 	stale   bool // what it was dealt has to be dealt out anew
@@ -152,7 +157,7 @@ func build(in *Input) []node {
 	nodes := make([]node, len(queues), 2*len(queues))
 	for i := range queues {
 		q := &queues[i]
-		nodes[i] = node{queue: int32(i), parent: q.Parent, weight: int64(q.Weight), priority: int64(q.Priority)}
+		nodes[i].seat = seat{queue: int32(i), parent: q.Parent, weight: int64(q.Weight), priority: int64(q.Priority)}
 		b := &nodes[i].bounds
 		b.guarantee, b.keep = boundsOf(q.Guarantee, in.Models, 0), boundsOf(q.Keep, in.Models, 0)
 		b.limit, b.borrow = boundsOf(q.Limit, in.Models, unlimited), boundsOf(q.Borrow, in.Models, unlimited)
@@ -162,7 +167,7 @@ func build(in *Input) []node {
 	}
 	for i := range queues {
 		if len(nodes[i].children) > 0 {
-			own := node{queue: int32(i), own: true, parent: int32(i), weight: 1000}
+			own := node{seat: seat{queue: int32(i), own: true, parent: int32(i), weight: 1000}}
 			own.bounds.guarantee, own.bounds.keep = boundsOf(nil, in.Models, 0), boundsOf(nil, in.Models, 0)
 			own.bounds.limit, own.bounds.borrow = boundsOf(nil, in.Models, unlimited), boundsOf(nil, in.Models, unlimited)
 			nodes[i].children = append(nodes[i].children, int32(len(nodes)))
