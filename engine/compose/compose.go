@@ -387,6 +387,7 @@ func (s *Scheduler) grow(v plan.View) {
 func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	j := d.Job(id)
 	s.drop(d.View, id)
+	s.claims.tree.unwait(id)
 	if s.round != nil {
 		defer func() { s.round.queueUp(id, s.lines.home[id] != nowhere) }()
 	}
@@ -412,6 +413,7 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 		return
 	}
 	j := v.Job(id)
+	s.claims.tree.wait(v, id)
 	if s.round != nil {
 		s.lines.home[id], s.lines.active = inLine, s.lines.active+1
 		s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)

@@ -136,7 +136,7 @@ func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli 
 func (s *Scheduler) ground(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
 	code := s.stronger(v, leaf, job, other, milli)
 	if code == plan.NoReason && s.round != nil && job != other && slices.Contains(s.round.yields, other) && !s.outranks(v, other, job) &&
-		(s.claims.charged[other].leaf == leaf || !s.keeps(v, other)) && s.paidBack(v, other) {
+		(s.claims.charged[other].leaf == leaf || !s.keeps(v, other) && s.spares(other, leaf)) && s.paidBack(v, other) {
 		code = plan.RoundPlan
 	}
 	return code
@@ -176,6 +176,14 @@ func (s *Scheduler) keeps(v plan.View, job plan.JobID) bool {
 	}
 	c := s.claims.charged[job]
 	return c.milli > 0 && s.claims.tree.Guaranteed(c.leaf, 1<<c.model, 0)
+}
+
+// spares reports whether the queue of a run still has what it deserves when that run ends for
+// a job of a leaf.
+func (s *Scheduler) spares(other plan.JobID, leaf int32) bool {
+	s.claims.tree.aim()
+	c := s.claims.charged[other]
+	return c.milli == 0 || s.claims.tree.MayYield(c.leaf, leaf, c.model, c.milli)
 }
 
 // mayTakeBack reports whether free room and all that anybody might have to give up to

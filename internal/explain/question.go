@@ -148,10 +148,16 @@ func (q *question) holders(list []ending) (holders []Holder) {
 	return holders
 }
 
-// whoEnds are those with whose room there would be enough.
+// whoEnds are those with whose room there would be enough: where that is so, of what queues hold
+// above what they deserve, or else of what is not only what another queue is guaranteed.
 func (q *question) whoEnds() []Holder {
 	if q.brief {
 		return nil
+	}
+	for _, from := range [...]func() []ending{q.ofAbove, q.notGuaranteed} {
+		if list := q.inTheWay(from()); len(list) > 0 {
+			return q.holders(list)
+		}
 	}
 	return q.holders(q.inTheWay(q.endings()))
 }

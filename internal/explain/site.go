@@ -59,10 +59,10 @@ func Of(v plan.View, live iter.Seq[plan.JobID]) *Site {
 // Live are the jobs that have not ended, in any order.
 func (s *Site) Live() iter.Seq[plan.JobID] { return s.live }
 
-// ledger is what queues hold. It is not changed.
+// ledger is what queues hold and deserve. It is not changed.
 func (s *Site) ledger() *queue.Ledger {
 	if s.book == nil {
-		held := s.v.Held()
+		held := s.v.Deserved(s.live)
 		s.book = &held
 	}
 	return s.book

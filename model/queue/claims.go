@@ -5,16 +5,6 @@ import (
 	"slices"
 )
 
-// belowGuarantee reports whether a branch holds less than it is guaranteed, of anything.
-func (x *branch) belowGuarantee() bool {
-	for m, g := range x.guarantee {
-		if g > x.used[m] {
-			return true
-		}
-	}
-	return false
-}
-
 // within reports whether a branch would hold no more than it is guaranteed with
 // milli more of a model, and is guaranteed anything of it.
 func (x *branch) within(model int, milli int64) bool {

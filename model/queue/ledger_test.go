@@ -186,7 +186,7 @@ func TestAllow(t *testing.T) {
 			turns := l.Turns()
 			for a := range s.tree.Queues {
 				for b := range s.tree.Queues {
-					if before, _ := l.Before(int32(a), int32(b)); a != b && before && s.tree.Queues[a].Parent == s.tree.Queues[b].Parent && turns[a] >= turns[b] {
+					if before, _ := l.Before(int32(a), int32(b), 3, 3); a != b && before && s.tree.Queues[a].Parent == s.tree.Queues[b].Parent && turns[a] >= turns[b] {
 						t.Fatalf("queue %d is served before %d and has turn %d, the other %d", a, b, turns[a], turns[b])
 					}
 				}

@@ -88,6 +88,18 @@ func Room(v plan.View, job plan.JobID) plan.Reason {
 	return plan.Reason{Code: plan.Fragmented, A: free}
 }
 
+// InPieces reports whether a waiting job is within what its queue is guaranteed, and waits since
+// what is free for it is enough, but in no one piece: whoever is in the way holds what is
+// guaranteed as well.
+func InPieces(v plan.View, l *queue.Ledger, job plan.JobID) bool {
+	shape, j := v.Shape(job), v.Job(job)
+	if !l.Guaranteed(l.Leaf(v.QueueOf(j.Tenant)), shape.Models, wants(shape)) {
+		return false
+	}
+	q := Question{View: v, Job: job, Ledger: l, Ahead: plan.None}
+	return q.Reason().Code == plan.Fragmented && upTo(v, shape, int64(shape.Least())) < int64(shape.Least())
+}
+
 // wants is what a shape takes of devices at its least size.
 func wants(shape *plan.Shape) int64 {
 	if shape.Devices == 0 {
