@@ -144,6 +144,8 @@ func forbidden(folder, imp string) string {
 		return "a mechanism knows nouns only"
 	case in(folder, "engine") && in(imp, "run", "internal", "experiment", "catalogue"):
 		return "the engine knows no driver and no file"
+	case folder == "internal/server/door" && ours(imp) && imp != "internal/access":
+		return "the door knows who asks, and nothing of what is asked"
 	case in(folder, "run") && in(imp, "catalogue") && !in(folder, "run/kube/cmd", "run/kube/advise"):
 		return "a driver contains no strategy"
 	}
