@@ -37,9 +37,9 @@ func (o owners) Find(ref metav1.OwnerReference, namespace string) (*unstructured
 
 // below are the gangs that an object may say something about: its own, and those of
 // the objects that own it.
-func (o owners) below(c *Core, x *unstructured.Unstructured) (list []*entry) {
+func (o owners) below(ro *roster, x *unstructured.Unstructured) (list []*entry) {
 	for depth := 0; x != nil && depth < 8; depth++ {
-		list = append(list, c.ofName[nameOf(x)]...)
+		list = append(list, ro.ofName[nameOf(x)]...)
 		var above *unstructured.Unstructured
 		for _, ref := range x.GetOwnerReferences() {
 			if found, ok := o.Find(ref, x.GetNamespace()); ok {
