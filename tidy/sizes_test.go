@@ -14,8 +14,8 @@ import (
 // figure in testdata/sizes.txt and may only shrink.
 type limit struct {
 	most int
-	// slack is how much lower a figure may be before its line has to say so: one that is a
-	// rate changes with every commit.
+	// slack is how far a figure may be from its line, which is not raised: one that is a rate
+	// changes with every commit, and rises where what had few branches moves elsewhere.
 	slack  int
 	advice string
 }
@@ -39,7 +39,11 @@ func TestSizes(t *testing.T) {
 	found := sizesOf(sources(t))
 	for _, what := range slices.Sorted(maps.Keys(found)) {
 		l := limits[what[strings.LastIndex(what, " ")+1:]]
-		if most := max(l.most, allowed[what]); found[what] > most {
+		most := l.most
+		if line, listed := allowed[what]; listed {
+			most = max(most, line+l.slack)
+		}
+		if found[what] > most {
 			t.Errorf("%s %d: at most %d: %s", what, found[what], most, l.advice)
 		}
 	}
@@ -61,7 +65,7 @@ func TestSizes(t *testing.T) {
 }
 
 // fewestCode is how many lines of code a package has before its branches are told as a rate:
-// in one of a few short functions it says nothing, since each function counts as a way.
+// in one of a few functions it says nothing. Functions that only say something are not counted.
 const fewestCode = 100
 
 // sizesOf measures everything, by name and kind. Of two that are called alike the larger
@@ -90,7 +94,9 @@ func sizesOf(all []source) map[string]int {
 			count(name, "function-lines", s.set.Position(f.End()).Line-s.set.Position(f.Pos()).Line+1)
 			count(name, "parameters", f.Type.Params.NumFields())
 			count(name, "branches", branches(f))
-			branching[s.folder] += branches(f)
+			if ways := branches(f); ways > 1 {
+				branching[s.folder] += ways
+			}
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			if x, ok := n.(*ast.TypeSpec); ok {
@@ -263,8 +269,8 @@ func long(a, b, c bool) bool {
 		t.Errorf("a package of %d lines has a rate", s.code)
 	}
 	s.code = 100
-	if rate := sizesOf([]source{s})["p branches-per-mille"]; rate != 1000*11/100 {
-		t.Errorf("%d branches for a thousand lines, expected 11 on 100", rate)
+	if rate := sizesOf([]source{s})["p branches-per-mille"]; rate != 1000*10/100 {
+		t.Errorf("%d branches for a thousand lines, expected 10 on 100", rate)
 	}
 	if n, where := longConditions(t, []source{s}); n != 1 {
 		t.Errorf("%d long conditions, expected the one of four: %q", n, where)
