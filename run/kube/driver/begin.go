@@ -41,7 +41,7 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 			c.config.Log.Error("the ledger cannot be read; what is in it is lost", "error", err)
 			old = exactLedger{}
 		}
-		c.keeper.ledger.version = l.ResourceVersion
+		c.keeper.found(l)
 	}
 	c.fleet.survey()
 	c.stirUnasked()
@@ -67,7 +67,7 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 		}
 	}
 	c.remember(&old, state, kept)
-	c.fleet.stale = true // what was known of them may not be so any more
+	c.fleet.doubt() // what was known of them may not be so any more
 	c.settleNodes()
 	state = c.adopt(state)
 	c.rejoin(run.Live(state.View(), c.roster.spec))
@@ -216,7 +216,7 @@ func (c *Core) remember(old *exactLedger, s *plan.State, kept []keptJob) {
 		e := c.roster.gangs[k.Key]
 		if e == nil {
 			if j.Phase.Over() {
-				c.roster.used[k.Piece.Name] = true
+				c.roster.retire(k.Piece.Name)
 				continue
 			}
 			e = c.roster.entryOf(k.Key)
@@ -230,11 +230,7 @@ func (c *Core) remember(old *exactLedger, s *plan.State, kept []keptJob) {
 		}
 		e.put = record{name: k.name, version: k.version}
 		c.again.stir(e)
-		if set := e.spec.NodeSet; set > 0 && int(set) <= len(c.sets.pods) && c.sets.pods[set-1] == nil {
-			for _, p := range e.list() {
-				c.sets.pods[set-1] = p
-			}
-		}
+		c.sets.sample(e.spec.NodeSet, e.list())
 	}
 }
 
@@ -309,7 +305,7 @@ func (c *Core) adoptOne(x *engine.Engine, e *entry) {
 		return
 	}
 	spec := c.specOf(e, need, pod)
-	x.Step(x.State().Now, append(c.box.empty(), engine.Event{Kind: engine.Submit, Spec: spec, By: spec.User}))
+	x.Step(x.State().Now, append(c.box.takeEvents(), engine.Event{Kind: engine.Submit, Spec: spec, By: spec.User}))
 	id, ok := x.Find(spec.Name)
 	if !ok {
 		return

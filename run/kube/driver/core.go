@@ -125,7 +125,7 @@ func (c *Core) Take(changes []api.Change) {
 		switch o := changes[i].Object.(type) {
 		case *corev1.Node:
 			if c.fleet.takeNode(o, changes[i].Gone) {
-				c.sets.stale = true
+				c.sets.doubt()
 			}
 		case *corev1.Pod:
 			c.takePod(o, changes[i].Gone)
@@ -172,7 +172,7 @@ func (c *Core) takePod(p *corev1.Pod, gone bool) {
 		} else {
 			f.SetPod(p)
 		}
-		c.sets.stale = true
+		c.sets.doubt()
 	}
 	c.fleet.stand(m, p, gone)
 	was := m.pod
@@ -260,7 +260,7 @@ func (c *Core) Events() []engine.Event {
 	}
 	c.sets.tellChanged(c.roster)
 	c.fleet.settleUse()
-	return c.box.empty()
+	return c.box.takeEvents()
 }
 
 // settleNodes has the nodes read again where they have changed. There may then be what
@@ -291,16 +291,12 @@ func (c *Core) Tick() {
 
 // Tasks hands out what is to be done at the API server.
 func (c *Core) Tasks() []Task {
-	tasks := c.box.tasks
-	c.box.tasks = nil
-	return tasks
+	return c.box.takeTasks()
 }
 
 // Bound hands out how long the pods that were bound since had been there.
 func (c *Core) Bound() []time.Duration {
-	bound := c.box.bound
-	c.box.bound = nil
-	return bound
+	return c.box.takeBound()
 }
 
 // Broken says why the state has to be put together anew, from the objects: a device

@@ -195,8 +195,8 @@ func (c *Core) submit(e *entry, s *gang.State) {
 		return
 	}
 	spec := c.specOf(e, need, pod)
-	e.name, e.asked, e.spec = spec.Name, true, spec
-	c.roster.byName[spec.Name] = e
+	c.roster.call(e, spec.Name)
+	e.asked, e.spec = true, spec
 	c.box.report(engine.Event{Kind: engine.Submit, Spec: spec, By: spec.User})
 }
 
@@ -245,7 +245,7 @@ func (c *Core) Refused(name string, err error) {
 	if e == nil || e.job != plan.None {
 		return
 	}
-	delete(c.roster.byName, name)
+	c.roster.uncall(name)
 	e.asked = false
 	for _, p := range e.list() {
 		c.voice.tell(gang.Problem{Reason: "NotAccepted", Object: e.gang.Name, Found: err.Error()}, p)

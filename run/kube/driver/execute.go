@@ -397,7 +397,7 @@ func (rn *runs) wasBound(e *entry, x *execution, i int, m *member, err error) {
 		w.state = bound // perhaps by us, whose answer was lost: its object will say where it is
 	case err == nil || here:
 		w.state = bound
-		rn.box.bound = append(rn.box.bound, time.UnixMicro(int64(rn.config.Now())).Sub(m.pod.CreationTimestamp.Time))
+		rn.box.count(time.UnixMicro(int64(rn.config.Now())).Sub(m.pod.CreationTimestamp.Time))
 		rn.voice.mention(referenceTo(m.pod), "Scheduled", "bound to "+w.node+" by muster, attempt "+strconv.Itoa(int(x.attempt)))
 	case api.IsGone(err):
 		w.pod, w.state = nil, empty

@@ -186,7 +186,7 @@ func (fl *fleet) tellNodes() (more bool) {
 		} else if _, known := fl.places.cluster.ModelID(m.Model.Name); known {
 			fresh = append(fresh, *m)
 		} else {
-			fl.box.broken = "there are devices of a new model: " + m.Model.Name
+			fl.box.fail("there are devices of a new model: " + m.Model.Name)
 		}
 		fl.touch(m.KubeNode)
 	}
@@ -207,7 +207,7 @@ func (fl *fleet) stands(id plan.NodeID, m *inventory.Machine) {
 		fl.box.report(engine.Event{Kind: engine.NodeUp, Node: id})
 	}
 	if int32(m.Count) > at.devices {
-		fl.box.broken = "node " + m.Name + " has more devices than before"
+		fl.box.fail("node " + m.Name + " has more devices than before")
 	}
 	if out := m.Out != ""; out != was.out {
 		was.out = out
@@ -231,7 +231,7 @@ func (fl *fleet) join(fresh []inventory.Machine) (more bool) {
 	}
 	sum, err := fl.places.cluster.Plus(nodes)
 	if err != nil {
-		fl.box.broken = err.Error()
+		fl.box.fail(err.Error())
 		return false
 	}
 	fl.adoptCluster(sum)
@@ -317,6 +317,9 @@ func (fl *fleet) stand(m *member, p *corev1.Pod, gone bool) {
 		fl.touch(node)
 	}
 }
+
+// doubt has the nodes be read again.
+func (fl *fleet) doubt() { fl.stale = true }
 
 // touch has what others use on a node be looked at again.
 func (fl *fleet) touch(node string) { fl.dirty[node] = true }

@@ -20,11 +20,31 @@ func (b *outbox) report(e engine.Event) { b.events = append(b.events, e) }
 
 func (b *outbox) do(t Task) { b.tasks = append(b.tasks, t) }
 
-// empty hands out the events.
-func (b *outbox) empty() []engine.Event {
+// fail says why the state has to be put together anew.
+func (b *outbox) fail(why string) { b.broken = why }
+
+// count notes how long a pod had been there when it was bound.
+func (b *outbox) count(waited time.Duration) { b.bound = append(b.bound, waited) }
+
+// takeEvents hands out the events.
+func (b *outbox) takeEvents() []engine.Event {
 	events := b.events
 	b.events = nil
 	return events
+}
+
+// takeTasks hands out the tasks.
+func (b *outbox) takeTasks() []Task {
+	tasks := b.tasks
+	b.tasks = nil
+	return tasks
+}
+
+// takeBound hands out how long pods had been there when they were bound.
+func (b *outbox) takeBound() []time.Duration {
+	bound := b.bound
+	b.bound = nil
+	return bound
 }
 
 // again is who is to be looked at again.

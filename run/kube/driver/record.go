@@ -110,8 +110,8 @@ func (c *Core) Told(n Notice) {
 			continue
 		}
 		if e.job == plan.None {
-			e.job, e.asked = p.ID, false
-			c.roster.byJob[p.ID] = e
+			c.roster.know(e, p.ID, p.Name)
+			e.asked = false
 		}
 		e.phase, e.why = p.Job.Phase, p.Job.Reason.Code
 		words := n.jobs[i].words
@@ -191,6 +191,9 @@ type keeper struct {
 	ledger ledger
 }
 
+// found takes in the ledger that was there.
+func (k *keeper) found(l api.Ledger) { k.ledger.version = l.ResourceVersion }
+
 // keep has the record of a job written, the latest version of it. Where a start waits
 // for it, it is urgent.
 func (k *keeper) keep(e *entry, urgent bool) {
@@ -253,7 +256,7 @@ func (k *keeper) writeOf(e *entry, lane Lane) Task {
 			case err == nil:
 				r.version = version
 			case errors.Is(err, ErrDeposed):
-				k.box.broken = err.Error()
+				k.box.fail(err.Error())
 			default:
 				k.config.Log.Error("a record cannot be written", "job", e.name, "error", err)
 				if r.piece == nil {
@@ -424,7 +427,7 @@ func (k *keeper) writeOfLedger() Task {
 			case err == nil:
 				l.version = version
 			case errors.Is(err, ErrDeposed):
-				k.box.broken = err.Error()
+				k.box.fail(err.Error())
 			default:
 				k.config.Log.Error("the ledger cannot be written", "error", err)
 				if l.rest == nil {

@@ -42,13 +42,26 @@ func (ro *roster) drop(e *entry) {
 	if ro.ofName[object] = slices.DeleteFunc(ro.ofName[object], func(o *entry) bool { return o == e }); len(ro.ofName[object]) == 0 {
 		delete(ro.ofName, object)
 	}
-	ro.used[e.name] = true
+	ro.retire(e.name)
 }
+
+// call has a gang's job be called so until the engine has it, or has refused it.
+func (ro *roster) call(e *entry, name string) {
+	e.name = name
+	ro.byName[name] = e
+}
+
+// uncall takes that back.
+func (ro *roster) uncall(name string) { delete(ro.byName, name) }
+
+// retire keeps a name of a job that is over from being used again.
+func (ro *roster) retire(name string) { ro.used[name] = true }
 
 // know takes in which job of the engine's a gang is.
 func (ro *roster) know(e *entry, job plan.JobID, name string) {
-	e.job, e.name = job, name
-	ro.byJob[job], ro.byName[name] = e, e
+	e.job = job
+	ro.byJob[job] = e
+	ro.call(e, name)
 }
 
 // spec is a job of the engine's as it was submitted.

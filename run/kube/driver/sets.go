@@ -50,6 +50,16 @@ func (ns *sets) add(signature string, pod *corev1.Pod) (id int32) {
 	return id
 }
 
+// doubt has the sets be looked at again that work waits for.
+func (ns *sets) doubt() { ns.stale = true }
+
+// sample takes in pods of a set of which none is known; the last is as good as any.
+func (ns *sets) sample(set int32, pods []*corev1.Pod) {
+	if set > 0 && int(set) <= len(ns.pods) && ns.pods[set-1] == nil && len(pods) > 0 {
+		ns.pods[set-1] = pods[len(pods)-1]
+	}
+}
+
 // refreshSet tells the engine which nodes a set has, if that changed.
 func (ns *sets) refreshSet(id int32) {
 	set, err := ns.config.Filter.Nodes(context.Background(), ns.pods[id-1])
