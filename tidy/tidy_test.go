@@ -146,6 +146,8 @@ func forbidden(folder, imp string) string {
 		return "the engine knows no driver and no file"
 	case folder == "internal/server/door" && ours(imp) && imp != "internal/access":
 		return "the door knows who asks, and nothing of what is asked"
+	case folder == "run/kube/driver/fleet" && in(imp, "run/kube/gang"):
+		return "the fleet knows no gangs"
 	case in(folder, "run") && in(imp, "catalogue") && !in(folder, "run/kube/cmd", "run/kube/advise"):
 		return "a driver contains no strategy"
 	}

@@ -17,10 +17,9 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/kube/api"
+	"github.com/musterdl/muster/run/kube/driver/fleet"
 	"github.com/musterdl/muster/run/kube/gang"
-	"github.com/musterdl/muster/run/kube/inventory"
 	"github.com/musterdl/muster/run/kube/stored"
-	"github.com/musterdl/muster/schedule"
 )
 
 // Beginning is what a control plane begins with, put together from objects alone.
@@ -43,16 +42,16 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 		}
 		c.keeper.found(l)
 	}
-	c.fleet.survey()
+	c.fleet.Survey()
 	c.stirUnasked()
-	cl, err := c.fleet.clusterOf(&old.Rest)
+	cl, err := c.fleet.ClusterOf(&old.Rest)
 	if err != nil {
 		return b, err
 	}
-	c.fleet.adoptCluster(cl)
+	c.fleet.Adopt(cl)
 	pieces, kept := c.pieces(jobs)
 	if len(old.Rest.Nodes) == 0 {
-		c.fleet.relocate(pieces, kept, jobs)
+		relocate(c.fleet, pieces, kept, jobs)
 	}
 	learnSets(&old, pieces, kept)
 	state, err := stored.Assemble(cl, old.Rest, pieces)
@@ -67,11 +66,11 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 		}
 	}
 	c.remember(&old, state, kept)
-	c.fleet.doubt() // what was known of them may not be so any more
+	c.fleet.Doubt() // what was known of them may not be so any more
 	c.settleNodes()
 	state = c.adopt(state)
 	c.rejoin(run.Live(state.View(), c.roster.spec))
-	c.fleet.settleUse()
+	c.fleet.TellUse(c.placed)
 	state = c.box.around(state)
 	b.Cluster = state.Cluster
 	r := stored.RestOf(state)
@@ -80,31 +79,6 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 		b.Image.Strategy = old.Strategy
 	}
 	return b, err
-}
-
-// clusterOf is the cluster that there is, its nodes and models in the order in which
-// they were known before.
-func (fl *fleet) clusterOf(r *stored.Rest) (*cluster.Cluster, error) {
-	fresh, err := inventory.Cluster(fl.machines, inventory.Order(r.Nodes, fl.machines))
-	if err != nil {
-		return nil, fmt.Errorf("reading the nodes: %w", err)
-	}
-	cl := &cluster.Cluster{Name: fresh.Name, Racks: fresh.Racks, Nodes: fresh.Nodes, Devices: fresh.Devices}
-	for _, name := range r.Models {
-		m := cluster.Model{Name: name, Speed: 1}
-		if id, ok := fresh.ModelID(name); ok {
-			m = fresh.Models[id]
-		}
-		cl.AddModel(m)
-	}
-	cl.AddModel(cluster.Model{Name: "cpu", Speed: 1}) // also where there is no node yet
-	for i := range cl.Nodes {
-		cl.Nodes[i].Model = cl.AddModel(fresh.Models[cl.Nodes[i].Model])
-	}
-	if len(cl.Racks) == 0 {
-		cl.AddRack(cluster.Rack{Name: "none"})
-	}
-	return cl, nil
 }
 
 // keptJob is a job that its record tells of.
@@ -134,7 +108,7 @@ func (c *Core) pieces(jobs []api.Job) (pieces []stored.Piece, kept []keptJob) {
 // relocate mends what records say in numbers that the ledger would explain, which is
 // lost: nodes and devices by the placement that they tell in words, device models by
 // name. Runs that are not told so are left out, and their pods count as others'.
-func (fl *fleet) relocate(pieces []stored.Piece, kept []keptJob, jobs []api.Job) {
+func relocate(fl *fleet.Fleet, pieces []stored.Piece, kept []keptJob, jobs []api.Job) {
 	placed := map[plan.JobID][]api.Place{}
 	for i := range jobs {
 		placed[plan.JobID(jobs[i].Status.Number)] = jobs[i].Status.Placement
@@ -143,15 +117,15 @@ func (fl *fleet) relocate(pieces []stored.Piece, kept []keptJob, jobs []api.Job)
 		p, spec := &pieces[i], kept[i].Spec
 		p.Shape.Models = 0
 		for _, name := range spec.Models {
-			if id, ok := fl.places.cluster.ModelID(name); ok {
+			if id, ok := fl.Cluster().ModelID(name); ok {
 				p.Shape.Models |= 1 << id
 			}
 		}
 		if len(spec.Models) == 0 {
-			p.Shape.Models = 1<<len(fl.places.cluster.Models) - 1
+			p.Shape.Models = 1<<len(fl.Cluster().Models) - 1
 		}
 		for k := range p.Runs {
-			if r := &p.Runs[k]; len(p.Runs) > 1 || !fl.replace(r, placed[p.ID], max(1, p.Shape.Devices)) {
+			if r := &p.Runs[k]; len(p.Runs) > 1 || !fl.Replace(r, placed[p.ID], max(1, p.Shape.Devices)) {
 				r.Run.Status = plan.Gone
 			}
 		}
@@ -181,35 +155,14 @@ func learnSets(old *exactLedger, pieces []stored.Piece, kept []keptJob) {
 	}
 }
 
-// replace puts the grants of a run where its record's placement says that they are.
-func (fl *fleet) replace(r *stored.Run, places []api.Place, perWorker int32) bool {
-	at := 0
-	for _, p := range places {
-		id, known := fl.places.ids[p.Node]
-		grants := int(p.Workers * perWorker)
-		if !known || at+grants > len(r.Grants) || len(p.Devices) > 0 && len(p.Devices) != grants {
-			return false
-		}
-		for i := range grants {
-			g := &r.Grants[at+i].Grant
-			g.Node = id
-			if len(p.Devices) > 0 {
-				g.Device = plan.DeviceID(fl.places.cluster.Nodes[id].First + p.Devices[i])
-			}
-		}
-		at += grants
-	}
-	return at == len(r.Grants)
-}
-
 // remember gives gangs what their records tell.
 func (c *Core) remember(old *exactLedger, s *plan.State, kept []keptJob) {
 	for i, signature := range old.Sets {
 		if i < len(s.NodeSets) {
-			c.sets.add(signature, nil)
+			c.sets.Add(signature, nil)
 		}
 	}
-	c.fleet.remember(old.Out, s)
+	c.fleet.Remember(old.Out, s)
 	for i := range kept {
 		k := &kept[i]
 		j := &s.Jobs[k.Piece.ID]
@@ -230,34 +183,9 @@ func (c *Core) remember(old *exactLedger, s *plan.State, kept []keptJob) {
 		}
 		e.put = record{name: k.name, version: k.version}
 		c.again.stir(e)
-		c.sets.sample(e.spec.NodeSet, e.list())
+		c.sets.Sample(e.spec.NodeSet, e.list())
 	}
 }
-
-// remember takes in what the engine was told of nodes.
-func (fl *fleet) remember(out []plan.NodeID, s *plan.State) {
-	for id := range s.Nodes {
-		fl.places.told[id] = standing{out: slices.Contains(out, plan.NodeID(id)),
-			use: engine.Use{CPU: unit.Milli(s.Nodes[id].OtherCPU), Memory: unit.MiB(s.Nodes[id].OtherHost), Devices: elsewhere(s, plan.NodeID(id))}}
-		fl.places.joined[id].gone = s.Nodes[id].Status == plan.Down
-	}
-}
-
-func elsewhere(s *plan.State, id plan.NodeID) (n int32) {
-	first := s.Nodes[id].First
-	for d := first; d < first+plan.DeviceID(s.Nodes[id].Count); d++ {
-		if s.Devices[d].Status == plan.Elsewhere {
-			n++
-		}
-	}
-	return n
-}
-
-// idle decides nothing.
-type idle struct{}
-
-// Decide changes nothing and asks for no other time.
-func (idle) Decide(*plan.Draft, schedule.Trigger) unit.Time { return unit.Never }
 
 // adopt takes in the runs of single pods that were bound and not recorded yet: their
 // annotations say all there is to say of them.
@@ -300,7 +228,7 @@ func (c *Core) adoptOne(x *engine.Engine, e *entry) {
 	pod := pods[0]
 	g, problems := gang.Read(e.key, pods, c.owners)
 	e.gang = g
-	need, problem := c.fleet.reader.Ask(pod, c.fleet.claims)
+	need, problem := c.fleet.Ask(pod)
 	if gang.Holds(problems) || !problem.None() || g.Size != 1 {
 		return
 	}
@@ -312,7 +240,7 @@ func (c *Core) adoptOne(x *engine.Engine, e *entry) {
 	}
 	c.roster.know(e, id, spec.Name)
 	e.spec = spec
-	place, ok := c.fleet.placeOf(x.State(), pod, need.Devices)
+	place, ok := c.fleet.PlaceOf(x.State(), pod.Spec.NodeName, parseList(pod.Annotations[noteDevices]), need.Devices)
 	if !ok {
 		return
 	}
@@ -326,27 +254,6 @@ func (c *Core) adoptOne(x *engine.Engine, e *entry) {
 	piece := stored.PieceOf(x.State(), id)
 	e.put.piece = &piece
 	c.keeper.keep(e, false)
-}
-
-// placeOf is where the annotations of a pod say that it is.
-func (fl *fleet) placeOf(s *plan.State, pod *corev1.Pod, devices int32) (engine.Place, bool) {
-	on := parseList(pod.Annotations[noteDevices])
-	for i := range fl.machines {
-		m := &fl.machines[i]
-		id, known := fl.places.ids[m.Name]
-		if !known || m.KubeNode != pod.Spec.NodeName || int32(m.Count) < devices {
-			continue
-		}
-		p := engine.Place{Node: id, Workers: 1}
-		for _, d := range on {
-			if d < 0 || d >= s.Nodes[id].Count {
-				return p, false
-			}
-			p.On = append(p.On, s.Nodes[id].First+plan.DeviceID(d))
-		}
-		return p, int32(len(p.On)) == devices
-	}
-	return engine.Place{}, false
 }
 
 func parseList(s string) (list []int32) {

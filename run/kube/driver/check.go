@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -35,13 +36,11 @@ func (rn *runs) fits(e *entry, fresh []int) bool {
 func (rn *runs) hasRoom(e *entry, fresh []int) bool {
 	for _, i := range fresh {
 		w := &e.run.workers[i]
-		m := rn.fleet.machine(w.machine)
-		var others []*corev1.Pod
-		for _, o := range rn.fleet.on[w.node] {
-			if o.of != e || e.run.seatOf(o) < 0 {
-				others = append(others, o.pod)
-			}
-		}
+		m := rn.fleet.Machine(w.machine)
+		others := slices.DeleteFunc(rn.fleet.On(w.node), func(p *corev1.Pod) bool {
+			o := rn.pods[p.UID]
+			return o.of == e && e.run.seatOf(o) >= 0
+		})
 		ours := 0
 		for k := range e.run.workers {
 			if e.run.workers[k].machine == w.machine {
@@ -52,7 +51,7 @@ func (rn *runs) hasRoom(e *entry, fresh []int) bool {
 			rn.giveUp(e, w.node, "node "+w.node+" is out of service")
 			return false
 		}
-		if used := rn.fleet.reader.Occupied(others, rn.fleet.claims)[m.Name]; w.share == unit.Whole && int(used.Somewhere)+len(used.Held)+ours > m.Count {
+		if w.share == unit.Whole && rn.fleet.Occupied(others, m.Name)+ours > m.Count {
 			rn.giveUp(e, w.node, "node "+w.node+" has not let go of all its devices yet")
 			return false
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/kube/api"
+	"github.com/musterdl/muster/run/kube/driver/fleet"
 	"github.com/musterdl/muster/run/kube/filter"
 	"github.com/musterdl/muster/run/kube/gang"
 	"github.com/musterdl/muster/run/kube/inventory"
@@ -60,8 +61,8 @@ type Core struct {
 	orphans map[types.UID]bool // pods whose owners were not all there
 
 	roster *roster
-	fleet  *fleet
-	sets   *sets
+	fleet  *fleet.Fleet
+	sets   *fleet.Sets
 	runs   *runs
 	keeper *keeper
 	again  *again
@@ -111,8 +112,9 @@ func New(c Config) *Core {
 	ro := &roster{gangs: map[gang.Key]*entry{}, byJob: map[plan.JobID]*entry{}, byName: map[string]*entry{},
 		ofName: map[types.NamespacedName][]*entry{}, used: map[string]bool{}}
 	v := &voice{config: config, box: box, again: a, told: map[string]bool{}}
-	fl := newFleet(config, box)
-	ns := &sets{config: config, box: box, fleet: fl, ids: map[string]int32{}}
+	of := &fleet.Config{Rules: c.Rules, Filter: c.Filter, Now: c.Now, Log: c.Log, Report: box.report, Fail: box.fail}
+	fl := fleet.New(of)
+	ns := fleet.NewSets(of, fl)
 	k := &keeper{config: config, box: box, again: a, fleet: fl, sets: ns, toKeep: map[*entry]bool{}}
 	return &Core{config: config, owners: owners{}, pods: pods, orphans: map[types.UID]bool{},
 		roster: ro, fleet: fl, sets: ns, keeper: k, again: a, voice: v, box: box,
@@ -124,33 +126,25 @@ func (c *Core) Take(changes []api.Change) {
 	for i := range changes {
 		switch o := changes[i].Object.(type) {
 		case *corev1.Node:
-			if c.fleet.takeNode(o, changes[i].Gone) {
-				c.sets.doubt()
+			if c.fleet.TakeNode(o, changes[i].Gone) {
+				c.sets.Doubt()
 			}
 		case *corev1.Pod:
 			c.takePod(o, changes[i].Gone)
 		case *resourcev1.ResourceSlice:
-			c.fleet.takeSlice(o, changes[i].Gone)
+			c.fleet.TakeSlice(o, changes[i].Gone)
 		case *resourcev1.DeviceClass:
-			c.fleet.takeClass(o, changes[i].Gone)
+			c.fleet.TakeClass(o, changes[i].Gone)
 		case *resourcev1.ResourceClaim:
-			put(c.fleet.claims.claims, nameOf(o), o, changes[i].Gone)
+			c.fleet.TakeClaim(o, changes[i].Gone)
 			c.stirNamespace(o.Namespace)
 		case *resourcev1.ResourceClaimTemplate:
-			put(c.fleet.claims.templates, nameOf(o), o, changes[i].Gone)
+			c.fleet.TakeTemplate(o, changes[i].Gone)
 			c.stirNamespace(o.Namespace)
 		case *unstructured.Unstructured:
 			c.takeOwner(o, changes[i].Gone)
 		}
 	}
-}
-
-func put[K comparable, V any](m map[K]V, k K, v V, gone bool) {
-	if gone {
-		delete(m, k)
-		return
-	}
-	m[k] = v
 }
 
 func nameOf(o metav1.Object) types.NamespacedName {
@@ -172,9 +166,9 @@ func (c *Core) takePod(p *corev1.Pod, gone bool) {
 		} else {
 			f.SetPod(p)
 		}
-		c.sets.doubt()
+		c.sets.Doubt()
 	}
-	c.fleet.stand(m, p, gone)
+	c.fleet.TakePod(p, m.pod, gone || ended(p))
 	was := m.pod
 	m.pod = p
 	if gone {
@@ -258,19 +252,25 @@ func (c *Core) Events() []engine.Event {
 			c.refresh(e)
 		}
 	}
-	c.sets.tellChanged(c.roster)
-	c.fleet.settleUse()
+	c.sets.TellChanged(c.roster.waitedFor)
+	c.fleet.TellUse(c.placed)
 	return c.box.takeEvents()
+}
+
+// placed reports whether the engine knows that a pod is where it is.
+func (c *Core) placed(p *corev1.Pod) bool {
+	m := c.pods[p.UID]
+	return m.of != nil && m.of.run != nil && m.of.run.seatOf(m) >= 0
 }
 
 // settleNodes has the nodes read again where they have changed. There may then be what
 // gangs ask for that were not submitted.
 func (c *Core) settleNodes() {
-	if !c.fleet.stale {
+	if !c.fleet.Stale() {
 		return
 	}
-	if c.fleet.tellNodes() {
-		c.sets.grow()
+	if c.fleet.TellNodes() {
+		c.sets.Grow()
 	}
 	c.stirUnasked()
 }
@@ -286,7 +286,7 @@ func (c *Core) stirUnasked() {
 // Tick lets a while pass.
 func (c *Core) Tick() {
 	c.again.pass()
-	c.sets.pass()
+	c.sets.Pass()
 }
 
 // Tasks hands out what is to be done at the API server.

@@ -235,7 +235,8 @@ func (c *Core) specOf(e *entry, need inventory.Need, pod *corev1.Pod) *workload.
 	if spec.Share == 0 {
 		spec.Share = unit.Whole
 	}
-	spec.NodeSet, spec.PerNode = c.sets.confine(e, pod)
+	signature, set, perNode := c.sets.Confine(pod)
+	e.set, spec.NodeSet, spec.PerNode = cmp.Or(signature, e.set), set, perNode
 	return &spec
 }
 
@@ -262,7 +263,7 @@ func (c *Core) needs(e *entry, s *gang.State) (need inventory.Need, pod *corev1.
 			continue
 		}
 		seen[role] = true
-		n, problem := c.fleet.reader.Ask(p, c.fleet.claims)
+		n, problem := c.fleet.Ask(p)
 		if !problem.None() {
 			return need, p, problem
 		}

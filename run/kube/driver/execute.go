@@ -14,6 +14,7 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/kube/api"
+	"github.com/musterdl/muster/run/kube/driver/fleet"
 	"github.com/musterdl/muster/run/kube/filter"
 	"github.com/musterdl/muster/run/kube/gang"
 )
@@ -61,8 +62,8 @@ type runs struct {
 	box    *outbox
 	again  *again
 	voice  *voice
-	fleet  *fleet
-	sets   *sets
+	fleet  *fleet.Fleet
+	sets   *fleet.Sets
 	keeper *keeper
 	pods   map[types.UID]*member // all, by the Core's account
 }
@@ -70,8 +71,8 @@ type runs struct {
 func (rn *runs) execution(o *run.Order) *execution {
 	x := &execution{attempt: o.Attempt}
 	for _, w := range o.Workers {
-		s := seat{machine: w.Node, node: rn.fleet.kubeNode(w.Node), share: w.Share}
-		first := plan.DeviceID(rn.fleet.places.cluster.Nodes[w.Node].First)
+		s := seat{machine: w.Node, node: rn.fleet.KubeNode(w.Node), share: w.Share}
+		first := plan.DeviceID(rn.fleet.Cluster().Nodes[w.Node].First)
 		for _, d := range w.Devices {
 			s.devices = append(s.devices, int32(d-first))
 		}
@@ -128,15 +129,15 @@ func (rn *runs) clearSeats(e *entry) {
 	for i := range x.workers {
 		w := &x.workers[i]
 		if w.pod != nil && w.pod.pod.Spec.NodeName != "" && w.pod.pod.Spec.NodeName != w.node {
-			rn.fleet.touch(w.pod.pod.Spec.NodeName) // somebody else put it elsewhere
+			rn.fleet.Touch(w.pod.pod.Spec.NodeName) // somebody else put it elsewhere
 			w.pod, w.state = nil, empty
 			x.failed = !x.stopping
 		}
 		if w.pod != nil && rn.pods[w.pod.pod.UID] == nil { // it is gone
-			if !x.stopping && !ended(w.pod.pod) && rn.fleet.out(w) {
+			if !x.stopping && !ended(w.pod.pod) && rn.fleet.Out(w.machine) {
 				e.last.leave = plan.NodeFailure
 			}
-			rn.fleet.touch(w.node)
+			rn.fleet.Touch(w.node)
 			w.pod, w.state = nil, empty
 		}
 		if w.pod != nil && rn.stranded(w) {
@@ -416,7 +417,7 @@ func (rn *runs) notesFor(e *entry, w *seat, pod *corev1.Pod) (notes map[string]s
 	if len(w.devices) > 0 {
 		notes[noteDevices] = join(w.devices)
 	}
-	if m := rn.fleet.machine(w.machine); m != nil && m.Fractions {
+	if m := rn.fleet.Machine(w.machine); m != nil && m.Fractions {
 		devices := make([]int, len(w.devices))
 		for i, d := range w.devices {
 			devices[i] = int(d)

@@ -15,7 +15,9 @@ import (
 
 // stranded reports whether the pod of a seat is told to go on a node that is out of
 // service: nobody there will say when it has gone.
-func (rn *runs) stranded(w *seat) bool { return w.pod.pod.DeletionTimestamp != nil && rn.fleet.out(w) }
+func (rn *runs) stranded(w *seat) bool {
+	return w.pod.pod.DeletionTimestamp != nil && rn.fleet.Out(w.machine)
+}
 
 // finished ends a run whose gang has ended by its own account, and reports whether.
 func (rn *runs) finished(e *entry, s *gang.State) bool {
@@ -86,7 +88,7 @@ func (rn *runs) exit(e *entry, class plan.FailureClass, failure *plan.Failure) {
 
 func (rn *runs) leaveSeats(e *entry) {
 	for i := range e.run.workers {
-		rn.fleet.touch(e.run.workers[i].node)
+		rn.fleet.Touch(e.run.workers[i].node)
 	}
 	e.run, e.last.leave = nil, plan.NoFailure
 	rn.again.stir(e)
@@ -115,7 +117,7 @@ func (rn *runs) kept(e *entry) unit.Duration {
 func (rn *runs) giveUp(e *entry, node, words string) {
 	rn.config.Log.Info("a start is given up", "job", e.name, "why", words)
 	if node != "" && e.spec != nil {
-		rn.sets.bar(e.spec.NodeSet, node)
+		rn.sets.Bar(e.spec.NodeSet, node)
 	}
 	for i := range e.run.workers {
 		if w := &e.run.workers[i]; w.state == empty {

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
 )
 
 // outbox is what goes out: to the engine, and to the API server.
@@ -99,3 +101,9 @@ func (b *outbox) around(s *plan.State) *plan.State {
 	x.Step(s.Now, now)
 	return x.State()
 }
+
+// idle decides nothing.
+type idle struct{}
+
+// Decide changes nothing and asks for no other time.
+func (idle) Decide(*plan.Draft, schedule.Trigger) unit.Time { return unit.Never }

@@ -24,7 +24,11 @@ func keyOf(o *unstructured.Unstructured) ownerKey {
 	return ownerKey{groupOf(o.GetAPIVersion()), o.GetKind(), o.GetNamespace(), o.GetName()}
 }
 
-func (o owners) put(x *unstructured.Unstructured, gone bool) { put(o, keyOf(x), x, gone) }
+func (o owners) put(x *unstructured.Unstructured, gone bool) {
+	if o[keyOf(x)] = x; gone {
+		delete(o, keyOf(x))
+	}
+}
 
 // Find implements gang.Owners.
 func (o owners) Find(ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, bool) {

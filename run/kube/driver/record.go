@@ -18,6 +18,7 @@ import (
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/kube/api"
+	"github.com/musterdl/muster/run/kube/driver/fleet"
 	"github.com/musterdl/muster/run/kube/gang"
 	"github.com/musterdl/muster/run/kube/lead"
 	"github.com/musterdl/muster/run/kube/stored"
@@ -166,7 +167,7 @@ func (c *Core) explain(e *entry, pods []*corev1.Pod) {
 		return
 	}
 	words, fresh := e.put.reason, false
-	if refusals := c.sets.refusals(e.set); refusals != "" {
+	if refusals := c.sets.Refusals(e.set); refusals != "" {
 		words += "; " + refusals
 	}
 	for _, p := range pods {
@@ -185,8 +186,8 @@ type keeper struct {
 	config *Config
 	box    *outbox
 	again  *again
-	fleet  *fleet
-	sets   *sets
+	fleet  *fleet.Fleet
+	sets   *fleet.Sets
 	toKeep map[*entry]bool
 	ledger ledger
 }
@@ -347,7 +348,7 @@ func (k *keeper) recordOf(e *entry) *api.Job {
 	st.Submitted, st.Started, st.Ended = when(p.Job.Submit), when(p.Job.Started), when(p.Job.Ended)
 	st.WaitedSeconds, st.ExecutedSeconds, st.ServiceDeviceSeconds = seconds(p.Job.Waited), seconds(p.Job.Executed), p.Job.Service/int64(unit.Second)/1000
 	st.Preemptions, st.Restarts, st.Failures, st.Memory = p.Job.Preemptions, p.Job.Restarts, p.Job.Failures, p.Job.Memo
-	st.Placement = k.fleet.placement(p)
+	st.Placement = k.placement(p)
 	for _, w := range st.Placement {
 		st.Workers += w.Workers
 	}
@@ -381,6 +382,30 @@ func (e *entry) owner() api.JobOwner {
 	return api.JobOwner{APIVersion: "v1", Kind: e.key.Kind, Name: e.key.Name}
 }
 
+// placement is where a job's run is, in the words of Kubernetes.
+func (k *keeper) placement(p *stored.Piece) (list []api.Place) {
+	for _, r := range p.Runs {
+		if r.Slot != p.Job.Run {
+			continue
+		}
+		per := max(1, p.Shape.Devices)
+		for i, g := range r.Grants {
+			node := k.fleet.KubeNode(g.Grant.Node)
+			if n := len(list); n == 0 || list[n-1].Node != node {
+				list = append(list, api.Place{Node: node})
+			}
+			at := &list[len(list)-1]
+			if int32(i)%per == 0 {
+				at.Workers++
+			}
+			if g.Grant.Device != plan.None {
+				at.Devices = append(at.Devices, int32(g.Grant.Device)-k.fleet.Cluster().Nodes[g.Grant.Node].First)
+			}
+		}
+	}
+	return list
+}
+
 func seconds(d unit.Duration) int64 {
 	if d == unit.Forever {
 		return 0
@@ -398,7 +423,7 @@ func when(t unit.Time) *metav1.Time {
 
 // keepLedger has the ledger written.
 func (k *keeper) keepLedger(r *stored.Rest, strategy string) {
-	b, err := json.Marshal(exactLedger{Rest: *r, Sets: k.sets.signatures(), Strategy: strategy, Out: k.fleet.closed()})
+	b, err := json.Marshal(exactLedger{Rest: *r, Sets: k.sets.Signatures(), Strategy: strategy, Out: k.fleet.Closed()})
 	if err != nil {
 		k.config.Log.Error("the ledger cannot be encoded", "error", err)
 		return
@@ -412,7 +437,7 @@ func (k *keeper) writeOfLedger() Task {
 	o := &api.Ledger{}
 	o.TypeMeta = metav1.TypeMeta{APIVersion: api.GroupVersion.String(), Kind: api.KindLedger}
 	o.Name, o.ResourceVersion, o.Spec.Scheduler = k.config.Scheduler, l.version, k.config.Scheduler
-	o.Status = api.LedgerStatus{Strategy: l.strategy, Commits: l.commits, Nodes: int32(len(k.fleet.places.told)), Jobs: l.jobs, Fence: k.config.Fence, Exact: string(l.rest)}
+	o.Status = api.LedgerStatus{Strategy: l.strategy, Commits: l.commits, Nodes: int32(k.fleet.Nodes()), Jobs: l.jobs, Fence: k.config.Fence, Exact: string(l.rest)}
 	was := l.rest
 	l.rest, l.busy = nil, true
 	ledgers, fence, version := k.config.Ledgers, k.config.Fence, ""

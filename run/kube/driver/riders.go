@@ -22,14 +22,14 @@ import (
 // sortRiders finds out which roles of a gang ride.
 func (c *Core) sortRiders(e *entry) {
 	e.riders, e.riding = nil, 0
-	if len(e.gang.Roles) < 2 || c.fleet.reader == nil {
+	if len(e.gang.Roles) < 2 || !c.fleet.Known() {
 		return
 	}
 	most, devices := int32(0), make([]int32, len(e.gang.Roles))
 	for i := range e.gang.Roles {
 		if t := e.gang.Roles[i].Template; t != nil {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.key.Namespace, Name: e.key.Name}, Spec: t.Spec}
-			if need, problem := c.fleet.reader.Ask(pod, c.fleet.claims); problem.None() {
+			if need, problem := c.fleet.Ask(pod); problem.None() {
 				devices[i] = need.Devices
 			}
 		}
@@ -138,7 +138,7 @@ func (rn *runs) ashore(e *entry, why string, evict bool) (left int) {
 	}
 	for _, p := range e.list() {
 		bound := p.Spec.NodeName != "" || e.run.boarded[p.UID] != ""
-		if !bound || !e.rides(p) || ended(p) || p.DeletionTimestamp != nil && rn.fleet.shut(p.Spec.NodeName) {
+		if !bound || !e.rides(p) || ended(p) || p.DeletionTimestamp != nil && rn.fleet.Shut(p.Spec.NodeName) {
 			continue
 		}
 		left++

@@ -1,7 +1,8 @@
-package driver
+package fleet
 
 import (
 	"context"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -10,12 +11,11 @@ import (
 	"github.com/musterdl/muster/run/kube/filter"
 )
 
-// sets are the sets of nodes that the engine knows, by the signature of the pods: which of them
+// Sets are the sets of nodes that the engine knows, by the signature of the pods: which of them
 // may go where, by the constraints of Kubernetes. It knows no gangs.
-type sets struct {
+type Sets struct {
 	config *Config
-	box    *outbox
-	fleet  *fleet
+	fleet  *Fleet
 	stale  bool // the nodes of sets may be others than were told
 	ids    map[string]int32
 	pods   []*corev1.Pod // by set - 1: one of the signature
@@ -23,45 +23,51 @@ type sets struct {
 	bars   []map[string]unit.Time // nodes that did not work out, until when
 }
 
-// confine gives the gang the set of nodes that its pods may go to.
-func (ns *sets) confine(e *entry, pod *corev1.Pod) (set, perNode int32) {
+// NewSets returns none, of the nodes of a fleet.
+func NewSets(config *Config, of *Fleet) *Sets {
+	return &Sets{config: config, fleet: of, ids: map[string]int32{}}
+}
+
+// Confine returns the set of nodes that pods alike may go to, and how many to each; 0 is no
+// bound.
+func (ns *Sets) Confine(pod *corev1.Pod) (signature string, set, perNode int32) {
 	f := ns.config.Filter
 	if f == nil {
-		return 0, 0
+		return "", 0, 0
 	}
-	e.set = f.Signature(pod)
-	id, known := ns.ids[e.set]
+	signature = f.Signature(pod)
+	id, known := ns.ids[signature]
 	if !known {
-		id = ns.add(e.set, pod)
+		id = ns.Add(signature, pod)
 	}
 	ns.pods[id-1] = pod
 	ns.refreshSet(id)
 	if told := ns.told[id-1]; told != nil {
 		perNode = int32(told.PerNode)
 	}
-	return id, perNode
+	return signature, id, perNode
 }
 
-// add makes room for one more set.
-func (ns *sets) add(signature string, pod *corev1.Pod) (id int32) {
+// Add makes room for one more set.
+func (ns *Sets) Add(signature string, pod *corev1.Pod) (id int32) {
 	id = int32(len(ns.pods)) + 1
 	ns.ids[signature] = id
 	ns.pods, ns.told, ns.bars = append(ns.pods, pod), append(ns.told, nil), append(ns.bars, nil)
 	return id
 }
 
-// doubt has the sets be looked at again that work waits for.
-func (ns *sets) doubt() { ns.stale = true }
+// Doubt has the sets be looked at again that work waits for.
+func (ns *Sets) Doubt() { ns.stale = true }
 
-// sample takes in pods of a set of which none is known; the last is as good as any.
-func (ns *sets) sample(set int32, pods []*corev1.Pod) {
+// Sample takes in pods of a set of which none is known; the last is as good as any.
+func (ns *Sets) Sample(set int32, pods []*corev1.Pod) {
 	if set > 0 && int(set) <= len(ns.pods) && ns.pods[set-1] == nil && len(pods) > 0 {
 		ns.pods[set-1] = pods[len(pods)-1]
 	}
 }
 
 // refreshSet tells the engine which nodes a set has, if that changed.
-func (ns *sets) refreshSet(id int32) {
+func (ns *Sets) refreshSet(id int32) {
 	set, err := ns.config.Filter.Nodes(context.Background(), ns.pods[id-1])
 	if err != nil {
 		ns.config.Log.Error("the constraints of a pod cannot be looked at", "pod", ns.pods[id-1].Name, "error", err)
@@ -75,7 +81,7 @@ func (ns *sets) refreshSet(id int32) {
 	ns.tellSet(id)
 }
 
-func (ns *sets) tellSet(id int32) {
+func (ns *Sets) tellSet(id int32) {
 	set, bars := ns.told[id-1], ns.bars[id-1]
 	within := make([]uint64, (len(ns.fleet.places.told)+63)/64)
 	allowed := make(map[string]bool, len(set.Allowed))
@@ -88,14 +94,14 @@ func (ns *sets) tellSet(id int32) {
 			within[node>>6] |= 1 << (node & 63)
 		}
 	}
-	ns.box.report(engine.Event{Kind: engine.Confined, Outside: engine.Outside{Set: id, Within: within}})
+	ns.config.Report(engine.Event{Kind: engine.Confined, Outside: engine.Outside{Set: id, Within: within}})
 }
 
 // barFor is how long a node that did not work out is left alone.
 const barFor = 5 * unit.Second
 
-// bar keeps work of a signature from a node for a while.
-func (ns *sets) bar(set int32, node string) {
+// Bar keeps work of a signature from a node for a while.
+func (ns *Sets) Bar(set int32, node string) {
 	if set == 0 {
 		return
 	}
@@ -111,23 +117,19 @@ func (ns *sets) bar(set int32, node string) {
 }
 
 // lift ends the bars of a set that are over, and reports whether there was one.
-func (ns *sets) lift(id int32) (lifted bool) {
-	for node, until := range ns.bars[id-1] {
-		if until <= ns.config.Now() {
-			delete(ns.bars[id-1], node)
-			lifted = true
-		}
-	}
-	return lifted
+func (ns *Sets) lift(id int32) bool {
+	barred := len(ns.bars[id-1])
+	maps.DeleteFunc(ns.bars[id-1], func(_ string, until unit.Time) bool { return until <= ns.config.Now() })
+	return len(ns.bars[id-1]) < barred
 }
 
-// tellChanged looks again at the sets that work waits for.
-func (ns *sets) tellChanged(ro *roster) {
+// TellChanged looks again at the sets that work waits for.
+func (ns *Sets) TellChanged(waitedFor func() map[int32]bool) {
 	if !ns.stale || ns.config.Filter == nil {
 		return
 	}
 	ns.stale = false
-	used := ro.waitedFor()
+	used := waitedFor()
 	for id := int32(1); int(id) <= len(ns.pods); id++ {
 		if used[id] {
 			ns.refreshSet(id)
@@ -135,33 +137,30 @@ func (ns *sets) tellChanged(ro *roster) {
 	}
 }
 
-// grow takes in that there are more nodes to tell about.
-func (ns *sets) grow() {
+// Grow takes in that there are more nodes to tell about.
+func (ns *Sets) Grow() {
 	for id := range ns.told {
 		ns.told[id] = nil
 	}
 }
 
-// pass lets a while pass: what was barred may be tried again.
-func (ns *sets) pass() {
+// Pass lets a while pass: what was barred may be tried again.
+func (ns *Sets) Pass() {
 	for _, bars := range ns.bars {
 		ns.stale = ns.stale || len(bars) > 0
 	}
 }
 
-// refusals says, in words, which nodes the pods of a signature may not go to.
-func (ns *sets) refusals(signature string) string {
-	if signature == "" || ns.config.Filter == nil {
-		return ""
-	}
+// Refusals says, in words, which nodes the pods of a signature may not go to.
+func (ns *Sets) Refusals(signature string) string {
 	if id := ns.ids[signature]; id > 0 && ns.told[id-1] != nil && len(ns.told[id-1].Refused) > 0 {
 		return ns.told[id-1].Words()
 	}
 	return ""
 }
 
-// signatures are those of all sets, by number.
-func (ns *sets) signatures() []string {
+// Signatures are those of all sets, by number.
+func (ns *Sets) Signatures() []string {
 	list := make([]string, len(ns.pods))
 	for s, id := range ns.ids {
 		list[id-1] = s
