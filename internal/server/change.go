@@ -56,7 +56,7 @@ func (c *changes) changeJob(w http.ResponseWriter, r *http.Request) error {
 	var job view.Job
 	err = c.reader.ask(r.Context(), func(v plan.View) {
 		if over { // and may not be any more
-			c.reader.jobs = newIndex()
+			c.reader.recount()
 		}
 		job = c.reader.described(v, target, who)
 	})

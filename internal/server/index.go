@@ -37,6 +37,9 @@ func (rd *reader) live(v plan.View) []plan.JobID {
 	return rd.jobs.live
 }
 
+// recount has jobs be looked at again that had ended, and may not have now.
+func (rd *reader) recount() { rd.jobs = newIndex() }
+
 // site lets the jobs that have not ended be asked about. It is called inside a query.
 func (rd *reader) site(v plan.View) *explain.Site {
 	return explain.Of(v, slices.Values(rd.live(v)))

@@ -45,7 +45,7 @@ func (w *World) NewClient(name string) *Client {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := &Client{w: w, name: name}
-	w.feed.clients = append(w.feed.clients, c)
+	w.feed.connect(c)
 	return c
 }
 
@@ -90,10 +90,7 @@ func (c *Client) call(ctx context.Context, made Call, do func() error, lost func
 	if made.Verb == "list" || made.Verb == "get" {
 		return err
 	}
-	w.feed.calls = append(w.feed.calls, made)
-	if w.feed.tape != nil {
-		w.feed.tape.steps = append(w.feed.tape.steps, step{at: w.clock.now, call: &made})
-	}
+	w.feed.called(made)
 	return err
 }
 

@@ -20,6 +20,15 @@ type feed struct {
 	tape    *Tape
 }
 
+// connect has one more client be told.
+func (fd *feed) connect(c *Client) { fd.clients = append(fd.clients, c) }
+
+// called notes a call.
+func (fd *feed) called(made Call) {
+	fd.calls = append(fd.calls, made)
+	fd.keep(step{call: &made})
+}
+
 // Next returns what the client has not been told yet, in the order in which it
 // happened; at first, and after Restart, all there is. It is nil while nothing is to
 // be told, or nothing can be.
@@ -27,8 +36,8 @@ func (c *Client) Next() []api.Change {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	changes := c.next()
-	if c == c.w.Client && c.w.feed.tape != nil {
-		c.w.feed.tape.steps = append(c.w.feed.tape.steps, step{at: c.w.clock.now, isTold: true, told: changes})
+	if c == c.w.Client {
+		c.w.feed.keep(step{isTold: true, told: changes})
 	}
 	return changes
 }
@@ -166,10 +175,17 @@ func (w *World) Live(ctx context.Context, every time.Duration) {
 	}
 }
 
+// tell has clients be told of a change.
 func (fd *feed) tell(l logged) {
 	l.at = fd.clock.since()
 	fd.log = append(fd.log, l)
+	fd.keep(step{change: l.Change})
+}
+
+// keep notes something on the tape.
+func (fd *feed) keep(s step) {
 	if fd.tape != nil {
-		fd.tape.steps = append(fd.tape.steps, step{at: fd.clock.now, change: l.Change})
+		s.at = fd.clock.now
+		fd.tape.steps = append(fd.tape.steps, s)
 	}
 }

@@ -57,7 +57,7 @@ func (in *informers) ownerChanged(was, is *unstructured.Unstructured) {
 	case kindJob:
 		in.onlooker.watchJob(in.controllers.jobOf(o), o, is == nil)
 		if is == nil {
-			delete(in.controllers.jobs, o.GetUID())
+			in.controllers.forgetJob(o.GetUID())
 		}
 	case kindJobSet:
 		in.controllers.setChanged(o, is == nil)
@@ -74,10 +74,8 @@ func (in *informers) podChanged(was, is *corev1.Pod) {
 	if is == nil {
 		p = was
 	}
-	s := in.kubelets.pods[p.UID]
-	if s == nil {
-		s = &podState{needs: needsOf(p)}
-		in.kubelets.pods[p.UID] = s
+	s, fresh := in.kubelets.stateOf(p)
+	if fresh {
 		in.onlooker.join(p, s)
 	}
 	if s.job != nil {
@@ -90,12 +88,11 @@ func (in *informers) podChanged(was, is *corev1.Pod) {
 	}
 	in.controllers.markBudgets(p)
 	if is == nil {
-		delete(in.kubelets.pods, p.UID)
-		delete(in.kubelets.on[p.Spec.NodeName], p.UID)
+		in.kubelets.forget(p)
 		return
 	}
-	fresh := was == nil || was.Spec.NodeName == ""
-	if is.Spec.NodeName != "" && fresh && !ended(is) {
+	placed := is.Spec.NodeName != "" && (was == nil || was.Spec.NodeName == "")
+	if placed && !ended(is) {
 		in.kubelets.assigned(is)
 	}
 }
@@ -105,6 +102,6 @@ func (in *informers) collect(owner types.UID) {
 	for _, uid := range slices.Clone(in.store.below[owner]) {
 		in.kubelets.remove(in.store.byUID[uid], "")
 	}
-	delete(in.store.below, owner)
+	in.store.forget(owner)
 	in.records.collectRecords(owner)
 }

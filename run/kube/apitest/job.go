@@ -64,6 +64,8 @@ func (co *controllers) jobOf(u *unstructured.Unstructured) *jobState {
 	return s
 }
 
+func (co *controllers) forgetJob(uid types.UID) { delete(co.jobs, uid) }
+
 // ignoresDisruption reports whether a Job's failure policy forgives evictions.
 func ignoresDisruption(job any) bool {
 	return slices.ContainsFunc(list(job, "spec.podFailurePolicy.rules"), func(rule any) bool {
@@ -164,8 +166,7 @@ func (co *controllers) syncJob(job *unstructured.Unstructured) {
 // dismiss deletes pods that their owner no longer wants, which is no failure.
 func (co *controllers) dismiss(pods []*corev1.Pod) {
 	for _, p := range pods {
-		co.kubelets.pods[p.UID].counted = true
-		co.kubelets.terminate(p, "")
+		co.kubelets.dismiss(p)
 	}
 }
 

@@ -52,6 +52,28 @@ type kubelets struct {
 	lost    map[string]bool
 }
 
+// stateOf is what surrounds a pod; fresh says that nothing was known of it.
+func (kl *kubelets) stateOf(p *corev1.Pod) (s *podState, fresh bool) {
+	if s = kl.pods[p.UID]; s != nil {
+		return s, false
+	}
+	s = &podState{needs: needsOf(p)}
+	kl.pods[p.UID] = s
+	return s, true
+}
+
+// forget lets go of a pod that is gone.
+func (kl *kubelets) forget(p *corev1.Pod) {
+	delete(kl.pods, p.UID)
+	delete(kl.on[p.Spec.NodeName], p.UID)
+}
+
+// dismiss deletes a pod that its owner no longer wants, which is no failure.
+func (kl *kubelets) dismiss(p *corev1.Pod) {
+	kl.pods[p.UID].counted = true
+	kl.terminate(p, "")
+}
+
 // assigned has a kubelet begin a pod.
 func (kl *kubelets) assigned(p *corev1.Pod) {
 	node, uid := p.Spec.NodeName, p.UID

@@ -221,14 +221,6 @@ func (rs *records) depose() string {
 	return next.Status.Fence
 }
 
-// keep notes a write of a record on the tape.
-func (fd *feed) keep(s step) {
-	if fd.tape != nil {
-		s.at = fd.clock.now
-		fd.tape.steps = append(fd.tape.steps, s)
-	}
-}
-
 // Word is something that was said about an object.
 type Word struct {
 	At                    time.Duration
@@ -241,8 +233,10 @@ type Word struct {
 func (c *Client) Say(object corev1.ObjectReference, kind, reason, message string) {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
-	c.w.records.words = append(c.w.records.words, Word{c.w.clock.since(), c.name, nameOf(object), kind, reason, message})
+	c.w.records.say(Word{c.w.clock.since(), c.name, nameOf(object), kind, reason, message})
 }
+
+func (rs *records) say(w Word) { rs.words = append(rs.words, w) }
 
 // Words are what was said so far.
 func (w *World) Words() []Word {

@@ -146,6 +146,9 @@ func (st *store) drop(o object) {
 	st.changed(o, nil)
 }
 
+// forget lets go of what an object owned that is gone.
+func (st *store) forget(owner types.UID) { delete(st.below, owner) }
+
 // children are the pods that an object owns, in the order in which they were made.
 func (st *store) children(owner types.UID) (pods []*corev1.Pod) {
 	for _, uid := range st.below[owner] {

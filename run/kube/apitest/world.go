@@ -104,7 +104,7 @@ func New(o Options) *World {
 	w := &World{options: &o, clock: ck, store: st, feed: fd, kubelets: kl, controllers: co, onlooker: ol, judge: jd, records: rs,
 		troubles: &troubles{clock: ck, records: rs, recalls: map[types.UID]string{}}}
 	w.Client = &Client{w: w, name: o.Scheduler}
-	fd.clients = []*Client{w.Client}
+	fd.connect(w.Client)
 	return w
 }
 
