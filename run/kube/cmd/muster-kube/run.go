@@ -26,6 +26,7 @@ import (
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/cluster"
@@ -332,7 +333,7 @@ func (f *front) listen(ctx context.Context, address string, log *slog.Logger) er
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", address, err)
 	}
-	h := &http.Server{Handler: f, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ConnContext: server.WithPeer,
+	h := &http.Server{Handler: f, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ConnContext: door.WithPeer,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	context.AfterFunc(ctx, func() { _ = h.Close() }) // what is under way ends with the process
 	go func() {
