@@ -184,7 +184,7 @@ var stepTitles = map[string]string{
 // found when their claims were run.
 func WriteMarkdown(w io.Writer, found []Finding) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprint(out, "# Strategies\n\nThis page is made from the catalogue by `muster strategies --markdown > docs/strategies.md`; do not edit it.\n\n"+
+	fmt.Fprint(out, "# Strategies\n\nThis page is made from the catalogue when a version is cut, by `muster strategies --markdown > docs/strategies.md`; do not edit it.\n\n"+
 		"Every job passes six steps, and a strategy fills one part of one of them. Join names with `+` (`--strategy tiresias+consolidate`), or name\n"+
 		"them in a file: one line `PART: NAME` for each part, and under `options:` what is to differ from the defaults.\n")
 	writeFound(out, found)

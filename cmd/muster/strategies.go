@@ -101,7 +101,7 @@ func newStrategyCommand() *cobra.Command {
 			for _, f := range s.Files {
 				fmt.Fprintln(cmd.OutOrStdout(), "wrote", f)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nadd to catalogue/all.go this line\n\n\t%s\n\nand its import\n\n\t%s\n", s.Line, s.Import)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "added its line and its import to %s\n", s.List)
 			return err
 		}}
 	cmd.Flags().StringVar(&part, "part", "", "what it fills: "+strings.Join(catalogue.Stubs(), ", "))

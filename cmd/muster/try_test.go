@@ -247,9 +247,14 @@ func TestStrategyCommands(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "strategies", "flow"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out := mustMuster(t, "strategies", "new", "my-flow", "--part", "flow", "--dir", dir)
-	if !strings.Contains(out, "plain(myflow.Description, myflow.Policy{}),") {
-		t.Errorf("no line in\n%s", out)
+	list := filepath.Join(dir, "catalogue", "all.go")
+	text, err := os.ReadFile("../../catalogue/all.go")
+	if err := errors.Join(err, os.Mkdir(filepath.Dir(list), 0o700), os.WriteFile(list, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	mustMuster(t, "strategies", "new", "my-flow", "--part", "flow", "--dir", dir)
+	if text, err = os.ReadFile(list); err != nil || !strings.Contains(string(text), "\n\tplain(myflow.Description, myflow.Policy{}),\n") {
+		t.Errorf("no line in\n%s", text)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "strategies", "flow", "myflow", "myflow_test.go")); err != nil {
 		t.Error(err)

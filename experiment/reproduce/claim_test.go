@@ -240,9 +240,12 @@ func TestClaimsAreRead(t *testing.T) {
 	}
 }
 
-// TestMisses holds the last full run to docs/misses.txt: what missed is listed there with a
-// reason, written by hand, and what does not miss is listed no longer.
-func TestMisses(t *testing.T) {
+// TestReleaseMisses holds the last full run to docs/misses.txt when a version is cut: what missed is
+// listed there with a reason, written by hand, and what does not miss is listed no longer.
+func TestReleaseMisses(t *testing.T) {
+	if os.Getenv("MUSTER_RELEASE") == "" {
+		t.Skip("is held when a version is cut: .ci/release sets MUSTER_RELEASE=1")
+	}
 	f, err := os.Open(filepath.Join("..", "..", "docs", "claims.json"))
 	if err != nil {
 		t.Fatal(err)
