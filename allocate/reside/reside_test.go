@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate/reside"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -32,7 +33,7 @@ func TestAdmit(t *testing.T) {
 // Whatever comes, the invariant holds; a job waits only where no lane, old or new,
 // could take it; a lane of its own comes first, then the smallest.
 func TestAdmitAgainstAllLanes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		memory := unit.MiB(rapid.IntRange(1, 40).Draw(t, "memory"))
 		var lanes []reside.Lane
 		for range rapid.IntRange(1, 12).Draw(t, "jobs") {

@@ -9,6 +9,7 @@ import (
 	"github.com/musterdl/muster/allocate/allocatetest"
 	"github.com/musterdl/muster/allocate/fit"
 	"github.com/musterdl/muster/allocate/tiers"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -55,7 +56,7 @@ func TestTiers(t *testing.T) {
 // Whatever is free, a placement is of the tier that it is said to be, none is found where
 // a brute-force look over nodes and racks finds none, and a worse tier never has less.
 func TestTiersByDefinition(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	draws.Check(t, func(rt *rapid.T) {
 		var left []int32
 		for range rapid.IntRange(1, 8).Draw(rt, "nodes") {
 			left = append(left, rapid.Int32Range(0, 4).Draw(rt, "free"))

@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
 )
@@ -125,7 +126,7 @@ func (s *site) may(queue, user, model int32, milli int64) bool {
 // ever have is what it may take of an empty cluster.
 func TestAllow(t *testing.T) {
 	barred := 0
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		s := site{tree: drawTree(t)}
 		l := queue.NewLedger(&s.tree, models, []int64{10_000, 10_000})
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {

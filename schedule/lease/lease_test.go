@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/lease"
@@ -127,7 +128,7 @@ func (h *history) step(t *rapid.T) {
 // TestPromisesAreKept: whatever is asked, packed anew, given back and finished early,
 // no lease is promised twice and every job's leases are worth what it has left.
 func TestPromisesAreKept(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		h := &history{cal: lease.New(20*unit.Minute, rapid.Int64Range(1, 8).Draw(t, "capacity"))}
 		for job := range plan.JobID(rapid.IntRange(1, 25).Draw(t, "jobs")) {
 			a := lease.Ask{Job: job, Size: rapid.Int64Range(1, h.cal.Capacity()).Draw(t, "size"),
@@ -155,7 +156,7 @@ func TestPromisesAreKept(t *testing.T) {
 
 // TestEarliest: what is offered can be had, and a moment less cannot.
 func TestEarliest(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		c := lease.New(20*unit.Minute, rapid.Int64Range(1, 6).Draw(t, "capacity"))
 		now := minute * unit.Time(rapid.IntRange(0, 50).Draw(t, "now"))
 		draw := func(job plan.JobID) lease.Ask {
