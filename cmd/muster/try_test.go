@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/musterdl/muster/internal/release"
 	"github.com/musterdl/muster/run/report"
 )
 
@@ -258,5 +259,13 @@ func TestStrategyCommands(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "strategies", "flow", "myflow", "myflow_test.go")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestVersion: both ways of asking say which version this is.
+func TestVersion(t *testing.T) {
+	said := mustMuster(t, "version")
+	if !strings.HasPrefix(said, "muster "+release.Version+" (") || mustMuster(t, "--version") != said {
+		t.Errorf("muster version says %q, --version %q, expected version %s", said, mustMuster(t, "--version"), release.Version)
 	}
 }
