@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/experiment/reproduce"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/internal/whatif"
 	"github.com/musterdl/muster/model/unit"
@@ -36,7 +37,7 @@ func strategiesCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return catalogue.WriteMarkdown(cmd.OutOrStdout(), found)
+				return catalogue.WriteMarkdown(cmd.OutOrStdout(), reproduce.Grounds(), found)
 			}
 			return catalogue.WriteListing(cmd.OutOrStdout(), s)
 		}}

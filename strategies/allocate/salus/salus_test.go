@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/reside"
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -18,6 +17,7 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
+	"github.com/musterdl/muster/strategies/allocate/salus/reside"
 	"github.com/musterdl/muster/strategies/profile/oracle"
 )
 

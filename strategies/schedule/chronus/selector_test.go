@@ -13,7 +13,7 @@ import (
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/lease"
+	"github.com/musterdl/muster/strategies/schedule/chronus/lease"
 )
 
 // TestRefusalOffersAnEnd: who asks again with the end that was offered is admitted.

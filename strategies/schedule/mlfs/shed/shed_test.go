@@ -8,7 +8,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/shed"
+	"github.com/musterdl/muster/strategies/schedule/mlfs/shed"
 )
 
 // seen is a Scheduler that decides nothing and keeps what it was called for.

@@ -5,9 +5,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/musterdl/muster/allocate/reside"
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/strategies/allocate/salus/reside"
 )
 
 // Of jobs that keep 2 GiB and need 8 more within an iteration, a device of 16 GiB has

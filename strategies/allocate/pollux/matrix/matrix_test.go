@@ -4,11 +4,11 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/musterdl/muster/allocate/matrix"
 	"github.com/musterdl/muster/allocate/search"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/figures"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/strategies/allocate/pollux/matrix"
 )
 
 // situation is two nodes of 4 devices and a job of 1, 2 or 4 workers that runs with two

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterdl/muster/schedule/protocol"
+	"github.com/musterdl/muster/strategies/schedule/external/protocol"
 )
 
 // TestMistakes: a reply that cannot be used is refused with the field that is wrong.

@@ -8,9 +8,9 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/allocatetest"
 	"github.com/musterdl/muster/allocate/fit"
-	"github.com/musterdl/muster/allocate/tiers"
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/strategies/allocate/philly/tiers"
 )
 
 func free(devices ...int32) []allocatetest.Part {

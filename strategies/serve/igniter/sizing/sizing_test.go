@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/musterdl/muster/model/sharing"
-	"github.com/musterdl/muster/serve/sizing"
+	"github.com/musterdl/muster/strategies/serve/igniter/sizing"
 )
 
 // half is a device and a service that takes 100 ms over its share in percent for a request,

@@ -10,7 +10,7 @@ import (
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/lease"
+	"github.com/musterdl/muster/strategies/schedule/chronus/lease"
 )
 
 const minute = unit.Time(unit.Minute)

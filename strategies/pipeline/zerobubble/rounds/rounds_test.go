@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
-	"github.com/musterdl/muster/pipeline/rounds"
+	"github.com/musterdl/muster/strategies/pipeline/zerobubble/rounds"
 )
 
 // TestRounds: over links that nothing fills each variant ends when it says, and no rank keeps more than it
