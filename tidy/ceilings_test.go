@@ -35,6 +35,7 @@ var measures = []measure{
 	{name: "median-file-lines", slack: 5, advice: "split what says two things", of: medianFile},
 	{name: "median-function-lines", advice: "split what does two things", of: medianFunction},
 	{name: "bare-verbs", advice: "say what it changes; CONTRIBUTING.md has the words", of: bareVerbs},
+	{name: "questions-that-change", advice: "let a question change nothing, or let its name and its comment say what it changes", of: changingQuestions},
 	{name: "core-comments-per-mille", floor: true, slack: 5, advice: "say why", of: coreComments},
 }
 
