@@ -150,22 +150,22 @@ func TestNewStrategyMistakes(t *testing.T) {
 	copyList(t, here)
 	bare := t.TempDir()
 	writeFile(t, filepath.Join(bare, "go.mod"), "module "+module+"\n")
-	if err := os.MkdirAll(filepath.Join(here, "strategies", "schedule", "mine"), 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Join(here, "strategies", "schedule", "fortests"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ root, part, step, name, say string }{
-		{here, "sleep", "", "mine", "no skeleton"},
-		{here, "restart", "", "mine", "no skeleton"},
-		{here, "place", "sleep", "mine", "no strategies of step"},
-		{here, "place", "run", "mine", "no strategies of step"},
+		{here, "sleep", "", "for-tests", "no skeleton"},
+		{here, "restart", "", "for-tests", "no skeleton"},
+		{here, "place", "sleep", "for-tests", "no strategies of step"},
+		{here, "place", "run", "for-tests", "no strategies of step"},
 		{here, "order", "", "Mine", "no name"},
 		{here, "order", "", "../mine", "no name"},
 		{here, "order", "", "", "no name"},
 		{here, "order", "", "fifo", "already"},
-		{here, "order", "", "mine", "exists"},
-		{bare, "order", "", "mine", "no such file"},
+		{here, "order", "", "for-tests", "exists"},
+		{bare, "order", "", "for-tests", "no such file"},
 		{here, "order", "", "calendar", "imports a package calendar already"},
-		{t.TempDir(), "order", "", "mine", "not the root"},
+		{t.TempDir(), "order", "", "for-tests", "not the root"},
 	} {
 		if _, err := NewStrategy(c.root, c.part, c.step, c.name); err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s %q: expected an error about %q, got %v", c.part, c.name, c.say, err)

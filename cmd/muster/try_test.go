@@ -253,11 +253,11 @@ func TestStrategyCommands(t *testing.T) {
 	if err := errors.Join(err, os.Mkdir(filepath.Dir(list), 0o700), os.WriteFile(list, text, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	mustMuster(t, "strategies", "new", "my-flow", "--part", "flow", "--dir", dir)
-	if text, err = os.ReadFile(list); err != nil || !strings.Contains(string(text), "\n\tplain(myflow.Description, myflow.Policy{}),\n") {
+	mustMuster(t, "strategies", "new", "for-tests", "--part", "flow", "--dir", dir)
+	if text, err = os.ReadFile(list); err != nil || !strings.Contains(string(text), "\n\tplain(fortests.Description, fortests.Policy{}),\n") {
 		t.Errorf("no line in\n%s", text)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "strategies", "flow", "myflow", "myflow_test.go")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "strategies", "flow", "fortests", "fortests_test.go")); err != nil {
 		t.Error(err)
 	}
 }

@@ -130,9 +130,12 @@ func holdToHistories(t *testing.T, c choice, name, file string, found *digests) 
 				t.Fatal(err)
 			}
 			what := name + " " + h.name
+			said := fmt.Sprintf("decides otherwise than before: digest %s, expected %s", r.DecisionHash, golden[what])
+			if golden[what] == "" {
+				said = "nothing holds its decisions yet"
+			}
 			if r.DecisionHash != golden[what] && !*update {
-				t.Errorf("decides otherwise than before: digest %s, expected %q (%s); where that is meant, run\n\tgo test ./experiment/reproduce -run 'Hashes/of/^%s$' -update",
-					r.DecisionHash, golden[what], file, name)
+				t.Errorf("%s; to hold it to these from here on (%s), run\n\tgo test ./experiment/reproduce -run 'Hashes/of/^%s$' -update", said, file, name)
 			}
 			found.add(file, what, r.DecisionHash)
 		})
