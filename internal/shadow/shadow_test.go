@@ -140,7 +140,6 @@ func TestAddRemove(t *testing.T) {
 	w.live(op{kind: 0, a: 3, c: 1})
 }
 
-
 // TestRegrets: where one long job goes before four short ones, the shadow that takes the
 // short ones first has the better mean by what can be worked out by hand, and a replay of
 // the strategy that decided finds what was recorded.
