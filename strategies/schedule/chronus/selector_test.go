@@ -21,10 +21,7 @@ func TestRefusalOffersAnEnd(t *testing.T) {
 	refused := 0
 	draws.Check(t, func(t *rapid.T) {
 		c := Default()
-		c.Repack = rapid.IntRange(0, 4).Draw(t, "repack") > 0
-		if os.Getenv("MUSTER_LONG") != "" { // the solver has to be compiled
-			c.ExactJobs = 5 * rapid.IntRange(0, 1).Draw(t, "exact")
-		}
+		c.Repack, c.ExactJobs = rapid.IntRange(0, 4).Draw(t, "repack") > 0, 5*rapid.IntRange(0, 1).Draw(t, "exact")
 		s := newSelector(c, rapid.Int64Range(1, 8).Draw(t, "devices"))
 		left := map[plan.JobID]unit.Duration{}
 		look := func(job plan.JobID) unit.Duration { return left[job] }
