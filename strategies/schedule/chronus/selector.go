@@ -87,19 +87,12 @@ func (s *selector) admit(now unit.Time, a lease.Ask, left func(plan.JobID) unit.
 	if now.Add(a.Need) <= a.By && !s.cal.Overfull(now, asks) && (s.cal.Pack(now, asks) || len(asks) <= s.config.ExactJobs && s.cal.PackExactly(now, asks)) {
 		return true, a.By
 	}
-	// What is offered does not depend on the end that was asked for, so that who asks again with it is admitted, and so
-	// is who asked for a later one.
-	earliest = s.offer(now, asks, alone)
-	if earliest <= a.By && s.cal.Pack(now, asks) {
-		s.cal.Postpone(a.Job, a.By)
-		return true, a.By
-	}
-	return false, earliest
+	return false, s.offer(now, asks, alone)
 }
 
 // offer searches for the earliest end that all promises packed anew leave for the last
 // of the jobs, by halving the time to the one that is to be had without packing, down to
-// a lease or, where that is far off, a small part of the time. The last of the jobs asks for it from then on.
+// a lease or, where that is far off, a small part of the time.
 func (s *selector) offer(now unit.Time, asks []lease.Ask, alone unit.Time) unit.Time {
 	last := &asks[len(asks)-1]
 	low, high := now.Add(last.Need), alone // high can be kept
@@ -112,7 +105,6 @@ func (s *selector) offer(now unit.Time, asks []lease.Ask, alone unit.Time) unit.
 			low = middle
 		}
 	}
-	last.By = high
 	return high
 }
 

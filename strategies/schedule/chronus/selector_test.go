@@ -16,13 +16,11 @@ import (
 	"github.com/musterdl/muster/strategies/schedule/chronus/lease"
 )
 
-// TestRefusalOffersAnEnd: who asks again with the end that was offered is admitted, however promises are packed.
+// TestRefusalOffersAnEnd: who asks again with the end that was offered is admitted.
 func TestRefusalOffersAnEnd(t *testing.T) {
 	refused := 0
 	draws.Check(t, func(t *rapid.T) {
-		c := Default()
-		c.Repack, c.ExactJobs = rapid.IntRange(0, 4).Draw(t, "repack") > 0, 5*rapid.IntRange(0, 1).Draw(t, "exact")
-		s := newSelector(c, rapid.Int64Range(1, 8).Draw(t, "devices"))
+		s := newSelector(Default(), rapid.Int64Range(1, 8).Draw(t, "devices"))
 		left := map[plan.JobID]unit.Duration{}
 		look := func(job plan.JobID) unit.Duration { return left[job] }
 		for job := range plan.JobID(rapid.IntRange(1, 20).Draw(t, "jobs")) {
@@ -85,31 +83,5 @@ func TestAdmitLatency(t *testing.T) {
 	t.Logf("%d of %d refused; median %v, p99 %v", refused, len(took), took[len(took)/2], p99)
 	if refused == 0 || refused == len(took) || p99 > 50*time.Millisecond {
 		t.Errorf("%d of %d refused; p99 is %v, want at most 50 ms", refused, len(took), p99)
-	}
-}
-
-// TestLaterEndIsNoHarder: a packing that fails for the end that was asked for may be found for an earlier one. Who could be
-// promised that one is admitted, and his end stays the one that he asked for.
-func TestLaterEndIsNoHarder(t *testing.T) {
-	s, left := newSelector(Default(), 2), map[plan.JobID]unit.Duration{}
-	look := func(job plan.JobID) unit.Duration { return left[job] }
-	for job, c := range []struct {
-		size           int64
-		minutes, slack int
-	}{{1, 107, 188}, {1, 136, 231}, {2, 1, 80}, {2, 1, 80}, {2, 1, 80}, {1, 89, 203}} {
-		l := live{job: plan.JobID(job), size: c.size, left: unit.Duration(c.minutes) * unit.Minute}
-		left[l.job] = l.left
-		by := unit.Time(l.left) * unit.Time(c.slack) / 100
-		ok, earliest := s.admit(0, s.ask(l, by), look)
-		if refused := c.slack < 100; ok == refused {
-			t.Errorf("job %d asks for an end by %v: admitted %t, offered %v", job, unit.Duration(by), ok, unit.Duration(earliest))
-		}
-		if !ok {
-			by = earliest
-			s.admit(0, s.ask(l, by), look)
-		}
-		if h := s.cal.Find(l.job); h == nil || h.By != by || s.cal.Promised(0, h) < s.config.need(l.left, h.Size) {
-			t.Fatalf("job %d has the leases %+v, expected enough by %v", job, h, unit.Duration(by))
-		}
 	}
 }

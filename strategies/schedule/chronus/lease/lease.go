@@ -236,13 +236,6 @@ func (c *Calendar) promise(a Ask, leases []int64) {
 	c.holdings = slices.Insert(c.holdings, i, Holding{Job: a.Job, Size: a.Size, By: a.By, Leases: leases})
 }
 
-// Postpone says that a job may end later than it asked for; it keeps its leases.
-func (c *Calendar) Postpone(job plan.JobID, by unit.Time) {
-	if h := c.Find(job); h != nil {
-		h.By = max(h.By, by)
-	}
-}
-
 // Earliest is the earliest instant before which a job could have what it asks for
 // beside all other promises; Never if it needs more than a lease has, or for too long.
 func (c *Calendar) Earliest(now unit.Time, a Ask) unit.Time {
