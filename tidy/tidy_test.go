@@ -132,7 +132,7 @@ func forbidden(folder, imp string) string {
 		return "nouns import nothing but unit"
 	case folder == "plan" && !in(imp, "model"):
 		return "plan imports nouns only"
-	case in(imp, "strategies") && folder != "catalogue" && folder != imp:
+	case in(imp, "strategies") && folder != "catalogue" && systemOf(folder) != systemOf(imp):
 		return "only catalogue imports strategies"
 	case imp == "run/simulated/world" && !in(folder, "run/simulated", "experiment/reproduce", "internal/ahead"):
 		return "only run/simulated, and who sets it up, may know the truth"
@@ -152,6 +152,31 @@ func forbidden(folder, imp string) string {
 		return "a driver contains no strategy"
 	}
 	return ""
+}
+
+// systemOf is the folder of the strategy that a folder belongs to, strategies/STEP/SYSTEM: what a strategy alone uses
+// lies below its own.
+func systemOf(folder string) string {
+	parts := strings.Split(folder, "/")
+	return strings.Join(parts[:min(len(parts), 3)], "/")
+}
+
+// TestMechanismsAreShared: what one strategy alone uses lies below it, and is counted with it.
+func TestMechanismsAreShared(t *testing.T) {
+	users := map[string]map[string]bool{}
+	for _, s := range sources(t) {
+		for _, imp := range s.imports {
+			if users[imp] == nil {
+				users[imp] = map[string]bool{}
+			}
+			users[imp][systemOf(s.folder)] = true
+		}
+	}
+	for _, folder := range folders(sources(t)) {
+		if alone := slices.Collect(maps.Keys(users[folder])); (mechanism(folder) || in(folder, "mechanism")) && len(alone) == 1 && in(alone[0], "strategies") {
+			t.Errorf("%s alone uses %s: move it there", alone[0], folder)
+		}
+	}
 }
 
 // TestPureCore: engine, plan, contracts and strategies read no clock, open nothing,
@@ -238,7 +263,7 @@ func TestStrategySizes(t *testing.T) {
 	lines := map[string]int{}
 	for _, s := range sources(t) {
 		if in(s.folder, "strategies") {
-			lines[s.folder] += s.lines
+			lines[systemOf(s.folder)] += s.lines
 		}
 	}
 	folders := slices.SortedFunc(maps.Keys(lines), func(a, b string) int {

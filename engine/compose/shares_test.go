@@ -27,7 +27,6 @@ func TestAdmittedIsDeserved(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") != "" {
 		trees = 10_000
 	}
-	draws.Few(t, 10)
 	for _, name := range rightstest.Deciders() {
 		if name == "liquid-batch" {
 			continue // it lets jobs gather, and starts whom it chose of them
@@ -38,8 +37,7 @@ func TestAdmittedIsDeserved(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			for tried, round := 0, 0; tried < trees; round++ {
-				draws.Seed(t, round)
-				rapid.Check(t, func(t *rapid.T) {
+				draws.Cases{Round: round, Few: 10}.Check(t, func(t *rapid.T) {
 					tried++
 					admitted(t, name)
 				})

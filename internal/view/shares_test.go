@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
@@ -104,7 +105,7 @@ func TestStoppingIsWantedOnce(t *testing.T) {
 
 // Exact sums are exact, whatever the size.
 func TestUse(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		var sum unit.DeviceTime
 		want := new(big.Int)
 		for range rapid.IntRange(1, 20).Draw(t, "terms") {

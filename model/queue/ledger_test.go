@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
 )
@@ -154,7 +155,7 @@ func (s *site) keepsOfAll() bool {
 // ever have is what it may take of an empty cluster.
 func TestAllow(t *testing.T) {
 	barred := 0
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		s := site{tree: drawTree(t)}
 		l := queue.NewLedger(&s.tree, models, []int64{capacity, capacity})
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {

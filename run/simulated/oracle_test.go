@@ -227,8 +227,7 @@ func TestOracle(t *testing.T) {
 		t.Run(string(order), func(t *testing.T) {
 			var seen seen
 			for batch := range batches {
-				draws.Seed(t, batch)
-				rapid.Check(t, func(t *rapid.T) {
+				draws.Cases{Round: batch}.Check(t, func(t *rapid.T) {
 					w := drawSmall(t, order)
 					compare(t, &w, &seen)
 				})

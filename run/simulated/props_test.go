@@ -160,8 +160,7 @@ func (r *rough) run(vary func(*simulated.Config, *compose.Parts)) (report.Result
 // TestProperties: the books balance, every state is legal, every job is accounted
 // for, and nothing that only looks on changes a decision.
 func TestProperties(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		r := drawRough(byRapid(t))
 		first, err := r.run(func(c *simulated.Config, _ *compose.Parts) {
 			c.Check = true

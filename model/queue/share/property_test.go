@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/queue"
 )
 
@@ -62,7 +63,7 @@ func anyInput(t *rapid.T) Input {
 }
 
 func TestAgainstFractions(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		in := anyInput(t)
 		if err := in.Tree.Check(func(string) bool { return true }); err != nil {
 			t.Fatal(err)
@@ -80,7 +81,7 @@ func TestAgainstFractions(t *testing.T) {
 
 // TestFlatAgainstFractions is exact: one level rounds by less than one thousandth.
 func TestFlatAgainstFractions(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		in := anyInput(t)
 		for i := range in.Tree.Queues[1:] {
 			q := &in.Tree.Queues[i+1]
@@ -109,7 +110,7 @@ func fits(in Input, shares []Share) bool {
 }
 
 func TestProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		in := anyInput(t)
 		shares := Compute(in)
 		if again := Compute(in); !reflect.DeepEqual(shares, again) {
@@ -177,7 +178,7 @@ func honoured(t *rapid.T, in Input, shares []Share) {
 }
 
 func TestMonotoneInWeight(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		in := anyInput(t)
 		if len(in.Tree.Queues) < 2 {
 			return
@@ -195,7 +196,7 @@ func TestMonotoneInWeight(t *testing.T) {
 
 // TestDealer: what is kept while demand and past use change is what is worked out anew.
 func TestDealer(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		in := anyInput(t)
 		d := NewDealer(in.Tree, in.Models, in.Capacity)
 		for range 3 {
@@ -267,7 +268,7 @@ func BenchmarkThousandQueues(b *testing.B) {
 // TestModels: with amounts by model only, models do not touch each other; with
 // amounts over all models, no total is exceeded and no guarantee is lost.
 func TestModels(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		a := anyInput(t)
 		a.Past = nil // it is laid on all models
 		names := []string{"V100", "A100"}

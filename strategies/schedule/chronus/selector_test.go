@@ -13,14 +13,13 @@ import (
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/lease"
+	"github.com/musterdl/muster/strategies/schedule/chronus/lease"
 )
 
 // TestRefusalOffersAnEnd: who asks again with the end that was offered is admitted.
 func TestRefusalOffersAnEnd(t *testing.T) {
-	draws.Seed(t, 0)
 	refused := 0
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		s := newSelector(Default(), rapid.Int64Range(1, 8).Draw(t, "devices"))
 		left := map[plan.JobID]unit.Duration{}
 		look := func(job plan.JobID) unit.Duration { return left[job] }
