@@ -47,9 +47,9 @@ type Rhythm interface {
 // though there is room.
 type Gathering interface{ Gathers() }
 
-// Turns is a Joint under which jobs take turns by design: who was stopped for another may have its
-// room back, but no run is stopped for a wish before its turn is over.
-type Turns interface{ Turn() unit.Duration }
+// Rotating is a Joint that lets jobs take turns by design: in each of its rounds a run may go for another
+// that went for it before.
+type Rotating interface{ Rotates() }
 
 // Slow is a Joint whose decision may take longer than a cycle has. Its question is put
 // outside, where Solve, which must follow from the question alone, answers it; Learn is

@@ -20,12 +20,12 @@ type round struct {
 	rhythm  allocate.Rhythm // the decider, if it has one
 	renter  allocate.Renter // the decider, if it rents
 	gathers bool            // jobs are to wait for a batch
-	turns   allocate.Turns  // the decider, if jobs take turns by design
+	turn    bool            // jobs take turns by design
 	line    []plan.JobID    // waiting or running, by id
 	wishes  []allocate.Wish
 	wish    []int32      // by job: its wish, counted from 1, while wishes are carried out
 	yields  []plan.JobID // runs that the decider wishes away or smaller, and that go on until others need their room
-	halts   []plan.JobID // runs that it wishes suspended, and that go on until another takes their turn, where the queues or the calendar rule
+	turns   []plan.JobID // runs that it wishes suspended, and that go on until another takes their turn, where the queues or the calendar rule
 	failed  []attempt    // what could not be made room for, since the draft last changed
 	why     []because    // by shape: why its jobs wait; since turn whyOf of the draft
 	whyOf   int64
@@ -53,7 +53,7 @@ func newRound(d allocate.Joint) *round {
 	r.slow, _ = strategy.Can[allocate.Slow](d)
 	r.rhythm, _ = strategy.Can[allocate.Rhythm](d)
 	r.renter, _ = strategy.Can[allocate.Renter](d)
-	r.turns, _ = strategy.Can[allocate.Turns](d)
+	_, r.turn = strategy.Can[allocate.Rotating](d)
 	_, r.gathers = strategy.Can[allocate.Gathering](d)
 	return r
 }
@@ -87,14 +87,6 @@ func (s *Scheduler) ask(d *plan.Draft, why schedule.Trigger) bool {
 		panic(fmt.Sprintf("compose: a joint decider wants to decide again at %d, which is not after %d", r.again, d.Now()))
 	}
 	return true
-}
-
-// turn is how long a turn is, where turns are taken.
-func (r *round) turn() unit.Duration {
-	if r.turns == nil {
-		return 0
-	}
-	return r.turns.Turn()
 }
 
 // idles reports whether a job waits that there is free room for, or a claim to room:

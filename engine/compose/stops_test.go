@@ -536,19 +536,13 @@ func drawAct(t *rapid.T, v plan.View, plain bool) act {
 
 // TestStops: whatever decides, what it ends it ends for something.
 func TestStops(t *testing.T) {
-	cases := 3
-	if os.Getenv("MUSTER_LONG") != "" {
-		cases = 40
-	}
 	for _, p := range properties {
 		worst, where := math.NaN(), ""
 		t.Run(p.name, func(t *testing.T) {
 			for _, name := range rightstest.Deciders() {
 				t.Run(name, func(t *testing.T) {
 					owed(t, p.name+"/"+name)
-					draws.Few(t, cases)
-					draws.Seed(t, 0)
-					rapid.Check(t, func(t *rapid.T) {
+					draws.Cases{Few: 3}.Check(t, func(t *rapid.T) {
 						x := standFor(t, name, p.plain)
 						x.play(t, p.plain)
 						figure, broken := p.holds(x.h, name)
@@ -591,8 +585,7 @@ func TestWishesAndPriority(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			owed(t, "priority/"+name)
-			draws.Few(t, 1)
-			rapid.Check(t, func(t *rapid.T) {
+			draws.Cases{Few: 1}.Check(t, func(t *rapid.T) {
 				tree := queue.Flat("a", "b")
 				tree.Queues[0].Preempt = true
 				s, h := oneNode(t, name, 4, tree)
@@ -616,8 +609,7 @@ func TestGangAgainstSmall(t *testing.T) {
 	for _, ref := range []string{"muster", "muster+easy"} {
 		t.Run(ref, func(t *testing.T) {
 			owed(t, "gang/"+ref)
-			draws.Few(t, 1)
-			rapid.Check(t, func(t *rapid.T) {
+			draws.Cases{Few: 1}.Check(t, func(t *rapid.T) {
 				s, h := oneNode(t, ref, 8, queue.Tree{Queues: []queue.Queue{queue.Root()}})
 				come := func(at, takes unit.Duration, gang int32) plan.JobID {
 					s.until(unit.Time(at * unit.Second))
@@ -652,8 +644,7 @@ func TestPriorityStopsTheSmall(t *testing.T) {
 			for _, saves := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s/saves=%v", ref, saves), func(t *testing.T) {
 					owed(t, "small/"+name)
-					draws.Few(t, 1)
-					rapid.Check(t, func(t *rapid.T) {
+					draws.Cases{Few: 1}.Check(t, func(t *rapid.T) {
 						tree := queue.Flat("a")
 						tree.Queues[1].Preempt = true
 						s, h := oneNode(t, ref, 8, tree)

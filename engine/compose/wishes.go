@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
@@ -11,8 +10,8 @@ import (
 	"github.com/musterdl/muster/plan"
 )
 
-// carryOut carries the wishes out: first what gives room, then what takes it. Those
-// within what their queue is guaranteed go first, whatever the decider wishes.
+// carryOut carries the wishes out: first what gives room, then what takes it. Of several
+// queues the tree says whose wish is next.
 func (s *Scheduler) carryOut(d *plan.Draft) {
 	r := s.round
 	for len(r.wish) < d.Jobs() {
@@ -22,7 +21,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 		r.wishes[i].Check()
 		r.wish[r.wishes[i].Job] = int32(i) + 1
 	}
-	r.yields, r.halts, r.failed, r.why = r.yields[:0], r.halts[:0], r.failed[:0], r.why[:0]
+	r.yields, r.turns, r.failed, r.why = r.yields[:0], r.turns[:0], r.failed[:0], r.why[:0]
 	for id := range plan.RunID(d.RunSlots()) {
 		if status, _ := d.Works(id); !r.between && status != plan.Gone && status != plan.Stopping && !s.stays(d.JobOf(id)) && !s.asItIs(d.View, id) {
 			run := d.Run(id)
@@ -31,21 +30,9 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 	}
 	ruled := s.ruled()
 	if s.claims.tree.Shared() {
-		s.guaranteed(d)
-		s.prior(d)
-	}
-	for i := range r.wishes {
-		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend {
-			s.grant(d, w)
-		}
-	}
-	for _, id := range r.line {
-		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || s.lines.home[id] != inLine {
-			continue
-		}
-		if !ruled || r.gathers || !s.grant(d, s.own(d.View, id)) {
-			s.passedOver(d, id)
-		}
+		s.grantByQueue(d)
+	} else {
+		s.grantInOrder(d, ruled)
 	}
 	for i := range r.wishes {
 		w := &r.wishes[i]
@@ -64,45 +51,20 @@ func (s *Scheduler) ruled() bool {
 	return s.claims.tree.Bounds() || !s.agenda.calendar.Empty()
 }
 
-// guaranteed starts the jobs that are within what their queue is guaranteed: those with
-// a wish in the order of the wishes, then the others in the order in which they came.
-func (s *Scheduler) guaranteed(d *plan.Draft) {
+// grantInOrder grants the wishes in their order, and then what jobs without one would have.
+func (s *Scheduler) grantInOrder(d *plan.Draft, ruled bool) {
 	r := s.round
 	for i := range r.wishes {
-		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend && s.lines.home[w.Job] == inLine && s.claims.tree.guaranteed(d.View, w.Job) {
-			s.grant(d, w)
-		}
-	}
-	for _, id := range r.line {
-		if s.lines.home[id] == inLine && s.claims.tree.guaranteed(d.View, id) {
-			s.grant(d, s.own(d.View, id))
-		}
-	}
-}
-
-// prior starts the jobs that may take room by their priority, the highest first and else in the order of
-// the wishes: what is given to others before, they would take back at once.
-func (s *Scheduler) prior(d *plan.Draft) {
-	r, first := s.round, []plan.JobID(nil)
-	add := func(id plan.JobID) {
-		if j := d.Job(id); s.lines.home[id] == inLine && s.claims.tree.prior(d.View, &j) && !slices.Contains(first, id) {
-			first = append(first, id)
-		}
-	}
-	for i := range r.wishes {
 		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend {
-			add(w.Job)
+			s.grant(d, w)
 		}
 	}
 	for _, id := range r.line {
-		add(id)
-	}
-	slices.SortStableFunc(first, func(a, b plan.JobID) int { return cmp.Compare(d.Priority(b), d.Priority(a)) })
-	for _, id := range first {
-		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend {
-			s.grant(d, w)
-		} else {
-			s.grant(d, s.own(d.View, id))
+		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || s.lines.home[id] != inLine {
+			continue
+		}
+		if !ruled || r.gathers || !s.grant(d, s.own(d.View, id)) {
+			s.passedOver(d, id)
 		}
 	}
 }
@@ -170,7 +132,7 @@ func (s *Scheduler) keepOrEnd(d *plan.Draft, id plan.RunID, r *plan.Run) {
 	case w.Suspend:
 		if r.Status == plan.Running && s.slice(d.View, r) {
 			if ruled {
-				s.round.halts = append(s.round.halts, r.Job)
+				s.round.turns = append(s.round.turns, r.Job)
 			} else {
 				d.Suspend(id, w.Reason)
 			}
@@ -340,7 +302,7 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 // if it can.
 func (s *Scheduler) handOver(d *plan.Draft, w *allocate.Wish, begins func() bool) bool {
 	mark := d.Mark()
-	if len(s.round.halts) > 0 {
+	if len(s.round.turns) > 0 {
 		s.endTurns(d, w)
 	}
 	if !begins() {
@@ -359,7 +321,7 @@ func (s *Scheduler) endTurns(d *plan.Draft, w *allocate.Wish) {
 	for i := range w.Slots {
 		on = append(append(on, w.Slots[i].On...), w.Slots[i].Device)
 	}
-	for _, other := range s.round.halts {
+	for _, other := range s.round.turns {
 		run, meet := d.RunOf(other), false
 		if run == plan.None {
 			continue

@@ -38,6 +38,7 @@ type width struct {
 
 var (
 	_ allocate.Joint       = (*Policy)(nil)
+	_ allocate.Rotating    = (*Policy)(nil)
 	_ allocate.Slow        = (*Policy)(nil)
 	_ strategy.Remembering = (*Policy)(nil)
 )
@@ -150,8 +151,8 @@ func (p *Policy) Learn(answer []byte) {
 	}
 }
 
-// Turn is a round: no run goes for another before it is over.
-func (p *Policy) Turn() unit.Duration { return p.config.round() }
+// Rotates says that jobs share time by design: in a round each goes on that has had less than its part.
+func (p *Policy) Rotates() {}
 
 // Wishes keeps the round's types until its end, or until a new division has come, and
 // then assigns them anew. Within a round only who waits is given what is free. A job
