@@ -191,15 +191,12 @@ func (h *chronicle) loses(l *life) unit.Duration {
 	return ran + c.Load
 }
 
-// startTime is how long a start takes here.
-const startTime = unit.Second
-
-// cost is what a start cost in device-microseconds: itself, and those who were stopped for it.
+// cost is what a start cost in device-microseconds: its load, and what those lost who were stopped for it.
 func (h *chronicle) cost(l *life) (cost int64) {
-	cost = int64(h.jobs[l.job].spec.Checkpoint.Load+startTime) * l.milli / 1000
+	cost = int64(h.jobs[l.job].spec.Checkpoint.Load) * l.milli / 1000
 	for _, k := range l.stopped {
 		v := &h.lives[k]
-		cost += int64(h.loses(v)+startTime) * v.milli / 1000
+		cost += int64(h.loses(v)) * v.milli / 1000
 	}
 	return cost
 }

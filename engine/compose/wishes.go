@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -122,10 +121,6 @@ func (s *Scheduler) keepOrEnd(d *plan.Draft, id plan.RunID, r *plan.Run) {
 		}
 		if ruled || s.keeps(d.View, r.Job) {
 			s.round.yields = append(s.round.yields, r.Job)
-			return
-		}
-		if at := law.Earned(d.View, id); at > d.Now() && reason.Code == plan.RoundPlan {
-			s.round.again = min(s.round.again, at) // what was started goes on until it has earned its start
 			return
 		}
 		s.stop(d, id, reason)
