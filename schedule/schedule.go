@@ -94,7 +94,7 @@ func (k Key) Compare(id plan.JobID, o Key, oid plan.JobID) int {
 var OrderPart = strategy.NewPart[Order](strategy.Part{Name: "order", Rank: 50, Step: "schedule", Null: "fifo", Default: "fifo"})
 
 // Order ranks jobs. Key returns a job's rank and until when it holds. The rank of
-// a waiting job must hold that long exactly; that of a running job may improve
+// a waiting job must hold that long exactly, unless a Pupil says that much has become known; that of a running job may improve
 // before, but may not get worse.
 type Order interface {
 	Key(v plan.View, job plan.JobID) (Key, unit.Time)

@@ -468,7 +468,7 @@ func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 	if !s.rules.Preempt {
 		return
 	}
-	if at := s.ripe(v, id); at > v.Now() {
+	if at := s.ripe(v, id, plan.None); at > v.Now() {
 		s.lines.roomRetry = min(s.lines.roomRetry, at)
 	}
 	key, until := s.parts.Order.Key(v, id)

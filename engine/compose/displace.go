@@ -15,6 +15,10 @@ import (
 // part chooses, or, where the composition names none, the lowest first, and leaves those
 // alone that need not go after all.
 func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
+	if j := d.Job(it.job); j.Attempt > 0 && j.Since == d.Now() {
+		s.lines.roomRetry = min(s.lines.roomRetry, d.Now().Add(settleTime))
+		return false // its run has ended this moment: who was stopped for another stops nobody
+	}
 	if s.parts.Victims != nil {
 		return s.displaceChosen(d, it, w)
 	}
@@ -185,21 +189,29 @@ func (s *Scheduler) worst(v plan.View) (item, bool) {
 // too: ranks and priorities may go in a circle, and then each of its runs gets on by this.
 const circleTime = unit.Minute
 
-// ripe is when rank may displace a run: when it has earned back what its start cost, and not before the
-// order's minimum run, and the time for which the operator protects runs. One that cannot save at
-// all it does not displace. Never is not for now.
-func (s *Scheduler) ripe(v plan.View, id plan.JobID) unit.Time {
-	j := v.Job(id)
-	wait := max(s.rules.MinimumRun, s.claims.tree.protectRank)
+// ripe is when rank may displace a run for a job, or for any that is there: when it has earned back what
+// its start cost, unless the job came since, and not before the order's minimum run and the time for which
+// the operator protects runs. One that cannot save at all it does not displace. Never is not for now.
+func (s *Scheduler) ripe(v plan.View, id, by plan.JobID) unit.Time {
+	j, wait := v.Job(id), max(s.rules.MinimumRun, s.claims.tree.protectRank)
 	if s.claims.tree.Shared() && s.claims.tree.Preempts(s.claims.charged[id].leaf) {
 		wait = max(wait, circleTime) // who took room by priority may rank behind whom that one displaced
 	}
-	if !j.Checkpoint.OnRequest && j.Checkpoint.Every == 0 {
+	if !j.Checkpoint.OnRequest {
+		if j.Checkpoint.Every == 0 {
+			return unit.Never
+		}
+		wait = max(wait, j.Checkpoint.Every)
+	}
+	r, at := v.Run(j.Run), law.Earned(v, j.Run)
+	if by != plan.None && law.News(v, by, j.Run) {
+		at = v.Now()
+	}
+	if wait > 0 && r.Status != plan.Running && r.Status != plan.Suspended {
 		return unit.Never
 	}
-	at := law.Earned(v, j.Run)
-	if at < unit.Never {
-		at = max(at, v.Run(j.Run).Began.Add(wait))
+	if wait > 0 {
+		at = max(at, r.Began.Add(wait))
 	}
 	return at
 }
@@ -212,11 +224,10 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 	if run == plan.None || s.stays(id) {
 		return 0, false // a guest that gave way a moment ago
 	}
-	r := v.Run(run)
-	if r.Status == plan.Promised {
+	if v.Run(run).Status == plan.Promised {
 		return 0, false // what was promised stands until it is handed over
 	}
-	if at := s.ripe(v, id); at > v.Now() && (at == unit.Never && r.Status == plan.Running || !law.News(v, job, run)) {
+	if at := s.ripe(v, id, job); at > v.Now() {
 		s.lines.roomRetry = min(s.lines.roomRetry, at)
 		return 0, false
 	}

@@ -7,6 +7,7 @@ import (
 
 // book is where jobs ended, in steps of one scale: by group, and in the order in which they came.
 type book struct {
+	alone  bool // beside it there is nothing to go by
 	groups map[group]*counts
 	rows   map[group]*row
 	kind   map[group]bool // the finest groups of which somebody has ended
@@ -19,8 +20,8 @@ type book struct {
 	standing func(v plan.View, id plan.JobID) (step int, goes, over bool)
 }
 
-func newBook(standing func(v plan.View, id plan.JobID) (step int, goes, over bool)) book {
-	return book{groups: map[group]*counts{}, rows: map[group]*row{}, kind: map[group]bool{}, kinds: map[group]int{}, standing: standing}
+func newBook(alone bool, standing func(v plan.View, id plan.JobID) (step int, goes, over bool)) book {
+	return book{alone: alone, groups: map[group]*counts{}, rows: map[group]*row{}, kind: map[group]bool{}, kinds: map[group]int{}, standing: standing}
 }
 
 // recents are how many of a group's latest jobs are counted once more, and how many of them what is
@@ -210,7 +211,7 @@ func (b *book) weigh(v plan.View, of group, prior float64, hazard *[Steps]float6
 			continue
 		}
 		weight, most := prior, math.Inf(1)
-		if i == 0 {
+		if i == 0 && b.alone {
 			weight = anybody
 		}
 		if alone := b.kinds[g] == 1 && b.kind[of]; g != of && !alone {

@@ -68,8 +68,8 @@ type shown struct {
 // New returns a past in which nothing has happened.
 func New(c Config) *Past {
 	p := &Past{config: c, names: names{number: map[string]int32{}}, tables: map[shown]*Table{}, at: -1, facts: 1}
-	p.times = newBook(func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, false) })
-	p.told = newBook(func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, true) })
+	p.times = newBook(true, func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, false) })
+	p.told = newBook(false, func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, true) })
 	return p
 }
 
@@ -152,12 +152,13 @@ func (p *Past) Alone(v plan.View, id plan.JobID) bool {
 	return 2*shape.Milli(shape.Gang) > p.there
 }
 
-// Alike is how much alike two jobs are taken to be, of 1: nothing unless they are of one user and size, run the same and are called alike.
+// Alike is how much alike two jobs are taken to be, of 1: nothing unless they are of one user and size, run the
+// same and are called alike, and neither reports how long it takes.
 func (p *Past) Alike(v plan.View, a, b plan.JobID) float64 {
 	p.refresh(v)
 	of := p.groupOf(v, a)
 	r := p.times.rows[of.ofUser()]
-	if of != p.groupOf(v, b) || r == nil {
+	if of != p.groupOf(v, b) || r == nil || p.reported(v, a) || p.reported(v, b) {
 		return 0
 	}
 	return p.times.alike(r)

@@ -23,6 +23,7 @@ type saying struct {
 	at    unit.Time
 	until unit.Time
 	where standing
+	since unit.Time
 }
 
 // standing is what a rank may depend on besides time and what was learned; when it
@@ -57,8 +58,16 @@ func (w *watched) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 	if until <= v.Now() {
 		w.fault(v, id, "its rank holds until %s, which is not after now", unit.Duration(until))
 	}
-	w.said[id] = saying{key, v.Now(), until, standingOf(v, id)}
+	w.said[id] = saying{key, v.Now(), until, standingOf(v, id), w.since(v)}
 	return key, until
+}
+
+// since is when what the order has learned by now was so; ranks change with that.
+func (w *watched) since(v plan.View) unit.Time {
+	if p, ok := strategy.Can[schedule.Pupil](w.Inner); ok {
+		return p.Since(v)
+	}
+	return 0
 }
 
 // Rules are the order's own.
@@ -68,7 +77,7 @@ func (w *watched) Rules() schedule.Rules { return w.Inner.Rules() }
 func (w *watched) verify(v plan.View, id plan.JobID) {
 	before, asked := w.said[id]
 	where := standingOf(v, id)
-	if !asked || v.Now() >= before.until || where != before.where {
+	if !asked || v.Now() >= before.until || where != before.where || w.since(v) != before.since {
 		return
 	}
 	key, _ := w.Inner.Key(v, id)

@@ -99,6 +99,9 @@ func (o *Order) Rules() schedule.Rules { return schedule.Rules{Preempt: true} }
 func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 	cost, until := o.cost(v, id)
 	shape := v.Shape(id)
+	if o.past.Alone(v, id) {
+		cost /= 2
+	}
 	// In microseconds of a thousandth of a device, as the State counts service.
 	const most = 1 << 60
 	return schedule.Key{-int64(v.Priority(id)), int64(min(most, cost*1e6*float64(shape.Milli(shape.Gang))))}, until
