@@ -216,6 +216,10 @@ func (s *Scheduler) ripe(v plan.View, id plan.JobID) unit.Time {
 	return unit.Never
 }
 
+// hasBegun reports whether a run has computed. Before that neither rank nor a round takes its place from it:
+// for some others were stopped, and would have been for nothing.
+func hasBegun(r *plan.Run) bool { return r.Status != plan.Promised && r.Status != plan.Starting }
+
 // mayDisplace reports whether a run may be displaced for a job that ranks before it, and
 // how much room it would leave. What other queues are guaranteed, and what runs of theirs
 // are protected, rank does not take.
@@ -225,8 +229,8 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		return 0, false // a guest that gave way a moment ago
 	}
 	r := v.Run(run)
-	if r.Status == plan.Promised {
-		return 0, false // what was promised stands until it is handed over
+	if !hasBegun(&r) {
+		return 0, false // what was promised stands until it begins
 	}
 	if at := s.ripe(v, id); at > v.Now() {
 		s.lines.roomRetry = min(s.lines.roomRetry, at)

@@ -50,7 +50,7 @@ func build(t interface{ Fatal(...any) }, ref string) func() schedule.Scheduler {
 // could use.
 func TestRightsUnderEveryDecider(t *testing.T) {
 	draws.Few(t, 20)
-	chosen, least := 0, 20
+	chosen, least := 0, 10
 	if os.Getenv("MUSTER_LONG") != "" {
 		least = 100
 	}

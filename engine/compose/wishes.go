@@ -116,6 +116,9 @@ func onModels(v plan.View, id plan.RunID, models uint64) bool {
 // keepOrEnd lets a run go on, on the terms wished, or ends it.
 func (s *Scheduler) keepOrEnd(d *plan.Draft, id plan.RunID, r *plan.Run) {
 	w, ruled := s.round.of(r.Job), s.ruled()
+	if !hasBegun(r) {
+		return // when it has, there will be another round
+	}
 	if decidedNow(d.View, r) {
 		if w == nil || w.Suspend || w.Workers == 0 || !s.asWished(d.View, id, r, w) || otherShare(r, w) {
 			s.round.again = min(s.round.again, d.Now().Add(settleTime))
