@@ -172,6 +172,13 @@ func (s *State) EndRun(run RunID, kept unit.Duration) {
 	s.release(run)
 }
 
+// Answered notes whether a job that was asked to save did. Who did not counts as one that does not, until it does.
+func (s *State) Answered(id JobID, saved bool) {
+	if c := &s.Jobs[id].Checkpoint; saved && c.Failed || !saved && c.OnRequest {
+		c.OnRequest, c.Failed = saved, !saved
+	}
+}
+
 // keptOf is how much of what a run has done was done in the running time that is kept.
 func (s *State) keptOf(run RunID, kept unit.Duration) unit.Duration {
 	ran := s.useful(run)

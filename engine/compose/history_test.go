@@ -212,12 +212,13 @@ func (s *site) carryOut(c plan.Change) {
 		report(engine.Exited, start+left, left)
 	case plan.Stop:
 		s.due = slices.DeleteFunc(s.due, func(d due) bool { return d.ev.Job == c.Job && d.ev.Attempt == c.Attempt })
-		kept := unit.Duration(0)
-		v := s.e.View()
-		if run := s.e.State().RunOf(c.Job, c.Attempt); run != plan.None && v.Job(c.Job).Checkpoint.OnRequest && !s.deaf {
-			kept = v.Executed(c.Job) - v.Job(c.Job).Executed
+		ending, v := engine.Ending{}, s.e.View()
+		if run := s.e.State().RunOf(c.Job, c.Attempt); run != plan.None && v.Job(c.Job).Checkpoint.Asked() {
+			if ending.Unsaved = s.deaf && v.Run(run).Began != unit.Never; !s.deaf {
+				ending.Kept = v.Executed(c.Job) - v.Job(c.Job).Executed
+			}
 		}
-		report(engine.Stopped, s.stopDelay, kept)
+		s.at(s.now.Add(s.stopDelay), engine.Event{Kind: engine.Stopped, Job: c.Job, Attempt: c.Attempt, Ending: ending})
 	case plan.Suspend:
 		s.due = slices.DeleteFunc(s.due, func(d due) bool { return d.ev.Job == c.Job && d.ev.Attempt == c.Attempt })
 		report(engine.Suspended, unit.Second, 0)

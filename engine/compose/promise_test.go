@@ -5,10 +5,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
+	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/victims"
 )
 
 // quick is tiresias with a threshold that a job of one device passes after two minutes.
@@ -63,5 +66,51 @@ func TestPromisesAreKept(t *testing.T) {
 	}
 	if kept < 300 && !t.Failed() {
 		t.Errorf("only %d promises were kept: that tests too little", kept)
+	}
+}
+
+// TestWhoDidNotSaveIsLeftAlone: jobs of which their owner says that they save when asked, and that do not,
+// are stopped once each at most. From then on they count as jobs that never save, also after a restart and
+// for whoever prices their stop; one that does save when it is asked again counts as before.
+func TestWhoDidNotSaveIsLeftAlone(t *testing.T) {
+	for _, order := range []string{"muster", "muster+easy", "las", "las+cheapest", quick} {
+		t.Run(order, func(t *testing.T) {
+			draws.Few(t, 1)
+			calm(t, order, 8, queue.Tree{}, 30*unit.Second, func(t *rapid.T, s *site) {
+				s.deaf = true
+				for i, workers := range []int32{4, 8, 2, 2} {
+					s.until(unit.Time(10*i) * unit.Time(unit.Second))
+					s.job("", workers, 5*unit.Hour)
+				}
+				s.until(unit.Time(2 * unit.Hour))
+				s.restart()
+				v, stopped := s.e.View(), 0
+				for id := range plan.JobID(v.Jobs()) {
+					j := v.Job(id)
+					if stopped += int(j.Preemptions); j.Preemptions > 1 || j.Checkpoint.Failed != (j.Preemptions > 0) || j.Checkpoint.OnRequest == j.Checkpoint.Failed {
+						t.Fatalf("job %d was stopped %d times, and is believed to save when asked: %+v", id, j.Preemptions, j.Checkpoint)
+					}
+					if !j.Checkpoint.Failed || j.Run == plan.None {
+						continue
+					}
+					if lost, _, _ := victims.Price(v, j.Run); lost != v.Executed(id)-j.Executed {
+						t.Fatalf("to stop job %d is said to lose %d s", id, lost/unit.Second)
+					}
+				}
+				if stopped == 0 {
+					t.Fatal("nobody was stopped: that tests nothing")
+				}
+				s.deaf = false
+				id := plan.JobID(0)
+				for v.Job(id).Phase != plan.Active || !v.Job(id).Checkpoint.Failed {
+					id++
+				}
+				s.step(engine.Event{Kind: engine.Requeue, Job: id})
+				s.until(s.now.Add(unit.Minute))
+				if c := s.e.View().Job(id).Checkpoint; !c.OnRequest || c.Failed {
+					t.Fatalf("job %d saved when it was asked again, and is believed to be %+v", id, c)
+				}
+			})
+		})
 	}
 }

@@ -291,6 +291,8 @@ type Truth struct {
 	// FailAfter ends every attempt as a failure of the user's making after this much
 	// running time in all; 0 is never.
 	FailAfter unit.Duration
+	// Deaf is that it saves nothing when it is asked to, though its owner says that it does.
+	Deaf bool
 	// Drifts are when layers of its pipeline begin to take longer or shorter, one after the other.
 	Drifts []Drift
 }

@@ -131,7 +131,9 @@ func (a *attempt) ending() engine.Event {
 	case a.all(func(s *seen) bool { return s.ended.Class == supervise.Done }):
 		return a.event(engine.Exited, plan.NoFailure, a.ran())
 	case stopping:
-		return a.event(engine.Stopped, plan.NoFailure, a.kept())
+		e := a.event(engine.Stopped, plan.NoFailure, a.kept())
+		e.Unsaved = a.unsaved()
+		return e
 	case class == plan.NoFailure: // stopped by an order of a plane that crashed
 		return a.event(engine.Exited, plan.NodeFailure, a.kept())
 	}
@@ -222,6 +224,13 @@ func (a *attempt) kept() unit.Duration {
 		return min(saved, lost).Sub(s.started)
 	}
 	return 0
+}
+
+// unsaved reports whether all workers were asked to save, none was lost, and none told of a checkpoint after that.
+func (a *attempt) unsaved() bool {
+	return a.order.Spec.Checkpoint.OnRequest && a.all(func(s *seen) bool {
+		return s.started > 0 && s.asked && !s.kept && (s.ended.Class == supervise.Done || s.ended.Class == supervise.Preempted)
+	})
 }
 
 func (a *attempt) event(kind engine.Kind, class plan.FailureClass, kept unit.Duration) engine.Event {

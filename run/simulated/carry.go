@@ -146,10 +146,11 @@ func (s *Simulation) stop(at unit.Time, id plan.RunID) {
 	e := entry{kind: runStopped, run: id, job: l.job, version: l.version}
 	delay := unit.Duration(0)
 	if l.status == plan.Running || l.status == plan.Suspended {
-		if c.OnRequest {
+		if c.Asked() {
 			delay = s.saving(s.engine.View(), id)
 		}
-		l.kept = s.halt(at, id, c.OnRequest)
+		saved := c.Asked() && s.world.Saves(l.job)
+		l.kept, l.unsaved = s.halt(at, id, saved), c.Asked() && !saved
 	}
 	s.become(at, id, plan.Stopping)
 	s.queueUp(at.Add(delay), e)
@@ -214,7 +215,7 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 		}
 	case runStopped:
 		s.gone(at, e.run)
-		s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Ending: engine.Ending{Kept: l.kept}})
+		s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Ending: engine.Ending{Kept: l.kept, Unsaved: l.unsaved}})
 	case runFinishes:
 		if s.due(at, e) {
 			s.exit(at, e.run, plan.NoFailure)

@@ -40,6 +40,7 @@ type stretches struct {
 	heldSec  float64       // device seconds that it held in its running time, the present stretch left out
 	busySec  float64       // that it did, once it computes no more
 	kept     unit.Duration // of all its running time, once it was told to stop
+	unsaved  bool          // it was asked to save then, and does not
 	idle     bool          // it was told to stop while suspended: it holds nothing in the books
 }
 

@@ -148,10 +148,11 @@ func (s *Simulation) resumeStop(at unit.Time, id plan.RunID, r plan.Run) {
 	if r.Began != unit.Never {
 		c := s.engine.View().Job(r.Job).Checkpoint
 		m := world.Midway{Began: r.Began, Since: r.Since, Rested: r.Paused}
-		e := s.world.Stopped(s.engine.View(), id, m, c.OnRequest)
-		s.runs[id].kept = e.Kept
+		saved := c.Asked() && s.world.Saves(r.Job)
+		e := s.world.Stopped(s.engine.View(), id, m, saved)
+		s.runs[id].kept, s.runs[id].unsaved = e.Kept, c.Asked() && !saved
 		s.spent[r.Job] += e.Ran
-		if c.OnRequest {
+		if c.Asked() {
 			due = due.Add(s.saving(s.engine.View(), id))
 		}
 	}
