@@ -14,6 +14,15 @@ type Reason struct {
 	A, B int64
 }
 
+// Lost is for how long whoever starts with so many thousandths of devices would have to compute to make up
+// for what those lost who made room for it.
+func (r Reason) Lost(milli int64) unit.Duration {
+	if r.Code != TookRoomOf || milli <= 0 {
+		return 0
+	}
+	return unit.Duration(min(float64(unit.Forever), float64(r.B)*1000/float64(milli)))
+}
+
 // ReasonCode is what A and B are about.
 type ReasonCode uint8
 
@@ -32,7 +41,7 @@ const (
 	BackingOff               // until A after failure class B
 	CrashLoop                // held after A failures
 	MadeWayFor               // preempted for job A
-	TookRoomOf               // started in room taken from A runs
+	TookRoomOf               // started in room taken from A runs, which lost B device-microseconds by it
 	SliceOver                // its turn is over
 	SliceBegins              // its turn has come
 	Rebalanced               // resized from A to B workers

@@ -108,6 +108,8 @@ type Rules struct {
 	Strict bool
 	// Preempt lets a waiting job take the room of running jobs ranked below it.
 	Preempt bool
+	// Turns says that jobs take turns by design: who displaced whom may be displaced by that one again.
+	Turns bool
 	// MinimumRun is how long a run is left alone before it may be displaced.
 	MinimumRun unit.Duration
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/model/bitset"
 	"github.com/musterdl/muster/model/strategy"
@@ -37,8 +38,7 @@ type Planner interface {
 // Parts are what a Scheduler is composed of. Estimator, Placer, Flow and either Joint or
 // Order and Sizer are required; a nil Gate admits all, a nil Planner plans nothing, a
 // nil Reaction changes no run, nil
-// Victims are the lowest ranked where the order displaces and the cheapest where it does
-// not.
+// Victims are the lowest ranked for a rank and the cheapest for a claim.
 type Parts struct {
 	Estimator profile.Estimator
 	Gate      schedule.Gate
@@ -86,6 +86,7 @@ type Scheduler struct {
 // abilities are what parts can do beside their contracts; nil where none can.
 type abilities struct {
 	ager    schedule.Ager
+	weigher schedule.Weigher
 	learner schedule.Learner
 	pupil   schedule.Pupil   // the learner, if ranks may change at once
 	sees    schedule.Learner // the foresight of who reserves, if it learns
@@ -126,7 +127,7 @@ type claims struct {
 	charged []charge   // by job: what its run counts for in the tree
 	running bitset.Set // jobs that are charged, where there are several queues
 	more    map[plan.JobID][]charge
-	loops   *victims.Loops
+	loops   *law.Loops
 	// When a run may be displaced again that was protected from it until then.
 	unprotected unit.Time
 	gives       []give // what could be taken back, as of pass givesOf
@@ -218,9 +219,7 @@ func New(parts Parts) schedule.Scheduler {
 	} else {
 		s.rules = parts.Order.Rules()
 	}
-	if s.claims.chooser = parts.Victims; parts.Victims == nil && s.rules.Preempt {
-		s.claims.chooser = &victims.LowestRank{}
-	} else if parts.Victims == nil {
+	if s.claims.chooser = parts.Victims; parts.Victims == nil {
 		s.claims.chooser = &victims.Cheapest{}
 	}
 	s.able = s.parts.abilities()
@@ -243,6 +242,7 @@ func (p *Parts) abilities() abilities {
 	var a abilities
 	a.ager, _ = strategy.Can[schedule.Ager](p.Order)
 	a.learner, _ = strategy.Can[schedule.Learner](p.Order)
+	a.weigher, _ = strategy.Can[schedule.Weigher](p.Order)
 	a.pupil, _ = strategy.Can[schedule.Pupil](p.Order)
 	a.sees, _ = strategy.Can[schedule.Learner](p.Reserve.Foresight)
 	a.mover, _ = strategy.Can[allocate.Mover](p.Sizer)
@@ -274,7 +274,7 @@ func (s *Scheduler) reset() {
 	s.lines.active, s.making.elastic, s.making.resize, s.lines.roomRetry = 0, 0, unit.Never, unit.Never
 	s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue, s.agenda.oldest = unit.Never, unit.Never, unit.Never, 0
 	s.agenda.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack, May: s.mayEver}
-	s.claims.loops = victims.NewLoops(victims.DefaultLimits())
+	s.claims.loops = law.NewLoops(law.DefaultLimits())
 	if r := s.round; r != nil {
 		r.line, r.asked, r.last = r.line[:0], nil, -1
 	}

@@ -1,14 +1,13 @@
 package compose
 
 import (
-	"os"
+	"math"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/victims"
 )
 
@@ -23,12 +22,12 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 		return false // nobody ranks below it
 	}
 	y := &s.claims.yielding
-	y.candidates, y.grounds, y.chosen, y.held = y.candidates[:0], y.grounds[:0], y.chosen[:0], y.held[:0]
+	y.candidates, y.grounds, y.chosen, y.held, y.loses = y.candidates[:0], y.grounds[:0], y.chosen[:0], y.held[:0], y.loses[:0]
 	shape, mark := d.Shape(it.job), d.Mark()
 	// The idle part of a victim's device counts too, so this is the most there can be;
 	// whether the job fits in it only the placer knows.
 	need, free := shape.Milli(w.Workers), d.Room().FreeMilli(shape.Models)
-	enough, most := false, free // with all that may end, before any of them has ended
+	enough, most, lost := false, free, int64(0) // most is with all that may end, before any of them has ended
 	end := func(low item) {
 		milli, may := s.mayDisplace(d.View, it.job, low.job, shape)
 		if !may {
@@ -36,19 +35,15 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 		}
 		i := len(y.chosen)
 		y.chosen, y.held = append(y.chosen, i), append(y.held, milli)
-		y.candidates = append(y.candidates, victims.Candidate{Job: low.job, Run: d.Job(low.job).Run})
-		if of, ok := strategy.Can[schedule.Weigher](s.parts.Order); ok {
-			if i == 0 {
-				y.lost, y.cost = y.lost[:0], y.cost[:0]
-			}
-			lost, restart, _ := victims.Price(d.View, d.Job(low.job).Run)
-			y.lost = append(y.lost, [2]unit.Duration{lost, restart})
-			y.cost = append(y.cost, of.Cost(d.View, low.job))
+		_, _, price := victims.Price(d.View, d.Job(low.job).Run)
+		y.candidates = append(y.candidates, victims.Candidate{Job: low.job, Run: d.Job(low.job).Run, Price: price})
+		if s.able.weigher != nil {
+			y.loses = append(y.loses, law.Lose(d.View, s.able.weigher, d.Job(low.job).Run))
 		}
 		y.grounds = append(y.grounds, plan.MadeWayFor)
 		s.endFor(d, it.job, i)
-		free += milli
-		enough = free >= need && s.takesRoom(d, w, w.Workers, len(y.chosen))
+		free, lost = free+milli, min(math.MaxInt64-price, lost)+price
+		enough = free >= need && s.takesRoom(d, w, w.Workers, plan.Reason{Code: plan.TookRoomOf, A: int64(len(y.chosen)), B: lost})
 	}
 	y.lows = y.lows[:0]
 	s.eachBelow(d.View, it, func(low item) bool {
@@ -86,45 +81,38 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 	return true
 }
 
-// pays reports whether more completions are to be expected of a job and of who fills what is left than
-// of those who gave way to it.
+// pays reports whether it pays that those end who gave way to a job, as far as the order knows what
+// completions cost.
 func (s *Scheduler) pays(d *plan.Draft, job plan.JobID) bool {
-	of, ok := strategy.Can[schedule.Weigher](s.parts.Order)
-	if !ok || os.Getenv("NOPAYS") != "" {
-		return true
-	}
 	y := &s.claims.yielding
-	cost := of.Cost(d.View, job)
-	gain, loss, freed := 1/cost, 0., int64(0)
-	alike, behind := 0., 0.
+	if len(y.loses) == 0 {
+		return true // it is no matter of rank, or nobody knows
+	}
+	y.losers = y.losers[:0]
+	left := -d.Shape(job).Milli(d.Run(d.Job(job).Run).Workers)
 	for _, i := range y.gave {
-		c := &y.candidates[i]
-		lost, restart := y.lost[i][0], y.lost[i][1]
-		loss += 1 / y.cost[i] * (1 + (lost+restart).Seconds()/cost)
-		if a := of.Alike(d.View, job, c.Job); a > 0 {
-			alike = max(alike, a)
-			behind = max(behind, y.cost[i]+max(0, of.Ran(d.View, c.Job)-of.Ran(d.View, job)))
-		}
-		freed += d.Shape(c.Job).Milli(d.Run(c.Run).Workers)
+		y.losers = append(y.losers, y.loses[i])
+		left += d.Shape(y.candidates[i].Job).Milli(d.Run(y.candidates[i].Run).Workers)
 	}
-	if alike > 0 {
-		gain = (1-alike)/cost + alike/behind
-	}
-	left := freed - d.Shape(job).Milli(d.Shape(job).Gang)
-	for i := range s.lines.classes {
+	return law.Pays(d.View, s.able.weigher, job, s.fill(d.View, job, left), y.losers)
+}
+
+// fill are waiting jobs that would have room together in so much of it, beside one that is tried: the
+// best of each class first.
+func (s *Scheduler) fill(v plan.View, beside plan.JobID, milli int64) []plan.JobID {
+	y := &s.claims.yielding
+	y.fills = y.fills[:0]
+	for i := 0; i < len(s.lines.classes) && milli > 0; i++ {
 		c := &s.lines.classes[i]
-		shape := d.ShapeOf(c.shape)
-		for k, it := range c.waiting.items {
-			if it.job == job || k > 32 {
-				continue
-			}
-			if m := shape.Milli(shape.Gang); m <= left {
-				left -= m
-				gain += 1 / of.Cost(d.View, it.job)
+		each := v.ShapeOf(c.shape).Milli(v.ShapeOf(c.shape).Gang)
+		for k := 0; k < len(c.waiting.items) && each > 0 && each <= milli; k++ {
+			if job := c.waiting.items[k].job; job != beside {
+				y.fills = append(y.fills, job)
+				milli -= each
 			}
 		}
 	}
-	return gain > loss
+	return y.fills
 }
 
 // eachBelow calls f with the running jobs ranked below one, the lowest first, until it
@@ -160,7 +148,7 @@ func (y *yielding) spare(left int64) {
 // displaceChosen lets the victims part choose among all that rank below a job.
 func (s *Scheduler) displaceChosen(d *plan.Draft, it item, w *allocate.Wish) bool {
 	shape := d.Shape(it.job)
-	s.claims.candidates, s.claims.grounds = s.claims.candidates[:0], s.claims.grounds[:0]
+	s.claims.candidates, s.claims.grounds, s.claims.loses = s.claims.candidates[:0], s.claims.grounds[:0], s.claims.loses[:0]
 	s.eachBelow(d.View, it, func(low item) bool {
 		if _, may := s.mayDisplace(d.View, it.job, low.job, shape); may {
 			run := d.Job(low.job).Run
@@ -171,6 +159,11 @@ func (s *Scheduler) displaceChosen(d *plan.Draft, it item, w *allocate.Wish) boo
 		return true
 	})
 	slices.SortFunc(s.claims.candidates, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
+	for i := range s.claims.candidates {
+		if s.able.weigher != nil {
+			s.claims.loses = append(s.claims.loses, law.Lose(d.View, s.able.weigher, s.claims.candidates[i].Run))
+		}
+	}
 	return s.takeFrom(d, w, w.Workers)
 }
 
@@ -192,28 +185,23 @@ func (s *Scheduler) worst(v plan.View) (item, bool) {
 // too: ranks and priorities may go in a circle, and then each of its runs gets on by this.
 const circleTime = unit.Minute
 
-// ripe is when a run may be displaced: not before the order's minimum run, and one
-// that cannot save when asked not before it has saved by itself, or else jobs could
-// displace each other for ever and none get on. Never is not for now.
+// ripe is when rank may displace a run: when it has earned back what its start cost, and not before the
+// order's minimum run, and the time for which the operator protects runs. One that cannot save at
+// all it does not displace. Never is not for now.
 func (s *Scheduler) ripe(v plan.View, id plan.JobID) unit.Time {
 	j := v.Job(id)
-	wait := s.rules.MinimumRun
+	wait := max(s.rules.MinimumRun, s.claims.tree.protectRank)
 	if s.claims.tree.Shared() && s.claims.tree.Preempts(s.claims.charged[id].leaf) {
 		wait = max(wait, circleTime) // who took room by priority may rank behind whom that one displaced
 	}
-	if !j.Checkpoint.OnRequest {
-		if j.Checkpoint.Every == 0 {
-			return unit.Never
-		}
-		wait = max(wait, j.Checkpoint.Every)
+	if !j.Checkpoint.OnRequest && j.Checkpoint.Every == 0 {
+		return unit.Never
 	}
-	switch r := v.Run(j.Run); {
-	case wait == 0:
-		return v.Now()
-	case r.Status == plan.Running:
-		return r.Began.Add(wait)
+	at := law.Earned(v, j.Run)
+	if at < unit.Never {
+		at = max(at, v.Run(j.Run).Began.Add(wait))
 	}
-	return unit.Never
+	return at
 }
 
 // hasBegun reports whether a run has computed. Before that neither rank nor a round takes its place from it:
@@ -232,8 +220,12 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 	if !hasBegun(&r) {
 		return 0, false // what was promised stands until it begins
 	}
-	if at := s.ripe(v, id); at > v.Now() {
+	if at := s.ripe(v, id); at > v.Now() && (at == unit.Never && r.Status == plan.Running || !law.News(v, job, run)) {
 		s.lines.roomRetry = min(s.lines.roomRetry, at)
+		return 0, false
+	}
+	if !s.rules.Turns && s.claims.loops.Repeats(job, id, v.Now()) {
+		s.lines.roomRetry = min(s.lines.roomRetry, v.Now().Add(law.DefaultLimits().Window))
 		return 0, false
 	}
 	j := v.Job(job)

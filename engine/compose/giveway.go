@@ -1,10 +1,11 @@
 package compose
 
 import (
+	"math"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/victims"
 )
@@ -26,8 +27,10 @@ type yielding struct {
 	// who must.
 	chosen, fewer, gave, needed []int
 	judge                       plan.Judge
-	lost                        [][2]unit.Duration
-	cost                        []float64
+	// What the stop of each candidate means, where the order knows what completions cost; of those
+	// who give way; and who would fill what is left of the room.
+	loses, losers []law.Loser
+	fills         []plan.JobID
 }
 
 // untilLawful lets act decide; where that ends runs in vain it is taken back, and act decides
@@ -134,9 +137,10 @@ func (s *Scheduler) undo(d *plan.Draft, mark plan.Mark, chosen []int) {
 func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []int) bool {
 	job, mark := w.Job, d.Mark()
 	j, shape := d.Job(job), d.Shape(job)
-	leaf, fair := s.claims.tree.leaf(d.View, &j), true
+	leaf, fair, lost := s.claims.tree.leaf(d.View, &j), true, int64(0)
 	for _, i := range chosen {
 		c := &s.claims.candidates[i]
+		lost = min(math.MaxInt64-c.Price, lost) + c.Price
 		// What one gives back may bring its queue to its guarantee: the rest is its own.
 		if s.claims.grounds[i] != plan.MadeWayFor {
 			fair = fair && s.ground(d.View, leaf, job, c.Job, shape.Milli(n)) == s.claims.grounds[i]
@@ -145,7 +149,7 @@ func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []i
 		}
 		s.endFor(d, job, i)
 	}
-	if !fair || !s.takesRoom(d, w, n, len(chosen)) {
+	if !fair || !s.takesRoom(d, w, n, plan.Reason{Code: plan.TookRoomOf, A: int64(len(chosen)), B: lost}) {
 		s.undo(d, mark, chosen)
 		return false
 	}
@@ -159,10 +163,10 @@ func (s *Scheduler) endFor(d *plan.Draft, job plan.JobID, candidate int) {
 	d.Stop(c.Run, plan.Reason{Code: s.claims.grounds[candidate], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
 }
 
-// takesRoom starts a job where so many others have just been stopped for it.
-func (s *Scheduler) takesRoom(d *plan.Draft, w *allocate.Wish, n int32, gave int) bool {
+// takesRoom starts a job where others have just been stopped for it.
+func (s *Scheduler) takesRoom(d *plan.Draft, w *allocate.Wish, n int32, why plan.Reason) bool {
 	there := *w
-	there.Reason = plan.Reason{Code: plan.TookRoomOf, A: int64(gave)}
+	there.Reason = why
 	if !guest(w) {
 		there.Slots = nil
 	}
@@ -201,9 +205,7 @@ func (s *Scheduler) gaveWay(d *plan.Draft, job plan.JobID) {
 	gave := s.claims.yielding.gave
 	s.countAll(gave, 1)
 	for _, i := range gave {
-		if s.claims.grounds[i] == plan.Reclaimed || s.claims.grounds[i] == plan.Outranked {
-			s.claims.loops.Note(job, s.claims.candidates[i].Job, d.Now())
-		}
+		s.claims.loops.Note(job, s.claims.candidates[i].Job, d.Now())
 	}
 	s.charge(d.View, job) // those that go on with less must leave it its own
 	for _, i := range gave {

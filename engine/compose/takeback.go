@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/victims"
@@ -28,11 +29,12 @@ func (s *Scheduler) takeFrom(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	in := victims.Input{View: d.View, Need: allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Workers: n, Shape: shape}, Candidates: s.claims.candidates}
 	chosen, ok := s.claims.chooser.Choose(in, func(chosen []int) bool {
 		mark := d.Mark()
-		fits := s.giveWay(d, w, n, chosen)
-		if fits {
-			s.undo(d, mark, s.claims.yielding.gave)
+		if !s.giveWay(d, w, n, chosen) {
+			return false
 		}
-		return fits
+		pays := s.pays(d, w.Job)
+		s.undo(d, mark, s.claims.yielding.gave)
+		return pays
 	})
 	if !ok {
 		if s.round != nil {
@@ -78,7 +80,7 @@ func (s *Scheduler) attempt(d *plan.Draft, job plan.JobID, n int32) attempt {
 
 // weaker lists the runs that a job may displace, by job, on which grounds, and what that costs.
 func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
-	s.claims.candidates, s.claims.grounds = s.claims.candidates[:0], s.claims.grounds[:0]
+	s.claims.candidates, s.claims.grounds, s.claims.loses = s.claims.candidates[:0], s.claims.grounds[:0], s.claims.loses[:0]
 	j := v.Job(job)
 	leaf := s.claims.tree.leaf(v, &j)
 	consider := func(other plan.JobID) {
@@ -115,7 +117,7 @@ func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli 
 		return ground
 	}
 	if s.claims.loops.Repeats(job, other, v.Now()) {
-		s.claims.unprotected = min(s.claims.unprotected, v.Now().Add(victims.DefaultLimits().Window))
+		s.claims.unprotected = min(s.claims.unprotected, v.Now().Add(law.DefaultLimits().Window))
 		return plan.NoReason
 	}
 	if at := s.protectedUntil(v, other); at > v.Now() {

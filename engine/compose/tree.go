@@ -12,11 +12,11 @@ import (
 // may claim, and what waits and runs in each branch of it.
 type tree struct {
 	queue.Ledger
-	heads   []head // by branch
-	ages    int64
-	lowest  int32 // no job that was ever filed has a lower priority
-	protect unit.Duration
-	budget  int32 // disruptions of one job for priority within a day; 0 is no bound
+	heads                []head // by branch
+	ages                 int64
+	lowest               int32 // no job that was ever filed has a lower priority
+	protect, protectRank unit.Duration
+	budget               int32 // disruptions of one job for priority within a day; 0 is no bound
 }
 
 // head is what waits and what runs in a branch.
@@ -34,7 +34,7 @@ type head struct {
 // newTree reads the queues of a state.
 func newTree(v plan.View) tree {
 	config := v.Queues()
-	t := tree{Ledger: v.Ledger(), ages: -1, lowest: math.MaxInt32, protect: config.Protect, budget: config.Disruptions}
+	t := tree{Ledger: v.Ledger(), ages: -1, lowest: math.MaxInt32, protect: config.Protect, protectRank: config.ProtectRank, budget: config.Disruptions}
 	t.heads = make([]head, t.Branches())
 	for b := range t.heads {
 		t.heads[b].preempts = t.Preempts(int32(b))

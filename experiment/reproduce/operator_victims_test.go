@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/victims"
 )
 
 // lookEvery is how often the waiting jobs are looked at for a claim not honoured.
@@ -187,9 +187,9 @@ func evicted(t *testing.T, chooser, restart string) (hours float64) {
 	// A run is left alone until it has saved, and then gives way at once; for a gang many
 	// runs may have to, some of which it displaced not long ago.
 	soon := 2*lookEvery + max(s.CheckpointEvery, tree.Protect)
-	if w.single > soon || w.several > soon+victims.DefaultLimits().Window {
+	if w.single > soon || w.several > soon+law.DefaultLimits().Window {
 		t.Errorf("jobs waited %v on one device and %v on more within their queue's guarantee, expected at most %v and %v",
-			w.single, w.several, soon, soon+victims.DefaultLimits().Window)
+			w.single, w.several, soon, soon+law.DefaultLimits().Window)
 	}
 	return hours
 }

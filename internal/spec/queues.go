@@ -60,13 +60,18 @@ type queueFile struct {
 // first and each queue followed by those below it. An error is of type Problems.
 func Queues(file string, data []byte, c *cluster.Cluster) (queue.Tree, error) {
 	d := newDecoder(file)
-	f := queuesFile{HalfLife: queue.DefaultHalfLife, Protect: queue.DefaultProtect}
+	const unsaid = -1
+	f := queuesFile{HalfLife: queue.DefaultHalfLife, Protect: unsaid}
 	d.document(data, reflect.ValueOf(&f).Elem())
+	rank := f.Protect // who says nothing protects from claims alone
+	if f.Protect == unsaid {
+		f.Protect, rank = queue.DefaultProtect, 0
+	}
 	root := queue.Root()
 	root.Limit, root.UserLimit, root.MaxRun, root.Preempt = list(f.Limit), list(f.UserLimit), f.MaxRun, f.Preempt
 	root.MaxPriority = f.MaxPriority
 	r := queueReader{decoder: d, cluster: c, paths: []string{""}}
-	r.tree = queue.Tree{Queues: []queue.Queue{root}, HalfLife: f.HalfLife, Protect: f.Protect, Disruptions: f.Disruptions}
+	r.tree = queue.Tree{Queues: []queue.Queue{root}, HalfLife: f.HalfLife, Protect: f.Protect, ProtectRank: rank, Disruptions: f.Disruptions}
 	between(d, "disruptions", f.Disruptions, 0, maxDisruptions)
 	r.checkQueue(0)
 	r.add("queues", 0, f.Queues)

@@ -26,7 +26,11 @@ func FormatQueues(t queue.Tree) []byte {
 		f.Limit, f.UserLimit, f.MaxRun, f.Preempt = root.Limit, root.UserLimit, root.MaxRun, root.Preempt
 	}
 	var w writer
-	w.nested("", "", reflect.ValueOf(f), reflect.ValueOf(queuesFile{HalfLife: queue.DefaultHalfLife, Protect: queue.DefaultProtect}))
+	unsaid := queuesFile{HalfLife: queue.DefaultHalfLife, Protect: queue.DefaultProtect}
+	if t.ProtectRank > 0 {
+		unsaid.Protect = 0 // it was said, and is written
+	}
+	w.nested("", "", reflect.ValueOf(f), reflect.ValueOf(unsaid))
 	if w.Len() == 0 {
 		w.WriteString("queues: []\n")
 	}

@@ -22,6 +22,8 @@ type Tree struct {
 	// Protect is how long a run is left alone before it may be displaced for a queue's
 	// guarantee or a job's priority.
 	Protect unit.Duration `json:"protect_us,omitempty"`
+	// ProtectRank is the same for a better rank, besides what its start has to earn back.
+	ProtectRank unit.Duration `json:"protect_rank_us,omitempty"`
 	// Disruptions bounds how often one job is displaced for priority within a day; 0
 	// is no bound. A guarantee is not held up by it.
 	Disruptions int32 `json:"disruptions,omitempty"`
@@ -115,7 +117,7 @@ func (t *Tree) MaxPriority(tenant string) int32 {
 // Check says what is wrong with a tree, and nil where nothing is. known reports
 // whether the cluster has a device model.
 func (t *Tree) Check(known func(model string) bool) error {
-	if t.HalfLife < 0 || t.Protect < 0 || t.Disruptions < 0 {
+	if t.HalfLife < 0 || t.Protect < 0 || t.ProtectRank < 0 || t.Disruptions < 0 {
 		return fmt.Errorf("half-life, protection and disruptions are at least 0")
 	}
 	for i := range t.Queues {

@@ -3,21 +3,24 @@ package lifetime
 import (
 	"github.com/musterdl/muster/plan"
 	"math"
-	"os"
-	"strconv"
 )
 
 // book is where jobs ended, in steps of one scale: by group, and in the order in which they came.
 type book struct {
 	groups map[group]*counts
 	rows   map[group]*row
-	kinds  map[group]int // by group: of how many finest groups somebody has been counted
-	step   []int16       // by job: where it ended, counted from 1; 0 is not yet
-	beside []neighbours  // by job
-	all    row           // what rows come to together; it has no latest
+	kind   map[group]bool // the finest groups of which somebody has ended
+	kinds  map[group]int  // how many of those are part of a group
+	step   []int16        // by job: where it ended, counted from 1; 0 is not yet
+	beside []neighbours   // by job
+	all    row            // what rows come to together; it has no latest
 	// standing is how far a job had come when the present period began, whether it went on then, and
 	// whether it was over.
 	standing func(v plan.View, id plan.JobID) (step int, goes, over bool)
+}
+
+func newBook(standing func(v plan.View, id plan.JobID) (step int, goes, over bool)) book {
+	return book{groups: map[group]*counts{}, rows: map[group]*row{}, kind: map[group]bool{}, kinds: map[group]int{}, standing: standing}
 }
 
 // recents are how many of a group's latest jobs are counted once more, and how many of them what is
@@ -37,11 +40,13 @@ type row struct {
 	ended, sum, squares, pairs, apart int64
 }
 
-// Before much is known, jobs are taken to be as far apart as any doubling of a running time is likely, which
-// counts for so many of them, and neighbours in a row for half as far, which counts for so many neighbours.
+// What is believed before much is known: that jobs are as far apart as doublings of a running time are
+// likely, which counts for so many jobs, and neighbours in a row much nearer than any two of it, since
+// people submit the same work again, which counts for one pair of them.
 const (
 	anyDoubling = 92. * 92 / 12
 	anyJobs     = 2
+	nearer      = .1
 	anyPairs    = 1
 )
 
@@ -61,11 +66,11 @@ func (r *row) within2(before float64) float64 {
 }
 
 // alike is how much jobs in a row are alike, by the steps where they ended: 0 where neighbours are as
-// far apart as any two jobs, 1 where they end in the same step.
+// far apart as any two of it, 1 where they end in the same step. Before its own are known, it is as in other rows.
 func (b *book) alike(r *row) float64 {
 	any2 := b.all.spread2()
-	part := b.all.within2(any2*env("PART", .1)) / any2
-	own2 := any2
+	part := b.all.within2(any2*nearer) / any2
+	own2 := any2 // of its own jobs, with one as far away as any
 	if n := float64(r.ended); n > 0 {
 		mean := float64(r.sum) / n
 		own2 = (max(0, float64(r.squares)-n*mean*mean) + any2) / n
@@ -96,7 +101,8 @@ func (c *counts) end(step int) {
 
 // weigh takes what the jobs counted say into what is known without them: of those who came to a
 // step, what part ended there. That is done step by step, so that where few have come so far the
-// many still speak. It returns how many jobs there are; none, or as many as before, say nothing new.
+// many still speak. Of more than so many jobs each counts for less. It returns how many there are; none, or as
+// many as before, say nothing new.
 func (c *counts) weigh(prior, before, most float64, hazard *[Steps]float64) (jobs float64) {
 	for s := range Steps {
 		jobs += c.ended[s] + c.open[s]
@@ -141,6 +147,10 @@ func (b *book) end(of group, id plan.JobID, at int) {
 		return
 	}
 	b.step[id] = int16(at + 1)
+	if !b.kind[of] {
+		b.kind[of] = true
+		b.countKind(of)
+	}
 	b.count(of, func(c *counts) { c.end(at) })
 	step := int64(at)
 	for _, r := range [...]*row{b.rows[of.ofUser()], &b.all} {
@@ -168,34 +178,45 @@ func (b *book) count(of group, add func(*counts)) {
 		if c == nil {
 			c = &counts{}
 			b.groups[g] = c
-			if i == len(parts)-1 {
-				for k, coarser := range parts {
-					if k == 0 || coarser != parts[k-1] {
-						b.kinds[coarser]++
-					}
-				}
-			}
 		}
 		add(c)
 	}
 }
+
+// countKind counts a finest group of which nobody had ended in those that it is part of.
+func (b *book) countKind(of group) {
+	parts := of.parts()
+	for i, g := range parts {
+		if i == 0 || g != parts[i-1] {
+			b.kinds[g]++
+		}
+	}
+}
+
+// anybody is how many jobs weigh as much as that all doublings are as likely; ofOneKind is for how many jobs of
+// others those of one kind speak at most, however many they are: a kind that is new is another.
+const (
+	anybody   = 1
+	ofOneKind = 10
+)
 
 // weigh goes from what is known beside the book to what it says of a group, the coarsest first, and
 // from there to what the group's latest jobs tell.
 func (b *book) weigh(v plan.View, of group, prior float64, hazard *[Steps]float64) {
 	parts, before := of.parts(), 0.
 	for i, g := range parts {
-		if c := b.groups[g]; c != nil && (i == 0 || g != parts[i-1]) {
-			weight := prior
-			if i == 0 { // before any job has ended all doublings are as likely
-				weight = env("K0", 1)
-			}
-			most := math.Inf(1)
-			if g != parts[len(parts)-1] {
-				most = env("PERKIND", 3) * float64(b.kinds[g])
-			}
-			before = c.weigh(weight, before, most, hazard)
+		c := b.groups[g]
+		if c == nil || i > 0 && g == parts[i-1] {
+			continue
 		}
+		weight, most := prior, math.Inf(1)
+		if i == 0 {
+			weight = anybody
+		}
+		if alone := b.kinds[g] == 1 && b.kind[of]; g != of && !alone {
+			most = ofOneKind * float64(b.kinds[g]+1)
+		}
+		before = c.weigh(weight, before, most, hazard)
 	}
 	if r := b.rows[of.ofUser()]; r != nil {
 		b.recall(v, r, hazard)
@@ -233,11 +254,4 @@ func (b *book) finished(of group) (jobs [levels]int) {
 		}
 	}
 	return jobs
-}
-
-func env(name string, x float64) float64 {
-	if y, err := strconv.ParseFloat(os.Getenv(name), 64); err == nil {
-		return y
-	}
-	return x
 }

@@ -67,8 +67,8 @@ type shown struct {
 // New returns a past in which nothing has happened.
 func New(c Config) *Past {
 	p := &Past{config: c, names: names{number: map[string]int32{}}, tables: map[shown]*Table{}, at: -1, facts: 1}
-	p.times = book{groups: map[group]*counts{}, kinds: map[group]int{}, rows: map[group]*row{}, standing: func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, false) }}
-	p.told = book{groups: map[group]*counts{}, kinds: map[group]int{}, rows: map[group]*row{}, standing: func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, true) }}
+	p.times = newBook(func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, false) })
+	p.told = newBook(func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, true) })
 	return p
 }
 
@@ -81,7 +81,7 @@ func (p *Past) Learn(v plan.View, id plan.JobID) {
 	}
 	p.ended = append(p.ended, e)
 	p.learned = append(p.learned, j.Ended)
-	p.stale = p.stale || j.Ended <= p.at
+	p.stale = p.stale || j.Ended < p.at
 }
 
 // Of is what is known of a job's running time in the present period, whatever it reports.
@@ -203,27 +203,27 @@ func (p *Past) begun(v plan.View) unit.Time {
 		at = append(at, v.Job(id).Submit)
 	}
 	slices.Sort(at)
-	return max(begun, at[last-1])
+	return max(begun, at[last-1]+1) // with all of that instant
 }
 
 // refresh takes in who came and what ended by the beginning of the present period, and who was at work
 // then.
 func (p *Past) refresh(v plan.View) {
 	begun := p.begun(v)
-	late := p.stale || int(p.seen) < v.Jobs() && v.Job(p.seen).Submit <= p.at
+	late := p.stale || int(p.seen) < v.Jobs() && v.Job(p.seen).Submit < p.at
 	if begun == p.at && !late {
 		return
 	}
 	p.at, p.stale = begun, false
 	clear(p.tables)
-	for ; int(p.seen) < v.Jobs() && v.Job(p.seen).Submit <= p.at; p.seen++ {
+	for ; int(p.seen) < v.Jobs() && v.Job(p.seen).Submit < p.at; p.seen++ {
 		p.open = append(p.open, p.seen)
 		p.times.come(p.groupOf(v, p.seen), p.seen)
 	}
 	p.hear(v)
 	later := p.ended[:0]
 	for _, e := range p.ended {
-		if e.at > p.at {
+		if e.at >= p.at {
 			later = append(later, e)
 			continue
 		}
@@ -287,7 +287,7 @@ func (p *Past) weighOpen(v plan.View) {
 // were, the State does not keep.
 func (p *Past) standing(v plan.View, id plan.JobID, told bool) (step int, goes, over bool) {
 	j := v.Job(id)
-	if j.Phase.Over() && j.Ended <= p.at {
+	if j.Phase.Over() && j.Ended < p.at {
 		return 0, false, true
 	}
 	if j.Started >= p.at {

@@ -1,8 +1,10 @@
 package lifetime
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -92,6 +94,10 @@ func TestTable(t *testing.T) {
 		p.times.count(many, func(c *counts) { c.ended[60]++ })
 	}
 	p.times.count(few, func(c *counts) { c.ended[20]++ })
+	for _, g := range []group{many, few} {
+		p.times.kind[g] = true
+		p.times.countKind(g)
+	}
 	sum := 0.
 	for _, x := range p.tableOf(nobody, shown{group: few}).Ends {
 		sum += x
@@ -160,16 +166,13 @@ func TestPast(t *testing.T) {
 		}
 		now := at.Add(unit.Duration(second.Draw(t, "later")) * unit.Second)
 		atOnce, often := New(usual), New(usual)
+		replay(s, now, often)
 		for i := range jobs {
 			if id := plan.JobID(i); s.Jobs[id].Phase == plan.Finished && s.Jobs[id].Ended <= now {
 				atOnce.Learn(s.View(), id)
-				often.Learn(s.View(), id)
 			} else if s.Jobs[id].Phase == plan.Finished {
 				s.Jobs[id].Phase = plan.Active
 			}
-		}
-		for s.Now = 0; s.Now < now; s.Now = s.Now.Add(unit.Hour) {
-			often.refresh(s.View())
 		}
 		s.Now = now
 		atOnce.refresh(s.View())
@@ -179,7 +182,7 @@ func TestPast(t *testing.T) {
 			of.command, of.name = atOnce.names.alike(s.View(), 0)
 		}
 		got, same := atOnce.tableOf(s.View(), shown{group: of}), often.tableOf(s.View(), shown{group: of})
-		want := defined(s, of, atOnce.instant())
+		want := defined(s, of, atOnce.at)
 		for step := range Steps {
 			if got.Ends[step] != same.Ends[step] {
 				t.Fatalf("step %d: %g at once, %g period by period", step, got.Ends[step], same.Ends[step])
@@ -197,6 +200,39 @@ func TestPast(t *testing.T) {
 	})
 }
 
+// replay lets the jobs of a state come and end, one after the other until now, and has a past look at each of that.
+func replay(s *plan.State, now unit.Time, p *Past) {
+	is := plan.NewState(s.Cluster)
+	is.Shapes, is.Commands = s.Shapes, s.Commands
+	type event struct {
+		at  unit.Time
+		job plan.JobID
+		end bool
+	}
+	var events []event
+	for i := range s.Jobs {
+		j := &s.Jobs[i]
+		if events = append(events, event{j.Submit, plan.JobID(i), false}); j.Phase == plan.Finished && j.Ended <= now {
+			events = append(events, event{j.Ended, plan.JobID(i), true})
+		}
+	}
+	slices.SortStableFunc(events, func(a, b event) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.job, b.job))
+	})
+	for _, e := range events {
+		if is.Now = e.at; e.end {
+			is.Jobs[e.job] = s.Jobs[e.job]
+			p.Learn(is.View(), e.job)
+		} else {
+			id := is.Admit(s.Names[e.job], plan.Asked{Submit: e.at})
+			if is.Jobs[id] = s.Jobs[e.job]; is.Jobs[id].Phase == plan.Finished {
+				is.Jobs[id].Phase = plan.Active
+			}
+		}
+		p.refresh(is.View())
+	}
+}
+
 // defined is the part of a group's jobs that end in each step, by the definition.
 func defined(s *plan.State, of group, instant unit.Time) (ends [Steps]float64) {
 	type life struct {
@@ -204,7 +240,7 @@ func defined(s *plan.State, of group, instant unit.Time) (ends [Steps]float64) {
 		ended bool
 	}
 	hazard := unknown
-	weigh := func(lives []life, prior float64) {
+	weigh := func(lives []life, prior, most float64) {
 		for step := range Steps {
 			ended, come := 0., 0.
 			for _, l := range lives {
@@ -222,6 +258,9 @@ func defined(s *plan.State, of group, instant unit.Time) (ends [Steps]float64) {
 					}
 				}
 			}
+			if step == 0 {
+				prior *= max(1, come/most)
+			}
 			hazard[step] = (ended + prior*hazard[step]) / (come + prior)
 		}
 	}
@@ -236,7 +275,7 @@ func defined(s *plan.State, of group, instant unit.Time) (ends [Steps]float64) {
 			part = levels - 3 // the latest are the user's, whatever they run and are called
 		}
 		var lives []life
-		submitted := 0
+		submitted, kinds := 0, map[group]bool{}
 		for i := len(s.Jobs) - 1; i >= 0; i-- {
 			j := &s.Jobs[i]
 			if j.Submit >= instant || partsOf(groups.groupOf(s.View(), plan.JobID(i)))[part] != g {
@@ -247,16 +286,24 @@ func defined(s *plan.State, of group, instant unit.Time) (ends [Steps]float64) {
 			}
 			if j.Phase == plan.Finished && j.Ended < instant {
 				lives = append(lives, life{StepOf(float64(j.Service) / 1e9 / float64(j.Shape+1)), true})
+				kinds[groups.groupOf(s.View(), plan.JobID(i))] = true
 			} else if j.Started < instant {
 				lives = append(lives, life{StepOf(instant.Sub(j.Started).Seconds()), false})
 			}
 		}
 		switch {
 		case level >= levels && like > 0:
-			weigh(lives, recents[level-levels].prior*(1-like)/like)
+			weigh(lives, recents[level-levels].prior*(1-like)/like, math.Inf(1))
 		case level >= levels:
 		case len(lives) != last:
-			weigh(lives, 30)
+			prior, most := 30., 10*float64(len(kinds)+1)
+			if level == 0 {
+				prior = 1
+			}
+			if level == levels-1 || len(kinds) == 1 && kinds[of] {
+				most = math.Inf(1)
+			}
+			weigh(lives, prior, most)
 			last = len(lives)
 		}
 	}
@@ -269,40 +316,55 @@ func defined(s *plan.State, of group, instant unit.Time) (ends [Steps]float64) {
 }
 
 // likeness is how much nearer neighbours in a group's row end than any two of its jobs, in squares of
-// steps, of 30 jobs half.
+// steps; before that is known it is as in all rows, and there nearly as near as can be.
 func likeness(s *plan.State, of group, instant unit.Time) float64 {
-	var at []float64 // -1 where it has not ended
-	groups := New(usual)
+	rows, groups := map[group][]float64{}, New(usual) // where jobs ended, -1 where they have not
+	var all []float64
 	for i := range s.Jobs {
-		if j := &s.Jobs[i]; j.Submit < instant && groups.groupOf(s.View(), plan.JobID(i)).ofUser() == of {
-			at = append(at, -1)
+		if j := &s.Jobs[i]; j.Submit < instant {
+			at, user := -1., groups.groupOf(s.View(), plan.JobID(i)).ofUser()
 			if j.Phase == plan.Finished && j.Ended < instant {
-				at[len(at)-1] = float64(StepOf(float64(j.Service) / 1e9 / float64(j.Shape+1)))
+				at = float64(StepOf(float64(j.Service) / 1e9 / float64(j.Shape+1)))
+				all = append(all, at)
+			}
+			rows[user] = append(rows[user], at)
+		}
+	}
+	apart := func(row []float64) (half, pairs float64) {
+		for i := 1; i < len(row); i++ {
+			if row[i] >= 0 && row[i-1] >= 0 {
+				half, pairs = half+(row[i]-row[i-1])*(row[i]-row[i-1])/2, pairs+1
 			}
 		}
+		return half, pairs
 	}
-	any, beside, n, pairs, neighbours := 0., 0., 0., 0., 0.
-	for i, a := range at {
-		if a < 0 {
-			continue
+	around := func(of []float64) (squares float64) {
+		mean := 0.
+		for _, x := range of {
+			mean += x / float64(len(of))
 		}
-		n++
-		for _, b := range at {
-			if b >= 0 {
-				any, pairs = any+(a-b)*(a-b), pairs+1
-			}
+		for _, x := range of {
+			squares += (x - mean) * (x - mean)
 		}
-		if i > 0 && at[i-1] >= 0 {
-			beside, neighbours = beside+(a-at[i-1])*(a-at[i-1]), neighbours+1
-		}
+		return squares
 	}
-	switch {
-	case neighbours == 0:
-		return 0
-	case beside == 0:
-		return n / (n + 30)
+	const any = 92. * 92 / 12
+	spread := any
+	if len(all) > 0 {
+		spread = (around(all) + 2*any) / float64(len(all)+1)
 	}
-	return max(0, 1-beside/neighbours/(any/pairs)) * n / (n + 30)
+	half, pairs := 0., 0.
+	for _, row := range rows {
+		h, n := apart(row)
+		half, pairs = half+h, pairs+n
+	}
+	part := (half + spread/10) / (pairs + 1) / spread
+	own := spread
+	if ended := slices.DeleteFunc(slices.Clone(rows[of]), func(x float64) bool { return x < 0 }); len(ended) > 0 {
+		own = (around(ended) + spread) / float64(len(ended))
+	}
+	half, pairs = apart(rows[of])
+	return max(0, 1-(half+own*part)/(pairs+1)/own)
 }
 
 func partsOf(g group) []group { parts := g.parts(); return parts[:] }

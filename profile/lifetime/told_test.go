@@ -26,6 +26,8 @@ func TestToldAlone(t *testing.T) {
 		}
 		id := s.Admit("asked about", asked)
 		j := &s.Jobs[id]
+		p.Told(s.View(), id)
+		s.Now = s.Now.Add(unit.Second)
 		j.Run, j.Foretold, j.ForetoldAt = plan.None, unit.Seconds(300+math.Exp(8+2*dice.NormFloat64())), s.Now
 		if _, scale := p.Told(s.View(), id); scale != Scale(j) {
 			t.Fatalf("a report of the present period counts")

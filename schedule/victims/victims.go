@@ -3,8 +3,7 @@
 // waits, so that the least work is lost. It prices a displacement, declares the
 // contract of choosing and has three that fulfil it: Cheapest, which is exact for up
 // to ten candidates and a heuristic that knows nodes above, and the two baselines to
-// compare it with, Newest and LowestRank. Loops remembers who displaced whom, so
-// that jobs do not displace each other in circles.
+// compare it with, Newest and LowestRank.
 //
 // Which candidates there are (ranks, shares, budgets of disruptions, minimum runs)
 // is the caller's affair, and so is the last word on room: every set returned has

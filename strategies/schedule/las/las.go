@@ -90,5 +90,5 @@ func (c Config) quantum(served, milli int64) (from, to int64) {
 
 // Rules let jobs displace those that have attained more.
 func (o Order) Rules() schedule.Rules {
-	return schedule.Rules{Preempt: true, MinimumRun: o.config.MinimumRun}
+	return schedule.Rules{Preempt: true, Turns: true, MinimumRun: o.config.MinimumRun}
 }

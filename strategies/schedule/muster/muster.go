@@ -31,8 +31,6 @@ package muster
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 
 	"github.com/musterdl/muster/model/strategy"
@@ -70,11 +68,7 @@ type Config struct {
 
 // Default returns the configuration used where none is given.
 func Default() Config {
-	g := .25
-	if x, err := strconv.ParseFloat(os.Getenv("GAIN"), 64); err == nil {
-		g = x
-	}
-	return Config{Refresh: unit.Hour, Prior: 30, Switch: unit.Minute, Gain: g}
+	return Config{Refresh: unit.Hour, Prior: 30, Switch: unit.Minute, Gain: .25}
 }
 
 // Order is the strategy.
@@ -104,9 +98,6 @@ func (o *Order) Rules() schedule.Rules { return schedule.Rules{Preempt: true} }
 // them pay about as much.
 func (o *Order) Key(v plan.View, id plan.JobID) (schedule.Key, unit.Time) {
 	cost, until := o.cost(v, id)
-	if os.Getenv("DBG") != "" {
-		fmt.Printf("DBG %.0f job %d run %v cost %.0f ran %.0f\n", v.Now().Sub(0).Seconds(), id, v.Job(id).Run, cost, lifetime.Ran(v, id))
-	}
 	shape := v.Shape(id)
 	// In microseconds of a thousandth of a device, as the State counts service.
 	const most = 1 << 60

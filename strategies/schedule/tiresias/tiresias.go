@@ -112,7 +112,7 @@ func New(c Config) *Order {
 }
 
 // Rules let better queues displace worse ones.
-func (o *Order) Rules() schedule.Rules { return schedule.Rules{Preempt: true} }
+func (o *Order) Rules() schedule.Rules { return schedule.Rules{Preempt: true, Turns: true} }
 
 // Key is the queue, then the Gittins index or the first start, then submission. It
 // holds until the job is demoted, re-indexed or promoted.

@@ -1,4 +1,4 @@
-package victims
+package law
 
 import (
 	"cmp"

@@ -1,20 +1,21 @@
-package victims_test
+package law_test
 
 import (
 	"bytes"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/victims"
 )
 
-var small = victims.Limits{Window: 10, Most: 1000}
+var small = law.Limits{Window: 10, Most: 1000}
 
 type displacement struct {
 	preemptor, victim plan.JobID
@@ -41,7 +42,7 @@ func TestLoops(t *testing.T) {
 		{"made again, it counts from then", []displacement{{1, 2, 0}, {1, 2, 5}}, displacement{2, 1, 12}, true, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			l := victims.NewLoops(small)
+			l := law.NewLoops(small)
 			for _, x := range test.made {
 				l.Note(x.preemptor, x.victim, x.at)
 			}
@@ -61,7 +62,7 @@ func TestLoops(t *testing.T) {
 func TestLoopsBrute(t *testing.T) {
 	draws.Seed(t, 0)
 	rapid.Check(t, func(t *rapid.T) {
-		l, now := victims.NewLoops(small), unit.Time(0)
+		l, now := law.NewLoops(small), unit.Time(0)
 		var made []displacement
 		job := func() plan.JobID { return plan.JobID(rapid.IntRange(0, 5).Draw(t, "job")) }
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {
@@ -88,7 +89,7 @@ func TestLoopsBrute(t *testing.T) {
 			}
 			l.Note(p, v, now)
 			made = append(made, displacement{p, v, now})
-			again := victims.NewLoops(small)
+			again := law.NewLoops(small)
 			if err := again.Recall(l.Remember()); err != nil || !bytes.Equal(again.Remember(), l.Remember()) {
 				t.Fatalf("%v is not what was remembered (%v)", again.Remember(), err)
 			}
@@ -101,8 +102,9 @@ func TestLoopsBrute(t *testing.T) {
 
 // Jobs that displace each other at will, but never where it repeats, come to an end.
 func TestLoopsEnd(t *testing.T) {
-	dice := seeded(7, 7)
-	l, steps := victims.NewLoops(victims.Limits{Window: unit.Forever, Most: math.MaxInt}), 0
+	random := rand.New(rand.NewPCG(7, 7))
+	dice := func(lo, hi int) int { return lo + random.IntN(hi-lo+1) }
+	l, steps := law.NewLoops(law.Limits{Window: unit.Forever, Most: math.MaxInt}), 0
 	up := []bool{true, true, true, false, false, false}
 	for at := unit.Time(0); ; at++ {
 		var may []displacement
@@ -127,7 +129,7 @@ func TestLoopsEnd(t *testing.T) {
 }
 
 func TestLoopsForgetTheOldest(t *testing.T) {
-	l := victims.NewLoops(victims.Limits{Window: 100, Most: 3})
+	l := law.NewLoops(law.Limits{Window: 100, Most: 3})
 	for i, p := range []plan.JobID{9, 1, 5, 7} {
 		l.Note(p, p+10, unit.Time(i))
 	}
@@ -139,12 +141,12 @@ func TestLoopsForgetTheOldest(t *testing.T) {
 }
 
 func TestRecallRefuses(t *testing.T) {
-	l := victims.NewLoops(small)
+	l := law.NewLoops(small)
 	l.Note(1, 2, 3)
 	l.Note(2, 1, 4)
 	whole := l.Remember()
 	for i := 1; i < len(whole); i++ {
-		if err := victims.NewLoops(small).Recall(whole[:i]); err == nil {
+		if err := law.NewLoops(small).Recall(whole[:i]); err == nil {
 			t.Errorf("the first %d of %d bytes are recalled", i, len(whole))
 		}
 	}
