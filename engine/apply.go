@@ -77,8 +77,10 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 	case ev.Kind == NotStarted && r.Status == plan.Stopping:
 		e.endRun(run, ev, plan.NoFailure) // it was told to stop before it could start
 	case ev.Kind == Stopped && r.Status == plan.Stopping:
-		if ev.Unsaved || ev.Kept > 0 {
-			e.state.Answered(ev.Job, !ev.Unsaved)
+		if ev.Unsaved {
+			e.state.Unsaved(run, ev.Kept)
+		} else if ev.Kept > 0 {
+			e.state.Saves(ev.Job)
 		}
 		e.endRun(run, ev, plan.NoFailure)
 	case ev.Kind == Exited:

@@ -82,7 +82,22 @@ func TestWhoDidNotSaveIsLeftAlone(t *testing.T) {
 					s.until(unit.Time(10*i) * unit.Time(unit.Second))
 					s.job("", workers, 5*unit.Hour)
 				}
+				var lost unit.Duration
+				s.look = func(c *plan.Commit) {
+					for i := 0; c != nil && i < len(c.Changes); i++ {
+						x, v := &c.Changes[i], s.e.View()
+						r := v.Run(x.Run)
+						switch ran := s.now.Sub(r.Began); {
+						case x.Verb != plan.Stop:
+						case x.Job == 1 && ran*8 < lost:
+							t.Fatalf("the gang is stopped after %d s, others lost %d device seconds for it", ran/unit.Second, lost/unit.Second)
+						case x.Job != 1 && x.Reason.A == 1:
+							lost += ran * unit.Duration(r.Workers)
+						}
+					}
+				}
 				s.until(unit.Time(2 * unit.Hour))
+				s.look = nil
 				s.restart()
 				v, stopped := s.e.View(), 0
 				for id := range plan.JobID(v.Jobs()) {
