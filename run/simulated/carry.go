@@ -146,10 +146,10 @@ func (s *Simulation) stop(at unit.Time, id plan.RunID) {
 	e := entry{kind: runStopped, run: id, job: l.job, version: l.version}
 	delay := unit.Duration(0)
 	if l.status == plan.Running || l.status == plan.Suspended {
+		saved := false
 		if c.Asked() {
-			delay = s.saving(s.engine.View(), id)
+			delay, saved = s.asked(id)
 		}
-		saved := c.Asked() && s.world.Saves(l.job)
 		l.kept, l.unsaved = s.halt(at, id, saved), c.Asked() && !saved
 	}
 	s.become(at, id, plan.Stopping)

@@ -148,13 +148,14 @@ func (s *Simulation) resumeStop(at unit.Time, id plan.RunID, r plan.Run) {
 	if r.Began != unit.Never {
 		c := s.engine.View().Job(r.Job).Checkpoint
 		m := world.Midway{Began: r.Began, Since: r.Since, Rested: r.Paused}
-		saved := c.Asked() && s.world.Saves(r.Job)
+		saved, takes := false, unit.Duration(0)
+		if c.Asked() {
+			takes, saved = s.asked(id)
+		}
 		e := s.world.Stopped(s.engine.View(), id, m, saved)
 		s.runs[id].kept, s.runs[id].unsaved = e.Kept, c.Asked() && !saved
 		s.spent[r.Job] += e.Ran
-		if c.Asked() {
-			due = due.Add(s.saving(s.engine.View(), id))
-		}
+		due = due.Add(takes)
 	}
 	s.queueUp(max(at, due), entry{kind: runStopped, run: id, job: r.Job, version: 1})
 }

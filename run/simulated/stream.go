@@ -47,6 +47,13 @@ func (s *Simulation) setUp(v plan.View, run plan.RunID) unit.Duration {
 	return path.Overhead(layers, of)
 }
 
+// asked is how long a run that is asked to save takes to leave, and whether it has saved then.
+func (s *Simulation) asked(id plan.RunID) (unit.Duration, bool) {
+	v := s.engine.View()
+	takes, saves := s.world.Saves(v.Run(id).Job)
+	return max(takes, s.saving(v, id)), saves
+}
+
 // saving is what a run that can save takes to do so before it leaves: one that is streamed
 // does it to host memory, and a service has nothing to save.
 func (s *Simulation) saving(v plan.View, id plan.RunID) unit.Duration {
