@@ -47,6 +47,10 @@ type Rhythm interface {
 // though there is room.
 type Gathering interface{ Gathers() }
 
+// Rotating is a Joint that lets jobs take turns by design: in each of its rounds a run may go for another
+// that went for it before.
+type Rotating interface{ Rotates() }
+
 // Slow is a Joint whose decision may take longer than a cycle has. Its question is put
 // outside, where Solve, which must follow from the question alone, answers it; Learn is
 // handed the reply before Wishes is next called. A nil question asks nothing.

@@ -1,18 +1,8 @@
 package catalogue
 
 import (
-	"fmt"
-
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/sites"
-	"github.com/musterdl/muster/model/strategy"
-	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/drift"
-	"github.com/musterdl/muster/pipeline/measured"
-	"github.com/musterdl/muster/pipeline/parallel"
-	"github.com/musterdl/muster/pipeline/spot"
-	"github.com/musterdl/muster/pipeline/straggler"
-	"github.com/musterdl/muster/pipeline/unlike"
 	polluxworld "github.com/musterdl/muster/run/simulated/world/pollux"
 	"github.com/musterdl/muster/schedule/calendar"
 	"github.com/musterdl/muster/schedule/moves"
@@ -103,173 +93,130 @@ import (
 	"github.com/musterdl/muster/strategies/serve/igniter"
 )
 
-// All lists every strategy of a part that compositions have, by step and then by name.
-var All = []Entry{
-	plain(declared.Description, declared.Estimator{}),
-	tuned(history.Description, history.Default, func(c history.Config, _ Env) any { return history.New(c) }),
-	tuned(noisy.Description, noisy.Default, func(c noisy.Config, e Env) any { c.Seed += e.Seed; return noisy.New(c) }),
-	plain(oracle.Description, oracle.Estimator{}),
-
+// All lists every strategy of a part that compositions have, by part and then by name. Here the lines stand in
+// the order of the alphabet: muster strategies new adds one in its place.
+var All = byPartAndName([]Entry{
+	plain(adapipe.Description, adapipe.Planner{}).claims(adapipe.Claim, adapipe.Measure),
 	tuned(advantage.Description, advantage.Default, func(c advantage.Config, _ Env) any { return advantage.New(c) }),
+	tuned(afs.Description, afs.Default, func(c afs.Config, _ Env) any { return afs.New(c) }).claims(afs.Claim, afs.Measure),
+	plain(alpa.Description, alpa.Planner{}).claims(alpa.Claim, alpa.Measure),
 	tuned(antman.Description, antman.Default, func(c antman.Config, _ Env) any { return antman.New(c) }).claims(antman.Claim, nil),
+	plain(autopipe.Description, autopipe.Planner{}).claims(autopipe.Claim, autopipe.Measure),
+	plain(autopipe.SlicerDescription, autopipe.Slicer{}),
 	tuned(bestfit.Description, bestfit.Default, func(c bestfit.Config, _ Env) any { return bestfit.New(c) }),
 	tuned(bidprice.Description, bidprice.Default, func(c bidprice.Config, _ Env) any { return bidprice.New(c) }).claims(bidprice.Claim, nil),
-	tuned(colocate.Description, colocate.Default, func(c colocate.Config, e Env) any { return colocate.New(c.Knowing(e.Pairs)) }).claims(colocate.Claim, nil),
-	fresh(clustering.Description, func() any { return clustering.New() }),
-	tuned(soonest.Description, soonest.Default, func(c soonest.Config, _ Env) any { return soonest.New(c) }),
-	fresh(soonest.PlaceDescription, func() any { return soonest.NewPlacer() }),
-	fresh(consolidate.Description, func() any { return consolidate.New() }),
-	fresh(dotproduct.Description, func() any { return dotproduct.New() }),
-	tuned(fgd.Description, fgd.Default, func(c fgd.Config, _ Env) any { return fgd.New(c) }).claims(fgd.Claim, nil),
-	plain(firstfit.Description, firstfit.Placer{}),
-	fresh(gpupacking.Description, func() any { return gpupacking.New() }),
-	tuned(igniter.Description, igniter.Default, func(c igniter.Config, e Env) any { return igniter.New(c.Knowing(e.Services)) }).claims(igniter.Claim, nil),
-	tuned(mig.Description, mig.Default, func(c mig.Config, _ Env) any { return mig.New(c) }).claims(mig.Claim, nil),
-	tuned(mps.Description, mps.Default, func(c mps.Config, _ Env) any { return mps.New(c) }).claims(mps.Claim, nil),
-	tuned(liquid.Description, liquid.Default, func(c liquid.Config, _ Env) any { return liquid.New(c) }).claims(liquid.Claim, liquid.Measure),
-	fresh(mlfs.PlacerDescription, func() any { return mlfs.NewPlacer() }),
-	tuned(philly.Description, philly.Default, func(c philly.Config, _ Env) any { return philly.New(c) }).claims(philly.Claim, nil),
-	tuned(random.Description, random.Default, func(c random.Config, e Env) any { c.Seed += e.Seed; return random.New(c) }),
-	tuned(spread.Description, spread.Default, func(c spread.Config, _ Env) any { return spread.New(c) }),
-	tuned(tiresias.PlacerDescription, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.NewPlacer(c) }),
-	fresh(cassini.Description, func() any { return cassini.New() }).claims(cassini.Claim, cassini.Measure),
-	tuned(pipeswitch.Description, pipeswitch.Default, func(c pipeswitch.Config, _ Env) any { return pipeswitch.New(c) }).claims(pipeswitch.Claim, pipeswitch.Measure),
-	tuned(elastic.Description, elastic.Default, func(c elastic.Config, _ Env) any { return elastic.New(c) }).
-		with(Choices{allocate.PlacePart: consolidate.Description.Name}).claims(elastic.Claim, nil),
-	tuned(afs.Description, afs.Default, func(c afs.Config, _ Env) any { return afs.New(c) }).claims(afs.Claim, afs.Measure),
-	tuned(easyscale.Description, easyscale.Default, func(c easyscale.Config, _ Env) any { return easyscale.New(c) }).claims(easyscale.Claim, easyscale.Measure),
-	tuned(gandiva.Description, gandiva.Default, func(c gandiva.Config, _ Env) any { return gandiva.New(c) }).claims(gandiva.Claim, nil),
-	tuned(hydro.Description, hydro.Default, func(c hydro.Config, _ Env) any { return hydro.New(c) }).claims(hydro.Claim, nil),
-	tuned(salus.Description, salus.Default, func(c salus.Config, _ Env) any { return salus.New(c) }).claims(salus.Claim, nil),
-	tuned(titan.Description, titan.Default, func(c titan.Config, _ Env) any { return titan.New(c) }).claims(titan.Claim, nil),
-	tuned(liquid.BatchDescription, liquid.DefaultBatch, func(c liquid.BatchConfig, e Env) any { c.Seed += e.Seed; return liquid.NewBatch(c) }),
-	tuned(optimus.Description, optimus.Default, func(c optimus.Config, _ Env) any { return optimus.New(c) }).claims(optimus.Claim, polluxworld.MeasureOptimus),
-	tuned(pollux.Description, pollux.Default, func(c pollux.Config, e Env) any { c.Seed += e.Seed; return pollux.New(c) }).claims(pollux.Claim, polluxworld.Measure),
-	tuned(efficient.Description, efficient.Default, func(c efficient.Config, _ Env) any { return efficient.New(c) }),
-	plain(equalshare.Description, equalshare.Sizer{}),
-	plain(fixed.Description, fixed.Sizer{}),
-
-	tuned(gavel.Description, gavel.Default, func(c gavel.Config, e Env) any { c.Seed += e.Seed; return gavel.New(c) }).claims(gavel.Claim, gavel.Measure),
-	tuned(chronus.Description, chronus.Default, func(c chronus.Config, _ Env) any { return chronus.New(c) }).claims(chronus.Claim, nil),
-	tuned(jahani.Description, jahani.Default, func(c jahani.Config, _ Env) any { return jahani.New(c) }).claims(jahani.Claim, jahani.Measure),
-	tuned(express.Description, express.Default, func(c express.Config, _ Env) any { return express.New(c, fifo.New(fifo.Default())) }),
-	tuned(edf.Description, edf.Default, func(c edf.Config, _ Env) any { return edf.New(c) }),
-	tuned(external.Description, external.Default, newExternal),
-	tuned(fifo.Description, fifo.Default, func(c fifo.Config, _ Env) any { return fifo.New(c) }),
-	plain(fifo.Strict, fifo.New(fifo.Config{})),
-	tuned(las.Description, las.Default, func(c las.Config, _ Env) any { return las.New(c) }),
-	tuned(musterorder.Description, musterorder.Default, func(c musterorder.Config, _ Env) any { return musterorder.New(c) }).claims(musterorder.Claim, nil),
-	tuned(mlfs.Description, mlfs.Default, func(c mlfs.Config, _ Env) any { return mlfs.New(c) }).claims(mlfs.Claim, nil),
-	tuned(mlfs.LearnedDescription, mlfs.Default, func(c mlfs.Config, _ Env) any { return mlfs.NewLearned(c) }),
-	plain(sjf.Description, sjf.Order{}),
-	plain(srsf.Description, srsf.Order{}),
-	plain(srtf.Description, srtf.Order{}),
-	tuned(tiresias.Description, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.New(c) }).
-		with(Choices{allocate.PlacePart: tiresias.PlacerDescription.Name}).claims(tiresias.Claim, nil),
-
-	tuned(chance.Description, chance.Default, func(c chance.Config, _ Env) any { return chance.New(c) }).claims(chance.Claim, nil),
+	tuned(byprice.Description, byprice.Default, func(c byprice.Config, _ Env) any { return byprice.New(c) }).claims(drift.Claim, drift.Measure(onefoneb.Ordering{}, onefoneb.Shaken)),
+	plain(byprice.NoneDescription, byprice.None{}),
 	tuned(calendar.ConservativeDescription, calendar.Conservative, func(c calendar.Policy, _ Env) any { return c }),
 	tuned(calendar.EasyDescription, calendar.Easy, func(c calendar.Policy, _ Env) any { return c }),
 	plain(calendar.None, calendar.Policy{}),
-	plain(moves.None, moves.Policy{}),
-	tuned(moves.Description, moves.Small, func(c moves.Policy, _ Env) any { return c }),
-	plain(feasible.AllDescription, feasible.All{}),
-	plain(feasible.Description, feasible.Gate{}),
-	fresh(victims.CheapestDescription, func() any { return &victims.Cheapest{} }),
-	fresh(victims.LowestRankDescription, func() any { return &victims.LowestRank{} }),
-	fresh(victims.NewestDescription, func() any { return &victims.Newest{} }),
-
-	plain(dpcut.Description, dpcut.Partitioner{}),
-	plain(equal.Description, equal.Partitioner{}),
+	fresh(cassini.Description, func() any { return cassini.New() }).claims(cassini.Claim, cassini.Measure),
+	tuned(chance.Description, chance.Default, func(c chance.Config, _ Env) any { return chance.New(c) }).claims(chance.Claim, nil),
 	tuned(chimera.Description, chimera.Default, func(c chimera.Config, _ Env) any { return chimera.New(c) }).claims(chimera.Claim, chimera.Measure),
-	plain(adapipe.Description, adapipe.Planner{}).claims(adapipe.Claim, adapipe.Measure),
-	plain(alpa.Description, alpa.Planner{}).claims(alpa.Claim, alpa.Measure),
-	plain(autopipe.Description, autopipe.Planner{}).claims(autopipe.Claim, autopipe.Measure),
-	plain(autopipe.SlicerDescription, autopipe.Slicer{}),
 	plain(chimera.MixDescription, chimera.Mix{}).claims(chimera.MixClaim, chimera.MeasureMix),
+	tuned(chronus.Description, chronus.Default, func(c chronus.Config, _ Env) any { return chronus.New(c) }).claims(chronus.Claim, nil),
+	fresh(clustering.Description, func() any { return clustering.New() }),
+	tuned(colocate.Description, colocate.Default, func(c colocate.Config, e Env) any { return colocate.New(c.Knowing(e.Pairs)) }).claims(colocate.Claim, nil),
+	fresh(consolidate.Description, func() any { return consolidate.New() }),
+	plain(declared.Description, declared.Estimator{}),
+	fresh(dotproduct.Description, func() any { return dotproduct.New() }),
+	plain(dpcut.Description, dpcut.Partitioner{}),
 	tuned(dtfm.Description, dtfm.Default, func(c dtfm.Config, e Env) any { c.Seed += e.Seed; return dtfm.New(c) }).claims(dtfm.Claim, dtfm.Measure),
 	plain(dualpipe.Description, dualpipe.Both{}).claims(dualpipe.Claim, dualpipe.Measure),
 	plain(dualpipe.VDescription, dualpipe.V{}),
 	tuned(eager.Description, eager.Default, func(c eager.Config, _ Env) any { return eager.New(c) }).claims(eager.Claim, eager.Measure(onefoneb.Ordering{})),
+	tuned(easyscale.Description, easyscale.Default, func(c easyscale.Config, _ Env) any { return easyscale.New(c) }).claims(easyscale.Claim, easyscale.Measure),
+	tuned(edf.Description, edf.Default, func(c edf.Config, _ Env) any { return edf.New(c) }),
+	tuned(efficient.Description, efficient.Default, func(c efficient.Config, _ Env) any { return efficient.New(c) }),
+	tuned(elastic.Description, elastic.Default, func(c elastic.Config, _ Env) any { return elastic.New(c) }).
+		with(Choices{allocate.PlacePart: consolidate.Description.Name}).claims(elastic.Claim, nil),
+	plain(equal.Description, equal.Partitioner{}),
+	plain(equalshare.Description, equalshare.Sizer{}),
+	tuned(express.Description, express.Default, func(c express.Config, _ Env) any { return express.New(c, fifo.New(fifo.Default())) }),
+	tuned(external.Description, external.Default, newExternal),
+	plain(feasible.AllDescription, feasible.All{}),
+	plain(feasible.Description, feasible.Gate{}),
+	tuned(fgd.Description, fgd.Default, func(c fgd.Config, _ Env) any { return fgd.New(c) }).claims(fgd.Claim, nil),
+	tuned(fifo.Description, fifo.Default, func(c fifo.Config, _ Env) any { return fifo.New(c) }),
+	plain(fifo.Strict, fifo.New(fifo.Config{})),
+	plain(firstfit.Description, firstfit.Placer{}),
+	plain(fixed.Description, fixed.Sizer{}),
+	tuned(gandiva.Description, gandiva.Default, func(c gandiva.Config, _ Env) any { return gandiva.New(c) }).claims(gandiva.Claim, nil),
+	tuned(gavel.Description, gavel.Default, func(c gavel.Config, e Env) any { c.Seed += e.Seed; return gavel.New(c) }).claims(gavel.Claim, gavel.Measure),
 	plain(gpipe.Description, gpipe.Ordering{}).claims(gpipe.Claim, gpipe.Measure),
+	fresh(gpupacking.Description, func() any { return gpupacking.New() }),
 	tuned(hanayo.Description, hanayo.Default, func(c hanayo.Config, _ Env) any { return hanayo.New(c) }).claims(hanayo.Claim, hanayo.Measure),
+	plain(hetpipe.Description, hetpipe.Planner{}).claims(hetpipe.Claim, hetpipe.Measure),
+	tuned(history.Description, history.Default, func(c history.Config, _ Env) any { return history.New(c) }),
+	tuned(hydro.Description, hydro.Default, func(c hydro.Config, _ Env) any { return hydro.New(c) }).claims(hydro.Claim, nil),
+	tuned(igniter.Description, igniter.Default, func(c igniter.Config, e Env) any { return igniter.New(c.Knowing(e.Services)) }).claims(igniter.Claim, nil),
 	tuned(interleaved.Description, interleaved.Default, func(c interleaved.Config, _ Env) any { return interleaved.New(c) }).claims(interleaved.Claim, interleaved.Measure),
+	tuned(jahani.Description, jahani.Default, func(c jahani.Config, _ Env) any { return jahani.New(c) }).claims(jahani.Claim, jahani.Measure),
+	tuned(las.Description, las.Default, func(c las.Config, _ Env) any { return las.New(c) }),
+	tuned(liquid.BatchDescription, liquid.DefaultBatch, func(c liquid.BatchConfig, e Env) any { c.Seed += e.Seed; return liquid.NewBatch(c) }),
+	tuned(liquid.Description, liquid.Default, func(c liquid.Config, _ Env) any { return liquid.New(c) }).claims(liquid.Claim, liquid.Measure),
+	plain(maxmin.Description, maxmin.Policy{}),
+	tuned(mig.Description, mig.Default, func(c mig.Config, _ Env) any { return mig.New(c) }).claims(mig.Claim, nil),
+	tuned(mlfs.Description, mlfs.Default, func(c mlfs.Config, _ Env) any { return mlfs.New(c) }).claims(mlfs.Claim, nil),
+	tuned(mlfs.LearnedDescription, mlfs.Default, func(c mlfs.Config, _ Env) any { return mlfs.NewLearned(c) }),
+	fresh(mlfs.PlacerDescription, func() any { return mlfs.NewPlacer() }),
+	tuned(moves.Description, moves.Small, func(c moves.Policy, _ Env) any { return c }),
+	plain(moves.None, moves.Policy{}),
+	tuned(mps.Description, mps.Default, func(c mps.Config, _ Env) any { return mps.New(c) }).claims(mps.Claim, nil),
+	tuned(musterorder.Description, musterorder.Default, func(c musterorder.Config, _ Env) any { return musterorder.New(c) }).claims(musterorder.Claim, nil),
+	tuned(noisy.Description, noisy.Default, func(c noisy.Config, e Env) any { c.Seed += e.Seed; return noisy.New(c) }),
 	tuned(onefoneb.Description, onefoneb.Default, func(c onefoneb.Config, _ Env) any { return onefoneb.New(c) }).claims(onefoneb.Claim, onefoneb.Measure),
 	tuned(oobleck.Description, oobleck.Default, func(c oobleck.Config, _ Env) any { return oobleck.New(c) }).claims(oobleck.Claim, oobleck.Measure(onefoneb.Ordering{})),
+	tuned(optimus.Description, optimus.Default, func(c optimus.Config, _ Env) any { return optimus.New(c) }).claims(optimus.Claim, polluxworld.MeasureOptimus),
+	plain(oracle.Description, oracle.Estimator{}),
 	plain(outoforder.Description, outoforder.Ordering{}).claims(outoforder.Claim, outoforder.Measure),
+	tuned(parrot.Description, parrot.Default, func(c parrot.Config, _ Env) any { return parrot.New(c) }).claims(parrot.Claim, parrot.Measure),
+	tuned(philly.Description, philly.Default, func(c philly.Config, _ Env) any { return philly.New(c) }).claims(philly.Claim, nil),
 	tuned(pipedream.Description, pipedream.Default, func(c pipedream.Config, _ Env) any { return pipedream.New(c) }).claims(pipedream.Claim, pipedream.Measure),
 	tuned(pipedream.HetDescription, pipedream.HetDefault, func(c pipedream.HetConfig, _ Env) any { return pipedream.NewHet(c) }).claims(pipedream.HetClaim, pipedream.MeasureHet),
-	tuned(ptdp.ByHandDescription, ptdp.ByHandDefault, func(c ptdp.ByHandConfig, _ Env) any { return ptdp.NewByHand(c) }),
 	plain(piper.Description, piper.Planner{}).claims(piper.Claim, piper.Measure),
-	plain(hetpipe.Description, hetpipe.Planner{}).claims(hetpipe.Claim, hetpipe.Measure),
+	tuned(pipeswitch.Description, pipeswitch.Default, func(c pipeswitch.Config, _ Env) any { return pipeswitch.New(c) }).claims(pipeswitch.Claim, pipeswitch.Measure),
+	tuned(pollux.Description, pollux.Default, func(c pollux.Config, e Env) any { c.Seed += e.Seed; return pollux.New(c) }).claims(pollux.Claim, polluxworld.Measure),
+	tuned(ptdp.ByHandDescription, ptdp.ByHandDefault, func(c ptdp.ByHandConfig, _ Env) any { return ptdp.NewByHand(c) }),
 	plain(ptdp.Description, ptdp.Planner{}).claims(ptdp.Claim, ptdp.Measure(onefoneb.Ordering{})),
+	tuned(random.Description, random.Default, func(c random.Config, e Env) any { c.Seed += e.Seed; return random.New(c) }),
+	tuned(salus.Description, salus.Default, func(c salus.Config, _ Env) any { return salus.New(c) }).claims(salus.Claim, nil),
+	plain(sjf.Description, sjf.Order{}),
+	tuned(soonest.Description, soonest.Default, func(c soonest.Config, _ Env) any { return soonest.New(c) }),
+	fresh(soonest.PlaceDescription, func() any { return soonest.NewPlacer() }),
+	tuned(spread.Description, spread.Default, func(c spread.Config, _ Env) any { return spread.New(c) }),
+	plain(srsf.Description, srsf.Order{}),
+	plain(srtf.Description, srtf.Order{}),
+	tuned(strict.Description, strict.Default, func(c strict.Config, _ Env) any { return strict.New(c) }),
 	tuned(swarm.Description, swarm.Default, func(c swarm.Config, e Env) any { c.Seed += e.Seed; return swarm.New(c) }).claims(swarm.Claim, swarm.Measure),
+	tuned(tiresias.Description, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.New(c) }).
+		with(Choices{allocate.PlacePart: tiresias.PlacerDescription.Name}).claims(tiresias.Claim, nil),
+	tuned(tiresias.PlacerDescription, tiresias.Default, func(c tiresias.Config, _ Env) any { return tiresias.NewPlacer(c) }),
+	tuned(titan.Description, titan.Default, func(c titan.Config, _ Env) any { return titan.New(c) }).claims(titan.Claim, nil),
 	plain(varuna.Description, varuna.Ordering{}).claims(varuna.Claim, varuna.Measure),
 	plain(varuna.MorphDescription, varuna.Morph{}),
+	fresh(victims.CheapestDescription, func() any { return &victims.Cheapest{} }),
+	fresh(victims.LowestRankDescription, func() any { return &victims.LowestRank{} }),
+	fresh(victims.NewestDescription, func() any { return &victims.Newest{} }),
 	plain(zbv.Description, zbv.V{}).claims(zbv.Claim, zbv.Measure),
 	plain(zbv.HalfDescription, zbv.Half),
 	plain(zbv.MinDescription, zbv.Min),
+	tuned(zerobubble.AutoDescription, zerobubble.Default, func(c zerobubble.Config, _ Env) any { return zerobubble.New(c) }),
 	plain(zerobubble.H1Description, zerobubble.H1{}).claims(zerobubble.Claim, zerobubble.Measure),
 	plain(zerobubble.H2Description, zerobubble.H2{}),
-	tuned(zerobubble.AutoDescription, zerobubble.Default, func(c zerobubble.Config, _ Env) any { return zerobubble.New(c) }),
-	plain(byprice.NoneDescription, byprice.None{}),
-	tuned(byprice.Description, byprice.Default, func(c byprice.Config, _ Env) any { return byprice.New(c) }).claims(drift.Claim, drift.Measure(onefoneb.Ordering{}, onefoneb.Shaken)),
-
-	plain(maxmin.Description, maxmin.Policy{}),
-	tuned(parrot.Description, parrot.Default, func(c parrot.Config, _ Env) any { return parrot.New(c) }).claims(parrot.Claim, parrot.Measure),
-	tuned(strict.Description, strict.Default, func(c strict.Config, _ Env) any { return strict.New(c) }),
-}
-
-// Grounds is what strategies go by and none of them decides, held against what was measured.
-var Grounds = []Entry{
-	Entry{Description: strategy.Description{Name: "published-steps", System: "Published step times", Step: "pipeline",
-		Idea: "How long a step of a large model takes, from its shape"}}.claims(measured.Steps, measured.MeasureSteps(func(chunks int) pipeline.Ordering {
-		if chunks == 1 {
-			return onefoneb.Ordering{}
-		}
-		return interleaved.New(interleaved.Config{Chunks: chunks})
-	})),
-	Entry{Description: strategy.Description{Name: "sailor", System: "Sailor", Step: "pipeline",
-		Idea: "How long a step of a plan takes, from the shape of the model"}}.claims(measured.Sailor, measured.MeasureSailor),
-	Entry{Description: strategy.Description{Name: "spot", System: "Oobleck, Varuna, SWARM", Step: "pipeline",
-		Idea: "What gets done of a large model on machines that come and go"}}.claims(spot.Claim, spot.Measure(oobleck.New(oobleck.Default()), varuna.Morph{}, onefoneb.Ordering{})),
-	Entry{Description: strategy.Description{Name: "straggler", System: "What-if analysis of stragglers", Step: "pipeline",
-		Idea: "What slow workers cost, from a trace of their operations"}}.claims(straggler.Claim, straggler.Measure),
-	Entry{Description: strategy.Description{Name: "unlike-layers", System: "Planning for unlike layers", Step: "pipeline",
-		Idea: "How much faster models with unlike layers are by a plan than by interleaved 1F1B over equally many layers"}}.claims(unlike.Claim, unlike.Measure(unlikeSides())),
-	Entry{Description: strategy.Description{Name: "power-network", System: "Computational power network", Step: "allocate",
-		Idea: "On which data centres one large job trains, by time and money; a cluster here says nothing of data centres, so that only this claim asks"}}.
-		claims(sites.Claim, sites.Measure),
-}
-
-// unlikeSides are who is compared on models with unlike layers.
-func unlikeSides() unlike.Sides {
-	s := unlike.Sides{Planners: []parallel.Planner{ptdp.Planner{}, autopipe.Planner{}}, Folded: func(chunks int) pipeline.Ordering {
-		if chunks == 1 {
-			return onefoneb.Ordering{}
-		}
-		return interleaved.New(interleaved.Config{Chunks: chunks})
-	}}
-	for chunks := 1; chunks <= 8; chunks++ {
-		s.Sequences = append(s.Sequences, parallel.Sequence{Name: fmt.Sprint("1f1b of ", chunks), Order: s.Folded(chunks)})
-	}
-	s.Sequences = append(s.Sequences, parallel.Sequence{Name: "eager-1f1b", Order: eager.New(eager.Default())}, parallel.Sequence{Name: "zb-h1", Order: zerobubble.H1{}}, parallel.Sequence{Name: "zb-h2", Order: zerobubble.H2{}},
-		parallel.Sequence{Name: "zbv", Order: zbv.V{}}, parallel.Sequence{Name: "v-half", Order: zbv.Half})
-	return s
-}
+})
 
 // ForPlans lists the strategies of parts that only planners ask: no run goes by them, and no
 // composition has them.
-var ForPlans = []Entry{
-	plain(wfbp.WholeDescription, wfbp.Whole{}),
-	plain(wfbp.Description, wfbp.Single{}),
-	plain(mgwfbp.Description, mgwfbp.Rule{}).claims(mgwfbp.Claim, mgwfbp.Measure),
-	plain(mgwfbp.OptimalDescription, mgwfbp.Optimal{}),
+var ForPlans = byPartAndName([]Entry{
 	plain(dear.Description, dear.Sized{}).claims(dear.Claim, dear.Measure),
 	plain(dear.LayersDescription, dear.Numbered{}),
 	plain(dear.SearchedDescription, dear.Searched{}),
+	plain(mgwfbp.Description, mgwfbp.Rule{}).claims(mgwfbp.Claim, mgwfbp.Measure),
+	plain(mgwfbp.OptimalDescription, mgwfbp.Optimal{}),
 	plain(outoforder.ReverseDescription, outoforder.Reverse{}).claims(outoforder.ReverseClaim, outoforder.MeasureReverse),
-
-	plain(schemoe.OneDescription, schemoe.One{}),
 	plain(schemoe.Description, schemoe.Scheduler{}).claims(schemoe.Claim, schemoe.Measure),
-}
+	plain(schemoe.OneDescription, schemoe.One{}),
+	plain(wfbp.Description, wfbp.Single{}),
+	plain(wfbp.WholeDescription, wfbp.Whole{}),
+})

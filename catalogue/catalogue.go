@@ -5,6 +5,7 @@
 package catalogue
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,6 +72,12 @@ func tuned[C any](d strategy.Description, defaults func() C, make func(C, Env) a
 func (e Entry) with(c Choices) Entry {
 	e.With = c
 	return e
+}
+
+// byPartAndName puts strategies in the order in which they are listed, whatever the order they are written in.
+func byPartAndName(all []Entry) []Entry {
+	slices.SortFunc(all, func(a, b Entry) int { return cmp.Or(byRank(a.Part, b.Part), strings.Compare(a.Name, b.Name)) })
+	return all
 }
 
 // every is all strategies that there are, those that only planners ask too.

@@ -126,10 +126,10 @@ func TestNameBeforeFile(t *testing.T) {
 	if err := os.WriteFile(catalogue.House, []byte("\x7fELF"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("mine", []byte("order: las\n"), 0o600); err != nil {
+	if err := os.WriteFile("for-tests", []byte("order: las\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for ref, want := range map[string]string{catalogue.House: catalogue.House, "mine": "las"} {
+	for ref, want := range map[string]string{catalogue.House: catalogue.House, "for-tests": "las"} {
 		c, err := catalogue.Resolve(ref)
 		if err != nil || c.Choices[schedule.OrderPart] != want {
 			t.Errorf("%s: %v, %v", ref, c.Choices, err)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"github.com/musterdl/muster/model/strategy"
 )
 
 // Measure runs an experiment that is no simulation of jobs and returns named figures.
@@ -28,6 +30,12 @@ func (e Entry) claims(claim []byte, measure any) Entry {
 		panic(fmt.Sprintf("catalogue: the Measure of %s is a %T", e.Name, measure))
 	}
 	return e
+}
+
+// Ground is an entry of something that strategies go by and none of them decides, with the experiment that holds
+// it against what was measured.
+func Ground(d strategy.Description, claim []byte, measure any) Entry {
+	return Entry{Description: d}.claims(claim, measure)
 }
 
 // Finding is one metric of a claim, as it was found. With --json a list of them is

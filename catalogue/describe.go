@@ -180,11 +180,11 @@ var stepTitles = map[string]string{
 	"run":      "Step 6, run: make it so",
 }
 
-// WriteMarkdown prints the page of all strategies, docs/strategies.md, with what was
-// found when their claims were run.
-func WriteMarkdown(w io.Writer, found []Finding) error {
+// WriteMarkdown prints the page of all strategies, docs/strategies.md, and of the grounds that they go by,
+// with what was found when their claims were run.
+func WriteMarkdown(w io.Writer, grounds []Entry, found []Finding) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprint(out, "# Strategies\n\nThis page is made from the catalogue by `muster strategies --markdown > docs/strategies.md`; do not edit it.\n\n"+
+	fmt.Fprint(out, "# Strategies\n\nThis page is made from the catalogue when a version is cut, by `muster strategies --markdown > docs/strategies.md`; do not edit it.\n\n"+
 		"Every job passes six steps, and a strategy fills one part of one of them. Join names with `+` (`--strategy tiresias+consolidate`), or name\n"+
 		"them in a file: one line `PART: NAME` for each part, and under `options:` what is to differ from the defaults.\n")
 	writeFound(out, found)
@@ -205,7 +205,7 @@ func WriteMarkdown(w io.Writer, found []Finding) error {
 		}
 	}
 	fmt.Fprint(out, "\n## What strategies go by\n\nNo strategy decides it; it is held against what was measured.\n")
-	for _, e := range Grounds {
+	for _, e := range grounds {
 		fmt.Fprintf(out, "\n### %s\n\n%s (%s).\n", e.Name, e.Idea, e.System)
 		writeMetrics(out, found, e.Name)
 	}

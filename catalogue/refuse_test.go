@@ -46,7 +46,7 @@ func TestRefuse(t *testing.T) {
 	}{
 		{"fifo", can(), ""},
 		{"test-turns", can(strategy.Time, strategy.Share), ""},
-		{"test-turns", can(strategy.Time), `test-turns cannot be obeyed here: its order test-turns holds a run to a part of its devices that the strategy chooses (share), and this driver cannot; what works as its order: express, edf, `},
+		{"test-turns", can(strategy.Time), `test-turns cannot be obeyed here: its order test-turns holds a run to a part of its devices that the strategy chooses (share), and this driver cannot; what works as its order: edf, express, `},
 		{"test-turns", can(), `its order test-turns suspends a run`},
 		{"test-turns+test-cuts", can(strategy.Time, strategy.Share), `its place test-cuts cuts a device into parts (reshape), and nothing has parts; what works as its place: advantage, best-fit, `},
 		{"order: test-turns\nplace: first-fit/test-cuts\n", can(strategy.Time, strategy.Share), `its place test-cuts cuts`},

@@ -80,9 +80,9 @@ func Stubs() (names []string) {
 // Skeleton is a strategy that was just written: a package whose idea is a small one, its
 // conformance test, and a text that shows it.
 type Skeleton struct {
-	Files  []string `json:"files"`
-	Import string   `json:"import"` // to be added to catalogue/all.go
-	Line   string   `json:"line"`   // likewise
+	Files []string `json:"files"`
+	// List is catalogue/all.go, to which its line and its import were added.
+	List string `json:"list"`
 }
 
 // filling is what the templates of a stub are filled in with.
@@ -117,6 +117,15 @@ func NewStrategy(root, part, step, name string) (Skeleton, error) {
 		return Skeleton{}, err
 	}
 	pkg := strings.ReplaceAll(name, "-", "")
+	list := filepath.Join(root, "catalogue", "all.go")
+	before, err := os.ReadFile(list)
+	if err != nil {
+		return Skeleton{}, err
+	}
+	after, err := registered(string(before), module+"/strategies/"+step+"/"+pkg, strings.ReplaceAll(made.line, "NAME", pkg))
+	if err != nil {
+		return Skeleton{}, fmt.Errorf("%s: %w", list, err)
+	}
 	folder := filepath.Join(root, "strategies", step, pkg)
 	if err := os.Mkdir(folder, 0o777); err != nil {
 		return Skeleton{}, err
@@ -124,7 +133,7 @@ func NewStrategy(root, part, step, name string) (Skeleton, error) {
 	if err := os.Mkdir(filepath.Join(folder, "testdata"), 0o777); err != nil {
 		return Skeleton{}, err
 	}
-	s := Skeleton{Import: fmt.Sprintf("%q", module+"/strategies/"+step+"/"+pkg), Line: strings.ReplaceAll(made.line, "NAME", pkg)}
+	s := Skeleton{List: list}
 	fill := filling{Name: name, Package: pkg, Module: module, Step: step, Own: step != of.Step,
 		Contract: made.contract, Suite: made.suite, Conform: strings.ReplaceAll(made.conform, "NAME", pkg)}
 	for _, f := range []struct{ template, file string }{
@@ -140,7 +149,33 @@ func NewStrategy(root, part, step, name string) (Skeleton, error) {
 		}
 		s.Files = append(s.Files, file)
 	}
-	return s, nil
+	return s, os.WriteFile(list, after, 0o666)
+}
+
+// lineKey is what the lines of a list are sorted by: what is described, in the order of the alphabet.
+var lineKey = regexp.MustCompile(`^\t[a-z]+\((\w+\.\w+),`)
+
+// registered is the text of the list of strategies with the import and the line of another, each in its place.
+func registered(list, path, line string) ([]byte, error) {
+	line = "\t" + line
+	name := lineKey.FindStringSubmatch(line)[1]
+	pkg, _, _ := strings.Cut(name, ".")
+	if regexp.MustCompile(`(?m)^\t(` + pkg + ` |.*/` + pkg + `"$)`).MatchString(list) {
+		return nil, fmt.Errorf("it imports a package %s already: choose another name", pkg)
+	}
+	imports, entries, found := strings.Cut(list, "\nvar All = byPartAndName([]Entry{\n")
+	if !found {
+		return nil, errors.New("expected a line that begins var All = byPartAndName([]Entry{")
+	}
+	lines := strings.Split(entries, "\n")
+	at := slices.IndexFunc(lines, func(l string) bool {
+		other := lineKey.FindStringSubmatch(l)
+		return other != nil && other[1] > name || l == "})"
+	})
+	lines = slices.Insert(lines, max(at, 0), line)
+	// The formatter sorts the imports.
+	imports = strings.Replace(imports, "\n)\n", fmt.Sprintf("\n\t%q\n)\n", path), 1)
+	return format.Source([]byte(imports + "\nvar All = byPartAndName([]Entry{\n" + strings.Join(lines, "\n")))
 }
 
 // isModule makes sure that a folder is the root of this module, since nothing else

@@ -18,13 +18,10 @@ func TestSkeletonsWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := os.ReadFile("all.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	temp, list := t.TempDir(), string(all)
+	temp := t.TempDir()
 	writeFile(t, filepath.Join(temp, "go.mod"), "module "+module+"\n")
-	over := map[string]string{filepath.Join(root, "catalogue", "all.go"): filepath.Join(temp, "all.go")}
+	list := copyList(t, temp)
+	over := map[string]string{filepath.Join(root, "catalogue", "all.go"): list}
 	parts, judges := Stubs(), []string{"./strategies", "./catalogue"}
 	if os.Getenv("MUSTER_LONG") != "1" {
 		parts, judges = []string{"joint"}, judges[:1]
@@ -42,13 +39,8 @@ func TestSkeletonsWork(t *testing.T) {
 			over[filepath.Join(root, strings.TrimPrefix(f, temp))] = f
 		}
 		made = append(made, "./strategies/"+stepOf(part)+"/madefor"+part)
-		list = strings.Replace(list, "import (\n", "import (\n\t"+s.Import+"\n", 1)
-		list = strings.Replace(list, "All = []Entry{\n", "All = []Entry{\n\t"+s.Line+"\n", 1)
-		if strings.Count(list, "madefor"+part) < 2 {
-			t.Fatal("all.go has another form than this test and the command expect")
-		}
 	}
-	writeFile(t, filepath.Join(temp, "all.go"), list)
+	checkSorted(t, list)
 	overlay, err := json.Marshal(map[string]any{"Replace": over})
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +63,49 @@ func TestSkeletonsWork(t *testing.T) {
 		}
 	}
 }
+
+// copyList copies the list of strategies below another root.
+func copyList(t *testing.T, root string) string {
+	t.Helper()
+	text, err := os.ReadFile("all.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "catalogue"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	list := filepath.Join(root, "catalogue", "all.go")
+	writeFile(t, list, string(text))
+	return list
+}
+
+// checkSorted says which lines of a list are not in the order of the alphabet: those who add strategies
+// beside each other touch other lines.
+func checkSorted(t *testing.T, list string) {
+	t.Helper()
+	text, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, lines := "", 0
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "var ") {
+			last = ""
+		}
+		if key := lineKey.FindStringSubmatch(line); key != nil {
+			if lines++; key[1] <= last {
+				t.Errorf("%s: the line of %s stands after that of %s, expected the order of the alphabet", list, key[1], last)
+			}
+			last = key[1]
+		}
+	}
+	if expected := len(All) + len(ForPlans); lines < expected {
+		t.Errorf("%s: %d lines are of strategies, expected %d", list, lines, expected)
+	}
+}
+
+// TestListIsSorted: each strategy has its place in the list.
+func TestListIsSorted(t *testing.T) { checkSorted(t, "all.go") }
 
 // stepOf is the step that a part's skeleton is written for.
 func stepOf(part string) string {
@@ -112,20 +147,25 @@ func TestEveryPartHasAStub(t *testing.T) {
 func TestNewStrategyMistakes(t *testing.T) {
 	here := t.TempDir()
 	writeFile(t, filepath.Join(here, "go.mod"), "module "+module+"\n")
-	if err := os.MkdirAll(filepath.Join(here, "strategies", "schedule", "mine"), 0o777); err != nil {
+	copyList(t, here)
+	bare := t.TempDir()
+	writeFile(t, filepath.Join(bare, "go.mod"), "module "+module+"\n")
+	if err := os.MkdirAll(filepath.Join(here, "strategies", "schedule", "fortests"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ root, part, step, name, say string }{
-		{here, "sleep", "", "mine", "no skeleton"},
-		{here, "restart", "", "mine", "no skeleton"},
-		{here, "place", "sleep", "mine", "no strategies of step"},
-		{here, "place", "run", "mine", "no strategies of step"},
+		{here, "sleep", "", "for-tests", "no skeleton"},
+		{here, "restart", "", "for-tests", "no skeleton"},
+		{here, "place", "sleep", "for-tests", "no strategies of step"},
+		{here, "place", "run", "for-tests", "no strategies of step"},
 		{here, "order", "", "Mine", "no name"},
 		{here, "order", "", "../mine", "no name"},
 		{here, "order", "", "", "no name"},
 		{here, "order", "", "fifo", "already"},
-		{here, "order", "", "mine", "exists"},
-		{t.TempDir(), "order", "", "mine", "not the root"},
+		{here, "order", "", "for-tests", "exists"},
+		{bare, "order", "", "for-tests", "no such file"},
+		{here, "order", "", "calendar", "imports a package calendar already"},
+		{t.TempDir(), "order", "", "for-tests", "not the root"},
 	} {
 		if _, err := NewStrategy(c.root, c.part, c.step, c.name); err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s %q: expected an error about %q, got %v", c.part, c.name, c.say, err)

@@ -42,10 +42,15 @@ func (e *Engine) assembled(ev *Event) {
 }
 
 // confined takes back what was promised to work on nodes that it may not be on any
-// more, and lets those that wait be tried again.
+// more, and lets those that wait be tried again, also those that could never start.
 func (e *Engine) confined(set int32) {
 	e.why.Room = true
 	v := e.View()
+	for id := range plan.JobID(v.Jobs()) {
+		if v.Job(id).Phase == plan.Waiting && v.Shape(id).NodeSet == set {
+			e.touch(id)
+		}
+	}
 	for id := range e.state.Runs {
 		run := plan.RunID(id)
 		if r := e.state.Runs[id]; r.Status != plan.Promised || v.Shape(r.Job).NodeSet != set {

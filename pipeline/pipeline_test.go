@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
@@ -40,7 +41,7 @@ func even(stages, microbatches int, forward, backward unit.Duration) workload.Pi
 // TestClosedForms holds both orders to what is known of equal stages and a free
 // network: idle (p-1)T; activations of m and of min(p-r, m) microbatches.
 func TestClosedForms(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		p, m := rapid.IntRange(1, 9).Draw(t, "stages"), rapid.IntRange(1, 20).Draw(t, "microbatches")
 		forward := unit.Duration(rapid.IntRange(1, 50).Draw(t, "forward"))
 		backward := unit.Duration(rapid.IntRange(1, 90).Draw(t, "backward"))

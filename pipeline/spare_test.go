@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/strategies/pipeline/equal"
@@ -15,7 +16,7 @@ import (
 // TestSpare: what a plan leaves is what a count of every microsecond finds: how many of them no
 // pass of a rank covers, and in how many stretches. Of equal stages it is (p-1) of (m+p-1).
 func TestSpare(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		p, m := rapid.IntRange(1, 6).Draw(t, "stages"), rapid.IntRange(1, 9).Draw(t, "microbatches")
 		job := even(p, m, unit.Duration(rapid.IntRange(1, 9).Draw(t, "forward")), unit.Duration(rapid.IntRange(1, 9).Draw(t, "backward")))
 		order := []pipeline.Ordering{gpipe.Ordering{}, onefoneb.Ordering{}}[rapid.IntRange(0, 1).Draw(t, "order")]

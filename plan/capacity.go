@@ -68,20 +68,25 @@ func (s *Shape) Capacity(c *cluster.Cluster, node int32) int32 {
 	return s.Workers(int64(n.Count), int32(c.Models[n.Model].Memory), int64(n.CPU), int64(n.Memory))
 }
 
-// CapacityFor is how many workers of a shape, by its number, the whole cluster holds on
-// the nodes that it is confined to when it is idle and undivided.
-func (v View) CapacityFor(shape int32) int64 {
+// CapacityFor is how many workers of a shape, by its number, all nodes of a set of models hold
+// that it is confined to, when they are idle and undivided.
+func (v View) CapacityFor(shape int32, models uint64) (all int64) {
 	s := v.s
 	for int(shape) >= len(s.capacity) {
-		of, all := &s.Shapes[len(s.capacity)], int64(0)
+		of, each := &s.Shapes[len(s.capacity)], make([]int64, len(s.Cluster.Models))
 		for id := range s.Cluster.Nodes {
 			if v.InSet(of, NodeID(id)) {
-				all += int64(of.Capacity(s.Cluster, int32(id)))
+				each[s.Cluster.Nodes[id].Model] += int64(of.Capacity(s.Cluster, int32(id)))
 			}
 		}
-		s.capacity = append(s.capacity, all)
+		s.capacity = append(s.capacity, each)
 	}
-	return s.capacity[shape]
+	for m, workers := range s.capacity[shape] {
+		if models&(1<<m) != 0 {
+			all += workers
+		}
+	}
+	return all
 }
 
 // Holds is how many workers of a shape a node could take at this moment.

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 )
@@ -16,7 +17,7 @@ import (
 // many shares: those can start, and one more cannot.
 func TestHoldsIsWhatStarts(t *testing.T) {
 	held := int32(0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		s := plan.NewState(twoCut())
 		d := s.Edit()
 		cut := plan.DeviceID(rapid.IntRange(0, 3).Draw(t, "cut"))

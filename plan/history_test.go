@@ -23,8 +23,7 @@ func bytesOf(t *rapid.T, s *plan.State) []byte {
 // TestRandomHistory edits at random: nothing is ever over-committed, a rollback
 // restores every byte, and a snapshot comes back as it was.
 func TestRandomHistory(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		m := plantest.NewMachine(t)
 		var used plan.State
 		for range rapid.IntRange(1, 40).Draw(t, "rounds") {
@@ -65,8 +64,7 @@ func TestRandomHistory(t *testing.T) {
 
 // TestEverythingComesBack ends all runs and expects an idle cluster.
 func TestEverythingComesBack(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		m := plantest.NewMachine(t)
 		idle := m.S.Copy()
 		for range 30 {

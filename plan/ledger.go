@@ -1,16 +1,33 @@
 package plan
 
-import "github.com/musterdl/muster/model/queue"
+import (
+	"iter"
+
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/queue/share"
+)
 
 // Ledger opens the ledger of the queues of a state, in which nothing is held yet and
 // nothing was used in the past.
 func (v View) Ledger() queue.Ledger {
+	names, capacity := v.capacity()
+	return queue.NewLedger(v.Queues(), names, capacity)
+}
+
+// Dealer works out what the queues deserve of the cluster.
+func (v View) Dealer() *share.Dealer {
+	names, capacity := v.capacity()
+	return share.NewDealer(v.Queues(), names, capacity)
+}
+
+// capacity is how many thousandths of devices there are of each model.
+func (v View) capacity() (names []string, capacity []int64) {
 	models := v.Cluster().Models
-	names, capacity := make([]string, len(models)), make([]int64, len(models))
+	names, capacity = make([]string, len(models)), make([]int64, len(models))
 	for m := range models {
 		names[m], capacity[m] = models[m].Name, v.Room().All(1<<m)*1000
 	}
-	return queue.NewLedger(v.Queues(), names, capacity)
+	return names, capacity
 }
 
 // Held is the ledger with what runs that are not on their way out hold, and what was
@@ -31,6 +48,29 @@ func (v View) Held() queue.Ledger {
 	return l
 }
 
+// Deserved is the ledger with what jobs that wait ask for as well, and what each of its
+// branches deserves; live are the jobs that have not ended.
+func (v View) Deserved(live iter.Seq[JobID]) queue.Ledger {
+	l := v.Held()
+	for id := range live {
+		if j := &v.s.Jobs[id]; j.Phase == Waiting {
+			models, milli := v.Asks(id)
+			l.Wait(l.Leaf(v.QueueOf(j.Tenant)), models, milli)
+		}
+	}
+	v.Dealer().Aim(&l)
+	return l
+}
+
+// Asks is what a job asks for of which device models, for its queue to deserve.
+func (v View) Asks(job JobID) (models uint64, milli int64) {
+	shape := v.Shape(job)
+	if shape.Devices == 0 {
+		return 0, 0
+	}
+	return shape.Models, shape.Milli(shape.Gang)
+}
+
 // Past is, by queue and without those below it, what was used and is not forgotten,
 // in thousandths of a device times seconds.
 func (v View) Past() []int64 {
@@ -48,8 +88,8 @@ func (v View) MayTake(l *queue.Ledger, job JobID, models uint64, milli int64) (u
 	return l.Allow(l.Leaf(v.QueueOf(j.Tenant)), j.User, models, milli, v.Room())
 }
 
-// MayEver returns the device models of which a job could have milli if nobody held anything, as its queues are bounded.
-func (v View) MayEver(l *queue.Ledger, job JobID, models uint64, milli int64) uint64 {
+// MayEver is MayTake as if nobody held anything: what it refuses is refused whatever runs.
+func (v View) MayEver(l *queue.Ledger, job JobID, models uint64, milli int64) (uint64, queue.Bar) {
 	return l.Ever(l.Leaf(v.QueueOf(v.s.Jobs[job].Tenant)), models, milli)
 }
 

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/musterdl/muster/model/unit"
+import (
+	"iter"
+
+	"github.com/musterdl/muster/model/unit"
+)
 
 // What those ask who look at many jobs or runs: Job and Run copy a row of several hundred
 // bytes.
@@ -41,3 +45,14 @@ func (v View) Works(id RunID) (status RunStatus, workers int32) {
 
 // JobOf returns whose run it is.
 func (v View) JobOf(id RunID) JobID { return v.s.Runs[id].Job }
+
+// Blockers are the jobs that one comes after and that have not ended.
+func (v View) Blockers(id JobID) iter.Seq[JobID] {
+	return func(yield func(JobID) bool) {
+		for i := 0; i < len(v.s.Links) && v.s.Jobs[id].Blockers > 0; i++ {
+			if l := v.s.Links[i]; l.After == id && !v.s.Jobs[l.Before].Phase.Over() && !yield(l.Before) {
+				return
+			}
+		}
+	}
+}

@@ -6,13 +6,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 )
 
 // TestConfirm: whatever is put off, withdrawn, told to wait for something else and rolled back, a change is
 // ready when all that it waits for were confirmed, as going through all of them says.
 func TestConfirm(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		s := NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1))
 		var want []Pending // that wait
 		pick := func(name string) int64 { return rapid.Int64Range(1, 12).Draw(t, name) }

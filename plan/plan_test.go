@@ -14,13 +14,6 @@ import (
 
 var update = flag.Bool("update", false, "write docs/states.md anew")
 
-func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.nofailfile", "true"); err != nil {
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
-
 // TestStatesPage compares docs/states.md with the table of legal transitions.
 func TestStatesPage(t *testing.T) {
 	const page = "../docs/states.md"

@@ -41,3 +41,24 @@ func (s *State) Mend(id NodeID) {
 func (v View) Repair(prior unit.Duration) unit.Duration {
 	return (prior + v.s.Repairs.Took) / unit.Duration(1+v.s.Repairs.Seen)
 }
+
+// UsualRepair is how long a lost node is believed to be away before any came back, where nobody says otherwise.
+const UsualRepair = 30 * unit.Minute
+
+// Return is when a lost node is expected back: it is believed to be away for as long as such nodes are in the mean;
+// once it is away for longer, for twice as long, and then for four times. Of times that are spread as those between
+// chance events one in fifty is longer still: nobody counts on the node then any more, and Return is Never.
+func (v View) Return(id NodeID, prior unit.Duration) unit.Time {
+	away := v.s.Repairs.Away
+	at := slices.IndexFunc(away, func(l Absence) bool { return l.Node == id })
+	if at < 0 {
+		return unit.Never
+	}
+	mean := v.Repair(prior)
+	for _, times := range [...]unit.Duration{1, 2, 4} {
+		if back := away[at].Since.Add(times * mean); back > v.s.Now {
+			return back
+		}
+	}
+	return unit.Never
+}

@@ -345,7 +345,7 @@ type Tables struct {
 type derived struct {
 	ledger   map[[2]int32]int32 // the first account of a user of a tenant
 	queueOf  []int32            // a tenant's queue
-	capacity []int64            // by shape, how many workers the idle cluster holds
+	capacity [][]int64          // by shape and device model, how many workers the idle cluster holds
 	touched  *touches           // nil while nobody watches
 	waiters  waiters            // of Pending
 }

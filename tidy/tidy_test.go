@@ -132,7 +132,7 @@ func forbidden(folder, imp string) string {
 		return "nouns import nothing but unit"
 	case folder == "plan" && !in(imp, "model"):
 		return "plan imports nouns only"
-	case in(imp, "strategies") && folder != "catalogue" && folder != imp:
+	case in(imp, "strategies") && folder != "catalogue" && systemOf(folder) != systemOf(imp):
 		return "only catalogue imports strategies"
 	case imp == "run/simulated/world" && !in(folder, "run/simulated", "experiment/reproduce", "internal/ahead"):
 		return "only run/simulated, and who sets it up, may know the truth"
@@ -144,10 +144,39 @@ func forbidden(folder, imp string) string {
 		return "a mechanism knows nouns only"
 	case in(folder, "engine") && in(imp, "run", "internal", "experiment", "catalogue"):
 		return "the engine knows no driver and no file"
+	case folder == "internal/server/door" && ours(imp) && imp != "internal/access":
+		return "the door knows who asks, and nothing of what is asked"
+	case folder == "run/kube/driver/fleet" && in(imp, "run/kube/gang"):
+		return "the fleet knows no gangs"
 	case in(folder, "run") && in(imp, "catalogue") && !in(folder, "run/kube/cmd", "run/kube/advise"):
 		return "a driver contains no strategy"
 	}
 	return ""
+}
+
+// systemOf is the folder of the strategy that a folder belongs to, strategies/STEP/SYSTEM: what a strategy alone uses
+// lies below its own.
+func systemOf(folder string) string {
+	parts := strings.Split(folder, "/")
+	return strings.Join(parts[:min(len(parts), 3)], "/")
+}
+
+// TestMechanismsAreShared: what one strategy alone uses lies below it, and is counted with it.
+func TestMechanismsAreShared(t *testing.T) {
+	users := map[string]map[string]bool{}
+	for _, s := range sources(t) {
+		for _, imp := range s.imports {
+			if users[imp] == nil {
+				users[imp] = map[string]bool{}
+			}
+			users[imp][systemOf(s.folder)] = true
+		}
+	}
+	for _, folder := range folders(sources(t)) {
+		if alone := slices.Collect(maps.Keys(users[folder])); (mechanism(folder) || in(folder, "mechanism")) && len(alone) == 1 && in(alone[0], "strategies") {
+			t.Errorf("%s alone uses %s: move it there", alone[0], folder)
+		}
+	}
 }
 
 // TestPureCore: engine, plan, contracts and strategies read no clock, open nothing,
@@ -228,61 +257,13 @@ func unsaid(d *ast.GenDecl) (names []string) {
 	return names
 }
 
-// The limits: nothing new may be larger; what is larger today is listed with its size in
-// testdata/sizes.txt and may only shrink.
-const (
-	mostFile     = 500
-	mostFunction = 70
-)
-
-var limits = map[token.Token]struct {
-	most int
-	unit string
-}{
-	token.INTERFACE: {5, "methods"},
-	token.STRUCT:    {20, "fields"},
-	token.FUNC:      {6, "parameters"},
-}
-
-// TestSizes applies the limits.
-func TestSizes(t *testing.T) {
-	const file = "testdata/sizes.txt"
-	allowed := readSizes(t, file)
-	found := map[string]int{}
-	check := func(what string, size, most int, unit string) {
-		if size > most {
-			found[what] = max(size, found[what])
-		}
-		if size > max(most, allowed[what]) {
-			t.Errorf("%s has %d %s, at most %d: split it, or make it simpler", what, size, unit, max(most, allowed[what]))
-		}
-	}
-	for _, s := range sources(t) {
-		check(s.path, s.lines, mostFile, "lines")
-		for _, d := range s.file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok {
-				check(s.path+":"+f.Name.Name, s.set.Position(f.End()).Line-s.set.Position(f.Pos()).Line+1, mostFunction, "lines")
-			}
-		}
-		named(&s, func(name string, list *ast.FieldList, kind token.Token) {
-			limit := limits[kind]
-			check(s.folder+"."+name, list.NumFields(), limit.most, limit.unit)
-		})
-	}
-	for what, size := range allowed {
-		if found[what] < size {
-			t.Errorf("%s: %s is %d now: lower its line, or take it out where it is within the limits", file, what, found[what])
-		}
-	}
-}
-
 // TestStrategySizes prints the lines of each strategy folder, tests left out, the largest
 // first; it fails nothing: go test -v -run StrategySizes ./tidy.
 func TestStrategySizes(t *testing.T) {
 	lines := map[string]int{}
 	for _, s := range sources(t) {
 		if in(s.folder, "strategies") {
-			lines[s.folder] += s.lines
+			lines[systemOf(s.folder)] += s.lines
 		}
 	}
 	folders := slices.SortedFunc(maps.Keys(lines), func(a, b string) int {

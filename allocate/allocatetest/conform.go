@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 )
@@ -19,7 +20,7 @@ import (
 func Conform(t *testing.T, newPlacer func() allocate.Placer) {
 	t.Run("scenarios", func(t *testing.T) { scenarios(t, newPlacer) })
 	t.Run("history", func(t *testing.T) {
-		rapid.Check(t, func(t *rapid.T) { history(t, newPlacer) })
+		draws.Check(t, func(t *rapid.T) { history(t, newPlacer) })
 	})
 }
 

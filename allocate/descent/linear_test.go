@@ -42,8 +42,7 @@ func linear(v plan.View, need allocate.Need, k int) []allocate.Candidate {
 // Through random histories, with gangs, runners-up, cut devices, memory, nodes that come and
 // go and work that is confined to some, the groups lead to what looking at every node does.
 func TestLinear(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		m := plantest.NewMachine(t)
 		m.Around = true
 		p := New(&fragments{}, 16)

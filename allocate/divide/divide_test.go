@@ -46,8 +46,7 @@ func sums(x, y divide.Side) (first, second float64) {
 
 // The pair rule says of any two jobs what trying both ways says.
 func TestFirstIsBruteForce(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		rate := amdahl(parts(t, 2))
 		var side [2]divide.Side
 		for j := range side {
@@ -74,8 +73,7 @@ func TestFirstIsBruteForce(t *testing.T) {
 // However many jobs there are, whatever their rates, ties among them: the division is that of a
 // knock-out of all of them for every unit.
 func TestPairsIsTheKnockout(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 80).Draw(t, "jobs")
 		rates, jobs := make([][]float64, n), make([]divide.Claimant, n)
 		for j := range jobs {
@@ -113,8 +111,7 @@ func TestPairsIsTheKnockout(t *testing.T) {
 // Two jobs on up to 4 units: the division agrees with the one that no single unit can
 // improve, tried by brute force from the empty one up.
 func TestPairsIsBruteForceOfTwo(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		rate := amdahl(parts(t, 2))
 		left := []float64{rapid.Float64Range(0.1, 100).Draw(t, "a"), rapid.Float64Range(0.1, 100).Draw(t, "b")}
 		units := rapid.Int32Range(1, 4).Draw(t, "units")
@@ -170,8 +167,7 @@ func gainsLess(j int, has []int32, rate divide.Rate) bool {
 }
 
 func TestPairsKeepsBounds(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 5).Draw(t, "jobs")
 		rate := amdahl(parts(t, n))
 		jobs := make([]divide.Claimant, n)
@@ -210,9 +206,8 @@ func TestAccept(t *testing.T) {
 // second has all units once the first has ended: it is optimal for one unit at a time,
 // not for all at once, and this keeps count of what that costs.
 func TestPairsAgainstAllDivisionsOfTwo(t *testing.T) {
-	draws.Seed(t, 0)
 	worst := 1.0
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		const units = 4
 		rate := amdahl(parts(t, 2))
 		left := []float64{rapid.Float64Range(1, 100).Draw(t, "a"), rapid.Float64Range(1, 100).Draw(t, "b")}

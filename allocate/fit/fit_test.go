@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/fit"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 )
@@ -142,7 +143,7 @@ func TestOrders(t *testing.T) {
 // Where devices alone decide, no placement has fewer nodes than the fullest first.
 func TestFewestNodes(t *testing.T) {
 	var f fit.Fewest
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 12).Draw(t, "nodes")
 		c := cluster.Uniform("gpus", nodes, 4, cluster.Model{Name: "gpu"}, rapid.IntRange(1, 4).Draw(t, "rack"))
 		s := plan.NewState(c)

@@ -15,8 +15,7 @@ import (
 // Through random histories every node that was not set aside is in one group, whose first is the
 // lowest of them, and all of a group have room for as much of every shape.
 func TestLooks(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		m := plantest.NewMachine(t)
 		m.Around = true
 		var l fit.Looks

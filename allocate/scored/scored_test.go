@@ -9,6 +9,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/allocatetest"
 	"github.com/musterdl/muster/allocate/scored"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 )
@@ -34,7 +35,7 @@ func TestHighestScore(t *testing.T) {
 // What is remembered changes nothing: after any history a placer offers what a fresh one
 // does.
 func TestMemory(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	draws.Check(t, func(rt *rapid.T) {
 		c := cluster.Uniform("small", rapid.IntRange(1, 6).Draw(rt, "nodes"), 4, cluster.Model{Name: "gpu"}, 2)
 		s := plan.NewState(c)
 		s.Shapes = []plan.Shape{allocatetest.Gang(1), allocatetest.Gang(3), allocatetest.Share(300, 0), allocatetest.Share(700, 0)}

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate/switching"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -40,7 +41,7 @@ func draw(t *rapid.T, most int) ([]switching.Layer, switching.Path) {
 
 // With up to 12 layers and one to three stages, no grouping finishes earlier.
 func TestGroupAgainstAll(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { against(t, 12) })
+	draws.Check(t, func(t *rapid.T) { against(t, 12) })
 }
 
 func against(t *rapid.T, most int) {
@@ -67,7 +68,7 @@ func against(t *rapid.T, most int) {
 // The end of three stages is no earlier than the work of the busiest one, and no
 // later than all work in a row.
 func TestStages(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		layers, p := draw(t, 30)
 		g := p.Group(layers)
 		serial, busiest := 0.0, 0.0

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/internal/access"
-	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/server/door"
 )
 
 // accessDir is where users, tokens, the audit log and the certificate are kept.
@@ -30,13 +30,13 @@ func (f *upFlags) listeners(state string, log *slog.Logger) (list []net.Listener
 	if f.socket == "" {
 		f.socket = filepath.Join(state, "muster.sock")
 	}
-	socket, err := server.ListenUnix(f.socket)
+	socket, err := door.ListenUnix(f.socket)
 	if err != nil {
 		return nil, err
 	}
 	list = append(list, socket)
 	if f.socketGroup != "" {
-		if err := server.GiveSocket(f.socket, f.socketGroup); err != nil {
+		if err := door.GiveSocket(f.socket, f.socketGroup); err != nil {
 			return list, err
 		}
 	}

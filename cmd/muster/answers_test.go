@@ -26,6 +26,7 @@ import (
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/scenetest"
 	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/unit"
@@ -88,7 +89,7 @@ func situate(t *testing.T, name, strategy, text string) *situation {
 		if s.plane, err = plane.Open(plane.Config{Cluster: &c, Strategy: composition, Seed: 1, Policy: engine.DefaultPolicy(), Journal: journal, Driver: deaf{}, Now: now, Log: log}); err != nil {
 			return err
 		}
-		l, err := server.ListenUnix(s.socket)
+		l, err := door.ListenUnix(s.socket)
 		if err != nil {
 			return err
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/unit"
@@ -132,7 +133,7 @@ func (b *apiBench) start(ctx context.Context, dir string) (p *plane.Plane, done 
 	if err != nil {
 		return nil, nil, errors.Join(err, journal.Close())
 	}
-	l, err := server.ListenUnix(filepath.Join(dir, "muster.sock"))
+	l, err := door.ListenUnix(filepath.Join(dir, "muster.sock"))
 	if err != nil {
 		return nil, nil, errors.Join(err, journal.Close())
 	}

@@ -22,7 +22,7 @@ import (
 const (
 	exitFailed      = 1
 	exitUsage       = 2
-	exitRefused     = 3
+	exitNotStarted  = 3
 	exitUnreached   = 125
 	exitInterrupted = 130
 )
@@ -32,7 +32,7 @@ var exits = []struct{ code, means string }{
 	{"0", "what was asked is done; every job that was waited for has finished"},
 	{fmt.Sprint(exitFailed), "it failed, or was refused: the standard error says why"},
 	{fmt.Sprint(exitUsage), "no such command, flag or argument; nothing was done"},
-	{fmt.Sprint(exitRefused), "a job was refused for good by the strategy, which cannot meet its deadline"},
+	{fmt.Sprint(exitNotStarted), "a job did not start: the strategy refused it, as it cannot meet its deadline; or it was waited for and can never start here"},
 	{fmt.Sprint(exitUnreached), "no server answered"},
 	{fmt.Sprint(exitInterrupted), "a job that was waited for was cancelled, or left alone after a second interrupt"},
 	{"its own", "of run, wait and submit --wait: the first job that failed exited with this code"},
@@ -80,15 +80,18 @@ func codeOf(err error) int {
 	return exitFailed
 }
 
-// exitOf is the exit code that stands for how a job ended.
+// exitOf is the exit code that stands for how a job ended, or for why it is no longer waited for.
 func exitOf(j *view.Job) int {
+	if j.Never {
+		return exitNotStarted
+	}
 	switch j.Phase {
 	case plan.Finished.String():
 		return 0
 	case plan.Cancelled.String():
 		return exitInterrupted
 	case plan.Refused.String():
-		return exitRefused
+		return exitNotStarted
 	}
 	f := j.Failure
 	if f == nil || j.Copies == nil && f.Attempt != j.Attempt {

@@ -82,20 +82,35 @@ func logsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if job.Attempt == 0 && job.Copies == nil {
+			if job.Attempt == 0 && job.Copies == nil && !(o.Follow && job.Never) {
 				fmt.Fprintf(cmd.ErrOrStderr(), "muster: %s has printed nothing, it has not started: it is %s: %s\n", job.Name, job.State(), job.Reason)
 			}
 			if job.Copies == nil {
-				return c.Logs(cmd.Context(), args[0], o, cmd.OutOrStdout())
+				err = c.Logs(cmd.Context(), args[0], o, cmd.OutOrStdout())
+			} else {
+				err = logsOfCopies(cmd.Context(), c, &job, o, cmd.OutOrStdout())
 			}
-			return logsOfCopies(cmd.Context(), c, &job, o, cmd.OutOrStdout())
+			if err != nil || !o.Follow {
+				return err
+			}
+			return neverStarts(cmd.Context(), c, args[0], cmd.ErrOrStderr())
 		}}
 	l.target(cmd)
-	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the job has ended, through its later attempts")
+	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the job has ended or can never start here, through its later attempts")
 	cmd.Flags().Int32Var(&o.Rank, "rank", 0, "which worker")
 	cmd.Flags().Int32Var(&o.Attempt, "attempt", 0, "which attempt (default the latest)")
 	cmd.Flags().Int64Var(&o.From, "from", 0, "begin at this byte of all output")
 	return cmd
+}
+
+// neverStarts says of a job that was followed that it can never start, and exits then as wait does.
+func neverStarts(ctx context.Context, c *client.Client, name string, w io.Writer) error {
+	job, err := c.Job(ctx, name)
+	if err != nil || !job.Never {
+		return err
+	}
+	fmt.Fprintln(w, "muster:", ending(&job))
+	return exit(exitNotStarted)
 }
 
 // logsOfCopies prints what the copies of an array printed, one after the other.

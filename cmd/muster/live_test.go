@@ -16,6 +16,7 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
@@ -75,7 +76,7 @@ func startLive(env *testscript.Env) (*plane.Plane, string, error) {
 		return nil, "", err
 	}
 	socket := filepath.Join(dir, "muster.sock")
-	l, err := server.ListenUnix(socket)
+	l, err := door.ListenUnix(socket)
 	if err != nil {
 		cancel()
 		return nil, "", err

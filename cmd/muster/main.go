@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/musterdl/muster/internal/release"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/mechanism/solve"
 )
@@ -37,7 +37,9 @@ func root() *cobra.Command {
 		Long:          "Muster schedules training jobs, from the queue down to the wire. The same strategies run\nin a simulator on real traces and on this machine on real processes.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       version(),
 	}
+	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.AddGroup(&cobra.Group{ID: "try", Title: "Try and compare:"}, &cobra.Group{ID: "run", Title: "Run jobs on this machine:"},
 		&cobra.Group{ID: "operate", Title: "Operate:"})
 	cmd.AddCommand(simulateCommand(), compareCommand(), traceCommand(), benchCommand(), strategiesCommand(), reproduceCommand(), scenarioCommand(), planCommand(), layersCommand(), versionCommand())
@@ -60,24 +62,7 @@ func versionCommand() *cobra.Command {
 		}}
 }
 
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "muster (unknown build)"
-	}
-	revision, dirty := "unknown", ""
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			revision = s.Value
-		case "vcs.modified":
-			if s.Value == "true" {
-				dirty = " with changes"
-			}
-		}
-	}
-	return fmt.Sprintf("muster %s (%s%s, %s)", info.Main.Version, revision, dirty, info.GoVersion)
-}
+func version() string { return "muster " + release.Build() }
 
 // width is the width of the terminal that out is; 0, which cuts nothing, where it is none.
 func width() int {

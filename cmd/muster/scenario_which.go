@@ -10,7 +10,8 @@ import (
 // whichLong is its help.
 const whichLong = "Run what an operator may choose between on four histories: one that is drawn (480 jobs on 60 devices) and months of Helios'\n" +
 	"Venus, of Philly and of PAI, each on whole devices under the prices of muster simulate. Mean completion times are over those of\n" +
-	"an order that is told all running times, which nobody can run. A history whose data is absent is left out, and said to be.\n" +
+	"an order that is told all running times, which nobody can run. Each is run twice: every job saves when it is asked to, and one in\n" +
+	"three never saves. A history whose data is absent is left out, and said to be.\n" +
 	"docs/which.md is made with --markdown and --plot, and says which to choose."
 
 func whichCommand() *cobra.Command {

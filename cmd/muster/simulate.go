@@ -77,9 +77,9 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 		{"probe-cost", "what measuring one offer of a job's menu takes, once", &s.Prices.Probe},
 		{"window-cost", "what handing a device to a guest, or back, takes in each window that a plan leaves idle", &s.Prices.Switch},
 		{"law-settle", "how long a law takes with a new guest until it holds", &s.Prices.Settle},
-		{"checkpoint-every", "how often jobs that state nothing save by themselves; 0 is never", &s.CheckpointEvery},
+		{"checkpoint-every", "how often jobs save by themselves whose trace says nothing of how they save; 0 is only when asked", &s.Saving.Every},
 		{"node-mtbf", "mean time between failures of a node; 0 is never", &s.NodeEvery},
-		{"node-repair", "mean time to repair a node", &s.NodeFor},
+		{"node-repair", "mean time to repair a node; strategies learn it from nodes that come back", &s.NodeFor},
 		{"device-mtbf", "mean time between failures of a device; 0 is never", &s.DeviceEvery},
 		{"device-repair", "mean time to repair a device", &s.DeviceFor},
 		{"link-mtbf", "mean time between failures of a link; 0 is never", &s.LinkEvery},
@@ -100,6 +100,7 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 	})
 	f.StringVar(&s.Queues, "queues", "", "a tree of queues: venus, philly, queues:NxG or a YAML file; empty is one queue")
 	f.StringVar(&s.Tenants, "tenants", "", "draw tenants, users and priorities for jobs that have none, in the shape of: venus or philly")
+	f.Float64Var(&s.Saving.Never, "never-save", 0, "part of the jobs whose trace says nothing of how they save that never do; the others save when asked")
 	f.Float64Var(&s.StragglerPart, "stragglers", 0, "part of the jobs that run slow")
 	f.Float64Var(&s.StragglerSlowdown, "straggler-slowdown", 2, "how many times slower those run")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/experiment/reproduce"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/internal/whatif"
 	"github.com/musterdl/muster/model/unit"
@@ -36,7 +37,7 @@ func strategiesCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return catalogue.WriteMarkdown(cmd.OutOrStdout(), found)
+				return catalogue.WriteMarkdown(cmd.OutOrStdout(), reproduce.Grounds(), found)
 			}
 			return catalogue.WriteListing(cmd.OutOrStdout(), s)
 		}}
@@ -101,7 +102,7 @@ func newStrategyCommand() *cobra.Command {
 			for _, f := range s.Files {
 				fmt.Fprintln(cmd.OutOrStdout(), "wrote", f)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "\nadd to catalogue/all.go this line\n\n\t%s\n\nand its import\n\n\t%s\n", s.Line, s.Import)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "added its line and its import to %s\n", s.List)
 			return err
 		}}
 	cmd.Flags().StringVar(&part, "part", "", "what it fills: "+strings.Join(catalogue.Stubs(), ", "))

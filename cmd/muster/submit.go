@@ -166,7 +166,7 @@ func submitCommand() *cobra.Command {
 				return nil
 			})
 			if err == nil {
-				err = tellRefused(cmd.Context(), c, jobs, out.Jobs, cmd.ErrOrStderr())
+				err = tellRefused(cmd.Context(), c, jobs, out.Jobs, wait, cmd.ErrOrStderr())
 			}
 			if err != nil || !wait {
 				return err
@@ -175,9 +175,10 @@ func submitCommand() *cobra.Command {
 		}}
 	l.flags(cmd)
 	f.add(cmd)
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all have ended, and exit as the first that did not finish")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all have ended or can never start here, and exit as the first that did not finish")
 	cmd.Long = "Submit jobs from files, or one command. Of a job that is refused at once, as those are whose deadlines cannot be met\n" +
-		"where the strategy promises them, the earliest deadline that can be is told (see muster help exit-codes). One argument\n" +
+		"where the strategy promises them, the earliest deadline that can be is told (see muster help exit-codes). One that can\n" +
+		"never start here is told of, and waits until the cluster or its queues are others. One argument\n" +
 		"behind -- that is no program is a line for sh."
 	return cmd
 }
@@ -186,8 +187,9 @@ func submitCommand() *cobra.Command {
 const mostAsked = 16
 
 // tellRefused says which of the jobs just submitted were refused at once, as those are
-// whose deadlines cannot be met, and exits then as run does; and which can never start.
-func tellRefused(ctx context.Context, c *client.Client, jobs []workload.Job, refs []view.Ref, w io.Writer) error {
+// whose deadlines cannot be met, and exits then as run does; and which can never start,
+// unless they are waited for, which says it too.
+func tellRefused(ctx context.Context, c *client.Client, jobs []workload.Job, refs []view.Ref, wait bool, w io.Writer) error {
 	if len(refs) > mostAsked && !slices.ContainsFunc(jobs, func(j workload.Job) bool { return j.Deadline > 0 }) {
 		return nil
 	}
@@ -201,8 +203,8 @@ func tellRefused(ctx context.Context, c *client.Client, jobs []workload.Job, ref
 		if err != nil {
 			return err
 		}
-		if j.Never {
-			fmt.Fprintf(w, "muster: %s %s; it waits until the cluster is another, or it is cancelled\n", j.Name, j.Reason)
+		if j.Never && !wait {
+			fmt.Fprintln(w, "muster:", ending(&j))
 		}
 		if j.Phase == plan.Refused.String() {
 			fmt.Fprintf(w, "muster: %s is refused: %s\n", j.Name, j.Reason)
@@ -292,7 +294,7 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "run [flags] -- COMMAND [ARGUMENT...]", GroupID: "run", Args: cobra.MinimumNArgs(1),
 		Short: "Submit a command, follow its output and exit as it did",
 		Long: "Submit a command, follow the output of its first worker and exit as it did (see muster help exit-codes). An interrupt\n" +
-			"cancels the job; a second one leaves it alone.",
+			"cancels the job; a second one leaves it alone. One that can never start here is told of, left alone, and not waited for.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 0 {
 				return misused("the command goes behind --, as in muster run -- python train.py")
@@ -362,8 +364,15 @@ func follow(cmd *cobra.Command, c *client.Client, name string, l *live, interrup
 	return code(exitOf(&job))
 }
 
-// ending says in a line how a job ended.
+// ending says in a line how a job ended, or that it can never start.
 func ending(j *view.Job) string {
+	if j.Never {
+		is := " "
+		if j.Copies != nil {
+			is = ": "
+		}
+		return j.Name + is + j.Reason + "; it waits until the cluster or its queues change, or it is cancelled"
+	}
 	line := fmt.Sprintf("%s %s after %s", j.Name, j.Phase, view.SpanSec(j.WaitedSec+j.RanSec))
 	if j.Phase != plan.Finished.String() {
 		line += ": " + j.Reason
@@ -375,6 +384,7 @@ func waitCommand() *cobra.Command {
 	var l live
 	cmd := &cobra.Command{Use: "wait JOB...", GroupID: "run", Args: cobra.MinimumNArgs(1),
 		Short: "Wait until jobs have ended, and exit as the first that did not finish",
+		Long:  "Wait until jobs have ended, and exit as the first that did not finish (see muster help exit-codes). One that can never\nstart here is told of, and not waited for.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if l.asJSON {
 				return waitJSON(cmd.Context(), &l, args, cmd.OutOrStdout())

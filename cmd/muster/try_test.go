@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/musterdl/muster/internal/release"
 	"github.com/musterdl/muster/run/report"
 )
 
@@ -247,11 +248,24 @@ func TestStrategyCommands(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "strategies", "flow"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out := mustMuster(t, "strategies", "new", "my-flow", "--part", "flow", "--dir", dir)
-	if !strings.Contains(out, "plain(myflow.Description, myflow.Policy{}),") {
-		t.Errorf("no line in\n%s", out)
+	list := filepath.Join(dir, "catalogue", "all.go")
+	text, err := os.ReadFile("../../catalogue/all.go")
+	if err := errors.Join(err, os.Mkdir(filepath.Dir(list), 0o700), os.WriteFile(list, text, 0o600)); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "strategies", "flow", "myflow", "myflow_test.go")); err != nil {
+	mustMuster(t, "strategies", "new", "for-tests", "--part", "flow", "--dir", dir)
+	if text, err = os.ReadFile(list); err != nil || !strings.Contains(string(text), "\n\tplain(fortests.Description, fortests.Policy{}),\n") {
+		t.Errorf("no line in\n%s", text)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "strategies", "flow", "fortests", "fortests_test.go")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestVersion: both ways of asking say which version this is.
+func TestVersion(t *testing.T) {
+	said := mustMuster(t, "version")
+	if !strings.HasPrefix(said, "muster "+release.Version+" (") || mustMuster(t, "--version") != said {
+		t.Errorf("muster version says %q, --version %q, expected version %s", said, mustMuster(t, "--version"), release.Version)
 	}
 }

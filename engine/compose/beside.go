@@ -59,7 +59,7 @@ func (s *Scheduler) seen(d *plan.Draft, o *schedule.Observation) {
 // fileActive files a job that has a run: among those that wait, if it is a guest that longs for
 // devices of its own.
 func (s *Scheduler) fileActive(v plan.View, id plan.JobID) {
-	if s.longs(v, id) {
+	if s.longs(v, id) && !s.never(v, id) {
 		s.file(v, id)
 	} else {
 		s.fileRunning(v, id)

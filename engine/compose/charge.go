@@ -16,6 +16,7 @@ type charge struct {
 // charge counts what a job's run holds against its queue and user.
 func (s *Scheduler) charge(v plan.View, id plan.JobID) {
 	j := v.Job(id)
+	s.claims.tree.unwait(id)
 	c := charge{leaf: s.claims.tree.leaf(v, &j), user: j.User, model: plan.None}
 	v.GrantsOf(j.Run, func(g plan.Grant) {
 		if g.Device == plan.None {

@@ -273,7 +273,7 @@ func (s *Scheduler) reset() {
 	s.lines.running = heap{pos: &s.lines.pos, worst: true}
 	s.lines.active, s.making.elastic, s.making.resize, s.lines.roomRetry = 0, 0, unit.Never, unit.Never
 	s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue, s.agenda.oldest = unit.Never, unit.Never, unit.Never, 0
-	s.agenda.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack, May: s.mayEver}
+	s.agenda.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack, Repair: s.parts.Reserve.Repair, May: s.mayEver}
 	s.claims.loops = law.NewLoops(law.DefaultLimits())
 	if r := s.round; r != nil {
 		r.line, r.asked, r.last = r.line[:0], nil, -1
@@ -387,10 +387,13 @@ func (s *Scheduler) grow(v plan.View) {
 func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	j := d.Job(id)
 	s.drop(d.View, id)
+	s.claims.tree.unwait(id)
 	if s.round != nil {
 		defer func() { s.round.queueUp(id, s.lines.home[id] != nowhere) }()
 	}
 	switch {
+	case j.Phase == plan.Waiting && s.never(d.View, id):
+		s.explain(d, id, plan.None, plan.Reason{})
 	case j.Phase == plan.Waiting:
 		if j.Attempt == 0 && !s.parts.admit(d, id, &j) {
 			return
@@ -404,9 +407,13 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	}
 }
 
-// file puts a waiting job in its class.
+// file puts a waiting job in its class, if it can ever start.
 func (s *Scheduler) file(v plan.View, id plan.JobID) {
+	if s.never(v, id) {
+		return
+	}
 	j := v.Job(id)
+	s.claims.tree.wait(v, id)
 	if s.round != nil {
 		s.lines.home[id], s.lines.active = inLine, s.lines.active+1
 		s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)

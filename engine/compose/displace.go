@@ -209,8 +209,8 @@ func (s *Scheduler) ripe(v plan.View, id plan.JobID) unit.Time {
 func hasBegun(r *plan.Run) bool { return r.Status != plan.Promised && r.Status != plan.Starting }
 
 // mayDisplace reports whether a run may be displaced for a job that ranks before it, and
-// how much room it would leave. What other queues are guaranteed, and what runs of theirs
-// are protected, rank does not take.
+// how much room it would leave. What other queues are guaranteed or deserve, and what runs of
+// theirs are protected, rank does not take.
 func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Shape) (milli int64, ok bool) {
 	run := v.Job(id).Run
 	if run == plan.None || s.stays(id) {
@@ -224,16 +224,16 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		s.lines.roomRetry = min(s.lines.roomRetry, at)
 		return 0, false
 	}
-	if !s.rules.Turns && s.claims.loops.Repeats(job, id, v.Now()) {
+	if !s.turns() && s.claims.loops.Repeats(job, id, v.Now()) {
 		s.lines.roomRetry = min(s.lines.roomRetry, v.Now().Add(law.DefaultLimits().Window))
 		return 0, false
 	}
-	j := v.Job(job)
-	leaf, theirs := s.claims.tree.leaf(v, &j), s.claims.charged[id].leaf
-	if s.claims.tree.Shared() && v.Priority(id) > j.Priority && s.claims.tree.PriorityCounts(leaf, theirs) {
+	if s.outranks(v, id, job) {
 		return 0, false // it would take its room back at once, and so on
 	}
-	if leaf != theirs && s.keeps(v, id) {
+	j := v.Job(job)
+	leaf, theirs := s.claims.tree.leaf(v, &j), s.claims.charged[id].leaf
+	if leaf != theirs && (s.keeps(v, id) || !s.spares(id, leaf)) {
 		if at := s.protectedUntil(v, id); at > v.Now() {
 			s.lines.roomRetry = min(s.lines.roomRetry, at)
 		}

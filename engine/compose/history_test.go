@@ -332,8 +332,7 @@ func drawParts(t *rapid.T) func() compose.Parts {
 func TestHistories(t *testing.T) {
 	taken := 0
 	for taken < steps() {
-		draws.Seed(t, taken)
-		rapid.Check(t, func(t *rapid.T) { taken += history(t) })
+		draws.Cases{Round: taken}.Check(t, func(t *rapid.T) { taken += history(t) })
 	}
 }
 
@@ -392,7 +391,7 @@ func drawJob(t *rapid.T, s *site) workload.Job {
 	}
 	switch rapid.IntRange(0, 2).Draw(t, "checkpoint") {
 	case 0:
-		j.Checkpoint = workload.Checkpoint{OnRequest: true, Load: 5 * unit.Second}
+		j.Checkpoint = workload.Checkpoint{OnRequest: true, Load: unit.Duration(rapid.IntRange(0, 1).Draw(t, "load")) * 5 * unit.Second}
 	case 1:
 		j.Checkpoint = workload.Checkpoint{Every: 100 * unit.Second, Load: 5 * unit.Second}
 	}
@@ -403,8 +402,7 @@ func drawJob(t *rapid.T, s *site) workload.Job {
 // has it when those who hold it have had their protected time and were stopped: what
 // is lent returns.
 func TestGuarantees(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		devices := rapid.IntRange(2, 8).Draw(t, "devices")
 		tree := queue.Flat("a", "b", "c")
 		tree.Protect = unit.Duration(rapid.IntRange(0, 10).Draw(t, "protect")) * unit.Minute
@@ -458,8 +456,7 @@ func count(v plan.View, queues int) (held []int64, waits []int) {
 
 // TestSameBytes: two engines fed the same history decide the same.
 func TestSameBytes(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		tree, parts := drawTree(t, 4), composed(drawParts(t))
 		c := cluster.Uniform("site", 2, 2, cluster.Model{Name: "gpu", Speed: 1}, 2)
 		a, b := newSite(t, c, tree, parts), newSite(t, c, tree, parts)

@@ -17,6 +17,12 @@ func (s *Scheduler) explain(d *plan.Draft, job, ahead plan.JobID, own plan.Reaso
 	}
 }
 
+// never reports whether a job can never start here: it is filed nowhere then, until the engine names it
+// again because the cluster or its queues are others.
+func (s *Scheduler) never(v plan.View, job plan.JobID) bool {
+	return obstacle.Never(v, &s.claims.tree.Ledger, job).Code != plan.NoReason
+}
+
 // obstacle is what keeps a job from starting.
 func (s *Scheduler) obstacle(d *plan.Draft, job, ahead plan.JobID, own plan.Reason) plan.Reason {
 	n := d.Shape(job).Least()

@@ -23,8 +23,7 @@ const quick = "order: tiresias\noptions: {tiresias: {queues-device-s: [120]}}\n"
 func TestPromiseOfTheWholeIsKept(t *testing.T) {
 	for _, order := range []string{"muster", "muster+easy", "muster+cheapest", "las", "las+newest", quick} {
 		t.Run(order, func(t *testing.T) {
-			draws.Few(t, 1)
-			calm(t, order, 8, queue.Tree{}, 30*unit.Second, func(t *rapid.T, s *site) {
+			calmly(t, draws.Cases{Few: 1}, order, 8, queue.Tree{}, 30*unit.Second, func(t *rapid.T, s *site) {
 				s.job("", 4, 5*unit.Hour)
 				s.until(unit.Time(10 * unit.Second))
 				gang := s.job("", 8, 5*unit.Hour)
@@ -45,9 +44,7 @@ func TestPromisesAreKept(t *testing.T) {
 	var kept int
 	for _, name := range []string{"muster", "las", quick, "srtf", "srsf+equal-share", "las+equal-share", "mlfs", "express", "edf", "elastic", "afs", "easyscale", "gandiva", "titan", "optimus", "chronus", "liquid-batch", "hydro"} {
 		t.Run(name, func(t *testing.T) {
-			draws.Few(t, 10)
-			draws.Seed(t, 0)
-			calm(t, name, 8, queue.Tree{}, unit.Minute, func(t *rapid.T, s *site) {
+			calmly(t, draws.Cases{Few: 10}, name, 8, queue.Tree{}, unit.Minute, func(t *rapid.T, s *site) {
 				s.stopDelay = unit.Duration(rapid.IntRange(1, 60).Draw(t, "stop delay")) * unit.Second
 				for range 30 {
 					r := workload.Resources{Gang: int32(rapid.IntRange(1, 8).Draw(t, "gang")), Devices: 1, Share: 1000}
@@ -75,8 +72,7 @@ func TestPromisesAreKept(t *testing.T) {
 func TestWhoDidNotSaveIsLeftAlone(t *testing.T) {
 	for _, order := range []string{"muster", "muster+easy", "las", "las+cheapest", quick} {
 		t.Run(order, func(t *testing.T) {
-			draws.Few(t, 1)
-			calm(t, order, 8, queue.Tree{}, 30*unit.Second, func(t *rapid.T, s *site) {
+			calmly(t, draws.Cases{Few: 1}, order, 8, queue.Tree{}, 30*unit.Second, func(t *rapid.T, s *site) {
 				s.deaf = true
 				for i, workers := range []int32{4, 8, 2, 2} {
 					s.until(unit.Time(10*i) * unit.Time(unit.Second))

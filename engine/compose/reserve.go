@@ -19,7 +19,7 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 	}
 	firm := 0 // claims within a guarantee go before others
 	for _, claim := range d.Claims() {
-		if d.Job(claim.Job).Phase != plan.Waiting || !s.mayHave(d.View, &claim) {
+		if d.Job(claim.Job).Phase != plan.Waiting || s.never(d.View, claim.Job) || !s.mayHave(d.View, &claim) {
 			continue
 		}
 		if s.claims.tree.guaranteed(d.View, claim.Job) {
@@ -42,7 +42,8 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 
 // mayEver are the models, of a set, of which a job could have as many workers if nobody held anything.
 func (s *Scheduler) mayEver(v plan.View, job plan.JobID, models uint64, workers int32) uint64 {
-	return v.MayEver(&s.claims.tree.Ledger, job, models, v.Shape(job).Milli(workers))
+	models, _ = v.MayEver(&s.claims.tree.Ledger, job, models, v.Shape(job).Milli(workers))
+	return models
 }
 
 // mayHave reports whether a claim is on devices that its queues still let the job have.
@@ -162,7 +163,11 @@ func (s *Scheduler) note(d *plan.Draft, run plan.RunID) {
 // reserve gives a job that does not fit a place in the calendar, if it is its turn,
 // and reports whether that place is this moment.
 func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) bool {
-	if s.making.why.Code != plan.NoReason || len(s.agenda.calendar.Claims()) >= s.parts.Reserve.Depth || s.agenda.calendar.Find(job) >= 0 {
+	if s.making.why.Code != plan.NoReason || s.agenda.calendar.Find(job) >= 0 {
+		return false
+	}
+	rank := s.rankOfClaim(d.View, job)
+	if rank >= s.parts.Reserve.Depth {
 		return false
 	}
 	f := s.parts.Reserve.Foresight
@@ -173,7 +178,25 @@ func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) bool {
 	if home := s.lines.home[job]; home >= 0 {
 		alike = len(s.lines.classes[home].waiting.items)
 	}
-	return s.claim(d, job, func(at unit.Time) bool { return f == nil || f.Pays(d.View, job, alike, at) }) <= d.Now()
+	return s.claim(d, job, rank, func(at unit.Time) bool { return f == nil || f.Pays(d.View, job, alike, at) }) <= d.Now()
+}
+
+// rankOfClaim is where a claim of a job stands: behind all others, but that of a job that lost its run with a node
+// before those of jobs that rank behind it. They got theirs while it ran, and needed none before it.
+func (s *Scheduler) rankOfClaim(v plan.View, job plan.JobID) int {
+	claims := s.agenda.calendar.Claims()
+	rank := len(claims)
+	if r := v.Job(job).Reason; s.round != nil || r.Code != plan.NodeLost && r != (plan.Reason{Code: plan.RunFailed, A: int64(plan.NodeFailure)}) {
+		return rank
+	}
+	key, _ := s.parts.Order.Key(v, job)
+	for it := (item{key, job}); rank > 0; rank-- {
+		behind, _ := s.parts.Order.Key(v, claims[rank-1].Job)
+		if !it.before(&item{behind, claims[rank-1].Job}) {
+			break
+		}
+	}
+	return rank
 }
 
 // expected is when a run is expected to end, as the policy has it.
@@ -192,17 +215,31 @@ func (s *Scheduler) length(v plan.View, job plan.JobID, workers int32) unit.Dura
 	return calendar.Length(v, job, workers)
 }
 
-// claim returns the instant of the place that a job gets, if it pays; Never if there is none.
-func (s *Scheduler) claim(d *plan.Draft, job plan.JobID, pays func(at unit.Time) bool) unit.Time {
+// claim returns the instant of the place that a job gets beside the claims before its rank, if it pays; Never if there is
+// none. Those behind give way to it, the last of them for good where there are too many now.
+func (s *Scheduler) claim(d *plan.Draft, job plan.JobID, rank int, pays func(at unit.Time) bool) unit.Time {
 	if s.agenda.calendar.Empty() || s.agenda.looked != d.Turns() {
 		s.updateCalendar(d)
 	}
+	behind := slices.Clone(s.agenda.calendar.Claims()[rank:])
+	for _, c := range behind {
+		s.agenda.calendar.Drop(c.Job)
+	}
 	n := smallest(d.Shape(job))
 	claim, ok := s.agenda.calendar.Earliest(job, n, s.length(d.View, job, n))
-	if !ok || !pays(claim.At) {
+	if ok = ok && pays(claim.At); ok {
+		s.agenda.calendar.Insert(rank, claim)
+		if len(behind) > 0 {
+			behind = behind[:min(len(behind), s.parts.Reserve.Depth-rank-1)]
+			s.agenda.overruled = true
+		}
+	}
+	for _, c := range behind {
+		s.agenda.calendar.Insert(len(s.agenda.calendar.Claims()), c)
+	}
+	if !ok {
 		return unit.Never
 	}
-	s.agenda.calendar.Insert(len(s.agenda.calendar.Claims()), claim)
 	return claim.At
 }
 
@@ -230,7 +267,7 @@ func (s *Scheduler) claimForOldest(d *plan.Draft) {
 		}
 		shape := d.Shape(id)
 		if models, _ := d.MayTake(&s.claims.tree.Ledger, id, shape.Models, shape.Milli(smallest(shape))); models != 0 {
-			s.claim(d, id, func(unit.Time) bool { return true })
+			s.claim(d, id, len(s.agenda.calendar.Claims()), func(unit.Time) bool { return true })
 			return
 		}
 	}

@@ -37,8 +37,7 @@ func TestBackfillDelaysNobody(t *testing.T) {
 		want = 10_000
 	}
 	for cases < want {
-		draws.Seed(t, cases)
-		rapid.Check(t, func(t *rapid.T) {
+		draws.Cases{Round: cases}.Check(t, func(t *rapid.T) {
 			cases++
 			claims += promisesKept(t)
 		})
@@ -78,8 +77,7 @@ func TestForesightIsBounded(t *testing.T) {
 func untilSeen(t *testing.T, what string, least, enough int, history func(t *rapid.T) int) {
 	seen := 0
 	for at := 0; at < 300 && seen <= enough; at++ {
-		draws.Seed(t, at)
-		rapid.Check(t, func(t *rapid.T) { seen += history(t) })
+		draws.Cases{Round: at}.Check(t, func(t *rapid.T) { seen += history(t) })
 	}
 	if t.Logf("%d %s", seen, what); seen < least {
 		t.Errorf("only %d %s: they test too little", seen, what)

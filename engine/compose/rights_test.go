@@ -49,7 +49,6 @@ func build(t interface{ Fatal(...any) }, ref string) func() schedule.Scheduler {
 // chose, whoever waits is told what keeps him, and no device lies idle that a waiting job
 // could use.
 func TestRightsUnderEveryDecider(t *testing.T) {
-	draws.Few(t, 20)
 	chosen, least := 0, 10
 	if os.Getenv("MUSTER_LONG") != "" {
 		least = 100
@@ -57,8 +56,7 @@ func TestRightsUnderEveryDecider(t *testing.T) {
 	for _, name := range rightstest.Deciders() {
 		t.Run(name, func(t *testing.T) {
 			for taken, round := 0, 0; taken < steps()/len(rightstest.Deciders()); round++ {
-				draws.Seed(t, round)
-				rapid.Check(t, func(t *rapid.T) {
+				draws.Cases{Round: round, Few: 20}.Check(t, func(t *rapid.T) {
 					w := anywhere(t, name)
 					taken += w.run(t)
 					chosen += w.chosen
@@ -340,11 +338,9 @@ func (w *watch) idle(v plan.View) {
 // is guaranteed has it, whoever decides, once those who hold it have had their protected
 // time and were stopped.
 func TestGuaranteesUnderEveryDecider(t *testing.T) {
-	draws.Few(t, 25)
 	for _, name := range rightstest.Deciders() {
 		t.Run(name, func(t *testing.T) {
-			draws.Seed(t, 0)
-			rapid.Check(t, func(t *rapid.T) { guarantees(t, name) })
+			draws.Cases{Few: 25}.Check(t, func(t *rapid.T) { guarantees(t, name) })
 		})
 	}
 }
@@ -388,8 +384,7 @@ func guarantees(t *rapid.T, name string) {
 func TestShorterBeforeAWindow(t *testing.T) {
 	for _, name := range []string{"fifo", "sjf", "edf", "las", "tiresias"} {
 		t.Run(name, func(t *testing.T) {
-			draws.Seed(t, 0)
-			rapid.Check(t, func(t *rapid.T) {
+			draws.Check(t, func(t *rapid.T) {
 				s := newSite(t, cluster.Uniform("site", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), queue.Tree{}, build(t, name))
 				s.step(engine.Event{Kind: engine.Close, Node: 0, Bounds: engine.Bounds{From: s.now.Add(100 * unit.Second), To: s.now.Add(unit.Hour)}})
 				for i, minutes := range rapid.Permutation([]int{1, 20, 30, 40}).Draw(t, "minutes") {
@@ -406,8 +401,7 @@ func TestShorterBeforeAWindow(t *testing.T) {
 // TestTermsOfAClaim: a job that was started for its queue's guarantee goes on on the terms
 // that the decider wishes for it, as soon as they may be given, with nothing else happening.
 func TestTermsOfAClaim(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		tree := queue.Flat("a", "b")
 		tree.Queues[1].Guarantee = []queue.Amount{{Milli: 1000}}
 		s := newSite(t, cluster.Uniform("site", 2, 1, cluster.Model{Name: "gpu", Speed: 1, Memory: 16 << 10}, 1), tree, build(t, "gandiva"))

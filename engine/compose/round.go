@@ -20,6 +20,7 @@ type round struct {
 	rhythm  allocate.Rhythm // the decider, if it has one
 	renter  allocate.Renter // the decider, if it rents
 	gathers bool            // jobs are to wait for a batch
+	turn    bool            // jobs take turns by design
 	line    []plan.JobID    // waiting or running, by id
 	wishes  []allocate.Wish
 	wish    []int32      // by job: its wish, counted from 1, while wishes are carried out
@@ -52,6 +53,7 @@ func newRound(d allocate.Joint) *round {
 	r.slow, _ = strategy.Can[allocate.Slow](d)
 	r.rhythm, _ = strategy.Can[allocate.Rhythm](d)
 	r.renter, _ = strategy.Can[allocate.Renter](d)
+	_, r.turn = strategy.Can[allocate.Rotating](d)
 	_, r.gathers = strategy.Can[allocate.Gathering](d)
 	return r
 }

@@ -113,12 +113,15 @@ func (s *Scheduler) weaker(v plan.View, job plan.JobID, milli int64) {
 // mayGo says on which ground a run may be displaced for a job now, if it may.
 func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
 	ground := s.ground(v, leaf, job, other, milli)
-	if ground == plan.NoReason || ground == plan.RoundPlan {
+	if ground == plan.NoReason {
 		return ground
 	}
-	if s.claims.loops.Repeats(job, other, v.Now()) {
+	if !s.turns() && s.claims.loops.Repeats(job, other, v.Now()) {
 		s.claims.unprotected = min(s.claims.unprotected, v.Now().Add(law.DefaultLimits().Window))
 		return plan.NoReason
+	}
+	if ground == plan.RoundPlan {
+		return ground
 	}
 	if at := s.protectedUntil(v, other); at > v.Now() {
 		s.claims.unprotected = min(s.claims.unprotected, at)
@@ -132,21 +135,30 @@ func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli 
 // job's own queue or nobody's to keep.
 func (s *Scheduler) ground(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
 	code := s.stronger(v, leaf, job, other, milli)
-	if code == plan.NoReason && s.round != nil && job != other && slices.Contains(s.round.yields, other) &&
-		(s.claims.charged[other].leaf == leaf || !s.keeps(v, other)) && s.paidBack(v, other) {
+	if code == plan.NoReason && s.round != nil && job != other && slices.Contains(s.round.yields, other) && !s.outranks(v, other, job) &&
+		(s.claims.charged[other].leaf == leaf || !s.keeps(v, other) && s.spares(other, leaf)) && s.paidBack(v, other) {
 		code = plan.RoundPlan
 	}
 	return code
 }
 
+// outranks reports whether a run would take its room back from a job at once, by its priority.
+func (s *Scheduler) outranks(v plan.View, run, job plan.JobID) bool {
+	j := v.Job(job)
+	return s.claims.tree.Shared() && v.Priority(run) > j.Priority && s.claims.tree.PriorityCounts(s.claims.tree.leaf(v, &j), s.claims.charged[run].leaf)
+}
+
+// turns reports whether jobs take turns by the strategy's design.
+func (s *Scheduler) turns() bool { return s.rules.Turns || s.round != nil && s.round.turn }
+
 // paidBack reports whether a run has computed for long enough to be worth having been
-// started, so that it may go for a wish: a minute, and ten times what its stop costs.
+// started, so that it may go for a wish: a minute, ten times what its stop costs, and what its start cost others.
 func (s *Scheduler) paidBack(v plan.View, job plan.JobID) bool {
 	r := v.Run(v.Job(job).Run)
 	if r.Status != plan.Running && r.Status != plan.Suspended {
 		return false
 	}
-	at := r.Began.Add(max(resizeEvery, leastSlice*s.price(v, job)))
+	at := max(law.Earned(v, v.Job(job).Run), r.Began.Add(max(resizeEvery, leastSlice*s.price(v, job))))
 	if at > v.Now() {
 		s.claims.unprotected = min(s.claims.unprotected, at)
 	}
@@ -164,6 +176,14 @@ func (s *Scheduler) keeps(v plan.View, job plan.JobID) bool {
 	}
 	c := s.claims.charged[job]
 	return c.milli > 0 && s.claims.tree.Guaranteed(c.leaf, 1<<c.model, 0)
+}
+
+// spares reports whether the queue of a run still has what it deserves when that run ends for
+// a job of a leaf.
+func (s *Scheduler) spares(other plan.JobID, leaf int32) bool {
+	s.claims.tree.aim()
+	c := s.claims.charged[other]
+	return c.milli == 0 || s.claims.tree.MayYield(c.leaf, leaf, c.model, c.milli)
 }
 
 // mayTakeBack reports whether free room and all that anybody might have to give up to

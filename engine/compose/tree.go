@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/queue/share"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -12,6 +13,9 @@ import (
 // may claim, and what waits and runs in each branch of it.
 type tree struct {
 	queue.Ledger
+	dealer               *share.Dealer
+	aimed                bool   // what each branch deserves is known, in this decision
+	asks                 []asks // by job
 	heads                []head // by branch
 	ages                 int64
 	lowest               int32 // no job that was ever filed has a lower priority
@@ -29,12 +33,20 @@ type head struct {
 	front    item         // the best of all jobs that wait here; if headed and there is one
 	running  []plan.JobID // of a leaf, in no order
 	preempts bool         // priority counts for its jobs
+	asking   []asking     // of a leaf under a joint decider: who asks for room still
+}
+
+// asks is what a job that waits asks for, as it is counted in its leaf.
+type asks struct {
+	leaf   int32
+	models uint64
+	milli  int64
 }
 
 // newTree reads the queues of a state.
 func newTree(v plan.View) tree {
 	config := v.Queues()
-	t := tree{Ledger: v.Ledger(), ages: -1, lowest: math.MaxInt32, protect: config.Protect, protectRank: config.ProtectRank, budget: config.Disruptions}
+	t := tree{Ledger: v.Ledger(), dealer: v.Dealer(), ages: -1, lowest: math.MaxInt32, protect: config.Protect, protectRank: config.ProtectRank, budget: config.Disruptions}
 	t.heads = make([]head, t.Branches())
 	for b := range t.heads {
 		t.heads[b].preempts = t.Preempts(int32(b))
@@ -50,8 +62,38 @@ func (t *tree) leaf(v plan.View, j *plan.Job) int32 {
 	return t.Leaf(v.QueueOf(j.Tenant))
 }
 
+// wait counts what a job that waits asks for, if it does.
+func (t *tree) wait(v plan.View, id plan.JobID) {
+	t.unwait(id)
+	if j := v.Job(id); t.Shared() && j.Phase == plan.Waiting {
+		for len(t.asks) < v.Jobs() {
+			t.asks = append(t.asks, asks{})
+		}
+		models, milli := v.Asks(id)
+		t.asks[id] = asks{t.leaf(v, &j), models, milli}
+		t.Wait(t.asks[id].leaf, models, milli)
+	}
+}
+
+// unwait counts it no more.
+func (t *tree) unwait(id plan.JobID) {
+	if int(id) < len(t.asks) && t.asks[id].milli > 0 {
+		t.Wait(t.asks[id].leaf, t.asks[id].models, -t.asks[id].milli)
+		t.asks[id] = asks{}
+	}
+}
+
+// aim works out what each branch deserves, once in a decision.
+func (t *tree) aim() {
+	if !t.aimed {
+		t.aimed = true
+		t.dealer.Aim(&t.Ledger)
+	}
+}
+
 // age reads how past use is remembered by now, where it was aged since.
 func (t *tree) age(v plan.View) {
+	t.aimed = false
 	if t.Shared() && v.Ages() != t.ages {
 		t.ages = v.Ages()
 		t.Remember(v.Past())
@@ -89,7 +131,8 @@ func (t *tree) first(s *Scheduler) int32 {
 				best = b
 				continue
 			}
-			before, tie := t.Before(b, best)
+			t.aim()
+			before, tie := t.Before(b, best, s.nextModels(b), s.nextModels(best))
 			if before || tie && s.ranksBefore(b, best) {
 				best = b
 			}
@@ -125,8 +168,30 @@ func (s *Scheduler) ranksBefore(a, b int32) bool {
 	if len(s.claims.tree.Below(a))+len(s.claims.tree.Below(b)) > 0 {
 		return false
 	}
+	if s.round != nil {
+		return s.claims.tree.heads[a].asking[0].turn < s.claims.tree.heads[b].asking[0].turn
+	}
 	x, y := s.head(a), s.head(b)
 	return x >= 0 && y >= 0 && s.lines.classes[x].waiting.items[0].before(&s.lines.classes[y].waiting.items[0])
+}
+
+// nextModels are the models that the best job of a branch may have; of those with others below all.
+func (s *Scheduler) nextModels(b int32) uint64 {
+	const any = ^uint64(0)
+	t := &s.claims.tree
+	if len(t.Lent()) == 1 || len(t.Below(b)) > 0 {
+		return any
+	}
+	job := plan.JobID(plan.None)
+	if s.round != nil {
+		job = t.heads[b].asking[0].job
+	} else if at := s.head(b); at >= 0 {
+		job = s.lines.classes[at].waiting.items[0].job
+	}
+	if job < 0 || int(job) >= len(t.asks) || t.asks[job].models == 0 {
+		return any
+	}
+	return t.asks[job].models
 }
 
 // takesBack reports whether the best job of a class may claim room from what runs: it

@@ -9,8 +9,8 @@ import (
 	"github.com/musterdl/muster/plan"
 )
 
-// carryOut carries the wishes out: first what gives room, then what takes it. Those
-// within what their queue is guaranteed go first, whatever the decider wishes.
+// carryOut carries the wishes out: first what gives room, then what takes it. Of several
+// queues the tree says whose wish is next.
 func (s *Scheduler) carryOut(d *plan.Draft) {
 	r := s.round
 	for len(r.wish) < d.Jobs() {
@@ -29,20 +29,9 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 	}
 	ruled := s.ruled()
 	if s.claims.tree.Shared() {
-		s.guaranteed(d)
-	}
-	for i := range r.wishes {
-		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend {
-			s.grant(d, w)
-		}
-	}
-	for _, id := range r.line {
-		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || s.lines.home[id] != inLine {
-			continue
-		}
-		if !ruled || r.gathers || !s.grant(d, s.own(d.View, id)) {
-			s.passedOver(d, id)
-		}
+		s.grantByQueue(d)
+	} else {
+		s.grantInOrder(d, ruled)
 	}
 	for i := range r.wishes {
 		w := &r.wishes[i]
@@ -61,18 +50,20 @@ func (s *Scheduler) ruled() bool {
 	return s.claims.tree.Bounds() || !s.agenda.calendar.Empty()
 }
 
-// guaranteed starts the jobs that are within what their queue is guaranteed: those with
-// a wish in the order of the wishes, then the others in the order in which they came.
-func (s *Scheduler) guaranteed(d *plan.Draft) {
+// grantInOrder grants the wishes in their order, and then what jobs without one would have.
+func (s *Scheduler) grantInOrder(d *plan.Draft, ruled bool) {
 	r := s.round
 	for i := range r.wishes {
-		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend && s.lines.home[w.Job] == inLine && s.claims.tree.guaranteed(d.View, w.Job) {
+		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend {
 			s.grant(d, w)
 		}
 	}
 	for _, id := range r.line {
-		if s.lines.home[id] == inLine && s.claims.tree.guaranteed(d.View, id) {
-			s.grant(d, s.own(d.View, id))
+		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || s.lines.home[id] != inLine {
+			continue
+		}
+		if !ruled || r.gathers || !s.grant(d, s.own(d.View, id)) {
+			s.passedOver(d, id)
 		}
 	}
 }

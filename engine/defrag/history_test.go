@@ -437,8 +437,7 @@ func steps() int {
 func TestHistories(t *testing.T) {
 	taken, applied, late := 0, 0, 0
 	for taken < steps() {
-		draws.Seed(t, taken)
-		rapid.Check(t, func(t *rapid.T) {
+		draws.Cases{Round: taken}.Check(t, func(t *rapid.T) {
 			s := newSite(t)
 			s.fill()
 			n := rapid.IntRange(1, 40).Draw(t, "steps")

@@ -60,8 +60,7 @@ func TestLoops(t *testing.T) {
 // Against all displacements ever made, looked at one by one; and what is remembered
 // is recalled, to the byte.
 func TestLoopsBrute(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		l, now := law.NewLoops(small), unit.Time(0)
 		var made []displacement
 		job := func() plan.JobID { return plan.JobID(rapid.IntRange(0, 5).Draw(t, "job")) }

@@ -25,10 +25,8 @@ func TestRandom(t *testing.T) {
 	if full {
 		rounds = 50
 	}
-	draws.Few(t, 30) // of the hundred cases of a round
 	for round := range rounds {
-		draws.Seed(t, round)
-		rapid.Check(t, func(t *rapid.T) {
+		draws.Cases{Round: round, Few: 30}.Check(t, func(t *rapid.T) {
 			s := draw(t)
 			if err := prove(&s, restarts...); err != nil {
 				t.Fatalf("%s on %s: %v", s.strategy, s.cluster.Name, err)

@@ -257,7 +257,7 @@ func Claims(name, step string) ([]*Claim, error) {
 	}
 	var list []*Claim
 	var names []string
-	for _, e := range slices.Concat(catalogue.All, catalogue.ForPlans, catalogue.Grounds) {
+	for _, e := range slices.Concat(catalogue.All, catalogue.ForPlans, Grounds()) {
 		if e.Claim == nil {
 			continue
 		}

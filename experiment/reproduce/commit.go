@@ -85,10 +85,11 @@ func (w CommitWork) draw() (jobs []drawn, warm int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	saved := trace.WithSaving(sizes, trace.Saving{}, w.Seed)
 	var area float64
 	var kinds []drawn
 	for {
-		job, truth, err := sizes.Next()
+		job, truth, err := saved.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}

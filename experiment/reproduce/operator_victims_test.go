@@ -158,7 +158,7 @@ func evicted(t *testing.T, chooser, restart string) (hours float64) {
 	if os.Getenv("MUSTER_FULL") != "1" {
 		s.Limit = 12_000
 	}
-	s.CheckpointEvery, s.Tenants = 30*unit.Minute, "venus"
+	s.Saving.Every, s.Tenants = 30*unit.Minute, "venus"
 	var tree queue.Tree
 	s.Queues, tree = preempting(t)
 	w := newOperator(&tree)
@@ -186,7 +186,7 @@ func evicted(t *testing.T, chooser, restart string) (hours float64) {
 	}
 	// A run is left alone until it has saved, and then gives way at once; for a gang many
 	// runs may have to, some of which it displaced not long ago.
-	soon := 2*lookEvery + max(s.CheckpointEvery, tree.Protect)
+	soon := 2*lookEvery + max(s.Saving.Every, tree.Protect)
 	if w.single > soon || w.several > soon+law.DefaultLimits().Window {
 		t.Errorf("jobs waited %v on one device and %v on more within their queue's guarantee, expected at most %v and %v",
 			w.single, w.several, soon, soon+law.DefaultLimits().Window)

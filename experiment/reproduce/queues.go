@@ -88,10 +88,11 @@ func (w QueueWork) draw() (jobs []drawn, err error) {
 	if err != nil {
 		return nil, err
 	}
+	saved := trace.WithSaving(sizes, trace.Saving{}, w.Seed)
 	var kinds []drawn
 	area := 0.0
 	for {
-		job, truth, err := sizes.Next()
+		job, truth, err := saved.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}

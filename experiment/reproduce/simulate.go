@@ -44,9 +44,10 @@ type Setup struct {
 	Load     float64
 	Seed     uint64
 	Limit    int
-	// Prices are what things cost; CheckpointEvery is the interval of jobs that state none.
-	Prices          simulated.Prices
-	CheckpointEvery unit.Duration
+	// Prices are what things cost.
+	Prices simulated.Prices
+	// Saving is how jobs save of which the trace does not say it.
+	Saving trace.Saving
 	Hazards
 	// Queues is a tree of queues (preset or YAML file), and Tenants whose tenants, users
 	// and priorities are drawn for jobs that have none; empty is none.
@@ -121,7 +122,11 @@ func Simulate(s Setup) (*Outcome, error) {
 		return nil, err
 	}
 	o := &Outcome{Collector: report.NewCollector(s.Limits), Cluster: on.cluster}
-	source := &adjusted{source: jobs, s: &s, onRequest: built.OnRequest}
+	if err := s.Saving.Validate(); err != nil {
+		return nil, err
+	}
+	saved := trace.WithSaving(jobs, s.Saving, s.Seed)
+	source := &adjusted{source: saved, trace: s.Trace, saves: built.OnRequest}
 	config := simulated.Config{Cluster: on.cluster, Beginning: simulated.Beginning{First: first}, Jobs: source, Expected: trace.Left(on.jobs), Scheduler: built.Scheduler, Strategy: built.Composition.Name, Policy: engine.DefaultPolicy(),
 		TellTruth: built.TellTruth, Prices: s.Prices, Collector: o.Collector,
 		Decisions: s.Decisions, Hooks: simulated.Hooks{Commit: s.Commit, Progress: s.Progress}, Check: s.Check, NoBounds: s.NoBounds,
@@ -153,6 +158,9 @@ func Simulate(s Setup) (*Outcome, error) {
 	r.WallSec, r.CPUSec, r.PeakRSSBytes = time.Since(began).Seconds(), cpuSeconds()-cpu, peakRSS()
 	if t, ok := jobs.(*trace.Tenanted); ok {
 		r.Notes = append(r.Notes, t.About())
+	}
+	if about := saved.About(); about != "" {
+		r.Notes = append(r.Notes, about)
 	}
 	if waits := r.AvgWaitSec * 10; waits < r.MeanDurationSec {
 		r.Notes = append(r.Notes, "hardly anybody waits: the mean wait is under a tenth of the mean duration, so strategies cannot differ much here")
@@ -211,11 +219,11 @@ func build(s Setup) (catalogue.Built, error) {
 	return c.Build(catalogue.Env{Seed: s.Seed, Break: s.Break, Services: s.services, Pairs: speeds{}}, s.Explain)
 }
 
-// adjusted passes jobs on with the setup's checkpoint rules, and sums up what they ask.
+// adjusted passes jobs on as step 6 treats them, and sums up what they ask.
 type adjusted struct {
-	source    trace.Reader
-	s         *Setup
-	onRequest bool
+	source trace.Reader
+	trace  string
+	saves  bool // jobs are asked to save before they are stopped
 
 	jobs          int64
 	area, seconds float64
@@ -229,19 +237,12 @@ func (a *adjusted) Next() (workload.Job, workload.Truth, error) {
 		if errors.Is(err, io.EOF) {
 			return job, truth, err
 		}
-		return job, truth, fmt.Errorf("%s: %w", a.s.Trace, err)
+		return job, truth, fmt.Errorf("%s: %w", a.trace, err)
 	}
 	if truth.Duration == trace.NoDuration {
-		return job, truth, fmt.Errorf("%s: job %s has no duration in this trace: it cannot be simulated in time", a.s.Trace, job.Name)
+		return job, truth, fmt.Errorf("%s: job %s has no duration in this trace: it cannot be simulated in time", a.trace, job.Name)
 	}
-	c := &job.Checkpoint
-	if c.Every == 0 {
-		c.Every = a.s.CheckpointEvery
-	}
-	a.s.Prices.Complete(&job)
-	// Published traces say nothing of checkpoints; a job that keeps its work at all
-	// keeps it when asked, unless step 6 is left at its null.
-	c.OnRequest = a.onRequest
+	job.Checkpoint.OnRequest = job.Checkpoint.OnRequest && a.saves
 	a.jobs++
 	a.area += float64(job.Workers()) / 1000 * truth.Duration.Seconds()
 	a.seconds += truth.Duration.Seconds()

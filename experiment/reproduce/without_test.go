@@ -57,7 +57,7 @@ var worths = []worth{
 func saving(strategy string) func(*testing.T) Setup {
 	return func(t *testing.T) Setup {
 		s := on("gen:rw-a", "gpus:1x60", strategy)(t)
-		s.CheckpointEvery = 30 * unit.Minute
+		s.Saving.Every = 30 * unit.Minute
 		return s
 	}
 }

@@ -265,7 +265,7 @@ func (g *generator) Next() (workload.Job, workload.Truth, error) {
 	job.Submit = unit.Time(unit.Seconds(g.nowS))
 	job.Devices, job.Share = 1, unit.Whole
 	job.Gang, truth.Duration, truth.Sensitivity = g.shape.draw(g.sizes, g.set.devices)
-	job.Checkpoint = workload.Checkpoint{OnRequest: true, Load: g.set.restart}
+	job.Checkpoint = workload.Checkpoint{Load: g.set.restart}
 	if t := g.shape.tenants; t != nil {
 		job.Tenant = t[pick(g.tenants, len(t), func(i int) float64 { return t[i].weight })].name
 	}

@@ -59,7 +59,7 @@ func TestReferenceWorkloads(t *testing.T) {
 				} else if e.truth.Sensitivity != 0 {
 					t.Fatal("a job of one worker is sensitive")
 				}
-				if c := e.job.Checkpoint; !c.OnRequest || c.Load != test.restart || c.Every != 0 {
+				if c := e.job.Checkpoint; c.OnRequest || c.Load != test.restart || c.Every != 0 {
 					t.Fatalf("checkpoint %+v", c)
 				}
 			}

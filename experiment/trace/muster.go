@@ -63,6 +63,9 @@ func finishMuster(r *record) (string, error) {
 	if j.Share < unit.Whole && j.Devices != 1 {
 		return "share_milli", fmt.Errorf("%d with %d devices per worker: expected a share of one device", j.Share, j.Devices)
 	}
+	if j.Checkpoint.Every > 0 {
+		r.truth.NeverSaves = false
+	}
 	if len(j.Sizes) > 0 && !slices.Contains(j.Sizes, j.Gang) {
 		return "sizes", fmt.Errorf("%s: expected the gang of %d among them", shown(printSizes(r)), j.Gang)
 	}
@@ -180,13 +183,16 @@ func setOnRequest(r *record, cell string) error {
 	if cell != "true" && cell != "false" {
 		return errors.New(shown(cell) + ": expected true or false")
 	}
-	r.job.Checkpoint.OnRequest = cell == "true"
+	r.job.Checkpoint.OnRequest, r.truth.NeverSaves = cell == "true", cell == "false"
 	return nil
 }
 
 func printOnRequest(r *record) string {
-	if r.job.Checkpoint.OnRequest {
+	switch {
+	case r.job.Checkpoint.OnRequest:
 		return "true"
+	case r.truth.NeverSaves:
+		return "false"
 	}
 	return ""
 }

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 )
@@ -44,6 +45,7 @@ func drawEntries(t *rapid.T) []entry {
 				Save: spanOf("save"), Load: spanOf("load")},
 			Retries: rapid.Int32Range(0, 9).Draw(t, "retries"),
 		}
+		never := !j.Checkpoint.OnRequest && j.Checkpoint.Every == 0 && rapid.Bool().Draw(t, "never saves")
 		if j.Devices == 1 {
 			j.Share = unit.Milli(rapid.Int64Range(1, 1000).Draw(t, "share"))
 		}
@@ -54,7 +56,7 @@ func drawEntries(t *rapid.T) []entry {
 		if i > 0 {
 			j.Submit = unit.Time(spanOf("submit"))
 		}
-		truth := workload.Truth{Duration: spanOf("duration"), FailAfter: spanOf("fail"),
+		truth := workload.Truth{Duration: spanOf("duration"), NeverSaves: never, FailAfter: spanOf("fail"),
 			Sensitivity: rapid.Float64Range(0, 1000).Draw(t, "sensitivity"), Busy: rapid.Float64Range(0, 1).Draw(t, "busy")}
 		if rapid.Bool().Draw(t, "unknown") {
 			truth.Duration = NoDuration
@@ -66,7 +68,7 @@ func drawEntries(t *rapid.T) []entry {
 }
 
 func TestRoundTrip(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		all := drawEntries(t)
 		for _, encoding := range encodings {
 			var out bytes.Buffer

@@ -12,8 +12,8 @@
 //
 // A generator knows the keys jobs, devices, load, seed, days (in place of jobs or
 // load: the span to fill), restart (what a resume loses) and estimate (exact or
-// noisy: a declared run time). Its jobs save when asked to before a preemption;
-// published traces say nothing of checkpoints, and their jobs have none.
+// noisy: a declared run time). Neither generators nor published traces say how jobs
+// save; WithSaving puts what is assumed in that place.
 //
 // A gang of n devices becomes n workers of one device each, since the published
 // traces say no more; a pod of openb stays one worker with all its devices.

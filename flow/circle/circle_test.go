@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/flow/circle"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/mechanism/maxmin"
 	"github.com/musterdl/muster/model/unit"
 )
@@ -87,7 +88,7 @@ func TestNoise(t *testing.T) {
 
 // TestBest holds the rotation against every rotation on the 5 ms grid.
 func TestBest(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 4).Draw(t, "jobs")
 		length := 5 * rapid.Int64Range(2, 6).Draw(t, "slots")
 		arcs := make([]circle.Arc, n)

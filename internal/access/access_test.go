@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -58,7 +60,7 @@ func TestMay(t *testing.T) {
 func TestSees(t *testing.T) {
 	path := rapid.SampledFrom([]string{"", "a", "a/b", "a/b/c", "ab", "b", "a/bc"})
 	name := rapid.SampledFrom([]string{"", "kim", "lee"})
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		id := Identity{Name: name.Draw(t, "name"), Role: Role(rapid.IntRange(0, 4).Draw(t, "role"))}
 		some := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "a/b", "b", "*"}), 0, 2)
 		id.Tenants = some.Draw(t, "tenants")

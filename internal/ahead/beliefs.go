@@ -1,8 +1,11 @@
 package ahead
 
 import (
+	"cmp"
 	"io"
+	"slices"
 
+	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
@@ -150,4 +153,18 @@ func (a *arriving) Next() (workload.Job, workload.Truth, error) {
 	next := a.left[0]
 	a.left = a.left[1:]
 	return next.Job, next.Truth, nil
+}
+
+// Returns are the lost nodes coming back, each when it is expected to; one that nobody counts on stays away.
+func Returns(v plan.View) (later []simulated.Later) {
+	for id := range plan.NodeID(v.Nodes()) {
+		if v.Node(id).Status != plan.Down {
+			continue
+		}
+		if back := v.Return(id, plan.UsualRepair); back != unit.Never {
+			later = append(later, simulated.Later{At: back, Event: engine.Event{Kind: engine.NodeUp, Node: id}})
+		}
+	}
+	slices.SortStableFunc(later, func(a, b simulated.Later) int { return cmp.Compare(a.At, b.At) })
+	return later
 }

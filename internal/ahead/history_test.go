@@ -304,8 +304,7 @@ var reserving = []string{"fifo+easy", "fifo+conservative", "srtf+declared+easy+c
 func TestFaithful(t *testing.T) {
 	for name, list := range map[string][]string{"displace": strategies, "suspend": {"turns"}} {
 		t.Run(name, func(t *testing.T) {
-			draws.Seed(t, 0)
-			rapid.Check(t, func(t *rapid.T) {
+			draws.Check(t, func(t *rapid.T) {
 				h := drawHistory(t, list)
 				faithful(t, &h)
 			})
@@ -320,8 +319,7 @@ func TestFaithfulWithClaims(t *testing.T) {
 		t.Skip("about one history in five hundred with reservations beside elastic or preempting work, or with trees of queues, still goes on " +
 			"otherwise than its fork: see docs/decisions/0016-forward-runs.md; MUSTER_KNOWN=1 hunts for them")
 	}
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		h := drawHistory(t, slices.Concat(strategies, reserving))
 		n := func(least, most int) int { return rapid.IntRange(least, most).Draw(t, "n") }
 		for range n(1, 3) {

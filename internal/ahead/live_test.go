@@ -200,8 +200,7 @@ func drawLived(t *rapid.T, strategies []string) history {
 
 // TestFaithfulToLive: the same of a history that was lived rather than simulated.
 func TestFaithfulToLive(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		h := drawLived(t, []string{"fifo", "fifo-strict", "las", "tiresias", "srtf+declared", "srsf+declared+consolidate", "sjf+history"})
 		l := live{t: t, h: &h}
 		l.run()

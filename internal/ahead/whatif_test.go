@@ -178,8 +178,7 @@ func TestVictims(t *testing.T) {
 // changes its strategy at that instant.
 func TestSwitched(t *testing.T) {
 	names := []string{"fifo", "fifo-strict", "las", "tiresias", "srtf+declared"}
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		h := drawLived(t, names)
 		l := live{t: t, h: &h}
 		l.run()
@@ -204,8 +203,7 @@ func TestSwitched(t *testing.T) {
 
 // TestGrow: whatever the State, it is legal with more nodes, of old and new models.
 func TestGrow(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		h := drawHistory(t, strategies)
 		steps, _, _ := h.simulate(t, 0)
 		_, saved, _ := h.simulate(t, rapid.IntRange(1, steps).Draw(t, "cut"))

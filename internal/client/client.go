@@ -257,7 +257,7 @@ func (c *Client) Wait(ctx context.Context, name string) (job view.Job, err error
 			job, err = call[view.Job](ctx, c, http.MethodGet, jobPath(name, "?wait=60"))
 			return err
 		})
-		if err != nil || job.Over() {
+		if err != nil || job.Settled() {
 			return job, err
 		}
 	}

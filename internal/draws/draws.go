@@ -7,31 +7,75 @@ import (
 	"flag"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 )
 
-// Seed fixes what rapid draws in this test from here on, by the round where a test
-// goes through several of them.
-func Seed(t *testing.T, round int) {
-	t.Helper()
-	if os.Getenv("MUSTER_HUNT") != "" {
-		return
-	}
-	if err := flag.Set("rapid.seed", strconv.Itoa(round+1)); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = flag.Set("rapid.seed", "0") })
+// Cases are those that a property is tried on.
+type Cases struct {
+	// Round is which hundred they are, where a test goes through several.
+	Round int
+	// Few is how many there are where MUSTER_LONG=1 does not ask for all hundred; 0 is all of them.
+	Few int
 }
 
-// Few has rapid try only so many cases in this test, where MUSTER_LONG=1 does not ask for
-// all hundred.
-func Few(t *testing.T, cases int) {
+// Check fails the test where prop does not hold of a hundred drawn cases, and says the smallest one that
+// it finds with the seed that draws it again: go test -run NAME -rapid.seed=SEED.
+func Check(t rapid.TB, prop func(*rapid.T)) {
 	t.Helper()
-	if os.Getenv("MUSTER_LONG") != "" {
-		return
+	Cases{}.Check(t, prop)
+}
+
+// flags are rapid's, which it reads before it draws the first case: whoever sets them has them until then.
+var flags sync.Mutex
+
+func init() {
+	set("rapid.nofailfile", "true") // the seed says as much, and leaves nothing in the tree
+}
+
+// Check is the same for these cases.
+func (c Cases) Check(t rapid.TB, prop func(*rapid.T)) {
+	t.Helper()
+	flags.Lock()
+	seed, checks := value("rapid.seed"), value("rapid.checks")
+	if seed == "0" && !hunting() { // nobody asked for another
+		set("rapid.seed", strconv.Itoa(c.Round+1))
 	}
-	if err := flag.Set("rapid.checks", strconv.Itoa(cases)); err != nil {
-		t.Fatal(err)
+	if c.Few > 0 && os.Getenv("MUSTER_LONG") == "" {
+		set("rapid.checks", strconv.Itoa(c.Few))
 	}
-	t.Cleanup(func() { _ = flag.Set("rapid.checks", "100") })
+	begin := sync.OnceFunc(func() {
+		set("rapid.seed", seed)
+		set("rapid.checks", checks)
+		flags.Unlock()
+	})
+	defer begin()
+	rapid.Check(t, func(t *rapid.T) {
+		begin()
+		prop(t)
+	})
+}
+
+// Seed is what a test starts its own generator from.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	if !hunting() {
+		return 1
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	return seed
+}
+
+func hunting() bool { return os.Getenv("MUSTER_HUNT") != "" }
+
+func value(name string) string { return flag.Lookup(name).Value.String() }
+
+func set(name, to string) {
+	if err := flag.Set(name, to); err != nil {
+		panic(err) // rapid has no such flag any more
+	}
 }

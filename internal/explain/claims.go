@@ -13,6 +13,10 @@ import (
 // to the scheduler.
 func (q *question) limited() (cause, bool) {
 	models, b := q.v.MayTake(q.ledger(), q.id, q.shape.Models, q.wants())
+	never := q.never.Code != plan.NoReason
+	if models != 0 && never {
+		return q.tooFewLeft(), true
+	}
 	if models != 0 || b.Kind == queue.NoBar {
 		return cause{}, false
 	}
@@ -25,7 +29,11 @@ func (q *question) limited() (cause, bool) {
 	c := cause{code: plan.Barred(b).Code}
 	switch b.Kind {
 	case queue.KeptByOne:
-		return q.keptBack(c, name, b.Left()), true
+		c = q.keptBack(c, name, b.Left())
+		if never {
+			c.words, c.never, c.needs = underLimits+c.words, true, []string{name + " to keep less back, or a larger cluster"}
+		}
+		return c, true
 	case queue.AtLimit:
 		c.words = fmt.Sprintf("%s may hold %s and holds %s; the job wants %s", name, named(b.Most), plan.Amount(b.Held), plan.Amount(q.wants()))
 	case queue.AtBorrow:
@@ -38,8 +46,8 @@ func (q *question) limited() (cause, bool) {
 		}
 		c.words = fmt.Sprintf("%s may hold %s in %s and holds %s there; the job wants %s", user, named(b.Most), name, plan.Amount(b.Held), plan.Amount(q.wants()))
 	}
-	if q.wants() > b.Most {
-		c.words = "can never start under its limits: " + c.words
+	if never {
+		c.words = underLimits + c.words
 		c.never, c.needs = true, []string{fmt.Sprintf("that limit raised to %s", plan.Amount(q.wants()))}
 		return c, true
 	}
@@ -49,6 +57,18 @@ func (q *question) limited() (cause, bool) {
 	c.holders = q.holders(q.ofQueue(b))
 	c.needs = []string{q.toEnd(c.holders), fmt.Sprintf("or that limit raised to %s", plan.Amount(b.Held+q.wants()))}
 	return c, true
+}
+
+// underLimits begins the sentence about a job that its queues never let start.
+const underLimits = "can never start under its limits: "
+
+// tooFewLeft is a job whose queues leave it models of devices of which the cluster has too few.
+func (q *question) tooFewLeft() cause {
+	models, b := q.v.MayEver(q.ledger(), q.id, q.shape.Models, q.wants())
+	name := q.queueName(b.Queue)
+	return cause{code: plan.Barred(b).Code, never: true, needs: []string{"the limits of " + name + " raised, or more of these devices"},
+		words: fmt.Sprintf("%s%s; of the device models that %s leaves it, the whole cluster, if it were idle, would hold %d of its %s", underLimits,
+			q.wish(), name, q.v.CapacityFor(q.job.Shape, models), workers(int64(q.n)))}
 }
 
 // keptBack is room that a queue keeps for itself although it is idle.

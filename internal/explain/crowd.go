@@ -54,8 +54,8 @@ func (q *question) first() plan.JobID {
 }
 
 // overtaken is a job whose room others have got since it waits that were not there
-// before it: of higher priority, or of a queue that goes before its own. Without them
-// it would run. Smaller work that merely filled in is no cause.
+// before it: of higher priority, or of a queue that went before its own and holds more
+// than its guarantee. Without them it would run. Smaller work that merely filled in is no cause.
 func (q *question) overtaken() (cause, bool) {
 	if q.fits >= int64(q.n) {
 		return cause{}, false
@@ -63,7 +63,8 @@ func (q *question) overtaken() (cause, bool) {
 	for _, kind := range [...]func(o *plan.Job, milli int64) bool{
 		func(o *plan.Job, _ int64) bool { return o.Priority > q.job.Priority },
 		func(o *plan.Job, milli int64) bool {
-			return q.v.QueueOf(o.Tenant) != q.v.QueueOf(q.job.Tenant) && milli >= q.wants() && (o.Submit > q.job.Submit || q.job.Preemptions > 0)
+			theirs, own := q.v.QueueOf(o.Tenant), q.v.QueueOf(q.job.Tenant)
+			return theirs != own && milli >= q.wants() && (q.job.Preemptions > 0 || o.Submit > q.job.Submit && !q.onlyGuaranteed(theirs))
 		},
 	} {
 		var list []ending
@@ -105,7 +106,7 @@ func (q *question) overtakenBy(runs []ending) cause {
 		c.code, c.words = plan.Reclaimed, fmt.Sprintf("gave back to %s what %s had borrowed from %s", names(list), q.queueName(q.v.QueueOf(q.job.Tenant)), q.queueName(q.v.QueueOf(o.Tenant)))
 	default:
 		c.code = plan.Behind
-		c.words = fmt.Sprintf("%s came later but %s first: the share of %s counts before that of %s", names(list), verb, q.queueName(q.v.QueueOf(o.Tenant)), q.queueName(q.v.QueueOf(q.job.Tenant)))
+		c.words = fmt.Sprintf("%s came later but %s first: %s was shorter of what it deserves than %s", names(list), verb, q.queueName(q.v.QueueOf(o.Tenant)), q.queueName(q.v.QueueOf(q.job.Tenant)))
 	}
 	return c
 }
@@ -169,7 +170,7 @@ func (q *question) closedNow() (cause, bool) {
 	}
 	spare := all.milli() - q.wants()
 	for id := range q.live {
-		if o := q.v.Job(id); o.Phase == plan.Waiting && id != q.id && q.before(id, q.id) && q.v.Shape(id).Models&q.shape.Models != 0 {
+		if o := q.v.Job(id); o.Phase == plan.Waiting && id != q.id && q.before(id, q.id) && q.v.Shape(id).Models&q.shape.Models != 0 && q.Never(id) == "" {
 			if spare -= q.v.Shape(id).Milli(q.v.Shape(id).Gang); spare < 0 {
 				return cause{}, false // they would
 			}
@@ -189,10 +190,11 @@ func (q *question) closed(r *room, up int64) (c cause, ok bool) {
 	more := int64(0)
 	open := r.copy().open(plan.Cordoned, plan.Quarantined, plan.Down)
 	for _, kind := range closedKinds {
-		gain, list := int64(0), []string(nil)
+		gain, list, back := int64(0), []string(nil), unit.Time(0)
 		for id := range plan.NodeID(q.v.Nodes()) {
 			if q.v.Node(id).Status != plan.Up && q.obstacle(id) == kind.obstacle && open.holds(id) > 0 {
 				gain, list = gain+int64(open.holds(id)), append(list, q.nodeName(id))
+				back = max(back, q.v.Return(id, plan.UsualRepair))
 			}
 		}
 		if gain <= more {
@@ -204,6 +206,9 @@ func (q *question) closed(r *room, up int64) (c cause, ok bool) {
 			verb = "are"
 		}
 		c = cause{code: kind.code, words: fmt.Sprintf("%s %s %s", names(list), verb, kind.obstacle), needs: []string{fmt.Sprintf(kind.need, names(list))}}
+		if kind.obstacle == isDown && back != unit.Never {
+			c.needs[0] += ", expected " + q.away(back)
+		}
 	}
 	if missing := int64(q.n) - up - more; ok && missing > 0 {
 		c.needs = append(c.needs, fmt.Sprintf("and other nodes that are closed, for the %s that remain", workers(missing)))
@@ -253,8 +258,9 @@ func (q *question) lacking() (cause, bool) {
 	return cause{}, false
 }
 
-// needEnds adds whose ends would help.
+// needEnds adds whose ends would help, and which queues hold more than they deserve.
 func (q *question) needEnds(c cause) cause {
+	c.words += q.unequal()
 	if len(c.holders) > 0 {
 		c.needs = append(c.needs, q.toEnd(c.holders))
 	}

@@ -44,6 +44,10 @@ func (q *question) dependency(c *cause) {
 	c.words = "comes after " + count(left, "job") + " that must finish first"
 	c.needs = []string{strings.TrimPrefix(c.words, "comes after ")}
 	first := plan.JobID(q.job.Reason.A)
+	if stuck, why := q.stuck(q.id); stuck != plan.None {
+		c.never, c.words, c.needs = true, fmt.Sprintf("comes after %s, which %s", q.v.Name(stuck), why), []string{q.v.Name(stuck) + " to finish; muster why " + q.v.Name(stuck) + " says what keeps it"}
+		return
+	}
 	if q.job.Reason.Code != plan.WaitsForJob || first < 0 || q.v.Job(first).Phase.Over() {
 		return // that one has finished since, others have not
 	}
@@ -70,22 +74,38 @@ func (s *Site) Never(id plan.JobID) string {
 	if j.Phase.Over() || j.Run != plan.None {
 		return ""
 	}
-	q := &question{Site: s, id: id, job: j, shape: s.v.Shape(id), reason: obstacle.Room(s.v, id), brief: true}
+	if stuck, why := s.stuck(id); stuck != plan.None {
+		return fmt.Sprintf("comes after %s, which %s", s.v.Name(stuck), why)
+	}
+	q := &question{Site: s, id: id, job: j, shape: s.v.Shape(id), never: obstacle.Never(s.v, s.ledger(), id), brief: true}
+	if q.never.Code == plan.NoReason {
+		return ""
+	}
 	q.n = q.shape.Least()
 	for _, f := range [...]func(q *question) (cause, bool){(*question).impossible, (*question).limited} {
-		if c, ok := f(q); ok && c.never {
+		if c, ok := f(q); ok {
 			return c.words
 		}
 	}
 	return ""
 }
 
+// stuck is a job that another comes after and that can never start, with why; plan.None is none.
+func (s *Site) stuck(id plan.JobID) (plan.JobID, string) {
+	for before := range s.v.Blockers(id) {
+		if why := s.Never(before); why != "" {
+			return before, why
+		}
+	}
+	return plan.None, ""
+}
+
 // impossible is a job that would not fit if the whole cluster were well and idle.
 func (q *question) impossible() (cause, bool) {
-	if q.reason.Code != plan.Unsatisfiable {
+	if q.never.Code != plan.Unsatisfiable {
 		return cause{}, false
 	}
-	c, all := q.v.Cluster(), q.v.CapacityFor(q.job.Shape)
+	c, all := q.v.Cluster(), q.v.CapacityFor(q.job.Shape, q.shape.Models)
 	devices, memory, cpu, host := int32(0), unit.MiB(0), unit.Milli(0), unit.MiB(0)
 	for id := range c.Nodes {
 		n := &c.Nodes[id]

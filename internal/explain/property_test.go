@@ -9,6 +9,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/fit"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/scenetest"
 	"github.com/musterdl/muster/model/unit"
@@ -54,7 +55,7 @@ func site(t *testing.T, strategy string, queues string) *scenetest.Scene {
 // had ended, and not if one of them went on.
 func TestRoom(t *testing.T) {
 	holders := 0
-	rapid.Check(t, func(r *rapid.T) {
+	draws.Check(t, func(r *rapid.T) {
 		s := site(t, "fifo", "")
 		for n := range rapid.IntRange(1, 20).Draw(r, "steps") {
 			draw(r, s, n, "0", "1", "2", "3", "4")
@@ -118,7 +119,7 @@ func fitsAfter(t *testing.T, s *scenetest.Scene, id plan.JobID, holders []explai
 // Under limits the same is said as the scheduler noted when it tried a moment ago.
 func TestLimits(t *testing.T) {
 	noted := 0
-	rapid.Check(t, func(r *rapid.T) {
+	draws.Check(t, func(r *rapid.T) {
 		s := site(t, "fifo", "queue a limit=5 user-limit=3\nqueue b guarantee=4 borrow=2\nqueue b/c limit=4 keep=2 guarantee=2")
 		for n := range rapid.IntRange(1, 20).Draw(r, "steps") {
 			draw(r, s, n, "1", "2", "3", "4")

@@ -18,6 +18,7 @@ type question struct {
 	n     int32 // workers at its smallest size
 	brief bool  // only the cause is asked for, not who is to end
 
+	never  plan.Reason // why it can never start here, by the rule that the scheduler asks too
 	reason plan.Reason // as the scheduler records it
 	now    *room       // as it is, on nodes that take runs
 	fits   int64       // workers that there is room for in it
@@ -29,7 +30,7 @@ type question struct {
 func (s *Site) ask(id plan.JobID) *question {
 	q := &question{Site: s, id: id, job: s.v.Job(id), shape: s.v.Shape(id)}
 	v := s.v
-	q.n = q.shape.Least()
+	q.n, q.never = q.shape.Least(), obstacle.Never(v, s.ledger(), id)
 	q.now, q.fits = s.room(q.job.Shape)
 	q.beside, q.left = q.now, q.now
 	if len(v.Windows()) > 0 {
@@ -147,10 +148,16 @@ func (q *question) holders(list []ending) (holders []Holder) {
 	return holders
 }
 
-// whoEnds are those with whose room there would be enough.
+// whoEnds are those with whose room there would be enough: where that is so, of what queues hold
+// above what they deserve, or else of what is not only what another queue is guaranteed.
 func (q *question) whoEnds() []Holder {
 	if q.brief {
 		return nil
+	}
+	for _, from := range [...]func() []ending{q.ofAbove, q.notGuaranteed} {
+		if list := q.inTheWay(from()); len(list) > 0 {
+			return q.holders(list)
+		}
 	}
 	return q.holders(q.inTheWay(q.endings()))
 }

@@ -30,8 +30,7 @@ func TestRecorded(t *testing.T) {
 	seen := map[plan.ReasonCode]int{}
 	looked, probed := 0, 0
 	for round := 0; looked < states(); round++ {
-		draws.Seed(t, round)
-		rapid.Check(t, func(r *rapid.T) {
+		draws.Cases{Round: round}.Check(t, func(r *rapid.T) {
 			s := drawScene(t, r)
 			for n := range rapid.IntRange(5, 40).Draw(r, "steps") {
 				drawStep(r, s, n)

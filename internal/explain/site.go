@@ -59,10 +59,10 @@ func Of(v plan.View, live iter.Seq[plan.JobID]) *Site {
 // Live are the jobs that have not ended, in any order.
 func (s *Site) Live() iter.Seq[plan.JobID] { return s.live }
 
-// ledger is what queues hold. It is not changed.
+// ledger is what queues hold and deserve. It is not changed.
 func (s *Site) ledger() *queue.Ledger {
 	if s.book == nil {
-		held := s.v.Held()
+		held := s.v.Deserved(s.live)
 		s.book = &held
 	}
 	return s.book
@@ -100,7 +100,7 @@ func (s *Site) top(of int32) plan.JobID {
 	if s.tops == nil {
 		s.tops = slices.Repeat([]plan.JobID{plan.None}, max(1, len(s.v.Queues().Queues)))
 		for id := range s.live {
-			if s.v.Job(id).Phase != plan.Waiting {
+			if s.v.Job(id).Phase != plan.Waiting || s.Never(id) != "" {
 				continue
 			}
 			if best := &s.tops[s.v.QueueOf(s.v.Job(id).Tenant)]; *best == plan.None || s.before(id, *best) {

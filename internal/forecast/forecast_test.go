@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/internal/costtest"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/internal/forecast"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -32,7 +33,7 @@ func TestFleet(t *testing.T) {
 	if costtest.Slowed {
 		t.Skip("one goroutine, and a minute of it: the race detector has nothing to find there")
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		var jobs scheduletest.Jobs
 		at := unit.Duration(0)
 		for i := range rapid.IntRange(1, 40).Draw(t, "jobs") {
@@ -218,7 +219,7 @@ func TestFutureArrivals(t *testing.T) {
 // TestFutureShort: also a history of less than a day makes a future, and an empty one
 // an empty one.
 func TestFutureShort(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		h := forecast.NewHistory(forecast.DefaultArrivals(), forecast.DefaultDurations())
 		at := unit.Duration(0)
 		n := rapid.IntRange(0, 20).Draw(t, "jobs")

@@ -47,10 +47,11 @@ func venus(t testing.TB, load float64, seed uint64) past {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	saved := trace.WithSaving(r, trace.Saving{}, seed)
 	names, upTo := clusters(t)
 	chance := rand.New(rand.NewPCG(seed, 0))
 	for {
-		job, truth, err := r.Next()
+		job, truth, err := saved.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}

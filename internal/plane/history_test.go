@@ -26,9 +26,7 @@ func TestRestartAtEveryBatch(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") != "" {
 		steps = 120
 	}
-	draws.Seed(t, 0)
-	draws.Few(t, 40)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Cases{Few: 40}.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "muster-plane-")
 		if err != nil {
 			t.Fatal(err)

@@ -96,7 +96,7 @@ func (w *bench) simulate(t *testing.T, jobs int) simulation {
 	}
 	first := []engine.Event{{Kind: engine.Rebuilt, Setting: setting}}
 	var last plan.View
-	r, err := simulated.Run(t.Context(), simulated.Config{Cluster: w.config.Cluster, Jobs: source, Scheduler: built.Scheduler, Policy: w.config.Policy,
+	r, err := simulated.Run(t.Context(), simulated.Config{Cluster: w.config.Cluster, Jobs: trace.WithSaving(source, trace.Saving{}, 1), Scheduler: built.Scheduler, Policy: w.config.Policy,
 		TellTruth: built.TellTruth, Prices: simulated.Prices{Restart: 30 * unit.Second}, World: world.Config{Seed: 1},
 		Breaks: simulated.Breaks{Seed: 1, NodeEvery: 100 * unit.Hour, NodeFor: unit.Hour},
 		Hooks: simulated.Hooks{Step: func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View) {

@@ -129,7 +129,7 @@ func idle(v plan.View) bool {
 
 // forward is what all futures of a fork share.
 func forward(fork plane.Fork) ahead.Config {
-	return ahead.Config{State: fork.State, Policy: fork.Policy, Scheduler: func() (schedule.Scheduler, error) {
+	return ahead.Config{State: fork.State, Policy: fork.Policy, Later: ahead.Returns(fork.State.View()), Scheduler: func() (schedule.Scheduler, error) {
 		built, err := fork.Strategy.Build(catalogue.Env{Seed: fork.Seed}, false)
 		return built.Scheduler, err
 	}}

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/server/door"
 )
 
 // The loopback port answers questions of this machine, and changes nothing.
@@ -124,7 +124,7 @@ func dialAs(socket string, uid uintptr) (c net.Conn, err error) {
 // A socket that a dead server left is taken over, one in use is not, nor a file.
 func TestListen(t *testing.T) {
 	w := start(t, nil)
-	if _, err := server.ListenUnix(w.socket); err == nil || !strings.Contains(err.Error(), "another server") {
+	if _, err := door.ListenUnix(w.socket); err == nil || !strings.Contains(err.Error(), "another server") {
 		t.Errorf("a second server: %v", err)
 	}
 	if info, err := os.Stat(w.socket); err != nil || info.Mode().Perm() != 0o660 {
@@ -134,10 +134,10 @@ func TestListen(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := server.ListenUnix(file); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := door.ListenUnix(file); err == nil || !strings.Contains(err.Error(), "no socket") {
 		t.Errorf("on a file: %v", err)
 	}
-	if _, err := server.ListenUnix("/tmp/" + strings.Repeat("x", 120)); err == nil || !strings.Contains(err.Error(), "at most 107") {
+	if _, err := door.ListenUnix("/tmp/" + strings.Repeat("x", 120)); err == nil || !strings.Contains(err.Error(), "at most 107") {
 		t.Errorf("on a long path: %v", err)
 	}
 }

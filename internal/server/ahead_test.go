@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"hash/crc32"
 	"net/http"
 	"os"
 	"strings"
@@ -21,8 +22,8 @@ func TestNoLookAheadCostsMore(t *testing.T) {
 	// The solver is compiled for whoever is first to need it.
 	w.ask("root", "POST", "/v1/whatif", "application/json", `{"strategy": "gavel", "job": "{name: j, array: 9, estimate: 1h}"}`, "")
 	seen := map[int]int{}
-	for i, name := range catalogue.Names(nil) {
-		if os.Getenv("MUSTER_LONG") == "" && i%20 != 0 || name == "external" { // which asks a script, and none is started here
+	for _, name := range catalogue.Names(nil) {
+		if os.Getenv("MUSTER_LONG") == "" && crc32.ChecksumIEEE([]byte(name))%20 != 0 || name == "external" { // which asks a script, and none is started here
 			continue
 		}
 		for what, body := range map[string]string{

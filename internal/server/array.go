@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"
 )
@@ -51,17 +52,17 @@ func (j jobs) speaker(v plan.View) plan.JobID {
 }
 
 // named asks the plane about what the path names.
-func (s *Server) named(r *http.Request, f func(v plan.View, ids jobs)) error {
+func (rd *reader) named(r *http.Request, f func(v plan.View, ids jobs)) error {
 	var missing error
-	err := s.ask(r.Context(), func(v plan.View) {
+	err := rd.ask(r.Context(), func(v plan.View) {
 		ref, who := r.PathValue("job"), access.From(r.Context())
-		id, err := s.find(v, ref, who)
+		id, err := rd.find(v, ref, who)
 		if err == nil {
 			f(v, jobs{first: id})
 			return
 		}
 		missing = err
-		if a, is := s.config.Plane.FindArray(ref); is && sees(who, s.config.Plane.Info(a.First)) {
+		if a, is := rd.plane.FindArray(ref); is && sees(who, rd.plane.Info(a.First)) {
 			missing = nil
 			f(v, jobs{a.First, a.Count})
 		}
@@ -73,11 +74,11 @@ func (s *Server) named(r *http.Request, f func(v plan.View, ids jobs)) error {
 }
 
 // described describes a job or an array. It is called inside a query.
-func (s *Server) described(v plan.View, ids jobs, who *access.Identity) view.Job {
+func (rd *reader) described(v plan.View, ids jobs, who *access.Identity) view.Job {
 	id := ids.speaker(v)
-	job := s.veil(who).job(s.site(v), v, s.config.Plane.Info(id), id)
+	job := rd.veil(who).job(rd.site(v), v, rd.plane.Info(id), id)
 	if ids.count > 0 {
-		view.MakeArray(&job, v, ids.all(), s.config.Plane.Info(id).Spec.ArrayName())
+		view.MakeArray(&job, v, ids.all(), rd.plane.Info(id).Spec.ArrayName())
 	}
 	return job
 }
@@ -87,5 +88,5 @@ func oneOf(info plane.JobInfo, ref string) error {
 	if w := info.Spec; w == nil || w.Copy == 0 || w.ArrayName() != ref {
 		return nil
 	}
-	return refuse(http.StatusBadRequest, fmt.Sprintf("%s is an array: name one of its copies, %s-0, %s-1, ...", ref, ref, ref))
+	return door.Refuse(http.StatusBadRequest, fmt.Sprintf("%s is an array: name one of its copies, %s-0, %s-1, ...", ref, ref, ref))
 }

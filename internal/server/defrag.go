@@ -9,6 +9,7 @@ import (
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine/defrag"
 	"github.com/musterdl/muster/internal/access"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -23,49 +24,57 @@ const (
 // postDefrag plans moves that make room for a job. With apply it carries out the plan
 // whose digest the caller has seen; where the cluster has changed so that the plan is
 // another by now, that one is shown and nothing is done.
-func (s *Server) postDefrag(w http.ResponseWriter, r *http.Request) error {
+func (c *changes) postDefrag(w http.ResponseWriter, r *http.Request) error {
 	var ask defrag.Request
-	if err := receive(w, r, &ask); err != nil {
+	if err := door.Receive(w, r, &ask); err != nil {
 		return err
 	}
-	switch {
-	case ask.MovesMost < 0 || ask.MovesMost > mostMoves:
-		return refuse(http.StatusBadRequest, fmt.Sprintf("moves_most is %d: expected 1 to %d, or 0 for %d", ask.MovesMost, mostMoves, defrag.DefaultBudget().Moves))
-	case !(ask.PriceMostDeviceHours >= 0 && ask.PriceMostDeviceHours <= mostDeviceHours):
-		return refuse(http.StatusBadRequest, "price_most_device_hours is negative or too large: expected 0 for no bound, or device-hours")
-	case ask.Apply && ask.Digest == "":
-		return refuse(http.StatusBadRequest, "the digest is missing: ask for the plan first, and apply it by the digest that it has")
+	if err := checkMoves(&ask); err != nil {
+		return err
 	}
-	sequence, shown, err := s.planMoves(r, &ask)
+	sequence, shown, err := c.planMoves(r, &ask)
 	switch {
 	case err != nil:
 		return err
 	case !ask.Apply:
-		return answer(w, shown)
+		return door.Answer(w, shown)
 	case shown.Digest != ask.Digest:
-		return answer(w, changed(shown))
+		return door.Answer(w, changed(shown))
 	}
 	access.CallOf(r.Context()).Note = shown.Words
 	ev := sequence.Event()
 	ev.By = access.From(r.Context()).String()
-	var conflict *failure
-	err = s.request(r, ev, "")
+	var conflict *door.Failure
+	err = c.request(r, ev, "")
 	if err != nil && !(errors.As(err, &conflict) && conflict.Status == http.StatusConflict) {
 		return err
 	}
 	if err == nil {
-		if err := s.ask(r.Context(), func(v plan.View) { shown.Applied = sequence.Applied(v) }); err != nil {
+		if err := c.reader.ask(r.Context(), func(v plan.View) { shown.Applied = sequence.Applied(v) }); err != nil {
 			return err
 		}
 	}
 	if shown.Applied {
-		return answer(w, shown)
+		return door.Answer(w, shown)
 	}
 	// It changed between the look and the deed, and nothing was done.
-	if _, shown, err = s.planMoves(r, &ask); err != nil {
+	if _, shown, err = c.planMoves(r, &ask); err != nil {
 		return err
 	}
-	return answer(w, changed(shown))
+	return door.Answer(w, changed(shown))
+}
+
+// checkMoves refuses what no plan of moves can be made by.
+func checkMoves(ask *defrag.Request) error {
+	switch {
+	case ask.MovesMost < 0 || ask.MovesMost > mostMoves:
+		return door.Refuse(http.StatusBadRequest, fmt.Sprintf("moves_most is %d: expected 1 to %d, or 0 for %d", ask.MovesMost, mostMoves, defrag.DefaultBudget().Moves))
+	case !(ask.PriceMostDeviceHours >= 0 && ask.PriceMostDeviceHours <= mostDeviceHours):
+		return door.Refuse(http.StatusBadRequest, "price_most_device_hours is negative or too large: expected 0 for no bound, or device-hours")
+	case ask.Apply && ask.Digest == "":
+		return door.Refuse(http.StatusBadRequest, "the digest is missing: ask for the plan first, and apply it by the digest that it has")
+	}
+	return nil
 }
 
 // changed says that a plan is not the one that was to be applied.
@@ -75,15 +84,15 @@ func changed(shown defrag.Shown) defrag.Shown {
 }
 
 // planMoves plans on the state of this moment, beside the plane.
-func (s *Server) planMoves(r *http.Request, ask *defrag.Request) (defrag.Sequence, defrag.Shown, error) {
-	fork, err := s.config.Plane.Fork(r.Context())
+func (c *changes) planMoves(r *http.Request, ask *defrag.Request) (defrag.Sequence, defrag.Shown, error) {
+	fork, err := c.plane.Fork(r.Context())
 	if err != nil {
-		return defrag.Sequence{}, defrag.Shown{}, s.unavailable(err)
+		return defrag.Sequence{}, defrag.Shown{}, unavailable(err)
 	}
 	job := plan.JobID(plan.None)
 	if ask.Job != "" {
 		var missing error
-		err := s.ask(r.Context(), func(v plan.View) { job, missing = s.find(v, ask.Job, access.From(r.Context())) })
+		err := c.reader.ask(r.Context(), func(v plan.View) { job, missing = c.reader.find(v, ask.Job, access.From(r.Context())) })
 		if err != nil {
 			return defrag.Sequence{}, defrag.Shown{}, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/musterdl/muster/internal/access"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"
 )
@@ -13,9 +14,13 @@ func (s *Server) Table() []access.Route { return s.table.All() }
 
 // Veiled is a dossier as an identity is shown it.
 func (s *Server) Veiled(id *access.Identity, steps view.Steps) (view.Steps, error) {
-	err := s.ask(context.Background(), func(plan.View) { steps = s.veil(id).steps(steps) })
+	err := s.reader.ask(context.Background(), func(plan.View) { steps = s.reader.veil(id).steps(steps) })
 	return steps, err
 }
 
 // Unhurried takes away the limit on strangers.
-func (s *Server) Unhurried() { s.strangers = newLimiter(1e9, 1e9) }
+func (s *Server) Unhurried() {
+	c := s.doorConfig()
+	c.StrangersPerSec, c.StrangersBurst = 1e9, 1e9
+	*s.door = *door.New(c)
+}

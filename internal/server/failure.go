@@ -11,10 +11,10 @@ import (
 
 // lastLines adds to how a job failed what its worker printed last, where the caller may read
 // its log. It reads files: not to be called inside a query.
-func (s *Server) lastLines(r *http.Request, name string, info plane.JobInfo, f *view.Failure) {
-	if f == nil || f.Rank < 0 || s.config.Logs == nil || !access.From(r.Context()).Steers(tenantOf(info), ownerOf(info)) {
+func (f *files) lastLines(r *http.Request, name string, info plane.JobInfo, failure *view.Failure) {
+	if failure == nil || failure.Rank < 0 || f.logs == nil || !access.From(r.Context()).Steers(tenantOf(info), ownerOf(info)) {
 		return
 	}
 	// What cannot be read any more is left out: the failure is told without it.
-	f.LastLines, _ = supervise.LastLines(s.config.Logs(name, f.Attempt, f.Rank))
+	failure.LastLines, _ = supervise.LastLines(f.logs(name, failure.Attempt, failure.Rank))
 }

@@ -3,10 +3,12 @@ package server
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -47,21 +49,33 @@ type point struct {
 	granted, capacity unit.Milli
 }
 
+// observer looks at the plane while the server serves, shows those who watch what changed, and
+// remembers of the past what the page and the shares' history need.
+type observer struct {
+	reader  *reader
+	plane   *plane.Plane
+	streams *streams
+	log     *slog.Logger
+	hub     hub
+	history history
+	shares  shareHistory // touched by the plane's goroutine only, inside a query
+}
+
 // observe looks at the plane after each change, a few times a second at most, and
 // feeds the watches and the history.
-func (s *Server) observe() {
-	changed, stop := s.config.Plane.Watch()
+func (o *observer) observe() {
+	changed, stop := o.plane.Watch()
 	defer stop()
-	s.sample()
+	o.sample()
 	for {
 		select {
-		case <-s.closing:
+		case <-o.streams.closing:
 			return
 		case <-changed:
 		}
-		s.sample()
+		o.sample()
 		select {
-		case <-s.closing:
+		case <-o.streams.closing:
 			return
 		case <-time.After(watchEvery):
 		}
@@ -69,24 +83,23 @@ func (s *Server) observe() {
 }
 
 // sample notes how the cluster is now, and shows it to those who watch.
-func (s *Server) sample() {
+func (o *observer) sample() {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	watched := s.hub.Watched()
+	watched := o.hub.Watched()
 	var snap view.Snapshot
-	err := s.ask(ctx, func(v plan.View) {
-		s.jobs.update(v)
-		s.history.note(v, s.jobs.live)
-		s.shares.note(v)
+	err := o.reader.ask(ctx, func(v plan.View) {
+		o.history.note(v, o.reader.live(v))
+		o.shares.note(v)
 		if watched {
-			snap = s.snapshot(v, &everybody)
+			snap = o.reader.snapshot(v, &everybody)
 		}
 	})
 	if err == nil && watched {
-		err = s.publish(snap)
+		err = o.publish(snap)
 	}
 	if err != nil {
-		s.config.Log.Warn("looking at the plane", "error", err)
+		o.log.Warn("looking at the plane", "error", err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/musterdl/muster/internal/explain"
@@ -32,11 +31,16 @@ func (x *index) update(v plan.View) {
 	})
 }
 
-// site lets the jobs that have not ended be asked about. It is called inside a query.
-func (s *Server) site(v plan.View) *explain.Site {
-	s.jobs.update(v)
-	return explain.Of(v, s.jobs.all())
+// live are the jobs that have not ended, by id. It is called inside a query.
+func (rd *reader) live(v plan.View) []plan.JobID {
+	rd.jobs.update(v)
+	return rd.jobs.live
 }
 
-// all are the jobs that have not ended, by id.
-func (x *index) all() iter.Seq[plan.JobID] { return slices.Values(x.live) }
+// recount has jobs be looked at again that had ended, and may not have now.
+func (rd *reader) recount() { rd.jobs = newIndex() }
+
+// site lets the jobs that have not ended be asked about. It is called inside a query.
+func (rd *reader) site(v plan.View) *explain.Site {
+	return explain.Of(v, slices.Values(rd.live(v)))
+}

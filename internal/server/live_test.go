@@ -17,6 +17,7 @@ import (
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
@@ -98,7 +99,7 @@ func startOn(t *testing.T, nodes int, change func(*server.Config)) *world {
 	s := server.New(config)
 	w.server = s
 	ctx, cancel := context.WithCancel(context.Background())
-	socket, err := server.ListenUnix(w.socket)
+	socket, err := door.ListenUnix(w.socket)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,12 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/local/supervise"
@@ -24,56 +26,72 @@ const (
 	logPoll  = 100 * time.Millisecond
 )
 
-// openStream counts an answer that stays open, and returns the request with a context
-// that ends with the right to it too: a token may be revoked meanwhile. Whoever got no
-// error calls done.
-func (s *Server) openStream(r *http.Request) (open *http.Request, done func(), err error) {
-	if s.streams.Add(1) > maxStreams {
-		s.streams.Add(-1)
-		return nil, nil, &failure{Status: http.StatusServiceUnavailable, retry: 5,
+// streams counts the answers that stay open.
+type streams struct {
+	door    *door.Door
+	open    atomic.Int64
+	closing chan struct{} // streams end when it is closed
+}
+
+// begin counts an answer that stays open, and returns the request with a context that ends
+// with the right to it too. Whoever got no error calls done.
+func (x *streams) begin(r *http.Request) (open *http.Request, done func(), err error) {
+	if x.open.Add(1) > maxStreams {
+		x.open.Add(-1)
+		return nil, nil, &door.Failure{Status: http.StatusServiceUnavailable, Retry: 5,
 			Message: fmt.Sprintf("%d answers are being streamed already: try again later", maxStreams)}
 	}
-	ctx, stop := s.access.Follow(r.Context(), access.From(r.Context()), func() (access.Identity, error) { return s.who(r) })
+	ctx, stop := x.door.Follow(r)
 	return r.WithContext(ctx), func() {
 		stop()
-		s.streams.Add(-1)
+		x.open.Add(-1)
 	}, nil
 }
 
+// files shows jobs together with what their workers wrote on this machine: logs, the last
+// lines of a failure, how long steps took.
+type files struct {
+	plane   *plane.Plane
+	reader  *reader
+	streams *streams
+	logs    func(name string, attempt, rank int32) string // nil keeps none
+	plan    view.Read
+}
+
 // getLogs streams what a rank of a job printed: of the latest attempt, or of
-// ?attempt=N; from byte ?from=N of all output; with ?follow=1 until the job has
-// ended, through its later attempts. The trailer Muster-Log-Next is the position
+// ?attempt=N; from byte ?from=N of all output; with ?follow=1 through its later
+// attempts, until the job has ended or can never start as things are. The trailer Muster-Log-Next is the position
 // behind what was sent of the last attempt.
-func (s *Server) getLogs(w http.ResponseWriter, r *http.Request) error {
-	rank, err := number(r, "rank", 0, 0, math.MaxInt32)
+func (f *files) getLogs(w http.ResponseWriter, r *http.Request) error {
+	rank, err := door.Number(r, "rank", 0, 0, math.MaxInt32)
 	if err != nil {
 		return err
 	}
-	attempt, err := number(r, "attempt", 0, 0, math.MaxInt32)
+	attempt, err := door.Number(r, "attempt", 0, 0, math.MaxInt32)
 	if err != nil {
 		return err
 	}
-	from, err := number(r, "from", 0, 0, math.MaxInt)
+	from, err := door.Number(r, "from", 0, 0, math.MaxInt)
 	if err != nil {
 		return err
 	}
 	var at standing
-	if at, err = s.standing(r); err != nil {
+	if at, err = f.standing(r); err != nil {
 		return err
 	}
 	switch {
 	case !access.From(r.Context()).Steers(at.tenant, at.owner):
-		return refuse(http.StatusForbidden, fmt.Sprintf("the log of %s is for %s and operators", at.name, at.owner))
+		return door.Refuse(http.StatusForbidden, fmt.Sprintf("the log of %s is for %s and operators", at.name, at.owner))
 	case at.array != nil:
 		return at.array
-	case s.config.Logs == nil:
-		return refuse(http.StatusNotFound, "this server keeps no logs")
+	case f.logs == nil:
+		return door.Refuse(http.StatusNotFound, "this server keeps no logs")
 	case rank >= int(at.workers):
-		return refuse(http.StatusNotFound, fmt.Sprintf("job %s has no rank %d: its ranks are 0 to %d", at.name, rank, at.workers-1))
+		return door.Refuse(http.StatusNotFound, fmt.Sprintf("job %s has no rank %d: its ranks are 0 to %d", at.name, rank, at.workers-1))
 	case attempt > int(at.attempt):
-		return refuse(http.StatusNotFound, fmt.Sprintf("job %s has no attempt %d: its latest is %d", at.name, attempt, at.attempt))
+		return door.Refuse(http.StatusNotFound, fmt.Sprintf("job %s has no attempt %d: its latest is %d", at.name, attempt, at.attempt))
 	}
-	r, done, err := s.openStream(r)
+	r, done, err := f.streams.begin(r)
 	if err != nil {
 		return err
 	}
@@ -85,7 +103,7 @@ func (s *Server) getLogs(w http.ResponseWriter, r *http.Request) error {
 		l.attempt = at.attempt
 	}
 	follow := r.URL.Query().Get("follow")
-	err = s.streamLogs(r, l, at, follow != "" && follow != "0")
+	err = f.streamLogs(r, l, at, follow != "" && follow != "0")
 	w.Header().Set("Muster-Log-Next", strconv.FormatInt(l.at, 10))
 	return err
 }
@@ -96,13 +114,13 @@ type standing struct {
 	array               error // it is one, which has no log of its own
 	attempt             int32
 	workers             int32
-	over                bool
+	over                bool // nothing more is printed, as things are
 }
 
-func (s *Server) standing(r *http.Request) (at standing, err error) {
-	err = s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
+func (f *files) standing(r *http.Request) (at standing, err error) {
+	err = f.reader.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
 		j, shape := v.Job(id), v.Shape(id)
-		at = standing{name: v.Name(id), array: oneOf(info, r.PathValue("job")), owner: ownerOf(info), tenant: tenantOf(info), attempt: j.Attempt, workers: shape.Gang, over: j.Phase.Over() && j.Leaving == plan.None}
+		at = standing{name: v.Name(id), array: oneOf(info, r.PathValue("job")), owner: ownerOf(info), tenant: tenantOf(info), attempt: j.Attempt, workers: shape.Gang, over: j.Leaving == plan.None && (j.Phase.Over() || j.Phase.Waits() && f.reader.site(v).Cause(id).Never)}
 		for _, size := range shape.Sizes {
 			at.workers = max(at.workers, size)
 		}
@@ -137,7 +155,7 @@ func (l *logStream) end() error {
 	return json.NewEncoder(l.w).Encode(view.LogPiece{Attempt: l.attempt, Next: l.at, Over: true})
 }
 
-func (s *Server) streamLogs(r *http.Request, l *logStream, at standing, follow bool) error {
+func (f *files) streamLogs(r *http.Request, l *logStream, at standing, follow bool) error {
 	poll := time.NewTicker(logPoll)
 	defer poll.Stop()
 	for {
@@ -145,7 +163,7 @@ func (s *Server) streamLogs(r *http.Request, l *logStream, at standing, follow b
 		// printed any more once it is over.
 		latest, over := at.attempt, at.over
 		if l.attempt > 0 {
-			if err := l.drain(s.config.Logs(at.name, l.attempt, l.rank)); err != nil {
+			if err := l.drain(f.logs(at.name, l.attempt, l.rank)); err != nil {
 				return err
 			}
 		}
@@ -163,13 +181,13 @@ func (s *Server) streamLogs(r *http.Request, l *logStream, at standing, follow b
 		}
 		select {
 		case <-poll.C:
-		case <-s.closing:
+		case <-f.streams.closing:
 			return nil
 		case <-r.Context().Done():
 			return r.Context().Err()
 		}
 		var err error
-		if at, err = s.standing(r); err != nil {
+		if at, err = f.standing(r); err != nil {
 			return nil // the plane went away: what was sent stands
 		}
 	}

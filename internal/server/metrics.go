@@ -24,7 +24,7 @@ const (
 
 // metrics are what /metrics shows. What the plane knows is asked for at each scrape.
 type metrics struct {
-	server   *Server
+	reader   *reader
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
 	desc     descriptions
@@ -35,11 +35,11 @@ type descriptions struct {
 	commit, batches, events, commits, jobs, devices, nodes, queue, age, watchdog, started *prometheus.Desc
 }
 
-func newMetrics(s *Server) *metrics {
+func newMetrics(rd *reader, others []prometheus.Collector) *metrics {
 	describe := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("muster_"+name, help, labels, nil)
 	}
-	m := &metrics{server: s, registry: prometheus.NewRegistry(),
+	m := &metrics{reader: rd, registry: prometheus.NewRegistry(),
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "muster_http_request_seconds",
 			Help:    "Time to answer a request.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}}, []string{"method", "route", "status"}),
@@ -57,7 +57,7 @@ func newMetrics(s *Server) *metrics {
 			started:  describe("start_time_seconds", "When the control plane started, since the Unix epoch."),
 		}}
 	m.registry.MustRegister(m, m.requests, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.registry.MustRegister(s.config.Collectors...)
+	m.registry.MustRegister(others...)
 	return m
 }
 
@@ -89,14 +89,14 @@ func (m *metrics) Collect(c chan<- prometheus.Metric) {
 	defer cancel()
 	var cluster view.Cluster
 	var stats plane.Stats
-	err := m.server.ask(ctx, func(v plan.View) {
-		cluster, stats = m.server.cluster(v), m.server.config.Plane.Stats()
+	err := m.reader.ask(ctx, func(v plan.View) {
+		cluster, stats = m.reader.cluster(v), m.reader.plane.Stats()
 		stats.CommitSec = slices.Clone(stats.CommitSec) // the plane goes on writing there
 	})
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		c <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	silent := time.Since(time.UnixMicro(m.server.answered.Load()))
+	silent := time.Since(time.UnixMicro(m.reader.answered.Load()))
 	alive := 0.0
 	if err == nil || silent < watchdogTime {
 		alive = 1

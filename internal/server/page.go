@@ -19,19 +19,18 @@ const pageJobs = 20_000
 const pageRefresh = "5"
 
 // page shows the live history as a report.
-func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
+func (o *observer) page(w http.ResponseWriter, r *http.Request) error {
 	c := report.NewCollector(report.Limits{Spans: 2*keptSpans + 4096, Jobs: keptJobs})
 	known := report.Result{}
 	var lanes []report.Lane
 	var at unit.Time
 	total := 0
-	err := s.ask(r.Context(), func(v plan.View) {
+	err := o.reader.ask(r.Context(), func(v plan.View) {
 		at, total = v.Now(), v.Jobs()
-		stats := s.config.Plane.Stats()
-		known.Strategy, known.Trace, known.Events, known.Commits = s.config.Plane.Strategy(), "live on "+v.Cluster().Name, stats.Events, stats.Commits
-		s.jobs.update(v)
-		s.history.note(v, s.jobs.live) // the last look may be a while ago
-		s.collectJobs(v, c)
+		stats := o.plane.Stats()
+		known.Strategy, known.Trace, known.Events, known.Commits = o.plane.Strategy(), "live on "+v.Cluster().Name, stats.Events, stats.Commits
+		o.history.note(v, o.reader.live(v)) // the last look may be a while ago
+		o.collectJobs(v, c)
 		for id := range plan.DeviceID(v.Devices()) {
 			n := v.Device(id).Node
 			lanes = append(lanes, report.Lane{Node: v.Cluster().Nodes[n].Name, Name: fmt.Sprint(id - v.Node(n).First)})
@@ -40,7 +39,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.history.feed(c, at)
+	o.history.feed(c, at)
 	known.Notes = []string{"This page shows what goes on now and refreshes itself. Bars and series begin when this server did."}
 	if total > pageJobs {
 		known.Notes = append(known.Notes, fmt.Sprintf("Of %d jobs, those that live and the latest %d are counted.", total, pageJobs))
@@ -65,13 +64,13 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) error {
 
 // collectJobs tells a collector of the jobs, the live ones first: those are what the
 // table is about. It is called inside a query, which everybody else waits for.
-func (s *Server) collectJobs(v plan.View, c *report.Collector) {
-	for _, id := range s.jobs.live {
-		c.Job(recordOf(v, s.config.Plane.Info(id), id))
+func (o *observer) collectJobs(v plan.View, c *report.Collector) {
+	for _, id := range o.reader.live(v) {
+		c.Job(recordOf(v, o.plane.Info(id), id))
 	}
 	for id := plan.JobID(v.Jobs()) - 1; id >= max(0, plan.JobID(v.Jobs())-pageJobs); id-- {
 		if v.Job(id).Phase.Over() {
-			c.Job(recordOf(v, s.config.Plane.Info(id), id))
+			c.Job(recordOf(v, o.plane.Info(id), id))
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/server/door"
 )
 
 // While the disk is full submissions are refused, and readyz says so; when there is room
@@ -70,7 +70,7 @@ func TestSocketGroup(t *testing.T) {
 	}
 	w := start(t, nil)
 	for group, want := range map[string]uint32{"12345": 12345, "daemon": 1} {
-		if err := server.GiveSocket(w.socket, group); err != nil {
+		if err := door.GiveSocket(w.socket, group); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(w.socket)
@@ -78,7 +78,7 @@ func TestSocketGroup(t *testing.T) {
 			t.Errorf("given to %s the socket is %v of group %d (%v)", group, info.Mode(), info.Sys().(*syscall.Stat_t).Gid, err)
 		}
 	}
-	if err := server.GiveSocket(w.socket, "nosuchgroup"); err == nil || !strings.Contains(err.Error(), "--socket-group nosuchgroup") {
+	if err := door.GiveSocket(w.socket, "nosuchgroup"); err == nil || !strings.Contains(err.Error(), "--socket-group nosuchgroup") {
 		t.Errorf("a group that is not there: %v", err)
 	}
 }

@@ -1,22 +1,21 @@
 // Package server is Muster's API: HTTP and JSON under /v1, on a unix socket whose
 // peers the kernel names, over TLS for who shows a token, and for reading also on a
-// loopback port that serves the report page and the metrics. It authenticates,
-// limits, translates and answers; what is asked goes to the plane, and what is shown
-// comes from package view.
+// loopback port that serves the report page and the metrics. It translates and
+// answers; what is asked goes to the plane, and what is shown comes from package view.
 //
-// Package access says who may do what: each line of the table in routes names the
-// right that it takes. Which jobs an identity sees and steers depends on the job, and
-// handlers ask the identity that is in the request's context.
+// Requests come in by package door. Package access says who may do what: each line of the
+// table in routes names the right that it takes. Which jobs an identity sees and steers
+// depends on the job, and handlers ask the identity that is in the request's context.
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,6 +23,7 @@ import (
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/promise"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/shadow"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/objection"
@@ -71,42 +71,37 @@ type Config struct {
 
 // Limits that are not settings.
 const (
-	maxBody        = 4 << 20 // bytes
 	maxModels      = 8       // jobs of a request that name a model
-	maxAsked       = 1 << 20 // of what is not a submission
 	maxJobs        = 10_000  // in one submission
 	maxCopies      = 100_000 // with the copies of arrays
 	maxStreams     = 256     // open watches and followed logs
 	strangerRate   = 10      // requests per second of an address that has not said who it is
 	strangerBurst  = 50
 	readHeaderTime = 5 * time.Second
-	readBodyTime   = 30 * time.Second
 	askTime        = 10 * time.Second // to wait for the plane
 	shutdownTime   = 5 * time.Second
 )
 
-// Server answers requests about one plane.
+// Server answers requests about one plane. Each of its parts answers one kind of request by
+// itself; all come in by the door and see the plane's state through the reader.
 type Server struct {
-	config    Config
-	access    *access.Registry
-	handler   http.Handler
-	table     *access.Routes
-	limiter   *limiter
-	strangers *limiter // by address, of whoever has not said who it is
-	keys      keyLocks
-	reading   reading
-	metrics   *metrics
-	hub       hub
-	history   history
-	streams   atomic.Int64
+	config  Config
+	door    *door.Door
+	table   *access.Routes
+	handler http.Handler
 
-	jobs     index        // touched by the plane's goroutine only, inside a query
-	shares   shareHistory // likewise
-	answered atomic.Int64 // unix microseconds of the plane's last answer
+	reader      *reader
+	changes     *changes
+	submissions *submissions
+	files       *files
+	ahead       *ahead
+	observer    *observer
+	registrar   *registrar
+	streams     *streams
+	metrics     *metrics
 
-	begin   sync.Once
-	end     sync.Once
-	closing chan struct{} // streams end when it is closed
+	begin sync.Once
+	end   sync.Once
 }
 
 // New returns a server of config.Plane; nothing happens before Serve.
@@ -120,68 +115,82 @@ func New(config Config) *Server {
 	if config.Shadows == nil {
 		config.Shadows = shadow.New(shadow.Config{Plane: config.Plane, Log: config.Log})
 	}
-	s := &Server{config: config, access: config.Access, jobs: newIndex(), closing: make(chan struct{}), reading: newReading(),
-		limiter:   newLimiter(config.RatePerSec, config.Burst),
-		strangers: newLimiter(min(config.RatePerSec, strangerRate), min(config.Burst, strangerBurst))}
-	if s.access == nil {
-		s.access = &access.Registry{}
+	if config.Access == nil {
+		config.Access = &access.Registry{}
 	}
-	s.metrics = newMetrics(s)
+	p, s := config.Plane, &Server{config: config}
+	s.reader = &reader{plane: p, promises: config.Promises, log: config.Log, jobs: newIndex()}
+	s.metrics = newMetrics(s.reader, config.Collectors)
+	s.door = door.New(s.doorConfig())
+	s.streams = &streams{door: s.door, closing: make(chan struct{})}
+	s.changes = &changes{reader: s.reader, plane: p}
+	s.submissions = &submissions{reader: s.reader, plane: p, reading: newReading(), prepare: config.Prepare, menu: config.Menu, objects: config.Objections}
+	s.files = &files{plane: p, reader: s.reader, streams: s.streams, logs: config.Logs, plan: config.Plan}
+	s.ahead = &ahead{reader: s.reader, plane: p, submissions: s.submissions, promises: config.Promises, shadows: config.Shadows}
+	s.observer = &observer{reader: s.reader, plane: p, streams: s.streams, log: config.Log}
+	s.registrar = &registrar{registry: config.Access, audit: config.Audit}
 	s.table = s.routes()
-	s.handler = s.wrap(s.table)
+	s.handler = s.door.Guard(s.table)
 	return s
+}
+
+// doorConfig is how the server's door is.
+func (s *Server) doorConfig() door.Config {
+	c := &s.config
+	return door.Config{Log: c.Log, Access: c.Access, Audit: c.Audit, Closed: c.Closed, Loopback: c.Loopback, Count: s.metrics.request,
+		RatePerSec: c.RatePerSec, Burst: c.Burst, StrangersPerSec: min(c.RatePerSec, strangerRate), StrangersBurst: min(c.Burst, strangerBurst)}
 }
 
 // routes is the table of the API: what answers, and the right that it takes. A handler
 // finds who asks in access.From(r.Context()). TestRights has a line for each too.
 func (s *Server) routes() *access.Routes {
-	table := access.NewRoutes(s.deny)
+	table := access.NewRoutes(s.door.Deny)
 	route := func(pattern string, right access.Right, f func(w http.ResponseWriter, r *http.Request) error) {
 		table.Add(pattern, right, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := f(w, r); err != nil {
-				s.fail(w, r, err)
+				s.door.Fail(w, r, err)
 			}
 		}))
 	}
-	route("POST /v1/jobs", access.Submit, s.submit)
-	route("GET /v1/jobs", access.View, s.listJobs)
-	route("GET /v1/jobs/{job}", access.View, s.getJob)
-	route("GET /v1/jobs/{job}/why", access.View, s.getWhy)
-	route("GET /v1/jobs/{job}/when", access.View, s.getWhen)
-	route("GET /v1/jobs/{job}/steps", access.View, s.getSteps)
-	route("GET /v1/jobs/{job}/plan", access.View, s.getPlan)
-	route("GET /v1/jobs/{job}/logs", access.View, s.getLogs)
-	route("POST /v1/jobs/{job}/{verb}", access.Submit, s.changeJob)
-	route("GET /v1/nodes", access.View, s.listNodes)
-	route("POST /v1/nodes/{node}/{verb}", access.Operate, s.changeNode)
-	route("POST /v1/nodes/{node}/close", access.Operate, s.closeNode)
-	route("POST /v1/nodes/{node}/reopen", access.Operate, s.reopenNode)
-	route("GET /v1/queues", access.View, s.getQueues)
-	route("POST /v1/queues", access.Operate, s.setQueues)
-	route("GET /v1/shares", access.View, s.getShares)
-	route("GET /v1/shares/history", access.View, s.getShareHistory)
-	route("GET /v1/accounts", access.View, s.getAccounts)
-	route("GET /v1/calendar", access.View, s.getCalendar)
-	route("POST /v1/{verb}", access.Operate, s.changeCluster)
-	route("POST /v1/defrag", access.Operate, s.postDefrag)
-	route("GET /v1/promises", access.View, s.getPromises)
-	route("GET /v1/shadows", access.ViewAll, s.getShadows)
-	route("POST /v1/shadows", access.Operate, s.changeShadows)
-	route("POST /v1/strategy", access.Operate, s.switches())
-	route("POST /v1/whatif", access.Ask, s.whatIfs())
-	route("GET /v1/cluster", access.View, s.getCluster)
-	route("GET /v1/watch", access.View, s.watch)
+	route("POST /v1/jobs", access.Submit, s.submissions.submit)
+	route("GET /v1/jobs", access.View, s.reader.listJobs)
+	route("GET /v1/jobs/{job}", access.View, s.files.getJob)
+	route("GET /v1/jobs/{job}/why", access.View, s.files.getWhy)
+	route("GET /v1/jobs/{job}/when", access.View, s.ahead.getWhen)
+	route("GET /v1/jobs/{job}/steps", access.View, s.reader.getSteps)
+	route("GET /v1/jobs/{job}/plan", access.View, s.files.getPlan)
+	route("GET /v1/jobs/{job}/logs", access.View, s.files.getLogs)
+	route("POST /v1/jobs/{job}/{verb}", access.Submit, s.changes.changeJob)
+	route("GET /v1/nodes", access.View, s.reader.listNodes)
+	route("POST /v1/nodes/{node}/{verb}", access.Operate, s.changes.changeNode)
+	route("POST /v1/nodes/{node}/close", access.Operate, s.changes.closeNode)
+	route("POST /v1/nodes/{node}/reopen", access.Operate, s.changes.reopenNode)
+	route("GET /v1/queues", access.View, s.reader.getQueues)
+	route("POST /v1/queues", access.Operate, s.changes.setQueues)
+	route("GET /v1/shares", access.View, s.reader.getShares)
+	route("GET /v1/shares/history", access.View, s.observer.getShareHistory)
+	route("GET /v1/accounts", access.View, s.reader.getAccounts)
+	route("GET /v1/calendar", access.View, s.reader.getCalendar)
+	route("POST /v1/{verb}", access.Operate, s.changes.changeCluster)
+	route("POST /v1/defrag", access.Operate, s.changes.postDefrag)
+	route("GET /v1/promises", access.View, s.ahead.getPromises)
+	route("GET /v1/shadows", access.ViewAll, s.ahead.getShadows)
+	route("POST /v1/shadows", access.Operate, s.ahead.changeShadows)
+	route("POST /v1/strategy", access.Operate, s.ahead.switches())
+	route("POST /v1/whatif", access.Ask, s.ahead.whatIfs())
+	route("GET /v1/cluster", access.View, s.reader.getCluster)
+	route("GET /v1/watch", access.View, s.observer.watch)
 	route("GET /v1/snapshot", access.Operate, s.snapshots())
 	route("GET /v1/version", access.View, s.getVersion)
-	route("GET /v1/whoami", access.View, s.whoami)
-	route("GET /v1/users", access.Operate, s.listUsers)
-	route("POST /v1/users", access.Operate, s.addUser)
-	route("PUT /v1/users/{user}", access.Operate, s.setUser)
-	route("DELETE /v1/users/{user}", access.Operate, s.removeUser)
-	route("GET /v1/tokens", access.View, s.listTokens)
-	route("POST /v1/tokens", access.View, s.newToken)
-	route("DELETE /v1/tokens/{token}", access.View, s.revokeToken)
-	route("GET /v1/audit", access.Operate, s.readAudit)
+	route("GET /v1/whoami", access.View, s.registrar.whoami)
+	route("GET /v1/users", access.Operate, s.registrar.listUsers)
+	route("POST /v1/users", access.Operate, s.registrar.addUser)
+	route("PUT /v1/users/{user}", access.Operate, s.registrar.setUser)
+	route("DELETE /v1/users/{user}", access.Operate, s.registrar.removeUser)
+	route("GET /v1/tokens", access.View, s.registrar.listTokens)
+	route("POST /v1/tokens", access.View, s.registrar.newToken)
+	route("DELETE /v1/tokens/{token}", access.View, s.registrar.revokeToken)
+	route("GET /v1/audit", access.Operate, s.registrar.readAudit)
 	route("GET /healthz", access.Anyone, s.healthy)
 	route("GET /readyz", access.Anyone, s.ready)
 	scrape := access.Machine
@@ -189,23 +198,23 @@ func (s *Server) routes() *access.Routes {
 		scrape = access.Anyone
 	}
 	table.Add("GET /metrics", scrape, s.metrics.handler())
-	route("GET /{$}", access.ViewAll, s.page)
+	route("GET /{$}", access.ViewAll, s.observer.page)
 	table.Add("GET /console/", access.Anyone, console())
 	route("/", access.Anyone, func(http.ResponseWriter, *http.Request) error {
-		return refuse(http.StatusNotFound, "there is nothing here: the API is under /v1")
+		return door.Refuse(http.StatusNotFound, "there is nothing here: the API is under /v1")
 	})
 	return table
 }
 
 // Handler is what answers, for a caller that has an http.Server of its own, with
-// WithPeer as its ConnContext. The second function ends what goes on beside it.
+// door.WithPeer as its ConnContext. The second function ends what goes on beside it.
 func (s *Server) Handler() (http.Handler, func()) {
 	s.begin.Do(func() {
-		go s.observe()
+		go s.observer.observe()
 		go s.beside(s.config.Promises.Run)
 		go s.beside(s.config.Shadows.Run)
 	})
-	return s.handler, func() { s.end.Do(func() { close(s.closing) }) }
+	return s.handler, func() { s.end.Do(func() { close(s.streams.closing) }) }
 }
 
 // Serve answers on a listener until the context ends, then lets what is under way
@@ -214,7 +223,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	handler, over := s.Handler()
 	defer over()
 	h := &http.Server{Handler: handler, ReadHeaderTimeout: readHeaderTime, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ConnContext: WithPeer, ErrorLog: slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug)}
+		ConnContext: door.WithPeer, ErrorLog: slog.NewLogLogger(s.config.Log.Handler(), slog.LevelDebug)}
 	stopped := context.AfterFunc(ctx, func() {
 		over()
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
@@ -235,36 +244,22 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// ask calls f with the plane's state. After an error f may still be called, later:
-// it must write only to what is not read then.
-func (s *Server) ask(ctx context.Context, f func(v plan.View)) error {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	err := s.config.Plane.Query(ctx, f)
-	if err == nil {
-		s.answered.Store(time.Now().UnixMicro())
-	}
-	return s.unavailable(err)
+func (s *Server) getVersion(w http.ResponseWriter, _ *http.Request) error {
+	return door.Answer(w, view.Version{Version: s.config.Version, API: "v1"})
 }
 
-// tell answers with what of says of the plane's state.
-func tell[T any](s *Server, w http.ResponseWriter, r *http.Request, of func(v plan.View) T) error {
-	var said T
-	if err := s.ask(r.Context(), func(v plan.View) { said = of(v) }); err != nil {
+func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) error {
+	return door.Answer(w, map[string]string{"status": "ok"})
+}
+
+// ready says whether the plane answers and takes submissions.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
+	if err := s.reader.ask(r.Context(), func(plan.View) {}); err != nil {
 		return err
 	}
-	return answer(w, said)
-}
-
-// unavailable translates what can be wrong with asking the plane.
-func (s *Server) unavailable(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, plane.ErrClosed):
-		return &failure{Status: http.StatusServiceUnavailable, retry: 1, Message: "the control plane has stopped: start it again with muster up"}
-	case errors.Is(err, context.DeadlineExceeded):
-		return refuse(http.StatusServiceUnavailable, "the control plane did not answer in time: try again, and look at its log")
+	if err := cmp.Or(s.config.Plane.Refusing(), s.config.Audit.Ready()); err != nil {
+		s.config.Log.Warn("not ready: submissions are refused", "error", err)
+		return door.Refuse(http.StatusServiceUnavailable, "submissions are refused, what they change cannot be written: the disk is full or fails, and the server's log says more")
 	}
-	return err
+	return door.Answer(w, map[string]string{"status": "ready"})
 }

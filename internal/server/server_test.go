@@ -21,6 +21,7 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"
 )
@@ -113,7 +114,7 @@ func TestRefusals(t *testing.T) {
 			var e struct {
 				Error struct {
 					Message  string
-					Problems []server.Problem
+					Problems []door.Problem
 				}
 			}
 			if err := json.Unmarshal([]byte(answer), &e); err != nil || e.Error.Message == "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/internal/access"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/shadow"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/unit"
@@ -16,25 +17,25 @@ import (
 
 // getShadows says what strategies would have done. With ?regret=1 the history is
 // replayed under each, which takes as long as the history is, and the right to operate.
-func (s *Server) getShadows(w http.ResponseWriter, r *http.Request) error {
-	replay, err := number(r, "regret", 0, 0, 1)
+func (ah *ahead) getShadows(w http.ResponseWriter, r *http.Request) error {
+	replay, err := door.Number(r, "regret", 0, 0, 1)
 	if err != nil {
 		return err
 	}
 	if replay == 1 && !access.From(r.Context()).Operates() {
-		return refuse(http.StatusForbidden, "to replay the history under each shadow takes as long as the history is, and the right to operate: ask an operator")
+		return door.Refuse(http.StatusForbidden, "to replay the history under each shadow takes as long as the history is, and the right to operate: ask an operator")
 	}
-	out, err := s.shadows(r)
+	out, err := ah.listShadows(r)
 	if err != nil || replay == 0 {
 		if err != nil {
 			return err
 		}
-		return answer(w, out)
+		return door.Answer(w, out)
 	}
-	regrets, calibration, err := s.config.Shadows.Regrets(r.Context())
+	regrets, calibration, err := ah.shadows.Regrets(r.Context())
 	switch {
 	case errors.Is(err, shadow.ErrBusy):
-		return &failure{Status: http.StatusTooManyRequests, retry: 10, Message: err.Error()}
+		return &door.Failure{Status: http.StatusTooManyRequests, Retry: 10, Message: err.Error()}
 	case err != nil:
 		return err
 	}
@@ -44,19 +45,19 @@ func (s *Server) getShadows(w http.ResponseWriter, r *http.Request) error {
 			out.Shadows[i].Regret = &g
 		}
 	}
-	return answer(w, out)
+	return door.Answer(w, out)
 }
 
-func (s *Server) shadows(r *http.Request) (out view.Shadows, err error) {
-	err = s.ask(r.Context(), func(plan.View) { out.Active = s.config.Plane.Strategy() })
-	out.Shadows = s.config.Shadows.List()
+func (ah *ahead) listShadows(r *http.Request) (out view.Shadows, err error) {
+	err = ah.reader.ask(r.Context(), func(plan.View) { out.Active = ah.plane.Strategy() })
+	out.Shadows = ah.shadows.List()
 	return out, err
 }
 
 // changeShadows adds a shadow or removes one.
-func (s *Server) changeShadows(w http.ResponseWriter, r *http.Request) error {
+func (ah *ahead) changeShadows(w http.ResponseWriter, r *http.Request) error {
 	var ask view.ShadowRequest
-	if err := receive(w, r, &ask); err != nil {
+	if err := door.Receive(w, r, &ask); err != nil {
 		return err
 	}
 	var err error
@@ -65,26 +66,26 @@ func (s *Server) changeShadows(w http.ResponseWriter, r *http.Request) error {
 		// It is read as a text and never as the name of a file of this machine.
 		c, bad := catalogue.Parse("strategy", ask.Add)
 		if bad != nil {
-			return refuse(http.StatusBadRequest, bad.Error())
+			return door.Refuse(http.StatusBadRequest, bad.Error())
 		}
 		access.CallOf(r.Context()).Note = fmt.Sprintf("shadow %s added", c.Name)
-		err = s.config.Shadows.Add(c, unit.Time(time.Now().UnixMicro()))
+		err = ah.shadows.Add(c, unit.Time(time.Now().UnixMicro()))
 	case ask.Remove != "" && ask.Add == "":
 		access.CallOf(r.Context()).Note = fmt.Sprintf("shadow %s removed", ask.Remove)
-		err = s.config.Shadows.Remove(ask.Remove)
+		err = ah.shadows.Remove(ask.Remove)
 	default:
-		return refuse(http.StatusBadRequest, `expected {"add": STRATEGY} or {"remove": NAME}`)
+		return door.Refuse(http.StatusBadRequest, `expected {"add": STRATEGY} or {"remove": NAME}`)
 	}
 	var refused shadow.Refused
 	if errors.As(err, &refused) {
-		return refuse(http.StatusConflict, refused.Error())
+		return door.Refuse(http.StatusConflict, refused.Error())
 	}
 	if err != nil {
 		return err
 	}
-	out, err := s.shadows(r)
+	out, err := ah.listShadows(r)
 	if err != nil {
 		return err
 	}
-	return answer(w, out)
+	return door.Answer(w, out)
 }

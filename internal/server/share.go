@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/access"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/plan"
@@ -48,8 +49,8 @@ func keep[T any](list []T, chosen []bool) []T {
 }
 
 // getQueues tells the tree of queues as it was set.
-func (s *Server) getQueues(w http.ResponseWriter, r *http.Request) error {
-	return tell(s, w, r, func(v plan.View) queue.Tree { return prune(v.Queues(), access.From(r.Context())) })
+func (rd *reader) getQueues(w http.ResponseWriter, r *http.Request) error {
+	return tell(rd, w, r, func(v plan.View) queue.Tree { return prune(v.Queues(), access.From(r.Context())) })
 }
 
 // prune takes the queues that an identity does not see out of a copy of the tree.
@@ -72,48 +73,47 @@ func prune(t *queue.Tree, who *access.Identity) queue.Tree {
 }
 
 // setQueues gives the cluster another tree of queues.
-func (s *Server) setQueues(w http.ResponseWriter, r *http.Request) error {
+func (c *changes) setQueues(w http.ResponseWriter, r *http.Request) error {
 	var tree queue.Tree
-	if err := receive(w, r, &tree); err != nil {
+	if err := door.Receive(w, r, &tree); err != nil {
 		return err
 	}
 	access.CallOf(r.Context()).Note = fmt.Sprintf("%d queues", len(tree.Queues))
-	if err := s.request(r, engine.Event{Kind: engine.Shares, Queues: &tree, By: access.From(r.Context()).String()}, ""); err != nil {
+	if err := c.request(r, engine.Event{Kind: engine.Shares, Queues: &tree, By: access.From(r.Context()).String()}, ""); err != nil {
 		return err
 	}
-	return s.getQueues(w, r)
+	return c.reader.getQueues(w, r)
 }
 
-func (s *Server) getShares(w http.ResponseWriter, r *http.Request) error {
-	return tell(s, w, r, func(v plan.View) view.Shares {
-		s.jobs.update(v)
-		shares := view.SharesOf(v, s.jobs.all())
+func (rd *reader) getShares(w http.ResponseWriter, r *http.Request) error {
+	return tell(rd, w, r, func(v plan.View) view.Shares {
+		shares := view.SharesOf(v, slices.Values(rd.live(v)))
 		shares.Queues = keep(shares.Queues, queuesSeen(v.Queues(), access.From(r.Context())))
 		return shares
 	})
 }
 
-func (s *Server) getShareHistory(w http.ResponseWriter, r *http.Request) error {
+func (o *observer) getShareHistory(w http.ResponseWriter, r *http.Request) error {
 	var h shareHistory
 	var seen []bool
-	err := s.ask(r.Context(), func(v plan.View) {
-		s.shares.note(v) // the last look may be a while ago
-		h, seen = s.shares.copy(), queuesSeen(v.Queues(), access.From(r.Context()))
+	err := o.reader.ask(r.Context(), func(v plan.View) {
+		o.shares.note(v) // the last look may be a while ago
+		h, seen = o.shares.copy(), queuesSeen(v.Queues(), access.From(r.Context()))
 	})
 	if err != nil {
 		return err
 	}
-	return answer(w, h.show(seen))
+	return door.Answer(w, h.show(seen))
 }
 
 // getAccounts tells the books of those whose jobs the caller sees, and whether all
 // books balance, which is proven anew each time.
-func (s *Server) getAccounts(w http.ResponseWriter, r *http.Request) error {
+func (rd *reader) getAccounts(w http.ResponseWriter, r *http.Request) error {
 	var books view.Accounts
-	err := s.ask(r.Context(), func(v plan.View) {
+	err := rd.ask(r.Context(), func(v plan.View) {
 		who := access.From(r.Context())
 		books = view.AccountsOf(v, who.Sees)
-		wrong := s.config.Plane.Balance()
+		wrong := rd.plane.Balance()
 		books.Balanced = wrong == nil
 		switch {
 		case wrong == nil:
@@ -128,13 +128,13 @@ func (s *Server) getAccounts(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !books.Balanced {
-		s.config.Log.Error(books.Balance)
+		rd.log.Error(books.Balance)
 	}
-	return answer(w, books)
+	return door.Answer(w, books)
 }
 
-func (s *Server) getCalendar(w http.ResponseWriter, r *http.Request) error {
-	return tell(s, w, r, func(v plan.View) view.Calendar { return s.veil(access.From(r.Context())).calendar(view.CalendarOf(v)) })
+func (rd *reader) getCalendar(w http.ResponseWriter, r *http.Request) error {
+	return tell(rd, w, r, func(v plan.View) view.Calendar { return rd.veil(access.From(r.Context())).calendar(view.CalendarOf(v)) })
 }
 
 // calendar leaves the place and time of every entry, and says whose it is only where

@@ -5,13 +5,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 )
 
 // However long it goes on, the past is bounded, in order, reaches back to its beginning
 // and says of every point what was last seen before the next.
 func TestShareHistory(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		var h shareHistory
 		type seen struct {
 			at   unit.Time

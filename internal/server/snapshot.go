@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/snapshot"
 	"github.com/musterdl/muster/model/unit"
 )
@@ -21,10 +22,10 @@ func (s *Server) snapshots() func(w http.ResponseWriter, r *http.Request) error 
 	return func(w http.ResponseWriter, r *http.Request) error {
 		anonymise := r.URL.Query().Get("anonymise")
 		if anonymise != "" && anonymise != "0" && anonymise != "1" {
-			return refuse(http.StatusBadRequest, "anonymise is neither 0 nor 1")
+			return door.Refuse(http.StatusBadRequest, "anonymise is neither 0 nor 1")
 		}
 		if !one.TryLock() {
-			return &failure{Status: http.StatusTooManyRequests, retry: 10, Message: "another snapshot is being taken: try again when it is done"}
+			return &door.Failure{Status: http.StatusTooManyRequests, Retry: 10, Message: "another snapshot is being taken: try again when it is done"}
 		}
 		defer one.Unlock()
 		w.Header().Set("Content-Type", "application/zip")

@@ -20,31 +20,45 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/server/door"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/objection"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 )
 
+// submissions takes jobs in: reads them, says whose they are, has their menus written, checks
+// all of a request at once, and submits all of them or none.
+type submissions struct {
+	reader  *reader
+	plane   *plane.Plane
+	reading reading
+	keys    keyLocks
+	prepare func(*workload.Job) error
+	menu    func(*workload.Job) *objection.Objection
+	objects func(*workload.Job) []*objection.Objection
+}
+
 // submit takes jobs: a YAML file, or the same in JSON, which YAML contains. All
 // that is wrong is told at once, and then nothing was submitted. Under an
 // Idempotency-Key the same request has the same answer for a day, and no effect
 // after the first time.
-func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
+func (b *submissions) submit(w http.ResponseWriter, r *http.Request) error {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/yaml" && kind != "application/json" {
-		return refuse(http.StatusUnsupportedMediaType, "the content type is not known: send application/yaml or application/json")
+		return door.Refuse(http.StatusUnsupportedMediaType, "the content type is not known: send application/yaml or application/json")
 	}
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) > 128 {
-		return refuse(http.StatusBadRequest, "the Idempotency-Key is longer than 128 bytes: send a shorter one")
+		return door.Refuse(http.StatusBadRequest, "the Idempotency-Key is longer than 128 bytes: send a shorter one")
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(readBodyTime)) // not all connections have one
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(door.ReadBodyTime)) // not all connections have one
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return fmt.Errorf("reading a submission: %w", err)
 	}
-	jobs, err := s.reading.jobs(r.Context(), cmp.Or(r.URL.Query().Get("file"), "request"), body)
+	jobs, err := b.reading.jobs(r.Context(), cmp.Or(r.URL.Query().Get("file"), "request"), body)
 	if err != nil {
 		return err
 	}
@@ -55,23 +69,23 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 	if key == "" {
 		rand.Read(sum[:]) // nothing to recognise it by
 	}
-	if jobs, err = s.expand(jobs, who, sum); err != nil {
+	if jobs, err = b.expand(jobs, who, sum); err != nil {
 		return err
 	}
 	if key != "" {
-		unlock, ok := s.keys.lock(string(sum[:]), r.Context().Done())
+		unlock, ok := b.keys.lock(string(sum[:]), r.Context().Done())
 		if !ok {
 			return r.Context().Err()
 		}
 		defer unlock()
 		key = fmt.Sprintf("%s/%x", who.Key(), sum[:16])
 	}
-	out, err := s.submitAll(r, jobs, key)
+	out, err := b.submitAll(r, jobs, key)
 	if err != nil {
 		return err
 	}
 	access.CallOf(r.Context()).Note = submitted(out)
-	writeJSON(w, http.StatusCreated, out)
+	door.WriteJSON(w, http.StatusCreated, out)
 	return nil
 }
 
@@ -93,13 +107,13 @@ func submitted(out view.Submitted) string {
 
 // expand names the jobs that have no name, writes in whose they are and of which
 // tenant, and puts jobs behind those they come after.
-func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.Size]byte) ([]workload.Job, error) {
-	var wrong, never []Problem
+func (b *submissions) expand(jobs []workload.Job, who *access.Identity, sum [sha256.Size]byte) ([]workload.Job, error) {
+	var wrong, never []door.Problem
 	copies, models := 0, 0
 	for i := range jobs {
 		j := &jobs[i]
 		if copies += int(max(1, j.Array)); i >= maxJobs || copies > maxCopies {
-			return nil, refuse(http.StatusRequestEntityTooLarge,
+			return nil, door.Refuse(http.StatusRequestEntityTooLarge,
 				fmt.Sprintf("more than %d jobs, or %d with the copies of arrays: submit them in several requests", maxJobs, maxCopies))
 		}
 		if j.Name == "" {
@@ -119,49 +133,49 @@ func (s *Server) expand(jobs []workload.Job, who *access.Identity, sum [sha256.S
 		j.Tenant = tenant
 		if j.Pipeline.Model != "" {
 			if models++; models > maxModels {
-				return nil, refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d jobs that name a model, each of which has to be planned: submit them in several requests", maxModels))
+				return nil, door.Refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d jobs that name a model, each of which has to be planned: submit them in several requests", maxModels))
 			}
 			if len(wrong) == 0 {
-				never = append(never, s.writeMenu(j)...)
+				never = append(never, b.writeMenu(j)...)
 			}
 		}
-		never = append(never, s.objections(j)...)
+		never = append(never, b.objections(j)...)
 	}
 	if len(wrong) > 0 {
-		return nil, &failure{Status: http.StatusForbidden, Message: "the jobs name other users or tenants", Problems: wrong}
+		return nil, &door.Failure{Status: http.StatusForbidden, Message: "the jobs name other users or tenants", Problems: wrong}
 	}
 	if len(never) > 0 {
-		return nil, &failure{Status: http.StatusBadRequest, Message: "nothing was submitted", Problems: never}
+		return nil, &door.Failure{Status: http.StatusBadRequest, Message: "nothing was submitted", Problems: never}
 	}
 	return inOrder(jobs)
 }
 
 // writeMenu has a planner write the menu of a job that names a model, or says why there is no
 // plan for it.
-func (s *Server) writeMenu(j *workload.Job) []Problem {
-	if s.config.Menu == nil {
+func (b *submissions) writeMenu(j *workload.Job) []door.Problem {
+	if b.menu == nil {
 		return nil
 	}
-	if o := s.config.Menu(j); o != nil {
-		return []Problem{problem(j.Name, *o)}
+	if o := b.menu(j); o != nil {
+		return []door.Problem{problem(j.Name, *o)}
 	}
 	return nil
 }
 
 // objections are the driver's to a job.
-func (s *Server) objections(j *workload.Job) (list []Problem) {
-	if s.config.Objections == nil {
+func (b *submissions) objections(j *workload.Job) (list []door.Problem) {
+	if b.objects == nil {
 		return nil
 	}
-	for _, o := range s.config.Objections(j) {
+	for _, o := range b.objects(j) {
 		list = append(list, problem(j.Name, *o))
 	}
 	return list
 }
 
 // problem is an objection to a job.
-func problem(job string, o objection.Objection) Problem {
-	return Problem{Job: job, Field: o.Field, Found: o.Found, Expected: o.Expected, Do: o.Do, Text: "job " + job + ": " + o.Error()}
+func problem(job string, o objection.Objection) door.Problem {
+	return door.Problem{Job: job, Field: o.Field, Found: o.Found, Expected: o.Expected, Do: o.Do, Text: "job " + job + ": " + o.Error()}
 }
 
 // madeName names a job after its command, and so that a repeated request makes the
@@ -188,7 +202,7 @@ func inOrder(jobs []workload.Job) ([]workload.Job, error) {
 	for i := range jobs {
 		for name := range jobs[i].Names() {
 			if _, twice := at[name]; twice {
-				return nil, refuse(http.StatusBadRequest, fmt.Sprintf("two of the jobs are named %q, arrays expanded: give each a name of its own", name))
+				return nil, door.Refuse(http.StatusBadRequest, fmt.Sprintf("two of the jobs are named %q, arrays expanded: give each a name of its own", name))
 			}
 			at[name] = i
 		}
@@ -202,7 +216,7 @@ func inOrder(jobs []workload.Job) ([]workload.Job, error) {
 		case done:
 			return nil
 		case visiting:
-			return refuse(http.StatusBadRequest, fmt.Sprintf("job %q comes after itself, by way of others: break the circle", jobs[i].Name))
+			return door.Refuse(http.StatusBadRequest, fmt.Sprintf("job %q comes after itself, by way of others: break the circle", jobs[i].Name))
 		}
 		state[i] = visiting
 		for _, name := range jobs[i].After {
@@ -225,26 +239,26 @@ func inOrder(jobs []workload.Job) ([]workload.Job, error) {
 }
 
 // submitAll submits jobs: all of them, with ids in order, or none.
-func (s *Server) submitAll(r *http.Request, jobs []workload.Job, key string) (out view.Submitted, err error) {
+func (b *submissions) submitAll(r *http.Request, jobs []workload.Job, key string) (out view.Submitted, err error) {
 	// The plane checks them itself. They must not be prepared for nothing, though: that
 	// may touch what a live job of the same name needs. And what the plane says of a job
 	// may not be for this caller.
 	raised := slices.ContainsFunc(jobs, func(j workload.Job) bool { return j.Priority > 0 })
-	if raised || len(jobs) > 1 || s.config.Prepare != nil && len(jobs[0].Env) > 0 || !access.From(r.Context()).SeesAll() {
-		if err := s.check(r.Context(), jobs, key != ""); err != nil {
+	if raised || len(jobs) > 1 || b.prepare != nil && len(jobs[0].Env) > 0 || !access.From(r.Context()).SeesAll() {
+		if err := b.check(r.Context(), jobs, key != ""); err != nil {
 			return out, err
 		}
 	}
 	events := make([]engine.Event, len(jobs))
 	for i := range jobs {
-		if s.config.Prepare != nil {
-			if err := s.config.Prepare(&jobs[i]); err != nil {
+		if b.prepare != nil {
+			if err := b.prepare(&jobs[i]); err != nil {
 				return out, fmt.Errorf("preparing job %s: %w", jobs[i].Name, err)
 			}
 		}
 		events[i] = engine.Event{Kind: engine.Submit, Spec: &jobs[i], By: access.From(r.Context()).String()}
 	}
-	id, err := s.send(r, events, key)
+	id, err := send(r.Context(), b.plane, events, key)
 	if err != nil {
 		return out, err
 	}
@@ -260,31 +274,31 @@ func (s *Server) submitAll(r *http.Request, jobs []workload.Job, key string) (ou
 }
 
 // send makes events durable, all or none, and returns the job that the first is about.
-func (s *Server) send(r *http.Request, events []engine.Event, key string) (plan.JobID, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+func send(ctx context.Context, p *plane.Plane, events []engine.Event, key string) (plan.JobID, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	id, err := s.config.Plane.Together(ctx, events, key)
-	return id, s.refused(err)
+	id, err := p.Together(ctx, events, key)
+	return id, refused(err)
 }
 
 // refused translates what the plane says of a request.
-func (s *Server) refused(err error) error {
+func refused(err error) error {
 	switch {
 	case err == nil, errors.Is(err, plane.ErrClosed), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return s.unavailable(err)
+		return unavailable(err)
 	case errors.Unwrap(err) != nil: // the plane's refusals wrap nothing, failures of its journal do
-		return refuse(http.StatusServiceUnavailable, err.Error())
+		return door.Refuse(http.StatusServiceUnavailable, err.Error())
 	}
-	return refuse(http.StatusConflict, err.Error())
+	return door.Refuse(http.StatusConflict, err.Error())
 }
 
 // check finds what the plane would refuse, of all jobs at once. Under a key a job may
 // be there already, from the same request: only the plane knows.
-func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) error {
-	var wrong []Problem
+func (b *submissions) check(ctx context.Context, jobs []workload.Job, keyed bool) error {
+	var wrong []door.Problem
 	who := access.From(ctx)
-	x := s.veil(who)
-	err := s.ask(ctx, func(v plan.View) {
+	x := b.reader.veil(who)
+	err := b.reader.ask(ctx, func(v plan.View) {
 		here := map[string]bool{}
 		for i := range jobs {
 			j := &jobs[i]
@@ -293,22 +307,16 @@ func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) err
 			}
 			for name := range j.Names() {
 				here[name] = true
-				id, taken := s.config.Plane.Find(name)
-				if !taken || v.Job(id).Phase.Over() || keyed && alike(s.config.Plane.Info(id).Spec, j) {
-					continue
+				if found, do := b.taken(v, x, j, name, keyed); found != "" {
+					say("name", found, do)
+					break // the next of an array would say the same
 				}
-				if x.name(name) != name {
-					say("name", fmt.Sprintf("%q, which is taken", name), "choose another name")
-				} else {
-					say("name", fmt.Sprintf("a job named %q that is %s", name, v.Standing(id)), "choose another name or cancel it")
-				}
-				break // the next of an array would say the same
 			}
 			if most := v.Queues().MaxPriority(j.Tenant); j.Priority > most && !who.Administers(j.Tenant) {
 				say("priority", fmt.Sprintf("%d, above the %d of its queue", j.Priority, most), "ask for less, or have who administers the queue submit it")
 			}
 			for _, name := range j.After {
-				if _, ok := s.config.Plane.Find(name); (!ok || x.name(name) != name) && !here[name] {
+				if _, ok := b.plane.Find(name); (!ok || x.name(name) != name) && !here[name] {
 					say("after", fmt.Sprintf("%q, which does not exist", name), "submit that first, or in the same request")
 				}
 			}
@@ -320,13 +328,40 @@ func (s *Server) check(ctx context.Context, jobs []workload.Job, keyed bool) err
 		}
 	})
 	if err == nil && len(wrong) > 0 {
-		return &failure{Status: http.StatusConflict, Message: "nothing was submitted", Problems: wrong}
+		return &door.Failure{Status: http.StatusConflict, Message: "nothing was submitted", Problems: wrong}
 	}
 	return err
+}
+
+// taken tells who has a job's name already, and what to do; nothing where it is free.
+func (b *submissions) taken(v plan.View, x veil, j *workload.Job, name string, keyed bool) (found, do string) {
+	id, there := b.plane.Find(name)
+	switch {
+	case !there || v.Job(id).Phase.Over() || keyed && alike(b.plane.Info(id).Spec, j):
+		return "", ""
+	case x.name(name) != name:
+		return fmt.Sprintf("%q, which is taken", name), "choose another name"
+	}
+	return fmt.Sprintf("a job named %q that is %s", name, v.Standing(id)), "choose another name or cancel it"
 }
 
 // alike reports whether a job may be what an earlier sending of the same request
 // made. Variables are left out: secrets among them are not kept.
 func alike(a, b *workload.Job) bool {
 	return a != nil && a.User == b.User && a.Gang == b.Gang && a.Dir == b.Dir && slices.Equal(a.Command, b.Command)
+}
+
+// problems tells all that is wrong with a file at once.
+func problems(err error) error {
+	f := &door.Failure{Status: http.StatusBadRequest, Message: "the jobs cannot be read"}
+	var list spec.Problems
+	if !errors.As(err, &list) {
+		f.Message += ": " + err.Error()
+		return f
+	}
+	for _, p := range list {
+		f.Problems = append(f.Problems, door.Problem{Line: p.Line, Column: p.Column, Field: p.Field, Found: p.Found,
+			Expected: p.Expected, Do: p.Do, Text: p.Error()})
+	}
+	return f
 }

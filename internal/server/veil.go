@@ -17,19 +17,19 @@ const elsewhere = "another tenant's job"
 
 // veil takes names out of what an identity is shown. It is used inside a query.
 type veil struct {
-	server *Server
+	reader *reader
 	id     *access.Identity
 	all    bool // nothing is taken out
 }
 
-func (s *Server) veil(id *access.Identity) veil { return veil{s, id, id.SeesAll()} }
+func (rd *reader) veil(id *access.Identity) veil { return veil{rd, id, id.SeesAll()} }
 
 // name is the name of a job, or what stands for it.
 func (x veil) name(job string) string {
 	if x.all || job == "" {
 		return job
 	}
-	if id, known := x.server.config.Plane.Find(job); known && !sees(x.id, x.server.config.Plane.Info(id)) {
+	if id, known := x.reader.plane.Find(job); known && !sees(x.id, x.reader.plane.Info(id)) {
 		return elsewhere
 	}
 	return job
@@ -82,7 +82,7 @@ func (x veil) info(info plane.JobInfo) plane.JobInfo {
 // read its log too.
 func (x veil) job(site *explain.Site, v plan.View, info plane.JobInfo, id plan.JobID) view.Job {
 	j := view.JobOf(v, x.info(info), id, site)
-	j.Reason = x.server.withComing(v, id, j.Reason)
+	j.Reason = x.reader.withComing(v, id, j.Reason)
 	if !x.id.Steers(tenantOf(info), ownerOf(info)) { // people put keys into command lines
 		j.Command, j.Dir = nil, ""
 	}
@@ -98,8 +98,8 @@ func (x veil) job(site *explain.Site, v plan.View, info plane.JobInfo, id plan.J
 }
 
 // withComing adds to the reason why a job runs that it will have to give way.
-func (s *Server) withComing(v plan.View, id plan.JobID, reason string) string {
-	words := s.config.Promises.Coming(v, id)
+func (rd *reader) withComing(v plan.View, id plan.JobID, reason string) string {
+	words := rd.promises.Coming(v, id)
 	if words == "" || reason == "" {
 		return reason + words
 	}

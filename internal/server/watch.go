@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,12 +42,12 @@ func (h *hub) publish(f frame) {
 }
 
 // snapshot is what an identity sees. It is called inside a query.
-func (s *Server) snapshot(v plan.View, who *access.Identity) view.Snapshot {
-	jobs := s.list(v, who, choice{limit: watchJobs})
-	stats := s.config.Plane.Stats()
-	x := s.veil(who)
+func (rd *reader) snapshot(v plan.View, who *access.Identity) view.Snapshot {
+	jobs := rd.list(v, who, choice{limit: watchJobs})
+	stats := rd.plane.Stats()
+	x := rd.veil(who)
 	return view.Snapshot{ID: fmt.Sprintf("%x-%d-%d", int64(stats.Started), stats.Events, stats.Commits),
-		Cluster: x.cluster(s.cluster(v)), Jobs: jobs.Jobs, JobsLeftOut: jobs.LeftOut, Nodes: x.nodes(view.NodesOf(v))}
+		Cluster: x.cluster(rd.cluster(v)), Jobs: jobs.Jobs, JobsLeftOut: jobs.LeftOut, Nodes: x.nodes(view.NodesOf(v))}
 }
 
 // everybody is who sees what the hub has.
@@ -61,21 +62,21 @@ func frameOf(snap view.Snapshot) (frame, error) {
 }
 
 // frame is the latest snapshot for an identity. Those that see everything share one.
-func (s *Server) frame(ctx context.Context, who *access.Identity) (frame, error) {
+func (o *observer) frame(ctx context.Context, who *access.Identity) (frame, error) {
 	if who.SeesAll() {
-		return *s.hub.latest.Load(), nil
+		return *o.hub.latest.Load(), nil
 	}
 	var snap view.Snapshot
-	if err := s.ask(ctx, func(v plan.View) { snap = s.snapshot(v, who) }); err != nil {
+	if err := o.reader.ask(ctx, func(v plan.View) { snap = o.reader.snapshot(v, who) }); err != nil {
 		return frame{}, err
 	}
 	return frameOf(snap)
 }
 
-func (s *Server) publish(snap view.Snapshot) error {
+func (o *observer) publish(snap view.Snapshot) error {
 	f, err := frameOf(snap)
 	if err == nil {
-		s.hub.publish(f)
+		o.hub.publish(f)
 	}
 	return err
 }
@@ -95,33 +96,30 @@ func asLines(w http.ResponseWriter, r *http.Request, otherwise string) bool {
 // watch streams a snapshot at each change, as server-sent events, or as JSON lines
 // where the caller accepts application/x-ndjson. One that names the last snapshot it
 // saw (Last-Event-ID, or ?last=) gets nothing until something has changed since.
-func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
-	r, done, err := s.openStream(r)
+func (o *observer) watch(w http.ResponseWriter, r *http.Request) error {
+	r, done, err := o.streams.begin(r)
 	if err != nil {
 		return err
 	}
 	defer done()
 	who := access.From(r.Context())
-	changed, stop := s.hub.Watch()
+	changed, stop := o.hub.Watch()
 	defer stop()
 	var snap view.Snapshot
-	if err := s.ask(r.Context(), func(v plan.View) { snap = s.snapshot(v, &everybody) }); err != nil {
+	if err := o.reader.ask(r.Context(), func(v plan.View) { snap = o.reader.snapshot(v, &everybody) }); err != nil {
 		return err
 	}
-	if err := s.publish(snap); err != nil {
+	if err := o.publish(snap); err != nil {
 		return err
 	}
 	lines := asLines(w, r, "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	control := http.NewResponseController(w)
-	last := r.Header.Get("Last-Event-ID")
-	if last == "" {
-		last = r.URL.Query().Get("last")
-	}
+	last := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("last"))
 	quiet := time.NewTicker(keepAlive)
 	defer quiet.Stop()
 	for {
-		f, err := s.frame(r.Context(), who)
+		f, err := o.frame(r.Context(), who)
 		if err != nil {
 			return nil // it began: there is nobody to tell
 		}
@@ -145,7 +143,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 			if _, err := w.Write([]byte(sign)); err != nil {
 				return nil
 			}
-		case <-s.closing:
+		case <-o.streams.closing:
 			return nil
 		case <-r.Context().Done():
 			return nil

@@ -12,6 +12,9 @@ import (
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/budget"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/promise"
+	"github.com/musterdl/muster/internal/server/door"
+	"github.com/musterdl/muster/internal/shadow"
 	"github.com/musterdl/muster/internal/snapshot"
 	"github.com/musterdl/muster/internal/whatif"
 	"github.com/musterdl/muster/model/unit"
@@ -42,34 +45,44 @@ func boundsOf(who *access.Identity) bounds {
 		"looking ahead took more than a second of the server's processor: ask for a shorter horizon or fewer jobs, or have an operator ask"}
 }
 
+// ahead answers what would be: under other circumstances, under other strategies, and when a
+// job's turn comes. What it asks is worked out beside the plane.
+type ahead struct {
+	reader      *reader
+	plane       *plane.Plane
+	submissions *submissions // reads and checks the jobs that are only supposed
+	promises    *promise.Keeper
+	shadows     *shadow.Set
+}
+
 // whatIfs returns the handler of what-if. Everybody who sees jobs and has a name may ask:
 // the sums of all jobs are told, as those of the present are (see veil.cluster), and what becomes of
 // single ones only of those that the caller sees.
-func (s *Server) whatIfs() func(w http.ResponseWriter, r *http.Request) error {
+func (ah *ahead) whatIfs() func(w http.ResponseWriter, r *http.Request) error {
 	slots := make(chan struct{}, mostWhatIfs)
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var q whatif.Request
-		if err := receive(w, r, &q); err != nil {
+		if err := door.Receive(w, r, &q); err != nil {
 			return err
 		}
-		answered, err := s.whatIf(r, &q, slots)
+		answered, err := ah.whatIf(r, &q, slots)
 		if err != nil {
 			return err
 		}
-		return answer(w, answered)
+		return door.Answer(w, answered)
 	}
 }
 
 // whatIf answers a question when there is a slot for it.
-func (s *Server) whatIf(r *http.Request, q *whatif.Request, slots chan struct{}) (a whatif.Answer, err error) {
+func (ah *ahead) whatIf(r *http.Request, q *whatif.Request, slots chan struct{}) (a whatif.Answer, err error) {
 	if err := q.Check(); err != nil {
-		return a, refuse(http.StatusBadRequest, err.Error())
+		return a, door.Refuse(http.StatusBadRequest, err.Error())
 	}
 	select {
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
 	default:
-		return a, &failure{Status: http.StatusTooManyRequests, retry: 5, Message: "others look ahead at this moment: try again in a few seconds"}
+		return a, &door.Failure{Status: http.StatusTooManyRequests, Retry: 5, Message: "others look ahead at this moment: try again in a few seconds"}
 	}
 	who := access.From(r.Context())
 	most := boundsOf(who)
@@ -77,38 +90,38 @@ func (s *Server) whatIf(r *http.Request, q *whatif.Request, slots chan struct{})
 	defer cancel()
 	ctx, spare := budget.Within(ctx, most.budget)
 	defer spare()
-	base, err := s.base(ctx, q)
+	base, err := ah.base(ctx, q)
 	if err == nil {
 		base.MostAdded, base.MostPairs = most.devices, most.pairs
-		base.Jobs, err = s.supposed(r, q, who, most.jobs)
+		base.Jobs, err = ah.supposed(r, q, who, most.jobs)
 	}
 	if err == nil {
 		a, err = whatif.Ask(ctx, base, *q)
 	}
 	switch {
 	case err == nil:
-		return a, s.ask(r.Context(), func(plan.View) { s.veil(who).whatIf(&a) })
+		return a, ah.reader.ask(r.Context(), func(plan.View) { ah.reader.veil(who).whatIf(&a) })
 	case whatif.IsWrong(err):
-		return a, refuse(http.StatusBadRequest, err.Error())
+		return a, door.Refuse(http.StatusBadRequest, err.Error())
 	case errors.Is(context.Cause(ctx), budget.ErrSpent), errors.Is(err, context.DeadlineExceeded):
-		return a, refuse(http.StatusServiceUnavailable, most.words)
+		return a, door.Refuse(http.StatusServiceUnavailable, most.words)
 	}
 	return a, err
 }
 
 // base is what a question is about: this moment, or one that is past.
-func (s *Server) base(ctx context.Context, q *whatif.Request) (base whatif.Base, err error) {
-	fork, err := s.config.Plane.Fork(ctx)
+func (ah *ahead) base(ctx context.Context, q *whatif.Request) (base whatif.Base, err error) {
+	fork, err := ah.plane.Fork(ctx)
 	if err != nil {
-		return base, s.unavailable(err)
+		return base, unavailable(err)
 	}
 	if q.Queue != nil && !queueSeen(fork.State.View(), q.Queue.Name, access.From(ctx)) {
-		return base, refuse(http.StatusNotFound, "there is no such queue: muster queues lists them")
+		return base, door.Refuse(http.StatusNotFound, "there is no such queue: muster queues lists them")
 	}
 	if q.LastS == 0 {
 		return whatif.Base{Fork: fork}, nil
 	}
-	w, err := snapshot.ReadWindow(ctx, s.config.Plane.History, fork.State.Now.Add(-q.Last()), snapshot.ReadOptions{Restart: restartCost})
+	w, err := snapshot.ReadWindow(ctx, ah.plane.History, fork.State.Now.Add(-q.Last()), snapshot.ReadOptions{Restart: restartCost})
 	if err != nil {
 		return base, err
 	}
@@ -134,25 +147,25 @@ func queueSeen(v plan.View, name string, who *access.Identity) bool {
 
 // supposed are the jobs that are submitted in the question alone, by the same rules as
 // those that are.
-func (s *Server) supposed(r *http.Request, q *whatif.Request, who *access.Identity, most int) (out []workload.Job, err error) {
+func (ah *ahead) supposed(r *http.Request, q *whatif.Request, who *access.Identity, most int) (out []workload.Job, err error) {
 	if q.Job == "" {
 		return nil, nil
 	}
-	jobs, err := s.reading.jobs(r.Context(), "job", []byte(q.Job))
+	jobs, err := ah.submissions.reading.jobs(r.Context(), "job", []byte(q.Job))
 	if err != nil {
 		return nil, err
 	}
 	var sum [sha256.Size]byte
 	rand.Read(sum[:])
-	if jobs, err = s.expand(jobs, who, sum); err != nil {
+	if jobs, err = ah.submissions.expand(jobs, who, sum); err != nil {
 		return nil, err
 	}
 	for i := range jobs {
 		if out = append(out, jobs[i].Copies()...); len(out) > most {
-			return nil, refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d jobs, arrays counted: ask about fewer", most))
+			return nil, door.Refuse(http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d jobs, arrays counted: ask about fewer", most))
 		}
 	}
-	return out, s.check(r.Context(), jobs, false)
+	return out, ah.submissions.check(r.Context(), jobs, false)
 }
 
 // whatIf leaves the sums and takes out what becomes of jobs that the identity does not
@@ -173,58 +186,58 @@ func (x veil) whatIf(a *whatif.Answer) {
 }
 
 // switches returns the handler of POST /v1/strategy.
-func (s *Server) switches() func(w http.ResponseWriter, r *http.Request) error {
+func (ah *ahead) switches() func(w http.ResponseWriter, r *http.Request) error {
 	slots := make(chan struct{}, 1)
 	return func(w http.ResponseWriter, r *http.Request) error {
 		var ask whatif.SwitchRequest
-		if err := receive(w, r, &ask); err != nil {
+		if err := door.Receive(w, r, &ask); err != nil {
 			return err
 		}
 		if err := ask.Check(); err != nil {
-			return refuse(http.StatusBadRequest, err.Error())
+			return door.Refuse(http.StatusBadRequest, err.Error())
 		}
 		if ask.DryRun {
-			return s.wouldSwitch(w, r, &ask, slots)
+			return ah.wouldSwitch(w, r, &ask, slots)
 		}
 		change := plane.Switch{Undo: ask.Undo, By: access.From(r.Context()).String()}
 		if !ask.Undo {
 			var err error
 			if change.To, err = whatif.Strategy(ask.Strategy); err != nil {
-				return refuse(http.StatusBadRequest, err.Error())
+				return door.Refuse(http.StatusBadRequest, err.Error())
 			}
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), askTime)
 		defer cancel()
-		did, err := s.config.Plane.Switch(ctx, change)
+		did, err := ah.plane.Switch(ctx, change)
 		if err != nil {
-			return s.refused(err)
+			return refused(err)
 		}
 		out := whatif.Did(did.From.Name, did.To.Name)
 		access.CallOf(r.Context()).Note = out.To + " instead of " + out.From
-		return answer(w, out)
+		return door.Answer(w, out)
 	}
 }
 
 // wouldSwitch says what a switch would do.
-func (s *Server) wouldSwitch(w http.ResponseWriter, r *http.Request, ask *whatif.SwitchRequest, slots chan struct{}) error {
+func (ah *ahead) wouldSwitch(w http.ResponseWriter, r *http.Request, ask *whatif.SwitchRequest, slots chan struct{}) error {
 	q := whatif.Request{Strategy: ask.Strategy, HorizonS: ask.HorizonS}
 	if ask.Undo {
 		var none error
-		err := s.ask(r.Context(), func(plan.View) {
-			before, err := s.config.Plane.Before()
+		err := ah.reader.ask(r.Context(), func(plan.View) {
+			before, err := ah.plane.Before()
 			q.Strategy, none = before.Text, err
 		})
 		if err != nil {
 			return err
 		}
 		if none != nil {
-			return refuse(http.StatusConflict, none.Error())
+			return door.Refuse(http.StatusConflict, none.Error())
 		}
 	}
 	access.CallOf(r.Context()).Note = "dry run"
-	a, err := s.whatIf(r, &q, slots)
+	a, err := ah.whatIf(r, &q, slots)
 	if err != nil {
 		return err
 	}
-	return answer(w, whatif.Would(a.Base.Strategy, a.Alternative.Strategy, &a))
+	return door.Answer(w, whatif.Would(a.Base.Strategy, a.Alternative.Strategy, &a))
 }

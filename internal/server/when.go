@@ -8,6 +8,7 @@ import (
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/promise"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -15,36 +16,36 @@ import (
 
 // getWhen says when a job starts and ends. It is worked out beside the plane, on a copy
 // of the state.
-func (s *Server) getWhen(w http.ResponseWriter, r *http.Request) error {
+func (ah *ahead) getWhen(w http.ResponseWriter, r *http.Request) error {
 	var job plan.JobID
 	var when view.When
-	err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
-		x := s.veil(access.From(r.Context()))
-		job, when = id, view.WhenOf(v, x.info(info), id, s.site(v))
+	err := ah.reader.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
+		x := ah.reader.veil(access.From(r.Context()))
+		job, when = id, view.WhenOf(v, x.info(info), id, ah.reader.site(v))
 		when.Words = x.text(when.Words)
 	})
 	if err != nil {
 		return err
 	}
 	if when.Words != "" {
-		return answer(w, when)
+		return door.Answer(w, when)
 	}
-	when, err = s.config.Promises.When(r.Context(), job)
+	when, err = ah.promises.When(r.Context(), job)
 	switch {
 	case errors.Is(err, promise.ErrBusy):
-		return &failure{Status: http.StatusTooManyRequests, retry: 5, Message: err.Error()}
+		return &door.Failure{Status: http.StatusTooManyRequests, Retry: 5, Message: err.Error()}
 	case err != nil:
-		return s.unavailable(err)
+		return unavailable(err)
 	}
-	return answer(w, when)
+	return door.Answer(w, when)
 }
 
 // getPromises says how good promises were, of the queues that the caller sees.
-func (s *Server) getPromises(w http.ResponseWriter, r *http.Request) error {
+func (ah *ahead) getPromises(w http.ResponseWriter, r *http.Request) error {
 	var now unit.Time
 	who := access.From(r.Context())
 	seen := map[string]bool{"": true}
-	err := s.ask(r.Context(), func(v plan.View) {
+	err := ah.reader.ask(r.Context(), func(v plan.View) {
 		t := v.Queues()
 		for q, shown := range queuesSeen(t, who) {
 			if shown && q < len(t.Queues) {
@@ -56,7 +57,7 @@ func (s *Server) getPromises(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	scores := s.config.Promises.Scores(now)
+	scores := ah.promises.Scores(now)
 	out := view.Promises{Queues: []view.PromiseScore{}}
 	for _, score := range scores {
 		if seen[score.Queue] || who.Sees(score.Queue, "") {
@@ -66,7 +67,7 @@ func (s *Server) getPromises(w http.ResponseWriter, r *http.Request) error {
 	if len(scores) == 1 && scores[0].End.Promises == 0 {
 		out.Queues = out.Queues[:0] // of all queues together there is nothing either
 	}
-	return answer(w, out)
+	return door.Answer(w, out)
 }
 
 // beside lets something go on while the server serves.
@@ -74,7 +75,7 @@ func (s *Server) beside(run func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
-		<-s.closing
+		<-s.streams.closing
 		cancel()
 	}()
 	run(ctx)

@@ -5,29 +5,30 @@ import (
 
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"
 )
 
 // getWhy says why a job is where it is.
-func (s *Server) getWhy(w http.ResponseWriter, r *http.Request) error {
+func (f *files) getWhy(w http.ResponseWriter, r *http.Request) error {
 	var why view.Why
 	var about plane.JobInfo
-	err := s.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
+	err := f.reader.about(r, func(v plan.View, id plan.JobID, info plane.JobInfo) {
 		about = info
-		x := s.veil(access.From(r.Context()))
-		said := view.WhyOf(v, x.info(info), id, s.site(v))
-		said.Words = s.withComing(v, id, said.Words)
+		x := f.reader.veil(access.From(r.Context()))
+		said := view.WhyOf(v, x.info(info), id, f.reader.site(v))
+		said.Words = f.reader.withComing(v, id, said.Words)
 		if v.Job(id).Phase.Waits() {
-			said.Detail = append(said.Detail, s.config.Plane.Known(id)...)
+			said.Detail = append(said.Detail, f.plane.Known(id)...)
 		}
 		why = x.why(said)
 	})
 	if err != nil {
 		return err
 	}
-	s.lastLines(r, why.Job, about, why.Failure)
-	return answer(w, why)
+	f.lastLines(r, why.Job, about, why.Failure)
+	return door.Answer(w, why)
 }
 
 // why shows that somebody holds what a job waits for, and who only where the identity

@@ -2,7 +2,6 @@ package shadow_test
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -41,8 +40,7 @@ func drawOps(t *rapid.T) []op {
 // and neither does one that is the same under another name, which is asked all the same.
 func TestChangesNothing(t *testing.T) {
 	var decisions, differing int64
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Cases{Few: 25}.Check(t, func(t *rapid.T) {
 		strategy, ops := rapid.SampledFrom(strategies).Draw(t, "strategy"), drawOps(t)
 		others := []string{strategy, strategy + "+fixed"} // which all of them have
 		for _, s := range rapid.SliceOfNDistinct(rapid.SampledFrom(strategies), 0, 2, rapid.ID[string]).Draw(t, "shadows") {
@@ -140,17 +138,6 @@ func TestAddRemove(t *testing.T) {
 		t.Errorf("removed: %v, %+v", err, w.set.List())
 	}
 	w.live(op{kind: 0, a: 3, c: 1})
-}
-
-// TestMain draws fewer histories than usual: each is two journals on a disk.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if os.Getenv("MUSTER_LONG") == "" {
-		if err := flag.Set("rapid.checks", "25"); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
 }
 
 // TestRegrets: where one long job goes before four short ones, the shadow that takes the

@@ -107,7 +107,7 @@ func (p past) live(t testing.TB) *lived {
 		from = plan.NewState(c)
 		from.Now = p.start
 	}
-	l.result, err = simulated.Run(t.Context(), simulated.Config{Cluster: c, Beginning: simulated.Beginning{From: from, First: p.first}, Jobs: &marked{source: source, mark: p.mark, start: p.start}, Scheduler: built.Scheduler,
+	l.result, err = simulated.Run(t.Context(), simulated.Config{Cluster: c, Beginning: simulated.Beginning{From: from, First: p.first}, Jobs: &marked{source: trace.WithSaving(source, trace.Saving{}, 1), mark: p.mark, start: p.start}, Scheduler: built.Scheduler,
 		Policy: engine.DefaultPolicy(), TellTruth: built.TellTruth, Prices: simulated.Prices{Restart: restart}, Until: p.until, Breaks: p.breaks,
 		Hooks: simulated.Hooks{Step: func(at unit.Time, events []engine.Event, out *engine.Out, v plan.View) {
 			if len(events) == 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/queue"
@@ -135,7 +136,7 @@ func specs(t *testing.T, history History) (list []workload.Job) {
 // TestAnonymisedAnyNames: whatever jobs and their owners are called, pseudonyms of others
 // among it, deciding again stays the same and different names stay different.
 func TestAnonymisedAnyNames(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	draws.Check(t, func(r *rapid.T) {
 		names := rapid.SliceOfNDistinct(rapid.OneOf(rapid.SampledFrom([]string{"job-1", "job-2", "job-7", "user-1", "tenant-1", "text-3", "node0", "gpu"}),
 			rapid.StringMatching(`[a-z]{1,8}`), rapid.StringN(1, 6, -1)), 10, 10, rapid.ID[string]).Draw(r, "names")
 		n := newNames()

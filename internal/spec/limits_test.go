@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/internal/costtest"
+	"github.com/musterdl/muster/internal/draws"
 )
 
 // A file of 4 MB costs no more than the budget, whether it can be read or not.
@@ -65,7 +66,7 @@ func TestTenThousandJobsFit(t *testing.T) {
 
 // The count that is made before the scanner runs bounds what it makes.
 func TestMarksBoundTokens(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		text := rapid.StringOf(rapid.SampledFrom([]rune("ab \t\n\r:#-?*&!|>'\"%@`{}[],~<.\\é0"))).Draw(t, "text")
 		if tokens, most := len(lexer.Tokenize(text)), 2*marks([]byte(text))+2; tokens > most {
 			t.Fatalf("%q: %d tokens, at most %d expected", text, tokens, most)

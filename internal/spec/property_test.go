@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 )
@@ -76,7 +77,7 @@ func anyJob(t *rapid.T) workload.Job {
 }
 
 func TestFormatJobReadsBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		want := anyJob(t)
 		text := FormatJob(want)
 		got, err := Jobs("f.yaml", text)

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
@@ -164,7 +165,7 @@ func anyTree(t *rapid.T) queue.Tree {
 }
 
 func TestFormatQueuesReadsBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		want := anyTree(t)
 		if err := want.Check(func(string) bool { return true }); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -44,7 +45,7 @@ func drawBatch(t *rapid.T) Batch {
 }
 
 func TestEncodingIsReadBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
 		got, err := decode(7, b.encode())
 		if err != nil {
@@ -58,7 +59,7 @@ func TestEncodingIsReadBack(t *testing.T) {
 
 // A body that was cut, or has something behind it, is not a batch.
 func TestDecodeRefusesOtherLengths(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		body := drawBatch(t).encode()
 		cut := rapid.IntRange(0, len(body)-1).Draw(t, "cut")
 		if b, err := decode(1, body[:cut]); err == nil {

@@ -68,6 +68,7 @@ func MakeArray(j *Job, v plan.View, ids iter.Seq[plan.JobID], name string) {
 	if phase != plan.Finished {
 		words = append(words, speaker+" "+j.State()+": "+j.Reason)
 	}
+	j.Never = j.Never && counts[plan.Active]+counts[plan.Backoff]+counts[plan.Held] == 0 // those may go on
 	j.Name, j.Phase, j.Run, j.Where = name, phase.String(), "", nil
 	j.Reason = strings.Join(words, ", ")
 }

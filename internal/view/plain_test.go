@@ -9,6 +9,8 @@ import (
 	"unicode"
 
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 func TestPlain(t *testing.T) {
@@ -29,7 +31,7 @@ func TestPlain(t *testing.T) {
 			t.Errorf("%q is shown as %q, expected %q", text, got, want)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		got := Plain(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")))
 		if i := strings.IndexFunc(got, steers); i >= 0 || Plain(got) != got {
 			t.Fatalf("%q", got)
@@ -42,7 +44,7 @@ func TestPlain(t *testing.T) {
 
 // JSON says the same, in signs that do nothing.
 func TestPlainJSON(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		want := rapid.String().Draw(t, "text") + "\u202e\U000e0041\x7f\u009b"
 		data, err := json.Marshal(want)
 		if err != nil {

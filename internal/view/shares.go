@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"iter"
 	"math/big"
-	"math/bits"
 	"slices"
 
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/queue/share"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/obstacle"
 )
 
 // Shares is how all queues stand, the root first and parents before their children.
@@ -45,17 +45,19 @@ type QueueShare struct {
 	Weight   float64 `json:"weight"`
 	Priority int32   `json:"priority"`
 	// Turn is its place among its siblings in the order in which decisions serve them, 1
-	// first, and Share the number behind it (queue.Ledger); jobs that wait in the parent
+	// first, by what they deserve and hold (queue.Ledger); jobs that wait in the parent
 	// itself are one more sibling.
-	Turn  int32   `json:"turn"`
-	Share float64 `json:"share"`
+	Turn int32 `json:"turn"`
 	Amounts
 	ByModel []ModelAmounts `json:"by_model,omitempty"` // where there are several models
 	// PastHours is past use as decisions count it: less by half after each half-life.
-	PastHours  float64 `json:"past_device_hours"`
+	PastHours float64 `json:"past_device_hours"`
+	// InPieces is what a job wants that waits within the guarantee and cannot have it, since
+	// as much is free, but in no one piece; 0 where there is none. Of several the largest.
+	InPieces   float64 `json:"in_pieces_devices"`
 	Waiting    int     `json:"waiting_jobs"`
 	Running    int     `json:"running_jobs"`
-	Arithmetic string  `json:"arithmetic"` // how Deserved came about: the weighted max-min part, which orders nothing
+	Arithmetic string  `json:"arithmetic"` // how Deserved came about
 }
 
 // queuesOf is the tree of queues; where there is none, that of one queue.
@@ -75,27 +77,31 @@ func vectors(queues, models int) []share.Vector {
 	return list
 }
 
-// SharesOf says who deserves what and has what. Live are the jobs that have not ended.
-// What a queue wants is what it holds and what its waiting jobs ask for; a job that
-// may run on several models is counted for the one that it has grants of, else for
-// the first that it may have.
+// SharesOf says who deserves what and has what, as decisions reckon it. Live are the jobs that
+// have not ended. What a queue wants is what its runs hold that are not on their way out, and
+// what its waiting jobs ask for; a job that may run on several models is counted for the one
+// that it has grants of, else in proportion to what there is of them.
 func SharesOf(v plan.View, live iter.Seq[plan.JobID]) Shares {
-	tree, models := queuesOf(v), v.Cluster().Models
-	in := share.Input{Tree: tree, Capacity: make(share.Vector, len(models)),
+	tree, models, ledger := queuesOf(v), v.Cluster().Models, v.Deserved(live)
+	in := share.Input{Tree: tree, Capacity: make(share.Vector, len(models)), Past: make([]int64, len(tree.Queues)),
 		Held: vectors(len(tree.Queues), len(models)), Demand: vectors(len(tree.Queues), len(models))}
+	past := v.Past()
 	for m := range models {
 		in.Models = append(in.Models, models[m].Name)
 		in.Capacity[m] = v.Room().All(1<<m) * 1000
+		for q := range tree.Queues {
+			in.Demand[q][m] = ledger.Wanted(ledger.Leaf(int32(q)), int32(m))
+		}
 	}
-	past := v.Past()
+	for q, milli := range past {
+		in.Past[q] = tree.Average(milli)
+	}
 	for id := range v.Accounts() {
 		a := v.Account(id)
-		q := v.QueueOf(a.Tenant)
-		in.Held[q][a.Model] += a.Held
-		in.Demand[q][a.Model] += a.Held
+		in.Held[v.QueueOf(a.Tenant)][a.Model] += a.Held
 	}
-	moving(v, in.Demand)
-	waiting, running := make([]int, len(tree.Queues)), make([]int, len(tree.Queues))
+	waiting, running, inPieces := make([]int, len(tree.Queues)), make([]int, len(tree.Queues)), make([]int64, len(tree.Queues))
+	asked := map[[2]int32]bool{} // of which queue and shape
 	for id := range live {
 		j := v.Job(id)
 		q := v.QueueOf(j.Tenant)
@@ -104,18 +110,20 @@ func SharesOf(v plan.View, live iter.Seq[plan.JobID]) Shares {
 			running[q]++
 		case plan.Waiting:
 			waiting[q]++
-			if s := v.Shape(id); s.Devices > 0 && s.Models != 0 {
-				in.Demand[q][bits.TrailingZeros64(s.Models)] += s.Milli(s.Gang)
+			if kind := [2]int32{q, j.Shape}; !asked[kind] {
+				asked[kind] = true
+				if obstacle.InPieces(v, &ledger, id) {
+					inPieces[q] = max(inPieces[q], v.Shape(id).Milli(v.Shape(id).Least()))
+				}
 			}
 		}
 	}
 	out := Shares{AtUs: int64(v.Now()), HalfLifeSec: tree.HalfLife.Seconds(), Queues: make([]QueueShare, len(tree.Queues))}
-	list, ledger := share.Compute(in), v.Held()
-	turns := ledger.Turns()
+	list, turns := share.Compute(in), ledger.Turns()
 	for i := len(tree.Queues) - 1; i >= 0; i-- {
 		q := &tree.Queues[i]
-		out.Queues[i] = QueueShare{Name: q.Name, Weight: whole(q.Weight), Priority: q.Priority, Turn: turns[i], Share: ledger.Share(int32(i)), PastHours: float64(past[i]) / 1000 / 3600,
-			Waiting: waiting[i], Running: running[i], Arithmetic: list[i].Arithmetic}
+		out.Queues[i] = QueueShare{Name: q.Name, Weight: whole(q.Weight), Priority: q.Priority, Turn: turns[i], PastHours: float64(past[i]) / 1000 / 3600,
+			InPieces: whole(inPieces[i]), Waiting: waiting[i], Running: running[i], Arithmetic: list[i].Arithmetic}
 		out.Queues[i].Amounts, out.Queues[i].ByModel = amountsOf(&list[i], q, in.Models)
 		if p := q.Parent; p >= 0 {
 			out.Queues[i].Parent = tree.Queues[p].Name
@@ -125,30 +133,6 @@ func SharesOf(v plan.View, live iter.Seq[plan.JobID]) Shares {
 		}
 	}
 	return out
-}
-
-// moving takes from what is wanted the runs on their way out, and adds those that
-// have grants and do not occupy them: promised ones and suspended ones.
-func moving(v plan.View, wanted []share.Vector) {
-	for id := range plan.RunID(v.RunSlots()) {
-		r, sign := v.Run(id), int64(0)
-		switch {
-		case r.Status == plan.Gone:
-		case r.Charged && r.Status == plan.Stopping:
-			sign = -1
-		case !r.Charged && r.Status != plan.Stopping:
-			sign = 1
-		}
-		if sign == 0 {
-			continue
-		}
-		q := v.QueueOf(v.Job(r.Job).Tenant)
-		v.GrantsOf(id, func(g plan.Grant) {
-			if g.Device != plan.None {
-				wanted[q][v.Node(g.Node).Model] += sign * int64(g.Reserve)
-			}
-		})
-	}
 }
 
 // amountsOf sums a share over the models, and says it by model where there are several.

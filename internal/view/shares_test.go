@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
@@ -104,7 +105,7 @@ func TestStoppingIsWantedOnce(t *testing.T) {
 
 // Exact sums are exact, whatever the size.
 func TestUse(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		var sum unit.DeviceTime
 		want := new(big.Int)
 		for range rapid.IntRange(1, 20).Draw(t, "terms") {
@@ -232,8 +233,41 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A guarantee that is free, but in no one piece, is told of as such.
+func TestInPieces(t *testing.T) {
+	composition, err := catalogue.Resolve("fifo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := composition.Build(catalogue.Env{Seed: 1}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHistory(t, "fifo")
+	h.e = engine.New(cluster.Uniform("lab", 2, 4, cluster.Model{Name: "v", Memory: 32 << 10, Speed: 1}, 16), built.Scheduler, engine.DefaultPolicy())
+	h.set(queue.Queue{Name: "a", Weight: 1000, Guarantee: devs(5)}, queue.Queue{Name: "b", Weight: 1000, Guarantee: devs(3)})
+	job := func(name string, devices int32) engine.Event {
+		return submit(workload.Job{Name: name, Tenant: name[:1], Resources: workload.Resources{Gang: 1, Devices: devices}})
+	}
+	h.step(job("a0", 2), job("a1", 3))
+	h.step(job("b0", 3))
+	shares := h.shares()
+	var b bytes.Buffer
+	if err := WriteShares(&b, &shares, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	said := "\nb: its guarantee cannot be met in one piece: a job of it wants 3 devices; as many are free, but scattered\n"
+	if shares.Queues[1].InPieces != 0 || shares.Queues[2].InPieces != 3 || !strings.Contains(b.String(), said) {
+		t.Errorf("%+v\n%s", shares.Queues, &b)
+	}
+	h.step(job("b1", 1)) // what it wants there is in one piece
+	if shares := h.shares(); shares.Queues[2].Used != 1 || shares.Queues[2].InPieces != 0 {
+		t.Errorf("%+v", shares.Queues[2])
+	}
+}
+
 // Of several device models each is told apart. What waits and may have either counts
-// for the first.
+// for both, in proportion to what there is.
 func TestSharesByModel(t *testing.T) {
 	c := cluster.Uniform("lab", 2, 4, cluster.Model{Name: "v", Memory: 32 << 10, Speed: 1}, 16)
 	c.Models = append(c.Models, cluster.Model{Name: "a", Memory: 32 << 10, Speed: 2})
@@ -251,10 +285,10 @@ func TestSharesByModel(t *testing.T) {
 	h.set(queue.Queue{Name: "x", Weight: 1000, Guarantee: []queue.Amount{{Model: "a", Milli: 1000}}})
 	h.step(submit(workload.Job{Name: "r", Tenant: "x", Resources: workload.Resources{Gang: 3, Devices: 1, Models: []string{"a"}}}), submit(workload.Job{Name: "w", Tenant: "x", Resources: workload.Resources{Gang: 9, Devices: 1}}))
 	q := h.shares().Queues[1]
-	if len(q.ByModel) != 2 || q.Used != 3 || q.Wanted != 12 || q.Deserved != 7 || q.Borrowed != 2 {
+	if len(q.ByModel) != 2 || q.Used != 3 || q.Wanted != 12 || q.Deserved != 8 || q.Borrowed != 2 {
 		t.Fatalf("%+v", q)
 	}
-	if v, a := q.ByModel[0], q.ByModel[1]; v.Model != "v" || v.Wanted != 9 || v.Deserved != 4 || v.Used != 0 || a.Model != "a" || a.Used != 3 || a.Borrowed != 2 || a.Guarantee != 1 {
+	if v, a := q.ByModel[0], q.ByModel[1]; v.Model != "v" || v.Wanted != 4.5 || v.Deserved != 4 || v.Used != 0 || a.Model != "a" || a.Used != 3 || a.Borrowed != 2 || a.Guarantee != 1 {
 		t.Errorf("%+v", q.ByModel)
 	}
 	var b bytes.Buffer

@@ -58,6 +58,11 @@ func WriteShares(w io.Writer, s *Shares, o TextOptions) error {
 	for i := range s.Queues {
 		fmt.Fprintf(&b, "%s: %s\n", o.Paint(terminal.Bold, shownQueue(s.Queues[i].Name)), s.Queues[i].Arithmetic)
 	}
+	for i := range s.Queues {
+		if q := &s.Queues[i]; q.InPieces > 0 {
+			fmt.Fprintf(&b, "%s: its guarantee cannot be met in one piece: a job of it wants %s devices; as many are free, but scattered\n", shownQueue(q.Name), number(q.InPieces))
+		}
+	}
 	_, err := w.Write(b.Bytes())
 	return err
 }

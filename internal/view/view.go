@@ -89,6 +89,9 @@ func (j *Job) State() string {
 	return j.Phase
 }
 
+// Settled reports whether nothing comes of waiting for the job: it has ended, or can never start as things are.
+func (j *Job) Settled() bool { return j.Never || j.Over() }
+
 // Over reports whether the job has ended.
 func (j *Job) Over() bool {
 	for p := plan.Phase(0); ; p++ {

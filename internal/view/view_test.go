@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/model/cluster"
@@ -220,7 +221,7 @@ func (h *history) why(id plan.JobID) string {
 // Waited and ran add up to the time since a job was submitted, whatever becomes of
 // it, and devices are neither lost nor counted twice.
 func TestSums(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	draws.Check(t, func(r *rapid.T) {
 		h := newHistory(t, rapid.SampledFrom([]string{"fifo", "tiresias"}).Draw(r, "strategy"))
 		for range rapid.IntRange(1, 25).Draw(r, "steps") {
 			if len(h.info) == 0 || rapid.Bool().Draw(r, "new") {

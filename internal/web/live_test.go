@@ -18,6 +18,7 @@ import (
 	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
@@ -76,7 +77,7 @@ func serve(t *testing.T) (page string, c *client.Client, d *driver) {
 	}
 	s := server.New(server.Config{Plane: p, Version: "test", Log: log})
 	path := filepath.Join(dir, "muster.sock")
-	socket, err := server.ListenUnix(path)
+	socket, err := door.ListenUnix(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ type Decision struct {
 // Ask answers a question.
 func Ask(ctx context.Context, base Base, q Request) (Answer, error) {
 	config := ahead.Config{State: base.State, Now: base.State.Now, Scheduler: scheduler(base.Strategy, base.Seed), Policy: base.Policy,
-		Horizon: q.horizon(&base), Steps: mostSteps, Limits: report.Limits{Points: points, Jobs: 1}}
+		Horizon: q.horizon(&base), Steps: mostSteps, Limits: report.Limits{Points: points, Jobs: 1}, Later: ahead.Returns(base.State.View())}
 	if w := base.Past; q.LastS > 0 {
 		config.Beliefs, config.Arrivals, config.Later, config.Start = w.Beliefs, ahead.Arriving(w.Arrivals), w.Later, w.Start
 		config.Switched = w.Switched

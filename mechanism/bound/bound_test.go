@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/experiment/trace"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 )
@@ -165,7 +166,7 @@ func (b *best) search(now int, left []int) (sum, end int) {
 // No schedule of small instances beats the bounds; and where every job takes all
 // devices, the squashed bound and the makespan are met exactly.
 func TestAgainstAllSchedules(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		devices := rapid.IntRange(1, 3).Draw(t, "devices")
 		wide := rapid.Bool().Draw(t, "wide")
 		search := best{devices: devices, sums: map[string]int{}, ends: map[string]int{}}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -40,7 +41,7 @@ func optimum(jobs []Job, devices int) float64 {
 // TestAnyPrices: whatever the prices of whatever cells, the bound is not above the best
 // schedule. That is the proof, tried.
 func TestAnyPrices(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		jobs, devices := little(func(low, high int) int { return rapid.IntRange(low, high).Draw(t, "n") })
 		begins := []float64{0}
 		for range rapid.IntRange(1, 12).Draw(t, "cells") {
@@ -75,7 +76,7 @@ func TestAnyPrices(t *testing.T) {
 
 // TestBuy: a job pays what the cheapest set of seconds and the wait for its last one cost.
 func TestBuy(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		const horizon = 12
 		one := job(rapid.IntRange(0, 3).Draw(t, "submit"), rapid.IntRange(1, 4).Draw(t, "duration"), 1)
 		var begins []float64

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/mechanism/control"
 	"github.com/musterdl/muster/model/unit"
 )
@@ -13,7 +14,7 @@ import (
 // the same settings.
 func TestLaws(t *testing.T) {
 	for _, law := range control.Laws {
-		rapid.Check(t, func(t *rapid.T) {
+		draws.Check(t, func(t *rapid.T) {
 			floor := unit.Milli(rapid.Int64Range(1, 1000).Draw(t, "floor"))
 			r := control.Range{Floor: floor, Ceiling: floor + unit.Milli(rapid.Int64Range(0, 4000).Draw(t, "more")),
 				Memory: unit.MiB(rapid.Int64Range(0, 1000).Draw(t, "memory"))}

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -64,7 +65,7 @@ func TestNoQuotaIsEnough(t *testing.T) {
 // TestCoreAgainstClosedForm: two that always compute have half each; a lone job has
 // all; a guest under a quota q takes its q, and the other one the rest.
 func TestCoreAgainstClosedForm(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		quota := unit.Milli(rapid.IntRange(1, 10).Draw(t, "quota") * 100)
 		c := core{protected: task{compute: 1}, guest: task{compute: 1}, period: 10}
 		c.run(10_000, Actuator{CPU: quota})
@@ -107,7 +108,7 @@ func TestSteady(t *testing.T) {
 // TestFilling: a guest computes no more than its host's windows hold, handing over costs both and
 // the more the shorter the windows are, and without windows nothing is changed.
 func TestFilling(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		host, guest := rapid.Float64Range(.5, .999).Draw(t, "host"), rapid.Float64Range(.1, 1).Draw(t, "guest")
 		length := unit.Duration(rapid.Int64Range(1, 100_000).Draw(t, "window"))
 		in := Windows{Length: length, Switch: unit.Duration(rapid.Int64Range(0, 5_000).Draw(t, "switch"))}

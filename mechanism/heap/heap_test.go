@@ -6,12 +6,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/mechanism/heap"
 )
 
 // The first of a heap is the first of a sorted list to which the same is done.
 func TestHeap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		h := heap.Heap[int]{Items: rapid.SliceOf(rapid.IntRange(0, 30)).Draw(t, "items"), Before: func(a, b *int) bool { return *a < *b }}
 		h.Init()
 		sorted := slices.Sorted(slices.Values(h.Items))

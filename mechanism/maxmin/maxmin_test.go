@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/mechanism/maxmin"
 )
 
@@ -59,7 +60,7 @@ func near(a, b float64) bool { return a == b || math.Abs(a-b) <= 1e-6*max(1, mat
 // TestMaxMin holds random networks against the definition and against a slow search.
 func TestMaxMin(t *testing.T) {
 	var again maxmin.Filler // buffers of earlier calls must not matter
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		capacities := make([]float64, rapid.IntRange(1, 5).Draw(t, "links"))
 		for i := range capacities {
 			capacities[i] = float64(rapid.IntRange(0, 20).Draw(t, "capacity"))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"pgregory.net/rapid"
 )
@@ -66,7 +67,7 @@ func TestShareOfWork(t *testing.T) {
 // TestNothingLost: whenever peers go, with a word or without, and others come, each step
 // averages the gradient of each microbatch at each stage exactly once.
 func TestNothingLost(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		stages := rapid.IntRange(1, 4).Draw(t, "stages")
 		s := always(slices.Repeat([][]float64{{1, .5, 2}}, stages)...)
 		s.Batch, s.Window = rapid.IntRange(1, 24).Draw(t, "batch"), rapid.IntRange(1, 12).Draw(t, "window")
@@ -181,7 +182,7 @@ func TestShares(t *testing.T) {
 // TestParts: all is given out, nobody is more than one above his share rounded down, and no other
 // way to give out what is left has a smaller largest quotient of shares.
 func TestParts(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		shares := rapid.SliceOfN(rapid.Float64Range(.01, 1), 1, 8).Draw(t, "shares")
 		total := rapid.Int64Range(0, 10_000).Draw(t, "total")
 		parts, sum, all := Parts(total, shares), int64(0), 0.

@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 // TestReader: figures come back as they went out; cut short or gone on with, they are
 // refused, and no count makes room that there are no bytes for.
 func TestReader(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		want := rapid.SliceOfN(rapid.Int64(), 1, 20).Draw(t, "figures")
 		b := Put(PutCount(nil, len(want)), want...)
 		r := Read(b)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 // record has figures of several kinds.
@@ -39,7 +41,7 @@ func read(b []byte) (r record, others int, err error) {
 // TestNamed: figures come back by their names, also among other members; what is as it is
 // unsaid is not written, and what is cut short is refused.
 func TestNamed(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		want := record{rapid.Int32().Draw(t, "a"), rapid.Uint8().Draw(t, "b"), rapid.Int64Range(-2, 2).Draw(t, "c"), rapid.Int32Range(-2, 0).Draw(t, "d")}
 		b := recordNames.Object(&want)
 		if got, others, err := read(b); err != nil || got != want || others != 0 {

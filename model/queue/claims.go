@@ -1,16 +1,9 @@
 package queue
 
-import "math"
-
-// belowGuarantee reports whether a branch holds less than it is guaranteed, of anything.
-func (x *branch) belowGuarantee() bool {
-	for m, g := range x.guarantee {
-		if g > x.used[m] {
-			return true
-		}
-	}
-	return false
-}
+import (
+	"math"
+	"slices"
+)
 
 // within reports whether a branch would hold no more than it is guaranteed with
 // milli more of a model, and is guaranteed anything of it.
@@ -225,20 +218,49 @@ func (l *Ledger) Allow(leaf, user int32, models uint64, milli int64, free Free) 
 	return models, why
 }
 
-// Ever returns the device models, of a set, of which a job of a leaf could have milli if nobody held anything.
-func (l *Ledger) Ever(leaf int32, models uint64, milli int64) uint64 {
+// Ever is Allow when nobody holds anything. What is not allowed then never is: a claim leaves no more when more is held.
+func (l *Ledger) Ever(leaf int32, models uint64, milli int64) (uint64, Bar) {
 	if milli == 0 || !l.Bounds() {
-		return models
+		return models, Bar{}
 	}
-	var why Bar
-	for b := leaf; b >= 0; b = l.branches[b].parent {
-		x := &l.branches[b]
-		none := make([]int64, len(x.used))
-		models = x.cut(models, bound{AtLimit, x.limit, nil, none}, milli, &why)
-		models = x.cut(models, bound{AtBorrow, x.borrow, x.guarantee, none}, milli, &why)
-		models = x.cut(models, bound{AtUser, x.user, nil, none}, milli, &why)
+	if l.empty == nil {
+		l.empty = l.emptied()
 	}
-	return models
+	return l.empty.Allow(leaf, none, models, milli, idle(l.capacity))
+}
+
+// emptied is the ledger when nobody holds anything, but for what who keeps devices of any model may hold of others.
+func (l *Ledger) emptied() *Ledger {
+	e := *l
+	e.ofUser, e.branches = nil, slices.Clone(l.branches)
+	for i := range e.branches {
+		e.branches[i].used = make([]int64, len(l.capacity))
+	}
+	all := len(l.capacity) - 1
+	for _, b := range e.keepers {
+		keep := slices.Clone(e.branches[b].keep)
+		for m := range all {
+			if keep[m] == 0 {
+				keep[m] = max(0, keep[all]-(l.capacity[all]-l.capacity[m]))
+			}
+		}
+		keep[all] = 0
+		e.branches[b].keep = keep
+	}
+	return &e
+}
+
+// idle is what is free where nobody holds anything: as much as there is of each model.
+type idle []int64
+
+// FreeMilli adds up those of a set of models.
+func (f idle) FreeMilli(models uint64) (milli int64) {
+	for m := range len(f) - 1 {
+		if models&(1<<m) != 0 {
+			milli += f[m]
+		}
+	}
+	return milli
 }
 
 // bound is what may be held of each model: so much above a base, which is nil for 0.

@@ -1,9 +1,8 @@
 package queue
 
 import (
-	"math"
-
-	"github.com/musterdl/muster/model/unit"
+	"cmp"
+	"math/bits"
 )
 
 // Ledger is what the queues of a tree hold, with all that follows from it: what each
@@ -23,23 +22,28 @@ type Ledger struct {
 	left     []int64              // by branch: the most of a model that is left of what it, or a queue above it, is guaranteed
 	ofUser   map[[2]int32][]int64 // what a user holds below a branch that limits users
 	turn     int64                // times that it changed
-	steady   float64              // what use that never ends comes to when half is forgotten per half-life, in seconds
+	empty    *Ledger              // what it would be if nobody held anything; made when it is asked for
+	tree     *Tree
+	moved    []int32 // the leaves of which that is so
 }
 
 type branch struct {
 	parent, queue    int32
 	below            []int32 // branches; none where jobs are counted
-	weight, priority int64
+	priority         int64
 	guarantee, limit []int64 // limit: -1 is none
 	keep, borrow     []int64
 	user             []int64
 	preempt          bool
 
-	used    []int64
-	share   int64 // of the cluster, now and in the past, per weight; less goes first
-	past    int64 // thousandths of a device times seconds
-	borrows bool  // holds more than it is guaranteed of some model
-	lends   bool  // of a leaf: what it holds counts as lent
+	used     []int64
+	waiting  []int64 // of a leaf: what jobs that wait ask for
+	moved    bool    // of a leaf: what it holds, waits for or used is another than when anybody aimed
+	past     int64   // of a leaf: thousandths of a device times seconds
+	deserves []int64 // by model
+	owed     []int64 // the part of it that it is guaranteed
+	borrows  bool    // holds more than it is guaranteed of some model
+	lends    bool    // of a leaf: what it holds counts as lent
 }
 
 // none stands for no branch.
@@ -48,7 +52,7 @@ const none = -1
 // NewLedger opens the ledger of a tree on a cluster with so many thousandths of
 // devices of each model. Nothing is held yet.
 func NewLedger(t *Tree, models []string, capacity []int64) Ledger {
-	l := Ledger{ofUser: map[[2]int32][]int64{}, steady: float64(t.HalfLife) / math.Ln2 / float64(unit.Second),
+	l := Ledger{ofUser: map[[2]int32][]int64{}, tree: t,
 		capacity: make([]int64, len(models)+1), lent: make([]int64, len(models))}
 	for m, milli := range capacity {
 		l.capacity[m] = milli
@@ -60,9 +64,9 @@ func NewLedger(t *Tree, models []string, capacity []int64) Ledger {
 	}
 	for i := range list {
 		q := &list[i]
-		l.branches = append(l.branches, branch{parent: q.Parent, queue: int32(i), weight: int64(q.Weight), priority: int64(q.Priority),
+		l.branches = append(l.branches, branch{parent: q.Parent, queue: int32(i), priority: int64(q.Priority),
 			guarantee: Vector(q.Guarantee, models, 0), limit: Vector(q.Limit, models, -1), keep: Vector(q.Keep, models, 0),
-			borrow: Vector(q.Borrow, models, -1), user: Vector(q.UserLimit, models, -1), preempt: q.Preempt, used: make([]int64, len(models)+1)})
+			borrow: Vector(q.Borrow, models, -1), user: Vector(q.UserLimit, models, -1), preempt: q.Preempt, used: make([]int64, len(models)+1), waiting: make([]int64, len(models))})
 		if q.Parent >= 0 {
 			l.branches[q.Parent].below = append(l.branches[q.Parent].below, int32(i))
 		}
@@ -76,7 +80,7 @@ func NewLedger(t *Tree, models []string, capacity []int64) Ledger {
 		if len(l.branches[i].below) > 0 { // its own jobs stand beside the queues below it
 			l.fileIn[i] = int32(len(l.branches))
 			l.branches[i].below = append(l.branches[i].below, l.fileIn[i])
-			l.branches = append(l.branches, branch{parent: int32(i), queue: int32(i), weight: 1000, used: make([]int64, len(models)+1)})
+			l.branches = append(l.branches, branch{parent: int32(i), queue: int32(i), used: make([]int64, len(models)+1), waiting: make([]int64, len(models))})
 		}
 	}
 	l.left = make([]int64, len(l.branches))
@@ -126,6 +130,9 @@ func (l *Ledger) Leaf(queue int32) int32 { return l.fileIn[queue] }
 // Parent is the branch above one; the root has none, which is -1.
 func (l *Ledger) Parent(b int32) int32 { return l.branches[b].parent }
 
+// Queue is the queue that a branch is, or that its jobs are in.
+func (l *Ledger) Queue(b int32) int32 { return l.branches[b].queue }
+
 // Turn counts the times that what anybody holds changed.
 func (l *Ledger) Turn() int64 { return l.turn }
 
@@ -156,6 +163,7 @@ func (l *Ledger) LimitsUsers(leaf int32) bool {
 // it is given back.
 func (l *Ledger) Use(leaf, user, model int32, milli int64) {
 	l.turn++
+	l.move(leaf)
 	l.lend(leaf, -1)
 	flipped, guaranteed := int32(none), int32(none) // the topmost queue that came to its guarantee, or left it, and that has one
 	for b := leaf; b >= 0; b = l.branches[b].parent {
@@ -168,7 +176,6 @@ func (l *Ledger) Use(leaf, user, model int32, milli int64) {
 		if !l.Shared() {
 			continue
 		}
-		l.weigh(x)
 		if over := x.overAny(); over != x.borrows {
 			x.borrows, flipped = over, b
 		}
@@ -223,49 +230,144 @@ func (l *Ledger) relend() {
 	}
 }
 
-// weigh computes a branch's share: the dominant one of what it holds now, in
-// millionths of the cluster (Dominant Resource Fairness; Ghodsi, NSDI 2011), and what
-// it used in the past as if held evenly over the half-life, both per weight.
-func (l *Ledger) weigh(x *branch) {
-	dominant := int64(0)
-	for m, used := range x.used {
-		if c := l.capacity[m]; c > 0 {
-			dominant = max(dominant, used*1_000_000/c)
+// Wait adds to what jobs that wait in a leaf ask for of a set of models; milli is negative
+// when they wait no more. What may be of several models is laid on them in proportion to
+// what there is.
+func (l *Ledger) Wait(leaf int32, models uint64, milli int64) {
+	l.move(leaf)
+	var all, upTo, laid int64
+	for m := range l.capacity[:len(l.capacity)-1] {
+		if models&(1<<m) != 0 {
+			all += l.capacity[m]
 		}
 	}
-	if all := float64(l.capacity[len(l.capacity)-1]); l.steady > 0 && all > 0 {
-		dominant += int64(float64(x.past) / all / l.steady * 1e6)
+	for m := range l.capacity[:len(l.capacity)-1] {
+		if models&(1<<m) != 0 && all > 0 {
+			upTo += l.capacity[m]
+			high, low := bits.Mul64(uint64(max(milli, -milli)), uint64(upTo))
+			part, _ := bits.Div64(high, low, uint64(all))
+			if l.branches[leaf].waiting[m] += int64(part) - laid; milli < 0 {
+				l.branches[leaf].waiting[m] -= 2 * (int64(part) - laid)
+			}
+			laid = int64(part)
+		}
 	}
-	x.share = dominant * 1000 / x.weight
+}
+
+// Wanted is what a leaf holds and waits for of a model.
+func (l *Ledger) Wanted(leaf, model int32) int64 {
+	return l.branches[leaf].used[model] + l.branches[leaf].waiting[model]
 }
 
 // Remember replaces what was used in the past and is not forgotten, by queue and
 // without what is below it, in thousandths of a device times seconds.
 func (l *Ledger) Remember(past []int64) {
-	for i := range l.branches {
-		l.branches[i].past = 0
-	}
 	for queue, milli := range past {
-		for b := l.fileIn[queue]; b >= 0; b = l.branches[b].parent {
-			l.branches[b].past += milli
+		if leaf := l.fileIn[queue]; l.branches[leaf].past != milli {
+			l.branches[leaf].past = milli
+			l.move(leaf)
 		}
-	}
-	for i := range l.branches {
-		l.weigh(&l.branches[i])
 	}
 }
 
-// Before reports whether a branch is served before a sibling: by priority, those below
-// their guarantee first, then the smaller share.
-func (l *Ledger) Before(a, b int32) (before, tie bool) {
+// move notes that what a leaf deserves may be another.
+func (l *Ledger) move(leaf int32) {
+	if x := &l.branches[leaf]; !x.moved {
+		x.moved = true
+		l.moved = append(l.moved, leaf)
+	}
+}
+
+// Moved takes the leaves that hold, wait for or used something else since it was asked last.
+func (l *Ledger) Moved() []int32 {
+	moved := l.moved
+	for _, leaf := range moved {
+		l.branches[leaf].moved = false
+	}
+	l.moved = l.moved[:0]
+	return moved
+}
+
+// Aimed reports whether it is known what its branches deserve.
+func (l *Ledger) Aimed() bool { return l.branches[0].deserves != nil }
+
+// Average is what a leaf used in the past, as Tree.Average says it.
+func (l *Ledger) Average(leaf int32) int64 { return l.tree.Average(l.branches[leaf].past) }
+
+// Aim says what a branch deserves of each model, and the part of it that it is guaranteed
+// (package share).
+func (l *Ledger) Aim(b int32, deserves, owed []int64) {
+	l.branches[b].deserves, l.branches[b].owed = deserves, owed
+}
+
+// Short is how much less than it deserves a branch holds of a set of models; it is negative
+// where it holds more.
+func (l *Ledger) Short(b int32, models uint64) (milli int64) {
+	x := &l.branches[b]
+	for m, deserved := range x.deserves {
+		if models&(1<<m) != 0 {
+			milli += deserved - x.used[m]
+		}
+	}
+	return milli
+}
+
+// unowed is how much less than it is owed as its guarantee a branch holds of a set of models.
+func (x *branch) unowed(models uint64) (milli int64) {
+	for m, owed := range x.owed {
+		if models&(1<<m) != 0 {
+			milli += owed - x.used[m]
+		}
+	}
+	return milli
+}
+
+// device is the least that a queue is short of to go before those that have what they deserve,
+// which nobody could be given exactly where it is a part of a device.
+const device = 1000
+
+// Before reports whether a branch is served before a sibling, by what each deserves and holds
+// of the models that its next job may have: those who are short of a device that they are
+// guaranteed, then those who are short of any, by priority and then who holds the smallest part
+// of what it deserves; at last who is short of most. So what is held comes to what is deserved,
+// to one device.
+func (l *Ledger) Before(a, b int32, modelsA, modelsB uint64) (before, tie bool) {
 	x, y := &l.branches[a], &l.branches[b]
-	if x.priority != y.priority {
+	shortX, shortY := l.Short(a, modelsA), l.Short(b, modelsB)
+	owedX, owedY := min(shortX, x.unowed(modelsA)) >= device, min(shortY, y.unowed(modelsB)) >= device
+	lacksX, lacksY := shortX >= device, shortY >= device
+	switch {
+	case owedX != owedY:
+		return owedX, false
+	case lacksX != lacksY:
+		return lacksX, false
+	case !lacksX && shortX != shortY:
+		return shortX > shortY, false
+	case x.priority != y.priority:
 		return x.priority > y.priority, false
+	case !lacksX:
+		return false, true
 	}
-	if a, b := x.belowGuarantee(), y.belowGuarantee(); a != b {
-		return a, false
+	// Who holds H of what it deserves, D, is short of D - H: H/D is smaller where D/short is.
+	order := CompareProducts(l.Deserved(a, modelsA), shortY, l.Deserved(b, modelsB), shortX)
+	return order < 0, order == 0
+}
+
+// Deserved is what a branch deserves of a set of models.
+func (l *Ledger) Deserved(b int32, models uint64) (milli int64) {
+	for m, deserved := range l.branches[b].deserves {
+		if models&(1<<m) != 0 {
+			milli += deserved
+		}
 	}
-	return x.share < y.share, x.share == y.share
+	return milli
+}
+
+// CompareProducts compares a*b with c*d, none of them negative.
+func CompareProducts(a, b, c, d int64) int {
+	highAB, lowAB := bits.Mul64(uint64(a), uint64(b))
+	highCD, lowCD := bits.Mul64(uint64(c), uint64(d))
+	return cmp.Or(cmp.Compare(highAB, highCD), cmp.Compare(lowAB, lowCD))
 }
 
 // Turns is by queue its place among its siblings when all of them have work that waits:
@@ -276,7 +378,7 @@ func (l *Ledger) Turns() []int32 {
 		turns[b] = 1
 		if up := l.branches[b].parent; up >= 0 {
 			for _, other := range l.branches[up].below {
-				if before, tie := l.Before(other, b); other != b && (before || tie && other < b) {
+				if before, tie := l.Before(other, b, anyModel, anyModel); other != b && (before || tie && other < b) {
 					turns[b]++
 				}
 			}
@@ -285,7 +387,12 @@ func (l *Ledger) Turns() []int32 {
 	return turns
 }
 
-// Share is the number by which siblings of one priority are served once they have what
-// they are guaranteed, the smallest first: the part of the cluster that a queue holds,
-// and held in the past as far as that is remembered, per weight.
-func (l *Ledger) Share(queue int32) float64 { return float64(l.branches[queue].share) / 1e6 }
+// anyModel is the set of all models.
+const anyModel = ^uint64(0)
+
+// MayYield reports whether a leaf may lose milli of a model to a job of another without having
+// less than it deserves, where their queues part.
+func (l *Ledger) MayYield(leaf, to, model int32, milli int64) bool {
+	theirs, _, _ := l.fork(leaf, to)
+	return theirs == none || -l.Short(theirs, 1<<model) >= milli
+}

@@ -2,15 +2,20 @@ package queue_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
 )
 
+// models and capacity are the cluster: so many thousandths of each.
 var models = []string{"V100", "P100"}
+
+const capacity = 10_000
 
 // drawTree makes a tree with claims of all kinds, over one model and over all, at
 // every height.
@@ -120,14 +125,39 @@ func (s *site) may(queue, user, model int32, milli int64) bool {
 	return true
 }
 
+// ever checks what a job may ever have: what it may take of an empty cluster, and at most that at any moment.
+func (s *site) ever(t *rapid.T, l *queue.Ledger, u use) {
+	ever, bar := l.Ever(l.Leaf(u.queue), 3, u.milli)
+	now := site{tree: s.tree, held: s.held}
+	for m := range now.free {
+		now.free[m] = min(s.free[m], max(0, capacity-s.used(0, -1, int32(m))))
+	}
+	empty := site{tree: s.tree, free: [2]int64{capacity, capacity}}
+	for m := range int32(2) {
+		may := ever&(1<<m) != 0
+		if !may && now.may(u.queue, u.user, m, u.milli) || may != empty.may(u.queue, u.user, m, u.milli) && !(may && s.keepsOfAll()) {
+			t.Fatalf("%+v of %+v with %+v held and %v free: ever %b (%+v)", u, s.tree.Queues, s.held, now.free, ever, bar)
+		}
+	}
+	if ever == 0 && (bar.Kind == queue.NoBar || bar.Kind != queue.KeptByOne && bar.Left() >= u.milli) {
+		t.Fatalf("%+v of %+v: barred for ever by %+v", u, s.tree.Queues, bar)
+	}
+}
+
+// keepsOfAll reports whether a queue keeps devices of whichever model: what it keeps of one depends on what it
+// holds of others.
+func (s *site) keepsOfAll() bool {
+	return slices.ContainsFunc(s.tree.Queues, func(q queue.Queue) bool { _, all := said(q.Keep, 2); return all })
+}
+
 // TestAllow: through random use the ledger lets a job take exactly what the words of
 // its queues say, a tree of one queue included, and names a bar that bars; and what it could
 // ever have is what it may take of an empty cluster.
 func TestAllow(t *testing.T) {
 	barred := 0
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		s := site{tree: drawTree(t)}
-		l := queue.NewLedger(&s.tree, models, []int64{10_000, 10_000})
+		l := queue.NewLedger(&s.tree, models, []int64{capacity, capacity})
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			u := use{int32(rapid.IntRange(0, len(s.tree.Queues)-1).Draw(t, "queue")), int32(rapid.IntRange(0, 1).Draw(t, "user")), int32(rapid.IntRange(0, 1).Draw(t, "model")),
 				int64(rapid.IntRange(1, 8).Draw(t, "milli")) * 250}
@@ -138,12 +168,7 @@ func TestAllow(t *testing.T) {
 					t.Fatalf("%+v of %+v with %+v held and %v free: allowed %b (%+v)", u, s.tree.Queues, s.held, s.free, got, bar)
 				}
 			}
-			nobody := site{tree: s.tree, free: [2]int64{1 << 40, 1 << 40}}
-			for m, ever := int32(0), l.Ever(l.Leaf(u.queue), 3, u.milli); m < 2; m++ {
-				if want := nobody.may(u.queue, u.user, m, u.milli); want != (ever&(1<<m) != 0) {
-					t.Fatalf("%+v of %+v when nothing is held: ever %b", u, s.tree.Queues, ever)
-				}
-			}
+			s.ever(t, &l, u)
 			if got == 0 {
 				barred++
 				if bar.Kind == queue.NoBar || bar.Kind != queue.KeptByOne && bar.Left() >= u.milli {
@@ -162,7 +187,7 @@ func TestAllow(t *testing.T) {
 			turns := l.Turns()
 			for a := range s.tree.Queues {
 				for b := range s.tree.Queues {
-					if before, _ := l.Before(int32(a), int32(b)); a != b && before && s.tree.Queues[a].Parent == s.tree.Queues[b].Parent && turns[a] >= turns[b] {
+					if before, _ := l.Before(int32(a), int32(b), 3, 3); a != b && before && s.tree.Queues[a].Parent == s.tree.Queues[b].Parent && turns[a] >= turns[b] {
 						t.Fatalf("queue %d is served before %d and has turn %d, the other %d", a, b, turns[a], turns[b])
 					}
 				}

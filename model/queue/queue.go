@@ -6,6 +6,7 @@ package queue
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/musterdl/muster/model/unit"
@@ -83,6 +84,15 @@ func Flat(tenants ...string) Tree {
 		t.Queues = append(t.Queues, Queue{Name: name, Weight: 1000})
 	}
 	return t
+}
+
+// Average is what comes to as much in the past, in thousandths of a device times seconds of
+// which half is forgotten per half-life, when it is held all the time: in thousandths of a device.
+func (t *Tree) Average(past int64) int64 {
+	if t.HalfLife == 0 {
+		return 0
+	}
+	return int64(float64(past) * math.Ln2 / t.HalfLife.Seconds())
 }
 
 // Find returns the queue that a tenant's jobs go to: the one of that name, or the

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 func (t DeviceTime) big() *big.Int {
@@ -13,7 +15,7 @@ func (t DeviceTime) big() *big.Int {
 }
 
 func TestDeviceTimeAgainstBig(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		draw := func(label string) uint64 { return rapid.Uint64Range(0, 1<<62).Draw(t, label) }
 		use := func(a, b string) DeviceTime { return Use(int64(draw(a)), Duration(draw(b))) }
 		a, b := use("a", "b"), use("c", "d")

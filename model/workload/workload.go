@@ -288,6 +288,8 @@ type Truth struct {
 	// Loss is {a, b, c} of the training loss 1/(a*k + b) + c when k percent of the work
 	// are done; all zero is a job that reports none.
 	Loss [3]float64
+	// NeverSaves is that its trace says so, where a job of which nothing is said would be taken to.
+	NeverSaves bool
 	// FailAfter ends every attempt as a failure of the user's making after this much
 	// running time in all; 0 is never.
 	FailAfter unit.Duration

@@ -15,8 +15,7 @@ import (
 // where each part is on somebody; a smaller run finds places just where as many hold each part as it has copies, on
 // different devices that are left and hold what it puts there.
 func TestHeld(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		ranks, copies, each := rapid.IntRange(1, 4).Draw(t, "ranks"), rapid.IntRange(1, 4).Draw(t, "copies"), rapid.IntRange(1, 3).Draw(t, "each")
 		measured := rapid.Bool().Draw(t, "measured")
 		held := func(copies int) (Held, []string) {

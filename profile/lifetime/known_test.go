@@ -33,7 +33,7 @@ func end(s *plan.State, p *Past, asked plan.Asked, seconds float64) plan.JobID {
 	return id
 }
 
-// TestKnown: each group counts its own finished jobs, those of the present period not yet.
+// TestKnown: each group counts its own finished jobs, at once where they are few.
 func TestKnown(t *testing.T) {
 	p, s := ended(nil)
 	mine := plan.Asked{Tenant: 1, User: 2, Class: 3, Submit: s.Now}
@@ -48,10 +48,6 @@ func TestKnown(t *testing.T) {
 		other(&asked)
 		end(s, p, asked, 100)
 	}
-	if k := p.Known(s.View(), job); k != (Known{}) {
-		t.Errorf("%+v is known of jobs that finish in the present period", k)
-	}
-	s.Now = s.Now.Add(unit.Hour)
 	if k := p.Known(s.View(), job); k != (Known{Finished: [levels]int{5, 4, 3, 2, 1, 1, 0}}) {
 		t.Errorf("%+v is known, want 5 jobs of whatever size, 4 of this, 3 of its kind, 2 of its tenant, 1 of its user, none called alike", k)
 	}
@@ -98,7 +94,7 @@ func TestFairWait(t *testing.T) {
 	p, s := ended([]float64{100, 100})
 	s.Now = s.Now.Add(30 * unit.Minute)
 	job := s.Admit("waits", plan.Asked{Submit: s.Now})
-	if got := p.FairWait(s.View(), job); got != 0 {
+	if got := p.FairWait(s.View(), job); got > 1e-3 {
 		t.Errorf("in the period of its submission it waited %g s", got)
 	}
 	s.Jobs[job].Since = s.Now

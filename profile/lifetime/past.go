@@ -52,6 +52,7 @@ type Past struct {
 	facts   int         // how many submissions and ends begin the next one
 	stale   bool        // something that was so when the period began is known only now
 	learned []unit.Time // when jobs ended, as they were told
+	knows   []bool      // who they were
 	wanted  int64       // thousandths of devices that those ask for who had come when the period began, and go on or wait
 	there   int64       // thousandths of devices that there were when the period was first looked at
 	tables  map[shown]*Table
@@ -74,6 +75,13 @@ func New(c Config) *Past {
 
 // Learn takes in how long a finished job ran.
 func (p *Past) Learn(v plan.View, id plan.JobID) {
+	if more := v.Jobs() - len(p.knows); more > 0 {
+		p.knows = append(p.knows, make([]bool, more)...)
+	}
+	if p.knows[id] {
+		return // a scheduler that builds its caches anew tells of everybody again
+	}
+	p.knows[id] = true
 	j := v.Job(id)
 	e := ending{id, p.groupOf(v, id), j.Ended, StepOf(Ran(v, id) / Scale(&j)), plan.None}
 	if j.Foretold > 0 {

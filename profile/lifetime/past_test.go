@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -135,7 +136,7 @@ func TestOpen(t *testing.T) {
 // to a step that ended there, weighed against what coarser levels said; and nothing of the present
 // period is in it.
 func TestPast(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		s := plan.NewState(cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu"}, 1))
 		for g := range int32(3) {
 			s.Shapes = append(s.Shapes, plan.Shape{Gang: g + 1, Devices: 1, Share: 1000})

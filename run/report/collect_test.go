@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -96,7 +97,7 @@ func TestResultHasItsFields(t *testing.T) {
 // The nearest-rank quantile by its definition: the least value that enough
 // values do not exceed.
 func TestQuantileIsNearestRank(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Int64Range(0, 50), 1, 60).Draw(t, "values")
 		permille := rapid.IntRange(1, 1000).Draw(t, "permille")
 		sorted := make([]unit.Duration, len(values))
@@ -125,7 +126,7 @@ func TestQuantileIsNearestRank(t *testing.T) {
 // Whatever a series is fed, its buckets hold the same area as the steps
 // themselves, within bounds, and stay few.
 func TestSeriesKeepsTheArea(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(2, 40).Draw(t, "limit")
 		start := unit.Time(rapid.SampledFrom([]int64{0, 1_700_000_000_000_000}).Draw(t, "start"))
 		s := series{limit: limit}
@@ -191,7 +192,7 @@ func TestViewIsBoundedAndSaysWhatIsLeftOut(t *testing.T) {
 
 // Of too many bars the longest are kept, in the order of the run, and what is left out is told.
 func TestLongestSpansAreKept(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 20).Draw(t, "limit")
 		lengths := rapid.SliceOfN(rapid.Int64Range(1, 50), 1, 100).Draw(t, "lengths")
 		c, all := NewCollector(Limits{Spans: limit}), 0.0

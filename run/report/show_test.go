@@ -17,6 +17,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/report/terminal"
 )
@@ -77,7 +78,7 @@ func TestTextOfAComparison(t *testing.T) {
 func TestTextRespectsTheWidth(t *testing.T) {
 	runs, _ := sampleRuns(40)
 	rows := []Row{runs[0].Row, runs[1].Row}
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		width := rapid.IntRange(50, 200).Draw(t, "width")
 		var b bytes.Buffer
 		if err := WriteText(&b, runs[0].Result, TextOptions{Width: width}); err != nil {
@@ -266,7 +267,7 @@ func TestPageShowsEverySpanAndJob(t *testing.T) {
 
 // Axes reach around whatever must be drawn, with few marks.
 func TestTicksSurroundTheData(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		low := math.Pow(10, rapid.Float64Range(-3, 10).Draw(t, "low"))
 		high := low * math.Pow(10, rapid.Float64Range(0, 3).Draw(t, "more"))
 		ticks := logTimeTicks(low, high)

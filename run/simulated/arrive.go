@@ -46,9 +46,8 @@ func (s *Simulation) read() error {
 	if err != nil {
 		return fmt.Errorf("reading jobs: %w", err)
 	}
-	if s.config.From == nil && job.Checkpoint.Load == 0 && job.Checkpoint.Every == 0 {
-		job.Checkpoint = workload.Checkpoint{OnRequest: true}
-		s.config.Prices.Complete(&job)
+	if s.config.From == nil {
+		s.config.Prices.complete(&job)
 	}
 	s.next.job, s.next.truth = job, truth
 	return nil

@@ -68,9 +68,9 @@ func moving(mib int64, gbps float64) unit.Duration {
 	return unit.Seconds(float64(mib<<20) / (gbps * 1e9))
 }
 
-// Complete fills in what of a job's checkpoints its owner has not declared: every worker
+// complete fills in what of a job's checkpoints its owner has not declared: every worker
 // holds all of its state, and one of them saves it.
-func (p Prices) Complete(job *workload.Job) {
+func (p Prices) complete(job *workload.Job) {
 	c := &job.Checkpoint
 	if c.Load == 0 {
 		c.Load = max(0, p.Restart-p.Start)

@@ -132,9 +132,9 @@ func TestStartIsPaid(t *testing.T) {
 	}
 }
 
-// TestSaveIsPaid: who declares nothing saves its memory over the link to the store.
+// TestSaveIsPaid: who does not declare how long that takes saves its memory over the link to the store.
 func TestSaveIsPaid(t *testing.T) {
-	silent := job(100, func(j *workload.Job, _ *workload.Truth) { j.Checkpoint = workload.Checkpoint{} })
+	silent := job(100, func(j *workload.Job, _ *workload.Truth) { j.Checkpoint = workload.Checkpoint{OnRequest: true} })
 	stop := func(d *plan.Draft) { d.Stop(d.Job(0).Run, because, 0) }
 	got := priced(t, simulated.Prices{StoreGBps: .5, Restart: unit.Second}, act(0, starts(0, nil)).then(50, stop).then(51, starts(1, nil)), nil,
 		silent, job(10, nil))

@@ -36,7 +36,7 @@ func meanRWA(t *testing.T, order schedule.Order) float64 {
 			t.Fatal(err)
 		}
 		r, err := simulated.Run(t.Context(), simulated.Config{Cluster: cluster.Uniform("gpus", 1, 60, cluster.Model{Name: "gpu", Speed: 1}, 1),
-			Jobs: src, Policy: engine.DefaultPolicy(), Prices: simulated.Prices{Restart: unit.Minute}, Check: seed == 0,
+			Jobs: trace.WithSaving(src, trace.Saving{}, seed+1), Policy: engine.DefaultPolicy(), Prices: simulated.Prices{Restart: unit.Minute}, Check: seed == 0,
 			Scheduler: compose.New(compose.Parts{Estimator: declared.Estimator{}, Order: order, Sizer: fixed.Sizer{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
 		if err != nil {
 			t.Fatal(err)

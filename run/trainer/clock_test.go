@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/run/trainer/progress"
@@ -87,7 +88,7 @@ func TestLinesOfUnlikeClocksFitTogether(t *testing.T) {
 		return lines
 	}
 	c := newClock(plan, newMesh(place{world: 3, pipe: 3}), 1)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		want, got := exact(), exact()
 		late := rapid.SampledFrom([]int{1, 2}).Draw(t, "late")
 		by := float64(rapid.IntRange(0, 5000).Draw(t, "by"))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/shape"
 	"pgregory.net/rapid"
@@ -69,7 +70,7 @@ func TestOrdersThatStagesDisagreeOnStillTrain(t *testing.T) {
 
 // Whatever order of legal moves is recorded from a run can be run again.
 func TestRecordedOrdersAreValid(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		c := tiny()
 		c.Layers = rapid.IntRange(1, 5).Draw(t, "layers")
 		stages := rapid.IntRange(1, c.depth()).Draw(t, "stages")

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 // fast notices a silent peer within half a second.
@@ -20,7 +22,7 @@ func TestAllReduceSums(t *testing.T) {
 	for _, world := range []int{1, 2, 3, 5} {
 		t.Run(fmt.Sprint(world), func(t *testing.T) {
 			all := meshes(t, world, defaultPatience)
-			rapid.Check(t, func(rt *rapid.T) {
+			draws.Check(t, func(rt *rapid.T) {
 				n := rapid.IntRange(0, 40).Draw(rt, "floats")
 				in, want := make([][]float32, world), make([]float32, n)
 				for r := range in {

@@ -39,11 +39,14 @@ type Calendar struct {
 	// Slack is how long a claim may be put off by work that takes longer than expected
 	// before it is closed.
 	Slack unit.Duration
+	// Repair is how long a lost node is believed to be away before any came back; 0 is that nobody counts on it.
+	Repair unit.Duration
 	// May returns the models of devices, of a set, of which a job could ever have as many workers; nil is all of them.
 	May func(v plan.View, job plan.JobID, models uint64, workers int32) uint64
 
 	claims  []Claim
 	windows []Window
+	away    []absence // lost nodes that are expected back
 
 	v       plan.View
 	now     unit.Time
@@ -60,6 +63,12 @@ type Calendar struct {
 
 	steps []step
 	search
+}
+
+// absence is a lost node, and until when it is believed to be away.
+type absence struct {
+	node  plan.NodeID
+	until unit.Time
 }
 
 // Claims are the claims in order of rank, to be read.
@@ -113,8 +122,8 @@ func (c *Calendar) SetWindows(windows []Window) {
 }
 
 // Wake is the next instant at which the calendar wants a decision even if nothing
-// else happens: a claim's time has come, or a window is over. One that has come due
-// waits for runs to end.
+// else happens: a claim's time has come, a window is over, or a node that a claim may
+// count on should be back. One that has come due waits for runs to end.
 func (c *Calendar) Wake(now unit.Time) unit.Time {
 	wake := unit.Never
 	next := func(at unit.Time) {
@@ -129,6 +138,9 @@ func (c *Calendar) Wake(now unit.Time) unit.Time {
 	}
 	for i := range c.windows {
 		next(c.windows[i].To)
+	}
+	for i := 0; i < len(c.away) && len(c.claims) > 0; i++ {
+		next(c.away[i].until)
 	}
 	return wake
 }
@@ -169,6 +181,9 @@ func (c *Calendar) index() {
 		if w.To > c.now && w.From < w.To {
 			c.entries = append(c.entries, entry{w.Node, window, plan.None, max(w.From, c.now), w.To, all, all, all, w.From <= c.now})
 		}
+	}
+	for _, a := range c.away { // it takes as little till then as in a window
+		c.entries = append(c.entries, entry{a.node, window, plan.None, c.now, a.until, all, all, all, true})
 	}
 	for i := range c.claims {
 		cl := &c.claims[i]

@@ -12,7 +12,7 @@ import (
 // node is what a node has free, and what it will get back and when.
 type node struct {
 	up       bool // takes runs
-	back     bool // does, or will when a window that has begun is over
+	back     bool // does, or will when a window that has begun is over or it is repaired
 	model    int32
 	memory   int32 // MiB of each device
 	whole    int32 // wholly free devices
@@ -64,7 +64,7 @@ func (c *Calendar) Look(v plan.View, ends func(run plan.RunID) (end unit.Time, s
 	for len(c.runs) < v.RunSlots() {
 		c.runs = append(c.runs, seen{end: left})
 	}
-	c.runs, c.devoid = c.runs[:v.RunSlots()], c.devoid[:0]
+	c.runs, c.devoid, c.away = c.runs[:v.RunSlots()], c.devoid[:0], c.away[:0]
 	stamps := v.RunStamps()
 	for id := range c.runs {
 		x, stamp := &c.runs[id], int64(1)
@@ -92,7 +92,7 @@ func (c *Calendar) Look(v plan.View, ends func(run plan.RunID) (end unit.Time, s
 			}
 			c.read(id)
 		}
-		if n.back = n.up || c.reopens(id, of.Status); n.back != was {
+		if n.back = n.up || c.reopens(id, of.Status) || c.returns(id, of.Status); n.back != was {
 			n.version++
 		}
 	}
@@ -117,6 +117,18 @@ func (c *Calendar) ask(id plan.RunID, stamp int64, ends func(run plan.RunID) (en
 // reopens reports whether a node takes runs again when a window that has begun is over.
 func (c *Calendar) reopens(id plan.NodeID, status plan.NodeStatus) bool {
 	return status == plan.Cordoned && slices.ContainsFunc(c.windows, func(w Window) bool { return w.Node == id && w.Open })
+}
+
+// returns reports whether a node is lost and expected back, and notes when.
+func (c *Calendar) returns(id plan.NodeID, status plan.NodeStatus) bool {
+	if status != plan.Down || c.Repair == 0 {
+		return false
+	}
+	until := c.v.Return(id, c.Repair)
+	if until != unit.Never {
+		c.away = append(c.away, absence{id, until})
+	}
+	return until != unit.Never
 }
 
 // Started tells of a run that was promised since the last Look.

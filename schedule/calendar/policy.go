@@ -22,6 +22,10 @@ type Policy struct {
 	// the last run on it has really ended, so without slack every estimate that is too
 	// short costs devices.
 	Slack unit.Duration `yaml:"slack" least:"0"`
+	// Repair is how long a lost node is believed to be away before any came back: it counts as the first of those. A
+	// job may claim the node for when it should be back, so that what fills in does not put it off for longer than
+	// the repair takes. 0 is that nobody counts on a lost node.
+	Repair unit.Duration `yaml:"repair" least:"0"`
 	// Foresight, where there is one, is asked how long runs take, who claims and who passes whom.
 	Foresight Foresight `yaml:"-"`
 }
@@ -68,7 +72,11 @@ var ConservativeDescription = strategy.Description{
 }
 
 // Easy and Conservative are the default policies of their names.
-func Easy() Policy { return Policy{Depth: 1, Patience: unit.Day, Slack: unit.Day} }
+func Easy() Policy {
+	return Policy{Depth: 1, Patience: unit.Day, Slack: unit.Day, Repair: plan.UsualRepair}
+}
 
 // Conservative is the default policy of its name.
-func Conservative() Policy { return Policy{Depth: 32, Patience: unit.Day, Slack: unit.Day} }
+func Conservative() Policy {
+	return Policy{Depth: 32, Patience: unit.Day, Slack: unit.Day, Repair: plan.UsualRepair}
+}

@@ -36,15 +36,18 @@ type Question struct {
 // Reason is what keeps the job from starting at its least size. With nothing in its way
 // it is plan.Fragmented: there is room, and not where its strategy wants it.
 func (q *Question) Reason() plan.Reason {
-	shape, why := q.View.Shape(q.Job), Room(q.View, q.Job)
-	if why.Code == plan.Unsatisfiable {
-		return why
+	shape, never := q.View.Shape(q.Job), Never(q.View, q.Ledger, q.Job)
+	if never.Code == plan.Unsatisfiable {
+		return never
 	}
 	n, wants := int64(shape.Least()), wants(shape)
 	if models, bar := q.View.MayTake(q.Ledger, q.Job, shape.Models, wants); models == 0 && bar.Kind != queue.NoBar {
 		return plan.Barred(bar)
 	}
-	free := Free(q.View, shape)
+	if never.Code != plan.NoReason {
+		return never
+	}
+	free, why := Free(q.View, shape), Room(q.View, q.Job)
 	if why.Code == plan.NoRoom || shape.Share == 1000 && shape.Devices > 0 && q.View.Room().Groups(shape.Models, int(shape.Devices)) < n {
 		return why // fewer nodes have devices enough than it needs, whatever is beside them
 	}
@@ -57,19 +60,44 @@ func (q *Question) Reason() plan.Reason {
 	return why
 }
 
-// Room is the part of the rule that costs no look at nodes: that the cluster can never
-// hold a job, or that fewer devices are free than it wants; else plan.Fragmented, which
-// more may be said about.
+// Never is why a job can never start here, whatever ends and comes back: the whole cluster does not hold it when it
+// is well and idle, or what its queues may ever have does not. Its code is plan.NoReason if the job can start. A job
+// that can never start takes no turn and has no claim until the cluster or its queues are others, and whoever waits
+// for it is told.
+func Never(v plan.View, l *queue.Ledger, job plan.JobID) plan.Reason {
+	shape := v.Shape(job)
+	id, _ := v.Kind(job)
+	wants, least := wants(shape), int64(shape.Least())
+	if v.CapacityFor(id, shape.Models) < least {
+		return plan.Reason{Code: plan.Unsatisfiable, A: wants, B: v.Room().All(shape.Models) * 1000}
+	}
+	if models, bar := v.MayEver(l, job, shape.Models, wants); models != shape.Models && v.CapacityFor(id, models) < least {
+		return plan.Barred(bar)
+	}
+	return plan.Reason{}
+}
+
+// Room is the part of the rule that costs no look at nodes: fewer devices are free than a
+// job wants; else plan.Fragmented, which more may be said about.
 func Room(v plan.View, job plan.JobID) plan.Reason {
 	shape := v.Shape(job)
 	wants, free := wants(shape), Free(v, shape)
-	switch {
-	case v.CapacityFor(v.Job(job).Shape) < int64(shape.Least()):
-		return plan.Reason{Code: plan.Unsatisfiable, A: wants, B: v.Room().All(shape.Models) * 1000}
-	case free < wants:
+	if free < wants {
 		return plan.Reason{Code: plan.NoRoom, A: wants, B: free}
 	}
 	return plan.Reason{Code: plan.Fragmented, A: free}
+}
+
+// InPieces reports whether a waiting job is within what its queue is guaranteed, and waits since
+// what is free for it is enough, but in no one piece: whoever is in the way holds what is
+// guaranteed as well.
+func InPieces(v plan.View, l *queue.Ledger, job plan.JobID) bool {
+	shape, j := v.Shape(job), v.Job(job)
+	if !l.Guaranteed(l.Leaf(v.QueueOf(j.Tenant)), shape.Models, wants(shape)) {
+		return false
+	}
+	q := Question{View: v, Job: job, Ledger: l, Ahead: plan.None}
+	return q.Reason().Code == plan.Fragmented && upTo(v, shape, int64(shape.Least())) < int64(shape.Least())
 }
 
 // wants is what a shape takes of devices at its least size.

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -61,7 +62,7 @@ func TestOf(t *testing.T) {
 // TestLevel: a level holds until the instant said and no longer, and is the number of
 // times that a device-minute must be doubled to be more than the service.
 func TestLevel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		workers := rapid.Int32Range(1, 64).Draw(t, "workers")
 		s := running(plan.Shape{Gang: workers, Devices: 1, Share: 1000}, 0, workers)
 		s.Now = unit.Time(rapid.Int64Range(0, int64(30*unit.Day)).Draw(t, "now"))

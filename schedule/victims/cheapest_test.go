@@ -17,8 +17,7 @@ import (
 // Up to ten candidates the choice is the best of all sets, whatever the placer.
 func TestExact(t *testing.T) {
 	var chooser victims.Cheapest
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		dice := func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "dice") }
 		exact(t, &chooser, draw(dice, 11-dice(1, 10)))
 	})
@@ -70,32 +69,34 @@ func seeded(seed, more uint64) func(lo, hi int) int {
 // together would do, and keeps to its bound of tries.
 func TestContract(t *testing.T) {
 	for name, chooser := range choosers() {
-		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
-			dice := func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "dice") }
-			s := draw(dice, 26-dice(1, 25))
-			got, ok := chooser.Choose(s.input, s.try)
-			got, tries := slices.Clone(got), s.tries
-			if len(s.input.Candidates) > 10 && tries > 64 {
-				t.Fatalf("%d tries", tries)
-			}
-			if ok && !s.try(got) {
-				t.Fatalf("%v will not do", got)
-			}
-			if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
-				t.Fatalf("%v is not ascending", got)
-			}
-			var all []int
-			for i := range s.input.Candidates {
-				all = append(all, i)
-			}
-			if !ok && s.try(all) {
-				t.Fatalf("found none where all %d would do", len(all))
-			}
-			again, okAgain := chooser.Choose(s.input, s.try)
-			if ok != okAgain || !slices.Equal(got, again) {
-				t.Fatalf("chose %v and then %v", got, again)
-			}
-		}))
+		t.Run(name, func(t *testing.T) {
+			draws.Check(t, func(t *rapid.T) {
+				dice := func(lo, hi int) int { return rapid.IntRange(lo, hi).Draw(t, "dice") }
+				s := draw(dice, 26-dice(1, 25))
+				got, ok := chooser.Choose(s.input, s.try)
+				got, tries := slices.Clone(got), s.tries
+				if len(s.input.Candidates) > 10 && tries > 64 {
+					t.Fatalf("%d tries", tries)
+				}
+				if ok && !s.try(got) {
+					t.Fatalf("%v will not do", got)
+				}
+				if !slices.IsSorted(got) || len(slices.Compact(slices.Clone(got))) != len(got) {
+					t.Fatalf("%v is not ascending", got)
+				}
+				var all []int
+				for i := range s.input.Candidates {
+					all = append(all, i)
+				}
+				if !ok && s.try(all) {
+					t.Fatalf("found none where all %d would do", len(all))
+				}
+				again, okAgain := chooser.Choose(s.input, s.try)
+				if ok != okAgain || !slices.Equal(got, again) {
+					t.Fatalf("chose %v and then %v", got, again)
+				}
+			})
+		})
 	}
 }
 
@@ -191,8 +192,7 @@ func TestLarge(t *testing.T) {
 // is found if all would do, within 64 tries.
 func TestPicky(t *testing.T) {
 	s := full(40, 1, 2, 1, 4, 8, 16, 1, 3)
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		s.wants(whole(int32(rapid.IntRange(1, 40).Draw(t, "gang")), int32(rapid.IntRange(1, 8).Draw(t, "devices"))))
 		least := rapid.IntRange(0, len(s.input.Candidates)+1).Draw(t, "least")
 		must := rapid.IntRange(0, len(s.input.Candidates)-1).Draw(t, "must")
@@ -258,8 +258,7 @@ func whole(gang, devices int32) plan.Shape {
 // No victim of a choice among many could stay.
 func TestNoneTooMany(t *testing.T) {
 	s := full(40, 1, 2, 1, 4, 8, 16, 1, 3)
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		for i := range s.input.Candidates {
 			s.input.Candidates[i].Price = int64(rapid.IntRange(0, 9).Draw(t, "price"))
 		}

@@ -244,8 +244,10 @@ func (a *arm) day(ctx context.Context, c *cluster.Cluster, maker, byHand *spread
 	if err != nil {
 		return d, err
 	}
+	prices := simulated.DefaultPrices()
+	prices.Restart, prices.StoreGBps = 0, 0 // a start again takes what a start does, and saving nothing
 	collector := report.NewCollector(report.Limits{Jobs: 1 << 20})
-	result, err := simulated.Run(ctx, simulated.Config{Cluster: c, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), Prices: simulated.DefaultPrices(),
+	result, err := simulated.Run(ctx, simulated.Config{Cluster: c, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), Prices: prices,
 		Jobs: &source{left: items, adjust: func(*item) {}}, World: world.Config{Seed: seed}, Collector: collector})
 	if err != nil {
 		return d, err

@@ -29,6 +29,7 @@ func (p Page) Write(w io.Writer, _ bool) error {
 	t, err := template.New("page.md.tmpl").Funcs(template.FuncMap{
 		"table":  p.markdown,
 		"times":  p.times,
+		"never":  p.never,
 		"told":   told,
 		"claims": func(claim, metric string) (string, error) { return claimed(p.Found, claim, metric) },
 	}).Parse(text)
@@ -51,12 +52,26 @@ func (s *Study) times(of, choice, other string) (string, error) {
 	if a < 0 || b < 0 || between[of] == nil {
 		return "", fmt.Errorf("there is no %s of %s and %s", of, choice, other)
 	}
+	return s.over(func(h *History) float64 { return between[of](&h.Compared.Rows[a]) / between[of](&h.Compared.Rows[b]) }), nil
+}
+
+// never is how many times as long jobs take under a choice where some never save, over the histories.
+func (s *Study) never(choice string) (string, error) {
+	i := s.choice(choice)
+	if i < 0 {
+		return "", fmt.Errorf("there is no choice %s", choice)
+	}
+	return s.over(func(h *History) float64 { return h.Never.Rows[i].AvgJCTSec / h.Compared.Rows[i].AvgJCTSec }), nil
+}
+
+// over is the range of a ratio over the histories.
+func (s *Study) over(ratio func(h *History) float64) string {
 	least, most := math.Inf(1), 0.
 	for _, h := range s.compared() {
-		ratio := between[of](&h.Compared.Rows[a]) / between[of](&h.Compared.Rows[b])
-		least, most = min(least, ratio), max(most, ratio)
+		r := ratio(&h)
+		least, most = min(least, r), max(most, r)
 	}
-	return number(least) + " to " + number(most), nil
+	return number(least) + " to " + number(most)
 }
 
 // choice is where a choice stands, or -1.

@@ -60,12 +60,17 @@ type Study struct {
 
 // History is what the choices came to on one of the works, or why it was left out.
 type History struct {
-	Name     string              `json:"name"`
-	Absent   string              `json:"absent,omitempty"`
+	Name   string `json:"name"`
+	Absent string `json:"absent,omitempty"`
+	// Compared is where every job saves when asked, and Never where neverSave of them never do.
 	Compared *reproduce.Compared `json:"compared,omitempty"`
+	Never    *reproduce.Compared `json:"one_in_three_never_saves,omitempty"`
 }
 
-// Run compares the choices on one history after the other.
+// neverSave is the part of the jobs that never save in the second of both runs.
+const neverSave = 1. / 3
+
+// Run compares the choices on one history after the other, twice: each job saves when asked, and some never do.
 func (s *Study) Run() error { return s.run(Works) }
 
 func (s *Study) run(works []Work) error {
@@ -80,14 +85,17 @@ func (s *Study) run(works []Work) error {
 				continue
 			}
 		}
-		c.Progress = func(p reproduce.Progress) {
-			if s.Progress != nil {
-				s.Progress(i*p.Runs+p.Done, len(works)*p.Runs)
-			}
-		}
 		var err error
-		if h.Compared, err = reproduce.Compare(c); err != nil {
-			return fmt.Errorf("%s: %w", h.Name, err)
+		for k, to := range []**reproduce.Compared{&h.Compared, &h.Never} {
+			c.Setup.Saving.Never = float64(k) * neverSave
+			c.Progress = func(p reproduce.Progress) {
+				if s.Progress != nil {
+					s.Progress((2*i+k)*p.Runs+p.Done, 2*len(works)*p.Runs)
+				}
+			}
+			if *to, err = reproduce.Compare(c); err != nil {
+				return fmt.Errorf("%s: %w", h.Name, err)
+			}
 		}
 		s.Histories = append(s.Histories, h)
 	}

@@ -19,6 +19,12 @@ func TestStudy(t *testing.T) {
 		if err := s.run(works); err != nil {
 			t.Fatal(err)
 		}
+		for i, c := range Choices {
+			all, some := &s.Histories[0].Compared.Rows[i], &s.Histories[0].Never.Rows[i]
+			if stops := all.Preemptions > 0; stops != (all.AvgJCTSec != some.AvgJCTSec) {
+				t.Errorf("%s: %d preemptions, and a mean JCT of %g s where all save and %g where one in three never does", c.Strategy, all.Preemptions, all.AvgJCTSec, some.AvgJCTSec)
+			}
+		}
 		s.Histories[1].Absent = strings.ReplaceAll(s.Histories[1].Absent, s.Data, "DATA")
 		var b bytes.Buffer
 		if err := s.Write(&b, false); err != nil {

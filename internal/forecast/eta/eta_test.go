@@ -38,7 +38,7 @@ func begin(t *testing.T) *simulated.Simulation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sim, err := simulated.New(simulated.Config{Cluster: scheduletest.Nodes(8, 8, 0), Jobs: jobs, Scheduler: sched, Policy: engine.DefaultPolicy()})
+	sim, err := simulated.New(simulated.Config{Cluster: scheduletest.Nodes(8, 8, 0), Jobs: trace.WithSaving(jobs, trace.Saving{}, 4), Scheduler: sched, Policy: engine.DefaultPolicy()})
 	if err != nil {
 		t.Fatal(err)
 	}

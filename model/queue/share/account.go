@@ -93,15 +93,17 @@ func origin(nodes []node, n *node, m int, in *Input) string {
 	var terms []string
 	if g := n.guarantee[m]; g > 0 {
 		term := "guarantee " + count(g)
-		if s.first < g {
-			term = count(s.first) + " of " + term
+		if n.owed[m] < g {
+			term = count(n.owed[m]) + " of " + term
 		}
-		if s.first < n.first[m] {
+		if n.owed[m] < n.first[m] {
 			term += " (more is guaranteed than there is)"
 		}
 		terms = append(terms, term)
 	}
 	switch {
+	case s.open && s.past:
+		terms = append(terms, count(s.spare)+" spare beside past use")
 	case s.open:
 		over := gcd(n.weight, s.weights)
 		terms = append(terms, fmt.Sprintf("%d/%d of %s spare", n.weight/over, s.weights/over, count(s.divided)))

@@ -26,14 +26,9 @@ func boundsOf(list []queue.Amount, models []string, missing int64) bounds {
 // known, and from that what it is dealt first and at most.
 func claim(nodes []node, i int, in *Input) {
 	n := &nodes[i]
-	var q queue.Queue
-	if !n.own && int(n.queue) < len(in.Tree.Queues) {
-		q = in.Tree.Queues[n.queue]
-	}
-	limit := boundsOf(q.Limit, in.Models, unlimited)
-	resolveGuarantee(nodes, n, &q, limit, in)
-	resolveKeep(n, &q, in.Models)
-	borrow := boundsOf(q.Borrow, in.Models, unlimited)
+	limit, borrow := n.bounds.limit, n.bounds.borrow
+	resolveGuarantee(nodes, n, in)
+	n.resolveKeep()
 	var guaranteed int64
 	for m := range in.Models {
 		guaranteed += n.guarantee[m]
@@ -112,8 +107,8 @@ func (n *node) capTotal(most int64) {
 
 // resolveGuarantee lays a guarantee over all models on them: what the queues below
 // are guaranteed, then what is wanted, then in proportion to what there is.
-func resolveGuarantee(nodes []node, n *node, q *queue.Queue, limit bounds, in *Input) {
-	own := boundsOf(q.Guarantee, in.Models, 0)
+func resolveGuarantee(nodes []node, n *node, in *Input) {
+	own, limit := n.bounds.guarantee, n.bounds.limit
 	n.declared = own.given
 	var sum int64
 	for m := range in.Models {
@@ -162,14 +157,14 @@ func evenly(n int) Vector {
 }
 
 // resolveKeep lays what is kept on the models of the guarantee, whose part it is.
-func resolveKeep(n *node, q *queue.Queue, models []string) {
-	keep := boundsOf(q.Keep, models, 0)
+func (n *node) resolveKeep() {
+	keep := n.bounds.keep
 	if !keep.given {
 		return
 	}
-	room := make(Vector, len(models))
+	room := make(Vector, len(n.keep))
 	var sum int64
-	for m := range models {
+	for m := range n.keep {
 		n.keep[m] = min(keep.byModel[m], n.guarantee[m])
 		room[m] = n.guarantee[m] - n.keep[m]
 		sum += n.keep[m]

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+
+	"github.com/musterdl/muster/model/queue"
 )
 
 // Split divides total in proportion to weights, in whole numbers by largest
@@ -41,46 +43,53 @@ func Split(total int64, weights []int64) []int64 {
 // claimant is one of those between whom something is dealt out.
 type claimant struct {
 	weight, room int64 // room is the most it takes
+	past         int64 // it has had so much of it before
 	got          int64
 	open         bool // it would have taken more
 }
 
-// fill deals total out by weighted max-min: what each gets per weight rises alike
-// until its room is full. It returns what the open ones divided and their weights.
+// fill deals total out by weighted max-min: what each got and had in the past, per weight,
+// rises alike from where it stands until its room is full. It returns what the open ones
+// divided, their past included, and their weights.
 func fill(total int64, all []claimant) (divided, weights int64) {
-	var order []int
+	order := make([]mark, 0, 2*len(all))
 	for i := range all {
-		if all[i].room > 0 {
-			order = append(order, i)
-			weights += all[i].weight
+		if c := &all[i]; c.room > 0 {
+			order = append(order, mark{i, c.past, c.weight, false}, mark{i, c.past + c.room, c.weight, true})
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return compareProducts(all[a].room, all[b].weight, all[b].room, all[a].weight)
-	})
-	for k, i := range order {
-		c := &all[i]
-		if compareProducts(c.room, weights, total, c.weight) > 0 {
-			open := order[k:]
-			parts := make([]int64, len(open))
-			for j, o := range open {
-				parts[j] = all[o].weight
-			}
-			for j, part := range Split(total, parts) {
-				all[open[j]].got, all[open[j]].open = part, true
-			}
-			return total, weights
+	slices.SortStableFunc(order, func(a, b mark) int { return queue.CompareProducts(a.had, b.weight, b.had, a.weight) })
+	for _, k := range order {
+		c := &all[k.of]
+		if weights > 0 && queue.CompareProducts(k.had, weights, total, k.weight) > 0 {
+			break // the level stays below where this one joins or is full
 		}
-		c.got = c.room
-		total -= c.room
-		weights -= c.weight
+		if c.open = !k.full; k.full {
+			c.got = c.room
+			total -= c.past + c.room
+			weights -= c.weight
+		} else {
+			total += c.past
+			weights += c.weight
+		}
 	}
-	return total, 0
+	parts := make([]int64, len(all))
+	for i := range all {
+		if all[i].open {
+			parts[i] = all[i].weight
+		}
+	}
+	for i, part := range Split(total, parts) {
+		if all[i].open {
+			all[i].got = part - all[i].past
+		}
+	}
+	return total, weights
 }
 
-// compareProducts compares a*b with c*d, none of them negative.
-func compareProducts(a, b, c, d int64) int {
-	highAB, lowAB := bits.Mul64(uint64(a), uint64(b))
-	highCD, lowCD := bits.Mul64(uint64(c), uint64(d))
-	return cmp.Or(cmp.Compare(highAB, highCD), cmp.Compare(lowAB, lowCD))
+// mark is a level, what a claimant had over its weight, at which it joins or is full.
+type mark struct {
+	of          int
+	had, weight int64
+	full        bool
 }

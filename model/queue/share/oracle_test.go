@@ -36,12 +36,21 @@ type party struct {
 	queue               int // -1 for jobs directly in the parent
 	weight, priority    int64
 	first, need, wanted *big.Rat
+	past                *big.Rat // used before, beyond the guarantee
 }
 
 func (o *oracle) demand(i int) int64 {
 	sum := o.in.Demand[i][0]
 	for _, c := range o.children[i] {
 		sum += o.demand(c)
+	}
+	return sum
+}
+
+func (o *oracle) past(i int) int64 {
+	sum := o.in.Past[i]
+	for _, c := range o.children[i] {
+		sum += o.past(c)
 	}
 	return sum
 }
@@ -63,6 +72,7 @@ func (o *oracle) ceiling(i int) *big.Rat {
 func (o *oracle) party(i int) party {
 	q := o.in.Tree.Queues[i]
 	p := party{queue: i, weight: int64(q.Weight), priority: int64(q.Priority), first: new(big.Rat), need: new(big.Rat)}
+	p.past = most(new(big.Rat), new(big.Rat).Sub(big.NewRat(o.past(i), 1), o.guarantee(i)))
 	ceiling, capacity := o.ceiling(i), big.NewRat(o.in.Capacity[0], 1)
 	keep := least(least(o.amount(q.Keep, new(big.Rat)), o.guarantee(i)), ceiling)
 	if len(o.children[i]) == 0 {
@@ -98,7 +108,7 @@ func (o *oracle) table(i int) []party {
 		all = append(all, o.party(c))
 	}
 	own := least(big.NewRat(o.in.Demand[i][0], 1), big.NewRat(o.in.Capacity[0], 1))
-	return append(all, party{queue: -1, weight: 1000, first: new(big.Rat), need: own, wanted: own})
+	return append(all, party{queue: -1, weight: 1000, first: new(big.Rat), need: own, wanted: own, past: big.NewRat(o.in.Past[i], 1)})
 }
 
 // dealExactly returns what each party gets of pool.
@@ -115,20 +125,41 @@ func dealExactly(pool *big.Rat, all []party) []*big.Rat {
 			got[i].Mul(got[i], pool).Quo(got[i], sum)
 		}
 	}
+	level := func(i int) *big.Rat { // what it had beyond its first part, now and in the past, by weight
+		had := new(big.Rat).Sub(got[i], all[i].first)
+		return had.Add(had, all[i].past).Quo(had, big.NewRat(all[i].weight, 1))
+	}
 	for priority := int64(1); priority >= 0; priority-- {
 		for left.Sign() > 0 {
-			var open []int
+			var open []int // at the lowest level
+			var next *big.Rat
 			weights := new(big.Rat)
 			for i, p := range all {
-				if p.priority == priority && got[i].Cmp(p.need) < 0 {
-					open = append(open, i)
-					weights.Add(weights, big.NewRat(p.weight, 1))
+				if p.priority != priority || got[i].Cmp(p.need) >= 0 {
+					continue
 				}
+				if len(open) > 0 && level(i).Cmp(level(open[0])) > 0 {
+					if next == nil || level(i).Cmp(next) < 0 {
+						next = level(i)
+					}
+					continue
+				}
+				if len(open) > 0 && level(i).Cmp(level(open[0])) < 0 {
+					if next == nil || level(open[0]).Cmp(next) < 0 {
+						next = level(open[0])
+					}
+					open, weights = nil, new(big.Rat)
+				}
+				open = append(open, i)
+				weights.Add(weights, big.NewRat(p.weight, 1))
 			}
 			if len(open) == 0 {
 				break
 			}
 			rise := new(big.Rat).Quo(left, weights)
+			if next != nil {
+				rise = least(rise, new(big.Rat).Sub(next, level(open[0])))
+			}
 			for _, i := range open {
 				room := new(big.Rat).Sub(all[i].need, got[i])
 				rise = least(rise, room.Quo(room, big.NewRat(all[i].weight, 1)))

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/queue"
 )
 
@@ -56,12 +57,13 @@ func anyInput(t *rapid.T) Input {
 		held := number(most/8, "held")
 		in.Held = append(in.Held, Vector{held})
 		in.Demand = append(in.Demand, Vector{held + number(most, "wanted")})
+		in.Past = append(in.Past, number(most/8, "past"))
 	}
 	return in
 }
 
 func TestAgainstFractions(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		in := anyInput(t)
 		if err := in.Tree.Check(func(string) bool { return true }); err != nil {
 			t.Fatal(err)
@@ -79,7 +81,7 @@ func TestAgainstFractions(t *testing.T) {
 
 // TestFlatAgainstFractions is exact: one level rounds by less than one thousandth.
 func TestFlatAgainstFractions(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		in := anyInput(t)
 		for i := range in.Tree.Queues[1:] {
 			q := &in.Tree.Queues[i+1]
@@ -108,7 +110,7 @@ func fits(in Input, shares []Share) bool {
 }
 
 func TestProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		in := anyInput(t)
 		shares := Compute(in)
 		if again := Compute(in); !reflect.DeepEqual(shares, again) {
@@ -176,7 +178,7 @@ func honoured(t *rapid.T, in Input, shares []Share) {
 }
 
 func TestMonotoneInWeight(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		in := anyInput(t)
 		if len(in.Tree.Queues) < 2 {
 			return
@@ -192,7 +194,52 @@ func TestMonotoneInWeight(t *testing.T) {
 	})
 }
 
-func BenchmarkThousandQueues(b *testing.B) {
+// TestDealer: what is kept while demand and past use change is what is worked out anew.
+func TestDealer(t *testing.T) {
+	draws.Check(t, func(t *rapid.T) {
+		in := anyInput(t)
+		d := NewDealer(in.Tree, in.Models, in.Capacity)
+		for range 3 {
+			for i := range d.nodes {
+				if n := &d.nodes[i]; len(n.children) == 0 {
+					d.ask(i, 0, in.Demand[n.queue][0])
+					d.used(i, in.Past[n.queue])
+				}
+			}
+			d.deal()
+			for i, s := range Compute(in) {
+				if s.Deserved[0] != d.nodes[i].deserved[0] {
+					t.Fatalf("%q deserves %d, and worked out anew %d\n%+v", s.Queue, d.nodes[i].deserved[0], s.Deserved[0], in)
+				}
+			}
+			q := rapid.IntRange(0, len(in.Demand)-1).Draw(t, "queue")
+			in.Demand[q] = Vector{rapid.Int64Range(0, 64_000).Draw(t, "demand")}
+			in.Past[q] = rapid.Int64Range(0, 8000).Draw(t, "past")
+		}
+	})
+}
+
+// BenchmarkOneChange is what a decision costs: one of a thousand queues wants something else.
+func BenchmarkOneChange(b *testing.B) {
+	in := thousandQueues()
+	d := NewDealer(in.Tree, in.Models, in.Capacity)
+	for i := range d.nodes {
+		if n := &d.nodes[i]; len(n.children) == 0 {
+			for m := range in.Models {
+				d.ask(i, m, 50_000)
+			}
+		}
+	}
+	l := queue.NewLedger(in.Tree, in.Models, in.Capacity)
+	d.Aim(&l)
+	b.ReportAllocs()
+	for i := range b.N {
+		l.Wait(l.Leaf(int32(31+i%1000)), 3, 1000)
+		d.Aim(&l)
+	}
+}
+
+func thousandQueues() Input {
 	r := rand.New(rand.NewPCG(1, 1))
 	tr := &queue.Tree{Queues: []queue.Queue{queue.Root()}}
 	for g := range 30 {
@@ -207,6 +254,11 @@ func BenchmarkThousandQueues(b *testing.B) {
 		held := d(float64(r.IntN(8)), float64(r.IntN(8)))
 		in.Held, in.Demand = append(in.Held, held), append(in.Demand, d(float64(held[0]/1000)+float64(r.IntN(20)), float64(held[1]/1000)))
 	}
+	return in
+}
+
+func BenchmarkThousandQueues(b *testing.B) {
+	in := thousandQueues()
 	b.ReportAllocs()
 	for b.Loop() {
 		Compute(in)
@@ -216,8 +268,9 @@ func BenchmarkThousandQueues(b *testing.B) {
 // TestModels: with amounts by model only, models do not touch each other; with
 // amounts over all models, no total is exceeded and no guarantee is lost.
 func TestModels(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		a := anyInput(t)
+		a.Past = nil // it is laid on all models
 		names := []string{"V100", "A100"}
 		number := rapid.Int64Range(0, 64_000)
 		both := Input{Tree: a.Tree, Models: names, Capacity: Vector{a.Capacity[0], number.Draw(t, "capacity")}}

@@ -1,15 +1,16 @@
-// Package share works out who deserves what. It is a measure to compare with, and orders
-// nothing: who is served before whom is queue.Ledger's to say, and no decision asks here.
+// Package share works out who deserves what: the one formula by which decisions order
+// queues (Dealer, queue.Ledger) and which people are shown (Compute).
 // Given a tree of queues, what there is
-// and what each queue holds and wants, it says for each queue what it deserves,
-// what it has borrowed and lent, and what of the borrowed could be asked back.
+// and what each queue holds, wants and used in the past, it says for each queue what it
+// deserves, what it has borrowed and lent, and what of the borrowed could be asked back.
 //
 // It is weighted max-min (water-filling; Bertsekas and Gallager, Data Networks,
 // section 6.5.2) over a tree, as in hierarchical fair schedulers: at each queue, what it
 // deserves is dealt out to the queues below it. First each gets its guarantee, as far
 // as it wants it. What is then spare goes to the siblings of the highest priority by
-// weight, none above what it wants or may hold, then to those of the next. Where
-// more is guaranteed than there is, guarantees shrink in proportion.
+// weight, none above what it wants or may hold, then to those of the next. What a queue
+// used in the past beyond its guarantee counts as a part of the spare that it has had.
+// Where more is guaranteed than there is, guarantees shrink in proportion.
 //
 // Jobs directly in a queue that has queues below it count as one more queue below,
 // of weight 1 and without a guarantee. Each device model is dealt out by itself. A
@@ -40,8 +41,11 @@ type Input struct {
 	Models   []string
 	Capacity Vector
 	// Held and Demand have an entry per queue, of the jobs directly in it: what they
-	// hold, and that together with what they wait for.
+	// hold, and what they hold and do not give up, together with what they wait for.
 	Held, Demand []Vector
+	// Past has an entry per queue, of the jobs directly in it: what they used in the past
+	// and is not forgotten, as queue.Tree.Average says it.
+	Past []int64
 }
 
 // Share is how one queue stands, together with the queues below it.
@@ -69,14 +73,25 @@ type Share struct {
 // unlimited is the ceiling of a queue without any; sums of several do not overflow.
 const unlimited = math.MaxInt64 >> 16
 
-// node is a queue, or the jobs directly in a queue that has others below it.
-type node struct {
+// seat is where a node stands in the tree, and what the tree says of it.
+type seat struct {
 	queue            int32 // in the tree
 	own              bool  // the jobs directly in the queue
 	parent           int32 // in the nodes; -1 for the root
 	children         []int32
+	levels           [][]int32 // of the children, the highest priority first
 	weight, priority int64
+	bounds           struct{ guarantee, limit, keep, borrow bounds } // as the tree says them
+}
 
+// node is a queue, or the jobs directly in a queue that has others below it.
+type node struct {
+	seat
+
+	changed bool // what it asks for has to be worked out anew
+	stale   bool // what it was dealt has to be dealt out anew
+
+	past      int64  // used in the past and not forgotten, as if held evenly
 	declared  bool   // the queue itself has a guarantee
 	guarantee Vector // with amounts over all models laid on models
 	keep      Vector
@@ -86,6 +101,7 @@ type node struct {
 	reach     Vector // what it wants and may hold of what there is
 	first     Vector // dealt out before anything is spare: wanted or kept guarantee
 	need      Vector // the most it is dealt
+	owed      Vector // of what was dealt first, after shrinking
 	dealt     Vector
 	deserved  Vector
 	lent      Vector
@@ -95,51 +111,44 @@ type node struct {
 
 // step is how one queue was dealt its part of one model.
 type step struct {
-	first   int64 // of what was dealt first, after shrinking
 	spare   int64
 	open    bool  // it got a part of the spare by weight, not all it would take
 	divided int64 // what the open ones of its priority divided
 	weights int64
+	past    bool // past use counted among them
 	yielded bool // siblings of higher priority took of the spare first
 }
 
 // Compute returns the share of every queue, in the order of the tree.
 func Compute(in Input) []Share {
-	nodes := build(&in)
-	models := len(in.Models)
-	for i := len(nodes) - 1; i >= 0; i-- {
-		claim(nodes, i, &in)
+	d := NewDealer(in.Tree, in.Models, in.Capacity)
+	for i := range d.nodes {
+		n := &d.nodes[i]
+		if len(n.children) > 0 {
+			continue
+		}
+		for m := range in.Models {
+			n.held[m] = at(of(in.Held, n.queue), m)
+			d.ask(i, m, at(of(in.Demand, n.queue), m))
+		}
+		d.used(i, at(in.Past, int(n.queue)))
 	}
-	root := &nodes[0]
-	for m := range models {
-		root.dealt[m] = min(root.need[m], at(in.Capacity, m))
-	}
-	for i := range nodes {
-		for m := range models {
-			deal(nodes, i, m)
+	d.deal()
+	for i := len(d.nodes) - 1; i > 0; i-- {
+		for m, held := range d.nodes[i].held {
+			d.nodes[d.nodes[i].parent].held[m] += held
 		}
 	}
-	for i := len(nodes) - 1; i >= 0; i-- {
-		n := &nodes[i]
-		for m := range models {
-			if len(n.children) == 0 {
-				n.deserved[m] = min(n.dealt[m], n.reach[m])
-			}
-			if n.parent >= 0 {
-				nodes[n.parent].deserved[m] += n.deserved[m]
-			}
+	for i := range d.nodes {
+		for m := range in.Models {
+			lend(d.nodes, i, m, at(in.Capacity, m))
 		}
 	}
-	for i := range nodes {
-		for m := range models {
-			lend(nodes, i, m, at(in.Capacity, m))
-		}
-	}
-	return shares(nodes, &in)
+	return shares(d.nodes, &in)
 }
 
-// build lists the queues as nodes, those of jobs directly in a queue at the end, and
-// sums what is held and wanted.
+// build lists the queues as nodes, those of jobs directly in a queue at the end: in the
+// order of the ledger's branches.
 func build(in *Input) []node {
 	queues := in.Tree.Queues
 	if len(queues) == 0 {
@@ -147,38 +156,33 @@ func build(in *Input) []node {
 	}
 	nodes := make([]node, len(queues), 2*len(queues))
 	for i := range queues {
-		nodes[i] = node{queue: int32(i), parent: queues[i].Parent, weight: int64(queues[i].Weight), priority: int64(queues[i].Priority)}
-		if p := queues[i].Parent; p >= 0 {
-			nodes[p].children = append(nodes[p].children, int32(i))
+		q := &queues[i]
+		nodes[i].seat = seat{queue: int32(i), parent: q.Parent, weight: int64(q.Weight), priority: int64(q.Priority)}
+		b := &nodes[i].bounds
+		b.guarantee, b.keep = boundsOf(q.Guarantee, in.Models, 0), boundsOf(q.Keep, in.Models, 0)
+		b.limit, b.borrow = boundsOf(q.Limit, in.Models, unlimited), boundsOf(q.Borrow, in.Models, unlimited)
+		if q.Parent >= 0 {
+			nodes[q.Parent].children = append(nodes[q.Parent].children, int32(i))
 		}
 	}
 	for i := range queues {
 		if len(nodes[i].children) > 0 {
+			own := node{seat: seat{queue: int32(i), own: true, parent: int32(i), weight: 1000}}
+			own.bounds.guarantee, own.bounds.keep = boundsOf(nil, in.Models, 0), boundsOf(nil, in.Models, 0)
+			own.bounds.limit, own.bounds.borrow = boundsOf(nil, in.Models, unlimited), boundsOf(nil, in.Models, unlimited)
 			nodes[i].children = append(nodes[i].children, int32(len(nodes)))
-			nodes = append(nodes, node{queue: int32(i), own: true, parent: int32(i), weight: 1000})
+			nodes = append(nodes, own)
 		}
 	}
 	models := len(in.Models)
 	for i := range nodes {
 		n := &nodes[i]
-		all := make(Vector, 11*models) // one allocation for all vectors of a node
-		for k, v := range []*Vector{&n.guarantee, &n.keep, &n.ceiling, &n.held, &n.demand, &n.reach, &n.first, &n.need, &n.dealt, &n.deserved, &n.lent} {
+		all := make(Vector, 13*models) // one allocation for all vectors of a node
+		for k, v := range []*Vector{&n.guarantee, &n.keep, &n.ceiling, &n.held, &n.demand, &n.reach, &n.first, &n.need, &n.owed, &n.dealt, &n.deserved, &n.lent, &n.atRisk} {
 			*v = all[k*models : (k+1)*models : (k+1)*models]
 		}
-		n.atRisk, n.steps = make(Vector, models), make([]step, models)
-	}
-	for i := len(nodes) - 1; i >= 0; i-- {
-		n := &nodes[i]
-		for m := range models {
-			if len(n.children) == 0 {
-				n.held[m] = at(of(in.Held, n.queue), m)
-				n.demand[m] = max(n.held[m], at(of(in.Demand, n.queue), m))
-			}
-			if n.parent >= 0 {
-				nodes[n.parent].held[m] += n.held[m]
-				nodes[n.parent].demand[m] += n.demand[m]
-			}
-		}
+		n.steps, n.levels = make([]step, models), levels(nodes, n.children)
+		n.changed, n.stale = true, true
 	}
 	return nodes
 }
@@ -195,49 +199,6 @@ func of(list []Vector, i int32) Vector {
 		return list[i]
 	}
 	return nil
-}
-
-// deal deals what node i was dealt of model m out to its children.
-func deal(nodes []node, i, m int) {
-	n := &nodes[i]
-	if len(n.children) == 0 {
-		return
-	}
-	firsts := make([]int64, len(n.children))
-	var sum int64
-	for k, c := range n.children {
-		firsts[k] = nodes[c].first[m]
-		sum += firsts[k]
-	}
-	spare := n.dealt[m] - sum
-	if spare < 0 {
-		firsts, spare = Split(n.dealt[m], firsts), 0
-	}
-	for k, c := range n.children {
-		nodes[c].steps[m].first, nodes[c].dealt[m] = firsts[k], firsts[k]
-	}
-	yielded := false
-	for _, level := range levels(nodes, n.children) {
-		all := make([]claimant, len(level))
-		for k, c := range level {
-			all[k] = claimant{weight: nodes[c].weight, room: nodes[c].need[m] - nodes[c].dealt[m]}
-			if spare == 0 {
-				nodes[c].steps[m].yielded = yielded
-			}
-		}
-		if spare == 0 {
-			continue
-		}
-		divided, weights := fill(spare, all)
-		took := spare
-		for k, c := range level {
-			s := &nodes[c].steps[m]
-			s.spare, s.open, s.divided, s.weights, s.yielded = all[k].got, all[k].open, divided, weights, yielded
-			nodes[c].dealt[m] += all[k].got
-			spare -= all[k].got
-		}
-		yielded = yielded || spare < took
-	}
 }
 
 // levels groups queues by priority, the highest first, each in the order given.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/kube/api"
@@ -58,7 +59,7 @@ func (s *stage) fits() {
 // ends in ours, in as much time as it took, and nobody but the rival writes anything.
 func TestProperties(t *testing.T) {
 	compared, ahead, preempted := 0, 0, int64(0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		r := play(t)
 		compared, preempted = compared+r.Jobs.Compared, preempted+r.Preemptions
 		if r.Saved.WaitSec > 0 {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/kube/api"
-	"github.com/musterdl/muster/run/kube/driver"
+	"github.com/musterdl/muster/run/kube/driver/fleet"
 	"github.com/musterdl/muster/run/kube/gang"
 	"github.com/musterdl/muster/run/kube/inventory"
 )
@@ -94,7 +94,7 @@ func (r *reality) apply(at unit.Time, changes []api.Change) *moment {
 		c := &changes[i]
 		switch o := c.Object.(type) {
 		case *corev1.Node:
-			if was := r.nodes[o.Name]; c.Gone || was == nil || !driver.SameNode(was, o) {
+			if was := r.nodes[o.Name]; c.Gone || was == nil || !fleet.SameNode(was, o) {
 				m.changes = append(m.changes, *c)
 			}
 			put(r.nodes, o.Name, o, c.Gone)

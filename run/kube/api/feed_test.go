@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 // server is a server of pods with a history that it can forget.
@@ -193,7 +195,7 @@ func (r *replay) equals(s *server) bool {
 
 // Whatever is missed, what was told is what there is.
 func TestFeedTellsDifferences(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		s, r, box, lists := newServer(), newReplay(), newMailbox(), 0
 		f := newFeed(box, func(int) { lists++ })
 		connected, at, uid := false, 0, 10

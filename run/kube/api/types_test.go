@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/run/kube/api"
 	"github.com/musterdl/muster/run/kube/deploy"
 )
@@ -143,7 +144,7 @@ func TestJobName(t *testing.T) {
 			t.Errorf("%q %q %q: %q, expected %q", c.kind, c.name, c.uid, got, c.want)
 		}
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-zA-Z0-9._-]{0,300}`))
 		kind, name, uid := rapid.StringMatching(`[A-Z][a-zA-Z]*`).Draw(t, "kind"), text.Draw(t, "name"), text.Draw(t, "uid")
 		got := api.JobName(kind, name, uid)

@@ -13,11 +13,11 @@ import (
 )
 
 // budgets are the disruption budgets of a namespace, by name.
-func (w *World) budgets(namespace string) (all []*policyv1.PodDisruptionBudget) {
-	if w.budgeted == 0 {
+func (st *store) budgets(namespace string) (all []*policyv1.PodDisruptionBudget) {
+	if st.budgeted == 0 {
 		return nil // most worlds have none, and this is asked for every change of a pod
 	}
-	for key, o := range w.objects {
+	for key, o := range st.objects {
 		if b, ok := o.(*policyv1.PodDisruptionBudget); ok && key.namespace == namespace {
 			all = append(all, b)
 		}
@@ -31,19 +31,19 @@ func protects(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 	return err == nil && s.Matches(labels.Set(p.Labels))
 }
 
-func (w *World) markBudgets(p *corev1.Pod) {
-	for _, b := range w.budgets(p.Namespace) {
+func (co *controllers) markBudgets(p *corev1.Pod) {
+	for _, b := range co.store.budgets(p.Namespace) {
 		if protects(b, p) {
-			w.mark(b.UID)
+			co.mark(b.UID)
 		}
 	}
 }
 
 // syncBudget counts how many disruptions a budget allows.
-func (w *World) syncBudget(b *policyv1.PodDisruptionBudget) {
+func (co *controllers) syncBudget(b *policyv1.PodDisruptionBudget) {
 	var all, healthy int32
 	disrupted := maps.Clone(b.Status.DisruptedPods)
-	for key, o := range w.objects {
+	for key, o := range co.store.objects {
 		p, ok := o.(*corev1.Pod)
 		if !ok || key.namespace != b.Namespace || !protects(b, p) || ended(p) {
 			continue
@@ -54,21 +54,27 @@ func (w *World) syncBudget(b *policyv1.PodDisruptionBudget) {
 		}
 	}
 	maps.DeleteFunc(disrupted, func(name string, _ metav1.Time) bool {
-		p, ok := get[*corev1.Pod](w, id{kindPod, b.Namespace, name})
+		p, ok := get[*corev1.Pod](co.store, id{kindPod, b.Namespace, name})
 		return !ok || p.DeletionTimestamp != nil
 	})
-	need := all
-	if b.Spec.MinAvailable != nil {
-		need = portion(*b.Spec.MinAvailable, all)
-	} else if b.Spec.MaxUnavailable != nil {
-		need = max(all-portion(*b.Spec.MaxUnavailable, all), 0)
-	}
+	need := neededBy(b, all)
 	c := *b
 	c.Status = policyv1.PodDisruptionBudgetStatus{ObservedGeneration: b.Generation, DisruptedPods: disrupted, ExpectedPods: all,
 		CurrentHealthy: healthy, DesiredHealthy: need, DisruptionsAllowed: max(healthy-need, 0)}
 	if c.Status.DisruptionsAllowed != b.Status.DisruptionsAllowed || healthy != b.Status.CurrentHealthy || need != b.Status.DesiredHealthy || all != b.Status.ExpectedPods || len(disrupted) != len(b.Status.DisruptedPods) {
-		w.put(&c)
+		co.store.put(&c)
 	}
+}
+
+// neededBy is how many of so many pods a budget wants healthy.
+func neededBy(b *policyv1.PodDisruptionBudget, all int32) int32 {
+	switch {
+	case b.Spec.MinAvailable != nil:
+		return portion(*b.Spec.MinAvailable, all)
+	case b.Spec.MaxUnavailable != nil:
+		return max(all-portion(*b.Spec.MaxUnavailable, all), 0)
+	}
+	return all
 }
 
 func portion(v intstr.IntOrString, of int32) int32 {

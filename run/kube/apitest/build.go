@@ -29,13 +29,13 @@ func (w *World) AddNodes(n int, devices int64, edits ...func(*corev1.Node)) []*c
 	nodes := make([]*corev1.Node, 0, n)
 	for i := 0; len(nodes) < n; i++ {
 		name := fmt.Sprintf("node-%04d", i)
-		if _, there := w.objects[id{kindNode, "", name}]; there {
+		if _, there := w.store.objects[id{kindNode, "", name}]; there {
 			continue
 		}
 		node := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
 			Status: corev1.NodeStatus{
-				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: w.stamp()}},
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: w.clock.stamp()}},
 				Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1Ti"),
 					corev1.ResourcePods: resource.MustParse("110"), Device: *resource.NewQuantity(devices, resource.DecimalSI)}}}
 		if devices > 0 {
@@ -47,7 +47,7 @@ func (w *World) AddNodes(n int, devices int64, edits ...func(*corev1.Node)) []*c
 		if node.Status.Allocatable == nil {
 			node.Status.Allocatable = node.Status.Capacity
 		}
-		w.must(w.add(node))
+		w.judge.must(w.store.add(node))
 		nodes = append(nodes, node)
 	}
 	return nodes
@@ -81,21 +81,21 @@ func (w *World) AddPod(name string, devices int64, work time.Duration, edits ...
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.must(w.add(w.admit(p)))
+	w.judge.must(w.store.add(admitted(p)))
 	return p
 }
 
 // AddJob adds an indexed Job of as many completions as workers.
 func (w *World) AddJob(name string, workers int32, devices int64, work time.Duration, edits ...func(*batchv1.Job)) *unstructured.Unstructured {
-	j := w.job(name, workers, devices, work, edits)
+	j := newJob(name, workers, w.Template(devices, work), edits)
 	return w.AddOwner(Unstructured(j))
 }
 
-func (w *World) job(name string, workers int32, devices int64, work time.Duration, edits []func(*batchv1.Job)) *batchv1.Job {
+func newJob(name string, workers int32, t corev1.PodTemplateSpec, edits []func(*batchv1.Job)) *batchv1.Job {
 	mode, backoff := batchv1.IndexedCompletion, int32(6)
 	completions := workers // of its own: edits may change one of the two
 	j := &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: Namespace},
-		Spec: batchv1.JobSpec{Parallelism: &workers, Completions: &completions, CompletionMode: &mode, BackoffLimit: &backoff, Template: w.Template(devices, work)}}
+		Spec: batchv1.JobSpec{Parallelism: &workers, Completions: &completions, CompletionMode: &mode, BackoffLimit: &backoff, Template: t}}
 	for _, edit := range edits {
 		edit(j)
 	}
@@ -118,7 +118,7 @@ func (w *World) AddJobSet(name string, parts []Part, edits ...func(*unstructured
 	var jobs []any
 	for _, p := range parts {
 		orElse(&p.Replicas, 1)
-		j := Unstructured(w.job(p.Name, p.Workers, p.Devices, p.Work, p.Edits))
+		j := Unstructured(newJob(p.Name, p.Workers, w.Template(p.Devices, p.Work), p.Edits))
 		template := map[string]any{"spec": j.Object["spec"], "metadata": map[string]any{}}
 		if a := j.GetAnnotations(); a != nil {
 			template["metadata"] = map[string]any{"annotations": fieldAt(j.Object, "metadata.annotations")}
@@ -142,7 +142,7 @@ func (w *World) AddReplicaSet(name string, replicas int64, devices int64) *unstr
 	t := w.Template(devices, 0)
 	t.Spec.RestartPolicy = corev1.RestartPolicyAlways
 	raw, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&t)
-	w.must(err)
+	w.judge.must(err)
 	return w.AddOwner(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet",
 		"metadata": map[string]any{"name": name, "namespace": Namespace}, "spec": map[string]any{"replicas": replicas, "template": raw}}})
 }
@@ -161,7 +161,7 @@ func (w *World) AddOwner(u *unstructured.Unstructured) *unstructured.Unstructure
 	if idOf(u).kind == kindJob {
 		defaulted(u)
 	}
-	w.must(w.add(u))
+	w.judge.must(w.store.add(u))
 	return u
 }
 
@@ -173,20 +173,20 @@ type Object = object
 func (w *World) Add(o Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.must(w.add(o))
+	w.judge.must(w.store.add(o))
 }
 
 // Edit changes an object of the World, as a person would; change gets a copy.
 func Edit[O Object](w *World, o O, change func(O)) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, ok := w.byUID[o.GetUID()].(O)
+	now, ok := w.store.byUID[o.GetUID()].(O)
 	if !ok {
 		return fmt.Errorf("editing %s: it is not there", nameOf(reference(o)))
 	}
 	next := now.DeepCopyObject().(O)
 	change(next)
-	w.put(next)
+	w.store.put(next)
 	return nil
 }
 
@@ -194,8 +194,8 @@ func Edit[O Object](w *World, o O, change func(O)) error {
 func (w *World) AddBudget(b *policyv1.PodDisruptionBudget) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.budgeted++
-	w.must(w.add(b))
+	w.store.budgeted++
+	w.judge.must(w.store.add(b))
 }
 
 // Unstructured is an object as a dynamic client has it.
@@ -213,11 +213,11 @@ func (w *World) Delete(ref corev1.ObjectReference) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	key := refer(ref)
-	o, ok := w.objects[key]
+	o, ok := w.store.objects[key]
 	if !ok {
 		return fmt.Errorf("deleting %s: it is not there", nameOf(ref))
 	}
-	w.remove(o, "")
+	w.kubelets.remove(o, "")
 	return nil
 }
 

@@ -45,7 +45,7 @@ func (w *World) NewClient(name string) *Client {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := &Client{w: w, name: name}
-	w.clients = append(w.clients, c)
+	w.feed.connect(c)
 	return c
 }
 
@@ -72,7 +72,7 @@ func (c Call) String() string {
 func (w *World) Calls() []Call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.calls)
+	return slices.Clone(w.feed.calls)
 }
 
 // call makes a call under the faults that hold. do is what it does; lost is told when
@@ -84,16 +84,13 @@ func (c *Client) call(ctx context.Context, made Call, do func() error, lost func
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	made.Client, made.At = c.name, w.now.Sub(w.start)
-	err := w.faulty(made, do, lost)
+	made.Client, made.At = c.name, w.clock.since()
+	err := w.troubles.faulty(made, do, lost)
 	made.Err = err
 	if made.Verb == "list" || made.Verb == "get" {
 		return err
 	}
-	w.calls = append(w.calls, made)
-	if w.tape != nil {
-		w.tape.steps = append(w.tape.steps, step{at: w.now, call: &made})
-	}
+	w.feed.called(made)
 	return err
 }
 
@@ -101,15 +98,15 @@ func nothing() {}
 
 // Bind implements api.Pods.
 func (c *Client) Bind(ctx context.Context, pod *corev1.Pod, node string, notes map[string]string) error {
-	return c.call(ctx, Call{Verb: "bind", Object: name(pod), What: node}, func() error { return c.w.bind(c, pod, node, notes) },
-		func() { c.w.recalls[pod.UID] = node })
+	return c.call(ctx, Call{Verb: "bind", Object: name(pod), What: node}, func() error { return c.bind(pod, node, notes) },
+		func() { c.w.troubles.recalls[pod.UID] = node })
 }
 
 func name(p *corev1.Pod) string { return kindPod + " " + p.Namespace + "/" + p.Name }
 
 // find returns the pod that a caller means.
-func (w *World) find(pod *corev1.Pod) (*corev1.Pod, error) {
-	p, ok := get[*corev1.Pod](w, id{kindPod, pod.Namespace, pod.Name})
+func (st *store) find(pod *corev1.Pod) (*corev1.Pod, error) {
+	p, ok := get[*corev1.Pod](st, id{kindPod, pod.Namespace, pod.Name})
 	if !ok {
 		return nil, apierrors.NewNotFound(corev1.Resource("pods"), pod.Name)
 	}
@@ -119,8 +116,9 @@ func (w *World) find(pod *corev1.Pod) (*corev1.Pod, error) {
 	return p, nil
 }
 
-func (w *World) bind(c *Client, pod *corev1.Pod, node string, notes map[string]string) error {
-	p, err := w.find(pod)
+func (c *Client) bind(pod *corev1.Pod, node string, notes map[string]string) error {
+	w := c.w
+	p, err := w.store.find(pod)
 	if err != nil {
 		return err
 	}
@@ -131,40 +129,41 @@ func (w *World) bind(c *Client, pod *corev1.Pod, node string, notes map[string]s
 	case p.DeletionTimestamp != nil:
 		return refuse("pod %s is being deleted, cannot be assigned to a host", p.Name)
 	case p.Spec.NodeName != "":
-		if _, unsure := w.recalls[p.UID]; !unsure && c == w.Client {
-			w.violate("%s binds pod %s/%s to node %s; it is on %s already", c.name, p.Namespace, p.Name, node, p.Spec.NodeName)
+		if _, unsure := w.troubles.recalls[p.UID]; !unsure && c == w.Client {
+			w.judge.violate("%s binds pod %s/%s to node %s; it is on %s already", c.name, p.Namespace, p.Name, node, p.Spec.NodeName)
 		}
 		return refuse("pod %v is already assigned to node %q", p.Name, p.Spec.NodeName)
 	case len(p.Spec.SchedulingGates) > 0:
-		w.violate("%s binds pod %s/%s, which has scheduling gates", c.name, p.Namespace, p.Name)
+		w.judge.violate("%s binds pod %s/%s, which has scheduling gates", c.name, p.Namespace, p.Name)
 		return refuse("pod %v has non-empty .spec.schedulingGates", p.Name)
 	case ended(p):
-		w.violate("%s binds pod %s/%s, which has ended", c.name, p.Namespace, p.Name)
+		w.judge.violate("%s binds pod %s/%s, which has ended", c.name, p.Namespace, p.Name)
 	}
-	if w.rooms[node] == nil {
-		w.violate("%s binds pod %s/%s to node %s, which never was", c.name, p.Namespace, p.Name, node)
+	if w.onlooker.rooms[node] == nil {
+		w.judge.violate("%s binds pod %s/%s to node %s, which never was", c.name, p.Namespace, p.Name, node)
 	}
-	w.update(p, func(b *corev1.Pod) {
+	w.store.update(p, func(b *corev1.Pod) {
 		b.Spec.NodeName = node
 		if len(notes) > 0 {
 			b.Annotations = merged(p.Annotations, notes)
 		}
-		condition(b, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: w.stamp()})
+		condition(b, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: w.clock.stamp()})
 	})
 	return nil
 }
 
 // Evict implements api.Pods.
 func (c *Client) Evict(ctx context.Context, pod *corev1.Pod, why string) error {
-	return c.call(ctx, Call{Verb: "evict", Object: name(pod), What: why}, func() error { return c.w.evict(pod) }, nothing)
+	return c.call(ctx, Call{Verb: "evict", Object: name(pod), What: why}, func() error { return c.evict(pod) }, nothing)
 }
 
-func (w *World) evict(pod *corev1.Pod) error {
-	p, err := w.find(pod)
+func (c *Client) evict(pod *corev1.Pod) error {
+	w := c.w
+	p, err := w.store.find(pod)
 	if err != nil {
 		return err
 	}
-	budgets := slices.DeleteFunc(w.budgets(p.Namespace), func(b *policyv1.PodDisruptionBudget) bool { return !protects(b, p) })
+	budgets := slices.DeleteFunc(w.store.budgets(p.Namespace), func(b *policyv1.PodDisruptionBudget) bool { return !protects(b, p) })
 	if ended(p) || p.Status.Phase == corev1.PodPending || p.DeletionTimestamp != nil {
 		budgets = nil
 	}
@@ -180,13 +179,13 @@ func (w *World) evict(pod *corev1.Pod) error {
 		}
 		changed := *b
 		changed.Status.DisruptionsAllowed--
-		changed.Status.DisruptedPods = map[string]metav1.Time{p.Name: w.stamp()}
+		changed.Status.DisruptedPods = map[string]metav1.Time{p.Name: w.clock.stamp()}
 		for name, at := range b.Status.DisruptedPods {
 			changed.Status.DisruptedPods[name] = at
 		}
-		w.put(&changed)
+		w.store.put(&changed)
 	}
-	w.terminate(p, "EvictionByEvictionAPI")
+	w.kubelets.terminate(p, "EvictionByEvictionAPI")
 	return nil
 }
 
@@ -194,7 +193,7 @@ func (w *World) evict(pod *corev1.Pod) error {
 func (c *Client) Explain(ctx context.Context, pod *corev1.Pod, reason, message string) error {
 	return c.call(ctx, Call{Verb: "explain", Object: name(pod), What: reason + ": " + message}, func() error {
 		w := c.w
-		p, err := w.find(pod)
+		p, err := w.store.find(pod)
 		if err != nil {
 			return err
 		}
@@ -202,18 +201,18 @@ func (c *Client) Explain(ctx context.Context, pod *corev1.Pod, reason, message s
 			return apierrors.NewConflict(corev1.Resource("pods"), p.Name, fmt.Errorf("it is bound to node %s", p.Spec.NodeName))
 		}
 		changed := *p
-		if condition(&changed, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: w.stamp()}) {
-			w.put(&changed)
+		if condition(&changed, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastTransitionTime: w.clock.stamp()}) {
+			w.store.put(&changed)
 		}
 		return nil
 	}, nothing)
 }
 
 // owner returns the object that makes pods which a caller means.
-func (w *World) owner(ref corev1.ObjectReference) (*unstructured.Unstructured, schema.GroupResource, error) {
+func (st *store) owner(ref corev1.ObjectReference) (*unstructured.Unstructured, schema.GroupResource, error) {
 	group, _, _ := strings.Cut(ref.APIVersion, "/")
 	resource := schema.GroupResource{Group: group, Resource: strings.ToLower(ref.Kind) + "s"}
-	o, ok := get[*unstructured.Unstructured](w, refer(ref))
+	o, ok := get[*unstructured.Unstructured](st, refer(ref))
 	switch {
 	case !ok:
 		return nil, resource, apierrors.NewNotFound(resource, ref.Name)
@@ -226,7 +225,7 @@ func (w *World) owner(ref corev1.ObjectReference) (*unstructured.Unstructured, s
 // Suspend implements api.Owners.
 func (c *Client) Suspend(ctx context.Context, object corev1.ObjectReference, field string, suspended bool) error {
 	return c.call(ctx, Call{Verb: "suspend", Object: nameOf(object), What: fmt.Sprintf("%s=%v", field, suspended)}, func() error {
-		o, resource, err := c.w.owner(object)
+		o, resource, err := c.w.store.owner(object)
 		if err != nil {
 			return err
 		}
@@ -236,7 +235,7 @@ func (c *Client) Suspend(ctx context.Context, object corev1.ObjectReference, fie
 		if truth(o.Object, field) == suspended {
 			return nil
 		}
-		c.w.halt(o, suspended)
+		c.w.onlooker.halt(o, suspended)
 		o = o.DeepCopy()
 		notes := o.GetAnnotations()
 		if suspended {
@@ -245,7 +244,7 @@ func (c *Client) Suspend(ctx context.Context, object corev1.ObjectReference, fie
 			delete(notes, api.Stopped)
 		}
 		o.SetAnnotations(notes)
-		return c.w.write(o, []string{field}, suspended)
+		return c.w.store.write(o, []string{field}, suspended)
 	}, nothing)
 }
 
@@ -253,7 +252,7 @@ func (c *Client) Suspend(ctx context.Context, object corev1.ObjectReference, fie
 func (c *Client) Set(ctx context.Context, object corev1.ObjectReference, fields []string, value int32) error {
 	return c.call(ctx, Call{Verb: "set", Object: nameOf(object), What: fmt.Sprintf("%s=%d", strings.Join(fields, ","), value)}, func() error {
 		w := c.w
-		o, resource, err := w.owner(object)
+		o, resource, err := w.store.owner(object)
 		if err != nil {
 			return err
 		}
@@ -268,7 +267,7 @@ func (c *Client) Set(ctx context.Context, object corev1.ObjectReference, fields 
 				return invalid(o, resource, "spec.completions", "field is immutable")
 			}
 		}
-		return w.write(o, fields, int64(value))
+		return w.store.write(o, fields, int64(value))
 	}, nothing)
 }
 
@@ -277,7 +276,7 @@ func nameOf(ref corev1.ObjectReference) string {
 }
 
 // write sets fields of an object in one write.
-func (w *World) write(o *unstructured.Unstructured, fields []string, value any) error {
+func (st *store) write(o *unstructured.Unstructured, fields []string, value any) error {
 	c := o
 	for _, f := range fields {
 		var err error
@@ -286,7 +285,7 @@ func (w *World) write(o *unstructured.Unstructured, fields []string, value any) 
 		}
 	}
 	c.SetGeneration(o.GetGeneration() + 1)
-	w.put(c)
+	st.put(c)
 	return nil
 }
 

@@ -69,25 +69,26 @@ type NodeLoss struct {
 func (w *World) Inject(f Faults) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.faults, w.chance = f, rand.New(rand.NewPCG(f.Seed, 1))
-	for _, c := range w.clients {
-		c.gaps, _ = f.overGaps(w.now.Sub(w.start))
+	w.troubles.Faults, w.troubles.chance = f, rand.New(rand.NewPCG(f.Seed, 1))
+	w.clock.outages = f.Outages
+	for _, c := range w.feed.clients {
+		c.gaps, _ = f.overGaps(w.clock.since())
 	}
-	at := func(d time.Duration, do func()) { w.after(w.start.Add(d).Sub(w.now), do) }
+	at := func(d time.Duration, do func()) { w.clock.after(w.clock.start.Add(d).Sub(w.clock.now), do) }
 	for _, n := range f.NodeLoss {
-		at(n.At, func() { w.lose(n.Node) })
+		at(n.At, func() { w.kubelets.lose(n.Node) })
 		if n.Back > 0 {
-			at(n.Back, func() { w.comeBack(n.Node) })
+			at(n.Back, func() { w.kubelets.comeBack(n.Node) })
 		}
 		if n.Delete > 0 {
-			at(n.Delete, func() { w.deleteNode(n.Node) })
+			at(n.Delete, func() { w.kubelets.deleteNode(n.Node) })
 		}
 	}
 	for _, g := range slices.Concat(f.WatchGaps, f.Outages) {
 		at(g.To, nothing) // what is due: there is something to tell
 	}
 	for _, d := range f.StaleLeader {
-		at(d, func() { w.depose() })
+		at(d, func() { w.records.depose() })
 	}
 }
 
@@ -117,19 +118,28 @@ func Chaos(seed uint64, length time.Duration, nodes []string) Faults {
 	return f
 }
 
+// troubles has things go wrong.
+type troubles struct {
+	Faults
+	clock   *clock
+	records *records
+	chance  *rand.Rand
+	recalls map[types.UID]string // pods whose binding was done but not answered: their node
+}
+
 // faulty makes a call, or lets it fail.
-func (w *World) faulty(made Call, do func() error, lost func()) error {
-	f := &w.faults
+func (tr *troubles) faulty(made Call, do func() error, lost func()) error {
+	f := &tr.Faults
 	if f.SlowCall > 0 {
-		w.advance(w.now.Add(f.SlowCall))
+		tr.clock.advance(tr.clock.now.Add(f.SlowCall))
 	}
 	var draw [3]float64
-	if w.chance != nil {
+	if tr.chance != nil {
 		for i := range draw {
-			draw[i] = w.chance.Float64()
+			draw[i] = tr.chance.Float64()
 		}
 	}
-	if _, out := within(f.Outages, w.now.Sub(w.start)); out {
+	if _, out := within(f.Outages, tr.clock.since()); out {
 		return &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	}
 	if draw[0] < f.TransientRate {
@@ -138,7 +148,7 @@ func (w *World) faulty(made Call, do func() error, lost func()) error {
 	if draw[1] < f.ConflictRate {
 		switch made.Verb {
 		case "put":
-			w.touch(made.Object)
+			tr.records.touch(made.Object)
 		case "suspend", "set":
 			return apierrors.NewConflict(schema.GroupResource{}, made.Object, errModified)
 		}
@@ -155,23 +165,23 @@ func (w *World) faulty(made Call, do func() error, lost func()) error {
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
 // touch has somebody else write a record, who changes nothing that matters.
-func (w *World) touch(object string) {
+func (rs *records) touch(object string) {
 	kind, name, _ := strings.Cut(object, " ")
-	w.version++
-	version := strconv.FormatInt(w.version, 10)
-	if r := w.ledgers[name]; r != nil && kind != "MusterJob" {
+	rs.store.version++
+	version := strconv.FormatInt(rs.store.version, 10)
+	if r := rs.ledgers[name]; r != nil && kind != "MusterJob" {
 		next := r.value.DeepCopy()
 		next.ResourceVersion = version
 		r.value, r.writer = next, nil
-		w.keep(step{ledger: next})
+		rs.feed.keep(step{ledger: next})
 		return
 	}
 	namespace, name, _ := strings.Cut(name, "/")
-	if r := w.records[types.NamespacedName{Namespace: namespace, Name: name}]; r != nil {
+	if r := rs.jobs[types.NamespacedName{Namespace: namespace, Name: name}]; r != nil {
 		next := r.value.DeepCopy()
 		next.ResourceVersion = version
 		r.value, r.writer = next, nil
-		w.keep(step{job: next})
+		rs.feed.keep(step{job: next})
 	}
 }
 

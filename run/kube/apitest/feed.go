@@ -10,6 +10,25 @@ import (
 	"github.com/musterdl/muster/run/kube/api"
 )
 
+// feed is what clients asked for and are told.
+type feed struct {
+	clock   *clock
+	log     []logged
+	trimmed int // entries of the log that all have been told
+	clients []*Client
+	calls   []Call
+	tape    *Tape
+}
+
+// connect has one more client be told.
+func (fd *feed) connect(c *Client) { fd.clients = append(fd.clients, c) }
+
+// called notes a call.
+func (fd *feed) called(made Call) {
+	fd.calls = append(fd.calls, made)
+	fd.keep(step{call: &made})
+}
+
 // Next returns what the client has not been told yet, in the order in which it
 // happened; at first, and after Restart, all there is. It is nil while nothing is to
 // be told, or nothing can be.
@@ -17,8 +36,8 @@ func (c *Client) Next() []api.Change {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	changes := c.next()
-	if c == c.w.Client && c.w.tape != nil {
-		c.w.tape.steps = append(c.w.tape.steps, step{at: c.w.now, isTold: true, told: changes})
+	if c == c.w.Client {
+		c.w.feed.keep(step{isTold: true, told: changes})
 	}
 	return changes
 }
@@ -33,22 +52,22 @@ func (c *Client) Restart() {
 
 func (c *Client) next() []api.Change {
 	w := c.w
-	over, holds := w.faults.overGaps(w.now.Sub(w.start))
+	over, holds := w.troubles.Faults.overGaps(w.clock.since())
 	if holds {
 		return nil
 	}
-	end := w.trimmed + len(w.log)
+	end := w.feed.trimmed + len(w.feed.log)
 	gapped := over > c.gaps
 	from := c.told
 	c.told, c.gaps = end, over
 	if !c.listed {
 		c.listed = true
-		return w.all()
+		return w.store.all()
 	}
-	if w.play != nil && c == w.Client {
-		return w.play.next(w)
+	if w.clock.frozen && c == w.Client {
+		return w.play.next()
 	}
-	pending := w.log[from-w.trimmed:]
+	pending := w.feed.log[from-w.feed.trimmed:]
 	var changes []api.Change
 	if gapped {
 		changes = difference(pending)
@@ -58,7 +77,7 @@ func (c *Client) next() []api.Change {
 			changes[i] = pending[i].Change
 		}
 	}
-	w.trim()
+	w.feed.trim()
 	return changes
 }
 
@@ -83,17 +102,17 @@ func difference(pending []logged) (changes []api.Change) {
 }
 
 // trim forgets changes that every client has been told.
-func (w *World) trim() {
+func (fd *feed) trim() {
 	const some = 4096
-	least := w.trimmed + len(w.log)
-	for _, c := range w.clients {
+	least := fd.trimmed + len(fd.log)
+	for _, c := range fd.clients {
 		if c.listed {
 			least = min(least, c.told)
 		}
 	}
-	if least-w.trimmed >= some {
-		w.log = slices.Clone(w.log[least-w.trimmed:])
-		w.trimmed = least
+	if least-fd.trimmed >= some {
+		fd.log = slices.Clone(fd.log[least-fd.trimmed:])
+		fd.trimmed = least
 	}
 }
 
@@ -114,7 +133,7 @@ func (c *Client) Watch(ctx context.Context, tell func([]api.Change)) (<-chan str
 // it, and returns how many changes that were. Only one goroutine may pump.
 func (w *World) Pump() (told int) {
 	w.mu.Lock()
-	clients := slices.Clone(w.clients)
+	clients := slices.Clone(w.feed.clients)
 	w.mu.Unlock()
 	for _, c := range clients {
 		w.mu.Lock()
@@ -153,5 +172,20 @@ func (w *World) Live(ctx context.Context, every time.Duration) {
 			last = now
 			w.Pump()
 		}
+	}
+}
+
+// tell has clients be told of a change.
+func (fd *feed) tell(l logged) {
+	l.at = fd.clock.since()
+	fd.log = append(fd.log, l)
+	fd.keep(step{change: l.Change})
+}
+
+// keep notes something on the tape.
+func (fd *feed) keep(s step) {
+	if fd.tape != nil {
+		s.at = fd.clock.now
+		fd.tape.steps = append(fd.tape.steps, s)
 	}
 }

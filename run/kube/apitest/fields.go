@@ -134,8 +134,8 @@ func hasCondition(u *unstructured.Unstructured, kinds ...string) bool {
 }
 
 // conditions returns the conditions of an object with one of them set.
-func (w *World) conditions(old []any, kind, status, reason, message string) []any {
-	c := map[string]any{"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": w.stamp().UTC().Format("2006-01-02T15:04:05Z")}
+func (co *controllers) conditions(old []any, kind, status, reason, message string) []any {
+	c := map[string]any{"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": co.clock.stamp().UTC().Format("2006-01-02T15:04:05Z")}
 	i := slices.IndexFunc(old, func(x any) bool { return text(x, "type") == kind })
 	if i < 0 {
 		return append(slices.Clip(old), c)

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Labels that the Job controller puts on pods.
@@ -21,12 +23,25 @@ const (
 	labelOf    = "batch.kubernetes.io/controller-uid"
 )
 
+// controllers are those of Jobs, JobSets, ReplicaSets and disruption budgets: each looks at its
+// object when something about it has changed, and does what it lacks.
+type controllers struct {
+	options  *Options
+	clock    *clock
+	store    *store
+	kubelets *kubelets
+	judge    *judge
+	jobs     map[types.UID]*jobState
+	sets     map[types.UID]*setState
+	marked   map[types.UID]bool
+}
+
 // maxBackoff is the longest that a Job waits before it makes a pod again.
 const maxBackoff = 10 * time.Minute
 
 // jobState is what the Job controller knows of a Job beside its object.
 type jobState struct {
-	w         *World
+	of        *controllers
 	indexed   bool
 	done      map[int]bool // completion indexes that succeeded
 	succeeded int64        // pods that did
@@ -39,17 +54,17 @@ type jobState struct {
 	raw       map[string]any // what template was read from
 }
 
-func (w *World) jobChanged(u *unstructured.Unstructured, gone bool) {
-	s := w.jobs[u.GetUID()]
+// jobOf is what is known of a Job, which may be new.
+func (co *controllers) jobOf(u *unstructured.Unstructured) *jobState {
+	s := co.jobs[u.GetUID()]
 	if s == nil {
-		s = &jobState{w: w, indexed: text(u.Object, "spec.completionMode") == "Indexed", done: map[int]bool{}, ignores: ignoresDisruption(u.Object)}
-		w.jobs[u.GetUID()] = s
+		s = &jobState{of: co, indexed: text(u.Object, "spec.completionMode") == "Indexed", done: map[int]bool{}, ignores: ignoresDisruption(u.Object)}
+		co.jobs[u.GetUID()] = s
 	}
-	w.watchJob(s, u, gone)
-	if gone {
-		delete(w.jobs, u.GetUID())
-	}
+	return s
 }
+
+func (co *controllers) forgetJob(uid types.UID) { delete(co.jobs, uid) }
 
 // ignoresDisruption reports whether a Job's failure policy forgives evictions.
 func ignoresDisruption(job any) bool {
@@ -80,7 +95,7 @@ func (s *jobState) count(ps *podState, p *corev1.Pod) {
 		}
 		s.failures++
 		s.streak++
-		s.last = s.w.now
+		s.last = s.of.clock.now
 	}
 }
 
@@ -124,69 +139,68 @@ func (s *jobState) within(limit int64) (n int) {
 }
 
 // syncJob is one look of the Job controller.
-func (w *World) syncJob(job *unstructured.Unstructured) {
-	s := w.jobs[job.GetUID()]
+func (co *controllers) syncJob(job *unstructured.Unstructured) {
+	s := co.jobs[job.GetUID()]
 	if s == nil || finished(job) {
 		return
 	}
-	pods := w.children(job.GetUID())
+	pods := co.store.children(job.GetUID())
 	running := slices.DeleteFunc(slices.Clone(pods), func(p *corev1.Pod) bool { return !active(p) })
 	left, parallelism := s.left(job.Object)
 	switch {
 	case s.failures > number(job.Object, "spec.backoffLimit", 6):
-		w.dismiss(running)
-		w.endJob(job, s, "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+		co.dismiss(running)
+		co.endJob(job, s, "Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
 		return
 	case left == 0 && len(running) == 0:
-		w.endJob(job, s, "Complete", "CompletionsReached", "Reached expected number of succeeded pods")
+		co.endJob(job, s, "Complete", "CompletionsReached", "Reached expected number of succeeded pods")
 		return
 	case truth(job.Object, "spec.suspend"):
-		w.dismiss(running)
+		co.dismiss(running)
 	default:
-		w.staff(job, s, running, int(min(left, parallelism)))
+		co.staff(job, s, running, int(min(left, parallelism)))
 	}
-	w.reportJob(w.byUID[job.GetUID()].(*unstructured.Unstructured), s)
+	co.reportJob(co.store.byUID[job.GetUID()].(*unstructured.Unstructured), s)
 }
 
 // dismiss deletes pods that their owner no longer wants, which is no failure.
-func (w *World) dismiss(pods []*corev1.Pod) {
+func (co *controllers) dismiss(pods []*corev1.Pod) {
 	for _, p := range pods {
-		w.pods[p.UID].counted = true
-		w.terminate(p, "")
+		co.kubelets.dismiss(p)
 	}
 }
 
 // staff makes the pods that a Job lacks and deletes those it has too many of.
-func (w *World) staff(job *unstructured.Unstructured, s *jobState, running []*corev1.Pod, want int) {
+func (co *controllers) staff(job *unstructured.Unstructured, s *jobState, running []*corev1.Pod, want int) {
 	if s.indexed {
 		limit := number(job.Object, "spec.completions", 0)
 		over := slices.DeleteFunc(slices.Clone(running), func(p *corev1.Pod) bool {
 			i, _ := indexOf(p)
 			return int64(i) < limit
 		})
-		w.dismiss(over)
+		co.dismiss(over)
 		running = slices.DeleteFunc(running, func(p *corev1.Pod) bool { return slices.Contains(over, p) })
 	}
 	if surplus := len(running) - want; surplus > 0 {
 		if number(job.Object, "spec.completions", -1) >= 0 || s.succeeded == 0 {
 			slices.SortStableFunc(running, dispensable)
-			w.dismiss(running[:surplus])
+			co.dismiss(running[:surplus])
 		}
 		return
 	}
 	if lacking := want - len(running); lacking > 0 {
-		if ready := s.last.Add(s.backoff()); s.streak > 0 && ready.After(w.now) {
+		if ready := s.last.Add(s.backoff()); s.streak > 0 && ready.After(co.clock.now) {
 			uid := job.GetUID()
-			w.after(ready.Sub(w.now), func() { w.mark(uid) })
+			co.clock.after(ready.Sub(co.clock.now), func() { co.mark(uid) })
 			return
 		}
-		w.hire(job, s, running, lacking)
+		co.hire(job, s, running, lacking)
 	}
 }
 
 // backoff is how long after its last failure a Job waits.
 func (s *jobState) backoff() time.Duration {
-	d := s.w.options.Timing.Backoff
+	d := s.of.options.Timing.Backoff
 	for range min(s.streak-1, 20) {
 		d *= 2
 	}
@@ -213,7 +227,7 @@ func stage(p *corev1.Pod) int {
 
 // hire makes pods of a Job, of an indexed one those of the lowest indexes that lack
 // one.
-func (w *World) hire(job *unstructured.Unstructured, s *jobState, running []*corev1.Pod, lacking int) {
+func (co *controllers) hire(job *unstructured.Unstructured, s *jobState, running []*corev1.Pod, lacking int) {
 	taken := map[int]bool{}
 	for _, p := range running {
 		if i, ok := indexOf(p); ok {
@@ -227,7 +241,7 @@ func (w *World) hire(job *unstructured.Unstructured, s *jobState, running []*cor
 		if s.indexed && (taken[i] || s.done[i]) {
 			continue
 		}
-		p := w.fromTemplate(job, s.pods(job))
+		p := co.fromTemplate(job, s.pods(job))
 		p.Labels = merged(p.Labels, map[string]string{labelJob: job.GetName(), "job-name": job.GetName(), labelOf: string(job.GetUID()), "controller-uid": string(job.GetUID())})
 		name := job.GetName()
 		if s.indexed {
@@ -236,8 +250,8 @@ func (w *World) hire(job *unstructured.Unstructured, s *jobState, running []*cor
 			p.Labels[labelIndex] = index
 			p.Annotations = merged(p.Annotations, map[string]string{labelIndex: index})
 		}
-		p.Name = w.unique(name)
-		w.must(w.add(p))
+		p.Name = co.store.unique(name)
+		co.judge.must(co.store.add(p))
 		lacking--
 	}
 }
@@ -246,28 +260,28 @@ func (w *World) hire(job *unstructured.Unstructured, s *jobState, running []*cor
 func (s *jobState) pods(job *unstructured.Unstructured) *corev1.PodTemplateSpec {
 	raw, _ := fieldAt(job.Object, "spec.template").(map[string]any)
 	if s.template == nil || reflect.ValueOf(raw).Pointer() != reflect.ValueOf(s.raw).Pointer() {
-		s.template, s.raw = s.w.template(raw), raw
+		s.template, s.raw = s.of.template(raw), raw
 	}
 	return s.template
 }
 
 // template reads the template of a pod.
-func (w *World) template(raw any) *corev1.PodTemplateSpec {
+func (co *controllers) template(raw any) *corev1.PodTemplateSpec {
 	t := &corev1.PodTemplateSpec{}
 	m, _ := raw.(map[string]any)
-	w.must(runtime.DefaultUnstructuredConverter.FromUnstructured(m, t))
+	co.judge.must(runtime.DefaultUnstructuredConverter.FromUnstructured(m, t))
 	return t
 }
 
 // fromTemplate is a pod that an object makes; its name is to be filled in.
-func (w *World) fromTemplate(owner object, t *corev1.PodTemplateSpec) *corev1.Pod {
-	return w.admit(&corev1.Pod{
+func (co *controllers) fromTemplate(owner object, t *corev1.PodTemplateSpec) *corev1.Pod {
+	return admitted(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: owner.GetNamespace(), Labels: t.Labels, Annotations: t.Annotations, OwnerReferences: ownedBy(owner)},
 		Spec:       t.Spec})
 }
 
-// admit fills in what the API server does.
-func (w *World) admit(p *corev1.Pod) *corev1.Pod {
+// admitted is a pod with what the API server fills in.
+func admitted(p *corev1.Pod) *corev1.Pod {
 	if p.Spec.TerminationGracePeriodSeconds == nil {
 		grace := int64(30)
 		p.Spec.TerminationGracePeriodSeconds = &grace
@@ -278,17 +292,6 @@ func (w *World) admit(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// unique is a name that nothing else has had.
-func (w *World) unique(prefix string) string {
-	const letters = "bcdfghjklmnpqrstvwxz2456789" // as in Kubernetes: no words come out
-	suffix, n := make([]byte, 5), (w.made+1)*2654435761%14348907
-	for i := range suffix {
-		suffix[i] = letters[n%27]
-		n /= 27
-	}
-	return prefix + "-" + string(suffix)
-}
-
 func merged(maps_ ...map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, m := range maps_ {
@@ -297,9 +300,31 @@ func merged(maps_ ...map[string]string) map[string]string {
 	return all
 }
 
-// must reports what only a mistake of a test can bring about.
-func (w *World) must(err error) {
-	if err != nil {
-		w.violate("%v", err)
+// mark has the controller of an object look at it soon; many changes are one look.
+func (co *controllers) mark(uid types.UID) {
+	if co.marked[uid] || co.clock.frozen {
+		return
+	}
+	co.marked[uid] = true
+	co.clock.after(co.options.Timing.Controller, func() {
+		delete(co.marked, uid)
+		co.sync(uid)
+	})
+}
+
+// sync is one look of a controller at its object.
+func (co *controllers) sync(uid types.UID) {
+	switch o := co.store.byUID[uid].(type) {
+	case *policyv1.PodDisruptionBudget:
+		co.syncBudget(o)
+	case *unstructured.Unstructured:
+		switch idOf(o).kind {
+		case kindJob:
+			co.syncJob(o)
+		case kindJobSet:
+			co.syncJobSet(o)
+		case kindReplicaSet:
+			co.syncReplicaSet(o)
+		}
 	}
 }

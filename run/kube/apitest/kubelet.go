@@ -39,134 +39,137 @@ type podState struct {
 	done    time.Duration // work that was done before
 }
 
-// podChanged keeps what is derived from pods, and has their kubelets see them.
-func (w *World) podChanged(was, is *corev1.Pod) {
-	p := is
-	if is == nil {
-		p = was
+// kubelets run the pods that are bound to their nodes, and end them; nodes go dark and come
+// back with them.
+type kubelets struct {
+	options *Options
+	clock   *clock
+	store   *store
+	pods    map[types.UID]*podState
+	saved   map[string][]time.Duration // work done that outlives pods
+	failed  map[string]int             // failures on purpose so far
+	on      map[string]map[types.UID]bool
+	lost    map[string]bool
+}
+
+// stateOf is what surrounds a pod; fresh says that nothing was known of it.
+func (kl *kubelets) stateOf(p *corev1.Pod) (s *podState, fresh bool) {
+	if s = kl.pods[p.UID]; s != nil {
+		return s, false
 	}
-	s := w.pods[p.UID]
-	if s == nil {
-		s = &podState{needs: needsOf(p)}
-		w.pods[p.UID] = s
-		w.join(p, s)
-	}
-	if s.job != nil {
-		s.job.count(s, p)
-	}
-	w.watchRoom(s, p, is == nil)
-	w.watchGang(s, p, is == nil)
-	if ref, ok := controller(p); ok {
-		w.mark(ref.UID)
-	}
-	w.markBudgets(p)
-	if is == nil {
-		delete(w.pods, p.UID)
-		delete(w.on[p.Spec.NodeName], p.UID)
-		return
-	}
-	fresh := was == nil || was.Spec.NodeName == ""
-	if is.Spec.NodeName != "" && fresh && !ended(is) {
-		w.assigned(is)
-	}
+	s = &podState{needs: needsOf(p)}
+	kl.pods[p.UID] = s
+	return s, true
+}
+
+// forget lets go of a pod that is gone.
+func (kl *kubelets) forget(p *corev1.Pod) {
+	delete(kl.pods, p.UID)
+	delete(kl.on[p.Spec.NodeName], p.UID)
+}
+
+// dismiss deletes a pod that its owner no longer wants, which is no failure.
+func (kl *kubelets) dismiss(p *corev1.Pod) {
+	kl.pods[p.UID].counted = true
+	kl.terminate(p, "")
 }
 
 // assigned has a kubelet begin a pod.
-func (w *World) assigned(p *corev1.Pod) {
+func (kl *kubelets) assigned(p *corev1.Pod) {
 	node, uid := p.Spec.NodeName, p.UID
-	if w.on[node] == nil {
-		w.on[node] = map[types.UID]bool{}
+	if kl.on[node] == nil {
+		kl.on[node] = map[types.UID]bool{}
 	}
-	w.on[node][uid] = true
-	w.after(w.options.Timing.Start, func() { w.begin(uid) })
-	n, there := get[*corev1.Node](w, id{kindNode, "", node})
+	kl.on[node][uid] = true
+	kl.clock.after(kl.options.Timing.Start, func() { kl.begin(uid) })
+	n, there := get[*corev1.Node](kl.store, id{kindNode, "", node})
 	switch {
 	case !there:
-		w.after(w.options.Timing.Orphan, func() { w.orphan(uid) })
+		kl.clock.after(kl.options.Timing.Orphan, func() { kl.orphan(uid) })
 	case tainted(n):
-		w.after(w.options.Timing.Tolerance, func() { w.desert(node, uid) })
+		kl.clock.after(kl.options.Timing.Tolerance, func() { kl.desert(node, uid) })
 	}
 }
 
 // live returns a pod that a working kubelet has.
-func (w *World) live(uid types.UID) (*corev1.Pod, *podState, bool) {
-	p, ok := w.byUID[uid].(*corev1.Pod)
-	if !ok || ended(p) || w.lost[p.Spec.NodeName] {
+func (kl *kubelets) live(uid types.UID) (*corev1.Pod, *podState, bool) {
+	p, ok := kl.store.byUID[uid].(*corev1.Pod)
+	if !ok || ended(p) || kl.lost[p.Spec.NodeName] {
 		return nil, nil, false
 	}
-	_, there := w.objects[id{kindNode, "", p.Spec.NodeName}]
-	return p, w.pods[uid], there
+	_, there := kl.store.objects[id{kindNode, "", p.Spec.NodeName}]
+	return p, kl.pods[uid], there
 }
 
 // begin has a bound pod run.
-func (w *World) begin(uid types.UID) {
-	p, s, ok := w.live(uid)
+func (kl *kubelets) begin(uid types.UID) {
+	p, s, ok := kl.live(uid)
 	if !ok || s.running || p.DeletionTimestamp != nil {
 		return
 	}
 	if how := p.Annotations[AnnotationWaits]; how != "" {
-		w.contained(p, how)
+		kl.contained(p, how)
 		return
 	}
-	s.running, s.since = true, w.now
-	if saved := w.saved[progress(p)]; len(saved) > 0 {
-		s.done, w.saved[progress(p)] = saved[len(saved)-1], saved[:len(saved)-1]
+	s.running, s.since = true, kl.clock.now
+	if saved := kl.saved[progress(p)]; len(saved) > 0 {
+		s.done, kl.saved[progress(p)] = saved[len(saved)-1], saved[:len(saved)-1]
 	}
-	w.update(p, func(c *corev1.Pod) {
-		now := w.stamp()
+	kl.store.update(p, func(c *corev1.Pod) {
+		now := kl.clock.stamp()
 		c.Status.Phase, c.Status.StartTime = corev1.PodRunning, &now
 		for _, kind := range []corev1.PodConditionType{corev1.PodInitialized, corev1.ContainersReady, corev1.PodReady} {
 			condition(c, corev1.PodCondition{Type: kind, Status: corev1.ConditionTrue, LastTransitionTime: now})
 		}
 	})
-	if times, after, ok := failing(p); ok && w.failed[progress(p)] < times {
-		w.after(after, func() { w.finish(uid, corev1.PodFailed) })
+	if times, after, ok := failing(p); ok && kl.failed[progress(p)] < times {
+		kl.clock.after(after, func() { kl.finish(uid, corev1.PodFailed) })
 		return
 	}
 	if work, ok := span(p, AnnotationWork); ok {
-		w.after(work-s.done, func() { w.finish(uid, corev1.PodSucceeded) })
+		kl.clock.after(work-s.done, func() { kl.finish(uid, corev1.PodSucceeded) })
 	}
 }
 
 // finish ends a running pod by itself.
-func (w *World) finish(uid types.UID, phase corev1.PodPhase) {
-	p, s, ok := w.live(uid)
+func (kl *kubelets) finish(uid types.UID, phase corev1.PodPhase) {
+	p, s, ok := kl.live(uid)
 	if !ok || !s.running {
 		return
 	}
 	if phase == corev1.PodFailed {
-		w.failed[progress(p)]++
+		kl.failed[progress(p)]++
 	}
-	w.end(p, phase, "")
+	kl.end(p, phase, "")
 	if how := p.Annotations[AnnotationEnds]; how != "" && phase == corev1.PodFailed {
-		w.contained(w.byUID[uid].(*corev1.Pod), how)
+		kl.contained(kl.store.byUID[uid].(*corev1.Pod), how)
 	}
 	if p.DeletionTimestamp != nil {
-		w.gone(uid)
+		kl.gone(uid)
 	}
 }
 
 // contained has a pod say how its first container is, as kubelets do.
-func (w *World) contained(p *corev1.Pod, how string) {
+func (kl *kubelets) contained(p *corev1.Pod, how string) {
 	var state corev1.ContainerState
 	if err := json.Unmarshal([]byte(how), &state); err != nil {
 		panic(fmt.Sprintf("pod %s: a container's state: %v", p.Name, err))
 	}
 	if state.Terminated != nil {
-		state.Terminated.FinishedAt = w.stamp()
+		state.Terminated.FinishedAt = kl.clock.stamp()
 	}
-	w.update(p, func(c *corev1.Pod) {
+	kl.store.update(p, func(c *corev1.Pod) {
 		c.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: c.Spec.Containers[0].Name, State: state}}
 	})
 }
 
 // end has a pod end with a phase.
-func (w *World) end(p *corev1.Pod, phase corev1.PodPhase, reason string) {
-	w.pods[p.UID].running = false
-	w.update(p, func(c *corev1.Pod) {
+func (kl *kubelets) end(p *corev1.Pod, phase corev1.PodPhase, reason string) {
+	kl.pods[p.UID].running = false
+	kl.store.update(p, func(c *corev1.Pod) {
 		c.Status.Phase, c.Status.Reason = phase, reason
 		for _, kind := range []corev1.PodConditionType{corev1.ContainersReady, corev1.PodReady} {
-			condition(c, corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "Pod" + string(phase), LastTransitionTime: w.stamp()})
+			condition(c, corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: "Pod" + string(phase), LastTransitionTime: kl.clock.stamp()})
 		}
 	})
 }
@@ -175,20 +178,20 @@ func (w *World) end(p *corev1.Pod, phase corev1.PodPhase, reason string) {
 func (w *World) FailPod(namespace, name string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p, ok := get[*corev1.Pod](w, id{kindPod, namespace, name})
-	if !ok || ended(p) || !w.pods[p.UID].running {
+	p, ok := get[*corev1.Pod](w.store, id{kindPod, namespace, name})
+	if !ok || ended(p) || !w.kubelets.pods[p.UID].running {
 		return fmt.Errorf("failing pod %s/%s: it does not run", namespace, name)
 	}
-	w.end(p, corev1.PodFailed, "Error")
+	w.kubelets.end(p, corev1.PodFailed, "Error")
 	return nil
 }
 
 // terminate deletes a pod in its own time: at once where it is on no node or has
 // ended, else after its kubelet has stopped it. disruption is the reason where somebody
 // other than its owner wants it.
-func (w *World) terminate(p *corev1.Pod, disruption string) {
+func (kl *kubelets) terminate(p *corev1.Pod, disruption string) {
 	if p.Spec.NodeName == "" || ended(p) {
-		w.drop(p)
+		kl.store.drop(p)
 		return
 	}
 	if p.DeletionTimestamp != nil {
@@ -198,46 +201,39 @@ func (w *World) terminate(p *corev1.Pod, disruption string) {
 	if s := p.Spec.TerminationGracePeriodSeconds; s != nil {
 		grace = time.Duration(*s) * time.Second
 	}
-	w.update(p, func(c *corev1.Pod) {
-		at, seconds := metav1.NewTime(w.now.Add(grace).Truncate(time.Second)), int64(grace/time.Second)
+	kl.store.update(p, func(c *corev1.Pod) {
+		at, seconds := metav1.NewTime(kl.clock.now.Add(grace).Truncate(time.Second)), int64(grace/time.Second)
 		c.DeletionTimestamp, c.DeletionGracePeriodSeconds = &at, &seconds
 		if disruption != "" {
-			condition(c, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: disruption, LastTransitionTime: w.stamp()})
+			condition(c, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: disruption, LastTransitionTime: kl.clock.stamp()})
 		}
 	})
-	stop := w.options.Timing.Stop
+	stop := kl.options.Timing.Stop
 	if d, ok := span(p, AnnotationStop); ok {
 		stop = d
 	}
 	uid, graceful := p.UID, stop <= grace
-	w.after(min(stop, grace), func() { w.stopped(uid, graceful) })
+	kl.clock.after(min(stop, grace), func() { kl.stopped(uid, graceful) })
 }
 
 // stopped is the end of a pod that was told to stop.
-func (w *World) stopped(uid types.UID, graceful bool) {
-	p, s, ok := w.live(uid)
+func (kl *kubelets) stopped(uid types.UID, graceful bool) {
+	p, s, ok := kl.live(uid)
 	if !ok {
 		return
 	}
 	if s.running && graceful && p.Annotations[AnnotationKeeps] == "on-stop" {
-		w.saved[progress(p)] = append(w.saved[progress(p)], s.done+w.now.Sub(s.since))
+		kl.saved[progress(p)] = append(kl.saved[progress(p)], s.done+kl.clock.now.Sub(s.since))
 	}
-	w.end(p, corev1.PodFailed, "")
-	w.gone(uid)
+	kl.end(p, corev1.PodFailed, "")
+	kl.gone(uid)
 }
 
 // gone takes a pod that has ended off the API server.
-func (w *World) gone(uid types.UID) {
-	if p, ok := w.byUID[uid].(*corev1.Pod); ok {
-		w.drop(p)
+func (kl *kubelets) gone(uid types.UID) {
+	if p, ok := kl.store.byUID[uid].(*corev1.Pod); ok {
+		kl.store.drop(p)
 	}
-}
-
-// update puts a changed copy of a pod. What change replaces must be new, too.
-func (w *World) update(p *corev1.Pod, change func(*corev1.Pod)) {
-	c := *p
-	change(&c)
-	w.put(&c)
 }
 
 // progress is what saved work is kept by: the owner with the index, as pods that are
@@ -282,75 +278,75 @@ func tainted(n *corev1.Node) bool {
 func (w *World) LoseNode(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lose(name)
+	w.kubelets.lose(name)
 }
 
-func (w *World) lose(name string) {
-	if w.lost[name] {
+func (kl *kubelets) lose(name string) {
+	if kl.lost[name] {
 		return
 	}
-	w.lost[name] = true
-	for uid := range w.on[name] {
-		w.pods[uid].running = false
+	kl.lost[name] = true
+	for uid := range kl.on[name] {
+		kl.pods[uid].running = false
 	}
-	w.after(w.options.Timing.Silence, func() {
-		if n, ok := get[*corev1.Node](w, id{kindNode, "", name}); ok && w.lost[name] {
-			w.darken(n)
+	kl.clock.after(kl.options.Timing.Silence, func() {
+		if n, ok := get[*corev1.Node](kl.store, id{kindNode, "", name}); ok && kl.lost[name] {
+			kl.darken(n)
 		}
 	})
 }
 
 // darken marks a node that was not heard of, and its pods.
-func (w *World) darken(n *corev1.Node) {
-	w.ready(n, corev1.ConditionUnknown)
-	for _, uid := range w.onNode(n.Name) {
-		p := w.byUID[uid].(*corev1.Pod)
+func (kl *kubelets) darken(n *corev1.Node) {
+	kl.ready(n, corev1.ConditionUnknown)
+	for _, uid := range kl.onNode(n.Name) {
+		p := kl.store.byUID[uid].(*corev1.Pod)
 		if ended(p) {
 			continue
 		}
-		w.update(p, func(c *corev1.Pod) {
-			condition(c, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "NodeNotReady", LastTransitionTime: w.stamp()})
+		kl.store.update(p, func(c *corev1.Pod) {
+			condition(c, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "NodeNotReady", LastTransitionTime: kl.clock.stamp()})
 		})
-		w.after(w.options.Timing.Tolerance, func() { w.desert(n.Name, uid) })
+		kl.clock.after(kl.options.Timing.Tolerance, func() { kl.desert(n.Name, uid) })
 	}
 }
 
 // desert deletes a pod whose node stays lost.
-func (w *World) desert(node string, uid types.UID) {
-	p, ok := w.byUID[uid].(*corev1.Pod)
-	n, there := get[*corev1.Node](w, id{kindNode, "", node})
+func (kl *kubelets) desert(node string, uid types.UID) {
+	p, ok := kl.store.byUID[uid].(*corev1.Pod)
+	n, there := get[*corev1.Node](kl.store, id{kindNode, "", node})
 	if ok && there && tainted(n) && active(p) {
-		w.terminate(p, "DeletionByTaintManager")
+		kl.terminate(p, "DeletionByTaintManager")
 	}
 }
 
 // orphan deletes a pod whose node is no longer there.
-func (w *World) orphan(uid types.UID) {
-	p, ok := w.byUID[uid].(*corev1.Pod)
+func (kl *kubelets) orphan(uid types.UID) {
+	p, ok := kl.store.byUID[uid].(*corev1.Pod)
 	if !ok {
 		return
 	}
-	if _, back := w.objects[id{kindNode, "", p.Spec.NodeName}]; back {
+	if _, back := kl.store.objects[id{kindNode, "", p.Spec.NodeName}]; back {
 		return
 	}
 	if !ended(p) {
-		w.end(p, corev1.PodFailed, "NodeLost")
+		kl.end(p, corev1.PodFailed, "NodeLost")
 	}
-	w.gone(uid)
+	kl.gone(uid)
 }
 
 // onNode are the pods bound to a node, in the order in which they were made.
-func (w *World) onNode(name string) []types.UID {
-	return slices.Sorted(maps.Keys(w.on[name]))
+func (kl *kubelets) onNode(name string) []types.UID {
+	return slices.Sorted(maps.Keys(kl.on[name]))
 }
 
 // ready sets whether a node is ready, and its taint.
-func (w *World) ready(n *corev1.Node, status corev1.ConditionStatus) {
+func (kl *kubelets) ready(n *corev1.Node, status corev1.ConditionStatus) {
 	c := *n
 	c.Status.Conditions = slices.Clone(n.Status.Conditions)
 	for i := range c.Status.Conditions {
 		if x := &c.Status.Conditions[i]; x.Type == corev1.NodeReady {
-			x.Status, x.LastTransitionTime = status, w.stamp()
+			x.Status, x.LastTransitionTime = status, kl.clock.stamp()
 		}
 	}
 	c.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == taintLost })
@@ -359,7 +355,7 @@ func (w *World) ready(n *corev1.Node, status corev1.ConditionStatus) {
 			c.Spec.Taints = append(c.Spec.Taints, corev1.Taint{Key: taintLost, Effect: e})
 		}
 	}
-	w.put(&c)
+	kl.store.put(&c)
 }
 
 // ReturnNode has a lost node start again: what ran on it has failed, what was to be
@@ -367,40 +363,40 @@ func (w *World) ready(n *corev1.Node, status corev1.ConditionStatus) {
 func (w *World) ReturnNode(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.comeBack(name)
+	w.kubelets.comeBack(name)
 }
 
-func (w *World) comeBack(name string) {
-	if !w.lost[name] {
+func (kl *kubelets) comeBack(name string) {
+	if !kl.lost[name] {
 		return
 	}
-	delete(w.lost, name)
-	w.after(w.options.Timing.Start, func() {
-		n, ok := get[*corev1.Node](w, id{kindNode, "", name})
-		if !ok || w.lost[name] {
+	delete(kl.lost, name)
+	kl.clock.after(kl.options.Timing.Start, func() {
+		n, ok := get[*corev1.Node](kl.store, id{kindNode, "", name})
+		if !ok || kl.lost[name] {
 			return
 		}
-		for _, uid := range w.onNode(name) {
-			w.rebooted(uid)
+		for _, uid := range kl.onNode(name) {
+			kl.rebooted(uid)
 		}
-		w.ready(n, corev1.ConditionTrue)
+		kl.ready(n, corev1.ConditionTrue)
 	})
 }
 
 // rebooted settles a pod that was on a node which has started again.
-func (w *World) rebooted(uid types.UID) {
-	p := w.byUID[uid].(*corev1.Pod)
+func (kl *kubelets) rebooted(uid types.UID) {
+	p := kl.store.byUID[uid].(*corev1.Pod)
 	switch {
 	case ended(p):
 	case p.DeletionTimestamp != nil:
-		w.end(p, corev1.PodFailed, "")
-		w.gone(uid)
+		kl.end(p, corev1.PodFailed, "")
+		kl.gone(uid)
 	case p.Status.Phase == corev1.PodRunning:
-		if !w.pods[uid].running {
-			w.end(p, corev1.PodFailed, "Error")
+		if !kl.pods[uid].running {
+			kl.end(p, corev1.PodFailed, "Error")
 		}
 	default:
-		w.begin(uid)
+		kl.begin(uid)
 	}
 }
 
@@ -408,17 +404,28 @@ func (w *World) rebooted(uid types.UID) {
 func (w *World) DeleteNode(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.deleteNode(name)
+	w.kubelets.deleteNode(name)
 }
 
-func (w *World) deleteNode(name string) {
-	n, ok := get[*corev1.Node](w, id{kindNode, "", name})
+func (kl *kubelets) deleteNode(name string) {
+	n, ok := get[*corev1.Node](kl.store, id{kindNode, "", name})
 	if !ok {
 		return
 	}
-	w.drop(n)
-	for _, uid := range w.onNode(name) {
-		w.pods[uid].running = false
-		w.after(w.options.Timing.Orphan, func() { w.orphan(uid) })
+	kl.store.drop(n)
+	for _, uid := range kl.onNode(name) {
+		kl.pods[uid].running = false
+		kl.clock.after(kl.options.Timing.Orphan, func() { kl.orphan(uid) })
+	}
+}
+
+// remove deletes an object, a pod in its own time.
+func (kl *kubelets) remove(o object, disruption string) {
+	switch o := o.(type) {
+	case nil:
+	case *corev1.Pod:
+		kl.terminate(o, disruption)
+	default:
+		kl.store.drop(o)
 	}
 }

@@ -65,11 +65,25 @@ func (r *room) take(n needs, sign int64) {
 	}
 }
 
-func (w *World) setRoom(node string, n *corev1.Node) {
-	r := w.rooms[node]
+// onlooker sees what is on nodes and how gangs stand, as somebody who only watches.
+type onlooker struct {
+	options     *Options
+	clock       *clock
+	store       *store
+	kubelets    *kubelets
+	controllers *controllers
+	judge       *judge
+	rooms       map[string]*room
+	gangs       map[string]*gangState
+	history     []PartialGang
+	halted      map[types.UID]bool // suspended by a client
+}
+
+func (ol *onlooker) setRoom(node string, n *corev1.Node) {
+	r := ol.rooms[node]
 	if r == nil {
 		r = &room{used: needs{}}
-		w.rooms[node] = r
+		ol.rooms[node] = r
 	}
 	r.has = nil
 	if n != nil {
@@ -78,24 +92,24 @@ func (w *World) setRoom(node string, n *corev1.Node) {
 }
 
 // watchRoom counts what a pod takes of its node, and sees that it stays there.
-func (w *World) watchRoom(s *podState, p *corev1.Pod, gone bool) {
+func (ol *onlooker) watchRoom(s *podState, p *corev1.Pod, gone bool) {
 	node := p.Spec.NodeName
 	if node != s.node && s.node != "" {
-		w.violate("pod %s/%s moves from node %s to %q", p.Namespace, p.Name, s.node, node)
+		ol.judge.violate("pod %s/%s moves from node %s to %q", p.Namespace, p.Name, s.node, node)
 	}
 	held := !gone && node != "" && !ended(p)
 	if held == s.held {
 		return
 	}
-	r := w.rooms[node]
+	r := ol.rooms[node]
 	if r == nil { // the node is not there, or not there yet
 		r = &room{used: needs{}}
-		w.rooms[node] = r
+		ol.rooms[node] = r
 	}
 	if held {
 		s.node, s.held = node, true
 		if lacking := r.lacks(s.needs); lacking != "" && r.has != nil {
-			w.violate("node %s is over-committed: pod %s/%s takes %d of %s, %d of %d are taken", node, p.Namespace, p.Name, s.needs[lacking], lacking, r.used[lacking], r.has[lacking])
+			ol.judge.violate("node %s is over-committed: pod %s/%s takes %d of %s, %d of %d are taken", node, p.Namespace, p.Name, s.needs[lacking], lacking, r.used[lacking], r.has[lacking])
 		}
 		r.take(s.needs, 1)
 		return
@@ -134,60 +148,60 @@ const (
 	labelGangSize = "muster.dev/gang-size"
 )
 
-func (w *World) gang(name string) *gangState {
-	g := w.gangs[name]
+func (ol *onlooker) gang(name string) *gangState {
+	g := ol.gangs[name]
 	if g == nil {
 		g = &gangState{name: name, members: map[types.UID]bool{}}
-		w.gangs[name] = g
+		ol.gangs[name] = g
 	}
 	return g
 }
 
 // watchJob has a Job be, or no longer be, part of a gang.
-func (w *World) watchJob(s *jobState, u *unstructured.Unstructured, gone bool) {
+func (ol *onlooker) watchJob(s *jobState, u *unstructured.Unstructured, gone bool) {
 	if s.gang == nil {
 		name := "Job " + u.GetNamespace() + "/" + u.GetName()
-		if ref, ok := controller(u); ok && w.sets[ref.UID] != nil {
+		if ref, ok := controller(u); ok && ol.controllers.sets[ref.UID] != nil {
 			name = "JobSet " + u.GetNamespace() + "/" + ref.Name
 		}
-		s.gang = w.gang(name)
+		s.gang = ol.gang(name)
 		s.gang.jobs = append(s.gang.jobs, u.GetUID())
 	}
 	if gone {
 		s.gang.jobs = slices.DeleteFunc(s.gang.jobs, func(uid types.UID) bool { return uid == u.GetUID() })
 	}
-	w.assess(s.gang)
+	ol.assess(s.gang)
 }
 
 // join finds the gang of a new pod.
-func (w *World) join(p *corev1.Pod, s *podState) {
+func (ol *onlooker) join(p *corev1.Pod, s *podState) {
 	ref, owned := controller(p)
 	if owned {
-		s.job = w.jobs[ref.UID]
+		s.job = ol.controllers.jobs[ref.UID]
 	}
-	if p.Spec.SchedulerName != w.options.Scheduler {
+	if p.Spec.SchedulerName != ol.options.Scheduler {
 		return
 	}
 	label := p.Labels[labelGang]
 	if label == "" {
 		label = p.Annotations[labelGang]
 	}
-	job, _ := w.byUID[ref.UID].(*unstructured.Unstructured)
+	job, _ := ol.store.byUID[ref.UID].(*unstructured.Unstructured)
 	switch {
 	case label != "" && (s.job == nil || number(job.Object, "spec.parallelism", 1) == 1):
-		s.gang = w.gang("gang " + p.Namespace + "/" + label)
+		s.gang = ol.gang("gang " + p.Namespace + "/" + label)
 		s.gang.size, _ = strconv.Atoi(cmp.Or(p.Labels[labelGangSize], p.Annotations[labelGangSize]))
 	case s.job != nil:
 		s.gang = s.job.gang
 	default:
-		s.gang = w.gang("Pod " + p.Namespace + "/" + p.Name)
+		s.gang = ol.gang("Pod " + p.Namespace + "/" + p.Name)
 		s.gang.size = 1
 	}
 	s.gang.members[p.UID] = true
 }
 
 // watchGang counts a pod in its gang.
-func (w *World) watchGang(s *podState, p *corev1.Pod, gone bool) {
+func (ol *onlooker) watchGang(s *podState, p *corev1.Pod, gone bool) {
 	g := s.gang
 	if g == nil {
 		return
@@ -206,18 +220,18 @@ func (w *World) watchGang(s *podState, p *corev1.Pod, gone bool) {
 			g.done++
 		}
 	}
-	w.assess(g)
+	ol.assess(g)
 	if g.partial == nil && len(g.members) == 0 && len(g.jobs) == 0 {
-		delete(w.gangs, g.name)
+		delete(ol.gangs, g.name)
 	}
 }
 
 // wanted is how many pods of a gang should be on nodes now. Those of Jobs that a client
 // has suspended count only with suspended.
-func (w *World) wanted(g *gangState, count suspension) (n int) {
+func (ol *onlooker) wanted(g *gangState, count suspension) (n int) {
 	for _, uid := range g.jobs {
-		job := w.byUID[uid].(*unstructured.Unstructured)
-		n += int(w.wantedOf(job, count))
+		job := ol.store.byUID[uid].(*unstructured.Unstructured)
+		n += int(ol.wantedOf(job, count))
 	}
 	if len(g.jobs) == 0 && len(g.members) > 0 {
 		return max(g.size-g.done, 0)
@@ -233,14 +247,14 @@ const (
 	suspended
 )
 
-func (w *World) wantedOf(job *unstructured.Unstructured, count suspension) int64 {
-	s := w.jobs[job.GetUID()]
+func (ol *onlooker) wantedOf(job *unstructured.Unstructured, count suspension) int64 {
+	s := ol.controllers.jobs[job.GetUID()]
 	if s == nil || finished(job) {
 		return 0
 	}
 	if truth(job.Object, "spec.suspend") {
 		ref, _ := controller(job)
-		if count == without || !w.halted[job.GetUID()] && !w.halted[ref.UID] {
+		if count == without || !ol.halted[job.GetUID()] && !ol.halted[ref.UID] {
 			return 0
 		}
 	}
@@ -248,15 +262,15 @@ func (w *World) wantedOf(job *unstructured.Unstructured, count suspension) int64
 }
 
 // halt notes that a client has suspended an object, which therefore still waits.
-func (w *World) halt(o *unstructured.Unstructured, suspended bool) {
-	if w.halted[o.GetUID()] = suspended; !suspended {
-		delete(w.halted, o.GetUID())
+func (ol *onlooker) halt(o *unstructured.Unstructured, suspended bool) {
+	if ol.halted[o.GetUID()] = suspended; !suspended {
+		delete(ol.halted, o.GetUID())
 	}
 }
 
 // assess sees whether a gang has some of its pods on nodes but not all.
-func (w *World) assess(g *gangState) {
-	want := w.wanted(g, without)
+func (ol *onlooker) assess(g *gangState) {
+	want := ol.wanted(g, without)
 	broken := g.whole > 0
 	need := want
 	if broken {
@@ -268,14 +282,14 @@ func (w *World) assess(g *gangState) {
 	case g.bound >= want:
 		g.whole = want
 	}
-	at := w.now.Sub(w.start)
+	at := ol.clock.since()
 	isPartial := g.bound > 0 && g.bound < need
 	if isPartial && g.partial == nil {
 		g.partial = &PartialGang{Gang: g.name, Bound: g.bound, Need: need, From: at, Broken: broken}
 	}
 	if !isPartial && g.partial != nil {
 		if g.partial.For = at - g.partial.From; g.partial.For > 0 {
-			w.history = append(w.history, *g.partial)
+			ol.history = append(ol.history, *g.partial)
 		}
 		g.partial = nil
 	}
@@ -285,10 +299,10 @@ func (w *World) assess(g *gangState) {
 func (w *World) Partial() (all []PartialGang) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(w.gangs)) {
-		if p := w.gangs[name].partial; p != nil {
+	for _, name := range slices.Sorted(maps.Keys(w.onlooker.gangs)) {
+		if p := w.onlooker.gangs[name].partial; p != nil {
 			now := *p
-			now.For = w.now.Sub(w.start) - p.From
+			now.For = w.clock.since() - p.From
 			all = append(all, now)
 		}
 	}
@@ -300,7 +314,7 @@ func (w *World) Partial() (all []PartialGang) {
 func (w *World) WerePartial() []PartialGang {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.history)
+	return slices.Clone(w.onlooker.history)
 }
 
 // Waiting are the gangs that lack pods on nodes, those included that a client has
@@ -308,12 +322,12 @@ func (w *World) WerePartial() []PartialGang {
 func (w *World) Waiting() (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.waiting()
+	return w.onlooker.waiting()
 }
 
-func (w *World) waiting() (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(w.gangs)) {
-		if g := w.gangs[name]; g.bound < w.wanted(g, suspended) {
+func (ol *onlooker) waiting() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(ol.gangs)) {
+		if g := ol.gangs[name]; g.bound < ol.wanted(g, suspended) {
 			names = append(names, name)
 		}
 	}
@@ -329,16 +343,16 @@ func (w *World) Worked(namespace, job string) (all time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	mine := namespace + "/Job/" + job + "/"
-	for of, kept := range w.saved {
+	for of, kept := range w.kubelets.saved {
 		if strings.HasPrefix(of, mine) {
 			for _, d := range kept {
 				all += d
 			}
 		}
 	}
-	for uid, s := range w.pods {
-		if p, ok := w.byUID[uid].(*corev1.Pod); ok && s.running && strings.HasPrefix(progress(p), mine) {
-			all += s.done + w.now.Sub(s.since)
+	for uid, s := range w.kubelets.pods {
+		if p, ok := w.store.byUID[uid].(*corev1.Pod); ok && s.running && strings.HasPrefix(progress(p), mine) {
+			all += s.done + w.clock.now.Sub(s.since)
 		}
 	}
 	return all

@@ -12,25 +12,25 @@ import (
 )
 
 // endJob says that a Job is over.
-func (w *World) endJob(job *unstructured.Unstructured, s *jobState, kind, reason, message string) {
-	w.reportJob(job, s)
-	job = w.byUID[job.GetUID()].(*unstructured.Unstructured)
-	conditions := w.conditions(list(job.Object, "status.conditions"), kind, "True", reason, message)
+func (co *controllers) endJob(job *unstructured.Unstructured, s *jobState, kind, reason, message string) {
+	co.reportJob(job, s)
+	job = co.store.byUID[job.GetUID()].(*unstructured.Unstructured)
+	conditions := co.conditions(list(job.Object, "status.conditions"), kind, "True", reason, message)
 	status := maps.Clone(job.Object["status"].(map[string]any))
 	status["conditions"] = conditions
 	if kind == "Complete" {
-		status["completionTime"] = w.stamp().UTC().Format("2006-01-02T15:04:05Z")
+		status["completionTime"] = co.clock.stamp().UTC().Format("2006-01-02T15:04:05Z")
 	}
-	w.setStatus(job, status)
+	co.setStatus(job, status)
 }
 
 // reportJob writes a Job's status where it has changed.
-func (w *World) reportJob(job *unstructured.Unstructured, s *jobState) {
+func (co *controllers) reportJob(job *unstructured.Unstructured, s *jobState) {
 	old, _ := job.Object["status"].(map[string]any)
 	status := map[string]any{}
 	maps.Copy(status, old)
 	var running, ready, leaving int64
-	for _, p := range w.children(job.GetUID()) {
+	for _, p := range co.store.children(job.GetUID()) {
 		switch {
 		case active(p):
 			running++
@@ -50,21 +50,21 @@ func (w *World) reportJob(job *unstructured.Unstructured, s *jobState) {
 	conditions, _ := old["conditions"].([]any)
 	switch {
 	case truth(job.Object, "spec.suspend"):
-		conditions = w.conditions(conditions, "Suspended", "True", "JobSuspended", "Job suspended")
+		conditions = co.conditions(conditions, "Suspended", "True", "JobSuspended", "Job suspended")
 		delete(status, "startTime")
 	case hasCondition(job, "Suspended"):
-		conditions = w.conditions(conditions, "Suspended", "False", "JobResumed", "Job resumed")
+		conditions = co.conditions(conditions, "Suspended", "False", "JobResumed", "Job resumed")
 		fallthrough
 	default:
 		if status["startTime"] == nil {
-			status["startTime"] = w.stamp().UTC().Format("2006-01-02T15:04:05Z")
+			status["startTime"] = co.clock.stamp().UTC().Format("2006-01-02T15:04:05Z")
 		}
 	}
 	if len(conditions) > 0 {
 		status["conditions"] = conditions
 	}
 	if !same(old, status) {
-		w.setStatus(job, status)
+		co.setStatus(job, status)
 	}
 }
 
@@ -80,10 +80,10 @@ func same(a, b map[string]any) bool {
 	})
 }
 
-func (w *World) setStatus(o *unstructured.Unstructured, status map[string]any) {
+func (co *controllers) setStatus(o *unstructured.Unstructured, status map[string]any) {
 	c, err := edited(o, "status", status)
-	w.must(err)
-	w.put(c)
+	co.judge.must(err)
+	co.store.put(c)
 }
 
 // Labels that the JobSet controller puts on Jobs and pods.
@@ -100,31 +100,31 @@ type setState struct {
 	restarts int64
 }
 
-func (w *World) setChanged(u *unstructured.Unstructured, gone bool) {
+func (co *controllers) setChanged(u *unstructured.Unstructured, gone bool) {
 	if gone {
-		delete(w.sets, u.GetUID())
+		delete(co.sets, u.GetUID())
 		return
 	}
-	if w.sets[u.GetUID()] == nil {
-		w.sets[u.GetUID()] = &setState{}
+	if co.sets[u.GetUID()] == nil {
+		co.sets[u.GetUID()] = &setState{}
 	}
 }
 
 // syncJobSet is one look of the JobSet controller.
-func (w *World) syncJobSet(set *unstructured.Unstructured) {
-	s := w.sets[set.GetUID()]
+func (co *controllers) syncJobSet(set *unstructured.Unstructured) {
+	s := co.sets[set.GetUID()]
 	if s == nil || hasCondition(set, "Completed", "Failed") {
 		return
 	}
 	jobs := map[string]*unstructured.Unstructured{}
 	failed := false
-	for _, uid := range slices.Clone(w.below[set.GetUID()]) {
-		job, ok := w.byUID[uid].(*unstructured.Unstructured)
+	for _, uid := range slices.Clone(co.store.below[set.GetUID()]) {
+		job, ok := co.store.byUID[uid].(*unstructured.Unstructured)
 		if !ok || idOf(job).kind != kindJob {
 			continue
 		}
 		if job.GetLabels()[labelAttempt] != strconv.FormatInt(s.restarts, 10) {
-			w.drop(job) // of an earlier attempt
+			co.store.drop(job) // of an earlier attempt
 			continue
 		}
 		failed = failed || hasCondition(job, "Failed")
@@ -133,29 +133,29 @@ func (w *World) syncJobSet(set *unstructured.Unstructured) {
 	switch {
 	case failed && s.restarts < number(set.Object, "spec.failurePolicy.maxRestarts", 0):
 		s.restarts++
-		w.mark(set.GetUID())
+		co.mark(set.GetUID())
 		return
 	case failed:
-		w.endJobSet(set, "Failed", "FailedJobs", "jobset failed due to one or more job failures")
+		co.endJobSet(set, "Failed", "FailedJobs", "jobset failed due to one or more job failures")
 		return
 	}
 	left := 0
 	ready := map[string]bool{} // parts on whose completion others wait
 	for i, part := range list(set.Object, "spec.replicatedJobs") {
-		done := w.syncPart(set, s, jobs, i, part, ready)
+		done := co.syncPart(set, s, jobs, i, part, ready)
 		ready[text(part, "name")+" Complete"] = done
 		if !done {
 			left++
 		}
 	}
 	if left == 0 {
-		w.endJobSet(set, "Completed", "AllJobsCompleted", "jobset completed successfully")
+		co.endJobSet(set, "Completed", "AllJobsCompleted", "jobset completed successfully")
 	}
 }
 
 // syncPart makes and changes the Jobs of one replicated job, and reports whether they
 // have all completed.
-func (w *World) syncPart(set *unstructured.Unstructured, s *setState, jobs map[string]*unstructured.Unstructured, i int, part any, ready map[string]bool) bool {
+func (co *controllers) syncPart(set *unstructured.Unstructured, s *setState, jobs map[string]*unstructured.Unstructured, i int, part any, ready map[string]bool) bool {
 	for _, d := range list(part, "dependsOn") {
 		if !ready[text(d, "name")+" "+text(d, "status")] {
 			return false
@@ -167,7 +167,7 @@ func (w *World) syncPart(set *unstructured.Unstructured, s *setState, jobs map[s
 		jobName := fmt.Sprintf("%s-%s-%d", set.GetName(), name, n)
 		job := jobs[jobName]
 		if job == nil {
-			w.makePart(set, s, part, jobName, n)
+			co.makePart(set, s, part, jobName, n)
 			continue
 		}
 		if hasCondition(job, "Complete") {
@@ -179,18 +179,18 @@ func (w *World) syncPart(set *unstructured.Unstructured, s *setState, jobs map[s
 		}
 		c := job
 		if truth(c.Object, "spec.suspend") != suspended {
-			c = w.edit(c, "spec.suspend", suspended)
+			c = co.edit(c, "spec.suspend", suspended)
 		}
-		if w.options.ElasticJobSets {
+		if co.options.ElasticJobSets {
 			for _, field := range []string{"parallelism", "completions"} {
 				want := fieldAt(part, "template.spec."+field)
 				if want != nil && fieldAt(c.Object, "spec."+field) != want {
-					c = w.edit(c, "spec."+field, want)
+					c = co.edit(c, "spec."+field, want)
 				}
 			}
 		}
 		if c != job {
-			w.put(c)
+			co.store.put(c)
 		}
 	}
 	ready[name+" Ready"] = done+up == replicas
@@ -198,14 +198,14 @@ func (w *World) syncPart(set *unstructured.Unstructured, s *setState, jobs map[s
 }
 
 // edit is edited for fields that are there for sure.
-func (w *World) edit(o *unstructured.Unstructured, path string, value any) *unstructured.Unstructured {
+func (co *controllers) edit(o *unstructured.Unstructured, path string, value any) *unstructured.Unstructured {
 	c, err := edited(o, path, value)
-	w.must(err)
+	co.judge.must(err)
 	return c
 }
 
 // makePart makes a Job of a JobSet.
-func (w *World) makePart(set *unstructured.Unstructured, s *setState, part any, name string, n int64) {
+func (co *controllers) makePart(set *unstructured.Unstructured, s *setState, part any, name string, n int64) {
 	labels := map[string]any{labelSet: set.GetName(), labelPart: text(part, "name"), labelReplicas: strconv.FormatInt(number(part, "replicas", 1), 10),
 		labelNumber: strconv.FormatInt(n, 10), labelAttempt: strconv.FormatInt(s.restarts, 10)}
 	spec, _ := fieldAt(part, "template.spec").(map[string]any)
@@ -218,11 +218,11 @@ func (w *World) makePart(set *unstructured.Unstructured, s *setState, part any, 
 		"spec.template.metadata.labels": join(fieldAt(spec, "template.metadata.labels"), labels)} {
 		var err error
 		o, err = with(o, value, split(path)...)
-		w.must(err)
+		co.judge.must(err)
 	}
 	job := &unstructured.Unstructured{Object: o.(map[string]any)}
 	job.SetOwnerReferences(ownedBy(set))
-	w.must(w.add(defaulted(job))) // its spec is a copy: a field was set
+	co.judge.must(co.store.add(defaulted(job))) // its spec is a copy: a field was set
 }
 
 // join puts two sets of labels together.
@@ -235,34 +235,34 @@ func join(a any, b map[string]any) map[string]any {
 }
 
 // endJobSet says that a JobSet is over.
-func (w *World) endJobSet(set *unstructured.Unstructured, kind, reason, message string) {
+func (co *controllers) endJobSet(set *unstructured.Unstructured, kind, reason, message string) {
 	status := map[string]any{}
 	old, _ := set.Object["status"].(map[string]any)
 	maps.Copy(status, old)
-	status["conditions"] = w.conditions(list(old, "conditions"), kind, "True", reason, message)
-	w.setStatus(set, status)
+	status["conditions"] = co.conditions(list(old, "conditions"), kind, "True", reason, message)
+	co.setStatus(set, status)
 	if kind != "Failed" {
 		return
 	}
-	for _, uid := range slices.Clone(w.below[set.GetUID()]) {
-		if job, ok := w.byUID[uid].(*unstructured.Unstructured); ok && !finished(job) {
-			w.drop(job)
+	for _, uid := range slices.Clone(co.store.below[set.GetUID()]) {
+		if job, ok := co.store.byUID[uid].(*unstructured.Unstructured); ok && !finished(job) {
+			co.store.drop(job)
 		}
 	}
 }
 
 // syncReplicaSet is one look of the ReplicaSet controller.
-func (w *World) syncReplicaSet(set *unstructured.Unstructured) {
-	pods := slices.DeleteFunc(w.children(set.GetUID()), func(p *corev1.Pod) bool { return !active(p) })
+func (co *controllers) syncReplicaSet(set *unstructured.Unstructured) {
+	pods := slices.DeleteFunc(co.store.children(set.GetUID()), func(p *corev1.Pod) bool { return !active(p) })
 	want := int(number(set.Object, "spec.replicas", 1))
 	if len(pods) > want {
 		slices.SortStableFunc(pods, dispensable)
-		w.dismiss(pods[:len(pods)-want])
+		co.dismiss(pods[:len(pods)-want])
 	}
 	for range want - len(pods) {
-		p := w.fromTemplate(set, w.template(fieldAt(set.Object, "spec.template")))
-		p.Name = w.unique(set.GetName())
-		w.must(w.add(p))
+		p := co.fromTemplate(set, co.template(fieldAt(set.Object, "spec.template")))
+		p.Name = co.store.unique(set.GetName())
+		co.judge.must(co.store.add(p))
 	}
 }
 
@@ -284,11 +284,11 @@ func defaulted(job *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // collectRecords deletes the records of an object that is gone.
-func (w *World) collectRecords(owner types.UID) {
-	for name, r := range w.records {
+func (rs *records) collectRecords(owner types.UID) {
+	for name, r := range rs.jobs {
 		for _, ref := range r.value.OwnerReferences {
 			if ref.UID == owner {
-				w.dropRecord(name)
+				rs.dropRecord(name)
 			}
 		}
 	}

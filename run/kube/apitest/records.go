@@ -29,10 +29,23 @@ type record[O kept] struct {
 	lost   bool    // the writer was not answered
 }
 
+// records are the objects that only schedulers write: of jobs, and ledgers. A record that is
+// overwritten by who should know better is a violation.
+type records struct {
+	options *Options
+	clock   *clock
+	store   *store
+	feed    *feed
+	judge   *judge
+	jobs    map[types.NamespacedName]*record[*api.Job]
+	ledgers map[string]*record[*api.Ledger]
+	words   []Word
+}
+
 // ListJobs implements api.Records.
 func (c *Client) ListJobs(ctx context.Context) (jobs []api.Job, err error) {
 	err = c.call(ctx, Call{Verb: "list"}, func() error {
-		for _, r := range c.w.records {
+		for _, r := range c.w.records.jobs {
 			jobs = append(jobs, *r.value)
 		}
 		slices.SortFunc(jobs, func(a, b api.Job) int {
@@ -49,7 +62,7 @@ func (c *Client) ListJobs(ctx context.Context) (jobs []api.Job, err error) {
 // GetJob implements api.Records.
 func (c *Client) GetJob(ctx context.Context, namespace, name string) (j api.Job, found bool, err error) {
 	err = c.call(ctx, Call{Verb: "get"}, func() error {
-		if r := c.w.records[types.NamespacedName{Namespace: namespace, Name: name}]; r != nil {
+		if r := c.w.records.jobs[types.NamespacedName{Namespace: namespace, Name: name}]; r != nil {
 			j, found = *r.value, true
 		}
 		return nil
@@ -65,43 +78,43 @@ func (c *Client) PutJob(ctx context.Context, j *api.Job) (version string, err er
 	name := types.NamespacedName{Namespace: j.Namespace, Name: j.Name}
 	err = c.call(ctx, Call{Verb: "put", Object: api.KindJob + " " + name.String(), What: j.Status.Phase}, func() error {
 		w, next := c.w, j.DeepCopy()
-		if version, err = put(c, w.records, name, next, func(j *api.Job) string { return j.Status.Fence }); err == nil {
-			w.keep(step{job: next})
-			if w.orphaned(next) {
+		if version, err = put(c, w.records.jobs, name, next, func(j *api.Job) string { return j.Status.Fence }); err == nil {
+			w.feed.keep(step{job: next})
+			if w.records.orphaned(next) {
 				owner := next.OwnerReferences[0].UID
-				w.after(w.options.Timing.Controller, func() { w.collectRecords(owner) })
+				w.clock.after(w.options.Timing.Controller, func() { w.records.collectRecords(owner) })
 			}
 		}
 		return err
-	}, func() { c.w.records[name].lost = true })
+	}, func() { c.w.records.jobs[name].lost = true })
 	return version, err
 }
 
 // orphaned reports whether the owner of a record is gone already.
-func (w *World) orphaned(j *api.Job) bool {
-	return len(j.OwnerReferences) > 0 && w.byUID[j.OwnerReferences[0].UID] == nil
+func (rs *records) orphaned(j *api.Job) bool {
+	return len(j.OwnerReferences) > 0 && rs.store.byUID[j.OwnerReferences[0].UID] == nil
 }
 
 // DeleteJob implements api.Records. A record that is not there is as good as deleted.
 func (c *Client) DeleteJob(ctx context.Context, namespace, name string) error {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	return c.call(ctx, Call{Verb: "delete", Object: api.KindJob + " " + key.String()}, func() error {
-		if c.w.records[key] != nil {
-			c.w.dropRecord(key)
+		if c.w.records.jobs[key] != nil {
+			c.w.records.dropRecord(key)
 		}
 		return nil
 	}, nothing)
 }
 
-func (w *World) dropRecord(name types.NamespacedName) {
-	w.keep(step{job: w.records[name].value, gone: true})
-	delete(w.records, name)
+func (rs *records) dropRecord(name types.NamespacedName) {
+	rs.feed.keep(step{job: rs.jobs[name].value, gone: true})
+	delete(rs.jobs, name)
 }
 
 // GetLedger implements api.Ledgers.
 func (c *Client) GetLedger(ctx context.Context, scheduler string) (l api.Ledger, found bool, err error) {
 	err = c.call(ctx, Call{Verb: "get"}, func() error {
-		if r := c.w.ledgers[scheduler]; r != nil {
+		if r := c.w.records.ledgers[scheduler]; r != nil {
 			l, found = *r.value, true
 		}
 		return nil
@@ -117,11 +130,11 @@ func (c *Client) PutLedger(ctx context.Context, l *api.Ledger) (version string, 
 	name := l.Name
 	err = c.call(ctx, Call{Verb: "put", Object: api.KindLedger + " " + name}, func() error {
 		next := l.DeepCopy()
-		if version, err = put(c, c.w.ledgers, name, next, func(l *api.Ledger) string { return l.Status.Fence }); err == nil {
-			c.w.keep(step{ledger: next})
+		if version, err = put(c, c.w.records.ledgers, name, next, func(l *api.Ledger) string { return l.Status.Fence }); err == nil {
+			c.w.feed.keep(step{ledger: next})
 		}
 		return err
-	}, func() { c.w.ledgers[name].lost = true })
+	}, func() { c.w.records.ledgers[name].lost = true })
 	return version, err
 }
 
@@ -152,12 +165,12 @@ func replace[O kept](w *World, c *Client, r *record[O], next O, before, fence st
 	case r.value == nil && version != "":
 		return "", apierrors.NewNotFound(api.JobResource.GroupResource(), name)
 	case r.value == nil:
-		w.made++
-		next.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", w.made)))
-		next.SetCreationTimestamp(w.stamp())
+		w.store.made++
+		next.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", w.store.made)))
+		next.SetCreationTimestamp(w.clock.stamp())
 	case version != r.value.GetResourceVersion():
-		if r.writer == c && !r.lost && w.play == nil {
-			w.violate("%s writes record %s over version %q; its own latest is %s", c.name, name, version, r.value.GetResourceVersion())
+		if r.writer == c && !r.lost && !w.clock.frozen {
+			w.judge.violate("%s writes record %s over version %q; its own latest is %s", c.name, name, version, r.value.GetResourceVersion())
 		}
 		if version == "" {
 			return "", apierrors.NewAlreadyExists(api.JobResource.GroupResource(), name)
@@ -167,11 +180,11 @@ func replace[O kept](w *World, c *Client, r *record[O], next O, before, fence st
 		next.SetUID(r.value.GetUID())
 		next.SetCreationTimestamp(r.value.GetCreationTimestamp())
 		if term(fence) < term(before) {
-			w.violate("%s writes record %s with fence %q, which is older than %q that is there", c.name, name, fence, before)
+			w.judge.violate("%s writes record %s with fence %q, which is older than %q that is there", c.name, name, fence, before)
 		}
 	}
-	w.version++
-	next.SetResourceVersion(strconv.FormatInt(w.version, 10))
+	w.store.version++
+	next.SetResourceVersion(strconv.FormatInt(w.store.version, 10))
 	*r = record[O]{value: next, writer: c}
 	return next.GetResourceVersion(), nil
 }
@@ -191,29 +204,21 @@ func term(fence string) int64 {
 func (w *World) Depose() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.depose()
+	return w.records.depose()
 }
 
-func (w *World) depose() string {
-	r := w.ledgers[w.options.Scheduler]
+func (rs *records) depose() string {
+	r := rs.ledgers[rs.options.Scheduler]
 	if r == nil {
 		return ""
 	}
 	next := r.value.DeepCopy()
 	next.Status.Fence = fmt.Sprintf("%d/another", term(next.Status.Fence)+1)
-	w.version++
-	next.ResourceVersion = strconv.FormatInt(w.version, 10)
+	rs.store.version++
+	next.ResourceVersion = strconv.FormatInt(rs.store.version, 10)
 	*r = record[*api.Ledger]{value: next}
-	w.keep(step{ledger: next})
+	rs.feed.keep(step{ledger: next})
 	return next.Status.Fence
-}
-
-// keep notes a write of a record on the tape.
-func (w *World) keep(s step) {
-	if w.tape != nil {
-		s.at = w.now
-		w.tape.steps = append(w.tape.steps, s)
-	}
 }
 
 // Word is something that was said about an object.
@@ -228,12 +233,14 @@ type Word struct {
 func (c *Client) Say(object corev1.ObjectReference, kind, reason, message string) {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
-	c.w.words = append(c.w.words, Word{c.w.now.Sub(c.w.start), c.name, nameOf(object), kind, reason, message})
+	c.w.records.say(Word{c.w.clock.since(), c.name, nameOf(object), kind, reason, message})
 }
+
+func (rs *records) say(w Word) { rs.words = append(rs.words, w) }
 
 // Words are what was said so far.
 func (w *World) Words() []Word {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.words)
+	return slices.Clone(w.records.words)
 }

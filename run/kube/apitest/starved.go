@@ -16,8 +16,8 @@ import (
 func (w *World) Starved() (names []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, name := range w.waiting() {
-		if w.fits(w.missing(w.gangs[name])) {
+	for _, name := range w.onlooker.waiting() {
+		if w.onlooker.fits(w.onlooker.missing(w.onlooker.gangs[name])) {
 			names = append(names, name)
 		}
 	}
@@ -25,22 +25,22 @@ func (w *World) Starved() (names []string) {
 }
 
 // missing is what the pods take that a gang lacks.
-func (w *World) missing(g *gangState) (all []needs) {
+func (ol *onlooker) missing(g *gangState) (all []needs) {
 	unbound := map[types.UID]int64{} // pods that are there, by owner
 	for _, uid := range slices.Sorted(maps.Keys(g.members)) {
-		p := w.byUID[uid].(*corev1.Pod)
+		p := ol.store.byUID[uid].(*corev1.Pod)
 		ref, _ := controller(p)
 		if active(p) {
 			unbound[ref.UID]++
 		}
 		if active(p) && p.Spec.NodeName == "" {
-			all = append(all, w.pods[uid].needs)
+			all = append(all, ol.kubelets.pods[uid].needs)
 		}
 	}
 	for _, uid := range g.jobs {
-		job := w.byUID[uid].(*unstructured.Unstructured)
-		n := needsOf(&corev1.Pod{Spec: w.jobs[uid].pods(job).Spec})
-		for range w.wantedOf(job, suspended) - unbound[uid] {
+		job := ol.store.byUID[uid].(*unstructured.Unstructured)
+		n := needsOf(&corev1.Pod{Spec: ol.controllers.jobs[uid].pods(job).Spec})
+		for range ol.wantedOf(job, suspended) - unbound[uid] {
 			all = append(all, n)
 		}
 	}
@@ -48,7 +48,7 @@ func (w *World) missing(g *gangState) (all []needs) {
 }
 
 // fits puts pods into free rooms, the largest first.
-func (w *World) fits(all []needs) bool {
+func (ol *onlooker) fits(all []needs) bool {
 	size := func(n needs) (most int64) {
 		for name, amount := range n {
 			if name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourcePods {
@@ -60,10 +60,10 @@ func (w *World) fits(all []needs) bool {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b needs) int { return cmp.Compare(size(b), size(a)) })
 	var rooms []*room
-	for _, name := range slices.Sorted(maps.Keys(w.rooms)) {
-		n, ok := get[*corev1.Node](w, id{kindNode, "", name})
-		if ok && !n.Spec.Unschedulable && !w.lost[name] && len(n.Spec.Taints) == 0 {
-			rooms = append(rooms, &room{has: w.rooms[name].has, used: maps.Clone(w.rooms[name].used)})
+	for _, name := range slices.Sorted(maps.Keys(ol.rooms)) {
+		n, ok := get[*corev1.Node](ol.store, id{kindNode, "", name})
+		if ok && !n.Spec.Unschedulable && !ol.kubelets.lost[name] && len(n.Spec.Taints) == 0 {
+			rooms = append(rooms, &room{has: ol.rooms[name].has, used: maps.Clone(ol.rooms[name].used)})
 		}
 	}
 	for _, n := range all {

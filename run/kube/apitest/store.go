@@ -10,8 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -80,167 +78,81 @@ type logged struct {
 	added bool
 }
 
-// stamp is the time as objects carry it, in whole seconds.
-func (w *World) stamp() metav1.Time { return metav1.NewTime(w.now.Truncate(time.Second)) }
+// store is the objects, as the API server has them. It knows neither who makes them nor who
+// is concerned by a change.
+type store struct {
+	clock    *clock
+	feed     *feed
+	changed  func(old, now object) // is told what has changed
+	version  int64                 // resourceVersion of the latest write
+	made     int64                 // objects so far
+	budgeted int                   // disruption budgets
+	objects  map[id]object
+	byUID    map[types.UID]object
+	below    map[types.UID][]types.UID // what an object owns, in the order it was made
+}
 
 // add puts a new object into the store. The object belongs to the store from now on.
-func (w *World) add(o object) error {
+func (st *store) add(o object) error {
 	key := idOf(o)
-	if _, there := w.objects[key]; there {
+	if _, there := st.objects[key]; there {
 		return fmt.Errorf("%s %s/%s is there already", key.kind, key.namespace, key.name)
 	}
-	w.made++
-	o.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", w.made)))
-	o.SetCreationTimestamp(w.stamp())
+	st.made++
+	o.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", st.made)))
+	o.SetCreationTimestamp(st.clock.stamp())
 	o.SetGeneration(1)
-	w.put(o)
+	st.put(o)
 	return nil
 }
 
 // put replaces an object by a changed copy, which nobody may alter afterwards.
-func (w *World) put(o object) {
-	w.version++
-	o.SetResourceVersion(strconv.FormatInt(w.version, 10))
-	w.store(o)
+func (st *store) put(o object) {
+	st.version++
+	o.SetResourceVersion(strconv.FormatInt(st.version, 10))
+	st.set(o)
 }
 
-// store puts an object as it is.
-func (w *World) store(o object) {
+// set puts an object as it is.
+func (st *store) set(o object) {
 	key := idOf(o)
-	old := w.objects[key]
+	old := st.objects[key]
 	if old != nil && old.GetUID() != o.GetUID() { // only a tape replaces one by another
-		w.drop(old)
+		st.drop(old)
 		old = nil
 	}
-	w.objects[key], w.byUID[o.GetUID()] = o, o
+	st.objects[key], st.byUID[o.GetUID()] = o, o
 	if old == nil {
 		for _, ref := range o.GetOwnerReferences() {
-			w.below[ref.UID] = append(w.below[ref.UID], o.GetUID())
+			st.below[ref.UID] = append(st.below[ref.UID], o.GetUID())
 		}
 	}
-	w.tell(logged{Change: api.Change{Object: o}, id: key, added: old == nil})
-	w.changed(old, o)
+	st.feed.tell(logged{Change: api.Change{Object: o}, id: key, added: old == nil})
+	st.changed(old, o)
 }
 
 // drop takes an object out of the store.
-func (w *World) drop(o object) {
+func (st *store) drop(o object) {
 	key := idOf(o)
-	if now := w.objects[key]; now == nil || now.GetUID() != o.GetUID() {
+	if now := st.objects[key]; now == nil || now.GetUID() != o.GetUID() {
 		return
 	}
-	delete(w.objects, key)
-	delete(w.byUID, o.GetUID())
+	delete(st.objects, key)
+	delete(st.byUID, o.GetUID())
 	for _, ref := range o.GetOwnerReferences() {
-		w.below[ref.UID] = slices.DeleteFunc(w.below[ref.UID], func(u types.UID) bool { return u == o.GetUID() })
+		st.below[ref.UID] = slices.DeleteFunc(st.below[ref.UID], func(u types.UID) bool { return u == o.GetUID() })
 	}
-	w.tell(logged{Change: api.Change{Object: o, Gone: true}, id: key})
-	w.changed(o, nil)
-	w.after(w.options.Timing.Controller, func() { w.collect(o.GetUID()) })
+	st.feed.tell(logged{Change: api.Change{Object: o, Gone: true}, id: key})
+	st.changed(o, nil)
 }
 
-// collect deletes what an object that is gone has owned.
-func (w *World) collect(owner types.UID) {
-	for _, uid := range slices.Clone(w.below[owner]) {
-		w.remove(w.byUID[uid], "")
-	}
-	delete(w.below, owner)
-	w.collectRecords(owner)
-}
-
-// remove deletes an object, a pod in its own time.
-func (w *World) remove(o object, disruption string) {
-	switch o := o.(type) {
-	case nil:
-	case *corev1.Pod:
-		w.terminate(o, disruption)
-	default:
-		w.drop(o)
-	}
-}
-
-func (w *World) tell(l logged) {
-	l.at = w.now.Sub(w.start)
-	w.log = append(w.log, l)
-	if w.tape != nil {
-		w.tape.steps = append(w.tape.steps, step{at: w.now, change: l.Change})
-	}
-}
-
-// changed has those look at a change whom it concerns. old is nil for what is new, now
-// for what is gone.
-func (w *World) changed(old, now object) {
-	o := now
-	if now == nil {
-		o = old
-	}
-	switch o.(type) {
-	case *corev1.Pod:
-		was, _ := old.(*corev1.Pod)
-		is, _ := now.(*corev1.Pod)
-		w.podChanged(was, is)
-	case *corev1.Node:
-		is, _ := now.(*corev1.Node)
-		w.setRoom(o.GetName(), is)
-	case *policyv1.PodDisruptionBudget:
-		w.mark(o.GetUID())
-	case *unstructured.Unstructured:
-		was, _ := old.(*unstructured.Unstructured)
-		is, _ := now.(*unstructured.Unstructured)
-		w.ownerChanged(was, is)
-	}
-}
-
-// ownerChanged has the controllers of an object and of its owner look at it.
-func (w *World) ownerChanged(was, is *unstructured.Unstructured) {
-	o := is
-	if is == nil {
-		o = was
-	}
-	switch idOf(o).kind {
-	case kindJob:
-		w.jobChanged(o, is == nil)
-	case kindJobSet:
-		w.setChanged(o, is == nil)
-	}
-	w.mark(o.GetUID())
-	for _, ref := range o.GetOwnerReferences() {
-		w.mark(ref.UID)
-	}
-}
-
-// mark has the controller of an object look at it soon; many changes are one look.
-func (w *World) mark(uid types.UID) {
-	if w.marked[uid] || w.play != nil {
-		return
-	}
-	w.marked[uid] = true
-	w.after(w.options.Timing.Controller, func() {
-		delete(w.marked, uid)
-		w.sync(uid)
-	})
-}
-
-// sync is one look of a controller at its object.
-func (w *World) sync(uid types.UID) {
-	switch o := w.byUID[uid].(type) {
-	case *policyv1.PodDisruptionBudget:
-		w.syncBudget(o)
-	case *unstructured.Unstructured:
-		switch idOf(o).kind {
-		case kindJob:
-			w.syncJob(o)
-		case kindJobSet:
-			w.syncJobSet(o)
-		case kindReplicaSet:
-			w.syncReplicaSet(o)
-		}
-	}
-}
+// forget lets go of what an object owned that is gone.
+func (st *store) forget(owner types.UID) { delete(st.below, owner) }
 
 // children are the pods that an object owns, in the order in which they were made.
-func (w *World) children(owner types.UID) (pods []*corev1.Pod) {
-	for _, uid := range w.below[owner] {
-		if p, ok := w.byUID[uid].(*corev1.Pod); ok {
+func (st *store) children(owner types.UID) (pods []*corev1.Pod) {
+	for _, uid := range st.below[owner] {
+		if p, ok := st.byUID[uid].(*corev1.Pod); ok {
 			pods = append(pods, p)
 		}
 	}
@@ -259,9 +171,9 @@ func rank(o object) int {
 }
 
 // all are the objects as a list has them, each kind in the order it was made.
-func (w *World) all() []api.Change {
-	list := make([]object, 0, len(w.objects))
-	for _, o := range w.objects {
+func (st *store) all() []api.Change {
+	list := make([]object, 0, len(st.objects))
+	for _, o := range st.objects {
 		list = append(list, o)
 	}
 	slices.SortFunc(list, func(a, b object) int {
@@ -275,7 +187,25 @@ func (w *World) all() []api.Change {
 }
 
 // get returns an object of the store.
-func get[O object](w *World, key id) (O, bool) {
-	o, ok := w.objects[key].(O)
+func get[O object](st *store, key id) (O, bool) {
+	o, ok := st.objects[key].(O)
 	return o, ok
+}
+
+// update puts a changed copy of a pod. What change replaces must be new, too.
+func (st *store) update(p *corev1.Pod, change func(*corev1.Pod)) {
+	c := *p
+	change(&c)
+	st.put(&c)
+}
+
+// unique is a name that nothing else has had.
+func (st *store) unique(prefix string) string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789" // as in Kubernetes: no words come out
+	suffix, n := make([]byte, 5), (st.made+1)*2654435761%14348907
+	for i := range suffix {
+		suffix[i] = letters[n%27]
+		n /= 27
+	}
+	return prefix + "-" + string(suffix)
 }

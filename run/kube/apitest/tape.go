@@ -51,14 +51,14 @@ type Event struct {
 func (w *World) Record() *Tape {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := &Tape{options: w.options, start: w.start, now: w.now, base: w.all(), version: w.version, made: w.made}
-	for _, r := range w.records {
+	t := &Tape{options: *w.options, start: w.clock.start, now: w.clock.now, base: w.store.all(), version: w.store.version, made: w.store.made}
+	for _, r := range w.records.jobs {
 		t.jobs = append(t.jobs, r.value)
 	}
-	for _, r := range w.ledgers {
+	for _, r := range w.records.ledgers {
 		t.ledgers = append(t.ledgers, r.value)
 	}
-	w.tape = t
+	w.feed.tape = t
 	return t
 }
 
@@ -84,16 +84,16 @@ func (t *Tape) Events() (events []Event) {
 // are recorded, but nothing reacts: reactions are on the tape.
 func (t *Tape) World(at int) *World {
 	w := New(t.options)
-	w.start, w.now, w.version, w.made = t.start, t.now, t.version, t.made
-	w.play = &player{}
+	w.clock.start, w.clock.now, w.store.version, w.store.made = t.start, t.now, t.version, t.made
+	w.play, w.clock.frozen = &player{w: w}, true
 	for _, c := range t.base {
-		w.apply(c)
+		w.play.apply(c)
 	}
 	for _, j := range t.jobs {
-		w.records[types.NamespacedName{Namespace: j.Namespace, Name: j.Name}] = &record[*api.Job]{value: j}
+		w.records.jobs[types.NamespacedName{Namespace: j.Namespace, Name: j.Name}] = &record[*api.Job]{value: j}
 	}
 	for _, l := range t.ledgers {
-		w.ledgers[l.Name] = &record[*api.Ledger]{value: l}
+		w.records.ledgers[l.Name] = &record[*api.Ledger]{value: l}
 	}
 	rest := t.steps
 	for told := -1; len(rest) > 0; rest = rest[1:] {
@@ -103,69 +103,72 @@ func (t *Tape) World(at int) *World {
 				break
 			}
 		}
-		w.redo(s)
+		w.play.redo(s)
 	}
 	for i := range rest {
 		if rest[i].isTold {
 			w.play.events = append(w.play.events, &rest[i])
 		}
 	}
-	w.calls, w.words, w.history = nil, nil, nil
+	w.feed.calls, w.records.words, w.onlooker.history = nil, nil, nil
 	return w
 }
 
 // redo has a step of a tape take effect.
-func (w *World) redo(s *step) {
-	w.now = s.at
+func (p *player) redo(s *step) {
+	p.w.clock.now = s.at
 	switch {
 	case s.change.Object != nil:
-		w.apply(s.change)
+		p.apply(s.change)
 	case s.job != nil:
 		name := types.NamespacedName{Namespace: s.job.Namespace, Name: s.job.Name}
 		if s.gone {
-			delete(w.records, name)
+			delete(p.w.records.jobs, name)
 			return
 		}
-		w.records[name] = &record[*api.Job]{value: s.job}
-		w.reach(s.job.ResourceVersion)
+		p.w.records.jobs[name] = &record[*api.Job]{value: s.job}
+		p.w.store.reach(s.job.ResourceVersion)
 	case s.ledger != nil:
-		w.ledgers[s.ledger.Name] = &record[*api.Ledger]{value: s.ledger}
-		w.reach(s.ledger.ResourceVersion)
+		p.w.records.ledgers[s.ledger.Name] = &record[*api.Ledger]{value: s.ledger}
+		p.w.store.reach(s.ledger.ResourceVersion)
 	}
 }
 
 // apply has a change of a tape take effect.
-func (w *World) apply(c api.Change) {
+func (p *player) apply(c api.Change) {
 	o := c.Object.(object)
-	w.reach(o.GetResourceVersion())
+	p.w.store.reach(o.GetResourceVersion())
 	if c.Gone {
-		w.drop(o)
+		p.w.store.drop(o)
 		return
 	}
-	w.store(o)
+	p.w.store.set(o)
 }
 
 // reach has later writes get later versions than one on a tape.
-func (w *World) reach(version string) {
+func (st *store) reach(version string) {
 	if n, err := strconv.ParseInt(version, 10, 64); err == nil {
-		w.version = max(w.version, n)
+		st.version = max(st.version, n)
 	}
 }
 
-// player plays the rest of a tape.
-type player struct{ events []*step }
+// player has what is on a tape happen in a World.
+type player struct {
+	w      *World
+	events []*step // that are still to be told
+}
 
-func (p *player) next(w *World) []api.Change {
+func (p *player) next() []api.Change {
 	if len(p.events) == 0 {
 		return nil
 	}
 	e := p.events[0]
 	p.events = p.events[1:]
-	if e.at.After(w.now) {
-		w.now = e.at
+	if e.at.After(p.w.clock.now) {
+		p.w.clock.now = e.at
 	}
 	for _, c := range e.told {
-		w.apply(c)
+		p.apply(c)
 	}
 	return e.told
 }
@@ -184,7 +187,7 @@ func (w *World) Left() int {
 func (w *World) List() []api.Change {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.all()
+	return w.store.all()
 }
 
 // Pods returns all pods, in the order in which they were made.
@@ -201,5 +204,5 @@ func (w *World) Pods() (pods []*corev1.Pod) {
 func (w *World) Pod(namespace, name string) (*corev1.Pod, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return get[*corev1.Pod](w, id{kindPod, namespace, name})
+	return get[*corev1.Pod](w.store, id{kindPod, namespace, name})
 }

@@ -138,8 +138,7 @@ func TestTapeEqualsWorld(t *testing.T) {
 
 // TestTold sees that what is told adds up to what there is, under any faults.
 func TestTold(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		w := busy(t, Options{})
 		f := Chaos(rapid.Uint64().Draw(t, "seed"), 4*time.Minute, []string{"node-0001", "node-0002"})
 		w.Inject(f)

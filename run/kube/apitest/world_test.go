@@ -132,7 +132,7 @@ func run(w *World, f *first, d time.Duration) {
 }
 
 func job(w *World, name string) *unstructured.Unstructured {
-	o, _ := get[*unstructured.Unstructured](w, id{kindJob, Namespace, name})
+	o, _ := get[*unstructured.Unstructured](w.store, id{kindJob, Namespace, name})
 	return o
 }
 
@@ -282,7 +282,7 @@ func TestJobSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(w, f, 2*time.Minute)
-	o, _ := get[*unstructured.Unstructured](w, id{kindJobSet, Namespace, "s"})
+	o, _ := get[*unstructured.Unstructured](w.store, id{kindJobSet, Namespace, "s"})
 	want(t, "completed", hasCondition(o, "Completed"), true)
 }
 

@@ -17,10 +17,9 @@ import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/kube/api"
+	"github.com/musterdl/muster/run/kube/driver/fleet"
 	"github.com/musterdl/muster/run/kube/gang"
-	"github.com/musterdl/muster/run/kube/inventory"
 	"github.com/musterdl/muster/run/kube/stored"
-	"github.com/musterdl/muster/schedule"
 )
 
 // Beginning is what a control plane begins with, put together from objects alone.
@@ -41,17 +40,18 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 			c.config.Log.Error("the ledger cannot be read; what is in it is lost", "error", err)
 			old = exactLedger{}
 		}
-		c.ledger.version = l.ResourceVersion
+		c.keeper.found(l)
 	}
-	c.survey()
-	cl, err := c.clusterOf(&old.Rest)
+	c.fleet.Survey()
+	c.stirUnasked()
+	cl, err := c.fleet.ClusterOf(&old.Rest)
 	if err != nil {
 		return b, err
 	}
-	c.adoptCluster(cl)
+	c.fleet.Adopt(cl)
 	pieces, kept := c.pieces(jobs)
 	if len(old.Rest.Nodes) == 0 {
-		c.relocate(pieces, kept, jobs)
+		relocate(c.fleet, pieces, kept, jobs)
 	}
 	learnSets(&old, pieces, kept)
 	state, err := stored.Assemble(cl, old.Rest, pieces)
@@ -66,72 +66,19 @@ func (c *Core) Begin(l api.Ledger, found bool, jobs []api.Job) (Beginning, error
 		}
 	}
 	c.remember(&old, state, kept)
-	c.staleNodes = true // what was known of them may not be so any more
+	c.fleet.Doubt() // what was known of them may not be so any more
 	c.settleNodes()
 	state = c.adopt(state)
-	c.rejoin(run.Live(state.View(), c.spec))
-	c.settleUse()
-	state = c.around(state)
+	c.rejoin(run.Live(state.View(), c.roster.spec))
+	c.fleet.TellUse(c.placed)
+	state = c.box.around(state)
 	b.Cluster = state.Cluster
 	r := stored.RestOf(state)
-	c.keepLedger(&r, old.Strategy)
+	c.keeper.keepLedger(&r, old.Strategy)
 	if b.Image, err = c.image(state); err == nil {
 		b.Image.Strategy = old.Strategy
 	}
 	return b, err
-}
-
-func (c *Core) spec(id plan.JobID) *workload.Job {
-	if e := c.byJob[id]; e != nil {
-		return e.spec
-	}
-	return &workload.Job{Resources: workload.Resources{Gang: 1, Share: unit.Whole}}
-}
-
-// around makes what is known of the world beside the engine's work part of the state,
-// so that nothing is decided before it.
-func (c *Core) around(s *plan.State) *plan.State {
-	var now, later []engine.Event
-	for _, e := range c.events {
-		switch e.Kind {
-		case engine.Occupied, engine.Confined, engine.Cordon, engine.Uncordon:
-			now = append(now, e)
-		default:
-			later = append(later, e)
-		}
-	}
-	c.events = later
-	if len(now) == 0 {
-		return s
-	}
-	x := engine.Restore(s, idle{}, engine.DefaultPolicy())
-	x.Step(s.Now, now)
-	return x.State()
-}
-
-// clusterOf is the cluster that there is, its nodes and models in the order in which
-// they were known before.
-func (c *Core) clusterOf(r *stored.Rest) (*cluster.Cluster, error) {
-	fresh, err := inventory.Cluster(c.machines, inventory.Order(r.Nodes, c.machines))
-	if err != nil {
-		return nil, fmt.Errorf("reading the nodes: %w", err)
-	}
-	cl := &cluster.Cluster{Name: fresh.Name, Racks: fresh.Racks, Nodes: fresh.Nodes, Devices: fresh.Devices}
-	for _, name := range r.Models {
-		m := cluster.Model{Name: name, Speed: 1}
-		if id, ok := fresh.ModelID(name); ok {
-			m = fresh.Models[id]
-		}
-		cl.AddModel(m)
-	}
-	cl.AddModel(cluster.Model{Name: "cpu", Speed: 1}) // also where there is no node yet
-	for i := range cl.Nodes {
-		cl.Nodes[i].Model = cl.AddModel(fresh.Models[cl.Nodes[i].Model])
-	}
-	if len(cl.Racks) == 0 {
-		cl.AddRack(cluster.Rack{Name: "none"})
-	}
-	return cl, nil
 }
 
 // keptJob is a job that its record tells of.
@@ -161,7 +108,7 @@ func (c *Core) pieces(jobs []api.Job) (pieces []stored.Piece, kept []keptJob) {
 // relocate mends what records say in numbers that the ledger would explain, which is
 // lost: nodes and devices by the placement that they tell in words, device models by
 // name. Runs that are not told so are left out, and their pods count as others'.
-func (c *Core) relocate(pieces []stored.Piece, kept []keptJob, jobs []api.Job) {
+func relocate(fl *fleet.Fleet, pieces []stored.Piece, kept []keptJob, jobs []api.Job) {
 	placed := map[plan.JobID][]api.Place{}
 	for i := range jobs {
 		placed[plan.JobID(jobs[i].Status.Number)] = jobs[i].Status.Placement
@@ -170,15 +117,15 @@ func (c *Core) relocate(pieces []stored.Piece, kept []keptJob, jobs []api.Job) {
 		p, spec := &pieces[i], kept[i].Spec
 		p.Shape.Models = 0
 		for _, name := range spec.Models {
-			if id, ok := c.places.cluster.ModelID(name); ok {
+			if id, ok := fl.Cluster().ModelID(name); ok {
 				p.Shape.Models |= 1 << id
 			}
 		}
 		if len(spec.Models) == 0 {
-			p.Shape.Models = 1<<len(c.places.cluster.Models) - 1
+			p.Shape.Models = 1<<len(fl.Cluster().Models) - 1
 		}
 		for k := range p.Runs {
-			if r := &p.Runs[k]; len(p.Runs) > 1 || !c.replace(r, placed[p.ID], max(1, p.Shape.Devices)) {
+			if r := &p.Runs[k]; len(p.Runs) > 1 || !fl.Replace(r, placed[p.ID], max(1, p.Shape.Devices)) {
 				r.Run.Status = plan.Gone
 			}
 		}
@@ -208,89 +155,43 @@ func learnSets(old *exactLedger, pieces []stored.Piece, kept []keptJob) {
 	}
 }
 
-// replace puts the grants of a run where its record's placement says that they are.
-func (c *Core) replace(r *stored.Run, places []api.Place, perWorker int32) bool {
-	at := 0
-	for _, p := range places {
-		id, known := c.places.ids[p.Node]
-		grants := int(p.Workers * perWorker)
-		if !known || at+grants > len(r.Grants) || len(p.Devices) > 0 && len(p.Devices) != grants {
-			return false
-		}
-		for i := range grants {
-			g := &r.Grants[at+i].Grant
-			g.Node = id
-			if len(p.Devices) > 0 {
-				g.Device = plan.DeviceID(c.places.cluster.Nodes[id].First + p.Devices[i])
-			}
-		}
-		at += grants
-	}
-	return at == len(r.Grants)
-}
-
 // remember gives gangs what their records tell.
 func (c *Core) remember(old *exactLedger, s *plan.State, kept []keptJob) {
 	for i, signature := range old.Sets {
 		if i < len(s.NodeSets) {
-			c.sets.ids[signature] = int32(i) + 1
-			c.sets.pods, c.sets.told, c.sets.bars = append(c.sets.pods, nil), append(c.sets.told, nil), append(c.sets.bars, nil)
+			c.sets.Add(signature, nil)
 		}
 	}
-	for id := range s.Nodes {
-		c.places.told[id] = standing{out: slices.Contains(old.Out, plan.NodeID(id)),
-			use: engine.Use{CPU: unit.Milli(s.Nodes[id].OtherCPU), Memory: unit.MiB(s.Nodes[id].OtherHost), Devices: elsewhere(s, plan.NodeID(id))}}
-		c.places.joined[id].gone = s.Nodes[id].Status == plan.Down
-	}
+	c.fleet.Remember(old.Out, s)
 	for i := range kept {
 		k := &kept[i]
 		j := &s.Jobs[k.Piece.ID]
-		e := c.gangs[k.Key]
+		e := c.roster.gangs[k.Key]
 		if e == nil {
 			if j.Phase.Over() {
-				c.ledger.names[k.Piece.Name] = true
+				c.roster.retire(k.Piece.Name)
 				continue
 			}
-			e = c.entryOf(k.Key)
+			e = c.roster.entryOf(k.Key)
 		}
-		e.job, e.name, e.spec, e.set, e.paused = k.Piece.ID, k.Piece.Name, k.Spec, k.Set, k.Paused
+		c.roster.know(e, k.Piece.ID, k.Piece.Name)
+		e.spec, e.set, e.paused = k.Spec, k.Set, k.Paused
 		e.phase, e.why, e.over = j.Phase, j.Reason.Code, j.Phase.Over()
 		e.saw = map[int32]plan.Run{}
 		for _, r := range k.Piece.Runs {
 			e.saw[r.Run.Attempt] = r.Run
 		}
 		e.put = record{name: k.name, version: k.version}
-		c.byJob[e.job], c.byName[e.name] = e, e
-		c.stir(e)
-		if set := e.spec.NodeSet; set > 0 && int(set) <= len(c.sets.pods) && c.sets.pods[set-1] == nil {
-			for _, p := range e.list() {
-				c.sets.pods[set-1] = p
-			}
-		}
+		c.again.stir(e)
+		c.sets.Sample(e.spec.NodeSet, e.list())
 	}
 }
-
-func elsewhere(s *plan.State, id plan.NodeID) (n int32) {
-	first := s.Nodes[id].First
-	for d := first; d < first+plan.DeviceID(s.Nodes[id].Count); d++ {
-		if s.Devices[d].Status == plan.Elsewhere {
-			n++
-		}
-	}
-	return n
-}
-
-// idle decides nothing.
-type idle struct{}
-
-// Decide changes nothing and asks for no other time.
-func (idle) Decide(*plan.Draft, schedule.Trigger) unit.Time { return unit.Never }
 
 // adopt takes in the runs of single pods that were bound and not recorded yet: their
 // annotations say all there is to say of them.
 func (c *Core) adopt(s *plan.State) *plan.State {
 	var list []*entry
-	for _, e := range c.gangs {
+	for _, e := range c.roster.gangs {
 		if e.job == plan.None && len(e.pods) == 1 {
 			for _, m := range e.pods {
 				if m.pod.Spec.NodeName != "" && !ended(m.pod) && m.pod.Annotations[noteAttempt] != "" {
@@ -327,21 +228,19 @@ func (c *Core) adoptOne(x *engine.Engine, e *entry) {
 	pod := pods[0]
 	g, problems := gang.Read(e.key, pods, c.owners)
 	e.gang = g
-	need, problem := c.reader.Ask(pod, c.claims)
+	need, problem := c.fleet.Ask(pod)
 	if gang.Holds(problems) || !problem.None() || g.Size != 1 {
 		return
 	}
 	spec := c.specOf(e, need, pod)
-	events := c.events
-	c.events = nil
-	x.Step(x.State().Now, append(events, engine.Event{Kind: engine.Submit, Spec: spec, By: spec.User}))
+	x.Step(x.State().Now, append(c.box.takeEvents(), engine.Event{Kind: engine.Submit, Spec: spec, By: spec.User}))
 	id, ok := x.Find(spec.Name)
 	if !ok {
 		return
 	}
-	e.job, e.name, e.spec = id, spec.Name, spec
-	c.byJob[id], c.byName[e.name] = e, e
-	place, ok := c.placeOf(x.State(), pod, need.Devices)
+	c.roster.know(e, id, spec.Name)
+	e.spec = spec
+	place, ok := c.fleet.PlaceOf(x.State(), pod.Spec.NodeName, parseList(pod.Annotations[noteDevices]), need.Devices)
 	if !ok {
 		return
 	}
@@ -354,28 +253,7 @@ func (c *Core) adoptOne(x *engine.Engine, e *entry) {
 	e.phase, e.why, e.over = j.Phase, j.Reason.Code, j.Phase.Over()
 	piece := stored.PieceOf(x.State(), id)
 	e.put.piece = &piece
-	c.toKeep[e] = true
-}
-
-// placeOf is where the annotations of a pod say that it is.
-func (c *Core) placeOf(s *plan.State, pod *corev1.Pod, devices int32) (engine.Place, bool) {
-	on := parseList(pod.Annotations[noteDevices])
-	for i := range c.machines {
-		m := &c.machines[i]
-		id, known := c.places.ids[m.Name]
-		if !known || m.KubeNode != pod.Spec.NodeName || int32(m.Count) < devices {
-			continue
-		}
-		p := engine.Place{Node: id, Workers: 1}
-		for _, d := range on {
-			if d < 0 || d >= s.Nodes[id].Count {
-				return p, false
-			}
-			p.On = append(p.On, s.Nodes[id].First+plan.DeviceID(d))
-		}
-		return p, int32(len(p.On)) == devices
-	}
-	return engine.Place{}, false
+	c.keeper.keep(e, false)
 }
 
 func parseList(s string) (list []int32) {
@@ -398,7 +276,7 @@ func (c *Core) image(s *plan.State) (*engine.Image, error) {
 	img := &engine.Image{State: b.Bytes(), Specs: make([]*workload.Job, len(s.Jobs))}
 	for id := range img.Specs {
 		img.Specs[id] = &workload.Job{Name: s.Names[id], Resources: workload.Resources{Gang: 1, Share: unit.Whole}}
-		if e := c.byJob[plan.JobID(id)]; e != nil {
+		if e := c.roster.byJob[plan.JobID(id)]; e != nil {
 			img.Specs[id] = e.spec
 		}
 	}
@@ -409,16 +287,16 @@ func (c *Core) image(s *plan.State) (*engine.Image, error) {
 func (c *Core) rejoin(live []run.Order) {
 	for i := range live {
 		o := &live[i]
-		e := c.byJob[o.Job]
+		e := c.roster.byJob[o.Job]
 		if e == nil {
 			kind := engine.Exited
 			if o.Status == plan.Stopping {
 				kind = engine.Stopped
 			}
-			c.report(engine.Event{Kind: kind, Job: o.Job, Attempt: o.Attempt, Ending: engine.Ending{Class: plan.NodeFailure}})
+			c.box.report(engine.Event{Kind: kind, Job: o.Job, Attempt: o.Attempt, Ending: engine.Ending{Class: plan.NodeFailure}})
 			continue
 		}
-		x := c.execution(o)
+		x := c.runs.execution(o)
 		x.recorded, x.stopping = true, o.Status == plan.Stopping
 		x.started = o.Status == plan.Running || x.stopping
 		x.resumed = o.Status != plan.Starting
@@ -429,9 +307,9 @@ func (c *Core) rejoin(live []run.Order) {
 		e.run = x
 		c.sit(e)
 		if x.stopping {
-			c.stop(e)
+			c.runs.stop(e)
 		}
-		c.stir(e)
+		c.again.stir(e)
 	}
 }
 

@@ -82,7 +82,7 @@ func chaos(t *testing.T, seed uint64) {
 
 func (s *stage) show() string {
 	text := ""
-	for _, e := range s.core.gangs {
+	for _, e := range s.core.roster.gangs {
 		if e.over || e.job < 0 {
 			continue
 		}

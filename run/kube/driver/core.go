@@ -21,10 +21,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/musterdl/muster/engine"
-	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/kube/api"
+	"github.com/musterdl/muster/run/kube/driver/fleet"
 	"github.com/musterdl/muster/run/kube/filter"
 	"github.com/musterdl/muster/run/kube/gang"
 	"github.com/musterdl/muster/run/kube/inventory"
@@ -51,56 +51,23 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// Core is the driver without its surroundings. It is for one goroutine.
+// Core is the driver without its surroundings. It is for one goroutine. It knows the pods
+// and their gangs, and brings each gang that something happened to up to date; its parts
+// know the rest, and do what follows.
 type Core struct {
-	config Config
-	ctx    context.Context // for the filter, which asks nobody
-
-	objects
-	derived
-	stale
-
-	events []engine.Event
-	tasks  []Task
-	bound  []time.Duration // from creation to binding
-	notes  map[string]bool // problems that were told
-	ledger ledger
-	broken string // why the state has to be put together anew
-}
-
-// objects are what the API server says there is.
-type objects struct {
-	nodes   map[string]*corev1.Node
-	slices  map[string]*resourcev1.ResourceSlice
-	classes map[string]*resourcev1.DeviceClass
-	claims  claims
+	config  *Config
 	owners  owners
 	pods    map[types.UID]*member
-	on      map[string]map[types.UID]*member // by node: pods that are bound there and have not ended
-}
+	orphans map[types.UID]bool // pods whose owners were not all there
 
-// derived is what follows from the objects.
-type derived struct {
-	gangs     map[gang.Key]*entry
-	byJob     map[plan.JobID]*entry
-	byName    map[string]*entry
-	ofName    map[types.NamespacedName][]*entry // by the object that makes the gang
-	byMachine map[string]int
-	machines  []inventory.Machine
-	reader    *inventory.Reader
-	places    places
-	sets      sets
-}
-
-// stale is what is to be looked at again.
-type stale struct {
-	staleNodes bool
-	staleSets  bool
-	dirty      map[*entry]bool
-	toKeep     map[*entry]bool
-	later      []*entry // to be looked at again after a while
-	dirtyNodes map[string]bool
-	orphans    map[types.UID]bool // pods whose owners were not all there
+	roster *roster
+	fleet  *fleet.Fleet
+	sets   *fleet.Sets
+	runs   *runs
+	keeper *keeper
+	again  *again
+	voice  *voice
+	box    *outbox
 }
 
 // member is a pod with what was made of it.
@@ -140,16 +107,18 @@ func New(c Config) *Core {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Core{config: c, ctx: context.Background(),
-		objects: objects{
-			nodes: map[string]*corev1.Node{}, slices: map[string]*resourcev1.ResourceSlice{}, classes: map[string]*resourcev1.DeviceClass{},
-			claims: claims{claims: map[types.NamespacedName]*resourcev1.ResourceClaim{}, templates: map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}},
-			owners: owners{}, pods: map[types.UID]*member{}, on: map[string]map[types.UID]*member{}},
-		derived: derived{gangs: map[gang.Key]*entry{}, byJob: map[plan.JobID]*entry{}, byName: map[string]*entry{},
-			ofName: map[types.NamespacedName][]*entry{}, byMachine: map[string]int{},
-			places: places{ids: map[string]plan.NodeID{}}, sets: sets{ids: map[string]int32{}}},
-		stale: stale{dirty: map[*entry]bool{}, toKeep: map[*entry]bool{}, dirtyNodes: map[string]bool{}, orphans: map[types.UID]bool{}},
-		notes: map[string]bool{}, ledger: ledger{names: map[string]bool{}}}
+	config, box, pods := &c, &outbox{}, map[types.UID]*member{}
+	a := &again{dirty: map[*entry]bool{}}
+	ro := &roster{gangs: map[gang.Key]*entry{}, byJob: map[plan.JobID]*entry{}, byName: map[string]*entry{},
+		ofName: map[types.NamespacedName][]*entry{}, used: map[string]bool{}}
+	v := &voice{config: config, box: box, again: a, told: map[string]bool{}}
+	of := &fleet.Config{Rules: c.Rules, Filter: c.Filter, Now: c.Now, Log: c.Log, Report: box.report, Fail: box.fail}
+	fl := fleet.New(of)
+	ns := fleet.NewSets(of, fl)
+	k := &keeper{config: config, box: box, again: a, fleet: fl, sets: ns, toKeep: map[*entry]bool{}}
+	return &Core{config: config, owners: owners{}, pods: pods, orphans: map[types.UID]bool{},
+		roster: ro, fleet: fl, sets: ns, keeper: k, again: a, voice: v, box: box,
+		runs: &runs{config: config, box: box, again: a, voice: v, fleet: fl, sets: ns, keeper: k, pods: pods}}
 }
 
 // Take takes in what changed at the API server.
@@ -157,20 +126,20 @@ func (c *Core) Take(changes []api.Change) {
 	for i := range changes {
 		switch o := changes[i].Object.(type) {
 		case *corev1.Node:
-			c.takeNode(o, changes[i].Gone)
+			if c.fleet.TakeNode(o, changes[i].Gone) {
+				c.sets.Doubt()
+			}
 		case *corev1.Pod:
 			c.takePod(o, changes[i].Gone)
 		case *resourcev1.ResourceSlice:
-			put(c.slices, o.Name, o, changes[i].Gone)
-			c.staleNodes = true
+			c.fleet.TakeSlice(o, changes[i].Gone)
 		case *resourcev1.DeviceClass:
-			put(c.classes, o.Name, o, changes[i].Gone)
-			c.staleNodes = true
+			c.fleet.TakeClass(o, changes[i].Gone)
 		case *resourcev1.ResourceClaim:
-			put(c.claims.claims, nameOf(o), o, changes[i].Gone)
+			c.fleet.TakeClaim(o, changes[i].Gone)
 			c.stirNamespace(o.Namespace)
 		case *resourcev1.ResourceClaimTemplate:
-			put(c.claims.templates, nameOf(o), o, changes[i].Gone)
+			c.fleet.TakeTemplate(o, changes[i].Gone)
 			c.stirNamespace(o.Namespace)
 		case *unstructured.Unstructured:
 			c.takeOwner(o, changes[i].Gone)
@@ -178,32 +147,8 @@ func (c *Core) Take(changes []api.Change) {
 	}
 }
 
-func put[K comparable, V any](m map[K]V, k K, v V, gone bool) {
-	if gone {
-		delete(m, k)
-		return
-	}
-	m[k] = v
-}
-
 func nameOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-// claims are the objects that pods ask for devices through.
-type claims struct {
-	claims    map[types.NamespacedName]*resourcev1.ResourceClaim
-	templates map[types.NamespacedName]*resourcev1.ResourceClaimTemplate
-}
-
-// Claim is the claim of a name, nil where there is none.
-func (c claims) Claim(namespace, name string) *resourcev1.ResourceClaim {
-	return c.claims[types.NamespacedName{Namespace: namespace, Name: name}]
-}
-
-// Template is the template of a name, nil where there is none.
-func (c claims) Template(namespace, name string) *resourcev1.ResourceClaimTemplate {
-	return c.templates[types.NamespacedName{Namespace: namespace, Name: name}]
 }
 
 func (c *Core) takePod(p *corev1.Pod, gone bool) {
@@ -221,9 +166,9 @@ func (c *Core) takePod(p *corev1.Pod, gone bool) {
 		} else {
 			f.SetPod(p)
 		}
-		c.staleSets = true
+		c.sets.Doubt()
 	}
-	c.stand(m, p, gone)
+	c.fleet.TakePod(p, m.pod, gone || ended(p))
 	was := m.pod
 	m.pod = p
 	if gone {
@@ -240,7 +185,7 @@ func (c *Core) takePod(p *corev1.Pod, gone bool) {
 		if gone {
 			delete(m.of.pods, p.UID)
 		}
-		c.stir(m.of)
+		c.again.stir(m.of)
 	}
 }
 
@@ -249,31 +194,10 @@ func ended(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// stand keeps the list of pods that are on nodes.
-func (c *Core) stand(m *member, p *corev1.Pod, gone bool) {
-	node := p.Spec.NodeName
-	if node == "" && m.pod != nil {
-		node = m.pod.Spec.NodeName
-	}
-	if node == "" {
-		return
-	}
-	there := c.on[node]
-	_, was := there[p.UID]
-	if is := !gone && !ended(p); is != was {
-		if there == nil {
-			there = map[types.UID]*member{}
-			c.on[node] = there
-		}
-		put(there, p.UID, m, !is)
-		c.dirtyNodes[node] = true
-	}
-}
-
 // enrol finds the gang of a pod that is new.
 func (c *Core) enrol(m *member) {
 	key, problems := gang.Find(m.pod, c.owners)
-	c.tellAll(problems, m.pod)
+	c.voice.tellAll(problems, m.pod)
 	if gang.Holds(problems) {
 		c.orphans[m.pod.UID] = true
 	} else {
@@ -282,26 +206,14 @@ func (c *Core) enrol(m *member) {
 	if key == (gang.Key{}) {
 		return
 	}
-	e := c.entryOf(key)
+	e := c.roster.entryOf(key)
 	if m.of != nil && m.of != e {
 		delete(m.of.pods, m.pod.UID)
-		c.stir(m.of)
+		c.again.stir(m.of)
 	}
 	m.of = e
 	e.pods[m.pod.UID] = m
-	c.stir(e)
-}
-
-// entryOf is the gang of a key, which may be new.
-func (c *Core) entryOf(key gang.Key) *entry {
-	e := c.gangs[key]
-	if e == nil {
-		e = &entry{key: key, pods: map[types.UID]*member{}, job: plan.None}
-		c.gangs[key] = e
-		object := types.NamespacedName{Namespace: key.Namespace, Name: key.Name}
-		c.ofName[object] = append(c.ofName[object], e)
-	}
-	return e
+	c.again.stir(e)
 }
 
 func (c *Core) takeOwner(o *unstructured.Unstructured, gone bool) {
@@ -309,20 +221,18 @@ func (c *Core) takeOwner(o *unstructured.Unstructured, gone bool) {
 	for _, uid := range sortedKeys(c.orphans) {
 		c.enrol(c.pods[uid])
 	}
-	for _, e := range c.owners.below(c, o) {
-		c.stir(e)
+	for _, e := range c.owners.below(c.roster, o) {
+		c.again.stir(e)
 	}
 }
 
 func (c *Core) stirNamespace(namespace string) {
-	for key, e := range c.gangs {
+	for key, e := range c.roster.gangs {
 		if key.Namespace == namespace && e.job == plan.None {
-			c.stir(e)
+			c.again.stir(e)
 		}
 	}
 }
-
-func (c *Core) stir(e *entry) { c.dirty[e] = true }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	keys := make([]K, 0, len(m))
@@ -333,67 +243,62 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	return keys
 }
 
-// places are the nodes of the engine's cluster.
-type places struct {
-	cluster *cluster.Cluster
-	ids     map[string]plan.NodeID // by machine
-	told    []standing             // by node: what the engine was told last
-	joined  []joined               // by node
-}
-
-type standing struct {
-	out bool
-	use engine.Use
-}
-
-type joined struct {
-	cpu     unit.Milli
-	memory  unit.MiB
-	devices int32
-	gone    bool
-}
-
 // Events hands out what the engine is to be told, after everything that is stale was
 // looked at again.
 func (c *Core) Events() []engine.Event {
 	c.settleNodes()
-	for len(c.dirty) > 0 {
-		list := make([]*entry, 0, len(c.dirty))
-		for e := range c.dirty {
-			list = append(list, e)
-		}
-		clear(c.dirty)
-		for _, e := range list {
-			e.age()
-		}
-		slices.SortFunc(list, inOrder)
-		for _, e := range list {
+	for len(c.again.dirty) > 0 {
+		for _, e := range c.again.next() {
 			c.refresh(e)
 		}
 	}
-	c.settleSets()
-	c.settleUse()
-	events := c.events
-	c.events = nil
-	return events
+	c.sets.TellChanged(c.roster.waitedFor)
+	c.fleet.TellUse(c.placed)
+	return c.box.takeEvents()
+}
+
+// placed reports whether the engine knows that a pod is where it is.
+func (c *Core) placed(p *corev1.Pod) bool {
+	m := c.pods[p.UID]
+	return m.of != nil && m.of.run != nil && m.of.run.seatOf(m) >= 0
+}
+
+// settleNodes has the nodes read again where they have changed. There may then be what
+// gangs ask for that were not submitted.
+func (c *Core) settleNodes() {
+	if !c.fleet.Stale() {
+		return
+	}
+	if c.fleet.TellNodes() {
+		c.sets.Grow()
+	}
+	c.stirUnasked()
+}
+
+func (c *Core) stirUnasked() {
+	for _, e := range c.roster.gangs {
+		if e.job == plan.None && !e.asked {
+			c.again.stir(e)
+		}
+	}
+}
+
+// Tick lets a while pass.
+func (c *Core) Tick() {
+	c.again.pass()
+	c.sets.Pass()
 }
 
 // Tasks hands out what is to be done at the API server.
 func (c *Core) Tasks() []Task {
-	tasks := c.tasks
-	c.tasks = nil
-	return tasks
+	return c.box.takeTasks()
 }
 
 // Bound hands out how long the pods that were bound since had been there.
 func (c *Core) Bound() []time.Duration {
-	bound := c.bound
-	c.bound = nil
-	return bound
+	return c.box.takeBound()
 }
 
 // Broken says why the state has to be put together anew, from the objects: a device
 // model that was not there before, or a node that has become larger.
-func (c *Core) Broken() string { return c.broken }
-
-func (c *Core) report(e engine.Event) { c.events = append(c.events, e) }
+func (c *Core) Broken() string { return c.box.broken }

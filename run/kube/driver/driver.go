@@ -112,7 +112,7 @@ func (d *Driver) Begin(ctx context.Context, w api.Watcher) (Beginning, error) {
 		return b, err
 	}
 	// From here on whoever led before finds a newer fence, and stops.
-	t := d.core.writeOfLedger()
+	t := d.core.keeper.writeOfLedger()
 	err = d.try(ctx, &t)
 	t.Then(err)
 	if err != nil {
@@ -244,7 +244,7 @@ func (d *Driver) exchange(ctx context.Context) error {
 func (d *Driver) rest() {
 	r := copyRest(stored.RestOf(d.state))
 	strategy := d.plane.StrategyText()
-	d.post(func() { d.core.keepLedger(&r, strategy) })
+	d.post(func() { d.core.keeper.keepLedger(&r, strategy) })
 }
 
 // others is how many records of no urgency may be written now: they wait for bindings,

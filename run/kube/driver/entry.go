@@ -2,8 +2,6 @@ package driver
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -136,13 +134,13 @@ func (c *Core) refresh(e *entry) {
 	e.resuming = e.resuming && g.Suspended
 	e.paused = e.paused || !e.resuming && g.Suspended && c.stoppedByUs(&g)
 	if len(pods) > 0 {
-		c.tellAll(problems, pods[0])
+		c.voice.tellAll(problems, pods[0])
 	}
 	c.sortRiders(e)
 	s := g.State(pods)
 	switch {
 	case e.run != nil:
-		c.follow(e, &s)
+		c.runs.follow(e, &s)
 	case e.job != plan.None && !e.over:
 		c.waits(e, &s)
 	case e.job == plan.None && !e.asked && !gang.Holds(problems):
@@ -161,20 +159,8 @@ func (c *Core) stoppedByUs(g *gang.Gang) bool {
 }
 
 func (c *Core) forget(e *entry) {
-	delete(c.gangs, e.key)
-	delete(c.byName, e.name)
-	delete(c.byJob, e.job)
-	delete(c.toKeep, e)
-	object := types.NamespacedName{Namespace: e.key.Namespace, Name: e.key.Name}
-	if c.ofName[object] = slices.DeleteFunc(c.ofName[object], func(o *entry) bool { return o == e }); len(c.ofName[object]) == 0 {
-		delete(c.ofName, object)
-	}
-	if e.put.name != "" && e.key.UID == "" { // nothing takes its record away
-		namespace, name, records := e.key.Namespace, e.put.name, c.config.Records
-		c.tasks = append(c.tasks, Task{Lane: Keeping, About: name, Then: func(error) {},
-			Do: func(ctx context.Context) error { return records.DeleteJob(ctx, namespace, name) }})
-	}
-	c.ledger.names[e.name] = true
+	c.roster.drop(e)
+	c.keeper.drop(e)
 }
 
 // waits looks at a gang that the engine keeps waiting.
@@ -183,30 +169,17 @@ func (c *Core) waits(e *entry, s *gang.State) {
 	switch {
 	case g.Missing && len(e.pods) == 0, g.Ending.Phase == gang.Succeeded || g.Ending.Phase == gang.Failed,
 		s.Phase == gang.Succeeded || s.Phase == gang.Failed:
-		c.report(engine.Event{Kind: engine.Cancel, Job: e.job})
+		c.box.report(engine.Event{Kind: engine.Cancel, Job: e.job})
 		return
 	case g.Suspended && !e.paused && !e.resuming && e.phase == plan.Waiting:
-		c.report(engine.Event{Kind: engine.Hold, Job: e.job, By: "kubernetes"})
+		c.box.report(engine.Event{Kind: engine.Hold, Job: e.job, By: "kubernetes"})
 		return
 	case !g.Suspended && e.phase == plan.Held && e.why == plan.UserHeld:
-		c.report(engine.Event{Kind: engine.Release, Job: e.job, By: "kubernetes"})
+		c.box.report(engine.Event{Kind: engine.Release, Job: e.job, By: "kubernetes"})
 	}
-	c.evictStrays(e, s.Members)
-	c.evictStrays(e, s.Extra)
+	c.runs.evictStrays(e, s.Members)
+	c.runs.evictStrays(e, s.Extra)
 	c.explain(e, s.Members)
-}
-
-// evictStrays sends away pods that are bound although the engine gave them no room:
-// members of a gang that could not be bound as a whole.
-func (c *Core) evictStrays(e *entry, pods []*corev1.Pod) {
-	if e.gang.Stop == gang.EvictForGood {
-		return // nobody would make it again
-	}
-	for _, p := range pods {
-		if p.Spec.NodeName != "" {
-			c.evict(e, p, "its gang does not run")
-		}
-	}
 }
 
 // submit asks the engine to take a gang that is complete.
@@ -218,13 +191,13 @@ func (c *Core) submit(e *entry, s *gang.State) {
 	}
 	need, pod, problem := c.needs(e, s)
 	if !problem.None() {
-		c.tell(problemOf(g, problem), pod)
+		c.voice.tell(problemOf(g, problem), pod)
 		return
 	}
 	spec := c.specOf(e, need, pod)
-	e.name, e.asked, e.spec = spec.Name, true, spec
-	c.byName[spec.Name] = e
-	c.report(engine.Event{Kind: engine.Submit, Spec: spec, By: spec.User})
+	c.roster.call(e, spec.Name)
+	e.asked, e.spec = true, spec
+	c.box.report(engine.Event{Kind: engine.Submit, Spec: spec, By: spec.User})
 }
 
 // gatherFor is how long a gang may gather before its pods say that it is not complete.
@@ -236,13 +209,13 @@ func (c *Core) lacks(e *entry, s *gang.State) {
 		return
 	}
 	if c.config.Now().Sub(unit.Time(e.since.UnixMicro())) < gatherFor {
-		c.later = append(c.later, e)
+		c.again.delay(e)
 		return
 	}
 	for _, p := range append(s.Members, s.Extra...) {
 		if m := e.pods[p.UID]; m != nil && p.Spec.NodeName == "" && m.words != s.Reason {
 			m.words = s.Reason
-			c.explainOne(e, m, corev1.PodReasonUnschedulable, e.key.Kind+" "+e.key.Name+" waits: "+s.Reason)
+			c.voice.explainOne(e, m, corev1.PodReasonUnschedulable, e.key.Kind+" "+e.key.Name+" waits: "+s.Reason)
 		}
 	}
 }
@@ -250,7 +223,7 @@ func (c *Core) lacks(e *entry, s *gang.State) {
 // specOf is the job of a gang as the engine is asked for it.
 func (c *Core) specOf(e *entry, need inventory.Need, pod *corev1.Pod) *workload.Job {
 	spec := e.gang.Job
-	spec.Name = c.free(e)
+	spec.Name = c.roster.free(e)
 	spec.Devices, spec.Share, spec.Memory = need.Devices, need.Share, need.Memory
 	spec.CPU, spec.HostMemory, spec.Models = need.CPU, need.HostMemory, need.Models
 	spec.Retries = 0 // its owner tries again
@@ -262,36 +235,22 @@ func (c *Core) specOf(e *entry, need inventory.Need, pod *corev1.Pod) *workload.
 	if spec.Share == 0 {
 		spec.Share = unit.Whole
 	}
-	spec.NodeSet, spec.PerNode = c.confine(e, pod)
+	signature, set, perNode := c.sets.Confine(pod)
+	e.set, spec.NodeSet, spec.PerNode = cmp.Or(signature, e.set), set, perNode
 	return &spec
 }
 
 // Refused takes in that the engine did not accept a submission.
 func (c *Core) Refused(name string, err error) {
-	e := c.byName[name]
+	e := c.roster.byName[name]
 	if e == nil || e.job != plan.None {
 		return
 	}
-	delete(c.byName, name)
+	c.roster.uncall(name)
 	e.asked = false
 	for _, p := range e.list() {
-		c.tell(gang.Problem{Reason: "NotAccepted", Object: e.gang.Name, Found: err.Error()}, p)
+		c.voice.tell(gang.Problem{Reason: "NotAccepted", Object: e.gang.Name, Found: err.Error()}, p)
 		return
-	}
-}
-
-// free is a name for the gang's job that no other has.
-func (c *Core) free(e *entry) string {
-	if o := c.byName[e.gang.Name]; o == nil || o == e {
-		if !c.ledger.names[e.gang.Name] {
-			return e.gang.Name
-		}
-	}
-	for n := 2; ; n++ {
-		name := fmt.Sprintf("%s.%d", e.gang.Name, n)
-		if c.byName[name] == nil && !c.ledger.names[name] {
-			return name
-		}
 	}
 }
 
@@ -304,7 +263,7 @@ func (c *Core) needs(e *entry, s *gang.State) (need inventory.Need, pod *corev1.
 			continue
 		}
 		seen[role] = true
-		n, problem := c.reader.Ask(p, c.claims)
+		n, problem := c.fleet.Ask(p)
 		if !problem.None() {
 			return need, p, problem
 		}
@@ -343,29 +302,6 @@ func problemOf(g *gang.Gang, p inventory.Problem) gang.Problem {
 		reason = "NothingOffersIt"
 	}
 	return gang.Problem{Reason: reason, Object: g.Name, Found: p.Text}
-}
-
-// tellAll tells people what is wrong, once.
-func (c *Core) tellAll(problems []gang.Problem, pod *corev1.Pod) {
-	for _, p := range problems {
-		c.tell(p, pod)
-	}
-}
-
-func (c *Core) tell(p gang.Problem, pod *corev1.Pod) {
-	if pod == nil {
-		return
-	}
-	words := p.String()
-	key := string(pod.UID) + words
-	if c.notes[key] {
-		return
-	}
-	if len(c.notes) > 100_000 {
-		clear(c.notes)
-	}
-	c.notes[key] = true
-	c.config.Voice.Say(referenceTo(pod), corev1.EventTypeWarning, p.Reason, words)
 }
 
 func referenceTo(p *corev1.Pod) corev1.ObjectReference {

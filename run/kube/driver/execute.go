@@ -8,14 +8,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run"
 	"github.com/musterdl/muster/run/kube/api"
+	"github.com/musterdl/muster/run/kube/driver/fleet"
 	"github.com/musterdl/muster/run/kube/filter"
 	"github.com/musterdl/muster/run/kube/gang"
-	"github.com/musterdl/muster/run/kube/inventory"
 )
 
 // Annotations that a binding leaves on a pod: the run it belongs to, and its devices
@@ -28,37 +29,50 @@ const (
 
 // Order takes a change of the engine's to carry out.
 func (c *Core) Order(o run.Order) {
-	e := c.byJob[o.Job]
+	e := c.roster.byJob[o.Job]
 	switch o.Verb {
 	case plan.Start:
 		if e == nil {
-			c.report(engine.Event{Kind: engine.NotStarted, Job: o.Job, Attempt: o.Attempt, Ending: engine.Ending{Class: plan.Misplaced}})
+			c.box.report(engine.Event{Kind: engine.NotStarted, Job: o.Job, Attempt: o.Attempt, Ending: engine.Ending{Class: plan.Misplaced}})
 			return
 		}
 		if e.run != nil {
-			c.leaveSeats(e) // it was lost with its node, which needs no order
+			c.runs.leaveSeats(e) // it was lost with its node, which needs no order
 		}
-		e.run = c.execution(&o)
+		e.run = c.runs.execution(&o)
 		e.run.recorded = len(o.Workers) == 1
-		c.stir(e)
+		c.again.stir(e)
 	case plan.Stop:
 		if e == nil || e.run == nil || e.run.attempt != o.Attempt {
-			c.report(engine.Event{Kind: engine.Stopped, Job: o.Job, Attempt: o.Attempt})
+			c.box.report(engine.Event{Kind: engine.Stopped, Job: o.Job, Attempt: o.Attempt})
 			return
 		}
 		e.run.stopping, e.run.until = true, c.config.Now()
-		c.stop(e)
-		c.stir(e)
+		c.runs.stop(e)
+		c.again.stir(e)
 	default:
 		c.config.Log.Error("Kubernetes has no way to do this", "verb", o.Verb.String(), "job", o.Name)
 	}
 }
 
-func (c *Core) execution(o *run.Order) *execution {
+// runs carries out what the engine decided: it has pods made, gives them the seats of a run,
+// binds them, and sends them away.
+type runs struct {
+	config *Config
+	box    *outbox
+	again  *again
+	voice  *voice
+	fleet  *fleet.Fleet
+	sets   *fleet.Sets
+	keeper *keeper
+	pods   map[types.UID]*member // all, by the Core's account
+}
+
+func (rn *runs) execution(o *run.Order) *execution {
 	x := &execution{attempt: o.Attempt}
 	for _, w := range o.Workers {
-		s := seat{machine: w.Node, node: c.kubeNode(w.Node), share: w.Share}
-		first := plan.DeviceID(c.places.cluster.Nodes[w.Node].First)
+		s := seat{machine: w.Node, node: rn.fleet.KubeNode(w.Node), share: w.Share}
+		first := plan.DeviceID(rn.fleet.Cluster().Nodes[w.Node].First)
 		for _, d := range w.Devices {
 			s.devices = append(s.devices, int32(d-first))
 		}
@@ -67,133 +81,126 @@ func (c *Core) execution(o *run.Order) *execution {
 	return x
 }
 
-// kubeNode is the node of Kubernetes that a machine is on.
-func (c *Core) kubeNode(id plan.NodeID) string {
-	if m := c.machine(id); m != nil {
-		return m.KubeNode
-	}
-	name, _, _ := strings.Cut(c.places.cluster.Nodes[id].Name, "/")
-	return name
-}
-
-func (c *Core) machine(id plan.NodeID) *inventory.Machine {
-	name := c.places.cluster.Nodes[id].Name
-	if i, ok := c.byMachine[name]; ok {
-		return &c.machines[i]
-	}
-	return nil
-}
-
 // follow brings a run up to date with the pods of its gang.
-func (c *Core) follow(e *entry, s *gang.State) {
+func (rn *runs) follow(e *entry, s *gang.State) {
+	rn.clearSeats(e)
+	x := e.run
+	switch {
+	case x.stopping:
+		rn.stopped(e)
+	case x.failed:
+		rn.gaveUp(e)
+	case rn.finished(e, s):
+	case e.last.leave != plan.NoFailure:
+		rn.leave(e)
+	case e.gang.Missing && len(e.pods) == 0:
+		rn.box.report(engine.Event{Kind: engine.Cancel, Job: e.job, By: "kubernetes"})
+	case e.gang.Suspended && e.paused && x.resumed:
+		// Whoever led before was stopping it, and could not write that down.
+		if rn.clear(e, "its gang makes way") == 0 {
+			rn.exit(e, plan.NodeFailure, nil)
+		}
+	case e.gang.Suspended && !e.paused && !e.resuming && x.resumed:
+		rn.box.report(engine.Event{Kind: engine.Hold, Job: e.job, By: "kubernetes"})
+	default:
+		rn.start(e, s)
+	}
+}
+
+// leave ends a run that is known to end since a pod of it is lost, or asks for that.
+func (rn *runs) leave(e *entry) {
+	x := e.run
+	if !x.started || e.gang.Stop != gang.Suspend || e.gang.Missing {
+		rn.exit(e, e.last.leave, nil)
+		return
+	}
+	// Its owner takes the others away and makes all anew. Were they evicted, the Job
+	// controller would count each as a failure, wait longer with each, and give up.
+	if !x.requeued {
+		x.requeued = true
+		rn.box.report(engine.Event{Kind: engine.Requeue, Job: e.job, By: "kubernetes"})
+	}
+}
+
+// clearSeats empties the seats whose pods are not there, and sees which pods are lost with
+// their nodes.
+func (rn *runs) clearSeats(e *entry) {
 	x := e.run
 	for i := range x.workers {
 		w := &x.workers[i]
 		if w.pod != nil && w.pod.pod.Spec.NodeName != "" && w.pod.pod.Spec.NodeName != w.node {
-			c.dirtyNodes[w.pod.pod.Spec.NodeName] = true // somebody else put it elsewhere
+			rn.fleet.Touch(w.pod.pod.Spec.NodeName) // somebody else put it elsewhere
 			w.pod, w.state = nil, empty
 			x.failed = !x.stopping
 		}
-		if w.pod != nil && c.pods[w.pod.pod.UID] == nil { // it is gone
-			if !x.stopping && !ended(w.pod.pod) && c.out(w) {
+		if w.pod != nil && rn.pods[w.pod.pod.UID] == nil { // it is gone
+			if !x.stopping && !ended(w.pod.pod) && rn.fleet.Out(w.machine) {
 				e.last.leave = plan.NodeFailure
 			}
-			c.dirtyNodes[w.node] = true
+			rn.fleet.Touch(w.node)
 			w.pod, w.state = nil, empty
 		}
-		if w.pod != nil && c.stranded(w) {
+		if w.pod != nil && rn.stranded(w) {
 			e.last.leave = plan.NodeFailure
 		}
 	}
-	switch {
-	case x.stopping:
-		c.stopped(e)
-	case x.failed:
-		c.gaveUp(e)
-	case c.finished(e, s):
-	case e.last.leave != plan.NoFailure && x.started && e.gang.Stop == gang.Suspend && !e.gang.Missing:
-		// Its owner takes the others away and makes all anew. Were they evicted, the Job
-		// controller would count each as a failure, wait longer with each, and give up.
-		if !x.requeued {
-			x.requeued = true
-			c.report(engine.Event{Kind: engine.Requeue, Job: e.job, By: "kubernetes"})
-		}
-	case e.last.leave != plan.NoFailure:
-		c.exit(e, e.last.leave, nil)
-	case e.gang.Missing && len(e.pods) == 0:
-		c.report(engine.Event{Kind: engine.Cancel, Job: e.job, By: "kubernetes"})
-	case e.gang.Suspended && e.paused && x.resumed:
-		// Whoever led before was stopping it, and could not write that down.
-		if c.clear(e, "its gang makes way") == 0 {
-			c.exit(e, plan.NodeFailure, nil)
-		}
-	case e.gang.Suspended && !e.paused && !e.resuming && x.resumed:
-		c.report(engine.Event{Kind: engine.Hold, Job: e.job, By: "kubernetes"})
-	default:
-		c.start(e, s)
-	}
-}
-
-// shut reports whether a node of Kubernetes is out of service or gone.
-func (c *Core) shut(node string) bool {
-	for i := range c.machines {
-		if c.machines[i].KubeNode == node {
-			return c.machines[i].Out != ""
-		}
-	}
-	return true
-}
-
-// out reports whether the node of a seat is out of service or gone.
-func (c *Core) out(w *seat) bool {
-	m := c.machine(w.machine)
-	return m == nil || m.Out != ""
 }
 
 // start carries a start on: its owner makes the pods, the record is written, the pods
 // are bound, and all of them run.
-func (c *Core) start(e *entry, s *gang.State) {
+func (rn *runs) start(e *entry, s *gang.State) {
 	x := e.run
 	if !x.resumed {
-		c.resume(e)
+		rn.resume(e)
 	}
-	if c.others(e, s) {
+	if rn.others(e, s) {
 		return
 	}
 	members := e.members(s)
-	running := 0
-	for _, m := range members {
-		if m.pod.Status.Phase == corev1.PodRunning && m.pod.Spec.NodeName != "" {
-			running++
-		}
-	}
 	if len(members) == 0 && s.Succeeded == 0 {
 		return
 	}
-	if !c.seat(e, s, members) || !x.recorded {
+	if !rn.seat(e, s, members) || !x.recorded {
 		return
 	}
+	rn.sayStuck(e, members)
+	running, done := countRunning(members), int(s.Succeeded)
+	if !x.started && running+done >= min(len(x.workers), len(members)+done) && running+done > 0 && x.whole() {
+		x.started, x.began = true, rn.config.Now()
+		rn.box.report(engine.Event{Kind: engine.Started, Job: e.job, Attempt: x.attempt})
+	}
+}
+
+// sayStuck tells people why a pod of a run cannot start; once is enough: the kubelet repeats
+// itself.
+func (rn *runs) sayStuck(e *entry, members []*member) {
+	x := e.run
 	for _, m := range members {
 		if words := gang.Stuck(m.pod); words != "" && !x.started && x.stuck == "" {
-			x.stuck = words // once is enough: the kubelet repeats itself
-			c.config.Voice.Say(e.reference(), corev1.EventTypeWarning, "CannotStart", words)
+			x.stuck = words
+			rn.voice.warn(e.reference(), "CannotStart", words)
 		}
 	}
-	if done := int(s.Succeeded); !x.started && running+done >= min(len(x.workers), len(members)+done) && running+done > 0 && x.whole() {
-		x.started, x.began = true, c.config.Now()
-		c.report(engine.Event{Kind: engine.Started, Job: e.job, Attempt: x.attempt})
+}
+
+func countRunning(members []*member) (n int) {
+	for _, m := range members {
+		if m.pod.Status.Phase == corev1.PodRunning && m.pod.Spec.NodeName != "" {
+			n++
+		}
 	}
+	return n
 }
 
 // others sends pods of the gang away that an earlier run has left, and reports whether
 // there are any: their places are not those of this one.
-func (c *Core) others(e *entry, s *gang.State) bool {
+func (rn *runs) others(e *entry, s *gang.State) bool {
 	attempt, are := strconv.Itoa(int(e.run.attempt)), false
 	for _, p := range s.Members {
 		m := e.pods[p.UID]
 		if p.Spec.NodeName != "" && e.run.seatOf(m) < 0 && e.run.boarded[p.UID] == "" && p.Annotations[noteAttempt] != attempt {
 			are = true
-			c.evict(e, p, "its gang starts anew")
+			rn.evict(e, p, "its gang starts anew")
 		}
 	}
 	return are
@@ -211,47 +218,47 @@ func (x *execution) whole() bool {
 }
 
 // resume lets the owner make the pods of the run, as many as it has workers.
-func (c *Core) resume(e *entry) {
+func (rn *runs) resume(e *entry) {
 	x, g := e.run, &e.gang
 	x.resumed = true
 	if n := int32(len(x.workers)) + e.riding; n != g.Size && len(g.Resize.Targets) > 0 {
 		target := g.Resize.Targets[0]
-		c.tasks = append(c.tasks, Task{Lane: Binding, About: g.Name + ": resize",
+		rn.box.do(Task{Lane: Binding, About: g.Name + ": resize",
 			Do: func(ctx context.Context) error {
-				return c.config.Owners.Set(ctx, target.Object, target.Fields, n-g.Resize.Others)
+				return rn.config.Owners.Set(ctx, target.Object, target.Fields, n-g.Resize.Others)
 			},
-			Then: func(err error) { c.ordered(e, x, "resize", err) }})
+			Then: func(err error) { rn.ordered(e, x, "resize", err) }})
 	}
 	if g.Suspended || e.paused {
 		object, field := g.Control, g.SuspendField
 		e.paused, e.resuming = false, true
-		c.tasks = append(c.tasks, Task{Lane: Binding, About: g.Name + ": resume",
-			Do: func(ctx context.Context) error { return c.config.Owners.Suspend(ctx, object, field, false) },
+		rn.box.do(Task{Lane: Binding, About: g.Name + ": resume",
+			Do: func(ctx context.Context) error { return rn.config.Owners.Suspend(ctx, object, field, false) },
 			Then: func(err error) {
 				if err != nil {
 					e.paused, e.resuming = true, false
 				}
-				c.ordered(e, x, "resume", err)
+				rn.ordered(e, x, "resume", err)
 			}})
 	}
 }
 
 // ordered takes in how a write to an owner went.
-func (c *Core) ordered(e *entry, x *execution, what string, err error) {
+func (rn *runs) ordered(e *entry, x *execution, what string, err error) {
 	if err == nil || e.run != x {
 		return
 	}
-	c.config.Log.Warn("an owner did not let itself be changed", "job", e.name, "what", what, "error", err)
+	rn.config.Log.Warn("an owner did not let itself be changed", "job", e.name, "what", what, "error", err)
 	if !x.started && !x.stopping {
-		c.config.Voice.Say(e.reference(), corev1.EventTypeWarning, "CannotStart", fmt.Sprintf("%s: %v", what, err))
+		rn.voice.warn(e.reference(), "CannotStart", fmt.Sprintf("%s: %v", what, err))
 		x.failed = true
-		c.stir(e)
+		rn.again.stir(e)
 	}
 }
 
 // seat gives pods their seats and binds those that are not bound, and reports whether
 // the run may go on. Before the first of a gang is bound all of it must be there.
-func (c *Core) seat(e *entry, s *gang.State, members []*member) bool {
+func (rn *runs) seat(e *entry, s *gang.State, members []*member) bool {
 	x := e.run
 	seated := 0
 	for i := range x.workers {
@@ -269,23 +276,23 @@ func (c *Core) seat(e *entry, s *gang.State, members []*member) bool {
 		return false
 	}
 	fresh := x.seats(e, members)
-	if len(fresh) > 0 && !c.fits(e, fresh) {
+	if len(fresh) > 0 && !rn.fits(e, fresh) {
 		return false
 	}
-	boarding, ok := c.board(e, fresh, riders)
+	boarding, ok := rn.board(e, fresh, riders)
 	if !ok && len(fresh) > 0 {
-		c.giveUp(e, "", "there is no node for a pod of the gang that asks for no device")
+		rn.giveUp(e, "", "there is no node for a pod of the gang that asks for no device")
 		return false
 	}
 	if !x.recorded && len(fresh)+len(boarding) > 0 {
-		c.keep(e, true)
+		rn.keeper.keep(e, true)
 		return false
 	}
 	for _, i := range fresh {
-		c.bind(e, i)
+		rn.bind(e, i)
 	}
 	for _, p := range boarding {
-		c.bindRider(e, p)
+		rn.bindRider(e, p)
 	}
 	return true
 }
@@ -330,29 +337,29 @@ func (x *execution) seatFor(p *corev1.Pod, rank int) int {
 }
 
 // bind puts a pod on the node of its seat.
-func (c *Core) bind(e *entry, i int) {
+func (rn *runs) bind(e *entry, i int) {
 	x := e.run
 	w := &x.workers[i]
 	pod, node := w.pod.pod, w.node
-	notes, problem := c.notesFor(e, w, pod)
+	notes, problem := rn.notesFor(e, w, pod)
 	if problem != "" {
-		c.giveUp(e, node, problem)
+		rn.giveUp(e, node, problem)
 		return
 	}
 	w.state = binding
 	m := w.pod
-	hold, pods := c.config.Filter, c.config.Pods
-	if c.config.Supposed {
+	hold, pods := rn.config.Filter, rn.config.Pods
+	if rn.config.Supposed {
 		hold = nil
 	}
-	c.tasks = append(c.tasks, Task{Lane: Binding, About: pod.Name,
+	rn.box.do(Task{Lane: Binding, About: pod.Name,
 		Do: func(ctx context.Context) error {
 			if hold == nil {
 				return pods.Bind(ctx, pod, node, notes)
 			}
 			return reserveAndBind(ctx, hold, pods, pod, node, notes)
 		},
-		Then: func(err error) { c.wasBound(e, x, i, m, err) }})
+		Then: func(err error) { rn.wasBound(e, x, i, m, err) }})
 }
 
 // reserveAndBind chooses volumes and claims, writes them, and binds.
@@ -379,43 +386,43 @@ type refused struct{ *filter.Refusal }
 func (r refused) Error() string { return r.Words() }
 
 // wasBound takes in how a binding went.
-func (c *Core) wasBound(e *entry, x *execution, i int, m *member, err error) {
+func (rn *runs) wasBound(e *entry, x *execution, i int, m *member, err error) {
 	w := &x.workers[i]
 	if w.pod != m {
 		return // it is gone
 	}
-	now := c.pods[m.pod.UID]
+	now := rn.pods[m.pod.UID]
 	here := now != nil && now.pod.Spec.NodeName == w.node
 	switch {
 	case api.IsConflict(err) && !here:
 		w.state = bound // perhaps by us, whose answer was lost: its object will say where it is
 	case err == nil || here:
 		w.state = bound
-		c.bound = append(c.bound, time.UnixMicro(int64(c.config.Now())).Sub(m.pod.CreationTimestamp.Time))
-		c.config.Voice.Say(referenceTo(m.pod), corev1.EventTypeNormal, "Scheduled", "bound to "+w.node+" by muster, attempt "+strconv.Itoa(int(x.attempt)))
+		rn.box.count(time.UnixMicro(int64(rn.config.Now())).Sub(m.pod.CreationTimestamp.Time))
+		rn.voice.mention(referenceTo(m.pod), "Scheduled", "bound to "+w.node+" by muster, attempt "+strconv.Itoa(int(x.attempt)))
 	case api.IsGone(err):
 		w.pod, w.state = nil, empty
 	default:
 		w.state = empty
 		if e.run == x && !x.stopping {
-			c.giveUp(e, w.node, err.Error())
+			rn.giveUp(e, w.node, err.Error())
 		}
 	}
-	c.stir(e)
+	rn.again.stir(e)
 }
 
 // notesFor are the annotations of a binding.
-func (c *Core) notesFor(e *entry, w *seat, pod *corev1.Pod) (notes map[string]string, problem string) {
+func (rn *runs) notesFor(e *entry, w *seat, pod *corev1.Pod) (notes map[string]string, problem string) {
 	notes = map[string]string{noteJob: strconv.Itoa(int(e.job)), noteAttempt: strconv.Itoa(int(e.run.attempt))}
 	if len(w.devices) > 0 {
 		notes[noteDevices] = join(w.devices)
 	}
-	if m := c.machine(w.machine); m != nil && m.Fractions {
+	if m := rn.fleet.Machine(w.machine); m != nil && m.Fractions {
 		devices := make([]int, len(w.devices))
 		for i, d := range w.devices {
 			devices[i] = int(d)
 		}
-		more, p := c.config.Rules.BindAnnotations(*m, pod, devices, c.config.Now())
+		more, p := rn.config.Rules.BindAnnotations(*m, pod, devices, rn.config.Now())
 		if !p.None() {
 			return nil, p.Text
 		}

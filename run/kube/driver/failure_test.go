@@ -52,7 +52,7 @@ func TestFailures(t *testing.T) {
 			t.Errorf("%s: the engine is told %+v", c.name, f)
 			continue
 		}
-		if e := s.core.byName[job]; e == nil || !strings.Contains(e.put.reason, c.words) {
+		if e := s.core.roster.byName[job]; e == nil || !strings.Contains(e.put.reason, c.words) {
 			t.Errorf("%s: its record says %+v", c.name, e)
 		}
 		said := ""

@@ -24,7 +24,11 @@ func keyOf(o *unstructured.Unstructured) ownerKey {
 	return ownerKey{groupOf(o.GetAPIVersion()), o.GetKind(), o.GetNamespace(), o.GetName()}
 }
 
-func (o owners) put(x *unstructured.Unstructured, gone bool) { put(o, keyOf(x), x, gone) }
+func (o owners) put(x *unstructured.Unstructured, gone bool) {
+	if o[keyOf(x)] = x; gone {
+		delete(o, keyOf(x))
+	}
+}
 
 // Find implements gang.Owners.
 func (o owners) Find(ref metav1.OwnerReference, namespace string) (*unstructured.Unstructured, bool) {
@@ -37,9 +41,9 @@ func (o owners) Find(ref metav1.OwnerReference, namespace string) (*unstructured
 
 // below are the gangs that an object may say something about: its own, and those of
 // the objects that own it.
-func (o owners) below(c *Core, x *unstructured.Unstructured) (list []*entry) {
+func (o owners) below(ro *roster, x *unstructured.Unstructured) (list []*entry) {
 	for depth := 0; x != nil && depth < 8; depth++ {
-		list = append(list, c.ofName[nameOf(x)]...)
+		list = append(list, ro.ofName[nameOf(x)]...)
 		var above *unstructured.Unstructured
 		for _, ref := range x.GetOwnerReferences() {
 			if found, ok := o.Find(ref, x.GetNamespace()); ok {

@@ -18,6 +18,7 @@ import (
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/kube/api"
+	"github.com/musterdl/muster/run/kube/driver/fleet"
 	"github.com/musterdl/muster/run/kube/gang"
 	"github.com/musterdl/muster/run/kube/lead"
 	"github.com/musterdl/muster/run/kube/stored"
@@ -52,7 +53,6 @@ type ledger struct {
 	commits  int64
 	jobs     int64
 	busy     bool
-	names    map[string]bool // of jobs that are over, which are not used again
 }
 
 // exactLedger is what a ledger has for the engine.
@@ -106,13 +106,13 @@ func copyRest(r stored.Rest) stored.Rest {
 func (c *Core) Told(n Notice) {
 	for i := range n.jobs {
 		p := &n.jobs[i].piece
-		e := c.byName[p.Name]
+		e := c.roster.byName[p.Name]
 		if e == nil {
 			continue
 		}
 		if e.job == plan.None {
-			e.job, e.asked = p.ID, false
-			c.byJob[p.ID] = e
+			c.roster.know(e, p.ID, p.Name)
+			e.asked = false
 		}
 		e.phase, e.why = p.Job.Phase, p.Job.Reason.Code
 		words := n.jobs[i].words
@@ -124,11 +124,11 @@ func (c *Core) Told(n Notice) {
 		}
 		e.over = e.phase.Over()
 		e.put.piece, e.put.reason = p, words
-		c.keep(e, false)
-		c.stir(e)
+		c.keeper.keep(e, false)
+		c.again.stir(e)
 	}
 	if n.rest != nil {
-		c.keepLedger(n.rest, c.ledger.strategy)
+		c.keeper.keepLedger(n.rest, c.keeper.ledger.strategy)
 	}
 }
 
@@ -142,17 +142,24 @@ func (e *entry) gaveUp() bool {
 func (c *Core) ended(e *entry, words string) {
 	switch e.phase {
 	case plan.Refused:
-		c.config.Voice.Say(e.reference(), corev1.EventTypeWarning, "Refused", words)
+		c.voice.warn(e.reference(), "Refused", words)
 		for _, m := range e.pods {
-			c.explainOne(e, m, "Refused", words)
+			c.voice.explainOne(e, m, "Refused", words)
 		}
 	case plan.Cancelled, plan.Failed:
 		if e.gaveUp() && e.last.printed != "" {
 			words += "\n" + e.last.printed
 		}
-		c.config.Voice.Say(e.reference(), corev1.EventTypeWarning, "Ended", words)
+		c.voice.warn(e.reference(), "Ended", words)
 	}
 }
+
+// Keep hands out writes of records: those that starts wait for, and at most so many
+// others.
+func (c *Core) Keep(others int) []Task { return c.keeper.due(others) }
+
+// Kept reports whether everything that is known is written.
+func (c *Core) Kept() bool { return c.keeper.done() }
 
 // explain tells the pods of a gang why they wait, each when the words are new to it.
 func (c *Core) explain(e *entry, pods []*corev1.Pod) {
@@ -160,58 +167,50 @@ func (c *Core) explain(e *entry, pods []*corev1.Pod) {
 		return
 	}
 	words, fresh := e.put.reason, false
-	if e.set != "" && c.config.Filter != nil {
-		if id := c.sets.ids[e.set]; id > 0 && c.sets.told[id-1] != nil && len(c.sets.told[id-1].Refused) > 0 {
-			words += "; " + c.sets.told[id-1].Words()
-		}
+	if refusals := c.sets.Refusals(e.set); refusals != "" {
+		words += "; " + refusals
 	}
 	for _, p := range pods {
 		if m := e.pods[p.UID]; m != nil && p.Spec.NodeName == "" && m.words != e.put.reason {
 			m.words, fresh = e.put.reason, true
-			c.explainOne(e, m, corev1.PodReasonUnschedulable, words)
+			c.voice.explainOne(e, m, corev1.PodReasonUnschedulable, words)
 		}
 	}
 	if fresh && e.gang.Control.Kind != "" {
-		c.config.Voice.Say(e.gang.Control, corev1.EventTypeNormal, "Waits", words)
+		c.voice.mention(e.gang.Control, "Waits", words)
 	}
 }
 
-// explainOne tells a pod, in its condition and, as kubectl describe shows no more of
-// that than its name, in an event.
-func (c *Core) explainOne(e *entry, m *member, reason, words string) {
-	p, kind := m.pod, corev1.EventTypeNormal
-	if reason != corev1.PodReasonUnschedulable {
-		kind = corev1.EventTypeWarning
-	}
-	c.config.Voice.Say(referenceTo(p), kind, reason, words)
-	c.tasks = append(c.tasks, Task{Lane: Telling, About: p.Name,
-		Do: func(ctx context.Context) error {
-			return c.config.Pods.Explain(ctx, p, reason, words)
-		},
-		Then: func(err error) {
-			if api.IsConflict(err) { // it changed meanwhile
-				m.words = ""
-				c.later = append(c.later, e)
-			}
-		}})
+// keeper has the records of jobs and the ledger written, the latest version of each.
+type keeper struct {
+	config *Config
+	box    *outbox
+	again  *again
+	fleet  *fleet.Fleet
+	sets   *fleet.Sets
+	toKeep map[*entry]bool
+	ledger ledger
 }
+
+// found takes in the ledger that was there.
+func (k *keeper) found(l api.Ledger) { k.ledger.version = l.ResourceVersion }
 
 // keep has the record of a job written, the latest version of it. Where a start waits
 // for it, it is urgent.
-func (c *Core) keep(e *entry, urgent bool) {
+func (k *keeper) keep(e *entry, urgent bool) {
 	e.put.urgent = e.put.urgent || urgent
 	if e.put.piece != nil || urgent {
-		c.toKeep[e] = true
+		k.toKeep[e] = true
 	}
 }
 
-// Keep hands out writes of records: those that starts wait for, and at most so many
+// due hands out writes of records: those that starts wait for, and at most so many
 // others.
-func (c *Core) Keep(others int) []Task {
+func (k *keeper) due(others int) []Task {
 	var tasks []Task
-	list := make([]*entry, 0, len(c.toKeep))
-	for e := range c.toKeep {
-		if !e.put.busy && (e.put.urgent || len(c.toKeep) <= 4*others || len(list) < others) {
+	list := make([]*entry, 0, len(k.toKeep))
+	for e := range k.toKeep {
+		if !e.put.busy && (e.put.urgent || len(k.toKeep) <= 4*others || len(list) < others) {
 			list = append(list, e)
 		}
 	}
@@ -224,23 +223,23 @@ func (c *Core) Keep(others int) []Task {
 			}
 			others--
 		}
-		delete(c.toKeep, e)
-		tasks = append(tasks, c.writeOf(e, lane))
+		delete(k.toKeep, e)
+		tasks = append(tasks, k.writeOf(e, lane))
 	}
-	if c.ledger.rest != nil && !c.ledger.busy && others > 0 {
-		tasks = append(tasks, c.writeOfLedger())
+	if k.ledger.rest != nil && !k.ledger.busy && others > 0 {
+		tasks = append(tasks, k.writeOfLedger())
 	}
 	return tasks
 }
 
-// Kept reports whether everything that is known is written.
-func (c *Core) Kept() bool { return len(c.toKeep) == 0 && c.ledger.rest == nil && !c.ledger.busy }
+// done reports whether everything that is known is written.
+func (k *keeper) done() bool { return len(k.toKeep) == 0 && k.ledger.rest == nil && !k.ledger.busy }
 
 // writeOf writes the record of a job.
-func (c *Core) writeOf(e *entry, lane Lane) Task {
+func (k *keeper) writeOf(e *entry, lane Lane) Task {
 	r := &e.put
-	job := c.recordOf(e)
-	attempt, records, fence := int32(-1), c.config.Records, c.config.Fence
+	job := k.recordOf(e)
+	attempt, records, fence := int32(-1), k.config.Records, k.config.Fence
 	if r.piece != nil {
 		attempt = r.piece.Job.Attempt
 		r.written = r.piece
@@ -258,23 +257,34 @@ func (c *Core) writeOf(e *entry, lane Lane) Task {
 			case err == nil:
 				r.version = version
 			case errors.Is(err, ErrDeposed):
-				c.broken = err.Error()
+				k.box.fail(err.Error())
 			default:
-				c.config.Log.Error("a record cannot be written", "job", e.name, "error", err)
+				k.config.Log.Error("a record cannot be written", "job", e.name, "error", err)
 				if r.piece == nil {
 					r.piece = r.written
 				}
-				c.toKeep[e] = true
+				k.toKeep[e] = true
 				return
 			}
 			if x := e.run; x != nil && !x.recorded && attempt >= x.attempt {
 				x.recorded = true
-				c.stir(e)
+				k.again.stir(e)
 			}
 			if r.piece != nil {
-				c.toKeep[e] = true
+				k.toKeep[e] = true
 			}
 		}}
+}
+
+// drop ends the keeping of a gang's record; where nothing takes that away, it does.
+func (k *keeper) drop(e *entry) {
+	delete(k.toKeep, e)
+	if e.put.name == "" || e.key.UID != "" {
+		return
+	}
+	namespace, name, records := e.key.Namespace, e.put.name, k.config.Records
+	k.box.do(Task{Lane: Keeping, About: name, Then: func(error) {},
+		Do: func(ctx context.Context) error { return records.DeleteJob(ctx, namespace, name) }})
 }
 
 // ErrDeposed says that another leader has written already.
@@ -310,7 +320,7 @@ func newer(a, b string) bool {
 }
 
 // recordOf is a job as its record tells it.
-func (c *Core) recordOf(e *entry) *api.Job {
+func (k *keeper) recordOf(e *entry) *api.Job {
 	p := e.put.piece
 	if p == nil {
 		p = e.put.written
@@ -338,14 +348,14 @@ func (c *Core) recordOf(e *entry) *api.Job {
 	st.Submitted, st.Started, st.Ended = when(p.Job.Submit), when(p.Job.Started), when(p.Job.Ended)
 	st.WaitedSeconds, st.ExecutedSeconds, st.ServiceDeviceSeconds = seconds(p.Job.Waited), seconds(p.Job.Executed), p.Job.Service/int64(unit.Second)/1000
 	st.Preemptions, st.Restarts, st.Failures, st.Memory = p.Job.Preemptions, p.Job.Restarts, p.Job.Failures, p.Job.Memo
-	st.Placement = c.placement(p)
+	st.Placement = k.placement(p)
 	for _, w := range st.Placement {
 		st.Workers += w.Workers
 	}
-	st.Fence = c.config.Fence
+	st.Fence = k.config.Fence
 	b, err := json.Marshal(exact{Piece: *p, Spec: e.spec, Key: e.key, Paused: e.paused, Set: e.set})
 	if err != nil {
-		c.config.Log.Error("a record cannot be encoded", "job", e.name, "error", err)
+		k.config.Log.Error("a record cannot be encoded", "job", e.name, "error", err)
 	}
 	st.Exact = string(b)
 	return j
@@ -373,14 +383,14 @@ func (e *entry) owner() api.JobOwner {
 }
 
 // placement is where a job's run is, in the words of Kubernetes.
-func (c *Core) placement(p *stored.Piece) (list []api.Place) {
+func (k *keeper) placement(p *stored.Piece) (list []api.Place) {
 	for _, r := range p.Runs {
 		if r.Slot != p.Job.Run {
 			continue
 		}
 		per := max(1, p.Shape.Devices)
 		for i, g := range r.Grants {
-			node := c.kubeNode(g.Grant.Node)
+			node := k.fleet.KubeNode(g.Grant.Node)
 			if n := len(list); n == 0 || list[n-1].Node != node {
 				list = append(list, api.Place{Node: node})
 			}
@@ -389,7 +399,7 @@ func (c *Core) placement(p *stored.Piece) (list []api.Place) {
 				at.Workers++
 			}
 			if g.Grant.Device != plan.None {
-				at.Devices = append(at.Devices, int32(g.Grant.Device)-c.places.cluster.Nodes[g.Grant.Node].First)
+				at.Devices = append(at.Devices, int32(g.Grant.Device)-k.fleet.Cluster().Nodes[g.Grant.Node].First)
 			}
 		}
 	}
@@ -412,42 +422,25 @@ func when(t unit.Time) *metav1.Time {
 }
 
 // keepLedger has the ledger written.
-func (c *Core) keepLedger(r *stored.Rest, strategy string) {
-	b, err := json.Marshal(exactLedger{Rest: *r, Sets: c.signatures(), Strategy: strategy, Out: c.closed()})
+func (k *keeper) keepLedger(r *stored.Rest, strategy string) {
+	b, err := json.Marshal(exactLedger{Rest: *r, Sets: k.sets.Signatures(), Strategy: strategy, Out: k.fleet.Closed()})
 	if err != nil {
-		c.config.Log.Error("the ledger cannot be encoded", "error", err)
+		k.config.Log.Error("the ledger cannot be encoded", "error", err)
 		return
 	}
-	c.ledger.strategy = strategy
-	c.ledger.rest, c.ledger.commits, c.ledger.jobs = b, r.Commits, int64(r.Jobs)
+	k.ledger.strategy = strategy
+	k.ledger.rest, k.ledger.commits, k.ledger.jobs = b, r.Commits, int64(r.Jobs)
 }
 
-func (c *Core) closed() (list []plan.NodeID) {
-	for id := range c.places.told {
-		if c.places.told[id].out {
-			list = append(list, plan.NodeID(id))
-		}
-	}
-	return list
-}
-
-func (c *Core) signatures() []string {
-	list := make([]string, len(c.sets.pods))
-	for s, id := range c.sets.ids {
-		list[id-1] = s
-	}
-	return list
-}
-
-func (c *Core) writeOfLedger() Task {
-	l := &c.ledger
+func (k *keeper) writeOfLedger() Task {
+	l := &k.ledger
 	o := &api.Ledger{}
 	o.TypeMeta = metav1.TypeMeta{APIVersion: api.GroupVersion.String(), Kind: api.KindLedger}
-	o.Name, o.ResourceVersion, o.Spec.Scheduler = c.config.Scheduler, l.version, c.config.Scheduler
-	o.Status = api.LedgerStatus{Strategy: l.strategy, Commits: l.commits, Nodes: int32(len(c.places.told)), Jobs: l.jobs, Fence: c.config.Fence, Exact: string(l.rest)}
+	o.Name, o.ResourceVersion, o.Spec.Scheduler = k.config.Scheduler, l.version, k.config.Scheduler
+	o.Status = api.LedgerStatus{Strategy: l.strategy, Commits: l.commits, Nodes: int32(k.fleet.Nodes()), Jobs: l.jobs, Fence: k.config.Fence, Exact: string(l.rest)}
 	was := l.rest
 	l.rest, l.busy = nil, true
-	ledgers, fence, version := c.config.Ledgers, c.config.Fence, ""
+	ledgers, fence, version := k.config.Ledgers, k.config.Fence, ""
 	return Task{Lane: Keeping, About: "ledger",
 		Do: func(ctx context.Context) (err error) {
 			version, err = putLedger(ctx, ledgers, o, fence)
@@ -459,9 +452,9 @@ func (c *Core) writeOfLedger() Task {
 			case err == nil:
 				l.version = version
 			case errors.Is(err, ErrDeposed):
-				c.broken = err.Error()
+				k.box.fail(err.Error())
 			default:
-				c.config.Log.Error("the ledger cannot be written", "error", err)
+				k.config.Log.Error("the ledger cannot be written", "error", err)
 				if l.rest == nil {
 					l.rest = was
 				}

@@ -22,14 +22,14 @@ import (
 // sortRiders finds out which roles of a gang ride.
 func (c *Core) sortRiders(e *entry) {
 	e.riders, e.riding = nil, 0
-	if len(e.gang.Roles) < 2 || c.reader == nil {
+	if len(e.gang.Roles) < 2 || !c.fleet.Known() {
 		return
 	}
 	most, devices := int32(0), make([]int32, len(e.gang.Roles))
 	for i := range e.gang.Roles {
 		if t := e.gang.Roles[i].Template; t != nil {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.key.Namespace, Name: e.key.Name}, Spec: t.Spec}
-			if need, problem := c.reader.Ask(pod, c.claims); problem.None() {
+			if need, problem := c.fleet.Ask(pod); problem.None() {
 				devices[i] = need.Devices
 			}
 		}
@@ -64,7 +64,7 @@ func (e *entry) along(s *gang.State) (list []*member) {
 
 // board finds nodes for the riders that have none, beside the pods of the gang that are
 // about to be bound, and reports whether there are such.
-func (c *Core) board(e *entry, fresh []int, riders []*member) (boarding []filter.Placed, ok bool) {
+func (rn *runs) board(e *entry, fresh []int, riders []*member) (boarding []filter.Placed, ok bool) {
 	x := e.run
 	var placed []filter.Placed
 	for _, i := range fresh {
@@ -74,7 +74,7 @@ func (c *Core) board(e *entry, fresh []int, riders []*member) (boarding []filter
 		if m.pod.Spec.NodeName != "" || x.boarded[m.pod.UID] != "" {
 			continue
 		}
-		node, found := c.berth(x, m.pod, placed)
+		node, found := rn.berth(x, m.pod, placed)
 		if !found {
 			return nil, false
 		}
@@ -86,21 +86,21 @@ func (c *Core) board(e *entry, fresh []int, riders []*member) (boarding []filter
 
 // berth is a node where a rider fits beside what is placed: one of the gang's, or else
 // the first that is allowed.
-func (c *Core) berth(x *execution, p *corev1.Pod, placed []filter.Placed) (string, bool) {
+func (rn *runs) berth(x *execution, p *corev1.Pod, placed []filter.Placed) (string, bool) {
 	var nodes []string
 	for i := range x.workers {
 		if !slices.Contains(nodes, x.workers[i].node) {
 			nodes = append(nodes, x.workers[i].node)
 		}
 	}
-	if c.config.Filter == nil {
+	if rn.config.Filter == nil {
 		return nodes[0], true
 	}
-	if set, err := c.config.Filter.Nodes(c.ctx, p); err == nil {
+	if set, err := rn.config.Filter.Nodes(context.Background(), p); err == nil {
 		nodes = append(nodes, set.Allowed...)
 	}
 	for _, node := range nodes {
-		refusal, err := c.config.Filter.Check(c.ctx, append(slices.Clone(placed), filter.Placed{Pod: p, Node: node}))
+		refusal, err := rn.config.Filter.Check(context.Background(), append(slices.Clone(placed), filter.Placed{Pod: p, Node: node}))
 		if err == nil && refusal == nil {
 			return node, true
 		}
@@ -109,14 +109,14 @@ func (c *Core) berth(x *execution, p *corev1.Pod, placed []filter.Placed) (strin
 }
 
 // bindRider puts a rider on its node.
-func (c *Core) bindRider(e *entry, at filter.Placed) {
-	x, hold, pods := e.run, c.config.Filter, c.config.Pods
+func (rn *runs) bindRider(e *entry, at filter.Placed) {
+	x, hold, pods := e.run, rn.config.Filter, rn.config.Pods
 	if x.boarded == nil {
 		x.boarded = map[types.UID]string{}
 	}
 	x.boarded[at.Pod.UID] = at.Node
 	notes := map[string]string{noteJob: strconv.Itoa(int(e.job)), noteAttempt: strconv.Itoa(int(x.attempt))}
-	c.tasks = append(c.tasks, Task{Lane: Binding, About: at.Pod.Name,
+	rn.box.do(Task{Lane: Binding, About: at.Pod.Name,
 		Do: func(ctx context.Context) error {
 			if hold == nil {
 				return pods.Bind(ctx, at.Pod, at.Node, notes)
@@ -127,23 +127,23 @@ func (c *Core) bindRider(e *entry, at filter.Placed) {
 			if err != nil && !api.IsConflict(err) {
 				delete(x.boarded, at.Pod.UID) // another node is looked for
 			}
-			c.stir(e)
+			rn.again.stir(e)
 		}})
 }
 
 // ashore sends riders away and returns how many are not gone yet.
-func (c *Core) ashore(e *entry, why string, evict bool) (left int) {
+func (rn *runs) ashore(e *entry, why string, evict bool) (left int) {
 	if len(e.riders) == 0 {
 		return 0
 	}
 	for _, p := range e.list() {
 		bound := p.Spec.NodeName != "" || e.run.boarded[p.UID] != ""
-		if !bound || !e.rides(p) || ended(p) || p.DeletionTimestamp != nil && c.shut(p.Spec.NodeName) {
+		if !bound || !e.rides(p) || ended(p) || p.DeletionTimestamp != nil && rn.fleet.Shut(p.Spec.NodeName) {
 			continue
 		}
 		left++
 		if evict && p.Spec.NodeName != "" {
-			c.evict(e, p, why)
+			rn.evict(e, p, why)
 		}
 	}
 	return left

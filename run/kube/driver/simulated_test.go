@@ -291,7 +291,7 @@ func bothWorlds(t *testing.T, strategy string, c shape, list []task) {
 	w := apitest.New(apitest.Options{T: t, Start: time.Unix(0, 0).UTC(), Timing: apitest.Timing{Controller: atOnce, Start: startTime}})
 	c.add(w)
 	s := newStage(t, w, composed(t, made.Text))
-	want := simulate(t, s.core.places.cluster, composed(t, made.Text)(), list, unit.Duration(startTime.Microseconds()))
+	want := simulate(t, s.core.fleet.Cluster(), composed(t, made.Text)(), list, unit.Duration(startTime.Microseconds()))
 	last := unit.Time(0)
 	for _, at := range want.ended {
 		last = max(last, at)

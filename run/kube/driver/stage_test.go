@@ -117,7 +117,7 @@ func (s *stage) crash() {
 }
 
 func (s *stage) spec(id plan.JobID) *workload.Job {
-	if e := s.core.byJob[id]; e != nil {
+	if e := s.core.roster.byJob[id]; e != nil {
 		return e.spec
 	}
 	return &workload.Job{Name: "gone", Resources: workload.Resources{Gang: 1, Share: unit.Whole}}

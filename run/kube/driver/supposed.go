@@ -10,7 +10,7 @@ import (
 
 // JobOf is the engine's job of a gang, plan.None before the engine has it.
 func (c *Core) JobOf(key gang.Key) plan.JobID {
-	if e := c.gangs[key]; e != nil {
+	if e := c.roster.gangs[key]; e != nil {
 		return e.job
 	}
 	return plan.None
@@ -19,7 +19,7 @@ func (c *Core) JobOf(key gang.Key) plan.JobID {
 // End has a job's run end well, by itself. Its pods are nobody's until they are told to be
 // gone.
 func (c *Core) End(job plan.JobID) {
-	if e := c.byJob[job]; e != nil && e.run != nil {
-		c.exit(e, plan.NoFailure, nil)
+	if e := c.roster.byJob[job]; e != nil && e.run != nil {
+		c.runs.exit(e, plan.NoFailure, nil)
 	}
 }

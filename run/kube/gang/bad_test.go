@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 // change replaces text of a file of testdata before it is read.
@@ -161,7 +163,7 @@ func mutate(t *rapid.T, v any) any {
 // problems told, sizes and roles agree, and the order of pods does not matter.
 func TestNoPanic(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.yaml")
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		data, err := os.ReadFile(rapid.SampledFrom(files).Draw(t, "file"))
 		if err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -37,7 +38,7 @@ func TestParseSizes(t *testing.T) {
 
 // TestSpread: at most eight sizes, ascending, with the ends and the size asked for.
 func TestSpread(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		low := rapid.Int32Range(1, maxGang).Draw(t, "low")
 		high := rapid.Int32Range(low, maxGang).Draw(t, "high")
 		asked := rapid.Int32Range(low, high).Draw(t, "asked")
@@ -68,7 +69,7 @@ func TestNatural(t *testing.T) {
 		t.Fatal(got)
 	}
 	name := rapid.StringMatching(`[a0-3-]{0,6}`)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		a, b, c := name.Draw(t, "a"), name.Draw(t, "b"), name.Draw(t, "c")
 		if natural(a, b) != -natural(b, a) || natural(a, b) == 0 && a != b || natural(a, b) < 0 && natural(b, c) < 0 && natural(a, c) >= 0 {
 			t.Fatal(a, b, c)

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 func (n *Need) line() string {
@@ -101,7 +103,7 @@ func TestAskNeverPanics(t *testing.T) {
 	r := o.reader(Rules{MemoryFactor: 256})
 	ms := r.machines
 	names := []string{"cpu", "memory", "nvidia.com/gpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", gpuMemory, gpuPercent, gpuCores, "x/y"}
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		p := &corev1.Pod{}
 		always := corev1.ContainerRestartPolicyAlways
 		for i := range rapid.IntRange(0, 3).Draw(t, "containers") {

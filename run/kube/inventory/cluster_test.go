@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/plan"
 
@@ -15,7 +16,7 @@ import (
 // TestOrderIsKept: under joins and leaves every machine keeps its node id, gone ones
 // have no room, and the devices of a node are its machine's.
 func TestOrderIsKept(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		var order []string
 		present := map[string]bool{}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 func (m *Machine) line() string {
@@ -164,7 +166,7 @@ func TestRackLabel(t *testing.T) {
 // machine's devices are another's.
 func TestDevicesAddUp(t *testing.T) {
 	names := []string{"nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "nvidia.com/mig-2g.10gb", "amd.com/gpu", "google.com/tpu", "rdma/hca"}
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		n := &corev1.Node{}
 		n.Name = "n"
 		n.Status.Allocatable = corev1.ResourceList{}
@@ -194,7 +196,7 @@ func TestDevicesAddUp(t *testing.T) {
 
 // TestMachinesNeverPanic reads nodes of garbage.
 func TestMachinesNeverPanic(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		n := &corev1.Node{}
 		n.Name = rapid.String().Draw(t, "name")
 		n.Labels = rapid.MapOf(rapid.SampledFrom([]string{"nvidia.com/gpu.product", "nvidia.com/gpu.memory", "nvidia.com/gpu.replicas", "amd.com/gpu.vram", "nvidia.com/mig-1g.memory"}), garbage()).Draw(t, "labels")

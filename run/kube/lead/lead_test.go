@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 // world is a server, its records and all terms there were.
@@ -433,7 +435,7 @@ func chaos(t *testing.T, r *rand.Rand) {
 }
 
 func TestFenceText(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		f := Fence{Number: int64(rapid.Int32Min(1).Draw(t, "number")), Holder: rapid.String().Draw(t, "holder")}
 		if got, err := ParseFence(f.String()); err != nil || got != f {
 			t.Errorf("%v became %v, %v", f, got, err)

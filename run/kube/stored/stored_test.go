@@ -68,8 +68,7 @@ func firstDifference(a, b []byte) string {
 // TestPieces takes states to pieces: whole ones give the same state again, those of
 // different moments a legal one.
 func TestPieces(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		m := plantest.NewMachine(t)
 		m.Around = true
 		var old []stored.Piece
@@ -112,8 +111,7 @@ func TestPieces(t *testing.T) {
 
 // TestPiecesOfSome leaves out the jobs of which nothing is known any more.
 func TestPiecesOfSome(t *testing.T) {
-	draws.Seed(t, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		m := plantest.NewMachine(t)
 		for range 20 {
 			m.Happen(t)

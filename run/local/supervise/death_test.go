@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -89,9 +90,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") != "" {
 		rounds = 400
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	chance := rand.New(rand.NewPCG(seed, 0))
+	chance := rand.New(rand.NewPCG(draws.Seed(t), 0))
 	for round := range rounds {
 		pause := time.Duration(chance.IntN(60)) * time.Millisecond
 		victims := [][]string{{stageSupervisor}, {""}, {"", stageSupervisor}, {stageSupervisor, ""}, nil}[chance.IntN(5)]

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -20,7 +21,7 @@ import (
 // can be added to; a change in the middle is found.
 func TestRecordSurvivesTornTails(t *testing.T) {
 	dir := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		path := filepath.Join(dir, "record")
 		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
@@ -117,7 +118,7 @@ func TestChangedRecordIsDamaged(t *testing.T) {
 // The log is the whole output, or its beginning and end with the gap counted.
 func TestLogKeepsBothEnds(t *testing.T) {
 	dir := t.TempDir()
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		files, _ := filepath.Glob(filepath.Join(dir, "log*"))
 		for _, f := range files {
 			os.Remove(f)

@@ -30,9 +30,7 @@ func Conform(t *testing.T, newOrder func() schedule.Order) {
 		}
 	})
 	t.Run("history", func(t *testing.T) {
-		draws.Seed(t, 0)
-		draws.Few(t, 40)
-		rapid.Check(t, func(t *rapid.T) {
+		draws.Cases{Few: 40}.Check(t, func(t *rapid.T) {
 			nodes, devices := rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices")
 			conform(t, Nodes(nodes, devices, 0), drawJobs(t, int32(nodes*devices)), newOrder)
 		})

@@ -1,7 +1,6 @@
 package scheduletest
 
 import (
-	"flag"
 	"strconv"
 	"testing"
 
@@ -50,12 +49,7 @@ func ConformJoint(t *testing.T, newDecider func() allocate.Joint) {
 	})
 	for name, estimator := range map[string]profile.Estimator{"history": oracle.Estimator{}, "without estimates": declared.Estimator{}} {
 		t.Run(name, func(t *testing.T) {
-			draws.Seed(t, 0)
-			draws.Few(t, 40)
-			if err := flag.Set("rapid.nofailfile", "true"); err != nil {
-				t.Fatal(err)
-			}
-			rapid.Check(t, func(t *rapid.T) {
+			draws.Cases{Few: 40}.Check(t, func(t *rapid.T) {
 				c := unlike(rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices"))
 				conformJoint(t, c, drawElastic(t, c), newDecider, estimator, rapid.IntRange(0, 3).Draw(t, "breaks") == 0)
 			})

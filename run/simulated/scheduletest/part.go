@@ -39,9 +39,7 @@ func ConformPart(t *testing.T, part *strategy.Part, made func() any) {
 	}
 	t.Run("empty cluster", func(t *testing.T) { conformPart(t, Nodes(1, 4, 0), nil, part, made, nature{}) })
 	t.Run("history", func(t *testing.T) {
-		draws.Seed(t, 0)
-		draws.Few(t, 40)
-		rapid.Check(t, func(t *rapid.T) {
+		draws.Cases{Few: 40}.Check(t, func(t *rapid.T) {
 			c := unlike(rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices"))
 			for i := range c.Nodes {
 				c.Nodes[i].Uplink = 1000

@@ -23,9 +23,10 @@ func rwa(t *testing.T, seed uint64) Jobs {
 		t.Fatal(err)
 	}
 	defer src.Close()
+	saved := trace.WithSaving(src, trace.Saving{}, seed)
 	var jobs Jobs
 	for {
-		job, truth, err := src.Next()
+		job, truth, err := saved.Next()
 		if err != nil {
 			return jobs
 		}

@@ -80,6 +80,8 @@ type run struct {
 	devices []int
 	due     unit.Time // end of starting or stopping
 	ran     unit.Duration
+	did     unit.Duration // of one that is stopping: all that it ran, and
+	kept    unit.Duration // of which the work is kept, as nobody knows before it has stopped
 	rate    float64
 	done    float64 // reference time, in ticks
 }
@@ -217,7 +219,7 @@ func (s *sim) outages() {
 	}
 }
 
-// keep credits a run's job with the work that survives the run's end: all of it
+// keep leaves a run's job the work that survives the run's end: all of it
 // when it was saved, else what the last periodic checkpoint covers.
 func (s *sim) keep(r *run, saved bool) {
 	kept := r.ran
@@ -228,8 +230,8 @@ func (s *sim) keep(r *run, saved bool) {
 		}
 	}
 	r.job.left -= r.rate * float64(kept/s.Tick)
-	r.job.executed += kept
 	r.job.became.Ran += r.ran
+	r.did, r.kept = r.ran, kept
 	r.ran, r.done = 0, 0
 }
 
@@ -251,6 +253,7 @@ func (s *sim) stop(r *run) {
 // end takes a run off its devices and out of the world.
 func (s *sim) end(r *run) {
 	r.job.became.Ran += r.ran
+	r.job.executed += r.kept
 	for _, of := range [][]*run{s.holder, s.before} {
 		for d := range of {
 			if of[d] == r {
@@ -362,6 +365,9 @@ func (s *sim) rank(j *job) []int64 {
 	useful := j.executed // running time whose work is kept
 	if j.run != nil {
 		useful += j.run.ran
+	}
+	if j.leaving != nil {
+		useful += j.leaving.did
 	}
 	served := useful * unit.Duration(j.Gang*j.Devices)
 	switch s.Order {

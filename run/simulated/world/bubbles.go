@@ -5,43 +5,13 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/simulated/world/books"
 )
 
-// Bubbles are the device seconds of runs that go by a plan, up to an instant since the world
-// began.
-type Bubbles struct {
-	// HostSec is what they held while they computed, IdleSec the part of it in which their devices
-	// had to wait for a pass by themselves.
-	HostSec, IdleSec float64
-	// FilledSec is what guests computed in that part, SlowedSec by how much longer the runs held
-	// their devices for what they did than by themselves.
-	FilledSec, SlowedSec float64
-	// OwnedSec is what owners held while guests were on their devices or slowed them, and LostSec the part
-	// of it that they would not have had to hold without any.
-	OwnedSec, LostSec float64
-}
-
-// bubbles are those of one run, as a host or as a guest: device microseconds, and how many come
-// to them now in each.
-type bubbles struct{ paces, sums [6]float64 }
-
-func (b *bubbles) passes(span float64) {
-	for i, pace := range b.paces {
-		b.sums[i] += pace * span
-	}
-}
-
-// add counts what a run had up to when it was booked.
-func (b *Bubbles) add(run *bubbles) {
-	for i, sec := range []*float64{&b.HostSec, &b.IdleSec, &b.FilledSec, &b.SlowedSec, &b.OwnedSec, &b.LostSec} {
-		*sec += run.sums[i] / float64(unit.Second)
-	}
-}
-
 // filling is what a run that keeps so many devices busy adds to bubbles from now on.
-func (w *World) filling(x *run, pace float64) (paces [6]float64) {
+func (w *World) filling(x *run, pace float64) (paces books.Paces) {
 	if n := float64(x.count); x.live && !x.guest && !x.paused && (x.lost > 0 || w.accompanied(x)) {
-		paces[4], paces[5] = n, n*x.lost
+		paces.Owned, paces.Lost = n, n*x.lost
 	}
 	switch {
 	case x.paused || x.solo <= 0 || !x.live:
@@ -53,14 +23,14 @@ func (w *World) filling(x *run, pace float64) (paces [6]float64) {
 					if !y.offered {
 						each = min(each, y.spare.Idle()) // the rest is while its host waits for links
 					}
-					paces[2] += each
+					paces.Filled += each
 					break
 				}
 			}
 		}
 	case !x.spare.IsZero():
 		n := float64(x.count)
-		paces[0], paces[1], paces[3] = n, n*x.spare.Idle(), n*max(0, 1-x.rate/x.solo)
+		paces.Host, paces.Idle, paces.Slowed = n, n*x.spare.Idle(), n*max(0, 1-x.rate/x.solo)
 	}
 	return paces
 }
@@ -73,13 +43,11 @@ func (w *World) accompanied(x *run) bool {
 }
 
 // Bubbles are those of all runs.
-func (w *World) Bubbles(now unit.Time) Bubbles {
+func (w *World) Bubbles(now unit.Time) books.Bubbles {
 	all := w.ended
 	for i := range w.runs {
 		if x := &w.runs[i]; x.live {
-			b := x.bubbles
-			b.passes(float64(now.Sub(x.booked)))
-			all.add(&b)
+			all.Add(x.book.Until(now))
 		}
 	}
 	return all

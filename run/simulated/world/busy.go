@@ -33,24 +33,7 @@ func (w *World) setPace(now unit.Time, id plan.RunID) {
 		}
 		pace *= left / float64(x.count)
 	}
-	paces := w.filling(x, pace)
-	if pace != x.pace || paces != x.bubbles.paces {
-		x.book(now)
-		x.pace, x.bubbles.paces = pace, paces
-	}
-}
-
-// book counts what a run kept busy up to now.
-func (x *run) book(now unit.Time) {
-	span := float64(now.Sub(x.booked))
-	x.busyTime += x.pace * span
-	x.bubbles.passes(span)
-	x.booked = now
-}
-
-// busyUntil is book without writing it down.
-func (x *run) busyUntil(now unit.Time) float64 {
-	return x.busyTime + x.pace*float64(now.Sub(x.booked))
+	x.book.Set(now, pace, w.filling(x, pace))
 }
 
 // BusySec is the device seconds, of one device model, that runs kept busy up to an
@@ -59,7 +42,7 @@ func (w *World) BusySec(now unit.Time, model int32) float64 {
 	busy := w.busy[model]
 	for i := range w.runs {
 		if x := &w.runs[i]; x.live && x.model == model {
-			busy += x.busyUntil(now)
+			busy += x.book.BusyUntil(now)
 		}
 	}
 	return busy / float64(unit.Second)
@@ -68,15 +51,15 @@ func (w *World) BusySec(now unit.Time, model int32) float64 {
 // RunBusySec is the device seconds that a run that has not ended kept busy up to an
 // instant since the world began.
 func (w *World) RunBusySec(now unit.Time, id plan.RunID) float64 {
-	if int(id) >= len(w.runs) || !w.runs[id].live {
+	if !w.alive(id) {
 		return 0
 	}
-	return w.runs[id].busyUntil(now) / float64(unit.Second)
+	return w.runs[id].book.BusyUntil(now) / float64(unit.Second)
 }
 
 // Rate is the progress of a run per second; 0 where it rests or has ended.
 func (w *World) Rate(id plan.RunID) float64 {
-	if int(id) >= len(w.runs) || !w.runs[id].live || w.runs[id].paused {
+	if !w.alive(id) || w.runs[id].paused {
 		return 0
 	}
 	return w.runs[id].rate
@@ -107,7 +90,7 @@ const same = -1
 // a run or none.
 func (w *World) Left(now unit.Time, job plan.JobID, run plan.RunID) unit.Duration {
 	left := w.truth[job].left
-	if run != plan.None && int(run) < len(w.runs) && w.runs[run].live {
+	if w.alive(run) {
 		x := w.runs[run]
 		x.advance(now)
 		left -= x.done

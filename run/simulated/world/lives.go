@@ -71,7 +71,7 @@ func (w *World) Keeps(v plan.View, id plan.RunID) (copies unit.Duration, all boo
 		if len(have) < t.pieces {
 			return 0, false // what was held by others who have left has to be read
 		}
-		copies = v.Filling(v.Pipeline(r.Terms.Plan.ID).Spare, on, needs, func(link int32) float64 { return w.net.capacity[link] })
+		copies = v.Filling(v.Pipeline(r.Terms.Plan.ID).Spare, on, needs, func(link int32) float64 { return w.net.Capacity(link) })
 		return copies, copies < unit.Forever
 	}
 	return 0, len(on) > 0

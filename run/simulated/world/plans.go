@@ -87,7 +87,7 @@ func (w *World) speeds(v plan.View, run plan.RunID, ranks int) []float64 {
 // knows here who waits.
 func (w *World) linked(v plan.View, run plan.RunID, ranks int) *parallel.Devices {
 	n, i := int(v.Run(run).Workers*max(1, v.Shape(v.Run(run).Job).Devices)), 0
-	if !w.finite || ranks == 0 || n%ranks != 0 {
+	if !w.net.Finite() || ranks == 0 || n%ranks != 0 {
 		return nil
 	}
 	var nodes []int32
@@ -100,21 +100,11 @@ func (w *World) linked(v plan.View, run plan.RunID, ranks int) *parallel.Devices
 		return nil
 	}
 	d := parallel.Placed(w.c, nodes, nil)
-	truly := func(link int32) unit.Mbps {
-		switch c := w.net.capacity[link]; {
-		case c == 0:
-			return w.c.LinkBandwidth(link)
-		case math.IsInf(c, 1):
-			return 0
-		default:
-			return max(1, unit.Mbps(c))
-		}
-	}
 	for i, n := range nodes {
 		at := &d.Nodes[d.NodeOf(int32(i))]
-		at.Out = truly(w.c.NodeLink(n))
+		at.Out = w.net.Bandwidth(w.c.NodeLink(n))
 		if d.Racks != nil {
-			d.Racks[at.Rack] = truly(w.c.RackLink(w.c.Nodes[n].Rack))
+			d.Racks[at.Rack] = w.net.Bandwidth(w.c.RackLink(w.c.Nodes[n].Rack))
 		}
 	}
 	return d
@@ -163,4 +153,35 @@ func efficiency(layers, now []workload.Layer, p pipeline.Plan, asked plan.Profil
 	}
 	ideal := float64(work) * float64(asked.Microbatches) / float64(max(1, asked.Stages))
 	return truePlan{ideal / float64(run.Iteration), run.Spare}
+}
+
+// byPlan puts on links what a run sends by the plan of its offer, in the place of what its job says of itself: each node
+// sends to others, and where they are in other racks those that have a neighbour there. How much, and how long a
+// step is with less than the whole link, is in the offer as it truly is or, where nobody knows better, as believed.
+//
+// It reports whether there is such a plan, on several nodes.
+func (w *World) byPlan(v plan.View, id plan.RunID, x *run, kind int32) bool {
+	workers := v.Run(id).Workers
+	s := w.truth[x.job].menu.Spread(kind, workers, true)
+	if len(s.Shares) == 0 {
+		s = v.Menu(x.job).Spread(kind, workers, true)
+	}
+	if s.Sends == 0 || len(s.Shares) < 2 {
+		return false
+	}
+	var nodes []plan.NodeID
+	v.GrantsOf(id, func(g plan.Grant) {
+		if len(nodes) == 0 || nodes[len(nodes)-1] != g.Node {
+			nodes = append(nodes, g.Node)
+		}
+	})
+	if len(nodes) < 2 {
+		return false
+	}
+	demand, narrowest := w.net.Row(nodes)
+	if math.IsInf(narrowest, 1) {
+		return false // no link has an end
+	}
+	x.sends.Shares, x.sends.Sends, x.sends.Demand = s.Shares, min(1, float64(s.Sends)/narrowest), demand
+	return true
 }

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/musterdl/muster/model/sharing"
@@ -27,20 +28,18 @@ const dynamic = 32
 // serves fills in what is true of a run that is a replica of a service on its device.
 // One that is up goes on being up: how it shares its device shows in its answers alone.
 func (w *World) serves(v plan.View, x *run, model string, batch int32) {
-	x.service = nil
+	x.replica = nil
 	law := w.config.Services[model]
 	if law == nil || x.count != 1 || v.ProfileOf(x.job).RatePerSecMilli == 0 {
 		return
 	}
-	if x.service = law.Find(w.truth[x.job].class); x.service == nil {
+	service := law.Find(w.truth[x.job].class)
+	if service == nil {
 		return
 	}
-	x.device, x.solo = &law.Device, 1
+	x.solo = 1
 	share := min(x.limit, float64(v.Shape(x.job).Share)/1000)
-	x.tenant = sharing.Tenant{Model: x.service, Batch: int(batch), SharePercent: 100 * share}
-	if batch == 0 {
-		x.tenant.Batch = dynamic
-	}
+	x.replica = &replica{device: &law.Device, tenant: sharing.Tenant{Model: service, Batch: cmp.Or(int(batch), dynamic), SharePercent: 100 * share}}
 }
 
 // tell says how the services among some runs answer from now on.
@@ -49,7 +48,7 @@ func (w *World) tell(now unit.Time, runs ...plan.RunID) {
 		return
 	}
 	for _, id := range runs {
-		if x := &w.runs[id]; x.service != nil {
+		if x := &w.runs[id]; x.replica != nil {
 			w.config.Answers(now, x.job, w.answers(id))
 		}
 	}
@@ -62,20 +61,20 @@ func (w *World) answers(id plan.RunID) (a Answers) {
 	if !x.live || x.paused {
 		return a
 	}
-	tenants := []sharing.Tenant{x.tenant}
+	tenants := []sharing.Tenant{x.replica.tenant}
 	for _, d := range x.devices {
 		for _, r := range w.onDev[d] {
-			if y := &w.runs[r]; r != id && !y.paused && y.service != nil {
-				tenants = append(tenants, y.tenant)
+			if y := &w.runs[r]; r != id && !y.paused && y.replica != nil {
+				tenants = append(tenants, y.replica.tenant)
 			}
 		}
 	}
-	a.SharePercent = x.tenant.SharePercent
-	a.Keeps, a.Takes = make([]float64, x.tenant.Batch+1), make([]float64, x.tenant.Batch+1)
+	a.SharePercent = x.replica.tenant.SharePercent
+	a.Keeps, a.Takes = make([]float64, x.replica.tenant.Batch+1), make([]float64, x.replica.tenant.Batch+1)
 	left := w.beside(id)
-	for n := 1; n <= x.tenant.Batch; n++ {
+	for n := 1; n <= x.replica.tenant.Batch; n++ {
 		tenants[0].Batch = n
-		each, _, _ := x.device.Predict(tenants, nil)
+		each, _, _ := x.replica.device.Predict(tenants, nil)
 		a.Keeps[n], a.Takes[n] = float64(n)/each[0].PerSec/left, each[0].LatencyMs/1000/left
 	}
 	return a

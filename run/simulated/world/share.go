@@ -14,7 +14,7 @@ import (
 // links, and returns those whose rate changed, id first if it lives.
 func (w *World) rerate(now unit.Time, id plan.RunID) []plan.RunID {
 	x := &w.runs[id]
-	if len(x.devices) == 0 && len(x.demand) == 0 {
+	if len(x.devices) == 0 && len(x.sends.Demand) == 0 {
 		if x.live { // nobody is affected, and nobody affects it
 			x.rate = x.solo
 			w.setPace(now, id)
@@ -36,7 +36,7 @@ func (w *World) rates(component []plan.RunID, into []float64) []float64 {
 	for _, r := range component {
 		into = append(into, w.runs[r].solo)
 	}
-	w.network(component, into)
+	w.overLinks(component, into)
 	for i, r := range component {
 		x := &w.runs[r]
 		if x.linked = 1; x.solo > 0 {
@@ -44,11 +44,22 @@ func (w *World) rates(component []plan.RunID, into []float64) []float64 {
 		}
 	}
 	for i, r := range component {
-		if w.runs[r].service == nil {
+		if w.runs[r].replica == nil {
 			into[i] *= w.beside(r)
 		}
 	}
 	return into
+}
+
+// overLinks slows the runs of a component down by what its links cannot carry.
+func (w *World) overLinks(component []plan.RunID, rates []float64) {
+	w.net.Begin()
+	for i, r := range component {
+		if x := &w.runs[r]; len(x.sends.Demand) > 0 && !w.away(x) {
+			w.net.Add(&x.sends, x.began, i)
+		}
+	}
+	w.net.Slow(rates)
 }
 
 // slowed notes of the owners of a component by how much guests slow them, on devices and on links: the
@@ -91,8 +102,8 @@ func (w *World) component(id plan.RunID) []plan.RunID {
 				visit(r)
 			}
 		}
-		for _, d := range x.demand {
-			for _, r := range w.links[d.Link].runs {
+		for _, d := range x.sends.Demand {
+			for _, r := range w.net.On(d.Link) {
 				visit(r)
 			}
 		}
@@ -128,7 +139,7 @@ func (w *World) besideOn(d plan.DeviceID, id plan.RunID, x *run) float64 {
 	in := control.Windows{Switch: w.config.Switch}
 	for _, r := range w.onDev[d] {
 		y := &w.runs[r]
-		if r != id && w.away(y) || y.paused || r != id && x.service != nil && y.service != nil {
+		if r != id && w.away(y) || y.paused || r != id && x.replica != nil && y.replica != nil {
 			continue
 		}
 		if r != id {
@@ -229,42 +240,24 @@ func (w *World) Regrant(now unit.Time, v plan.View, id plan.RunID) []plan.RunID 
 	for _, d := range x.devices {
 		w.onDev[d] = without(w.onDev[d], id)
 	}
-	for _, d := range x.demand {
-		w.links[d.Link].runs = without(w.links[d.Link].runs, id)
-	}
+	w.net.Leave(id, &x.sends)
 	x.advance(now)
-	x.book(now)
-	w.busy[x.model] += x.busyTime
+	x.book.Close(now)
+	w.busy[x.model] += x.book.Busy()
 	left := w.rerateAll(now, x.devices)
 	x = &w.runs[id]
-	x.width, x.count, x.demand = 0, 0, x.demand[:0]
-	traffic := v.Run(id).Terms.Traffic
-	if x.class, x.weight = traffic.Class, float64(traffic.Weight); x.weight == 0 {
-		x.weight = 1000
-	}
 	w.shape(v, id, x)
-	w.busy[x.model] -= x.busyTime // it counts for the model that it is on at its end
+	w.busy[x.model] -= x.book.Busy() // it counts for the model that it is on at its end
 	w.enter(v, id)
-	for _, d := range x.demand {
-		w.links[d.Link].runs = append(w.links[d.Link].runs, id)
-	}
-	for _, r := range w.rerate(now, id) {
-		if !slices.Contains(left, r) {
-			left = append(left, r)
-		}
-	}
-	return left
+	w.net.Join(id, &x.sends)
+	return joined(left, w.rerate(now, id))
 }
 
 // rerateAll recomputes the rates of those that are on devices which somebody leaves.
 func (w *World) rerateAll(now unit.Time, devices []plan.DeviceID) (changed []plan.RunID) {
 	for _, d := range devices {
 		if len(w.onDev[d]) > 0 {
-			for _, r := range w.rerate(now, w.onDev[d][0]) {
-				if !slices.Contains(changed, r) {
-					changed = append(changed, r)
-				}
-			}
+			changed = joined(changed, w.rerate(now, w.onDev[d][0]))
 		}
 	}
 	return changed

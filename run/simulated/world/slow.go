@@ -19,19 +19,18 @@ type Slow struct {
 	Times       float64 // above 0; of several at the same time the product counts
 }
 
-// slowness is how many times as long devices and links take at this moment, those that do not take as
+// slowness is how many times as long devices take at this moment, those that do not take as
 // long as they should.
 type slowness struct {
 	begun   []bool // by their place in Config.Slow
 	devices map[plan.DeviceID]float64
-	links   map[int32]float64
 }
 
 // SetSlow begins or ends one of those that the world was made with, and returns the runs whose end has
 // moved.
 func (w *World) SetSlow(now unit.Time, v plan.View, which int, begins bool) (moved []plan.RunID) {
 	if w.slow.begun == nil {
-		w.slow = slowness{make([]bool, len(w.config.Slow)), map[plan.DeviceID]float64{}, map[int32]float64{}}
+		w.slow = slowness{make([]bool, len(w.config.Slow)), map[plan.DeviceID]float64{}}
 	}
 	is, times := w.config.Slow[which], 1.
 	w.slow.begun[which] = begins
@@ -41,25 +40,35 @@ func (w *World) SetSlow(now unit.Time, v plan.View, which int, begins bool) (mov
 		}
 	}
 	if is.Device == plan.None {
-		w.slow.links[is.Link] = times
-		w.setCapacity(is.Link)
+		w.net.SetSlow(is.Link, times)
 		return w.onLink(now, is.Link)
 	}
 	w.slow.devices[is.Device] = times
 	var on []plan.RunID
 	v.GrantsOn(is.Device, func(g plan.Grant) {
-		if int(g.Run) < len(w.runs) && w.runs[g.Run].live && !slices.Contains(on, g.Run) {
+		if w.alive(g.Run) && !slices.Contains(on, g.Run) {
 			on = append(on, g.Run)
 		}
 	})
 	for _, id := range on {
-		for _, r := range w.Regrant(now, v, id) {
-			if !slices.Contains(moved, r) {
-				moved = append(moved, r)
-			}
-		}
+		moved = joined(moved, w.Regrant(now, v, id))
 	}
 	return moved
+}
+
+// SetLink takes a link down or brings it back, and returns the runs whose end moved.
+func (w *World) SetLink(now unit.Time, id int32, down bool) []plan.RunID {
+	w.net.SetDown(id, down)
+	return w.onLink(now, id)
+}
+
+// onLink sees to those who send over a link that has changed.
+func (w *World) onLink(now unit.Time, id int32) []plan.RunID {
+	on := w.net.On(id)
+	if len(on) == 0 {
+		return nil
+	}
+	return slices.Clone(w.rerate(now, on[0]))
 }
 
 // pace is how fast a device is now, by its model and what has befallen it.
@@ -127,7 +136,7 @@ func (w *World) LinkSlowness(v plan.View, id plan.RunID) (all []float64) {
 	each, i, slow := int(max(1, v.Shape(v.Run(id).Job).Devices)), 0, false
 	v.GrantsOf(id, func(g plan.Grant) {
 		if i++; (i-1)%each == 0 {
-			all = append(all, cmp.Or(w.slow.links[w.c.NodeLink(int32(g.Node))], 1))
+			all = append(all, w.net.Slowness(w.c.NodeLink(int32(g.Node))))
 			slow = slow || all[len(all)-1] != 1
 		}
 	})

@@ -10,6 +10,7 @@
 package world
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -20,6 +21,8 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/run/simulated/world/books"
+	"github.com/musterdl/muster/run/simulated/world/links"
 )
 
 // Speeds are measured rates of kinds of work; package run/simulated/world/speed has them.
@@ -62,9 +65,7 @@ type World struct {
 	c       *cluster.Cluster
 	truth   []truth // by job
 	runs    []run   // by slot
-	net     net
-	finite  bool   // a link has an end
-	links   []link // by link
+	net     *links.Net
 	onDev   [][]plan.RunID
 	mark    []int32 // by slot: generation it was last visited in
 	round   int32
@@ -73,9 +74,9 @@ type World struct {
 	without []float64    // and without its guests
 	plans   map[planKey]truePlan
 	slow    slowness
-	ended   Bubbles   // of runs that ended
-	busy    []float64 // by device model: device microseconds kept busy, of runs that ended
-	shared  bool      // a run had less of a device than its job asks for
+	ended   books.Bubbles // of runs that ended
+	busy    []float64     // by device model: device microseconds kept busy, of runs that ended
+	shared  bool          // a run had less of a device than its job asks for
 	// Guests are reckoned with, or not for a moment.
 	guestless bool
 }
@@ -111,38 +112,15 @@ type run struct {
 	limit   float64        // of a device, what it may use
 	width   float64        // devices that it keeps busy at full rate, for the books
 	spare   workload.Spare // what its plan truly leaves of its devices
-	booking
-	sending
+	book    books.Book     // what it keeps busy
+	busy    float64        // of a device, what it uses at full rate of a whole one
+	lost    float64        // of what it holds now, by its guests
+	lives   unit.Duration  // of its running time, that the workers which are left of it have saved
+	linked  float64        // the part of its rate that links leave it, whoever is on its devices
+	sends   links.Sender
+	offered bool // its plan came with its offer, from a planner
 	mixing
-	replica
-}
-
-// booking is how many devices a run keeps busy now, and the device microseconds it did up
-// to when they were booked: of what was before the world began, nothing.
-type booking struct {
-	pace     float64
-	busyTime float64
-	booked   unit.Time
-	busy     float64
-	lost     float64       // of what it holds now, by its guests
-	lives    unit.Duration // of its running time, that the workers which are left of it have saved
-	bubbles
-}
-
-// sending is what a run puts on links.
-type sending struct {
-	linked float64          // the part of its rate that links leave it, whoever is on its devices
-	demand []maxmin.Use     // while it sends at full speed, only where it crosses any
-	phase  [2]unit.Duration // of one iteration: computing, communicating; 0 is unknown
-	shift  unit.Duration
-	class  int32
-	weight float64
-	// Of a run that goes by a planner's plan: how long a step takes with parts of its nodes' uplinks, and what
-	// part of an uplink it uses in the mean.
-	shares []workload.Share
-	sends  float64
-	// Its plan came with its offer, from a planner.
-	offered bool
+	replica *replica // nil where it is not one of a service whose law is known
 }
 
 // mixing is how a run stands to others on its device.
@@ -156,25 +134,13 @@ type mixing struct {
 
 // replica is what is known of a run that is a replica of a service whose law is known.
 type replica struct {
-	service *sharing.Service
-	device  *sharing.Device
-	tenant  sharing.Tenant
-}
-
-type link struct {
-	down bool
-	runs []plan.RunID
+	device *sharing.Device
+	tenant sharing.Tenant
 }
 
 // New returns a world over a cluster.
 func New(c *cluster.Cluster, config Config) *World {
-	w := &World{config: config, c: c, links: make([]link, c.Links()), onDev: make([][]plan.RunID, len(c.Devices)), busy: make([]float64, len(c.Models))}
-	w.net.capacity, w.net.whole = make([]float64, c.Links()), make([]float64, c.Links())
-	for i := range w.links {
-		w.setCapacity(int32(i))
-		w.finite = w.finite || w.c.LinkBandwidth(int32(i)) > 0
-	}
-	return w
+	return &World{config: config, c: c, net: links.New(c, config.LinkJitter, config.Seed), onDev: make([][]plan.RunID, len(c.Devices)), busy: make([]float64, len(c.Models))}
 }
 
 // Known is the truth about a job: about one that is new, its Truth alone.
@@ -223,20 +189,11 @@ func (w *World) place(now unit.Time, v plan.View, id plan.RunID) {
 		w.runs = append(w.runs, run{})
 		w.mark = append(w.mark, 0)
 	}
-	x := run{job: r.Job, began: now, updated: now, live: true, booking: booking{booked: now, busy: w.truth[r.Job].Busy},
-		sending: sending{linked: 1, class: r.Terms.Traffic.Class, weight: float64(r.Terms.Traffic.Weight)}}
-	if x.weight == 0 {
-		x.weight = 1000
-	}
-	if x.busy == 0 {
-		x.busy = 1
-	}
+	x := run{job: r.Job, began: now, updated: now, live: true, book: books.Open(now), busy: cmp.Or(w.truth[r.Job].Busy, 1), linked: 1}
 	w.shape(v, id, &x)
 	w.runs[id], w.shared = x, w.shared || v.Beside(id)
 	w.enter(v, id)
-	for _, d := range x.demand {
-		w.links[d.Link].runs = append(w.links[d.Link].runs, id)
-	}
+	w.net.Join(id, &w.runs[id].sends)
 }
 
 // enter puts a run on the devices it shares, and those there too that had them to
@@ -244,7 +201,7 @@ func (w *World) place(now unit.Time, v plan.View, id plan.RunID) {
 func (w *World) enter(v plan.View, id plan.RunID) {
 	for _, d := range w.runs[id].devices {
 		v.GrantsOn(d, func(g plan.Grant) {
-			if int(g.Run) < len(w.runs) && w.runs[g.Run].live && !slices.Contains(w.onDev[d], g.Run) {
+			if w.alive(g.Run) && !slices.Contains(w.onDev[d], g.Run) {
 				w.onDev[d] = append(w.onDev[d], g.Run)
 				if !slices.Contains(w.runs[g.Run].devices, d) {
 					w.runs[g.Run].devices = append(w.runs[g.Run].devices, d)
@@ -254,42 +211,50 @@ func (w *World) enter(v plan.View, id plan.RunID) {
 	}
 }
 
-// shape fills in what a run's placement means: its solo rate, the devices it
-// shares and the links it crosses.
+// shape fills in what a run's placement and terms mean: how it stands to others, the
+// devices it shares, the links it crosses, and how fast it goes by itself.
 func (w *World) shape(v plan.View, id plan.RunID, x *run) {
-	r, shape := v.Run(id), v.Shape(x.job)
-	nodes, perNode := 0, int32(0)
-	last, slowest := plan.NodeID(plan.None), math.Inf(1)
-	class, model, kind := w.truth[x.job].class, "", int32(0)
-	p := v.ProfileOf(x.job)
-	x.base, x.guest, x.law = p.Base, r.Terms.Share.Guest != plan.None, p.Law
-	x.merged = x.guest && r.Terms.Share.Bond == plan.InOne
-	if x.guest && x.law == "" && r.Terms.Share.Bond == plan.InGaps {
-		x.law = control.ForGuests // as drivers hold a guest whose job names no law
-	}
-	x.need, x.limit = x.busy, 1
-	x.phase, x.shift = [2]unit.Duration{p.Compute, p.Communicate}, r.Terms.Traffic.Shift
+	r, p := v.Run(id), v.ProfileOf(x.job)
+	x.mixing.set(p, &r.Terms)
+	traffic := r.Terms.Traffic
+	x.sends.Class, x.sends.Weight, x.sends.Shift = traffic.Class, cmp.Or(float64(traffic.Weight), 1000), traffic.Shift
+	x.sends.Phase = [2]unit.Duration{p.Compute, p.Communicate}
 	if is := w.truth[x.job].phase; is != (workload.Phase{}) {
-		x.phase = [2]unit.Duration{is.Compute, is.Communicate}
+		x.sends.Phase = [2]unit.Duration{is.Compute, is.Communicate}
 	}
-	if shape.Share < 1000 {
-		x.need *= float64(shape.Share) / 1000 // it was measured on that
+	on := w.occupy(v, id, x)
+	if x.sends.Shares, x.sends.Sends = nil, 0; r.Terms.Plan.ID == plan.None || !w.byPlan(v, id, x, on.kind) {
+		x.sends.Demand = w.net.Crossing(x.sends.Demand, on.nodes)
 	}
-	x.devices = x.devices[:0]
-	traffic := float64(v.Job(x.job).Traffic)
+	w.setSpeed(v, id, x, on)
+	w.serves(v, x, on.model, r.Terms.Share.Batch)
+}
+
+// set fills in how a run stands to others by what is known of its job and by its terms.
+func (m *mixing) set(p *plan.Profile, terms *plan.Terms) {
+	m.base, m.guest, m.law = p.Base, terms.Share.Guest != plan.None, p.Law
+	m.merged = m.guest && terms.Share.Bond == plan.InOne
+	if m.guest && m.law == "" && terms.Share.Bond == plan.InGaps {
+		m.law = control.ForGuests // as drivers hold a guest whose job names no law
+	}
+}
+
+// occupy reads off a run's grants which devices it has, what of them it may use, and what it
+// sends over its nodes' links. It returns where the run is.
+func (w *World) occupy(v plan.View, id plan.RunID, x *run) spot {
+	shape, traffic := v.Shape(x.job), float64(v.Job(x.job).Traffic)
+	on, last := spot{class: w.truth[x.job].class, speed: math.Inf(1)}, plan.NodeID(plan.None)
+	x.devices, x.limit, x.width, x.count, x.sends.Demand = x.devices[:0], 1, 0, 0, x.sends.Demand[:0]
 	v.GrantsOf(id, func(g plan.Grant) {
 		if g.Node != last {
-			nodes, last = nodes+1, g.Node
-			if m := &w.c.Models[w.c.Nodes[g.Node].Model]; m.Speed < slowest {
-				slowest, model, kind = m.Speed, m.Name, w.c.Nodes[g.Node].Model
-			}
-			perNode = max(perNode, w.c.Nodes[g.Node].Count)
+			last = g.Node
+			on.add(w.c, g.Node)
 			if traffic > 0 {
-				x.demand = append(x.demand, maxmin.Use{Link: w.c.NodeLink(int32(g.Node))})
+				x.sends.Demand = append(x.sends.Demand, maxmin.Use{Link: w.c.NodeLink(int32(g.Node))})
 			}
 		}
 		if traffic > 0 {
-			x.demand[len(x.demand)-1].Per += traffic
+			x.sends.Demand[len(x.sends.Demand)-1].Per += traffic
 		}
 		if g.Device == plan.None {
 			return
@@ -305,26 +270,33 @@ func (w *World) shape(v plan.View, id plan.RunID, x *run) {
 			x.devices = append(x.devices, g.Device)
 		}
 	})
-	if x.shares, x.sends = nil, 0; r.Terms.Plan.ID == plan.None || !w.byPlan(v, id, x, kind) {
-		x.demand = w.crossing(x.demand, nodes)
+	return on
+}
+
+// setSpeed fills in how fast a run goes by itself where it is, and what it then needs of its
+// devices: less where workers wait for each other, or a plan leaves windows.
+func (w *World) setSpeed(v plan.View, id plan.RunID, x *run, on spot) {
+	r, shape, menu, several := v.Run(id), v.Shape(x.job), w.truth[x.job].menu, on.nodes > 1
+	x.solo = w.soloRate(x.job, shape, r.Workers, on)
+	if len(menu) > 0 {
+		x.solo = w.straggle(x.job, float64(menu.Rate(w.c, on.kind, r.Workers, several))/plan.FullRate)
 	}
-	x.solo = w.soloRate(x.job, shape, r.Workers, spot{nodes, int(perNode), class, model, slowest})
-	if menu := w.truth[x.job].menu; len(menu) > 0 {
-		x.solo = w.straggle(x.job, float64(menu.Rate(w.c, kind, r.Workers, nodes > 1))/plan.FullRate)
+	efficiency := w.efficiency(x.job, on.kind, r.Workers, several)
+	x.model, x.width, x.need = on.kind, x.width*x.busy*efficiency, x.busy
+	if shape.Share < 1000 {
+		x.need *= float64(shape.Share) / 1000 // it was measured on that
 	}
-	x.model, x.width = kind, x.width*x.busy*w.efficiency(x.job, kind, r.Workers, nodes > 1)
 	truly := w.planned(v, id, x.job, r.Terms.Plan.ID)
 	x.spare, x.offered = truly.spare, r.Terms.Plan.ID != plan.None && v.ProfileOf(x.job).Stages == 0
 	if !x.offered {
-		x.need *= w.efficiency(x.job, kind, r.Workers, nodes > 1)
+		x.need *= efficiency
 	} else {
-		x.spare = w.truth[x.job].menu.Spread(kind, r.Workers, nodes > 1).Spare
+		x.spare = menu.Spread(on.kind, r.Workers, several).Spare
 		x.width *= 1 - x.spare.Idle() // where the layers were measured, the rate of the plan says so
 	}
 	x.need *= 1 - x.spare.Idle()
 	part := min(1, x.limit/x.need)
 	x.solo, x.width = x.solo*part*truly.rate*w.heldUp(v, id), x.width*part*min(1, truly.rate)
-	w.serves(v, x, model, r.Terms.Share.Batch)
 }
 
 // efficiency is how busy a device is kept by one of several workers, of what one alone
@@ -342,7 +314,17 @@ func (w *World) efficiency(job plan.JobID, model, workers int32, several bool) f
 type spot struct {
 	nodes, perNode int    // how many, and the devices of the largest
 	class, model   string // of work, and of the slowest device
+	kind           int32  // which model that is
 	speed          float64
+}
+
+// add takes in that a node is a part of the place.
+func (s *spot) add(c *cluster.Cluster, node plan.NodeID) {
+	n := &c.Nodes[node]
+	s.nodes, s.perNode = s.nodes+1, max(s.perNode, int(n.Count))
+	if m := &c.Models[n.Model]; m.Speed < s.speed {
+		s.speed, s.model, s.kind = m.Speed, m.Name, n.Model
+	}
 }
 
 // soloRate is the rate without neighbours: measured where there is a table for the
@@ -450,18 +432,16 @@ func (w *World) End(now unit.Time, v plan.View, id plan.RunID, saved bool) (Endi
 	}
 	t.left = max(0, t.left-done)
 	t.spent += e.Ran
-	x.book(now)
-	w.busy[x.model] += x.busyTime
-	w.ended.add(&x.bubbles)
-	e.BusySec = x.busyTime / float64(unit.Second)
+	x.book.Close(now)
+	w.busy[x.model] += x.book.Busy()
+	w.ended.Add(&x.book)
+	e.BusySec = x.book.Busy() / float64(unit.Second)
 	x.live = false
 	w.tell(now, id)
 	for _, d := range x.devices {
 		w.onDev[d] = without(w.onDev[d], id)
 	}
-	for _, d := range x.demand {
-		w.links[d.Link].runs = without(w.links[d.Link].runs, id)
-	}
+	w.net.Leave(id, &x.sends)
 	return e, w.rerate(now, id)
 }
 
@@ -474,9 +454,17 @@ func part(x, n, d float64) float64 {
 }
 
 func without(list []plan.RunID, id plan.RunID) []plan.RunID {
-	for i, x := range list {
-		if x == id {
-			return append(list[:i], list[i+1:]...)
+	if i := slices.Index(list, id); i >= 0 {
+		return append(list[:i], list[i+1:]...)
+	}
+	return list
+}
+
+// joined is a list with those of another that are not in it.
+func joined(list, more []plan.RunID) []plan.RunID {
+	for _, id := range more {
+		if !slices.Contains(list, id) {
+			list = append(list, id)
 		}
 	}
 	return list
@@ -484,6 +472,9 @@ func without(list []plan.RunID, id plan.RunID) []plan.RunID {
 
 // Duration is a job's true running time on its reference shape.
 func (w *World) Duration(id plan.JobID) unit.Duration { return w.truth[id].Truth.Duration }
+
+// alive reports whether a run has begun here and not ended.
+func (w *World) alive(id plan.RunID) bool { return id >= 0 && int(id) < len(w.runs) && w.runs[id].live }
 
 // RateMicro is the rate of a run as it is seen from outside, in millionths.
 func (w *World) RateMicro(id plan.RunID) int64 {

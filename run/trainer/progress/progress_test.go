@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 func TestParseLine(t *testing.T) {
@@ -75,7 +77,7 @@ func anyEvent() *rapid.Generator[Event] {
 }
 
 func TestWhatIsWrittenIsRead(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		e := anyEvent().Draw(t, "event")
 		got, ok, err := ParseLine(e.String())
 		if e.Rate != 0 { // is written with four digits
@@ -101,7 +103,7 @@ func TestValuesCannotBreakTheirLine(t *testing.T) {
 
 // However the bytes arrive, the events are the same.
 func TestParserInPieces(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		var text strings.Builder
 		for _, e := range rapid.SliceOf(anyEvent()).Draw(t, "events") {
 			text.WriteString(e.String() + "\n" + rapid.SampledFrom([]string{"", "junk=\n", "step=x\n", "\n"}).Draw(t, "between"))

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate/fragment"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -55,7 +56,7 @@ func TestCorePrices(t *testing.T) {
 
 // Whatever comes, more room is worth more, and all worths are numbers.
 func TestValues(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		var expected []fragment.Expected
 		for range rapid.IntRange(0, 40).Draw(t, "kinds") {
 			e := fragment.Expected{Devices: rapid.Int32Range(1, 9).Draw(t, "devices"), Share: 1000, CPU: unit.Milli(rapid.IntRange(0, 500_000).Draw(t, "cpu")), Count: rapid.Int64Range(1, 1_000_000).Draw(t, "count")}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
@@ -201,7 +202,7 @@ func TestKeepsOut(t *testing.T) {
 // step holds, no owner is slowed by more than guests may, and the same again is the same.
 func TestCycle(t *testing.T) {
 	guests := 0
-	rapid.Check(t, func(r *rapid.T) {
+	draws.Check(t, func(r *rapid.T) {
 		var jobs scheduletest.Jobs
 		at := unit.Duration(0)
 		for i := range rapid.IntRange(2, 14).Draw(r, "jobs") {

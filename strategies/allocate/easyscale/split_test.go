@@ -47,9 +47,8 @@ func TestWasteByHand(t *testing.T) {
 // all is faster than the best by more than rounding to a quarter of what a device of the
 // fastest kind has.
 func TestBestAgainstAllSplits(t *testing.T) {
-	draws.Seed(t, 0)
 	most := 0.0
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		logical := rapid.Int32Range(1, 16).Draw(t, "logical")
 		counts := rapid.SliceOfN(rapid.Int32Range(0, 3), 3, 3).Draw(t, "counts")
 		got, ok := Best(logical, relative, counts)

@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate/ladder"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -57,7 +58,7 @@ func (m *market) best(gets []int, i int, devices int32) float64 {
 // TestPrice: at every price no other shares of as many devices, or fewer, gain more, as trying
 // them all shows; and what is handed out beyond that is there, and adds to it.
 func TestPrice(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		m, devices := drawMarket(t), rapid.Int32Range(0, 16).Draw(t, "devices")
 		got := func() (gets []int) {
 			for i := range m.jobs {

@@ -11,6 +11,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/allocatetest"
 	"github.com/musterdl/muster/allocate/fragment"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -70,7 +71,7 @@ func TestConfig(t *testing.T) {
 // On random clusters the placer does what the definition says when it is followed
 // word for word: every task against every node, nothing remembered.
 func TestDefinition(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		c := &cluster.Cluster{Models: []cluster.Model{{Name: "a"}, {Name: "b"}}, Racks: []cluster.Rack{{}}}
 		for n := range rapid.IntRange(1, 6).Draw(t, "nodes") {
 			c.AddNode(cluster.Node{Name: fmt.Sprint(n), Model: int32(rapid.IntRange(0, 1).Draw(t, "model")),

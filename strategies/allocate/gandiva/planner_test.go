@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 )
 
@@ -46,7 +47,7 @@ func TestAffinity(t *testing.T) {
 
 // TestOrderOfNodes: as tasks come and go, nodes with room stand in the order that sorting all of them says.
 func TestOrderOfNodes(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		p := newPlanner(Config{MaxResidents: 3, Oversubscribe: true})
 		for range rapid.IntRange(1, 200).Draw(t, "nodes") {
 			p.addNode(rapid.Int32Range(0, 4).Draw(t, "devices"), 16<<10)
@@ -94,7 +95,7 @@ func TestOrderOfNodes(t *testing.T) {
 // residents is used, and everybody's turn comes within as many slices as there are
 // tasks.
 func TestTurns(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		p := clusterOf(Default(), rapid.IntRange(1, 3).Draw(t, "nodes"), 4)
 		n := rapid.IntRange(1, 12).Draw(t, "tasks")
 		for i := range n {

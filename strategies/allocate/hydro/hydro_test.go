@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -42,7 +43,7 @@ func TestSplit(t *testing.T) {
 	if got := split(10, 4, 5); !slices.Equal(got, []int{2, 2, 2, 2, 2}) {
 		t.Errorf("ten trials on five devices: %v", got)
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		n, limit, devices := rapid.IntRange(0, 300).Draw(t, "n"), rapid.IntRange(1, 50).Draw(t, "limit"), rapid.IntRange(0, 20).Draw(t, "devices")
 		sizes, sum := split(n, limit, devices), 0
 		for _, s := range sizes {

@@ -68,9 +68,8 @@ func TestOrderTakesTurns(t *testing.T) {
 // says the same again. On two gangs of three tasks it is at most so far from the best of
 // all placements.
 func TestBatch(t *testing.T) {
-	draws.Seed(t, 0)
 	worst := 1.0
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		room := rapid.SliceOfN(rapid.Int32Range(0, 4), 4, 4).Draw(t, "room")
 		sites := four(rapid.Int32Range(1, 2).Draw(t, "domains"), room...)
 		gangs := []Gang{{3, 1, 1}, {3, rapid.Int32Range(0, 2).Draw(t, "servers"), 2}}

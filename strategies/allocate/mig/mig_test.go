@@ -9,6 +9,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/allocate/allocatetest"
 	"github.com/musterdl/muster/allocate/envelope"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
@@ -111,7 +112,7 @@ func TestCuts(t *testing.T) {
 // Whatever comes and goes, gangs and memory included, what the placer offers can be cut
 // and started, and a whole device that is idle is never refused.
 func TestHistory(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
+	draws.Check(t, func(r *rapid.T) {
 		s, _ := a100s(t, rapid.IntRange(1, 3).Draw(r, "devices"))
 		p := newPlacer()
 		var living []plan.JobID

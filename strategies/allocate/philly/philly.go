@@ -18,10 +18,10 @@ import (
 	"errors"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/tiers"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/strategies/allocate/philly/tiers"
 )
 
 // Description is what the strategy says about itself.

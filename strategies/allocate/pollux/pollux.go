@@ -21,11 +21,11 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/matrix"
 	"github.com/musterdl/muster/model/figures"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/strategies/allocate/pollux/matrix"
 )
 
 // Description is what the strategy says about itself.

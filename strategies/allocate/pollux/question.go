@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterdl/muster/allocate/matrix"
 	"github.com/musterdl/muster/allocate/search"
 	"github.com/musterdl/muster/model/figures"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/strategies/allocate/pollux/matrix"
 )
 
 // question is the problem in a form that can travel: jobs by who has had least.

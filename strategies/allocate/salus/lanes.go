@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/musterdl/muster/allocate/reside"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/strategies/allocate/salus/reside"
 )
 
 // member is a job of one device: what it needs, its rank (less goes first, of equals

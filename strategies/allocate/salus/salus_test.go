@@ -10,13 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/allocate/reside"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/report"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
+	"github.com/musterdl/muster/strategies/allocate/salus/reside"
 	"github.com/musterdl/muster/strategies/profile/oracle"
 )
 
@@ -61,7 +62,7 @@ func TestPasses(t *testing.T) {
 // Through the whole cycle, checked at every step: jobs of any memory take turns in any
 // order, all end, and nobody is ever stopped.
 func TestCycle(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		cl := scheduletest.Nodes(1, 2, 0)
 		cl.Models[0].Memory, cl.Devices[0].Memory, cl.Devices[1].Memory = 16<<10, 16<<10, 16<<10
 		var jobs scheduletest.Jobs
@@ -89,7 +90,7 @@ func TestCycle(t *testing.T) {
 // Whatever comes and goes, memory is kept, of each lane exactly one computes, it is
 // the first by the order, and nobody who is resident moves.
 func TestDecide(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 3).Draw(t, "lanes")
 		var members []*member
 		for id := range plan.JobID(rapid.IntRange(1, 20).Draw(t, "jobs")) {

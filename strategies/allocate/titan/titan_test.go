@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -112,7 +113,7 @@ func TestTotal(t *testing.T) {
 // nobody is lost or merged with another model or size.
 func TestMergeHelps(t *testing.T) {
 	c := Default()
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		var waiting []*tune
 		for i := range rapid.IntRange(1, 14).Draw(t, "jobs") {
 			m := &c.Models[rapid.IntRange(0, 2).Draw(t, "model")]

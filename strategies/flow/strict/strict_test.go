@@ -6,6 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -25,7 +26,7 @@ func classOf(c strict.Config, shape plan.Shape, job plan.Job) int32 {
 // TestBySize: the class is the number of bounds, in geometric steps, that the device
 // time left does not stay below.
 func TestBySize(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		gang := rapid.Int32Range(1, 64).Draw(t, "gang")
 		estimate := unit.Duration(rapid.Int64Range(1, int64(100*unit.Day)).Draw(t, "estimate"))
 		executed := unit.Duration(rapid.Int64Range(0, int64(estimate)-1).Draw(t, "executed"))

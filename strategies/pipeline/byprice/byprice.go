@@ -12,6 +12,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline/reaction"
+	"github.com/musterdl/muster/plan"
 )
 
 // Description is what the strategy says about itself.
@@ -53,7 +54,7 @@ const Cheapest = "cheapest"
 // Default returns the configuration used where none is given: a tenth is what stage times differ by
 // from minute to minute without a cause, and half an hour is what a reboot with its checks takes.
 func Default() Config {
-	return Config{Skew: .1, Change: 100 * unit.Millisecond, Start: 30 * unit.Second, Repair: 30 * unit.Minute, Always: Cheapest}
+	return Config{Skew: .1, Change: 100 * unit.Millisecond, Start: 30 * unit.Second, Repair: plan.UsualRepair, Always: Cheapest}
 }
 
 // Policy is the strategy.

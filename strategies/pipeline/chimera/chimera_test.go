@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"pgregory.net/rapid"
@@ -115,7 +116,7 @@ func scored(t interface{ Fatal(...any) }, s pipeline.Schedule, c *pipeline.Costs
 // within Chimera's memory, which it then keeps.
 func TestMix(t *testing.T) {
 	faster := 0
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		ranks := 2 * rapid.IntRange(1, 4).Draw(t, "half of the ranks")
 		n := rapid.IntRange(1, 4*ranks).Draw(t, "microbatches")
 		c := pipeline.Like(ranks)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
@@ -51,7 +52,7 @@ func every(n, stages int, cuts []int32, f func([]int32)) {
 }
 
 func TestEqualsBruteForce(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		span, size := rapid.IntRange(0, 100), rapid.Int64Range(0, 1000)
 		layers := make([]workload.Layer, rapid.IntRange(1, 8).Draw(t, "layers"))
 		for i := range layers {

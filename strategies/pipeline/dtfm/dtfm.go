@@ -17,11 +17,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/musterdl/muster/mechanism/assign"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/strategies/pipeline/dtfm/assign"
 )
 
 // Description is what the strategy says about itself.

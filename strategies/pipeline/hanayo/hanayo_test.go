@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"pgregory.net/rapid"
@@ -54,7 +55,7 @@ func TestRatio(t *testing.T) {
 
 // TestBound: nothing is sooner done than N T + (p-1) T / 2W.
 func TestBound(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		p, waves := rapid.IntRange(1, 8).Draw(t, "ranks"), 1<<rapid.IntRange(0, 2).Draw(t, "waves")
 		n := rapid.IntRange(1, 24).Draw(t, "microbatches")
 		least := unit.Duration(n)*3*unit.Millisecond + unit.Duration(p-1)*3*unit.Millisecond/unit.Duration(2*waves)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/pipelinetest"
@@ -30,7 +31,7 @@ func TestOrder(t *testing.T) {
 // TestClosedForms: every rank is idle for (p-1)(TF+TB), of one chunk, whatever the number of
 // chunks, which is (p-1)T/v; and rank r keeps (v-1)p+2(p-1-r)+1 chunks, or all there are.
 func TestClosedForms(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		p, v := rapid.IntRange(1, 8).Draw(t, "ranks"), rapid.IntRange(2, 5).Draw(t, "chunks")
 		m := p * rapid.IntRange(1, 6).Draw(t, "groups")
 		f, b := unit.Duration(rapid.IntRange(1, 50).Draw(t, "forward")), unit.Duration(rapid.IntRange(1, 50).Draw(t, "half"))

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/pipeline/parallel/paralleltest"
@@ -37,7 +38,7 @@ func drawn(t *rapid.T, layers, nodes, inNode, batch int) *parallel.Simulator {
 // template by a twentieth in simulation.
 func TestSearch(t *testing.T) {
 	worst := 1.
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 3).Draw(t, "nodes")
 		x := drawn(t, rapid.IntRange(2, 6).Draw(t, "layers"), nodes, rapid.SampledFrom([]int{1, 2}).Draw(t, "devices"), 16)
 		f, why := NewFamily(x, Setting{Sequence: parallel.Sequence{Name: "1f1b", Order: onefoneb.Ordering{}}, Samples: 1, Nodes: nodes})
@@ -159,7 +160,7 @@ func TestCoverage(t *testing.T) {
 // best.
 func TestMixes(t *testing.T) {
 	worst := 1.
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(4, 14).Draw(t, "nodes")
 		x := drawn(t, rapid.IntRange(6, 12).Draw(t, "layers"), nodes, 1, 64)
 		f, why := NewFamily(x, Setting{Sequence: parallel.Sequence{Name: "1f1b", Order: onefoneb.Ordering{}}, Samples: 1, Nodes: nodes})
@@ -198,7 +199,7 @@ func TestMixes(t *testing.T) {
 
 // TestShare: no other way to share microbatches is done earlier.
 func TestShare(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		f := &Family{Least: 1, batches: rapid.IntRange(3, 12).Draw(t, "microbatches")}
 		for i := range 3 {
 			f.Templates = append(f.Templates, &Template{First: rapid.Float64Range(0, 10).Draw(t, fmt.Sprint("first", i)), More: rapid.Float64Range(1, 9).Draw(t, fmt.Sprint("more", i))})

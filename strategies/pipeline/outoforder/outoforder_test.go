@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"pgregory.net/rapid"
@@ -12,7 +13,7 @@ import (
 // TestIdle: on equal stages a rank is never idle for longer than under ZB-H1, which is
 // (p-1) max(TI, TF + max(0, TI-TW)).
 func TestIdle(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		p := rapid.IntRange(1, 8).Draw(t, "ranks")
 		m := rapid.IntRange(2*p, 4*p).Draw(t, "microbatches")
 		c := pipeline.Like(p)
@@ -38,7 +39,7 @@ func TestIdle(t *testing.T) {
 // backward passes, also in its memory; that no more is computed, Time's check says.
 func TestAgainst1F1B(t *testing.T) {
 	sooner := 0
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		p, m := rapid.IntRange(1, 6).Draw(t, "ranks"), rapid.IntRange(1, 16).Draw(t, "microbatches")
 		c := pipeline.Like(p)
 		for s := range c.Stages {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"pgregory.net/rapid"
@@ -148,7 +149,7 @@ func TestSameVersion(t *testing.T) {
 // is (D+1)(s+1) + s - 1 with s = Nm - 1 and D = 0, and some lack as many; no more than Nm are
 // under way. One at a time lacks none.
 func TestStaleness(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		p, nm := rapid.IntRange(1, 6).Draw(t, "ranks"), rapid.IntRange(1, 12).Draw(t, "in flight")
 		s, _ := NewHet(HetConfig{3, nm}).Schedule(p, 2*nm, nil)
 		if s.Wave != int32(nm) {

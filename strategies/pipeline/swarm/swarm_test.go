@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline"
@@ -15,7 +16,7 @@ import (
 // TestShares: each rank gets the part of the microbatches that its speed is of the speed of
 // its stage, to one microbatch, and the schedule runs.
 func TestShares(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		o := New(Config{Peers: rapid.IntRange(1, 4).Draw(t, "peers"), Seed: rapid.Uint64().Draw(t, "seed")})
 		ranks, m := o.config.Peers*rapid.IntRange(1, 4).Draw(t, "stages"), rapid.IntRange(1, 300).Draw(t, "microbatches")
 		stages := ranks / o.config.Peers

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline/parallel"
 	"github.com/musterdl/muster/pipeline/parallel/paralleltest"
@@ -32,7 +33,7 @@ func drawn(t *rapid.T) *parallel.Simulator {
 // TestBruteForce: no plan of the grid in which each number of stages has the largest microbatch
 // that fits is faster than the one that is chosen, and that is one of them.
 func TestBruteForce(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		x := drawn(t)
 		q := parallel.Sequence{Name: "varuna", Order: Ordering{}}
 		all, why := Morph{}.Plans(x, parallel.Limits{Sequences: []parallel.Sequence{q}})
@@ -64,7 +65,7 @@ func TestBruteForce(t *testing.T) {
 
 // TestMorph: whatever is lost, the batch stays and no lost device is used.
 func TestMorph(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		x := drawn(t)
 		l := parallel.Limits{Sequences: []parallel.Sequence{{Name: "varuna", Order: Ordering{}}}}
 		all, why := Morph{}.Plans(x, l)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"pgregory.net/rapid"
@@ -26,7 +27,7 @@ func TestOrder(t *testing.T) {
 // TestAgainstGPipe: on equal stages it is idle no longer than GPipe that computes again, and keeps
 // no more than the inputs of all microbatches and one of them whole.
 func TestAgainstGPipe(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		p, m := rapid.IntRange(1, 8).Draw(t, "ranks"), rapid.IntRange(1, 24).Draw(t, "microbatches")
 		c := pipeline.Like(p)
 		f, i, w := rapid.IntRange(1, 50).Draw(t, "forward"), rapid.IntRange(1, 50).Draw(t, "input"), rapid.IntRange(1, 50).Draw(t, "weight")

@@ -5,7 +5,7 @@ import (
 
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
-	"github.com/musterdl/muster/pipeline/rounds"
+	"github.com/musterdl/muster/strategies/pipeline/zerobubble/rounds"
 )
 
 // AutoDescription is what the automatic order says about itself.

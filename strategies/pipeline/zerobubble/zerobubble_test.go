@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline"
 	"pgregory.net/rapid"
@@ -52,7 +53,7 @@ func timed(t *rapid.T, o pipeline.Ordering, p, m int, c pipeline.Costs) pipeline
 // and where a forward pass is shorter than both halves: the first rank waits for its first
 // gradient.
 func TestH1(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		p := rapid.IntRange(1, 8).Draw(t, "ranks")
 		m := rapid.IntRange(2*p, 4*p).Draw(t, "microbatches")
 		c, f, i, w := drawn(t, p)

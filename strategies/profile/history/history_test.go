@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -52,7 +53,7 @@ func learned(v plan.View, order []int) *history.Estimator {
 // thirty-second, of the finest group with five jobs that ended before now, whatever
 // order they are learned in and however often it was asked in between.
 func TestEstimate(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		ids := rapid.Int32Range(0, 1)
 		var jobs []past
 		for range rapid.IntRange(0, 30).Draw(t, "jobs") {

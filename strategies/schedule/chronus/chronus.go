@@ -27,7 +27,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/lease"
+	"github.com/musterdl/muster/strategies/schedule/chronus/lease"
 )
 
 // Description is what the strategy says about itself.

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -74,7 +75,7 @@ func TestRefusedWithAnOffer(t *testing.T) {
 // nobody who was admitted is late.
 func TestGuarantee(t *testing.T) {
 	admitted, refused := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		devices := rapid.IntRange(1, 8).Draw(t, "devices")
 		var jobs scheduletest.Jobs
 		at := unit.Duration(0)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/experiment/trace"
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/run/report"
@@ -25,7 +26,7 @@ import (
 // was admitted is late, whatever comes later, and everybody ends.
 func TestAdmittedAreInTime(t *testing.T) {
 	admitted, repacked := 0.0, 0.0
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		devices := rapid.Int32Range(1, 16).Draw(t, "devices")
 		var jobs scheduletest.Jobs
 		now := unit.Time(0)

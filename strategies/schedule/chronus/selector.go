@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/lease"
+	"github.com/musterdl/muster/strategies/schedule/chronus/lease"
 )
 
 // selector admits jobs to the calendar of leases and says who runs. It knows jobs by
@@ -65,10 +65,10 @@ func rounded(devices int64) int64 {
 	return size
 }
 
-// admit promises a job its end in time if the calendar has room for it, if need be
-// after all promises are packed anew. Otherwise it returns the earliest end that could
-// be promised; Never if none could. left is what is believed to be left of
-// those admitted before.
+// admit promises a job its end in time if the calendar has room for it, or if that is no earlier than the earliest end
+// for which all promises can be packed anew with it. Otherwise it returns the earliest end that could be promised; Never
+// if none could. Neither depends on the end that is asked for, but that more room is before a later one: whoever could be
+// promised an earlier end can be promised the later. left is what is believed to be left of those admitted before.
 func (s *selector) admit(now unit.Time, a lease.Ask, left func(plan.JobID) unit.Duration) (ok bool, earliest unit.Time) {
 	s.cal.Pass(now)
 	now = s.config.tick(now)
@@ -84,10 +84,22 @@ func (s *selector) admit(now unit.Time, a lease.Ask, left func(plan.JobID) unit.
 		asks = append(asks, lease.Ask{Job: h.Job, Size: h.Size, Need: s.config.need(left(h.Job), h.Size), By: h.By})
 	}
 	asks = append(asks, a)
-	if now.Add(a.Need) <= a.By && !s.cal.Overfull(now, asks) && (s.cal.Pack(now, asks) || len(asks) <= s.config.ExactJobs && s.cal.PackExactly(now, asks)) {
-		return true, a.By
+	earliest = s.offer(now, asks, alone)
+	if earliest > a.By {
+		return false, earliest
 	}
-	return false, s.offer(now, asks, alone)
+	// Greedy packing may fail for a later end than one for which it does not: then the earlier is promised.
+	last := &asks[len(asks)-1]
+	if last.By = a.By; !s.pack(s.cal, now, asks) {
+		last.By = earliest
+		s.pack(s.cal, now, asks)
+	}
+	return true, a.By
+}
+
+// pack packs all promises anew.
+func (s *selector) pack(cal *lease.Calendar, now unit.Time, asks []lease.Ask) bool {
+	return !cal.Overfull(now, asks) && (cal.Pack(now, asks) || len(asks) <= s.config.ExactJobs && cal.PackExactly(now, asks))
 }
 
 // offer searches for the earliest end that all promises packed anew leave for the last
@@ -97,12 +109,11 @@ func (s *selector) offer(now unit.Time, asks []lease.Ask, alone unit.Time) unit.
 	last := &asks[len(asks)-1]
 	low, high := now.Add(last.Need), alone // high can be kept
 	for fine := max(s.config.Lease, high.Sub(low)/64); high.Sub(low) > fine; {
-		middle := low + (high-low)/2
-		last.By = middle
-		if trial := *s.cal; !s.cal.Overfull(now, asks) && trial.Pack(now, asks) {
-			high = middle
+		last.By = low + (high-low)/2
+		if trial := *s.cal; s.pack(&trial, now, asks) {
+			high = last.By
 		} else {
-			low = middle
+			low = last.By
 		}
 	}
 	return high

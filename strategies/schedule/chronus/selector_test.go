@@ -10,15 +10,16 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/lease"
+	"github.com/musterdl/muster/strategies/schedule/chronus/lease"
 )
 
 // TestRefusalOffersAnEnd: who asks again with the end that was offered is admitted.
 func TestRefusalOffersAnEnd(t *testing.T) {
 	refused := 0
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		s := newSelector(Default(), rapid.Int64Range(1, 8).Draw(t, "devices"))
 		left := map[plan.JobID]unit.Duration{}
 		look := func(job plan.JobID) unit.Duration { return left[job] }
@@ -41,6 +42,55 @@ func TestRefusalOffersAnEnd(t *testing.T) {
 	})
 	if refused == 0 {
 		t.Error("nobody was refused: nothing was tested")
+	}
+}
+
+// TestLaterEndIsPromised: a job that was offered an end before the one that it asked for and was refused.
+func TestLaterEndIsPromised(t *testing.T) {
+	s := newSelector(Default(), 2)
+	lefts := []unit.Duration{107 * unit.Minute, 136 * unit.Minute, unit.Minute, unit.Minute, unit.Minute, 89 * unit.Minute}
+	look := func(job plan.JobID) unit.Duration { return lefts[job] }
+	for i, size := range []int64{1, 1, 2, 2, 2, 1} {
+		l := live{job: plan.JobID(i), size: size, left: lefts[i]}
+		by := unit.Time(l.left) * []unit.Time{188, 231, 80, 80, 80, 203}[i] / 100
+		ok, earliest := s.admit(0, s.ask(l, by), look)
+		if !ok && earliest <= by {
+			t.Errorf("job %d asks for an end by %v, is refused and offered %v", i, unit.Duration(by), unit.Duration(earliest))
+		}
+		if !ok {
+			s.admit(0, s.ask(l, earliest), look)
+		}
+	}
+}
+
+// TestAdmittedForGood: whoever is promised an end is promised every later one, and what was promised the others stands.
+func TestAdmittedForGood(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(1000) {
+		chance, left := rand.New(rand.NewPCG(seed, 1)), map[plan.JobID]unit.Duration{}
+		s := newSelector(Default(), 1+chance.Int64N(4))
+		look := func(job plan.JobID) unit.Duration { return left[job] }
+		for job := range plan.JobID(12) {
+			l := live{job: job, size: 1 + chance.Int64N(s.cal.Capacity()), left: unit.Duration(1+chance.IntN(150)) * unit.Minute}
+			left[job] = l.left
+			by := unit.Time(l.left) * unit.Time(100+chance.IntN(300)) / 100
+			later := by + unit.Time(chance.IntN(200))*unit.Time(unit.Minute)
+			again := newSelector(Default(), s.cal.Capacity())
+			again.cal.Replace(s.cal.Holdings())
+			ok, earliest := s.admit(0, s.ask(l, by), look)
+			if then, offered := again.admit(0, again.ask(l, later), look); ok && !then || !ok && !then && earliest != offered {
+				t.Fatalf("seed %d: asked for an end by %v: admitted %v, offered %v; by %v: admitted %v, offered %v",
+					seed, unit.Duration(by), ok, unit.Duration(earliest), unit.Duration(later), then, unit.Duration(offered))
+			}
+			if !ok {
+				s.admit(0, s.ask(l, earliest), look)
+			}
+			for _, h := range s.cal.Holdings() {
+				if worth := s.cal.Promised(0, &h); worth < s.config.need(left[h.Job], h.Size) || s.cal.Room(s.cal.At(h.By-1)) < 0 {
+					t.Fatalf("seed %d: job %d was promised %v of %v before %v", seed, h.Job, worth, s.config.need(left[h.Job], h.Size), unit.Duration(h.By))
+				}
+			}
+		}
 	}
 }
 

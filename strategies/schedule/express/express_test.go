@@ -66,9 +66,10 @@ func rwa(t *testing.T, seed uint64, order schedule.Order) (scheduletest.Jobs, si
 		t.Fatal(err)
 	}
 	defer src.Close()
+	saved := trace.WithSaving(src, trace.Saving{}, seed)
 	var jobs scheduletest.Jobs
 	for {
-		job, truth, err := src.Next()
+		job, truth, err := saved.Next()
 		if err != nil {
 			break
 		}

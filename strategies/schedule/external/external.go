@@ -24,7 +24,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/schedule/protocol"
+	"github.com/musterdl/muster/strategies/schedule/external/protocol"
 )
 
 // Description is what the strategy says about itself.

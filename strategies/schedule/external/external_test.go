@@ -13,8 +13,8 @@ import (
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
-	"github.com/musterdl/muster/schedule/protocol"
 	"github.com/musterdl/muster/strategies/profile/oracle"
+	"github.com/musterdl/muster/strategies/schedule/external/protocol"
 	"github.com/musterdl/muster/strategies/schedule/fifo"
 )
 

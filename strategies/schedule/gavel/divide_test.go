@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/mechanism/solve"
 )
 
@@ -265,7 +266,7 @@ func greedy(t testing.TB, p Problem) Shares {
 
 // TestAssignIsLegal: no type is given out twice, and nobody waits for whom there is room.
 func TestAssignIsLegal(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		types := rapid.IntRange(1, 3).Draw(t, "types")
 		r := Round{Credit: .5}
 		for k := range types {

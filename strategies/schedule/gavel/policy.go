@@ -38,6 +38,7 @@ type width struct {
 
 var (
 	_ allocate.Joint       = (*Policy)(nil)
+	_ allocate.Rotating    = (*Policy)(nil)
 	_ allocate.Slow        = (*Policy)(nil)
 	_ strategy.Remembering = (*Policy)(nil)
 )
@@ -149,6 +150,9 @@ func (p *Policy) Learn(answer []byte) {
 		p.fresh = nil
 	}
 }
+
+// Rotates says that jobs share time by design: in a round each goes on that has had less than its part.
+func (p *Policy) Rotates() {}
 
 // Wishes keeps the round's types until its end, or until a new division has come, and
 // then assigns them anew. Within a round only who waits is given what is free. A job

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/musterdl/muster/internal/draws"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/simulated/scheduletest"
@@ -33,7 +34,7 @@ func TestValidate(t *testing.T) {
 // Whatever a job has attained lies in its quantum, which begins where another ends; the
 // ends are what repeated growth of the first makes them, and none is beyond what counts.
 func TestQuanta(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		c := las.Config{Quantum: unit.Duration(rapid.Int64Range(1, math.MaxInt64).Draw(t, "quantum")), Growth: rapid.OneOf(rapid.Int64Range(1, 4), rapid.Int64Range(1, math.MaxInt64)).Draw(t, "growth")}
 		milli := rapid.Int64Range(1, 1<<30).Draw(t, "milli")
 		served := rapid.Int64Range(0, math.MaxInt64-1).Draw(t, "served")

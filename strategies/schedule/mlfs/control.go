@@ -3,7 +3,7 @@ package mlfs
 import (
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
-	"github.com/musterdl/muster/schedule/shed"
+	"github.com/musterdl/muster/strategies/schedule/mlfs/shed"
 )
 
 // Control puts MLF-C before a Scheduler that ranks by this order.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/musterdl/muster/mechanism/perceptron"
+	"github.com/musterdl/muster/strategies/schedule/mlfs/perceptron"
 )
 
 // A scorer is taught MLF-H's rankings: it is shown lists as they were ranked, and the score

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/musterdl/muster/mechanism/perceptron"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/strategies/schedule/mlfs/perceptron"
 )
 
 // LearnedDescription is what MLF-RL says about itself, the verdict about what it has

@@ -7,7 +7,6 @@ import (
 	"github.com/musterdl/muster/allocate/allocatetest"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
-	"github.com/musterdl/muster/mechanism/perceptron"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -16,6 +15,7 @@ import (
 	"github.com/musterdl/muster/run/simulated/scheduletest"
 	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/strategies/profile/declared"
+	"github.com/musterdl/muster/strategies/schedule/mlfs/perceptron"
 )
 
 // brisk looks often, for small histories.

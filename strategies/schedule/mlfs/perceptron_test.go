@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/diff/fd"
 
-	"github.com/musterdl/muster/mechanism/perceptron"
+	"github.com/musterdl/muster/strategies/schedule/mlfs/perceptron"
 )
 
 // random draws weights to start from: the straight way says nothing, and hidden units

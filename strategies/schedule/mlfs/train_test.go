@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterdl/muster/mechanism/perceptron"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/strategies/schedule/mlfs/perceptron"
 )
 
 // The training: histories of RW-A', half of which report progress and loss. Seeds of

@@ -42,8 +42,9 @@ func (r reporting) jobs(t testing.TB, seed uint64) (jobs scheduletest.Jobs) {
 		t.Fatal(err)
 	}
 	defer from.Close()
+	saved := trace.WithSaving(from, trace.Saving{}, seed)
 	for {
-		job, truth, err := from.Next()
+		job, truth, err := saved.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {

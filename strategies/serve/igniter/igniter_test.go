@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/run/simulated/world/serving"
-	"github.com/musterdl/muster/serve/sizing"
+	"github.com/musterdl/muster/strategies/serve/igniter/sizing"
 )
 
 // v100 is the law of the public code's profile.

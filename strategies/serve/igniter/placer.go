@@ -26,7 +26,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/serve/sizing"
+	"github.com/musterdl/muster/strategies/serve/igniter/sizing"
 )
 
 // Description is what the strategy says about itself.

@@ -6,7 +6,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/model/sharing"
 	"github.com/musterdl/muster/plan"
-	"github.com/musterdl/muster/serve/sizing"
+	"github.com/musterdl/muster/strategies/serve/igniter/sizing"
 )
 
 // together sizes all services of a device anew with one more: from their least shares a

@@ -26,14 +26,14 @@ import (
 	"github.com/musterdl/muster/run/kube/kubetest"
 )
 
-// door stands before client-go's fake client, which keeps no records: they stay here.
-type door struct {
+// fakeAPI stands before client-go's fake client, which keeps no records: they stay here.
+type fakeAPI struct {
 	client   kubernetes.Interface
 	mu       sync.Mutex
 	versions int
 }
 
-func (d *door) Watch(ctx context.Context, tell func([]api.Change)) (<-chan struct{}, error) {
+func (d *fakeAPI) Watch(ctx context.Context, tell func([]api.Change)) (<-chan struct{}, error) {
 	factory := informers.NewSharedInformerFactory(d.client, 0)
 	handler := cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { tell([]api.Change{{Object: object(o)}}) },
@@ -66,29 +66,29 @@ func object(o any) runtime.Object {
 	panic("neither a pod nor a node")
 }
 
-func (d *door) Bind(ctx context.Context, pod *corev1.Pod, node string, notes map[string]string) error {
+func (d *fakeAPI) Bind(ctx context.Context, pod *corev1.Pod, node string, notes map[string]string) error {
 	return d.client.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Annotations: notes},
 		Target:     corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{})
 }
 
-func (d *door) Evict(context.Context, *corev1.Pod, string) error           { return nil }
-func (d *door) Explain(context.Context, *corev1.Pod, string, string) error { return nil }
-func (d *door) Say(corev1.ObjectReference, string, string, string)         {}
-func (d *door) ListJobs(context.Context) ([]api.Job, error)                { return nil, nil }
-func (d *door) PutJob(context.Context, *api.Job) (string, error)           { return d.version(), nil }
-func (d *door) DeleteJob(context.Context, string, string) error            { return nil }
-func (d *door) PutLedger(context.Context, *api.Ledger) (string, error)     { return d.version(), nil }
-func (d *door) GetJob(context.Context, string, string) (api.Job, bool, error) {
+func (d *fakeAPI) Evict(context.Context, *corev1.Pod, string) error           { return nil }
+func (d *fakeAPI) Explain(context.Context, *corev1.Pod, string, string) error { return nil }
+func (d *fakeAPI) Say(corev1.ObjectReference, string, string, string)         {}
+func (d *fakeAPI) ListJobs(context.Context) ([]api.Job, error)                { return nil, nil }
+func (d *fakeAPI) PutJob(context.Context, *api.Job) (string, error)           { return d.version(), nil }
+func (d *fakeAPI) DeleteJob(context.Context, string, string) error            { return nil }
+func (d *fakeAPI) PutLedger(context.Context, *api.Ledger) (string, error)     { return d.version(), nil }
+func (d *fakeAPI) GetJob(context.Context, string, string) (api.Job, bool, error) {
 	return api.Job{}, false, nil
 }
-func (d *door) GetLedger(context.Context, string) (api.Ledger, bool, error) {
+func (d *fakeAPI) GetLedger(context.Context, string) (api.Ledger, bool, error) {
 	return api.Ledger{}, false, nil
 }
-func (d *door) Suspend(context.Context, corev1.ObjectReference, string, bool) error { return nil }
-func (d *door) Set(context.Context, corev1.ObjectReference, []string, int32) error  { return nil }
+func (d *fakeAPI) Suspend(context.Context, corev1.ObjectReference, string, bool) error { return nil }
+func (d *fakeAPI) Set(context.Context, corev1.ObjectReference, []string, int32) error  { return nil }
 
-func (d *door) version() string {
+func (d *fakeAPI) version() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.versions++
@@ -109,7 +109,7 @@ func musterOnFake(t *testing.T) func(ctx context.Context, client kubernetes.Inte
 		if err := host.WaitForSync(ctx); err != nil {
 			return err
 		}
-		d := &door{client: client}
+		d := &fakeAPI{client: client}
 		core := driver.New(driver.Config{Scheduler: "muster", Rules: rules, Filter: host, Pods: d, Owners: d, Records: d, Ledgers: d, Voice: d, Now: now, Log: log})
 		x := driver.NewDriver(core, driver.Options{})
 		begin, err := x.Begin(ctx, d)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/internal/release"
 	"github.com/musterdl/muster/mechanism/solve"
 	"github.com/musterdl/muster/run/kube/advise"
 )
@@ -52,7 +52,7 @@ type flags struct {
 
 func command() *cobra.Command {
 	var f flags
-	cmd := &cobra.Command{Use: "muster-kube", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true, Version: version(),
+	cmd := &cobra.Command{Use: "muster-kube", Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true, Version: release.Version,
 		Short: "Muster as a scheduler on Kubernetes",
 		Long: "Muster as a scheduler on Kubernetes: it takes the pods whose schedulerName is its own, from Jobs, JobSets, TrainJobs,\n" +
 			"LeaderWorkerSets, RayClusters, pod groups or by themselves, and starts each gang as a whole where the strategy says.\n" +
@@ -104,12 +104,4 @@ func (f *flags) log(w io.Writer) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(w, o)), nil
 	}
 	return nil, fmt.Errorf("--log-format %q: expected text or json", f.logFormat)
-}
-
-// version is that of the module, as it was built.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
 }

@@ -25,7 +25,9 @@ import (
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/plane"
+	"github.com/musterdl/muster/internal/release"
 	"github.com/musterdl/muster/internal/server"
+	"github.com/musterdl/muster/internal/server/door"
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/cluster"
@@ -98,7 +100,7 @@ func (f *flags) config() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("how to reach the API server: %w: give --kubeconfig, or run in a pod", err)
 	}
-	config.UserAgent = "muster-kube/" + version()
+	config.UserAgent = "muster-kube/" + release.Version
 	return config, nil
 }
 
@@ -214,7 +216,7 @@ func (s *scheduler) once(ctx context.Context, term lead.Term) (err error) {
 // drive runs the plane, the driver and the API side by side; the first to end ends the
 // others.
 func (s *scheduler) drive(ctx context.Context, cancel context.CancelFunc, p *plane.Plane, d *driver.Driver) error {
-	srv := server.New(server.Config{Plane: p, Version: version(), Log: s.log, OpenMetrics: true,
+	srv := server.New(server.Config{Plane: p, Version: release.Version, Log: s.log, OpenMetrics: true,
 		Collectors: d.Collectors(), Loopback: access.Operator, // who may forward a port to the pod
 		Logs: func(string, int32, int32) string { return "" }})
 	over := s.front.lead(srv)
@@ -332,7 +334,7 @@ func (f *front) listen(ctx context.Context, address string, log *slog.Logger) er
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", address, err)
 	}
-	h := &http.Server{Handler: f, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ConnContext: server.WithPeer,
+	h := &http.Server{Handler: f, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ConnContext: door.WithPeer,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	context.AfterFunc(ctx, func() { _ = h.Close() }) // what is under way ends with the process
 	go func() {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/musterdl/muster/internal/draws"
 )
 
 // drawScatter makes distinct random points on a coarse lattice, so that ties abound.
@@ -28,7 +30,7 @@ func drawPoint(t *rapid.T) point {
 
 // A linear function is its own interpolation, wherever there is one.
 func TestScatterLinear(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		linear := func(p point) float64 { return 3 + 2*float64(p[0]) - 5*float64(p[1]) + 0.25*float64(p[2]) }
 		s := drawScatter(t, linear)
 		q := drawPoint(t)
@@ -41,7 +43,7 @@ func TestScatterLinear(t *testing.T) {
 // The simplex found surrounds the point and no other measurement lies in its
 // sphere; one is found exactly if brute force finds any simplex around the point.
 func TestScatterDelaunay(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draws.Check(t, func(t *rapid.T) {
 		s := drawScatter(t, func(p point) float64 { return float64(p[0]) })
 		q := drawPoint(t)
 		c, ok := s.surround(q)

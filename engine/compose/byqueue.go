@@ -1,0 +1,75 @@
+package compose
+
+import (
+	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/plan"
+)
+
+// asking is a job under a joint decider that asks for room: for what is wished for it, or for
+// what it would have by itself.
+type asking struct {
+	job    plan.JobID
+	wished bool
+	turn   int32 // in the order of the wishes, and then of those without one
+}
+
+// grantByQueue grants wishes as the tree puts their queues. In each queue those with a wish
+// go first, in the order of the wishes, and then the others in the order in which they came:
+// so a queue gets what it deserves, whatever the decider wishes.
+func (s *Scheduler) grantByQueue(d *plan.Draft) {
+	r, t := s.round, &s.claims.tree
+	turn := int32(0)
+	ask := func(job plan.JobID, wished bool) {
+		j := d.Job(job)
+		leaf := t.leaf(d.View, &j)
+		x := &t.heads[leaf]
+		if turn++; len(x.asking) == 0 {
+			t.opened(leaf, 1)
+		}
+		x.asking = append(x.asking, asking{job, wished, turn})
+	}
+	for i := range r.wishes {
+		w := &r.wishes[i]
+		if w.Workers == 0 || w.Suspend {
+			continue
+		}
+		if run := d.RunOf(w.Job); run != plan.None && s.goesOn(d.View, run) {
+			continue
+		}
+		ask(w.Job, true)
+	}
+	for _, id := range r.line {
+		if w := r.of(id); s.lines.home[id] == inLine && (w == nil || w.Workers == 0 || w.Suspend) {
+			ask(id, false)
+		}
+	}
+	for leaf := t.first(s); leaf >= 0; leaf = t.first(s) {
+		x := &t.heads[leaf]
+		next := x.asking[0]
+		if x.asking = x.asking[1:]; len(x.asking) == 0 {
+			t.opened(leaf, -1)
+		}
+		s.grantTo(d, next)
+	}
+}
+
+// goesOn reports whether a run computes as it is wished, which takes nothing.
+func (s *Scheduler) goesOn(v plan.View, run plan.RunID) bool {
+	status, _ := v.Works(run)
+	return status == plan.Running && s.asItIs(v, run)
+}
+
+// grantTo grants one what it asks for. Where jobs are to gather, those without a wish only get
+// what their queue is guaranteed.
+func (s *Scheduler) grantTo(d *plan.Draft, a asking) {
+	var w *allocate.Wish
+	switch {
+	case a.wished:
+		w = s.round.of(a.job)
+	case !s.round.gathers || s.claims.tree.guaranteed(d.View, a.job):
+		w = s.own(d.View, a.job)
+	}
+	if (w == nil || !s.grant(d, w)) && !a.wished {
+		s.passedOver(d, a.job)
+	}
+}
