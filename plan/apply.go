@@ -172,31 +172,6 @@ func (s *State) EndRun(run RunID, kept unit.Duration) {
 	s.release(run)
 }
 
-// Saves notes that a job has saved when it was asked to.
-func (s *State) Saves(id JobID) {
-	if c := &s.Jobs[id].Checkpoint; c.Failed {
-		c.OnRequest, c.Failed = true, false
-	}
-}
-
-// Unsaved notes that a run was asked to save and did not, but for what is kept: its job counts as one that
-// does not save when asked, until it does. Who starts in its room has to make up for more than was believed.
-func (s *State) Unsaved(run RunID, kept unit.Duration) {
-	r := &s.Runs[run]
-	c := &s.Jobs[r.Job].Checkpoint
-	if !c.OnRequest {
-		return
-	}
-	c.OnRequest, c.Failed = false, true
-	lost := int64(max(0, s.useful(run)-kept)) / 1000 * s.Shapes[s.Jobs[r.Job].Shape].Milli(r.Workers)
-	for i := range s.Pending {
-		p := &s.Pending[i]
-		if why := &s.Jobs[max(0, p.Change.Job)].Reason; !p.Gone && p.Change.Verb == Start && why.Code == TookRoomOf && slices.Contains(p.Left, r.Change) {
-			why.B += lost
-		}
-	}
-}
-
 // keptOf is how much of what a run has done was done in the running time that is kept.
 func (s *State) keptOf(run RunID, kept unit.Duration) unit.Duration {
 	ran := s.useful(run)

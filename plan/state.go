@@ -164,18 +164,6 @@ type Reported struct {
 	ForetoldAt unit.Time
 }
 
-// Checkpointing is how a job keeps its work.
-type Checkpointing struct {
-	Every, Save, Load unit.Duration
-	OnRequest         bool
-	// Failed is that it saved nothing when it was last asked to, as its owner says that it does:
-	// it counts as one that does not, and OnRequest is false until it does.
-	Failed bool
-}
-
-// Asked reports whether a job is asked to save before it is stopped: also one that did not the last time.
-func (c Checkpointing) Asked() bool { return c.OnRequest || c.Failed }
-
 // Run is one execution of a job.
 type Run struct {
 	Job     JobID

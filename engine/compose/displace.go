@@ -206,7 +206,9 @@ func (s *Scheduler) ripe(v plan.View, id plan.JobID) unit.Time {
 
 // hasBegun reports whether a run has computed. Before that neither rank nor a round takes its place from it:
 // for some others were stopped, and would have been for nothing.
-func hasBegun(r *plan.Run) bool { return r.Status != plan.Promised && r.Status != plan.Starting }
+func hasBegun(status plan.RunStatus) bool {
+	return status == plan.Running || status == plan.Suspended || status == plan.Resuming
+}
 
 // mayDisplace reports whether a run may be displaced for a job that ranks before it, and
 // how much room it would leave. What other queues are guaranteed or deserve, and what runs of
@@ -217,7 +219,7 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		return 0, false // a guest that gave way a moment ago
 	}
 	r := v.Run(run)
-	if !hasBegun(&r) {
+	if !hasBegun(r.Status) {
 		return 0, false // what was promised stands until it begins
 	}
 	if at := s.ripe(v, id); at > v.Now() && (at == unit.Never && r.Status == plan.Running || !law.News(v, job, run)) {

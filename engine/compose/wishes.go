@@ -22,7 +22,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 	}
 	r.yields, r.turns, r.failed, r.why = r.yields[:0], r.turns[:0], r.failed[:0], r.why[:0]
 	for id := range plan.RunID(d.RunSlots()) {
-		if status, _ := d.Works(id); !r.between && status != plan.Gone && status != plan.Stopping && !s.stays(d.JobOf(id)) && !s.asItIs(d.View, id) {
+		if status, _ := d.Works(id); !r.between && hasBegun(status) && !s.stays(d.JobOf(id)) && !s.asItIs(d.View, id) {
 			run := d.Run(id)
 			s.keepOrEnd(d, id, &run)
 		}
@@ -107,9 +107,6 @@ func onModels(v plan.View, id plan.RunID, models uint64) bool {
 // keepOrEnd lets a run go on, on the terms wished, or ends it.
 func (s *Scheduler) keepOrEnd(d *plan.Draft, id plan.RunID, r *plan.Run) {
 	w, ruled := s.round.of(r.Job), s.ruled()
-	if !hasBegun(r) {
-		return // when it has, there will be another round
-	}
 	if decidedNow(d.View, r) {
 		if w == nil || w.Suspend || w.Workers == 0 || !s.asWished(d.View, id, r, w) || otherShare(r, w) {
 			s.round.again = min(s.round.again, d.Now().Add(settleTime))

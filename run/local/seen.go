@@ -24,6 +24,12 @@ type seen struct {
 	told      []supervise.Order // the last of each sort
 }
 
+// unsaved reports whether a worker that has ended was asked to save, was not lost, and told of no checkpoint
+// after that.
+func (s *seen) unsaved() bool {
+	return s.started > 0 && s.asked && !s.kept && (s.ended.Class == supervise.Done || s.ended.Class == supervise.Preempted)
+}
+
 // read takes in what is new in the records, and settles workers whose supervisor
 // died.
 func (a *attempt) read() {
@@ -132,7 +138,7 @@ func (a *attempt) ending() engine.Event {
 		return a.event(engine.Exited, plan.NoFailure, a.ran())
 	case stopping:
 		e := a.event(engine.Stopped, plan.NoFailure, a.kept())
-		e.Unsaved = a.unsaved()
+		e.Unsaved = a.order.Spec.Checkpoint.OnRequest && a.all((*seen).unsaved)
 		return e
 	case class == plan.NoFailure: // stopped by an order of a plane that crashed
 		return a.event(engine.Exited, plan.NodeFailure, a.kept())
@@ -224,13 +230,6 @@ func (a *attempt) kept() unit.Duration {
 		return min(saved, lost).Sub(s.started)
 	}
 	return 0
-}
-
-// unsaved reports whether all workers were asked to save, none was lost, and none told of a checkpoint after that.
-func (a *attempt) unsaved() bool {
-	return a.order.Spec.Checkpoint.OnRequest && a.all(func(s *seen) bool {
-		return s.started > 0 && s.asked && !s.kept && (s.ended.Class == supervise.Done || s.ended.Class == supervise.Preempted)
-	})
 }
 
 func (a *attempt) event(kind engine.Kind, class plan.FailureClass, kept unit.Duration) engine.Event {

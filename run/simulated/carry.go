@@ -141,16 +141,14 @@ func (s *Simulation) regrant(at unit.Time, id plan.RunID) {
 // stop ends a run as told: one that can saves first.
 func (s *Simulation) stop(at unit.Time, id plan.RunID) {
 	l := &s.runs[id]
-	c := s.engine.View().Job(l.job).Checkpoint
 	l.version++
 	e := entry{kind: runStopped, run: id, job: l.job, version: l.version}
 	delay := unit.Duration(0)
 	if l.status == plan.Running || l.status == plan.Suspended {
-		saved := false
-		if c.Asked() {
-			delay, saved = s.asked(id)
-		}
-		l.kept, l.unsaved = s.halt(at, id, saved), c.Asked() && !saved
+		var saved bool
+		delay, saved = s.saving(s.engine.View(), id)
+		l.ending.Kept = s.halt(at, id, saved)
+		l.ending.Unsaved = !saved && s.engine.View().Job(l.job).Checkpoint.Asked()
 	}
 	s.become(at, id, plan.Stopping)
 	s.queueUp(at.Add(delay), e)
@@ -215,7 +213,7 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 		}
 	case runStopped:
 		s.gone(at, e.run)
-		s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Ending: engine.Ending{Kept: l.kept, Unsaved: l.unsaved}})
+		s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Ending: l.ending})
 	case runFinishes:
 		if s.due(at, e) {
 			s.exit(at, e.run, plan.NoFailure)

@@ -146,14 +146,10 @@ func (s *Simulation) pending(change int64) bool {
 func (s *Simulation) resumeStop(at unit.Time, id plan.RunID, r plan.Run) {
 	due := r.Since
 	if r.Began != unit.Never {
-		c := s.engine.View().Job(r.Job).Checkpoint
 		m := world.Midway{Began: r.Began, Since: r.Since, Rested: r.Paused}
-		saved, takes := false, unit.Duration(0)
-		if c.Asked() {
-			takes, saved = s.asked(id)
-		}
+		takes, saved := s.saving(s.engine.View(), id)
 		e := s.world.Stopped(s.engine.View(), id, m, saved)
-		s.runs[id].kept, s.runs[id].unsaved = e.Kept, c.Asked() && !saved
+		s.runs[id].ending = engine.Ending{Kept: e.Kept, Unsaved: !saved && s.engine.View().Job(r.Job).Checkpoint.Asked()}
 		s.spent[r.Job] += e.Ran
 		due = due.Add(takes)
 	}

@@ -403,12 +403,6 @@ type Ending struct {
 	BusySec float64
 }
 
-// Saves reports whether a job does what its owner says that it does when it is asked to save, and what that
-// takes at least.
-func (w *World) Saves(id plan.JobID) (takes unit.Duration, saves bool) {
-	return w.truth[id].Saving, !w.truth[id].Deaf
-}
-
 // End takes a run out. Its work is kept whole when saved (it finished, or could
 // checkpoint before it was stopped), else back to the last periodic checkpoint, or to what
 // was saved of a run that lost devices (Lose). It
