@@ -160,7 +160,7 @@ func (s *site) keepsPromises(c *plan.Commit) {
 		x := &c.Changes[i]
 		victim, promised := s.promised[x.Job]
 		switch {
-		case x.Ends() && promised && v.Run(x.Run).Began == unit.Never && x.Reason.Code != plan.ByUser:
+		case x.Ends() && promised && v.Run(x.Run).Began == unit.Never && x.Reason.Code != plan.ByUser && x.Reason.Code != plan.NodeLost:
 			s.t.Fatalf("at %d s the start of job %d, for which job %d was stopped, is taken back: %s", s.now/1e6, x.Job, victim, x.Reason.Words(v))
 		case x.Ends():
 			delete(s.promised, x.Job)
