@@ -77,6 +77,7 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 	case ev.Kind == NotStarted && r.Status == plan.Stopping:
 		e.endRun(run, ev, plan.NoFailure) // it was told to stop before it could start
 	case ev.Kind == Stopped && r.Status == plan.Stopping:
+		noteSaved(e.state, ev, run)
 		e.endRun(run, ev, plan.NoFailure)
 	case ev.Kind == Exited:
 		e.endRun(run, ev, ev.Class)

@@ -90,6 +90,8 @@ type Event struct {
 type Ending struct {
 	Kept  unit.Duration     `json:"kept,omitempty"` // its running time whose work is kept
 	Class plan.FailureClass `json:"class,omitempty"`
+	// Unsaved says that it was asked to save, and has saved nothing since.
+	Unsaved bool `json:"unsaved,omitempty"`
 	// Alive says that the processes which lost no device of theirs wait, and hold among them all that is kept:
 	// a start that is decided with this event may keep them. Else they leave.
 	Alive bool `json:"alive,omitempty"`

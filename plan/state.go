@@ -164,12 +164,6 @@ type Reported struct {
 	ForetoldAt unit.Time
 }
 
-// Checkpointing is how a job keeps its work.
-type Checkpointing struct {
-	Every, Save, Load unit.Duration
-	OnRequest         bool
-}
-
 // Run is one execution of a job.
 type Run struct {
 	Job     JobID

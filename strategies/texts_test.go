@@ -272,6 +272,7 @@ type truth struct {
 	Loss                     []float64
 	Really                   []workload.Offer // its menu, where it is another one than is believed
 	Drifts                   []workload.Drift
+	Deaf                     bool
 }
 
 // readJobs reads a line for each job. One that says nothing else declares its true run time
@@ -286,7 +287,7 @@ func readJobs(text string) (jobs scheduletest.Jobs, err error) {
 			says = append(says, key)
 			switch {
 			case w == "estimate=none":
-			case slices.Contains([]string{"at", "run", "fail-after", "busy", "sensitivity", "merge", "loss", "really", "drifts"}, key):
+			case slices.Contains([]string{"at", "run", "fail-after", "busy", "sensitivity", "merge", "loss", "really", "drifts", "deaf"}, key):
 				known = append(known, key+": "+value)
 			default:
 				fields = append(fields, key+": "+value)
@@ -308,7 +309,7 @@ func readJobs(text string) (jobs scheduletest.Jobs, err error) {
 			if !slices.Contains(says, "checkpoint") {
 				j.Checkpoint.OnRequest = true
 			}
-			t := workload.Truth{Duration: is.Run, FailAfter: is.FailAfter, Busy: is.Busy, Sensitivity: is.Sensitivity, Merge: is.Merge, Menu: is.Really, Drifts: is.Drifts}
+			t := workload.Truth{Duration: is.Run, FailAfter: is.FailAfter, Busy: is.Busy, Sensitivity: is.Sensitivity, Merge: is.Merge, Menu: is.Really, Drifts: is.Drifts, Deaf: is.Deaf}
 			copy(t.Loss[:], is.Loss)
 			jobs = append(jobs, scheduletest.Job{Job: j, Truth: t})
 		}

@@ -401,7 +401,7 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 		s.file(d.View, id)
 	case j.Phase == plan.Active:
 		s.fileActive(d.View, id)
-		if r := d.Run(j.Run); s.rules.Preempt && r.Status == plan.Starting && r.Since == d.Now() {
+		if r := d.Run(j.Run); s.rules.Preempt && r.Began == d.Now() {
 			s.lines.roomRetry = d.Now() // a promise no more: those ranked before it try again
 		}
 	}

@@ -216,6 +216,12 @@ func (s *Scheduler) ripe(v plan.View, id, by plan.JobID) unit.Time {
 	return at
 }
 
+// hasBegun reports whether a run has computed. Before that neither rank nor a round takes its place from it:
+// for some others were stopped, and would have been for nothing.
+func hasBegun(status plan.RunStatus) bool {
+	return status == plan.Running || status == plan.Suspended || status == plan.Resuming
+}
+
 // mayDisplace reports whether a run may be displaced for a job that ranks before it, and
 // how much room it would leave. What other queues are guaranteed or deserve, and what runs of
 // theirs are protected, rank does not take.
@@ -224,8 +230,8 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 	if run == plan.None || s.stays(id) {
 		return 0, false // a guest that gave way a moment ago
 	}
-	if v.Run(run).Status == plan.Promised {
-		return 0, false // what was promised stands until it is handed over
+	if !hasBegun(v.Run(run).Status) {
+		return 0, false // what was promised stands until it begins
 	}
 	if at := s.ripe(v, id, job); at > v.Now() {
 		s.lines.roomRetry = min(s.lines.roomRetry, at)

@@ -52,9 +52,13 @@ type site struct {
 	truth     map[plan.JobID]unit.Duration
 	stopDelay unit.Duration
 	atOnce    bool // starts take no time
+	deaf      bool // nobody saves who is asked to
 	down      map[plan.NodeID]bool
 	// By preemptor: those it displaced, and the commit in which it did.
 	displaced map[plan.JobID][]plan.JobID
+	stops     map[int64]plan.JobID      // by change: whom it stops
+	kept      int                       // promises
+	promised  map[plan.JobID]plan.JobID // one of those who were stopped for its start, until it begins
 	pairs     map[[2]plan.JobID][]unit.Time
 	lost      map[plan.JobID]bool         // its promise was overtaken by people or failures
 	hear      func(events []engine.Event) // before every step, where it is set
@@ -73,7 +77,7 @@ func composed(parts func() compose.Parts) func() schedule.Scheduler {
 
 func newSite(t rapid.TB, c *cluster.Cluster, tree queue.Tree, make func() schedule.Scheduler) *site {
 	s := &site{t: t, make: make, truth: map[plan.JobID]unit.Duration{}, down: map[plan.NodeID]bool{}, displaced: map[plan.JobID][]plan.JobID{},
-		pairs: map[[2]plan.JobID][]unit.Time{}, lost: map[plan.JobID]bool{}}
+		stops: map[int64]plan.JobID{}, promised: map[plan.JobID]plan.JobID{}, pairs: map[[2]plan.JobID][]unit.Time{}, lost: map[plan.JobID]bool{}}
 	s.made = make()
 	s.e = engine.New(c, s.made, engine.DefaultPolicy())
 	s.step(engine.Event{Kind: engine.Shares, Queues: &tree})
@@ -144,9 +148,44 @@ func (s *site) commit(c *plan.Commit) {
 			s.t.Fatalf("jobs %d and %d displace each other for the %d. time", by, stop.Job, n)
 		}
 	}
+	s.keepsPromises(c)
 	for _, w := range c.Changes {
 		if w.Verb == plan.Withdraw && len(s.displaced[w.Job]) > 0 && (w.Reason.Code == plan.Reclaimed || w.Reason.Code == plan.Outranked) {
 			s.t.Fatalf("job %d, for which %v were stopped, gives up its promise to job %d", w.Job, s.displaced[w.Job], w.Reason.A)
+		}
+	}
+}
+
+// keepsPromises checks that a run in whose place others were stopped begins: no strategy takes it back
+// before.
+func (s *site) keepsPromises(c *plan.Commit) {
+	v := s.e.View()
+	for i := range c.Changes {
+		x := &c.Changes[i]
+		victim, promised := s.promised[x.Job]
+		switch {
+		case x.Ends() && promised && v.Run(x.Run).Began == unit.Never && x.Reason.Code != plan.ByUser && x.Reason.Code != plan.NodeLost:
+			s.t.Fatalf("at %d s the start of job %d, for which job %d was stopped, is taken back: %s", s.now/1e6, x.Job, victim, x.Reason.Words(v))
+		case x.Ends():
+			delete(s.promised, x.Job)
+		case x.Verb == plan.Start:
+			delete(s.promised, x.Job)
+			for _, a := range x.After {
+				if of, stops := s.stops[a]; stops && of != x.Job && v.Run(x.Run).Terms.Share.Guest == plan.None {
+					s.promised[x.Job] = of
+				}
+			}
+		}
+		if x.Verb == plan.Stop {
+			s.stops[x.ID] = x.Job
+		}
+	}
+	for job := range s.promised {
+		if run := v.Job(job).Run; run == plan.None {
+			delete(s.promised, job) // by people or failures
+		} else if v.Run(run).Began != unit.Never {
+			delete(s.promised, job)
+			s.kept++
 		}
 	}
 }
@@ -177,18 +216,19 @@ func (s *site) carryOut(c plan.Change) {
 		report(engine.Exited, start+left, left)
 	case plan.Stop:
 		s.due = slices.DeleteFunc(s.due, func(d due) bool { return d.ev.Job == c.Job && d.ev.Attempt == c.Attempt })
-		kept := unit.Duration(0)
-		v := s.e.View()
+		ending, v := engine.Ending{}, s.e.View()
 		if run := s.e.State().RunOf(c.Job, c.Attempt); run != plan.None {
 			ran, saves := v.Executed(c.Job)-v.Job(c.Job).Executed, v.Job(c.Job).Checkpoint
 			switch {
-			case saves.OnRequest:
-				kept = ran
+			case saves.Asked():
+				if ending.Unsaved = s.deaf && v.Run(run).Began != unit.Never; !s.deaf {
+					ending.Kept = ran
+				}
 			case saves.Every > 0:
-				kept = ran - ran%saves.Every
+				ending.Kept = ran - ran%saves.Every
 			}
 		}
-		report(engine.Stopped, s.stopDelay, kept)
+		s.at(s.now.Add(s.stopDelay), engine.Event{Kind: engine.Stopped, Job: c.Job, Attempt: c.Attempt, Ending: ending})
 	case plan.Suspend:
 		s.due = slices.DeleteFunc(s.due, func(d due) bool { return d.ev.Job == c.Job && d.ev.Attempt == c.Attempt })
 		report(engine.Suspended, unit.Second, 0)

@@ -17,7 +17,13 @@ import (
 // law; ends take as long as they are said to.
 func calm(t *testing.T, ref string, devices int, tree queue.Tree, stops unit.Duration, play func(t *rapid.T, s *site)) {
 	t.Helper()
-	draws.Check(t, func(r *rapid.T) {
+	calmly(t, draws.Cases{}, ref, devices, tree, stops, play)
+}
+
+// calmly runs so many histories.
+func calmly(t *testing.T, cases draws.Cases, ref string, devices int, tree queue.Tree, stops unit.Duration, play func(t *rapid.T, s *site)) {
+	t.Helper()
+	cases.Check(t, func(r *rapid.T) {
 		s := newSite(r, cluster.Uniform("site", 1, devices, cluster.Model{Name: "gpu", Speed: 1}, 1), tree, build(t, ref))
 		s.stopDelay = stops
 		play(r, s)

@@ -22,7 +22,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 	}
 	r.yields, r.turns, r.failed, r.why = r.yields[:0], r.turns[:0], r.failed[:0], r.why[:0]
 	for id := range plan.RunID(d.RunSlots()) {
-		if status, _ := d.Works(id); !r.between && status != plan.Gone && status != plan.Stopping && !s.stays(d.JobOf(id)) && !s.asItIs(d.View, id) {
+		if status, _ := d.Works(id); !r.between && hasBegun(status) && !s.stays(d.JobOf(id)) && !s.asItIs(d.View, id) {
 			run := d.Run(id)
 			s.keepOrEnd(d, id, &run)
 		}

@@ -235,7 +235,7 @@ func (r *runner) simulation(sched schedule.Scheduler, collector *report.Collecto
 		arrivals = c.Arrivals
 	}
 	known := func(v plan.View, id plan.JobID) world.Known {
-		return world.Known{Truth: workload.Truth{Duration: beliefs(v, id)}, Done: done(v, id), Menu: v.Menu(id)}
+		return world.Known{Truth: workload.Truth{Duration: beliefs(v, id), Deaf: v.Job(id).Checkpoint.Failed}, Done: done(v, id), Menu: v.Menu(id)}
 	}
 	return simulated.Config{Beginning: simulated.Beginning{From: state, At: r.future.From, Known: known, First: first},
 		Later: c.Later, Jobs: arrivals(), Scheduler: sched, Policy: c.Policy,

@@ -40,10 +40,23 @@ func JobOf(v plan.View, info plane.JobInfo, id plan.JobID, site *explain.Site) J
 		out.Tenant, out.User, out.After, out.Command, out.Dir = w.Tenant, w.User, w.After, w.Command, w.Dir
 	}
 	out.Queue, out.Pipeline, out.Reaction = queueName(v, id), pipelineOf(v, info, id), reactedOf(v, id)
+	out.Saving = savingOf(&j)
 	if run := v.Present(id); run != plan.None {
 		out.Run, out.Where = v.Run(run).Status.String(), where(v, run)
 	}
 	return out
+}
+
+// savingOf says of a job that did not save when it was asked to what that means for it.
+func savingOf(j *plan.Job) string {
+	if !j.Checkpoint.Failed {
+		return ""
+	}
+	kept := "all its work"
+	if j.Checkpoint.Every > 0 {
+		kept = "what it has not saved by itself"
+	}
+	return "it saved nothing when it was last asked to: it counts as one that loses " + kept + " when it is stopped, until it saves when asked"
 }
 
 // where lists what a run holds, node by node. Devices that are shared differently on

@@ -142,6 +142,7 @@ func WriteJob(w io.Writer, j *Job, o TextOptions) error {
 		row("loss", lossText(j.FirstLoss)+" at first, "+lossText(j.LastLoss)+" at last")
 	}
 	row("attempt", fmt.Sprintf("%d (%s, %s)", j.Attempt, count(int(j.Preemptions), "preemption", "preemptions"), count(int(j.Restarts), "restart", "restarts")))
+	row("saving", j.Saving)
 	if f := j.Failure; f != nil {
 		row("failed", fmt.Sprintf("attempt %d (%s): %s", f.Attempt, f.Class, f.Words))
 		f.WriteLastLines(&b, o)

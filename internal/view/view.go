@@ -73,6 +73,8 @@ type Course struct {
 	Pipeline *Pipeline `json:"pipeline,omitempty"`
 	// Reaction is how its run went on when something drifted or broke.
 	Reaction *Reacted `json:"reaction,omitempty"`
+	// Saving says that it does not save as its owner says that it does; empty where nothing is known against that.
+	Saving string `json:"saving,omitempty"`
 }
 
 // State is the one word for where a job stands, which every text says and muster ls

@@ -316,3 +316,28 @@ the counts behind it
 		t.Errorf("why says (%v)\n%s", err, b.String())
 	}
 }
+
+// TestUnsaved: of a job that did not save when it was asked to its view, its page and why say so, until it does.
+func TestUnsaved(t *testing.T) {
+	h := newHistory(t, "fifo")
+	h.lingers = true
+	h.step(submit(workload.Job{Name: "big", Resources: workload.Resources{Gang: 8, Devices: 1}, Checkpoint: workload.Checkpoint{OnRequest: true}}))
+	const words = "it saved nothing when it was last asked to: it counts as one that loses all its work when it is stopped, until it saves when asked"
+	says := func() (said []bool) {
+		job, why := h.job(0), WhyOf(h.e.View(), h.info[0], 0, explain.Of(h.e.View(), nil))
+		var page strings.Builder
+		if err := WriteJob(&page, &job, TextOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return []bool{job.Saving == words, slices.Contains(why.Detail, words), strings.Contains(page.String(), words)}
+	}
+	for _, unsaved := range []bool{true, false} {
+		j := h.e.View().Job(0)
+		h.step(engine.Event{Kind: engine.Requeue, Job: 0})
+		h.step(engine.Event{Kind: engine.Stopped, Job: 0, Attempt: j.Attempt, Ending: engine.Ending{Unsaved: unsaved, Kept: unit.Second}})
+		h.step(engine.Event{Kind: engine.Tick})
+		if said := says(); slices.Contains(said, !unsaved) {
+			t.Errorf("it saved nothing: %v; its view, why and its page say so: %v", unsaved, said)
+		}
+	}
+}

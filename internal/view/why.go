@@ -77,8 +77,12 @@ func WhyOf(v plan.View, info plane.JobInfo, id plan.JobID, site *explain.Site) W
 		}
 		w.Holders = append(w.Holders, k)
 	}
+	var saving []string
+	if words := savingOf(&j); words != "" && !j.Phase.Over() {
+		saving = []string{words}
+	}
 	if !j.Phase.Waits() {
-		w.Detail = reactedOf(v, id).lines()
+		w.Detail = append(reactedOf(v, id).lines(), saving...)
 		return w
 	}
 	for other := range site.Live() {
@@ -89,7 +93,7 @@ func WhyOf(v plan.View, info plane.JobInfo, id plan.JobID, site *explain.Site) W
 			}
 		}
 	}
-	w.Detail = append(detail(v, info, id, &w), reactedOf(v, id).lines()...)
+	w.Detail = slices.Concat(detail(v, info, id, &w), reactedOf(v, id).lines(), saving)
 	return w
 }
 

@@ -293,6 +293,11 @@ type Truth struct {
 	// FailAfter ends every attempt as a failure of the user's making after this much
 	// running time in all; 0 is never.
 	FailAfter unit.Duration
+	// Deaf is that it saves nothing when it is asked to, though its owner says that it does.
+	Deaf bool
+	// Saving is what a save takes, or for how long is waited for one that does not come, where that is longer
+	// than its owner says.
+	Saving unit.Duration
 	// Drifts are when layers of its pipeline begin to take longer or shorter, one after the other.
 	Drifts []Drift
 }

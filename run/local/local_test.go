@@ -31,6 +31,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) > 3 && os.Args[1] == "last" {
+		if err := lasting(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if len(os.Args) > 1 && os.Args[1] == "train" {
 		os.Exit(trainer.Main(os.Args[2:], os.Getenv, os.Stderr))
 	}
@@ -56,6 +63,12 @@ func start(t *testing.T, state string, strategy string) *host {
 
 func startOn(t *testing.T, state string, strategy string, slots local.Slots) *host {
 	t.Helper()
+	return startAsking(t, state, strategy, slots, unit.Second)
+}
+
+// startAsking starts one that gives workers so long to save.
+func startAsking(t *testing.T, state string, strategy string, slots local.Slots, wait unit.Duration) *host {
+	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +84,7 @@ func startOn(t *testing.T, state string, strategy string, slots local.Slots) *ho
 	}
 	log := slog.New(slog.NewTextHandler(testWriter{t}, nil))
 	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs, Ability: machine.Ability,
-		AllowRoot: true, CheckpointWait: unit.Second, Grace: 2 * unit.Second, SummaryEvery: 200 * unit.Millisecond, Log: log})
+		AllowRoot: true, CheckpointWait: wait, Grace: 2 * unit.Second, SummaryEvery: 200 * unit.Millisecond, Log: log})
 	composition, err := catalogue.Resolve(strategy)
 	if err != nil {
 		t.Fatal(err)

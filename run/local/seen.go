@@ -24,6 +24,12 @@ type seen struct {
 	told      []supervise.Order // the last of each sort
 }
 
+// unsaved reports whether a worker that has ended was asked to save, was not lost, and told of no checkpoint
+// after that.
+func (s *seen) unsaved() bool {
+	return s.started > 0 && s.asked && !s.kept && (s.ended.Class == supervise.Done || s.ended.Class == supervise.Preempted)
+}
+
 // read takes in what is new in the records, and settles workers whose supervisor
 // died.
 func (a *attempt) read() {
@@ -131,7 +137,9 @@ func (a *attempt) ending() engine.Event {
 	case a.all(func(s *seen) bool { return s.ended.Class == supervise.Done }):
 		return a.event(engine.Exited, plan.NoFailure, a.ran())
 	case stopping:
-		return a.event(engine.Stopped, plan.NoFailure, a.kept())
+		e := a.event(engine.Stopped, plan.NoFailure, a.kept())
+		e.Unsaved = a.order.Spec.Checkpoint.OnRequest && a.all((*seen).unsaved)
+		return e
 	case class == plan.NoFailure: // stopped by an order of a plane that crashed
 		return a.event(engine.Exited, plan.NodeFailure, a.kept())
 	}

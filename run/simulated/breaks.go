@@ -173,7 +173,7 @@ func (s *Simulation) loseRuns(at unit.Time, lost func(plan.Grant) bool) {
 		if l := &s.runs[i]; l.status == plan.Stopping {
 			l.version++
 			s.gone(at, id)
-			s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Ending: engine.Ending{Kept: l.kept}})
+			s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Ending: engine.Ending{Kept: l.ending.Kept}})
 			continue
 		}
 		alive := s.runs[i].status == plan.Running && s.world.Lose(at, v, id, lost)

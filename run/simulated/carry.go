@@ -141,15 +141,14 @@ func (s *Simulation) regrant(at unit.Time, id plan.RunID) {
 // stop ends a run as told: one that can saves first.
 func (s *Simulation) stop(at unit.Time, id plan.RunID) {
 	l := &s.runs[id]
-	c := s.engine.View().Job(l.job).Checkpoint
 	l.version++
 	e := entry{kind: runStopped, run: id, job: l.job, version: l.version}
 	delay := unit.Duration(0)
 	if l.status == plan.Running || l.status == plan.Suspended {
-		if c.OnRequest {
-			delay = s.saving(s.engine.View(), id)
-		}
-		l.kept = s.halt(at, id, c.OnRequest)
+		var saved bool
+		delay, saved = s.saving(s.engine.View(), id)
+		l.ending.Kept = s.halt(at, id, saved)
+		l.ending.Unsaved = !saved && s.engine.View().Job(l.job).Checkpoint.Asked()
 	}
 	s.become(at, id, plan.Stopping)
 	s.queueUp(at.Add(delay), e)
@@ -214,7 +213,7 @@ func (s *Simulation) happen(at unit.Time, e entry) {
 		}
 	case runStopped:
 		s.gone(at, e.run)
-		s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Ending: engine.Ending{Kept: l.kept}})
+		s.emit(engine.Event{Kind: engine.Stopped, Job: l.job, Attempt: l.attempt, Ending: l.ending})
 	case runFinishes:
 		if s.due(at, e) {
 			s.exit(at, e.run, plan.NoFailure)

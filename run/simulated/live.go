@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -39,7 +40,7 @@ type stretches struct {
 	couldSec float64       // device seconds that it could have, the present stretch left out
 	heldSec  float64       // device seconds that it held in its running time, the present stretch left out
 	busySec  float64       // that it did, once it computes no more
-	kept     unit.Duration // of all its running time, once it was told to stop
+	ending   engine.Ending // of all its running time, once it was told to stop
 	idle     bool          // it was told to stop while suspended: it holds nothing in the books
 }
 

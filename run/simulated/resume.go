@@ -146,14 +146,12 @@ func (s *Simulation) pending(change int64) bool {
 func (s *Simulation) resumeStop(at unit.Time, id plan.RunID, r plan.Run) {
 	due := r.Since
 	if r.Began != unit.Never {
-		c := s.engine.View().Job(r.Job).Checkpoint
 		m := world.Midway{Began: r.Began, Since: r.Since, Rested: r.Paused}
-		e := s.world.Stopped(s.engine.View(), id, m, c.OnRequest)
-		s.runs[id].kept = e.Kept
+		takes, saved := s.saving(s.engine.View(), id)
+		e := s.world.Stopped(s.engine.View(), id, m, saved)
+		s.runs[id].ending = engine.Ending{Kept: e.Kept, Unsaved: !saved && s.engine.View().Job(r.Job).Checkpoint.Asked()}
 		s.spent[r.Job] += e.Ran
-		if c.OnRequest {
-			due = due.Add(s.saving(s.engine.View(), id))
-		}
+		due = due.Add(takes)
 	}
 	s.queueUp(max(at, due), entry{kind: runStopped, run: id, job: r.Job, version: 1})
 }

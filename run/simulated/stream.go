@@ -47,15 +47,18 @@ func (s *Simulation) setUp(v plan.View, run plan.RunID) unit.Duration {
 	return path.Overhead(layers, of)
 }
 
-// saving is what a run that can save takes to do so before it leaves: one that is streamed
-// does it to host memory, and a service has nothing to save.
-func (s *Simulation) saving(v plan.View, id plan.RunID) unit.Duration {
+// saving is what a run that is asked to save takes to do so before it leaves, and whether it does: one that is
+// streamed does it to host memory, and a service has nothing to save.
+func (s *Simulation) saving(v plan.View, id plan.RunID) (takes unit.Duration, saves bool) {
 	job, p := v.Run(id).Job, &s.config.Prices
-	switch {
+	c := v.Job(job).Checkpoint
+	switch truth := s.world.Known(job).Truth; {
+	case !c.Asked():
+		return 0, false
 	case groups(v, id) == nil:
-		return v.Job(job).Checkpoint.Save
+		return max(c.Save, truth.Saving), !truth.Deaf
 	case p.HostGBps <= 0 || v.ProfileOf(job).RatePerSecMilli > 0:
-		return p.Leave
+		return p.Leave, true
 	}
-	return p.Leave + switching.Link{Fixed: p.Transfer, BytesPerSec: p.HostGBps * 1e9}.Time(switching.Persistent(v, job))
+	return p.Leave + switching.Link{Fixed: p.Transfer, BytesPerSec: p.HostGBps * 1e9}.Time(switching.Persistent(v, job)), true
 }

@@ -152,6 +152,9 @@ func (s *supervisor) stop(why Class, text string) {
 		return
 	}
 	s.stopping.why = why
+	if s.spec.Stop.CheckpointWait > 0 {
+		s.observe() // so that only a checkpoint made from now on counts
+	}
 	s.note(Record{Kind: StopRequested, Class: why, Why: text})
 	s.resume()
 	s.haltLimit()
@@ -159,7 +162,6 @@ func (s *supervisor) stop(why Class, text string) {
 		s.terminate()
 		return
 	}
-	s.observe() // so that only a checkpoint made from now on counts
 	s.stopping.saving, s.stopping.saveAfter = true, s.sampler.checkpoints
 	s.ask(progress.Command{Verb: progress.Save})
 	s.stopping.next.Reset(time.Duration(s.spec.Stop.CheckpointWait) * time.Microsecond)

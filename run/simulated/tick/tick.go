@@ -427,7 +427,7 @@ func (s *sim) usable(device int, j *job) bool {
 // save when asked only once it has saved by itself.
 func (r *run) mayGo() bool {
 	c := r.job.Checkpoint
-	return c.OnRequest && r.status != promised || c.Every > 0 && r.status == running && r.ran >= c.Every
+	return r.status == running && (c.OnRequest || c.Every > 0 && r.ran >= c.Every)
 }
 
 // victims returns the runs that make way for a job: of those ranked below it the
