@@ -45,8 +45,8 @@ type asks struct {
 
 // newTree reads the queues of a state.
 func newTree(v plan.View) tree {
-	config := v.Queues()
-	t := tree{Ledger: v.Ledger(), dealer: v.Dealer(), ages: -1, lowest: math.MaxInt32, protect: config.Protect, protectRank: config.ProtectRank, budget: config.Disruptions}
+	config, ledgers := v.Queues(), v.Ledgers()
+	t := tree{Ledger: ledgers.Empty(), dealer: ledgers.Dealer(), ages: -1, lowest: math.MaxInt32, protect: config.Protect, protectRank: config.ProtectRank, budget: config.Disruptions}
 	t.heads = make([]head, t.Branches())
 	for b := range t.heads {
 		t.heads[b].preempts = t.Preempts(int32(b))
@@ -69,7 +69,7 @@ func (t *tree) wait(v plan.View, id plan.JobID) {
 		for len(t.asks) < v.Jobs() {
 			t.asks = append(t.asks, asks{})
 		}
-		models, milli := v.Asks(id)
+		models, milli := v.Shape(id).Asks()
 		t.asks[id] = asks{t.leaf(v, &j), models, milli}
 		t.Wait(t.asks[id].leaf, models, milli)
 	}
@@ -96,7 +96,7 @@ func (t *tree) age(v plan.View) {
 	t.aimed = false
 	if t.Shared() && v.Ages() != t.ages {
 		t.ages = v.Ages()
-		t.Remember(v.Past())
+		t.Remember(v.Ledgers().Past())
 	}
 }
 

@@ -62,7 +62,7 @@ func (s *Site) Live() iter.Seq[plan.JobID] { return s.live }
 // ledger is what queues hold and deserve. It is not changed.
 func (s *Site) ledger() *queue.Ledger {
 	if s.book == nil {
-		held := s.v.Deserved(s.live)
+		held := s.v.Ledgers().Deserved(s.live)
 		s.book = &held
 	}
 	return s.book

@@ -42,8 +42,8 @@ type Config struct {
 type Past struct {
 	config  Config
 	names   names
-	times   book      // of all jobs, in their own scale
-	told    book      // of those who report, in the time that they foretold
+	times   *book     // of all jobs, in their own scale
+	told    *book     // of those who report, in the time that they foretold
 	heard   unit.Time // reports before it are taken in
 	ended   []ending  // not yet taken in
 	open    []plan.JobID
@@ -143,13 +143,6 @@ func (p *Past) Wait(v plan.View, id plan.JobID) unit.Duration {
 func (p *Past) FairWait(v plan.View, id plan.JobID) float64 {
 	waited := p.Wait(v, id) // which looks at what the devices are asked for
 	return waited.Seconds() / max(1, float64(p.wanted)/float64(p.there))
-}
-
-// Alone reports whether a job takes more than half of all devices: two like it never run side by side.
-func (p *Past) Alone(v plan.View, id plan.JobID) bool {
-	p.refresh(v)
-	shape := v.Shape(id)
-	return 2*shape.Milli(shape.Gang) > p.there
 }
 
 // Alike is how much alike two jobs are taken to be, of 1: nothing unless they are of one user and size, run the same and are called alike.
@@ -265,7 +258,7 @@ func (p *Past) hear(v plan.View) {
 
 // weighOpen counts who goes on, and what all ask for who are there.
 func (p *Past) weighOpen(v plan.View) {
-	for _, b := range [...]*book{&p.times, &p.told} {
+	for _, b := range [...]*book{p.times, p.told} {
 		for _, c := range b.groups {
 			c.open = [Steps]float64{}
 		}
