@@ -55,7 +55,7 @@ func TestRightsUnderEveryDecider(t *testing.T) {
 	}
 	for _, name := range rightstest.Deciders() {
 		t.Run(name, func(t *testing.T) {
-			for taken, round := 0, 0; taken < steps()/len(rightstest.Deciders()); round++ {
+			for taken, round := 0, 0; taken < steps()*3/2/len(rightstest.Deciders()); round++ {
 				draws.Cases{Round: round, Few: 20}.Check(t, func(t *rapid.T) {
 					w := anywhere(t, name)
 					taken += w.run(t)

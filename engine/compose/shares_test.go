@@ -58,11 +58,13 @@ func admitted(t *rapid.T, name string) {
 	if tree.HalfLife > 0 { // some have used the cluster before, one after the other
 		for q := range tree.Queues {
 			if minutes := rapid.IntRange(0, 200).Draw(t, "used"); minutes > 0 {
-				id := s.submit(one(q), unit.Duration(minutes)*unit.Minute)
+				before := one(q)
+				before.Gang = int32(rapid.IntRange(1, devices).Draw(t, "of devices"))
+				id := s.submit(before, unit.Duration(minutes)*unit.Minute)
 				for s.e.View().Job(id).Phase == plan.Active {
 					s.pass(unit.Hour)
 				}
-				if !s.e.View().Job(id).Phase.Over() { // its queue may hold nothing
+				if !s.e.View().Job(id).Phase.Over() { // its queue may not hold so many
 					s.step(engine.Event{Kind: engine.Cancel, Job: id})
 				}
 			}
@@ -112,7 +114,7 @@ func sharesHold(t *rapid.T, s *site, tree *queue.Tree, shares *view.Shares) {
 // drawShares draws a tree of up to three levels. What no queue could hold exactly is not drawn:
 // limits are whole devices.
 func drawShares(t *rapid.T, devices int64) queue.Tree {
-	tree := queue.Tree{Queues: []queue.Queue{queue.Root()}, HalfLife: unit.Duration(rapid.IntRange(0, 2).Draw(t, "half-life")) * 6 * unit.Hour}
+	tree := queue.Tree{Queues: []queue.Queue{queue.Root()}, HalfLife: unit.Duration(rapid.IntRange(0, 2).Draw(t, "half-life")) * unit.Hour}
 	left, depth := []int64{devices * 1000}, []int{0}
 	for i := range rapid.IntRange(1, 10).Draw(t, "queues") {
 		p := rapid.IntRange(0, i).Draw(t, "parent")

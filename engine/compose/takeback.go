@@ -285,11 +285,11 @@ func protection(v plan.View, run plan.RunID, wait unit.Duration) unit.Time {
 // stronger says by which claim a job may take milli of room from another's run, or
 // that it may not.
 func (s *Scheduler) stronger(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
-	held := s.claims.charged[other]
-	if held.milli == 0 || v.Shape(job).Models&(1<<held.model) == 0 {
-		return plan.NoReason
+	held, models := s.claims.charged[other], v.Shape(job).Models
+	if held.model != plan.None && (held.milli == 0 || models&(1<<held.model) == 0) {
+		return plan.NoReason // a guest, or on devices that are no use
 	}
-	guarantee, priority := s.claims.tree.Stronger(leaf, held.leaf, held.model, milli)
+	guarantee, priority := s.claims.tree.Stronger(leaf, held.leaf, held.model, models, milli)
 	if guarantee {
 		return plan.Reclaimed
 	}

@@ -30,7 +30,7 @@ func Earned(v plan.View, run plan.RunID) unit.Time {
 		return unit.Never
 	}
 	j := v.Job(r.Job)
-	wait := max(AtLeast, j.Checkpoint.Load)
+	wait := max(AtLeast, j.Checkpoint.Load*unit.Duration(1+j.Preemptions))
 	if j.Reason.Code == plan.TookRoomOf {
 		wait += j.Reason.Lost(v.Shape(r.Job).Milli(r.Workers))
 	}

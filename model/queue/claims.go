@@ -18,6 +18,16 @@ func (x *branch) within(model int, milli int64) bool {
 	return x.guarantee[all] > 0 && x.used[all]+milli <= x.guarantee[all]
 }
 
+// withinOne is within for any of a set of models.
+func (x *branch) withinOne(models uint64, milli int64) bool {
+	for m := range len(x.used) - 1 {
+		if models&(1<<m) != 0 && x.within(m, milli) {
+			return true
+		}
+	}
+	return false
+}
+
 // leftIn works out anew what is left of guarantees in a branch and below it.
 func (l *Ledger) leftIn(b int32) {
 	x := &l.branches[b]
@@ -68,10 +78,8 @@ func (l *Ledger) Guaranteed(leaf int32, models uint64, milli int64) bool {
 		return false
 	}
 	for b := leaf; l.Shared() && b >= 0; b = l.branches[b].parent {
-		for m := range len(l.capacity) - 1 {
-			if models&(1<<m) != 0 && l.branches[b].within(m, milli) {
-				return true
-			}
+		if l.branches[b].withinOne(models, milli) {
+			return true
 		}
 	}
 	return false
@@ -106,16 +114,20 @@ func (l *Ledger) PriorityCounts(a, b int32) bool {
 
 // Stronger says by which claims a job of one leaf that takes milli may displace a run
 // of another that holds some of a model: for a guarantee, or if its priority is higher.
-// What a queue holds within its own guarantee no other queue takes from it.
-func (l *Ledger) Stronger(leaf, other, model int32, milli int64) (guarantee, priority bool) {
+// What a queue holds within its own guarantee no other queue takes from it. Of a run that
+// holds no device nobody is guaranteed its cores: it gives way to any of the job's models.
+func (l *Ledger) Stronger(leaf, other, model int32, models uint64, milli int64) (guarantee, priority bool) {
 	_, theirs, meet := l.fork(leaf, other)
-	if leaf != other {
-		if !l.branches[theirs].over(int(model)) {
+	if leaf == other {
+		return false, l.Preempts(meet)
+	}
+	if model != none {
+		if models = 1 << model; !l.branches[theirs].over(int(model)) {
 			return false, false
 		}
-		for b := leaf; b != meet && !guarantee; b = l.branches[b].parent {
-			guarantee = l.branches[b].within(int(model), milli)
-		}
+	}
+	for b := leaf; b != meet && !guarantee; b = l.branches[b].parent {
+		guarantee = l.branches[b].withinOne(models, milli)
 	}
 	return guarantee, l.Preempts(meet)
 }

@@ -17,7 +17,7 @@ func NewDealer(tree *queue.Tree, models []string, capacity Vector) *Dealer {
 }
 
 // Aim tells a ledger of the same tree what each of its branches deserves by what its leaves
-// hold, wait for and used in the past.
+// hold, wait for and used in the past. A ledger has one dealer, which it tells of what moved.
 func (d *Dealer) Aim(l *queue.Ledger) {
 	for _, leaf := range l.Moved() {
 		for m := range d.in.Models {

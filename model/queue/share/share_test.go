@@ -179,3 +179,21 @@ func TestSplit(t *testing.T) {
 		}
 	}
 }
+
+// TestGuaranteedFirst: who is short of what it is guaranteed goes before who deserves more, has
+// less and is of higher priority, else that one would have to give it back.
+func TestGuaranteedFirst(t *testing.T) {
+	tr := tree(queue.Queue{Name: "a", Priority: 1}, queue.Queue{Name: "b", Guarantee: all(4)})
+	l := queue.NewLedger(tr, []string{"V100"}, d(10))
+	l.Wait(1, 1, 10_000)
+	l.Wait(2, 1, 6000)
+	dealer := NewDealer(tr, []string{"V100"}, d(10))
+	for held, first := range []bool{true, true, true, true, false} {
+		dealer.Aim(&l)
+		if before, _ := l.Before(2, 1, 1, 1); before != first {
+			t.Errorf("b, guaranteed 4, holds %d and goes first: %v", held, before)
+		}
+		l.Use(2, 0, 0, 1000)
+		l.Wait(2, 1, -1000)
+	}
+}
