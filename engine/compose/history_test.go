@@ -56,8 +56,9 @@ type site struct {
 	// By preemptor: those it displaced, and the commit in which it did.
 	displaced map[plan.JobID][]plan.JobID
 	pairs     map[[2]plan.JobID][]unit.Time
-	lost      map[plan.JobID]bool  // its promise was overtaken by people or failures
-	look      func(c *plan.Commit) // after every step, where it is set
+	lost      map[plan.JobID]bool         // its promise was overtaken by people or failures
+	hear      func(events []engine.Event) // before every step, where it is set
+	look      func(c *plan.Commit)        // after every step, where it is set
 }
 
 type due struct {
@@ -90,6 +91,9 @@ func (s *site) step(events ...engine.Event) {
 		for len(s.due) > 0 && s.due[0].at <= s.now {
 			events = append(events, s.due[0].ev)
 			s.due = s.due[1:]
+		}
+		if s.hear != nil {
+			s.hear(events)
 		}
 		out := s.e.Step(s.now, events)
 		events, s.wake = nil, out.Wake
@@ -175,8 +179,14 @@ func (s *site) carryOut(c plan.Change) {
 		s.due = slices.DeleteFunc(s.due, func(d due) bool { return d.ev.Job == c.Job && d.ev.Attempt == c.Attempt })
 		kept := unit.Duration(0)
 		v := s.e.View()
-		if run := s.e.State().RunOf(c.Job, c.Attempt); run != plan.None && v.Job(c.Job).Checkpoint.OnRequest {
-			kept = v.Executed(c.Job) - v.Job(c.Job).Executed
+		if run := s.e.State().RunOf(c.Job, c.Attempt); run != plan.None {
+			ran, saves := v.Executed(c.Job)-v.Job(c.Job).Executed, v.Job(c.Job).Checkpoint
+			switch {
+			case saves.OnRequest:
+				kept = ran
+			case saves.Every > 0:
+				kept = ran - ran%saves.Every
+			}
 		}
 		report(engine.Stopped, s.stopDelay, kept)
 	case plan.Suspend:
