@@ -148,10 +148,10 @@ func (l *Judge) served(x *Change) bool {
 // counts reports whether the queues would not allow what begins if the run that has ended
 // still counted; again is the start by which its job goes on, nil where it does not.
 func (l *Judge) counts(x, begun, again *Change) bool {
-	if ledger := l.Ledger(); !ledger.Bounds() {
+	if ledger := l.Ledgers().Empty(); !ledger.Bounds() {
 		return false
 	}
-	ledger := l.Held()
+	ledger := l.Ledgers().Held()
 	use := func(run RunID, sign int64) (models uint64, milli int64) {
 		job := l.Job(l.Run(run).Job)
 		l.GrantsOf(run, func(g Grant) {

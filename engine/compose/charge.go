@@ -35,7 +35,7 @@ func (s *Scheduler) charge(v plan.View, id plan.JobID) {
 		*list = append(*list, id)
 		s.claims.running.Grow(v.Jobs())
 		s.claims.running.Add(int32(id))
-		c.protected = protection(v, j.Run, s.claims.tree.protect)
+		c.protected = protection(v, j.Run, s.claims.tree.config.Protect)
 	}
 	s.claims.charged[id] = c
 	s.count(id, 1)

@@ -8,6 +8,7 @@ import (
 	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/schedule/victims"
 )
 
@@ -41,9 +42,7 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 		y.chosen, y.held = append(y.chosen, i), append(y.held, milli)
 		_, _, price := victims.Price(d.View, d.Job(low.job).Run)
 		y.candidates = append(y.candidates, victims.Candidate{Job: low.job, Run: d.Job(low.job).Run, Price: price})
-		if s.able.weigher != nil {
-			y.loses = append(y.loses, law.Lose(d.View, s.able.weigher, d.Job(low.job).Run))
-		}
+		y.weighLoss(d.View, s.able.weigher, d.Job(low.job).Run)
 		y.grounds = append(y.grounds, plan.MadeWayFor)
 		s.endFor(d, it.job, i)
 		free, lost = free+milli, min(math.MaxInt64-price, lost)+price
@@ -149,6 +148,13 @@ func (y *yielding) spare(left int64) {
 	}
 }
 
+// weighLoss adds what the stop of the next candidate means, where the order knows what completions cost.
+func (y *yielding) weighLoss(v plan.View, of schedule.Weigher, run plan.RunID) {
+	if of != nil {
+		y.loses = append(y.loses, law.Lose(v, of, run))
+	}
+}
+
 // displaceChosen lets the victims part choose among all that rank below a job.
 func (s *Scheduler) displaceChosen(d *plan.Draft, it item, w *allocate.Wish) bool {
 	shape := d.Shape(it.job)
@@ -164,9 +170,7 @@ func (s *Scheduler) displaceChosen(d *plan.Draft, it item, w *allocate.Wish) boo
 	})
 	slices.SortFunc(s.claims.candidates, func(a, b victims.Candidate) int { return int(a.Job - b.Job) })
 	for i := range s.claims.candidates {
-		if s.able.weigher != nil {
-			s.claims.loses = append(s.claims.loses, law.Lose(d.View, s.able.weigher, s.claims.candidates[i].Run))
-		}
+		s.claims.weighLoss(d.View, s.able.weigher, s.claims.candidates[i].Run)
 	}
 	return s.takeFrom(d, w, w.Workers)
 }
@@ -193,7 +197,7 @@ const circleTime = unit.Minute
 // its start cost, unless the job came since, and not before the order's minimum run and the time for which
 // the operator protects runs. One that cannot save at all it does not displace. Never is not for now.
 func (s *Scheduler) ripe(v plan.View, id, by plan.JobID) unit.Time {
-	j, wait := v.Job(id), max(s.rules.MinimumRun, s.claims.tree.protectRank)
+	j, wait := v.Job(id), max(s.rules.MinimumRun, s.claims.tree.config.ProtectRank)
 	if s.claims.tree.Shared() && s.claims.tree.Preempts(s.claims.charged[id].leaf) {
 		wait = max(wait, circleTime) // who took room by priority may rank behind whom that one displaced
 	}
@@ -252,12 +256,18 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		}
 		return 0, false
 	}
+	milli = leaves(v, run, shape)
+	return milli, milli > 0
+}
+
+// leaves is how much room a run would leave to a shape.
+func leaves(v plan.View, run plan.RunID, shape *plan.Shape) (milli int64) {
 	v.GrantsOf(run, func(g plan.Grant) {
 		if v.Allows(shape, g.Node) && v.Node(g.Node).Status == plan.Up {
 			milli += int64(g.Reserve)
 		}
 	})
-	return milli, milli > 0
+	return milli
 }
 
 // evicted queues the guests that have had to give way to what was started since it was

@@ -43,6 +43,51 @@ func PartsOf(c, null strategy.Filled) Parts {
 	}
 }
 
+// abilities are what parts can do beside their contracts; nil where none can.
+type abilities struct {
+	ager    schedule.Ager
+	weigher schedule.Weigher
+	learner schedule.Learner
+	pupil   schedule.Pupil   // the learner, if ranks may change at once
+	sees    schedule.Learner // the foresight of who reserves, if it learns
+	shaper  flow.Shaper
+	mover   allocate.Mover
+	// The placer, or a link of it, may find room where none is counted, or let jobs wait
+	// for a better place.
+	finder, patient bool
+	watchers        []allocate.Watcher     // of the placer's links
+	memories        []strategy.Remembering // of the parts
+	learned         []bool                 // by job: the estimator was told of its end
+}
+
+// abilities finds what the parts can do beside their contracts.
+func (p *Parts) abilities() abilities {
+	var a abilities
+	a.ager, _ = strategy.Can[schedule.Ager](p.Order)
+	a.learner, _ = strategy.Can[schedule.Learner](p.Order)
+	a.weigher, _ = strategy.Can[schedule.Weigher](p.Order)
+	a.pupil, _ = strategy.Can[schedule.Pupil](p.Order)
+	a.sees, _ = strategy.Can[schedule.Learner](p.Reserve.Foresight)
+	a.mover, _ = strategy.Can[allocate.Mover](p.Sizer)
+	var shapes bool
+	if a.shaper, shapes = strategy.Can[flow.Shaper](p.Rater); !shapes {
+		a.shaper, _ = strategy.Can[flow.Shaper](p.Flow)
+	}
+	for _, link := range allocate.Links(p.Placer) {
+		_, finds := strategy.Can[allocate.Finder](link)
+		_, waits := strategy.Can[allocate.Patient](link)
+		a.finder, a.patient = a.finder || finds, a.patient || waits
+		if w, ok := strategy.Can[allocate.Watcher](link); ok {
+			a.watchers = append(a.watchers, w)
+		}
+	}
+	if p.Sharer != nil && p.Joint == nil {
+		a.watchers = append(a.watchers, p.Sharer)
+	}
+	a.memories = p.memories()
+	return a
+}
+
 // Known is what the order says that it ranks a job by; nil where it does not say.
 func (s *Scheduler) Known(v plan.View, job plan.JobID) []string {
 	if k, ok := strategy.Can[schedule.Knower](s.parts.Order); ok {

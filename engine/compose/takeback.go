@@ -171,7 +171,7 @@ func (s *Scheduler) keeps(v plan.View, job plan.JobID) bool {
 	if !s.claims.tree.Shared() {
 		return false
 	}
-	if s.claims.tree.protect > 0 && s.protectedUntil(v, job) > v.Now() {
+	if s.claims.tree.config.Protect > 0 && s.protectedUntil(v, job) > v.Now() {
 		return true
 	}
 	c := s.claims.charged[job]
@@ -297,7 +297,7 @@ func (s *Scheduler) stronger(v plan.View, leaf int32, job, other plan.JobID, mil
 	if !priority || j.Priority <= o.Priority {
 		return plan.NoReason
 	}
-	if days := v.Now().Sub(o.Submit) / unit.Day; s.claims.tree.budget > 0 && int64(o.Preemptions) >= int64(s.claims.tree.budget)*(1+int64(days)) {
+	if days := v.Now().Sub(o.Submit) / unit.Day; s.claims.tree.config.Disruptions > 0 && int64(o.Preemptions) >= int64(s.claims.tree.config.Disruptions)*(1+int64(days)) {
 		s.claims.unprotected = min(s.claims.unprotected, o.Submit.Add((days+1)*unit.Day))
 		return plan.NoReason
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/queue/share"
-	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -13,14 +12,13 @@ import (
 // may claim, and what waits and runs in each branch of it.
 type tree struct {
 	queue.Ledger
-	dealer               *share.Dealer
-	aimed                bool   // what each branch deserves is known, in this decision
-	asks                 []asks // by job
-	heads                []head // by branch
-	ages                 int64
-	lowest               int32 // no job that was ever filed has a lower priority
-	protect, protectRank unit.Duration
-	budget               int32 // disruptions of one job for priority within a day; 0 is no bound
+	dealer *share.Dealer
+	aimed  bool   // what each branch deserves is known, in this decision
+	asks   []asks // by job
+	heads  []head // by branch
+	ages   int64
+	lowest int32 // no job that was ever filed has a lower priority
+	config *queue.Tree
 }
 
 // head is what waits and what runs in a branch.
@@ -45,8 +43,8 @@ type asks struct {
 
 // newTree reads the queues of a state.
 func newTree(v plan.View) tree {
-	config := v.Queues()
-	t := tree{Ledger: v.Ledger(), dealer: v.Dealer(), ages: -1, lowest: math.MaxInt32, protect: config.Protect, protectRank: config.ProtectRank, budget: config.Disruptions}
+	of := v.Ledgers()
+	t := tree{Ledger: of.Empty(), config: v.Queues(), dealer: of.Dealer(), ages: -1, lowest: math.MaxInt32}
 	t.heads = make([]head, t.Branches())
 	for b := range t.heads {
 		t.heads[b].preempts = t.Preempts(int32(b))
@@ -69,7 +67,7 @@ func (t *tree) wait(v plan.View, id plan.JobID) {
 		for len(t.asks) < v.Jobs() {
 			t.asks = append(t.asks, asks{})
 		}
-		models, milli := v.Asks(id)
+		models, milli := v.Shape(id).Asks()
 		t.asks[id] = asks{t.leaf(v, &j), models, milli}
 		t.Wait(t.asks[id].leaf, models, milli)
 	}
@@ -96,7 +94,7 @@ func (t *tree) age(v plan.View) {
 	t.aimed = false
 	if t.Shared() && v.Ages() != t.ages {
 		t.ages = v.Ages()
-		t.Remember(v.Past())
+		t.Remember(v.Ledgers().Past())
 	}
 }
 

@@ -51,7 +51,7 @@ func (p *Planner) search(s *plan.State, job plan.JobID) (*search, string) {
 	case x.shape.Devices == 0:
 		return nil, name + " asks for no devices: runs are moved to make room on devices"
 	}
-	held := v.Held() // nothing that is moved changes it
+	held := v.Ledgers().Held() // nothing that is moved changes it
 	models, bar := v.MayTake(&held, job, x.shape.Models, milli)
 	if models == 0 {
 		return nil, fmt.Sprintf("%s may not start: %s", name, plan.Barred(bar).Words(v))

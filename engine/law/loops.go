@@ -29,7 +29,6 @@ func DefaultLimits() Limits { return Limits{Window: 6 * unit.Hour, Most: 256} }
 type Loops struct {
 	limits Limits
 	pairs  []pair // by preemptor and victim
-	reach  []plan.JobID
 }
 
 // pair is that one job displaced another, and when last.
@@ -71,20 +70,20 @@ func (l *Loops) Forget(job plan.JobID) {
 // Closes reports whether a displacement would close a circle: the victim displaced
 // the preemptor within the window, itself or through others.
 func (l *Loops) Closes(preemptor, victim plan.JobID, now unit.Time) bool {
-	l.reach = append(l.reach[:0], victim)
-	for i := 0; i < len(l.reach); i++ {
-		from, _ := l.find(l.reach[i], -1)
+	reach := append(make([]plan.JobID, 0, 8), victim)
+	for i := 0; i < len(reach); i++ {
+		from, _ := l.find(reach[i], -1)
 		for _, p := range l.pairs[from:] {
-			if p.preemptor != l.reach[i] {
+			if p.preemptor != reach[i] {
 				break
 			}
-			if !l.counts(p, now) || slices.Contains(l.reach, p.victim) {
+			if !l.counts(p, now) || slices.Contains(reach, p.victim) {
 				continue
 			}
 			if p.victim == preemptor {
 				return true
 			}
-			l.reach = append(l.reach, p.victim)
+			reach = append(reach, p.victim)
 		}
 	}
 	return false

@@ -144,14 +144,14 @@ func (q *question) closedForGood() (cause, bool) {
 }
 
 // closes reports whether any node takes no runs, or any device is out.
-func (q *question) closes() bool {
-	for id := range plan.NodeID(q.v.Nodes()) {
-		if q.v.Node(id).Status != plan.Up {
+func (s *Site) closes() bool {
+	for id := range plan.NodeID(s.v.Nodes()) {
+		if s.v.Node(id).Status != plan.Up {
 			return true
 		}
 	}
-	for id := range plan.DeviceID(q.v.Devices()) {
-		if q.v.Device(id).Status.Out() {
+	for id := range plan.DeviceID(s.v.Devices()) {
+		if s.v.Device(id).Status.Out() {
 			return true
 		}
 	}
@@ -170,7 +170,7 @@ func (q *question) closedNow() (cause, bool) {
 	}
 	spare := all.milli() - q.wants()
 	for id := range q.live {
-		if o := q.v.Job(id); o.Phase == plan.Waiting && id != q.id && q.before(id, q.id) && q.v.Shape(id).Models&q.shape.Models != 0 && q.Never(id) == "" {
+		if q.takesFirst(id) {
 			if spare -= q.v.Shape(id).Milli(q.v.Shape(id).Gang); spare < 0 {
 				return cause{}, false // they would
 			}
@@ -182,6 +182,14 @@ func (q *question) closedNow() (cause, bool) {
 		c.words += fmt.Sprintf("; elsewhere there is for %d of its %s", q.fits, workers(int64(q.n)))
 	}
 	return c, ok
+}
+
+// takesFirst reports whether another job waits that goes before this one and may take the same devices.
+func (q *question) takesFirst(id plan.JobID) bool {
+	if q.v.Job(id).Phase != plan.Waiting || id == q.id || !q.before(id, q.id) {
+		return false
+	}
+	return q.v.Shape(id).Models&q.shape.Models != 0 && q.Never(id) == ""
 }
 
 // closed says which kind of closed nodes keeps most workers from a room that holds so

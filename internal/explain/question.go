@@ -67,12 +67,7 @@ func (q *question) recorded() plan.Reason {
 }
 
 // wants is what the job wants of devices, in thousandths.
-func (q *question) wants() int64 {
-	if q.shape.Devices == 0 {
-		return 0
-	}
-	return q.shape.Milli(q.n)
-}
+func (q *question) wants() int64 { return q.shape.Milli(q.n) }
 
 // held is what is kept from the job for maintenance and for claims, reckoned as the
 // composed scheduler does: a job within a guarantee goes before claims that are not.
@@ -94,9 +89,9 @@ func (q *question) held(claims []plan.Claim) []plan.Hold {
 
 // guaranteed reports whether a job's smallest size is within what a queue that it is
 // in is guaranteed.
-func (q *question) guaranteed(id plan.JobID) bool {
-	shape := q.v.Shape(id)
-	return q.ledger().Guaranteed(q.ledger().Leaf(q.v.QueueOf(q.v.Job(id).Tenant)), shape.Models, shape.Milli(shape.Least()))
+func (s *Site) guaranteed(id plan.JobID) bool {
+	shape := s.v.Shape(id)
+	return s.ledger().Guaranteed(s.ledger().Leaf(s.v.QueueOf(s.v.Job(id).Tenant)), shape.Models, shape.Milli(shape.Least()))
 }
 
 // until is when the job would end if it started now.
@@ -163,12 +158,12 @@ func (q *question) whoEnds() []Holder {
 }
 
 // queueOf is the name of the queue that a job is in; without queues, its tenant.
-func (q *question) queueOf(job plan.JobID) string {
-	tenant := q.v.Job(job).Tenant
-	if tree := q.v.Queues(); len(tree.Queues) > 0 {
-		return tree.Queues[q.v.QueueOf(tenant)].Name
+func (s *Site) queueOf(job plan.JobID) string {
+	tenant := s.v.Job(job).Tenant
+	if tree := s.v.Queues(); len(tree.Queues) > 0 {
+		return tree.Queues[s.v.QueueOf(tenant)].Name
 	}
-	return q.v.Tenant(tenant)
+	return s.v.Tenant(tenant)
 }
 
 // obstacles counts the nodes by what keeps the job's workers off each.
@@ -245,8 +240,8 @@ func (q *question) obstacle(id plan.NodeID) string {
 }
 
 // window reports whether a node is closed by a window that has begun.
-func (q *question) window(id plan.NodeID) bool {
-	return slices.ContainsFunc(q.v.Windows(), func(w plan.Window) bool { return w.Node == id && w.Open })
+func (s *Site) window(id plan.NodeID) bool {
+	return slices.ContainsFunc(s.v.Windows(), func(w plan.Window) bool { return w.Node == id && w.Open })
 }
 
 // full says why a node that takes runs has no room for a worker.
@@ -294,10 +289,10 @@ func (q *question) full(id plan.NodeID) string {
 }
 
 // cut reports whether a node has a device that is cut.
-func (q *question) cut(id plan.NodeID) bool {
-	n := q.v.Node(id)
+func (s *Site) cut(id plan.NodeID) bool {
+	n := s.v.Node(id)
 	for d := n.First; d < n.First+plan.DeviceID(n.Count); d++ {
-		if q.v.Device(d).Geometry != 0 {
+		if s.v.Device(d).Geometry != 0 {
 			return true
 		}
 	}

@@ -77,7 +77,7 @@ func (q *question) notGuaranteed() (list []ending) {
 }
 
 // onlyGuaranteed reports whether a queue, or one above it, holds no more than it is guaranteed.
-func (q *question) onlyGuaranteed(queue int32) bool {
+func (s *Site) onlyGuaranteed(queue int32) bool {
 	const any = ^uint64(0)
-	return q.ledger().Guaranteed(q.ledger().Leaf(queue), any, 0)
+	return s.ledger().Guaranteed(s.ledger().Leaf(queue), any, 0)
 }

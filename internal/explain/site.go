@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"sync"
 
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
@@ -17,7 +18,9 @@ type Site struct {
 	v    plan.View
 	live iter.Seq[plan.JobID]
 
-	book  *queue.Ledger
+	// ledger is what queues hold and deserve, worked out when it is first asked for. It is not changed.
+	ledger func() *queue.Ledger
+
 	ends  []ending
 	ended bool // ends is known
 	rooms map[int32]counted
@@ -53,20 +56,14 @@ func Of(v plan.View, live iter.Seq[plan.JobID]) *Site {
 			}
 		}
 	}
-	return &Site{v: v, live: live, rooms: map[int32]counted{}}
+	return &Site{v: v, live: live, rooms: map[int32]counted{}, ledger: sync.OnceValue(func() *queue.Ledger {
+		l := v.Ledgers().Deserved(live)
+		return &l
+	})}
 }
 
 // Live are the jobs that have not ended, in any order.
 func (s *Site) Live() iter.Seq[plan.JobID] { return s.live }
-
-// ledger is what queues hold and deserve. It is not changed.
-func (s *Site) ledger() *queue.Ledger {
-	if s.book == nil {
-		held := s.v.Deserved(s.live)
-		s.book = &held
-	}
-	return s.book
-}
 
 // room is what is free for a shape, with how many workers there is room for.
 func (s *Site) room(shape int32) (*room, int64) {

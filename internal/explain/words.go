@@ -14,8 +14,8 @@ import (
 // "8 V100", "1 device", "2 V100 or P100".
 func (q *question) kind(milli int64) string { return q.named(milli, q.shape.Models) }
 
-func (q *question) named(milli int64, models uint64) string {
-	list := q.v.Cluster().Models
+func (s *Site) named(milli int64, models uint64) string {
+	list := s.v.Cluster().Models
 	all := uint64(1)<<len(list) - 1
 	if models&all == all {
 		if milli == 1000 {
@@ -70,11 +70,11 @@ func count(n int64, noun string) string {
 }
 
 // away says how long it is until an instant: "in 2h30m", "at any moment".
-func (q *question) away(at unit.Time) string {
-	if at <= q.v.Now().Add(unit.Second) {
+func (s *Site) away(at unit.Time) string {
+	if at <= s.v.Now().Add(unit.Second) {
 		return "at any moment"
 	}
-	return "in " + rough(at.Sub(q.v.Now()))
+	return "in " + rough(at.Sub(s.v.Now()))
 }
 
 // rough writes a duration in whole seconds, and from an hour on in whole minutes.
@@ -90,14 +90,14 @@ func rough(d unit.Duration) string {
 }
 
 // queueName calls a queue by its name.
-func (q *question) queueName(id int32) string {
-	if name := q.v.Queues().Queues[id].Name; name != "" {
+func (s *Site) queueName(id int32) string {
+	if name := s.v.Queues().Queues[id].Name; name != "" {
 		return "queue " + name
 	}
 	return "the cluster"
 }
 
-func (q *question) nodeName(id plan.NodeID) string { return q.v.Cluster().Nodes[id].Name }
+func (s *Site) nodeName(id plan.NodeID) string { return s.v.Cluster().Nodes[id].Name }
 
 // mostListed is how many names a sentence has, at most.
 const mostListed = 3
@@ -114,7 +114,7 @@ func names(list []string) string {
 }
 
 // toEnd says that holders have to end, and by when they are expected to.
-func (q *question) toEnd(holders []Holder) string {
+func (s *Site) toEnd(holders []Holder) string {
 	var list []string
 	last := unit.Time(math.MinInt64)
 	for _, h := range holders {
@@ -125,7 +125,7 @@ func (q *question) toEnd(holders []Holder) string {
 	case last == unit.Never:
 		return names(list) + " to end; how long that takes nobody has said"
 	case len(holders) == 1:
-		return names(list) + " to end, expected " + q.away(last)
+		return names(list) + " to end, expected " + s.away(last)
 	}
-	return names(list) + " to end, the last of them expected " + q.away(last)
+	return names(list) + " to end, the last of them expected " + s.away(last)
 }

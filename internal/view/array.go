@@ -3,10 +3,30 @@ package view
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/musterdl/muster/plan"
 )
+
+// mostToCome are the phases, the one first of which most is to come.
+var mostToCome = [...]plan.Phase{plan.Active, plan.Waiting, plan.Backoff, plan.Blocked, plan.Held, plan.Failed, plan.Refused, plan.Cancelled, plan.Finished}
+
+// standings says how many stand how: phases first, what is over before what goes on, then how runs stand.
+func standings(count map[string]int) (words []string) {
+	say := func(state string) {
+		if n := count[state]; n > 0 {
+			words = append(words, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	for _, p := range slices.Backward(mostToCome[:]) {
+		say(p.String())
+	}
+	for s := range plan.Gone {
+		say(s.String())
+	}
+	return words
+}
 
 // MakeArray turns the description of one copy of an array into that of the array of this
 // name. Its phase is that of the copy with most to come: it is over when all are, and
@@ -15,7 +35,6 @@ func MakeArray(j *Job, v plan.View, ids iter.Seq[plan.JobID], name string) {
 	speaker := j.Name
 	j.Copies, j.ID = map[string]int{}, 0
 	j.Course = Course{}
-	order := []plan.Phase{plan.Active, plan.Waiting, plan.Backoff, plan.Blocked, plan.Held, plan.Failed, plan.Refused, plan.Cancelled, plan.Finished}
 	counts, states := map[plan.Phase]int{}, map[string]int{}
 	n := 0
 	started, ended := plan.JobID(plan.None), plan.JobID(plan.None)
@@ -40,21 +59,13 @@ func MakeArray(j *Job, v plan.View, ids iter.Seq[plan.JobID], name string) {
 		}
 	}
 	j.Progress /= float64(n)
-	var words []string
 	phase := plan.Finished
-	for i := len(order) - 1; i >= 0; i-- {
-		if k := counts[order[i]]; k > 0 {
-			j.Copies[order[i].String()], phase = k, order[i]
-		}
-		if state := order[i].String(); states[state] > 0 {
-			words = append(words, fmt.Sprintf("%d %s", states[state], state))
+	for _, p := range slices.Backward(mostToCome[:]) {
+		if k := counts[p]; k > 0 {
+			j.Copies[p.String()], phase = k, p
 		}
 	}
-	for s := range plan.Gone {
-		if state := s.String(); states[state] > 0 {
-			words = append(words, fmt.Sprintf("%d %s", states[state], state))
-		}
-	}
+	words := standings(states)
 	until := v.Now()
 	if phase.Over() {
 		until = v.Job(ended).Ended

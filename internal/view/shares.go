@@ -82,10 +82,10 @@ func vectors(queues, models int) []share.Vector {
 // what its waiting jobs ask for; a job that may run on several models is counted for the one
 // that it has grants of, else in proportion to what there is of them.
 func SharesOf(v plan.View, live iter.Seq[plan.JobID]) Shares {
-	tree, models, ledger := queuesOf(v), v.Cluster().Models, v.Deserved(live)
+	tree, models, ledger := queuesOf(v), v.Cluster().Models, v.Ledgers().Deserved(live)
 	in := share.Input{Tree: tree, Capacity: make(share.Vector, len(models)), Past: make([]int64, len(tree.Queues)),
 		Held: vectors(len(tree.Queues), len(models)), Demand: vectors(len(tree.Queues), len(models))}
-	past := v.Past()
+	past := v.Ledgers().Past()
 	for m := range models {
 		in.Models = append(in.Models, models[m].Name)
 		in.Capacity[m] = v.Room().All(1<<m) * 1000

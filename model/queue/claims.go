@@ -199,11 +199,7 @@ func (l *Ledger) Allow(leaf, user int32, models uint64, milli int64, free Free) 
 		models = x.cut(models, bound{AtLimit, x.limit, nil, x.used}, milli, &why)
 		models = x.cut(models, bound{AtBorrow, x.borrow, x.guarantee, x.used}, milli, &why)
 		if x.user != nil {
-			used := l.ofUser[[2]int32{b, user}]
-			if used == nil {
-				used = make([]int64, len(x.used))
-			}
-			models = x.cut(models, bound{AtUser, x.user, nil, used}, milli, &why)
+			models = x.cut(models, bound{AtUser, x.user, nil, l.ofUser.held(b, user, len(x.used))}, milli, &why)
 		}
 		if models == 0 {
 			return 0, why

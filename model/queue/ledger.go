@@ -17,12 +17,12 @@ type Ledger struct {
 	branches []branch
 	fileIn   []int32 // by queue: the branch that its own jobs are counted in
 	capacity []int64
-	lent     []int64              // by model: what leaves hold of which anything might be taken back
-	keepers  []int32              // branches that do not lend all they are guaranteed
-	left     []int64              // by branch: the most of a model that is left of what it, or a queue above it, is guaranteed
-	ofUser   map[[2]int32][]int64 // what a user holds below a branch that limits users
-	turn     int64                // times that it changed
-	empty    *Ledger              // what it would be if nobody held anything; made when it is asked for
+	lent     []int64 // by model: what leaves hold of which anything might be taken back
+	keepers  []int32 // branches that do not lend all they are guaranteed
+	left     []int64 // by branch: the most of a model that is left of what it, or a queue above it, is guaranteed
+	ofUser   users
+	turn     int64   // times that it changed
+	empty    *Ledger // what it would be if nobody held anything; made when it is asked for
 	tree     *Tree
 	moved    []int32 // the leaves of which that is so
 }
@@ -52,7 +52,7 @@ const none = -1
 // NewLedger opens the ledger of a tree on a cluster with so many thousandths of
 // devices of each model. Nothing is held yet.
 func NewLedger(t *Tree, models []string, capacity []int64) Ledger {
-	l := Ledger{ofUser: map[[2]int32][]int64{}, tree: t,
+	l := Ledger{ofUser: users{}, tree: t,
 		capacity: make([]int64, len(models)+1), lent: make([]int64, len(models))}
 	for m, milli := range capacity {
 		l.capacity[m] = milli
@@ -171,7 +171,7 @@ func (l *Ledger) Use(leaf, user, model int32, milli int64) {
 		x.used[model] += milli
 		x.used[len(x.used)-1] += milli
 		if x.user != nil {
-			l.useOf(b, user, model, milli)
+			l.ofUser.add(b, user, model, milli, len(l.capacity))
 		}
 		if !l.Shared() {
 			continue
@@ -192,15 +192,23 @@ func (l *Ledger) Use(leaf, user, model int32, milli int64) {
 	}
 }
 
-func (l *Ledger) useOf(b, user, model int32, milli int64) {
-	key := [2]int32{b, user}
-	x := l.ofUser[key]
-	if x == nil {
-		x = make([]int64, len(l.capacity))
-		l.ofUser[key] = x
+// users are what each user holds, by model, below a branch that limits users: by branch and user.
+type users map[[2]int32][]int64
+
+// held is what one of them holds, of so many entries.
+func (u users) held(b, user int32, entries int) []int64 {
+	if x := u[[2]int32{b, user}]; x != nil {
+		return x
 	}
+	return make([]int64, entries)
+}
+
+// add adds to what one of them holds of a model.
+func (u users) add(b, user, model int32, milli int64, entries int) {
+	x := u.held(b, user, entries)
 	x[model] += milli
-	x[len(x)-1] += milli
+	x[entries-1] += milli
+	u[[2]int32{b, user}] = x
 }
 
 // lend adds what a leaf holds to what might be taken back from anybody, if it might,

@@ -7,6 +7,7 @@ package queue
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/musterdl/muster/model/unit"
@@ -131,30 +132,45 @@ func (t *Tree) Check(known func(model string) bool) error {
 		return fmt.Errorf("half-life, protection and disruptions are at least 0")
 	}
 	for i := range t.Queues {
-		q := &t.Queues[i]
-		switch {
-		case i == 0 && (q.Parent != -1 || q.Name != ""):
-			return fmt.Errorf("the first queue is the root: without a name or a parent")
-		case i > 0 && (q.Parent < 0 || int(q.Parent) >= i):
-			return fmt.Errorf("queue %q: its parent comes after it or does not exist", q.Name)
-		case i > 0 && !named(q.Name, t.Queues[q.Parent].Name):
-			return fmt.Errorf("queue %q: its name is not its parent's %q, a slash and one word", q.Name, t.Queues[q.Parent].Name)
-		case q.Weight < 1:
-			return fmt.Errorf("queue %q: weight is %d thousandths: expected at least 1", q.Name, q.Weight)
-		case q.MaxRun < 0:
-			return fmt.Errorf("queue %q: the longest run is negative", q.Name)
+		if err := t.checkPlace(i); err != nil {
+			return err
 		}
-		for k := range i {
-			if t.Queues[k].Name == q.Name {
-				return fmt.Errorf("queue %q is there twice", q.Name)
-			}
+		if err := t.Queues[i].check(known); err != nil {
+			return err
 		}
-		for _, list := range [...][]Amount{q.Guarantee, q.Limit, q.Keep, q.Borrow, q.UserLimit} {
-			for _, a := range list {
-				if a.Milli < 0 || a.Model != "" && !known(a.Model) {
-					return fmt.Errorf("queue %q: %d thousandths of %q: expected at least 0 of a device model that the cluster has", q.Name, a.Milli, a.Model)
-				}
-			}
+	}
+	return nil
+}
+
+// checkPlace says what is wrong with where a queue stands in the tree, and with its name, which says so.
+func (t *Tree) checkPlace(i int) error {
+	q := &t.Queues[i]
+	switch {
+	case i == 0 && (q.Parent != -1 || q.Name != ""):
+		return fmt.Errorf("the first queue is the root: without a name or a parent")
+	case i == 0:
+		return nil
+	case q.Parent < 0 || int(q.Parent) >= i:
+		return fmt.Errorf("queue %q: its parent comes after it or does not exist", q.Name)
+	case !named(q.Name, t.Queues[q.Parent].Name):
+		return fmt.Errorf("queue %q: its name is not its parent's %q, a slash and one word", q.Name, t.Queues[q.Parent].Name)
+	case slices.ContainsFunc(t.Queues[:i], func(other Queue) bool { return other.Name == q.Name }):
+		return fmt.Errorf("queue %q is there twice", q.Name)
+	}
+	return nil
+}
+
+// check says what is wrong with a queue itself.
+func (q *Queue) check(known func(model string) bool) error {
+	switch {
+	case q.Weight < 1:
+		return fmt.Errorf("queue %q: weight is %d thousandths: expected at least 1", q.Name, q.Weight)
+	case q.MaxRun < 0:
+		return fmt.Errorf("queue %q: the longest run is negative", q.Name)
+	}
+	for _, a := range slices.Concat(q.Guarantee, q.Limit, q.Keep, q.Borrow, q.UserLimit) {
+		if a.Milli < 0 || a.Model != "" && !known(a.Model) {
+			return fmt.Errorf("queue %q: %d thousandths of %q: expected at least 0 of a device model that the cluster has", q.Name, a.Milli, a.Model)
 		}
 	}
 	return nil

@@ -10,18 +10,17 @@ type book struct {
 	alone  bool // beside it there is nothing to go by
 	groups map[group]*counts
 	rows   map[group]*row
-	kind   map[group]bool // the finest groups of which somebody has ended
-	kinds  map[group]int  // how many of those are part of a group
-	step   []int16        // by job: where it ended, counted from 1; 0 is not yet
-	beside []neighbours   // by job
-	all    row            // what rows come to together; it has no latest
+	kinds  map[group]int // how many of the finest groups of which somebody has ended are part of a group
+	step   []int16       // by job: where it ended, counted from 1; 0 is not yet
+	beside []neighbours  // by job
+	all    spans         // of all rows
 	// standing is how far a job had come when the present period began, whether it went on then, and
 	// whether it was over.
 	standing func(v plan.View, id plan.JobID) (step int, goes, over bool)
 }
 
-func newBook(alone bool, standing func(v plan.View, id plan.JobID) (step int, goes, over bool)) book {
-	return book{alone: alone, groups: map[group]*counts{}, rows: map[group]*row{}, kind: map[group]bool{}, kinds: map[group]int{}, standing: standing}
+func newBook(alone bool, standing func(v plan.View, id plan.JobID) (step int, goes, over bool)) *book {
+	return &book{alone: alone, groups: map[group]*counts{}, rows: map[group]*row{}, kinds: map[group]int{}, standing: standing}
 }
 
 // recents are how many of a group's latest jobs are counted once more, and how many of them what is
@@ -36,10 +35,20 @@ var recents = [...]struct {
 // row is the jobs of a user as they were submitted, of like size and kind.
 type row struct {
 	latest []plan.JobID // the latest last
-	// How many have ended, the sum of the steps where they did, and of their squares; and of how
-	// many neighbours in the row both did, and the sum of the squares of the steps between.
-	ended, sum, squares, pairs, apart int64
+	spans
 }
+
+// spans are how far apart jobs end: how many have, the sum of the steps where they did, and of their
+// squares; and of how many neighbours in a row both did, and the sum of the squares of the steps between.
+type spans struct{ ended, sum, squares, pairs, apart int64 }
+
+// end takes in the step where a job ended.
+func (s *spans) end(step int64) {
+	s.ended, s.sum, s.squares = s.ended+1, s.sum+step, s.squares+step*step
+}
+
+// pair takes in how many steps apart two neighbours ended.
+func (s *spans) pair(between int64) { s.pairs, s.apart = s.pairs+1, s.apart+between*between }
 
 // What is believed before much is known: that jobs are as far apart as doublings of a running time are
 // likely, which counts for so many jobs, and neighbours in a row much nearer than any two of it, since
@@ -52,18 +61,18 @@ const (
 )
 
 // spread2 is the mean square distance of the steps of jobs from their mean.
-func (r *row) spread2() float64 {
-	n := float64(r.ended)
+func (s *spans) spread2() float64 {
+	n := float64(s.ended)
 	if n == 0 {
 		return anyDoubling
 	}
-	mean := float64(r.sum) / n
-	return (max(0, float64(r.squares)-n*mean*mean) + anyJobs*anyDoubling) / (n - 1 + anyJobs)
+	mean := float64(s.sum) / n
+	return (max(0, float64(s.squares)-n*mean*mean) + anyJobs*anyDoubling) / (n - 1 + anyJobs)
 }
 
 // within2 is the same of neighbours in a row, where before any is known it is taken to be as told.
-func (r *row) within2(before float64) float64 {
-	return (float64(r.apart)/2 + anyPairs*before) / (float64(r.pairs) + anyPairs)
+func (s *spans) within2(before float64) float64 {
+	return (float64(s.apart)/2 + anyPairs*before) / (float64(s.pairs) + anyPairs)
 }
 
 // alike is how much jobs in a row are alike, by the steps where they ended: 0 where neighbours are as
@@ -148,22 +157,18 @@ func (b *book) end(of group, id plan.JobID, at int) {
 		return
 	}
 	b.step[id] = int16(at + 1)
-	if !b.kind[of] {
-		b.kind[of] = true
+	if b.kinds[of] == 0 {
 		b.countKind(of)
 	}
 	b.count(of, func(c *counts) { c.end(at) })
-	step := int64(at)
-	for _, r := range [...]*row{b.rows[of.ofUser()], &b.all} {
-		r.ended, r.sum, r.squares = r.ended+1, r.sum+step, r.squares+step*step
-	}
-	r := b.rows[of.ofUser()]
+	r, step := b.rows[of.ofUser()], int64(at)
+	r.end(step)
+	b.all.end(step)
 	for _, other := range [2]plan.JobID{b.beside[id].before, b.beside[id].after} {
 		if other != plan.None && b.step[other] > 0 {
 			between := step + 1 - int64(b.step[other])
-			for _, r := range [...]*row{r, &b.all} {
-				r.pairs, r.apart = r.pairs+1, r.apart+between*between
-			}
+			r.pair(between)
+			b.all.pair(between)
 		}
 	}
 }
@@ -214,7 +219,7 @@ func (b *book) weigh(v plan.View, of group, prior float64, hazard *[Steps]float6
 		if i == 0 && b.alone {
 			weight = anybody
 		}
-		if alone := b.kinds[g] == 1 && b.kind[of]; g != of && !alone {
+		if alone := b.kinds[g] == 1 && b.kinds[of] > 0; g != of && !alone {
 			most = ofOneKind * float64(b.kinds[g]+1)
 		}
 		before = c.weigh(weight, before, most, hazard)

@@ -42,8 +42,8 @@ type Config struct {
 type Past struct {
 	config  Config
 	names   names
-	times   book      // of all jobs, in their own scale
-	told    book      // of those who report, in the time that they foretold
+	times   *book     // of all jobs, in their own scale
+	told    *book     // of those who report, in the time that they foretold
 	heard   unit.Time // reports before it are taken in
 	ended   []ending  // not yet taken in
 	open    []plan.JobID
@@ -266,7 +266,7 @@ func (p *Past) hear(v plan.View) {
 
 // weighOpen counts who goes on, and what all ask for who are there.
 func (p *Past) weighOpen(v plan.View) {
-	for _, b := range [...]*book{&p.times, &p.told} {
+	for _, b := range [...]*book{p.times, p.told} {
 		for _, c := range b.groups {
 			c.open = [Steps]float64{}
 		}

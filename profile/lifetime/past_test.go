@@ -96,7 +96,6 @@ func TestTable(t *testing.T) {
 	}
 	p.times.count(few, func(c *counts) { c.ended[20]++ })
 	for _, g := range []group{many, few} {
-		p.times.kind[g] = true
 		p.times.countKind(g)
 	}
 	sum := 0.

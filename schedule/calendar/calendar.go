@@ -46,7 +46,7 @@ type Calendar struct {
 
 	claims  []Claim
 	windows []Window
-	away    []absence // lost nodes that are expected back
+	away    absences
 
 	v       plan.View
 	now     unit.Time
@@ -64,6 +64,9 @@ type Calendar struct {
 	steps []step
 	search
 }
+
+// absences are the lost nodes that are expected back.
+type absences []absence
 
 // absence is a lost node, and until when it is believed to be away.
 type absence struct {

@@ -48,7 +48,7 @@ func (c *Calendar) HoldsWithout(without []int, job plan.JobID, until unit.Time, 
 			own = claimed[0]
 		}
 		h := c.holdOn(own, b, until, shares)
-		if own != (Part{Node: id}) && !c.leaves(h, own) {
+		if own != (Part{Node: id}) && !c.nodes[id].leaves(h, own) {
 			first := c.holdOn(own, beside{limit: b.except, except: b.except, without: without}, until, shares)
 			n := &c.nodes[id]
 			h.Devices = max(first.Devices, min(h.Devices, n.whole-own.Devices))
@@ -81,8 +81,7 @@ func (c *Calendar) HoldsOfWindows(job plan.JobID, until unit.Time, into []Hold) 
 }
 
 // leaves reports whether a hold leaves a job its own part.
-func (c *Calendar) leaves(h Hold, own Part) bool {
-	n := &c.nodes[h.Node]
+func (n *node) leaves(h Hold, own Part) bool {
 	return n.whole-h.Devices >= own.Devices && n.cpu-h.CPU >= own.CPU && n.host-h.Host >= own.Host
 }
 

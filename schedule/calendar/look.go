@@ -58,12 +58,7 @@ func (c *Calendar) Look(v plan.View, ends func(run plan.RunID) (end unit.Time, s
 	back := v.Now() < c.now // of another state than before, perhaps
 	c.v, c.now, next = v, v.Now(), unit.Never
 	c.changed()
-	for len(c.nodes) < v.Nodes() {
-		c.nodes = append(c.nodes, node{})
-	}
-	for len(c.runs) < v.RunSlots() {
-		c.runs = append(c.runs, seen{end: left})
-	}
+	c.nodes, c.runs = lengthened(c.nodes, v.Nodes(), node{}), lengthened(c.runs, v.RunSlots(), seen{end: left})
 	c.runs, c.devoid, c.away = c.runs[:v.RunSlots()], c.devoid[:0], c.away[:0]
 	stamps := v.RunStamps()
 	for id := range c.runs {
@@ -92,7 +87,7 @@ func (c *Calendar) Look(v plan.View, ends func(run plan.RunID) (end unit.Time, s
 			}
 			c.read(id)
 		}
-		if n.back = n.up || c.reopens(id, of.Status) || c.returns(id, of.Status); n.back != was {
+		if n.back = n.up || c.reopens(id, of.Status) || c.away.expect(v, id, of.Status, c.Repair); n.back != was {
 			n.version++
 		}
 	}
@@ -119,23 +114,29 @@ func (c *Calendar) reopens(id plan.NodeID, status plan.NodeStatus) bool {
 	return status == plan.Cordoned && slices.ContainsFunc(c.windows, func(w Window) bool { return w.Node == id && w.Open })
 }
 
-// returns reports whether a node is lost and expected back, and notes when.
-func (c *Calendar) returns(id plan.NodeID, status plan.NodeStatus) bool {
-	if status != plan.Down || c.Repair == 0 {
+// expect notes when a node is expected back, and reports whether it is: a lost one, where anybody counts on repairs.
+func (a *absences) expect(v plan.View, id plan.NodeID, status plan.NodeStatus, repair unit.Duration) bool {
+	if status != plan.Down || repair == 0 {
 		return false
 	}
-	until := c.v.Return(id, c.Repair)
+	until := v.Return(id, repair)
 	if until != unit.Never {
-		c.away = append(c.away, absence{id, until})
+		*a = append(*a, absence{id, until})
 	}
 	return until != unit.Never
 }
 
+// lengthened is a list of at least so many, the new ones as given.
+func lengthened[T any](list []T, atLeast int, with T) []T {
+	for len(list) < atLeast {
+		list = append(list, with)
+	}
+	return list
+}
+
 // Started tells of a run that was promised since the last Look.
 func (c *Calendar) Started(run plan.RunID, end unit.Time) {
-	for int(run) >= len(c.runs) {
-		c.runs = append(c.runs, seen{end: left})
-	}
+	c.runs = lengthened(c.runs, int(run)+1, seen{end: left})
 	c.runs[run] = seen{end: max(end, c.now+1), devoid: c.v.Shape(c.v.Run(run).Job).Devices == 0}
 	if c.runs[run].devoid {
 		c.devoid = append(c.devoid, run)

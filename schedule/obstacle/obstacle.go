@@ -101,12 +101,7 @@ func InPieces(v plan.View, l *queue.Ledger, job plan.JobID) bool {
 }
 
 // wants is what a shape takes of devices at its least size.
-func wants(shape *plan.Shape) int64 {
-	if shape.Devices == 0 {
-		return 0
-	}
-	return shape.Milli(shape.Least())
-}
+func wants(shape *plan.Shape) int64 { return shape.Milli(shape.Least()) }
 
 // Free is what is free of devices that a shape may use, wherever they are: whole ones for
 // those that ask for whole ones.

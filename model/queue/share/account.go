@@ -91,15 +91,8 @@ func origin(nodes []node, n *node, m int, in *Input) string {
 	}
 	s := n.steps[m]
 	var terms []string
-	if g := n.guarantee[m]; g > 0 {
-		term := "guarantee " + count(g)
-		if n.owed[m] < g {
-			term = count(n.owed[m]) + " of " + term
-		}
-		if n.owed[m] < n.first[m] {
-			term += " (more is guaranteed than there is)"
-		}
-		terms = append(terms, term)
+	if n.guarantee[m] > 0 {
+		terms = append(terms, ofGuarantee(n, m))
 	}
 	switch {
 	case s.open && s.past:
@@ -123,6 +116,18 @@ func origin(nodes []node, n *node, m int, in *Input) string {
 		text += " = " + count(n.dealt[m])
 	}
 	return text
+}
+
+// ofGuarantee says what of its guarantee a queue is owed.
+func ofGuarantee(n *node, m int) string {
+	term := "guarantee " + count(n.guarantee[m])
+	if n.owed[m] < n.guarantee[m] {
+		term = count(n.owed[m]) + " of " + term
+	}
+	if n.owed[m] < n.first[m] {
+		term += " (more is guaranteed than there is)"
+	}
+	return term
 }
 
 // bound names what keeps a queue from getting all it wants, or leaves idle what it has.

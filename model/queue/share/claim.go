@@ -58,7 +58,7 @@ func claim(nodes []node, i int, in *Input) {
 			continue
 		}
 		n.first[m] = max(firsts[m], kept)
-		if n.declared {
+		if n.bounds.guarantee.given {
 			n.first[m] = max(n.first[m], min(n.guarantee[m], below[m]))
 		}
 		n.first[m] = min(n.first[m], n.ceiling[m])
@@ -109,7 +109,6 @@ func (n *node) capTotal(most int64) {
 // are guaranteed, then what is wanted, then in proportion to what there is.
 func resolveGuarantee(nodes []node, n *node, in *Input) {
 	own, limit := n.bounds.guarantee, n.bounds.limit
-	n.declared = own.given
 	var sum int64
 	for m := range in.Models {
 		n.guarantee[m] = own.byModel[m]

@@ -81,7 +81,14 @@ type seat struct {
 	children         []int32
 	levels           [][]int32 // of the children, the highest priority first
 	weight, priority int64
-	bounds           struct{ guarantee, limit, keep, borrow bounds } // as the tree says them
+	bounds           *terms
+}
+
+// terms are the amounts of a queue as the tree says them.
+type terms struct{ guarantee, limit, keep, borrow bounds }
+
+func termsOf(q *queue.Queue, models []string) *terms {
+	return &terms{boundsOf(q.Guarantee, models, 0), boundsOf(q.Limit, models, unlimited), boundsOf(q.Keep, models, 0), boundsOf(q.Borrow, models, unlimited)}
 }
 
 // node is a queue, or the jobs directly in a queue that has others below it.
@@ -92,7 +99,6 @@ type node struct {
 	stale   bool // what it was dealt has to be dealt out anew
 
 	past      int64  // used in the past and not forgotten, as if held evenly
-	declared  bool   // the queue itself has a guarantee
 	guarantee Vector // with amounts over all models laid on models
 	keep      Vector
 	ceiling   Vector // the most it may hold
@@ -157,19 +163,15 @@ func build(in *Input) []node {
 	nodes := make([]node, len(queues), 2*len(queues))
 	for i := range queues {
 		q := &queues[i]
-		nodes[i].seat = seat{queue: int32(i), parent: q.Parent, weight: int64(q.Weight), priority: int64(q.Priority)}
-		b := &nodes[i].bounds
-		b.guarantee, b.keep = boundsOf(q.Guarantee, in.Models, 0), boundsOf(q.Keep, in.Models, 0)
-		b.limit, b.borrow = boundsOf(q.Limit, in.Models, unlimited), boundsOf(q.Borrow, in.Models, unlimited)
+		nodes[i].seat = seat{queue: int32(i), parent: q.Parent, weight: int64(q.Weight), priority: int64(q.Priority), bounds: termsOf(q, in.Models)}
 		if q.Parent >= 0 {
 			nodes[q.Parent].children = append(nodes[q.Parent].children, int32(i))
 		}
 	}
+	unbound := termsOf(&queue.Queue{}, in.Models)
 	for i := range queues {
 		if len(nodes[i].children) > 0 {
-			own := node{seat: seat{queue: int32(i), own: true, parent: int32(i), weight: 1000}}
-			own.bounds.guarantee, own.bounds.keep = boundsOf(nil, in.Models, 0), boundsOf(nil, in.Models, 0)
-			own.bounds.limit, own.bounds.borrow = boundsOf(nil, in.Models, unlimited), boundsOf(nil, in.Models, unlimited)
+			own := node{seat: seat{queue: int32(i), own: true, parent: int32(i), weight: 1000, bounds: unbound}}
 			nodes[i].children = append(nodes[i].children, int32(len(nodes)))
 			nodes = append(nodes, own)
 		}

@@ -68,7 +68,7 @@ func (p *BatchPolicy) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wis
 			room += n.FreeDevices
 		}
 	}
-	held := v.Held()
+	held := v.Ledgers().Held()
 	var gangs []Gang
 	var batched []plan.JobID
 	var rest []allocate.Wish
