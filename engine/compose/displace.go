@@ -16,7 +16,7 @@ import (
 // part chooses, or, where the composition names none, the lowest first, and leaves those
 // alone that need not go after all.
 func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
-	if j := d.Job(it.job); j.Attempt > 0 && j.Since == d.Now() {
+	if j := d.Job(it.job); j.Preemptions > 0 && j.Since == d.Now() {
 		s.lines.roomRetry = min(s.lines.roomRetry, d.Now().Add(settleTime))
 		return false // its run has ended this moment: who was stopped for another stops nobody
 	}
@@ -208,6 +208,9 @@ func (s *Scheduler) ripe(v plan.View, id, by plan.JobID) unit.Time {
 		wait = max(wait, j.Checkpoint.Every)
 	}
 	r, at := v.Run(j.Run), law.Earned(v, j.Run)
+	if !s.turns() && at < unit.Never {
+		at = at.Add(unit.Duration(j.Preemptions) * j.Checkpoint.Load) // who was displaced before earns that back as well
+	}
 	if by != plan.None && law.News(v, by, j.Run) {
 		at = v.Now()
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/musterdl/muster/schedule/victims"
 )
 
-// AtLeast is how long a run computes in any case before another is put in its place, so that nothing
-// starts and stops in one instant.
-const AtLeast = unit.Second
+// AtLeast is how long a run computes in any case before another is put in its place: nothing starts and
+// stops in one instant.
+const AtLeast = unit.Microsecond
 
 // Earned is when a run has computed for what its start cost everybody, so that it may go for another:
 // for its own loading, and for what those lost who were stopped for it. One that saves by itself
@@ -30,7 +30,7 @@ func Earned(v plan.View, run plan.RunID) unit.Time {
 		return unit.Never
 	}
 	j := v.Job(r.Job)
-	wait := max(AtLeast, j.Checkpoint.Load*unit.Duration(1+j.Preemptions))
+	wait := max(AtLeast, j.Checkpoint.Load)
 	if j.Reason.Code == plan.TookRoomOf {
 		wait += j.Reason.Lost(v.Shape(r.Job).Milli(r.Workers))
 	}

@@ -12,22 +12,21 @@ import (
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
-	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/strategies/allocate/firstfit"
-	"github.com/musterdl/muster/strategies/allocate/fixed"
 	"github.com/musterdl/muster/strategies/flow/maxmin"
 	"github.com/musterdl/muster/strategies/profile/declared"
 )
 
-// fickle changes its mind every second: less than a job takes to be restored.
+// fickle decides for another of its jobs every second: less than one takes to be restored.
 type fickle struct{}
 
-func (fickle) Key(v plan.View, job plan.JobID) (schedule.Key, unit.Time) {
+func (fickle) Wishes(v plan.View, jobs []plan.JobID, wishes []allocate.Wish) ([]allocate.Wish, unit.Time) {
 	second := int64(v.Now()) / int64(unit.Second)
-	return schedule.Key{(int64(job) + second) % 2}, unit.Time((second + 1) * int64(unit.Second))
+	if len(jobs) > 0 {
+		wishes = append(wishes, allocate.Wish{Job: jobs[second%int64(len(jobs))], Workers: 1, Reason: plan.Reason{Code: plan.RoundPlan}})
+	}
+	return wishes, unit.Time((second + 1) * int64(unit.Second))
 }
-
-func (fickle) Rules() schedule.Rules { return schedule.Rules{Preempt: true} }
 
 // TestHistoryWithoutProgressEnds: such a history would go on for ever.
 func TestHistoryWithoutProgressEnds(t *testing.T) {
@@ -38,8 +37,8 @@ func TestHistoryWithoutProgressEnds(t *testing.T) {
 		jobs.truths = append(jobs.truths, workload.Truth{Duration: unit.Hour})
 	}
 	_, err := simulated.Run(t.Context(), simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), Jobs: &jobs,
-		Policy: engine.DefaultPolicy(), Scheduler: compose.New(compose.Parts{Estimator: declared.Estimator{}, Order: fickle{},
-			Sizer: fixed.Sizer{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
+		Policy: engine.DefaultPolicy(), Scheduler: compose.New(compose.Parts{Estimator: declared.Estimator{}, Joint: fickle{},
+			Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
 	if err == nil || !strings.Contains(err.Error(), "no job has ended") {
 		t.Errorf("two jobs that displace each other for ever: %v", err)
 	}
