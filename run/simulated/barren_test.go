@@ -17,7 +17,7 @@ import (
 	"github.com/musterdl/muster/strategies/profile/declared"
 )
 
-// fickle decides for another of its jobs every second: less than one takes to be restored.
+// fickle decides for another of its jobs every second: none ever saves.
 type fickle struct{}
 
 func (fickle) Wishes(v plan.View, jobs []plan.JobID, wishes []allocate.Wish) ([]allocate.Wish, unit.Time) {
@@ -33,7 +33,7 @@ func TestHistoryWithoutProgressEnds(t *testing.T) {
 	var jobs list
 	for _, name := range []string{"one", "other"} {
 		jobs.jobs = append(jobs.jobs, workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole},
-			Checkpoint: workload.Checkpoint{OnRequest: true, Load: unit.Minute}})
+			Checkpoint: workload.Checkpoint{Load: unit.Minute}})
 		jobs.truths = append(jobs.truths, workload.Truth{Duration: unit.Hour})
 	}
 	_, err := simulated.Run(t.Context(), simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), Jobs: &jobs,

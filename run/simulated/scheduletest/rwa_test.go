@@ -107,8 +107,9 @@ func TestReferenceWorkload(t *testing.T) {
 		}
 	}
 	for _, queues := range []string{"2d-las 3,600", "2d-las 36,000"} {
-		if a, b := preemptions[queues], preemptions["las by the minute"]; a > b/2 {
-			t.Errorf("%s preempts %.0f times, las by the minute %.0f times: queues should save half", queues, a, b)
+		if a, b := preemptions[queues], preemptions["las by the minute"]; a > b*2/3 {
+			// Half, where nobody has to earn back its start: then LAS by the minute stops far more.
+			t.Errorf("%s preempts %.0f times, las by the minute %.0f times: queues should save a third", queues, a, b)
 		}
 	}
 }
