@@ -245,7 +245,7 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		return 0, false
 	}
 	if !s.turns() && s.claims.loops.Repeats(job, id, v.Now()) {
-		s.lines.roomRetry = min(s.lines.roomRetry, v.Now().Add(law.DefaultLimits().Window))
+		s.lines.roomRetry = min(s.lines.roomRetry, s.claims.loops.Forgets(v.Now()))
 		return 0, false
 	}
 	if s.outranks(v, id, job) {

@@ -117,7 +117,7 @@ func (s *Scheduler) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli 
 		return ground
 	}
 	if !s.turns() && s.claims.loops.Repeats(job, other, v.Now()) {
-		s.claims.unprotected = min(s.claims.unprotected, v.Now().Add(law.DefaultLimits().Window))
+		s.claims.unprotected = min(s.claims.unprotected, s.claims.loops.Forgets(v.Now()))
 		return plan.NoReason
 	}
 	if ground == plan.RoundPlan {

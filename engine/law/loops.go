@@ -67,6 +67,17 @@ func (l *Loops) Forget(job plan.JobID) {
 	l.pairs = slices.DeleteFunc(l.pairs, func(p pair) bool { return p.preemptor == job || p.victim == job })
 }
 
+// Forgets is when the next displacement counts no more, of those that do; Never where there is none.
+func (l *Loops) Forgets(now unit.Time) unit.Time {
+	at := unit.Never
+	for _, p := range l.pairs {
+		if l.counts(p, now) {
+			at = min(at, p.at.Add(l.limits.Window))
+		}
+	}
+	return at
+}
+
 // Closes reports whether a displacement would close a circle: the victim displaced
 // the preemptor within the window, itself or through others.
 func (l *Loops) Closes(preemptor, victim plan.JobID, now unit.Time) bool {
