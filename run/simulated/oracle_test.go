@@ -37,15 +37,18 @@ type small struct {
 	breaks simulated.Breaks
 }
 
-// drawSmall draws a world for an order. Times are a few ticks. With unlike devices,
-// spreading or failures a tick is a microsecond, the engine's own resolution, so
-// that both round the same way; else it is a second.
+// drawSmall draws a world for an order. Times are a few ticks. A tick is a microsecond, the
+// engine's own resolution, so that both round the same way. What is unknown srtf looks at in
+// steps of a device-minute: for that it is a second, and each job takes the whole cluster, so that
+// what its start cost others is made up for on a tick.
 func drawSmall(t *rapid.T, order tick.Order) small {
-	w := small{World: tick.World{Order: order, Tick: unit.Second, Cluster: &cluster.Cluster{Name: "small"}}}
+	w := small{World: tick.World{Order: order, Tick: unit.Microsecond, Cluster: &cluster.Cluster{Name: "small"}}}
 	uneven := rapid.Bool().Draw(t, "uneven")
 	speeds := []float64{1}
 	if uneven {
-		w.Tick, speeds = unit.Microsecond, []float64{0.5, 1, 2}
+		speeds = []float64{0.5, 1, 2}
+	} else if order == tick.SRTF {
+		w.Tick = unit.Second
 	}
 	for i, s := range speeds {
 		w.Cluster.AddModel(cluster.Model{Name: fmt.Sprint("model", i), Speed: s})
@@ -91,7 +94,9 @@ func (w *small) addJob(t *rapid.T, i int, at unit.Time, ticks func(int, int, str
 			j.Models = nil
 		}
 	}
-	j.Gang = min(j.Gang, most)
+	if j.Gang = min(j.Gang, most); w.Tick == unit.Second {
+		j.Gang, j.Devices = int32(len(w.Cluster.Devices)), 1
+	}
 	// It saves when asked, every so often, both or never.
 	j.Checkpoint = workload.Checkpoint{OnRequest: rapid.Bool().Draw(t, "on request"), Save: ticks(0, 4, "save"), Load: ticks(1, 4, "load")}
 	if rapid.Bool().Draw(t, "periodic") {

@@ -4,14 +4,15 @@
 // sorted for every job that starts, every run and device is looked at every time.
 //
 // It knows whole devices, gangs, first-fit placement, four orders, preemption by
-// save and restore, start and restore delays, unlike devices, the slowdown of a
-// gang that is spread, and nodes that fail and come back. Progress is added up tick
+// save and restore and who may be preempted for whom, start and restore delays, unlike
+// devices, the slowdown of a gang that is spread, and nodes that fail and come back. Progress is added up tick
 // by tick; where rates are sums of powers of two the sums are exact, and so are the
 // instants.
 package tick
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -82,6 +83,8 @@ type run struct {
 	ran     unit.Duration
 	did     unit.Duration // of one that is stopping: all that it ran, and
 	kept    unit.Duration // of which the work is kept, as nobody knows before it has stopped
+	cost    unit.Duration // device time that those lost who were stopped for it
+	began   unit.Time     // when it began to compute
 	rate    float64
 	done    float64 // reference time, in ticks
 }
@@ -91,7 +94,8 @@ type job struct {
 	truth           workload.Truth
 	became          Job
 	id, attempts    int
-	queued, waiting bool // has been submitted; is in the queue
+	queued, waiting bool      // has been submitted; is in the queue
+	back            unit.Time // when it last came back to the queue
 	run, leaving    *run
 	left            float64 // reference time, in ticks
 	executed        unit.Duration
@@ -108,12 +112,16 @@ type sim struct {
 	before []*run // by device: who is still leaving it
 	down   []bool // by node
 	tied   bool
+	lost   map[duel]bool // by the second's loss of its room to the first; until either has ended
 }
+
+// duel is two jobs, of which one took the other's room.
+type duel struct{ took, gave *job }
 
 // Run simulates until every job has ended, for at most so many ticks.
 func Run(w World, ticks int) (History, error) {
 	s := &sim{World: w, holder: make([]*run, len(w.Cluster.Devices)), before: make([]*run, len(w.Cluster.Devices)),
-		down: make([]bool, len(w.Cluster.Nodes))}
+		down: make([]bool, len(w.Cluster.Nodes)), lost: map[duel]bool{}}
 	for i := range w.Jobs {
 		s.jobs = append(s.jobs, &job{Job: w.Jobs[i], truth: w.Truths[i], id: i,
 			became: Job{Start: unit.Never, End: unit.Never}, left: float64(w.Truths[i].Duration) / float64(w.Tick)})
@@ -166,11 +174,12 @@ func (s *sim) happen() bool {
 		case r.status == running && r.done >= r.job.left:
 			s.end(r)
 			r.job.became.End, happened = s.now, true
+			maps.DeleteFunc(s.lost, func(d duel, _ bool) bool { return d.took == r.job || d.gave == r.job })
 		case r.status == stopping && r.due == s.now:
 			s.end(r)
 			happened = true
 		case r.status == starting && r.due == s.now:
-			r.status, happened = running, true
+			r.status, r.began, happened = running, s.now, true
 			r.job.became.Start = min(r.job.became.Start, s.now)
 		}
 	}
@@ -213,7 +222,9 @@ func (s *sim) outages() {
 				r.job.became.Restarts++
 				s.keep(r, false)
 			}
-			r.job.waiting = r.job.waiting || r.job.run == r
+			if r.job.run == r {
+				r.job.waiting, r.job.back = true, s.now
+			}
 			s.end(r)
 		}
 	}
@@ -237,7 +248,7 @@ func (s *sim) keep(r *run, saved bool) {
 
 // stop sends a job back to the queue; its run leaves its devices when it has saved.
 func (s *sim) stop(r *run) {
-	r.job.waiting, r.job.run = true, nil
+	r.job.waiting, r.job.run, r.job.back = true, nil, s.now
 	r.job.became.Preemptions++
 	r.due = s.now
 	if r.status == running && r.job.Checkpoint.OnRequest {
@@ -298,7 +309,7 @@ func (s *sim) decide() (started bool) {
 
 // bookmark returns what puts everything back as it is now, but for who stays.
 func (s *sim) bookmark() (back func()) {
-	runs, holder, before := slices.Clone(s.runs), slices.Clone(s.holder), slices.Clone(s.before)
+	runs, holder, before, lost := slices.Clone(s.runs), slices.Clone(s.holder), slices.Clone(s.before), maps.Clone(s.lost)
 	var wasJob []job
 	var wasRun []run
 	for _, j := range s.jobs {
@@ -308,7 +319,7 @@ func (s *sim) bookmark() (back func()) {
 		wasRun = append(wasRun, *r)
 	}
 	return func() {
-		s.runs, s.holder, s.before = slices.Clone(runs), slices.Clone(holder), slices.Clone(before)
+		s.runs, s.holder, s.before, s.lost = slices.Clone(runs), slices.Clone(holder), slices.Clone(before), maps.Clone(lost)
 		for i, j := range s.jobs {
 			stays := j.stays
 			*j = wasJob[i]
@@ -329,22 +340,27 @@ func (s *sim) nodes(r *run) (at []int) {
 }
 
 // startOne sorts the queue and starts the first job that can be, and reports
-// whether there was one.
+// whether there was one. No job passes one that wants the same.
 func (s *sim) startOne() bool {
 	queue := slices.DeleteFunc(slices.Clone(s.jobs), func(j *job) bool { return !j.waiting })
 	slices.SortFunc(queue, s.compare)
-	for _, j := range queue {
-		devices := s.fit(j, nil)
-		if devices == nil && (s.Order == SRTF || s.Order == LAS) {
+	for n, j := range queue {
+		if slices.ContainsFunc(queue[:n], func(first *job) bool { return s.alike(first, j) }) {
+			continue
+		}
+		devices, cost := s.fit(j, nil), unit.Duration(0)
+		displaced := j.became.Preemptions > 0 && j.back == s.now // and displaces nobody in the same instant
+		if devices == nil && (s.Order == SRTF || s.Order == LAS) && !displaced {
 			for _, v := range s.victims(j) {
-				v.job.gave = v
+				cost += v.price() * unit.Duration(len(v.devices))
+				v.job.gave, s.lost[duel{j, v.job}] = v, true
 				s.stop(v)
 			}
 			devices = s.fit(j, nil)
 		}
 		if devices != nil {
 			j.waiting, j.attempts = false, j.attempts+1
-			j.run = &run{job: j, devices: devices, rate: s.rate(j, devices)}
+			j.run = &run{job: j, devices: devices, rate: s.rate(j, devices), cost: cost}
 			s.runs = append(s.runs, j.run)
 			for _, d := range devices {
 				s.holder[d] = j.run
@@ -419,15 +435,57 @@ func (s *sim) fit(j *job, without []*run) []int {
 
 func (s *sim) usable(device int, j *job) bool {
 	n := s.Cluster.Devices[device].Node
-	model := s.Cluster.Models[s.Cluster.Nodes[n].Model].Name
-	return !s.down[n] && (len(j.Models) == 0 || slices.Contains(j.Models, model))
+	return !s.down[n] && j.may(s.Cluster.Models[s.Cluster.Nodes[n].Model])
 }
 
-// mayGo says whether a run may be displaced: not before it has begun, and one that cannot
-// save when asked only once it has saved by itself.
-func (r *run) mayGo() bool {
+func (j *job) may(m cluster.Model) bool {
+	return len(j.Models) == 0 || slices.Contains(j.Models, m.Name)
+}
+
+// alike says whether two jobs want the same devices.
+func (s *sim) alike(a, b *job) bool {
+	return a.Gang == b.Gang && a.Devices == b.Devices &&
+		!slices.ContainsFunc(s.Cluster.Models, func(m cluster.Model) bool { return a.may(m) != b.may(m) })
+}
+
+// mayGo says whether a run may be displaced for a job: once it has computed for as long as its
+// own start took and those lost who were stopped for it, but for a job that had not come when
+// it began. One that cannot save when asked must have saved by itself. Where jobs do not
+// take turns, one that was displaced before computes for the time of a start more each time, and none is displaced
+// a second time by a job whose room it took since, itself or through others.
+func (s *sim) mayGo(r *run, j *job) bool {
 	c := r.job.Checkpoint
-	return r.status == running && (c.OnRequest || c.Every > 0 && r.ran >= c.Every)
+	if r.status != running || !c.OnRequest && (c.Every == 0 || r.ran < c.Every) {
+		return false
+	}
+	earned := max(s.Tick, c.Load) + r.cost/unit.Duration(len(r.devices))
+	if !c.OnRequest {
+		earned = max(earned, c.Every)
+	}
+	if s.Order == SRTF {
+		if s.lost[duel{j, r.job}] && s.tookRoomOf(r.job, j, nil) {
+			return false
+		}
+		earned += unit.Duration(r.job.became.Preemptions) * c.Load
+	}
+	return r.ran >= earned || j.attempts == 0 && j.Submit > r.began
+}
+
+// tookRoomOf says whether a job took another's room, or that of one who did, and so on; by way of
+// none that was asked about.
+func (s *sim) tookRoomOf(a, b *job, asked []*job) bool {
+	return s.lost[duel{a, b}] || slices.ContainsFunc(s.jobs, func(c *job) bool {
+		return s.lost[duel{a, c}] && !slices.Contains(asked, c) && s.tookRoomOf(c, b, append(asked, c))
+	})
+}
+
+// price is the running time that a stop costs: what is done again, and to save and load.
+func (r *run) price() unit.Duration {
+	c := r.job.Checkpoint
+	if c.OnRequest {
+		return c.Save + c.Load
+	}
+	return r.ran%c.Every + c.Load
 }
 
 // victims returns the runs that make way for a job: of those ranked below it the
@@ -443,7 +501,7 @@ func (s *sim) victims(j *job) []*run {
 		case !s.usable(d, j):
 		case r == nil:
 			left++
-		case s.compare(j, r.job) < 0 && r.mayGo() && !r.job.stays:
+		case s.compare(j, r.job) < 0 && s.mayGo(r, j) && !r.job.stays:
 			if size[r]++; size[r] == 1 {
 				below = append(below, r)
 			}
