@@ -252,7 +252,7 @@ func TestExamples(t *testing.T) {
 	kinds.AddRack(cluster.Rack{Name: "rack"})
 	kinds.AddNode(cluster.Node{Name: "node0", Model: 0}, 1)
 	kinds.AddNode(cluster.Node{Name: "node1", Model: 1}, 2)
-	saves := workload.Checkpoint{OnRequest: true, Load: 1}
+	saves, tens, slow := workload.Checkpoint{OnRequest: true, Load: 1}, workload.Checkpoint{OnRequest: true, Load: 10}, workload.Checkpoint{OnRequest: true, Load: 70}
 	for _, x := range []struct {
 		name   string
 		on     *cluster.Cluster
@@ -276,6 +276,32 @@ func TestExamples(t *testing.T) {
 			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Checkpoint: workload.Checkpoint{Every: 40, Load: 1}}, {Resources: workload.Resources{Gang: 1, Models: []string{"a"}}, Submit: 1},
 				{Resources: workload.Resources{Gang: 1, Devices: 2}, Submit: 1}},
 			[]unit.Duration{70, 5, 3}, []tick.Job{{Start: 0, End: 94, Preemptions: 1, Ran: 90}, {Start: 60, End: 65, Ran: 5}, {Start: 60, End: 63, Ran: 3}}},
+		// It is in the second queue from 60 on, and goes on until it has computed for as long as it loads.
+		{"a start is earned back", c, tick.LAS,
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Checkpoint: slow}, {Resources: workload.Resources{Gang: 2}, Checkpoint: saves}},
+			[]unit.Duration{80, 5}, []tick.Job{{Start: 0, End: 155, Preemptions: 1, Ran: 80}, {Start: 70, End: 75, Ran: 5}}},
+		// The second job came when the first ran, which therefore goes at 60. The second computes for its load
+		// of 1 and the 70 that the first lost, though the first would take its room back at 120.
+		{"so is what others lost by it, but not for one that came since", c, tick.LAS,
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Checkpoint: slow}, {Resources: workload.Resources{Gang: 2}, Submit: 10, Checkpoint: saves}},
+			[]unit.Duration{80, 80}, []tick.Job{{Start: 0, End: 221, Preemptions: 1, Ran: 80}, {Start: 60, End: 231, Preemptions: 1, Ran: 80}}},
+		// It computes again from 35 on: 10 for its load, and 10 since it was displaced before.
+		{"more each time", c, tick.SRTF,
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Estimate: 100, Checkpoint: tens}, {Resources: workload.Resources{Gang: 2}, Submit: 20, Estimate: 5}, {Resources: workload.Resources{Gang: 2}, Submit: 30, Estimate: 5}},
+			[]unit.Duration{100, 5, 5}, []tick.Job{{Start: 0, End: 130, Preemptions: 2, Ran: 100}, {Start: 20, End: 25, Ran: 5}, {Start: 55, End: 60, Ran: 5}}},
+		// The first would give way at 40 to the last, which came since, but not to the one before it.
+		{"none passes one that wants the same", c, tick.SRTF,
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Estimate: 100, Checkpoint: tens}, {Resources: workload.Resources{Gang: 2}, Submit: 20, Estimate: 5}, {Resources: workload.Resources{Gang: 2}, Submit: 30, Estimate: 5}, {Resources: workload.Resources{Gang: 2}, Submit: 40, Estimate: 6}},
+			[]unit.Duration{100, 5, 5, 6}, []tick.Job{{Start: 0, End: 136, Preemptions: 2, Ran: 100}, {Start: 20, End: 25, Ran: 5}, {Start: 55, End: 60, Ran: 5}, {Start: 60, End: 66, Ran: 6}}},
+		// The second is displaced at 20, and takes the room of the first at 21.
+		{"whoever is displaced displaces nobody in that instant", kinds, tick.SRTF,
+			[]workload.Job{{Resources: workload.Resources{Gang: 1, Models: []string{"a"}}, Estimate: 100, Checkpoint: saves}, {Resources: workload.Resources{Gang: 1}, Submit: 1, Estimate: 50, Checkpoint: saves},
+				{Resources: workload.Resources{Gang: 1, Devices: 2}, Submit: 20, Estimate: 5}},
+			[]unit.Duration{100, 50, 5}, []tick.Job{{Start: 0, End: 133, Preemptions: 1, Ran: 100}, {Start: 1, End: 53, Preemptions: 1, Ran: 50}, {Start: 20, End: 25, Ran: 5}}},
+		// The estimates are overrun and doubled. The second has 39 left of 80 at 51, when the first has 20, and the first 59 of 120 at 103: it goes on.
+		{"no second round", c, tick.SRTF,
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Estimate: 30, Checkpoint: saves}, {Resources: workload.Resources{Gang: 2}, Submit: 10, Estimate: 5, Checkpoint: saves}},
+			[]unit.Duration{100, 80}, []tick.Job{{Start: 0, End: 142, Preemptions: 1, Ran: 100}, {Start: 10, End: 182, Preemptions: 1, Ran: 80}}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			w := small{World: tick.World{Order: x.order, Tick: unit.Microsecond, Cluster: x.on, Bounds: []unit.Duration{120}}}

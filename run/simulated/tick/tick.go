@@ -4,10 +4,10 @@
 // sorted for every job that starts, every run and device is looked at every time.
 //
 // It knows whole devices, gangs, first-fit placement, four orders, preemption by
-// save and restore and who may be preempted for whom, start and restore delays, unlike
-// devices, the slowdown of a gang that is spread, and nodes that fail and come back. Progress is added up tick
-// by tick; where rates are sums of powers of two the sums are exact, and so are the
-// instants.
+// save and restore, who gives way to whom, start and restore delays, unlike devices, the
+// slowdown of a gang that is spread, and nodes that fail and come back. Progress is added
+// up tick by tick; where rates are sums of powers of two the sums are exact, and so are
+// the instants.
 package tick
 
 import (
@@ -112,16 +112,15 @@ type sim struct {
 	before []*run // by device: who is still leaving it
 	down   []bool // by node
 	tied   bool
-	lost   map[duel]bool // by the second's loss of its room to the first; until either has ended
+	took   map[pair]bool // the first took the second's room; until one of them has ended
 }
 
-// duel is two jobs, of which one took the other's room.
-type duel struct{ took, gave *job }
+type pair struct{ first, second *job }
 
 // Run simulates until every job has ended, for at most so many ticks.
 func Run(w World, ticks int) (History, error) {
 	s := &sim{World: w, holder: make([]*run, len(w.Cluster.Devices)), before: make([]*run, len(w.Cluster.Devices)),
-		down: make([]bool, len(w.Cluster.Nodes)), lost: map[duel]bool{}}
+		down: make([]bool, len(w.Cluster.Nodes)), took: map[pair]bool{}}
 	for i := range w.Jobs {
 		s.jobs = append(s.jobs, &job{Job: w.Jobs[i], truth: w.Truths[i], id: i,
 			became: Job{Start: unit.Never, End: unit.Never}, left: float64(w.Truths[i].Duration) / float64(w.Tick)})
@@ -174,7 +173,7 @@ func (s *sim) happen() bool {
 		case r.status == running && r.done >= r.job.left:
 			s.end(r)
 			r.job.became.End, happened = s.now, true
-			maps.DeleteFunc(s.lost, func(d duel, _ bool) bool { return d.took == r.job || d.gave == r.job })
+			maps.DeleteFunc(s.took, func(p pair, _ bool) bool { return p.first == r.job || p.second == r.job })
 		case r.status == stopping && r.due == s.now:
 			s.end(r)
 			happened = true
@@ -309,7 +308,7 @@ func (s *sim) decide() (started bool) {
 
 // bookmark returns what puts everything back as it is now, but for who stays.
 func (s *sim) bookmark() (back func()) {
-	runs, holder, before, lost := slices.Clone(s.runs), slices.Clone(s.holder), slices.Clone(s.before), maps.Clone(s.lost)
+	runs, holder, before, took := slices.Clone(s.runs), slices.Clone(s.holder), slices.Clone(s.before), maps.Clone(s.took)
 	var wasJob []job
 	var wasRun []run
 	for _, j := range s.jobs {
@@ -319,7 +318,7 @@ func (s *sim) bookmark() (back func()) {
 		wasRun = append(wasRun, *r)
 	}
 	return func() {
-		s.runs, s.holder, s.before, s.lost = slices.Clone(runs), slices.Clone(holder), slices.Clone(before), maps.Clone(lost)
+		s.runs, s.holder, s.before, s.took = slices.Clone(runs), slices.Clone(holder), slices.Clone(before), maps.Clone(took)
 		for i, j := range s.jobs {
 			stays := j.stays
 			*j = wasJob[i]
@@ -340,7 +339,8 @@ func (s *sim) nodes(r *run) (at []int) {
 }
 
 // startOne sorts the queue and starts the first job that can be, and reports
-// whether there was one. No job passes one that wants the same.
+// whether there was one. None passes a job that wants the same, and a job displaces
+// nobody in the instant in which it was displaced.
 func (s *sim) startOne() bool {
 	queue := slices.DeleteFunc(slices.Clone(s.jobs), func(j *job) bool { return !j.waiting })
 	slices.SortFunc(queue, s.compare)
@@ -349,11 +349,11 @@ func (s *sim) startOne() bool {
 			continue
 		}
 		devices, cost := s.fit(j, nil), unit.Duration(0)
-		displaced := j.became.Preemptions > 0 && j.back == s.now // and displaces nobody in the same instant
+		displaced := j.became.Preemptions > 0 && j.back == s.now
 		if devices == nil && (s.Order == SRTF || s.Order == LAS) && !displaced {
 			for _, v := range s.victims(j) {
 				cost += v.price() * unit.Duration(len(v.devices))
-				v.job.gave, s.lost[duel{j, v.job}] = v, true
+				v.job.gave, s.took[pair{j, v.job}] = v, true
 				s.stop(v)
 			}
 			devices = s.fit(j, nil)
@@ -448,35 +448,45 @@ func (s *sim) alike(a, b *job) bool {
 		!slices.ContainsFunc(s.Cluster.Models, func(m cluster.Model) bool { return a.may(m) != b.may(m) })
 }
 
-// mayGo says whether a run may be displaced for a job: once it has computed for as long as its
-// own start took and those lost who were stopped for it, but for a job that had not come when
-// it began. One that cannot save when asked must have saved by itself. Where jobs do not
-// take turns, one that was displaced before computes for the time of a start more each time, and none is displaced
-// a second time by a job whose room it took since, itself or through others.
+// mayGo says whether a run may be displaced for a job. One that cannot save when asked must have
+// saved by itself. It must have earned back its start, unless the job came after it had begun.
+// Where jobs do not take turns, nobody is displaced for the second time round a circle.
 func (s *sim) mayGo(r *run, j *job) bool {
-	c := r.job.Checkpoint
-	if r.status != running || !c.OnRequest && (c.Every == 0 || r.ran < c.Every) {
+	switch c := r.job.Checkpoint; {
+	case r.status != running, !c.OnRequest && (c.Every == 0 || r.ran < c.Every):
+		return false
+	case s.Order == SRTF && s.took[pair{j, r.job}] && s.circle(r.job, j):
 		return false
 	}
+	return r.ran >= s.earned(r) || j.attempts == 0 && j.Submit > r.began
+}
+
+// earned is how long a run computes to earn back its start: for as long as it loads, and as what
+// those lost who were displaced for it comes to on its devices. Where jobs do not take turns it also
+// makes up for as many loads as its job was displaced before.
+func (s *sim) earned(r *run) unit.Duration {
+	c := r.job.Checkpoint
 	earned := max(s.Tick, c.Load) + r.cost/unit.Duration(len(r.devices))
 	if !c.OnRequest {
 		earned = max(earned, c.Every)
 	}
 	if s.Order == SRTF {
-		if s.lost[duel{j, r.job}] && s.tookRoomOf(r.job, j, nil) {
-			return false
-		}
 		earned += unit.Duration(r.job.became.Preemptions) * c.Load
 	}
-	return r.ran >= earned || j.attempts == 0 && j.Submit > r.began
+	return earned
 }
 
-// tookRoomOf says whether a job took another's room, or that of one who did, and so on; by way of
-// none that was asked about.
-func (s *sim) tookRoomOf(a, b *job, asked []*job) bool {
-	return s.lost[duel{a, b}] || slices.ContainsFunc(s.jobs, func(c *job) bool {
-		return s.lost[duel{a, c}] && !slices.Contains(asked, c) && s.tookRoomOf(c, b, append(asked, c))
-	})
+// circle says whether a job took another's room, or that of one who did, and so on.
+func (s *sim) circle(from, to *job) bool {
+	reached := []*job{from}
+	for i := 0; i < len(reached); i++ {
+		for _, j := range s.jobs {
+			if s.took[pair{reached[i], j}] && !slices.Contains(reached, j) {
+				reached = append(reached, j)
+			}
+		}
+	}
+	return slices.Contains(reached, to)
 }
 
 // price is the running time that a stop costs: what is done again, and to save and load.
