@@ -39,8 +39,7 @@ type small struct {
 
 // drawSmall draws a world for an order. Times are a few ticks. A tick is a microsecond, the
 // engine's own resolution, so that both round the same way. What is unknown srtf looks at in
-// steps of a device-minute: for that it is a second, and each job takes the whole cluster, so that
-// what its start cost others is made up for on a tick.
+// steps of a device-minute: for that it is a second, and each job takes the whole cluster.
 func drawSmall(t *rapid.T, order tick.Order) small {
 	w := small{World: tick.World{Order: order, Tick: unit.Microsecond, Cluster: &cluster.Cluster{Name: "small"}}}
 	uneven := rapid.Bool().Draw(t, "uneven")
@@ -94,13 +93,14 @@ func (w *small) addJob(t *rapid.T, i int, at unit.Time, ticks func(int, int, str
 			j.Models = nil
 		}
 	}
-	if j.Gang = min(j.Gang, most); w.Tick == unit.Second {
-		j.Gang, j.Devices = int32(len(w.Cluster.Devices)), 1
-	}
+	j.Gang = min(j.Gang, most)
 	// It saves when asked, every so often, both or never.
-	j.Checkpoint = workload.Checkpoint{OnRequest: rapid.Bool().Draw(t, "on request"), Save: ticks(0, 4, "save"), Load: ticks(1, 4, "load")}
+	j.Checkpoint = workload.Checkpoint{OnRequest: rapid.Bool().Draw(t, "on request"), Save: ticks(0, 4, "save"), Load: ticks(0, 4, "load")}
 	if rapid.Bool().Draw(t, "periodic") {
 		j.Checkpoint.Every = ticks(1, 10, "every")
+	}
+	if w.Tick == unit.Second { // so that starts are earned back on a tick, by what others lost and by a microsecond at least
+		j.Gang, j.Devices, j.Checkpoint.Load = int32(len(w.Cluster.Devices)), 1, max(w.Tick, j.Checkpoint.Load)
 	}
 	truth := workload.Truth{Duration: ticks(1, 80, "duration")}
 	j.Estimate = w.estimate(t, j.Gang*j.Devices, truth.Duration, ticks)
