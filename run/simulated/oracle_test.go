@@ -37,15 +37,17 @@ type small struct {
 	breaks simulated.Breaks
 }
 
-// drawSmall draws a world for an order. Times are a few ticks. With unlike devices,
-// spreading or failures a tick is a microsecond, the engine's own resolution, so
-// that both round the same way; else it is a second.
+// drawSmall draws a world for an order. Times are a few ticks. A tick is a microsecond, the
+// engine's own resolution, so that both round the same way. What is unknown srtf looks at in
+// steps of a device-minute: for that it is a second, and each job takes the whole cluster.
 func drawSmall(t *rapid.T, order tick.Order) small {
-	w := small{World: tick.World{Order: order, Tick: unit.Second, Cluster: &cluster.Cluster{Name: "small"}}}
+	w := small{World: tick.World{Order: order, Tick: unit.Microsecond, Cluster: &cluster.Cluster{Name: "small"}}}
 	uneven := rapid.Bool().Draw(t, "uneven")
 	speeds := []float64{1}
 	if uneven {
-		w.Tick, speeds = unit.Microsecond, []float64{0.5, 1, 2}
+		speeds = []float64{0.5, 1, 2}
+	} else if order == tick.SRTF {
+		w.Tick = unit.Second
 	}
 	for i, s := range speeds {
 		w.Cluster.AddModel(cluster.Model{Name: fmt.Sprint("model", i), Speed: s})
@@ -93,9 +95,12 @@ func (w *small) addJob(t *rapid.T, i int, at unit.Time, ticks func(int, int, str
 	}
 	j.Gang = min(j.Gang, most)
 	// It saves when asked, every so often, both or never.
-	j.Checkpoint = workload.Checkpoint{OnRequest: rapid.Bool().Draw(t, "on request"), Save: ticks(0, 4, "save"), Load: ticks(1, 4, "load")}
+	j.Checkpoint = workload.Checkpoint{OnRequest: rapid.Bool().Draw(t, "on request"), Save: ticks(0, 4, "save"), Load: ticks(0, 4, "load")}
 	if rapid.Bool().Draw(t, "periodic") {
 		j.Checkpoint.Every = ticks(1, 10, "every")
+	}
+	if w.Tick == unit.Second { // so that starts are earned back on a tick, by what others lost and by a microsecond at least
+		j.Gang, j.Devices, j.Checkpoint.Load = int32(len(w.Cluster.Devices)), 1, max(w.Tick, j.Checkpoint.Load)
 	}
 	truth := workload.Truth{Duration: ticks(1, 80, "duration")}
 	j.Estimate = w.estimate(t, j.Gang*j.Devices, truth.Duration, ticks)
@@ -247,7 +252,7 @@ func TestExamples(t *testing.T) {
 	kinds.AddRack(cluster.Rack{Name: "rack"})
 	kinds.AddNode(cluster.Node{Name: "node0", Model: 0}, 1)
 	kinds.AddNode(cluster.Node{Name: "node1", Model: 1}, 2)
-	saves := workload.Checkpoint{OnRequest: true, Load: 1}
+	saves, tens, slow := workload.Checkpoint{OnRequest: true, Load: 1}, workload.Checkpoint{OnRequest: true, Load: 10}, workload.Checkpoint{OnRequest: true, Load: 70}
 	for _, x := range []struct {
 		name   string
 		on     *cluster.Cluster
@@ -271,6 +276,32 @@ func TestExamples(t *testing.T) {
 			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Checkpoint: workload.Checkpoint{Every: 40, Load: 1}}, {Resources: workload.Resources{Gang: 1, Models: []string{"a"}}, Submit: 1},
 				{Resources: workload.Resources{Gang: 1, Devices: 2}, Submit: 1}},
 			[]unit.Duration{70, 5, 3}, []tick.Job{{Start: 0, End: 94, Preemptions: 1, Ran: 90}, {Start: 60, End: 65, Ran: 5}, {Start: 60, End: 63, Ran: 3}}},
+		// It is in the second queue from 60 on, and goes on until it has computed for as long as it loads.
+		{"a start is earned back", c, tick.LAS,
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Checkpoint: slow}, {Resources: workload.Resources{Gang: 2}, Checkpoint: saves}},
+			[]unit.Duration{80, 5}, []tick.Job{{Start: 0, End: 155, Preemptions: 1, Ran: 80}, {Start: 70, End: 75, Ran: 5}}},
+		// The second job came when the first ran, which therefore goes at 60. The second computes for its load
+		// of 1 and the 70 that the first lost, though the first would take its room back at 120.
+		{"so is what others lost by it, but not for one that came since", c, tick.LAS,
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Checkpoint: slow}, {Resources: workload.Resources{Gang: 2}, Submit: 10, Checkpoint: saves}},
+			[]unit.Duration{80, 80}, []tick.Job{{Start: 0, End: 221, Preemptions: 1, Ran: 80}, {Start: 60, End: 231, Preemptions: 1, Ran: 80}}},
+		// It computes again from 35 on: 10 for its load, and 10 since it was displaced before.
+		{"more each time", c, tick.SRTF,
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Estimate: 100, Checkpoint: tens}, {Resources: workload.Resources{Gang: 2}, Submit: 20, Estimate: 5}, {Resources: workload.Resources{Gang: 2}, Submit: 30, Estimate: 5}},
+			[]unit.Duration{100, 5, 5}, []tick.Job{{Start: 0, End: 130, Preemptions: 2, Ran: 100}, {Start: 20, End: 25, Ran: 5}, {Start: 55, End: 60, Ran: 5}}},
+		// The first would give way at 40 to the last, which came since, but not to the one before it.
+		{"none passes one that wants the same", c, tick.SRTF,
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Estimate: 100, Checkpoint: tens}, {Resources: workload.Resources{Gang: 2}, Submit: 20, Estimate: 5}, {Resources: workload.Resources{Gang: 2}, Submit: 30, Estimate: 5}, {Resources: workload.Resources{Gang: 2}, Submit: 40, Estimate: 6}},
+			[]unit.Duration{100, 5, 5, 6}, []tick.Job{{Start: 0, End: 136, Preemptions: 2, Ran: 100}, {Start: 20, End: 25, Ran: 5}, {Start: 55, End: 60, Ran: 5}, {Start: 60, End: 66, Ran: 6}}},
+		// The second is displaced at 20, and takes the room of the first at 21.
+		{"whoever is displaced displaces nobody in that instant", kinds, tick.SRTF,
+			[]workload.Job{{Resources: workload.Resources{Gang: 1, Models: []string{"a"}}, Estimate: 100, Checkpoint: saves}, {Resources: workload.Resources{Gang: 1}, Submit: 1, Estimate: 50, Checkpoint: saves},
+				{Resources: workload.Resources{Gang: 1, Devices: 2}, Submit: 20, Estimate: 5}},
+			[]unit.Duration{100, 50, 5}, []tick.Job{{Start: 0, End: 133, Preemptions: 1, Ran: 100}, {Start: 1, End: 53, Preemptions: 1, Ran: 50}, {Start: 20, End: 25, Ran: 5}}},
+		// The estimates are overrun and doubled. The second has 39 left of 80 at 51, when the first has 20, and the first 59 of 120 at 103: it goes on.
+		{"no second round", c, tick.SRTF,
+			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Estimate: 30, Checkpoint: saves}, {Resources: workload.Resources{Gang: 2}, Submit: 10, Estimate: 5, Checkpoint: saves}},
+			[]unit.Duration{100, 80}, []tick.Job{{Start: 0, End: 142, Preemptions: 1, Ran: 100}, {Start: 10, End: 182, Preemptions: 1, Ran: 80}}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			w := small{World: tick.World{Order: x.order, Tick: unit.Microsecond, Cluster: x.on, Bounds: []unit.Duration{120}}}

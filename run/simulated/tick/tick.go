@@ -4,14 +4,15 @@
 // sorted for every job that starts, every run and device is looked at every time.
 //
 // It knows whole devices, gangs, first-fit placement, four orders, preemption by
-// save and restore, start and restore delays, unlike devices, the slowdown of a
-// gang that is spread, and nodes that fail and come back. Progress is added up tick
-// by tick; where rates are sums of powers of two the sums are exact, and so are the
-// instants.
+// save and restore, who gives way to whom, start and restore delays, unlike devices, the
+// slowdown of a gang that is spread, and nodes that fail and come back. Progress is added
+// up tick by tick; where rates are sums of powers of two the sums are exact, and so are
+// the instants.
 package tick
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -82,6 +83,8 @@ type run struct {
 	ran     unit.Duration
 	did     unit.Duration // of one that is stopping: all that it ran, and
 	kept    unit.Duration // of which the work is kept, as nobody knows before it has stopped
+	cost    unit.Duration // device time that those lost who were stopped for it
+	began   unit.Time     // when it began to compute
 	rate    float64
 	done    float64 // reference time, in ticks
 }
@@ -91,7 +94,8 @@ type job struct {
 	truth           workload.Truth
 	became          Job
 	id, attempts    int
-	queued, waiting bool // has been submitted; is in the queue
+	queued, waiting bool      // has been submitted; is in the queue
+	back            unit.Time // when it last came back to the queue
 	run, leaving    *run
 	left            float64 // reference time, in ticks
 	executed        unit.Duration
@@ -108,12 +112,15 @@ type sim struct {
 	before []*run // by device: who is still leaving it
 	down   []bool // by node
 	tied   bool
+	took   map[pair]bool // the first took the second's room; until one of them has ended
 }
+
+type pair struct{ first, second *job }
 
 // Run simulates until every job has ended, for at most so many ticks.
 func Run(w World, ticks int) (History, error) {
 	s := &sim{World: w, holder: make([]*run, len(w.Cluster.Devices)), before: make([]*run, len(w.Cluster.Devices)),
-		down: make([]bool, len(w.Cluster.Nodes))}
+		down: make([]bool, len(w.Cluster.Nodes)), took: map[pair]bool{}}
 	for i := range w.Jobs {
 		s.jobs = append(s.jobs, &job{Job: w.Jobs[i], truth: w.Truths[i], id: i,
 			became: Job{Start: unit.Never, End: unit.Never}, left: float64(w.Truths[i].Duration) / float64(w.Tick)})
@@ -166,11 +173,12 @@ func (s *sim) happen() bool {
 		case r.status == running && r.done >= r.job.left:
 			s.end(r)
 			r.job.became.End, happened = s.now, true
+			maps.DeleteFunc(s.took, func(p pair, _ bool) bool { return p.first == r.job || p.second == r.job })
 		case r.status == stopping && r.due == s.now:
 			s.end(r)
 			happened = true
 		case r.status == starting && r.due == s.now:
-			r.status, happened = running, true
+			r.status, r.began, happened = running, s.now, true
 			r.job.became.Start = min(r.job.became.Start, s.now)
 		}
 	}
@@ -213,7 +221,9 @@ func (s *sim) outages() {
 				r.job.became.Restarts++
 				s.keep(r, false)
 			}
-			r.job.waiting = r.job.waiting || r.job.run == r
+			if r.job.run == r {
+				r.job.waiting, r.job.back = true, s.now
+			}
 			s.end(r)
 		}
 	}
@@ -237,7 +247,7 @@ func (s *sim) keep(r *run, saved bool) {
 
 // stop sends a job back to the queue; its run leaves its devices when it has saved.
 func (s *sim) stop(r *run) {
-	r.job.waiting, r.job.run = true, nil
+	r.job.waiting, r.job.run, r.job.back = true, nil, s.now
 	r.job.became.Preemptions++
 	r.due = s.now
 	if r.status == running && r.job.Checkpoint.OnRequest {
@@ -298,7 +308,7 @@ func (s *sim) decide() (started bool) {
 
 // bookmark returns what puts everything back as it is now, but for who stays.
 func (s *sim) bookmark() (back func()) {
-	runs, holder, before := slices.Clone(s.runs), slices.Clone(s.holder), slices.Clone(s.before)
+	runs, holder, before, took := slices.Clone(s.runs), slices.Clone(s.holder), slices.Clone(s.before), maps.Clone(s.took)
 	var wasJob []job
 	var wasRun []run
 	for _, j := range s.jobs {
@@ -308,7 +318,7 @@ func (s *sim) bookmark() (back func()) {
 		wasRun = append(wasRun, *r)
 	}
 	return func() {
-		s.runs, s.holder, s.before = slices.Clone(runs), slices.Clone(holder), slices.Clone(before)
+		s.runs, s.holder, s.before, s.took = slices.Clone(runs), slices.Clone(holder), slices.Clone(before), maps.Clone(took)
 		for i, j := range s.jobs {
 			stays := j.stays
 			*j = wasJob[i]
@@ -329,22 +339,28 @@ func (s *sim) nodes(r *run) (at []int) {
 }
 
 // startOne sorts the queue and starts the first job that can be, and reports
-// whether there was one.
+// whether there was one. None passes a job that wants the same, and a job displaces
+// nobody in the instant in which it was displaced.
 func (s *sim) startOne() bool {
 	queue := slices.DeleteFunc(slices.Clone(s.jobs), func(j *job) bool { return !j.waiting })
 	slices.SortFunc(queue, s.compare)
-	for _, j := range queue {
-		devices := s.fit(j, nil)
-		if devices == nil && (s.Order == SRTF || s.Order == LAS) {
+	for n, j := range queue {
+		if slices.ContainsFunc(queue[:n], func(first *job) bool { return s.alike(first, j) }) {
+			continue
+		}
+		devices, cost := s.fit(j, nil), unit.Duration(0)
+		displaced := j.became.Preemptions > 0 && j.back == s.now
+		if devices == nil && (s.Order == SRTF || s.Order == LAS) && !displaced {
 			for _, v := range s.victims(j) {
-				v.job.gave = v
+				cost += v.price() * unit.Duration(len(v.devices))
+				v.job.gave, s.took[pair{j, v.job}] = v, true
 				s.stop(v)
 			}
 			devices = s.fit(j, nil)
 		}
 		if devices != nil {
 			j.waiting, j.attempts = false, j.attempts+1
-			j.run = &run{job: j, devices: devices, rate: s.rate(j, devices)}
+			j.run = &run{job: j, devices: devices, rate: s.rate(j, devices), cost: cost}
 			s.runs = append(s.runs, j.run)
 			for _, d := range devices {
 				s.holder[d] = j.run
@@ -419,15 +435,67 @@ func (s *sim) fit(j *job, without []*run) []int {
 
 func (s *sim) usable(device int, j *job) bool {
 	n := s.Cluster.Devices[device].Node
-	model := s.Cluster.Models[s.Cluster.Nodes[n].Model].Name
-	return !s.down[n] && (len(j.Models) == 0 || slices.Contains(j.Models, model))
+	return !s.down[n] && j.may(s.Cluster.Models[s.Cluster.Nodes[n].Model])
 }
 
-// mayGo says whether a run may be displaced: not before it has begun, and one that cannot
-// save when asked only once it has saved by itself.
-func (r *run) mayGo() bool {
+func (j *job) may(m cluster.Model) bool {
+	return len(j.Models) == 0 || slices.Contains(j.Models, m.Name)
+}
+
+// alike says whether two jobs want the same devices.
+func (s *sim) alike(a, b *job) bool {
+	return a.Gang == b.Gang && a.Devices == b.Devices &&
+		!slices.ContainsFunc(s.Cluster.Models, func(m cluster.Model) bool { return a.may(m) != b.may(m) })
+}
+
+// mayGo says whether a run may be displaced for a job. One that cannot save when asked must have
+// saved by itself. It must have earned back its start, unless the job came after it had begun.
+// Where jobs do not take turns, nobody is displaced for the second time round a circle.
+func (s *sim) mayGo(r *run, j *job) bool {
+	switch c := r.job.Checkpoint; {
+	case r.status != running, !c.OnRequest && (c.Every == 0 || r.ran < c.Every):
+		return false
+	case s.Order == SRTF && s.took[pair{j, r.job}] && s.circle(r.job, j):
+		return false
+	}
+	return r.ran >= s.earned(r) || j.attempts == 0 && j.Submit > r.began
+}
+
+// earned is how long a run computes to earn back its start: for as long as it loads, and as what
+// those lost who were displaced for it comes to on its devices. Where jobs do not take turns it also
+// makes up for as many loads as its job was displaced before.
+func (s *sim) earned(r *run) unit.Duration {
 	c := r.job.Checkpoint
-	return r.status == running && (c.OnRequest || c.Every > 0 && r.ran >= c.Every)
+	earned := max(s.Tick, c.Load) + r.cost/unit.Duration(len(r.devices))
+	if !c.OnRequest {
+		earned = max(earned, c.Every)
+	}
+	if s.Order == SRTF {
+		earned += unit.Duration(r.job.became.Preemptions) * c.Load
+	}
+	return earned
+}
+
+// circle says whether a job took another's room, or that of one who did, and so on.
+func (s *sim) circle(from, to *job) bool {
+	reached := []*job{from}
+	for i := 0; i < len(reached); i++ {
+		for _, j := range s.jobs {
+			if s.took[pair{reached[i], j}] && !slices.Contains(reached, j) {
+				reached = append(reached, j)
+			}
+		}
+	}
+	return slices.Contains(reached, to)
+}
+
+// price is the running time that a stop costs: what is done again, and to save and load.
+func (r *run) price() unit.Duration {
+	c := r.job.Checkpoint
+	if c.OnRequest {
+		return c.Save + c.Load
+	}
+	return r.ran%c.Every + c.Load
 }
 
 // victims returns the runs that make way for a job: of those ranked below it the
@@ -443,7 +511,7 @@ func (s *sim) victims(j *job) []*run {
 		case !s.usable(d, j):
 		case r == nil:
 			left++
-		case s.compare(j, r.job) < 0 && r.mayGo() && !r.job.stays:
+		case s.compare(j, r.job) < 0 && s.mayGo(r, j) && !r.job.stays:
 			if size[r]++; size[r] == 1 {
 				below = append(below, r)
 			}
