@@ -298,6 +298,11 @@ func TestExamples(t *testing.T) {
 			[]workload.Job{{Resources: workload.Resources{Gang: 1, Models: []string{"a"}}, Estimate: 100, Checkpoint: saves}, {Resources: workload.Resources{Gang: 1}, Submit: 1, Estimate: 50, Checkpoint: saves},
 				{Resources: workload.Resources{Gang: 1, Devices: 2}, Submit: 20, Estimate: 5}},
 			[]unit.Duration{100, 50, 5}, []tick.Job{{Start: 0, End: 133, Preemptions: 1, Ran: 100}, {Start: 1, End: 53, Preemptions: 1, Ran: 50}, {Start: 20, End: 25, Ran: 5}}},
+		// The same, where the first has not earned back its start by 25: that the second came since counts once only.
+		{"whoever has run is not new", kinds, tick.SRTF,
+			[]workload.Job{{Resources: workload.Resources{Gang: 1, Models: []string{"a"}}, Estimate: 100, Checkpoint: slow}, {Resources: workload.Resources{Gang: 1}, Submit: 1, Estimate: 50, Checkpoint: saves},
+				{Resources: workload.Resources{Gang: 1, Devices: 2}, Submit: 20, Estimate: 5}},
+			[]unit.Duration{100, 50, 5}, []tick.Job{{Start: 0, End: 100, Ran: 100}, {Start: 1, End: 57, Preemptions: 1, Ran: 50}, {Start: 20, End: 25, Ran: 5}}},
 		// The estimates are overrun and doubled. The second has 39 left of 80 at 51, when the first has 20, and the first 59 of 120 at 103: it goes on.
 		{"no second round", c, tick.SRTF,
 			[]workload.Job{{Resources: workload.Resources{Gang: 2}, Estimate: 30, Checkpoint: saves}, {Resources: workload.Resources{Gang: 2}, Submit: 10, Estimate: 5, Checkpoint: saves}},

@@ -1,0 +1,105 @@
+package tick
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/model/unit"
+)
+
+// victims returns the runs that make way for a job: of those ranked below it the
+// lowest, until the job fits. Those whose room is not needed after all go on, the
+// best first, unless the job does not fit then; and so do those whose room it does not
+// take. It returns nil where all of them would not do.
+func (s *sim) victims(j *job) []*run {
+	var below, needed []*run
+	size := map[*run]int{}
+	left := -int(j.Gang * j.Devices)
+	for d, r := range s.holder {
+		switch {
+		case !s.usable(d, j):
+		case r == nil:
+			left++
+		case s.compare(j, r.job) < 0 && s.mayGo(r, j) && !r.job.stays:
+			if size[r]++; size[r] == 1 {
+				below = append(below, r)
+			}
+		}
+	}
+	slices.SortFunc(below, func(a, b *run) int { return s.compare(b.job, a.job) })
+	for n, r := range below {
+		left += size[r]
+		chosen := below[:n+1]
+		if left < 0 || s.fit(j, chosen) == nil {
+			continue
+		}
+		for _, r := range slices.Backward(chosen) {
+			if size[r] <= left {
+				left -= size[r]
+			} else {
+				needed = append(needed, r)
+			}
+		}
+		if s.fit(j, needed) == nil {
+			needed = chosen
+		}
+		for stay := false; !stay; {
+			takes, had := s.fit(j, needed), len(needed)
+			needed = slices.DeleteFunc(needed, func(r *run) bool {
+				return !slices.ContainsFunc(takes, func(d int) bool { return s.holder[d] == r })
+			})
+			stay = len(needed) == had
+		}
+		return needed
+	}
+	return nil
+}
+
+// mayGo says whether a run may be displaced for a job. One that cannot save when asked must have
+// saved by itself. It must have earned back its start, unless the job came after it had begun.
+// Where jobs do not take turns, nobody is displaced for the second time round a circle.
+func (s *sim) mayGo(r *run, j *job) bool {
+	switch c := r.job.Checkpoint; {
+	case r.status != running, !c.OnRequest && (c.Every == 0 || r.ran < c.Every):
+		return false
+	case s.Order == SRTF && s.took[pair{j, r.job}] && s.circle(r.job, j):
+		return false
+	}
+	return r.ran >= s.earned(r) || j.attempts == 0 && j.Submit > r.began
+}
+
+// earned is how long a run computes to earn back its start: for as long as it loads, and as what
+// those lost who were displaced for it comes to on its devices. Where jobs do not take turns it also
+// makes up for as many loads as its job was displaced before.
+func (s *sim) earned(r *run) unit.Duration {
+	c := r.job.Checkpoint
+	earned := max(s.Tick, c.Load) + r.cost/unit.Duration(len(r.devices))
+	if !c.OnRequest {
+		earned = max(earned, c.Every)
+	}
+	if s.Order == SRTF {
+		earned += unit.Duration(r.job.became.Preemptions) * c.Load
+	}
+	return earned
+}
+
+// circle says whether a job took another's room, or that of one who did, and so on.
+func (s *sim) circle(from, to *job) bool {
+	reached := []*job{from}
+	for i := 0; i < len(reached); i++ {
+		for _, j := range s.jobs {
+			if s.took[pair{reached[i], j}] && !slices.Contains(reached, j) {
+				reached = append(reached, j)
+			}
+		}
+	}
+	return slices.Contains(reached, to)
+}
+
+// price is the running time that a stop costs: what is done again, and to save and load.
+func (r *run) price() unit.Duration {
+	c := r.job.Checkpoint
+	if c.OnRequest {
+		return c.Save + c.Load
+	}
+	return r.ran%c.Every + c.Load
+}
