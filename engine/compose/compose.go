@@ -292,6 +292,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.fileByPhase(d, id)
 	}
 	s.rankAnew(d)
+	s.rankObserved(d.View, why.Observed)
 	s.reopen(d, why.Room)
 	s.openCalendar(d)
 	asked, ask := true, unit.Never
@@ -340,7 +341,7 @@ func (s *Scheduler) grow(v plan.View) {
 
 // fileByPhase files a job where its phase says it belongs.
 func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
-	j := d.Job(id)
+	j, was := d.Job(id), s.runsAs(id)
 	s.drop(d.View, id)
 	s.claims.tree.unwait(id)
 	if s.round != nil {
@@ -358,6 +359,9 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 		s.fileActive(d.View, id)
 		if r := d.Run(j.Run); s.rules.Preempt && r.Began == d.Now() {
 			s.lines.roomRetry = d.Now() // a promise no more: those ranked before it try again
+		}
+		if is := s.runsAs(id); was != nil && is != nil && was.before(is) {
+			s.reopenAll() // it may have to give way now
 		}
 	}
 }

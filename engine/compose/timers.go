@@ -3,6 +3,7 @@ package compose
 import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
 )
 
 // timers is a heap of (instant, job) with at most one live entry per job; entries
@@ -112,6 +113,32 @@ func (s *Scheduler) expire(d *plan.Draft) {
 		}
 		s.drop(d.View, id)
 		s.file(d.View, id)
+	}
+}
+
+// runsAs is the rank by which a job is filed among those that run, nil where it is not.
+func (s *Scheduler) runsAs(id plan.JobID) *item {
+	if !s.rules.Preempt || s.lines.home[id] != atRunning {
+		return nil
+	}
+	is := s.lines.running.items[s.lines.pos[id]]
+	return &is
+}
+
+// rankObserved ranks those anew who run and were observed: what they report may be what they are ranked by.
+func (s *Scheduler) rankObserved(v plan.View, observed []schedule.Observation) {
+	for i := range observed {
+		id := observed[i].Job
+		was := s.runsAs(id)
+		if was == nil {
+			continue
+		}
+		key, until := s.parts.Order.Key(v, id)
+		s.lines.running.rerank(item{key, id})
+		s.lines.timers.set(until, id)
+		if was.before(&item{key, id}) {
+			s.reopenAll() // it may have to give way now
+		}
 	}
 }
 

@@ -219,12 +219,12 @@ func (b *book) weigh(v plan.View, of group, prior float64, hazard *[Steps]float6
 		if i == 0 && b.alone {
 			weight = anybody
 		}
-		if alone := b.kinds[g] == 1 && b.kinds[of] > 0; g != of && !alone {
+		if alone := b.kinds[g] == 1 && b.kinds[of] > 0; g != of && !alone && b.alone {
 			most = ofOneKind * float64(b.kinds[g]+1)
 		}
 		before = c.weigh(weight, before, most, hazard)
 	}
-	if r := b.rows[of.ofUser()]; r != nil {
+	if r := b.rows[of.ofUser()]; r != nil && b.alone { // beside a report the latest jobs tell nothing more
 		b.recall(v, r, hazard)
 	}
 }
