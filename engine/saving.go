@@ -18,7 +18,7 @@ func noteSaved(s *plan.State, ev *Event, run plan.RunID) {
 	}
 	if j.Checkpoint.OnRequest {
 		lost := max(0, s.View().Executed(ev.Job)-j.Executed-ev.Kept)
-		owe(s, r.Change, int64(lost)/1000*s.Shapes[j.Shape].Milli(r.Workers))
+		owe(s, r.Change, (int64(lost)*s.Shapes[j.Shape].Milli(r.Workers)+999)/1000)
 	}
 	j.Checkpoint.Answer(false)
 }

@@ -86,7 +86,7 @@ func TestWhoDidNotSaveIsLeftAlone(t *testing.T) {
 						switch ran := s.now.Sub(r.Began); {
 						case x.Verb != plan.Stop:
 						case x.Job == 1 && ran*8 < lost:
-							t.Fatalf("the gang is stopped after %d s, others lost %d device seconds for it", ran/unit.Second, lost/unit.Second)
+							t.Fatalf("the gang is stopped after %d us, others lost %d device us for it", ran, lost)
 						case x.Job != 1 && x.Reason.A == 1:
 							lost += ran * unit.Duration(r.Workers)
 						}

@@ -77,7 +77,7 @@ func (s *spans) within2(before float64) float64 {
 
 // alike is how much jobs in a row are alike, by the steps where they ended: 0 where neighbours are as
 // far apart as any two of it, 1 where they end in the same step. Before its own are known, it is as in other rows.
-func (b *book) alike(r *row) float64 {
+func (b *book) alike(r *row, prior float64) float64 {
 	any2 := b.all.spread2()
 	part := b.all.within2(any2*nearer) / any2
 	own2 := any2 // of its own jobs, with one as far away as any
@@ -85,7 +85,11 @@ func (b *book) alike(r *row) float64 {
 		mean := float64(r.sum) / n
 		own2 = (max(0, float64(r.squares)-n*mean*mean) + any2) / n
 	}
-	return max(0, 1-r.within2(own2*part)/own2)
+	alike := max(0, 1-r.within2(own2*part)/own2)
+	if !b.alone { // a report tells more than likeness, until there are many
+		alike *= float64(r.ended) / (float64(r.ended) + prior)
+	}
+	return alike
 }
 
 // neighbours are the jobs of its group that were submitted before and after a job; None where there
@@ -224,14 +228,14 @@ func (b *book) weigh(v plan.View, of group, prior float64, hazard *[Steps]float6
 		}
 		before = c.weigh(weight, before, most, hazard)
 	}
-	if r := b.rows[of.ofUser()]; r != nil && b.alone { // beside a report the latest jobs tell nothing more
-		b.recall(v, r, hazard)
+	if r := b.rows[of.ofUser()]; r != nil {
+		b.recall(v, r, prior, hazard)
 	}
 }
 
 // recall weighs in what a group's latest jobs tell, the more the more jobs in a row are alike.
-func (b *book) recall(v plan.View, row *row, hazard *[Steps]float64) {
-	alike := b.alike(row)
+func (b *book) recall(v plan.View, row *row, prior float64, hazard *[Steps]float64) {
+	alike := b.alike(row, prior)
 	if alike == 0 {
 		return
 	}

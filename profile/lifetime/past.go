@@ -161,7 +161,7 @@ func (p *Past) Alike(v plan.View, a, b plan.JobID) float64 {
 	if of != p.groupOf(v, b) || r == nil || p.reported(v, a) || p.reported(v, b) {
 		return 0
 	}
-	return p.times.alike(r)
+	return p.times.alike(r, p.config.Prior)
 }
 
 // Ran is how long a job has run, in seconds, as on the workers that it asked for.

@@ -102,7 +102,7 @@ func draws() uint64 {
 	if os.Getenv("MUSTER_LONG") == "1" {
 		return 40
 	}
-	return 5
+	return 8
 }
 
 // TestReportsTell: where jobs report their progress the house order is nearer to SRSF, which knows all
