@@ -26,13 +26,33 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 	if low, found := s.worst(d.View); !found || !it.before(&low) {
 		return false // nobody ranks below it
 	}
+	mark := d.Mark()
+	left, enough := s.endLowest(d, it, w)
+	if !enough {
+		s.undo(d, mark, s.claims.chosen)
+		return false
+	}
+	if !s.letStay(d, w, mark, left) {
+		return false
+	}
+	if !s.pays(d, w.Job) {
+		s.undo(d, mark, s.claims.gave)
+		return false
+	}
+	s.gaveWay(d, w.Job)
+	return true
+}
+
+// endLowest ends runs ranked below a job, the lowest first, until it has started in their room. It returns
+// how much of that is left over, and whether it was enough.
+func (s *Scheduler) endLowest(d *plan.Draft, it item, w *allocate.Wish) (left int64, enough bool) {
 	y := &s.claims.yielding
 	y.candidates, y.grounds, y.chosen, y.held, y.loses = y.candidates[:0], y.grounds[:0], y.chosen[:0], y.held[:0], y.loses[:0]
-	shape, mark := d.Shape(it.job), d.Mark()
+	shape := d.Shape(it.job)
 	// The idle part of a victim's device counts too, so this is the most there can be;
 	// whether the job fits in it only the placer knows.
 	need, free := shape.Milli(w.Workers), d.Room().FreeMilli(shape.Models)
-	enough, most, lost := false, free, int64(0) // most is with all that may end, before any of them has ended
+	most, lost := free, int64(0) // most is with all that may end, before any of them has ended
 	end := func(low item) {
 		milli, may := s.mayDisplace(d.View, it.job, low.job, shape)
 		if !may {
@@ -63,25 +83,18 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 		y.lows = y.lows[:0]
 		return !enough
 	})
-	if !enough {
-		s.undo(d, mark, y.chosen)
-		return false
+	return free - need, enough
+}
+
+// letStay has those of the chosen go on after all whose end since the mark the start does not need, as so much
+// room is left over. It reports whether there is such a start.
+func (s *Scheduler) letStay(d *plan.Draft, w *allocate.Wish, mark plan.Mark, left int64) bool {
+	y := &s.claims.yielding
+	if y.spare(left); len(y.fewer) == len(y.chosen) {
+		return s.onlyNeeded(d, w, w.Workers, mark, y.chosen, nil) // of the start that was tried last
 	}
-	if y.spare(free - need); len(y.fewer) == len(y.chosen) {
-		enough = s.onlyNeeded(d, w, w.Workers, mark, y.chosen, nil) // of the start that was tried last
-	} else {
-		s.undo(d, mark, y.chosen)
-		enough = s.giveWay(d, w, w.Workers, y.fewer) || s.giveWay(d, w, w.Workers, y.chosen)
-	}
-	if !enough {
-		return false
-	}
-	if !s.pays(d, w.Job) {
-		s.undo(d, mark, y.gave)
-		return false
-	}
-	s.gaveWay(d, w.Job)
-	return true
+	s.undo(d, mark, y.chosen)
+	return s.giveWay(d, w, w.Workers, y.fewer) || s.giveWay(d, w, w.Workers, y.chosen)
 }
 
 // pays reports whether it pays that those end who gave way to a job, as far as the order knows what

@@ -145,9 +145,9 @@ func (p *Past) FairWait(v plan.View, id plan.JobID) float64 {
 	return waited.Seconds() / max(1, float64(p.wanted)/float64(p.there))
 }
 
-// Alone reports whether a job takes more than half of all devices: two like it never run side by side.
+// Alone reports whether a job takes more than half of the devices that there were when it was last looked: two
+// like it never run side by side.
 func (p *Past) Alone(v plan.View, id plan.JobID) bool {
-	p.refresh(v)
 	shape := v.Shape(id)
 	return 2*shape.Milli(shape.Gang) > p.there
 }
