@@ -17,7 +17,9 @@ import (
 // alone that need not go after all.
 func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 	if j := d.Job(it.job); j.Preemptions > 0 && j.Since == d.Now() {
-		s.lines.roomRetry = min(s.lines.roomRetry, d.Now().Add(law.AtLeast))
+		if d.Ended(it.job) == nil { // in a decision before this one
+			s.lines.roomRetry = min(s.lines.roomRetry, d.Now().Add(law.AtLeast))
+		}
 		return false // its run has ended this moment: who was stopped for another stops nobody
 	}
 	if s.parts.Victims != nil {

@@ -37,7 +37,7 @@ type yielding struct {
 // again, while those runs go on as they are.
 func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 	mark, from := d.Mark(), len(d.Changes())
-	loops := s.claims.loops.Remember()
+	loops, retry, unprotected := s.claims.loops.Remember(), s.lines.roomRetry, s.claims.unprotected
 	for s.making.stays = s.making.stays[:0]; ; {
 		act()
 		known := len(s.making.stays)
@@ -57,6 +57,7 @@ func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 		}
 		d.Rollback(mark)
 		s.goBack(d, jobs, loops)
+		s.lines.roomRetry, s.claims.unprotected = retry, unprotected // what was to be tried again was of that decision
 	}
 }
 
