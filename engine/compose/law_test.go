@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -170,5 +171,27 @@ func TestNewcomersAreToldOfTheRound(t *testing.T) {
 				t.Fatalf("under %s the third job is told: %s", ref, v.Job(2).Reason.Words(v))
 			}
 		})
+	}
+}
+
+// TestCoresGiveWay: work that holds cores alone gives way to who is guaranteed the devices that it keeps idle,
+// and to a higher priority; where the cores are enough for both, it goes on.
+func TestCoresGiveWay(t *testing.T) {
+	for _, order := range []string{"fifo", "muster", "tiresias", "afs"} {
+		for cores, gives := range map[unit.Milli]bool{16_000: true, 20_000: false} {
+			t.Run(fmt.Sprint(order, cores), func(t *testing.T) {
+				c, tree := cluster.Uniform("site", 1, 8, cluster.Model{Name: "gpu", Speed: 1}, 1), queue.Flat("a", "b")
+				c.Nodes[0].CPU, tree.Protect = cores, 0
+				tree.Queues[2].Guarantee = []queue.Amount{{Milli: 8000}}
+				s := newSite(t, c, tree, build(t, order))
+				hog := s.submit(workload.Job{Tenant: "a", Resources: workload.Resources{Gang: 1, CPU: 10_000, Share: 1000}, Checkpoint: workload.Checkpoint{OnRequest: true}}, 10*unit.Hour)
+				s.until(unit.Time(10 * unit.Second))
+				owner := s.submit(workload.Job{Tenant: "b", Resources: workload.Resources{Gang: 1, Devices: 8, CPU: 8000, Share: 1000}}, unit.Hour)
+				s.until(unit.Time(10 * unit.Minute))
+				if v := s.e.View(); v.Job(owner).Phase != plan.Active || v.Job(hog).Preemptions > 0 != gives {
+					t.Errorf("the owner of the devices is %s, who holds the cores was stopped %d times", v.Job(owner).Phase, v.Job(hog).Preemptions)
+				}
+			})
+		}
 	}
 }

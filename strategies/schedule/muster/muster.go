@@ -1,32 +1,25 @@
 // Package muster is the house order: first the job whose completion is expected to cost the least
 // device time, by how long jobs like it ran. Nobody has to declare anything.
 //
-// A job that has run for so long ends within the next hour with some chance, and for that an hour
-// of its devices is spent, or less. The job of which a completion costs least goes first, with the
-// look-ahead that suits each best (Gittins, J. R. Stat. Soc. B 1979), times its devices. Where
-// nothing is known any doubling of a running time is as likely as any other: that ranks jobs by
-// attained service, as LAS does. What finished jobs of like size, kind, tenant, user, command and name tell
-// moves the rank from there, step by step of running time, so that a few of them do not outweigh what
-// many others say. Of a command its program and script count, less what has digits. Jobs that still run are heard too: without them long ones would be unknown for
-// as long as they are long. A group's latest jobs are heard once more: people submit the same work
-// again and again, and then something else, which is noticed within a few jobs.
+// A job that has run for so long ends within the next hour with some chance, and for that an hour of its
+// devices is spent, or less. The job of which a completion costs least goes first, with the look-ahead that
+// suits each best (Gittins, J. R. Stat. Soc. B 1979), times its devices. Where nothing is known, any doubling
+// of a running time is as likely as any other: that ranks jobs by attained service, as LAS does. Package
+// lifetime learns the rest from jobs that finished and jobs that still run.
 //
-// Gangs of more than half the cluster never run side by side: while only such wait, up to half of
-// the devices stay idle. So half of their device time counts, and they run while there are others
-// beside them.
+// Ranks change where that pays. A start, with the job's own saving and loading, is lost before a job that
+// waits gets on, so a job looks far enough ahead to earn that back, and must be expected to cost less by a
+// part besides, since costs are estimates. Whether others are stopped for it, package law weighs by the same
+// costs. Of a gang of more than half the cluster half the device time counts: while only such gangs wait, up
+// to half of the devices stay idle.
 //
-// Ranks change where that pays: a start, with the job's own saving and loading, is lost before a
-// job that waits gets on, so that it must look far enough ahead to earn that back, and it must be
-// expected to cost less by a part besides, since costs are estimates.
+// Of a job with a declared time the order learns what part of it such jobs take, so a declaration is worth
+// what its user's earlier ones were. One report of progress of each job counts likewise: whoever reports ten
+// times the progress that he made gains nothing.
 //
-// Of a job with a declared time the part of it that such jobs take is learned in the same way, so
-// that a declaration is worth what its user's earlier ones were. And so in turn of one that reports its progress
-// the part of the time which that foretells: one report of each job counts, the first after five minutes, from the next
-// refresh on, and for nothing before jobs that reported have ended. Whoever reports ten times the progress that he made
-// gains nothing. Left out: later reports; the hour and
-// the day of the week, which on Venus, Philly and PAI tell at most 1 % of how the times of gangs
-// differ. Who ranks last waits for as long as others come, unless an age is set. That is paid for: on Venus, where jobs ask for up to five times the cluster for a month, an age of two days brings
-// the longest wait from sixty days to thirteen, and mean JCT up by 9 %.
+// Left out: later reports; the hour and the day of the week, which tell at most 1 % of how the times of gangs
+// differ. Who ranks last waits for as long as others come, unless an age is set: on Venus an age of two days
+// brings the longest wait from sixty days to thirteen, and mean JCT up by 9 %.
 package muster
 
 import (
