@@ -206,7 +206,9 @@ func (s *Scheduler) gaveWay(d *plan.Draft, job plan.JobID) {
 	gave := s.claims.yielding.gave
 	s.countAll(gave, 1)
 	for _, i := range gave {
-		s.claims.loops.Note(job, s.claims.candidates[i].Job, d.Now())
+		if claim := s.claims.grounds[i] == plan.Reclaimed || s.claims.grounds[i] == plan.Outranked; claim || !s.turns() {
+			s.claims.loops.Note(job, s.claims.candidates[i].Job, d.Now())
+		}
 	}
 	s.charge(d.View, job) // those that go on with less must leave it its own
 	for _, i := range gave {

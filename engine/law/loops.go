@@ -122,7 +122,7 @@ func (l *Loops) Remember() []byte {
 	if len(l.pairs) == 0 {
 		return nil
 	}
-	b := figures.PutCount(nil, len(l.pairs))
+	b := figures.PutCount(make([]byte, 0, 10*len(l.pairs)+4), len(l.pairs))
 	last := pair{}
 	for _, p := range l.pairs {
 		b = figures.Put(b, int64(p.preemptor-last.preemptor), int64(p.victim), int64(p.at-last.at))

@@ -57,7 +57,7 @@ func TestExampleQueues(t *testing.T) {
 	}
 	fifty := int32(50)
 	just := func(devices float64) []queue.Amount { return []queue.Amount{v("", devices)} }
-	want := queue.Tree{HalfLife: 7 * unit.Day, Protect: 10 * unit.Minute, Disruptions: 3, Queues: []queue.Queue{
+	want := queue.Tree{HalfLife: 7 * unit.Day, Protect: 10 * unit.Minute, ProtectRank: 10 * unit.Minute, Disruptions: 3, Queues: []queue.Queue{
 		{Parent: -1, Weight: 1000, Limit: just(256)},
 		{Name: "research", Weight: 2000, Priority: 1, Guarantee: []queue.Amount{v("V100", 64), v("A100", 16)}, Limit: just(128), Keep: just(8),
 			Borrow: just(32), UserLimit: just(16), MaxRun: 3 * unit.Day, Preempt: true, MaxPriority: &fifty},
@@ -83,7 +83,8 @@ func TestFormatQueuesText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `disruptions: 3
+	want := `protect: 10m
+disruptions: 3
 limit: 256
 queues:
   - name: research
@@ -132,6 +133,9 @@ func anyTree(t *rapid.T) queue.Tree {
 	}
 	none := func(string) int64 { return 0 }
 	tree := queue.Tree{HalfLife: span("half-life"), Protect: span("protect"), Disruptions: rapid.Int32Range(0, 1000).Draw(t, "disruptions"), Queues: []queue.Queue{queue.Root()}}
+	if tree.Protect != queue.DefaultProtect {
+		tree.ProtectRank = tree.Protect // it is written
+	}
 	root := &tree.Queues[0]
 	root.Limit, root.UserLimit, root.MaxRun, root.Preempt = some("limit", func(string) int64 { return 1e9 }), some("user limit", none), span("longest"), rapid.Bool().Draw(t, "preempt")
 	var below func(parent int32, above string, room int64, depth int)
