@@ -276,6 +276,7 @@ func protection(v plan.View, run plan.RunID, wait unit.Duration) unit.Time {
 	if r.Status != plan.Running && r.Status != plan.Suspended {
 		return unit.Never
 	}
+	wait = max(wait, law.AtLeast)
 	if c := v.Job(r.Job).Checkpoint; !c.OnRequest {
 		wait = max(wait, c.Every)
 	}
