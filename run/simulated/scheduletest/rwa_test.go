@@ -107,9 +107,9 @@ func TestReferenceWorkload(t *testing.T) {
 		}
 	}
 	for _, queues := range []string{"2d-las 3,600", "2d-las 36,000"} {
-		if a, b := preemptions[queues], preemptions["las by the minute"]; a > b*2/3 {
+		if a, b := preemptions[queues], preemptions["las by the minute"]; a > b*3/4 {
 			// Half, where nobody has to earn back its start: then LAS by the minute stops far more.
-			t.Errorf("%s preempts %.0f times, las by the minute %.0f times: queues should save a third", queues, a, b)
+			t.Errorf("%s preempts %.0f times, las by the minute %.0f times: queues should save a quarter", queues, a, b)
 		}
 	}
 }
