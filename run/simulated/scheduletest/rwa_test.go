@@ -106,10 +106,10 @@ func TestReferenceWorkload(t *testing.T) {
 			t.Errorf("average JCT of %s is %.0f s, that of %s %.0f s: want at most %.2f times it", c.a, a, c.b, b, c.times)
 		}
 	}
-	for _, queues := range []string{"2d-las 3,600", "2d-las 36,000"} {
-		if a, b := preemptions[queues], preemptions["las by the minute"]; a > b*3/4 {
+	for queues, most := range map[string]float64{"2d-las 3,600": 3. / 4, "2d-las 36,000": 1. / 2} {
+		if a, b := preemptions[queues], preemptions["las by the minute"]; a > b*most {
 			// Half, where nobody has to earn back its start: then LAS by the minute stops far more.
-			t.Errorf("%s preempts %.0f times, las by the minute %.0f times: queues should save a quarter", queues, a, b)
+			t.Errorf("%s preempts %.0f times, las by the minute %.0f times: expected at most %.2f of that", queues, a, b, most)
 		}
 	}
 }
