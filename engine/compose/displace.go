@@ -16,11 +16,12 @@ import (
 // part chooses, or, where the composition names none, the lowest first, and leaves those
 // alone that need not go after all.
 func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
-	if j := d.Job(it.job); j.Preemptions > 0 && j.Since == d.Now() {
-		if d.Ended(it.job) == nil { // in a decision before this one
-			s.lines.roomRetry = min(s.lines.roomRetry, d.Now().Add(law.AtLeast))
-		}
-		return false // its run has ended this moment: who was stopped for another stops nobody
+	switch j := d.Job(it.job); {
+	case j.Preemptions > 0 && j.Leaving != plan.None:
+		return false // who was stopped for another stops nobody before his run has ended, since he cannot start before
+	case j.Preemptions > 0 && j.Since == d.Now():
+		s.lines.roomRetry = min(s.lines.roomRetry, d.Now().Add(law.AtLeast))
+		return false // nor in that instant
 	}
 	if s.parts.Victims != nil {
 		return s.displaceChosen(d, it, w)
@@ -222,9 +223,9 @@ func (s *Scheduler) ripe(v plan.View, id, by plan.JobID) unit.Time {
 		}
 		wait = max(wait, j.Checkpoint.Every)
 	}
-	r, at := v.Run(j.Run), law.Earned(v, j.Run)
-	if !s.turns() && at < unit.Never {
-		at = at.Add(unit.Duration(j.Preemptions) * j.Checkpoint.Load) // who was displaced before earns that back as well
+	r, at := v.Run(j.Run), law.EarnedAgain(v, j.Run)
+	if s.turns() {
+		at = law.Earned(v, j.Run)
 	}
 	if by != plan.None && law.News(v, by, j.Run) {
 		at = v.Now()

@@ -24,7 +24,18 @@ const AtLeast = unit.Microsecond
 // for its own loading, and for what those lost who were stopped for it. One that saves by itself
 // alone has earned nothing before it has saved. What was promised stands until it begins: it is Never
 // for whoever does not compute.
-func Earned(v plan.View, run plan.RunID) unit.Time {
+func Earned(v plan.View, run plan.RunID) unit.Time { return earned(v, run, 0) }
+
+// EarnedAgain is Earned under ranks that come and go: each time that the job was displaced before doubles
+// what it computes for, so that ranks that turn for ever displace it no more often than the logarithm of its time.
+func EarnedAgain(v plan.View, run plan.RunID) unit.Time {
+	return earned(v, run, v.Job(v.Run(run).Job).Preemptions)
+}
+
+// doublings is by how many of them a time grows at most: by a million.
+const doublings = 20
+
+func earned(v plan.View, run plan.RunID, before int32) unit.Time {
 	r := v.Run(run)
 	if r.Status != plan.Running && r.Status != plan.Suspended {
 		return unit.Never
@@ -37,7 +48,7 @@ func Earned(v plan.View, run plan.RunID) unit.Time {
 	if !j.Checkpoint.OnRequest {
 		wait = max(wait, j.Checkpoint.Every)
 	}
-	return r.Began.Add(wait + r.Paused)
+	return r.Began.Add(wait<<min(before, doublings) + r.Paused)
 }
 
 // News reports whether a job came after a run had started: a fact that is new, for which that may go before

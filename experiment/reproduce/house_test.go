@@ -29,7 +29,7 @@ func TestHouseUnseen(t *testing.T) {
 	}
 	const data = "../../../shared/data/"
 	for name, u := range map[string]unseen{
-		"Venus in August":    {"helios:" + data + "helios", venusCluster, 0, 0, 77_574, 1.13, .97, .5},
+		"Venus in August":    {"helios:" + data + "helios", venusCluster, 0, 0, 77_574, 1.11, .99, .5},
 		"Philly in November": {"philly:" + data + "philly", "philly", .95, 0, 52_849, 1.05, 1, .5},
 		"PAI's second half":  {"pai:" + data + "pai2020", "gpus:100x8", 1, 30_000, 15_000, 1.1, 1.01, .5},
 	} {

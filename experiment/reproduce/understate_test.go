@@ -99,7 +99,7 @@ func TestUnderstatingGainsNothing(t *testing.T) {
 	if his.Point < .99 || others.Point > 1.01 {
 		t.Errorf("his mean JCT is %.4f of an honest user's, the others' %.4f: expected at least .99, and at most 1.01", his.Point, others.Point)
 	}
-	if his, _ := understating(t, "declared+srsf", 4); his.Point >= .99 {
+	if his, _ := understating(t, "declared+sjf", 4); his.Point >= .99 {
 		t.Errorf("under an order that believes him his mean JCT is %.4f of an honest user's: this test shows nothing", his.Point)
 	}
 }

@@ -298,7 +298,12 @@ func TestExamples(t *testing.T) {
 			[]workload.Job{{Resources: workload.Resources{Gang: 1, Models: []string{"a"}}, Estimate: 100, Checkpoint: saves}, {Resources: workload.Resources{Gang: 1}, Submit: 1, Estimate: 50, Checkpoint: saves},
 				{Resources: workload.Resources{Gang: 1, Devices: 2}, Submit: 20, Estimate: 5}},
 			[]unit.Duration{100, 50, 5}, []tick.Job{{Start: 0, End: 133, Preemptions: 1, Ran: 100}, {Start: 1, End: 53, Preemptions: 1, Ran: 50}, {Start: 20, End: 25, Ran: 5}}},
-		// The same, where the first has not earned back its start by 25: that the second came since counts once only.
+		// The same, where the second saves for 2: until 22 it could not start, and nobody is stopped for it.
+		{"nor before its run has left", kinds, tick.SRTF,
+			[]workload.Job{{Resources: workload.Resources{Gang: 1, Models: []string{"a"}}, Estimate: 100, Checkpoint: saves}, {Resources: workload.Resources{Gang: 1}, Submit: 1, Estimate: 50, Checkpoint: workload.Checkpoint{OnRequest: true, Save: 2, Load: 1}},
+				{Resources: workload.Resources{Gang: 1, Devices: 2}, Submit: 20, Estimate: 5}},
+			[]unit.Duration{100, 50, 5}, []tick.Job{{Start: 0, End: 133, Preemptions: 1, Ran: 100}, {Start: 1, End: 54, Preemptions: 1, Ran: 50}, {Start: 22, End: 27, Ran: 5}}},
+		// Without that, where the first has not earned back its start by 25: that the second came since counts once only.
 		{"whoever has run is not new", kinds, tick.SRTF,
 			[]workload.Job{{Resources: workload.Resources{Gang: 1, Models: []string{"a"}}, Estimate: 100, Checkpoint: slow}, {Resources: workload.Resources{Gang: 1}, Submit: 1, Estimate: 50, Checkpoint: saves},
 				{Resources: workload.Resources{Gang: 1, Devices: 2}, Submit: 20, Estimate: 5}},

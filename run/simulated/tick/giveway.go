@@ -68,8 +68,8 @@ func (s *sim) mayGo(r *run, j *job) bool {
 }
 
 // earned is how long a run computes to earn back its start: for as long as it loads, and as what
-// those lost who were displaced for it comes to on its devices. Where jobs do not take turns it also
-// makes up for as many loads as its job was displaced before.
+// those lost who were displaced for it comes to on its devices. Where jobs do not take turns that
+// doubles each time that its job was displaced before.
 func (s *sim) earned(r *run) unit.Duration {
 	c := r.job.Checkpoint
 	earned := max(s.Tick, c.Load) + r.cost/unit.Duration(len(r.devices))
@@ -77,7 +77,7 @@ func (s *sim) earned(r *run) unit.Duration {
 		earned = max(earned, c.Every)
 	}
 	if s.Order == SRTF {
-		earned += unit.Duration(r.job.became.Preemptions) * c.Load
+		earned <<= min(r.job.became.Preemptions, 20)
 	}
 	return earned
 }

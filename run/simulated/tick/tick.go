@@ -339,8 +339,8 @@ func (s *sim) nodes(r *run) (at []int) {
 }
 
 // startOne sorts the queue and starts the first job that can be, and reports
-// whether there was one. None passes a job that wants the same, and a job displaces
-// nobody in the instant in which it was displaced.
+// whether there was one. None passes a job that wants the same, and a job that was displaced
+// displaces nobody in that instant, nor before its run has left.
 func (s *sim) startOne() bool {
 	queue := slices.DeleteFunc(slices.Clone(s.jobs), func(j *job) bool { return !j.waiting })
 	slices.SortFunc(queue, s.compare)
@@ -349,7 +349,7 @@ func (s *sim) startOne() bool {
 			continue
 		}
 		devices, cost := s.fit(j, nil), unit.Duration(0)
-		displaced := j.became.Preemptions > 0 && j.back == s.now
+		displaced := j.became.Preemptions > 0 && (j.back == s.now || j.leaving != nil)
 		if devices == nil && (s.Order == SRTF || s.Order == LAS) && !displaced {
 			for _, v := range s.victims(j) {
 				cost += v.price() * unit.Duration(len(v.devices))
