@@ -184,7 +184,7 @@ func (e *Engine) rebuild() {
 			e.touch(plan.JobID(i))
 		}
 	}
-	e.why.Room = true
+	e.why.Room, e.why.Rebuilt = true, true
 }
 
 // Answerer is who answers what the Scheduler asks; nil where it does not say.
@@ -254,8 +254,12 @@ func (e *Engine) happen(now unit.Time, events []Event) {
 	e.state.Age(now)
 	e.state.Now = now
 	e.ready, e.asks, e.over, e.confirms, e.changed = e.ready[:0], nil, e.over[:0], e.confirms[:0], e.changed[:0]
+	due := e.Due(now)
 	for i := range events {
 		e.apply(&events[i])
+	}
+	if due || slices.ContainsFunc(events, func(ev Event) bool { return ev.Kind != Rebuilt }) {
+		e.why.Rebuilt = false
 	}
 	e.endBackoffs()
 	e.turnWindows()

@@ -34,6 +34,8 @@ type Trigger struct {
 	Jobs []plan.JobID
 	// Room says that devices came free, came back or changed shape.
 	Room bool
+	// Rebuilt says that nothing has happened: all live jobs are in Jobs since caches were built anew.
+	Rebuilt bool
 	// Wake says that the instant the Scheduler asked for has come.
 	Wake bool
 	// Answers are what outside deciders replied, in order of arrival.

@@ -293,6 +293,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	}
 	s.rankAnew(d)
 	s.rankObserved(d.View, why.Observed)
+	why.Rebuilt = why.Rebuilt && s.claims.unprotected > d.Now() // else that is what has happened
 	s.reopen(d, why.Room)
 	s.openCalendar(d)
 	asked, ask := true, unit.Never
@@ -313,7 +314,9 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	} else {
 		s.unpack(d, &why)
 		s.goOn(d, why.Broken)
-		s.putOffAll(d, why.Jobs)
+		if !why.Rebuilt {
+			s.putOffAll(d, why.Jobs)
+		}
 	}
 	s.claimForOldest(d)
 	s.replan(d, why.Observed)

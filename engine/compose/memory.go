@@ -30,11 +30,15 @@ func (p *Parts) memories() (list []strategy.Remembering) {
 }
 
 // Remember encodes the next look at elastic jobs, or when the decider was and wants to be
-// asked, the memory of every part, and who displaced whom.
+// asked, when a run may be displaced again and whether something has happened since it was asked, the memory of every part, and who displaced whom.
 func (s *Scheduler) Remember() []byte {
 	loops, b := s.claims.loops.Remember(), s.memory[:0]
 	if r := s.round; r != nil {
-		b = figures.Put(b, int64(r.last), int64(r.again))
+		between := int64(0)
+		if r.between {
+			between = 1
+		}
+		b = figures.Put(b, int64(r.last), int64(r.again), int64(s.claims.unprotected), between)
 	} else if s.making.resize == unit.Never && len(s.able.memories)+len(loops) == 0 {
 		return nil
 	} else {
@@ -53,17 +57,20 @@ func appendMemories(b []byte, parts []strategy.Remembering) []byte {
 
 // Recall reads what Remember wrote. A question that was out is put again.
 func (s *Scheduler) Recall(memory []byte) error {
-	instants := []*unit.Time{&s.making.resize}
+	instants, between := []*unit.Time{&s.making.resize}, unit.Time(0)
 	if s.round != nil {
-		instants, s.round.asked = []*unit.Time{&s.round.last, &s.round.again}, nil
+		instants, s.round.asked = []*unit.Time{&s.round.last, &s.round.again, &s.claims.unprotected, &between}, nil
 	}
 	r := figures.Read(memory)
 	for _, at := range instants {
 		x := unit.Time(r.Next())
 		if r.Cut() {
-			return fmt.Errorf("the memory of a composed scheduler begins with an instant, this one does not")
+			return fmt.Errorf("the memory of a composed scheduler begins with %d figures, this one does not", len(instants))
 		}
 		*at = x
+	}
+	if s.round != nil {
+		s.round.between = between != 0
 	}
 	if err := recallMemories(r, s.able.memories); err != nil {
 		return err

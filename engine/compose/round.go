@@ -68,6 +68,10 @@ func (s *Scheduler) ask(d *plan.Draft, why schedule.Trigger) bool {
 			}
 		}
 	}
+	if why.Rebuilt && r.last >= 0 && r.next(d.Now()) > d.Now() {
+		r.pose(d.View) // it may have been out
+		return false   // nothing has happened, and what time alone makes it wish it says when to ask for
+	}
 	r.between = min(r.mayAsk(d.Now()), r.again) > d.Now() && len(why.Answers) == 0
 	if r.between {
 		if !s.idles(d.View) {
@@ -124,18 +128,23 @@ func (r *round) mayAsk(now unit.Time) unit.Time {
 	return now
 }
 
-// askNext is when the decider is to be asked next: as it said, but not while nothing runs
-// and nobody who waits could start, whatever it wishes.
-func (s *Scheduler) askNext(v plan.View) unit.Time {
-	r := s.round
-	runs := func(id plan.JobID) bool { return s.lines.home[id] == atRunning }
-	switch {
-	case r.renter == nil && !slices.ContainsFunc(r.line, runs) && !s.idles(v):
-		return unit.Never
-	case r.between:
-		return min(r.again, r.mayAsk(v.Now()))
+// next is when the decider is to be asked next: as it said, or as soon as its rhythm allows where something
+// has happened since.
+func (r *round) next(now unit.Time) unit.Time {
+	if r.between {
+		return min(r.again, r.mayAsk(now))
 	}
 	return r.again
+}
+
+// askNext is when the decider is to be asked next, but not while nothing runs
+// and nobody who waits could start, whatever it wishes.
+func (s *Scheduler) askNext(v plan.View) unit.Time {
+	runs := func(id plan.JobID) bool { return s.lines.home[id] == atRunning }
+	if s.round.renter == nil && !slices.ContainsFunc(s.round.line, runs) && !s.idles(v) {
+		return unit.Never
+	}
+	return s.round.next(v.Now())
 }
 
 // pose puts the decider's question outside, one at a time.

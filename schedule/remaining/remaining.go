@@ -37,6 +37,21 @@ func Of(v plan.View, id plan.JobID) (left unit.Duration, until unit.Time, known 
 	return left, until, true
 }
 
+// Outruns is when a job will have outrun its estimate, as it goes now: until then what View.Left says
+// only falls. It is Never for one that does not compute, and where nothing is believed.
+func Outruns(v plan.View, id plan.JobID) unit.Time {
+	left, known := v.Left(id)
+	if _, computes := computing(v, id); !known || !computes {
+		return unit.Never
+	}
+	rate := v.Run(v.RunOf(id)).RateMicro
+	if rate <= 0 {
+		return unit.Never
+	}
+	takes := min(float64(left)*plan.FullRate/float64(rate), float64(unit.Forever))
+	return v.Now().Add(unit.Duration(takes) + 1) // one that ends as estimated is not doubted
+}
+
 // Key ranks a job by its priority, then by whether it has an estimate, and then by the size
 // of what is left of it, or of one without an estimate by its level; and says until when
 // that holds. Of a running job what is left only shrinks until its estimate is overrun.

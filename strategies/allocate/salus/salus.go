@@ -27,6 +27,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/remaining"
 	"github.com/musterdl/muster/strategies/allocate/salus/reside"
 )
 
@@ -123,9 +124,7 @@ func (s *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 	decide(s.readDevices(v), s.config.Lanes, s.order, room(v, waits))
 	again := unit.Never
 	for _, m := range s.order {
-		if !m.runs && s.config.Order == "fair" {
-			again = v.Now().Add(s.config.Quantum)
-		}
+		again = min(again, s.turnEnds(v, m))
 		if m.joined && s.config.Order == "fair" {
 			s.restart(v, m)
 		}
@@ -137,6 +136,17 @@ func (s *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 		again = min(again, v.Now().Add(settling))
 	}
 	return into, again
+}
+
+// turnEnds is when the order may be another because of a member, though nobody comes or goes.
+func (s *Decider) turnEnds(v plan.View, m *member) unit.Time {
+	switch {
+	case s.config.Order == "fair" && !m.runs:
+		return v.Now().Add(s.config.Quantum)
+	case s.config.Order == "srtf":
+		return remaining.Outruns(v, m.job) // then it is not the shortest any more
+	}
+	return unit.Never
 }
 
 // laned reports whether a job can be in a lane: one worker on one whole device.

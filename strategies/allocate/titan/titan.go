@@ -23,6 +23,7 @@ import (
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/remaining"
 )
 
 // Description is what the strategy says about itself.
@@ -116,6 +117,7 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 		on = t.config.plan(runs, waiting, devices, memory, &t.lineup)
 	}
 	t.shares = slices.Grow(t.shares[:0], len(jobs))
+	again := unit.Never
 	for _, g := range on {
 		host := plan.JobID(g.jobs[0].id)
 		w := allocate.Wish{Job: host, Workers: v.Shape(host).Gang, Share: t.share(), Reason: plan.Reason{Code: plan.Fits, A: int64(g.gang) * 1000}}
@@ -123,6 +125,9 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 			_, w.Workers = v.Works(run)
 		}
 		into = append(into, w)
+		if g.jobs[0].model == nil { // no profile tells how long it takes
+			again = min(again, remaining.Outruns(v, host)) // then it is not the shortest any more
+		}
 		if v.RunOf(host) == plan.None || len(g.jobs) == 1 {
 			continue // its guests come when it is there
 		}
@@ -137,7 +142,7 @@ func (t *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 			into = append(into, w)
 		}
 	}
-	return into, unit.Never
+	return into, again
 }
 
 // share is that of one more wish; there is room for one of each job.
