@@ -15,10 +15,10 @@ import (
 )
 
 // calm runs a history on one node of so many devices, on which every commit is held to the
-// law; ends take as long as they are said to.
+// law; ends take as long as they are said to, and nothing is drawn.
 func calm(t *testing.T, ref string, devices int, tree queue.Tree, stops unit.Duration, play func(t *rapid.T, s *site)) {
 	t.Helper()
-	calmly(t, draws.Cases{}, ref, devices, tree, stops, play)
+	calmly(t, draws.Once, ref, devices, tree, stops, play)
 }
 
 // calmly runs so many histories.

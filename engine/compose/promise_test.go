@@ -23,7 +23,7 @@ const quick = "order: tiresias\noptions: {tiresias: {queues-device-s: [120]}}\n"
 func TestPromiseOfTheWholeIsKept(t *testing.T) {
 	for _, order := range []string{"muster", "muster+easy", "muster+cheapest", "las", "las+newest", quick} {
 		t.Run(order, func(t *testing.T) {
-			calmly(t, draws.Cases{Few: 1}, order, 8, queue.Tree{}, 30*unit.Second, func(t *rapid.T, s *site) {
+			calmly(t, draws.Once, order, 8, queue.Tree{}, 30*unit.Second, func(t *rapid.T, s *site) {
 				s.job("", 4, 5*unit.Hour)
 				s.until(unit.Time(10 * unit.Second))
 				gang := s.job("", 8, 5*unit.Hour)
@@ -72,7 +72,7 @@ func TestPromisesAreKept(t *testing.T) {
 func TestWhoDidNotSaveIsLeftAlone(t *testing.T) {
 	for _, order := range []string{"muster", "muster+easy", "las", "las+cheapest", quick} {
 		t.Run(order, func(t *testing.T) {
-			calmly(t, draws.Cases{Few: 1}, order, 8, queue.Tree{}, 30*unit.Second, func(t *rapid.T, s *site) {
+			calmly(t, draws.Once, order, 8, queue.Tree{}, 30*unit.Second, func(t *rapid.T, s *site) {
 				s.deaf = true
 				for i, workers := range []int32{4, 8, 2, 2} {
 					s.until(unit.Time(10*i) * unit.Time(unit.Second))

@@ -401,7 +401,7 @@ func TestShorterBeforeAWindow(t *testing.T) {
 // TestTermsOfAClaim: a job that was started for its queue's guarantee goes on on the terms
 // that the decider wishes for it, as soon as they may be given, with nothing else happening.
 func TestTermsOfAClaim(t *testing.T) {
-	draws.Check(t, func(t *rapid.T) {
+	draws.Once.Check(t, func(t *rapid.T) {
 		tree := queue.Flat("a", "b")
 		tree.Queues[1].Guarantee = []queue.Amount{{Milli: 1000}}
 		s := newSite(t, cluster.Uniform("site", 2, 1, cluster.Model{Name: "gpu", Speed: 1, Memory: 16 << 10}, 1), tree, build(t, "gandiva"))

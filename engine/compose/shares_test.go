@@ -37,7 +37,7 @@ func TestAdmittedIsDeserved(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			for tried, round := 0, 0; tried < trees; round++ {
-				draws.Cases{Round: round, Few: 10}.Check(t, func(t *rapid.T) {
+				draws.Cases{Round: round, Few: min(10, trees), All: min(100, trees)}.Check(t, func(t *rapid.T) {
 					tried++
 					admitted(t, name)
 				})

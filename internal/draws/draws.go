@@ -18,9 +18,14 @@ import (
 type Cases struct {
 	// Round is which hundred they are, where a test goes through several.
 	Round int
-	// Few is how many there are where MUSTER_LONG=1 does not ask for all hundred; 0 is all of them.
+	// Few is how many there are where MUSTER_LONG=1 does not ask for all of them; 0 is all.
 	Few int
+	// All is how many there are in all; 0 is a hundred.
+	All int
 }
+
+// Once is what a history is played with of which nothing is drawn.
+var Once = Cases{All: 1}
 
 // Check fails the test where prop does not hold of a hundred drawn cases, and says the smallest one that
 // it finds with the seed that draws it again: go test -run NAME -rapid.seed=SEED.
@@ -46,6 +51,8 @@ func (c Cases) Check(t rapid.TB, prop func(*rapid.T)) {
 	}
 	if c.Few > 0 && os.Getenv("MUSTER_LONG") == "" {
 		set("rapid.checks", strconv.Itoa(c.Few))
+	} else if c.All > 0 {
+		set("rapid.checks", strconv.Itoa(c.All))
 	}
 	begin := sync.OnceFunc(func() {
 		set("rapid.seed", seed)

@@ -30,8 +30,10 @@ func TestSameEveryTime(t *testing.T) {
 				if got := drawn(t, draws.Cases{Round: round}); slices.Equal(got, first) != (round == 0) {
 					t.Errorf("round %d drew %v, the first one %v", round, got, first)
 				}
-				if few := drawn(t, draws.Cases{Few: 7}); !slices.Equal(few, first[:7]) {
-					t.Errorf("few are %v, expected %v", few, first[:7])
+				for want, c := range map[int]draws.Cases{7: {Few: 7, All: 20}, 20: {All: 20}, 1: draws.Once} {
+					if got := drawn(t, c); !slices.Equal(got, first[:want]) {
+						t.Errorf("%+v are %v, expected %v", c, got, first[:want])
+					}
 				}
 			})
 		}
