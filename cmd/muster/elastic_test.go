@@ -120,6 +120,7 @@ func TestElasticBySize(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") != "1" {
 		t.Skip("six minutes; set MUSTER_LONG=1")
 	}
+	t.Parallel()
 	for _, sizer := range []string{"equal-share", "efficient"} {
 		t.Run(sizer, func(t *testing.T) {
 			t.Parallel()

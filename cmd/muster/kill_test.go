@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -29,6 +30,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv("MUSTER_TEST_AS_MUSTER") != "" || len(os.Args) > 1 && os.Args[1] == "supervise" {
 		main()
 		os.Exit(0)
+	}
+	if err := flag.Set("test.parallel", "4"); err != nil { // what they start mostly sleeps
+		panic(err)
 	}
 	os.Exit(m.Run())
 }

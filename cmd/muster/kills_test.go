@@ -30,6 +30,7 @@ echo start $MUSTER_ATTEMPT >>$log; sleep 0.2; echo end $MUSTER_ATTEMPT >>$log`
 // or after the job, and no job comes to its end twice. Killing a worker between its last word
 // and its exit is no end by anybody's account; such are counted apart.
 func TestKills(t *testing.T) {
+	t.Parallel()
 	for seed, name := range []string{"with control groups", "without"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

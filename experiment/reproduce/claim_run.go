@@ -232,6 +232,7 @@ func (x *experiment) simulate(trace, ref string, labels []string) error {
 	c.Setup.Break = x.broken()
 	c.Setup.Trace, c.Setup.Cluster, c.Setup.Data, c.Setup.Load, c.Setup.Limit = ref, x.Cluster, x.Data, x.Load, x.Limit
 	c.Setup.Prices, c.Setup.LinkJitter = x.Prices, 0
+	c.Setup.NoBounds = true // they take long, and no claim is about them: figuresOf leaves them out
 	c.Setup.Prices.Restart = unit.Seconds(x.RestartSec)
 	for _, label := range labels {
 		text, err := x.withHistory(x.Strategies[label], &c.Setup)
@@ -303,7 +304,8 @@ func (x *experiment) withHistory(strategy string, s *Setup) (string, error) {
 }
 
 // figuresOf are the numbers of a result by their names in JSON, and what follows from
-// them: the time with devices, and how much longer that is than running alone.
+// them: the time with devices, and how much longer that is than running alone. Lower bounds of
+// the JCT are none.
 func figuresOf(r *report.Result) (map[string]float64, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -318,6 +320,9 @@ func figuresOf(r *report.Result) (map[string]float64, error) {
 		if n, ok := value.(float64); ok {
 			figures[name] = n
 		}
+	}
+	for _, name := range []string{"jct_bound_s", "isolated_s", "squashed_srpt_s", "queueing_s"} {
+		delete(figures, name)
 	}
 	for name, value := range r.Figures {
 		if _, there := figures[name]; there {

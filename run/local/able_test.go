@@ -67,6 +67,7 @@ func TestGandiva(t *testing.T) {
 // half a slot and a job that is promised nothing run as real processes, and end.
 func TestEveryStrategy(t *testing.T) {
 	needLong(t)
+	t.Parallel()
 	often := map[string]string{"pollux": "interval: 500ms", "optimus": "interval: 500ms", "easyscale": "every: 500ms", "afs": "every: 500ms",
 		"liquid-batch": "every: 500ms", "gavel": "round-s: 1"}
 	for _, e := range catalogue.All {
