@@ -45,15 +45,7 @@ func TestFiles(t *testing.T) {
 			for _, note := range found.Notes {
 				b.WriteString("note: " + note + "\n")
 			}
-			want := file + ".told"
-			if os.Getenv("MUSTER_UPDATE") != "" {
-				if err := os.WriteFile(want, []byte(b.String()), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if text, err := os.ReadFile(want); err != nil || string(text) != b.String() {
-				t.Errorf("%v\n%s\nexpected\n%s", err, b.String(), text)
-			}
+			asTold(t, file, b.String())
 		})
 	}
 }
@@ -100,5 +92,47 @@ func TestScriptsRun(t *testing.T) {
 				t.Errorf("%s holds %q, %v: expected %q", kept, log, err, want)
 			}
 		})
+	}
+}
+
+// asTold holds what came of a file to the text beside it.
+func asTold(t *testing.T, file, got string) {
+	t.Helper()
+	want := file + ".told"
+	if os.Getenv("MUSTER_UPDATE") != "" {
+		if err := os.WriteFile(want, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := os.ReadFile(want); err != nil || string(text) != got {
+		t.Errorf("%v\n%s\nexpected\n%s", err, got, text)
+	}
+}
+
+// TestQueues: each file of queues comes to the tree that the text beside it has, with what cannot be said.
+func TestQueues(t *testing.T) {
+	files, err := filepath.Glob("testdata/queues/*")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, ".told") {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, found, err := Queues(filepath.Base(file), data)
+		var b strings.Builder
+		if err != nil {
+			b.WriteString(err.Error() + "\n")
+		} else {
+			b.Write(spec.FormatQueues(tree))
+		}
+		for _, note := range found.Notes {
+			b.WriteString("note: " + note + "\n")
+		}
+		asTold(t, file, b.String())
 	}
 }

@@ -132,8 +132,9 @@ func roleOf(name string, count int, containers []Container) (Role, error) {
 	r.Main = containers[0]
 	for i := range containers {
 		gpus := 0
-		for resource, raw := range containers[i].asked() {
-			switch amount, err := quantity(raw); {
+		asked := containers[i].asked()
+		for _, resource := range slices.Sorted(maps.Keys(asked)) {
+			switch amount, err := quantity(asked[resource]); {
 			case err != nil:
 				return r, fmt.Errorf("%s: %s: %w", cmp.Or(name, "the job"), resource, err)
 			case resource == "cpu":
