@@ -181,28 +181,37 @@ func (t *forest) partitions(text string) {
 		}
 		e := entry{Queue: queue.Queue{Weight: 1000}}
 		for _, word := range strings.Fields(line) {
-			name, value, _ := strings.Cut(word, "=")
-			switch name {
-			case "PartitionName":
-				e.Name = value
-			case "MaxTime":
-				e.MaxRun, _, _ = slurm.Span(value)
-			case "PriorityTier":
-				tier, _ := strconv.ParseInt(value, 10, 32)
-				e.Priority = int32(tier)
-			case "PreemptMode":
-				if value != "OFF" {
-					t.note("PreemptMode: between partitions guarantees and preempt: true decide who gives way")
-				}
-			case "Nodes":
-				t.note("Nodes: a queue is not bound to nodes; guarantee: {MODEL: N} holds devices of a model for it")
-			case "AllowAccounts", "AllowGroups", "AllowQos", "DenyAccounts", "QOS", "MaxNodes", "DefaultTime", "OverSubscribe":
-				if value != "ALL" && value != "N/A" && value != "NO" && value != "UNLIMITED" && value != "NONE" {
-					t.note("%s cannot be said here", name)
-				}
-			}
+			t.option(&e, word)
 		}
 		t.all = append(t.all, e)
+	}
+}
+
+// unbound are the values of a partition's options that bound nothing.
+var unbound = []string{"ALL", "N/A", "NO", "UNLIMITED", "NONE", "OFF"}
+
+// option takes one NAME=VALUE of a partition.
+func (t *forest) option(e *entry, word string) {
+	name, value, _ := strings.Cut(word, "=")
+	bounds := !slices.Contains(unbound, value)
+	switch name {
+	case "PartitionName":
+		e.Name = value
+	case "MaxTime":
+		e.MaxRun, _, _ = slurm.Span(value)
+	case "PriorityTier":
+		tier, _ := strconv.ParseInt(value, 10, 32)
+		e.Priority = int32(tier)
+	case "Nodes":
+		t.note("Nodes: a queue is not bound to nodes; guarantee: {MODEL: N} holds devices of a model for it")
+	case "PreemptMode":
+		if bounds {
+			t.note("PreemptMode: between partitions guarantees and preempt: true decide who gives way")
+		}
+	case "AllowAccounts", "AllowGroups", "AllowQos", "DenyAccounts", "QOS", "MaxNodes", "DefaultTime", "OverSubscribe":
+		if bounds {
+			t.note("%s cannot be said here", name)
+		}
 	}
 }
 
