@@ -118,14 +118,28 @@ func (t *forest) accounts(text string) error {
 	return nil
 }
 
+// single tells what an association of one user has and cannot be said.
+func (t *forest) single(row map[string]string) {
+	for _, name := range []string{"GrpTRES", "MaxTRES", "Share"} {
+		if !slices.Contains([]string{"", "1", "parent"}, row[name]) {
+			t.note("%s of single users: user_limit is one for all users of a queue", name)
+		}
+	}
+}
+
+// unsaid tells what an account has and cannot be said.
+func (t *forest) unsaid(row map[string]string) {
+	for _, name := range []string{"GrpJobs", "GrpSubmit", "GrpTRESMins", "GrpWall", "MaxJobs", "MaxSubmit", "MaxTRES", "MaxTRESMins", "Priority"} {
+		if row[name] != "" {
+			t.note("%s cannot be said here", name)
+		}
+	}
+}
+
 func (t *forest) account(row map[string]string) error {
 	account := row["Account"]
 	if row["User"] != "" {
-		for _, name := range []string{"GrpTRES", "MaxTRES", "Share"} {
-			if value := row[name]; value != "" && value != "1" && value != "parent" {
-				t.note("%s of single users: user_limit is one for all users of a queue", name)
-			}
-		}
+		t.single(row)
 		return nil
 	}
 	if account == "" || account == "root" {
@@ -159,11 +173,7 @@ func (t *forest) account(row map[string]string) error {
 		return err
 	}
 	e.MaxRun = span
-	for _, name := range []string{"GrpJobs", "GrpSubmit", "GrpTRESMins", "GrpWall", "MaxJobs", "MaxSubmit", "MaxTRES", "MaxTRESMins", "Priority"} {
-		if row[name] != "" {
-			t.note("%s cannot be said here", name)
-		}
-	}
+	t.unsaid(row)
 	t.all = append(t.all, e)
 	return nil
 }

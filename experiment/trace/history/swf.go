@@ -80,18 +80,9 @@ func (h *History) swfRow(line int, cells []string) {
 	if processors <= 0 {
 		processors = x[swfAskedProcessors]
 	}
-	switch status := x[swfStatus]; {
-	case status >= 2 && status <= 4:
-		h.leave(line, "a part of a job that is there as a whole")
-		return
-	case x[swfRun] < 0 && status == 5, x[swfRun] <= 0 && status == 5 && x[swfProcessors] <= 0:
-		h.leave(line, "cancelled before it started")
-		return
-	case x[swfRun] < 0:
-		h.leave(line, "no run time")
-		return
-	case processors <= 0:
-		h.leave(line, "no number of processors")
+	switch why := swfLeft(&x, processors); {
+	case why != "":
+		h.leave(line, why)
 		return
 	case processors > 1_000_000:
 		h.wrong(line, swfNames[swfProcessors], errors.New("more than 1000000: expected fewer"))
@@ -117,6 +108,22 @@ func (h *History) swfRow(line int, cells []string) {
 		h.swfAfter(&r, "job-"+cells[swfBefore])
 	}
 	h.add(r, false)
+}
+
+// swfLeft says why a row is no run of a job; "" of one that is.
+func swfLeft(x *[swfColumns]float64, processors float64) string {
+	status, ran := x[swfStatus], x[swfRun]
+	switch {
+	case status >= 2 && status <= 4:
+		return "a part of a job that is there as a whole"
+	case status == 5 && (ran < 0 || ran == 0 && x[swfProcessors] <= 0):
+		return "cancelled before it started"
+	case ran < 0:
+		return "no run time"
+	case processors <= 0:
+		return "no number of processors"
+	}
+	return ""
 }
 
 // swfAfter has a job come after the one before it, where that ran.
