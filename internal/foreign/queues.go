@@ -136,6 +136,24 @@ func (t *forest) unsaid(row map[string]string) {
 	}
 }
 
+// limit takes how many GPUs the jobs of an account may hold together.
+func (t *forest) limit(e *entry, list string) error {
+	if list == "" {
+		return nil
+	}
+	n, _, err := slurm.GPUs(list)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(list, "gres/gpu") {
+		e.Limit = devices(float64(n))
+	}
+	if rest := strings.Count(list, ",") + 1; rest > 1 || e.Limit == nil {
+		t.note("GrpTRES of cores, memory and nodes: limits are of devices")
+	}
+	return nil
+}
+
 func (t *forest) account(row map[string]string) error {
 	account := row["Account"]
 	if row["User"] != "" {
@@ -156,17 +174,8 @@ func (t *forest) account(row map[string]string) error {
 		}
 		e.Weight = int32(n * 1000)
 	}
-	if list := row["GrpTRES"]; list != "" {
-		n, _, err := slurm.GPUs(list)
-		if err != nil {
-			return err
-		}
-		if strings.Contains(list, "gres/gpu") {
-			e.Limit = devices(float64(n))
-		}
-		if rest := strings.Count(list, ",") + 1; rest > 1 || e.Limit == nil {
-			t.note("GrpTRES of cores, memory and nodes: limits are of devices")
-		}
+	if err := t.limit(&e, row["GrpTRES"]); err != nil {
+		return err
 	}
 	span, _, err := slurm.Span(cmp.Or(row["MaxWall"], row["MaxWallDurationPerJob"]))
 	if err != nil {
@@ -264,14 +273,8 @@ func (t *forest) objects(data []byte) error {
 	return nil
 }
 
-// kueue reads a ClusterQueue or a Cohort.
-func (t *forest) kueue(o *kube.Object) error {
-	s := &o.Spec
-	e := entry{Queue: queue.Queue{Name: o.Metadata.Name, Weight: 1000}, parent: cmp.Or(s.CohortName, s.Cohort, s.ParentName, s.Parent)}
-	quotas, others, err := s.GPUs()
-	if err != nil {
-		return err
-	}
+// quotas takes what a queue has of devices: by flavor where there are several.
+func (t *forest) quotas(e *entry, quotas []kube.Quota) {
 	for _, q := range quotas {
 		model := q.Flavor
 		if len(quotas) == 1 {
@@ -290,6 +293,17 @@ func (t *forest) kueue(o *kube.Object) error {
 			add(&e.Keep, q.Nominal-*q.Lend)
 		}
 	}
+}
+
+// kueue reads a ClusterQueue or a Cohort.
+func (t *forest) kueue(o *kube.Object) error {
+	s := &o.Spec
+	e := entry{Queue: queue.Queue{Name: o.Metadata.Name, Weight: 1000}, parent: cmp.Or(s.CohortName, s.Cohort, s.ParentName, s.Parent)}
+	quotas, others, err := s.GPUs()
+	if err != nil {
+		return err
+	}
+	t.quotas(&e, quotas)
 	if others {
 		t.note("quotas of cores, memory and other resources: guarantees and limits are of devices")
 	}
