@@ -153,6 +153,9 @@ func group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
 	}
+	if said := theirs(args); said != "" && !cmd.HasParent() {
+		return misused("unknown command %q: %s", args[0], said)
+	}
 	err := fmt.Sprintf("unknown command %q: see %s --help", args[0], cmd.CommandPath())
 	if like := cmd.SuggestionsFor(args[0]); len(like) > 0 {
 		err += "; did you mean " + strings.Join(like, " or ") + "?"

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/musterdl/muster/internal/client"
+	"github.com/musterdl/muster/internal/foreign"
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/cluster"
@@ -19,7 +21,8 @@ func queuesCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "queues", GroupID: "operate", Args: cobra.NoArgs, Short: "Show the tree of queues, or set another",
 		Long: "Show the tree of queues: what each is guaranteed, may hold, keeps for itself and may borrow. A job is in the queue\n" +
 			"that its tenant names, or in the nearest one above that there is.",
-		Example: "  muster queues\n  muster queues --yaml > queues.yaml\n  muster queues set queues.yaml",
+		Example: "  muster queues\n  muster queues --yaml > queues.yaml\n  muster queues set queues.yaml\n" +
+			"  muster queues import clusterqueues.yaml > queues.yaml",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			tree, err := l.client().Queues(cmd.Context())
 			if err != nil {
@@ -34,7 +37,7 @@ func queuesCommand() *cobra.Command {
 	l.flags(cmd)
 	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the file that muster queues set reads")
 	cmd.MarkFlagsMutuallyExclusive("yaml", "json")
-	cmd.AddCommand(setQueuesCommand())
+	cmd.AddCommand(setQueuesCommand(), importQueuesCommand())
 	return cmd
 }
 
@@ -66,4 +69,26 @@ func devicesOf(nodes []view.Node) *cluster.Cluster {
 		c.Devices = append(c.Devices, make([]cluster.Device, len(nodes[i].Devices))...)
 	}
 	return c
+}
+
+func importQueuesCommand() *cobra.Command {
+	return &cobra.Command{Use: "import FILE", Args: cobra.ExactArgs(1), Short: "Print the file of queues that another system's queues come to",
+		Long: "Print the file of queues that another system's queues come to: Kueue's ClusterQueues and Cohorts, Volcano's Queues, what\n" +
+			"sacctmgr -P show assoc prints, and partitions of slurm.conf or of scontrol show partition. What cannot be said here is\n" +
+			"told. No server is asked, and nothing is set.",
+		Example: "  sacctmgr -P show assoc format=Account,ParentName,User,Share,GrpTRES,MaxTRES,MaxWall > assoc.txt\n" +
+			"  muster queues import assoc.txt > queues.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			data, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			tree, found, err := foreign.Queues(args[0], data)
+			if err != nil {
+				return err
+			}
+			tell(cmd.ErrOrStderr(), args[0], &found)
+			_, err = cmd.OutOrStdout().Write(spec.FormatQueues(tree))
+			return err
+		}}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/musterdl/muster/internal/client"
+	"github.com/musterdl/muster/internal/foreign"
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/unit"
@@ -32,6 +33,7 @@ type jobFlags struct {
 	job                     workload.Job
 	share, cpu, memory, ram string
 	env, secrets            []string
+	from                    string // of submit: files of other systems are read
 }
 
 func (f *jobFlags) add(cmd *cobra.Command) {
@@ -144,15 +146,19 @@ func surround(j *workload.Job, base string) error {
 func submitCommand() *cobra.Command {
 	var l live
 	var f jobFlags
-	var wait bool
+	var wait, asYAML bool
 	cmd := &cobra.Command{Use: "submit {FILE... | [flags] -- COMMAND [ARGUMENT...]}", GroupID: "run", Args: cobra.MinimumNArgs(1),
 		Short: "Submit jobs from files, or one command",
 		Example: "  muster submit jobs.yaml\n  muster submit - < jobs.yaml\n" +
+			"  muster submit --from auto train.sbatch\n  muster submit --from auto pytorchjob.yaml --yaml > job.yaml\n" +
 			"  muster submit --workers 2 --name mnist --estimate 20m -- python train.py --epochs 5",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			jobs, err := f.jobs(cmd, args)
 			if err != nil {
 				return err
+			}
+			if asYAML {
+				return printJobs(cmd.OutOrStdout(), jobs)
 			}
 			c := l.client()
 			out, err := c.Submit(cmd.Context(), jobs, rand.Text())
@@ -175,6 +181,8 @@ func submitCommand() *cobra.Command {
 		}}
 	l.flags(cmd)
 	f.add(cmd)
+	cmd.Flags().StringVar(&f.from, "from", "", "auto: the files are of Slurm (sbatch), Kubernetes, SkyPilot or Determined, or the command is one that torchrun starts")
+	cmd.Flags().BoolVar(&asYAML, "yaml", false, "print the jobs as a file that submit reads, and submit nothing")
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all have ended or can never start here, and exit as the first that did not finish")
 	cmd.Long = "Submit jobs from files, or one command. Of a job that is refused at once, as those are whose deadlines cannot be met\n" +
 		"where the strategy promises them, the earliest deadline that can be is told (see muster help exit-codes). One that can\n" +
@@ -224,11 +232,18 @@ func refNames(refs []view.Ref) (names []string) {
 // jobs are those of the files, or the one of the command behind --.
 func (f *jobFlags) jobs(cmd *cobra.Command, args []string) ([]workload.Job, error) {
 	switch dash := cmd.ArgsLenAtDash(); {
-	case dash == 0:
-		j, err := f.build(args)
-		return []workload.Job{j}, err
+	case f.from != "" && f.from != auto:
+		return nil, misused("--from: found %q, expected auto", f.from)
 	case dash > 0:
 		return nil, misused("give either files, or a command behind --")
+	case dash == 0 && f.from == auto:
+		return f.fromLine(cmd, args)
+	case dash == 0:
+		unread(args, cmd.ErrOrStderr())
+		j, err := f.build(args)
+		return []workload.Job{j}, err
+	case f.from == auto:
+		return fromOthers(args, cmd.ErrOrStderr())
 	}
 	var jobs []workload.Job
 	for _, name := range args {
@@ -243,26 +258,18 @@ func (f *jobFlags) jobs(cmd *cobra.Command, args []string) ([]workload.Job, erro
 
 // readJobs reads a file of jobs, here, so that its problems name the file.
 func readJobs(name string) ([]workload.Job, error) {
-	var data []byte
-	var err error
-	if name == "-" {
-		data, err = io.ReadAll(os.Stdin)
-	} else {
-		data, err = os.ReadFile(name)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading jobs: %w (a command goes behind --)", err)
-	}
-	jobs, err := spec.Jobs(name, data)
+	data, err := readFile(name)
 	if err != nil {
 		return nil, err
 	}
-	for i := range jobs {
-		if err := errors.Join(surround(&jobs[i], "."), ownModel(&jobs[i].Pipeline)); err != nil {
-			return nil, err
+	jobs, err := spec.Jobs(name, data)
+	if err != nil {
+		if what := foreign.What(data); what != "" {
+			err = fmt.Errorf("%s: this is %s: muster submit --from auto %s reads it", name, what, name)
 		}
+		return nil, err
 	}
-	return jobs, nil
+	return complete(jobs)
 }
 
 // ownModel reads the model that a job trains where it names a file: the shape goes with the job, under

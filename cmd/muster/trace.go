@@ -18,7 +18,7 @@ import (
 
 func traceCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "trace", GroupID: "try", Short: "Look at traces of jobs and convert them"}
-	cmd.AddCommand(traceStatsCommand(), traceConvertCommand(), traceKindsCommand())
+	cmd.AddCommand(traceImportCommand(), traceStatsCommand(), traceConvertCommand(), traceKindsCommand())
 	return cmd
 }
 
@@ -144,9 +144,18 @@ func traceConvertCommand() *cobra.Command {
 	return cmd
 }
 
-// convert writes beside the file and renames, so that a mistake in the trace leaves
+func convert(ref string, o trace.Options, to string) (int, error) {
+	r, err := trace.Open(ref, o)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	return writeTrace(r, ref, to)
+}
+
+// writeTrace writes beside the file and renames, so that a mistake in the trace leaves
 // no half file, nor the loss of an old one.
-func convert(ref string, o trace.Options, to string) (n int, err error) {
+func writeTrace(r trace.Reader, ref, to string) (n int, err error) {
 	plain, zipped := strings.CutSuffix(to, ".gz")
 	encoding := trace.CSV
 	switch {
@@ -155,11 +164,6 @@ func convert(ref string, o trace.Options, to string) (n int, err error) {
 	case !strings.HasSuffix(plain, ".csv"):
 		return 0, misused("--to %s: expected a name that ends in .csv, .jsonl, .csv.gz or .jsonl.gz", to)
 	}
-	r, err := trace.Open(ref, o)
-	if err != nil {
-		return 0, err
-	}
-	defer r.Close()
 	f, err := os.Create(to + ".part")
 	if err != nil {
 		return 0, err

@@ -117,3 +117,12 @@ func findMember(t *tar.Reader, want string) (io.Reader, error) {
 	}
 	return nil, fmt.Errorf("the archive has no member %q; %s", want, have)
 }
+
+// Plain opens the content of a file, unpacked where it is packed: FILE, or ARCHIVE#MEMBER.
+func Plain(where string) (io.ReadCloser, error) {
+	src, err := locate(where, "")
+	if err != nil {
+		return nil, err
+	}
+	return src.open()
+}

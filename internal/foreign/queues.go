@@ -1,0 +1,405 @@
+package foreign
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/musterdl/muster/internal/foreign/kube"
+	"github.com/musterdl/muster/internal/foreign/slurm"
+	"github.com/musterdl/muster/internal/spec"
+	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/unit"
+)
+
+// entry is a queue before its place in the tree is known.
+type entry struct {
+	queue.Queue
+	parent string
+}
+
+// forest is what a file says of queues.
+type forest struct {
+	*Found
+	all []entry
+}
+
+// Queues reads the queues of another system: Kueue's and Volcano's objects, Slurm's accounts and partitions.
+func Queues(file string, data []byte) (queue.Tree, Found, error) {
+	f := Found{}
+	t := forest{Found: &f}
+	head, _, _ := strings.Cut(string(data), "\n")
+	var err error
+	switch {
+	case strings.Contains(head, "Account") && strings.Contains(head, "|"):
+		f.What = "a list of Slurm's accounts"
+		err = t.accounts(string(data))
+	case partition.Match(data):
+		f.What = "a list of Slurm's partitions"
+		t.partitions(string(data))
+	default:
+		f.What = "a file of Kubernetes objects"
+		err = t.objects(data)
+	}
+	if err == nil && len(t.all) == 0 {
+		err = f.refuse("expected ClusterQueues and Cohorts of Kueue, Queues of Volcano, what sacctmgr -P show assoc prints, or partitions of slurm.conf")
+	}
+	var tree queue.Tree
+	if err == nil {
+		tree, err = t.tree()
+	}
+	if err == nil {
+		// Our own reader has the last word.
+		tree, err = spec.Queues(file, spec.FormatQueues(tree), nil)
+	}
+	if err != nil {
+		return tree, f, fmt.Errorf("%s: %w", file, err)
+	}
+	return tree, f, nil
+}
+
+// tree puts every queue below the one it names, and those that name none at the top.
+func (t *forest) tree() (queue.Tree, error) {
+	tree := queue.Flat()
+	placed := map[string]int32{"": 0}
+	for left := t.all; len(left) > 0; {
+		var later []entry
+		for _, e := range left {
+			above, known := placed[e.parent]
+			if !known {
+				later = append(later, e)
+				continue
+			}
+			name := named(e.Name)
+			if placed[e.Name] > 0 {
+				return tree, t.refuse("it has the queue %s twice", e.Name)
+			}
+			placed[e.Name] = int32(len(tree.Queues))
+			e.Parent, e.Name = above, strings.TrimPrefix(tree.Queues[above].Name+"/"+name, "/")
+			tree.Queues = append(tree.Queues, e.Queue)
+		}
+		if len(later) == len(left) {
+			return tree, t.refuse("the queue %s is below %s, which is not in it or below itself", later[0].Name, later[0].parent)
+		}
+		left = later
+	}
+	return tree, nil
+}
+
+// devices is an amount of all models together.
+func devices(n float64) []queue.Amount {
+	return []queue.Amount{{Milli: int64(n * float64(unit.Whole))}}
+}
+
+// accounts reads what sacctmgr -P show assoc prints: an account is a queue.
+func (t *forest) accounts(text string) error {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	columns := strings.Split(lines[0], "|")
+	for i, line := range lines[1:] {
+		cells := strings.Split(line, "|")
+		if len(cells) != len(columns) {
+			return t.refuse("line %d has %d cells: expected %d, as in the header", i+2, len(cells), len(columns))
+		}
+		row := map[string]string{}
+		for c, name := range columns {
+			row[name] = strings.TrimSpace(cells[c])
+		}
+		if err := t.account(row); err != nil {
+			return t.refuse("line %d: %v", i+2, err)
+		}
+	}
+	if !slices.Contains(columns, "ParentName") {
+		t.note("without ParentName all accounts are beside each other")
+	}
+	return nil
+}
+
+// single tells what an association of one user has and cannot be said.
+func (t *forest) single(row map[string]string) {
+	for _, name := range []string{"GrpTRES", "MaxTRES", "Share"} {
+		if !slices.Contains([]string{"", "1", "parent"}, row[name]) {
+			t.note("%s of single users: user_limit is one for all users of a queue", name)
+		}
+	}
+}
+
+// unsaid tells what an account has and cannot be said.
+func (t *forest) unsaid(row map[string]string) {
+	for _, name := range []string{"GrpJobs", "GrpSubmit", "GrpTRESMins", "GrpWall", "MaxJobs", "MaxSubmit", "MaxTRES", "MaxTRESMins", "Priority"} {
+		if row[name] != "" {
+			t.note("%s cannot be said here", name)
+		}
+	}
+}
+
+// limit takes how many GPUs the jobs of an account may hold together.
+func (t *forest) limit(e *entry, list string) error {
+	if list == "" {
+		return nil
+	}
+	n, _, err := slurm.GPUs(list)
+	if err != nil {
+		return err
+	}
+	if strings.Contains(list, "gres/gpu") {
+		e.Limit = devices(float64(n))
+	}
+	if rest := strings.Count(list, ",") + 1; rest > 1 || e.Limit == nil {
+		t.note("GrpTRES of cores, memory and nodes: limits are of devices")
+	}
+	return nil
+}
+
+func (t *forest) account(row map[string]string) error {
+	account := row["Account"]
+	if row["User"] != "" {
+		t.single(row)
+		return nil
+	}
+	if account == "" || account == "root" {
+		return nil
+	}
+	e := entry{Queue: queue.Queue{Name: account, Weight: 1000}, parent: row["ParentName"]}
+	if e.parent == "root" {
+		e.parent = ""
+	}
+	if share := row["Share"]; share != "" && share != "parent" {
+		n, err := strconv.ParseFloat(share, 64)
+		if err != nil || !(n > 0 && n <= 1e6) {
+			return fmt.Errorf("Share: found %q, expected a number from 1 to 1000000", share)
+		}
+		e.Weight = int32(n * 1000)
+	}
+	if err := t.limit(&e, row["GrpTRES"]); err != nil {
+		return err
+	}
+	span, _, err := slurm.Span(cmp.Or(row["MaxWall"], row["MaxWallDurationPerJob"]))
+	if err != nil {
+		return err
+	}
+	e.MaxRun = span
+	t.unsaid(row)
+	t.all = append(t.all, e)
+	return nil
+}
+
+var (
+	partition    = regexp.MustCompile(`(?m)^\s*PartitionName=`)
+	continuation = regexp.MustCompile(`\n\s+|\\\n`)
+)
+
+// partitions reads the partitions of slurm.conf or of scontrol show partition: a partition is a queue.
+func (t *forest) partitions(text string) {
+	for line := range strings.SplitSeq(continuation.ReplaceAllString(text, " "), "\n") {
+		if !strings.HasPrefix(line, "PartitionName=") {
+			continue
+		}
+		e := entry{Queue: queue.Queue{Weight: 1000}}
+		for _, word := range strings.Fields(line) {
+			t.option(&e, word)
+		}
+		t.all = append(t.all, e)
+	}
+}
+
+// unbound are the values of a partition's options that bound nothing.
+var unbound = []string{"ALL", "N/A", "NO", "UNLIMITED", "NONE", "OFF"}
+
+// option takes one NAME=VALUE of a partition.
+func (t *forest) option(e *entry, word string) {
+	name, value, _ := strings.Cut(word, "=")
+	bounds := !slices.Contains(unbound, value)
+	switch name {
+	case "PartitionName":
+		e.Name = value
+	case "MaxTime":
+		e.MaxRun, _, _ = slurm.Span(value)
+	case "PriorityTier":
+		tier, _ := strconv.ParseInt(value, 10, 32)
+		e.Priority = int32(tier)
+	case "Nodes":
+		t.note("Nodes: a queue is not bound to nodes; guarantee: {MODEL: N} holds devices of a model for it")
+	case "PreemptMode":
+		if bounds {
+			t.note("PreemptMode: between partitions guarantees and preempt: true decide who gives way")
+		}
+	case "AllowAccounts", "AllowGroups", "AllowQos", "DenyAccounts", "QOS", "MaxNodes", "DefaultTime", "OverSubscribe":
+		if bounds {
+			t.note("%s cannot be said here", name)
+		}
+	}
+}
+
+// objects reads the queues among objects.
+func (t *forest) objects(data []byte) error {
+	all, err := kube.Objects(data)
+	if err != nil {
+		return t.refuse("%v", oneLine(err))
+	}
+	cohorts := map[string]bool{}
+	for i := range all {
+		o := &all[i]
+		switch o.Kind {
+		case "ClusterQueue", "Cohort":
+			t.What = "Kueue's queues"
+			if err := t.kueue(o); err != nil {
+				return t.refuse("%s %s: %v", o.Kind, o.Metadata.Name, err)
+			}
+			cohorts[t.all[len(t.all)-1].parent] = true
+		case "Queue":
+			t.What = "Volcano's queues"
+			if err := t.volcano(o); err != nil {
+				return t.refuse("Queue %s: %v", o.Metadata.Name, err)
+			}
+		case "LocalQueue":
+			t.note("a LocalQueue is another name for its ClusterQueue: jobs name that one as their tenant")
+		case "ResourceFlavor":
+		default:
+			t.note("%s: left out", article(cmp.Or(o.Kind, "object without a kind")))
+		}
+	}
+	// A cohort need not be there as an object.
+	for i := 0; i < len(t.all); i++ {
+		name := t.all[i].parent
+		if cohorts[name] && name != "" && !slices.ContainsFunc(t.all, func(e entry) bool { return e.Name == name }) {
+			t.all = append(t.all, entry{Queue: queue.Queue{Name: name, Weight: 1000}})
+		}
+	}
+	t.whole()
+	return nil
+}
+
+// quotas takes what a queue has of devices: by flavor where there are several.
+func (t *forest) quotas(e *entry, quotas []kube.Quota) {
+	for _, q := range quotas {
+		model := q.Flavor
+		if len(quotas) == 1 {
+			model = ""
+		} else {
+			t.note("flavors are taken for device models: rename them as muster nodes calls those")
+		}
+		add := func(to *[]queue.Amount, n float64) {
+			*to = append(*to, queue.Amount{Model: model, Milli: int64(n * float64(unit.Whole))})
+		}
+		add(&e.Guarantee, q.Nominal)
+		if q.Borrow != nil {
+			add(&e.Borrow, *q.Borrow)
+		}
+		if q.Lend != nil && *q.Lend < q.Nominal {
+			add(&e.Keep, q.Nominal-*q.Lend)
+		}
+	}
+}
+
+// kueue reads a ClusterQueue or a Cohort.
+func (t *forest) kueue(o *kube.Object) error {
+	s := &o.Spec
+	e := entry{Queue: queue.Queue{Name: o.Metadata.Name, Weight: 1000}, parent: cmp.Or(s.CohortName, s.Cohort, s.ParentName, s.Parent)}
+	quotas, others, err := s.GPUs()
+	if err != nil {
+		return err
+	}
+	t.quotas(&e, quotas)
+	if others {
+		t.note("quotas of cores, memory and other resources: guarantees and limits are of devices")
+	}
+	if e.parent == "" && o.Kind == "ClusterQueue" {
+		e.Limit = slices.Clone(e.Guarantee) // alone it borrows from nobody
+	}
+	if f := s.FairSharing; f != nil {
+		weight, err := kube.Number(f.Weight, 1)
+		if err != nil {
+			return err
+		}
+		e.Weight = int32(max(1, weight*1000))
+	}
+	if p := s.Preemption; p != nil {
+		e.Preempt = p.WithinClusterQueue == "LowerPriority" || p.WithinClusterQueue == "LowerOrNewerEqualPriority"
+		if p.ReclaimWithinCohort == "" || p.ReclaimWithinCohort == "Never" {
+			t.note("reclaimWithinCohort: Never cannot be said: a guarantee comes back whenever it is asked for")
+		}
+	}
+	if s.StopPolicy != "" && s.StopPolicy != "None" {
+		t.note("stopPolicy cannot be said here")
+	}
+	t.all = append(t.all, e)
+	return nil
+}
+
+// whole gives every cohort what it and those below it have together, and no more: cohorts do not lend to each other.
+func (t *forest) whole() {
+	for i := len(t.all) - 1; i >= 0 && t.What == "Kueue's queues"; i-- {
+		top := &t.all[i]
+		if top.parent != "" || top.Limit != nil {
+			continue
+		}
+		top.Guarantee = t.sum(top.Name, 0)
+		top.Limit = slices.Clone(top.Guarantee)
+	}
+}
+
+func (t *forest) sum(name string, depth int) (all []queue.Amount) {
+	for i := range t.all {
+		e := &t.all[i]
+		var more []queue.Amount
+		switch {
+		case e.Name == name:
+			more = e.Guarantee
+		case e.parent == name && depth < len(t.all):
+			more = t.sum(e.Name, depth+1)
+		}
+		for _, a := range more {
+			if at := slices.IndexFunc(all, func(b queue.Amount) bool { return a.Model == b.Model }); at >= 0 {
+				all[at].Milli += a.Milli
+			} else {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+// volcano reads a Queue.
+func (t *forest) volcano(o *kube.Object) error {
+	s := &o.Spec
+	e := entry{Queue: queue.Queue{Name: o.Metadata.Name, Priority: s.Priority}, parent: s.Parent}
+	if e.Name == "root" {
+		return nil
+	}
+	if e.parent == "root" {
+		e.parent = ""
+	}
+	weight, err := kube.Number(s.Weight, 1)
+	if err != nil {
+		return err
+	}
+	e.Weight = int32(max(1, weight*1000))
+	others := false
+	for _, of := range []struct {
+		list map[string]json.RawMessage
+		into *[]queue.Amount
+	}{{s.Capability, &e.Limit}, {s.Deserved, &e.Guarantee}, {s.Guarantee.Resource, &e.Keep}} {
+		n, more, err := kube.Devices(of.list)
+		if err != nil {
+			return err
+		}
+		if others = others || more; n > 0 {
+			*of.into = devices(n)
+		}
+	}
+	if others {
+		t.note("amounts of cores, memory and other resources: guarantees and limits are of devices")
+	}
+	if e.Guarantee == nil {
+		e.Guarantee = slices.Clone(e.Keep)
+	}
+	if s.Reclaimable != nil && !*s.Reclaimable {
+		t.note("reclaimable: false cannot be said: what a queue holds above its guarantee may be taken back")
+	}
+	t.all = append(t.all, e)
+	return nil
+}

@@ -1,0 +1,172 @@
+package foreign
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/musterdl/muster/model/workload"
+)
+
+// A gang here gets what torchrun gives its processes (RANK, WORLD_SIZE, MASTER_ADDR ...), each as a worker
+// of its own. So torchrun is taken out: what it would start on all nodes are the workers.
+
+var (
+	torchrun = regexp.MustCompile(`(?m)^[^#\n]*?\b(torchrun|python3?\s+-m\s+torch\.distributed\.(run|launch))\s+(.*)$`)
+	asModule = regexp.MustCompile(`python3?\s+-m\s+torch\.distributed\.(run|launch)\b`)
+	joined   = regexp.MustCompile(`\\\n\s*`)
+)
+
+// The options of torchrun that take no value; --no-python and -m say how its program is started.
+var torchFlags = []string{"standalone", "no-python", "m", "module", "run-path", "use-env"}
+
+// launch is what a line of torchrun asks for.
+type launch struct {
+	options map[string]string
+	program []string
+}
+
+// launchOf reads the words behind torchrun.
+func launchOf(words []string) (l launch) {
+	l.options = map[string]string{}
+	for i := 0; i < len(words); i++ {
+		name, value, given := strings.Cut(words[i], "=")
+		plain := strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
+		switch {
+		case !strings.HasPrefix(name, "-"):
+			l.program = words[i:]
+			return l
+		case !given && !slices.Contains(torchFlags, plain) && i+1 < len(words):
+			i++
+			value = words[i]
+		}
+		l.options[plain] = strings.Trim(value, `"'`)
+	}
+	return l
+}
+
+// option is a whole number of one of two names; 0 where there is none, and -1 where it is no number.
+func (l *launch) option(names ...string) (low, high int) {
+	for _, name := range names {
+		text, there := l.options[name]
+		first, last, ranged := strings.Cut(text, ":")
+		if !ranged {
+			last = first
+		}
+		low, errLow := strconv.Atoi(first)
+		high, errHigh := strconv.Atoi(last)
+		switch {
+		case there && (errLow != nil || errHigh != nil):
+			return -1, -1
+		case there:
+			return low, high
+		}
+	}
+	return 0, 0
+}
+
+// shape gives a job the workers that torchrun would start, on so many nodes with so many devices each where those are known.
+// The string is what stands in the way.
+func (l *launch) shape(j *workload.Job, nodes, gpus int) string {
+	low, high := l.option("nnodes")
+	if high < 1 {
+		low, high = max(1, nodes), max(1, nodes)
+	}
+	_, each := l.option("nproc-per-node")
+	if each == 0 {
+		each = 1
+	}
+	if each < 0 {
+		each = gpus
+	}
+	if each < 1 {
+		return "its --nproc-per-node is no number: write how many devices a node has"
+	}
+	_, restarts := l.option("max-restarts")
+	j.Gang, j.Retries, j.Devices = int32(high*each), int32(max(0, restarts)), 1
+	for n := low; low < high && n <= high; n++ {
+		j.Sizes = append(j.Sizes, int32(n*each))
+	}
+	if gpus > 0 {
+		if gpus%each != 0 {
+			return fmt.Sprintf("%d devices of a node do not divide among %d processes", gpus, each)
+		}
+		j.Devices = int32(gpus / each)
+	}
+	return ""
+}
+
+// Line takes torchrun out of a command: what is behind it is the program of each worker.
+func Line(command []string) (Found, bool, error) {
+	words := command
+	if len(words) == 3 && slices.Equal(words[:2], []string{"sh", "-c"}) {
+		words = strings.Fields(words[2])
+	}
+	text := strings.Join(words, " ")
+	at := torchrun.FindStringSubmatch(text)
+	if at == nil {
+		return Found{}, false, nil
+	}
+	f := Found{What: "a line of torchrun"}
+	behind := len(strings.Fields(at[3]))
+	l := launchOf(words[len(words)-behind:])
+	j := job("")
+	if why := l.shape(&j, 1, 0); why != "" {
+		return f, true, f.refuse("%s", why)
+	}
+	if len(l.program) == 0 {
+		return f, true, f.refuse("it names no program")
+	}
+	j.Command = l.program
+	if _, bare := l.options["no-python"]; !bare {
+		j.Command = append([]string{"python3", "-u"}, l.program...)
+		_, short := l.options["m"]
+		if _, long := l.options["module"]; short || long {
+			j.Command = slices.Insert(j.Command, 2, "-m")
+		}
+	}
+	f.Jobs = []workload.Job{j}
+	return f, true, nil
+}
+
+// launches is the line of torchrun in a script.
+func launches(script string) (launch, bool) {
+	at := torchrun.FindStringSubmatch(joined.ReplaceAllString(script, " "))
+	if at == nil {
+		return launch{}, false
+	}
+	return launchOf(strings.Fields(at[3])), true
+}
+
+// withoutTorchrun has a script call its program where it calls torchrun.
+func withoutTorchrun(script string) string {
+	return `torchrun() {
+  local python='python3 -u' m=
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --no?python) python=; shift ;;
+      -m | --module) m=-m; shift ;;
+      --standalone | --run?path | --use?env | -*=*) shift ;;
+      -*) shift 2 ;;
+      *) break ;;
+    esac
+  done
+  $python $m "$@"
+}
+` + asModule.ReplaceAllString(script, "torchrun")
+}
+
+// torchScript reads a script that calls torchrun and says nothing else of what it runs on.
+func torchScript(f *Found, data []byte) error {
+	l, _ := launches(string(data))
+	j := job("")
+	if why := l.shape(&j, 1, 0); why != "" {
+		return f.refuse("%s", why)
+	}
+	j.Command = []string{"bash", "-c", withoutTorchrun(string(data))}
+	f.note("every worker runs the whole script, and in place of torchrun its program")
+	f.Jobs = []workload.Job{j}
+	return nil
+}
