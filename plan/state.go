@@ -231,6 +231,15 @@ type Device struct {
 	Change     int64 // the unconfirmed reshape; 0 is none
 }
 
+// Trial is how a quarantined node comes back: at At one start is let in, and the node is closed again behind it
+// until that has gone well.
+type Trial struct {
+	On     bool // it may be tried, or Run tries it: then the node is quarantined
+	Run    RunID
+	Failed int32 // trials in a row that failed
+	At     unit.Time
+}
+
 // Node is the state of one node. FreeDevices counts its wholly free, undivided,
 // healthy devices, in the sense of Device.Free.
 type Node struct {
@@ -247,6 +256,7 @@ type Node struct {
 	OtherHost   int32
 	Sick        int32 // failed starts in a row
 	Status      NodeStatus
+	Trial       Trial
 	// Stamp changes whenever anything on the node does; caches compare it.
 	Stamp int64
 }
