@@ -55,6 +55,7 @@ func TestAnyFlagAfterAKill(t *testing.T) {
 	if said := p.muster("replay", "--verify", "--state", p.state); !strings.Contains(said, "none differs") {
 		t.Errorf("decided again: %s", said)
 	}
+	p.start()
 	others := map[string]bool{"state": true, "socket": true, "listen": true, "tls-cert": true, "tls-key": true, "socket-group": true, // where it is reached
 		"script": true, "allow-root": true, "accept-journal-loss": true, "help": true} // what may be done, which the journal does not say
 	upCommand().Flags().VisitAll(func(f *pflag.Flag) {
