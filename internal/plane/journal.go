@@ -2,6 +2,7 @@ package plane
 
 import (
 	"bytes"
+	"context"
 	"encoding/gob"
 	"encoding/json"
 	"errors"
@@ -173,6 +174,11 @@ func (p *Plane) snapshot() {
 	state, saving := p.engine.State().Copy(), make(chan error, 1)
 	p.saving = saving
 	go func() { saving <- p.save(seq, state, img) }()
+}
+
+// Keep saves the state as of now, so that a start needs nothing of what was journaled before.
+func (p *Plane) Keep(ctx context.Context) {
+	_ = p.Query(ctx, func(plan.View) { p.snapshot() }) // a plane that ends keeps it by itself
 }
 
 // saved takes in how a snapshot went.

@@ -44,10 +44,13 @@ const (
 	toRead                 // a few connections that cannot write
 )
 
-// logPages is how many pages the write-ahead log has until it is folded into the database. One wrong bit in the log
-// costs all that stands behind it there, so it is kept short: some fifty small batches. Folding waits for the disk
-// twice.
-const logPages = 64
+// logPages is how many pages the write-ahead log has until it is folded into the database, as soon as nobody waits: one
+// wrong bit in the log costs all that stands behind it there, so it is kept short, at some fifty small batches.
+// Folding waits for the disk twice; where somebody always waits SQLite does it at 1,000 pages.
+const (
+	logPages  = 64
+	pageBytes = 4096
+)
 
 // connect returns a handle on the database file at path; nothing is opened yet.
 func connect(path string, use dialect) (*sql.DB, error) {
@@ -57,9 +60,6 @@ func connect(path string, use dialect) (*sql.DB, error) {
 	}
 	options := url.Values{"_pragma": {"busy_timeout(5000)", "synchronous(FULL)", "cell_size_check(ON)", "trusted_schema(OFF)"}}
 	connections := 1
-	if use == toWrite {
-		options.Add("_pragma", fmt.Sprintf("wal_autocheckpoint(%d)", logPages))
-	}
 	if use == toRead {
 		options.Add("_pragma", "query_only(ON)")
 		connections = max(2, runtime.GOMAXPROCS(0))
