@@ -243,13 +243,7 @@ func (f *jobFlags) jobs(cmd *cobra.Command, args []string) ([]workload.Job, erro
 
 // readJobs reads a file of jobs, here, so that its problems name the file.
 func readJobs(name string) ([]workload.Job, error) {
-	var data []byte
-	var err error
-	if name == "-" {
-		data, err = io.ReadAll(os.Stdin)
-	} else {
-		data, err = os.ReadFile(name)
-	}
+	data, err := spec.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("reading jobs: %w (a command goes behind --)", err)
 	}
@@ -271,7 +265,7 @@ func ownModel(p *workload.Pipeline) error {
 	if p.Shape != "" || !strings.ContainsAny(p.Model, "./") {
 		return nil
 	}
-	data, err := os.ReadFile(p.Model)
+	data, err := spec.ReadFile(p.Model)
 	if err != nil {
 		return fmt.Errorf("reading the model of a job: %w", err)
 	}
