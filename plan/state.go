@@ -231,15 +231,6 @@ type Device struct {
 	Change     int64 // the unconfirmed reshape; 0 is none
 }
 
-// Trial is how a quarantined node comes back: at At one start is let in, and the node is closed again behind it
-// until that has gone well.
-type Trial struct {
-	On     bool // it may be tried, or Run tries it: then the node is quarantined
-	Run    RunID
-	Failed int32 // trials in a row that failed
-	At     unit.Time
-}
-
 // Node is the state of one node. FreeDevices counts its wholly free, undivided,
 // healthy devices, in the sense of Device.Free.
 type Node struct {

@@ -159,12 +159,10 @@ func (p *controlPlane) history() {
 	p.until("long", "ended", func(j view.Job) bool { return j.Over() })
 }
 
-// keepJournal writes the journal of a control plane of this version that was killed, or of the program that
-// MUSTER_JOURNAL_BY names.
+// keepJournal writes the journal of a control plane of this version that was killed.
 func keepJournal(t *testing.T, file string) {
 	t.Helper()
 	p := planeOn(t, func(string) {})
-	p.program = os.Getenv("MUSTER_JOURNAL_BY")
 	p.flags = []string{"--back-off", "300ms"}
 	p.start()
 	p.history()
