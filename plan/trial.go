@@ -12,7 +12,7 @@ type Trial struct {
 }
 
 // tries closes the nodes that a start is let in on to see how it goes, until that is known.
-func (s *State) tries(run RunID, slots []Slot) {
+func tries(s *State, run RunID, slots []Slot) {
 	for i := range slots {
 		if n := &s.Nodes[slots[i].Node]; n.Trial.On && n.Status == Up {
 			s.touchNode(slots[i].Node).Trial.Run = run
