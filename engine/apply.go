@@ -69,8 +69,8 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 		e.state.Began(run)
 		e.state.Doubt(run, ev.RateOff)
 		e.touch(ev.Job)
-	case ev.Kind == NotStarted && r.Status == plan.Starting && ev.Class == plan.Misplaced:
-		e.endRun(run, ev, plan.Misplaced)
+	case ev.Kind == NotStarted && r.Status == plan.Starting && ev.Class == plan.Hindered:
+		e.endRun(run, ev, plan.Hindered)
 	case ev.Kind == NotStarted && r.Status == plan.Starting:
 		e.markSick(run)
 		e.endRun(run, ev, plan.StartFailure)
@@ -185,7 +185,7 @@ func (e *Engine) finishOrRetry(id plan.JobID, class plan.FailureClass) {
 	case plan.TimeFailure:
 		s.SetPhase(id, plan.Failed, plan.Reason{Code: plan.OverLimit})
 		e.ended(id)
-	case plan.Misplaced:
+	case plan.Hindered:
 		// Not the job's doing, and nothing that gets worse; but what was in the way may be
 		// in the way for a moment more.
 		j.Restarts++
@@ -197,8 +197,16 @@ func (e *Engine) finishOrRetry(id plan.JobID, class plan.FailureClass) {
 		j.Restarts++
 		s.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.RunFailed, A: int64(class)})
 	case plan.StartFailure:
-		// One that cannot be started anywhere would make node after node look sick.
 		j.Restarts++
+		if known := e.sick.known; known > 0 {
+			// It tried a node that was known to be sick. Next time another goes first: it may be the one that starts.
+			e.sick.known = 0
+			j.NotBefore = known.Add(e.policy.BackOff)
+			s.SetPhase(id, plan.Backoff, plan.Reason{Code: plan.BackingOff, A: int64(j.NotBefore), B: int64(class)})
+			e.backoff.add(j.NotBefore, id)
+			return
+		}
+		// One that cannot be started anywhere would make node after node look sick.
 		if j.Unstarted++; j.Unstarted >= e.policy.CrashLoop {
 			s.SetPhase(id, plan.Held, plan.Reason{Code: plan.CrashLoop, A: int64(j.Unstarted)})
 			return
@@ -277,23 +285,4 @@ func (e *Engine) ended(id plan.JobID) {
 			e.touch(l.After)
 		}
 	}
-}
-
-// markSick counts a failed start against the nodes it was on.
-func (e *Engine) markSick(run plan.RunID) {
-	last := plan.NodeID(plan.None)
-	e.View().GrantsOf(run, func(g plan.Grant) {
-		if g.Node == last {
-			return
-		}
-		last = g.Node
-		n := &e.state.Nodes[g.Node]
-		if n.Sick++; n.Sick >= e.policy.SickNode && n.Status == plan.Up {
-			e.state.SetNode(g.Node, plan.Quarantined)
-		}
-	})
-}
-
-func (e *Engine) clearSick(run plan.RunID) {
-	e.View().GrantsOf(run, func(g plan.Grant) { e.state.Nodes[g.Node].Sick = 0 })
 }

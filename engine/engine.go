@@ -24,13 +24,16 @@ type Policy struct {
 	// CrashLoop holds a job after so many failures in a row that were its own making
 	// and forgiven.
 	CrashLoop int32
-	// SickNode quarantines a node after so many starts in a row failed on it.
-	SickNode int32
+	// SickNode quarantines a node after so many starts in a row failed on it. SickPause
+	// later one start is tried there: if that fails too, the next is tried after twice as
+	// long, up to BackOffMost. 0 leaves the node closed until a person opens it.
+	SickNode  int32
+	SickPause unit.Duration `json:",omitempty"`
 }
 
 // DefaultPolicy returns the policy used where none is configured.
 func DefaultPolicy() Policy {
-	return Policy{BackOff: 10 * unit.Second, BackOffMost: 10 * unit.Minute, CrashLoop: 5, SickNode: 3}
+	return Policy{BackOff: 10 * unit.Second, BackOffMost: 10 * unit.Minute, CrashLoop: 5, SickNode: 3, SickPause: 10 * unit.Second}
 }
 
 // Engine turns events into commits. It is not safe for concurrent use.
@@ -43,6 +46,7 @@ type Engine struct {
 	touched  []bool // by job: is in why.Jobs
 	wake     unit.Time
 	backoff  timers
+	sick     quarantines
 	ready    []plan.Change // to be carried out
 	forced   []plan.Change // stops that people and failures asked for in this step
 	asks     []strategy.Ask
@@ -105,6 +109,9 @@ type Out struct {
 	// Touched are the jobs of which the state may say something else now, in no
 	// particular order; one may come twice.
 	Touched []plan.JobID
+	// Closed are the nodes that were quarantined in this step, Opened those that a start
+	// has succeeded on after a quarantine.
+	Closed, Opened []plan.NodeID
 	// Forgot says why the strategy starts afresh although it had something to
 	// remember; nil where it does not.
 	Forgot error
@@ -141,8 +148,15 @@ func Restore(s *plan.State, sched schedule.Scheduler, policy Policy) *Engine {
 			e.backoff.add(s.Jobs[i].NotBefore, plan.JobID(i))
 		}
 	}
+	e.sick.look(s)
 	e.rebuild()
 	return e
+}
+
+// Govern lets another policy hold from the next Step on.
+func (e *Engine) Govern(policy Policy) {
+	e.policy = policy
+	e.sick.look(e.state)
 }
 
 // Switch gives the decisions to another Scheduler. The next Step must carry the
@@ -209,7 +223,7 @@ func (e *Engine) State() *plan.State { return e.state }
 
 // Due reports whether an instant that the engine asked to be woken at has come.
 func (e *Engine) Due(now unit.Time) bool {
-	return min(e.backoff.next(), e.nextWindow()) <= now || !e.state.Paused && e.wake <= now
+	return min(e.backoff.next(), e.nextWindow(), e.nextTrial()) <= now || !e.state.Paused && e.wake <= now
 }
 
 // Find returns the latest job of a name.
@@ -240,7 +254,8 @@ func (e *Engine) Step(now unit.Time, events []Event) Out {
 	out.Ready, out.Asks, out.Over, out.Asides = e.ready, e.asks, e.over, e.asides
 	out.Touched = e.touchedBy(&out, events)
 	out.Forgot, e.forgot = e.forgot, nil
-	out.Wake = min(e.wake, e.backoff.next(), e.nextWindow())
+	out.Closed, out.Opened = e.sick.closed, e.sick.opened
+	out.Wake = min(e.wake, e.backoff.next(), e.nextWindow(), e.nextTrial())
 	if e.state.Paused {
 		out.Wake = unit.Never
 	}
@@ -254,6 +269,7 @@ func (e *Engine) happen(now unit.Time, events []Event) {
 	e.state.Age(now)
 	e.state.Now = now
 	e.ready, e.asks, e.over, e.confirms, e.changed = e.ready[:0], nil, e.over[:0], e.confirms[:0], e.changed[:0]
+	e.sick.closed, e.sick.opened = e.sick.closed[:0], e.sick.opened[:0]
 	due := e.Due(now)
 	for i := range events {
 		e.apply(&events[i])
@@ -263,6 +279,7 @@ func (e *Engine) happen(now unit.Time, events []Event) {
 	}
 	e.endBackoffs()
 	e.turnWindows()
+	e.tryNodes()
 	for _, change := range e.confirms {
 		for _, c := range e.state.Confirm(change) {
 			if e.dispatch(c); c.Verb == plan.Start {

@@ -311,7 +311,7 @@ func (e *Engine) node(ev *Event) {
 		if ev.Kind == NodeUp && !came || ev.Kind == Uncordon && (came || n.Status == plan.Away) {
 			return
 		}
-		if n.Sick = 0; n.Status == plan.Down {
+		if n.Sick, n.Trial = 0, (plan.Trial{}); n.Status == plan.Down {
 			e.state.Mend(ev.Node)
 		}
 		e.state.SetNode(ev.Node, plan.Up)

@@ -178,6 +178,7 @@ func (d *Draft) Start(job JobID, slots []Slot, terms Terms, reason Reason) (RunI
 	r := s.touchRun(run)
 	r.Job, r.Attempt, r.Workers, r.Since = job, j.Attempt, workers, s.Now
 	s.believe(run)
+	tries(s, run, slots)
 	r.Start = d.s.NextChange
 	r.Change = d.emit(Change{Job: job, Attempt: j.Attempt, Run: run, Device: None, Verb: Start, After: after, Terms: terms, Reason: reason})
 	return run, Reason{}

@@ -237,6 +237,9 @@ func (s *State) release(run RunID) {
 	s.eachNode(run, func(i int32) {
 		g := &s.Grants[i]
 		n := s.touchNode(g.Node)
+		if n.Trial.On && n.Trial.Run == run && n.Status == Quarantined {
+			n.Status = Up // whatever ended the run said nothing of the node: another may try it
+		}
 		if g.freed {
 			n.LeavingCPU -= g.CPU
 			n.LeavingHost -= g.Host

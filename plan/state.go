@@ -247,6 +247,7 @@ type Node struct {
 	OtherHost   int32
 	Sick        int32 // failed starts in a row
 	Status      NodeStatus
+	Trial       Trial
 	// Stamp changes whenever anything on the node does; caches compare it.
 	Stamp int64
 }

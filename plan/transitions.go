@@ -54,7 +54,7 @@ type NodeStatus uint8
 const (
 	Up          NodeStatus = iota
 	Cordoned               // keeps its runs, takes no new ones
-	Quarantined            // cordoned by the engine after repeated failures
+	Quarantined            // cordoned by the engine after repeated failures, until a trial goes well
 	Down                   // lost
 	Away                   // could be rented
 	Coming                 // rented, not here yet
@@ -81,7 +81,7 @@ const (
 	MemoryFailure              // out of memory: counts against the job
 	TimeFailure                // its time limit: final
 	StartFailure               // could not be started: counts against the node
-	Misplaced                  // could not be started there, which is nobody's fault: something else is in the way
+	Hindered                   // could not be started there or then, which is nobody's fault: something was in the way
 )
 
 var (
@@ -89,7 +89,7 @@ var (
 	statusNames  = [...]string{"promised", "starting", "running", "suspended", "resuming", "stopping", "gone"}
 	deviceNames  = [...]string{"steady", "reshaping", "arriving", "lost", "elsewhere"}
 	nodeNames    = [...]string{"up", "cordoned", "quarantined", "down", "away", "coming"}
-	failureNames = [...]string{"none", "user", "node", "memory", "time-limit", "start", "misplaced"}
+	failureNames = [...]string{"none", "user", "node", "memory", "time-limit", "start", "hindered"}
 )
 
 // String names the phase as journal and API do.

@@ -22,10 +22,15 @@ func lsCommand() *cobra.Command {
 				return err
 			}
 			return l.show(cmd.OutOrStdout(), list, func(w io.Writer, t view.TextOptions) error {
-				if err := view.WriteJobs(w, list.Jobs, t); err != nil || list.LeftOut == 0 {
-					return err
+				err := view.WriteJobs(w, list.Jobs, t)
+				if err == nil && list.LeftOut > 0 {
+					_, err = fmt.Fprintf(w, "and %d more; --limit shows more of them\n", list.LeftOut)
 				}
-				_, err := fmt.Fprintf(w, "and %d more; --limit shows more of them\n", list.LeftOut)
+				for _, words := range list.Quarantined {
+					if err == nil {
+						_, err = fmt.Fprintln(w, words)
+					}
+				}
 				return err
 			})
 		}}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -108,7 +107,7 @@ func (p *planner) readModel(args []string) (m *parallel.Model, stages int, err e
 	case len(args) == 1:
 		return modelOfJob(args[0])
 	}
-	data, err := os.ReadFile(p.model)
+	data, err := spec.ReadFile(p.model)
 	if err == nil {
 		m, err = spec.Model(p.model, data)
 		return m, 0, err
@@ -133,7 +132,7 @@ func published(name, own string, batch int) (*parallel.Model, error) {
 }
 
 func modelOfJob(file string) (m *parallel.Model, stages int, err error) {
-	data, err := os.ReadFile(file)
+	data, err := spec.ReadFile(file)
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading a job: %w", err)
 	}

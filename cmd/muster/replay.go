@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +38,11 @@ func replayCommand() *cobra.Command {
 			}
 			if !report.Intact() {
 				return errors.New(report.String())
+			}
+			if mended := journal.Report().Mended; len(mended) > 0 {
+				if _, err := fmt.Fprintf(cmd.ErrOrStderr(), "damage was found and mended, as all batches are there: %s\n", strings.Join(mended, "; ")); err != nil {
+					return err
+				}
 			}
 			if !verify {
 				_, err := fmt.Fprintf(cmd.OutOrStdout(), "the journal is whole: %d batches\n", journal.Last())

@@ -101,9 +101,9 @@ func saveNow(p *plane.Plane, state string) error {
 // newest snapshot, if there is one.
 func withSnapshot(state string, err error) error {
 	files := snapshotsOf(state)
-	if len(files) == 0 || errors.Is(err, store.ErrLocked) {
+	if len(files) == 0 || !store.Unopenable(err) {
 		return err
 	}
-	return fmt.Errorf("%w\nto go on with the newest snapshot, which lacks what happened since and the variables of jobs: muster snapshot load %s --state ANOTHER-DIRECTORY",
-		err, files[len(files)-1])
+	return fmt.Errorf("%w\nto go on with the newest snapshot, %s, which lacks what happened since and the variables of jobs: %s",
+		err, files[len(files)-1], goOn)
 }

@@ -122,7 +122,7 @@ func TestSnapshotsByThemselves(t *testing.T) {
 	again.Env = append(os.Environ(), "MUSTER_TEST_AS_MUSTER=1")
 	said, err := again.CombinedOutput()
 	files := snapshotsOf(p.state)
-	if err == nil || !strings.Contains(string(said), "muster snapshot load "+files[len(files)-1]) {
+	if err == nil || !strings.Contains(string(said), files[len(files)-1]) || !strings.Contains(string(said), goOn) {
 		t.Fatalf("a damaged database is opened, or the snapshot is not named: %v\n%s", err, said)
 	}
 	loaded := filepath.Join(t.TempDir(), "loaded")

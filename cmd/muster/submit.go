@@ -278,7 +278,7 @@ func ownModel(p *workload.Pipeline) error {
 	if p.Shape != "" || !strings.ContainsAny(p.Model, "./") {
 		return nil
 	}
-	data, err := os.ReadFile(p.Model)
+	data, err := spec.ReadFile(p.Model)
 	if err != nil {
 		return fmt.Errorf("reading the model of a job: %w", err)
 	}

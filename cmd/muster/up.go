@@ -84,7 +84,7 @@ func upCommand() *cobra.Command {
 	fl.Var(durationFlag(&f.every.summary), "summary-every", "how often a job's progress is recorded at most")
 	fl.Var(durationFlag(&f.every.snapshot), "snapshot-every", "how often a snapshot is saved in the state directory, the latest 7 of which are kept; 0s is never")
 	fl.BoolVar(&f.allowRoot, "allow-root", false, "let jobs of root run as root")
-	fl.BoolVar(&f.acceptLoss, "accept-journal-loss", false, "go on with what is intact of a damaged journal")
+	fl.BoolVar(&f.acceptLoss, "accept-journal-loss", false, "go on with what is intact of a damaged journal, or where it cannot be opened with the newest snapshot")
 	fl.BoolVar(&f.verbose, "verbose", false, "log more")
 	return cmd
 }
@@ -141,14 +141,11 @@ func up(f upFlags, logTo io.Writer) error {
 	if err := os.MkdirAll(state, 0o711); err != nil {
 		return err
 	}
-	journal, err := store.Open(filepath.Join(state, "journal"), store.Options{AcceptTruncatedTail: f.acceptLoss, Now: now})
+	journal, err := f.journal(state, log)
 	if err != nil {
-		return withSnapshot(state, err)
+		return err
 	}
 	defer journal.Close()
-	if r := journal.Report(); !r.Intact() {
-		return withSnapshot(state, fmt.Errorf("%s\nto go on with what is intact: muster up --accept-journal-loss", r))
-	}
 	absent, err := machine.KeepPlaces(state)
 	if err != nil {
 		return err
@@ -168,7 +165,7 @@ func up(f upFlags, logTo io.Writer) error {
 	if list := driver.Objections(&workload.Job{Program: workload.Program{Command: []string{"true"}}}); len(list) > 0 {
 		log.Warn("jobs of the user who runs this are refused", "why", list[0])
 	}
-	return serve(f, p, driver, &machine, state, log)
+	return serve(f, p, driver, &machine, state, journal, log)
 }
 
 func (f *upFlags) machine() (m local.Machine, err error) {
@@ -202,7 +199,7 @@ func menus(p *plane.Plane, driver *local.Driver, m *local.Machine, state string)
 }
 
 // serve runs the plane and its API side by side; the first to end ends the other.
-func serve(f upFlags, p *plane.Plane, driver *local.Driver, machine *local.Machine, state string, log *slog.Logger) error {
+func serve(f upFlags, p *plane.Plane, driver *local.Driver, machine *local.Machine, state string, journal *store.Store, log *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	users, err := access.Open(accessDir(state))
@@ -252,6 +249,7 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, machine *local.Machi
 		})
 	}
 	start(func() error { return p.Run(ctx) })
+	all.Go(func() { checkJournal(ctx, journal, p, log) })
 	if f.every.snapshot > 0 {
 		all.Go(func() { saveDaily(ctx, p, state, time.Duration(f.every.snapshot)*time.Microsecond, log) })
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -108,7 +107,7 @@ func (f *whatIfFlags) read(guaranteed bool) error {
 		q.Queue = &whatif.Share{Name: f.queue, GuaranteeDevices: f.guarantee}
 	}
 	if f.job != "" {
-		data, err := os.ReadFile(f.job)
+		data, err := spec.ReadFile(f.job)
 		if err != nil {
 			return err
 		}

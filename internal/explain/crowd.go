@@ -217,11 +217,27 @@ func (q *question) closed(r *room, up int64) (c cause, ok bool) {
 		if kind.obstacle == isDown && back != unit.Never {
 			c.needs[0] += ", expected " + q.away(back)
 		}
+		if at := q.nextTrial(); kind.obstacle == quarantined && at > 0 {
+			c.needs[0] += "; one start is tried there " + q.away(at)
+		}
 	}
 	if missing := int64(q.n) - up - more; ok && missing > 0 {
 		c.needs = append(c.needs, fmt.Sprintf("and other nodes that are closed, for the %s that remain", workers(missing)))
 	}
 	return c, ok
+}
+
+// nextTrial is when a start is let in next on a quarantined node; 0 where nothing was ever said of it.
+func (q *question) nextTrial() (at unit.Time) {
+	for id := range plan.NodeID(q.v.Nodes()) {
+		if n := q.v.Node(id); n.Status == plan.Quarantined && n.Trial.At > 0 && (at == 0 || n.Trial.At < at) {
+			at = n.Trial.At
+		}
+	}
+	if at == 0 {
+		return 0
+	}
+	return max(at, q.v.Now())
 }
 
 // lacking is a job for which there are devices enough, but of another model, or not

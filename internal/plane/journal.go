@@ -2,6 +2,7 @@ package plane
 
 import (
 	"bytes"
+	"context"
 	"encoding/gob"
 	"encoding/json"
 	"errors"
@@ -175,6 +176,11 @@ func (p *Plane) snapshot() {
 	go func() { saving <- p.save(seq, state, img) }()
 }
 
+// Keep saves the state as of now, so that a start needs nothing of what was journaled before.
+func (p *Plane) Keep(ctx context.Context) {
+	_ = p.Query(ctx, func(plan.View) { p.snapshot() }) // a plane that ends keeps it by itself
+}
+
 // saved takes in how a snapshot went.
 func (p *Plane) saved(err error) {
 	p.saving = nil
@@ -229,7 +235,7 @@ func (p *Plane) recover() error {
 	case p.config.Image != nil:
 		err = p.begins(p.config.Image)
 	case p.engine == nil:
-		err = p.restore(plan.NewState(p.config.Cluster), "") // nothing has happened yet
+		err = p.restore(plan.NewState(p.config.Cluster), "", p.config.Policy) // nothing has happened yet
 	}
 	if err != nil && passed != nil {
 		err = fmt.Errorf("%w; without it: %w", passed, err)
@@ -270,7 +276,7 @@ func (p *Plane) begins(img *engine.Image) error {
 	}
 	p.keep(withSpecs(img.Specs))
 	p.decide.strategy.Text = img.Strategy
-	return p.restore(state, img.Strategy)
+	return p.restore(state, img.Strategy, p.config.Policy)
 }
 
 // copies are the jobs that a submission made.
@@ -315,11 +321,12 @@ func (p *Plane) load(snapshot store.Snapshot) error {
 	composition.Text = was.Strategy
 	p.keep(img.Jobs)
 	p.decide = decider{current: img.Setting, strategy: composition, before: img.Before}
-	return p.restore(state, was.Strategy)
+	return p.restore(state, was.Strategy, was.Policy)
 }
 
-// restore builds the engine over a state that a strategy had decided last.
-func (p *Plane) restore(s *plan.State, last string) error {
+// restore builds the engine over a state that a strategy had decided last. The policy is the one that what
+// follows was recorded under: ours begins with our first batch, like all else that folding needs.
+func (p *Plane) restore(s *plan.State, last string, policy engine.Policy) error {
 	chosen, err := p.config.chosen(last)
 	if err != nil {
 		return err
@@ -328,7 +335,7 @@ func (p *Plane) restore(s *plan.State, last string) error {
 	if err != nil {
 		return err
 	}
-	p.engine = engine.Restore(s, built.Scheduler, p.config.Policy)
+	p.engine = engine.Restore(s, built.Scheduler, policy)
 	return nil
 }
 
@@ -344,7 +351,7 @@ func (p *Plane) fold(b store.Batch) error {
 		if err != nil {
 			return err
 		}
-		if err := p.restore(plan.NewState(first.Cluster), first.Strategy); err != nil {
+		if err := p.restore(plan.NewState(first.Cluster), first.Strategy, first.Policy); err != nil {
 			return err
 		}
 	}
@@ -370,13 +377,20 @@ func (p *Plane) starts() ([]engine.Event, error) {
 		return nil, err
 	}
 	events := []engine.Event{{Kind: engine.Rebuilt, Setting: setting}}
-	another := p.decide.current != nil && !bytes.Equal(p.decide.current, setting)
-	if img := p.config.Image; img != nil {
-		events = append(events, engine.Event{Kind: engine.Assembled, Image: img})
-		now, err := parseSetting(setting)
+	now, err := parseSetting(setting)
+	if err != nil {
+		return nil, err
+	}
+	another := false // another policy takes nothing back
+	if p.decide.current != nil {
+		was, err := parseSetting(p.decide.current)
 		if err != nil {
 			return nil, err
 		}
+		another = was.Strategy != now.Strategy || was.Seed != now.Seed
+	}
+	if img := p.config.Image; img != nil {
+		events = append(events, engine.Event{Kind: engine.Assembled, Image: img})
 		another = img.Strategy != "" && img.Strategy != now.Strategy
 	}
 	if another {

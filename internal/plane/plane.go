@@ -70,6 +70,7 @@ type Plane struct {
 	starting  []engine.Event // what a start, or going back to what is durable, begins with
 	follower  Follower       // nil is none
 	stepped   Bell
+	failed    map[plan.NodeID][]string // why starts failed there of late
 }
 
 // JobInfo is what the plane keeps of a job beside the engine's state.
@@ -231,6 +232,8 @@ func (p *Plane) step(batch []message) (unit.Time, error) {
 		return now, nil
 	}
 	p.took(now, events, &out)
+	p.noteFailed(events)
+	p.tellSick(&out)
 	// It was the first batch that had these; later ones may be others.
 	p.config.Queues, p.config.Strategy, p.config.Image = nil, catalogue.Composition{}, nil
 	for _, r := range replies {

@@ -91,7 +91,7 @@ type decider struct {
 
 // follow looks for a start of the control plane, or a switch of its strategy, among
 // events about to be applied, and gives the decisions to the strategy that is named
-// there, if that is another than before.
+// there, if that is another than before. The policy is the one that is named there too.
 func (d *decider) follow(e *engine.Engine, events []engine.Event) error {
 	for i := range events {
 		ev := &events[i]
@@ -114,6 +114,7 @@ func (d *decider) follow(e *engine.Engine, events []engine.Event) error {
 			return err
 		}
 		e.Switch(sched)
+		e.Govern(s.Policy)
 	}
 	return nil
 }

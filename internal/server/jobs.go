@@ -159,7 +159,7 @@ func (c choice) takesEnded() bool {
 // list lists the jobs that an identity sees. It is called inside a query.
 func (rd *reader) list(v plan.View, who *access.Identity, c choice) view.Jobs {
 	site := rd.site(v)
-	out := view.Jobs{Jobs: []view.Job{}}
+	out := view.Jobs{Jobs: []view.Job{}, Quarantined: rd.quarantined(v)}
 	x := rd.veil(who)
 	add := func(id plan.JobID) {
 		info := rd.plane.Info(id)

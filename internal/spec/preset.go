@@ -155,7 +155,7 @@ func Resolve(ref string, options ResolveOptions) (*cluster.Cluster, error) {
 		}
 		return options.Openb(folder)
 	}
-	data, err := readFile(ref)
+	data, err := ReadFile(ref)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cluster %q: no such file or preset; %s", ref,
 			didYouMean(ref, []string{"gpus:NxM", "a100:NxM", "h100:NxM", "philly", "venus", "openb"}))
@@ -184,12 +184,15 @@ func openbFolder(data string) (string, error) {
 	return "", fmt.Errorf("cluster \"openb\": its trace is at none of %s; set MUSTER_DATA to the folder that holds openb2023", strings.Join(tried, ", "))
 }
 
-// readFile reads no more of a file than it takes to see that it is too large.
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+// ReadFile reads no more of a file than it takes to see that it is too large; "-" is the standard input.
+func ReadFile(path string) ([]byte, error) {
+	f := os.Stdin
+	if path != "-" {
+		var err error
+		if f, err = os.Open(path); err != nil {
+			return nil, err
+		}
+		defer f.Close()
 	}
-	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 }

@@ -97,7 +97,7 @@ func ResolveQueues(ref string, c *cluster.Cluster) (queue.Tree, error) {
 	if strings.HasPrefix(ref, "queues:") {
 		return queue.Tree{}, fmt.Errorf("queues %q: expected queues:NxG, N queues in G groups, at most %d of both, as in queues:1000x30", ref, maxQueues)
 	}
-	data, err := readFile(ref)
+	data, err := ReadFile(ref)
 	if errors.Is(err, fs.ErrNotExist) {
 		return queue.Tree{}, fmt.Errorf("queues %q: no such file or preset; %s", ref, didYouMean(ref, []string{"venus", "philly", "queues:NxG"}))
 	}

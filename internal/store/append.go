@@ -85,10 +85,21 @@ func (s *Store) Append(batch Batch) (Seq, error) {
 // taken is always answered, and one that was not is never half done.
 func (s *Store) run() {
 	defer close(s.stopped)
+	unfolded := 0
 	for {
+		if unfolded >= logPages {
+			select {
+			case r := <-s.appends: // somebody waits, so not now
+				unfolded += s.commit(s.gather(r))
+				continue
+			default:
+				unfolded = 0
+				s.fold()
+			}
+		}
 		select {
 		case r := <-s.appends:
-			s.commit(s.gather(r))
+			unfolded += s.commit(s.gather(r))
 		case t := <-s.tasks:
 			t.done <- s.perform(t.do)
 		case <-s.closing:
@@ -112,8 +123,13 @@ func (s *Store) gather(first *request) []*request {
 	return group
 }
 
-// commit makes a group durable, answers its callers and reports it.
-func (s *Store) commit(group []*request) {
+// fold puts the log into the database. Where it cannot, as while somebody reads, the next one does.
+func (s *Store) fold() {
+	_, _ = s.writer.Exec("PRAGMA wal_checkpoint(PASSIVE)")
+}
+
+// commit makes a group durable, answers its callers and reports it. It returns about how many pages the log has more.
+func (s *Store) commit(group []*request) (pages int) {
 	start := s.options.Now()
 	tail, err := s.write(group)
 	end := s.options.Now()
@@ -143,6 +159,7 @@ func (s *Store) commit(group []*request) {
 	if s.options.OnCommit != nil {
 		s.options.OnCommit(stats)
 	}
+	return 2 + stats.Bytes/pageBytes // the last page of the table, and one above it
 }
 
 // refusal is why the last group could not be made durable.

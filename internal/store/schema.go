@@ -44,6 +44,14 @@ const (
 	toRead                 // a few connections that cannot write
 )
 
+// logPages is how many pages the write-ahead log has until it is folded into the database, as soon as nobody waits: one
+// wrong bit in the log costs all that stands behind it there, so it is kept short, at some fifty small batches.
+// Folding waits for the disk twice; where somebody always waits SQLite does it at 1,000 pages.
+const (
+	logPages  = 64
+	pageBytes = 4096
+)
+
 // connect returns a handle on the database file at path; nothing is opened yet.
 func connect(path string, use dialect) (*sql.DB, error) {
 	absolute, err := filepath.Abs(path)
@@ -84,15 +92,15 @@ func (s *Store) ready() error {
 	fresh := application == 0 && version == 0 && tables == 0
 	switch {
 	case fresh && head.seq > 0:
-		return fmt.Errorf("the database is empty, but batch %d was acknowledged: restore %s from a backup, or move the folder away to start anew",
-			head.seq, databaseName)
+		return unopenable{fmt.Errorf("the database is empty, but batch %d was acknowledged: restore %s from a backup, or move the folder away to start anew",
+			head.seq, databaseName)}
 	case !fresh && application != applicationID:
-		return fmt.Errorf("%w: %s is a database, but not a Muster journal", errFormat, databaseName)
+		return unopenable{fmt.Errorf("%w: %s is a database, but not a Muster journal", errFormat, databaseName)}
 	case !fresh && version > formatVersion:
 		return fmt.Errorf("%w: it is of version %d, this program reads versions 1 to %d: use the Muster that wrote it or a newer one, or another folder",
 			errFormat, version, formatVersion)
 	case !fresh && version < 1:
-		return fmt.Errorf("%w: it says to be of version %d, expected 1 to %d: restore it from a backup", errFormat, version, formatVersion)
+		return unopenable{fmt.Errorf("%w: it says to be of version %d, expected 1 to %d: restore it from a backup", errFormat, version, formatVersion)}
 	}
 	var mode string
 	if err := s.writer.QueryRow("PRAGMA journal_mode=WAL").Scan(&mode); err != nil {

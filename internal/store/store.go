@@ -118,7 +118,7 @@ var ErrClosed = errors.New("the journal is closed")
 // Open opens the journal in dir, creating it where there is none, and checks it: the
 // chain from the newest intact snapshot to the end, the snapshots, the keys, the
 // database's structure, and that the end is what was last acknowledged. What it found
-// is in Report. A journal that lost anything can be read but takes no batch, unless
+// is in Report. What is wrong and follows from batches that are all there is made anew. A journal that lost anything can be read but takes no batch, unless
 // Options.AcceptTruncatedTail says to go on without what was lost.
 func Open(dir string, options Options) (*Store, error) {
 	options, err := options.withDefaults()
@@ -152,7 +152,17 @@ func (s *Store) start() error {
 	if err != nil {
 		return err
 	}
-	if !found.report.Intact() && s.options.AcceptTruncatedTail {
+	mended := []string(nil)
+	if !found.report.Intact() && !s.options.AcceptTruncatedTail {
+		mends, err := s.mends(&found)
+		if err != nil {
+			return err
+		}
+		if mends {
+			mended = found.report.Damage
+		}
+	}
+	if !found.report.Intact() && (s.options.AcceptTruncatedTail || mended != nil) {
 		if err := s.rebuild(found); err != nil {
 			return fmt.Errorf("accept the loss: %w", err)
 		}
@@ -160,6 +170,7 @@ func (s *Store) start() error {
 			return err
 		}
 	}
+	found.report.Mended = mended
 	s.report, s.tail = found.report, found.tail
 	s.last.Store(int64(s.tail.seq))
 	if !s.report.Intact() {
@@ -167,6 +178,16 @@ func (s *Store) start() error {
 		return s.keepLog(s.report)
 	}
 	return s.head.reset(s.tail)
+}
+
+// mends reports whether all that is wrong can be made anew: snapshots, idempotency keys and SQLite's own structure
+// follow from the batches, and these are all there.
+func (s *Store) mends(f *findings) (bool, error) {
+	if f.report.Loss != nil || f.harm > 0 || f.origin.at.seq > 0 {
+		return false, nil // of batches that were compacted nothing can be made anew
+	}
+	at, _, err := walk(s.readers, f.origin.at, f.tail.seq, func(Batch, stored) error { return nil })
+	return at == f.tail, err
 }
 
 // openFiles opens head file and database and checks them.
@@ -214,11 +235,21 @@ func (s *Store) prepare() (err error) {
 
 // explain adds what to do to an error that means a damaged database.
 func explain(err error) error {
-	if isDamage(err) {
-		return fmt.Errorf("%s is damaged: %w: restore the folder from a backup", databaseName, err)
+	if isDamage(err) && !Unopenable(err) {
+		return unopenable{fmt.Errorf("%s is damaged: %w: restore the folder from a backup", databaseName, err)}
 	}
 	return err
 }
+
+// unopenable is the error of a journal whose files hold nothing that one could go on from.
+type unopenable struct{ error }
+
+// Unwrap returns what is wrong.
+func (u unopenable) Unwrap() error { return u.error }
+
+// Unopenable reports whether Open failed because of what the journal's files hold, which no option makes good: only
+// another copy of the history does.
+func Unopenable(err error) bool { return errors.As(err, new(unopenable)) }
 
 // orphanLog refuses a write-ahead log without its database: SQLite would delete it,
 // and it may hold acknowledged batches.
@@ -228,8 +259,8 @@ func orphanLog(path string) error {
 		return nil
 	}
 	if db, err := os.Stat(path); err != nil || db.Size() == 0 {
-		return fmt.Errorf("%s is missing or empty, but its log %s-wal is there: restore both from a backup, or move the folder away to start anew",
-			databaseName, databaseName)
+		return unopenable{fmt.Errorf("%s is missing or empty, but its log %s-wal is there: restore both from a backup, or move the folder away to start anew",
+			databaseName, databaseName)}
 	}
 	return nil
 }

@@ -31,6 +31,7 @@ type Report struct {
 	Keys      int      // intact idempotency keys, expired ones included
 	Loss      *Loss    // what is missing at the end; nil if nothing is
 	Damage    []string // everything else that is wrong
+	Mended    []string // what was wrong with what follows from the batches, which are all there: it was made anew
 	Accepted  []Loss   // earlier losses that the operator accepted
 }
 
@@ -47,6 +48,9 @@ func (r Report) String() string {
 		parts = append(parts, r.Loss.String())
 	}
 	parts = append(parts, r.Damage...)
+	for _, m := range r.Mended {
+		parts = append(parts, "mended: "+m)
+	}
 	for _, l := range r.Accepted {
 		parts = append(parts, "accepted earlier: "+l.String())
 	}
@@ -79,6 +83,13 @@ type findings struct {
 	origin *origin // nil where its row is damaged
 	base   link    // the newest intact snapshot, else the origin
 	tail   link    // the newest batch that can be trusted
+	harm   int     // how many of report.Damage are of what cannot be made anew from the batches
+}
+
+// harms notes damage of what no batch says.
+func (f *findings) harms(format string, args ...any) {
+	f.harm++
+	f.damage(format, args...)
 }
 
 func (f *findings) damage(format string, args ...any) {
@@ -129,7 +140,7 @@ func (s *Store) inspect(depth depth) (findings, error) {
 		return f, err
 	}
 	if !headFound && f.tail.seq > 0 && f.report.Loss == nil {
-		f.damage("the head file is missing or damaged: whether batches after %d were lost cannot be told", f.tail.seq)
+		f.harms("the head file is missing or damaged: whether batches after %d were lost cannot be told", f.tail.seq)
 	}
 	return f, nil
 }
@@ -141,7 +152,7 @@ func (f *findings) findBase(q querier) error {
 	case err == nil:
 		f.origin = &o
 	case isDamage(err):
-		f.damage("%v", err)
+		f.harms("%v", err)
 	default:
 		return err
 	}
@@ -168,10 +179,10 @@ func (f *findings) findBase(q querier) error {
 	}
 	if len(f.report.Snapshots) == 0 {
 		if f.origin == nil {
-			return fmt.Errorf("neither the origin nor a snapshot is intact: %w: restore the folder from a backup", errDamaged)
+			return unopenable{fmt.Errorf("neither the origin nor a snapshot is intact: %w: restore the folder from a backup", errDamaged)}
 		}
 		if f.origin.at.seq > 0 {
-			return noState(*f.origin, nil)
+			return unopenable{noState(*f.origin, nil)}
 		}
 		f.base = f.origin.at
 	}
@@ -200,7 +211,7 @@ func (f *findings) readAccepted(q querier) error {
 		err = errors.Join(err, rows.Err())
 	}
 	if err != nil && isDamage(err) {
-		f.damage("the list of accepted losses: %v", err)
+		f.harms("the list of accepted losses: %v", err)
 		return nil
 	}
 	return err
@@ -352,8 +363,8 @@ func (f *findings) followTail(q querier, keys map[string]keyPlace, to Seq, head 
 		}
 	}
 	if head.seq == acknowledged.seq && head.seq > 0 && head != acknowledged {
-		return fmt.Errorf("batch %d is not the batch %d that was acknowledged: %s and the file %s are not of one journal: restore both from the same backup",
-			head.seq, head.seq, databaseName, headName)
+		return unopenable{fmt.Errorf("batch %d is not the batch %d that was acknowledged: %s and the file %s are not of one journal: restore both from the same backup",
+			head.seq, head.seq, databaseName, headName)}
 	}
 	if fault == "" && head.seq > at.seq {
 		fault = fmt.Sprintf("the database ends at batch %d, but batch %d was acknowledged", at.seq, head.seq)

@@ -226,6 +226,15 @@ func whole[T ~int32 | ~int64](milli T) float64 { return float64(milli) / 1000 }
 type Jobs struct {
 	Jobs    []Job `json:"jobs"`
 	LeftOut int   `json:"left_out,omitempty"` // live ones beyond the limit
+	// Quarantined says of each node that takes no runs because starts failed there why, and when one is tried again.
+	Quarantined []string `json:"quarantined,omitempty"`
+}
+
+// Ready says that submissions are taken.
+type Ready struct {
+	Status string `json:"status"`
+	// Quarantined says how many nodes take no runs because starts failed there; "" is none.
+	Quarantined string `json:"quarantined,omitempty"`
 }
 
 // Nodes is a list of nodes.

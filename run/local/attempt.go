@@ -23,7 +23,9 @@ type attempt struct {
 	order  run.Order
 	dirs   []string // by rank
 	seen   []seen   // by rank
-	of     int64    // steps that the job said it has in all
+	// coming are the supervisors that were started here, by rank: closed when they are no more, nil where none was.
+	coming []<-chan struct{}
+	of     int64 // steps that the job said it has in all
 	pace   pace
 	// company says that guests came or went since the pace was looked at.
 	company atomic.Bool
@@ -36,15 +38,11 @@ type attempt struct {
 	changed  chan struct{} // receives when one of the above changes
 }
 
-// poll is how often records are looked at; prepareWithin how long a gang may take
-// to get ready.
-const (
-	poll          = 50 * time.Millisecond
-	prepareWithin = time.Minute
-)
+// poll is how often records are looked at.
+const poll = 50 * time.Millisecond
 
 func newAttempt(d *Driver, o run.Order) *attempt {
-	a := &attempt{driver: d, order: o, seen: make([]seen, len(o.Workers)), changed: make(chan struct{}, 1),
+	a := &attempt{driver: d, order: o, seen: make([]seen, len(o.Workers)), coming: make([]<-chan struct{}, len(o.Workers)), changed: make(chan struct{}, 1),
 		stopping: o.Status == plan.Stopping, asleep: o.Status == plan.Suspended}
 	for rank := range o.Workers {
 		a.dirs = append(a.dirs, d.MemberDir(o.Name, o.Attempt, int32(rank)))
@@ -118,6 +116,9 @@ func (a *attempt) run() engine.Event {
 		if errors.As(err, new(*objection.Objection)) || errors.As(err, new(*mistake)) {
 			return a.broke(engine.Exited, plan.UserFailure, err.Error()) // no reason to think that this machine is sick
 		}
+		if supervise.Passing(err) {
+			return a.broke(engine.NotStarted, plan.Hindered, err.Error())
+		}
 		return a.broke(engine.NotStarted, plan.StartFailure, err.Error())
 	}
 	a.plan.file = a.begunBy()
@@ -156,7 +157,7 @@ func (a *attempt) launch() error {
 		if err := spec.Validate(); err != nil {
 			return fmt.Errorf("rank %d: %w", rank, &mistake{err})
 		}
-		if err := supervise.Launch(spec, a.driver.config.Exe); err != nil {
+		if a.coming[rank], err = supervise.Launch(spec, a.driver.config.Exe); err != nil {
 			return fmt.Errorf("rank %d: %w", rank, err)
 		}
 	}
@@ -180,9 +181,9 @@ func (a *attempt) unfold() error {
 }
 
 // prepare waits until every worker only has to be told go, and tells them. It
-// returns an event instead when the gang ended before all of it had begun.
+// returns an event instead when the gang ended before all of it had begun. How long that
+// may take is the supervisors' to say, which see what their workers do meanwhile.
 func (a *attempt) prepare() (engine.Event, bool) {
-	deadline := time.Now().Add(prepareWithin)
 	for {
 		a.read()
 		if a.allStarted() {
@@ -195,7 +196,7 @@ func (a *attempt) prepare() (engine.Event, bool) {
 		case a.anyStarted() && ended:
 			a.abort() // it fell apart while it was being told to go
 			return a.ending(), false
-		case ended || stopping && !a.anyStarted() || !ready && time.Now().After(deadline):
+		case ended || stopping && !a.anyStarted():
 			a.abort()
 			return a.unstarted(stopping && !ended), false
 		case ready:
@@ -225,10 +226,13 @@ func (a *attempt) unstarted(stopped bool) engine.Event {
 	}
 	switch rank, class := a.cause(); class {
 	case plan.NoFailure:
-		return a.broke(engine.NotStarted, plan.StartFailure, fmt.Sprintf("not all workers were ready within %s", prepareWithin))
+		return a.broke(engine.NotStarted, plan.Hindered, "the other workers were not ready in time")
 	case plan.UserFailure:
 		return a.failed(engine.Exited, class, rank)
 	default:
+		if a.seen[rank].ended.Class != supervise.Node {
+			return a.failed(engine.NotStarted, plan.Hindered, rank) // killed, or kept from it by what passes
+		}
 		return a.failed(engine.NotStarted, plan.StartFailure, rank)
 	}
 }

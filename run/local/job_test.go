@@ -117,9 +117,9 @@ func TestSecrets(t *testing.T) {
 	state := stateDir(t)
 	h := start(t, state, "fifo")
 	const value = "correct-horse-battery"
-	looks := []string{"MY_TOKEN", "DB_PASS", "PGPASSWORD", "HTTP_AUTH", "SENTRY_DSN", "WANDB_API_KEY", "S3_KEY"}
+	looks := []string{"MY_TOKEN", "DB_PASS", "PGPASSWORD", "HTTP_AUTH", "SENTRY_DSN", "WANDB_API_KEY", "S3_KEY", "GITHUB_PAT", "MYSQL_PWD", "AWS_ACCESS_KEY_ID", "COOKIE"}
 	job := workload.Job{Name: "discreet", Array: 2, Program: workload.Program{
-		Env: []string{"TOK=" + value, "STORE=s3://reader:" + value + "@store/x?y", "PLAIN=public-value", "HOMEPAGE=https://example.org/a:b@c"}, Secrets: []string{"TOK"}}}
+		Env: []string{"TOK=" + value, "STORE=s3://reader:" + value + "@store/x?y", "X=Bearer " + value, "Y=ghp_" + value, "PLAIN=public-value", "HOMEPAGE=https://example.org/a:b@c"}, Secrets: []string{"TOK"}}}
 	script := `test "$PLAIN" = public-value && test "$HOMEPAGE" = https://example.org/a:b@c && test ${#TOK} = 21 && test ${#STORE} = 43`
 	for _, name := range looks {
 		job.Env = append(job.Env, name+"="+value)

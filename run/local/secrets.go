@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -21,7 +22,7 @@ func (d *Driver) KeepSecrets(j *workload.Job) error {
 	kept := j.Env[:0:0]
 	for _, kv := range j.Env {
 		name, value, _ := strings.Cut(kv, "=")
-		if slices.Contains(j.Secrets, name) || secretName(name) || passwordIn(value) {
+		if slices.Contains(j.Secrets, name) || secretName(name) || passwordIn(value) || secretValue(value) {
 			secrets = append(secrets, kv)
 		} else {
 			kept = append(kept, kv)
@@ -78,8 +79,20 @@ func (d *Driver) secretsFile(name string, array bool) string {
 func secretName(name string) bool {
 	name = strings.ToUpper(name)
 	says := func(word string) bool { return strings.Contains(name, word) }
-	return strings.HasSuffix(name, "KEY") || slices.ContainsFunc([]string{"SECRET", "TOKEN", "PASS", "CREDENTIAL", "AUTH", "DSN"}, says)
+	// A part of a name, as in GITHUB_PAT, which is no part of a word, as in PATH.
+	part := func(word string) bool { return slices.Contains(strings.Split(name, "_"), word) }
+	return strings.HasSuffix(name, "KEY") || says("KEY_ID") || slices.ContainsFunc([]string{"SECRET", "TOKEN", "PASS", "CREDENTIAL", "AUTH", "DSN", "COOKIE"}, says) ||
+		slices.ContainsFunc([]string{"PAT", "PW", "JWT", "BEARER"}, part) || strings.HasSuffix(name, "PWD") && name != "PWD" && name != "OLDPWD"
 }
+
+// secretForms are how the values of secrets begin: headers, keys in PEM, and tokens that their makers mark so that they can
+// be found.
+var secretForms = regexp.MustCompile(`^(?i:bearer|basic|token) +[A-Za-z0-9._~+/=-]{8,}$|-----BEGIN [A-Z ]*PRIVATE KEY-----|` +
+	`\b(gh[pousr]_|github_pat_|glpat-|hf_|sk-|xox[abprs]-|npm_|pypi-|dop_v1_)[A-Za-z0-9_-]{16,}|\b(AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[A-Za-z0-9_-]{30,}|` +
+	`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.`)
+
+// secretValue reports whether a value has the form of a secret, whatever its name.
+func secretValue(value string) bool { return secretForms.MatchString(value) }
 
 // passwordIn reports whether a value is an address with a password.
 func passwordIn(value string) bool {

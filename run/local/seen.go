@@ -1,10 +1,6 @@
 package local
 
 import (
-	"os"
-	"path/filepath"
-	"time"
-
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -58,19 +54,16 @@ func (a *attempt) reap(rank int) {
 		return
 	}
 	// It may be about to begin: a supervisor locks its directory first of all.
-	if !a.seen[rank].prepared && a.seen[rank].started == 0 && young(a.dirs[rank]) {
-		return
+	if coming := a.coming[rank]; coming != nil && !a.seen[rank].prepared && a.seen[rank].started == 0 {
+		select {
+		case <-coming:
+		default:
+			return
+		}
 	}
 	if r, err := supervise.Reap(a.dirs[rank]); err == nil {
 		a.seen[rank].ended = &r
 	}
-}
-
-// young reports whether a member directory was made so recently that its
-// supervisor may not have come up yet.
-func young(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, "spec.json"))
-	return err == nil && time.Since(info.ModTime()) < 10*time.Second
 }
 
 // note takes in one record.

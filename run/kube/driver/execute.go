@@ -33,7 +33,7 @@ func (c *Core) Order(o run.Order) {
 	switch o.Verb {
 	case plan.Start:
 		if e == nil {
-			c.box.report(engine.Event{Kind: engine.NotStarted, Job: o.Job, Attempt: o.Attempt, Ending: engine.Ending{Class: plan.Misplaced}})
+			c.box.report(engine.Event{Kind: engine.NotStarted, Job: o.Job, Attempt: o.Attempt, Ending: engine.Ending{Class: plan.Hindered}})
 			return
 		}
 		if e.run != nil {

@@ -78,7 +78,7 @@ func (rn *runs) exit(e *entry, class plan.FailureClass, failure *plan.Failure) {
 	switch {
 	case x.started:
 	case class == plan.NodeFailure:
-		kind, class = engine.NotStarted, plan.Misplaced
+		kind, class = engine.NotStarted, plan.Hindered
 	case class == plan.NoFailure:
 		rn.box.report(engine.Event{Kind: engine.Started, Job: e.job, Attempt: x.attempt})
 	}
@@ -139,7 +139,7 @@ func (rn *runs) gaveUp(e *entry) {
 	if left := rn.clear(e, "its gang could not be started as a whole"); left > 0 {
 		return
 	}
-	kind, class := engine.NotStarted, plan.Misplaced
+	kind, class := engine.NotStarted, plan.Hindered
 	if e.run.started {
 		kind, class = engine.Exited, plan.NodeFailure
 	}

@@ -27,6 +27,7 @@ func Salvage(c *cluster.Cluster, r Rest, pieces []Piece) (*plan.State, []plan.Jo
 	}
 	for i := range r.OddNodes {
 		r.OddNodes[i].OtherCPU, r.OddNodes[i].OtherHost = 0, 0
+		r.OddNodes[i].Trial.On = false // runs get other numbers
 	}
 	pieces = renumber(c, &r, pieces)
 	s, err := begin(c, &r, pieces)

@@ -72,6 +72,7 @@ type OddNode struct {
 	Node                      plan.NodeID
 	Status                    plan.NodeStatus
 	Sick, OtherCPU, OtherHost int32
+	Trial                     plan.Trial `json:",omitzero"`
 }
 
 // OddDevice is what a device's row says beside its grants.
@@ -123,7 +124,7 @@ func RestOf(s *plan.State) Rest {
 	}
 	for i := range s.Nodes {
 		r.Nodes, r.Counts = append(r.Nodes, s.Cluster.Nodes[i].Name), append(r.Counts, s.Nodes[i].Count)
-		if n := (OddNode{plan.NodeID(i), s.Nodes[i].Status, s.Nodes[i].Sick, s.Nodes[i].OtherCPU, s.Nodes[i].OtherHost}); n != (OddNode{Node: plan.NodeID(i)}) {
+		if n := (OddNode{plan.NodeID(i), s.Nodes[i].Status, s.Nodes[i].Sick, s.Nodes[i].OtherCPU, s.Nodes[i].OtherHost, s.Nodes[i].Trial}); n != (OddNode{Node: plan.NodeID(i)}) {
 			r.OddNodes = append(r.OddNodes, n)
 		}
 	}
@@ -204,7 +205,7 @@ func begin(c *cluster.Cluster, r *Rest, pieces []Piece) (*plan.State, error) {
 	layAccounts(s, r)
 	for _, n := range r.OddNodes {
 		row := &s.Nodes[n.Node]
-		row.Status, row.Sick, row.OtherCPU, row.OtherHost = n.Status, n.Sick, n.OtherCPU, n.OtherHost
+		row.Status, row.Sick, row.Trial, row.OtherCPU, row.OtherHost = n.Status, n.Sick, n.Trial, n.OtherCPU, n.OtherHost
 		row.FreeCPU -= n.OtherCPU
 		row.FreeHost -= n.OtherHost
 	}

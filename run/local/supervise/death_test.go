@@ -97,7 +97,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			t.Parallel()
 			s := shell(t, `sleep 0.02; (setsid sleep 1000 &); sleep 0.05; exit 3`)
-			if err := Launch(s, self()); err != nil {
+			if _, err := Launch(s, self()); err != nil {
 				t.Fatal(err)
 			}
 			dir := s.MemberDir()
@@ -159,10 +159,10 @@ func TestOneAttemptHasOneSupervisor(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 4 {
 		wait.Go(func() {
-			if err := Launch(s, self()); err != nil {
+			if _, err := Launch(s, self()); err != nil {
 				t.Error(err)
 			}
-			if err := start(s.MemberDir(), self()); err != nil { // past all checks of Launch
+			if _, err := start(s.MemberDir(), self()); err != nil { // past all checks of Launch
 				t.Error(err)
 			}
 		})
@@ -176,10 +176,10 @@ func TestOneAttemptHasOneSupervisor(t *testing.T) {
 	}
 	settle(t, dir)
 	// Nor is a used attempt run again.
-	if err := Launch(s, self()); err != nil {
+	if _, err := Launch(s, self()); err != nil {
 		t.Fatal(err)
 	}
-	if err := start(dir, self()); err != nil {
+	if _, err := start(dir, self()); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(100 * time.Millisecond)

@@ -115,7 +115,7 @@ func TestDeathOfTheKeeper(t *testing.T) {
 	t.Parallel()
 	dir := runTo(t, shell(t, `echo up; sleep 0.3; exit 4`), "up")
 	awaitGone(t, kill(dir, ""))
-	if err := start(dir, self()); err != nil {
+	if _, err := start(dir, self()); err != nil {
 		t.Fatal(err)
 	}
 	if r := await(t, dir, Ended); r.Class != User || r.Code != 4 {

@@ -17,37 +17,38 @@ import (
 
 // Launch starts a supervisor for the worker, detached, as "EXE supervise DIR". It
 // may be called again for the same attempt: what is alive or was used stays as it
-// is. Whether the worker got ready is told by its record.
-func Launch(spec Spec, exe string) error {
+// is. Whether the worker got ready is told by its record; ended is closed when the
+// process that was started is no more, and nil where none was.
+func Launch(spec Spec, exe string) (ended <-chan struct{}, err error) {
 	if err := spec.Validate(); err != nil {
-		return fmt.Errorf("launch: %w", err)
+		return nil, fmt.Errorf("launch: %w", err)
 	}
 	if !filepath.IsAbs(exe) {
-		return fmt.Errorf("launch: program %q: expected an absolute path", exe)
+		return nil, fmt.Errorf("launch: program %q: expected an absolute path", exe)
 	}
 	dir := spec.MemberDir()
 	if err := makeMemberDir(dir); err != nil {
-		return fmt.Errorf("launch %s: %w", dir, err)
+		return nil, fmt.Errorf("launch %s: %w", dir, err)
 	}
 	release, err := lockDir(dir)
 	if err != nil {
-		return fmt.Errorf("launch %s: %w", dir, err)
+		return nil, fmt.Errorf("launch %s: %w", dir, err)
 	}
 	defer release()
 	records, torn, err := ReadRecords(dir, 0)
 	if err != nil || torn || len(records) > 0 {
-		return err
+		return nil, err
 	}
 	if alive, err := Alive(dir); err != nil || alive {
-		return err
+		return nil, err
 	}
 	if err := writeSpec(dir, spec); err != nil {
-		return fmt.Errorf("launch %s: %w", dir, err)
+		return nil, fmt.Errorf("launch %s: %w", dir, err)
 	}
-	if err := start(dir, exe); err != nil {
-		return fmt.Errorf("launch %s: %w", dir, err)
+	if ended, err = start(dir, exe); err != nil {
+		return nil, fmt.Errorf("launch %s: %w", dir, err)
 	}
-	return nil
+	return ended, nil
 }
 
 // makeMemberDir makes the directory. Workers of any user pass through it to their
@@ -114,23 +115,27 @@ func WriteFile(path string, b []byte) error {
 
 // start starts the supervisor in a session of its own, with nothing of the control
 // plane's but its rights and its control group.
-func start(dir, exe string) error {
+func start(dir, exe string) (<-chan struct{}, error) {
 	out, err := os.OpenFile(filepath.Join(dir, "supervisor.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer out.Close()
 	if err := keepFiles(); err != nil {
-		return err
+		return nil, err
 	}
 	c := exec.Command(exe, "supervise", dir)
 	c.Dir, c.Env, c.Stdout, c.Stderr = "/", []string{}, out, out
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {
-		return err
+		return nil, err
 	}
-	go c.Wait() // so that it leaves no zombie while the control plane lives; its record says the rest
-	return nil
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = c.Wait() // so that it leaves no zombie while the control plane lives; its record says the rest
+	}()
+	return ended, nil
 }
 
 // keepFiles keeps files that this process was born with from being passed on: a

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		if err := json.NewDecoder(os.Stdin).Decode(&spec); err != nil {
 			panic(err)
 		}
-		if err := Launch(spec, self()); err != nil {
+		if _, err := Launch(spec, self()); err != nil {
 			panic(err)
 		}
 		fmt.Println("launched")
@@ -121,7 +121,7 @@ func told(dir string) string {
 // launch launches a worker and waits until it is prepared or has ended.
 func launch(t *testing.T, s Spec) (dir string, first Record) {
 	t.Helper()
-	if err := Launch(s, self()); err != nil {
+	if _, err := Launch(s, self()); err != nil {
 		t.Fatal(err)
 	}
 	dir = s.MemberDir()

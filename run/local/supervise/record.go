@@ -46,7 +46,7 @@ const (
 	Memory    Class = "memory"     // the kernel ended it for want of memory
 	TimeLimit Class = "time-limit" // it ran as long as it may
 	Preempted Class = "preempted"  // stopped because it was asked for
-	Temporary Class = "temporary"  // exit code 75: a peer went away, try again
+	Temporary Class = "temporary"  // try again: exit code 75 says that a peer went away; or what passes kept it from starting
 	Aborted   Class = "aborted"    // never started: told not to
 	Abandoned Class = "abandoned"  // never started: nobody said go in time
 	Lost      Class = "lost"       // its supervisors died

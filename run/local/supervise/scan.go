@@ -161,6 +161,12 @@ func Clean(dir string) error {
 	if n := len(records); n == 0 || records[n-1].Kind != Ended {
 		return fmt.Errorf("clean %s: it has not ended", dir)
 	}
+	// A start that failed, on a busy machine above all, may have left its control group when it ended.
+	if spec, err := readSpec(dir); err == nil {
+		if group, err := spec.Pool.Find(spec.groupName()); err == nil {
+			_ = group.Remove() // what stays is an empty directory
+		}
+	}
 	for _, name := range []string{"orders", "control", "progress", "secrets"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("clean: %w", err)

@@ -72,6 +72,26 @@ type failure struct {
 	code  int // what a shell would exit with
 }
 
+// unready is a failure to prepare or start a worker: this machine's fault, unless it is of what passes.
+func unready(err error) *failure {
+	if Passing(err) {
+		return &failure{class: Temporary, err: err}
+	}
+	return &failure{class: Node, err: err}
+}
+
+// Passing reports whether an error is of what passes, and no sign of a machine that cannot do it: a full disk, no
+// process, file or memory left, a port that somebody has, something too slow.
+func Passing(err error) bool {
+	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EAGAIN, unix.EADDRINUSE, unix.EINTR,
+		os.ErrDeadlineExceeded} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
 // What a shell exits with where a command is there and cannot be run, and where it is not
 // there.
 const (
@@ -97,7 +117,7 @@ func unstartable(path string, err error) *failure {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.E2BIG):
 		return own(fmt.Errorf("%s cannot be run: %w", path, err))
 	}
-	return &failure{class: Node, err: fmt.Errorf("start %s: %w", path, err)}
+	return unready(fmt.Errorf("start %s: %w", path, err))
 }
 
 // inWords is an error told otherwise.
@@ -122,12 +142,15 @@ func parseFailure(text string) *failure {
 			return &failure{Class(words[0]), errors.New(words[2]), code}
 		}
 	}
+	if text == "" {
+		return &failure{class: Temporary, err: errors.New("the process that was to become the worker was ended by something else")}
+	}
 	return &failure{class: Node, err: fmt.Errorf("worker could not be prepared, see its log: %q", text)}
 }
 
 func prepareStage(dir string) (path string, argv, env []string, f *failure) {
 	node := func(err error) (string, []string, []string, *failure) {
-		return "", nil, nil, &failure{class: Node, err: err}
+		return "", nil, nil, unready(err)
 	}
 	spec, err := readSpec(dir)
 	if err != nil {

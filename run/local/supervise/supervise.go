@@ -145,30 +145,29 @@ func (s *supervisor) conclude(status syscall.WaitStatus) Record {
 
 // prepare does all that can fail before the worker runs.
 func (s *supervisor) prepare(p pipes) (f *failure) {
-	node := func(err error) *failure { return &failure{class: Node, err: err} }
 	var err error
 	if s.spec, err = readSpec(s.dir); err != nil {
-		return node(err)
+		return unready(err)
 	}
 	go s.listen(p)
 	if err := s.makeFiles(); err != nil {
-		return node(err)
+		return unready(err)
 	}
 	if err := checkPorts(s.spec.Ports); err != nil {
-		return node(err)
+		return unready(err)
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return node(fmt.Errorf("adopt orphans: %w", err))
+		return unready(fmt.Errorf("adopt orphans: %w", err))
 	}
 	if s.group, err = s.spec.Pool.Create(s.spec.groupName(), s.spec.Limits); err != nil {
-		return node(err)
+		return unready(err)
 	}
 	if s.log, err = newLogWriter(s.dir, s.spec.LogBytes); err != nil {
-		return node(err)
+		return unready(err)
 	}
 	worker, err := startStage(p)
 	if err != nil {
-		return node(err)
+		return unready(err)
 	}
 	s.attend(worker)
 	// It fails only where the stage has ended already, which then says why.
@@ -186,22 +185,19 @@ func (s *supervisor) attend(worker *staged) {
 
 // awaitReady waits until the stage has done its part and records that.
 func (s *supervisor) awaitReady() *failure {
-	const patience = 30 * time.Second
-	if err := s.worker.status.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		return &failure{class: Node, err: fmt.Errorf("prepare worker: %w", err)}
-	}
-	switch said, err := s.worker.said(); {
+	said, err := s.worker.saidInTime()
+	switch {
 	case err != nil:
-		return &failure{class: Node, err: fmt.Errorf("prepare worker: %w", err)}
+		return unready(fmt.Errorf("prepare worker: %w", err))
 	case said != ready:
 		return parseFailure(said)
 	}
 	p, ok := readProcess(s.worker.pid)
 	if !ok {
-		return &failure{class: Node, err: errors.New("prepare worker: it ended by itself")}
+		return parseFailure("")
 	}
 	if err := s.record.add(Record{Kind: Prepared, PID: p.pid, Birth: p.birth, Boot: bootID(), Group: &s.group}); err != nil {
-		return &failure{class: Node, err: err}
+		return unready(err)
 	}
 	return nil
 }
@@ -254,23 +250,23 @@ func (s *supervisor) begin() *failure {
 	s.stepLaw() // a guest is held back from the first moment on
 	// The record comes before its effect: no worker ever runs unrecorded.
 	if err := s.record.add(Record{Kind: Started, PID: s.worker.pid}); err != nil {
-		return &failure{class: Node, err: err}
+		return unready(err)
 	}
 	s.oomBefore = machineOOMKills()
 	s.startedAt = time.Now()
 	if err := os.Remove(filepath.Join(s.dir, "secrets")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return &failure{class: Node, err: fmt.Errorf("remove secrets: %w", err)}
+		return unready(fmt.Errorf("remove secrets: %w", err))
 	}
 	if _, err := s.worker.goOn.Write([]byte{1}); err != nil {
-		return &failure{class: Node, err: fmt.Errorf("start worker: %w", err)}
+		return unready(fmt.Errorf("start worker: %w", err))
 	}
 	if err := s.worker.status.SetReadDeadline(time.Time{}); err != nil {
-		return &failure{class: Node, err: fmt.Errorf("start worker: %w", err)}
+		return unready(fmt.Errorf("start worker: %w", err))
 	}
 	// It says nothing more when it has become the command.
 	switch said, err := s.worker.said(); {
 	case err != nil:
-		return &failure{class: Node, err: fmt.Errorf("start worker: %w", err)}
+		return unready(fmt.Errorf("start worker: %w", err))
 	case said != "":
 		return parseFailure(said)
 	}
@@ -295,7 +291,7 @@ func (s *supervisor) awaitGo() *failure {
 		case <-s.signals:
 			return &failure{class: Aborted, err: errors.New("its supervisor was told to end before it started")}
 		case <-s.reaper.exited:
-			return &failure{class: Node, err: errors.New("the prepared process was ended by something else")}
+			return parseFailure("")
 		case <-patience.C:
 			return &failure{class: Abandoned, err: fmt.Errorf("nobody said go within %s", s.spec.WaitGo)}
 		}

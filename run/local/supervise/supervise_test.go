@@ -57,7 +57,7 @@ func TestHowItEnds(t *testing.T) {
 		{name: "no interpreter", change: func(s *Spec) { s.Command = []string{orphan} }, class: User, code: 127, started: 1, why: "interpreter"},
 		{name: "not executable", change: func(s *Spec) { s.Command = []string{text} }, class: User, code: 126, why: "no right to use the program " + text},
 		{name: "no program", change: func(s *Spec) { s.Command = []string{garbage} }, class: User, code: 126, started: 1, why: "is no program"},
-		{name: "port", change: func(s *Spec) { s.Ports = []int{taken.Addr().(*net.TCPAddr).Port} }, class: Node, why: "not free"},
+		{name: "port", change: func(s *Spec) { s.Ports = []int{taken.Addr().(*net.TCPAddr).Port} }, class: Temporary, why: "not free"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +141,7 @@ func TestRefused(t *testing.T) {
 	} {
 		s := shell(t, "exit 0")
 		change(&s)
-		if err := Launch(s, self()); err == nil {
+		if _, err := Launch(s, self()); err == nil {
 			t.Errorf("%s was taken", name)
 		}
 	}

@@ -1,0 +1,56 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// patience is how long a stage may do nothing before it has said that it is ready. On a busy machine it may take much
+// longer than that: time in which it computes, or waits for a processor, does not count.
+const patience = 30 * time.Second
+
+// saidInTime is said, or os.ErrDeadlineExceeded when the stage does not get on.
+func (s *staged) saidInTime() (string, error) {
+	const look = time.Second
+	idle, last, at := time.Duration(0), running(s.pid), time.Now()
+	for {
+		if err := s.status.SetReadDeadline(time.Now().Add(look)); err != nil {
+			return "", err
+		}
+		said, err := s.said()
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return said, err
+		}
+		now, ran := time.Now(), running(s.pid)
+		idle += max(0, now.Sub(at)-max(0, ran-last))
+		if last, at = ran, now; idle >= patience {
+			return "", fmt.Errorf("it did nothing for %s and was not ready: %w", idle.Round(time.Second), err)
+		}
+	}
+}
+
+// running is for how long the threads of a process have computed or waited for a processor, by the kernel's account; 0
+// where it keeps none.
+func running(pid int) (all time.Duration) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		return 0
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for i, f := range strings.Fields(string(b)) {
+			if ns, err := strconv.ParseInt(f, 10, 64); err == nil && i < 2 {
+				all += time.Duration(ns)
+			}
+		}
+	}
+	return all
+}
