@@ -47,9 +47,9 @@ type Rhythm interface {
 // though there is room.
 type Gathering interface{ Gathers() }
 
-// Rotating is a Joint that lets jobs take turns by design: in each of its rounds a run may go for another
-// that went for it before.
-type Rotating interface{ Rotates() }
+// Rotating is a Joint that lets jobs take turns by design: a run may go for another that went for it before,
+// when it has had its turn, which is so long.
+type Rotating interface{ Turn() unit.Duration }
 
 // Slow is a Joint whose decision may take longer than a cycle has. Its question is put
 // outside, where Solve, which must follow from the question alone, answers it; Learn is

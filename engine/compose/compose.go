@@ -296,7 +296,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	why.Rebuilt = why.Rebuilt && s.claims.unprotected > d.Now() // else that is what has happened
 	s.reopen(d, why.Room)
 	s.openCalendar(d)
-	asked, ask := true, unit.Never
+	asked, ask, from := true, unit.Never, len(d.Changes())
 	if s.round == nil {
 		s.untilLawful(d, func() {
 			s.unpack(d, &why)
@@ -310,6 +310,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 			s.carryOut(d)
 			s.goOn(d, why.Broken)
 		})
+		s.round.remember(d, d.Changes()[from:], s.claims.loops)
 		s.rent(d)
 	} else {
 		s.unpack(d, &why)

@@ -46,6 +46,9 @@ func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 				s.making.stays = append(s.making.stays, x.Change.Job)
 			}
 		}
+		if s.round != nil {
+			s.making.stays = append(s.making.stays, s.round.unlawful(d, d.Changes()[from:], s.claims.loops)...)
+		}
 		if len(s.making.stays) == known {
 			return
 		}

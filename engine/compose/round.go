@@ -20,12 +20,13 @@ type round struct {
 	rhythm  allocate.Rhythm // the decider, if it has one
 	renter  allocate.Renter // the decider, if it rents
 	gathers bool            // jobs are to wait for a batch
-	turn    bool            // jobs take turns by design
+	turn    unit.Duration   // how long jobs run at least that take turns by design, 0 where they do not
 	line    []plan.JobID    // waiting or running, by id
 	wishes  []allocate.Wish
 	wish    []int32      // by job: its wish, counted from 1, while wishes are carried out
 	yields  []plan.JobID // runs that the decider wishes away or smaller, and that go on until others need their room
 	turns   []plan.JobID // runs that it wishes suspended, and that go on until another takes their turn, where the queues or the calendar rule
+	ended   []ending     // runs that it has ended at once
 	failed  []attempt    // what could not be made room for, since the draft last changed
 	why     []because    // by shape: why its jobs wait; since turn whyOf of the draft
 	whyOf   int64
@@ -53,7 +54,9 @@ func newRound(d allocate.Joint) *round {
 	r.slow, _ = strategy.Can[allocate.Slow](d)
 	r.rhythm, _ = strategy.Can[allocate.Rhythm](d)
 	r.renter, _ = strategy.Can[allocate.Renter](d)
-	_, r.turn = strategy.Can[allocate.Rotating](d)
+	if by, ok := strategy.Can[allocate.Rotating](d); ok {
+		r.turn = by.Turn()
+	}
 	_, r.gathers = strategy.Can[allocate.Gathering](d)
 	return r
 }

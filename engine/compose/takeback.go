@@ -149,7 +149,7 @@ func (s *Scheduler) outranks(v plan.View, run, job plan.JobID) bool {
 }
 
 // turns reports whether jobs take turns by the strategy's design.
-func (s *Scheduler) turns() bool { return s.rules.Turns || s.round != nil && s.round.turn }
+func (s *Scheduler) turns() bool { return s.rules.Turns || s.round != nil && s.round.turn > 0 }
 
 // paidBack reports whether a run has computed for long enough to be worth having been
 // started, so that it may go for a wish: a minute, ten times what its stop costs, and what its start cost others.
@@ -158,7 +158,7 @@ func (s *Scheduler) paidBack(v plan.View, job plan.JobID) bool {
 	if r.Status != plan.Running && r.Status != plan.Suspended {
 		return false
 	}
-	at := max(law.Earned(v, v.Job(job).Run), r.Began.Add(max(resizeEvery, leastSlice*s.price(v, job))))
+	at := max(s.round.endsFrom(v, v.Job(job).Run), r.Began.Add(max(resizeEvery, leastSlice*s.price(v, job))))
 	if at > v.Now() {
 		s.claims.unprotected = min(s.claims.unprotected, at)
 	}

@@ -20,7 +20,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 		r.wishes[i].Check()
 		r.wish[r.wishes[i].Job] = int32(i) + 1
 	}
-	r.yields, r.turns, r.failed, r.why = r.yields[:0], r.turns[:0], r.failed[:0], r.why[:0]
+	r.yields, r.turns, r.failed, r.why, r.ended = r.yields[:0], r.turns[:0], r.failed[:0], r.why[:0], r.ended[:0]
 	for id := range plan.RunID(d.RunSlots()) {
 		if status, _ := d.Works(id); !r.between && hasBegun(status) && !s.stays(d.JobOf(id)) && !s.asItIs(d.View, id) {
 			run := d.Run(id)
@@ -166,8 +166,14 @@ func (s *Scheduler) regrant(d *plan.Draft, id plan.RunID, r *plan.Run, w *alloca
 
 // stop ends a run for a wish and puts its job back in the line.
 func (s *Scheduler) stop(d *plan.Draft, id plan.RunID, reason plan.Reason) {
-	job := d.Run(id).Job
+	job, e := d.Run(id).Job, ending{}
+	if s.round != nil {
+		e = s.round.ending(d.View, id)
+	}
 	if d.Stop(id, reason, s.price(d.View, job)) {
+		if e.stop = d.Run(id).Change; s.round != nil {
+			s.round.ended = append(s.round.ended, e)
+		}
 		s.drop(d.View, job)
 		s.file(d.View, job)
 	}
@@ -279,7 +285,7 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 		return false
 	}
 	s.making.why, s.agenda.held = plan.Reason{}, false
-	it := item{job: w.Job}
+	it, mark := item{job: w.Job}, d.Mark()
 	n, _ := s.place(d, it, w)
 	if n == 0 && s.reserve(d, w.Job) {
 		n, _ = s.place(d, it, w) // its place is this moment: it may fit now that it is its own
@@ -287,6 +293,13 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 	if n == 0 {
 		s.waits(d, w.Job, plan.Reason{})
 		return false
+	}
+	changes := d.Changes()
+	if why := s.round.tookRoom(w, changes[len(changes)-1].After); why.Code != plan.NoReason {
+		d.Rollback(mark)
+		there := *w
+		there.Reason = why
+		n, _ = s.place(d, it, &there)
 	}
 	s.settled(d, it, n, w.Workers, plan.None)
 	s.evicted(d)

@@ -151,8 +151,8 @@ func (p *Policy) Learn(answer []byte) {
 	}
 }
 
-// Rotates says that jobs share time by design: in a round each goes on that has had less than its part.
-func (p *Policy) Rotates() {}
+// Turn is a round: jobs share time by design, and in each round those go on that have had less than their part.
+func (p *Policy) Turn() unit.Duration { return p.config.round() }
 
 // Wishes keeps the round's types until its end, or until a new division has come, and
 // then assigns them anew. Within a round only who waits is given what is free. A job
