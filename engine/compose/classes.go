@@ -272,12 +272,12 @@ func (s *Scheduler) copyOf(m marks) marks {
 // but free room is asked for.
 func (s *Scheduler) keepOut(d *plan.Draft, job plan.JobID, id int32) {
 	v, shape := d.View, d.ShapeOf(id)
-	if len(s.agenda.calendar.Claims()) < s.parts.Reserve.Depth || len(s.agenda.calendar.Windows()) > 0 || shape.Elastic() ||
+	if !s.agenda.Full() || len(s.agenda.Windows()) > 0 || shape.Elastic() ||
 		s.parts.Sharer != nil || s.able.finder || s.able.patient || s.moves() {
 		return
 	}
 	n, own := smallest(shape), s.lines.classes[s.lines.home[job]].step
-	length, takers := s.length(v, job, n), s.takers(v, id)
+	length, takers := s.agenda.Length(v, job, n), s.takers(v, id)
 	steps := s.parts.Reserve.Foresight == nil // classes are told apart by this length, and by no other
 	for _, f := range s.lines.alike[id].files {
 		if steps && f.step < own {
@@ -287,7 +287,7 @@ func (s *Scheduler) keepOut(d *plan.Draft, job plan.JobID, id int32) {
 		for at := range some.all() {
 			c := f.classes[at]
 			if !steps || f.step == own {
-				if other := s.lines.classes[c].waiting.items[0].job; other == job || s.length(v, other, n) < length {
+				if other := s.lines.classes[c].waiting.items[0].job; other == job || s.agenda.Length(v, other, n) < length {
 					some.unset(at)
 				}
 			}
@@ -295,7 +295,7 @@ func (s *Scheduler) keepOut(d *plan.Draft, job plan.JobID, id int32) {
 				some.unset(at)
 			}
 		}
-		for _, claim := range s.agenda.calendar.Claims() {
+		for _, claim := range s.agenda.Claims() {
 			if c := s.classOf(claim.Job); c != nil && c.in == f && c.waiting.items[0].job == claim.Job {
 				some.unset(c.place)
 			}
@@ -321,7 +321,7 @@ func (s *Scheduler) keepOutOf(f *file, some marks) {
 // letIn has those tried whom claims kept out without a try, if there is room for a claim again, and
 // reports whether there are any.
 func (s *Scheduler) letIn() bool {
-	if len(s.lines.keptOut) == 0 || len(s.agenda.calendar.Claims()) >= s.parts.Reserve.Depth {
+	if len(s.lines.keptOut) == 0 || s.agenda.Full() {
 		return false
 	}
 	for _, f := range s.lines.keptOut {

@@ -45,13 +45,13 @@ func (s *Scheduler) clear(d *plan.Draft, w *allocate.Wish) int32 {
 	if shape.Models, _ = d.MayTake(&s.claims.tree.Ledger, w.Job, shape.Models, shape.Milli(n)); !s.scattered(d.View, &shape) {
 		return 0
 	}
-	why, held := s.making.why, s.agenda.held
-	budget := s.parts.Moves.Budget(s.length(d.View, w.Job, n), shape.Milli(n))
+	why, held := s.making.why, s.making.held
+	budget := s.parts.Moves.Budget(s.agenda.Length(d.View, w.Job, n), shape.Milli(n))
 	s.findMovable(d, &shape, budget)
 	c := &s.making.clearing
 	chosen, ok := c.chooser.Choose(victims.Input{View: d.View, Candidates: c.runs, Need: allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Workers: n, Shape: &shape}},
 		func(chosen []int) bool { return s.affords(chosen, budget) && s.tryMoves(d, w, n, chosen) })
-	if s.making.why, s.agenda.held = why, held; !ok || len(chosen) == 0 || !s.moveFor(d, w, n, chosen) {
+	if s.making.why, s.making.held = why, held; !ok || len(chosen) == 0 || !s.moveFor(d, w, n, chosen) {
 		return 0
 	}
 	for _, i := range c.order {

@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/agenda"
 	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/model/bitset"
@@ -75,12 +76,12 @@ type Scheduler struct {
 	parts  Parts
 	rules  schedule.Rules
 	able   abilities
-	round  *round // of a joint decider, nil under an order
-	lines  lines  // whom to try
-	claims claims // who may, and who gives way
-	agenda agenda // when
-	making making // how
-	memory []byte // as it was encoded last
+	round  *round        // of a joint decider, nil under an order
+	lines  lines         // whom to try
+	claims claims        // who may, and who gives way
+	agenda agenda.Agenda // when
+	making making        // how
+	memory []byte        // as it was encoded last
 }
 
 // lines are the jobs that wait, in their classes, and those that run.
@@ -120,28 +121,6 @@ type claims struct {
 	yielding
 }
 
-// agenda is the room that is held for others, and the windows.
-type agenda struct {
-	calendar  calendar.Calendar
-	looked    int64 // turns of the draft that the calendar has seen
-	revised   int64 // turns of the draft at which every claim was as early as may be, but for what took room since
-	held      bool  // room was held back from the job that was tried last
-	holds     []plan.Hold
-	heldOf    heldOf     // whom from
-	leftOut   []int      // ranks of claims that do not count for the job that is placed
-	overruled bool       // a start did not mind all claims, or stopped others
-	oldest    plan.JobID // no older one waits
-	overdue   unit.Time  // when the next run is expected to end, and else takes longer
-	claimDue  unit.Time  // when the oldest that waits will have waited long enough
-}
-
-// heldOf is from whom room is held back, and in which turn of the calendar.
-type heldOf struct {
-	job     plan.JobID
-	workers int32
-	turn    int64
-}
-
 // making is what it takes to carry a wish out on the draft.
 type making struct {
 	wish     allocate.Wish // for the job that an order tries
@@ -149,6 +128,7 @@ type making struct {
 	beside   []allocate.Candidate // of the sharer
 	keeps    plan.PlanTerms       // of a run that goes on in processes that are left, while it is started
 	narrow   plan.Shape           // of the job that is placed, with the models that it may have
+	held     bool                 // the agenda had a word in where it may stand
 	narrowed bool                 // it may have fewer models now than others of its shape
 	why      plan.Reason          // what beside room kept the job that was tried last from starting
 	scanned  int                  // of the draft's changes, for guests that had to give way
@@ -227,8 +207,8 @@ func (s *Scheduler) reset() {
 	s.claims.charged, s.claims.running, s.claims.more, s.claims.tree = nil, bitset.Set{}, map[plan.JobID][]charge{}, tree{}
 	s.lines.running = heap{pos: &s.lines.pos, worst: true}
 	s.lines.active, s.making.elastic, s.making.resize, s.lines.roomRetry = 0, 0, unit.Never, unit.Never
-	s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue, s.agenda.oldest = unit.Never, unit.Never, unit.Never, 0
-	s.agenda.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack, Repair: s.parts.Reserve.Repair, May: s.mayEver}
+	s.claims.unprotected = unit.Never
+	s.agenda = agenda.New(s.parts.Reserve, agenda.Rights{May: s.mayEver, First: func(v plan.View, job plan.JobID) bool { return s.claims.tree.guaranteed(v, job) }})
 	s.claims.loops = law.NewLoops(law.DefaultLimits())
 	if r := s.round; r != nil {
 		r.line, r.asked, r.last = r.line[:0], nil, -1
@@ -320,12 +300,11 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	if asked {
 		s.shapeTraffic(d, why)
 	}
-	s.closeCalendar(d)
+	d.Reserve(s.agenda.Close())
 	if s.round != nil {
 		ask = s.askNext(d.View)
 	}
-	return min(s.reranks(), s.making.resize, s.lines.roomRetry, s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue,
-		s.agenda.calendar.Wake(d.Now()), ask)
+	return min(s.reranks(), s.making.resize, s.lines.roomRetry, s.claims.unprotected, s.agenda.Wake(d.Now()), ask)
 }
 
 // grow makes room for jobs and shapes that are new.
@@ -400,8 +379,8 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 	s.lines.active++
 	s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)
 	s.lines.timers.set(until, id)
-	best := s.lines.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c) || !s.agenda.calendar.Empty())
-	if best || len(s.agenda.calendar.Windows()) > 0 {
+	best := s.lines.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c) || !s.agenda.Empty())
+	if best || len(s.agenda.Windows()) > 0 {
 		s.unblock(c) // the class has a new best job, or one that may end before a node closes
 	}
 	s.refile(c)
@@ -451,7 +430,7 @@ func (s *Scheduler) drop(v plan.View, id plan.JobID) {
 		s.discharge(id)
 	default:
 		c := &s.lines.classes[h]
-		if s.lines.pos[id] == 0 && !s.agenda.calendar.Empty() {
+		if s.lines.pos[id] == 0 && !s.agenda.Empty() {
 			s.unblock(c) // the next may be short enough to fit before a claim or a window
 		}
 		c.waiting.remove(id)

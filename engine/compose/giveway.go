@@ -78,7 +78,7 @@ func (s *Scheduler) goBack(d *plan.Draft, jobs []plan.JobID, loops []byte) {
 		panic("compose: the memory of displacements cannot be read back: " + err.Error())
 	}
 	s.lines.pass++
-	s.agenda.overruled, s.claims.newBorrower = false, false
+	s.claims.newBorrower = false
 }
 
 // stays reports whether a job's run goes on as it is, since to end it was in vain.

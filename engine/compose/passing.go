@@ -11,7 +11,7 @@ import (
 // was just tried, or none: where nodes close soon it may end before. Whom nothing was held
 // back from would fit no better if it were shorter.
 func (s *Scheduler) nextShorter(d *plan.Draft, class int) plan.JobID {
-	if len(s.agenda.calendar.Windows()) == 0 || s.rules.Strict || !s.agenda.held {
+	if len(s.agenda.Windows()) == 0 || s.rules.Strict || !s.making.held {
 		return plan.None
 	}
 	c := &s.lines.classes[class]

@@ -341,7 +341,7 @@ func (s *Scheduler) startAgain(d *plan.Draft, b *schedule.Broken, n int32, keep 
 		s.making.keeps = plan.PlanTerms{ID: b.Plan, Keeps: n}
 		defer func() { s.making.keeps = plan.PlanTerms{} }()
 	}
-	s.making.why, s.agenda.held = plan.Reason{}, false
+	s.making.why, s.making.held = plan.Reason{}, false
 	d.Hold(avoiding(d.View, job))
 	fits := s.fits(d, &w, n)
 	if d.Unhold(); !fits {

@@ -43,7 +43,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 			return
 		}
 		it := s.lines.classes[c].waiting.items[0]
-		s.making.why, s.making.narrowed, s.agenda.held = plan.Reason{}, false, false
+		s.making.why, s.making.narrowed, s.making.held = plan.Reason{}, false, false
 		ahead := s.ahead(d.View, s.lines.classes[c].leaf, it)
 		if ahead >= 0 && s.shortFirst() && s.lines.home[ahead] >= 0 && !s.lines.classes[s.lines.home[ahead]].isBlocked() {
 			ahead = plan.None // whom it passes would fit, and takes longer
@@ -60,7 +60,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 			continue // its place is this moment: it may fit now that it is its own
 		}
 		if s.making.why.Code == plan.NoReason && !s.making.narrowed && !s.rules.Preempt && !s.rules.Strict && s.claims.tree.Shared() {
-			if s.agenda.held {
+			if s.making.held {
 				s.keepOut(d, it.job, s.lines.classes[c].shape)
 			} else {
 				s.crowd(d, s.lines.classes[c].shape)
@@ -228,7 +228,7 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 	for n := w.Workers; n > 0 && gave == nil; n = s.smaller(d.View, w, n) {
 		claims := s.claims.tree.Shared() && s.claims.tree.entitled(leaf, shape.Models, shape.Milli(n), j.Priority) && s.mayTakeBack(d.View, shape, j.Priority)
 		if (claims || s.round != nil && len(s.round.yields) > 0) && s.takeBack(d, w, n) {
-			s.agenda.overruled = true
+			s.agenda.Overrule()
 			return n, true
 		}
 	}
@@ -240,7 +240,7 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 		return n, true
 	}
 	if s.rules.Preempt && (gave == nil || gave.Reason.Code == plan.MadeWayFor) && s.displace(d, it, w) {
-		s.agenda.overruled = true
+		s.agenda.Overrule()
 		return w.Workers, true
 	}
 	if part >= asWell && part < asGood && s.fits(d, &beside, beside.Workers) {
@@ -323,11 +323,12 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	if w.Slots == nil && !guest(w) && !roomFor(d.View, shape, n) && !s.finds(d.View, job) {
 		return false
 	}
-	s.hold(d, job, n)
-	if w.Slots == nil && !guest(w) && !roomBeside(d.View, shape, n, s.agenda.holds) && !s.finds(d.View, job) {
+	holds := s.agenda.Holds(moment(d), job, n)
+	s.making.held = !s.agenda.Empty()
+	if w.Slots == nil && !guest(w) && !roomBeside(d.View, shape, n, holds) && !s.finds(d.View, job) {
 		return false
 	}
-	d.Hold(s.agenda.holds)
+	d.Hold(holds)
 	defer d.Unhold()
 	if s.find(d, w, n, shape); len(s.making.found) == 0 {
 		return false
@@ -348,17 +349,11 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		return false
 	}
 	d.Unhold() // the calendar looks at what is free
-	s.note(d, run)
+	s.agenda.Started(moment(d), run)
 	if s.parts.Explain {
 		s.noteSteps(d, job, terms, planned, null)
 	}
 	return true
-}
-
-// closes reports whether a window closes a node before an instant. What is held is only
-// what is free, and a job may begin its turn, or be a guest, where nothing is.
-func (s *Scheduler) closes(v plan.View, node plan.NodeID, until unit.Time) bool {
-	return slices.ContainsFunc(s.agenda.calendar.Windows(), func(w plan.Window) bool { return w.Node == node && w.From < until && v.Now() < w.To })
 }
 
 // find looks for places for n workers: the slots wished, or those that the placer
@@ -367,7 +362,7 @@ func (s *Scheduler) find(d *plan.Draft, w *allocate.Wish, n int32, shape *plan.S
 	s.making.found = s.making.found[:0]
 	if w.Slots != nil {
 		for i := range w.Slots {
-			if at := w.Slots[i].Node; shape.Devices > 0 && shape.Models&(1<<d.Node(at).Model) == 0 || s.closes(d.View, at, d.Now().Add(calendar.Length(d.View, w.Job, n))) {
+			if at := w.Slots[i].Node; shape.Devices > 0 && shape.Models&(1<<d.Node(at).Model) == 0 || s.agenda.Closes(at, d.Now(), d.Now().Add(calendar.Length(d.View, w.Job, n))) {
 				return
 			}
 		}
@@ -414,12 +409,9 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 	over := s.claims.tree.Shared() && s.claims.tree.OverGuarantee(leaf)
 	s.drop(d.View, it.job)
 	s.fileRunning(d.View, it.job)
-	if s.agenda.calendar.Find(it.job) >= 0 {
-		s.agenda.calendar.Drop(it.job)
-		s.agenda.revised = plan.None
+	if s.agenda.Fulfil(it.job) {
 		s.reopenRoomy(d.View) // it may have started elsewhere than it claimed
 	}
-	s.agenda.overruled = s.agenda.overruled || len(s.agenda.leftOut) > 0
 	s.claims.newBorrower = s.claims.newBorrower || s.claims.tree.Shared() && !over && s.claims.tree.OverGuarantee(leaf)
 }
 

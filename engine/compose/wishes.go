@@ -47,7 +47,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 // stopped only for one that starts in its room, since the decider may have wished it away
 // for one that may not start.
 func (s *Scheduler) ruled() bool {
-	return s.claims.tree.Bounds() || !s.agenda.calendar.Empty()
+	return s.claims.tree.Bounds() || !s.agenda.Empty()
 }
 
 // grantInOrder grants the wishes in their order, and then what jobs without one would have.
@@ -278,7 +278,7 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 	if phase != plan.Waiting {
 		return false
 	}
-	s.making.why, s.agenda.held = plan.Reason{}, false
+	s.making.why, s.making.held = plan.Reason{}, false
 	it := item{job: w.Job}
 	n, _ := s.place(d, it, w)
 	if n == 0 && s.reserve(d, w.Job) {
