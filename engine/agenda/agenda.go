@@ -66,16 +66,20 @@ type foresight interface {
 // is worth its room.
 type asEstimated struct{}
 
+// Length is as estimated.
 func (asEstimated) Length(v plan.View, job plan.JobID, workers int32) unit.Duration {
 	return calendar.Length(v, job, workers)
 }
 
+// Expected is as estimated.
 func (asEstimated) Expected(v plan.View, run plan.RunID) (unit.Time, bool) {
 	return calendar.Expected(v, run)
 }
 
+// Claims reports that everybody may have a claim.
 func (asEstimated) Claims(plan.View, plan.JobID, int32) bool { return true }
 
+// Pays reports that every claim is worth its room.
 func (asEstimated) Pays(plan.View, plan.JobID, int, unit.Time) bool { return true }
 
 // New returns an empty agenda.
@@ -110,7 +114,7 @@ func (a *Agenda) Open(at Moment, stands func(claim *plan.Claim) bool) (changed b
 	c.SetWindows(at.Windows())
 	a.overdue, a.passed, a.revised = unit.Never, false, plan.None
 	if !c.Empty() {
-		a.look(at)
+		a.show(at)
 		a.revise()
 	}
 	return !slices.EqualFunc(c.Claims(), at.Claims(), plan.Claim.Equal)
@@ -155,8 +159,8 @@ func (a *Agenda) Length(v plan.View, job plan.JobID, workers int32) unit.Duratio
 	return a.sees.Length(v, job, workers)
 }
 
-// look shows the calendar what is free and what runs.
-func (a *Agenda) look(at Moment) {
+// show shows the calendar what is free and what runs.
+func (a *Agenda) show(at Moment) {
 	a.overdue = a.calendar.Look(at.View, func(run plan.RunID) (unit.Time, bool) { return a.sees.Expected(at.View, run) })
 	a.looked = at.Turn
 }

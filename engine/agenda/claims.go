@@ -23,7 +23,7 @@ func (a *Agenda) Reserve(at Moment, job plan.JobID, rank, alike int) unit.Time {
 // there are too many now.
 func (a *Agenda) claim(at Moment, job plan.JobID, rank int, pays func(at unit.Time) bool) unit.Time {
 	if a.calendar.Empty() || a.looked != at.Turn {
-		a.look(at)
+		a.show(at)
 	}
 	behind := slices.Clone(a.calendar.Claims()[rank:])
 	for _, c := range behind {
@@ -110,7 +110,7 @@ func (a *Agenda) PutOff(at Moment) (moved bool) {
 	if a.passed = false; !passed || a.calendar.Empty() {
 		return false
 	}
-	a.look(at)
+	a.show(at)
 	return a.revise()
 }
 

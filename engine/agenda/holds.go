@@ -11,7 +11,7 @@ func (a *Agenda) Holds(at Moment, job plan.JobID, workers int32) []plan.Hold {
 		return k.holds
 	}
 	if a.looked != at.Turn {
-		a.look(at)
+		a.show(at)
 	}
 	if k.job == job && k.workers == workers && k.calendar == a.calendar.Turns() {
 		return k.holds
@@ -34,7 +34,7 @@ func (a *Agenda) Holds(at Moment, job plan.JobID, workers int32) []plan.Hold {
 // either.
 func (a *Agenda) HoldsOfWindows(at Moment, job plan.JobID, workers int32) []plan.Hold {
 	if a.looked != at.Turn {
-		a.look(at)
+		a.show(at)
 	}
 	until := at.Now().Add(a.sees.Length(at.View, job, workers))
 	a.kept.holds, a.kept.workers = a.calendar.HoldsOfWindows(job, until, a.kept.holds[:0]), 0

@@ -37,7 +37,7 @@ type yielding struct {
 // again, while those runs go on as they are.
 func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 	mark, from := d.Mark(), len(d.Changes())
-	loops, retry, unprotected := s.claims.loops.Remember(), s.lines.roomRetry, s.claims.unprotected
+	loops, retry, unprotected := s.claims.loops.Remember(), s.roomRetry, s.claims.unprotected
 	for s.making.stays = s.making.stays[:0]; ; {
 		act()
 		known := len(s.making.stays)
@@ -57,7 +57,7 @@ func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 		}
 		d.Rollback(mark)
 		s.goBack(d, jobs, loops)
-		s.lines.roomRetry, s.claims.unprotected = retry, unprotected // what was to be tried again was of that decision
+		s.roomRetry, s.claims.unprotected = retry, unprotected // what was to be tried again was of that decision
 	}
 }
 
@@ -72,12 +72,12 @@ func (s *Scheduler) goBack(d *plan.Draft, jobs []plan.JobID, loops []byte) {
 			s.file(d.View, job)
 		}
 	}
-	s.reopenAll()
+	s.lines.ReopenAll()
 	s.openCalendar(d)
 	if err := s.claims.loops.Recall(loops); err != nil {
 		panic("compose: the memory of displacements cannot be read back: " + err.Error())
 	}
-	s.lines.pass++
+	s.lines.NextPass()
 	s.claims.newBorrower = false
 }
 

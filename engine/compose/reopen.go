@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"github.com/musterdl/muster/engine/lines"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
@@ -33,7 +34,7 @@ func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
 			s.stop(d, g.Run, plan.Reason{Code: plan.Unpacked, A: int64(g.Host)})
 		}
 		if opened {
-			s.reopenAll()
+			s.lines.ReopenAll()
 		}
 	}
 }
@@ -41,16 +42,16 @@ func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
 // reopen lets those be tried again for whom there may be a place now.
 func (s *Scheduler) reopen(d *plan.Draft, room bool) {
 	s.claims.tree.age(d.View)
-	if room || s.lines.roomRetry <= d.Now() {
+	if room || s.roomRetry <= d.Now() {
 		s.recallAside(d)
 	}
 	if room {
 		s.mend(d)
 		s.reopenRoomy(d.View)
 	}
-	if s.lines.roomRetry <= d.Now() {
-		s.lines.roomRetry = unit.Never
-		s.reopenAll()
+	if s.roomRetry <= d.Now() {
+		s.roomRetry = unit.Never
+		s.lines.ReopenAll()
 	}
 	if s.claims.unprotected <= d.Now() {
 		s.claims.unprotected = unit.Never
@@ -58,3 +59,70 @@ func (s *Scheduler) reopen(d *plan.Draft, room bool) {
 	}
 	s.expire(d)
 }
+
+// reopenRoomy lets the classes be tried again that the free room might now hold. Where
+// the order preempts every class might, since what runs counts as room too.
+func (s *Scheduler) reopenRoomy(v plan.View) {
+	for id := range s.lines.BlockedShapes() {
+		shape := v.ShapeOf(id)
+		if s.able.finder || s.parts.Sharer != nil || s.rules.Preempt || roomFor(v, shape, smallest(shape)) || s.scattered(v, shape) {
+			s.lines.ReopenShape(id)
+		} else if s.couldTakeBack(v, shape) {
+			s.lines.ReopenTakers(id, s.takers(v, shape))
+		}
+	}
+}
+
+// reopenTakers lets those be tried again that may take room back from what runs.
+func (s *Scheduler) reopenTakers(v plan.View) {
+	for id := range s.lines.BlockedShapes() {
+		if shape := v.ShapeOf(id); s.couldTakeBack(v, shape) {
+			s.lines.ReopenTakers(id, s.takers(v, shape))
+		}
+	}
+}
+
+// takers says who may take room back with a shape, where there are several queues: who is within a guarantee, or for
+// whom priority may count.
+func (s *Scheduler) takers(v plan.View, shape *plan.Shape) lines.Takers {
+	t, milli := &s.claims.tree, shape.Milli(smallest(shape))
+	return lines.Takers{
+		Turn: t.Turn(),
+		Leaf: func(leaf int32) bool {
+			return t.heads[leaf].preempts || milli <= t.MostGuaranteed(leaf) && t.Guaranteed(leaf, shape.Models, milli)
+		},
+		Best: func(c *lines.Class) bool { return s.takesBack(v, c) },
+	}
+}
+
+// crowd blocks all classes of a shape for which there is no room: nobody's job of it
+// fits, unless it may take room back.
+func (s *Scheduler) crowd(d *plan.Draft, id int32) {
+	v, shape := d.View, d.ShapeOf(id)
+	takers := s.takers(v, shape)
+	takers.Best = func(c *lines.Class) bool { return s.takesBack(v, c) && s.mayTakeBack(v, shape, c.Best().Priority) }
+	s.lines.Crowd(id, d.Turns(), takers)
+}
+
+// keepOut blocks, untried, all classes of a shape whose best job takes at least as long as that of a class, which was just
+// tried and found no room beside the claims, as they find none either: where no more claims are to be made, and nothing
+// but free room is asked for.
+func (s *Scheduler) keepOut(d *plan.Draft, c *lines.Class) {
+	v, shape, job := d.View, d.ShapeOf(c.Shape), c.Best().Job
+	if !s.agenda.Full() || len(s.agenda.Windows()) > 0 || shape.Elastic() || s.parts.Sharer != nil || s.able.finder || s.able.patient || s.moves() {
+		return
+	}
+	n := smallest(shape)
+	length := s.agenda.Length(v, job, n)
+	s.lines.KeepOut(lines.Beside{
+		Class:   c,
+		Steps:   s.parts.Reserve.Foresight == nil, // classes are told apart by this length, and by no other
+		Shorter: func(other plan.JobID) bool { return other == job || s.agenda.Length(v, other, n) < length },
+		Claims:  s.agenda.Claims(),
+		Takers:  s.takers(v, shape),
+	})
+}
+
+// letIn has those tried whom claims kept out without a try, if there is room for a claim again, and
+// returns whether there are any.
+func (s *Scheduler) letIn() (any bool) { return !s.agenda.Full() && s.lines.LetIn() }

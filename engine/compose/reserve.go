@@ -15,7 +15,7 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 	if s.agenda.Open(moment(d), func(c *plan.Claim) bool {
 		return d.Job(c.Job).Phase == plan.Waiting && !s.never(d.View, c.Job) && s.mayHave(d.View, c)
 	}) {
-		s.reopenAll()
+		s.lines.ReopenAll()
 	}
 }
 
@@ -36,12 +36,13 @@ func (s *Scheduler) mayHave(v plan.View, claim *plan.Claim) bool {
 // from its turn: room that is held for it is nobody else's.
 func (s *Scheduler) claimed(d *plan.Draft) bool {
 	for _, claim := range s.agenda.Claims() {
-		if s.lines.home[claim.Job] < 0 || s.mustWait(d, &claim) {
+		c := s.lines.ClassOf(claim.Job)
+		if c == nil || s.mustWait(d, &claim) {
 			continue
 		}
 		key, _ := s.parts.Order.Key(d.View, claim.Job)
-		it := item{key, claim.Job}
-		if s.placed(d, it, s.ahead(d.View, s.lines.classes[s.lines.home[claim.Job]].leaf, it), plan.None) {
+		it := item{Key: key, Job: claim.Job}
+		if s.placed(d, it, s.lines.Ahead(c.Leaf, it), plan.None) {
 			return true
 		}
 	}
@@ -56,14 +57,14 @@ func (s *Scheduler) mustWait(d *plan.Draft, claim *plan.Claim) bool {
 	}
 	shape := d.Shape(claim.Job)
 	return shape.Share == 1000 && shape.Devices > 0 &&
-		!s.takesBack(d.View, &s.lines.classes[s.lines.home[claim.Job]]) && !s.claims.tree.guaranteed(d.View, claim.Job)
+		!s.takesBack(d.View, s.lines.ClassOf(claim.Job)) && !s.claims.tree.guaranteed(d.View, claim.Job)
 }
 
 // putOff revises the calendar when starts went over claims, has those tried for whom that left room, and
 // returns whether there may be any.
 func (s *Scheduler) putOff(d *plan.Draft) (moved bool) {
 	if moved = s.agenda.PutOff(moment(d)); moved {
-		s.reopenAll()
+		s.lines.ReopenAll()
 	}
 	return moved
 }
@@ -79,8 +80,8 @@ func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) bool {
 		return false
 	}
 	alike := 1
-	if home := s.lines.home[job]; home >= 0 {
-		alike = len(s.lines.classes[home].waiting.items)
+	if c := s.lines.ClassOf(job); c != nil {
+		alike = len(c.Items())
 	}
 	return s.agenda.Reserve(moment(d), job, rank, alike) <= d.Now()
 }
@@ -94,9 +95,9 @@ func (s *Scheduler) rankOfClaim(v plan.View, job plan.JobID) int {
 		return rank
 	}
 	key, _ := s.parts.Order.Key(v, job)
-	for it := (item{key, job}); rank > 0; rank-- {
+	for it := (item{Key: key, Job: job}); rank > 0; rank-- {
 		behind, _ := s.parts.Order.Key(v, claims[rank-1].Job)
-		if !it.before(&item{behind, claims[rank-1].Job}) {
+		if !it.Before(&item{Key: behind, Job: claims[rank-1].Job}) {
 			break
 		}
 	}
@@ -107,7 +108,7 @@ func (s *Scheduler) rankOfClaim(v plan.View, job plan.JobID) int {
 // hold back is passed over.
 func (s *Scheduler) claimForOldest(d *plan.Draft) {
 	waits := func(id plan.JobID) bool {
-		return (s.lines.home[id] >= 0 || s.lines.home[id] == inLine) && d.Job(id).Phase == plan.Waiting
+		return (s.lines.ClassOf(id) != nil || s.lines.InLine(id)) && d.Job(id).Phase == plan.Waiting
 	}
 	s.agenda.ReserveForOldest(moment(d), waits, func(id plan.JobID) bool {
 		shape := d.Shape(id)

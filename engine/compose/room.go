@@ -59,5 +59,7 @@ func (s *Scheduler) hopeless(v plan.View, it *item, shape *plan.Shape) bool {
 		return true
 	}
 	low, found := s.worst(v)
-	return !found || !it.before(&low)
+	return !found || !it.Before(&low)
 }
+
+func smallest(shape *plan.Shape) int32 { return shape.Least() }

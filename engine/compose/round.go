@@ -29,8 +29,9 @@ type round struct {
 	failed  []attempt    // what could not be made room for, since the draft last changed
 	why     []because    // by shape: why its jobs wait; since turn whyOf of the draft
 	whyOf   int64
-	between bool      // only starts are carried out: runs are looked at when the rhythm allows it
-	last    unit.Time // when wishes were asked for
+	asking  [][]asking // by leaf: who asks for room still, in the order of their turns
+	between bool       // only starts are carried out: runs are looked at when the rhythm allows it
+	last    unit.Time  // when wishes were asked for
 	again   unit.Time
 	asked   []byte // the question that is out, nil for none
 	asks    []strategy.Ask
@@ -94,7 +95,7 @@ func (s *Scheduler) ask(d *plan.Draft, why schedule.Trigger) bool {
 func (s *Scheduler) idles(v plan.View) bool {
 	last := int32(plan.None) // the shape looked at last, where all of a shape are alike
 	for _, id := range s.round.line {
-		if s.lines.home[id] != inLine {
+		if !s.lines.InLine(id) {
 			continue
 		}
 		if shape, _ := v.Kind(id); !s.claims.tree.Bounds() {
@@ -128,7 +129,7 @@ func (r *round) mayAsk(now unit.Time) unit.Time {
 // and nobody who waits could start, whatever it wishes.
 func (s *Scheduler) askNext(v plan.View) unit.Time {
 	r := s.round
-	runs := func(id plan.JobID) bool { return s.lines.home[id] == atRunning }
+	runs := func(id plan.JobID) bool { return s.lines.Runs(id) }
 	switch {
 	case r.renter == nil && !slices.ContainsFunc(r.line, runs) && !s.idles(v):
 		return unit.Never

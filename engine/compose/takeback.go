@@ -213,8 +213,8 @@ func sum(of []int64, models uint64) (n int64) {
 // givable is, by model, what unprotected runs hold that are above a guarantee or of
 // lower priority where that counts.
 func (s *Scheduler) givable(v plan.View, priority int32) []int64 {
-	if s.claims.givesOf != s.lines.pass {
-		s.claims.givesOf, s.claims.gives = s.lines.pass, s.claims.gives[:0]
+	if s.claims.givesOf != s.lines.Pass() {
+		s.claims.givesOf, s.claims.gives = s.lines.Pass(), s.claims.gives[:0]
 	}
 	for i := range s.claims.gives {
 		if s.claims.gives[i].priority == priority {

@@ -3,6 +3,7 @@ package compose
 import (
 	"math"
 
+	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/queue/share"
 	"github.com/musterdl/muster/plan"
@@ -21,17 +22,10 @@ type tree struct {
 	config *queue.Tree
 }
 
-// head is what waits and what runs in a branch.
+// head is what runs in a branch.
 type head struct {
-	open     int32   // owners in it who have something worth a try, and branches below it that have
-	closed   int64   // the pass in which a strict order found its best job stuck
-	classes  []int32 // that are filed here
-	head     int32   // of those, the one whose best job ranks first; if headed
-	headed   bool
-	front    item         // the best of all jobs that wait here; if headed and there is one
 	running  []plan.JobID // of a leaf, in no order
 	preempts bool         // priority counts for its jobs
-	asking   []asking     // of a leaf under a joint decider: who asks for room still
 }
 
 // asks is what a job that waits asks for, as it is counted in its leaf.
@@ -98,31 +92,20 @@ func (t *tree) age(v plan.View) {
 	}
 }
 
-// opened adds to the count of owners of a leaf who have something that is worth a try, and says so further up
-// when that makes it the first or the last.
-func (t *tree) opened(leaf, n int32) {
-	for b := leaf; b >= 0; b = t.Parent(b) {
-		x := &t.heads[b]
-		was := x.open > 0
-		if x.open += n; was == (x.open > 0) {
-			return
-		}
-	}
-}
-
-// first descends to the leaf that is served next, or none.
-func (t *tree) first(s *Scheduler) int32 {
+// nextLeaf descends to the leaf that is served next, or none.
+func (s *Scheduler) nextLeaf() int32 {
+	t := &s.claims.tree
 	if !t.Shared() {
-		if x := &t.heads[0]; x.open == 0 || x.closed == s.lines.pass {
-			return plan.None
+		if s.lines.Available(0) {
+			return 0
 		}
-		return 0
+		return plan.None
 	}
 	at := int32(0)
 	for len(t.Below(at)) > 0 {
 		best := int32(plan.None)
 		for _, b := range t.Below(at) {
-			if !t.available(b, s.lines.pass) {
+			if !s.lines.Available(b) {
 				continue
 			}
 			if best < 0 {
@@ -143,23 +126,6 @@ func (t *tree) first(s *Scheduler) int32 {
 	return at
 }
 
-// available reports whether a branch has a class worth a try.
-func (t *tree) available(b int32, pass int64) bool {
-	x := &t.heads[b]
-	if x.open == 0 || x.closed == pass {
-		return false
-	}
-	if len(t.Below(b)) == 0 {
-		return true
-	}
-	for _, c := range t.Below(b) {
-		if t.available(c, pass) {
-			return true
-		}
-	}
-	return false
-}
-
 // ranksBefore reports whether the best job of one leaf ranks before that of another;
 // of others the first named goes first.
 func (s *Scheduler) ranksBefore(a, b int32) bool {
@@ -167,10 +133,10 @@ func (s *Scheduler) ranksBefore(a, b int32) bool {
 		return false
 	}
 	if s.round != nil {
-		return s.claims.tree.heads[a].asking[0].turn < s.claims.tree.heads[b].asking[0].turn
+		return s.round.asking[a][0].turn < s.round.asking[b][0].turn
 	}
-	x, y := s.head(a), s.head(b)
-	return x >= 0 && y >= 0 && s.lines.classes[x].waiting.items[0].before(&s.lines.classes[y].waiting.items[0])
+	x, y := s.lines.First(a), s.lines.First(b)
+	return x != nil && y != nil && x.Best().Before(y.Best())
 }
 
 // nextModels are the models that the best job of a branch may have; of those with others below all.
@@ -182,9 +148,9 @@ func (s *Scheduler) nextModels(b int32) uint64 {
 	}
 	job := plan.JobID(plan.None)
 	if s.round != nil {
-		job = t.heads[b].asking[0].job
-	} else if at := s.head(b); at >= 0 {
-		job = s.lines.classes[at].waiting.items[0].job
+		job = s.round.asking[b][0].job
+	} else if c := s.lines.First(b); c != nil {
+		job = c.Best().Job
 	}
 	if job < 0 || int(job) >= len(t.asks) || t.asks[job].models == 0 {
 		return any
@@ -194,12 +160,12 @@ func (s *Scheduler) nextModels(b int32) uint64 {
 
 // takesBack reports whether the best job of a class may claim room from what runs: it
 // is within a guarantee, or priority counts where it is.
-func (s *Scheduler) takesBack(v plan.View, c *class) bool {
-	if !s.claims.tree.Shared() || len(c.waiting.items) == 0 {
+func (s *Scheduler) takesBack(v plan.View, c *lines.Class) bool {
+	if !s.claims.tree.Shared() || len(c.Items()) == 0 {
 		return false
 	}
-	shape := v.ShapeOf(c.shape)
-	return s.claims.tree.entitled(c.leaf, shape.Models, shape.Milli(smallest(shape)), c.priority)
+	shape := v.ShapeOf(c.Shape)
+	return s.claims.tree.entitled(c.Leaf, shape.Models, shape.Milli(smallest(shape)), c.Best().Priority)
 }
 
 // guaranteed reports whether a job's smallest size is within what a queue that it is

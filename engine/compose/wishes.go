@@ -59,7 +59,7 @@ func (s *Scheduler) grantInOrder(d *plan.Draft, ruled bool) {
 		}
 	}
 	for _, id := range r.line {
-		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || s.lines.home[id] != inLine {
+		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || !s.lines.InLine(id) {
 			continue
 		}
 		if !ruled || r.gathers || !s.grant(d, s.own(d.View, id)) {
@@ -279,7 +279,7 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 		return false
 	}
 	s.making.why, s.making.held = plan.Reason{}, false
-	it := item{job: w.Job}
+	it := item{Job: w.Job}
 	n, _ := s.place(d, it, w)
 	if n == 0 && s.reserve(d, w.Job) {
 		n, _ = s.place(d, it, w) // its place is this moment: it may fit now that it is its own
@@ -424,7 +424,7 @@ type because struct{ own, why plan.Reason }
 func (s *Scheduler) putOffAll(d *plan.Draft, jobs []plan.JobID) {
 	s.round.why = s.round.why[:0]
 	for _, id := range jobs {
-		if s.lines.home[id] == inLine {
+		if s.lines.InLine(id) {
 			s.passedOver(d, id)
 		}
 	}
