@@ -19,7 +19,7 @@ func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
 	}
 	p, ok := allocate.CanFor[allocate.Patient](s.parts.Placer, d.View, job)
 	shape := d.Shape(job)
-	if !ok || !roomFor(d.View, shape, smallest(shape)) && !s.finds(d.View, job) {
+	if !ok || !roomFor(d.View, shape, shape.Least()) && !s.finds(d.View, job) {
 		return false
 	}
 	at := p.Retry(d.View, job)

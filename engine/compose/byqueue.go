@@ -17,12 +17,12 @@ type asking struct {
 // go first, in the order of the wishes, and then the others in the order in which they came:
 // so a queue gets what it deserves, whatever the decider wishes.
 func (s *Scheduler) grantByQueue(d *plan.Draft) {
-	r, t := s.round, &s.claims.tree
+	r, t := s.round, s.claims
 	r.asking = append(r.asking, make([][]asking, t.Branches()-len(r.asking))...)
 	turn := int32(0)
 	ask := func(job plan.JobID, wished bool) {
 		j := d.Job(job)
-		leaf := t.leaf(d.View, &j)
+		leaf := t.LeafOf(d.View, &j)
 		if turn++; len(r.asking[leaf]) == 0 {
 			s.lines.Open(leaf, 1)
 		}
@@ -65,7 +65,7 @@ func (s *Scheduler) grantTo(d *plan.Draft, a asking) {
 	switch {
 	case a.wished:
 		w = s.round.of(a.job)
-	case !s.round.gathers || s.claims.tree.guaranteed(d.View, a.job):
+	case !s.round.gathers || s.claims.WithinGuarantee(d.View, a.job):
 		w = s.own(d.View, a.job)
 	}
 	if (w == nil || !s.grant(d, w)) && !a.wished {

@@ -15,10 +15,10 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine/agenda"
+	"github.com/musterdl/muster/engine/claims"
 	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/flow"
-	"github.com/musterdl/muster/model/bitset"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline/reaction"
@@ -79,7 +79,7 @@ type Scheduler struct {
 	able      abilities
 	round     *round        // of a joint decider, nil under an order
 	lines     *lines.Lines  // whom to try
-	claims    claims        // who may, and who gives way
+	claims    rights        // who may, and who gives way
 	agenda    agenda.Agenda // when
 	making    making        // how
 	memory    []byte        // as it was encoded last
@@ -87,17 +87,10 @@ type Scheduler struct {
 	roomRetry unit.Time     // when those who found no room try again: a run was too young, or a place not good enough
 }
 
-// claims are what the queues hold, and what may be taken from whom.
-type claims struct {
-	tree    tree
-	charged []charge   // by job: what its run counts for in the tree
-	running bitset.Set // jobs that are charged, where there are several queues
-	more    map[plan.JobID][]charge
-	loops   *law.Loops
-	// When a run may be displaced again that was protected from it until then.
-	unprotected unit.Time
-	gives       []give // what could be taken back, as of pass givesOf
-	givesOf     int64
+// rights are who may, and who gives way.
+type rights struct {
+	*claims.Claims
+	loops       *law.Loops
 	newBorrower bool // a start put a queue above its guarantee: others may have a claim now
 	chooser     victims.Chooser
 	yielding
@@ -116,6 +109,7 @@ type making struct {
 	scanned  int                  // of the draft's changes, for guests that had to give way
 	cut      []plan.DeviceID      // devices that another strategy left cut
 	stays    []plan.JobID         // whose runs were ended in vain when this decision was tried before
+	takers   takers               // scratch
 	clearing
 	elastic int // elastic jobs among the running
 	resize  unit.Time
@@ -156,10 +150,8 @@ func instead[T any](part *T, d allocate.Joint) {
 
 func (s *Scheduler) reset() {
 	s.lines, s.able.learned = nil, nil
-	s.claims.charged, s.claims.running, s.claims.more, s.claims.tree = nil, bitset.Set{}, map[plan.JobID][]charge{}, tree{}
 	s.making.elastic, s.making.resize, s.roomRetry = 0, unit.Never, unit.Never
-	s.claims.unprotected = unit.Never
-	s.agenda = agenda.New(s.parts.Reserve, agenda.Rights{May: s.mayEver, First: func(v plan.View, job plan.JobID) bool { return s.claims.tree.guaranteed(v, job) }})
+	s.agenda = agenda.New(s.parts.Reserve, agenda.Rights{May: s.mayEver, First: func(v plan.View, job plan.JobID) bool { return s.claims.WithinGuarantee(v, job) }})
 	s.claims.loops = law.NewLoops(law.DefaultLimits())
 	if r := s.round; r != nil {
 		r.line, r.asking, r.asked, r.last = r.line[:0], nil, nil, -1
@@ -186,8 +178,8 @@ func (s *Scheduler) Rebuild(v plan.View) {
 
 // plant reads the tree of queues, with nothing filed in it.
 func (s *Scheduler) plant(v plan.View) {
-	s.claims.tree = newTree(v)
-	s.lines = lines.New(lines.Rules{Strict: s.rules.Strict, Short: s.shortFirst()}, &s.claims.tree)
+	s.claims.Claims = claims.New(v, s.rules.Preempt || s.round != nil)
+	s.lines = lines.New(lines.Rules{Strict: s.rules.Strict, Short: s.shortFirst()}, s.claims)
 }
 
 // mend makes devices whole that another strategy left cut, as they fall idle: the
@@ -261,14 +253,14 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	if s.round != nil {
 		ask = s.askNext(d.View)
 	}
-	return min(s.reranks(), s.making.resize, s.roomRetry, s.claims.unprotected, s.agenda.Wake(d.Now()), ask)
+	return min(s.reranks(), s.making.resize, s.roomRetry, s.claims.Wake(), s.agenda.Wake(d.Now()), ask)
 }
 
 // grow makes room for jobs and shapes that are new.
 func (s *Scheduler) grow(v plan.View) {
 	s.lines.Grow(v.Jobs())
-	for len(s.claims.charged) < v.Jobs() {
-		s.claims.charged = append(s.claims.charged, charge{})
+	s.claims.Grow(v.Jobs())
+	for len(s.able.learned) < v.Jobs() {
 		s.able.learned = append(s.able.learned, false)
 	}
 }
@@ -278,7 +270,7 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	j := d.Job(id)
 	was, ranked := s.lines.Ranked(id)
 	s.drop(d.View, id)
-	s.claims.tree.unwait(id)
+	s.claims.DropWaiting(id)
 	if s.round != nil {
 		defer func() { s.round.queueUp(id, s.lines.Filed(id)) }()
 	}
@@ -307,14 +299,13 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 		return
 	}
 	j := v.Job(id)
-	s.claims.tree.wait(v, id)
-	s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)
+	s.claims.AddWaiting(v, id)
 	if s.round != nil {
 		s.lines.FileInLine(id)
 		return
 	}
-	k := lines.Kind{Owner: lines.Owner{Leaf: s.claims.tree.leaf(v, &j), User: plan.None, Guest: j.Run != plan.None}, Shape: j.Shape}
-	if s.claims.tree.LimitsUsers(k.Leaf) {
+	k := lines.Kind{Owner: lines.Owner{Leaf: s.claims.LeafOf(v, &j), User: plan.None, Guest: j.Run != plan.None}, Shape: j.Shape}
+	if s.claims.LimitsUsers(k.Leaf) {
 		k.User = j.User
 	}
 	key, until := s.parts.Order.Key(v, id)
@@ -334,19 +325,14 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 // fileRunning ranks a job that has a run among the running.
 func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 	s.lines.FileRunning(id)
-	s.claims.tree.lowest = min(s.claims.tree.lowest, v.Priority(id))
-	s.charge(v, id)
+	s.claims.Charge(v, id)
 	if v.Shape(id).Elastic() {
 		s.making.elastic++
 		if s.round == nil && s.making.resize == unit.Never {
 			s.making.resize = v.Now().Add(resizeEvery)
 		}
 	}
-	if leaf := s.claims.charged[id].leaf; s.claims.tree.Shared() && (s.claims.tree.OverGuarantee(leaf) || s.claims.tree.Preempts(leaf)) {
-		if at := s.protectedUntil(v, id); at > v.Now() {
-			s.claims.unprotected = min(s.claims.unprotected, at)
-		}
-	}
+	s.claims.LosesProtection(v, id)
 	if !s.rules.Preempt {
 		return
 	}
@@ -364,7 +350,7 @@ func (s *Scheduler) drop(v plan.View, id plan.JobID) {
 		if v.Shape(id).Elastic() {
 			s.making.elastic--
 		}
-		s.discharge(id)
+		s.claims.Discharge(id)
 	}
 	s.lines.Drop(id, !s.agenda.Empty()) // the next may be short enough to fit before a claim or a window
 }

@@ -210,8 +210,8 @@ const circleTime = unit.Minute
 // its start cost, unless the job came since, and not before the order's minimum run and the time for which
 // the operator protects runs. One that cannot save at all it does not displace. Never is not for now.
 func (s *Scheduler) ripe(v plan.View, id, by plan.JobID) unit.Time {
-	j, wait := v.Job(id), max(s.rules.MinimumRun, s.claims.tree.config.ProtectRank)
-	if s.claims.tree.Shared() && s.claims.tree.Preempts(s.claims.charged[id].leaf) {
+	j, wait := v.Job(id), max(s.rules.MinimumRun, s.claims.FromRank())
+	if s.claims.PriorityTakes(id) {
 		wait = max(wait, circleTime) // who took room by priority may rank behind whom that one displaced
 	}
 	if !j.Checkpoint.OnRequest {
@@ -261,13 +261,13 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		s.roomRetry = min(s.roomRetry, s.claims.loops.Forgets(v.Now()))
 		return 0, false
 	}
-	if s.outranks(v, id, job) {
+	if s.claims.Outranks(v, id, job) {
 		return 0, false // it would take its room back at once, and so on
 	}
 	j := v.Job(job)
-	leaf, theirs := s.claims.tree.leaf(v, &j), s.claims.charged[id].leaf
-	if leaf != theirs && (s.keeps(v, id) || !s.spares(id, leaf)) {
-		if at := s.protectedUntil(v, id); at > v.Now() {
+	leaf, theirs := s.claims.LeafOf(v, &j), s.claims.ChargedTo(id)
+	if leaf != theirs && (s.claims.Keeps(v, id) || !s.claims.Spares(id, leaf)) {
+		if at := s.claims.ProtectedUntil(v, id); at > v.Now() {
 			s.roomRetry = min(s.roomRetry, at)
 		}
 		return 0, false

@@ -41,7 +41,7 @@ func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
 
 // reopen lets those be tried again for whom there may be a place now.
 func (s *Scheduler) reopen(d *plan.Draft, room bool) {
-	s.claims.tree.age(d.View)
+	s.claims.Age(d.View)
 	if room || s.roomRetry <= d.Now() {
 		s.recallAside(d)
 	}
@@ -53,8 +53,8 @@ func (s *Scheduler) reopen(d *plan.Draft, room bool) {
 		s.roomRetry = unit.Never
 		s.lines.ReopenAll()
 	}
-	if s.claims.unprotected <= d.Now() {
-		s.claims.unprotected = unit.Never
+	if s.claims.Wake() <= d.Now() {
+		s.claims.SetWake(unit.Never)
 		s.reopenTakers(d.View)
 	}
 	s.expire(d)
@@ -65,10 +65,10 @@ func (s *Scheduler) reopen(d *plan.Draft, room bool) {
 func (s *Scheduler) reopenRoomy(v plan.View) {
 	for id := range s.lines.BlockedShapes() {
 		shape := v.ShapeOf(id)
-		if s.able.finder || s.parts.Sharer != nil || s.rules.Preempt || roomFor(v, shape, smallest(shape)) || s.scattered(v, shape) {
+		if s.able.finder || s.parts.Sharer != nil || s.rules.Preempt || roomFor(v, shape, shape.Least()) || s.scattered(v, shape) {
 			s.lines.ReopenShape(id)
-		} else if s.couldTakeBack(v, shape) {
-			s.lines.ReopenTakers(id, s.takers(v, shape))
+		} else if s.claims.CouldTakeBack(v, shape) {
+			s.lines.ReopenTakers(id, s.takers(v, shape, false))
 		}
 	}
 }
@@ -76,32 +76,47 @@ func (s *Scheduler) reopenRoomy(v plan.View) {
 // reopenTakers lets those be tried again that may take room back from what runs.
 func (s *Scheduler) reopenTakers(v plan.View) {
 	for id := range s.lines.BlockedShapes() {
-		if shape := v.ShapeOf(id); s.couldTakeBack(v, shape) {
-			s.lines.ReopenTakers(id, s.takers(v, shape))
+		if shape := v.ShapeOf(id); s.claims.CouldTakeBack(v, shape) {
+			s.lines.ReopenTakers(id, s.takers(v, shape, false))
 		}
 	}
 }
 
 // takers says who may take room back with a shape, where there are several queues: who is within a guarantee, or for
 // whom priority may count.
-func (s *Scheduler) takers(v plan.View, shape *plan.Shape) lines.Takers {
-	t, milli := &s.claims.tree, shape.Milli(smallest(shape))
-	return lines.Takers{
-		Turn: t.Turn(),
-		Leaf: func(leaf int32) bool {
-			return t.heads[leaf].preempts || milli <= t.MostGuaranteed(leaf) && t.Guaranteed(leaf, shape.Models, milli)
-		},
-		Best: func(c *lines.Class) bool { return s.takesBack(v, c) },
-	}
+type takers struct {
+	s     *Scheduler
+	v     plan.View
+	shape *plan.Shape
+	milli int64 // it takes at least
+	now   bool  // only those for whom what might have to be given up is enough
+}
+
+var _ lines.Takers = (*takers)(nil)
+
+// takers are valid until the next are asked for.
+func (s *Scheduler) takers(v plan.View, shape *plan.Shape, now bool) *takers {
+	s.making.takers = takers{s, v, shape, shape.Milli(shape.Least()), now}
+	return &s.making.takers
+}
+
+// Turn is that of the ledger.
+func (t *takers) Turn() int64 { return t.s.claims.Turn() }
+
+// Leaf reports whether any of the jobs that are filed at a leaf may.
+func (t *takers) Leaf(leaf int32) bool {
+	return t.s.claims.MayEntitle(leaf, t.shape.Models, t.milli)
+}
+
+// Best reports whether the best job of a class may.
+func (t *takers) Best(c *lines.Class) bool {
+	return t.s.takesBack(t.v, c) && (!t.now || t.s.claims.MayTakeBack(t.v, t.s.lines.Pass(), t.shape, c.Best().Priority))
 }
 
 // crowd blocks all classes of a shape for which there is no room: nobody's job of it
 // fits, unless it may take room back.
 func (s *Scheduler) crowd(d *plan.Draft, id int32) {
-	v, shape := d.View, d.ShapeOf(id)
-	takers := s.takers(v, shape)
-	takers.Best = func(c *lines.Class) bool { return s.takesBack(v, c) && s.mayTakeBack(v, shape, c.Best().Priority) }
-	s.lines.Crowd(id, d.Turns(), takers)
+	s.lines.Crowd(id, d.Turns(), s.takers(d.View, d.ShapeOf(id), true))
 }
 
 // keepOut blocks, untried, all classes of a shape whose best job takes at least as long as that of a class, which was just
@@ -112,14 +127,14 @@ func (s *Scheduler) keepOut(d *plan.Draft, c *lines.Class) {
 	if !s.agenda.Full() || len(s.agenda.Windows()) > 0 || shape.Elastic() || s.parts.Sharer != nil || s.able.finder || s.able.patient || s.moves() {
 		return
 	}
-	n := smallest(shape)
+	n := shape.Least()
 	length := s.agenda.Length(v, job, n)
 	s.lines.KeepOut(lines.Beside{
 		Class:   c,
 		Steps:   s.parts.Reserve.Foresight == nil, // classes are told apart by this length, and by no other
 		Shorter: func(other plan.JobID) bool { return other == job || s.agenda.Length(v, other, n) < length },
 		Claims:  s.agenda.Claims(),
-		Takers:  s.takers(v, shape),
+		Takers:  s.takers(v, shape, false),
 	})
 }
 

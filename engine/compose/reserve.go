@@ -21,7 +21,7 @@ func (s *Scheduler) openCalendar(d *plan.Draft) {
 
 // mayEver are the models, of a set, of which a job could have as many workers if nobody held anything.
 func (s *Scheduler) mayEver(v plan.View, job plan.JobID, models uint64, workers int32) uint64 {
-	models, _ = v.MayEver(&s.claims.tree.Ledger, job, models, v.Shape(job).Milli(workers))
+	models, _ = v.MayEver(&s.claims.Ledger, job, models, v.Shape(job).Milli(workers))
 	return models
 }
 
@@ -57,7 +57,7 @@ func (s *Scheduler) mustWait(d *plan.Draft, claim *plan.Claim) bool {
 	}
 	shape := d.Shape(claim.Job)
 	return shape.Share == 1000 && shape.Devices > 0 &&
-		!s.takesBack(d.View, s.lines.ClassOf(claim.Job)) && !s.claims.tree.guaranteed(d.View, claim.Job)
+		!s.takesBack(d.View, s.lines.ClassOf(claim.Job)) && !s.claims.WithinGuarantee(d.View, claim.Job)
 }
 
 // putOff revises the calendar when starts went over claims, has those tried for whom that left room, and
@@ -112,7 +112,7 @@ func (s *Scheduler) claimForOldest(d *plan.Draft) {
 	}
 	s.agenda.ReserveForOldest(moment(d), waits, func(id plan.JobID) bool {
 		shape := d.Shape(id)
-		models, _ := d.MayTake(&s.claims.tree.Ledger, id, shape.Models, shape.Milli(shape.Least()))
+		models, _ := d.MayTake(&s.claims.Ledger, id, shape.Models, shape.Milli(shape.Least()))
 		return models != 0
 	})
 }

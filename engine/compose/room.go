@@ -52,7 +52,7 @@ func (s *Scheduler) finds(v plan.View, job plan.JobID) bool {
 // hopeless reports what is plain of most who wait: fewer devices are free than the job takes at
 // least, nobody ranks below it or shares devices with it, and no queue or claim has a word in it.
 func (s *Scheduler) hopeless(v plan.View, it *item, shape *plan.Shape) bool {
-	if s.able.finder || s.parts.Sharer != nil || s.claims.tree.Bounds() || s.parts.Victims != nil || roomFor(v, shape, smallest(shape)) || s.scattered(v, shape) {
+	if s.able.finder || s.parts.Sharer != nil || s.claims.Bounds() || s.parts.Victims != nil || roomFor(v, shape, shape.Least()) || s.scattered(v, shape) {
 		return false
 	}
 	if !s.rules.Preempt {
@@ -61,5 +61,3 @@ func (s *Scheduler) hopeless(v plan.View, it *item, shape *plan.Shape) bool {
 	low, found := s.worst(v)
 	return !found || !it.Before(&low)
 }
-
-func smallest(shape *plan.Shape) int32 { return shape.Least() }

@@ -98,19 +98,19 @@ func (s *Scheduler) idles(v plan.View) bool {
 		if !s.lines.InLine(id) {
 			continue
 		}
-		if shape, _ := v.Kind(id); !s.claims.tree.Bounds() {
+		if shape, _ := v.Kind(id); !s.claims.Bounds() {
 			if shape == last {
 				continue
 			}
 			last = shape
 		}
 		j, shape := v.Job(id), v.Shape(id)
-		least := smallest(shape)
-		leaf := s.claims.tree.leaf(v, &j)
-		if s.claims.tree.Shared() && s.claims.tree.entitled(leaf, shape.Models, shape.Milli(least), j.Priority) {
+		least := shape.Least()
+		leaf := s.claims.LeafOf(v, &j)
+		if s.claims.Shared() && s.claims.Entitled(leaf, shape.Models, shape.Milli(least), j.Priority) {
 			return true
 		}
-		if models, _ := v.MayTake(&s.claims.tree.Ledger, id, shape.Models, shape.Milli(least)); models != 0 && roomFor(v, shape, least) {
+		if models, _ := v.MayTake(&s.claims.Ledger, id, shape.Models, shape.Milli(least)); models != 0 && roomFor(v, shape, least) {
 			return true
 		}
 	}

@@ -62,7 +62,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 		if s.reserve(d, it.Job) {
 			continue // its place is this moment: it may fit now that it is its own
 		}
-		if s.making.why.Code == plan.NoReason && !s.making.narrowed && !s.rules.Preempt && !s.rules.Strict && s.claims.tree.Shared() {
+		if s.making.why.Code == plan.NoReason && !s.making.narrowed && !s.rules.Preempt && !s.rules.Strict && s.claims.Shared() {
 			if s.making.held {
 				s.keepOut(d, c)
 			} else {
@@ -144,13 +144,13 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 		return n, false
 	}
 	shape, j := d.Shape(w.Job), d.Job(w.Job)
-	leaf := s.claims.tree.leaf(d.View, &j)
+	leaf := s.claims.LeafOf(d.View, &j)
 	gave := d.Ended(w.Job) // who gave way takes nothing in the same decision, unless it was by rank and takes by rank
 	if gave != nil && gave.Reason.Code == plan.Moved {
 		gave = nil // it was a guest, and goes on as one if it gets nothing
 	}
 	for n := w.Workers; n > 0 && gave == nil; n = s.smaller(d.View, w, n) {
-		claims := s.claims.tree.Shared() && s.claims.tree.entitled(leaf, shape.Models, shape.Milli(n), j.Priority) && s.mayTakeBack(d.View, shape, j.Priority)
+		claims := s.claims.Shared() && s.claims.Entitled(leaf, shape.Models, shape.Milli(n), j.Priority) && s.claims.MayTakeBack(d.View, s.lines.Pass(), shape, j.Priority)
 		if (claims || s.round != nil && len(s.round.yields) > 0) && s.takeBack(d, w, n) {
 			s.agenda.Overrule()
 			return n, true
@@ -230,11 +230,11 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		models &= w.Models
 	}
 	if guest(w) {
-		if milli = 0; s.claims.tree.Bounds() && d.Job(w.Share.Guest).Run == plan.None {
+		if milli = 0; s.claims.Bounds() && d.Job(w.Share.Guest).Run == plan.None {
 			return false // without a host it would hold what nobody counts
 		}
 	}
-	models, bar := d.MayTake(&s.claims.tree.Ledger, job, models, milli)
+	models, bar := d.MayTake(&s.claims.Ledger, job, models, milli)
 	if bar.Kind != queue.NoBar && models == 0 {
 		s.making.why = plan.Barred(bar)
 		return false
@@ -329,14 +329,14 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 		d.Note(plan.Scheduling, int64(it.Job), int64(next), it.Key[0], lost)
 	}
 	j := d.Job(it.Job)
-	leaf := s.claims.tree.leaf(d.View, &j)
-	over := s.claims.tree.Shared() && s.claims.tree.OverGuarantee(leaf)
+	leaf := s.claims.LeafOf(d.View, &j)
+	over := s.claims.Shared() && s.claims.OverGuarantee(leaf)
 	s.drop(d.View, it.Job)
 	s.fileRunning(d.View, it.Job)
 	if s.agenda.Fulfil(it.Job) {
 		s.reopenRoomy(d.View) // it may have started elsewhere than it claimed
 	}
-	s.claims.newBorrower = s.claims.newBorrower || s.claims.tree.Shared() && !over && s.claims.tree.OverGuarantee(leaf)
+	s.claims.newBorrower = s.claims.newBorrower || s.claims.Shared() && !over && s.claims.OverGuarantee(leaf)
 }
 
 // rebalance resizes running elastic jobs whose sizer wants them another size, or elsewhere. Either
@@ -376,16 +376,16 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 // to be kept out of it held. Where there is no room the run goes on.
 func (s *Scheduler) again(d *plan.Draft, run plan.RunID, w *allocate.Wish, hold func()) bool {
 	mark, job := d.Mark(), w.Job
-	s.discharge(job)
+	s.claims.Discharge(job)
 	d.Stop(run, w.Reason, d.Job(job).Checkpoint.Load)
 	hold()
 	fits := s.fits(d, w, w.Workers)
 	if d.Unhold(); !fits {
 		d.Rollback(mark)
-		s.charge(d.View, job)
+		s.claims.Charge(d.View, job)
 		return false
 	}
-	s.charge(d.View, job)
+	s.claims.Charge(d.View, job)
 	s.drop(d.View, job)
 	s.fileRunning(d.View, job)
 	s.evicted(d)

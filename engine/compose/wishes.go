@@ -28,7 +28,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 		}
 	}
 	ruled := s.ruled()
-	if s.claims.tree.Shared() {
+	if s.claims.Shared() {
 		s.grantByQueue(d)
 	} else {
 		s.grantInOrder(d, ruled)
@@ -47,7 +47,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 // stopped only for one that starts in its room, since the decider may have wished it away
 // for one that may not start.
 func (s *Scheduler) ruled() bool {
-	return s.claims.tree.Bounds() || !s.agenda.Empty()
+	return s.claims.Bounds() || !s.agenda.Empty()
 }
 
 // grantInOrder grants the wishes in their order, and then what jobs without one would have.
@@ -119,7 +119,7 @@ func (s *Scheduler) keepOrEnd(d *plan.Draft, id plan.RunID, r *plan.Run) {
 		if w != nil {
 			reason = w.Reason
 		}
-		if ruled || s.keeps(d.View, r.Job) {
+		if ruled || s.claims.Keeps(d.View, r.Job) {
 			s.round.yields = append(s.round.yields, r.Job)
 			return
 		}
@@ -154,7 +154,7 @@ func otherShare(r *plan.Run, w *allocate.Wish) bool {
 func (s *Scheduler) regrant(d *plan.Draft, id plan.RunID, r *plan.Run, w *allocate.Wish) {
 	if r.Terms.Share.Guest != plan.None && !guest(w) {
 		shape := d.Shape(r.Job)
-		if models, _ := d.MayTake(&s.claims.tree.Ledger, r.Job, shape.Models, shape.Milli(r.Workers)); models == 0 {
+		if models, _ := d.MayTake(&s.claims.Ledger, r.Job, shape.Models, shape.Milli(r.Workers)); models == 0 {
 			return
 		}
 	}
@@ -348,7 +348,7 @@ func (s *Scheduler) mayRegrow(d *plan.Draft, w *allocate.Wish, run plan.RunID) {
 // it can start as wished, or at least with more than it has, at once.
 func (s *Scheduler) regrow(d *plan.Draft, w *allocate.Wish, r *plan.Run) {
 	mark, run := d.Mark(), d.Job(w.Job).Run
-	s.discharge(w.Job)
+	s.claims.Discharge(w.Job)
 	bigger := *w
 	if w.Workers > r.Workers {
 		bigger.Slots = nil
@@ -364,10 +364,10 @@ func (s *Scheduler) regrow(d *plan.Draft, w *allocate.Wish, r *plan.Run) {
 	}
 	if n == 0 {
 		d.Rollback(mark)
-		s.charge(d.View, w.Job)
+		s.claims.Charge(d.View, w.Job)
 		return
 	}
-	s.charge(d.View, w.Job)
+	s.claims.Charge(d.View, w.Job)
 	s.drop(d.View, w.Job)
 	s.fileRunning(d.View, w.Job)
 	s.evicted(d)

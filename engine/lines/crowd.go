@@ -3,13 +3,13 @@ package lines
 import "github.com/musterdl/muster/plan"
 
 // Takers says whose jobs of a shape may take room back from what runs.
-type Takers struct {
-	// Turn says when Leaf was asked: at the same turn it answers the same.
-	Turn int64
-	// Leaf reports whether a leaf may have room taken back, as far as all of its jobs are alike.
-	Leaf func(leaf int32) bool
+type Takers interface {
+	// Turn says when Leaf is asked: at the same turn it answers the same.
+	Turn() int64
+	// Leaf reports whether any of the jobs of a leaf may.
+	Leaf(leaf int32) bool
 	// Best reports whether the best job of a class may.
-	Best func(c *Class) bool
+	Best(c *Class) bool
 }
 
 // takers are the owners who may take room back with a shape.
@@ -20,13 +20,14 @@ type takers struct {
 }
 
 // takers marks the owners whose leaves may take room back with a shape.
-func (l *Lines) takers(shape int32, who *Takers) marks {
+func (l *Lines) takers(shape int32, who Takers) marks {
 	t := &l.alike[shape].takers
 	t.grow(len(l.owners))
-	if t.known && t.turn == who.Turn {
+	turn := who.Turn()
+	if t.known && t.turn == turn {
 		return t.marks
 	}
-	t.known, t.turn = true, who.Turn
+	t.known, t.turn = true, turn
 	clear(t.marks)
 	for i := range l.owners {
 		if who.Leaf(l.owners[i].leaf) {
@@ -38,7 +39,7 @@ func (l *Lines) takers(shape int32, who *Takers) marks {
 
 // ReopenTakers unblocks the classes of a shape whose best jobs may take room back.
 func (l *Lines) ReopenTakers(shape int32, who Takers) {
-	takers := l.takers(shape, &who)
+	takers := l.takers(shape, who)
 	for _, f := range l.alike[shape].files {
 		for at := range f.blocked.all() {
 			if takers.has(f.owners[at]) && who.Best(f.classes[at]) {
@@ -61,7 +62,7 @@ func (l *Lines) Crowd(shape int32, turn int64, who Takers) {
 		return // those who are still open may take room back, and so they may now
 	}
 	of.crowded = now
-	takers := l.takers(shape, &who)
+	takers := l.takers(shape, who)
 	for _, f := range of.files {
 		some := l.copyOf(f.open)
 		for at := range some.all() {
@@ -89,7 +90,7 @@ type Beside struct {
 // KeepOut blocks, untried, the classes of a shape whose best jobs take at least as long as one that
 // found no room beside the claims, as they find none either, until LetIn.
 func (l *Lines) KeepOut(b Beside) {
-	shape, takers := b.Class.Shape, l.takers(b.Class.Shape, &b.Takers)
+	shape, takers := b.Class.Shape, l.takers(b.Class.Shape, b.Takers)
 	for _, f := range l.alike[shape].files {
 		if b.Steps && f.step < b.Class.Step {
 			continue

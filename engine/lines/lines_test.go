@@ -145,13 +145,13 @@ func TestLinesAreAsSearched(t *testing.T) {
 				}
 			},
 			"crowd": func(t *rapid.T) {
-				shape, taker := rapid.Int32Range(0, 1).Draw(t, "shape"), rapid.Int32Range(2, 5).Draw(t, "taker")
+				shape, leaf := rapid.Int32Range(0, 1).Draw(t, "shape"), rapid.Int32Range(2, 5).Draw(t, "leaf")
 				if len(m.of(shape)) == 0 {
 					t.Skip()
 				}
 				turn++
-				m.Crowd(shape, turn, takers(turn, taker))
-				m.block(true, func(k lines.Kind, _ plan.JobID) bool { return k.Shape == shape && k.Leaf != taker })
+				m.Crowd(shape, turn, taker{turn, leaf})
+				m.block(true, func(k lines.Kind, _ plan.JobID) bool { return k.Shape == shape && k.Leaf != leaf })
 			},
 			"keep out, and let in": func(t *rapid.T) {
 				c := m.First(rapid.Int32Range(2, 4).Draw(t, "leaf"))
@@ -168,7 +168,7 @@ func TestLinesAreAsSearched(t *testing.T) {
 					before[k] = before[k] || kept && !m.blocked[k]
 					return kept
 				})
-				m.KeepOut(lines.Beside{Class: c, Steps: steps, Shorter: shorter, Claims: []plan.Claim{{Job: claimant}}, Takers: takers(turn, 5)})
+				m.KeepOut(lines.Beside{Class: c, Steps: steps, Shorter: shorter, Claims: []plan.Claim{{Job: claimant}}, Takers: taker{turn, 5}})
 				m.check(t)
 				if rapid.Bool().Draw(t, "let in") {
 					m.LetIn()
@@ -178,15 +178,15 @@ func TestLinesAreAsSearched(t *testing.T) {
 				}
 			},
 			"open": func(t *rapid.T) {
-				shape, taker := rapid.Int32Range(0, 1).Draw(t, "shape"), rapid.Int32Range(2, 5).Draw(t, "taker")
+				shape, leaf := rapid.Int32Range(0, 1).Draw(t, "shape"), rapid.Int32Range(2, 5).Draw(t, "leaf")
 				switch {
 				case rapid.Bool().Draw(t, "all"):
 					m.ReopenAll()
 					m.block(false, func(lines.Kind, plan.JobID) bool { return true })
-				case len(m.of(shape)) > 0 && taker < 5:
+				case len(m.of(shape)) > 0 && leaf < 5:
 					turn++
-					m.ReopenTakers(shape, takers(turn, taker))
-					m.block(false, func(k lines.Kind, _ plan.JobID) bool { return k.Shape == shape && k.Leaf == taker })
+					m.ReopenTakers(shape, taker{turn, leaf})
+					m.block(false, func(k lines.Kind, _ plan.JobID) bool { return k.Shape == shape && k.Leaf == leaf })
 				case len(m.of(shape)) > 0:
 					m.ReopenShape(shape)
 					m.block(false, func(k lines.Kind, _ plan.JobID) bool { return k.Shape == shape })
@@ -206,10 +206,15 @@ func (m *model) of(shape int32) (of []*lines.Class) {
 	return of
 }
 
-// takers says that one leaf may take room back, and no other.
-func takers(turn int64, leaf int32) lines.Takers {
-	return lines.Takers{Turn: turn, Leaf: func(l int32) bool { return l == leaf }, Best: func(*lines.Class) bool { return true }}
+// taker is that one leaf may take room back, and no other.
+type taker struct {
+	turn int64
+	leaf int32
 }
+
+func (t taker) Turn() int64          { return t.turn }
+func (t taker) Leaf(leaf int32) bool { return leaf == t.leaf }
+func (taker) Best(*lines.Class) bool { return true }
 
 // TestPassedCountAsAhead: who was passed over, or laid aside, is in no class; it is active and ahead
 // of those that pass it all the same, until it is recalled.
