@@ -41,3 +41,17 @@ func room(folder string) string {
 	first, _, _ := strings.Cut(folder, "/")
 	return first
 }
+
+// owners are the packages that answer one question each for the Scheduler.
+var owners = []string{"engine/agenda", "engine/claims", "engine/lines"}
+
+// TestOwnersApart: an owner imports neither the cycle nor another owner, and the cycle alone imports it.
+func TestOwnersApart(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, imp := range s.imports {
+			if slices.Contains(owners, imp) && s.folder != imp && s.folder != "engine/compose" {
+				t.Errorf("%s imports %s: ask the Scheduler, or let engine/compose hand over what is needed", s.path, imp)
+			}
+		}
+	}
+}

@@ -10,8 +10,8 @@ import (
 // it: it is looked at again in time.
 func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
 	if until, _ := s.repairedBy(d.View, job); until > d.Now() && !s.rules.Strict {
-		s.lines.roomRetry = min(s.lines.roomRetry, until)
-		s.lay(job, d)
+		s.roomRetry = min(s.roomRetry, until)
+		s.lines.LayAside(job, !s.agenda.Empty())
 		return true
 	}
 	if !s.able.patient {
@@ -19,36 +19,28 @@ func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
 	}
 	p, ok := allocate.CanFor[allocate.Patient](s.parts.Placer, d.View, job)
 	shape := d.Shape(job)
-	if !ok || !roomFor(d.View, shape, smallest(shape)) && !s.finds(d.View, job) {
+	if !ok || !roomFor(d.View, shape, shape.Least()) && !s.finds(d.View, job) {
 		return false
 	}
 	at := p.Retry(d.View, job)
 	if at <= d.Now() {
 		return false
 	}
-	if s.lines.roomRetry = min(s.lines.roomRetry, at); s.rules.Strict {
+	if s.roomRetry = min(s.roomRetry, at); s.rules.Strict {
 		return false
 	}
-	s.lay(job, d)
+	s.lines.LayAside(job, !s.agenda.Empty())
 	if d.Job(job).Reason.Code != plan.Fragmented {
 		d.Explain(job, plan.Reason{Code: plan.Fragmented, A: d.Room().FreeMilli(shape.Models)})
 	}
 	return true
 }
 
-// lay takes a job out of its class.
-func (s *Scheduler) lay(job plan.JobID, d *plan.Draft) {
-	s.drop(d.View, job)
-	s.lines.active++
-	s.lines.aside = append(s.lines.aside, job)
-}
-
 // recallAside files the jobs again that were set aside.
 func (s *Scheduler) recallAside(d *plan.Draft) {
-	for _, job := range s.lines.aside {
-		if s.lines.active--; s.lines.home[job] == nowhere && d.Job(job).Phase == plan.Waiting {
+	for _, job := range s.lines.RecallAside() {
+		if !s.lines.Filed(job) && d.Job(job).Phase == plan.Waiting {
 			s.file(d.View, job)
 		}
 	}
-	s.lines.aside = s.lines.aside[:0]
 }

@@ -50,7 +50,7 @@ func (s *Scheduler) seen(d *plan.Draft, o *schedule.Observation) {
 	if s.parts.Sharer.Sees(d.View, seen, o.Busy); d.Job(seen).Phase != plan.Active || d.Run(d.Job(seen).Run).Terms.Share.Guest == plan.None {
 		return
 	}
-	if s.longs(d.View, seen) != (s.lines.home[seen] >= 0) {
+	if s.longs(d.View, seen) != (s.lines.ClassOf(seen) != nil) {
 		s.drop(d.View, seen)
 		s.fileActive(d.View, seen)
 	}
@@ -69,12 +69,12 @@ func (s *Scheduler) fileActive(v plan.View, id plan.JobID) {
 // moved starts a guest on devices of its own, in a start that waits for its end; where there is no
 // room, also by others giving way, it goes on as it does.
 func (s *Scheduler) moved(d *plan.Draft, it item, w *allocate.Wish) (n int32, took bool) {
-	mark, run := d.Mark(), d.Job(it.job).Run
-	if d.Run(run).Status != plan.Running || !d.Stop(run, plan.Reason{Code: plan.Moved}, s.price(d.View, it.job)) {
+	mark, run := d.Mark(), d.Job(it.Job).Run
+	if d.Run(run).Status != plan.Running || !d.Stop(run, plan.Reason{Code: plan.Moved}, s.price(d.View, it.Job)) {
 		return 0, false
 	}
 	w.Reason = plan.Reason{Code: plan.Moved}
-	if n, took = s.place(d, it, w); n == 0 || d.Run(d.Job(it.job).Run).Terms.Share.Guest != plan.None { // its placer has it be a guest
+	if n, took = s.place(d, it, w); n == 0 || d.Run(d.Job(it.Job).Run).Terms.Share.Guest != plan.None { // its placer has it be a guest
 		d.Rollback(mark)
 		return 0, false
 	}

@@ -17,16 +17,16 @@ type asking struct {
 // go first, in the order of the wishes, and then the others in the order in which they came:
 // so a queue gets what it deserves, whatever the decider wishes.
 func (s *Scheduler) grantByQueue(d *plan.Draft) {
-	r, t := s.round, &s.claims.tree
+	r, t := s.round, s.claims
+	r.asking = append(r.asking, make([][]asking, t.Branches()-len(r.asking))...)
 	turn := int32(0)
 	ask := func(job plan.JobID, wished bool) {
 		j := d.Job(job)
-		leaf := t.leaf(d.View, &j)
-		x := &t.heads[leaf]
-		if turn++; len(x.asking) == 0 {
-			t.opened(leaf, 1)
+		leaf := t.LeafOf(d.View, &j)
+		if turn++; len(r.asking[leaf]) == 0 {
+			s.lines.Open(leaf, 1)
 		}
-		x.asking = append(x.asking, asking{job, wished, turn})
+		r.asking[leaf] = append(r.asking[leaf], asking{job, wished, turn})
 	}
 	for i := range r.wishes {
 		w := &r.wishes[i]
@@ -39,15 +39,14 @@ func (s *Scheduler) grantByQueue(d *plan.Draft) {
 		ask(w.Job, true)
 	}
 	for _, id := range r.line {
-		if w := r.of(id); s.lines.home[id] == inLine && (w == nil || w.Workers == 0 || w.Suspend) {
+		if w := r.of(id); s.lines.InLine(id) && (w == nil || w.Workers == 0 || w.Suspend) {
 			ask(id, false)
 		}
 	}
-	for leaf := t.first(s); leaf >= 0; leaf = t.first(s) {
-		x := &t.heads[leaf]
-		next := x.asking[0]
-		if x.asking = x.asking[1:]; len(x.asking) == 0 {
-			t.opened(leaf, -1)
+	for leaf := s.nextLeaf(); leaf >= 0; leaf = s.nextLeaf() {
+		next := r.asking[leaf][0]
+		if r.asking[leaf] = r.asking[leaf][1:]; len(r.asking[leaf]) == 0 {
+			s.lines.Open(leaf, -1)
 		}
 		s.grantTo(d, next)
 	}
@@ -66,7 +65,7 @@ func (s *Scheduler) grantTo(d *plan.Draft, a asking) {
 	switch {
 	case a.wished:
 		w = s.round.of(a.job)
-	case !s.round.gathers || s.claims.tree.guaranteed(d.View, a.job):
+	case !s.round.gathers || s.claims.WithinGuarantee(d.View, a.job):
 		w = s.own(d.View, a.job)
 	}
 	if (w == nil || !s.grant(d, w)) && !a.wished {

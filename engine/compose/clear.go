@@ -32,7 +32,7 @@ func (s *Scheduler) moves() bool { return s.parts.Moves.Most > 0 && s.round == n
 // scattered reports whether as much is free, in pieces, as a job takes at least, where runs may be
 // moved to make one of them.
 func (s *Scheduler) scattered(v plan.View, shape *plan.Shape) bool {
-	return s.moves() && shape.Devices > 0 && v.Room().FreeMilli(shape.Models) >= shape.Milli(smallest(shape))
+	return s.moves() && shape.Devices > 0 && v.Room().FreeMilli(shape.Models) >= shape.Milli(shape.Least())
 }
 
 // clear moves runs so that a job fits, and starts it. It returns the size.
@@ -41,17 +41,17 @@ func (s *Scheduler) clear(d *plan.Draft, w *allocate.Wish) int32 {
 		return 0
 	}
 	shape := *d.Shape(w.Job)
-	n := smallest(&shape)
-	if shape.Models, _ = d.MayTake(&s.claims.tree.Ledger, w.Job, shape.Models, shape.Milli(n)); !s.scattered(d.View, &shape) {
+	n := shape.Least()
+	if shape.Models, _ = d.MayTake(&s.claims.Ledger, w.Job, shape.Models, shape.Milli(n)); !s.scattered(d.View, &shape) {
 		return 0
 	}
-	why, held := s.making.why, s.agenda.held
-	budget := s.parts.Moves.Budget(s.length(d.View, w.Job, n), shape.Milli(n))
+	why, held := s.making.why, s.making.held
+	budget := s.parts.Moves.Budget(s.agenda.Length(d.View, w.Job, n), shape.Milli(n))
 	s.findMovable(d, &shape, budget)
 	c := &s.making.clearing
 	chosen, ok := c.chooser.Choose(victims.Input{View: d.View, Candidates: c.runs, Need: allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Workers: n, Shape: &shape}},
 		func(chosen []int) bool { return s.affords(chosen, budget) && s.tryMoves(d, w, n, chosen) })
-	if s.making.why, s.agenda.held = why, held; !ok || len(chosen) == 0 || !s.moveFor(d, w, n, chosen) {
+	if s.making.why, s.making.held = why, held; !ok || len(chosen) == 0 || !s.moveFor(d, w, n, chosen) {
 		return 0
 	}
 	for _, i := range c.order {
@@ -128,8 +128,8 @@ func (s *Scheduler) moveFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []i
 // goesElsewhere starts a run that is moved for a job in another place, as large and on the same model.
 func (s *Scheduler) goesElsewhere(d *plan.Draft, x victims.Candidate, by plan.JobID) bool {
 	there := allocate.Wish{Job: x.Job, Workers: d.Run(x.Run).Workers, Models: 1 << moves.ModelOf(d.View, x.Run), Reason: plan.Reason{Code: plan.Defragmented, A: int64(by)}}
-	s.count(x.Job, -1)
+	s.claims.Count(x.Job, -1)
 	ok := s.fits(d, &there, there.Workers)
-	s.count(x.Job, 1)
+	s.claims.Count(x.Job, 1)
 	return ok && !d.Again(d.Ended(x.Job), d.Job(x.Job).Run)
 }

@@ -14,9 +14,11 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/agenda"
+	"github.com/musterdl/muster/engine/claims"
 	"github.com/musterdl/muster/engine/law"
+	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/flow"
-	"github.com/musterdl/muster/model/bitset"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/pipeline/reaction"
@@ -72,74 +74,26 @@ type Parts struct {
 // the State, and what it remembers besides is when it is to look next and the memories of
 // its parts. Each of its owners answers one question about a job that wishes to run.
 type Scheduler struct {
-	parts  Parts
-	rules  schedule.Rules
-	able   abilities
-	round  *round // of a joint decider, nil under an order
-	lines  lines  // whom to try
-	claims claims // who may, and who gives way
-	agenda agenda // when
-	making making // how
-	memory []byte // as it was encoded last
+	parts     Parts
+	rules     schedule.Rules
+	able      abilities
+	round     *round        // of a joint decider, nil under an order
+	lines     *lines.Lines  // whom to try
+	claims    rights        // who may, and who gives way
+	agenda    agenda.Agenda // when
+	making    making        // how
+	memory    []byte        // as it was encoded last
+	since     unit.Time     // what was known then is what ranks go by
+	roomRetry unit.Time     // when those who found no room try again: a run was too young, or a place not good enough
 }
 
-// lines are the jobs that wait, in their classes, and those that run.
-type lines struct {
-	classes   []class
-	class     map[kind]int32
-	alike     []*alike // by shape: its classes
-	blocked   []int32  // by shape: how many of those are
-	owner     map[owner]int32
-	owners    []owned
-	some      marks   // scratch
-	keptOut   []*file // those in which claims keep somebody out in this pass, without a try
-	running   heap    // worst first; only where the order preempts
-	pos       []int32
-	home      []int32 // by job: its class, atRunning, inLine or nowhere
-	timers    timers
-	active    int          // jobs waiting or running
-	aside     []plan.JobID // wait for a better place, and are in no class
-	pass      int64
-	since     unit.Time // what was known then is what ranks go by
-	roomRetry unit.Time // when those who found no room try again: a run was too young, or a place not good enough
-}
-
-// claims are what the queues hold, and what may be taken from whom.
-type claims struct {
-	tree    tree
-	charged []charge   // by job: what its run counts for in the tree
-	running bitset.Set // jobs that are charged, where there are several queues
-	more    map[plan.JobID][]charge
-	loops   *law.Loops
-	// When a run may be displaced again that was protected from it until then.
-	unprotected unit.Time
-	gives       []give // what could be taken back, as of pass givesOf
-	givesOf     int64
+// rights are who may, and who gives way.
+type rights struct {
+	*claims.Claims
+	loops       *law.Loops
 	newBorrower bool // a start put a queue above its guarantee: others may have a claim now
 	chooser     victims.Chooser
 	yielding
-}
-
-// agenda is the room that is held for others, and the windows.
-type agenda struct {
-	calendar  calendar.Calendar
-	looked    int64 // turns of the draft that the calendar has seen
-	revised   int64 // turns of the draft at which every claim was as early as may be, but for what took room since
-	held      bool  // room was held back from the job that was tried last
-	holds     []plan.Hold
-	heldOf    heldOf     // whom from
-	leftOut   []int      // ranks of claims that do not count for the job that is placed
-	overruled bool       // a start did not mind all claims, or stopped others
-	oldest    plan.JobID // no older one waits
-	overdue   unit.Time  // when the next run is expected to end, and else takes longer
-	claimDue  unit.Time  // when the oldest that waits will have waited long enough
-}
-
-// heldOf is from whom room is held back, and in which turn of the calendar.
-type heldOf struct {
-	job     plan.JobID
-	workers int32
-	turn    int64
 }
 
 // making is what it takes to carry a wish out on the draft.
@@ -149,46 +103,20 @@ type making struct {
 	beside   []allocate.Candidate // of the sharer
 	keeps    plan.PlanTerms       // of a run that goes on in processes that are left, while it is started
 	narrow   plan.Shape           // of the job that is placed, with the models that it may have
+	held     bool                 // the agenda had a word in where it may stand
 	narrowed bool                 // it may have fewer models now than others of its shape
 	why      plan.Reason          // what beside room kept the job that was tried last from starting
 	scanned  int                  // of the draft's changes, for guests that had to give way
 	cut      []plan.DeviceID      // devices that another strategy left cut
-	passed   []item               // passed over while jobs are started, and in no class
 	stays    []plan.JobID         // whose runs were ended in vain when this decision was tried before
+	takers   takers               // scratch
 	clearing
 	elastic int // elastic jobs among the running
 	resize  unit.Time
 }
 
-// class is the waiting jobs of one kind.
-type class struct {
-	kind
-	in       *file
-	place    int32 // there
-	waiting  heap
-	priority int32 // of its best job
-}
-
-// noteBest notes the priority of the best job, whenever that may be another.
-func (c *class) noteBest(v plan.View) {
-	if len(c.waiting.items) > 0 {
-		c.priority = v.Priority(c.waiting.items[0].job)
-	}
-}
-
-// kind is what jobs have in common that cannot be placed if one of them cannot: where
-// they are filed and what they ask for, their user where users have limits, and, where
-// short work may fill in around claims, about how long they take.
-type kind struct {
-	owner
-	shape, step int32
-}
-
-const (
-	nowhere   = -1
-	atRunning = -2
-	inLine    = -3 // waits for a joint decider
-)
+// item is a ranked job.
+type item = lines.Item
 
 // New composes a Scheduler, within what its order puts around it.
 func New(parts Parts) schedule.Scheduler {
@@ -221,24 +149,19 @@ func instead[T any](part *T, d allocate.Joint) {
 }
 
 func (s *Scheduler) reset() {
-	s.lines.aside, s.making.passed = s.lines.aside[:0], s.making.passed[:0]
-	s.lines.alike, s.lines.blocked, s.lines.owner, s.lines.owners, s.lines.keptOut = nil, nil, map[owner]int32{}, nil, nil
-	s.lines.classes, s.lines.class, s.lines.pos, s.lines.home, s.able.learned, s.lines.timers = nil, map[kind]int32{}, nil, nil, nil, timers{}
-	s.claims.charged, s.claims.running, s.claims.more, s.claims.tree = nil, bitset.Set{}, map[plan.JobID][]charge{}, tree{}
-	s.lines.running = heap{pos: &s.lines.pos, worst: true}
-	s.lines.active, s.making.elastic, s.making.resize, s.lines.roomRetry = 0, 0, unit.Never, unit.Never
-	s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue, s.agenda.oldest = unit.Never, unit.Never, unit.Never, 0
-	s.agenda.calendar = calendar.Calendar{Slack: s.parts.Reserve.Slack, Repair: s.parts.Reserve.Repair, May: s.mayEver}
+	s.lines, s.able.learned = nil, nil
+	s.making.elastic, s.making.resize, s.roomRetry = 0, unit.Never, unit.Never
+	s.agenda = agenda.New(s.parts.Reserve, agenda.Rights{May: s.mayEver, First: func(v plan.View, job plan.JobID) bool { return s.claims.WithinGuarantee(v, job) }})
 	s.claims.loops = law.NewLoops(law.DefaultLimits())
 	if r := s.round; r != nil {
-		r.line, r.asked, r.last = r.line[:0], nil, -1
+		r.line, r.asking, r.asked, r.last = r.line[:0], nil, nil, -1
 	}
 }
 
 // Rebuild forgets every cache; the engine names all live jobs in the next trigger.
 func (s *Scheduler) Rebuild(v plan.View) {
 	s.reset()
-	s.claims.tree = newTree(v)
+	s.plant(v)
 	for id := range plan.JobID(v.Jobs()) {
 		if v.Job(id).Phase == plan.Finished {
 			s.grow(v)
@@ -251,6 +174,12 @@ func (s *Scheduler) Rebuild(v plan.View) {
 			s.making.cut = append(s.making.cut, id)
 		}
 	}
+}
+
+// plant reads the tree of queues, with nothing filed in it.
+func (s *Scheduler) plant(v plan.View) {
+	s.claims.Claims = claims.New(v, s.rules.Preempt || s.round != nil)
+	s.lines = lines.New(lines.Rules{Strict: s.rules.Strict, Short: s.shortFirst()}, s.claims)
 }
 
 // mend makes devices whole that another strategy left cut, as they fall idle: the
@@ -277,11 +206,11 @@ func (s *Scheduler) mend(d *plan.Draft) {
 //  7. Set what runs get of the network.
 //  8. Keep the calendar, and say when to look again.
 func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
-	if s.claims.tree.heads == nil {
-		s.claims.tree = newTree(d.View)
+	if s.lines == nil {
+		s.plant(d.View)
 	}
 	s.grow(d.View)
-	s.lines.pass++
+	s.lines.NextPass()
 	s.making.scanned, s.making.clearing.looked = 0, 0
 	for _, id := range why.Jobs {
 		if d.Job(id).Phase == plan.Finished {
@@ -293,7 +222,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	}
 	s.rankAnew(d)
 	s.rankObserved(d.View, why.Observed)
-	why.Rebuilt = why.Rebuilt && s.claims.unprotected > d.Now() // else that is what has happened
+	why.Rebuilt = why.Rebuilt && s.claims.Wake() > d.Now() // else that is what has happened
 	s.reopen(d, why.Room)
 	s.openCalendar(d)
 	asked, ask, from := true, unit.Never, len(d.Changes())
@@ -324,32 +253,30 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	if asked {
 		s.shapeTraffic(d, why)
 	}
-	s.closeCalendar(d)
+	d.Reserve(s.agenda.Close())
 	if s.round != nil {
 		ask = s.askNext(d.View)
 	}
-	return min(s.reranks(), s.making.resize, s.lines.roomRetry, s.claims.unprotected, s.agenda.claimDue, s.agenda.overdue,
-		s.agenda.calendar.Wake(d.Now()), ask)
+	return min(s.reranks(), s.making.resize, s.roomRetry, s.claims.Wake(), s.agenda.Wake(d.Now()), ask)
 }
 
 // grow makes room for jobs and shapes that are new.
 func (s *Scheduler) grow(v plan.View) {
-	for len(s.lines.home) < v.Jobs() {
-		s.lines.home = append(s.lines.home, nowhere)
-		s.lines.pos = append(s.lines.pos, -1)
-		s.claims.charged = append(s.claims.charged, charge{})
+	s.lines.Grow(v.Jobs())
+	s.claims.Grow(v.Jobs())
+	for len(s.able.learned) < v.Jobs() {
 		s.able.learned = append(s.able.learned, false)
-		s.lines.timers.grow()
 	}
 }
 
 // fileByPhase files a job where its phase says it belongs.
 func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
-	j, was := d.Job(id), s.runsAs(id)
+	j := d.Job(id)
+	was, ranked := s.lines.Ranked(id)
 	s.drop(d.View, id)
-	s.claims.tree.unwait(id)
+	s.claims.DropWaiting(id)
 	if s.round != nil {
-		defer func() { s.round.queueUp(id, s.lines.home[id] != nowhere) }()
+		defer func() { s.round.queueUp(id, s.lines.Filed(id)) }()
 	}
 	switch {
 	case j.Phase == plan.Waiting && s.never(d.View, id):
@@ -362,10 +289,10 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	case j.Phase == plan.Active:
 		s.fileActive(d.View, id)
 		if r := d.Run(j.Run); s.rules.Preempt && r.Began == d.Now() {
-			s.lines.roomRetry = d.Now() // a promise no more: those ranked before it try again
+			s.roomRetry = d.Now() // a promise no more: those ranked before it try again
 		}
-		if is := s.runsAs(id); was != nil && is != nil && was.before(is) {
-			s.reopenAll() // it may have to give way now
+		if is, now := s.lines.Ranked(id); ranked && now && was.Before(&is) {
+			s.lines.ReopenAll() // it may have to give way now
 		}
 	}
 }
@@ -376,93 +303,58 @@ func (s *Scheduler) file(v plan.View, id plan.JobID) {
 		return
 	}
 	j := v.Job(id)
-	s.claims.tree.wait(v, id)
+	s.claims.AddWaiting(v, id)
 	if s.round != nil {
-		s.lines.home[id], s.lines.active = inLine, s.lines.active+1
-		s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)
+		s.lines.FileInLine(id)
 		return
 	}
-	k := kind{owner: owner{s.claims.tree.leaf(v, &j), plan.None, j.Run != plan.None}, shape: j.Shape}
-	if s.claims.tree.LimitsUsers(k.leaf) {
-		k.user = j.User
+	k := lines.Kind{Owner: lines.Owner{Leaf: s.claims.LeafOf(v, &j), User: plan.None, Guest: j.Run != plan.None}, Shape: j.Shape}
+	if s.claims.LimitsUsers(k.Leaf) {
+		k.User = j.User
 	}
 	key, until := s.parts.Order.Key(v, id)
 	if f := s.parts.Reserve.Foresight; f != nil {
 		step, holds := f.Step(v, id)
-		k.step, until = step, min(until, holds)
+		k.Step, until = step, min(until, holds)
 	} else if s.parts.Reserve.Depth > 0 {
-		k.step = int32(bits.Len64(uint64(calendar.Length(v, id, v.Shape(id).Gang))))
+		k.Step = int32(bits.Len64(uint64(calendar.Length(v, id, v.Shape(id).Gang))))
 	}
-	at, known := s.lines.class[k]
-	if !known {
-		at = s.newClass(k)
+	c := s.lines.File(k, item{Key: key, Job: id, Priority: j.Priority}, until)
+	best := c.Best().Job == id && (s.rules.Preempt || len(c.Items()) == 1 || s.takesBack(v, c) || !s.agenda.Empty())
+	if best || len(s.agenda.Windows()) > 0 {
+		s.lines.Unblock(c) // the class has a new best job, or one that may end before a node closes
 	}
-	c := &s.lines.classes[at]
-	c.waiting.push(item{key, id})
-	c.noteBest(v)
-	s.lines.home[id] = at
-	s.lines.active++
-	s.claims.tree.lowest = min(s.claims.tree.lowest, j.Priority)
-	s.lines.timers.set(until, id)
-	best := s.lines.pos[id] == 0 && (s.rules.Preempt || len(c.waiting.items) == 1 || s.takesBack(v, c) || !s.agenda.calendar.Empty())
-	if best || len(s.agenda.calendar.Windows()) > 0 {
-		s.unblock(c) // the class has a new best job, or one that may end before a node closes
-	}
-	s.refile(c)
 }
 
 // fileRunning ranks a job that has a run among the running.
 func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
-	s.lines.home[id] = atRunning
-	s.lines.active++
-	s.claims.tree.lowest = min(s.claims.tree.lowest, v.Priority(id))
-	s.charge(v, id)
+	s.lines.FileRunning(id)
+	s.claims.Charge(v, id)
 	if v.Shape(id).Elastic() {
 		s.making.elastic++
 		if s.round == nil && s.making.resize == unit.Never {
 			s.making.resize = v.Now().Add(resizeEvery)
 		}
 	}
-	if leaf := s.claims.charged[id].leaf; s.claims.tree.Shared() && (s.claims.tree.OverGuarantee(leaf) || s.claims.tree.Preempts(leaf)) {
-		if at := s.protectedUntil(v, id); at > v.Now() {
-			s.claims.unprotected = min(s.claims.unprotected, at)
-		}
-	}
+	s.claims.LosesProtection(v, id)
 	if !s.rules.Preempt {
 		return
 	}
 	if at := s.ripe(v, id, plan.None); at > v.Now() {
-		s.lines.roomRetry = min(s.lines.roomRetry, at)
+		s.roomRetry = min(s.roomRetry, at)
 	}
 	key, until := s.parts.Order.Key(v, id)
-	s.lines.running.push(item{key, id})
-	s.lines.timers.set(until, id)
+	s.lines.Rank(item{Key: key, Job: id})
+	s.lines.Until(until, id)
 }
 
 // drop takes a job out of wherever it is filed.
 func (s *Scheduler) drop(v plan.View, id plan.JobID) {
-	switch h := s.lines.home[id]; h {
-	case nowhere:
-		return
-	case inLine:
-	case atRunning:
+	if s.lines.Runs(id) {
 		if v.Shape(id).Elastic() {
 			s.making.elastic--
 		}
-		if s.rules.Preempt {
-			s.lines.running.remove(id)
-		}
-		s.discharge(id)
-	default:
-		c := &s.lines.classes[h]
-		if s.lines.pos[id] == 0 && !s.agenda.calendar.Empty() {
-			s.unblock(c) // the next may be short enough to fit before a claim or a window
-		}
-		c.waiting.remove(id)
-		c.noteBest(v)
-		s.refile(c)
+		s.claims.Discharge(id)
 	}
-	s.lines.home[id] = nowhere
-	s.lines.active--
-	s.lines.timers.set(unit.Never, id)
+	s.lines.Drop(id, !s.agenda.Empty()) // the next may be short enough to fit before a claim or a window
 }

@@ -16,17 +16,17 @@ import (
 // part chooses, or, where the composition names none, the lowest first, and leaves those
 // alone that need not go after all.
 func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
-	switch j := d.Job(it.job); {
+	switch j := d.Job(it.Job); {
 	case j.Preemptions > 0 && j.Leaving != plan.None:
 		return false // who was stopped for another stops nobody before his run has ended, since he cannot start before
 	case j.Preemptions > 0 && j.Since == d.Now():
-		s.lines.roomRetry = min(s.lines.roomRetry, d.Now().Add(law.AtLeast))
+		s.roomRetry = min(s.roomRetry, d.Now().Add(law.AtLeast))
 		return false // nor in that instant
 	}
 	if s.parts.Victims != nil {
 		return s.displaceChosen(d, it, w)
 	}
-	if low, found := s.worst(d.View); !found || !it.before(&low) {
+	if low, found := s.worst(d.View); !found || !it.Before(&low) {
 		return false // nobody ranks below it
 	}
 	mark := d.Mark()
@@ -51,29 +51,29 @@ func (s *Scheduler) displace(d *plan.Draft, it item, w *allocate.Wish) bool {
 func (s *Scheduler) endLowest(d *plan.Draft, it item, w *allocate.Wish) (left int64, enough bool) {
 	y := &s.claims.yielding
 	y.candidates, y.grounds, y.chosen, y.held, y.loses = y.candidates[:0], y.grounds[:0], y.chosen[:0], y.held[:0], y.loses[:0]
-	shape := d.Shape(it.job)
+	shape := d.Shape(it.Job)
 	// The idle part of a victim's device counts too, so this is the most there can be;
 	// whether the job fits in it only the placer knows.
 	need, free := shape.Milli(w.Workers), d.Room().FreeMilli(shape.Models)
 	most, lost := free, int64(0) // most is with all that may end, before any of them has ended
 	end := func(low item) {
-		milli, may := s.mayDisplace(d.View, it.job, low.job, shape)
+		milli, may := s.mayDisplace(d.View, it.Job, low.Job, shape)
 		if !may {
 			return // its queue keeps it now that others of it have ended
 		}
 		i := len(y.chosen)
 		y.chosen, y.held = append(y.chosen, i), append(y.held, milli)
-		_, _, price := victims.Price(d.View, d.Job(low.job).Run)
-		y.candidates = append(y.candidates, victims.Candidate{Job: low.job, Run: d.Job(low.job).Run, Price: price})
-		y.weighLoss(d.View, s.able.weigher, d.Job(low.job).Run)
+		_, _, price := victims.Price(d.View, d.Job(low.Job).Run)
+		y.candidates = append(y.candidates, victims.Candidate{Job: low.Job, Run: d.Job(low.Job).Run, Price: price})
+		y.weighLoss(d.View, s.able.weigher, d.Job(low.Job).Run)
 		y.grounds = append(y.grounds, plan.MadeWayFor)
-		s.endFor(d, it.job, i)
+		s.endFor(d, it.Job, i)
 		free, lost = free+milli, min(math.MaxInt64-price, lost)+price
 		enough = free >= need && s.takesRoom(d, w, w.Workers, plan.Reason{Code: plan.TookRoomOf, A: int64(len(y.chosen)), B: lost})
 	}
 	y.lows = y.lows[:0]
 	s.eachBelow(d.View, it, func(low item) bool {
-		if milli, may := s.mayDisplace(d.View, it.job, low.job, shape); may {
+		if milli, may := s.mayDisplace(d.View, it.Job, low.Job, shape); may {
 			most += milli
 			y.lows = append(y.lows, low)
 		}
@@ -121,11 +121,10 @@ func (s *Scheduler) pays(d *plan.Draft, job plan.JobID) bool {
 func (s *Scheduler) fill(v plan.View, beside plan.JobID, milli int64) []plan.JobID {
 	y := &s.claims.yielding
 	y.fills = y.fills[:0]
-	for i := 0; i < len(s.lines.classes) && milli > 0; i++ {
-		c := &s.lines.classes[i]
-		each := v.ShapeOf(c.shape).Milli(v.ShapeOf(c.shape).Gang)
-		for k := 0; k < len(c.waiting.items) && each > 0 && each <= milli; k++ {
-			if job := c.waiting.items[k].job; job != beside {
+	for _, c := range s.lines.Classes() {
+		each := v.ShapeOf(c.Shape).Milli(v.ShapeOf(c.Shape).Gang)
+		for k := 0; k < len(c.Items()) && each > 0 && each <= milli; k++ {
+			if job := c.Items()[k].Job; job != beside {
 				y.fills = append(y.fills, job)
 				milli -= each
 			}
@@ -140,15 +139,15 @@ func (s *Scheduler) eachBelow(v plan.View, it item, f func(low item) bool) {
 	s.claims.below = s.claims.below[:0]
 	for on := true; on; {
 		low, found := s.worst(v)
-		if !found || !it.before(&low) {
+		if !found || !it.Before(&low) {
 			break
 		}
-		s.lines.running.remove(low.job)
+		s.lines.Unrank(low.Job)
 		s.claims.below = append(s.claims.below, low)
 		on = f(low)
 	}
 	for _, low := range s.claims.below {
-		s.lines.running.push(low)
+		s.lines.Rank(low)
 	}
 }
 
@@ -173,13 +172,13 @@ func (y *yielding) weighLoss(v plan.View, of schedule.Weigher, run plan.RunID) {
 
 // displaceChosen lets the victims part choose among all that rank below a job.
 func (s *Scheduler) displaceChosen(d *plan.Draft, it item, w *allocate.Wish) bool {
-	shape := d.Shape(it.job)
+	shape := d.Shape(it.Job)
 	s.claims.candidates, s.claims.grounds, s.claims.loses = s.claims.candidates[:0], s.claims.grounds[:0], s.claims.loses[:0]
 	s.eachBelow(d.View, it, func(low item) bool {
-		if _, may := s.mayDisplace(d.View, it.job, low.job, shape); may {
-			run := d.Job(low.job).Run
+		if _, may := s.mayDisplace(d.View, it.Job, low.Job, shape); may {
+			run := d.Job(low.Job).Run
 			_, _, price := victims.Price(d.View, run)
-			s.claims.candidates = append(s.claims.candidates, victims.Candidate{Job: low.job, Run: run, Price: price, Key: low.key})
+			s.claims.candidates = append(s.claims.candidates, victims.Candidate{Job: low.Job, Run: run, Price: price, Key: low.Key})
 			s.claims.grounds = append(s.claims.grounds, plan.MadeWayFor)
 		}
 		return true
@@ -194,13 +193,12 @@ func (s *Scheduler) displaceChosen(d *plan.Draft, it item, w *allocate.Wish) boo
 // worst returns the running job ranked last, with its rank of this moment: ranks of
 // running jobs may have improved since they were filed.
 func (s *Scheduler) worst(v plan.View) (item, bool) {
-	for len(s.lines.running.items) > 0 {
-		top := s.lines.running.items[0]
-		key, _ := s.parts.Order.Key(v, top.job)
-		if key == top.key {
+	for top, ranked := s.lines.Lowest(); ranked; top, ranked = s.lines.Lowest() {
+		key, _ := s.parts.Order.Key(v, top.Job)
+		if key == top.Key {
 			return top, true
 		}
-		s.lines.running.rerank(item{key, top.job})
+		s.lines.Rerank(item{Key: key, Job: top.Job})
 	}
 	return item{}, false
 }
@@ -213,8 +211,8 @@ const circleTime = unit.Minute
 // its start cost, unless the job came since, and not before the order's minimum run and the time for which
 // the operator protects runs. One that cannot save at all it does not displace. Never is not for now.
 func (s *Scheduler) ripe(v plan.View, id, by plan.JobID) unit.Time {
-	j, wait := v.Job(id), max(s.rules.MinimumRun, s.claims.tree.config.ProtectRank)
-	if s.claims.tree.Shared() && s.claims.tree.Preempts(s.claims.charged[id].leaf) {
+	j, wait := v.Job(id), max(s.rules.MinimumRun, s.claims.FromRank())
+	if s.claims.PriorityTakes(id) {
 		wait = max(wait, circleTime) // who took room by priority may rank behind whom that one displaced
 	}
 	if !j.Checkpoint.OnRequest {
@@ -257,21 +255,21 @@ func (s *Scheduler) mayDisplace(v plan.View, job, id plan.JobID, shape *plan.Sha
 		return 0, false // what was promised stands until it begins
 	}
 	if at := s.ripe(v, id, job); at > v.Now() {
-		s.lines.roomRetry = min(s.lines.roomRetry, at)
+		s.roomRetry = min(s.roomRetry, at)
 		return 0, false
 	}
 	if !s.turns() && s.claims.loops.Repeats(job, id, v.Now()) {
-		s.lines.roomRetry = min(s.lines.roomRetry, s.claims.loops.Forgets(v.Now()))
+		s.roomRetry = min(s.roomRetry, s.claims.loops.Forgets(v.Now()))
 		return 0, false
 	}
-	if s.outranks(v, id, job) {
+	if s.claims.Outranks(v, id, job) {
 		return 0, false // it would take its room back at once, and so on
 	}
 	j := v.Job(job)
-	leaf, theirs := s.claims.tree.leaf(v, &j), s.claims.charged[id].leaf
-	if leaf != theirs && (s.keeps(v, id) || !s.spares(id, leaf)) {
-		if at := s.protectedUntil(v, id); at > v.Now() {
-			s.lines.roomRetry = min(s.lines.roomRetry, at)
+	leaf, theirs := s.claims.LeafOf(v, &j), s.claims.ChargedTo(id)
+	if leaf != theirs && (s.claims.Keeps(v, id) || !s.claims.Spares(id, leaf)) {
+		if at := s.claims.ProtectedUntil(v, id); at > v.Now() {
+			s.roomRetry = min(s.roomRetry, at)
 		}
 		return 0, false
 	}
@@ -298,7 +296,7 @@ func (s *Scheduler) evicted(d *plan.Draft) {
 		if c.Verb != plan.Stop || d.Job(c.Job).Phase != plan.Waiting {
 			continue
 		}
-		if home := s.lines.home[c.Job]; home == atRunning || home >= 0 && s.lines.classes[home].guest {
+		if in := s.lines.ClassOf(c.Job); s.lines.Runs(c.Job) || in != nil && in.Guest {
 			s.drop(d.View, c.Job)
 			s.file(d.View, c.Job)
 		}

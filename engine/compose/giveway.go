@@ -37,7 +37,7 @@ type yielding struct {
 // again, while those runs go on as they are.
 func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 	mark, from := d.Mark(), len(d.Changes())
-	loops, retry, unprotected := s.claims.loops.Remember(), s.lines.roomRetry, s.claims.unprotected
+	loops, retry, unprotected := s.claims.loops.Remember(), s.roomRetry, s.claims.Wake()
 	for s.making.stays = s.making.stays[:0]; ; {
 		act()
 		known := len(s.making.stays)
@@ -60,7 +60,8 @@ func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 		}
 		d.Rollback(mark)
 		s.goBack(d, jobs, loops)
-		s.lines.roomRetry, s.claims.unprotected = retry, unprotected // what was to be tried again was of that decision
+		s.roomRetry = retry // what was to be tried again was of that decision
+		s.claims.SetWake(unprotected)
 	}
 }
 
@@ -75,13 +76,13 @@ func (s *Scheduler) goBack(d *plan.Draft, jobs []plan.JobID, loops []byte) {
 			s.file(d.View, job)
 		}
 	}
-	s.reopenAll()
+	s.lines.ReopenAll()
 	s.openCalendar(d)
 	if err := s.claims.loops.Recall(loops); err != nil {
 		panic("compose: the memory of displacements cannot be read back: " + err.Error())
 	}
-	s.lines.pass++
-	s.agenda.overruled, s.claims.newBorrower = false, false
+	s.lines.NextPass()
+	s.claims.newBorrower = false
 }
 
 // stays reports whether a job's run goes on as it is, since to end it was in vain.
@@ -141,15 +142,15 @@ func (s *Scheduler) undo(d *plan.Draft, mark plan.Mark, chosen []int) {
 func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []int) bool {
 	job, mark := w.Job, d.Mark()
 	j, shape := d.Job(job), d.Shape(job)
-	leaf, fair, lost := s.claims.tree.leaf(d.View, &j), true, int64(0)
+	leaf, fair, lost := s.claims.LeafOf(d.View, &j), true, int64(0)
 	for _, i := range chosen {
 		c := &s.claims.candidates[i]
 		lost = min(math.MaxInt64-c.Price, lost) + c.Price
 		// What one gives back may bring its queue to its guarantee: the rest is its own.
 		if s.claims.grounds[i] != plan.MadeWayFor {
 			fair = fair && s.ground(d.View, leaf, job, c.Job, shape.Milli(n)) == s.claims.grounds[i]
-		} else if s.claims.charged[c.Job].leaf != leaf {
-			fair = fair && !s.keeps(d.View, c.Job)
+		} else if s.claims.ChargedTo(c.Job) != leaf {
+			fair = fair && !s.claims.Keeps(d.View, c.Job)
 		}
 		s.endFor(d, job, i)
 	}
@@ -163,7 +164,7 @@ func (s *Scheduler) stopFor(d *plan.Draft, w *allocate.Wish, n int32, chosen []i
 // endFor ends the run of a candidate for a job; what it held is no longer counted.
 func (s *Scheduler) endFor(d *plan.Draft, job plan.JobID, candidate int) {
 	c := &s.claims.candidates[candidate]
-	s.count(c.Job, -1)
+	s.claims.Count(c.Job, -1)
 	d.Stop(c.Run, plan.Reason{Code: s.claims.grounds[candidate], A: int64(job)}, d.Job(c.Job).Checkpoint.Load)
 }
 
@@ -197,9 +198,9 @@ func (s *Scheduler) serves(d *plan.Draft, job plan.JobID, candidate int, held []
 	if model == plan.None {
 		return false
 	}
-	s.count(c.Job, 1)
-	models, _ := d.MayTake(&s.claims.tree.Ledger, job, 1<<model, milli)
-	s.count(c.Job, -1)
+	s.claims.Count(c.Job, 1)
+	models, _ := d.MayTake(&s.claims.Ledger, job, 1<<model, milli)
+	s.claims.Count(c.Job, -1)
 	return models == 0
 }
 
@@ -213,7 +214,7 @@ func (s *Scheduler) gaveWay(d *plan.Draft, job plan.JobID) {
 			s.claims.loops.Note(job, s.claims.candidates[i].Job, d.Now())
 		}
 	}
-	s.charge(d.View, job) // those that go on with less must leave it its own
+	s.claims.Charge(d.View, job) // those that go on with less must leave it its own
 	for _, i := range gave {
 		c := s.claims.candidates[i]
 		shape, had := d.Shape(c.Job), d.Run(c.Run).Workers
@@ -228,12 +229,12 @@ func (s *Scheduler) gaveWay(d *plan.Draft, job plan.JobID) {
 			s.file(d.View, c.Job)
 		}
 	}
-	s.discharge(job)
+	s.claims.Discharge(job)
 }
 
 // countAll counts what candidates hold again, or no longer.
 func (s *Scheduler) countAll(chosen []int, sign int64) {
 	for _, i := range chosen {
-		s.count(s.claims.candidates[i].Job, sign)
+		s.claims.Count(s.claims.candidates[i].Job, sign)
 	}
 }

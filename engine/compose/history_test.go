@@ -109,11 +109,6 @@ func (s *site) step(events ...engine.Event) {
 				s.t.Fatalf("%v: %s", err, out.Commit.AppendJSON(nil, s.e.View()))
 			}
 		}
-		if lines, ok := s.made.(interface{ CheckLines() error }); ok {
-			if err := lines.CheckLines(); err != nil {
-				s.t.Fatalf("at %d: %v", s.now, err)
-			}
-		}
 		s.commit(out.Commit)
 		if s.look != nil {
 			s.look(out.Commit)

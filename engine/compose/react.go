@@ -291,8 +291,8 @@ func (s *Scheduler) goOn(d *plan.Draft, broken []schedule.Broken) {
 	}
 	for i := range broken {
 		b := &broken[i]
-		home, run := s.lines.home[b.Job], d.Job(b.Job).Run
-		if home < 0 && home != inLine && run == plan.None {
+		run := d.Job(b.Job).Run
+		if s.lines.ClassOf(b.Job) == nil && !s.lines.InLine(b.Job) && run == plan.None {
 			continue // it has failed, or is held
 		}
 		ways := s.parts.Reaction.Ways(s.ended(d.View, b))
@@ -341,13 +341,13 @@ func (s *Scheduler) startAgain(d *plan.Draft, b *schedule.Broken, n int32, keep 
 		s.making.keeps = plan.PlanTerms{ID: b.Plan, Keeps: n}
 		defer func() { s.making.keeps = plan.PlanTerms{} }()
 	}
-	s.making.why, s.agenda.held = plan.Reason{}, false
+	s.making.why, s.making.held = plan.Reason{}, false
 	d.Hold(avoiding(d.View, job))
 	fits := s.fits(d, &w, n)
 	if d.Unhold(); !fits {
 		return false
 	}
-	s.settled(d, item{key, job}, n, n, plan.None)
+	s.settled(d, item{Key: key, Job: job}, n, n, plan.None)
 	return true
 }
 

@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"github.com/musterdl/muster/engine/lines"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
@@ -33,28 +34,110 @@ func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
 			s.stop(d, g.Run, plan.Reason{Code: plan.Unpacked, A: int64(g.Host)})
 		}
 		if opened {
-			s.reopenAll()
+			s.lines.ReopenAll()
 		}
 	}
 }
 
 // reopen lets those be tried again for whom there may be a place now.
 func (s *Scheduler) reopen(d *plan.Draft, room bool) {
-	s.claims.tree.age(d.View)
-	if room || s.lines.roomRetry <= d.Now() {
+	s.claims.Age(d.View)
+	if room || s.roomRetry <= d.Now() {
 		s.recallAside(d)
 	}
 	if room {
 		s.mend(d)
 		s.reopenRoomy(d.View)
 	}
-	if s.lines.roomRetry <= d.Now() {
-		s.lines.roomRetry = unit.Never
-		s.reopenAll()
+	if s.roomRetry <= d.Now() {
+		s.roomRetry = unit.Never
+		s.lines.ReopenAll()
 	}
-	if s.claims.unprotected <= d.Now() {
-		s.claims.unprotected = unit.Never
+	if s.claims.Wake() <= d.Now() {
+		s.claims.SetWake(unit.Never)
 		s.reopenTakers(d.View)
 	}
 	s.expire(d)
 }
+
+// reopenRoomy lets the classes be tried again that the free room might now hold. Where
+// the order preempts every class might, since what runs counts as room too.
+func (s *Scheduler) reopenRoomy(v plan.View) {
+	for id := range s.lines.BlockedShapes() {
+		shape := v.ShapeOf(id)
+		if s.able.finder || s.parts.Sharer != nil || s.rules.Preempt || roomFor(v, shape, shape.Least()) || s.scattered(v, shape) {
+			s.lines.ReopenShape(id)
+		} else if s.claims.CouldTakeBack(v, shape) {
+			s.lines.ReopenTakers(id, s.takers(v, shape, false))
+		}
+	}
+}
+
+// reopenTakers lets those be tried again that may take room back from what runs.
+func (s *Scheduler) reopenTakers(v plan.View) {
+	for id := range s.lines.BlockedShapes() {
+		if shape := v.ShapeOf(id); s.claims.CouldTakeBack(v, shape) {
+			s.lines.ReopenTakers(id, s.takers(v, shape, false))
+		}
+	}
+}
+
+// takers says who may take room back with a shape, where there are several queues: who is within a guarantee, or for
+// whom priority may count.
+type takers struct {
+	s     *Scheduler
+	v     plan.View
+	shape *plan.Shape
+	milli int64 // it takes at least
+	now   bool  // only those for whom what might have to be given up is enough
+}
+
+var _ lines.Takers = (*takers)(nil)
+
+// takers are valid until the next are asked for.
+func (s *Scheduler) takers(v plan.View, shape *plan.Shape, now bool) *takers {
+	s.making.takers = takers{s, v, shape, shape.Milli(shape.Least()), now}
+	return &s.making.takers
+}
+
+// Turn is that of the ledger.
+func (t *takers) Turn() int64 { return t.s.claims.Turn() }
+
+// Leaf reports whether any of the jobs that are filed at a leaf may.
+func (t *takers) Leaf(leaf int32) bool {
+	return t.s.claims.MayEntitle(leaf, t.shape.Models, t.milli)
+}
+
+// Best reports whether the best job of a class may.
+func (t *takers) Best(c *lines.Class) bool {
+	return t.s.takesBack(t.v, c) && (!t.now || t.s.claims.MayTakeBack(t.v, t.s.lines.Pass(), t.shape, c.Best().Priority))
+}
+
+// crowd blocks all classes of a shape for which there is no room: nobody's job of it
+// fits, unless it may take room back.
+func (s *Scheduler) crowd(d *plan.Draft, id int32) {
+	s.lines.Crowd(id, d.Turns(), s.takers(d.View, d.ShapeOf(id), true))
+}
+
+// keepOut blocks, untried, all classes of a shape whose best job takes at least as long as that of a class, which was just
+// tried and found no room beside the claims, as they find none either: where no more claims are to be made, and nothing
+// but free room is asked for.
+func (s *Scheduler) keepOut(d *plan.Draft, c *lines.Class) {
+	v, shape, job := d.View, d.ShapeOf(c.Shape), c.Best().Job
+	if !s.agenda.Full() || len(s.agenda.Windows()) > 0 || shape.Elastic() || s.parts.Sharer != nil || s.able.finder || s.able.patient || s.moves() {
+		return
+	}
+	n := shape.Least()
+	length := s.agenda.Length(v, job, n)
+	s.lines.KeepOut(lines.Beside{
+		Class:   c,
+		Steps:   s.parts.Reserve.Foresight == nil, // classes are told apart by this length, and by no other
+		Shorter: func(other plan.JobID) bool { return other == job || s.agenda.Length(v, other, n) < length },
+		Claims:  s.agenda.Claims(),
+		Takers:  s.takers(v, shape, false),
+	})
+}
+
+// letIn has those tried whom claims kept out without a try, if there is room for a claim again, and
+// returns whether there are any.
+func (s *Scheduler) letIn() (any bool) { return !s.agenda.Full() && s.lines.LetIn() }

@@ -52,12 +52,12 @@ func (s *Scheduler) finds(v plan.View, job plan.JobID) bool {
 // hopeless reports what is plain of most who wait: fewer devices are free than the job takes at
 // least, nobody ranks below it or shares devices with it, and no queue or claim has a word in it.
 func (s *Scheduler) hopeless(v plan.View, it *item, shape *plan.Shape) bool {
-	if s.able.finder || s.parts.Sharer != nil || s.claims.tree.Bounds() || s.parts.Victims != nil || roomFor(v, shape, smallest(shape)) || s.scattered(v, shape) {
+	if s.able.finder || s.parts.Sharer != nil || s.claims.Bounds() || s.parts.Victims != nil || roomFor(v, shape, shape.Least()) || s.scattered(v, shape) {
 		return false
 	}
 	if !s.rules.Preempt {
 		return true
 	}
 	low, found := s.worst(v)
-	return !found || !it.before(&low)
+	return !found || !it.Before(&low)
 }

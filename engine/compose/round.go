@@ -30,8 +30,9 @@ type round struct {
 	failed  []attempt    // what could not be made room for, since the draft last changed
 	why     []because    // by shape: why its jobs wait; since turn whyOf of the draft
 	whyOf   int64
-	between bool      // only starts are carried out: runs are looked at when the rhythm allows it
-	last    unit.Time // when wishes were asked for
+	asking  [][]asking // by leaf: who asks for room still, in the order of their turns
+	between bool       // only starts are carried out: runs are looked at when the rhythm allows it
+	last    unit.Time  // when wishes were asked for
 	again   unit.Time
 	asked   []byte // the question that is out, nil for none
 	asks    []strategy.Ask
@@ -101,22 +102,22 @@ func (s *Scheduler) ask(d *plan.Draft, why schedule.Trigger) bool {
 func (s *Scheduler) idles(v plan.View) bool {
 	last := int32(plan.None) // the shape looked at last, where all of a shape are alike
 	for _, id := range s.round.line {
-		if s.lines.home[id] != inLine {
+		if !s.lines.InLine(id) {
 			continue
 		}
-		if shape, _ := v.Kind(id); !s.claims.tree.Bounds() {
+		if shape, _ := v.Kind(id); !s.claims.Bounds() {
 			if shape == last {
 				continue
 			}
 			last = shape
 		}
 		j, shape := v.Job(id), v.Shape(id)
-		least := smallest(shape)
-		leaf := s.claims.tree.leaf(v, &j)
-		if s.claims.tree.Shared() && s.claims.tree.entitled(leaf, shape.Models, shape.Milli(least), j.Priority) {
+		least := shape.Least()
+		leaf := s.claims.LeafOf(v, &j)
+		if s.claims.Shared() && s.claims.Entitled(leaf, shape.Models, shape.Milli(least), j.Priority) {
 			return true
 		}
-		if models, _ := v.MayTake(&s.claims.tree.Ledger, id, shape.Models, shape.Milli(least)); models != 0 && roomFor(v, shape, least) {
+		if models, _ := v.MayTake(&s.claims.Ledger, id, shape.Models, shape.Milli(least)); models != 0 && roomFor(v, shape, least) {
 			return true
 		}
 	}
@@ -143,8 +144,7 @@ func (r *round) next(now unit.Time) unit.Time {
 // askNext is when the decider is to be asked next, but not while nothing runs
 // and nobody who waits could start, whatever it wishes.
 func (s *Scheduler) askNext(v plan.View) unit.Time {
-	runs := func(id plan.JobID) bool { return s.lines.home[id] == atRunning }
-	if s.round.renter == nil && !slices.ContainsFunc(s.round.line, runs) && !s.idles(v) {
+		if s.round.renter == nil && !slices.ContainsFunc(s.round.line, s.lines.Runs) && !s.idles(v) {
 		return unit.Never
 	}
 	return s.round.next(v.Now())

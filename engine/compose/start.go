@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -19,158 +20,81 @@ const leftAlone = resizeEvery / 2
 
 // start starts jobs in order of rank until nothing more fits.
 func (s *Scheduler) start(d *plan.Draft) {
-	s.lines.pass++
-	s.forgetKeptOut()
+	s.lines.NextPass()
+	s.lines.ForgetKeptOut()
 	for {
 		c, next := s.best()
-		if c < 0 {
+		if c == nil {
 			s.recallPassed(d)
 		}
-		if c < 0 && s.claims.newBorrower {
+		if c == nil && s.claims.newBorrower {
 			s.claims.newBorrower = false
 			s.reopenTakers(d.View)
-			s.lines.pass++
+			s.lines.NextPass()
 			continue
 		}
-		if c < 0 && (s.claimed(d) || s.putOff(d)) {
-			s.lines.pass++
+		if c == nil && (s.claimed(d) || s.putOff(d)) {
+			s.lines.NextPass()
 			continue
 		}
-		if c < 0 && s.letIn() {
+		if c == nil && s.letIn() {
 			continue
 		}
-		if c < 0 {
+		if c == nil {
 			return
 		}
-		it := s.lines.classes[c].waiting.items[0]
-		s.making.why, s.making.narrowed, s.agenda.held = plan.Reason{}, false, false
-		ahead := s.ahead(d.View, s.lines.classes[c].leaf, it)
-		if ahead >= 0 && s.shortFirst() && s.lines.home[ahead] >= 0 && !s.lines.classes[s.lines.home[ahead]].isBlocked() {
-			ahead = plan.None // whom it passes would fit, and takes longer
+		it := *c.Best()
+		s.making.why, s.making.narrowed, s.making.held = plan.Reason{}, false, false
+		ahead := s.lines.Ahead(c.Leaf, it)
+		if ahead >= 0 && s.shortFirst() {
+			if other := s.lines.ClassOf(ahead); other != nil && !other.Blocked() {
+				ahead = plan.None // whom it passes would fit, and takes longer
+			}
 		}
 		if s.placed(d, it, ahead, next) {
 			s.evicted(d)
 			continue
 		}
-		if d.Job(it.job).Run != plan.None { // a guest goes on as it does
-			s.block(&s.lines.classes[c])
+		if d.Job(it.Job).Run != plan.None { // a guest goes on as it does
+			s.lines.Block(c)
 			continue
 		}
-		if s.reserve(d, it.job) {
+		if s.reserve(d, it.Job) {
 			continue // its place is this moment: it may fit now that it is its own
 		}
-		if s.making.why.Code == plan.NoReason && !s.making.narrowed && !s.rules.Preempt && !s.rules.Strict && s.claims.tree.Shared() {
-			if s.agenda.held {
-				s.keepOut(d, it.job, s.lines.classes[c].shape)
+		if s.making.why.Code == plan.NoReason && !s.making.narrowed && !s.rules.Preempt && !s.rules.Strict && s.claims.Shared() {
+			if s.making.held {
+				s.keepOut(d, c)
 			} else {
-				s.crowd(d, s.lines.classes[c].shape)
+				s.crowd(d, c.Shape)
 			}
 		}
-		if s.setAside(d, it.job) {
+		if s.setAside(d, it.Job) {
 			continue
 		}
 		shorter := s.nextShorter(d, c)
 		if shorter < 0 {
-			s.block(&s.lines.classes[c])
+			s.lines.Block(c)
 		}
-		s.explain(d, it.job, ahead, plan.Reason{})
-		s.passOverUntil(d, c, shorter)
+		s.explain(d, it.Job, ahead, plan.Reason{})
+		s.passOverUntil(c, shorter)
 	}
-}
-
-// ahead returns the best-ranked job that waits in a leaf if it ranks before another,
-// which then passes it.
-func (s *Scheduler) ahead(v plan.View, leaf int32, it item) plan.JobID {
-	s.head(leaf)
-	first := it
-	if front := &s.claims.tree.heads[leaf].front; front.job != it.job && front.before(&it) {
-		first = *front
-	}
-	for _, o := range s.making.passed {
-		if j := v.Job(o.job); s.claims.tree.leaf(v, &j) == leaf && o.before(&first) {
-			first = o
-		}
-	}
-	if first.job == it.job {
-		return plan.None
-	}
-	return first.job
 }
 
 // best returns the class whose best job is next among those worth a try, and the
 // runner-up's job for the dossier: of the queue that the tree puts first.
-func (s *Scheduler) best() (class int, next plan.JobID) {
-	for {
-		leaf := s.claims.tree.first(s)
-		if leaf < 0 {
-			return -1, plan.None
-		}
-		if class, next = s.bestOf(leaf); class >= 0 {
-			return class, next
-		}
-		s.claims.tree.heads[leaf].closed = s.lines.pass
-	}
-}
-
-// bestOf returns the class of a leaf whose best job ranks first, and the runner-up's
-// job for the dossier. Under a strict order nobody passes a blocked class.
-func (s *Scheduler) bestOf(leaf int32) (class int, next plan.JobID) {
-	class, next = s.head(leaf), plan.None
-	if class < 0 || !s.parts.Explain {
-		return class, next
-	}
-	var second item
-	consider := func(it item) {
-		if next == plan.None || it.before(&second) {
-			second, next = it, it.job
-		}
-	}
-	for _, i := range s.claims.tree.heads[leaf].classes {
-		if c := &s.lines.classes[i]; int(i) != class && len(c.waiting.items) > 0 && (!c.isBlocked() || s.rules.Strict) {
-			consider(c.waiting.items[0])
-		}
-	}
-	// The next of the same shape stands right below the best in its heap.
-	same := s.lines.classes[class].waiting.items
-	for _, it := range same[1:min(3, len(same))] {
-		consider(it)
-	}
-	return class, next
-}
-
-// head returns the class of a leaf whose best job ranks first, or none.
-func (s *Scheduler) head(leaf int32) int {
-	x := &s.claims.tree.heads[leaf]
-	if x.headed {
-		return int(x.head)
-	}
-	var first, front *item
-	class := plan.None
-	short := s.shortFirst()
-	for _, i := range x.classes {
-		c := &s.lines.classes[i]
-		if len(c.waiting.items) == 0 {
+func (s *Scheduler) best() (c *lines.Class, next plan.JobID) {
+	for leaf := s.nextLeaf(); leaf >= 0; leaf = s.nextLeaf() {
+		if c = s.lines.First(leaf); c == nil {
+			s.lines.Close(leaf)
 			continue
 		}
-		it := &c.waiting.items[0]
-		if front == nil || it.before(front) {
-			front = it
+		if s.parts.Explain {
+			return c, s.lines.RunnerUp(c)
 		}
-		if c.isBlocked() && !s.rules.Strict {
-			continue
-		}
-		if step := s.lines.classes[max(0, class)].step; first == nil || short && c.step < step || (!short || c.step == step) && it.before(first) {
-			class, first = int(i), it
-		}
+		return c, plan.None
 	}
-	if front != nil {
-		x.front = *front
-	}
-	if class >= 0 && s.lines.classes[class].isBlocked() {
-		class = plan.None
-	}
-	x.head, x.headed = int32(class), true
-	return class
+	return nil, plan.None
 }
 
 // shortFirst reports whether those who wait pass each other in order of how long they are likely to
@@ -181,13 +105,13 @@ func (s *Scheduler) shortFirst() bool {
 
 // placed starts the next job of an order at the size it should have.
 func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool {
-	shape := d.Shape(it.job)
+	shape := d.Shape(it.Job)
 	if s.hopeless(d.View, &it, shape) {
 		return false
 	}
 	w := &s.making.wish
-	*w = allocate.Wish{Job: it.job, Workers: s.want(d.View, it.job, shape)}
-	if until, had := s.repairedBy(d.View, it.job); until > d.Now() {
+	*w = allocate.Wish{Job: it.Job, Workers: s.want(d.View, it.Job, shape)}
+	if until, had := s.repairedBy(d.View, it.Job); until > d.Now() {
 		w.Workers = max(w.Workers, had) // whatever its sizer would have it begin with now
 	}
 	w.Reason = plan.Reason{Code: plan.Fits, A: shape.Milli(w.Workers)}
@@ -196,7 +120,7 @@ func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) bool 
 	}
 	var n int32
 	var took bool
-	if d.Job(it.job).Run != plan.None {
+	if d.Job(it.Job).Run != plan.None {
 		n, took = s.moved(d, it, w)
 	} else {
 		n, took = s.place(d, it, w)
@@ -220,15 +144,15 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 		return n, false
 	}
 	shape, j := d.Shape(w.Job), d.Job(w.Job)
-	leaf := s.claims.tree.leaf(d.View, &j)
+	leaf := s.claims.LeafOf(d.View, &j)
 	gave := d.Ended(w.Job) // who gave way takes nothing in the same decision, unless it was by rank and takes by rank
 	if gave != nil && gave.Reason.Code == plan.Moved {
 		gave = nil // it was a guest, and goes on as one if it gets nothing
 	}
 	for n := w.Workers; n > 0 && gave == nil; n = s.smaller(d.View, w, n) {
-		claims := s.claims.tree.Shared() && s.claims.tree.entitled(leaf, shape.Models, shape.Milli(n), j.Priority) && s.mayTakeBack(d.View, shape, j.Priority)
+		claims := s.claims.Shared() && s.claims.Entitled(leaf, shape.Models, shape.Milli(n), j.Priority) && s.claims.MayTakeBack(d.View, s.lines.Pass(), shape, j.Priority)
 		if (claims || s.round != nil && len(s.round.yields) > 0) && s.takeBack(d, w, n) {
-			s.agenda.overruled = true
+			s.agenda.Overrule()
 			return n, true
 		}
 	}
@@ -240,7 +164,7 @@ func (s *Scheduler) place(d *plan.Draft, it item, w *allocate.Wish) (n int32, to
 		return n, true
 	}
 	if s.rules.Preempt && (gave == nil || gave.Reason.Code == plan.MadeWayFor) && s.displace(d, it, w) {
-		s.agenda.overruled = true
+		s.agenda.Overrule()
 		return w.Workers, true
 	}
 	if part >= asWell && part < asGood && s.fits(d, &beside, beside.Workers) {
@@ -280,7 +204,7 @@ func (s *Scheduler) want(v plan.View, job plan.JobID, shape *plan.Shape) int32 {
 	if !shape.Elastic() {
 		return shape.Gang
 	}
-	return s.parts.Sizer.Want(v, job, allocate.Crowd{Active: s.lines.active, Devices: int64(v.Devices())})
+	return s.parts.Sizer.Want(v, job, allocate.Crowd{Active: s.lines.Active(), Devices: int64(v.Devices())})
 }
 
 // smaller returns the next smaller legal size, or 0.
@@ -306,11 +230,11 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		models &= w.Models
 	}
 	if guest(w) {
-		if milli = 0; s.claims.tree.Bounds() && d.Job(w.Share.Guest).Run == plan.None {
+		if milli = 0; s.claims.Bounds() && d.Job(w.Share.Guest).Run == plan.None {
 			return false // without a host it would hold what nobody counts
 		}
 	}
-	models, bar := d.MayTake(&s.claims.tree.Ledger, job, models, milli)
+	models, bar := d.MayTake(&s.claims.Ledger, job, models, milli)
 	if bar.Kind != queue.NoBar && models == 0 {
 		s.making.why = plan.Barred(bar)
 		return false
@@ -323,11 +247,12 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	if w.Slots == nil && !guest(w) && !roomFor(d.View, shape, n) && !s.finds(d.View, job) {
 		return false
 	}
-	s.hold(d, job, n)
-	if w.Slots == nil && !guest(w) && !roomBeside(d.View, shape, n, s.agenda.holds) && !s.finds(d.View, job) {
+	holds := s.agenda.Holds(moment(d), job, n)
+	s.making.held = !s.agenda.Empty()
+	if w.Slots == nil && !guest(w) && !roomBeside(d.View, shape, n, holds) && !s.finds(d.View, job) {
 		return false
 	}
-	d.Hold(s.agenda.holds)
+	d.Hold(holds)
 	defer d.Unhold()
 	if s.find(d, w, n, shape); len(s.making.found) == 0 {
 		return false
@@ -348,17 +273,11 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		return false
 	}
 	d.Unhold() // the calendar looks at what is free
-	s.note(d, run)
+	s.agenda.Started(moment(d), run)
 	if s.parts.Explain {
 		s.noteSteps(d, job, terms, planned, null)
 	}
 	return true
-}
-
-// closes reports whether a window closes a node before an instant. What is held is only
-// what is free, and a job may begin its turn, or be a guest, where nothing is.
-func (s *Scheduler) closes(v plan.View, node plan.NodeID, until unit.Time) bool {
-	return slices.ContainsFunc(s.agenda.calendar.Windows(), func(w plan.Window) bool { return w.Node == node && w.From < until && v.Now() < w.To })
 }
 
 // find looks for places for n workers: the slots wished, or those that the placer
@@ -367,7 +286,7 @@ func (s *Scheduler) find(d *plan.Draft, w *allocate.Wish, n int32, shape *plan.S
 	s.making.found = s.making.found[:0]
 	if w.Slots != nil {
 		for i := range w.Slots {
-			if at := w.Slots[i].Node; shape.Devices > 0 && shape.Models&(1<<d.Node(at).Model) == 0 || s.closes(d.View, at, d.Now().Add(calendar.Length(d.View, w.Job, n))) {
+			if at := w.Slots[i].Node; shape.Devices > 0 && shape.Models&(1<<d.Node(at).Model) == 0 || s.agenda.Closes(at, d.Now(), d.Now().Add(calendar.Length(d.View, w.Job, n))) {
 				return
 			}
 		}
@@ -407,20 +326,17 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 			key, _ := s.parts.Order.Key(d.View, next)
 			lost = key[0]
 		}
-		d.Note(plan.Scheduling, int64(it.job), int64(next), it.key[0], lost)
+		d.Note(plan.Scheduling, int64(it.Job), int64(next), it.Key[0], lost)
 	}
-	j := d.Job(it.job)
-	leaf := s.claims.tree.leaf(d.View, &j)
-	over := s.claims.tree.Shared() && s.claims.tree.OverGuarantee(leaf)
-	s.drop(d.View, it.job)
-	s.fileRunning(d.View, it.job)
-	if s.agenda.calendar.Find(it.job) >= 0 {
-		s.agenda.calendar.Drop(it.job)
-		s.agenda.revised = plan.None
+	j := d.Job(it.Job)
+	leaf := s.claims.LeafOf(d.View, &j)
+	over := s.claims.Shared() && s.claims.OverGuarantee(leaf)
+	s.drop(d.View, it.Job)
+	s.fileRunning(d.View, it.Job)
+	if s.agenda.Fulfil(it.Job) {
 		s.reopenRoomy(d.View) // it may have started elsewhere than it claimed
 	}
-	s.agenda.overruled = s.agenda.overruled || len(s.agenda.leftOut) > 0
-	s.claims.newBorrower = s.claims.newBorrower || s.claims.tree.Shared() && !over && s.claims.tree.OverGuarantee(leaf)
+	s.claims.newBorrower = s.claims.newBorrower || s.claims.Shared() && !over && s.claims.OverGuarantee(leaf)
 }
 
 // rebalance resizes running elastic jobs whose sizer wants them another size, or elsewhere. Either
@@ -460,16 +376,16 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 // to be kept out of it held. Where there is no room the run goes on.
 func (s *Scheduler) again(d *plan.Draft, run plan.RunID, w *allocate.Wish, hold func()) bool {
 	mark, job := d.Mark(), w.Job
-	s.discharge(job)
+	s.claims.Discharge(job)
 	d.Stop(run, w.Reason, d.Job(job).Checkpoint.Load)
 	hold()
 	fits := s.fits(d, w, w.Workers)
 	if d.Unhold(); !fits {
 		d.Rollback(mark)
-		s.charge(d.View, job)
+		s.claims.Charge(d.View, job)
 		return false
 	}
-	s.charge(d.View, job)
+	s.claims.Charge(d.View, job)
 	s.drop(d.View, job)
 	s.fileRunning(d.View, job)
 	s.evicted(d)

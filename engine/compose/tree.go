@@ -1,135 +1,34 @@
 package compose
 
 import (
-	"math"
-
-	"github.com/musterdl/muster/model/queue"
-	"github.com/musterdl/muster/model/queue/share"
+	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/plan"
 )
 
-// tree is the tree of queues as decisions see it: the ledger, which says what each
-// may claim, and what waits and runs in each branch of it.
-type tree struct {
-	queue.Ledger
-	dealer *share.Dealer
-	aimed  bool   // what each branch deserves is known, in this decision
-	asks   []asks // by job
-	heads  []head // by branch
-	ages   int64
-	lowest int32 // no job that was ever filed has a lower priority
-	config *queue.Tree
-}
+// Whose turn it is: the ledger of queues says which branch goes first, and the lines where somebody
+// waits who is worth a try.
 
-// head is what waits and what runs in a branch.
-type head struct {
-	open     int32   // owners in it who have something worth a try, and branches below it that have
-	closed   int64   // the pass in which a strict order found its best job stuck
-	classes  []int32 // that are filed here
-	head     int32   // of those, the one whose best job ranks first; if headed
-	headed   bool
-	front    item         // the best of all jobs that wait here; if headed and there is one
-	running  []plan.JobID // of a leaf, in no order
-	preempts bool         // priority counts for its jobs
-	asking   []asking     // of a leaf under a joint decider: who asks for room still
-}
-
-// asks is what a job that waits asks for, as it is counted in its leaf.
-type asks struct {
-	leaf   int32
-	models uint64
-	milli  int64
-}
-
-// newTree reads the queues of a state.
-func newTree(v plan.View) tree {
-	of := v.Ledgers()
-	t := tree{Ledger: of.Empty(), config: v.Queues(), dealer: of.Dealer(), ages: -1, lowest: math.MaxInt32}
-	t.heads = make([]head, t.Branches())
-	for b := range t.heads {
-		t.heads[b].preempts = t.Preempts(int32(b))
-	}
-	return t
-}
-
-// leaf is the branch that a job is filed in.
-func (t *tree) leaf(v plan.View, j *plan.Job) int32 {
+// nextLeaf descends to the leaf that is served next, or none.
+func (s *Scheduler) nextLeaf() int32 {
+	t := s.claims
 	if !t.Shared() {
-		return 0
-	}
-	return t.Leaf(v.QueueOf(j.Tenant))
-}
-
-// wait counts what a job that waits asks for, if it does.
-func (t *tree) wait(v plan.View, id plan.JobID) {
-	t.unwait(id)
-	if j := v.Job(id); t.Shared() && j.Phase == plan.Waiting {
-		for len(t.asks) < v.Jobs() {
-			t.asks = append(t.asks, asks{})
+		if s.lines.Available(0) {
+			return 0
 		}
-		models, milli := v.Shape(id).Asks()
-		t.asks[id] = asks{t.leaf(v, &j), models, milli}
-		t.Wait(t.asks[id].leaf, models, milli)
-	}
-}
-
-// unwait counts it no more.
-func (t *tree) unwait(id plan.JobID) {
-	if int(id) < len(t.asks) && t.asks[id].milli > 0 {
-		t.Wait(t.asks[id].leaf, t.asks[id].models, -t.asks[id].milli)
-		t.asks[id] = asks{}
-	}
-}
-
-// aim works out what each branch deserves, once in a decision.
-func (t *tree) aim() {
-	if !t.aimed {
-		t.aimed = true
-		t.dealer.Aim(&t.Ledger)
-	}
-}
-
-// age reads how past use is remembered by now, where it was aged since.
-func (t *tree) age(v plan.View) {
-	t.aimed = false
-	if t.Shared() && v.Ages() != t.ages {
-		t.ages = v.Ages()
-		t.Remember(v.Ledgers().Past())
-	}
-}
-
-// opened adds to the count of owners of a leaf who have something that is worth a try, and says so further up
-// when that makes it the first or the last.
-func (t *tree) opened(leaf, n int32) {
-	for b := leaf; b >= 0; b = t.Parent(b) {
-		x := &t.heads[b]
-		was := x.open > 0
-		if x.open += n; was == (x.open > 0) {
-			return
-		}
-	}
-}
-
-// first descends to the leaf that is served next, or none.
-func (t *tree) first(s *Scheduler) int32 {
-	if !t.Shared() {
-		if x := &t.heads[0]; x.open == 0 || x.closed == s.lines.pass {
-			return plan.None
-		}
-		return 0
+		return plan.None
 	}
 	at := int32(0)
 	for len(t.Below(at)) > 0 {
 		best := int32(plan.None)
 		for _, b := range t.Below(at) {
-			if !t.available(b, s.lines.pass) {
+			if !s.lines.Available(b) {
 				continue
 			}
 			if best < 0 {
 				best = b
 				continue
 			}
-			t.aim()
+			t.AimOnce()
 			before, tie := t.Before(b, best, s.nextModels(b), s.nextModels(best))
 			if before || tie && s.ranksBefore(b, best) {
 				best = b
@@ -143,74 +42,44 @@ func (t *tree) first(s *Scheduler) int32 {
 	return at
 }
 
-// available reports whether a branch has a class worth a try.
-func (t *tree) available(b int32, pass int64) bool {
-	x := &t.heads[b]
-	if x.open == 0 || x.closed == pass {
-		return false
-	}
-	if len(t.Below(b)) == 0 {
-		return true
-	}
-	for _, c := range t.Below(b) {
-		if t.available(c, pass) {
-			return true
-		}
-	}
-	return false
-}
-
 // ranksBefore reports whether the best job of one leaf ranks before that of another;
 // of others the first named goes first.
 func (s *Scheduler) ranksBefore(a, b int32) bool {
-	if len(s.claims.tree.Below(a))+len(s.claims.tree.Below(b)) > 0 {
+	if len(s.claims.Below(a))+len(s.claims.Below(b)) > 0 {
 		return false
 	}
 	if s.round != nil {
-		return s.claims.tree.heads[a].asking[0].turn < s.claims.tree.heads[b].asking[0].turn
+		return s.round.asking[a][0].turn < s.round.asking[b][0].turn
 	}
-	x, y := s.head(a), s.head(b)
-	return x >= 0 && y >= 0 && s.lines.classes[x].waiting.items[0].before(&s.lines.classes[y].waiting.items[0])
+	x, y := s.lines.First(a), s.lines.First(b)
+	return x != nil && y != nil && x.Best().Before(y.Best())
 }
 
 // nextModels are the models that the best job of a branch may have; of those with others below all.
 func (s *Scheduler) nextModels(b int32) uint64 {
 	const any = ^uint64(0)
-	t := &s.claims.tree
+	t := s.claims
 	if len(t.Lent()) == 1 || len(t.Below(b)) > 0 {
 		return any
 	}
 	job := plan.JobID(plan.None)
 	if s.round != nil {
-		job = t.heads[b].asking[0].job
-	} else if at := s.head(b); at >= 0 {
-		job = s.lines.classes[at].waiting.items[0].job
+		job = s.round.asking[b][0].job
+	} else if c := s.lines.First(b); c != nil {
+		job = c.Best().Job
 	}
-	if job < 0 || int(job) >= len(t.asks) || t.asks[job].models == 0 {
+	if job < 0 || t.Models(job) == 0 {
 		return any
 	}
-	return t.asks[job].models
+	return t.Models(job)
 }
 
 // takesBack reports whether the best job of a class may claim room from what runs: it
 // is within a guarantee, or priority counts where it is.
-func (s *Scheduler) takesBack(v plan.View, c *class) bool {
-	if !s.claims.tree.Shared() || len(c.waiting.items) == 0 {
+func (s *Scheduler) takesBack(v plan.View, c *lines.Class) bool {
+	if !s.claims.Shared() || len(c.Items()) == 0 {
 		return false
 	}
-	shape := v.ShapeOf(c.shape)
-	return s.claims.tree.entitled(c.leaf, shape.Models, shape.Milli(smallest(shape)), c.priority)
-}
-
-// guaranteed reports whether a job's smallest size is within what a queue that it is
-// in is guaranteed.
-func (t *tree) guaranteed(v plan.View, job plan.JobID) bool {
-	j, shape := v.Job(job), v.Shape(job)
-	return t.Guaranteed(t.leaf(v, &j), shape.Models, shape.Milli(smallest(shape)))
-}
-
-// entitled reports whether milli more for a leaf are within a guarantee, or may be
-// taken by priority.
-func (t *tree) entitled(leaf int32, models uint64, milli int64, priority int32) bool {
-	return priority > t.lowest && t.heads[leaf].preempts || t.Guaranteed(leaf, models, milli)
+	shape := v.ShapeOf(c.Shape)
+	return s.claims.Entitled(c.Leaf, shape.Models, shape.Milli(shape.Least()), c.Best().Priority)
 }

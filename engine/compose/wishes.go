@@ -28,7 +28,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 		}
 	}
 	ruled := s.ruled()
-	if s.claims.tree.Shared() {
+	if s.claims.Shared() {
 		s.grantByQueue(d)
 	} else {
 		s.grantInOrder(d, ruled)
@@ -47,7 +47,7 @@ func (s *Scheduler) carryOut(d *plan.Draft) {
 // stopped only for one that starts in its room, since the decider may have wished it away
 // for one that may not start.
 func (s *Scheduler) ruled() bool {
-	return s.claims.tree.Bounds() || !s.agenda.calendar.Empty()
+	return s.claims.Bounds() || !s.agenda.Empty()
 }
 
 // grantInOrder grants the wishes in their order, and then what jobs without one would have.
@@ -59,7 +59,7 @@ func (s *Scheduler) grantInOrder(d *plan.Draft, ruled bool) {
 		}
 	}
 	for _, id := range r.line {
-		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || s.lines.home[id] != inLine {
+		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || !s.lines.InLine(id) {
 			continue
 		}
 		if !ruled || r.gathers || !s.grant(d, s.own(d.View, id)) {
@@ -119,7 +119,7 @@ func (s *Scheduler) keepOrEnd(d *plan.Draft, id plan.RunID, r *plan.Run) {
 		if w != nil {
 			reason = w.Reason
 		}
-		if ruled || s.keeps(d.View, r.Job) {
+		if ruled || s.claims.Keeps(d.View, r.Job) {
 			s.round.yields = append(s.round.yields, r.Job)
 			return
 		}
@@ -154,7 +154,7 @@ func otherShare(r *plan.Run, w *allocate.Wish) bool {
 func (s *Scheduler) regrant(d *plan.Draft, id plan.RunID, r *plan.Run, w *allocate.Wish) {
 	if r.Terms.Share.Guest != plan.None && !guest(w) {
 		shape := d.Shape(r.Job)
-		if models, _ := d.MayTake(&s.claims.tree.Ledger, r.Job, shape.Models, shape.Milli(r.Workers)); models == 0 {
+		if models, _ := d.MayTake(&s.claims.Ledger, r.Job, shape.Models, shape.Milli(r.Workers)); models == 0 {
 			return
 		}
 	}
@@ -284,8 +284,8 @@ func (s *Scheduler) grant(d *plan.Draft, w *allocate.Wish) bool {
 	if phase != plan.Waiting {
 		return false
 	}
-	s.making.why, s.agenda.held = plan.Reason{}, false
-	it, mark := item{job: w.Job}, d.Mark()
+	s.making.why, s.making.held = plan.Reason{}, false
+	it, mark := item{Job: w.Job}, d.Mark()
 	n, _ := s.place(d, it, w)
 	if n == 0 && s.reserve(d, w.Job) {
 		n, _ = s.place(d, it, w) // its place is this moment: it may fit now that it is its own
@@ -361,7 +361,7 @@ func (s *Scheduler) mayRegrow(d *plan.Draft, w *allocate.Wish, run plan.RunID) {
 // it can start as wished, or at least with more than it has, at once.
 func (s *Scheduler) regrow(d *plan.Draft, w *allocate.Wish, r *plan.Run) {
 	mark, run := d.Mark(), d.Job(w.Job).Run
-	s.discharge(w.Job)
+	s.claims.Discharge(w.Job)
 	bigger := *w
 	if w.Workers > r.Workers {
 		bigger.Slots = nil
@@ -377,10 +377,10 @@ func (s *Scheduler) regrow(d *plan.Draft, w *allocate.Wish, r *plan.Run) {
 	}
 	if n == 0 {
 		d.Rollback(mark)
-		s.charge(d.View, w.Job)
+		s.claims.Charge(d.View, w.Job)
 		return
 	}
-	s.charge(d.View, w.Job)
+	s.claims.Charge(d.View, w.Job)
 	s.drop(d.View, w.Job)
 	s.fileRunning(d.View, w.Job)
 	s.evicted(d)
@@ -437,7 +437,7 @@ type because struct{ own, why plan.Reason }
 func (s *Scheduler) putOffAll(d *plan.Draft, jobs []plan.JobID) {
 	s.round.why = s.round.why[:0]
 	for _, id := range jobs {
-		if s.lines.home[id] == inLine {
+		if s.lines.InLine(id) {
 			s.passedOver(d, id)
 		}
 	}
