@@ -144,7 +144,7 @@ func (r *round) next(now unit.Time) unit.Time {
 // askNext is when the decider is to be asked next, but not while nothing runs
 // and nobody who waits could start, whatever it wishes.
 func (s *Scheduler) askNext(v plan.View) unit.Time {
-		if s.round.renter == nil && !slices.ContainsFunc(s.round.line, s.lines.Runs) && !s.idles(v) {
+	if s.round.renter == nil && !slices.ContainsFunc(s.round.line, s.lines.Runs) && !s.idles(v) {
 		return unit.Never
 	}
 	return s.round.next(v.Now())
