@@ -179,6 +179,9 @@ func (s *Scheduler) Rebuild(v plan.View) {
 // plant reads the tree of queues, with nothing filed in it.
 func (s *Scheduler) plant(v plan.View) {
 	s.claims.Claims = claims.New(v, s.rules.Preempt || s.round != nil)
+	if s.round != nil {
+		s.claims.SetWake(s.round.wake)
+	}
 	s.lines = lines.New(lines.Rules{Strict: s.rules.Strict, Short: s.shortFirst()}, s.claims)
 }
 

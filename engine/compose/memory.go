@@ -38,7 +38,10 @@ func (s *Scheduler) Remember() []byte {
 		if r.between {
 			between = 1
 		}
-		b = figures.Put(b, int64(r.last), int64(r.again), int64(s.claims.Wake()), between)
+		if s.claims.Claims != nil {
+			r.wake = s.claims.Wake()
+		}
+		b = figures.Put(b, int64(r.last), int64(r.again), int64(r.wake), between)
 	} else if s.making.resize == unit.Never && len(s.able.memories)+len(loops) == 0 {
 		return nil
 	} else {
@@ -57,9 +60,9 @@ func appendMemories(b []byte, parts []strategy.Remembering) []byte {
 
 // Recall reads what Remember wrote. A question that was out is put again.
 func (s *Scheduler) Recall(memory []byte) error {
-	instants, between, wake := []*unit.Time{&s.making.resize}, unit.Time(0), unit.Time(0)
+	instants, between := []*unit.Time{&s.making.resize}, unit.Time(0)
 	if s.round != nil {
-		instants, s.round.asked = []*unit.Time{&s.round.last, &s.round.again, &wake, &between}, nil
+		instants, s.round.asked = []*unit.Time{&s.round.last, &s.round.again, &s.round.wake, &between}, nil
 	}
 	r := figures.Read(memory)
 	for _, at := range instants {
@@ -71,7 +74,9 @@ func (s *Scheduler) Recall(memory []byte) error {
 	}
 	if s.round != nil {
 		s.round.between = between != 0
-		s.claims.SetWake(wake)
+		if s.claims.Claims != nil {
+			s.claims.SetWake(s.round.wake)
+		}
 	}
 	if err := recallMemories(r, s.able.memories); err != nil {
 		return err

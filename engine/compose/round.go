@@ -31,6 +31,7 @@ type round struct {
 	why     []because    // by shape: why its jobs wait; since turn whyOf of the draft
 	whyOf   int64
 	asking  [][]asking // by leaf: who asks for room still, in the order of their turns
+	wake    unit.Time  // of the claims when they were remembered
 	between bool       // only starts are carried out: runs are looked at when the rhythm allows it
 	last    unit.Time  // when wishes were asked for
 	again   unit.Time
@@ -51,7 +52,7 @@ var (
 
 // newRound makes the round of a decider that was not asked yet.
 func newRound(d allocate.Joint) *round {
-	r := &round{decider: d}
+	r := &round{decider: d, wake: unit.Never}
 	r.slow, _ = strategy.Can[allocate.Slow](d)
 	r.rhythm, _ = strategy.Can[allocate.Rhythm](d)
 	r.renter, _ = strategy.Can[allocate.Renter](d)
