@@ -30,7 +30,7 @@ type Vain struct {
 func (l *Judge) Vain(v View, changes []Change) (vain []Vain) {
 	read := false
 	for i := range changes {
-		if x := &changes[i]; x.Ends() && x.Reason.Code.willed() {
+		if x := &changes[i]; x.Ends() && x.Reason.Code.Willed() {
 			if !read {
 				l.read(v, changes)
 				read = true
@@ -49,8 +49,8 @@ func (c *Change) Ends() bool { return c.Verb == Stop || c.Verb == Suspend || c.V
 // Begins reports whether a change lets a run compute.
 func (c *Change) Begins() bool { return c.Verb == Start || c.Verb == Resume }
 
-// willed reports whether a strategy ends runs for a reason of its own will.
-func (c ReasonCode) willed() bool {
+// Willed reports whether a strategy ends runs for a reason of its own will.
+func (c ReasonCode) Willed() bool {
 	switch c {
 	case MadeWayFor, Reclaimed, Outranked, SliceOver, Rebalanced, Moved, LeaseOver, RoundPlan, Packed, Unpacked, Merged, TookRoomOf, Answered, LeftSlow:
 		return true
@@ -84,7 +84,7 @@ func (l *Judge) read(v View, changes []Change) {
 				l.awaited[a]++
 			}
 			v.GrantsOf(c.Run, func(g Grant) { l.taken[g.Device] = true })
-		case c.Ends() && c.Reason.Code.willed():
+		case c.Ends() && c.Reason.Code.Willed():
 			l.ended[c.Job] = c
 		}
 	}

@@ -117,7 +117,7 @@ func (s *Scheduler) keepOrEnd(d *plan.Draft, id plan.RunID, r *plan.Run) {
 	case w == nil || w.Workers == 0 && !w.Suspend:
 		reason := plan.Reason{Code: plan.RoundPlan}
 		if w != nil {
-			reason = w.Reason
+			reason = ends(w)
 		}
 		if ruled || s.claims.Keeps(d.View, r.Job) {
 			s.round.yields = append(s.round.yields, r.Job)
@@ -136,11 +136,20 @@ func (s *Scheduler) keepOrEnd(d *plan.Draft, id plan.RunID, r *plan.Run) {
 		if ruled && w.Workers < r.Workers {
 			s.round.yields = append(s.round.yields, r.Job)
 		} else if !ruled && s.worth(d.View, id, r, w) {
-			s.stop(d, id, w.Reason)
+			s.stop(d, id, ends(w))
 		}
 	case otherShare(r, w):
 		s.regrant(d, id, r, w)
 	}
+}
+
+// ends is the reason of a wish as that of an end: what says why a job starts does not say why its run goes,
+// and would be above the law.
+func ends(w *allocate.Wish) plan.Reason {
+	if !w.Reason.Code.Willed() {
+		return plan.Reason{Code: plan.RoundPlan}
+	}
+	return w.Reason
 }
 
 // otherShare reports whether a run is to use its devices otherwise than it does: one that
