@@ -15,9 +15,9 @@ import (
 type experiment struct {
 	Name        string
 	Entrypoint  any
-	MaxRestarts *int `yaml:"max_restarts"`
+	MaxRestarts int32 `yaml:"max_restarts"`
 	Resources   struct {
-		SlotsPerTrial *int   `yaml:"slots_per_trial"`
+		SlotsPerTrial int    `yaml:"slots_per_trial"`
 		Pool          string `yaml:"resource_pool"`
 		Priority      int32
 	}
@@ -40,13 +40,11 @@ var (
 
 func determined(f *Found, data []byte) error {
 	var e experiment
+	e.Resources.SlotsPerTrial = 1
 	if err := yaml.Unmarshal(data, &e); err != nil {
 		return f.refuse("%v", oneLine(err))
 	}
-	slots := 1
-	if n := e.Resources.SlotsPerTrial; n != nil {
-		slots = *n
-	}
+	slots := e.Resources.SlotsPerTrial
 	entry := strings.TrimSpace(fmt.Sprint(e.Entrypoint))
 	if words, list := e.Entrypoint.([]any); list {
 		entry = strings.Trim(fmt.Sprint(words), "[]")
@@ -60,13 +58,11 @@ func determined(f *Found, data []byte) error {
 		return f.refuse("its launcher %s is Determined's: muster submit --workers %d -- COMMAND runs what it starts", strings.Fields(entry)[slices.IndexFunc(strings.Fields(entry), func(w string) bool { return strings.HasPrefix(w, "determined.launch.") })], slots)
 	}
 	j := job(e.Name)
-	j.Tenant, j.Priority, j.Devices, j.Command = e.Workspace, e.Resources.Priority, int32(slots), shell(entry)
+	j.Tenant, j.Priority, j.Retries = e.Workspace, e.Resources.Priority, e.MaxRestarts
+	j.Devices, j.Command = int32(slots), shell(entry)
 	if at := launcher.FindString(entry); at != "" {
 		j.Gang, j.Devices, j.Command = int32(max(1, slots)), int32(min(1, slots)), shell(strings.TrimPrefix(entry, at))
 		f.note("determined.launch.torch_distributed is left out: each slot is a worker")
-	}
-	if e.MaxRestarts != nil {
-		j.Retries = int32(*e.MaxRestarts)
 	}
 	if variables, list := e.Environment.Variables.([]any); list {
 		for _, v := range variables {

@@ -119,14 +119,11 @@ func What(data []byte) string {
 	return f.What
 }
 
+var unnameable = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
 // named makes a name that a job may have.
 func named(name string) string {
-	name = strings.Map(func(c rune) rune {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.", c) {
-			return c
-		}
-		return '-'
-	}, name)
+	name = unnameable.ReplaceAllString(name, "-")
 	return strings.TrimLeft(name[:min(len(name), 128)], "-.")
 }
 

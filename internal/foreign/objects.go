@@ -3,6 +3,7 @@ package foreign
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,9 +61,7 @@ func (f *Found) object(o *kube.Object, roles []kube.Role) error {
 	j := job(o.Metadata.Name)
 	j.Tenant = cmp.Or(o.Metadata.Labels["kueue.x-k8s.io/queue-name"], o.Metadata.Labels["kai.scheduler/queue"], o.Spec.Queue)
 	j.TimeLimit = unit.Duration(o.Spec.ActiveDeadlineSeconds) * unit.Second
-	if n := o.Spec.BackoffLimit; n != nil {
-		j.Retries = int32(*n)
-	}
+	j.Retries = int32(kube.Given(o.Spec.BackoffLimit, 0))
 	if o.Kind == "RayCluster" {
 		return f.refuse("it runs no job by itself; a RayJob's entrypoint is run here as one worker")
 	}
@@ -84,11 +83,11 @@ func (f *Found) object(o *kube.Object, roles []kube.Role) error {
 		}
 	}
 	j.Gang, j.Devices = int32(workers), int32(first.GPUs)
-	if n := o.Spec.Completions; n != nil && o.Spec.CompletionMode != "Indexed" && *n > workers {
-		j.Gang, j.Array = 1, int32(*n)
+	if n := kube.Given(o.Spec.Completions, 0); n > workers && o.Spec.CompletionMode != "Indexed" {
+		j.Gang, j.Array = 1, int32(n)
 	}
-	if n := o.Spec.Replicas; n != nil && o.Kind == "LeaderWorkerSet" && *n > 1 {
-		j.Array = int32(*n)
+	if n := kube.Given(o.Spec.Replicas, 1); n > 1 { // of a LeaderWorkerSet
+		j.Array = int32(n)
 	}
 	if err := f.command(&j, roles); err != nil {
 		return err
@@ -185,8 +184,5 @@ func ceil(text string) (int, error) {
 	if err != nil || !(x >= 0 && x < 1e9) {
 		return 0, fmt.Errorf("found %q, expected a number, as in 8 or 8+", text)
 	}
-	if whole := int(x); float64(whole) < x {
-		return whole + 1, nil
-	}
-	return int(x), nil
+	return int(math.Ceil(x)), nil
 }

@@ -28,38 +28,45 @@ type forest struct {
 	all []entry
 }
 
+// list is one kind of file of queues: what it is called, how it is known, and who reads it.
+type list struct {
+	what  string
+	looks *regexp.Regexp
+	read  func(t *forest, data []byte) error
+}
+
+// lists are in the order in which they are looked for. Of Kubernetes is whatever is none of the others.
+var lists = []list{
+	{"a list of Slurm's accounts", regexp.MustCompile(`^.*(Account.*\||\|.*Account)`), (*forest).accounts},
+	{"a list of Slurm's partitions", partition, (*forest).partitions},
+	{"a file of Kubernetes objects", regexp.MustCompile(``), (*forest).objects},
+}
+
 // Queues reads the queues of another system: Kueue's and Volcano's objects, Slurm's accounts and partitions.
 func Queues(file string, data []byte) (queue.Tree, Found, error) {
-	f := Found{}
-	t := forest{Found: &f}
-	head, _, _ := strings.Cut(string(data), "\n")
-	var err error
-	switch {
-	case strings.Contains(head, "Account") && strings.Contains(head, "|"):
-		f.What = "a list of Slurm's accounts"
-		err = t.accounts(string(data))
-	case partition.Match(data):
-		f.What = "a list of Slurm's partitions"
-		t.partitions(string(data))
-	default:
-		f.What = "a file of Kubernetes objects"
-		err = t.objects(data)
-	}
-	if err == nil && len(t.all) == 0 {
-		err = f.refuse("expected ClusterQueues and Cohorts of Kueue, Queues of Volcano, what sacctmgr -P show assoc prints, or partitions of slurm.conf")
-	}
-	var tree queue.Tree
-	if err == nil {
-		tree, err = t.tree()
-	}
-	if err == nil {
-		// Our own reader has the last word.
-		tree, err = spec.Queues(file, spec.FormatQueues(tree), nil)
-	}
+	t := forest{Found: &Found{}}
+	tree, err := t.read(file, data)
 	if err != nil {
-		return tree, f, fmt.Errorf("%s: %w", file, err)
+		err = fmt.Errorf("%s: %w", file, err)
 	}
-	return tree, f, nil
+	return tree, *t.Found, err
+}
+
+func (t *forest) read(file string, data []byte) (queue.Tree, error) {
+	l := &lists[slices.IndexFunc(lists, func(l list) bool { return l.looks.Match(data) })]
+	t.What = l.what
+	if err := l.read(t, data); err != nil {
+		return queue.Tree{}, err
+	}
+	if len(t.all) == 0 {
+		return queue.Tree{}, t.refuse("expected ClusterQueues and Cohorts of Kueue, Queues of Volcano, what sacctmgr -P show assoc prints, or partitions of slurm.conf")
+	}
+	tree, err := t.tree()
+	if err != nil {
+		return tree, err
+	}
+	// Our own reader has the last word.
+	return spec.Queues(file, spec.FormatQueues(tree), nil)
 }
 
 // tree puts every queue below the one it names, and those that name none at the top.
@@ -96,8 +103,8 @@ func devices(n float64) []queue.Amount {
 }
 
 // accounts reads what sacctmgr -P show assoc prints: an account is a queue.
-func (t *forest) accounts(text string) error {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
+func (t *forest) accounts(data []byte) error {
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 	columns := strings.Split(lines[0], "|")
 	for i, line := range lines[1:] {
 		cells := strings.Split(line, "|")
@@ -167,7 +174,7 @@ func (t *forest) account(row map[string]string) error {
 	if e.parent == "root" {
 		e.parent = ""
 	}
-	if share := row["Share"]; share != "" && share != "parent" {
+	if share := row["Share"]; cmp.Or(share, "parent") != "parent" {
 		n, err := strconv.ParseFloat(share, 64)
 		if err != nil || !(n > 0 && n <= 1e6) {
 			return fmt.Errorf("Share: found %q, expected a number from 1 to 1000000", share)
@@ -193,8 +200,8 @@ var (
 )
 
 // partitions reads the partitions of slurm.conf or of scontrol show partition: a partition is a queue.
-func (t *forest) partitions(text string) {
-	for line := range strings.SplitSeq(continuation.ReplaceAllString(text, " "), "\n") {
+func (t *forest) partitions(data []byte) error {
+	for line := range strings.SplitSeq(continuation.ReplaceAllString(string(data), " "), "\n") {
 		if !strings.HasPrefix(line, "PartitionName=") {
 			continue
 		}
@@ -204,15 +211,32 @@ func (t *forest) partitions(text string) {
 		}
 		t.all = append(t.all, e)
 	}
+	return nil
 }
 
 // unbound are the values of a partition's options that bound nothing.
 var unbound = []string{"ALL", "N/A", "NO", "UNLIMITED", "NONE", "OFF"}
 
+// beyond are the options of a partition that a queue has not, with what is said of one that bounds something.
+var beyond = map[string]string{
+	"Nodes":         "Nodes: a queue is not bound to nodes; guarantee: {MODEL: N} holds devices of a model for it",
+	"PreemptMode":   "PreemptMode: between partitions guarantees and preempt: true decide who gives way",
+	"AllowAccounts": "AllowAccounts cannot be said here",
+	"AllowGroups":   "AllowGroups cannot be said here",
+	"AllowQos":      "AllowQos cannot be said here",
+	"DenyAccounts":  "DenyAccounts cannot be said here",
+	"QOS":           "QOS cannot be said here",
+	"MaxNodes":      "MaxNodes cannot be said here",
+	"DefaultTime":   "DefaultTime cannot be said here",
+	"OverSubscribe": "OverSubscribe cannot be said here",
+}
+
 // option takes one NAME=VALUE of a partition.
 func (t *forest) option(e *entry, word string) {
 	name, value, _ := strings.Cut(word, "=")
-	bounds := !slices.Contains(unbound, value)
+	if says := beyond[name]; says != "" && !slices.Contains(unbound, value) {
+		t.note("%s", says)
+	}
 	switch name {
 	case "PartitionName":
 		e.Name = value
@@ -221,16 +245,6 @@ func (t *forest) option(e *entry, word string) {
 	case "PriorityTier":
 		tier, _ := strconv.ParseInt(value, 10, 32)
 		e.Priority = int32(tier)
-	case "Nodes":
-		t.note("Nodes: a queue is not bound to nodes; guarantee: {MODEL: N} holds devices of a model for it")
-	case "PreemptMode":
-		if bounds {
-			t.note("PreemptMode: between partitions guarantees and preempt: true decide who gives way")
-		}
-	case "AllowAccounts", "AllowGroups", "AllowQos", "DenyAccounts", "QOS", "MaxNodes", "DefaultTime", "OverSubscribe":
-		if bounds {
-			t.note("%s cannot be said here", name)
-		}
 	}
 }
 
@@ -318,12 +332,12 @@ func (t *forest) kueue(o *kube.Object) error {
 		e.Weight = int32(max(1, weight*1000))
 	}
 	if p := s.Preemption; p != nil {
-		e.Preempt = p.WithinClusterQueue == "LowerPriority" || p.WithinClusterQueue == "LowerOrNewerEqualPriority"
-		if p.ReclaimWithinCohort == "" || p.ReclaimWithinCohort == "Never" {
+		e.Preempt = slices.Contains([]string{"LowerPriority", "LowerOrNewerEqualPriority"}, p.WithinClusterQueue)
+		if cmp.Or(p.ReclaimWithinCohort, "Never") == "Never" {
 			t.note("reclaimWithinCohort: Never cannot be said: a guarantee comes back whenever it is asked for")
 		}
 	}
-	if s.StopPolicy != "" && s.StopPolicy != "None" {
+	if cmp.Or(s.StopPolicy, "None") != "None" {
 		t.note("stopPolicy cannot be said here")
 	}
 	t.all = append(t.all, e)
@@ -397,7 +411,7 @@ func (t *forest) volcano(o *kube.Object) error {
 	if e.Guarantee == nil {
 		e.Guarantee = slices.Clone(e.Keep)
 	}
-	if s.Reclaimable != nil && !*s.Reclaimable {
+	if !kube.Given(s.Reclaimable, true) {
 		t.note("reclaimable: false cannot be said: what a queue holds above its guarantee may be taken back")
 	}
 	t.all = append(t.all, e)

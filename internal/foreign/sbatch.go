@@ -253,6 +253,22 @@ func (s *script) path(option string) string {
 		"%t", "${SLURM_PROCID}", "%n", "${SLURM_NODEID}", "%N", "${SLURM_JOB_NODELIST}", "%u", "${USER}", "%%", "%").Replace(s.options[option])
 }
 
+// arrayPart has the first and the last number of a part of an array, and the step.
+var arrayPart = regexp.MustCompile(`^(\d{1,7})(?:-(\d{1,7}))?(?::([1-9]\d{0,6}))?$`)
+
+// spanOf reads 4, 0-9 or 0-9:3; by is 0 where it is none of them.
+func spanOf(part string) (first, last, by int) {
+	at := arrayPart.FindStringSubmatch(part)
+	if at == nil {
+		return 0, 0, 0
+	}
+	// They are numbers, by their form.
+	first, _ = strconv.Atoi(at[1])
+	last, _ = strconv.Atoi(cmp.Or(at[2], at[1]))
+	by, _ = strconv.Atoi(cmp.Or(at[3], "1"))
+	return first, last, by
+}
+
 // array makes copies of 0-9:3%2 or 1,4,7, and returns the line that gives each its number.
 func (s *script) array() string {
 	text := s.options["array"]
@@ -265,23 +281,12 @@ func (s *script) array() string {
 	}
 	var ids []string
 	for part := range strings.SplitSeq(list, ",") {
-		span, by, stepped := strings.Cut(part, ":")
-		first, last, ranged := strings.Cut(span, "-")
-		var x [3]int
-		var errs [3]error
-		x[0], errs[0] = strconv.Atoi(first)
-		x[1], x[2] = x[0], 1
-		if ranged {
-			x[1], errs[1] = strconv.Atoi(last)
-		}
-		if stepped {
-			x[2], errs[2] = strconv.Atoi(by)
-		}
-		if errs != [3]error{} || x[2] < 1 || x[1]-x[0] >= 100_000 {
+		first, last, by := spanOf(part)
+		if by == 0 || last-first >= 100_000 {
 			s.fail("--array: found %q, expected numbers, as in 0-9:3%%2 or 1,4,7", text)
 			return ""
 		}
-		for id := x[0]; id <= x[1]; id += x[2] {
+		for id := first; id <= last; id += by {
 			ids = append(ids, strconv.Itoa(id))
 		}
 	}

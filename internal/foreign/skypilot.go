@@ -121,12 +121,10 @@ func accelerators(of any) (models []string, count int, err error) {
 		all = []string{fmt.Sprint(x)}
 	}
 	for i, one := range all {
-		model, number, counted := strings.Cut(one, ":")
-		n := 1
-		if counted {
-			if n, err = ceil(number); err != nil {
-				return nil, 0, err
-			}
+		model, number, _ := strings.Cut(one, ":")
+		n, err := ceil(cmp.Or(number, "1"))
+		if err != nil {
+			return nil, 0, err
 		}
 		if i > 0 && n != count {
 			return nil, 0, fmt.Errorf("found %s, expected as many of each model, as workers here are alike", strings.Join(all, ", "))

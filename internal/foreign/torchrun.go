@@ -1,6 +1,8 @@
 package foreign
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -51,18 +53,16 @@ func launchOf(words []string) (l launch) {
 func (l *launch) option(names ...string) (low, high int) {
 	for _, name := range names {
 		text, there := l.options[name]
-		first, last, ranged := strings.Cut(text, ":")
-		if !ranged {
-			last = first
+		if !there {
+			continue
 		}
+		first, last, _ := strings.Cut(text, ":")
 		low, errLow := strconv.Atoi(first)
-		high, errHigh := strconv.Atoi(last)
-		switch {
-		case there && (errLow != nil || errHigh != nil):
+		high, errHigh := strconv.Atoi(cmp.Or(last, first))
+		if errors.Join(errLow, errHigh) != nil {
 			return -1, -1
-		case there:
-			return low, high
 		}
+		return low, high
 	}
 	return 0, 0
 }
@@ -75,10 +75,7 @@ func (l *launch) shape(j *workload.Job, nodes, gpus int) string {
 		low, high = max(1, nodes), max(1, nodes)
 	}
 	_, each := l.option("nproc-per-node")
-	if each == 0 {
-		each = 1
-	}
-	if each < 0 {
+	if each = cmp.Or(each, 1); each < 0 {
 		each = gpus
 	}
 	if each < 1 {

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/musterdl/muster/internal/foreign/slurm"
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/model/unit"
 )
@@ -107,11 +107,11 @@ func mapped(file string) (reader, error) {
 	}
 	c := &m.Columns
 	switch {
-	case c.Submit == "" && c.Start == "":
+	case cmp.Or(c.Submit, c.Start) == "":
 		return reader{}, fmt.Errorf("%s: columns.submit: found nothing, expected the column with the time of submission", file)
-	case c.Duration == "" && (c.Start == "" || c.End == ""):
+	case !tellsRan(c.Duration, c.Start, c.End):
 		return reader{}, fmt.Errorf("%s: columns.duration: found nothing, expected the column with the run time, or start and end", file)
-	case c.Devices == "" && c.Workers == "" && c.DevicesPerWorker == "":
+	case cmp.Or(c.Devices, c.Workers, c.DevicesPerWorker) == "":
 		return reader{}, fmt.Errorf("%s: columns.devices: found nothing, expected the column with the number of devices", file)
 	}
 	return reader{kind: "csv", read: t.read}, nil
@@ -156,9 +156,7 @@ func (t *table) read(h *History, in *bufio.Reader, _ func(string) (io.ReadCloser
 			h.wrong(line, "", fmt.Errorf("%d cells: expected %d, as in the header", len(t.row), len(t.header)))
 			continue
 		}
-		if field, err := t.job(h, line); err != nil {
-			h.wrong(line, field, err)
-		}
+		t.job(h, line)
 	}
 }
 
@@ -192,58 +190,42 @@ func (t *table) cell(column string) string {
 	return strings.TrimSpace(t.row[slices.Index(t.header, column)])
 }
 
-func (t *table) job(h *History, line int) (string, error) {
+func (t *table) job(h *History, line int) {
+	w := row{line: line}
 	for _, column := range slices.Sorted(maps.Keys(t.Only)) {
-		if words := t.Only[column]; !slices.Contains(words, t.cell(column)) {
-			h.leave(line, column+" is none of "+strings.Join(words, ", "))
-			return "", nil
-		}
+		words := t.Only[column]
+		w.leave(!slices.Contains(words, t.cell(column)), column+" is none of "+strings.Join(words, ", "))
 	}
 	c := &t.Columns
-	r := run{start: unit.Never, name: cmp.Or(t.cell(c.Name), "job-"+strconv.Itoa(line)), tenant: t.cell(c.Tenant), user: t.cell(c.User), class: t.cell(c.Class)}
-	r.name = cleaned(r.name)
-	if t.cell(c.Duration) == "" && (t.cell(c.Start) == "" || t.cell(c.End) == "") {
-		h.leave(line, "no run time")
-		return "", nil
-	}
-	if column, err := t.times(&r); err != nil {
-		return column, err
-	}
-	return t.resources(&r, h)
+	r := run{name: cleaned(cmp.Or(t.cell(c.Name), "job-"+strconv.Itoa(line))), tenant: t.cell(c.Tenant), user: t.cell(c.User), class: t.cell(c.Class)}
+	w.leave(!tellsRan(t.cell(c.Duration), t.cell(c.Start), t.cell(c.End)), "no run time")
+	t.times(&w, &r)
+	t.resources(&w, &r)
+	h.keep(&w, r, false)
 }
 
-func (t *table) times(r *run) (column string, err error) {
+// tellsRan says whether a run time follows from what is there.
+func tellsRan(duration, start, end string) bool { return duration != "" || start != "" && end != "" }
+
+func (t *table) times(w *row, r *run) {
 	c := &t.Columns
-	if cell := t.cell(c.Start); cell != "" {
-		if r.start, err = t.clock(cell); err != nil {
-			return c.Start, err
-		}
-	}
+	r.start = readOr(w, c.Start, t.cell(c.Start), unit.Never, t.clock)
 	if r.submit = r.start; c.Submit != "" {
-		if r.submit, err = t.clock(t.cell(c.Submit)); err != nil {
-			return c.Submit, err
-		}
+		r.submit = read(w, c.Submit, t.cell(c.Submit), t.clock)
 	}
-	if cell := t.cell(c.TimeLimit); cell != "" {
-		if r.limit, err = t.span(cell); err != nil {
-			return c.TimeLimit, err
-		}
-	}
+	r.limit = readOr(w, c.TimeLimit, t.cell(c.TimeLimit), 0, t.span)
 	if cell := t.cell(c.Duration); cell != "" {
-		r.ran, err = t.span(cell)
-		return c.Duration, err
+		r.ran = read(w, c.Duration, cell, t.span)
+		return
 	}
-	end, err := t.clock(t.cell(c.End))
-	if err == nil && end < r.start {
-		err = fmt.Errorf("%q: lies before the start", t.cell(c.End))
-	}
+	end := read(w, c.End, t.cell(c.End), t.clock)
+	w.want(end >= r.start, c.End, "%q: lies before the start", t.cell(c.End))
 	r.ran = end.Sub(r.start)
-	return c.End, err
 }
 
 // clock reads a time: a date, or a number of the mapping's unit.
 func (t *table) clock(cell string) (unit.Time, error) {
-	if x, err := strconv.ParseFloat(cell, 64); err == nil && x >= 0 {
+	if x, ok := within(cell, 0, math.MaxFloat64); ok {
 		return clock(strconv.FormatFloat(x*t.scale.Seconds(), 'f', -1, 64))
 	}
 	return clock(cell)
@@ -251,28 +233,18 @@ func (t *table) clock(cell string) (unit.Time, error) {
 
 // span reads a number of the mapping's unit, or a span with colons.
 func (t *table) span(cell string) (unit.Duration, error) {
-	if x, err := strconv.ParseFloat(cell, 64); err == nil && x >= 0 && x*t.scale.Seconds() < 1e10 {
+	if x, ok := within(cell, 0, mostSeconds/t.scale.Seconds()); ok {
 		return unit.Seconds(x * t.scale.Seconds()), nil
 	}
-	if d, endless, err := slurm.Span(cell); err == nil && !endless && strings.Contains(cell, ":") {
+	if d, err := span(cell); err == nil && strings.Contains(cell, ":") {
 		return d, nil
 	}
 	return 0, fmt.Errorf("%q: expected a span: a number, or as in 1-02:00:00", cell)
 }
 
-func (t *table) resources(r *run, h *History) (column string, err error) {
+func (t *table) resources(w *row, r *run) {
 	c := &t.Columns
-	number := func(name string, otherwise int32) int32 {
-		cell := t.cell(name)
-		if cell == "" || err != nil {
-			return otherwise
-		}
-		x, bad := strconv.ParseFloat(cell, 64)
-		if bad != nil || !(x >= 0 && x <= 1_000_000) || x != float64(int32(x)) {
-			column, err = name, fmt.Errorf("%q: expected a whole number from 0 to 1000000", cell)
-		}
-		return int32(x)
-	}
+	number := func(column string, otherwise int32) int32 { return readOr(w, column, t.cell(column), otherwise, whole) }
 	workers, each := number(c.Workers, 1), number(c.DevicesPerWorker, 1)
 	if c.Devices != "" {
 		r.spread(number(c.Devices, 0), workers)
@@ -280,13 +252,5 @@ func (t *table) resources(r *run, h *History) (column string, err error) {
 		r.workers, r.devices, r.share = max(1, workers), each, unit.Whole
 	}
 	r.cpu, r.priority = unit.Milli(number(c.CPU, 0))*1000, number(c.Priority, 0)
-	if cell := t.cell(c.HostMemory); cell != "" && err == nil {
-		if r.memory, err = unit.ParseMiB(cell); err != nil {
-			column = c.HostMemory
-		}
-	}
-	if err == nil {
-		h.add(*r, false)
-	}
-	return column, err
+	r.memory = readOr(w, c.HostMemory, t.cell(c.HostMemory), 0, unit.ParseMiB)
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -157,6 +158,7 @@ func (h *History) add(r run, again bool) {
 		first := &h.runs[at-1]
 		first.submit, first.start = min(first.submit, r.submit), min(first.start, r.start)
 		first.ran += r.ran
+		h.took("several runs of a job that was started again for one, as long as all of them")
 		return
 	} else if at > 0 {
 		r.name += "#" + strconv.Itoa(len(h.runs)+1)
@@ -179,6 +181,18 @@ func (h *History) word(s string) string {
 	s = strings.Clone(s)
 	h.words[s] = s
 	return s
+}
+
+// keep takes what a row came to.
+func (h *History) keep(w *row, r run, again bool) {
+	switch {
+	case w.err != nil:
+		h.wrong(w.line, w.field, w.err)
+	case w.why != "":
+		h.leave(w.line, w.why)
+	default:
+		h.add(r, again)
+	}
 }
 
 func (h *History) wrong(line int, field string, err error) {
@@ -296,12 +310,21 @@ func firstLine(head []byte) string {
 	return strings.TrimRight(line, "\r")
 }
 
+// within is the number of a cell that lies from low up to high, and false where it holds none.
+func within(cell string, low, high float64) (float64, bool) {
+	x, err := strconv.ParseFloat(cell, 64)
+	return x, err == nil && x >= low && x <= high
+}
+
+// mostSeconds bounds times and spans that are numbers: more of them are of another unit.
+const mostSeconds = 1e10
+
 // clocks are the forms in which logs write a time.
 var clocks = []string{"2006-01-02T15:04:05", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05-0700", "2006-01-02 15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05-0700"}
 
 // clock reads a date and time, or seconds since 1970. Where no offset stands behind it, it is taken as it stands.
 func clock(cell string) (unit.Time, error) {
-	if x, err := strconv.ParseFloat(cell, 64); err == nil && x >= 0 && x < 1e10 {
+	if x, ok := within(cell, 0, mostSeconds); ok {
 		return unit.Time(unit.Seconds(x)), nil
 	}
 	for _, form := range clocks {
@@ -312,21 +335,19 @@ func clock(cell string) (unit.Time, error) {
 	return 0, fmt.Errorf("%q: expected a time, as in 2026-11-27T09:30:00, with or without +01:00 behind it, or seconds", cell)
 }
 
-// whole reads a number from low up.
-func whole(cell string, low int64) (int32, error) {
-	n, err := strconv.ParseInt(cell, 10, 32)
-	if err != nil || n < low || n > 1_000_000 {
-		return 0, fmt.Errorf("%q: expected a whole number from %d to 1000000", cell, low)
+// whole reads a number of things.
+func whole(cell string) (int32, error) {
+	x, ok := within(cell, 0, 1_000_000)
+	if !ok || x != math.Trunc(x) {
+		return 0, fmt.Errorf("%q: expected a whole number from 0 to 1000000", cell)
 	}
-	return int32(n), nil
+	return int32(x), nil
 }
 
 // spread puts devices on workers: as many on each of so many nodes, or, where they do not divide, one on each worker.
 func (r *run) spread(devices, nodes int32) {
 	r.share = unit.Whole
 	switch nodes = max(1, nodes); {
-	case devices == 0:
-		r.workers, r.devices = nodes, 0
 	case devices%nodes == 0 && devices/nodes <= 1024:
 		r.workers, r.devices = nodes, devices/nodes
 	default:

@@ -7,7 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"math"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/musterdl/muster/model/unit"
@@ -16,14 +16,17 @@ import (
 // The columns of the tables of PAI, whose files have no header of their own; some copies have one.
 const paiTasks, paiJobs = "job_name,task_name,inst_num,status,start_time,end_time,plan_cpu,plan_mem,plan_gpu,gpu_type", "job_name,inst_id,user,status,start_time,end_time"
 
+var (
+	paiFields = strings.Split(paiTasks, ",")
+	// paiLive are the states of tasks that had not ended.
+	paiLive   = []string{"Running", "Waiting"}
+	paiStates = append([]string{"Terminated", "Failed", "Interrupted", "Cancelled"}, paiLive...)
+)
+
 func looksPAI(head []byte) bool {
 	line := firstLine(head)
 	cells := strings.Split(line, ",")
-	return line == paiTasks || len(cells) == 10 && isStatus(cells[3])
-}
-
-func isStatus(cell string) bool {
-	return cell == "Terminated" || cell == "Failed" || cell == "Running" || cell == "Waiting" || cell == "Interrupted" || cell == "Cancelled"
+	return line == paiTasks || len(cells) == 10 && slices.Contains(paiStates, cells[3])
 }
 
 // readPAI makes a job of each task, as the tasks of one job ask for unlike things.
@@ -41,9 +44,7 @@ func readPAI(h *History, in *bufio.Reader, open func(string) (io.ReadCloser, err
 		case len(cells) != 10:
 			h.wrong(line, "", fmt.Errorf("%d cells: expected %s", len(cells), paiTasks))
 		default:
-			if field, err := h.paiTask(line, cells, users); err != nil {
-				h.wrong(line, field, err)
-			}
+			h.paiTask(line, cells, users)
 		}
 		return nil
 	})
@@ -70,46 +71,42 @@ func (h *History) paiUsers(users map[string]string, open func(string) (io.ReadCl
 	})
 }
 
-func (h *History) paiTask(line int, cells []string, users map[string]string) (string, error) {
+// instances reads how many workers a task has.
+func instances(cell string) (int32, error) {
+	x, ok := within(cell, 1, 1_000_000)
+	if !ok {
+		return 0, fmt.Errorf("%q: expected a number of instances", cell)
+	}
+	return int32(x), nil
+}
+
+// paiField reads what is asked for or a time, empty where it is none.
+func (w *row) paiField(cells []string, field string) float64 {
+	return readOr(w, field, cells[slices.Index(paiFields, field)], 0, func(cell string) (float64, error) {
+		x, ok := within(cell, 0, mostSeconds)
+		if !ok {
+			return 0, fmt.Errorf("%q: expected a number", cell)
+		}
+		return x, nil
+	})
+}
+
+func (h *History) paiTask(line int, cells []string, users map[string]string) {
+	w := row{line: line}
 	job, task, status := cells[0], cells[1], cells[3]
-	if status == "Running" || status == "Waiting" {
-		h.leave(line, "still "+strings.ToLower(status))
-		return "", nil
-	}
-	var x [5]float64 // start, end, cores and devices in hundredths, memory
-	for i, c := range [5]int{4, 5, 6, 8, 7} {
-		var err error
-		if cells[c] == "" {
-			continue
-		}
-		if x[i], err = strconv.ParseFloat(cells[c], 64); err != nil || !(x[i] >= 0 && x[i] < 1e10) {
-			return strings.Split(paiTasks, ",")[c], fmt.Errorf("%q: expected a number", cells[c])
-		}
-	}
-	start, end := x[0], x[1]
-	if start == 0 || end == 0 {
-		h.leave(line, "no start or no end")
-		return "", nil
-	}
-	if end < start {
-		return "end_time", fmt.Errorf("%q: lies before the start", cells[5])
-	}
-	workers, err := strconv.ParseFloat(cells[2], 64)
-	if err != nil || !(workers >= 1 && workers <= 1_000_000) {
-		return "inst_num", fmt.Errorf("%q: expected a number of instances", cells[2])
-	}
+	w.leave(slices.Contains(paiLive, status), "still "+strings.ToLower(status))
+	start, end := w.paiField(cells, "start_time"), w.paiField(cells, "end_time")
+	cpu, gpu, memory := w.paiField(cells, "plan_cpu"), w.paiField(cells, "plan_gpu"), w.paiField(cells, "plan_mem")
+	w.leave(min(start, end) == 0, "no start or no end")
+	w.want(end >= start, "end_time", "%q: lies before the start", cells[5])
+	workers := read(&w, "inst_num", cells[2], instances)
 	r := run{name: job + "/" + task, user: users[job], class: task, submit: unit.Time(unit.Seconds(start)), ran: unit.Seconds(end - start),
-		workers: int32(workers), share: unit.Whole, cpu: unit.Milli(x[2] * 10), memory: unit.MiB(math.Ceil(x[4] * 1024))}
+		workers: workers, share: unit.Whole, cpu: unit.Milli(cpu * 10), memory: unit.MiB(math.Ceil(memory * 1024))}
 	r.start = r.submit
-	switch gpu := x[3]; {
-	case gpu > 0 && gpu < 100:
-		r.devices, r.share = 1, unit.Milli(math.Ceil(gpu*10))
-	default:
-		r.devices = int32(math.Ceil(gpu / 100))
+	r.devices = int32(math.Ceil(gpu / 100))
+	if gpu > 0 && gpu < 100 {
+		r.share = unit.Milli(math.Ceil(gpu * 10))
 	}
-	if r.devices > 1024 {
-		return "plan_gpu", fmt.Errorf("%q: expected at most 102400, which are 1024 devices", cells[8])
-	}
-	h.add(r, false)
-	return "", nil
+	w.want(gpu <= 102400, "plan_gpu", "%q: expected at most 102400, which are 1024 devices", cells[8])
+	h.keep(&w, r, false)
 }

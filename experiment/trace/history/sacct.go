@@ -44,9 +44,7 @@ func readSacct(h *History, in *bufio.Reader, _ func(string) (io.ReadCloser, erro
 		for i, name := range s.columns {
 			s.row[name] = cells[i]
 		}
-		if field, err := s.job(line); err != nil {
-			s.wrong(line, field, err)
-		}
+		s.job(line)
 		return nil
 	})
 	if err == nil && s.columns == nil {
@@ -57,18 +55,26 @@ func readSacct(h *History, in *bufio.Reader, _ func(string) (io.ReadCloser, erro
 
 func (s *sacct) has(name string) bool { return slices.Contains(s.columns, name) }
 
+// hasAll says whether the columns of these words are there.
+func (s *sacct) hasAll(names string) bool {
+	return !slices.ContainsFunc(strings.Fields(names), func(name string) bool { return !s.has(name) })
+}
+
+// sacctWanted are the columns without which nothing can be known: of each line the first, or what else tells as much.
+var sacctWanted = [][]string{
+	{"Submit", "Start"},
+	{"ElapsedRaw", "Elapsed", "Start End"},
+	{"AllocTRES", "AllocGRES", "ReqTRES", "ReqGRES", "AllocCPUS"},
+}
+
 // header wants the columns without which nothing can be known, and says what the others are for.
 func (s *sacct) header() error {
 	const advice = "sacct -aPX -o JobID,User,Account,State,Submit,Start,End,ElapsedRaw,Timelimit,NNodes,AllocCPUS,ReqMem,AllocTRES,JobName"
 	var missing []string
-	if !s.has("Submit") && !s.has("Start") {
-		missing = append(missing, "Submit")
-	}
-	if !s.has("ElapsedRaw") && !s.has("Elapsed") && !(s.has("Start") && s.has("End")) {
-		missing = append(missing, "ElapsedRaw")
-	}
-	if !s.has("AllocTRES") && !s.has("AllocGRES") && !s.has("ReqTRES") && !s.has("ReqGRES") && !s.has("AllocCPUS") {
-		missing = append(missing, "AllocTRES")
+	for _, ways := range sacctWanted {
+		if !slices.ContainsFunc(ways, s.hasAll) {
+			missing = append(missing, ways[0])
+		}
 	}
 	if missing != nil {
 		return fmt.Errorf("the columns %s are missing: expected those of %s", strings.Join(missing, ", "), advice)
@@ -81,101 +87,71 @@ func (s *sacct) header() error {
 	return nil
 }
 
+// sacctEmpty are the words for nothing.
+var sacctEmpty = []string{"", "Unknown", "None"}
+
 // first is the first of some columns that has something in it.
 func (s *sacct) first(names ...string) string {
 	for _, name := range names {
-		if cell := s.row[name]; cell != "" && cell != "Unknown" && cell != "None" {
+		if cell := s.row[name]; !slices.Contains(sacctEmpty, cell) {
 			return cell
 		}
 	}
 	return ""
 }
 
-// job takes one row; the string is the column that an error is about.
-func (s *sacct) job(line int) (string, error) {
+// sacctLive are the states of jobs that had not ended, with why those are left out.
+var sacctLive = map[string]string{"RUNNING": "still running", "SUSPENDED": "still running", "COMPLETING": "still running", "PENDING": "never started"}
+
+// job takes one row.
+func (s *sacct) job(line int) {
+	w := row{line: line}
 	id := s.first("JobID", "JobIDRaw")
 	state, _, _ := strings.Cut(s.row["State"], " ") // CANCELLED by 1000
-	start, ended := s.first("Start"), s.row["End"]
-	switch {
-	case id == "":
-		return "JobID", errors.New("empty: expected a number")
-	case strings.Contains(id, "."):
-		s.leave(line, "a step of a job")
-		return "", nil
-	case strings.Contains(id, "["):
-		s.leave(line, "the part of an array that has not started")
-		return "", nil
-	case state == "RUNNING" || state == "SUSPENDED" || state == "COMPLETING" || ended == "Unknown" && start != "":
-		s.leave(line, "still running")
-		return "", nil
-	case state == "PENDING" || s.has("Start") && start == "":
-		s.leave(line, "never started")
-		return "", nil
-	}
-	r := run{start: unit.Never}
-	if field, err := s.times(&r, start); err != nil {
-		return field, err
-	}
-	if r.ran == 0 && state == "CANCELLED" {
-		s.leave(line, "never started")
-		return "", nil
-	}
-	if field, err := s.resources(&r); err != nil {
-		return field, err
-	}
-	r.class = s.row["JobName"]
+	start := s.first("Start")
+	w.want(id != "", "JobID", "empty: expected a number")
+	w.leave(strings.Contains(id, "."), "a step of a job")
+	w.leave(strings.Contains(id, "["), "the part of an array that has not started")
+	w.leave(sacctLive[state] != "", sacctLive[state])
+	w.leave(s.has("Start") && start == "", "never started")
+	w.leave(s.row["End"] == "Unknown", "still running")
+	r := run{class: s.row["JobName"], user: s.row["User"], tenant: cmp.Or(s.row["Account"], s.row["Partition"])}
 	r.name = strings.TrimPrefix(cleaned(r.class)+"-"+id, "-")
-	r.user, r.tenant = s.row["User"], cmp.Or(s.row["Account"], s.row["Partition"])
-	if s.names[r.name] > 0 {
-		s.took("several runs of a job that was started again for one, as long as all of them")
-	}
-	s.add(r, true)
-	return "", nil
+	s.times(&w, &r, start)
+	w.leave(r.ran == 0 && state == "CANCELLED", "never started")
+	s.resources(&w, &r)
+	s.keep(&w, r, true)
 }
 
 // times fills when a job was submitted, when it started, how long it ran and might have run.
-func (s *sacct) times(r *run, start string) (field string, err error) {
-	if start != "" {
-		if r.start, err = clock(start); err != nil {
-			return "Start", err
-		}
-	}
-	r.submit = r.start
-	if cell := s.first("Submit"); cell != "" {
-		if r.submit, err = clock(cell); err != nil {
-			return "Submit", err
-		}
-	}
-	if r.submit == unit.Never {
-		return "Submit", errors.New("empty: expected a time")
-	}
+func (s *sacct) times(w *row, r *run, start string) {
+	r.start = readOr(w, "Start", start, unit.Never, clock)
+	r.submit = readOr(w, "Submit", s.first("Submit"), r.start, clock)
+	w.want(r.submit != unit.Never, "Submit", "empty: expected a time")
 	switch raw, elapsed, end := s.first("ElapsedRaw"), s.first("Elapsed"), s.first("End"); {
 	case raw != "":
-		seconds, err := whole64(raw)
-		if err != nil {
-			return "ElapsedRaw", err
-		}
-		r.ran = seconds
+		r.ran = read(w, "ElapsedRaw", raw, seconds)
 	case elapsed != "":
-		var endless bool
-		if r.ran, endless, err = slurm.Span(elapsed); err != nil || endless {
-			return "Elapsed", cmp.Or(err, fmt.Errorf("%q: expected a span, as in 1-02:00:00", elapsed))
-		}
+		r.ran = read(w, "Elapsed", elapsed, span)
 	default:
-		at, err := clock(end)
-		if err == nil && at < r.start {
-			err = fmt.Errorf("%q: lies before Start", end)
-		}
-		if err != nil {
-			return "End", err
-		}
-		r.ran = at.Sub(r.start)
+		over := read(w, "End", end, clock)
+		w.want(over >= r.start, "End", "%q: lies before Start", end)
+		r.ran = over.Sub(r.start)
 	}
-	r.limit, _, err = slurm.Span(s.row["Timelimit"])
-	return "Timelimit", err
+	r.limit = read(w, "Timelimit", s.row["Timelimit"], bound)
 }
 
-func whole64(cell string) (unit.Duration, error) {
+// span reads a span as Slurm writes it.
+func span(cell string) (unit.Duration, error) {
+	d, endless, err := slurm.Span(cell)
+	if endless {
+		err = fmt.Errorf("%q: expected a span, as in 1-02:00:00", cell)
+	}
+	return d, err
+}
+
+// seconds reads a span that is written as a number of seconds.
+func seconds(cell string) (unit.Duration, error) {
 	d, _, err := slurm.Span("0-00:00:" + cell)
 	if err != nil {
 		return 0, fmt.Errorf("%q: expected seconds", cell)
@@ -183,44 +159,32 @@ func whole64(cell string) (unit.Duration, error) {
 	return d, nil
 }
 
+// bound reads a limit, 0 where it bounds nothing.
+func bound(cell string) (unit.Duration, error) {
+	d, _, err := slurm.Span(cell)
+	return d, err
+}
+
 // resources fills what a job held.
-func (s *sacct) resources(r *run) (string, error) {
+func (s *sacct) resources(w *row, r *run) {
 	tres := s.first("AllocTRES", "ReqTRES")
-	devices, _, err := slurm.GPUs(cmp.Or(tres, s.first("AllocGRES", "ReqGRES", "ReqTRES")))
-	if err != nil {
-		return "AllocTRES", err
-	}
-	nodes, cores := int32(1), int32(0)
-	if cell := cmp.Or(s.first("NNodes", "AllocNodes", "ReqNodes"), slurm.Amount(tres, "node")); cell != "" {
-		if nodes, err = whole(cell, 0); err != nil {
-			return "NNodes", err
-		}
-	}
-	if cell := cmp.Or(s.first("AllocCPUS", "NCPUS", "ReqCPUS"), slurm.Amount(tres, "cpu")); cell != "" {
-		if cores, err = whole(cell, 0); err != nil {
-			return "AllocCPUS", err
-		}
-	}
-	// Without TRES, generic resources are of each node.
-	if tres == "" && devices > 0 {
+	devices := read(w, "AllocTRES", cmp.Or(tres, s.first("AllocGRES", "ReqGRES", "ReqTRES")), func(cell string) (int, error) {
+		n, _, err := slurm.GPUs(cell)
+		return n, err
+	})
+	nodes := readOr(w, "NNodes", cmp.Or(s.first("NNodes", "AllocNodes", "ReqNodes"), slurm.Amount(tres, "node")), 1, whole)
+	cores := readOr(w, "AllocCPUS", cmp.Or(s.first("AllocCPUS", "NCPUS", "ReqCPUS"), slurm.Amount(tres, "cpu")), 0, whole)
+	if tres == "" { // generic resources are of each node
 		devices *= int(max(1, nodes))
 	}
 	r.spread(int32(devices), nodes)
 	r.cpu = unit.Milli(cores) * 1000 / unit.Milli(r.workers)
-	memory, per := unit.MiB(0), byte(0)
-	if cell := cmp.Or(slurm.Amount(tres, "mem"), s.first("ReqMem")); cell != "" {
-		if memory, per, err = slurm.Memory(cell); err != nil {
-			return "ReqMem", err
-		}
-	}
-	switch per {
-	case 'c':
-		memory *= unit.MiB(cores)
-	case 'n':
-		memory *= unit.MiB(max(1, nodes))
-	}
+	memory := readOr(w, "ReqMem", cmp.Or(slurm.Amount(tres, "mem"), s.first("ReqMem")), 0, func(cell string) (unit.MiB, error) {
+		amount, per, err := slurm.Memory(cell)
+		times := map[byte]int32{0: 1, 'c': cores, 'n': max(1, nodes)}
+		return amount * unit.MiB(times[per]), err
+	})
 	r.memory = memory / unit.MiB(r.workers)
-	return "", nil
 }
 
 // cleaned leaves out of a name what a trace cannot hold.

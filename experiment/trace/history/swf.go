@@ -2,9 +2,9 @@ package history
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -67,47 +67,41 @@ func readSWF(h *History, in *bufio.Reader, _ func(string) (io.ReadCloser, error)
 var swfNames = [swfColumns]string{"job number", "submit time", "wait time", "run time", "allocated processors", "processor time", "used memory",
 	"requested processors", "requested time", "requested memory", "status", "user", "group", "application", "queue", "partition", "preceding job", "think time"}
 
+// swfFigure reads a cell.
+func swfFigure(cell string) (float64, error) {
+	x, ok := within(cell, -1, 1e12)
+	if !ok {
+		return -1, fmt.Errorf("%q: expected a number, or -1 where it is not known", cell)
+	}
+	return x, nil
+}
+
 func (h *History) swfRow(line int, cells []string) {
+	w := row{line: line}
 	var x [swfColumns]float64
 	for i, cell := range cells {
-		var err error
-		if x[i], err = strconv.ParseFloat(cell, 64); err != nil || !(x[i] >= -1 && x[i] < 1e12) {
-			h.wrong(line, swfNames[i], fmt.Errorf("%q: expected a number, or -1 where it is not known", cell))
-			return
-		}
+		x[i] = read(&w, swfNames[i], cell, swfFigure)
 	}
 	processors := x[swfProcessors]
 	if processors <= 0 {
 		processors = x[swfAskedProcessors]
 	}
-	switch why := swfLeft(&x, processors); {
-	case why != "":
-		h.leave(line, why)
-		return
-	case processors > 1_000_000:
-		h.wrong(line, swfNames[swfProcessors], errors.New("more than 1000000: expected fewer"))
-		return
-	case x[swfSubmit] < 0:
-		h.wrong(line, swfNames[swfSubmit], errors.New("-1: expected the time of submission"))
-		return
-	}
+	why := swfLeft(&x, processors)
+	w.leave(why != "", why)
+	w.want(processors <= 1_000_000, swfNames[swfProcessors], "more than 1000000: expected fewer")
+	w.want(x[swfSubmit] >= 0, swfNames[swfSubmit], "-1: expected the time of submission")
 	r := run{name: "job-" + cells[swfNumber], submit: unit.Time(unit.Seconds(x[swfSubmit])), start: unit.Never,
-		ran: unit.Seconds(x[swfRun]), workers: int32(processors), devices: 1, share: unit.Whole}
+		ran: unit.Seconds(x[swfRun]), workers: int32(processors), devices: 1, share: unit.Whole,
+		limit: unit.Seconds(max(0, x[swfAskedTime])), memory: unit.MiB(math.Ceil(max(0, x[swfAskedMemory]) / 1024))}
 	if x[swfWait] >= 0 {
 		r.start = r.submit.Add(unit.Seconds(x[swfWait]))
 	}
-	if x[swfAskedTime] > 0 {
-		r.limit = unit.Seconds(x[swfAskedTime])
-	}
-	if x[swfAskedMemory] > 0 {
-		r.memory = unit.MiB(x[swfAskedMemory]/1024 + 1)
-	}
 	r.user, r.tenant = swfName("user", cells[swfUser]), swfName("group", cells[swfGroup])
 	r.class = swfName("app", cells[swfApplication])
-	if x[swfBefore] > 0 {
+	if x[swfBefore] > 0 && !w.over() {
 		h.swfAfter(&r, "job-"+cells[swfBefore])
 	}
-	h.add(r, false)
+	h.keep(&w, r, false)
 }
 
 // swfLeft says why a row is no run of a job; "" of one that is.

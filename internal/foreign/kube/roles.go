@@ -29,72 +29,89 @@ type Role struct {
 // Roles are the groups of pods of an object, and false where its kind is none we know. A
 // driver's or leader's role comes first.
 func (o *Object) Roles() ([]Role, bool, error) {
-	groups, known := o.groups()
+	groups, known := kinds[o.Kind]
+	if !known {
+		return nil, false, nil
+	}
 	var roles []Role
-	for _, g := range groups {
-		r, err := roleOf(g.Name, deref(g.Replicas, 1), g.Template.Spec.Containers)
+	for _, g := range groups(&o.Spec) {
+		r, err := roleOf(g.Name, Given(g.Replicas, 1), g.Template.Spec.Containers)
 		if err != nil {
-			return nil, known, err
+			return nil, true, err
 		}
 		if r.Count > 0 {
 			roles = append(roles, r)
 		}
 	}
-	return roles, known, nil
+	return roles, true, nil
 }
 
-func deref(n *int, otherwise int) int {
-	if n == nil {
+// Given is what is given, and something else where nothing is.
+func Given[T any](v *T, otherwise T) T {
+	if v == nil {
 		return otherwise
 	}
-	return *n
+	return *v
 }
 
-func (o *Object) groups() (groups []replicas, known bool) {
-	s := &o.Spec
-	add := func(name string, n *int, t Template) { groups = append(groups, replicas{name, n, t}) }
-	switch o.Kind {
-	case "Job":
-		groups = slices.Clone(s.Tasks) // Volcano's
-		if s.Template != nil {
-			add("", s.Parallelism, *s.Template)
-		}
-	case "JobSet":
-		for _, r := range s.ReplicatedJobs {
-			n := deref(r.Replicas, 1) * deref(r.Template.Spec.Parallelism, 1)
-			if t := r.Template.Spec.Template; t != nil {
-				add(r.Name, &n, *t)
-			}
-		}
-	case "PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob":
-		groups = s.kubeflow()
-	case "RayJob", "RayCluster":
-		c := &s.rayCluster
-		if s.RayClusterSpec != nil {
-			c = s.RayClusterSpec
-		}
-		if c.HeadGroupSpec != nil {
-			add("head", nil, c.HeadGroupSpec.Template)
-		}
-		for _, g := range c.WorkerGroupSpecs {
-			add(g.GroupName, g.Replicas, g.Template)
-		}
-	case "LeaderWorkerSet":
-		if s.LeaderWorkerTemplate != nil {
-			groups = s.LeaderWorkerTemplate.groups()
-		}
-	case "Workload":
-		for _, p := range s.PodSets {
-			add(p.Name, &p.Count, p.Template)
-		}
-	case "Pod":
-		var t Template
-		t.Spec.Containers = s.Containers
-		add("", nil, t)
-	default:
-		return nil, false
+// kinds are the kinds of objects that run something, with the groups of like pods in each.
+var kinds = map[string]func(s *Spec) []replicas{
+	"Job":             (*Spec).job,
+	"JobSet":          (*Spec).jobSet,
+	"PyTorchJob":      (*Spec).kubeflow,
+	"TFJob":           (*Spec).kubeflow,
+	"MPIJob":          (*Spec).kubeflow,
+	"XGBoostJob":      (*Spec).kubeflow,
+	"PaddleJob":       (*Spec).kubeflow,
+	"JAXJob":          (*Spec).kubeflow,
+	"RayJob":          (*Spec).ray,
+	"RayCluster":      (*Spec).ray,
+	"LeaderWorkerSet": (*Spec).leaderWorkers,
+	"Workload":        (*Spec).workload,
+	"Pod":             (*Spec).pod,
+}
+
+// job is of Kubernetes' own jobs, and of Volcano's, which have tasks.
+func (s *Spec) job() []replicas {
+	if s.Template == nil {
+		return s.Tasks
 	}
-	return groups, true
+	return append(slices.Clone(s.Tasks), replicas{"", s.Parallelism, *s.Template})
+}
+
+func (s *Spec) jobSet() (groups []replicas) {
+	for _, r := range s.ReplicatedJobs {
+		job := &r.Template.Spec
+		n := Given(r.Replicas, 1) * Given(job.Parallelism, 1)
+		if job.Template != nil {
+			groups = append(groups, replicas{r.Name, &n, *job.Template})
+		}
+	}
+	return groups
+}
+
+func (s *Spec) ray() (groups []replicas) {
+	c := cmp.Or(s.RayClusterSpec, &s.rayCluster)
+	if c.HeadGroupSpec != nil {
+		groups = append(groups, replicas{"head", nil, c.HeadGroupSpec.Template})
+	}
+	for _, g := range c.WorkerGroupSpecs {
+		groups = append(groups, replicas{g.GroupName, g.Replicas, g.Template})
+	}
+	return groups
+}
+
+func (s *Spec) workload() (groups []replicas) {
+	for _, p := range s.PodSets {
+		groups = append(groups, replicas{p.Name, &p.Count, p.Template})
+	}
+	return groups
+}
+
+func (s *Spec) pod() []replicas {
+	var t Template
+	t.Spec.Containers = s.Containers
+	return []replicas{{"", nil, t}}
 }
 
 // leading are the roles that come before the others.
@@ -115,8 +132,12 @@ func (s *Spec) kubeflow() (groups []replicas) {
 	return groups
 }
 
-func (l *leaderWorker) groups() []replicas {
-	size, one := deref(l.Size, 1), 1
+func (s *Spec) leaderWorkers() []replicas {
+	l := s.LeaderWorkerTemplate
+	if l == nil {
+		return nil
+	}
+	size, one := Given(l.Size, 1), 1
 	if l.LeaderTemplate == nil {
 		return []replicas{{"worker", &size, l.WorkerTemplate}}
 	}
@@ -165,10 +186,13 @@ func (c *Container) asked() map[string]json.RawMessage {
 	return all
 }
 
+// devices are the names of whole devices behind those of their makers.
+var devices = []string{"gpu", "neuron", "tpu", "npu", "gaudi"}
+
 // IsGPU says whether a resource counts whole devices: nvidia.com/gpu, amd.com/gpu, and those of other makers.
 func IsGPU(resource string) bool {
 	_, name, extended := strings.Cut(resource, "/")
-	return extended && (name == "gpu" || name == "neuron" || name == "tpu" || name == "npu" || name == "gaudi")
+	return extended && slices.Contains(devices, name)
 }
 
 var suffixes = map[string]float64{"": 1, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
