@@ -22,6 +22,7 @@ type ending struct {
 	since   unit.Time  // it was started
 	earned  unit.Time
 	price   int64
+	leased  bool // a lease begins in its room
 }
 
 // ending is what a run would be remembered by if it were ended now.
@@ -53,7 +54,7 @@ func (r *round) tookRoom(w *allocate.Wish, after []int64) (why plan.Reason) {
 				e.by = w.Job
 			}
 			if w.Reason.Code == plan.LeaseBegins { // it was promised this moment, which nobody's gain outweighs
-				e.earned = 0
+				e.leased = true
 				continue
 			}
 			why = plan.Reason{Code: plan.TookRoomOf, A: why.A + 1, B: min(math.MaxInt64-e.price, why.B) + e.price}
@@ -67,7 +68,7 @@ func (r *round) unlawful(d *plan.Draft, changes []plan.Change, loops *law.Loops)
 	for i := range r.ended {
 		e := &r.ended[i]
 		news := e.by != plan.None && r.turn == 0 && e.earned < unit.Never && e.since < d.Now() && d.Job(e.by).Submit > e.since && d.Job(e.by).Attempt == 1
-		if d.RunOf(e.job) == plan.None && e.earned > d.Now() && !news { // else it goes on at another size, or elsewhere
+		if d.RunOf(e.job) == plan.None && e.earned > d.Now() && !news && !e.leased { // else it goes on at another size, or elsewhere
 			stay = append(stay, e.job)
 			r.again = min(r.again, e.earned)
 		}
@@ -99,8 +100,11 @@ func (r *round) eachUnnamed(d *plan.Draft, changes []plan.Change, f func(by, vic
 				continue
 			}
 			by, x := changes[i].Job, &changes[k]
-			atOnce := slices.ContainsFunc(r.ended, func(e ending) bool { return e.stop == after })
-			if x.Job != by && d.RunOf(x.Job) == plan.None && (atOnce || plan.JobID(x.Reason.A) != by) {
+			at := slices.IndexFunc(r.ended, func(e ending) bool { return e.stop == after })
+			if at >= 0 && r.ended[at].leased {
+				continue
+			}
+			if x.Job != by && d.RunOf(x.Job) == plan.None && (at >= 0 || plan.JobID(x.Reason.A) != by) {
 				f(by, x.Job)
 			}
 		}

@@ -12,20 +12,26 @@ import (
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
+	"github.com/musterdl/muster/schedule"
 	"github.com/musterdl/muster/strategies/allocate/firstfit"
+	"github.com/musterdl/muster/strategies/allocate/fixed"
 	"github.com/musterdl/muster/strategies/flow/maxmin"
 	"github.com/musterdl/muster/strategies/profile/declared"
+	"github.com/musterdl/muster/strategies/schedule/fifo"
 )
 
-// fickle decides for another of its jobs every second: none ever saves.
-type fickle struct{}
+// fickle ends what runs every second, beside the law that composed schedulers keep: no job ever saves.
+type fickle struct{ schedule.Scheduler }
 
-func (fickle) Wishes(v plan.View, jobs []plan.JobID, wishes []allocate.Wish) ([]allocate.Wish, unit.Time) {
-	second := int64(v.Now()) / int64(unit.Second)
-	if len(jobs) > 0 {
-		wishes = append(wishes, allocate.Wish{Job: jobs[second%int64(len(jobs))], Workers: 1, Reason: plan.Reason{Code: plan.RoundPlan}})
+func (f fickle) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
+	for id := range plan.JobID(d.Jobs()) {
+		if run := d.RunOf(id); run != plan.None && d.Run(run).Status == plan.Running {
+			d.Stop(run, plan.Reason{Code: plan.RoundPlan}, 0)
+			why.Jobs = append(why.Jobs, id)
+		}
 	}
-	return wishes, unit.Time((second + 1) * int64(unit.Second))
+	f.Scheduler.Decide(d, why)
+	return d.Now().Add(unit.Second)
 }
 
 // TestHistoryWithoutProgressEnds: such a history would go on for ever.
@@ -37,10 +43,10 @@ func TestHistoryWithoutProgressEnds(t *testing.T) {
 		jobs.truths = append(jobs.truths, workload.Truth{Duration: unit.Hour})
 	}
 	_, err := simulated.Run(t.Context(), simulated.Config{Cluster: cluster.Uniform("one", 1, 1, cluster.Model{Name: "gpu", Speed: 1}, 1), Jobs: &jobs,
-		Policy: engine.DefaultPolicy(), Scheduler: compose.New(compose.Parts{Estimator: declared.Estimator{}, Joint: fickle{},
-			Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})})
+		Policy: engine.DefaultPolicy(), Scheduler: fickle{compose.New(compose.Parts{Estimator: declared.Estimator{}, Order: fifo.Order{},
+			Sizer: fixed.Sizer{}, Placer: firstfit.Placer{}, Flow: maxmin.Policy{}})}})
 	if err == nil || !strings.Contains(err.Error(), "no job has ended") {
-		t.Errorf("two jobs that displace each other for ever: %v", err)
+		t.Errorf("two jobs that are stopped for ever: %v", err)
 	}
 }
 
