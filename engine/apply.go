@@ -64,7 +64,7 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 	r := &e.state.Runs[run]
 	switch {
 	case ev.Kind == Started && r.Status == plan.Starting:
-		e.clearSick(run)
+		e.sick.clearSick(e.state, &e.policy, run, &e.why)
 		e.state.Jobs[ev.Job].Unstarted = 0
 		e.state.Began(run)
 		e.state.Doubt(run, ev.RateOff)
@@ -72,7 +72,7 @@ func (e *Engine) report(ev *Event, run plan.RunID) {
 	case ev.Kind == NotStarted && r.Status == plan.Starting && ev.Class == plan.Hindered:
 		e.endRun(run, ev, plan.Hindered)
 	case ev.Kind == NotStarted && r.Status == plan.Starting:
-		e.markSick(run)
+		e.sick.markSick(e.state, &e.policy, run)
 		e.endRun(run, ev, plan.StartFailure)
 	case ev.Kind == NotStarted && r.Status == plan.Stopping:
 		e.endRun(run, ev, plan.NoFailure) // it was told to stop before it could start

@@ -148,7 +148,7 @@ func Restore(s *plan.State, sched schedule.Scheduler, policy Policy) *Engine {
 			e.backoff.add(s.Jobs[i].NotBefore, plan.JobID(i))
 		}
 	}
-	e.sick.look(s)
+	e.sick.findNext(s, &e.policy)
 	e.rebuild()
 	return e
 }
@@ -156,7 +156,7 @@ func Restore(s *plan.State, sched schedule.Scheduler, policy Policy) *Engine {
 // Govern lets another policy hold from the next Step on.
 func (e *Engine) Govern(policy Policy) {
 	e.policy = policy
-	e.sick.look(e.state)
+	e.sick.findNext(e.state, &e.policy)
 }
 
 // Switch gives the decisions to another Scheduler. The next Step must carry the
@@ -223,7 +223,7 @@ func (e *Engine) State() *plan.State { return e.state }
 
 // Due reports whether an instant that the engine asked to be woken at has come.
 func (e *Engine) Due(now unit.Time) bool {
-	return min(e.backoff.next(), e.nextWindow(), e.nextTrial()) <= now || !e.state.Paused && e.wake <= now
+	return min(e.backoff.next(), e.nextWindow(), e.sick.next) <= now || !e.state.Paused && e.wake <= now
 }
 
 // Find returns the latest job of a name.
@@ -255,7 +255,7 @@ func (e *Engine) Step(now unit.Time, events []Event) Out {
 	out.Touched = e.touchedBy(&out, events)
 	out.Forgot, e.forgot = e.forgot, nil
 	out.Closed, out.Opened = e.sick.closed, e.sick.opened
-	out.Wake = min(e.wake, e.backoff.next(), e.nextWindow(), e.nextTrial())
+	out.Wake = min(e.wake, e.backoff.next(), e.nextWindow(), e.sick.next)
 	if e.state.Paused {
 		out.Wake = unit.Never
 	}
@@ -279,7 +279,7 @@ func (e *Engine) happen(now unit.Time, events []Event) {
 	}
 	e.endBackoffs()
 	e.turnWindows()
-	e.tryNodes()
+	e.sick.tryNodes(e.state, &e.policy, &e.why)
 	for _, change := range e.confirms {
 		for _, c := range e.state.Confirm(change) {
 			if e.dispatch(c); c.Verb == plan.Start {

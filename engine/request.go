@@ -100,8 +100,10 @@ func (e *Engine) acceptJob(j *workload.Job) error {
 	if _, ok := control.Find(j.Law); !ok {
 		return fmt.Errorf("job %q: there is no law %q: leave it out, or name one of package control", j.Name, j.Law)
 	}
-	if j.Gang < 1 || j.Devices < 0 || j.Share < 1 || j.Share > unit.Whole || len(j.Sizes) > 8 ||
-		j.Share < unit.Whole && j.Devices != 1 || len(j.Sizes) > 0 && slices.Min(j.Sizes) < 1 || min(j.Memory, unit.MiB(j.CPU), j.HostMemory) < 0 {
+	badCounts := j.Gang < 1 || j.Devices < 0 || min(j.Memory, unit.MiB(j.CPU), j.HostMemory) < 0
+	badShare := j.Share < 1 || j.Share > unit.Whole || j.Share < unit.Whole && j.Devices != 1
+	badSizes := len(j.Sizes) > 8 || len(j.Sizes) > 0 && slices.Min(j.Sizes) < 1
+	if badCounts || badShare || badSizes {
 		return fmt.Errorf("job %q: workers must be at least 1, devices at least 0, the share 1m to 1 of one device, sizes at most 8 and at least 1, amounts not negative", j.Name)
 	}
 	return nil

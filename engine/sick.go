@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule"
 )
 
 // quarantines are the nodes that are closed because starts failed on them.
@@ -12,9 +13,12 @@ type quarantines struct {
 	known          unit.Time     // of a trial that has just failed: when the next is; 0 is none
 }
 
-// look finds out anew when the next start is tried.
-func (q *quarantines) look(s *plan.State) {
+// findNext finds out anew when the next start is tried: never where a pause of 0 leaves nodes closed.
+func (q *quarantines) findNext(s *plan.State, policy *Policy) {
 	q.next = unit.Never
+	if policy.SickPause == 0 {
+		return
+	}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Status == plan.Quarantined && !n.Trial.On {
 			q.next = min(q.next, n.Trial.At)
@@ -22,75 +26,70 @@ func (q *quarantines) look(s *plan.State) {
 	}
 }
 
-// nextTrial is when a start is to be tried on a quarantined node.
-func (e *Engine) nextTrial() unit.Time {
-	if e.policy.SickPause == 0 {
-		return unit.Never
-	}
-	return e.sick.next
-}
-
-// tryNodes lets one start in on each quarantined node whose pause is over: the Draft closes the node again behind
-// the first that it takes.
-func (e *Engine) tryNodes() {
-	if e.nextTrial() > e.state.Now {
+// tryNodes lets one start in on each quarantined node whose pause is over: the Draft closes the node
+// again behind the first that it takes. It notes in why that there is room.
+func (q *quarantines) tryNodes(s *plan.State, policy *Policy, why *schedule.Trigger) {
+	if q.next > s.Now {
 		return
 	}
-	for i := range e.state.Nodes {
-		if n := &e.state.Nodes[i]; n.Status == plan.Quarantined && !n.Trial.On && n.Trial.At <= e.state.Now {
-			n.Trial.On = true
-			e.state.SetNode(plan.NodeID(i), plan.Up)
-			e.why.Room = true
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Status == plan.Quarantined && !n.Trial.On && n.Trial.At <= s.Now {
+			n.Trial.On, why.Room = true, true
+			s.SetNode(plan.NodeID(i), plan.Up)
 		}
 	}
-	e.sick.look(e.state)
+	q.findNext(s, policy)
 }
 
 // markSick counts a failed start against the nodes it was on.
-func (e *Engine) markSick(run plan.RunID) {
-	e.eachNodeOf(run, func(id plan.NodeID, n *plan.Node) {
+func (q *quarantines) markSick(s *plan.State, policy *Policy, run plan.RunID) {
+	eachNodeOf(s, run, func(id plan.NodeID, n *plan.Node) {
 		n.Sick++
 		tried := n.Trial.On && n.Status == plan.Quarantined && n.Trial.Run == run
-		if !tried && (n.Sick < e.policy.SickNode || n.Status != plan.Up) {
+		if !tried && (n.Sick < policy.SickNode || n.Status != plan.Up) {
 			return
 		}
 		if n.Trial.On {
 			n.Trial.Failed++
 		}
-		e.state.SetNode(id, plan.Quarantined)
-		pause := e.policy.SickPause // twice as long after each trial that failed
-		for i := int32(0); i < n.Trial.Failed && pause < e.policy.BackOffMost; i++ {
-			pause *= 2
-		}
-		n.Trial.On, n.Trial.At = false, e.state.Now.Add(pause)
-		if e.sick.closed = append(e.sick.closed, id); tried {
-			e.sick.known = max(e.sick.known, n.Trial.At)
+		s.SetNode(id, plan.Quarantined)
+		n.Trial.On, n.Trial.At = false, s.Now.Add(policy.sickPause(n.Trial.Failed))
+		if q.closed = append(q.closed, id); tried {
+			q.known = max(q.known, n.Trial.At)
 		}
 	})
-	e.sick.look(e.state)
+	q.findNext(s, policy)
 }
 
-// clearSick ends the quarantine of the nodes that a run has started on.
-func (e *Engine) clearSick(run plan.RunID) {
-	e.eachNodeOf(run, func(id plan.NodeID, n *plan.Node) {
+// sickPause is how long no start is tried after so many trials that failed: twice as long after each.
+func (p *Policy) sickPause(failed int32) unit.Duration {
+	pause := p.SickPause
+	for i := int32(0); i < failed && pause < p.BackOffMost; i++ {
+		pause *= 2
+	}
+	return pause
+}
+
+// clearSick ends the quarantine of the nodes that a run has started on, and notes in why that there is room.
+func (q *quarantines) clearSick(s *plan.State, policy *Policy, run plan.RunID, why *schedule.Trigger) {
+	eachNodeOf(s, run, func(id plan.NodeID, n *plan.Node) {
 		n.Sick = 0
-		if n.Status == plan.Quarantined && e.policy.SickPause > 0 {
-			e.state.SetNode(id, plan.Up)
-			e.sick.opened = append(e.sick.opened, id)
-			e.why.Room = true
+		if n.Status == plan.Quarantined && policy.SickPause > 0 {
+			s.SetNode(id, plan.Up)
+			q.opened, why.Room = append(q.opened, id), true
 		}
 		n.Trial = plan.Trial{}
 	})
-	e.sick.look(e.state)
+	q.findNext(s, policy)
 }
 
 // eachNodeOf calls f for the nodes of a run, each once where its grants on it follow each other.
-func (e *Engine) eachNodeOf(run plan.RunID, f func(plan.NodeID, *plan.Node)) {
+func eachNodeOf(s *plan.State, run plan.RunID, f func(plan.NodeID, *plan.Node)) {
 	last := plan.NodeID(plan.None)
-	e.View().GrantsOf(run, func(g plan.Grant) {
+	s.View().GrantsOf(run, func(g plan.Grant) {
 		if g.Node != last {
 			last = g.Node
-			f(g.Node, &e.state.Nodes[g.Node])
+			f(g.Node, &s.Nodes[g.Node])
 		}
 	})
 }

@@ -32,6 +32,9 @@ func (r *round) ending(v plan.View, id plan.RunID) ending {
 	return ending{job: run.Job, by: plan.None, since: run.Since, earned: r.endsFrom(v, id), price: price}
 }
 
+// owes reports whether a run was ended before it had earned back its start, and not for a lease.
+func (e *ending) owes(now unit.Time) bool { return !e.leased && e.earned > now }
+
 // endsFrom is from when on a round may end a run: when it has earned back its start and had its turn. One that
 // cannot save goes on to its end.
 func (r *round) endsFrom(v plan.View, id plan.RunID) unit.Time {
@@ -67,8 +70,7 @@ func (r *round) tookRoom(w *allocate.Wish, after []int64) (why plan.Reason) {
 func (r *round) unlawful(d *plan.Draft, changes []plan.Change, loops *law.Loops) (stay []plan.JobID) {
 	for i := range r.ended {
 		e := &r.ended[i]
-		news := e.by != plan.None && r.turn == 0 && e.earned < unit.Never && e.since < d.Now() && d.Job(e.by).Submit > e.since && d.Job(e.by).Attempt == 1
-		if d.RunOf(e.job) == plan.None && e.earned > d.Now() && !news && !e.leased { // else it goes on at another size, or elsewhere
+		if d.RunOf(e.job) == plan.None && e.owes(d.Now()) && !r.forNews(d, e) { // else it goes on at another size, or elsewhere
 			stay = append(stay, e.job)
 			r.again = min(r.again, e.earned)
 		}
@@ -80,6 +82,15 @@ func (r *round) unlawful(d *plan.Draft, changes []plan.Change, loops *law.Loops)
 		}
 	})
 	return stay
+}
+
+// forNews reports whether a run that can earn back its start was ended for a job that came after that, which nobody could know.
+func (r *round) forNews(d *plan.Draft, e *ending) bool {
+	if e.by == plan.None || r.turn > 0 || e.earned == unit.Never {
+		return false
+	}
+	by := d.Job(e.by)
+	return e.since < d.Now() && by.Submit > e.since && by.Attempt == 1
 }
 
 // remember notes who displaced whom in a lawful decision of a joint decider, beside whom gaveWay has noted.

@@ -217,7 +217,7 @@ func (q *question) closed(r *room, up int64) (c cause, ok bool) {
 		if kind.obstacle == isDown && back != unit.Never {
 			c.needs[0] += ", expected " + q.away(back)
 		}
-		if at := q.nextTrial(); kind.obstacle == quarantined && at > 0 {
+		if at := nextTrial(q.v); kind.obstacle == quarantined && at < unit.Never {
 			c.needs[0] += "; one start is tried there " + q.away(at)
 		}
 	}
@@ -227,17 +227,15 @@ func (q *question) closed(r *room, up int64) (c cause, ok bool) {
 	return c, ok
 }
 
-// nextTrial is when a start is let in next on a quarantined node; 0 where nothing was ever said of it.
-func (q *question) nextTrial() (at unit.Time) {
-	for id := range plan.NodeID(q.v.Nodes()) {
-		if n := q.v.Node(id); n.Status == plan.Quarantined && n.Trial.At > 0 && (at == 0 || n.Trial.At < at) {
-			at = n.Trial.At
+// nextTrial is when a start is let in next on a quarantined node; never where nothing was ever said of it.
+func nextTrial(v plan.View) unit.Time {
+	at := unit.Never
+	for id := range plan.NodeID(v.Nodes()) {
+		if n := v.Node(id); n.Status == plan.Quarantined && n.Trial.At > 0 {
+			at = min(at, n.Trial.At)
 		}
 	}
-	if at == 0 {
-		return 0
-	}
-	return max(at, q.v.Now())
+	return max(at, v.Now())
 }
 
 // lacking is a job for which there are devices enough, but of another model, or not

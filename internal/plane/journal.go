@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -154,13 +155,8 @@ type image struct {
 // milliseconds, encoding it much longer. One is under way at a time. One that fails is
 // no harm, the journal has everything: the next is tried as if it had not been.
 func (p *Plane) snapshot() {
-	if p.saving != nil {
-		select {
-		case err := <-p.saving:
-			p.saved(err)
-		default:
-			return
-		}
+	if p.saving.takeDone(p.config.Log); p.saving.done != nil {
+		return
 	}
 	seq := p.config.Journal.Last()
 	if seq == 0 {
@@ -171,9 +167,8 @@ func (p *Plane) snapshot() {
 	for i := range img.Jobs {
 		img.Jobs[i].Dossier = slices.Clone(img.Jobs[i].Dossier)
 	}
-	state, saving := p.engine.State().Copy(), make(chan error, 1)
-	p.saving = saving
-	go func() { saving <- p.save(seq, state, img) }()
+	state := p.engine.State().Copy()
+	p.saving.begin(func() error { return save(p.config.Journal, seq, state, img) })
 }
 
 // Keep saves the state as of now, so that a start needs nothing of what was journaled before.
@@ -181,26 +176,48 @@ func (p *Plane) Keep(ctx context.Context) {
 	_ = p.Query(ctx, func(plan.View) { p.snapshot() }) // a plane that ends keeps it by itself
 }
 
+// saving is a snapshot under way beside the work.
+type saving struct{ done chan error } // nil is none
+
+// begin saves one.
+func (s *saving) begin(save func() error) {
+	done := make(chan error, 1)
+	s.done = done
+	go func() { done <- save() }()
+}
+
+// takeDone takes in how one went that is done; one still under way stays.
+func (s *saving) takeDone(log *slog.Logger) {
+	select {
+	case err := <-s.done: // never of nil
+		s.saved(err, log)
+	default:
+	}
+}
+
+// await waits until none is under way.
+func (s *saving) await(log *slog.Logger) {
+	if s.done != nil {
+		s.saved(<-s.done, log)
+	}
+}
+
 // saved takes in how a snapshot went.
-func (p *Plane) saved(err error) {
-	p.saving = nil
+func (s *saving) saved(err error, log *slog.Logger) {
+	s.done = nil
 	if err != nil {
-		p.config.Log.Warn("no snapshot was saved; the next start takes longer", "error", err)
+		log.Warn("no snapshot was saved; the next start takes longer", "error", err)
 	}
 }
 
 // lastSnapshot saves the state before the plane ends.
 func (p *Plane) lastSnapshot() {
-	if p.saving != nil {
-		p.saved(<-p.saving)
-	}
+	p.saving.await(p.config.Log)
 	p.snapshot()
-	if p.saving != nil {
-		p.saved(<-p.saving)
-	}
+	p.saving.await(p.config.Log)
 }
 
-func (p *Plane) save(seq store.Seq, s *plan.State, img image) error {
+func save(journal *store.Store, seq store.Seq, s *plan.State, img image) error {
 	var state, b bytes.Buffer
 	if err := s.Save(&state); err != nil {
 		return err
@@ -209,7 +226,7 @@ func (p *Plane) save(seq store.Seq, s *plan.State, img image) error {
 	if err := gob.NewEncoder(&b).Encode(img); err != nil {
 		return fmt.Errorf("encoding a snapshot: %w", err)
 	}
-	if err := p.config.Journal.SaveSnapshot(seq, b.Bytes()); err != nil {
+	if err := journal.SaveSnapshot(seq, b.Bytes()); err != nil {
 		return fmt.Errorf("saving a snapshot: %w", err)
 	}
 	return nil

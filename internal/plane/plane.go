@@ -63,14 +63,14 @@ type Plane struct {
 	inbox     chan message
 	done      chan struct{}
 	sinceSnap int64
-	saving    chan error     // a snapshot under way; nil is none
+	saving    saving
 	lost      []engine.Event // of a batch that could not be made durable, to be tried again
 	wall      unit.Time      // the clock when it was last read
 	ahead     unit.Duration  // of that clock, because it went back
 	starting  []engine.Event // what a start, or going back to what is durable, begins with
 	follower  Follower       // nil is none
 	stepped   Bell
-	failed    map[plan.NodeID][]string // why starts failed there of late
+	failed    failures
 }
 
 // JobInfo is what the plane keeps of a job beside the engine's state.
@@ -232,8 +232,8 @@ func (p *Plane) step(batch []message) (unit.Time, error) {
 		return now, nil
 	}
 	p.took(now, events, &out)
-	p.noteFailed(events)
-	p.tellSick(&out)
+	p.failed.note(events)
+	p.failed.tell(&out, p.engine.View(), p.config.Log)
 	// It was the first batch that had these; later ones may be others.
 	p.config.Queues, p.config.Strategy, p.config.Image = nil, catalogue.Composition{}, nil
 	for _, r := range replies {

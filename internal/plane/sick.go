@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"log/slog"
 	"slices"
 
 	"github.com/musterdl/muster/engine"
@@ -28,31 +29,34 @@ func (p *Plane) Quarantines() (list []Quarantine) {
 	return list
 }
 
-// noteFailed keeps why starts failed, by node.
-func (p *Plane) noteFailed(events []engine.Event) {
+// failures are why starts failed of late, by node.
+type failures map[plan.NodeID][]string
+
+// note keeps why starts failed.
+func (f *failures) note(events []engine.Event) {
 	for i := range events {
 		e := &events[i]
 		if e.Kind != engine.NotStarted || e.Class != plan.StartFailure || e.Failure == nil || e.Failure.Node == plan.None {
 			continue
 		}
-		if p.failed == nil {
-			p.failed = map[plan.NodeID][]string{}
+		if *f == nil {
+			*f = failures{}
 		}
-		list := append(p.failed[e.Failure.Node], e.Failure.Why)
-		p.failed[e.Failure.Node] = list[max(0, len(list)-toldCauses):]
+		list := append((*f)[e.Failure.Node], e.Failure.Why)
+		(*f)[e.Failure.Node] = list[max(0, len(list)-toldCauses):]
 	}
 }
 
-// tellSick logs which nodes were quarantined in a step and why, and which came back.
-func (p *Plane) tellSick(out *engine.Out) {
-	c := p.engine.View().Cluster()
+// tell logs which nodes were quarantined in a step and why, and which came back.
+func (f failures) tell(out *engine.Out, v plan.View, log *slog.Logger) {
+	c := v.Cluster()
 	for _, id := range out.Closed {
-		n := p.engine.View().Node(id)
-		p.config.Log.Warn("a node is quarantined: starts failed there in a row", "node", c.Nodes[id].Name, "failed", n.Sick, "why", p.failed[id],
-			"tried-again-in", n.Trial.At.Sub(p.engine.View().Now()))
+		n := v.Node(id)
+		log.Warn("a node is quarantined: starts failed there in a row", "node", c.Nodes[id].Name, "failed", n.Sick, "why", f[id],
+			"tried-again-in", n.Trial.At.Sub(v.Now()))
 	}
 	for _, id := range out.Opened {
-		p.config.Log.Info("a node is back from quarantine: a start has gone well", "node", c.Nodes[id].Name)
-		delete(p.failed, id)
+		log.Info("a node is back from quarantine: a start has gone well", "node", c.Nodes[id].Name)
+		delete(f, id)
 	}
 }

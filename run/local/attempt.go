@@ -23,9 +23,7 @@ type attempt struct {
 	order  run.Order
 	dirs   []string // by rank
 	seen   []seen   // by rank
-	// coming are the supervisors that were started here, by rank: closed when they are no more, nil where none was.
-	coming []<-chan struct{}
-	of     int64 // steps that the job said it has in all
+	of     int64    // steps that the job said it has in all
 	pace   pace
 	// company says that guests came or went since the pace was looked at.
 	company atomic.Bool
@@ -42,7 +40,7 @@ type attempt struct {
 const poll = 50 * time.Millisecond
 
 func newAttempt(d *Driver, o run.Order) *attempt {
-	a := &attempt{driver: d, order: o, seen: make([]seen, len(o.Workers)), coming: make([]<-chan struct{}, len(o.Workers)), changed: make(chan struct{}, 1),
+	a := &attempt{driver: d, order: o, seen: make([]seen, len(o.Workers)), changed: make(chan struct{}, 1),
 		stopping: o.Status == plan.Stopping, asleep: o.Status == plan.Suspended}
 	for rank := range o.Workers {
 		a.dirs = append(a.dirs, d.MemberDir(o.Name, o.Attempt, int32(rank)))
@@ -157,7 +155,7 @@ func (a *attempt) launch() error {
 		if err := spec.Validate(); err != nil {
 			return fmt.Errorf("rank %d: %w", rank, &mistake{err})
 		}
-		if a.coming[rank], err = supervise.Launch(spec, a.driver.config.Exe); err != nil {
+		if a.seen[rank].coming, err = supervise.Launch(spec, a.driver.config.Exe); err != nil {
 			return fmt.Errorf("rank %d: %w", rank, err)
 		}
 	}

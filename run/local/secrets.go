@@ -81,8 +81,10 @@ func secretName(name string) bool {
 	says := func(word string) bool { return strings.Contains(name, word) }
 	// A part of a name, as in GITHUB_PAT, which is no part of a word, as in PATH.
 	part := func(word string) bool { return slices.Contains(strings.Split(name, "_"), word) }
-	return strings.HasSuffix(name, "KEY") || says("KEY_ID") || slices.ContainsFunc([]string{"SECRET", "TOKEN", "PASS", "CREDENTIAL", "AUTH", "DSN", "COOKIE"}, says) ||
-		slices.ContainsFunc([]string{"PAT", "PW", "JWT", "BEARER"}, part) || strings.HasSuffix(name, "PWD") && name != "PWD" && name != "OLDPWD"
+	key := strings.HasSuffix(name, "KEY") || says("KEY_ID")
+	password := strings.HasSuffix(name, "PWD") && name != "PWD" && name != "OLDPWD"
+	return key || password || slices.ContainsFunc([]string{"SECRET", "TOKEN", "PASS", "CREDENTIAL", "AUTH", "DSN", "COOKIE"}, says) ||
+		slices.ContainsFunc([]string{"PAT", "PW", "JWT", "BEARER"}, part)
 }
 
 // secretForms are how the values of secrets begin: headers, keys in PEM, and tokens that their makers mark so that they can

@@ -9,7 +9,8 @@ import (
 
 // seen is what the records of a worker have told so far.
 type seen struct {
-	next      int64 // position to read on from
+	coming    <-chan struct{} // its supervisor was started here: closed when that is no more; nil where none was
+	next      int64           // position to read on from
 	prepared  bool
 	started   unit.Time
 	saved     unit.Time // last checkpoint reported
@@ -54,9 +55,9 @@ func (a *attempt) reap(rank int) {
 		return
 	}
 	// It may be about to begin: a supervisor locks its directory first of all.
-	if coming := a.coming[rank]; coming != nil && !a.seen[rank].prepared && a.seen[rank].started == 0 {
+	if s := &a.seen[rank]; s.coming != nil && !s.prepared && s.started == 0 {
 		select {
-		case <-coming:
+		case <-s.coming:
 		default:
 			return
 		}
