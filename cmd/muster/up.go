@@ -165,7 +165,8 @@ func up(f upFlags, logTo io.Writer) error {
 	if list := driver.Objections(&workload.Job{Program: workload.Program{Command: []string{"true"}}}); len(list) > 0 {
 		log.Warn("jobs of the user who runs this are refused", "why", list[0])
 	}
-	return serve(f, p, driver, &machine, state, journal, log)
+	f.state = state
+	return serve(f, p, driver, &machine, journal, log)
 }
 
 func (f *upFlags) machine() (m local.Machine, err error) {
@@ -199,14 +200,14 @@ func menus(p *plane.Plane, driver *local.Driver, m *local.Machine, state string)
 }
 
 // serve runs the plane and its API side by side; the first to end ends the other.
-func serve(f upFlags, p *plane.Plane, driver *local.Driver, machine *local.Machine, state string, journal *store.Store, log *slog.Logger) error {
+func serve(f upFlags, p *plane.Plane, driver *local.Driver, machine *local.Machine, journal *store.Store, log *slog.Logger) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	users, err := access.Open(accessDir(state))
+	users, err := access.Open(accessDir(f.state))
 	if err != nil {
 		return err
 	}
-	audit, err := access.OpenLog(accessDir(state))
+	audit, err := access.OpenLog(accessDir(f.state))
 	if err != nil {
 		return err
 	}
@@ -219,7 +220,7 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, machine *local.Machi
 	if err != nil {
 		return err
 	}
-	promises, err := keepPromises(p, state, log)
+	promises, err := keepPromises(p, f.state, log)
 	if err != nil {
 		return err
 	}
@@ -228,13 +229,13 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, machine *local.Machi
 			log.Error("closing the log of promises", "error", err)
 		}
 	}()
-	maker, err := menus(p, driver, machine, state)
+	maker, err := menus(p, driver, machine, f.state)
 	if err != nil {
 		return err
 	}
 	s := server.New(server.Config{Plane: p, Menu: maker.Write, Plan: maker.Read, Version: version(), Log: log, Logs: driver.MemberDir, Objections: driver.Objections, Prepare: driver.KeepSecrets,
 		Access: users, Audit: audit, Closed: f.listen != "", Promises: promises, Shadows: shadows, RatePerSec: f.userRate, Burst: 2 * f.userRate})
-	listeners, err := f.listeners(state, log)
+	listeners, err := f.listeners(f.state, log)
 	if err != nil {
 		return err
 	}
@@ -251,7 +252,7 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, machine *local.Machi
 	start(func() error { return p.Run(ctx) })
 	all.Go(func() { checkJournal(ctx, journal, p, log) })
 	if f.every.snapshot > 0 {
-		all.Go(func() { saveDaily(ctx, p, state, time.Duration(f.every.snapshot)*time.Microsecond, log) })
+		all.Go(func() { saveDaily(ctx, p, f.state, time.Duration(f.every.snapshot)*time.Microsecond, log) })
 	}
 	for _, l := range listeners {
 		start(func() error { return s.Serve(ctx, l) })

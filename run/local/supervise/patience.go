@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -40,11 +38,9 @@ func running(pid int) (all time.Duration) {
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid)) // the pattern is a good one
 	for _, file := range files {
 		b, _ := os.ReadFile(file) // nothing of a thread that has ended
-		for i, f := range strings.Fields(string(b)) {
-			if ns, err := strconv.ParseInt(f, 10, 64); err == nil && i < 2 {
-				all += time.Duration(ns)
-			}
-		}
+		var computed, waited time.Duration
+		_, _ = fmt.Sscan(string(b), &computed, &waited)
+		all += computed + waited
 	}
 	return all
 }
