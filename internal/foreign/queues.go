@@ -177,7 +177,7 @@ func (t *forest) account(row map[string]string) error {
 	if share := row["Share"]; cmp.Or(share, "parent") != "parent" {
 		n, err := strconv.ParseFloat(share, 64)
 		if err != nil || !(n > 0 && n <= 1e6) {
-			return fmt.Errorf("Share: found %q, expected a number from 1 to 1000000", share)
+			return fmt.Errorf("%s: found %q, expected a number from 1 to 1000000", "Share", share)
 		}
 		e.Weight = int32(n * 1000)
 	}
