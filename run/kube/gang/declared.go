@@ -57,9 +57,9 @@ func (r *reader) declared(j *workload.Job) {
 }
 
 // saved holds a checkpoint against the time that its pods are given to end.
-func (r *reader) saved(c workload.Checkpoint) workload.Checkpoint {
+func (r *reader) saved(c saving) workload.Checkpoint {
 	if !c.OnRequest {
-		return c
+		return c.Checkpoint
 	}
 	grace := unit.Forever
 	for i := range r.gang.Roles {
@@ -75,10 +75,10 @@ func (r *reader) saved(c workload.Checkpoint) workload.Checkpoint {
 		r.problem(Problem{Reason: ReasonAnnotation, Field: "annotation " + AnnotationCheckpoint, Found: fmt.Sprintf("save=%v on request, with pods killed after %v", c.Save, grace),
 			Expected: "a save that fits in terminationGracePeriodSeconds", Do: "raise that of all pods of the gang; it is taken not to save on request"})
 		c.OnRequest = false
-	} else if c.Save == 0 && grace != unit.Forever {
+	} else if !c.timed && grace != unit.Forever {
 		c.Save = grace
 	}
-	return c
+	return c.Checkpoint
 }
 
 // source is a thing that may carry annotations.

@@ -49,9 +49,15 @@ func parseDeadline(s string, created unit.Time) (unit.Duration, error) {
 	return 0, fmt.Errorf("an instant after the job's creation")
 }
 
-// parseCheckpoint reads "every=30m,save=20s,load=40s,on-request".
-func parseCheckpoint(s string) (workload.Checkpoint, error) {
-	var c workload.Checkpoint
+// saving is a checkpoint whose save lasts what it says, or what it does not say.
+type saving struct {
+	workload.Checkpoint
+	timed bool
+}
+
+// parseCheckpoint reads "every=30m,save=20s,load=40s,on-request". A save or load of 0s takes no time worth telling.
+func parseCheckpoint(s string) (saving, error) {
+	var c saving
 	if len(s) > maxText {
 		return c, fmt.Errorf("every=, save=, load= and on-request, with commas between")
 	}
@@ -61,7 +67,7 @@ func parseCheckpoint(s string) (workload.Checkpoint, error) {
 		name = strings.TrimSpace(name)
 		into, known := map[string]*unit.Duration{"every": &c.Every, "save": &c.Save, "load": &c.Load}[name]
 		if seen[name] || has != known || !known && name != "on-request" {
-			return workload.Checkpoint{}, fmt.Errorf("every=, save=, load= and on-request, each at most once, with commas between, not %s", quote(part))
+			return saving{}, fmt.Errorf("every=, save=, load= and on-request, each at most once, with commas between, not %s", quote(part))
 		}
 		seen[name] = true
 		if !known {
@@ -69,11 +75,15 @@ func parseCheckpoint(s string) (workload.Checkpoint, error) {
 			continue
 		}
 		d, err := parseSpan(value)
+		if none, bad := unit.ParseDuration(value); bad == nil && none == 0 && name != "every" {
+			d, err = 0, nil
+		}
 		if err != nil {
-			return workload.Checkpoint{}, fmt.Errorf("%w, after %s=", err, name)
+			return saving{}, fmt.Errorf("%w, after %s=", err, name)
 		}
 		*into = d
 	}
+	c.timed = seen["save"]
 	return c, nil
 }
 

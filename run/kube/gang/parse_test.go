@@ -54,6 +54,9 @@ func TestParseCheckpoint(t *testing.T) {
 	if err != nil || c.Every != 30*unit.Minute || c.Save != 20*unit.Second || !c.OnRequest || c.Load != 0 {
 		t.Fatal(c, err)
 	}
+	if c, err = parseCheckpoint("save=0s,on-request"); err != nil || c.Save != 0 || !c.timed {
+		t.Fatal(c, err)
+	}
 	for _, s := range []string{"", "every", "every=", "every=30", "every=0s", "on-request=1", "save=1s,save=2s", "often=1s", "every=-1s", "every=1e300h", ",", "on-request,"} {
 		if c, err := parseCheckpoint(s); err == nil {
 			t.Errorf("%q: %+v", s, c)
