@@ -696,6 +696,6 @@ func owes(what string) bool { return os.Getenv("MUSTER_OWED") == "" && slices.Co
 var debts = []string{
 	"few/las", "whole/las", "earned/elastic", "earned/las",
 	"least/las", "least/muster", "least/srsf", "least/srtf",
-	"idle/chronus", "idle/elastic", "idle/gavel", "idle/liquid-batch", "idle/pollux", "idle/salus", "idle/titan",
+	"idle/chronus", "idle/gavel", "idle/liquid-batch", "idle/pollux", "idle/salus", "idle/titan",
 	"gang/muster+easy", "small/las", "small/srsf",
 }

@@ -50,9 +50,11 @@ func (s *Scheduler) ruled() bool {
 	return s.claims.Bounds() || !s.agenda.Empty()
 }
 
-// grantInOrder grants the wishes in their order, and then what jobs without one would have.
+// grantInOrder grants the wishes in their order, and then what jobs without one would have where others
+// have a word: there, and where the law has kept a run, it is not as the decider planned.
 func (s *Scheduler) grantInOrder(d *plan.Draft, ruled bool) {
 	r := s.round
+	ruled = ruled || len(s.making.stays) > 0
 	for i := range r.wishes {
 		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend {
 			s.grant(d, w)
