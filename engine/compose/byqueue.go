@@ -30,16 +30,13 @@ func (s *Scheduler) grantByQueue(d *plan.Draft) {
 	}
 	for i := range r.wishes {
 		w := &r.wishes[i]
-		if w.Workers == 0 || w.Suspend {
-			continue
+		run := d.RunOf(w.Job)
+		if goes := run != plan.None && s.goesOn(d.View, run); asksForRoom(w) && !goes {
+			ask(w.Job, true)
 		}
-		if run := d.RunOf(w.Job); run != plan.None && s.goesOn(d.View, run) {
-			continue
-		}
-		ask(w.Job, true)
 	}
 	for _, id := range r.line {
-		if w := r.of(id); s.lines.InLine(id) && (w == nil || w.Workers == 0 || w.Suspend) {
+		if s.lines.InLine(id) && !asksForRoom(r.of(id)) {
 			ask(id, false)
 		}
 	}

@@ -1,10 +1,10 @@
 package compose
 
 import (
-	"github.com/musterdl/muster/engine/lines"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
@@ -137,7 +137,3 @@ func (s *Scheduler) keepOut(d *plan.Draft, c *lines.Class) {
 		Takers:  s.takers(v, shape, false),
 	})
 }
-
-// letIn has those tried whom claims kept out without a try, if there is room for a claim again, and
-// returns whether there are any.
-func (s *Scheduler) letIn() (any bool) { return !s.agenda.Full() && s.lines.LetIn() }

@@ -38,14 +38,11 @@ func (e *ending) owes(now unit.Time) bool { return !e.leased && e.earned > now }
 // endsFrom is from when on a round may end a run: when it has earned back its start and had its turn. One that
 // cannot save goes on to its end.
 func (r *round) endsFrom(v plan.View, id plan.RunID) unit.Time {
-	run, at := v.Run(id), law.Earned(v, id)
-	switch c := v.Job(run.Job).Checkpoint; {
-	case !c.OnRequest && c.Every == 0:
+	run := v.Run(id)
+	if c := v.Job(run.Job).Checkpoint; !c.OnRequest && c.Every == 0 {
 		return unit.Never
-	case at == unit.Never:
-		return at
 	}
-	return max(at, run.Began.Add(r.turn))
+	return max(law.Earned(v, id), run.Began.Add(r.turn))
 }
 
 // tookRoom is what a job whose start as wished waits for these changes has taken room of: it has to earn back

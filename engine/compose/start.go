@@ -25,22 +25,9 @@ func (s *Scheduler) start(d *plan.Draft) {
 	for {
 		c, next := s.best()
 		if c == nil {
-			s.recallPassed(d)
-		}
-		if c == nil && s.claims.newBorrower {
-			s.claims.newBorrower = false
-			s.reopenTakers(d.View)
-			s.lines.NextPass()
-			continue
-		}
-		if c == nil && (s.claimed(d) || s.putOff(d)) {
-			s.lines.NextPass()
-			continue
-		}
-		if c == nil && s.letIn() {
-			continue
-		}
-		if c == nil {
+			if s.reopened(d) {
+				continue
+			}
 			return
 		}
 		it := *c.Best()
@@ -79,6 +66,21 @@ func (s *Scheduler) start(d *plan.Draft) {
 		s.explain(d, it.Job, ahead, plan.Reason{})
 		s.passOverUntil(c, shorter)
 	}
+}
+
+// reopened has those tried again for whom what was started, claimed or put off has changed something, and
+// reports whether there are any.
+func (s *Scheduler) reopened(d *plan.Draft) bool {
+	s.recallPassed(d)
+	switch {
+	case s.claims.newBorrower:
+		s.claims.newBorrower = false
+		s.reopenTakers(d.View)
+	case !s.claimed(d) && !s.putOff(d):
+		return !s.agenda.Full() && s.lines.LetIn() // claims kept them out without a try
+	}
+	s.lines.NextPass()
+	return true
 }
 
 // best returns the class whose best job is next among those worth a try, and the
@@ -244,12 +246,13 @@ func (s *Scheduler) fits(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		s.making.narrow.Models = models
 		shape, s.making.narrowed = &s.making.narrow, true
 	}
-	if w.Slots == nil && !guest(w) && !roomFor(d.View, shape, n) && !s.finds(d.View, job) {
+	anywhere := w.Slots == nil && !guest(w) && !s.finds(d.View, job)
+	if anywhere && !roomFor(d.View, shape, n) {
 		return false
 	}
 	holds := s.agenda.Holds(moment(d), job, n)
 	s.making.held = !s.agenda.Empty()
-	if w.Slots == nil && !guest(w) && !roomBeside(d.View, shape, n, holds) && !s.finds(d.View, job) {
+	if anywhere && !roomBeside(d.View, shape, n, holds) {
 		return false
 	}
 	d.Hold(holds)

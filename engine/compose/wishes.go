@@ -56,12 +56,12 @@ func (s *Scheduler) grantInOrder(d *plan.Draft, ruled bool) {
 	r := s.round
 	ruled = ruled || len(s.making.stays) > 0
 	for i := range r.wishes {
-		if w := &r.wishes[i]; w.Workers > 0 && !w.Suspend {
+		if w := &r.wishes[i]; asksForRoom(w) {
 			s.grant(d, w)
 		}
 	}
 	for _, id := range r.line {
-		if w := r.of(id); w != nil && w.Workers > 0 && !w.Suspend || !s.lines.InLine(id) {
+		if asksForRoom(r.of(id)) || !s.lines.InLine(id) {
 			continue
 		}
 		if !ruled || r.gathers || !s.grant(d, s.own(d.View, id)) {
@@ -69,6 +69,9 @@ func (s *Scheduler) grantInOrder(d *plan.Draft, ruled bool) {
 		}
 	}
 }
+
+// asksForRoom reports whether a wish is one, and for a run that computes.
+func asksForRoom(w *allocate.Wish) bool { return w != nil && w.Workers > 0 && !w.Suspend }
 
 // own is what a job that the decider has no place for would have by itself.
 func (s *Scheduler) own(v plan.View, id plan.JobID) *allocate.Wish {
