@@ -38,7 +38,10 @@ func objects(f *Found, data []byte) error {
 			return err
 		}
 	}
-	if len(f.Jobs) == 0 {
+	switch {
+	case len(all) == 0:
+		return f.refuse("it lists no object")
+	case len(f.Jobs) == 0:
 		f.What = article(cmp.Or(beside...)) + " of Kubernetes"
 		return f.refuse("it runs no job; muster queues import reads queues, muster-kube schedules pods (docs/kubernetes.md)")
 	}
@@ -60,8 +63,8 @@ func article(kind string) string {
 func (f *Found) object(o *kube.Object, roles []kube.Role) error {
 	j := job(o.Metadata.Name)
 	j.Tenant = cmp.Or(o.Metadata.Labels["kueue.x-k8s.io/queue-name"], o.Metadata.Labels["kai.scheduler/queue"], o.Spec.Queue)
-	j.TimeLimit = unit.Duration(o.Spec.ActiveDeadlineSeconds) * unit.Second
-	j.Retries = int32(kube.Given(o.Spec.BackoffLimit, 0))
+	j.TimeLimit = unit.Seconds(float64(o.Spec.ActiveDeadlineSeconds))
+	j.Retries = small(kube.Given(o.Spec.BackoffLimit, 0))
 	if o.Kind == "RayCluster" {
 		return f.refuse("it runs no job by itself; a RayJob's entrypoint is run here as one worker")
 	}
@@ -82,12 +85,12 @@ func (f *Found) object(o *kube.Object, roles []kube.Role) error {
 				first.Name, r.Name, first.GPUs, r.GPUs, cmp.Or(countOf(roles, max(r.GPUs, first.GPUs)), 1), max(r.GPUs, first.GPUs))
 		}
 	}
-	j.Gang, j.Devices = int32(workers), int32(first.GPUs)
+	j.Gang, j.Devices = small(workers), small(first.GPUs)
 	if n := kube.Given(o.Spec.Completions, 0); n > workers && o.Spec.CompletionMode != "Indexed" {
-		j.Gang, j.Array = 1, int32(n)
+		j.Gang, j.Array = 1, small(n)
 	}
 	if n := kube.Given(o.Spec.Replicas, 1); n > 1 { // of a LeaderWorkerSet
-		j.Array = int32(n)
+		j.Array = small(n)
 	}
 	if err := f.command(&j, roles); err != nil {
 		return err
@@ -159,7 +162,7 @@ func (f *Found) ray(j workload.Job, o *kube.Object, roles []kube.Role) error {
 		j.CPU += roles[i].CPU * unit.Milli(roles[i].Count)
 		j.HostMemory += roles[i].Memory * unit.MiB(roles[i].Count)
 	}
-	j.Devices = int32(devices)
+	j.Devices = small(devices)
 	j.Command = shell(o.Spec.Entrypoint)
 	f.note("one worker holds all devices (%d), in which ray.init() starts a cluster of its own; workers on several nodes need muster-kube", devices)
 	f.Jobs = append(f.Jobs, j)

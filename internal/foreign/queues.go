@@ -66,7 +66,10 @@ func (t *forest) read(file string, data []byte) (queue.Tree, error) {
 		return tree, err
 	}
 	// Our own reader has the last word.
-	return spec.Queues(file, spec.FormatQueues(tree), nil)
+	if tree, err = spec.Queues(file, spec.FormatQueues(tree), nil); err != nil {
+		err = t.refuse("%v", firstOf(err))
+	}
+	return tree, err
 }
 
 // tree puts every queue below the one it names, and those that name none at the top.

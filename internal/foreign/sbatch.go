@@ -151,7 +151,7 @@ func (s *script) shape() {
 		}
 		s.note("every worker runs the whole script, and in place of torchrun its program")
 	case srunLine.MatchString(s.body):
-		s.job.Gang, s.job.Devices = int32(s.tasks), int32(s.gpus/s.tasks)
+		s.job.Gang, s.job.Devices = small(s.tasks), small(s.gpus/s.tasks)
 		if s.gpus%s.tasks != 0 {
 			s.fail("%d GPUs do not divide among %d tasks: workers here are alike", s.gpus, s.tasks)
 		}
@@ -161,7 +161,7 @@ func (s *script) shape() {
 	case s.nodes > 1:
 		s.fail("it asks for %d nodes and has neither srun nor torchrun: submit what each node runs, as in muster submit --workers %d --devices-per-worker %d -- COMMAND", s.nodes, s.nodes, s.gpus/s.nodes)
 	default:
-		s.job.Devices = int32(s.gpus)
+		s.job.Devices = small(s.gpus)
 	}
 }
 
@@ -269,6 +269,9 @@ func spanOf(part string) (first, last, by int) {
 	return first, last, by
 }
 
+// mostTasks is far more than an array has: more is a slip, and not worked out.
+const mostTasks = 100_000
+
 // array makes copies of 0-9:3%2 or 1,4,7, and returns the line that gives each its number.
 func (s *script) array() string {
 	text := s.options["array"]
@@ -282,7 +285,7 @@ func (s *script) array() string {
 	var ids []string
 	for part := range strings.SplitSeq(list, ",") {
 		first, last, by := spanOf(part)
-		if by == 0 || last-first >= 100_000 {
+		if by == 0 || len(ids)+(last-first)/by >= mostTasks {
 			s.fail("--array: found %q, expected numbers, as in 0-9:3%%2 or 1,4,7", text)
 			return ""
 		}

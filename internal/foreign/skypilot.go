@@ -42,7 +42,7 @@ func skypilot(f *Found, data []byte) error {
 	if err != nil {
 		return f.refuse("resources.accelerators: %v", err)
 	}
-	j.Gang, j.Devices, j.Models, j.Dir = int32(nodes), int32(gpus), models, t.Workdir
+	j.Gang, j.Devices, j.Models, j.Dir = small(nodes), small(gpus), models, t.Workdir
 	body := []string{t.Setup, t.Run}
 	l, called := launches(t.Run)
 	if called {
