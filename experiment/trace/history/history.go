@@ -258,7 +258,10 @@ type Sum struct {
 	// Peak is the most devices that were held at once, 0 where nothing says when jobs started.
 	Peak int `json:"most_devices_at_once"`
 	// Widest is the most devices of one worker.
-	Widest      int       `json:"most_devices_of_a_worker"`
+	Widest int `json:"most_devices_of_a_worker"`
+	// Cluster has as many devices as were held at once and room for each job by itself; it is empty where nothing says when
+	// jobs started.
+	Cluster     string    `json:"cluster"`
 	First, Last unit.Time `json:"-"`
 }
 
@@ -281,10 +284,28 @@ func (h *History) Sum() Sum {
 		peak = max(peak, now)
 	}
 	s.Peak = int((peak + 999) / 1000)
+	if s.Peak > 0 {
+		s.Cluster = h.cluster(s.Peak, max(usualNode, s.Widest))
+	}
 	if len(h.runs) > 0 {
 		s.First, s.Last = h.runs[0].submit, h.runs[len(h.runs)-1].submit
 	}
 	return s
+}
+
+// usualNode is how many devices a node has where no worker has more.
+const usualNode = 8
+
+// cluster names one of nodes of so many devices each.
+func (h *History) cluster(devices, each int) string {
+	nodes := (devices + each - 1) / each
+	for i := range h.runs {
+		if r := &h.runs[i]; r.milli() > 0 { // workers of five devices fill a node of eight
+			room := each * int(unit.Whole) / (int(r.devices) * int(r.share))
+			nodes = max(nodes, (int(r.workers)+room-1)/room)
+		}
+	}
+	return fmt.Sprintf("gpus:%dx%d", nodes, each)
 }
 
 // Dated says whether a time is of a calendar, and not counted from the start of a log.
