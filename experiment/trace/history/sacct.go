@@ -116,7 +116,7 @@ func (s *sacct) job(line int) {
 	w.leave(s.has("Start") && start == "", "never started")
 	w.leave(s.row["End"] == "Unknown", "still running")
 	r := run{class: s.row["JobName"], user: s.row["User"], tenant: cmp.Or(s.row["Account"], s.row["Partition"])}
-	r.name = strings.TrimPrefix(cleaned(r.class)+"-"+id, "-")
+	r.name = strings.TrimPrefix(r.class+"-"+id, "-")
 	s.times(&w, &r, start)
 	w.leave(r.ran == 0 && state == "CANCELLED", "never started")
 	s.resources(&w, &r)
@@ -185,14 +185,4 @@ func (s *sacct) resources(w *row, r *run) {
 		return amount * unit.MiB(times[per]), err
 	})
 	r.memory = memory / unit.MiB(r.workers)
-}
-
-// cleaned leaves out of a name what a trace cannot hold.
-func cleaned(name string) string {
-	return strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f {
-			return '_'
-		}
-		return c
-	}, strings.ToValidUTF8(name, "_"))
 }
