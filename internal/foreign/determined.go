@@ -5,8 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
+	"github.com/musterdl/muster/internal/foreign/kube"
 	"github.com/musterdl/muster/model/workload"
 )
 
@@ -16,7 +15,7 @@ type experiment struct {
 	Entrypoint  any
 	MaxRestarts int32 `yaml:"max_restarts"`
 	Resources   struct {
-		SlotsPerTrial int    `yaml:"slots_per_trial"`
+		SlotsPerTrial *int   `yaml:"slots_per_trial"`
 		Pool          string `yaml:"resource_pool"`
 		Priority      int32
 	}
@@ -39,12 +38,11 @@ var (
 )
 
 func determined(f *Found, data []byte) error {
-	var e experiment
-	e.Resources.SlotsPerTrial = 1
-	if err := yaml.Unmarshal(data, &e); err != nil {
-		return f.refuse("%v", oneLine(err))
+	e, err := document[experiment](f, data)
+	if err != nil {
+		return err
 	}
-	slots := e.Resources.SlotsPerTrial
+	slots := kube.Given(e.Resources.SlotsPerTrial, 1)
 	entry := strings.TrimSpace(fmt.Sprint(e.Entrypoint))
 	if list, is := e.Entrypoint.([]any); is {
 		var words []string

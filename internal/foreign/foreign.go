@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/model/objection"
 	"github.com/musterdl/muster/model/unit"
@@ -82,7 +80,9 @@ func isShell(data []byte) bool {
 func kindOf(data []byte) *kind {
 	var keys map[string]any
 	if !bytes.HasPrefix(data, []byte("#!")) {
-		_ = yaml.NewDecoder(bytes.NewReader(data)).Decode(&keys) // what is no YAML has no keys
+		if all, err := spec.Documents[map[string]any](data); err == nil && len(all) > 0 {
+			keys = all[0]
+		}
 	}
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.looks(data, keys) })
 	if i < 0 {
@@ -150,6 +150,27 @@ func small(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)
 // job is one to fill: a worker of one device.
 func job(name string) workload.Job {
 	return workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}
+}
+
+// oneLine is an error of a reader of YAML in a line: that of the first place, without the text around it.
+func oneLine(err error) string {
+	if list := spec.Problems(nil); errors.As(err, &list) {
+		return fmt.Sprintf("line %d: %v", list[0].Line, firstOf(err))
+	}
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// document reads the first document of a file.
+func document[T any](f *Found, data []byte) (one T, err error) {
+	all, err := spec.Documents[T](data)
+	if err == nil && len(all) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return one, f.refuse("%v", oneLine(err))
+	}
+	return all[0], nil
 }
 
 // shell has a shell run lines.

@@ -17,7 +17,7 @@ import (
 func objects(f *Found, data []byte) error {
 	all, err := kube.Objects(data)
 	if err != nil {
-		return f.refuse("%v", err)
+		return f.refuse("%v", oneLine(err))
 	}
 	var beside []string
 	for i := range all {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 )
@@ -28,9 +26,9 @@ type task struct {
 }
 
 func skypilot(f *Found, data []byte) error {
-	var t task
-	if err := yaml.Unmarshal(data, &t); err != nil {
-		return f.refuse("%v", oneLine(err))
+	t, err := document[task](f, data)
+	if err != nil {
+		return err
 	}
 	if t.Service != nil {
 		f.What = "a service of SkyPilot"
@@ -132,10 +130,4 @@ func accelerators(of any) (models []string, count int, err error) {
 		models, count = append(models, model), n
 	}
 	return models, count, nil
-}
-
-// oneLine is the first line of an error, as that of a reader of YAML shows the file too.
-func oneLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
 }
