@@ -41,11 +41,9 @@ type Spec struct {
 	Template                 *Template
 	BackoffLimit             *int
 	ActiveDeadlineSeconds    int64
-	Suspend                  bool
 	ReplicatedJobs           []replicatedJob
 	// Kubeflow
 	PyTorchReplicaSpecs, TFReplicaSpecs, MPIReplicaSpecs, XGBReplicaSpecs, PaddleReplicaSpecs, JAXReplicaSpecs map[string]replicas
-	NProcPerNode                                                                                               json.RawMessage
 	// Ray
 	Entrypoint     string
 	RayClusterSpec *rayCluster
@@ -54,10 +52,8 @@ type Spec struct {
 	Replicas             *int
 	LeaderWorkerTemplate *leaderWorker
 	// Volcano
-	Tasks             []replicas
-	Queue             string
-	MaxRetry          int
-	PriorityClassName string
+	Tasks []replicas
+	Queue string
 	// Kueue's workloads
 	PodSets   []podSet
 	QueueName string
@@ -107,7 +103,6 @@ type podSet struct {
 type Template struct {
 	Spec struct {
 		Containers []Container
-		Volumes    []json.RawMessage
 	}
 }
 
