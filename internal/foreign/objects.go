@@ -3,12 +3,11 @@ package foreign
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/musterdl/muster/internal/foreign/kube"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 )
@@ -174,18 +173,9 @@ func quoted(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
 		out[i] = w
-		if w == "" || strings.ContainsAny(w, " \t\n;&|<>()$`\"'*?~={}[]!#\\") {
+		if w == "" || strings.ContainsAny(w, spec.ShellMarks) {
 			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 	}
 	return strings.Join(out, " ")
-}
-
-// ceil is the least whole number that is no less than what a text begins with (8, 8+, 7.5).
-func ceil(text string) (int, error) {
-	x, err := strconv.ParseFloat(strings.TrimRight(text, "+x"), 64)
-	if err != nil || !(x >= 0 && x < 1e9) {
-		return 0, fmt.Errorf("found %q, expected a number, as in 8 or 8+", text)
-	}
-	return int(math.Ceil(x)), nil
 }

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/musterdl/muster/model/unit"
@@ -130,4 +132,13 @@ func accelerators(of any) (models []string, count int, err error) {
 		models, count = append(models, model), n
 	}
 	return models, count, nil
+}
+
+// ceil is the least whole number that is no less than what a text begins with (8, 8+, 7.5).
+func ceil(text string) (int, error) {
+	x, err := strconv.ParseFloat(strings.TrimRight(text, "+x"), 64)
+	if err != nil || !(x >= 0 && x < 1e9) {
+		return 0, fmt.Errorf("found %q, expected a number, as in 8 or 8+", text)
+	}
+	return int(math.Ceil(x)), nil
 }

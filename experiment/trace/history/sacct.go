@@ -69,7 +69,7 @@ var sacctWanted = [][]string{
 
 // header wants the columns without which nothing can be known, and says what the others are for.
 func (s *sacct) header() error {
-	const advice = "sacct -aPX -o JobID,User,Account,State,Submit,Start,End,ElapsedRaw,Timelimit,NNodes,AllocCPUS,ReqMem,AllocTRES,JobName"
+	const advice = "sacct -aXP -o JobID,User,Account,State,Submit,Start,End,ElapsedRaw,Timelimit,NNodes,AllocCPUS,ReqMem,AllocTRES,JobName"
 	var missing []string
 	for _, ways := range sacctWanted {
 		if !slices.ContainsFunc(ways, s.hasAll) {
@@ -152,11 +152,11 @@ func span(cell string) (unit.Duration, error) {
 
 // seconds reads a span that is written as a number of seconds.
 func seconds(cell string) (unit.Duration, error) {
-	d, _, err := slurm.Span("0-00:00:" + cell)
-	if err != nil {
+	x, ok := within(cell, 0, mostSeconds)
+	if !ok {
 		return 0, fmt.Errorf("%q: expected seconds", cell)
 	}
-	return d, nil
+	return unit.Seconds(x), nil
 }
 
 // bound reads a limit, 0 where it bounds nothing.
