@@ -36,6 +36,9 @@ func skypilot(f *Found, data []byte) error {
 		f.What = "a service of SkyPilot"
 		return f.refuse("it answers requests on as many copies as they need; muster submit -- COMMAND runs one copy")
 	}
+	if err := f.unsaid(data); err != nil {
+		return err
+	}
 	j := job(t.Name)
 	nodes := max(1, t.NumNodes)
 	models, gpus, err := accelerators(t.Resources.Accelerators)
@@ -77,6 +80,29 @@ func skypilot(f *Found, data []byte) error {
 	}
 	j.Command = []string{"bash", "-c", strings.Join(slices.DeleteFunc(append([]string{surroundings}, body...), func(s string) bool { return s == "" }), "\n")}
 	f.Jobs = []workload.Job{j}
+	return nil
+}
+
+// skyTaken are the fields of a task that have a meaning here, or are told of beside it.
+var skyTaken = strings.Fields("name workdir setup run num_nodes resources envs secrets file_mounts service accelerators cpus memory")
+
+// unsaid tells what else a task and its resources say.
+func (f *Found) unsaid(data []byte) error {
+	all, err := document[map[string]any](f, data)
+	if err != nil {
+		return err
+	}
+	resources, _ := all["resources"].(map[string]any)
+	for _, of := range []struct {
+		path   string
+		fields map[string]any
+	}{{"", all}, {"resources.", resources}} {
+		for _, name := range slices.Sorted(maps.Keys(of.fields)) {
+			if !slices.Contains(skyTaken, name) {
+				f.note("%s%s has no meaning here and is left out", of.path, name)
+			}
+		}
+	}
 	return nil
 }
 
