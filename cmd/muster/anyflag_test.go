@@ -93,7 +93,6 @@ func TestAnyFlagOnReleasedJournals(t *testing.T) {
 			}
 			p.flags = []string{"--back-off", "1h"}
 			p.start()
-			t.Cleanup(p.kill)
 			all, err := p.client.Jobs(t.Context(), client.ListOptions{All: true})
 			if err != nil || len(all.Jobs) != keptJobs {
 				t.Fatalf("it has %d jobs, %d were kept; %v", len(all.Jobs), keptJobs, err)
@@ -111,13 +110,9 @@ func TestAnyFlagOnReleasedJournals(t *testing.T) {
 // planeOn is a control plane on a state directory that is made first; it is not started.
 func planeOn(t *testing.T, before func(state string)) *controlPlane {
 	t.Helper()
-	state, err := os.MkdirTemp("", "muster-on-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(state) })
-	before(state)
-	return &controlPlane{t: t, state: state}
+	p := newPlane(t)
+	before(p.state)
+	return p
 }
 
 // history lets happen what folding has to know the policy for, and more: jobs that fail and are tried again

@@ -24,7 +24,6 @@ func goesOn(t *testing.T, before func(state string)) *controlPlane {
 	p := planeOn(t, before)
 	p.flags = []string{"--slots", "4", "--strategy", "fifo"}
 	p.start()
-	t.Cleanup(p.kill)
 	return p
 }
 

@@ -118,6 +118,7 @@ func (p *controlPlane) kill() {
 		p.t.Fatal(err)
 	}
 	_ = p.cmd.Wait() // killed, as it was meant to be
+	p.cmd = nil
 }
 
 // dump logs what is known of a job that is not where it should be.

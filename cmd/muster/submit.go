@@ -107,7 +107,7 @@ func (f *jobFlags) build(command []string) (workload.Job, error) {
 // shellLine has a shell run a command of one argument that reads as a line for one, as in
 // a file of jobs, unless there is a program of that name.
 func shellLine(command []string, dir string) []string {
-	if len(command) != 1 || !strings.ContainsAny(command[0], " \t\n;&|<>()$`\"'*?~={}[]!#\\") {
+	if len(command) != 1 || !strings.ContainsAny(command[0], spec.ShellMarks) {
 		return command
 	}
 	path := command[0]

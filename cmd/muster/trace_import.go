@@ -86,13 +86,11 @@ func (m *imported) write(w io.Writer) error {
 		fmt.Fprintf(w, ", submitted %s to %s", date(m.First), date(m.Last))
 	}
 	fmt.Fprintf(w, "; in %s\n", m.To)
-	if m.Peak == 0 {
-		_, err := fmt.Fprintf(w, "next      muster simulate --trace muster:%s --cluster gpus:NODESxDEVICES --html report.html\n", m.To)
-		return err
+	cluster, held := m.Cluster, fmt.Sprintf(" (%d devices were held at once)", m.Peak)
+	if cluster == "" {
+		cluster, held = "gpus:NODESxDEVICES", ""
 	}
-	each := max(8, m.Widest)
-	_, err := fmt.Fprintf(w, "next      muster simulate --trace muster:%s --cluster gpus:%dx%d --html report.html (%d devices were held at once)\n",
-		m.To, (m.Peak+each-1)/each, each, m.Peak)
+	_, err := fmt.Fprintf(w, "next      muster simulate --trace muster:%s --cluster %s --html report.html%s\n", m.To, cluster, held)
 	return err
 }
 

@@ -35,7 +35,7 @@ func newPlane(t *testing.T, flags ...string) *controlPlane {
 	}
 	p := &controlPlane{t: t, state: state, flags: flags}
 	t.Cleanup(func() {
-		if p.cmd != nil && p.cmd.Process != nil {
+		if p.cmd != nil && p.cmd.Process != nil { // it runs, or did not start
 			p.kill()
 		}
 		for range 100 { // supervisors outlive it, and may be writing how their workers ended

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -21,14 +21,8 @@ func TestComingFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, err := os.MkdirTemp("", "muster-from-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(state)
-	p := &controlPlane{t: t, state: state}
+	p := newPlane(t)
 	p.start()
-	defer p.kill()
 	t.Setenv("MUSTER_SOCKET", p.socket())
 	t.Setenv("PATH", os.Getenv("PATH"))
 	dir := t.TempDir()
@@ -62,7 +56,9 @@ func TestComingFrom(t *testing.T) {
 				continue
 			}
 			args := strings.Fields(strings.ReplaceAll(row[2], "NODE", nodes.Nodes[0].Name))
-			settle(t, p, args)
+			if args[0] == "logs" || args[0] == "hold" { // there must be output, or a run, to be asked about
+				p.until(args[1], "runs", func(j view.Job) bool { return j.State() == plan.Running.String() })
+			}
 			if out, err := muster(t, args...); err != nil {
 				t.Errorf("%s.md: muster %s: %v\n%s", system, strings.Join(args, " "), err, out)
 			}
@@ -72,17 +68,3 @@ func TestComingFrom(t *testing.T) {
 
 // of says whether a command line begins with a word or several.
 func of(line, word string) bool { return line == word || strings.HasPrefix(line, word+" ") }
-
-// settle waits until a job's output, or its run, is there to be asked about.
-func settle(t *testing.T, p *controlPlane, args []string) {
-	t.Helper()
-	if args[0] != "logs" && args[0] != "hold" {
-		return
-	}
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if j, err := p.client.Job(t.Context(), args[1]); err == nil && j.State() == plan.Running.String() {
-			return
-		}
-	}
-	t.Errorf("%s does not run", args[1])
-}

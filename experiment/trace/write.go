@@ -41,14 +41,25 @@ func NewWriter(w io.Writer, encoding Encoding) *Writer {
 // and so is a job that would not read back.
 func (w *Writer) Write(job workload.Job, truth workload.Truth) error {
 	w.count++
-	r := record{job: job, truth: truth, row: w.count}
-	if err := carries(&r); err != nil {
+	if err := w.Fill(job, truth); err != nil {
 		return fmt.Errorf("writing job %s: %w", shown(job.Name), err)
 	}
 	if w.count == 1 {
 		if err := w.header(); err != nil {
 			return err
 		}
+	}
+	if w.encoding == CSV {
+		return w.cells.Write(w.row)
+	}
+	return w.object()
+}
+
+// Fill fills the row in hand and writes nothing: its error is that of Write, for whoever asks first.
+func (w *Writer) Fill(job workload.Job, truth workload.Truth) error {
+	r := record{job: job, truth: truth, row: w.count}
+	if err := carries(&r); err != nil {
+		return err
 	}
 	for i := range musterFormat.columns {
 		w.row[i] = musterFormat.columns[i].get(&r)
@@ -59,16 +70,13 @@ func (w *Writer) Write(job workload.Job, truth workload.Truth) error {
 	for i := range musterFormat.columns {
 		c := &musterFormat.columns[i]
 		if err := c.apply(&back, w.row[i]); err != nil {
-			return fmt.Errorf("writing job %s: %s: %w", shown(job.Name), c.name, err)
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
 	if field, err := musterFormat.complete(&back); err != nil {
-		return fmt.Errorf("writing job %s: %s: %w", shown(job.Name), field, err)
+		return fmt.Errorf("%s: %w", field, err)
 	}
-	if w.encoding == CSV {
-		return w.cells.Write(w.row)
-	}
-	return w.object()
+	return nil
 }
 
 func carries(r *record) error {

@@ -3,11 +3,9 @@ package foreign
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
+	"github.com/musterdl/muster/internal/foreign/kube"
 	"github.com/musterdl/muster/model/workload"
 )
 
@@ -17,7 +15,7 @@ type experiment struct {
 	Entrypoint  any
 	MaxRestarts int32 `yaml:"max_restarts"`
 	Resources   struct {
-		SlotsPerTrial int    `yaml:"slots_per_trial"`
+		SlotsPerTrial *int   `yaml:"slots_per_trial"`
 		Pool          string `yaml:"resource_pool"`
 		Priority      int32
 	}
@@ -33,35 +31,39 @@ type experiment struct {
 
 var (
 	// launcher is Determined's own start of PyTorch's processes, one a slot.
-	launcher = regexp.MustCompile(`^(python3?\s+-m\s+)?determined\.launch\.torch_distributed\s+(--\s+)?`)
+	launcher    = regexp.MustCompile(`^(python3?\s+-m\s+)?determined\.launch\.torch_distributed\s+(--\s+)?`)
+	anyLauncher = regexp.MustCompile(`\bdetermined\.launch\.\w+`)
 	// trialClass is a Trial that Determined's library drives.
 	trialClass = regexp.MustCompile(`^[\w.]+:[\w.]+$`)
 )
 
 func determined(f *Found, data []byte) error {
-	var e experiment
-	e.Resources.SlotsPerTrial = 1
-	if err := yaml.Unmarshal(data, &e); err != nil {
-		return f.refuse("%v", oneLine(err))
+	e, err := document[experiment](f, data)
+	if err != nil {
+		return err
 	}
-	slots := e.Resources.SlotsPerTrial
+	slots := kube.Given(e.Resources.SlotsPerTrial, 1)
 	entry := strings.TrimSpace(fmt.Sprint(e.Entrypoint))
-	if words, list := e.Entrypoint.([]any); list {
-		entry = strings.Trim(fmt.Sprint(words), "[]")
+	if list, is := e.Entrypoint.([]any); is {
+		var words []string
+		for _, word := range list {
+			words = append(words, fmt.Sprint(word))
+		}
+		entry = quoted(words)
 	}
 	switch name := e.Searcher.Name; {
 	case name != "" && name != "single":
 		return f.refuse("it searches by %s, which Determined's master does; muster submit --array %d --devices-per-worker %d -- COMMAND runs trials, each with its number in MUSTER_ARRAY_INDEX", name, max(2, e.Searcher.MaxTrials), slots)
 	case trialClass.MatchString(entry):
 		return f.refuse("its entrypoint %s is a class that Determined's library drives: muster submit --workers %d -- python3 TRAIN.py runs a script that trains by itself", entry, slots)
-	case strings.Contains(entry, "determined.launch.") && !launcher.MatchString(entry):
-		return f.refuse("its launcher %s is Determined's: muster submit --workers %d -- COMMAND runs what it starts", strings.Fields(entry)[slices.IndexFunc(strings.Fields(entry), func(w string) bool { return strings.HasPrefix(w, "determined.launch.") })], slots)
+	case anyLauncher.MatchString(entry) && !launcher.MatchString(entry):
+		return f.refuse("its launcher %s is Determined's: muster submit --workers %d -- COMMAND runs what it starts", anyLauncher.FindString(entry), slots)
 	}
 	j := job(e.Name)
 	j.Tenant, j.Priority, j.Retries = e.Workspace, e.Resources.Priority, e.MaxRestarts
-	j.Devices, j.Command = int32(slots), shell(entry)
+	j.Devices, j.Command = small(slots), shell(entry)
 	if at := launcher.FindString(entry); at != "" {
-		j.Gang, j.Devices, j.Command = int32(max(1, slots)), int32(min(1, slots)), shell(strings.TrimPrefix(entry, at))
+		j.Gang, j.Devices, j.Command = small(max(1, slots)), small(min(1, slots)), shell(strings.TrimPrefix(entry, at))
 		f.note("determined.launch.torch_distributed is left out: each slot is a worker")
 	}
 	if variables, list := e.Environment.Variables.([]any); list {

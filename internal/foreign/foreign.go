@@ -5,15 +5,17 @@ package foreign
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"github.com/musterdl/muster/internal/spec"
+	"github.com/musterdl/muster/model/objection"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 )
@@ -33,9 +35,10 @@ func (f *Found) note(format string, args ...any) {
 	}
 }
 
-// refuse is the one line that says what a file is, and what to do.
+// refuse is the one line that says what a file is, and what to do; names in the file may have line ends in them.
 func (f *Found) refuse(format string, args ...any) error {
-	return fmt.Errorf("this is %s: %s", f.What, fmt.Sprintf(format, args...))
+	line := fmt.Sprintf("this is %s: %s", f.What, fmt.Sprintf(format, args...))
+	return errors.New(strings.ReplaceAll(line, "\n", " "))
 }
 
 // kind is one kind of file: what it is called, how it is known, and who reads it.
@@ -77,7 +80,9 @@ func isShell(data []byte) bool {
 func kindOf(data []byte) *kind {
 	var keys map[string]any
 	if !bytes.HasPrefix(data, []byte("#!")) {
-		_ = yaml.NewDecoder(bytes.NewReader(data)).Decode(&keys) // what is no YAML has no keys
+		if all, err := spec.Documents[map[string]any](data); err == nil && len(all) > 0 {
+			keys = all[0]
+		}
 	}
 	i := slices.IndexFunc(kinds, func(k kind) bool { return k.looks(data, keys) })
 	if i < 0 {
@@ -100,12 +105,24 @@ func Jobs(file string, data []byte) (Found, error) {
 		return f, fmt.Errorf("%s: %w", file, err)
 	}
 	for i := range f.Jobs {
-		if f.Jobs[i].Name == "" {
-			f.Jobs[i].Name = strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
+		j := &f.Jobs[i]
+		j.Name = named(cmp.Or(j.Name, strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))))
+		// Our own reader has the last word.
+		if _, err := spec.Jobs(file, spec.FormatJob(*j)); err != nil {
+			return f, fmt.Errorf("%s: %w", file, f.refuse("%v", firstOf(err)))
 		}
-		f.Jobs[i].Name = named(f.Jobs[i].Name)
 	}
 	return f, nil
+}
+
+// firstOf is the first of the problems that our own reader has with what a file comes to, without its place in a text that
+// nobody sees; nil where it takes it.
+func firstOf(err error) error {
+	if list := spec.Problems(nil); errors.As(err, &list) {
+		p := list[0]
+		return objection.Objection{Field: p.Field, Found: p.Found, Expected: p.Expected, Do: p.Do}
+	}
+	return err
 }
 
 // What says what a file is where it is of another system, "" otherwise.
@@ -127,9 +144,33 @@ func named(name string) string {
 	return strings.TrimLeft(name[:min(len(name), 128)], "-.")
 }
 
+// small is a number as jobs have it. What is too large stays too large.
+func small(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
+
 // job is one to fill: a worker of one device.
 func job(name string) workload.Job {
 	return workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}
+}
+
+// oneLine is an error of a reader of YAML in a line: that of the first place, without the text around it.
+func oneLine(err error) string {
+	if list := spec.Problems(nil); errors.As(err, &list) {
+		return fmt.Sprintf("line %d: %v", list[0].Line, firstOf(err))
+	}
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// document reads the first document of a file.
+func document[T any](f *Found, data []byte) (one T, err error) {
+	all, err := spec.Documents[T](data)
+	if err == nil && len(all) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return one, f.refuse("%v", oneLine(err))
+	}
+	return all[0], nil
 }
 
 // shell has a shell run lines.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +93,33 @@ func TestScriptsRun(t *testing.T) {
 				t.Errorf("%s holds %q, %v: expected %q", kept, log, err, want)
 			}
 		})
+	}
+}
+
+// TestLine: a command keeps its words and what stands before torchrun; a line for a shell stays one.
+func TestLine(t *testing.T) {
+	for _, c := range []struct {
+		command, want []string
+		workers       int32
+	}{
+		{[]string{"torchrun", "--nproc-per-node", "2", "train.py", "a b  c"}, []string{"python3", "-u", "train.py", "a b  c"}, 2},
+		{[]string{"env", "A=1", "python3", "-m", "torch.distributed.run", "--nnodes=1:4", "-m", "x.y"}, []string{"env", "A=1", "python3", "-u", "-m", "x.y"}, 4},
+		{[]string{"/opt/bin/torchrun", "--no-python", "./train"}, []string{"./train"}, 1},
+		{[]string{"torchrun --nproc-per-node 2 train.py 'a b'"}, nil, 2},
+		{[]string{"sh", "-c", "cd x && torchrun --nproc-per-node 2 train.py"}, nil, 2},
+		{[]string{"python3", "train.py"}, nil, 0},
+	} {
+		found, is, err := Line(c.command)
+		if err != nil || is != (c.workers > 0) {
+			t.Errorf("%q: %v, %v", c.command, is, err)
+			continue
+		}
+		for _, j := range found.Jobs {
+			shell := c.want == nil && j.Command[0] == "bash" && strings.HasSuffix(j.Command[2], c.command[len(c.command)-1])
+			if j.Gang != c.workers || !shell && !slices.Equal(j.Command, c.want) {
+				t.Errorf("%q: %d workers of %q, expected %d of %q", c.command, j.Gang, j.Command, c.workers, c.want)
+			}
+		}
 	}
 }
 

@@ -3,12 +3,11 @@ package foreign
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/musterdl/muster/internal/foreign/kube"
+	"github.com/musterdl/muster/internal/spec"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 )
@@ -17,7 +16,7 @@ import (
 func objects(f *Found, data []byte) error {
 	all, err := kube.Objects(data)
 	if err != nil {
-		return f.refuse("%v", err)
+		return f.refuse("%v", oneLine(err))
 	}
 	var beside []string
 	for i := range all {
@@ -38,7 +37,10 @@ func objects(f *Found, data []byte) error {
 			return err
 		}
 	}
-	if len(f.Jobs) == 0 {
+	switch {
+	case len(all) == 0:
+		return f.refuse("it lists no object")
+	case len(f.Jobs) == 0:
 		f.What = article(cmp.Or(beside...)) + " of Kubernetes"
 		return f.refuse("it runs no job; muster queues import reads queues, muster-kube schedules pods (docs/kubernetes.md)")
 	}
@@ -60,8 +62,8 @@ func article(kind string) string {
 func (f *Found) object(o *kube.Object, roles []kube.Role) error {
 	j := job(o.Metadata.Name)
 	j.Tenant = cmp.Or(o.Metadata.Labels["kueue.x-k8s.io/queue-name"], o.Metadata.Labels["kai.scheduler/queue"], o.Spec.Queue)
-	j.TimeLimit = unit.Duration(o.Spec.ActiveDeadlineSeconds) * unit.Second
-	j.Retries = int32(kube.Given(o.Spec.BackoffLimit, 0))
+	j.TimeLimit = unit.Seconds(float64(o.Spec.ActiveDeadlineSeconds))
+	j.Retries = small(kube.Given(o.Spec.BackoffLimit, 0))
 	if o.Kind == "RayCluster" {
 		return f.refuse("it runs no job by itself; a RayJob's entrypoint is run here as one worker")
 	}
@@ -82,12 +84,12 @@ func (f *Found) object(o *kube.Object, roles []kube.Role) error {
 				first.Name, r.Name, first.GPUs, r.GPUs, cmp.Or(countOf(roles, max(r.GPUs, first.GPUs)), 1), max(r.GPUs, first.GPUs))
 		}
 	}
-	j.Gang, j.Devices = int32(workers), int32(first.GPUs)
+	j.Gang, j.Devices = small(workers), small(first.GPUs)
 	if n := kube.Given(o.Spec.Completions, 0); n > workers && o.Spec.CompletionMode != "Indexed" {
-		j.Gang, j.Array = 1, int32(n)
+		j.Gang, j.Array = 1, small(n)
 	}
 	if n := kube.Given(o.Spec.Replicas, 1); n > 1 { // of a LeaderWorkerSet
-		j.Array = int32(n)
+		j.Array = small(n)
 	}
 	if err := f.command(&j, roles); err != nil {
 		return err
@@ -159,7 +161,7 @@ func (f *Found) ray(j workload.Job, o *kube.Object, roles []kube.Role) error {
 		j.CPU += roles[i].CPU * unit.Milli(roles[i].Count)
 		j.HostMemory += roles[i].Memory * unit.MiB(roles[i].Count)
 	}
-	j.Devices = int32(devices)
+	j.Devices = small(devices)
 	j.Command = shell(o.Spec.Entrypoint)
 	f.note("one worker holds all devices (%d), in which ray.init() starts a cluster of its own; workers on several nodes need muster-kube", devices)
 	f.Jobs = append(f.Jobs, j)
@@ -171,18 +173,9 @@ func quoted(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
 		out[i] = w
-		if w == "" || strings.ContainsAny(w, " \t\n;&|<>()$`\"'*?~={}[]!#\\") {
+		if w == "" || strings.ContainsAny(w, spec.ShellMarks) {
 			out[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 	}
 	return strings.Join(out, " ")
-}
-
-// ceil is the least whole number that is no less than what a text begins with (8, 8+, 7.5).
-func ceil(text string) (int, error) {
-	x, err := strconv.ParseFloat(strings.TrimRight(text, "+x"), 64)
-	if err != nil || !(x >= 0 && x < 1e9) {
-		return 0, fmt.Errorf("found %q, expected a number, as in 8 or 8+", text)
-	}
-	return int(math.Ceil(x)), nil
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/musterdl/muster/model/unit"
 )
 
+const kueueQueues = "Kueue's queues"
+
 // entry is a queue before its place in the tree is known.
 type entry struct {
 	queue.Queue
@@ -65,8 +67,14 @@ func (t *forest) read(file string, data []byte) (queue.Tree, error) {
 	if err != nil {
 		return tree, err
 	}
+	if t.What == kueueQueues {
+		whole(tree.Queues)
+	}
 	// Our own reader has the last word.
-	return spec.Queues(file, spec.FormatQueues(tree), nil)
+	if tree, err = spec.Queues(file, spec.FormatQueues(tree), nil); err != nil {
+		err = t.refuse("%v", firstOf(err))
+	}
+	return tree, err
 }
 
 // tree puts every queue below the one it names, and those that name none at the top.
@@ -259,7 +267,7 @@ func (t *forest) objects(data []byte) error {
 		o := &all[i]
 		switch o.Kind {
 		case "ClusterQueue", "Cohort":
-			t.What = "Kueue's queues"
+			t.What = kueueQueues
 			if err := t.kueue(o); err != nil {
 				return t.refuse("%s %s: %v", o.Kind, o.Metadata.Name, err)
 			}
@@ -283,7 +291,6 @@ func (t *forest) objects(data []byte) error {
 			t.all = append(t.all, entry{Queue: queue.Queue{Name: name, Weight: 1000}})
 		}
 	}
-	t.whole()
 	return nil
 }
 
@@ -344,34 +351,26 @@ func (t *forest) kueue(o *kube.Object) error {
 	return nil
 }
 
-// whole gives every cohort what it and those below it have together, and no more: cohorts do not lend to each other.
-func (t *forest) whole() {
-	for i := len(t.all) - 1; i >= 0 && t.What == "Kueue's queues"; i-- {
-		top := &t.all[i]
-		if top.parent != "" || top.Limit != nil {
-			continue
+// whole gives every cohort at the top what it and those below it have together, and no more: cohorts do not lend to each other.
+func whole(queues []queue.Queue) {
+	have := make([][]queue.Amount, len(queues))
+	for i := len(queues) - 1; i > 0; i-- { // what is below a queue stands behind it
+		q := &queues[i]
+		have[i] = plus(slices.Clone(q.Guarantee), have[i])
+		have[q.Parent] = plus(slices.Clone(have[i]), have[q.Parent])
+		if q.Parent == 0 && q.Limit == nil {
+			q.Guarantee, q.Limit = have[i], slices.Clone(have[i])
 		}
-		top.Guarantee = t.sum(top.Name, 0)
-		top.Limit = slices.Clone(top.Guarantee)
 	}
 }
 
-func (t *forest) sum(name string, depth int) (all []queue.Amount) {
-	for i := range t.all {
-		e := &t.all[i]
-		var more []queue.Amount
-		switch {
-		case e.Name == name:
-			more = e.Guarantee
-		case e.parent == name && depth < len(t.all):
-			more = t.sum(e.Name, depth+1)
-		}
-		for _, a := range more {
-			if at := slices.IndexFunc(all, func(b queue.Amount) bool { return a.Model == b.Model }); at >= 0 {
-				all[at].Milli += a.Milli
-			} else {
-				all = append(all, a)
-			}
+// plus adds amounts to others, model by model.
+func plus(all, more []queue.Amount) []queue.Amount {
+	for _, a := range more {
+		if at := slices.IndexFunc(all, func(b queue.Amount) bool { return a.Model == b.Model }); at >= 0 {
+			all[at].Milli += a.Milli
+		} else {
+			all = append(all, a)
 		}
 	}
 	return all

@@ -21,8 +21,8 @@ var letters = map[byte]string{'J': "job-name", 'a': "array", 'G': "gpus", 'N': "
 // taken are the options that have a meaning here; what is said of one is told beside it.
 var taken = map[string]string{"job-name": "", "array": "", "gpus": "", "nodes": "", "ntasks": "", "cpus-per-task": "", "time": "", "dependency": "", "output": "", "error": "",
 	"account": "", "chdir": "", "gres": "", "gpus-per-node": "", "gpus-per-task": "", "ntasks-per-node": "", "mem": "", "mem-per-cpu": "", "mem-per-gpu": "", "cpus-per-gpu": "",
-	"requeue": "what a lost node or another job's claim ends is always started again here", "no-requeue": "what a lost node or another job's claim ends is started again here",
-	"signal": "no signal comes before the end: a job is asked to save by a line in the file that MUSTER_CONTROL names, see docs/environment.md"}
+	"requeue": "a run that its node or another job's claim ends is always started again here", "no-requeue": "a run that its node or another job's claim ends is started again here all the same",
+	"signal": "SIGTERM comes when its time is over, and SIGKILL after a grace; with checkpoint: {on-request: true} it is asked to save before, by a line in the file that MUSTER_CONTROL names (docs/environment.md)"}
 
 // script is what a batch script says.
 type script struct {
@@ -151,7 +151,7 @@ func (s *script) shape() {
 		}
 		s.note("every worker runs the whole script, and in place of torchrun its program")
 	case srunLine.MatchString(s.body):
-		s.job.Gang, s.job.Devices = int32(s.tasks), int32(s.gpus/s.tasks)
+		s.job.Gang, s.job.Devices = small(s.tasks), small(s.gpus/s.tasks)
 		if s.gpus%s.tasks != 0 {
 			s.fail("%d GPUs do not divide among %d tasks: workers here are alike", s.gpus, s.tasks)
 		}
@@ -161,7 +161,7 @@ func (s *script) shape() {
 	case s.nodes > 1:
 		s.fail("it asks for %d nodes and has neither srun nor torchrun: submit what each node runs, as in muster submit --workers %d --devices-per-worker %d -- COMMAND", s.nodes, s.nodes, s.gpus/s.nodes)
 	default:
-		s.job.Devices = int32(s.gpus)
+		s.job.Devices = small(s.gpus)
 	}
 }
 
@@ -193,10 +193,18 @@ func (s *script) rest() {
 
 // after takes what must have ended before.
 func (s *script) after(dependency string) {
+	if strings.Contains(dependency, "?") {
+		s.note("--dependency: it waits for all of them, where ? has it wait for any")
+	}
 	for part := range strings.FieldsFuncSeq(dependency, func(c rune) bool { return c == ',' || c == '?' }) {
 		kind, names, _ := strings.Cut(part, ":")
-		if kind != "afterok" {
-			s.note("--dependency: %s is taken for afterok: it waits until they have finished well", kind)
+		switch kind {
+		case "afterok":
+		case "after", "afterany", "aftercorr":
+			s.note("--dependency: %s is taken for afterok: it waits until they have finished well, and fails where one does not", kind)
+		default:
+			s.note("--dependency: %s has no meaning here and is left out", kind)
+			continue
 		}
 		for name := range strings.FieldsFuncSeq(names, func(c rune) bool { return c == ':' }) {
 			name, _, _ = strings.Cut(name, "+")
@@ -269,6 +277,9 @@ func spanOf(part string) (first, last, by int) {
 	return first, last, by
 }
 
+// mostTasks is far more than an array has: more is a slip, and not worked out.
+const mostTasks = 100_000
+
 // array makes copies of 0-9:3%2 or 1,4,7, and returns the line that gives each its number.
 func (s *script) array() string {
 	text := s.options["array"]
@@ -277,12 +288,12 @@ func (s *script) array() string {
 	}
 	list, bound, bounded := strings.Cut(text, "%")
 	if bounded {
-		s.note("--array: that no more than %s are run at once is not held: user_limit of a queue holds it", bound)
+		s.note("--array: that no more than %s run at once is not held; user_limit of a queue bounds the devices of one user", bound)
 	}
 	var ids []string
 	for part := range strings.SplitSeq(list, ",") {
 		first, last, by := spanOf(part)
-		if by == 0 || last-first >= 100_000 {
+		if by == 0 || len(ids)+(last-first)/by >= mostTasks {
 			s.fail("--array: found %q, expected numbers, as in 0-9:3%%2 or 1,4,7", text)
 			return ""
 		}

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -28,13 +28,16 @@ type task struct {
 }
 
 func skypilot(f *Found, data []byte) error {
-	var t task
-	if err := yaml.Unmarshal(data, &t); err != nil {
-		return f.refuse("%v", oneLine(err))
+	t, err := document[task](f, data)
+	if err != nil {
+		return err
 	}
 	if t.Service != nil {
 		f.What = "a service of SkyPilot"
 		return f.refuse("it answers requests on as many copies as they need; muster submit -- COMMAND runs one copy")
+	}
+	if err := f.unsaid(data); err != nil {
+		return err
 	}
 	j := job(t.Name)
 	nodes := max(1, t.NumNodes)
@@ -42,7 +45,7 @@ func skypilot(f *Found, data []byte) error {
 	if err != nil {
 		return f.refuse("resources.accelerators: %v", err)
 	}
-	j.Gang, j.Devices, j.Models, j.Dir = int32(nodes), int32(gpus), models, t.Workdir
+	j.Gang, j.Devices, j.Models, j.Dir = small(nodes), small(gpus), models, t.Workdir
 	body := []string{t.Setup, t.Run}
 	l, called := launches(t.Run)
 	if called {
@@ -77,6 +80,29 @@ func skypilot(f *Found, data []byte) error {
 	}
 	j.Command = []string{"bash", "-c", strings.Join(slices.DeleteFunc(append([]string{surroundings}, body...), func(s string) bool { return s == "" }), "\n")}
 	f.Jobs = []workload.Job{j}
+	return nil
+}
+
+// skyTaken are the fields of a task that have a meaning here, or are told of beside it.
+var skyTaken = strings.Fields("name workdir setup run num_nodes resources envs secrets file_mounts service accelerators cpus memory")
+
+// unsaid tells what else a task and its resources say.
+func (f *Found) unsaid(data []byte) error {
+	all, err := document[map[string]any](f, data)
+	if err != nil {
+		return err
+	}
+	resources, _ := all["resources"].(map[string]any)
+	for _, of := range []struct {
+		path   string
+		fields map[string]any
+	}{{"", all}, {"resources.", resources}} {
+		for _, name := range slices.Sorted(maps.Keys(of.fields)) {
+			if !slices.Contains(skyTaken, name) {
+				f.note("%s%s has no meaning here and is left out", of.path, name)
+			}
+		}
+	}
 	return nil
 }
 
@@ -134,8 +160,11 @@ func accelerators(of any) (models []string, count int, err error) {
 	return models, count, nil
 }
 
-// oneLine is the first line of an error, as that of a reader of YAML shows the file too.
-func oneLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+// ceil is the least whole number that is no less than what a text begins with (8, 8+, 7.5).
+func ceil(text string) (int, error) {
+	x, err := strconv.ParseFloat(strings.TrimRight(text, "+x"), 64)
+	if err != nil || !(x >= 0 && x < 1e9) {
+		return 0, fmt.Errorf("found %q, expected a number, as in 8 or 8+", text)
+	}
+	return int(math.Ceil(x)), nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -49,23 +50,23 @@ func launchOf(words []string) (l launch) {
 	return l
 }
 
-// option is a whole number of one of two names; 0 where there is none, and -1 where it is no number.
-func (l *launch) option(names ...string) (low, high int) {
-	for _, name := range names {
-		text, there := l.options[name]
-		if !there {
-			continue
-		}
-		first, last, _ := strings.Cut(text, ":")
-		low, errLow := strconv.Atoi(first)
-		high, errHigh := strconv.Atoi(cmp.Or(last, first))
-		if errors.Join(errLow, errHigh) != nil {
-			return -1, -1
-		}
-		return low, high
+// option is a number of an option, as in 2, or two, as in 1:4; 0 where there is none, and -1 where it is no number.
+func (l *launch) option(name string) (low, high int) {
+	text, there := l.options[name]
+	if !there {
+		return 0, 0
 	}
-	return 0, 0
+	first, last, _ := strings.Cut(text, ":")
+	low, errLow := strconv.Atoi(first)
+	high, errHigh := strconv.Atoi(cmp.Or(last, first))
+	if errors.Join(errLow, errHigh) != nil {
+		return -1, -1
+	}
+	return low, high
 }
+
+// mostWorkers is far more than any job has: more is a slip, and not worked out.
+const mostWorkers = 1_000_000
 
 // shape gives a job the workers that torchrun would start, on so many nodes with so many devices each where those are known.
 // The string is what stands in the way.
@@ -78,37 +79,39 @@ func (l *launch) shape(j *workload.Job, nodes, gpus int) string {
 	if each = cmp.Or(each, 1); each < 0 {
 		each = gpus
 	}
-	if each < 1 {
-		return "its --nproc-per-node is no number: write how many devices a node has"
-	}
 	_, restarts := l.option("max-restarts")
-	j.Gang, j.Retries, j.Devices = int32(high*each), int32(max(0, restarts)), 1
-	for n := low; low < high && n <= high; n++ {
+	switch {
+	case each < 1:
+		return "its --nproc-per-node is no number: write how many devices a node has"
+	case high > mostWorkers/each:
+		return fmt.Sprintf("it starts %d processes on each of %d nodes: expected at most %d in all", each, high, mostWorkers)
+	case gpus%each != 0:
+		return fmt.Sprintf("%d devices of a node do not divide among %d processes", gpus, each)
+	}
+	j.Gang, j.Retries, j.Devices = int32(high*each), small(max(0, restarts)), 1
+	for n := max(1, low); low < high && n <= high; n++ {
 		j.Sizes = append(j.Sizes, int32(n*each))
 	}
 	if gpus > 0 {
-		if gpus%each != 0 {
-			return fmt.Sprintf("%d devices of a node do not divide among %d processes", gpus, each)
-		}
 		j.Devices = int32(gpus / each)
 	}
 	return ""
 }
 
 // Line takes torchrun out of a command: what is behind it is the program of each worker.
-func Line(command []string) (Found, bool, error) {
-	words := command
-	if len(words) == 3 && slices.Equal(words[:2], []string{"sh", "-c"}) {
-		words = strings.Fields(words[2])
+func Line(command []string) (f Found, is bool, err error) {
+	f.What = "a line of torchrun"
+	if line := shellsLine(command); line != "" {
+		if _, is = launches(line); !is {
+			return f, false, nil
+		}
+		return f, true, f.script(line)
 	}
-	text := strings.Join(words, " ")
-	at := torchrun.FindStringSubmatch(text)
-	if at == nil {
-		return Found{}, false, nil
+	before, behind, is := aroundTorchrun(command)
+	if !is {
+		return f, false, nil
 	}
-	f := Found{What: "a line of torchrun"}
-	behind := len(strings.Fields(at[3]))
-	l := launchOf(words[len(words)-behind:])
+	l := launchOf(behind)
 	j := job("")
 	if why := l.shape(&j, 1, 0); why != "" {
 		return f, true, f.refuse("%s", why)
@@ -116,16 +119,45 @@ func Line(command []string) (Found, bool, error) {
 	if len(l.program) == 0 {
 		return f, true, f.refuse("it names no program")
 	}
-	j.Command = l.program
-	if _, bare := l.options["no-python"]; !bare {
-		j.Command = append([]string{"python3", "-u"}, l.program...)
-		_, short := l.options["m"]
-		if _, long := l.options["module"]; short || long {
-			j.Command = slices.Insert(j.Command, 2, "-m")
-		}
+	_, bare := l.options["no-python"]
+	_, short := l.options["m"]
+	_, long := l.options["module"]
+	var python []string
+	switch {
+	case bare:
+	case short || long:
+		python = []string{"python3", "-u", "-m"}
+	default:
+		python = []string{"python3", "-u"}
 	}
+	j.Command = slices.Concat(before, python, l.program)
 	f.Jobs = []workload.Job{j}
 	return f, true, nil
+}
+
+// aroundTorchrun are the words of a command before torchrun, as in env NAME=VALUE, and behind it.
+func aroundTorchrun(command []string) (before, behind []string, is bool) {
+	for i, word := range command {
+		module := i >= 2 && command[i-1] == "-m" && (word == "torch.distributed.run" || word == "torch.distributed.launch")
+		switch {
+		case module:
+			return command[:i-2], command[i+1:], true
+		case filepath.Base(word) == "torchrun":
+			return command[:i], command[i+1:], true
+		}
+	}
+	return nil, nil, false
+}
+
+// shellsLine is the line that a command has a shell run, "" where no shell does.
+func shellsLine(command []string) string {
+	switch {
+	case len(command) == 1:
+		return command[0]
+	case len(command) == 3 && command[1] == "-c" && strings.HasSuffix(command[0], "sh"):
+		return command[2]
+	}
+	return ""
 }
 
 // launches is the line of torchrun in a script.
@@ -156,13 +188,16 @@ func withoutTorchrun(script string) string {
 }
 
 // torchScript reads a script that calls torchrun and says nothing else of what it runs on.
-func torchScript(f *Found, data []byte) error {
-	l, _ := launches(string(data))
+func torchScript(f *Found, data []byte) error { return f.script(string(data)) }
+
+// script makes a job whose workers each run a script that calls torchrun.
+func (f *Found) script(text string) error {
+	l, _ := launches(text)
 	j := job("")
 	if why := l.shape(&j, 1, 0); why != "" {
 		return f.refuse("%s", why)
 	}
-	j.Command = []string{"bash", "-c", withoutTorchrun(string(data))}
+	j.Command = []string{"bash", "-c", withoutTorchrun(text)}
 	f.note("every worker runs the whole script, and in place of torchrun its program")
 	f.Jobs = []workload.Job{j}
 	return nil

@@ -198,6 +198,9 @@ func (d *decoder) command(n ast.Node, path string, v reflect.Value) {
 	d.value(n, path, v)
 }
 
+// ShellMarks mean something to a shell: a word without them is the same to it and to a program.
+const ShellMarks = " \t\n;&|<>()$`\"'*?~={}[]!#\\"
+
 // ShellLine is the command that has a shell run a line.
 func ShellLine(line string) []string { return []string{"sh", "-c", line} }
 

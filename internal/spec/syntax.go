@@ -46,6 +46,25 @@ func marks(data []byte) (n int) {
 	return n
 }
 
+// Documents reads every document of another system's file into a T. What T does not have is no mistake, other than in Decode;
+// the limits of a file hold all the same.
+func Documents[T any](data []byte) (all []T, err error) {
+	d := newDecoder("")
+	defer func() {
+		if r := recover(); r != nil { // as in parse
+			all, err = nil, fmt.Errorf("the YAML parser gives up on it (%v)", r)
+		}
+	}()
+	for _, body := range d.parse(data) {
+		var one T
+		if err := yaml.NodeToValue(body, &one); err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, d.problems.err()
+}
+
 // parse returns the bodies of the documents in data; what is wrong is reported.
 func (d *decoder) parse(data []byte) (bodies []ast.Node) {
 	start := &token.Position{Line: 1, Column: 1}

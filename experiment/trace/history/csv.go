@@ -197,7 +197,7 @@ func (t *table) job(h *History, line int) {
 		w.leave(!slices.Contains(words, t.cell(column)), column+" is none of "+strings.Join(words, ", "))
 	}
 	c := &t.Columns
-	r := run{name: cleaned(cmp.Or(t.cell(c.Name), "job-"+strconv.Itoa(line))), tenant: t.cell(c.Tenant), user: t.cell(c.User), class: t.cell(c.Class)}
+	r := run{name: cmp.Or(t.cell(c.Name), "job-"+strconv.Itoa(line)), tenant: t.cell(c.Tenant), user: t.cell(c.User), class: t.cell(c.Class)}
 	w.leave(!tellsRan(t.cell(c.Duration), t.cell(c.Start), t.cell(c.End)), "no run time")
 	t.times(&w, &r)
 	t.resources(&w, &r)

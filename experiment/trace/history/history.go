@@ -21,6 +21,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/musterdl/muster/experiment/trace"
 	"github.com/musterdl/muster/model/unit"
@@ -71,6 +72,7 @@ type History struct {
 	words map[string]string
 	next  int
 	cores bool
+	ours  *trace.Writer // says what a trace of ours cannot hold
 }
 
 // Options say how a file is read. The zero Options guess.
@@ -113,12 +115,18 @@ func Read(file string, opt Options) (*History, error) {
 		return nil, err
 	}
 	defer in.Close()
+	return from(file, in, opt)
+}
+
+// from reads what stands in a file.
+func from(file string, in io.Reader, opt Options) (*History, error) {
 	body := bufio.NewReaderSize(in, 1<<16)
 	if bom, _ := body.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) {
 		_, _ = body.Discard(3)
 	}
 	head, _ := body.Peek(1 << 14)
 	var r reader
+	var err error
 	if opt.Columns != "" {
 		r, err = mapped(opt.Columns)
 	} else {
@@ -127,7 +135,7 @@ func Read(file string, opt Options) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &History{File: file, Kind: r.kind, names: map[string]int32{}, words: map[string]string{}, cores: opt.Cores}
+	h := &History{File: file, Kind: r.kind, names: map[string]int32{}, words: map[string]string{}, cores: opt.Cores, ours: trace.NewWriter(io.Discard, trace.CSV)}
 	beside := func(name string) (io.ReadCloser, error) { return trace.Plain(filepath.Join(filepath.Dir(file), name)) }
 	if err := r.read(h, body, beside); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -151,17 +159,28 @@ func readerFor(file, kind string, head []byte) (reader, error) {
 	return reader{}, unknown(file, head)
 }
 
-// add keeps a run; one whose name is there already is the same job, run once more, where
+// add keeps a run that a trace of ours can hold; one whose name is there already is the same job, run once more, where
 // again is true.
-func (h *History) add(r run, again bool) {
-	if at := h.names[r.name]; at > 0 && again {
+func (h *History) add(line int, r run, again bool) {
+	r.name, r.tenant, r.user, r.class = cleaned(r.name), cleaned(r.tenant), cleaned(r.user), cleaned(r.class)
+	at := h.names[r.name]
+	once := at > 0 && again
+	if once {
 		first := &h.runs[at-1]
-		first.submit, first.start = min(first.submit, r.submit), min(first.start, r.start)
-		first.ran += r.ran
+		r.submit, r.start, r.ran = min(first.submit, r.submit), min(first.start, r.start), first.ran+r.ran
+	}
+	for n, name := len(h.runs)+1, r.name; !once && h.names[r.name] > 0; n++ {
+		r.name = name + "#" + strconv.Itoa(n)
+	}
+	if err := h.ours.Fill(r.job()); err != nil {
+		h.wrong(line, "", err)
+		return
+	}
+	if once {
+		first := &h.runs[at-1]
+		first.submit, first.start, first.ran = r.submit, r.start, r.ran
 		h.took("several runs of a job that was started again for one, as long as all of them")
 		return
-	} else if at > 0 {
-		r.name += "#" + strconv.Itoa(len(h.runs)+1)
 	}
 	r.name = strings.Clone(r.name)
 	if (r.cpu > 0 || r.memory > 0) && !h.cores {
@@ -171,6 +190,16 @@ func (h *History) add(r run, again bool) {
 	r.tenant, r.user, r.class = h.word(r.tenant), h.word(r.user), h.word(r.class)
 	h.runs = append(h.runs, r)
 	h.names[r.name] = int32(len(h.runs))
+}
+
+// cleaned leaves out of a name what a trace cannot hold.
+func cleaned(name string) string {
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return '_'
+		}
+		return c
+	}, strings.ToValidUTF8(name, "_"))
 }
 
 // word keeps one copy of what is said again and again.
@@ -191,7 +220,7 @@ func (h *History) keep(w *row, r run, again bool) {
 	case w.why != "":
 		h.leave(w.line, w.why)
 	default:
-		h.add(r, again)
+		h.add(w.line, r, again)
 	}
 }
 
@@ -240,12 +269,19 @@ func (h *History) Next() (workload.Job, workload.Truth, error) {
 	}
 	r := &h.runs[h.next]
 	h.next++
-	j := workload.Job{Name: r.name, Tenant: r.tenant, User: r.user, Submit: unit.Time(r.submit.Sub(h.runs[0].submit)), Priority: r.priority, TimeLimit: r.limit}
-	j.Gang, j.Devices, j.Share, j.CPU, j.HostMemory, j.Class = r.workers, r.devices, r.share, r.cpu, r.memory, r.class
+	j, truth := r.job()
+	j.Submit = unit.Time(r.submit.Sub(h.runs[0].submit))
 	if r.after > 0 {
 		j.After = []string{h.runs[r.after-1].name}
 	}
-	return j, workload.Truth{Duration: r.ran}, nil
+	return j, truth, nil
+}
+
+// job is the run as a trace has it, but for when it came and after whom.
+func (r *run) job() (workload.Job, workload.Truth) {
+	j := workload.Job{Name: r.name, Tenant: r.tenant, User: r.user, Priority: r.priority, TimeLimit: r.limit}
+	j.Gang, j.Devices, j.Share, j.CPU, j.HostMemory, j.Class = r.workers, r.devices, r.share, r.cpu, r.memory, r.class
+	return j, workload.Truth{Duration: r.ran}
 }
 
 // Close is for whoever takes a history as any trace.
@@ -258,7 +294,10 @@ type Sum struct {
 	// Peak is the most devices that were held at once, 0 where nothing says when jobs started.
 	Peak int `json:"most_devices_at_once"`
 	// Widest is the most devices of one worker.
-	Widest      int       `json:"most_devices_of_a_worker"`
+	Widest int `json:"most_devices_of_a_worker"`
+	// Cluster has as many devices as were held at once and room for each job by itself; it is empty where nothing says when
+	// jobs started.
+	Cluster     string    `json:"cluster"`
 	First, Last unit.Time `json:"-"`
 }
 
@@ -281,10 +320,28 @@ func (h *History) Sum() Sum {
 		peak = max(peak, now)
 	}
 	s.Peak = int((peak + 999) / 1000)
+	if s.Peak > 0 {
+		s.Cluster = h.cluster(s.Peak, max(usualNode, s.Widest))
+	}
 	if len(h.runs) > 0 {
 		s.First, s.Last = h.runs[0].submit, h.runs[len(h.runs)-1].submit
 	}
 	return s
+}
+
+// usualNode is how many devices a node has where no worker has more.
+const usualNode = 8
+
+// cluster names one of nodes of so many devices each.
+func (h *History) cluster(devices, each int) string {
+	nodes := (devices + each - 1) / each
+	for i := range h.runs {
+		if r := &h.runs[i]; r.milli() > 0 { // workers of five devices fill a node of eight
+			room := each * int(unit.Whole) / (int(r.devices) * int(r.share))
+			nodes = max(nodes, (int(r.workers)+room-1)/room)
+		}
+	}
+	return fmt.Sprintf("gpus:%dx%d", nodes, each)
 }
 
 // Dated says whether a time is of a calendar, and not counted from the start of a log.

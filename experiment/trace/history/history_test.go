@@ -76,6 +76,23 @@ func TestHistories(t *testing.T) {
 	}
 }
 
+// TestClusterHasRoom: where four workers of five devices ran at once, three nodes of eight have as many devices and no
+// room for the fourth worker.
+func TestClusterHasRoom(t *testing.T) {
+	for want, r := range map[string]run{
+		"gpus:4x8":  {workers: 4, devices: 5, share: 1000},
+		"gpus:3x8":  {workers: 5, devices: 4, share: 1000},
+		"gpus:2x16": {workers: 2, devices: 16, share: 1000},
+		"gpus:1x8":  {workers: 16, devices: 1, share: 500},
+	} {
+		r.ran = 1
+		h := History{runs: []run{r}}
+		if got := h.Sum().Cluster; got != want {
+			t.Errorf("%d workers of %d devices: %s, expected %s", r.workers, r.devices, got, want)
+		}
+	}
+}
+
 // TestReadsBack: what is imported is a trace of ours, job by job.
 func TestReadsBack(t *testing.T) {
 	h, err := Read("testdata/sacct.txt", Options{Cores: true})

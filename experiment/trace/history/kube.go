@@ -63,7 +63,7 @@ func (h *History) kubeJob(line int, o *kube.Object) error {
 		return fmt.Errorf("its end %s lies before its start", end)
 	}
 	h.kubePods(&r, roles)
-	h.add(r, false)
+	h.add(line, r, false)
 	return nil
 }
 

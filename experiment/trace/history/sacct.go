@@ -69,7 +69,7 @@ var sacctWanted = [][]string{
 
 // header wants the columns without which nothing can be known, and says what the others are for.
 func (s *sacct) header() error {
-	const advice = "sacct -aPX -o JobID,User,Account,State,Submit,Start,End,ElapsedRaw,Timelimit,NNodes,AllocCPUS,ReqMem,AllocTRES,JobName"
+	const advice = "sacct -aXP -o JobID,User,Account,State,Submit,Start,End,ElapsedRaw,Timelimit,NNodes,AllocCPUS,ReqMem,AllocTRES,JobName"
 	var missing []string
 	for _, ways := range sacctWanted {
 		if !slices.ContainsFunc(ways, s.hasAll) {
@@ -116,7 +116,7 @@ func (s *sacct) job(line int) {
 	w.leave(s.has("Start") && start == "", "never started")
 	w.leave(s.row["End"] == "Unknown", "still running")
 	r := run{class: s.row["JobName"], user: s.row["User"], tenant: cmp.Or(s.row["Account"], s.row["Partition"])}
-	r.name = strings.TrimPrefix(cleaned(r.class)+"-"+id, "-")
+	r.name = strings.TrimPrefix(r.class+"-"+id, "-")
 	s.times(&w, &r, start)
 	w.leave(r.ran == 0 && state == "CANCELLED", "never started")
 	s.resources(&w, &r)
@@ -152,11 +152,11 @@ func span(cell string) (unit.Duration, error) {
 
 // seconds reads a span that is written as a number of seconds.
 func seconds(cell string) (unit.Duration, error) {
-	d, _, err := slurm.Span("0-00:00:" + cell)
-	if err != nil {
+	x, ok := within(cell, 0, mostSeconds)
+	if !ok {
 		return 0, fmt.Errorf("%q: expected seconds", cell)
 	}
-	return d, nil
+	return unit.Seconds(x), nil
 }
 
 // bound reads a limit, 0 where it bounds nothing.
@@ -185,14 +185,4 @@ func (s *sacct) resources(w *row, r *run) {
 		return amount * unit.MiB(times[per]), err
 	})
 	r.memory = memory / unit.MiB(r.workers)
-}
-
-// cleaned leaves out of a name what a trace cannot hold.
-func cleaned(name string) string {
-	return strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f {
-			return '_'
-		}
-		return c
-	}, strings.ToValidUTF8(name, "_"))
 }

@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/goccy/go-yaml"
+	"github.com/musterdl/muster/internal/spec"
 )
 
 // Object is one Kubernetes object.
@@ -41,11 +41,9 @@ type Spec struct {
 	Template                 *Template
 	BackoffLimit             *int
 	ActiveDeadlineSeconds    int64
-	Suspend                  bool
 	ReplicatedJobs           []replicatedJob
 	// Kubeflow
 	PyTorchReplicaSpecs, TFReplicaSpecs, MPIReplicaSpecs, XGBReplicaSpecs, PaddleReplicaSpecs, JAXReplicaSpecs map[string]replicas
-	NProcPerNode                                                                                               json.RawMessage
 	// Ray
 	Entrypoint     string
 	RayClusterSpec *rayCluster
@@ -54,10 +52,8 @@ type Spec struct {
 	Replicas             *int
 	LeaderWorkerTemplate *leaderWorker
 	// Volcano
-	Tasks             []replicas
-	Queue             string
-	MaxRetry          int
-	PriorityClassName string
+	Tasks []replicas
+	Queue string
 	// Kueue's workloads
 	PodSets   []podSet
 	QueueName string
@@ -107,7 +103,6 @@ type podSet struct {
 type Template struct {
 	Spec struct {
 		Containers []Container
-		Volumes    []json.RawMessage
 	}
 }
 
@@ -153,28 +148,20 @@ func Objects(data []byte) ([]Object, error) {
 	return all, nil
 }
 
-// documents turns the documents of YAML, of which JSON is a part, into JSON.
+// documents turns the documents of YAML into JSON. A file that is JSON already may be of any size.
 func documents(data []byte) (all [][]byte, err error) {
 	if trimmed := bytes.TrimSpace(data); len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {
 		return [][]byte{trimmed}, nil
 	}
-	in := yaml.NewDecoder(bytes.NewReader(data))
-	for {
-		var doc map[string]any
-		if err := in.Decode(&doc); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, err
-		}
-		if doc == nil {
-			continue
-		}
+	read, err := spec.Documents[map[string]any](data)
+	for _, doc := range read {
 		text, err := json.Marshal(doc)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, text)
 	}
+	return all, err
 }
 
 // Each hands the objects of a list in JSON to visit, one by one, with the line on which each

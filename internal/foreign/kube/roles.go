@@ -82,7 +82,7 @@ func (s *Spec) job() []replicas {
 func (s *Spec) jobSet() (groups []replicas) {
 	for _, r := range s.ReplicatedJobs {
 		job := &r.Template.Spec
-		n := Given(r.Replicas, 1) * Given(job.Parallelism, 1)
+		n := min(Given(r.Replicas, 1), mostPods+1) * min(Given(job.Parallelism, 1), mostPods+1)
 		if job.Template != nil {
 			groups = append(groups, replicas{r.Name, &n, *job.Template})
 		}
@@ -145,10 +145,16 @@ func (s *Spec) leaderWorkers() []replicas {
 	return []replicas{{"leader", &one, *l.LeaderTemplate}, {"worker", &rest, l.WorkerTemplate}}
 }
 
+// mostPods is far more than any job has: more is a slip, and not worked out.
+const mostPods = 1_000_000
+
 func roleOf(name string, count int, containers []Container) (Role, error) {
 	r := Role{Name: name, Count: count}
-	if len(containers) == 0 {
+	switch {
+	case len(containers) == 0:
 		return r, fmt.Errorf("%s: expected a container in its template", cmp.Or(name, "the job"))
+	case count > mostPods:
+		return r, fmt.Errorf("%s: found %d pods, expected at most %d", cmp.Or(name, "the job"), count, mostPods)
 	}
 	r.Main = containers[0]
 	for i := range containers {
@@ -159,13 +165,13 @@ func roleOf(name string, count int, containers []Container) (Role, error) {
 			case err != nil:
 				return r, fmt.Errorf("%s: %s: %w", cmp.Or(name, "the job"), resource, err)
 			case resource == "cpu":
-				r.CPU += unit.Milli(math.Ceil(amount * 1000))
+				r.CPU += unit.Milli(math.Ceil(min(amount, 1e12) * 1000))
 			case resource == "memory":
 				r.Memory += unit.MiB(math.Ceil(amount / (1 << 20)))
 			case IsGPU(resource):
-				gpus += int(amount)
+				gpus += int(min(amount, 1e9))
 			case strings.Contains(resource, "/mig-") || strings.Contains(resource, "gpu.shared"):
-				gpus, r.Parts = gpus+int(amount), resource
+				gpus, r.Parts = gpus+int(min(amount, 1e9)), resource
 			}
 		}
 		if r.GPUs == 0 && gpus > 0 {
