@@ -85,26 +85,16 @@ func (s *Store) Append(batch Batch) (Seq, error) {
 // taken is always answered, and one that was not is never half done.
 func (s *Store) run() {
 	defer close(s.stopped)
-	unfolded := 0
 	for {
-		if unfolded >= logPages {
-			select {
-			case r := <-s.appends: // somebody waits, so not now
-				unfolded += s.commit(s.gather(r))
-				continue
-			default:
-				unfolded = 0
-				s.fold()
-			}
-		}
 		select {
 		case r := <-s.appends:
-			unfolded += s.commit(s.gather(r))
+			s.commit(s.gather(r))
 		case t := <-s.tasks:
 			t.done <- s.perform(t.do)
 		case <-s.closing:
 			return
 		}
+		s.fold()
 	}
 }
 
@@ -123,13 +113,20 @@ func (s *Store) gather(first *request) []*request {
 	return group
 }
 
-// fold puts the log into the database. Where it cannot, as while somebody reads, the next one does.
+// fold puts the log into the database once it has logPages pages that are not there yet. Those who waited have their
+// answers by then. Where it cannot, as on a full disk, it is tried again after what is written next.
 func (s *Store) fold() {
-	_, _ = s.writer.Exec("PRAGMA wal_checkpoint(PASSIVE)")
+	if s.failed != nil {
+		return // what the disk dropped must not reach the database
+	}
+	var busy, log, folded int
+	if s.writer.QueryRow("PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &log, &folded) == nil && log-folded >= logPages {
+		_, _ = s.writer.Exec("PRAGMA wal_checkpoint(PASSIVE)")
+	}
 }
 
-// commit makes a group durable, answers its callers and reports it. It returns about how many pages the log has more.
-func (s *Store) commit(group []*request) (pages int) {
+// commit makes a group durable, answers its callers and reports it.
+func (s *Store) commit(group []*request) {
 	start := s.options.Now()
 	tail, err := s.write(group)
 	end := s.options.Now()
@@ -159,7 +156,6 @@ func (s *Store) commit(group []*request) (pages int) {
 	if s.options.OnCommit != nil {
 		s.options.OnCommit(stats)
 	}
-	return 2 + stats.Bytes/pageBytes // the last page of the table, and one above it
 }
 
 // refusal is why the last group could not be made durable.
