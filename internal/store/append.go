@@ -130,7 +130,13 @@ func (s *Store) commit(group []*request) {
 	start := s.options.Now()
 	tail, err := s.write(group)
 	end := s.options.Now()
-	s.refuse(err)
+	size := 0
+	for _, r := range group {
+		if r.err == nil {
+			size += len(r.body)
+		}
+	}
+	s.refuse(err, size)
 	if err == nil {
 		s.tail = tail
 		s.last.Store(int64(tail.seq))
@@ -158,19 +164,28 @@ func (s *Store) commit(group []*request) {
 	}
 }
 
-// refusal is why the last group could not be made durable.
+// refusal is why a group could not be made durable.
 type refusal struct {
 	err  error
 	free uint64 // bytes on the disk then
+	size int    // of the smallest group that there was no space for
 }
 
-// refuse notes how the last group fared.
-func (s *Store) refuse(err error) {
-	if err == nil {
+// refuse notes how the last group fared. That a smaller one found space, as of what was freed within the files, does
+// not say that there is some for what was refused.
+func (s *Store) refuse(err error, size int) {
+	last := s.refused.Load()
+	switch {
+	case errors.Is(err, ErrFull):
+		if last != nil && last.size > 0 {
+			size = min(size, last.size)
+		}
+		s.refused.Store(&refusal{err, s.free(), size})
+	case err != nil:
+		s.refused.Store(&refusal{err: err})
+	case last != nil && (size >= last.size || s.Refusing() == nil):
 		s.refused.Store(nil)
-		return
 	}
-	s.refused.Store(&refusal{err: err, free: s.free()})
 }
 
 // roomAgain is how much more room than when it was full makes a disk worth another try.
