@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -116,11 +117,9 @@ func (s *Store) gather(first *request) []*request {
 // fold puts the log into the database once it has logPages pages that are not there yet. Those who waited have their
 // answers by then. Where it cannot, as on a full disk, it is tried again after what is written next.
 func (s *Store) fold() {
-	if s.failed != nil {
-		return // what the disk dropped must not reach the database
-	}
 	var busy, log, folded int
-	if s.writer.QueryRow("PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &log, &folded) == nil && log-folded >= logPages {
+	err := s.writer.QueryRow("PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &log, &folded)
+	if cmp.Or(s.failed, err) == nil && log-folded >= logPages { // what a failed disk dropped must not reach the database
 		_, _ = s.writer.Exec("PRAGMA wal_checkpoint(PASSIVE)")
 	}
 }
@@ -128,14 +127,8 @@ func (s *Store) fold() {
 // commit makes a group durable, answers its callers and reports it.
 func (s *Store) commit(group []*request) {
 	start := s.options.Now()
-	tail, err := s.write(group)
+	tail, size, err := s.write(group)
 	end := s.options.Now()
-	size := 0
-	for _, r := range group {
-		if r.err == nil {
-			size += len(r.body)
-		}
-	}
 	s.refuse(err, size)
 	if err == nil {
 		s.tail = tail
@@ -168,22 +161,17 @@ func (s *Store) commit(group []*request) {
 type refusal struct {
 	err  error
 	free uint64 // bytes on the disk then
-	size int    // of the smallest group that there was no space for
+	size int    // bytes of what was refused
 }
 
 // refuse notes how the last group fared. That a smaller one found space, as of what was freed within the files, does
 // not say that there is some for what was refused.
 func (s *Store) refuse(err error, size int) {
-	last := s.refused.Load()
-	switch {
-	case errors.Is(err, ErrFull):
-		if last != nil && last.size > 0 {
-			size = min(size, last.size)
-		}
+	if err != nil {
 		s.refused.Store(&refusal{err, s.free(), size})
-	case err != nil:
-		s.refused.Store(&refusal{err: err})
-	case last != nil && (size >= last.size || s.Refusing() == nil):
+		return
+	}
+	if s.Refusing() == nil || size >= s.refused.Load().size {
 		s.refused.Store(nil)
 	}
 }
@@ -210,17 +198,17 @@ func (s *Store) free() uint64 {
 	return disk.Bavail * uint64(disk.Bsize)
 }
 
-// write puts a group into one transaction and returns the new tail.
-func (s *Store) write(group []*request) (link, error) {
-	tail := s.tail
-	err := s.perform(func(tx *sql.Tx) error {
+// write puts a group into one transaction and returns the new tail, and how many bytes it was to hold.
+func (s *Store) write(group []*request) (tail link, size int, err error) {
+	tail = s.tail
+	err = s.perform(func(tx *sql.Tx) error {
 		find, put, insert := tx.Stmt(s.read.find), tx.Stmt(s.read.put), tx.Stmt(s.read.insert)
 		now := s.options.Now()
 		for _, r := range group {
 			if r.err = refuse(find, r.batch.Keys, now); r.err != nil {
 				continue
 			}
-			tail = tail.next(r.body)
+			tail, size = tail.next(r.body), size+len(r.body)
 			r.at = tail
 			if _, err := insert.Exec(tail.seq, r.body, tail.chain[:]); err != nil {
 				return err
@@ -233,7 +221,7 @@ func (s *Store) write(group []*request) (link, error) {
 		}
 		return nil
 	})
-	return tail, err
+	return tail, size, err
 }
 
 // refuse says why a batch with these keys cannot be written: one was seen before.
