@@ -21,6 +21,7 @@ import (
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/server"
 	"github.com/musterdl/muster/internal/spec"
+	"github.com/musterdl/muster/internal/steady"
 	"github.com/musterdl/muster/internal/store"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -141,7 +142,8 @@ func up(f upFlags, logTo io.Writer) error {
 	if err := os.MkdirAll(state, 0o711); err != nil {
 		return err
 	}
-	journal, err := f.journal(state, log)
+	clock := steady.Kept(filepath.Join(state, "clock"), steady.Machine, log)
+	journal, err := f.journal(state, clock, log)
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func up(f upFlags, logTo io.Writer) error {
 	driver := local.New(local.Config{State: state, Exe: exe, SlotCPU: machine.SlotCPU, SlotMemory: machine.SlotMemory, GPUs: machine.GPUs, GPU: machine.GPU, Ability: machine.Ability,
 		AllowRoot: f.allowRoot, CheckpointWait: f.stop.checkpoint, Grace: f.stop.grace, SummaryEvery: f.every.summary, Log: log})
 	p, err := plane.Open(plane.Config{Cluster: machine.Cluster, Absent: absent, Strategy: composition, Seed: 1, Policy: f.policy, Journal: journal,
-		Driver: driver, Now: now, Log: log, Queues: queues})
+		Driver: driver, Now: clock.Now, Log: log, Queues: queues})
 	if err != nil {
 		return err
 	}
@@ -266,7 +268,7 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, machine *local.Machi
 	return first
 }
 
-// now is the machine's clock; the plane sees to it that time does not go back.
+// now is the machine's clock.
 func now() unit.Time { return unit.Time(time.Now().UnixMicro()) }
 
 // superviseCommand and trainerCommand are what the control plane starts: users do

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/snapshot"
+	"github.com/musterdl/muster/internal/steady"
 	"github.com/musterdl/muster/internal/store"
 )
 
@@ -21,9 +22,9 @@ const goOn = "muster up --accept-journal-loss"
 
 // journal opens the journal of a control plane. Where the operator accepts a loss it goes on with what is intact, or
 // with the newest snapshot, where that holds more.
-func (f *upFlags) journal(state string, log *slog.Logger) (*store.Store, error) {
+func (f *upFlags) journal(state string, clock *steady.Clock, log *slog.Logger) (*store.Store, error) {
 	dir := filepath.Join(state, "journal")
-	journal, err := store.Open(dir, store.Options{Now: now})
+	journal, err := store.Open(dir, store.Options{Now: clock.Now})
 	if err == nil && !journal.Report().Intact() {
 		err = &lossError{journal.Report()}
 		err = errors.Join(err, journal.Close())
@@ -38,7 +39,7 @@ func (f *upFlags) journal(state string, log *slog.Logger) (*store.Store, error) 
 		if err := fromSnapshot(state, last, log, err); err != nil {
 			return nil, err
 		}
-		journal, err = store.Open(dir, store.Options{AcceptTruncatedTail: true, Now: now})
+		journal, err = store.Open(dir, store.Options{AcceptTruncatedTail: true, Now: clock.Now})
 	}
 	if err != nil {
 		return nil, withSnapshot(state, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterdl/muster/engine"
+	"github.com/musterdl/muster/internal/steady"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 )
@@ -107,6 +108,37 @@ func TestClockJumps(t *testing.T) {
 				w.verify()
 			})
 		}
+	}
+}
+
+// TestClockAheadAndBack: a clock that went a day ahead and came back leaves the state as it is without that.
+func TestClockAheadAndBack(t *testing.T) {
+	states := map[unit.Duration][]byte{}
+	for _, leap := range []unit.Duration{0, unit.Day} {
+		w := newBench(t, t.TempDir(), "tiresias")
+		defer w.close()
+		var passed, set unit.Duration
+		w.config.Now = steady.New(func() (unit.Time, unit.Duration) { return epoch.Add(passed + set), passed }, w.config.Log).Now
+		w.start()
+		for _, name := range []string{"a", "b", "c"} {
+			w.submit(name, 2)
+		}
+		w.settle()
+		for minute := range 60 {
+			if set = 0; minute >= 20 && minute < 35 {
+				set = leap
+			}
+			passed += unit.Minute
+			w.step()
+			if off := w.plane.engine.View().Now().Sub(epoch.Add(passed)); off < 0 || off > passed/100 {
+				t.Fatalf("minute %d: time is off by %s", minute, off)
+			}
+		}
+		w.plane.engine.State().Age(w.plane.engine.View().Now())
+		states[leap] = state(t, w.plane)
+	}
+	if !bytes.Equal(states[0], states[unit.Day]) {
+		t.Error("the state is another after the clock went a day ahead and back")
 	}
 }
 

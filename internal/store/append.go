@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -85,26 +86,16 @@ func (s *Store) Append(batch Batch) (Seq, error) {
 // taken is always answered, and one that was not is never half done.
 func (s *Store) run() {
 	defer close(s.stopped)
-	unfolded := 0
 	for {
-		if unfolded >= logPages {
-			select {
-			case r := <-s.appends: // somebody waits, so not now
-				unfolded += s.commit(s.gather(r))
-				continue
-			default:
-				unfolded = 0
-				s.fold()
-			}
-		}
 		select {
 		case r := <-s.appends:
-			unfolded += s.commit(s.gather(r))
+			s.commit(s.gather(r))
 		case t := <-s.tasks:
 			t.done <- s.perform(t.do)
 		case <-s.closing:
 			return
 		}
+		s.fold()
 	}
 }
 
@@ -123,17 +114,22 @@ func (s *Store) gather(first *request) []*request {
 	return group
 }
 
-// fold puts the log into the database. Where it cannot, as while somebody reads, the next one does.
+// fold puts the log into the database once it has logPages pages that are not there yet. Those who waited have their
+// answers by then. Where it cannot, as on a full disk, it is tried again after what is written next.
 func (s *Store) fold() {
-	_, _ = s.writer.Exec("PRAGMA wal_checkpoint(PASSIVE)")
+	var busy, log, folded int
+	err := s.writer.QueryRow("PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &log, &folded)
+	if cmp.Or(s.failed, err) == nil && log-folded >= logPages { // what a failed disk dropped must not reach the database
+		_, _ = s.writer.Exec("PRAGMA wal_checkpoint(PASSIVE)")
+	}
 }
 
-// commit makes a group durable, answers its callers and reports it. It returns about how many pages the log has more.
-func (s *Store) commit(group []*request) (pages int) {
+// commit makes a group durable, answers its callers and reports it.
+func (s *Store) commit(group []*request) {
 	start := s.options.Now()
-	tail, err := s.write(group)
+	tail, size, err := s.write(group)
 	end := s.options.Now()
-	s.refuse(err)
+	s.refuse(err, size)
 	if err == nil {
 		s.tail = tail
 		s.last.Store(int64(tail.seq))
@@ -159,22 +155,25 @@ func (s *Store) commit(group []*request) (pages int) {
 	if s.options.OnCommit != nil {
 		s.options.OnCommit(stats)
 	}
-	return 2 + stats.Bytes/pageBytes // the last page of the table, and one above it
 }
 
-// refusal is why the last group could not be made durable.
+// refusal is why a group could not be made durable.
 type refusal struct {
 	err  error
 	free uint64 // bytes on the disk then
+	size int    // bytes of what was refused
 }
 
-// refuse notes how the last group fared.
-func (s *Store) refuse(err error) {
-	if err == nil {
-		s.refused.Store(nil)
+// refuse notes how the last group fared. That a smaller one found space, as of what was freed within the files, does
+// not say that there is some for what was refused.
+func (s *Store) refuse(err error, size int) {
+	if err != nil {
+		s.refused.Store(&refusal{err, s.free(), size})
 		return
 	}
-	s.refused.Store(&refusal{err: err, free: s.free()})
+	if s.Refusing() == nil || size >= s.refused.Load().size {
+		s.refused.Store(nil)
+	}
 }
 
 // roomAgain is how much more room than when it was full makes a disk worth another try.
@@ -199,17 +198,17 @@ func (s *Store) free() uint64 {
 	return disk.Bavail * uint64(disk.Bsize)
 }
 
-// write puts a group into one transaction and returns the new tail.
-func (s *Store) write(group []*request) (link, error) {
-	tail := s.tail
-	err := s.perform(func(tx *sql.Tx) error {
+// write puts a group into one transaction and returns the new tail, and how many bytes it was to hold.
+func (s *Store) write(group []*request) (tail link, size int, err error) {
+	tail = s.tail
+	err = s.perform(func(tx *sql.Tx) error {
 		find, put, insert := tx.Stmt(s.read.find), tx.Stmt(s.read.put), tx.Stmt(s.read.insert)
 		now := s.options.Now()
 		for _, r := range group {
 			if r.err = refuse(find, r.batch.Keys, now); r.err != nil {
 				continue
 			}
-			tail = tail.next(r.body)
+			tail, size = tail.next(r.body), size+len(r.body)
 			r.at = tail
 			if _, err := insert.Exec(tail.seq, r.body, tail.chain[:]); err != nil {
 				return err
@@ -222,7 +221,7 @@ func (s *Store) write(group []*request) (link, error) {
 		}
 		return nil
 	})
-	return tail, err
+	return tail, size, err
 }
 
 // refuse says why a batch with these keys cannot be written: one was seen before.

@@ -160,3 +160,27 @@ func TestHalfFailedCommitStops(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// That a smaller batch found space does not say that there is some for what was refused.
+func TestRefusingOutlastsSmallBatches(t *testing.T) {
+	s := open(t, tempDir(t), Options{})
+	if _, err := s.writer.Exec("PRAGMA max_page_count=200"); err != nil {
+		t.Fatal(err)
+	}
+	large := Batch{Events: []Record{{Kind: "k", Data: make([]byte, 1<<20)}}}
+	for _, c := range []struct {
+		batch    Batch
+		refusing bool
+	}{{small(), false}, {large, true}, {small(), true}} {
+		_, err := s.Append(c.batch)
+		if refused := errors.Is(err, ErrFull); err != nil && !refused || errors.Is(s.Refusing(), ErrFull) != c.refusing {
+			t.Fatalf("%d bytes: %v, and then refusing: %v", len(c.batch.encode()), err, s.Refusing())
+		}
+	}
+	if _, err := s.writer.Exec("PRAGMA max_page_count=100000"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Append(large); err != nil || s.Refusing() != nil {
+		t.Fatalf("after space came back: %v, and then refusing: %v", err, s.Refusing())
+	}
+}

@@ -112,7 +112,7 @@ func copyKeys(put *sql.Stmt, from querier, last Seq) error {
 		}
 		return putKey(put, k)
 	})
-	if err != nil && isDamage(err) {
+	if isDamage(err) {
 		return nil // the rest is found again in the batches, as far as these are held
 	}
 	return err

@@ -42,7 +42,7 @@ func walk(q querier, from link, to Seq, fn func(Batch, stored) error) (at link, 
 			}
 			at = row.at
 		}
-		if readErr != nil && isDamage(readErr) {
+		if isDamage(readErr) {
 			return at, fmt.Sprintf("batch %d cannot be read: %v", at.seq+1, readErr), nil
 		}
 		if readErr != nil || len(rows) == 0 {

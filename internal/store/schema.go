@@ -44,13 +44,10 @@ const (
 	toRead                 // a few connections that cannot write
 )
 
-// logPages is how many pages the write-ahead log has until it is folded into the database, as soon as nobody waits: one
-// wrong bit in the log costs all that stands behind it there, so it is kept short, at some fifty small batches.
-// Folding waits for the disk twice; where somebody always waits SQLite does it at 1,000 pages.
-const (
-	logPages  = 64
-	pageBytes = 4096
-)
+// logPages is how many pages the write-ahead log has until it is folded into the database: one wrong bit in the log
+// costs all that stands behind it there, so it is kept short, at some twenty small batches. Folding waits for the disk
+// twice, which that many commits outweigh: it is done although somebody waits, or one who always does would put it off.
+const logPages = 64
 
 // connect returns a handle on the database file at path; nothing is opened yet.
 func connect(path string, use dialect) (*sql.DB, error) {

@@ -118,8 +118,9 @@ var ErrClosed = errors.New("the journal is closed")
 // Open opens the journal in dir, creating it where there is none, and checks it: the
 // chain from the newest intact snapshot to the end, the snapshots, the keys, the
 // database's structure, and that the end is what was last acknowledged. What it found
-// is in Report. What is wrong and follows from batches that are all there is made anew. A journal that lost anything can be read but takes no batch, unless
-// Options.AcceptTruncatedTail says to go on without what was lost.
+// is in Report. What is wrong and follows from batches that are all there is made anew. A
+// journal that lost anything can be read but takes no batch, unless Options.AcceptTruncatedTail
+// says to go on without what was lost.
 func Open(dir string, options Options) (*Store, error) {
 	options, err := options.withDefaults()
 	if err != nil {
@@ -149,28 +150,12 @@ func (s *Store) start() error {
 		return err
 	}
 	found, err := s.openFiles()
+	if err == nil && !found.report.Intact() {
+		found, err = s.mend(found)
+	}
 	if err != nil {
 		return err
 	}
-	mended := []string(nil)
-	if !found.report.Intact() && !s.options.AcceptTruncatedTail {
-		mends, err := s.mends(&found)
-		if err != nil {
-			return err
-		}
-		if mends {
-			mended = found.report.Damage
-		}
-	}
-	if !found.report.Intact() && (s.options.AcceptTruncatedTail || mended != nil) {
-		if err := s.rebuild(found); err != nil {
-			return fmt.Errorf("accept the loss: %w", err)
-		}
-		if found, err = s.openFiles(); err != nil {
-			return err
-		}
-	}
-	found.report.Mended = mended
 	s.report, s.tail = found.report, found.tail
 	s.last.Store(int64(s.tail.seq))
 	if !s.report.Intact() {
@@ -180,11 +165,29 @@ func (s *Store) start() error {
 	return s.head.reset(s.tail)
 }
 
-// mends reports whether all that is wrong can be made anew: snapshots, idempotency keys and SQLite's own structure
-// follow from the batches, and these are all there.
-func (s *Store) mends(f *findings) (bool, error) {
+// mend rebuilds the database where the operator accepts what was lost, and where nothing was: what is wrong is then made
+// anew. Else all stays as it was found.
+func (s *Store) mend(found findings) (findings, error) {
+	var mended []string
+	if !s.options.AcceptTruncatedTail {
+		if whole, err := s.whole(&found); err != nil || !whole {
+			return found, err
+		}
+		mended = found.report.Damage
+	}
+	if err := s.rebuild(found); err != nil {
+		return found, fmt.Errorf("rebuild the database: %w", err)
+	}
+	found, err := s.openFiles()
+	found.report.Mended = mended
+	return found, err
+}
+
+// whole reports whether all that is wrong follows from the batches, as snapshots, idempotency keys and SQLite's own
+// structure do, and these are all there. Of batches that were compacted nothing can be made anew.
+func (s *Store) whole(f *findings) (bool, error) {
 	if f.report.Loss != nil || f.harm > 0 || f.origin.at.seq > 0 {
-		return false, nil // of batches that were compacted nothing can be made anew
+		return false, nil
 	}
 	at, _, err := walk(s.readers, f.origin.at, f.tail.seq, func(Batch, stored) error { return nil })
 	return at == f.tail, err
@@ -235,7 +238,7 @@ func (s *Store) prepare() (err error) {
 
 // explain adds what to do to an error that means a damaged database.
 func explain(err error) error {
-	if isDamage(err) && !Unopenable(err) {
+	if isDamage(err) {
 		return unopenable{fmt.Errorf("%s is damaged: %w: restore the folder from a backup", databaseName, err)}
 	}
 	return err

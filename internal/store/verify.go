@@ -131,12 +131,7 @@ func (s *Store) inspect(depth depth) (findings, error) {
 			return f, err
 		}
 	}
-	if headFound {
-		err = f.followTail(s.readers, keys, to, head)
-	} else {
-		err = f.followTail(s.readers, keys, to, link{})
-	}
-	if err != nil {
+	if err := f.followTail(s.readers, keys, to, head); err != nil {
 		return f, err
 	}
 	if !headFound && f.tail.seq > 0 && f.report.Loss == nil {
@@ -179,7 +174,7 @@ func (f *findings) findBase(q querier) error {
 	}
 	if len(f.report.Snapshots) == 0 {
 		if f.origin == nil {
-			return unopenable{fmt.Errorf("neither the origin nor a snapshot is intact: %w: restore the folder from a backup", errDamaged)}
+			return fmt.Errorf("neither the origin nor a snapshot is intact: %w", errDamaged)
 		}
 		if f.origin.at.seq > 0 {
 			return unopenable{noState(*f.origin, nil)}
@@ -210,7 +205,7 @@ func (f *findings) readAccepted(q querier) error {
 		}
 		err = errors.Join(err, rows.Err())
 	}
-	if err != nil && isDamage(err) {
+	if isDamage(err) {
 		f.harms("the list of accepted losses: %v", err)
 		return nil
 	}
@@ -244,7 +239,7 @@ func (f *findings) checkStructure(q querier) error {
 		}
 		err = errors.Join(err, rows.Err())
 	}
-	if err != nil && isDamage(err) {
+	if isDamage(err) {
 		f.damage("database structure: %v", err)
 		return nil
 	}

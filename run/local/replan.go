@@ -20,7 +20,7 @@ type planning struct {
 	file  string    // of the plan that it goes by, without its folder; empty is none
 	since int64     // the step behind which it does
 	asked string    // of one that it was told of and has not answered; empty is none
-	at    unit.Time // when it was told
+	at    time.Time // when it was told
 	made  int64     // steps a little later; 0 is not known
 	// stages are the times of stages that were told last, and written when they were measured.
 	stages  []unit.Duration
@@ -79,7 +79,7 @@ func (a *attempt) tellPlan(o *run.Order) {
 	if o.Plan == nil || len(o.Plan.JSON) == 0 || file == a.plan.file || file == a.plan.asked {
 		return
 	}
-	a.plan.asked, a.plan.at, a.plan.made = file, unit.Time(time.Now().UnixMicro()), 0
+	a.plan.asked, a.plan.at, a.plan.made = file, time.Now(), 0
 	who, err := identity(o.Spec.User, a.driver.config.AllowRoot)
 	home := ""
 	if err == nil {
@@ -117,7 +117,7 @@ func (a *attempt) answered(r *supervise.Record) {
 	}
 	// It was believed to say nothing, or nobody had told it, and then the engine is told. While a
 	// control plane takes in what was said before it began it does not know yet what was asked.
-	if late && p.asked == "" && p.at > 0 {
+	if late && p.asked == "" && !p.at.IsZero() {
 		a.goes("its program took this one up later")
 	}
 }
@@ -135,7 +135,7 @@ func (a *attempt) watchPlan(rank int, r *supervise.Record) {
 		}
 		return
 	}
-	switch waited := r.At.Sub(p.at); {
+	switch waited := unit.Duration(time.Since(p.at).Microseconds()); {
 	case r.Report.Step == 0 && waited > silentFor:
 		a.declined(fmt.Sprintf("its program says nothing of it, and reported no step in %s", silentFor))
 	case r.Report.Step > 0 && p.made == 0 && waited > heard:

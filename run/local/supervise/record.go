@@ -8,10 +8,11 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
+	"github.com/musterdl/muster/internal/steady"
 	"github.com/musterdl/muster/mechanism/control"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/run/local/cgroup"
@@ -174,7 +175,8 @@ func followed(b []byte) bool {
 // recorder appends to a record file; only the holder of the lock has one.
 type recorder struct {
 	file *os.File
-	now  func() unit.Time
+	now  func() unit.Time // does not leap
+	last unit.Time        // of the latest record: no other writer's clock goes back behind it
 }
 
 // openRecord opens the record file of dir for appending and cuts off a torn tail.
@@ -187,20 +189,21 @@ func openRecord(dir string) (*recorder, []Record, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("open record: %w", err)
 	}
-	size := int64(0)
+	size, last := int64(0), unit.Time(0)
 	if n := len(records); n > 0 {
-		size = records[n-1].Next
+		size, last = records[n-1].Next, records[n-1].At
 	}
 	if err := errors.Join(f.Truncate(size), syncDir(dir)); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("open record: %w", err), f.Close())
 	}
-	return &recorder{file: f, now: func() unit.Time { return unit.Time(time.Now().UnixMicro()) }}, records, nil
+	return &recorder{file: f, last: last, now: steady.New(steady.Machine, slog.New(slog.DiscardHandler)).Now}, records, nil
 }
 
 // add appends a record and returns once it is durable. After a failure the file
 // ends where it did.
 func (w *recorder) add(r Record) error {
-	r.At = w.now()
+	r.At = max(w.last, w.now())
+	w.last = r.At
 	line, err := encode(r)
 	if err != nil {
 		return err
