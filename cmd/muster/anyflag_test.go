@@ -87,7 +87,8 @@ func TestAnyFlagOnReleasedJournals(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".tar.gz"), func(t *testing.T) {
-			p := planeOn(t, func(state string) { unpack(t, file, filepath.Join(state, "journal")) })
+			p := stoppedPlane(t)
+			unpack(t, file, filepath.Join(p.state, "journal"))
 			if said := p.muster("replay", "--verify", "--state", p.state); !strings.Contains(said, "none differs") {
 				t.Errorf("decided again: %s", said)
 			}
@@ -106,18 +107,6 @@ func TestAnyFlagOnReleasedJournals(t *testing.T) {
 			p.muster("submit", "--wait", "--name", "another", "--", "true")
 		})
 	}
-}
-
-// planeOn is a control plane on a state directory that is made first; it is not started.
-func planeOn(t *testing.T, before func(state string)) *controlPlane {
-	t.Helper()
-	state, err := os.MkdirTemp("", "muster-on-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(state) })
-	before(state)
-	return &controlPlane{t: t, state: state}
 }
 
 // history lets happen what folding has to know the policy for, and more: jobs that fail and are tried again
@@ -162,7 +151,7 @@ func (p *controlPlane) history() {
 // keepJournal writes the journal of a control plane of this version that was killed.
 func keepJournal(t *testing.T, file string) {
 	t.Helper()
-	p := planeOn(t, func(string) {})
+	p := stoppedPlane(t)
 	p.flags = []string{"--back-off", "300ms"}
 	p.start()
 	p.history()
