@@ -87,12 +87,14 @@ func TestAnyFlagOnReleasedJournals(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".tar.gz"), func(t *testing.T) {
-			p := planeOn(t, func(state string) { unpack(t, file, filepath.Join(state, "journal")) })
+			p := stoppedPlane(t)
+			unpack(t, file, filepath.Join(p.state, "journal"))
 			if said := p.muster("replay", "--verify", "--state", p.state); !strings.Contains(said, "none differs") {
 				t.Errorf("decided again: %s", said)
 			}
 			p.flags = []string{"--back-off", "1h"}
 			p.start()
+			t.Cleanup(p.kill)
 			all, err := p.client.Jobs(t.Context(), client.ListOptions{All: true})
 			if err != nil || len(all.Jobs) != keptJobs {
 				t.Fatalf("it has %d jobs, %d were kept; %v", len(all.Jobs), keptJobs, err)
@@ -105,14 +107,6 @@ func TestAnyFlagOnReleasedJournals(t *testing.T) {
 			p.muster("submit", "--wait", "--name", "another", "--", "true")
 		})
 	}
-}
-
-// planeOn is a control plane on a state directory that is made first; it is not started.
-func planeOn(t *testing.T, before func(state string)) *controlPlane {
-	t.Helper()
-	p := newPlane(t)
-	before(p.state)
-	return p
 }
 
 // history lets happen what folding has to know the policy for, and more: jobs that fail and are tried again
@@ -157,7 +151,7 @@ func (p *controlPlane) history() {
 // keepJournal writes the journal of a control plane of this version that was killed.
 func keepJournal(t *testing.T, file string) {
 	t.Helper()
-	p := planeOn(t, func(string) {})
+	p := stoppedPlane(t)
 	p.flags = []string{"--back-off", "300ms"}
 	p.start()
 	p.history()

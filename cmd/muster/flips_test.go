@@ -22,7 +22,7 @@ func TestFlips(t *testing.T) {
 	if os.Getenv("MUSTER_LONG") != "" {
 		rounds = 40
 	}
-	p := planeOn(t, func(string) {})
+	p := stoppedPlane(t)
 	p.flags = []string{"--snapshot-every", "1s"}
 	p.start()
 	p.history()
@@ -36,29 +36,28 @@ func TestFlips(t *testing.T) {
 	for seed := range rounds {
 		chance := rand.New(rand.NewPCG(uint64(seed), 4))
 		name := [...]string{"journal.db", "journal.db-wal", "head"}[chance.IntN(3)]
-		what := ""
-		q := planeOn(t, func(state string) {
-			for _, folder := range []string{"journal", "snapshots", "attempts"} {
-				if err := os.CopyFS(filepath.Join(state, folder), os.DirFS(filepath.Join(p.state, folder))); err != nil {
-					t.Fatal(err)
-				}
-			}
-			file := filepath.Join(state, "journal", name)
-			data, err := os.ReadFile(file)
-			if err != nil || len(data) == 0 {
-				t.Fatalf("%s: %d bytes, %v", file, len(data), err)
-			}
-			at := chance.IntN(len(data))
-			if what = fmt.Sprintf("%s cut at %d of %d", name, at, len(data)); chance.IntN(4) > 0 {
-				data[at] ^= 1 << chance.IntN(8)
-				what = fmt.Sprintf("%s: a bit of byte %d of %d flipped", name, at, len(data))
-			} else {
-				data = data[:at]
-			}
-			if err := os.WriteFile(file, data, 0o600); err != nil {
+		q := stoppedPlane(t)
+		for _, folder := range []string{"journal", "snapshots", "attempts"} {
+			if err := os.CopyFS(filepath.Join(q.state, folder), os.DirFS(filepath.Join(p.state, folder))); err != nil {
 				t.Fatal(err)
 			}
-		})
+		}
+		file := filepath.Join(q.state, "journal", name)
+		data, err := os.ReadFile(file)
+		if err != nil || len(data) == 0 {
+			t.Fatalf("%s: %d bytes, %v", file, len(data), err)
+		}
+		at := chance.IntN(len(data))
+		what := fmt.Sprintf("%s cut at %d of %d", name, at, len(data))
+		if chance.IntN(4) > 0 {
+			data[at] ^= 1 << chance.IntN(8)
+			what = fmt.Sprintf("%s: a bit of byte %d of %d flipped", name, at, len(data))
+		} else {
+			data = data[:at]
+		}
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
 		said, up, stop := q.comesUp()
 		if !up {
 			accepted++

@@ -21,10 +21,11 @@ import (
 )
 
 // goesOn is a control plane with four slots, whose node is never quarantined.
-func goesOn(t *testing.T, before func(state string)) *controlPlane {
-	p := planeOn(t, before)
+func goesOn(p *controlPlane) *controlPlane {
+	p.t.Helper()
 	p.flags = []string{"--slots", "4", "--strategy", "fifo"}
 	p.start()
+	p.t.Cleanup(p.kill)
 	return p
 }
 
@@ -53,7 +54,7 @@ func watchersOf(dir string) (pids []int) {
 // TestGoesOnAfterKilledStarts: three starts in a row that somebody kills close nothing.
 func TestGoesOnAfterKilledStarts(t *testing.T) {
 	t.Parallel()
-	p := goesOn(t, func(string) {})
+	p := goesOn(stoppedPlane(t))
 	for i := range 3 {
 		name := fmt.Sprint("k", i)
 		p.muster("submit", "--name", name, "--retries", "5", "--", "sleep", "0.5")
@@ -79,16 +80,16 @@ func TestGoesOnAfterKilledStarts(t *testing.T) {
 // there is room again.
 func TestGoesOnAfterAFullDisk(t *testing.T) {
 	t.Parallel()
-	p := goesOn(t, func(state string) {
-		if err := unix.Mount("tmpfs", state, "tmpfs", 0, "size=12m,mode=755"); err != nil {
-			t.Skipf("needs the right to mount a small tmpfs: %v", err)
+	p := stoppedPlane(t)
+	if err := unix.Mount("tmpfs", p.state, "tmpfs", 0, "size=12m,mode=755"); err != nil {
+		t.Skipf("needs the right to mount a small tmpfs: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(p.state, unix.MNT_DETACH); err != nil {
+			t.Error(err)
 		}
-		t.Cleanup(func() {
-			if err := unix.Unmount(state, unix.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
-		})
 	})
+	goesOn(p)
 	p.muster("submit", "--name", "many", "--array", "20", "--retries", "3", "--", "sleep", "0.5")
 	p.until("many", "under way", func(j view.Job) bool { return j.Copies["active"] > 0 })
 	full := filepath.Join(p.state, "filler")
@@ -129,7 +130,7 @@ func TestGoesOnOnABusyMachine(t *testing.T) {
 	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
 		t.Fatal(err)
 	}
-	p := goesOn(t, func(string) {})
+	p := goesOn(stoppedPlane(t))
 	for range 60 {
 		c := exec.Command("sh", "-c", "while :; do :; done")
 		if err := c.Start(); err != nil {
@@ -150,7 +151,7 @@ func TestGoesOnOnABusyMachine(t *testing.T) {
 // tried again: what waited ends without a hand.
 func TestGoesOnAfterQuarantine(t *testing.T) {
 	t.Parallel()
-	p := goesOn(t, func(string) {})
+	p := goesOn(stoppedPlane(t))
 	p.muster("submit", "--wait", "--name", "before", "--", "true")
 	attempts := filepath.Join(p.state, "attempts")
 	if err := os.Rename(attempts, attempts+".away"); err != nil {

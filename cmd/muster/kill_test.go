@@ -63,6 +63,17 @@ func (p *controlPlane) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// stoppedPlane is a control plane on an empty state directory; it is not started.
+func stoppedPlane(t *testing.T) *controlPlane {
+	t.Helper()
+	state, err := os.MkdirTemp("", "muster-plane-") // sockets have short names, so not below t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(state) })
+	return &controlPlane{t: t, state: state}
+}
+
 // toKill starts a control plane, and says how many kills to make, drawn from a seed.
 func toKill(t *testing.T, seed uint64, few, many int) (p *controlPlane, rounds int, chance *rand.Rand) {
 	t.Helper()
@@ -70,13 +81,7 @@ func toKill(t *testing.T, seed uint64, few, many int) (p *controlPlane, rounds i
 		rounds = many
 	}
 	t.Logf("seed %d, %d kills", seed, rounds)
-	// Sockets have short names, so not below t.TempDir.
-	state, err := os.MkdirTemp("", "muster-kill-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(state) })
-	p = &controlPlane{t: t, state: state}
+	p = stoppedPlane(t)
 	p.start()
 	t.Cleanup(p.kill)
 	return p, rounds, rand.New(rand.NewPCG(seed, 0))

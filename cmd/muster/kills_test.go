@@ -64,12 +64,8 @@ type kills struct {
 
 func newKills(t *testing.T, bare bool, seed uint64) *kills {
 	t.Helper()
-	state, err := os.MkdirTemp("", "muster-kills-") // sockets have short names
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(state) })
-	k := &kills{t: t, plane: &controlPlane{t: t, state: state, bare: bare}, chance: rand.New(rand.NewPCG(seed, 0)), made: map[string]int{}}
+	k := &kills{t: t, plane: stoppedPlane(t), chance: rand.New(rand.NewPCG(seed, 0)), made: map[string]int{}}
+	k.plane.bare = bare
 	k.plane.start()
 	t.Cleanup(k.plane.kill)
 	return k
