@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -31,9 +30,6 @@ func TestMain(m *testing.M) {
 		main()
 		tellPeak()
 		os.Exit(0)
-	}
-	if err := flag.Set("test.parallel", "4"); err != nil { // what they start mostly sleeps
-		panic(err)
 	}
 	os.Exit(m.Run())
 }

@@ -287,21 +287,11 @@ func needLong(t *testing.T) {
 	}
 }
 
-// measuring are the tests that may measure at once.
-var measuring = make(chan struct{}, 2)
-
-// beFew lets a test that measures go on when few others do.
-func beFew(t *testing.T) {
-	measuring <- struct{}{}
-	t.Cleanup(func() { <-measuring })
-}
-
 // TestActs: on slots all happens that their table says.
 func TestActs(t *testing.T) {
 	on := func(able strategy.Ability) runtest.Open {
 		return func(t *testing.T, jobs []runtest.Job) runtest.Stage {
 			t.Parallel()
-			beFew(t)
 			return open(t, able, local.Slots{Count: 4, CPU: 250, Memory: 512}, jobs)
 		}
 	}

@@ -2,7 +2,6 @@ package local_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -44,9 +43,6 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 2 && os.Args[1] == "supervise" {
 		os.Exit(supervise.Main(os.Args[2]))
-	}
-	if err := flag.Set("test.parallel", "4"); err != nil { // what they start mostly sleeps
-		panic(err)
 	}
 	os.Exit(m.Run())
 }

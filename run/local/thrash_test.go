@@ -297,7 +297,6 @@ func TestThrash(t *testing.T) {
 	for _, x := range thrash {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
-			beFew(t)
 			lost, starts := x.live(t, slots)
 			least, most := math.Inf(1), 0.
 			for _, start := range starts {
