@@ -112,7 +112,7 @@ func (p *controlPlane) grownAndShrunk(steps int, pace time.Duration, others stri
 // TestElasticJointly: a part that decides for all jobs at once resizes real training.
 func TestElasticJointly(t *testing.T) {
 	t.Parallel()
-	elasticPlane(t, jointly).grownAndShrunk(90, 20*time.Millisecond, "1")
+	elasticPlane(t, jointly).grownAndShrunk(200, 20*time.Millisecond, "1")
 }
 
 // TestElasticBySize: so do the sizers, which look once a minute.

@@ -37,8 +37,8 @@ func TestPlannedTraining(t *testing.T) {
 	}
 	job := func(name string, workers, stages, tensor int32) workload.Job {
 		j := workload.Job{Name: name, Estimate: unit.Hour, Resources: workload.Resources{Gang: workers, Devices: 1, Share: unit.Whole},
-			Program: workload.Program{Env: []string{"MUSTER_TEST_AS_MUSTER=1"},
-				Command: slices.Concat(keepProgress, []string{exe, "trainer", "--steps", "40", "--checkpoint-every", "0", "--step-delay", "20ms"})}}
+			Program: workload.Program{Env: []string{"MUSTER_TEST_AS_MUSTER=1"}, // it still runs when it is looked at
+				Command: slices.Concat(keepProgress, []string{exe, "trainer", "--steps", "40", "--checkpoint-every", "0", "--step-delay", "100ms"})}}
 		if stages > 0 {
 			j.Pipeline = workload.Pipeline{Stages: stages, Microbatches: 4, Tensor: tensor,
 				Layers: trainer.Profile(trainer.Default(), trainer.Speed{Microbatches: 4, GFLOPS: 4})}
@@ -111,7 +111,7 @@ func TestModelTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	train := []string{exe, "trainer", "--steps", "30", "--checkpoint-every", "0", "--step-delay", "20ms"}
+	train := []string{exe, "trainer", "--steps", "30", "--checkpoint-every", "0", "--step-delay", "100ms"}
 	job := func(name string, workers int32, command ...string) workload.Job {
 		return workload.Job{Name: name, Estimate: unit.Hour, Resources: workload.Resources{Gang: workers, Devices: 1, Share: unit.Whole},
 			Program: workload.Program{Env: []string{"MUSTER_TEST_AS_MUSTER=1"}, Command: slices.Concat(keepProgress, train, command)}}

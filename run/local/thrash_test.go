@@ -148,10 +148,11 @@ type thrashing struct {
 	jobs        []arrival
 }
 
-// Both orders as they are, but for times that suit jobs of a few seconds.
+// Both orders as they are, but for times that suit jobs of a few seconds: the quantum is so long that who is stopped by
+// it has computed for much longer than the starts of two jobs differ by.
 const (
 	house  = "order: muster\noptions: {muster: {switch: 1s, refresh: 10s}}\n"
-	shares = "order: las\noptions: {las: {quantum: 2s}}\n"
+	shares = "order: las\noptions: {las: {quantum: 3s}}\n"
 )
 
 var thrash = []thrashing{

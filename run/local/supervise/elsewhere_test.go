@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -107,6 +108,35 @@ func TestLeftoversOfASession(t *testing.T) {
 	for _, other := range processes() {
 		if other.session == p.pid {
 			t.Errorf("process %+v is left", other)
+		}
+	}
+}
+
+// What a worker left is found even if it becomes another program all the time, and tells nothing of itself meanwhile.
+func TestLeftoversThatBecomeOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for range 40 {
+		c := exec.Command("/bin/sh", "-c", `exec /bin/sh -c "$AGAIN"`)
+		c.Env = []string{`AGAIN=exec /bin/sh -c "$AGAIN"`, "MUSTER_CONTROL=" + ControlPath(dir)}
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- c.Wait() }()
+		p, ok := readProcess(c.Process.Pid)
+		if !ok {
+			t.Fatal("no process")
+		}
+		if err := killLeftovers(dir, Record{Kind: Prepared, PID: math.MaxInt32, Birth: p.birth, Boot: bootID()}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ended:
+		case <-time.After(time.Second):
+			_ = c.Process.Kill()
+			t.Fatal("it was not found")
 		}
 	}
 }

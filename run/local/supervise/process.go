@@ -22,6 +22,7 @@ import (
 type process struct {
 	pid, parent, session int
 	zombie               bool
+	memory               bool          // it has some: it does not end, and is not the kernel's
 	birth                int64         // clock ticks since the boot
 	cpu                  unit.Duration // with its waited-for children
 	rss                  unit.MiB
@@ -48,6 +49,7 @@ func readProcess(pid int) (process, bool) {
 	return process{
 		// Where other threads go on, the state is only that of the first one.
 		zombie: (f[0] == "Z" || f[0] == "X") && number(20) <= 1,
+		memory: number(23) > 0,
 		pid:    pid, parent: int(number(4)), session: int(number(6)), birth: number(22),
 		cpu: unit.Duration(number(14)+number(15)+number(16)+number(17)) * unit.Second / ticksPerSecond,
 		rss: unit.MiB(number(24) * int64(os.Getpagesize()) >> 20),
@@ -96,56 +98,76 @@ func signalAll(sig syscall.Signal) {
 }
 
 // killLeftovers ends what is left of a worker whose supervisor died, when the
-// control group did not.
+// control group did not. It looks until it has found nothing twice: whose parent ends
+// while it looks, the first look may miss.
 func killLeftovers(dir string, prepared Record) error {
 	if prepared.PID == 0 || prepared.Boot != bootID() {
 		return nil
 	}
 	const patience = 10 * time.Second
-	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		left := leftovers(dir, prepared)
-		if len(left) == 0 {
-			return nil
+	nothing := 0
+	for end := time.Now().Add(patience); nothing < 2; time.Sleep(2 * time.Millisecond) {
+		left, open := leftovers(dir, prepared)
+		late := time.Now().After(end)
+		switch {
+		case len(left) > 0 && late:
+			return fmt.Errorf("%d processes of the worker, the first of them %d, did not end within %s", len(left), left[0].pid, patience)
+		case len(left) == 0 && (!open || late):
+			nothing++
+			continue
 		}
+		nothing = 0
 		for _, p := range left {
 			_ = syscall.Kill(p.pid, syscall.SIGKILL)
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("%d processes of the worker, the first of them %d, did not end within %s", len(left), left[0].pid, patience)
-		}
 	}
+	return nil
 }
 
 // leftovers lists the processes of a worker: those of its session, unless another
 // process has its number by now, those whose environment is that of the worker in dir,
 // and all below them. Nobody adopts the children of a dead supervisor's worker, so one
-// that left its session, its parents and its environment behind is not found.
-func leftovers(dir string, prepared Record) (left []process) {
+// that left its session, its parents and its environment behind is not found. It is open
+// whether that is all while a process is between two programs.
+func leftovers(dir string, prepared Record) (left []process, open bool) {
 	leader, lives := readProcess(prepared.PID)
 	own := !lives || leader.birth == prepared.Birth
 	all := processes()
 	var pids []int
 	for _, p := range all {
-		if own && p.session == prepared.PID || p.birth >= prepared.Birth && worksIn(p.pid, dir) {
+		ours := own && p.session == prepared.PID
+		if !ours && p.birth >= prepared.Birth {
+			var becomes bool
+			ours, becomes = worksIn(p, dir)
+			open = open || becomes
+		}
+		if ours {
 			left, pids = append(left, p), append(pids, p.pid)
 		}
 	}
-	return append(left, below(all, pids)...)
+	return append(left, below(all, pids)...), open
 }
 
 // worksIn reports whether the environment that a process was started with names the
-// files of the worker in dir, and so its job, its attempt and its rank.
-func worksIn(pid int, dir string) bool {
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil {
-		return false // it has ended, or is another user's
-	}
-	for kv := range strings.SplitSeq(string(environ), "\x00") {
-		if _, value, _ := strings.Cut(kv, "="); value == ControlPath(dir) || value == ProgressPath(dir) {
-			return true
+// files of the worker in dir, and so its job, its attempt and its rank. While it becomes
+// another program it tells neither its environment nor its command line.
+func worksIn(p process, dir string) (yes, becomes bool) {
+	for range 2 { // it may have become that between the two
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
+		if err != nil || !p.memory {
+			return false, false // it has ended, or is another user's or the kernel's
+		}
+		if len(environ) > 0 {
+			return slices.ContainsFunc(strings.Split(string(environ), "\x00"), func(kv string) bool {
+				_, value, _ := strings.Cut(kv, "=")
+				return value == ControlPath(dir) || value == ProgressPath(dir)
+			}), false
+		}
+		if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid)); len(line) == 0 {
+			return false, true
 		}
 	}
-	return false
+	return false, false
 }
 
 // bootID tells one boot of this machine from another.
