@@ -111,7 +111,7 @@ func TestModelTraining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	train := []string{exe, "trainer", "--steps", "30", "--checkpoint-every", "0", "--step-delay", "100ms"}
+	train := []string{exe, "trainer", "--steps", "30", "--checkpoint-every", "0", "--step-delay", "20ms"}
 	job := func(name string, workers int32, command ...string) workload.Job {
 		return workload.Job{Name: name, Estimate: unit.Hour, Resources: workload.Resources{Gang: workers, Devices: 1, Share: unit.Whole},
 			Program: workload.Program{Env: []string{"MUSTER_TEST_AS_MUSTER=1"}, Command: slices.Concat(keepProgress, train, command)}}
