@@ -312,6 +312,6 @@ func TestPredictionAgainstLife(t *testing.T) {
 	t.Logf("%d jobs, mean JCT %.2f s live, %.2f s predicted: off by %.1f %%; nine of ten jobs by at most %.1f %%, the worst by %.1f %%; %d preemptions live, %d predicted; profiles %.1f %% apart; load %s",
 		len(off), lives/float64(len(off)), predicted/float64(len(off)), 100*mean, 100*p90, 100*off[len(off)-1], preempted, displaced, 100*drift, load)
 	if mean > .05 || p90 > .15 {
-		t.Errorf("the mean is off by %.1f %%, nine of ten jobs by up to %.1f %%: promised are 5 and 15", 100*mean, 100*p90)
+		t.Errorf("the mean is off by %.1f %%, nine of ten jobs by up to %.1f %%: promised are 5 and 15\n%s", 100*mean, 100*p90, p.jobs())
 	}
 }
