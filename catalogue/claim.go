@@ -116,8 +116,7 @@ func number(x float64) string {
 	return fmt.Sprintf("%.4g", x)
 }
 
-// Notes are what is said of figures that do not hold, each once and after the metrics
-// that it is said of.
+// Notes returns the notes on figures that do not hold. Each stands once, behind the metrics that it is about.
 func Notes(found []Finding) []string {
 	var notes []string
 	about := map[string][]string{}

@@ -129,8 +129,8 @@ type Timed struct {
 	// tells has each of them do the same known work for: it tells a slow device from slow layers.
 	// Nothing is not probed, and then layers are taken to be slow.
 	Slow []float64 `json:"slow,omitempty"`
-	// Links is how many times as long the link of each worker's node takes as it should, for who goes by a
-	// planner's plan; nothing is not probed.
+	// Links are the factors by which the links of the workers' nodes are slower than they should be. They are
+	// measured for runs that go by a planner's plan; nothing is not measured.
 	Links []float64 `json:"links,omitempty"`
 }
 

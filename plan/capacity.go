@@ -17,6 +17,20 @@ func (s *Shape) Least() int32 {
 	return s.Gang
 }
 
+// Smaller returns the next smaller legal size, or 0.
+func (s *Shape) Smaller(n int32) int32 {
+	best := int32(0)
+	if s.Gang < n && s.Elastic() {
+		best = s.Gang
+	}
+	for _, size := range s.Sizes {
+		if size < n && size > best {
+			best = size
+		}
+	}
+	return best
+}
+
 // PerDevice is how many workers go on one device, wholly free and undivided, with so
 // much memory; workers that take several devices each take 1 of them.
 func (s *Shape) PerDevice(memory int32) int32 {
@@ -133,4 +147,25 @@ func (v View) Shares(id DeviceID, shape *Shape) int32 {
 		most = min(most, pieces)
 	}
 	return max(0, most)
+}
+
+// HasRoom reports whether there is as much free as n workers take, wherever it is, beside what is held from
+// their job, reckoned without holding it.
+func (s *Shape) HasRoom(v View, n int32, beside ...Hold) bool {
+	devices, groups := int64(0), int64(0)
+	for i := range beside {
+		h := &beside[i]
+		if on := v.Node(h.Node); s.Devices > 0 && on.Status == Up && s.Models&(1<<on.Model) != 0 {
+			held := min(h.Devices, on.FreeDevices)
+			devices += int64(held)
+			groups += int64(on.FreeDevices/s.Devices - (on.FreeDevices-held)/s.Devices)
+		}
+	}
+	switch {
+	case s.Share < 1000:
+		return v.Room().FreeMilli(s.Models)-1000*devices >= s.Milli(n)
+	case s.Devices > 1:
+		return v.Room().Groups(s.Models, int(s.Devices))-groups >= int64(n)
+	}
+	return v.Room().Free(s.Models)-devices >= int64(s.WholeDevices(n))
 }

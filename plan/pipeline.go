@@ -3,7 +3,6 @@ package plan
 import (
 	"bytes"
 	"slices"
-	"strings"
 
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -13,8 +12,10 @@ import (
 // which order each stage works, and how long one iteration should take; step 2 in which
 // groups they come.
 type Pipeline struct {
-	Cuts      []int32
-	Schedule  string
+	Cuts     []int32
+	Schedule string // the strategies that were asked
+	// Lacks is why they had no plan for the pipeline, which goes as without them then; nothing where they had.
+	Lacks     string `json:",omitempty"`
 	Iteration unit.Duration
 	JSON      []byte // as the trainer reads it
 	// Spare is what is believed that the plan leaves of its devices.
@@ -30,22 +31,14 @@ type Pipeline struct {
 	Slow []float64 `json:",omitempty"`
 }
 
-// noPlan stands between the strategies that have no plan for a job and why.
-const noPlan = ", which has no plan: "
-
-// Unplanned is the Schedule of a pipeline that goes as without the strategies of a name, since
-// they have no plan for it.
-func Unplanned(name, why string) string { return name + noPlan + why }
-
-// Lacking are the strategies that had no plan for a pipeline, and why; nothing where they had.
-func (p *Pipeline) Lacking() (name, why string) {
-	name, why, lacks := strings.Cut(p.Schedule, noPlan)
-	if !lacks {
-		return "", ""
+// Title is the schedule as people are shown it.
+func (p *Pipeline) Title() string {
+	if p.Lacks == "" {
+		return p.Schedule
 	}
-	return name, why
+	return p.Schedule + ", which has no plan: " + p.Lacks
 }
 
 func (p *Pipeline) equals(q Pipeline) bool {
-	return p.Schedule == q.Schedule && p.Iteration == q.Iteration && p.Spare.Equal(q.Spare) && slices.Equal(p.Cuts, q.Cuts) && bytes.Equal(p.JSON, q.JSON) && slices.Equal(p.Groups, q.Groups) && slices.Equal(p.Layers, q.Layers) && slices.Equal(p.Slow, q.Slow)
+	return p.Schedule == q.Schedule && p.Lacks == q.Lacks && p.Iteration == q.Iteration && p.Spare.Equal(q.Spare) && slices.Equal(p.Cuts, q.Cuts) && bytes.Equal(p.JSON, q.JSON) && slices.Equal(p.Groups, q.Groups) && slices.Equal(p.Layers, q.Layers) && slices.Equal(p.Slow, q.Slow)
 }

@@ -168,6 +168,19 @@ func (v View) Rate(id JobID, model, n int32, several bool) int64 {
 // Menu is what a job can be offered.
 func (v View) Menu(id JobID) Menu { return v.ProfileOf(id).Menu }
 
+// On is the plan that a menu has for these slots, where a planner wrote the menu: it was asked when the job was
+// submitted, so that no cycle waits for it.
+func (m Menu) On(v View, slots []Slot) workload.Spread {
+	if len(m) == 0 || len(slots) == 0 {
+		return workload.Spread{}
+	}
+	n, several := int32(0), false
+	for i := range slots {
+		n, several = n+slots[i].Workers, several || slots[i].Node != slots[0].Node
+	}
+	return m.Spread(v.Node(slots[0].Node).Model, n, several)
+}
+
 // Work is the reference running time of a job that is done and kept, with that of its
 // present run up to now: as observed where its rate was, else as believed.
 func (v View) Work(id JobID) unit.Duration {

@@ -116,6 +116,10 @@ func (s RunStatus) Computes() bool {
 	return s == Promised || s == Starting || s == Running || s == Resuming
 }
 
+// HasBegun reports whether a run has computed. Before that neither rank nor a round takes its place from it:
+// for some others were stopped, and would have been for nothing.
+func (s RunStatus) HasBegun() bool { return s == Running || s == Suspended || s == Resuming }
+
 // Over reports whether a job in this phase has ended.
 func (p Phase) Over() bool { return p >= Finished }
 

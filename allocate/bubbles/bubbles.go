@@ -44,14 +44,14 @@ var (
 	_ strategy.Remembering = (*Watch)(nil)
 )
 
-// seen is how a host that goes by a plan was seen to go: the attempt of its job, and the least that
-// its rate without guests may be, in millionths. Where guests slowed it too much, beside is the
-// most that its rate beside them may be until it is seen alone again, and then it is proven.
+// seen is what was seen of a host that goes by a plan: its job's attempt and its rates, in millionths.
 type seen struct {
 	job        plan.JobID
 	attempt    int32
-	aloneMicro int64
-	beside     int64
+	aloneMicro int64 // without guests it goes at least so fast
+	// beside is set when guests seem to have slowed the host: then it went at most so fast. When it is seen alone
+	// again, and goes faster, that is proven.
+	beside int64
 }
 
 // proven is that guests slowed a host: without them it went faster again.

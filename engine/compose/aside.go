@@ -9,8 +9,8 @@ import (
 // room, since others of its class may want that room. Under a strict order nobody passes
 // it: it is looked at again in time.
 func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
-	if until, _ := s.repairedBy(d.View, job); until > d.Now() && !s.rules.Strict {
-		s.roomRetry = min(s.roomRetry, until)
+	if until, _ := s.reactions.RepairedBy(d.View, job); until > d.Now() && !s.rules.Strict {
+		s.room.Retry = min(s.room.Retry, until)
 		s.lines.LayAside(job, !s.agenda.Empty())
 		return true
 	}
@@ -19,14 +19,14 @@ func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
 	}
 	p, ok := allocate.CanFor[allocate.Patient](s.parts.Placer, d.View, job)
 	shape := d.Shape(job)
-	if !ok || !roomFor(d.View, shape, shape.Least()) && !s.finds(d.View, job) {
+	if !ok || !shape.HasRoom(d.View, shape.Least()) && !s.placing.Finds(d.View, job) {
 		return false
 	}
 	at := p.Retry(d.View, job)
 	if at <= d.Now() {
 		return false
 	}
-	if s.roomRetry = min(s.roomRetry, at); s.rules.Strict {
+	if s.room.Retry = min(s.room.Retry, at); s.rules.Strict {
 		return false
 	}
 	s.lines.LayAside(job, !s.agenda.Empty())

@@ -1,9 +1,8 @@
 package compose
 
 import (
-	"slices"
-
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/room"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 )
@@ -12,32 +11,11 @@ import (
 // how they come to devices of their own. A guest that would gain by those is filed among
 // the jobs that wait, in a class of its own kind, and is tried as they are.
 
-// asGood is the part of its rate at which a job takes a place beside others before any has to give way
-// to it, and asWell the one at which it does rather than wait.
-const asGood, asWell = 900, 200
-
-// beside finds the place where a job would go fastest as the guest of others, at a size that it may have.
-func (s *Scheduler) beside(d *plan.Draft, w *allocate.Wish) (there allocate.Wish, part int64) {
-	if s.parts.Sharer == nil || s.round != nil || w.Slots != nil || d.Job(w.Job).Run != plan.None || d.Ended(w.Job) != nil {
-		return there, 0
-	}
-	need := allocate.Need{Job: w.Job, Attempt: d.Job(w.Job).Attempt, Shape: d.Shape(w.Job)}
-	for n := w.Workers; n > 0; n = s.smaller(d.View, w, n) {
-		need.Workers = n
-		s.making.beside = s.parts.Sharer.Beside(d.View, need, s.making.beside[:0])
-		if len(s.making.beside) > 0 {
-			c := &s.making.beside[0]
-			return allocate.Wish{Job: w.Job, Workers: n, Slots: slices.Clone(c.Slots), Share: c.Share, Reason: plan.Reason{Code: plan.Packed, A: int64(c.Share.Guest)}}, c.Score
-		}
-	}
-	return there, 0
-}
-
 // longs reports whether a job is a guest that wants devices of its own, and waits for them as others do.
 func (s *Scheduler) longs(v plan.View, id plan.JobID) bool {
 	run := v.Job(id).Run
 	return s.parts.Sharer != nil && s.round == nil && run != plan.None && v.Run(run).Terms.Share.Guest != plan.None &&
-		v.Run(run).Status == plan.Running && !s.stays(id) && s.parts.Sharer.Moves(v, id)
+		v.Run(run).Status == plan.Running && !s.room.Stays(id) && s.parts.Sharer.Moves(v, id)
 }
 
 // seen tells the sharer how busy a run was seen to keep its devices, and files a guest anew that was seen
@@ -68,15 +46,16 @@ func (s *Scheduler) fileActive(v plan.View, id plan.JobID) {
 
 // moved starts a guest on devices of its own, in a start that waits for its end; where there is no
 // room, also by others giving way, it goes on as it does.
-func (s *Scheduler) moved(d *plan.Draft, it item, w *allocate.Wish) (n int32, took bool) {
+func (s *Scheduler) moved(d *plan.Draft, it item, w *allocate.Wish) (got room.Got) {
 	mark, run := d.Mark(), d.Job(it.Job).Run
-	if d.Run(run).Status != plan.Running || !d.Stop(run, plan.Reason{Code: plan.Moved}, s.price(d.View, it.Job)) {
-		return 0, false
+	if d.Run(run).Status != plan.Running || !d.Stop(run, plan.Reason{Code: plan.Moved}, s.placing.Price(d.View, it.Job)) {
+		return got
 	}
 	w.Reason = plan.Reason{Code: plan.Moved}
-	if n, took = s.place(d, it, w); n == 0 || d.Run(d.Job(it.Job).Run).Terms.Share.Guest != plan.None { // its placer has it be a guest
+	got = s.room.Place(d, it, w)
+	if got.Workers == 0 || d.Run(d.Job(it.Job).Run).Terms.Share.Guest != plan.None { // its placer has it be a guest
 		d.Rollback(mark)
-		return 0, false
+		got.Workers, got.Took = 0, false
 	}
-	return n, took
+	return got
 }

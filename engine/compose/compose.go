@@ -16,8 +16,11 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine/agenda"
 	"github.com/musterdl/muster/engine/claims"
-	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/engine/lines"
+	"github.com/musterdl/muster/engine/pipelines"
+	"github.com/musterdl/muster/engine/placing"
+	"github.com/musterdl/muster/engine/room"
+	"github.com/musterdl/muster/engine/rounds"
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -30,13 +33,6 @@ import (
 	"github.com/musterdl/muster/schedule/victims"
 )
 
-// Planner is step 4 as the composed scheduler calls it: the pipeline plan of a job
-// that asked for one, on its slots, and what the null plan would take. Without slots it is a
-// plan for like devices.
-type Planner interface {
-	Plan(v plan.View, job plan.JobID, on []plan.Slot) (p plan.Pipeline, null unit.Duration, ok bool)
-}
-
 // Parts are what a Scheduler is composed of. Estimator, Placer, Flow and either Joint or
 // Order and Sizer are required; a nil Gate admits all, a nil Planner plans nothing, a
 // nil Reaction changes no run, nil
@@ -47,7 +43,7 @@ type Parts struct {
 	Order     schedule.Order
 	Sizer     allocate.Sizer
 	Placer    allocate.Placer
-	Planner   Planner
+	Planner   placing.Planner
 	Reaction  reaction.Policy
 	Flow      flow.Policy
 	Victims   victims.Chooser
@@ -74,46 +70,41 @@ type Parts struct {
 // the State, and what it remembers besides is when it is to look next and the memories of
 // its parts. Each of its owners answers one question about a job that wishes to run.
 type Scheduler struct {
-	parts     Parts
-	rules     schedule.Rules
-	able      abilities
-	round     *round        // of a joint decider, nil under an order
-	lines     *lines.Lines  // whom to try
-	claims    rights        // who may, and who gives way
-	agenda    agenda.Agenda // when
-	making    making        // how
-	memory    []byte        // as it was encoded last
-	since     unit.Time     // what was known then is what ranks go by
-	roomRetry unit.Time     // when those who found no room try again: a run was too young, or a place not good enough
-}
-
-// rights are who may, and who gives way.
-type rights struct {
-	*claims.Claims
-	loops       *law.Loops
+	parts       Parts
+	rules       schedule.Rules
+	able        abilities
+	round       *rounds.Round  // of a joint decider, nil under an order
+	lines       *lines.Lines   // whom to try
+	claims      *claims.Claims // who may
+	room        *room.Maker    // and who gives way
+	agenda      agenda.Agenda  // when
+	reactions   pipelines.Reactions
+	placing     *placing.Placing // how
+	making      making
+	memory      []byte    // as it was encoded last
+	since       unit.Time // what was known then is what ranks go by
+	judge       plan.Judge
 	newBorrower bool // a start put a queue above its guarantee: others may have a claim now
-	chooser     victims.Chooser
-	yielding
 }
 
 // making is what it takes to carry a wish out on the draft.
 type making struct {
-	wish     allocate.Wish // for the job that an order tries
-	found    []allocate.Candidate
-	beside   []allocate.Candidate // of the sharer
-	keeps    plan.PlanTerms       // of a run that goes on in processes that are left, while it is started
-	narrow   plan.Shape           // of the job that is placed, with the models that it may have
-	held     bool                 // the agenda had a word in where it may stand
-	narrowed bool                 // it may have fewer models now than others of its shape
-	why      plan.Reason          // what beside room kept the job that was tried last from starting
-	scanned  int                  // of the draft's changes, for guests that had to give way
-	cut      []plan.DeviceID      // devices that another strategy left cut
-	stays    []plan.JobID         // whose runs were ended in vain when this decision was tried before
-	takers   takers               // scratch
-	clearing
-	elastic int // elastic jobs among the running
+	wish    allocate.Wish   // for the job that an order tries
+	scanned int             // of the draft's changes, for guests that had to give way
+	cut     []plan.DeviceID // devices that another strategy left cut
+	stays   []plan.JobID    // whose runs were ended in vain when this decision was tried before
+	takers  takers          // scratch
+	elastic int             // elastic jobs among the running
 	resize  unit.Time
 }
+
+var (
+	_ schedule.Scheduler   = (*Scheduler)(nil)
+	_ schedule.Rebuilder   = (*Scheduler)(nil)
+	_ strategy.Remembering = (*Scheduler)(nil)
+	_ strategy.Asker       = (*Scheduler)(nil)
+	_ strategy.Answerer    = (*Scheduler)(nil)
+)
 
 // item is a ranked job.
 type item = lines.Item
@@ -126,14 +117,19 @@ func New(parts Parts) schedule.Scheduler {
 		instead(&s.parts.Gate, d)
 		instead(&s.parts.Rater, d)
 		instead(&s.parts.Switcher, d)
-		s.round = newRound(d)
 	} else {
 		s.rules = parts.Order.Rules()
 	}
-	if s.claims.chooser = parts.Victims; parts.Victims == nil {
-		s.claims.chooser = &victims.Cheapest{}
-	}
 	s.able = s.parts.abilities()
+	s.placing = placing.New(placing.Parts{Placer: s.parts.Placer, Rater: s.parts.Rater, Planner: s.parts.Planner, Switcher: s.parts.Switcher, Flow: s.parts.Flow, Explain: s.parts.Explain}, others{s})
+	var joint room.Round
+	if d := parts.Joint; d != nil {
+		s.round = rounds.New(d, s.parts.Switcher, s.placing, cycle{s})
+		joint = s.round
+	}
+	s.room = room.New(room.Parts{Order: s.parts.Order, Rules: s.rules, Weigher: s.able.weigher, Victims: parts.Victims, Moves: parts.Moves, Sharer: parts.Sharer}, joint, cycle{s}, s.placing)
+	planner, _ := parts.Planner.(*pipelines.Planner)
+	s.reactions = pipelines.NewReactions(parts.Reaction, planner, hands{s})
 	s.reset()
 	if c, ok := strategy.Can[schedule.Controlled](s.parts.Order); ok {
 		return c.Control(s)
@@ -150,11 +146,11 @@ func instead[T any](part *T, d allocate.Joint) {
 
 func (s *Scheduler) reset() {
 	s.lines, s.able.learned = nil, nil
-	s.making.elastic, s.making.resize, s.roomRetry = 0, unit.Never, unit.Never
+	s.making.elastic, s.making.resize = 0, unit.Never
 	s.agenda = agenda.New(s.parts.Reserve, agenda.Rights{May: s.mayEver, First: func(v plan.View, job plan.JobID) bool { return s.claims.WithinGuarantee(v, job) }})
-	s.claims.loops = law.NewLoops(law.DefaultLimits())
-	if r := s.round; r != nil {
-		r.line, r.asking, r.asked, r.last = r.line[:0], nil, nil, -1
+	s.room.Reset()
+	if s.round != nil {
+		s.round.Reset()
 	}
 }
 
@@ -178,11 +174,12 @@ func (s *Scheduler) Rebuild(v plan.View) {
 
 // plant reads the tree of queues, with nothing filed in it.
 func (s *Scheduler) plant(v plan.View) {
-	s.claims.Claims = claims.New(v, s.rules.Preempt || s.round != nil)
-	if s.round != nil {
-		s.claims.SetWake(s.round.wake)
-	}
+	s.claims = claims.New(v, s.rules.Preempt || s.round != nil)
 	s.lines = lines.New(lines.Rules{Strict: s.rules.Strict, Short: s.shortFirst()}, s.claims)
+	s.room.Ask(&s.agenda, s.claims, s.lines)
+	if s.round != nil {
+		s.round.Take(s.room, s.claims, s.lines)
+	}
 }
 
 // mend makes devices whole that another strategy left cut, as they fall idle: the
@@ -214,7 +211,8 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	}
 	s.grow(d.View)
 	s.lines.NextPass()
-	s.making.scanned, s.making.clearing.looked = 0, 0
+	s.making.scanned = 0
+	s.room.NextDecision()
 	for _, id := range why.Jobs {
 		if d.Job(id).Phase == plan.Finished {
 			s.learn(d.View, id)
@@ -233,34 +231,34 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 		s.untilLawful(d, func() {
 			s.unpack(d, &why)
 			s.rebalance(d)
-			s.goOn(d, why.Broken)
+			s.reactions.GoOn(d, why.Broken)
 			s.start(d)
 		})
-	} else if asked = s.ask(d, why); asked {
+	} else if asked = s.round.Ask(d, why); asked {
 		s.untilLawful(d, func() {
 			s.unpack(d, &why)
-			s.carryOut(d)
-			s.goOn(d, why.Broken)
+			s.round.CarryOut(d)
+			s.reactions.GoOn(d, why.Broken)
 		})
-		s.round.remember(d, d.Changes()[from:], s.claims.loops)
-		s.rent(d)
+		s.round.Remember(d, d.Changes()[from:])
+		s.round.Rent(d)
 	} else {
 		s.unpack(d, &why)
-		s.goOn(d, why.Broken)
+		s.reactions.GoOn(d, why.Broken)
 		if !why.Rebuilt {
-			s.putOffAll(d, why.Jobs)
+			s.round.PutOffAll(d, why.Jobs)
 		}
 	}
 	s.claimForOldest(d)
-	s.replan(d, why.Observed)
+	s.reactions.Replan(d, why.Observed)
 	if asked {
 		s.shapeTraffic(d, why)
 	}
 	d.Reserve(s.agenda.Close())
 	if s.round != nil {
-		ask = s.askNext(d.View)
+		ask = s.round.AskNext(d.View)
 	}
-	return min(s.reranks(), s.making.resize, s.roomRetry, s.claims.Wake(), s.agenda.Wake(d.Now()), ask)
+	return min(s.reranks(), s.making.resize, s.room.Retry, s.claims.Wake(), s.agenda.Wake(d.Now()), ask)
 }
 
 // grow makes room for jobs and shapes that are new.
@@ -279,7 +277,7 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	s.drop(d.View, id)
 	s.claims.DropWaiting(id)
 	if s.round != nil {
-		defer func() { s.round.queueUp(id, s.lines.Filed(id)) }()
+		defer func() { s.round.QueueUp(id, s.lines.Filed(id)) }()
 	}
 	switch {
 	case j.Phase == plan.Waiting && s.never(d.View, id):
@@ -292,7 +290,7 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	case j.Phase == plan.Active:
 		s.fileActive(d.View, id)
 		if r := d.Run(j.Run); s.rules.Preempt && r.Began == d.Now() {
-			s.roomRetry = d.Now() // a promise no more: those ranked before it try again
+			s.room.Retry = d.Now() // a promise no more: those ranked before it try again
 		}
 		if is, now := s.lines.Ranked(id); ranked && now && was.Before(&is) {
 			s.lines.ReopenAll() // it may have to give way now
@@ -343,8 +341,8 @@ func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
 	if !s.rules.Preempt {
 		return
 	}
-	if at := s.ripe(v, id, plan.None); at > v.Now() {
-		s.roomRetry = min(s.roomRetry, at)
+	if at := s.room.Ripe(v, id, plan.None); at > v.Now() {
+		s.room.Retry = min(s.room.Retry, at)
 	}
 	key, until := s.parts.Order.Key(v, id)
 	s.lines.Rank(item{Key: key, Job: id})

@@ -7,7 +7,7 @@ import (
 
 // WatchChooser has chose told whom the victims part chooses to give way, and to whom.
 func (s *Scheduler) WatchChooser(chose func(by plan.JobID, victims []plan.JobID)) {
-	s.claims.chooser = watched{s.claims.chooser, chose}
+	s.room.Chooser = watched{s.room.Chooser, chose}
 }
 
 type watched struct {

@@ -32,19 +32,14 @@ func (p *Parts) memories() (list []strategy.Remembering) {
 // Remember encodes the next look at elastic jobs, or when the decider was and wants to be
 // asked, when a run may be displaced again and whether something has happened since it was asked, the memory of every part, and who displaced whom.
 func (s *Scheduler) Remember() []byte {
-	loops, b := s.claims.loops.Remember(), s.memory[:0]
-	if r := s.round; r != nil {
-		between := int64(0)
-		if r.between {
-			between = 1
-		}
-		if s.claims.Claims != nil {
-			r.wake = s.claims.Wake()
-		}
-		b = figures.Put(b, int64(r.last), int64(r.again), int64(r.wake), between)
-	} else if s.making.resize == unit.Never && len(s.able.memories)+len(loops) == 0 {
+	loops, b := s.room.Loops.Remember(), s.memory[:0]
+	switch {
+	case s.round != nil:
+		f := s.round.Figures()
+		b = figures.Put(b, f[:]...)
+	case s.making.resize == unit.Never && len(s.able.memories)+len(loops) == 0:
 		return nil
-	} else {
+	default:
 		b = figures.Put(b, int64(s.making.resize))
 	}
 	s.memory = append(appendMemories(b, s.able.memories), loops...)
@@ -60,28 +55,24 @@ func appendMemories(b []byte, parts []strategy.Remembering) []byte {
 
 // Recall reads what Remember wrote. A question that was out is put again.
 func (s *Scheduler) Recall(memory []byte) error {
-	instants, between := []*unit.Time{&s.making.resize}, unit.Time(0)
+	r, f, n := figures.Read(memory), [4]int64{}, 1
 	if s.round != nil {
-		instants, s.round.asked = []*unit.Time{&s.round.last, &s.round.again, &s.round.wake, &between}, nil
+		n = len(f)
 	}
-	r := figures.Read(memory)
-	for _, at := range instants {
-		x := unit.Time(r.Next())
-		if r.Cut() {
-			return fmt.Errorf("the memory of a composed scheduler begins with %d figures, this one does not", len(instants))
+	for i := range n {
+		if f[i] = r.Next(); r.Cut() {
+			return fmt.Errorf("the memory of a composed scheduler begins with %d figures, this one does not", n)
 		}
-		*at = x
 	}
 	if s.round != nil {
-		s.round.between = between != 0
-		if s.claims.Claims != nil {
-			s.claims.SetWake(s.round.wake)
-		}
+		s.round.Recall(f)
+	} else {
+		s.making.resize = unit.Time(f[0])
 	}
 	if err := recallMemories(r, s.able.memories); err != nil {
 		return err
 	}
-	return s.claims.loops.Recall(r.Rest())
+	return s.room.Loops.Recall(r.Rest())
 }
 
 // recallMemories hands each part its memory.
@@ -96,4 +87,20 @@ func recallMemories(r *figures.Reader, parts []strategy.Remembering) error {
 		}
 	}
 	return nil
+}
+
+// Asks hands over the questions of the last decision.
+func (s *Scheduler) Asks() []strategy.Ask {
+	if s.round == nil {
+		return nil
+	}
+	return s.round.Asks()
+}
+
+// Answer solves a question that the decider put.
+func (s *Scheduler) Answer(question []byte) ([]byte, error) {
+	if s.round == nil {
+		return nil, fmt.Errorf("this strategy asks nothing")
+	}
+	return s.round.Answer(question)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/pipelines"
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/pipeline"
@@ -32,7 +33,7 @@ func PartsOf(c, null strategy.Filled) Parts {
 		Rater:     strategy.In[allocate.Rater](c, allocate.RatePart),
 		Switcher:  strategy.In[allocate.Switcher](c, allocate.SwitchPart),
 		Joint:     strategy.In[allocate.Joint](c, allocate.JointPart),
-		Planner: &Pipelines{
+		Planner: &pipelines.Planner{
 			Cut: strategy.In[pipeline.Partitioner](c, pipeline.CutPart), NullCut: strategy.In[pipeline.Partitioner](null, pipeline.CutPart),
 			Sequence: strategy.In[pipeline.Ordering](c, pipeline.SequencePart), NullSequence: strategy.In[pipeline.Ordering](null, pipeline.SequencePart),
 			Spread: strategy.In[parallel.Planner](c, parallel.PlannerPart),
@@ -45,19 +46,17 @@ func PartsOf(c, null strategy.Filled) Parts {
 
 // abilities are what parts can do beside their contracts; nil where none can.
 type abilities struct {
-	ager    schedule.Ager
-	weigher schedule.Weigher
-	learner schedule.Learner
-	pupil   schedule.Pupil   // the learner, if ranks may change at once
-	sees    schedule.Learner // the foresight of who reserves, if it learns
-	shaper  flow.Shaper
-	mover   allocate.Mover
-	// The placer, or a link of it, may find room where none is counted, or let jobs wait
-	// for a better place.
-	finder, patient bool
-	watchers        []allocate.Watcher     // of the placer's links
-	memories        []strategy.Remembering // of the parts
-	learned         []bool                 // by job: the estimator was told of its end
+	ager     schedule.Ager
+	weigher  schedule.Weigher
+	learner  schedule.Learner
+	pupil    schedule.Pupil   // the learner, if ranks may change at once
+	sees     schedule.Learner // the foresight of who reserves, if it learns
+	shaper   flow.Shaper
+	mover    allocate.Mover
+	patient  bool                   // the placer, or a link of it, may let jobs wait for a better place
+	watchers []allocate.Watcher     // of the placer's links
+	memories []strategy.Remembering // of the parts
+	learned  []bool                 // by job: the estimator was told of its end
 }
 
 // abilities finds what the parts can do beside their contracts.
@@ -74,9 +73,8 @@ func (p *Parts) abilities() abilities {
 		a.shaper, _ = strategy.Can[flow.Shaper](p.Flow)
 	}
 	for _, link := range allocate.Links(p.Placer) {
-		_, finds := strategy.Can[allocate.Finder](link)
 		_, waits := strategy.Can[allocate.Patient](link)
-		a.finder, a.patient = a.finder || finds, a.patient || waits
+		a.patient = a.patient || waits
 		if w, ok := strategy.Can[allocate.Watcher](link); ok {
 			a.watchers = append(a.watchers, w)
 		}
@@ -102,7 +100,7 @@ func (s *Scheduler) learn(v plan.View, id plan.JobID) {
 		return
 	}
 	s.able.learned[id] = true
-	s.claims.loops.Forget(id)
+	s.room.Loops.Forget(id)
 	s.parts.Estimator.Learn(v, id)
 	if s.able.learner != nil {
 		s.able.learner.Learn(v, id)

@@ -7,6 +7,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/engine/placing"
 	"github.com/musterdl/muster/flow"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/strategy"
@@ -104,7 +105,7 @@ type every struct {
 	schedule.Order
 	allocate.Sizer
 	allocate.Placer
-	compose.Planner
+	placing.Planner
 	Flow
 	victims.Chooser
 	allocate.Rater

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"github.com/musterdl/muster/engine/lines"
+	"github.com/musterdl/muster/engine/placing"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/calendar"
 )
@@ -11,8 +12,8 @@ import (
 // nextShorter returns the next by rank of a class that takes less time than its best job, which
 // was just tried, or none: where nodes close soon it may end before. Whom nothing was held
 // back from would fit no better if it were shorter.
-func (s *Scheduler) nextShorter(d *plan.Draft, c *lines.Class) plan.JobID {
-	if len(s.agenda.Windows()) == 0 || s.rules.Strict || !s.making.held {
+func (s *Scheduler) nextShorter(d *plan.Draft, c *lines.Class, why placing.Why) plan.JobID {
+	if len(s.agenda.Windows()) == 0 || s.rules.Strict || !why.Held {
 		return plan.None
 	}
 	n, first, found := d.ShapeOf(c.Shape).Least(), item{}, false

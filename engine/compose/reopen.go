@@ -28,10 +28,10 @@ func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
 		_, shares := strategy.Can[allocate.Sharer](w)
 		for _, g := range guests {
 			job := d.Run(g.Run).Job
-			if packed := d.Job(job).Reason.Code == plan.Packed; packed != shares || s.stays(job) { // who stays goes with its host
+			if packed := d.Job(job).Reason.Code == plan.Packed; packed != shares || s.room.Stays(job) { // who stays goes with its host
 				continue
 			}
-			s.stop(d, g.Run, plan.Reason{Code: plan.Unpacked, A: int64(g.Host)})
+			s.endGuest(d, g.Run, plan.Reason{Code: plan.Unpacked, A: int64(g.Host)})
 		}
 		if opened {
 			s.lines.ReopenAll()
@@ -39,18 +39,30 @@ func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
 	}
 }
 
+// endGuest ends a guest's run, and has its job wait.
+func (s *Scheduler) endGuest(d *plan.Draft, id plan.RunID, why plan.Reason) {
+	if s.round != nil {
+		s.round.Stop(d, id, why)
+		return
+	}
+	if job := d.JobOf(id); d.Stop(id, why, s.placing.Price(d.View, job)) {
+		s.drop(d.View, job)
+		s.file(d.View, job)
+	}
+}
+
 // reopen lets those be tried again for whom there may be a place now.
 func (s *Scheduler) reopen(d *plan.Draft, room bool) {
 	s.claims.Age(d.View)
-	if room || s.roomRetry <= d.Now() {
+	if room || s.room.Retry <= d.Now() {
 		s.recallAside(d)
 	}
 	if room {
 		s.mend(d)
 		s.reopenRoomy(d.View)
 	}
-	if s.roomRetry <= d.Now() {
-		s.roomRetry = unit.Never
+	if s.room.Retry <= d.Now() {
+		s.room.Retry = unit.Never
 		s.lines.ReopenAll()
 	}
 	if s.claims.Wake() <= d.Now() {
@@ -65,7 +77,7 @@ func (s *Scheduler) reopen(d *plan.Draft, room bool) {
 func (s *Scheduler) reopenRoomy(v plan.View) {
 	for id := range s.lines.BlockedShapes() {
 		shape := v.ShapeOf(id)
-		if s.able.finder || s.parts.Sharer != nil || s.rules.Preempt || roomFor(v, shape, shape.Least()) || s.scattered(v, shape) {
+		if s.placing.MayFind() || s.parts.Sharer != nil || s.rules.Preempt || shape.HasRoom(v, shape.Least()) || s.room.Scattered(v, shape) {
 			s.lines.ReopenShape(id)
 		} else if s.claims.CouldTakeBack(v, shape) {
 			s.lines.ReopenTakers(id, s.takers(v, shape, false))
@@ -124,7 +136,7 @@ func (s *Scheduler) crowd(d *plan.Draft, id int32) {
 // but free room is asked for.
 func (s *Scheduler) keepOut(d *plan.Draft, c *lines.Class) {
 	v, shape, job := d.View, d.ShapeOf(c.Shape), c.Best().Job
-	if !s.agenda.Full() || len(s.agenda.Windows()) > 0 || shape.Elastic() || s.parts.Sharer != nil || s.able.finder || s.able.patient || s.moves() {
+	if !s.agenda.Full() || len(s.agenda.Windows()) > 0 || shape.Elastic() || s.parts.Sharer != nil || s.placing.MayFind() || s.able.patient || s.room.Moves() {
 		return
 	}
 	n := shape.Least()

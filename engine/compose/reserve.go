@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/engine/agenda"
+	"github.com/musterdl/muster/engine/placing"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -42,7 +43,7 @@ func (s *Scheduler) claimed(d *plan.Draft) bool {
 		}
 		key, _ := s.parts.Order.Key(d.View, claim.Job)
 		it := item{Key: key, Job: claim.Job}
-		if s.placed(d, it, s.lines.Ahead(c.Leaf, it), plan.None) {
+		if s.placed(d, it, s.lines.Ahead(c.Leaf, it), plan.None).Workers > 0 {
 			return true
 		}
 	}
@@ -52,7 +53,7 @@ func (s *Scheduler) claimed(d *plan.Draft) bool {
 // mustWait reports whether a job with a claim has no room before that, as nothing gave room up since the
 // calendar said so, and the job may ask for nothing but free room.
 func (s *Scheduler) mustWait(d *plan.Draft, claim *plan.Claim) bool {
-	if !s.agenda.Waits(moment(d), claim) || s.rules.Preempt || s.round != nil || s.parts.Sharer != nil || s.able.finder || s.moves() {
+	if !s.agenda.Waits(moment(d), claim) || s.rules.Preempt || s.round != nil || s.parts.Sharer != nil || s.placing.MayFind() || s.room.Moves() {
 		return false
 	}
 	shape := d.Shape(claim.Job)
@@ -71,8 +72,8 @@ func (s *Scheduler) putOff(d *plan.Draft) (moved bool) {
 
 // reserve gives a job that does not fit a place in the calendar, if it is its turn,
 // and reports whether that place is this moment.
-func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID) bool {
-	if s.making.why.Code != plan.NoReason || s.agenda.Has(job) {
+func (s *Scheduler) reserve(d *plan.Draft, job plan.JobID, why placing.Why) bool {
+	if why.Bar.Code != plan.NoReason || s.agenda.Has(job) {
 		return false
 	}
 	rank := s.rankOfClaim(d.View, job)

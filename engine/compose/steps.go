@@ -1,17 +1,15 @@
 package compose
 
 import (
-	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/lines"
+	"github.com/musterdl/muster/engine/placing"
+	"github.com/musterdl/muster/engine/rounds"
 	"github.com/musterdl/muster/flow"
-	"github.com/musterdl/muster/model/strategy"
+	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
-	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 )
-
-// What a job goes through between its place and its start, the same for a composed
-// scheduler and for one that decides for all jobs at once.
 
 // admit passes a job that never ran through step 1, and a new one through the gate.
 func (p *Parts) admit(d *plan.Draft, id plan.JobID, j *plan.Job) bool {
@@ -25,79 +23,6 @@ func (p *Parts) admit(d *plan.Draft, id plan.JobID, j *plan.Job) bool {
 		}
 	}
 	return true
-}
-
-// ratedCandidates is how many places a rater is given to choose from.
-const ratedCandidates = 8
-
-// rate is the candidate that the rater likes best; the placer's own first without one.
-func (p *Parts) rate(v plan.View, job plan.JobID, n int32, shape *plan.Shape, found []allocate.Candidate) int {
-	if p.Rater == nil || len(found) < 2 {
-		return 0
-	}
-	return p.Rater.Rate(v, allocate.Need{Job: job, Attempt: v.Job(job).Attempt, Workers: n, Shape: shape}, found)
-}
-
-// terms asks steps 4 and 5 for their parts of the terms of a run, and who streams in which
-// groups its layers come; of its share step 2 has said its own, or nothing.
-func (p *Parts) terms(d *plan.Draft, job plan.JobID, on *allocate.Candidate) (t plan.Terms, planned, null unit.Duration) {
-	t = plan.DefaultTerms().WithShare(on.Share)
-	var pl plan.Pipeline
-	var made bool
-	if p.Planner != nil && d.ProfileOf(job).Stages > 0 {
-		if pl, null, made = p.Planner.Plan(d.View, job, on.Slots); made {
-			planned = pl.Iteration
-		}
-	}
-	if s := spread(d.View, job, on.Slots); s.Name != "" {
-		pl, made = plan.Pipeline{Schedule: s.Name, Iteration: s.Step, JSON: []byte(s.Shape), Spare: s.Spare}, true
-		planned = s.Step
-	}
-	if s, ok := strategy.Can[allocate.Streamer](p.Switcher); ok {
-		pl.Groups, made = s.Groups(d.View, job), true
-	}
-	if made {
-		t.Plan.ID = d.PlanID(pl)
-	}
-	t.Traffic = p.Flow.Traffic(d.View, job)
-	return t, planned, null
-}
-
-// spread is the plan that the job's menu has for its slots, where a planner wrote the menu: the
-// planner was asked when the job was submitted, so that no cycle waits for it.
-func spread(v plan.View, job plan.JobID, on []plan.Slot) workload.Spread {
-	menu := v.Menu(job)
-	if len(menu) == 0 || len(on) == 0 {
-		return workload.Spread{}
-	}
-	n, several := int32(0), false
-	for i := range on {
-		n, several = n+on[i].Workers, several || on[i].Node != on[0].Node
-	}
-	return menu.Spread(v.Node(on[0].Node).Model, n, several)
-}
-
-// begin cuts the devices that a candidate wants cut, gives those beside it the terms that
-// it says, and starts the job on it.
-func (p *Parts) begin(d *plan.Draft, job plan.JobID, c *allocate.Candidate, terms plan.Terms, reason plan.Reason) (plan.RunID, plan.Reason) {
-	mark := d.Mark()
-	for _, cut := range c.Cut {
-		if !d.Reshape(cut.Device, cut.Geometry, plan.Reason{Code: plan.Partitioned, A: int64(cut.Geometry)}) {
-			d.Rollback(mark)
-			return plan.None, plan.Reason{Code: plan.NoRoom}
-		}
-	}
-	for _, b := range c.Beside {
-		if !d.Regrant(b.Run, d.Run(b.Run).Terms.WithShare(&b.Share), plan.Reason{Code: plan.Packed, A: int64(job)}) {
-			d.Rollback(mark)
-			return plan.None, plan.Reason{Code: plan.NoRoom}
-		}
-	}
-	run, why := d.Start(job, c.Slots, terms, reason)
-	if why.Code != plan.NoReason {
-		d.Rollback(mark)
-	}
-	return run, why
 }
 
 // shapeTraffic gives runs other terms on the network after their company has changed: one
@@ -116,3 +41,80 @@ func (s *Scheduler) shapeTraffic(d *plan.Draft, why schedule.Trigger) {
 		d.Regrant(set.Run, d.Run(set.Run).Terms.WithTraffic(set.Traffic), plan.Reason{Code: plan.Interleaved, A: int64(set.Traffic.Shift)})
 	}
 }
+
+// others are those whose room a start leaves alone.
+type others struct{ *Scheduler }
+
+var _ placing.Others = others{}
+
+// MayTake is what the ledger says.
+func (o others) MayTake(v plan.View, job plan.JobID, models uint64, milli int64) (uint64, queue.Bar) {
+	return v.MayTake(&o.claims.Ledger, job, models, milli)
+}
+
+// Bounds reports whether the tree of queues has any.
+func (o others) Bounds() bool { return o.claims.Bounds() }
+
+// Holds are those of the agenda.
+func (o others) Holds(d *plan.Draft, job plan.JobID, workers int32) ([]plan.Hold, bool) {
+	return o.agenda.Holds(moment(d), job, workers), !o.agenda.Empty()
+}
+
+// Closes is what the agenda says.
+func (o others) Closes(node plan.NodeID, now, until unit.Time) bool {
+	return o.agenda.Closes(node, now, until)
+}
+
+// Started tells the agenda.
+func (o others) Started(d *plan.Draft, run plan.RunID) { o.agenda.Started(moment(d), run) }
+
+// cycle is what a round has done and asks, and where the room's jobs are filed.
+type cycle struct{ *Scheduler }
+
+var _ rounds.Cycle = cycle{}
+
+// Drop takes a job out of wherever it is filed.
+func (c cycle) Drop(v plan.View, job plan.JobID) { c.drop(v, job) }
+
+// File puts a waiting job in its class.
+func (c cycle) File(v plan.View, job plan.JobID) { c.file(v, job) }
+
+// FileRunning puts a job that has a run among the running.
+func (c cycle) FileRunning(v plan.View, job plan.JobID) { c.fileRunning(v, job) }
+
+// Smaller is the next smaller size that a job may start with, or 0.
+func (c cycle) Smaller(v plan.View, job plan.JobID, n int32) int32 {
+	if n = v.Shape(job).Smaller(n); n == 0 {
+		return 0
+	}
+	if until, had := c.reactions.RepairedBy(v, job); n < had && until > v.Now() {
+		return 0
+	}
+	return n
+}
+
+// Settled moves a job that was just promised a run from the waiting to the running.
+func (c cycle) Settled(d *plan.Draft, it lines.Item, n, want int32) {
+	c.settled(d, it, n, want, plan.None)
+}
+
+// Evicted queues the guests that have had to give way.
+func (c cycle) Evicted(d *plan.Draft) { c.evicted(d) }
+
+// Reserve gives a job a place in the calendar.
+func (c cycle) Reserve(d *plan.Draft, job plan.JobID, why placing.Why) bool {
+	return c.reserve(d, job, why)
+}
+
+// Obstacle is what keeps a job from starting.
+func (c cycle) Obstacle(d *plan.Draft, job plan.JobID, own plan.Reason) plan.Reason {
+	return c.obstacle(d, job, plan.None, own)
+}
+
+// Explain says so.
+func (c cycle) Explain(d *plan.Draft, job plan.JobID, own plan.Reason) {
+	c.explain(d, job, plan.None, own)
+}
+
+// NextLeaf is the queue that is served next.
+func (c cycle) NextLeaf() int32 { return c.nextLeaf() }

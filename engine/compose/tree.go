@@ -49,7 +49,9 @@ func (s *Scheduler) ranksBefore(a, b int32) bool {
 		return false
 	}
 	if s.round != nil {
-		return s.round.asking[a][0].turn < s.round.asking[b][0].turn
+		_, x := s.round.Next(a)
+		_, y := s.round.Next(b)
+		return x < y
 	}
 	x, y := s.lines.First(a), s.lines.First(b)
 	return x != nil && y != nil && x.Best().Before(y.Best())
@@ -64,7 +66,7 @@ func (s *Scheduler) nextModels(b int32) uint64 {
 	}
 	job := plan.JobID(plan.None)
 	if s.round != nil {
-		job = s.round.asking[b][0].job
+		job, _ = s.round.Next(b)
 	} else if c := s.lines.First(b); c != nil {
 		job = c.Best().Job
 	}

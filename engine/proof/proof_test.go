@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
-
 	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/engine/pipelines"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
@@ -49,7 +49,7 @@ func newTiresias() schedule.Scheduler {
 	config.QueuesDeviceSec = []float64{100, 400}
 	return compose.New(compose.Parts{Estimator: declared.Estimator{}, Order: tiresias.New(config), Sizer: fixed.Sizer{},
 		Placer: firstfit.Placer{}, Flow: maxmin.Policy{}, Reaction: byprice.New(byprice.Default()),
-		Planner: &compose.Pipelines{Cut: dpcut.Partitioner{}, Sequence: onefoneb.Ordering{}, NullCut: equal.Partitioner{}, NullSequence: gpipe.Ordering{}, Name: "dp-cut+1f1b"}})
+		Planner: &pipelines.Planner{Cut: dpcut.Partitioner{}, Sequence: onefoneb.Ordering{}, NullCut: equal.Partitioner{}, NullSequence: gpipe.Ordering{}, Name: "dp-cut+1f1b"}})
 }
 
 // TestScenarios runs the files of testdata and compares what was decided.

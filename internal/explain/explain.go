@@ -142,9 +142,8 @@ func settled(v plan.View, j *plan.Job) Answer {
 			a.Words += "; it starts after the runs that are stopping there: " + strings.Join(names, ", ")
 		}
 		if id := v.Run(j.Run).Terms.Plan.ID; id != plan.None {
-			made := v.Pipeline(id)
-			if name, why := made.Lacking(); why != "" {
-				a.Words += "; its pipeline goes in the plain order, since " + name + " has no plan for it: " + why
+			if made := v.Pipeline(id); made.Lacks != "" {
+				a.Words += "; its pipeline goes in the plain order, since " + made.Schedule + " has no plan for it: " + made.Lacks
 			}
 		}
 	}

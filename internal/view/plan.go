@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/engine/pipelines"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -104,7 +104,7 @@ func pipelineOf(v plan.View, info plane.JobInfo, id plan.JobID) *Pipeline {
 	if !ok {
 		return nil
 	}
-	out := Pipeline{Schedule: p.Schedule, IterationSec: p.Iteration.Seconds()}
+	out := Pipeline{Schedule: p.Title(), IterationSec: p.Iteration.Seconds()}
 	for _, e := range info.Dossier {
 		for _, n := range e.Notes {
 			if n.Step == plan.Pipelining && n.Chosen == int64(v.Run(v.Job(id).Run).Terms.Plan.ID) {
@@ -139,14 +139,14 @@ func PlanOf(v plan.View, info plane.JobInfo, id plan.JobID) Plan {
 			out.offer = &offered{*info.Spec, v.Node(on[0].Node).Model, int32(len(on)), string(p.JSON)}
 			break
 		}
-		request := compose.Request(*v.ProfileOf(id))
+		request := pipelines.Request(*v.ProfileOf(id))
 		for l := range p.Layers { // what was measured of its run in the place of its profile
 			layer := &request.Layers[l]
 			both := max(1, layer.Forward+layer.Backward)
 			layer.Forward, layer.Backward = layer.Forward*p.Layers[l]/both, layer.Backward*p.Layers[l]/both
 		}
 		params := pipeline.Params{}
-		if devices, speeds := compose.Placed(v, on, request.Stages); devices != nil {
+		if devices, speeds := pipelines.Placed(v, on, request.Stages); devices != nil {
 			params.Speeds, params.Links = speeds, devices.Links()
 		}
 		out.predict(p.JSON, request.Layers, params)

@@ -83,7 +83,8 @@ func stepOf(v plan.View, n plan.Note) Step {
 		if n.Chosen == plan.None || v.Pipeline(int32(n.Chosen)).Schedule == "" {
 			break
 		}
-		s.Chose, s.Because = v.Pipeline(int32(n.Chosen)).Schedule, fmt.Sprintf("%s an iteration", unit.Duration(n.Won))
+		made := v.Pipeline(int32(n.Chosen))
+		s.Chose, s.Because = made.Title(), fmt.Sprintf("%s an iteration", unit.Duration(n.Won))
 		if n.Lost > 0 { // which a plan of a menu was not compared to
 			s.Rejected, s.Because = "equal layers, gpipe", fmt.Sprintf("%s against %s", s.Because, unit.Duration(n.Lost))
 		}

@@ -98,8 +98,8 @@ func (p *Past) Of(v plan.View, id plan.JobID) *Table {
 	return p.tableOf(v, shown{group: p.groupOf(v, id)})
 }
 
-// Told is what is known of a job's running time in the present period, by its report too if it had made
-// one before, and in what that is counted.
+// Told is Of with the job's report of progress, if it had made one before the period. It also returns the unit in
+// which the table counts.
 func (p *Past) Told(v plan.View, id plan.JobID) (t *Table, scale float64) {
 	p.refresh(v)
 	j := v.Job(id)
@@ -264,7 +264,7 @@ func (p *Past) hear(v plan.View) {
 	p.heard = p.at
 }
 
-// weighOpen counts who goes on, and what all ask for who are there.
+// weighOpen counts the jobs that still run, by how long they have, and adds up the devices that all live jobs ask for.
 func (p *Past) weighOpen(v plan.View) {
 	for _, b := range [...]*book{p.times, p.told} {
 		for _, c := range b.groups {

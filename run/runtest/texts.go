@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterdl/muster/engine/compose"
+	"github.com/musterdl/muster/engine/pipelines"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
@@ -293,7 +293,7 @@ func tellsPlan(ord pipeline.Ordering, times float64) func(*look) {
 	return func(x *look) {
 		for id, ord := range []pipeline.Ordering{gpipe.Ordering{}, ord} {
 			id := plan.JobID(id)
-			maker := &compose.Pipelines{Cut: equal.Partitioner{}, Sequence: ord, NullCut: equal.Partitioner{}, NullSequence: gpipe.Ordering{}, Name: fmt.Sprintf("%T", ord)}
+			maker := &pipelines.Planner{Cut: equal.Partitioner{}, Sequence: ord, NullCut: equal.Partitioner{}, NullSequence: gpipe.Ordering{}, Name: fmt.Sprintf("%T", ord)}
 			x.start(id, func(d *plan.Draft, t *plan.Terms) {
 				made, _, ok := maker.Plan(d.View, id, nil)
 				if !ok {
@@ -325,7 +325,7 @@ func tellsPlan(ord pipeline.Ordering, times float64) func(*look) {
 func replans(x *look) {
 	to := func(first int32) func(d *plan.Draft, t *plan.Terms) {
 		return func(d *plan.Draft, t *plan.Terms) {
-			maker := &compose.Pipelines{Cut: at{first}, Sequence: gpipe.Ordering{}, NullCut: at{first}, NullSequence: gpipe.Ordering{}, Name: "gpipe"}
+			maker := &pipelines.Planner{Cut: at{first}, Sequence: gpipe.Ordering{}, NullCut: at{first}, NullSequence: gpipe.Ordering{}, Name: "gpipe"}
 			made, _, ok := maker.Plan(d.View, 0, nil)
 			if !ok {
 				x.Fatalf("there is no plan with %d layers in the first stage", first)
@@ -368,7 +368,7 @@ func replans(x *look) {
 // would read its checkpoint, and with all that it did but the step at work.
 func keeps(x *look) {
 	planned := func(d *plan.Draft, t *plan.Terms) {
-		maker := &compose.Pipelines{Cut: equal.Partitioner{}, Sequence: gpipe.Ordering{}, NullCut: equal.Partitioner{}, NullSequence: gpipe.Ordering{}, Name: "gpipe"}
+		maker := &pipelines.Planner{Cut: equal.Partitioner{}, Sequence: gpipe.Ordering{}, NullCut: equal.Partitioner{}, NullSequence: gpipe.Ordering{}, Name: "gpipe"}
 		made, _, ok := maker.Plan(d.View, 0, nil)
 		if !ok {
 			x.Fatal("the job has no plan")

@@ -78,8 +78,8 @@ func (m *market) share(devices int32) {
 	m.fill(m.cut(devices - m.demand(high)))
 }
 
-// cut takes devices from the jobs that gain least by each as long as there are fewer than those
-// have whom no price makes stop, since devices were lost. It returns what is to spare then.
+// cut stops jobs when devices were lost and even the highest price leaves more in use than there are: first the
+// job that gains least by each device. It returns how many devices are to spare then.
 func (m *market) cut(spare int32) int32 {
 	for spare < 0 {
 		least, who := math.Inf(1), 0

@@ -1,4 +1,4 @@
-package compose
+package pipelines
 
 import (
 	"bytes"
@@ -15,14 +15,34 @@ import (
 	"github.com/musterdl/muster/schedule"
 )
 
-// How runs with plans go on when what their plans were made for is so no more.
+// Reactions are how runs with plans go on when what their plans were made for is so no more.
+type Reactions struct {
+	policy  reaction.Policy // nil has no run changed
+	planner *Planner        // nil where another one plans
+	hands   Hands
+}
 
-// replan has runs go on in another way whose stages were seen to take other times than their plans say,
+// Hands carry out on the draft what is decided of a run. Each keeps a job out of what is held, reports
+// whether there was room, and leaves all as it was where there was none.
+type Hands interface {
+	// Again ends a run and starts its job as wished, in a start that waits for the end.
+	Again(d *plan.Draft, run plan.RunID, w *allocate.Wish, holds []plan.Hold) bool
+	// GoOn starts a job again that has lost its run, in the processes that are left of it where it keeps some.
+	GoOn(d *plan.Draft, w *allocate.Wish, keeps plan.PlanTerms, holds []plan.Hold) bool
+	// Waits reports whether a job waits for a start.
+	Waits(job plan.JobID) bool
+}
+
+// NewReactions are those of a policy, on the plans of a planner.
+func NewReactions(policy reaction.Policy, planner *Planner, hands Hands) Reactions {
+	return Reactions{policy, planner, hands}
+}
+
+// Replan has runs go on in another way whose stages were seen to take other times than their plans say,
 // where that loses fewer device-seconds than to go on: by another plan, or without the devices that have
 // become slow.
-func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
-	pipelines, plans := s.parts.Planner.(*Pipelines)
-	if s.parts.Reaction == nil || !plans {
+func (s *Reactions) Replan(d *plan.Draft, observed []schedule.Observation) {
+	if s.policy == nil || s.planner == nil {
 		return
 	}
 	for i := range observed {
@@ -35,8 +55,8 @@ func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
 			s.leaveSlow(d, run, o)
 			continue
 		}
-		rules := s.parts.Reaction.Setting()
-		x, by, was := pipelines.going(d.View, run)
+		rules := s.policy.Setting()
+		x, by, was := s.planner.going(d.View, run)
 		if x == nil {
 			s.leaveSlow(d, run, o) // its stages were timed all the same
 			continue
@@ -48,7 +68,7 @@ func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
 		if !differs {
 			continue
 		}
-		w := drifted{run: run, pipelines: pipelines, by: by, is: is, slow: slowNodes(d.View, run, o.Slow, rules.Skew)}
+		w := drifted{run: run, planner: s.planner, by: by, is: is, slow: slowNodes(d.View, run, o.Slow, rules.Skew)}
 		w.now = x.Like(scaled(parallel.Of(Request(*d.ProfileOf(o.Job))), is.layers), slowed(ranks(d.View, run, int32(len(is.devices))), is.devices))
 		r := s.broken(d.View, o.Job, &by, w.now)
 		r.Drifted, r.Copying, r.Change = true, ranks(d.View, run, int32(len(is.devices))), rules.Change
@@ -63,8 +83,8 @@ func (s *Scheduler) replan(d *plan.Draft, observed []schedule.Observation) {
 
 // leaveSlow has a run whose plan came with its offer go on in the way that costs least while its devices
 // or links are slow: to ride it through, or to leave them, at its size or a smaller one.
-func (s *Scheduler) leaveSlow(d *plan.Draft, run plan.RunID, o *schedule.Observation) {
-	is, skew := d.Run(run), s.parts.Reaction.Setting().Skew
+func (s *Reactions) leaveSlow(d *plan.Draft, run plan.RunID, o *schedule.Observation) {
+	is, skew := d.Run(run), s.policy.Setting().Skew
 	if is.Terms.Plan.ID == plan.None || d.Pipeline(is.Terms.Plan.ID).JSON == nil {
 		return
 	}
@@ -86,12 +106,12 @@ func (s *Scheduler) leaveSlow(d *plan.Draft, run plan.RunID, o *schedule.Observa
 }
 
 // takes has a run go on in the cheapest way that can be had.
-func (s *Scheduler) takes(d *plan.Draft, w *drifted, r *reaction.Run) {
+func (s *Reactions) takes(d *plan.Draft, w *drifted, r *reaction.Run) {
 	job := d.Run(w.run).Job
-	ways := s.parts.Reaction.Ways(r)
+	ways := s.policy.Ways(r)
 	for k := 0; k < len(ways) && ways[k].Why == ""; k++ {
 		if ways[k].Why = s.goes(d, w, &ways[k]); ways[k].Why == "" {
-			s.react(d, plan.Reaction{Job: job, Cause: plan.Drifted, Chosen: ways[k].Name, Ways: waysOf(ways)}, w.slow)
+			s.keep(d, plan.Reaction{Job: job, Cause: plan.Drifted, Chosen: ways[k].Name, Ways: waysOf(ways)}, w.slow)
 			return
 		}
 	}
@@ -99,12 +119,12 @@ func (s *Scheduler) takes(d *plan.Draft, w *drifted, r *reaction.Run) {
 
 // drifted is a run that was seen to take other times than its plan says.
 type drifted struct {
-	run       plan.RunID
-	pipelines *Pipelines
-	by        parallel.Candidate  // by which it goes, with what that was to take
-	is        belief              // what it is believed to take now
-	now       *parallel.Simulator // which says so
-	slow      []plan.NodeID       // those of its nodes that have slow devices
+	run     plan.RunID
+	planner *Planner
+	by      parallel.Candidate  // by which it goes, with what that was to take
+	is      belief              // what it is believed to take now
+	now     *parallel.Simulator // which says so
+	slow    []plan.NodeID       // those of its nodes that have slow devices
 }
 
 // learned is what is believed of a run after an observation, and whether that is otherwise than before:
@@ -152,7 +172,7 @@ func slowNodes(v plan.View, run plan.RunID, slow []float64, skew float64) (nodes
 
 // elsewhere says on what a run could begin again of which some nodes are slow: on as many other devices
 // as it would leave, where they are free, and in its smaller sizes.
-func (s *Scheduler) elsewhere(v plan.View, w *drifted, r *reaction.Run) {
+func (s *Reactions) elsewhere(v plan.View, w *drifted, r *reaction.Run) {
 	is := v.Run(w.run)
 	shape := v.Shape(is.Job)
 	s.saves(v, w.run, r)
@@ -167,7 +187,7 @@ func (s *Scheduler) elsewhere(v plan.View, w *drifted, r *reaction.Run) {
 		}
 		nodes = append(nodes, g.Node)
 	})
-	if roomFor(v, shape, leaves) {
+	if shape.HasRoom(v, leaves) {
 		on := &parallel.Devices{Kinds: r.X.On.Kinds, Nodes: slices.Clone(r.X.On.Nodes), Speeds: slices.Clone(r.X.On.Speeds)}
 		for rank, speed := range r.X.On.Speeds {
 			if speed < 1 {
@@ -179,7 +199,7 @@ func (s *Scheduler) elsewhere(v plan.View, w *drifted, r *reaction.Run) {
 		r.X = r.X.Like(r.X.Model, on.Index())
 	}
 	kind, several := v.Node(nodes[0]).Model, len(slices.Compact(nodes)) > 1
-	for n := smaller(shape, is.Workers); n > 0; n = smaller(shape, n) {
+	for n := shape.Smaller(is.Workers); n > 0; n = shape.Smaller(n) {
 		rate, at := v.Rate(is.Job, kind, is.Workers, several), v.Rate(is.Job, kind, n, several)
 		if n <= is.Workers-leaves && at > 0 {
 			r.Sizes = append(r.Sizes, reaction.Size{Workers: int(n), Step: unit.Duration(float64(r.Sound) * float64(rate) / float64(at))})
@@ -188,7 +208,7 @@ func (s *Scheduler) elsewhere(v plan.View, w *drifted, r *reaction.Run) {
 }
 
 // saves says what a run that goes on loses when it is told to stop and begins again elsewhere.
-func (s *Scheduler) saves(v plan.View, run plan.RunID, r *reaction.Run) {
+func (s *Reactions) saves(v plan.View, run plan.RunID, r *reaction.Run) {
 	is := v.Run(run)
 	c := v.Job(is.Job).Checkpoint
 	r.Anew, r.Deaf, r.Store = true, !c.OnRequest, max(c.Save, c.Load)
@@ -202,7 +222,7 @@ func (s *Scheduler) saves(v plan.View, run plan.RunID, r *reaction.Run) {
 }
 
 // goes has a run go on in a way, and says why it cannot.
-func (s *Scheduler) goes(d *plan.Draft, w *drifted, way *reaction.Option) parallel.Why {
+func (s *Reactions) goes(d *plan.Draft, w *drifted, way *reaction.Option) parallel.Why {
 	switch n := d.Run(w.run).Workers; way.Name {
 	case reaction.Ride:
 		return ""
@@ -222,7 +242,7 @@ func (w *drifted) another(d *plan.Draft, p *parallel.Plan) (why parallel.Why) {
 	}
 	terms := d.Run(w.run).Terms
 	was := d.Pipeline(terms.Plan.ID)
-	pl, ok := w.pipelines.planned(&best, d.View, d.Run(w.run).Job, &was, w.is)
+	pl, ok := w.planner.planned(&best, d.View, d.Run(w.run).Job, &was, w.is)
 	if !ok {
 		return "it is no plan that a run could be told"
 	}
@@ -236,9 +256,9 @@ func (w *drifted) another(d *plan.Draft, p *parallel.Plan) (why parallel.Why) {
 }
 
 // leave has a run save, and start again with so many workers on other nodes than the slow ones.
-func (s *Scheduler) leave(d *plan.Draft, w *drifted, n int32) parallel.Why {
+func (s *Reactions) leave(d *plan.Draft, w *drifted, n int32) parallel.Why {
 	wish := &allocate.Wish{Job: d.Run(w.run).Job, Workers: n, Reason: plan.Reason{Code: plan.LeftSlow, A: int64(n)}}
-	if !s.again(d, w.run, wish, func() { d.Hold(avoiding(d.View, wish.Job, w.slow...)) }) {
+	if !s.hands.Again(d, w.run, wish, Avoiding(d.View, wish.Job, w.slow...)) {
 		return noRoom(n)
 	}
 	return ""
@@ -250,8 +270,8 @@ func noRoom(n int32) parallel.Why {
 }
 
 // broken is a run as the policy is told of it.
-func (s *Scheduler) broken(v plan.View, job plan.JobID, by *parallel.Candidate, x *parallel.Simulator) *reaction.Run {
-	j, rules := v.Job(job), s.parts.Reaction.Setting()
+func (s *Reactions) broken(v plan.View, job plan.JobID, by *parallel.Candidate, x *parallel.Simulator) *reaction.Run {
+	j, rules := v.Job(job), s.policy.Setting()
 	return &reaction.Run{Sound: by.Result.Step, Full: by.Plan, Now: by.Plan, X: x, Start: rules.Start, Store: max(j.Checkpoint.Save, j.Checkpoint.Load), Repair: v.Repair(rules.Repair),
 		Plan: func([]int32) (parallel.Candidate, parallel.Why) {
 			return parallel.Candidate{}, "its layers are planned for as many workers as it asks for"
@@ -260,7 +280,7 @@ func (s *Scheduler) broken(v plan.View, job plan.JobID, by *parallel.Candidate, 
 
 // left is how long a run would still take at the pace for which its plan was made. Of one of which
 // nobody knows how long it is, as much is believed to be left as it has done.
-func (s *Scheduler) left(v plan.View, run plan.RunID, by *parallel.Candidate, now *parallel.Simulator) unit.Duration {
+func (s *Reactions) left(v plan.View, run plan.RunID, by *parallel.Candidate, now *parallel.Simulator) unit.Duration {
 	r := v.Run(run)
 	left, known := v.Left(r.Job)
 	if !known {
@@ -282,20 +302,20 @@ func waysOf(options []reaction.Option) (ways []plan.Way) {
 	return ways
 }
 
-// goOn starts jobs again whose runs have lost a device, in the cheapest way for which there is room that
+// GoOn starts jobs again whose runs have lost a device, in the cheapest way for which there is room that
 // they may have, or has them wait for the repair where that is cheaper. Under a joint decider that is what
 // becomes of those for whom it had no place, or was not asked.
-func (s *Scheduler) goOn(d *plan.Draft, broken []schedule.Broken) {
-	if s.parts.Reaction == nil {
+func (s *Reactions) GoOn(d *plan.Draft, broken []schedule.Broken) {
+	if s.policy == nil {
 		return
 	}
 	for i := range broken {
 		b := &broken[i]
 		run := d.Job(b.Job).Run
-		if s.lines.ClassOf(b.Job) == nil && !s.lines.InLine(b.Job) && run == plan.None {
+		if !s.hands.Waits(b.Job) && run == plan.None {
 			continue // it has failed, or is held
 		}
-		ways := s.parts.Reaction.Ways(s.ended(d.View, b))
+		ways := s.policy.Ways(s.ended(d.View, b))
 		if len(ways) == 0 {
 			continue
 		}
@@ -312,7 +332,7 @@ func (s *Scheduler) goOn(d *plan.Draft, broken []schedule.Broken) {
 				ways[k].Why = noRoom(n)
 			}
 		}
-		s.react(d, plan.Reaction{Job: b.Job, Cause: plan.LostOne, Workers: b.Workers, Chosen: chosen, Ways: waysOf(ways)}, nil)
+		s.keep(d, plan.Reaction{Job: b.Job, Cause: plan.LostOne, Workers: b.Workers, Chosen: chosen, Ways: waysOf(ways)}, nil)
 	}
 }
 
@@ -328,33 +348,20 @@ func ofSize(ways []reaction.Option, n int32) string {
 
 // startAgain starts a job with so many workers where there is room that is nobody else's, or in the processes that are
 // left of its run.
-func (s *Scheduler) startAgain(d *plan.Draft, b *schedule.Broken, n int32, keep bool) bool {
-	job := b.Job
-	var key schedule.Key
-	if s.round == nil {
-		key, _ = s.parts.Order.Key(d.View, job)
-	}
-	w := allocate.Wish{Job: job, Workers: n, Reason: plan.Reason{Code: plan.WentOn, A: int64(n)}}
+func (s *Reactions) startAgain(d *plan.Draft, b *schedule.Broken, n int32, keep bool) bool {
+	w, keeps := allocate.Wish{Job: b.Job, Workers: n, Reason: plan.Reason{Code: plan.WentOn, A: int64(n)}}, plan.PlanTerms{}
 	if keep {
 		w.Slots, _ = living(d.View, b, n)
 		w.Reason.Code = plan.KeptOn
-		s.making.keeps = plan.PlanTerms{ID: b.Plan, Keeps: n}
-		defer func() { s.making.keeps = plan.PlanTerms{} }()
+		keeps = plan.PlanTerms{ID: b.Plan, Keeps: n}
 	}
-	s.making.why, s.making.held = plan.Reason{}, false
-	d.Hold(avoiding(d.View, job))
-	fits := s.fits(d, &w, n)
-	if d.Unhold(); !fits {
-		return false
-	}
-	s.settled(d, item{Key: key, Job: job}, n, n, plan.None)
-	return true
+	return s.hands.GoOn(d, &w, keeps, Avoiding(d.View, b.Job))
 }
 
 // ended is a run that has ended, as the policy is told of it: its sizes take as long as the job's menu
 // says, or in proportion to its workers. What it asked for is what it is to have, whatever it had.
-func (s *Scheduler) ended(v plan.View, b *schedule.Broken) *reaction.Run {
-	setting, j, shape := s.parts.Reaction.Setting(), v.Job(b.Job), v.Shape(b.Job)
+func (s *Reactions) ended(v plan.View, b *schedule.Broken) *reaction.Run {
+	setting, j, shape := s.policy.Setting(), v.Job(b.Job), v.Shape(b.Job)
 	most := max(shape.Gang, b.Workers)
 	r := &reaction.Run{Now: reaction.Of(int(b.Workers)), Full: reaction.Of(int(most)), Since: b.Redo, Repair: v.Repair(setting.Repair), Start: setting.Start, Store: j.Checkpoint.Load}
 	rate := max(1, v.Rate(b.Job, b.Model, b.Workers, b.Several))
@@ -368,7 +375,7 @@ func (s *Scheduler) ended(v plan.View, b *schedule.Broken) *reaction.Run {
 		left = v.Work(b.Job) // as much as it has done
 	}
 	r.Left = unit.Duration(float64(left) * plan.FullRate / float64(max(1, v.Rate(b.Job, b.Model, most, b.Several))))
-	for n := most; n > 0; n = smaller(shape, n) {
+	for n := most; n > 0; n = shape.Smaller(n) {
 		if v.Rate(b.Job, b.Model, n, b.Several) > 0 {
 			slots, copies := living(v, b, n)
 			r.Sizes = append(r.Sizes, reaction.Size{Workers: int(n), Step: steps(n), Kept: slots != nil, Copies: copies})
@@ -378,26 +385,15 @@ func (s *Scheduler) ended(v plan.View, b *schedule.Broken) *reaction.Run {
 	return r
 }
 
-// repairedBy is until when a job waits for the node that it lost, and starts with no fewer workers than
+// RepairedBy is until when a job waits for the node that it lost, and starts with no fewer workers than
 // it had; 0 where it does not.
-func (s *Scheduler) repairedBy(v plan.View, job plan.JobID) (until unit.Time, had int32) {
-	if s.parts.Reaction == nil {
+func (s *Reactions) RepairedBy(v plan.View, job plan.JobID) (until unit.Time, had int32) {
+	if s.policy == nil {
 		return 0, 0
 	}
 	r, ok := v.Reaction(job)
 	if !ok || r.Cause != plan.LostOne || r.Chosen != reaction.Wait || v.Job(job).Since > r.At {
 		return 0, 0
 	}
-	return r.At.Add(v.Repair(s.parts.Reaction.Setting().Repair)), r.Workers
-}
-
-// smaller is the next smaller size that a job may start with, or 0.
-func (s *Scheduler) smaller(v plan.View, w *allocate.Wish, n int32) int32 {
-	if n = smaller(v.Shape(w.Job), n); n == 0 {
-		return 0
-	}
-	if until, had := s.repairedBy(v, w.Job); n < had && until > v.Now() {
-		return 0
-	}
-	return n
+	return r.At.Add(v.Repair(s.policy.Setting().Repair)), r.Workers
 }

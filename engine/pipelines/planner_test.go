@@ -1,4 +1,4 @@
-package compose_test
+package pipelines_test
 
 import (
 	"encoding/json"
@@ -39,14 +39,9 @@ func TestNoPlan(t *testing.T) {
 	if _, err := scheduletest.Run(config); err != nil {
 		t.Fatal(err)
 	}
-	if len(made) != 1 || !lacks(made[0], "even numbers") || !strings.Contains(string(made[0].JSON), `["0F0","0F1","0F2","0F3","0B0"`) {
+	if len(made) != 1 || !strings.Contains(made[0].Lacks, "even numbers") || !strings.Contains(string(made[0].JSON), `["0F0","0F1","0F2","0F3","0B0"`) {
 		t.Errorf("it goes by %+v", made)
 	}
-}
-
-func lacks(p plan.Pipeline, want string) bool {
-	_, why := p.Lacking()
-	return strings.Contains(why, want)
 }
 
 // TestPlansAreStoredOnce: a thousand jobs of two kinds go by two plans, and the journal has

@@ -1,4 +1,4 @@
-package compose_test
+package pipelines_test
 
 import (
 	"bytes"

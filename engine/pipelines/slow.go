@@ -1,4 +1,4 @@
-package compose
+package pipelines
 
 import (
 	"slices"
@@ -9,11 +9,12 @@ import (
 	"github.com/musterdl/muster/schedule"
 )
 
-// What holds a run up that goes by the plan of its offer, and how its job keeps away from that.
+// A run that goes by the plan of its offer may be held up by slow devices and links. Here is how much, and how its
+// job keeps away from them.
 
-// heldUp is how many times as long a step takes for what was seen of the devices and links of a run, and the
-// nodes that hold it up by more than a part: all wait for the slowest device, and the offer says how long a
-// step takes with part of a link.
+// heldUp returns by what factor slow devices and links lengthen a step of a run, and the nodes where that is more
+// than the skew. All workers wait for the slowest device. The run's offer says how long a step takes with part of a
+// link.
 func heldUp(v plan.View, run plan.RunID, o *schedule.Observation, kind int32, skew float64) (times float64, nodes []plan.NodeID) {
 	is := v.Run(run)
 	shares := v.Menu(is.Job).Spread(kind, is.Workers, true).Shares
@@ -41,20 +42,20 @@ func heldUp(v plan.View, run plan.RunID, o *schedule.Observation, kind int32, sk
 	return device * wire, nodes
 }
 
-// react keeps how a job's run went on, with the nodes that it has left as slow by now: those with this
+// keep keeps how a job's run went on, with the nodes that it has left as slow by now: those with this
 // reaction until they are expected to be repaired, and those before.
-func (s *Scheduler) react(d *plan.Draft, r plan.Reaction, slow []plan.NodeID) {
-	r.At, r.Left = d.Now(), slices.DeleteFunc(avoided(d.View, r.Job), func(l plan.Leaving) bool { return slices.Contains(slow, l.Node) })
+func (s *Reactions) keep(d *plan.Draft, r plan.Reaction, slow []plan.NodeID) {
+	r.At, r.Left = d.Now(), slices.DeleteFunc(Avoided(d.View, r.Job), func(l plan.Leaving) bool { return slices.Contains(slow, l.Node) })
 	if r.Chosen == reaction.Swap || r.Chosen == reaction.Restart {
 		for _, n := range slow {
-			r.Left = append(r.Left, plan.Leaving{Node: n, Until: d.Now().Add(d.Repair(s.parts.Reaction.Setting().Repair))})
+			r.Left = append(r.Left, plan.Leaving{Node: n, Until: d.Now().Add(d.Repair(s.policy.Setting().Repair))})
 		}
 	}
 	d.React(r)
 }
 
-// avoided are the nodes that a job left as slow, and that are not expected to be repaired yet.
-func avoided(v plan.View, job plan.JobID) (all []plan.Leaving) {
+// Avoided are the nodes that a job left as slow, and that are not expected to be repaired yet.
+func Avoided(v plan.View, job plan.JobID) (all []plan.Leaving) {
 	r, _ := v.Reaction(job)
 	for _, l := range r.Left {
 		if l.Until > v.Now() {
@@ -64,11 +65,11 @@ func avoided(v plan.View, job plan.JobID) (all []plan.Leaving) {
 	return all
 }
 
-// avoiding is what is held from a job whenever it has the choice: slow nodes, and those that it left as slow
+// Avoiding is what is held from a job whenever it has the choice: slow nodes, and those that it left as slow
 // before. A job that waits in its queue takes what there is.
-func avoiding(v plan.View, job plan.JobID, slow ...plan.NodeID) (holds []plan.Hold) {
+func Avoiding(v plan.View, job plan.JobID, slow ...plan.NodeID) (holds []plan.Hold) {
 	nodes := slices.Clone(slow)
-	for _, l := range avoided(v, job) {
+	for _, l := range Avoided(v, job) {
 		if !slices.Contains(nodes, l.Node) {
 			nodes = append(nodes, l.Node)
 		}

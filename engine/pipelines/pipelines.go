@@ -1,4 +1,6 @@
-package compose
+// Package pipelines is step 4 within a decision: the pipeline plan that a job starts with, and how a run with
+// a plan goes on when what that was made for is so no more.
+package pipelines
 
 import (
 	"cmp"
@@ -15,9 +17,9 @@ import (
 	"github.com/musterdl/muster/plan"
 )
 
-// Pipelines is a Planner made of a partitioner and an ordering, with the null pair
-// to compare with. Plans are made once per layer profile.
-type Pipelines struct {
+// Planner is made of a partitioner and an ordering, with the null pair to compare with. Plans are made
+// once per layer profile.
+type Planner struct {
 	Cut          pipeline.Partitioner
 	Sequence     pipeline.Ordering
 	NullCut      pipeline.Partitioner
@@ -42,10 +44,8 @@ type made struct {
 	ok   bool
 }
 
-var _ Planner = (*Pipelines)(nil)
-
-// Plan cuts and orders the job's layers for the stages it asked for.
-func (p *Pipelines) Plan(v plan.View, job plan.JobID, on []plan.Slot) (plan.Pipeline, unit.Duration, bool) {
+// Plan cuts and orders the job's layers for the stages it asked for, and says what the null plan would take.
+func (p *Planner) Plan(v plan.View, job plan.JobID, on []plan.Slot) (plan.Pipeline, unit.Duration, bool) {
 	id := v.Job(job).Profile
 	devices, speeds := Placed(v, on, v.Profile(id).Stages)
 	k := key{profile: id}
@@ -61,7 +61,7 @@ func (p *Pipelines) Plan(v plan.View, job plan.JobID, on []plan.Slot) (plan.Pipe
 }
 
 // once makes the plan of a request, or finds that of another job that asked for the same.
-func (p *Pipelines) once(request workload.Pipeline, devices *parallel.Devices, speeds []float64) *made {
+func (p *Planner) once(request workload.Pipeline, devices *parallel.Devices, speeds []float64) *made {
 	if p.made == nil {
 		p.made, p.like = map[key]*made{}, map[string]*made{}
 	}
@@ -105,15 +105,15 @@ func Placed(v plan.View, on []plan.Slot, stages int32) (devices *parallel.Device
 	return parallel.Placed(v.Cluster(), nodes, speeds), speeds
 }
 
-func (p *Pipelines) make(request workload.Pipeline, on pipeline.Params, devices *parallel.Devices) made {
-	name := p.Name
+func (p *Planner) make(request workload.Pipeline, on pipeline.Params, devices *parallel.Devices) made {
 	null, why := pipeline.Build(p.NullCut, p.NullSequence, request, on)
 	if why != "" {
 		null = pipeline.Plan{}
 	}
+	lacks := ""
 	best, why := p.best(request, on, devices)
 	if why != "" { // a job that asks for stages has them: then the order is that without a strategy
-		name = plan.Unplanned(name, string(why))
+		lacks = string(why)
 		if best, why = pipeline.Build(p.Cut, p.NullSequence, request, on); why != "" {
 			best = null
 		}
@@ -121,7 +121,7 @@ func (p *Pipelines) make(request workload.Pipeline, on pipeline.Params, devices 
 	if best.Stages == 0 {
 		return made{}
 	}
-	m := made{ok: true, null: null.Iteration, plan: plan.Pipeline{Cuts: best.Cuts, Schedule: name, Iteration: best.Iteration, Spare: best.Spare}}
+	m := made{ok: true, null: null.Iteration, plan: plan.Pipeline{Cuts: best.Cuts, Schedule: p.Name, Lacks: lacks, Iteration: best.Iteration, Spare: best.Spare}}
 	encoded, err := json.Marshal(best)
 	if err != nil {
 		return made{} // a plan is numbers and short texts; nothing of it can fail
@@ -132,7 +132,7 @@ func (p *Pipelines) make(request workload.Pipeline, on pipeline.Params, devices 
 
 // best is the plan of the strategies. A planner is asked for one pipeline with a rank for each
 // worker: more a run of this many workers could not carry out.
-func (p *Pipelines) best(request workload.Pipeline, on pipeline.Params, devices *parallel.Devices) (pipeline.Plan, pipeline.Why) {
+func (p *Planner) best(request workload.Pipeline, on pipeline.Params, devices *parallel.Devices) (pipeline.Plan, pipeline.Why) {
 	if p.Spread == nil {
 		return pipeline.Build(p.Cut, p.Sequence, request, on)
 	}
@@ -153,18 +153,18 @@ type belief struct{ layers, devices []float64 }
 // going is the plan by which a run of measured layers goes, with what it is believed to take, and the
 // simulator that says so: of the devices that the run has, as fast as they are against the one on which
 // the layers were measured.
-func (p *Pipelines) going(v plan.View, run plan.RunID) (x *parallel.Simulator, by parallel.Candidate, is belief) {
+func (p *Planner) going(v plan.View, run plan.RunID) (x *parallel.Simulator, by parallel.Candidate, is belief) {
 	r := v.Run(run)
 	if r.Terms.Plan.ID == plan.None || v.ProfileOf(r.Job).Stages == 0 {
 		return nil, by, is
 	}
 	pl, request := v.Pipeline(r.Terms.Plan.ID), Request(*v.ProfileOf(r.Job))
-	order, lacking := p.Sequence, ""
-	if lacking, _ = pl.Lacking(); lacking != "" {
+	order := p.Sequence
+	if pl.Lacks != "" {
 		order = p.NullSequence
 	}
 	var made pipeline.Plan
-	if pl.Schedule != p.Name && lacking != p.Name || json.Unmarshal(pl.JSON, &made) != nil {
+	if pl.Schedule != p.Name || json.Unmarshal(pl.JSON, &made) != nil {
 		return nil, by, is // another strategy made it, before this one took over
 	}
 	one := parallel.Pipeline{Microbatches: int(request.Microbatches), Cuts: made.Cuts}
@@ -232,7 +232,7 @@ func ranks(v plan.View, run plan.RunID, n int32) *parallel.Devices {
 }
 
 // planned is a plan of one pipeline as a run is given it.
-func (p *Pipelines) planned(c *parallel.Candidate, v plan.View, job plan.JobID, was *plan.Pipeline, is belief) (pl plan.Pipeline, ok bool) {
+func (p *Planner) planned(c *parallel.Candidate, v plan.View, job plan.JobID, was *plan.Pipeline, is belief) (pl plan.Pipeline, ok bool) {
 	request := Request(*v.ProfileOf(job))
 	staged, why := c.Staged()
 	if why != "" {
@@ -240,7 +240,7 @@ func (p *Pipelines) planned(c *parallel.Candidate, v plan.View, job plan.JobID, 
 	}
 	staged.Tensor = request.Tensor
 	encoded, err := json.Marshal(staged)
-	pl = plan.Pipeline{Cuts: staged.Cuts, Schedule: was.Schedule, Iteration: c.Result.Step, JSON: encoded, Groups: was.Groups, Spare: staged.Spare}
+	pl = plan.Pipeline{Cuts: staged.Cuts, Schedule: was.Schedule, Lacks: was.Lacks, Iteration: c.Result.Step, JSON: encoded, Groups: was.Groups, Spare: staged.Spare}
 	for l, layer := range request.Layers {
 		pl.Layers = append(pl.Layers, unit.Duration(math.Round(float64(layer.Forward+layer.Backward)*is.layers[l])))
 	}

@@ -1,4 +1,4 @@
-package compose
+package pipelines
 
 import (
 	"math"
@@ -32,7 +32,7 @@ func living(v plan.View, b *schedule.Broken, n int32) (slots []plan.Slot, copies
 		}
 		to := parallel.HeldBy(text, measured, int(n*each), int(each), true)
 		slots = onPlaces(v, b, was.Smaller(&to, gone), each)
-		if slots != nil && (measured || spread(v, b.Job, slots).Shape == string(text)) {
+		if slots != nil && (measured || v.Menu(b.Job).On(v, slots).Shape == string(text)) {
 			return slots, 0
 		}
 	}
@@ -62,7 +62,7 @@ func dividedAnew(v plan.View, b *schedule.Broken, was *parallel.Held, gone []boo
 	if int32(len(places)) < n*each || slots == nil || !was.Whole(others) {
 		return nil, 0
 	}
-	to := spread(v, b.Job, slots)
+	to := v.Menu(b.Job).On(v, slots)
 	if to.Name == "" {
 		return nil, 0
 	}

@@ -1,4 +1,4 @@
-package compose
+package rounds
 
 import (
 	"github.com/musterdl/muster/allocate"
@@ -16,56 +16,58 @@ type asking struct {
 // grantByQueue grants wishes as the tree puts their queues. In each queue those with a wish
 // go first, in the order of the wishes, and then the others in the order in which they came:
 // so a queue gets what it deserves, whatever the decider wishes.
-func (s *Scheduler) grantByQueue(d *plan.Draft) {
-	r, t := s.round, s.claims
+func (r *Round) grantByQueue(d *plan.Draft) {
+	t := r.claims
 	r.asking = append(r.asking, make([][]asking, t.Branches()-len(r.asking))...)
 	turn := int32(0)
 	ask := func(job plan.JobID, wished bool) {
 		j := d.Job(job)
 		leaf := t.LeafOf(d.View, &j)
 		if turn++; len(r.asking[leaf]) == 0 {
-			s.lines.Open(leaf, 1)
+			r.lines.Open(leaf, 1)
 		}
 		r.asking[leaf] = append(r.asking[leaf], asking{job, wished, turn})
 	}
 	for i := range r.wishes {
 		w := &r.wishes[i]
-		run := d.RunOf(w.Job)
-		if goes := run != plan.None && s.goesOn(d.View, run); asksForRoom(w) && !goes {
+		if asksForRoom(w) && !r.goesOn(d.View, d.RunOf(w.Job)) {
 			ask(w.Job, true)
 		}
 	}
 	for _, id := range r.line {
-		if s.lines.InLine(id) && !asksForRoom(r.of(id)) {
+		if r.lines.InLine(id) && !asksForRoom(r.of(id)) {
 			ask(id, false)
 		}
 	}
-	for leaf := s.nextLeaf(); leaf >= 0; leaf = s.nextLeaf() {
+	for leaf := r.cycle.NextLeaf(); leaf >= 0; leaf = r.cycle.NextLeaf() {
 		next := r.asking[leaf][0]
 		if r.asking[leaf] = r.asking[leaf][1:]; len(r.asking[leaf]) == 0 {
-			s.lines.Open(leaf, -1)
+			r.lines.Open(leaf, -1)
 		}
-		s.grantTo(d, next)
+		r.grantTo(d, next)
 	}
 }
 
 // goesOn reports whether a run computes as it is wished, which takes nothing.
-func (s *Scheduler) goesOn(v plan.View, run plan.RunID) bool {
+func (r *Round) goesOn(v plan.View, run plan.RunID) bool {
+	if run == plan.None {
+		return false
+	}
 	status, _ := v.Works(run)
-	return status == plan.Running && s.asItIs(v, run)
+	return status == plan.Running && r.asItIs(v, run)
 }
 
 // grantTo grants one what it asks for. Where jobs are to gather, those without a wish only get
 // what their queue is guaranteed.
-func (s *Scheduler) grantTo(d *plan.Draft, a asking) {
+func (r *Round) grantTo(d *plan.Draft, a asking) {
 	var w *allocate.Wish
 	switch {
 	case a.wished:
-		w = s.round.of(a.job)
-	case !s.round.gathers || s.claims.WithinGuarantee(d.View, a.job):
-		w = s.own(d.View, a.job)
+		w = r.of(a.job)
+	case !r.gathers || r.claims.WithinGuarantee(d.View, a.job):
+		w = own(d.View, a.job)
 	}
-	if (w == nil || !s.grant(d, w)) && !a.wished {
-		s.passedOver(d, a.job)
+	if (w == nil || !r.grant(d, w)) && !a.wished {
+		r.passedOver(d, a.job)
 	}
 }

@@ -1,0 +1,78 @@
+package compose
+
+import (
+	"slices"
+
+	"github.com/musterdl/muster/plan"
+)
+
+// What of the law of a commit, plan.View.Law, can be seen only when all is decided.
+
+// untilLawful lets act decide; where that ends runs in vain it is taken back, and act decides
+// again, while those runs go on as they are.
+func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
+	mark, from := d.Mark(), len(d.Changes())
+	loops, retry, unprotected := s.room.Loops.Remember(), s.room.Retry, s.claims.Wake()
+	for s.making.stays = s.making.stays[:0]; ; {
+		s.room.Begin(s.making.stays)
+		act()
+		known := len(s.making.stays)
+		for _, x := range s.judge.Vain(d.View, d.Changes()[from:]) {
+			if !s.room.Stays(x.Change.Job) {
+				s.making.stays = append(s.making.stays, x.Change.Job)
+			}
+		}
+		if s.round != nil {
+			s.making.stays = append(s.making.stays, s.round.Unlawful(d, d.Changes()[from:])...)
+		}
+		if len(s.making.stays) == known {
+			return
+		}
+		var jobs []plan.JobID
+		for _, c := range d.Changes()[from:] {
+			if c.Job != plan.None {
+				jobs = append(jobs, c.Job)
+			}
+		}
+		d.Rollback(mark)
+		s.goBack(d, jobs, loops)
+		s.room.Retry = retry // what was to be tried again was of that decision
+		s.claims.SetWake(unprotected)
+	}
+}
+
+// goBack files those again about whom a decision was taken back, and forgets the rest of it.
+func (s *Scheduler) goBack(d *plan.Draft, jobs []plan.JobID, loops []byte) {
+	s.recallAside(d)
+	slices.Sort(jobs)
+	for _, job := range slices.Compact(jobs) {
+		if s.drop(d.View, job); d.Job(job).Run != plan.None {
+			s.fileActive(d.View, job)
+		} else {
+			s.file(d.View, job)
+		}
+	}
+	s.lines.ReopenAll()
+	s.openCalendar(d)
+	if err := s.room.Loops.Recall(loops); err != nil {
+		panic("compose: the memory of displacements cannot be read back: " + err.Error())
+	}
+	s.lines.NextPass()
+	s.newBorrower = false
+}
+
+// evicted queues the guests that have had to give way to what was started since it was
+// last asked.
+func (s *Scheduler) evicted(d *plan.Draft) {
+	changes := d.Changes()
+	for s.making.scanned = min(s.making.scanned, len(changes)); s.making.scanned < len(changes); s.making.scanned++ {
+		c := &changes[s.making.scanned]
+		if c.Verb != plan.Stop || d.Job(c.Job).Phase != plan.Waiting {
+			continue
+		}
+		if in := s.lines.ClassOf(c.Job); s.lines.Runs(c.Job) || in != nil && in.Guest {
+			s.drop(d.View, c.Job)
+			s.file(d.View, c.Job)
+		}
+	}
+}
