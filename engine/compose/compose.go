@@ -92,7 +92,6 @@ type making struct {
 	wish    allocate.Wish   // for the job that an order tries
 	scanned int             // of the draft's changes, for guests that had to give way
 	cut     []plan.DeviceID // devices that another strategy left cut
-	stays   []plan.JobID    // whose runs were ended in vain when this decision was tried before
 	takers  takers          // scratch
 	elastic int             // elastic jobs among the running
 	resize  unit.Time
@@ -212,7 +211,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	s.grow(d.View)
 	s.lines.NextPass()
 	s.making.scanned = 0
-	s.room.NextDecision()
+	s.room.Begin()
 	for _, id := range why.Jobs {
 		if d.Job(id).Phase == plan.Finished {
 			s.learn(d.View, id)

@@ -13,19 +13,16 @@ import (
 func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 	mark, from := d.Mark(), len(d.Changes())
 	loops, retry, unprotected := s.room.Loops.Remember(), s.room.Retry, s.claims.Wake()
-	for s.making.stays = s.making.stays[:0]; ; {
-		s.room.Begin(s.making.stays)
+	for {
 		act()
-		known := len(s.making.stays)
+		var stay []plan.JobID
 		for _, x := range s.judge.Vain(d.View, d.Changes()[from:]) {
-			if !s.room.Stays(x.Change.Job) {
-				s.making.stays = append(s.making.stays, x.Change.Job)
-			}
+			stay = append(stay, x.Change.Job)
 		}
 		if s.round != nil {
-			s.making.stays = append(s.making.stays, s.round.Unlawful(d, d.Changes()[from:])...)
+			stay = append(stay, s.round.Unlawful(d, d.Changes()[from:])...)
 		}
-		if len(s.making.stays) == known {
+		if !s.room.Stay(stay...) {
 			return
 		}
 		var jobs []plan.JobID
@@ -36,6 +33,7 @@ func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 		}
 		d.Rollback(mark)
 		s.goBack(d, jobs, loops)
+		s.room.Again()
 		s.room.Retry = retry // what was to be tried again was of that decision
 		s.claims.SetWake(unprotected)
 	}

@@ -23,8 +23,15 @@ type Grounds struct {
 // Reset forgets who displaced whom.
 func (g *Grounds) Reset() { g.Loops, g.Retry = law.NewLoops(law.DefaultLimits()), unit.Never }
 
-// Begin begins a decision in which these stay.
-func (g *Grounds) Begin(stays []plan.JobID) { g.stays = stays }
+// Stay has the runs of jobs go on in this decision as they are, and reports whether any of them might have ended before.
+func (g *Grounds) Stay(jobs ...plan.JobID) (more bool) {
+	for _, job := range jobs {
+		if !g.Stays(job) {
+			g.stays, more = append(g.stays, job), true
+		}
+	}
+	return more
+}
 
 // Stays reports whether a job's run goes on as it is, since to end it was in vain.
 func (g *Grounds) Stays(job plan.JobID) bool { return slices.Contains(g.stays, job) }

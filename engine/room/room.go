@@ -108,14 +108,13 @@ func (m *Maker) Ask(a *agenda.Agenda, c *claims.Claims, l *lines.Lines) {
 	m.agenda, m.claims, m.lines = a, c, l
 }
 
-// Begin begins a decision in which these stay.
-func (m *Maker) Begin(stays []plan.JobID) {
-	m.Grounds.Begin(stays)
-	m.failed = m.failed[:0]
+// Begin begins a decision, in which nobody stays yet.
+func (m *Maker) Begin() {
+	m.stays, m.failed, m.clearing.looked = m.stays[:0], m.failed[:0], 0
 }
 
-// NextDecision has forgotten what was free elsewhere.
-func (m *Maker) NextDecision() { m.clearing.looked = 0 }
+// Again begins a decision again, of which everything but who stays was taken back.
+func (m *Maker) Again() { m.failed = m.failed[:0] }
 
 // Ruled reports whether claims or the calendar have a word in who may run. Then a run is stopped only for one
 // that starts in its room, since a decider may have wished it away for one that may not start.

@@ -72,21 +72,27 @@ func TestWithoutRoot(t *testing.T) {
 	rerun(t, &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}, `exec "$0" "$@"`)
 }
 
-// Without control groups the session of a dead supervisor's worker is ended, and
-// nobody else's that has its number by now.
-func TestLeftoversOfASession(t *testing.T) {
-	t.Parallel()
-	c := exec.Command("/bin/sh", "-c", "trap '' HUP; sleep 1000 & sleep 1000")
+// inSession starts a command in a session of its own, and tells when it has ended.
+func inSession(t *testing.T, c *exec.Cmd) (p process, ended chan error) {
+	t.Helper()
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
+	ended = make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	p, ok := readProcess(c.Process.Pid)
 	if !ok {
 		t.Fatal("no process")
 	}
+	return p, ended
+}
+
+// Without control groups the session of a dead supervisor's worker is ended, and
+// nobody else's that has its number by now.
+func TestLeftoversOfASession(t *testing.T) {
+	t.Parallel()
+	p, ended := inSession(t, exec.Command("/bin/sh", "-c", "trap '' HUP; sleep 1000 & sleep 1000"))
 	ours := Record{Kind: Prepared, PID: p.pid, Birth: p.birth, Boot: bootID()}
 	another, earlier := ours, ours
 	another.Birth--
@@ -119,16 +125,7 @@ func TestLeftoversThatBecomeOthers(t *testing.T) {
 	for range 40 {
 		c := exec.Command("/bin/sh", "-c", `exec /bin/sh -c "$AGAIN"`)
 		c.Env = []string{`AGAIN=exec /bin/sh -c "$AGAIN"`, "MUSTER_CONTROL=" + ControlPath(dir)}
-		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan error, 1)
-		go func() { ended <- c.Wait() }()
-		p, ok := readProcess(c.Process.Pid)
-		if !ok {
-			t.Fatal("no process")
-		}
+		p, ended := inSession(t, c)
 		if err := killLeftovers(dir, Record{Kind: Prepared, PID: math.MaxInt32, Birth: p.birth, Boot: bootID()}); err != nil {
 			t.Fatal(err)
 		}
