@@ -139,6 +139,7 @@ func (e *Engine) endRun(run plan.RunID, ev *Event, class plan.FailureClass) {
 		e.ended(r.Job)
 	}
 	// Otherwise the job was put back in the queue, or ended, when the stop was decided.
+	e.state.Ended.Add(e.state, &r, ev.Kept)
 	e.touch(r.Job)
 	e.confirm(r.Change)
 }

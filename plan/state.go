@@ -300,6 +300,7 @@ type Decisions struct {
 	// written into.
 	Reactions []Reaction
 	Repairs   Repairs
+	Ended     EndedRuns
 }
 
 // Books are the tree of queues, and the accounts of who used what; past use in them was
@@ -404,6 +405,7 @@ func (s *State) CopyInto(c *State) {
 	c.Profiles = s.Profiles[:len(s.Profiles):len(s.Profiles)]
 	c.Plans = s.Plans[:len(s.Plans):len(s.Plans)]
 	c.Links = s.Links[:len(s.Links):len(s.Links)]
+	c.Ended = s.Ended[:len(s.Ended):len(s.Ended)]
 	c.room = s.room.copy()
 }
 

@@ -207,7 +207,7 @@ func (b *book) countKind(of group) {
 // others those of one kind speak at most, however many they are: a kind that is new is another.
 const (
 	anybody   = 1
-	ofOneKind = 10
+	ofOneKind = 2
 )
 
 // weigh goes from what is known beside the book to what it says of a group, the coarsest first, and

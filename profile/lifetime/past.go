@@ -56,6 +56,8 @@ type Past struct {
 	wanted  int64       // thousandths of devices that those ask for who had come when the period began, and go on or wait
 	there   int64       // thousandths of devices that there were when the period was first looked at
 	tables  map[shown]*Table
+	fresh   map[group]int // how many jobs of each kind had waited and never started when the present period began
+	served  []int64       // by job, what it had been served then
 }
 
 // shown is what a table is of. With a report it is in another scale, so many steps away.
@@ -67,7 +69,7 @@ type shown struct {
 
 // New returns a past in which nothing has happened.
 func New(c Config) *Past {
-	p := &Past{config: c, names: names{number: map[string]int32{}}, tables: map[shown]*Table{}, at: -1, facts: 1}
+	p := &Past{config: c, names: names{number: map[string]int32{}}, tables: map[shown]*Table{}, fresh: map[group]int{}, at: -1, facts: 1}
 	p.times = newBook(true, func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, false) })
 	p.told = newBook(false, func(v plan.View, id plan.JobID) (int, bool, bool) { return p.standing(v, id, true) })
 	return p
@@ -224,6 +226,7 @@ func (p *Past) refresh(v plan.View) {
 		return
 	}
 	p.at, p.stale = begun, false
+	p.served = plan.ServedBefore(v, p.instant(), p.served)
 	clear(p.tables)
 	for ; int(p.seen) < v.Jobs() && v.Job(p.seen).Submit < p.at; p.seen++ {
 		p.open = append(p.open, p.seen)
@@ -273,6 +276,7 @@ func (p *Past) weighOpen(v plan.View) {
 	}
 	p.wanted, p.there = 0, 1000*int64(max(1, v.Devices()))
 	still := p.open[:0]
+	clear(p.fresh)
 	for _, id := range p.open {
 		step, goes, over := p.times.standing(v, id)
 		if goes {
@@ -284,6 +288,9 @@ func (p *Past) weighOpen(v plan.View) {
 		}
 		if !over {
 			still = append(still, id)
+			if !goes && v.Job(id).Submit < p.instant() {
+				p.fresh[p.groupOf(v, id)]++
+			}
 			shape := v.Shape(id)
 			p.wanted += shape.Milli(shape.Gang)
 		}
@@ -291,22 +298,31 @@ func (p *Past) weighOpen(v plan.View) {
 	p.open = still
 }
 
+// instant is the last before the present period. Who came and who ended then is known when the period begins, but not
+// yet who starts then, or stops.
+func (p *Past) instant() unit.Time { return p.at - 1 }
+
+// ran is for how many seconds a job had run when the present period began, as on the workers that it asked for.
+func (p *Past) ran(v plan.View, id plan.JobID) float64 {
+	s := v.Shape(id)
+	return float64(p.served[id]) / float64(max(1, s.Milli(s.Gang))) / 1e6
+}
+
 // standing is how far a job had come at the instant, in its own scale or in what it foretold, whether
-// it went on then, and whether it was over. Waits since its first start count as running: when they
-// were, the State does not keep.
+// it went on then, and whether it was over.
 func (p *Past) standing(v plan.View, id plan.JobID, told bool) (step int, goes, over bool) {
 	j := v.Job(id)
 	if j.Phase.Over() && j.Ended < p.at {
 		return 0, false, true
 	}
-	if j.Started >= p.at {
+	if j.Started >= p.instant() {
 		return 0, false, false
 	}
 	scale := Scale(&j)
 	if told {
 		scale = foretold(&j)
 	}
-	return StepOf(p.at.Sub(j.Started).Seconds() / scale), true, false
+	return StepOf(p.ran(v, id) / scale), true, false
 }
 
 // tableOf goes from what is known of nobody to what is known of a group, and from there to what the
@@ -324,4 +340,19 @@ func (p *Past) tableOf(v plan.View, of shown) *Table {
 	t := newTable(&hazard)
 	p.tables[of] = t
 	return t
+}
+
+// Others is how many jobs of its kind wait for their first start beside a job, as far as they are likely to take the
+// same time, while nobody knows that time since none of the kind has ended.
+func (p *Past) Others(v plan.View, id plan.JobID) float64 {
+	p.refresh(v)
+	of := p.groupOf(v, id)
+	if p.times.kinds[of] > 0 || p.reported(v, id) {
+		return 0
+	}
+	n := p.fresh[of]
+	if j := v.Job(id); j.Submit < p.instant() && j.Started >= p.instant() {
+		n--
+	}
+	return max(0, 1-p.times.all.within2(anyDoubling*nearer)/anyDoubling) * float64(max(0, n))
 }

@@ -107,3 +107,20 @@ func (t *Table) After(from int, lost float64) float64 {
 	}
 	return cost
 }
+
+// Together is After for a job that so many others are like: its end tells how long they take, and so they are
+// completed besides, each in as much time.
+func (t *Table) Together(from int, lost, others float64) float64 {
+	cost, came := float64(math.MaxInt32), t.Comes[from]
+	ended, spent, theirs := 0., lost*came, 0.
+	for s := from; s < Steps && ended < came; s++ {
+		middle := (Begins[s] + Begins[s+1]) / 2
+		ended += t.Ends[s]
+		spent += t.Ends[s] * (middle - Begins[from])
+		theirs += t.Ends[s] * (middle + lost)
+		if all := spent + (came-ended)*(Begins[s+1]-Begins[from]) + others*theirs; all < cost*ended*(1+others) {
+			cost = all / (ended * (1 + others))
+		}
+	}
+	return cost
+}

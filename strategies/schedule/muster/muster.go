@@ -7,6 +7,9 @@
 // of a running time is as likely as any other: that ranks jobs by attained service, as LAS does. Package
 // lifetime learns the rest from jobs that finished and jobs that still run.
 //
+// Where none of a kind has ended, its first end tells how long all of them take. So the first is ranked by what a
+// completion of all who wait costs: a kind that nobody knows is tried.
+//
 // Ranks change where that pays. A start, with the job's own saving and loading, is lost before a job that
 // waits gets on, so a job looks far enough ahead to earn that back, and must be expected to cost less by a
 // part besides, since costs are estimates. Whether others are stopped for it, package law weighs by the same
@@ -128,9 +131,16 @@ func (o *Order) cost(v plan.View, id plan.JobID) (cost float64, until unit.Time)
 		rate := float64(shape.Milli(v.Run(j.Run).Workers)) / float64(max(1, devices))
 		until = min(until, v.Now().Add(max(1, unit.Seconds((next-ran)/max(1e-3, rate)))))
 		cost = t.Index(from) * scale
+		if n := o.past.Others(v, id); n > 0 {
+			cost = min(cost, t.Together(from, 0, n)*scale)
+		}
 	} else {
 		lost := start + (j.Checkpoint.Save + j.Checkpoint.Load).Seconds()
-		cost = t.After(from, lost/scale) * scale * (1 + o.config.Gain)
+		cost = t.After(from, lost/scale)
+		if n := o.past.Others(v, id); n > 0 {
+			cost = min(cost, t.Together(from, lost/scale, n))
+		}
+		cost *= scale * (1 + o.config.Gain)
 	}
 	if o.config.Age > 0 {
 		cost *= max(1e-9, 1-o.past.FairWait(v, id)/o.config.Age.Seconds())
