@@ -59,9 +59,8 @@ func openFile(f *format, src source, opt Options) (Reader, error) {
 			seen.add(&r.held[i])
 		}
 	}
-	if d := seen.last.Sub(seen.first); d > maxSpan {
-		return nil, &Problems{File: src.name, List: []Problem{{Message: fmt.Sprintf(
-			"%.0f years from the first submission to the last: expected at most 100", d.Seconds()/(365*86400))}}}
+	if err := OneSpan(seen.first, seen.last); err != nil {
+		return nil, &Problems{File: src.name, List: []Problem{{Message: err.Error()}}}
 	}
 	r.origin = seen.first
 	if r.stretch, err = seen.stretch(opt); err != nil {
@@ -73,6 +72,14 @@ func openFile(f *format, src source, opt Options) (Reader, error) {
 		}
 	}
 	return r, nil
+}
+
+// OneSpan refuses submissions that lie too far apart for one trace.
+func OneSpan(first, last unit.Time) error {
+	if d := last.Sub(first); d > maxSpan {
+		return fmt.Errorf("%.0f years from the first submission to the last: expected at most 100", d.Seconds()/(365*86400))
+	}
+	return nil
 }
 
 // stretch is the factor on the times between submissions that brings the offered

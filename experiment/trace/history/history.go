@@ -144,6 +144,9 @@ func from(file string, in io.Reader, opt Options) (*History, error) {
 	if len(h.runs) == 0 {
 		return h, fmt.Errorf("%s: no job in it ran and ended", file)
 	}
+	if err := trace.OneSpan(h.runs[0].submit, h.runs[len(h.runs)-1].submit); err != nil {
+		return h, fmt.Errorf("%s: %w", file, err)
+	}
 	return h, nil
 }
 

@@ -59,7 +59,7 @@ func TestHistories(t *testing.T) {
 	}{
 		{"archive.swf", Options{}}, {"sacct.txt", Options{Cores: true}}, {"sacct-old.txt", Options{Cores: true}}, {"sacct-few.txt", Options{}}, {"jobs.json", Options{Cores: true}},
 		{"workloads.json", Options{}}, {"pai_task_table.csv", Options{}}, {"own.csv", Options{Columns: "testdata/own.yaml"}}, {"unknown.csv", Options{}},
-		{"ours.csv", Options{}}, {"letter.txt", Options{}}, {"wrong-column.csv", Options{Columns: "testdata/own.yaml"}},
+		{"ours.csv", Options{}}, {"letter.txt", Options{}}, {"far-apart.swf", Options{}}, {"wrong-column.csv", Options{Columns: "testdata/own.yaml"}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
 			got := told(t, filepath.Join("testdata", c.file), c.opt)
