@@ -179,9 +179,9 @@ func (e *Event) set(key, value string) (err error) {
 	case key == "step" && e.Kind != Phase:
 		e.Step, err = count(key, value)
 	case key == "path" && e.Kind == Checkpoint:
-		e.Path = value
+		e.Path = oneLine(value)
 	case key == "why" && e.Kind == Planned:
-		e.Why = value
+		e.Why = oneLine(value)
 	case key == "file" && e.Kind == Planned:
 		if e.File = oneWord(value); e.File == "" {
 			err = fmt.Errorf("file= is empty: expected the name of a plan's file")

@@ -282,6 +282,7 @@ func FuzzParser(f *testing.F) {
 	f.Add("step=120 of=400 loss=2.31 samples=3840\ncheckpoint step=100 path=/x y\n", 3)
 	f.Add("phase name=restore\nstep=\nfoo\n", 1)
 	f.Add("phase name=\f0\n", 1)
+	f.Add("checkpoint step=0 path=\r0\n", 3)
 	f.Fuzz(func(t *testing.T, text string, piece int) {
 		var p Parser
 		lines := int64(strings.Count(text, "\n"))
