@@ -83,8 +83,8 @@ func (s *Shape) Capacity(c *cluster.Cluster, node int32) int32 {
 }
 
 // CapacityFor is how many workers of a shape, by its number, all nodes of a set of models hold
-// that it is confined to, when they are idle and undivided.
-func (v View) CapacityFor(shape int32, models uint64) (all int64) {
+// that it is confined to, when they are idle and undivided; but for those that are without.
+func (v View) CapacityFor(shape int32, models uint64, without ...NodeID) (all int64) {
 	s := v.s
 	for int(shape) >= len(s.capacity) {
 		of, each := &s.Shapes[len(s.capacity)], make([]int64, len(s.Cluster.Models))
@@ -98,6 +98,11 @@ func (v View) CapacityFor(shape int32, models uint64) (all int64) {
 	for m, workers := range s.capacity[shape] {
 		if models&(1<<m) != 0 {
 			all += workers
+		}
+	}
+	for _, id := range without {
+		if of := &s.Shapes[shape]; models&(1<<s.Cluster.Nodes[id].Model) != 0 && v.InSet(of, id) {
+			all -= int64(of.Capacity(s.Cluster, int32(id)))
 		}
 	}
 	return all

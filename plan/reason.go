@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/musterdl/muster/model/unit"
@@ -20,7 +21,7 @@ func (r Reason) Lost(milli int64) unit.Duration {
 	if r.Code != TookRoomOf || milli <= 0 {
 		return 0
 	}
-	return unit.Duration(min(float64(unit.Forever), float64(r.B)*1000/float64(milli)))
+	return unit.Duration(min(float64(unit.Forever), math.Ceil(float64(r.B)*1000/float64(milli))))
 }
 
 // ReasonCode is what A and B are about.

@@ -47,7 +47,7 @@ func room(folder string) string {
 var owners = [][]string{
 	{"engine/agenda", "engine/claims", "engine/lines", "engine/placing"},
 	{"engine/room"},
-	{"engine/rounds"},
+	{"engine/booking", "engine/filing", "engine/rounds"},
 	{"engine/compose"},
 }
 

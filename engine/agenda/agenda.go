@@ -20,6 +20,9 @@ type Moment struct {
 	Turn int64
 }
 
+// At is the moment in which a draft is.
+func At(d *plan.Draft) Moment { return Moment{View: d.View, Turn: d.Turns()} }
+
 // Rights are what queues say of a job, as far as its claims go by that.
 type Rights struct {
 	// May returns the device models, of a set, of which a job could ever have as many workers.
@@ -28,6 +31,9 @@ type Rights struct {
 	// claims of those that are not: a gang that borrows has no bound on its wait but the
 	// guarantees of others.
 	First func(v plan.View, job plan.JobID) bool
+	// Passes reports whether a job takes room that another claims: it goes first and that one does not, or it would
+	// displace that one if it ran there. Room that is kept from it would stand empty for a run of a moment.
+	Passes func(v plan.View, job, owner plan.JobID) bool
 }
 
 // Agenda is the calendar as a decision goes on.

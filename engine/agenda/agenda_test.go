@@ -25,6 +25,9 @@ func newScene(policy calendar.Policy) *scene {
 	sc.agenda = agenda.New(policy, agenda.Rights{
 		May:   func(_ plan.View, _ plan.JobID, models uint64, _ int32) uint64 { return models },
 		First: func(_ plan.View, job plan.JobID) bool { return slices.Contains(sc.first, job) },
+		Passes: func(_ plan.View, job, owner plan.JobID) bool {
+			return slices.Contains(sc.first, job) && !slices.Contains(sc.first, owner)
+		},
 	})
 	return sc
 }

@@ -18,11 +18,9 @@ func (a *Agenda) Holds(at Moment, job plan.JobID, workers int32) []plan.Hold {
 	}
 	k.job, k.workers, k.calendar = job, workers, a.calendar.Turns()
 	k.leftOut = k.leftOut[:0]
-	if a.rights.First(at.View, job) {
-		for rank, c := range a.calendar.Claims() {
-			if !a.rights.First(at.View, c.Job) {
-				k.leftOut = append(k.leftOut, rank)
-			}
+	for rank, c := range a.calendar.Claims() {
+		if a.rights.Passes(at.View, job, c.Job) {
+			k.leftOut = append(k.leftOut, rank)
 		}
 	}
 	until := at.Now().Add(a.sees.Length(at.View, job, workers))

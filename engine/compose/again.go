@@ -31,10 +31,10 @@ func (h hands) Again(d *plan.Draft, run plan.RunID, w *allocate.Wish, holds []pl
 		return false
 	}
 	h.claims.Charge(d.View, job)
-	h.drop(d.View, job)
-	h.fileRunning(d.View, job)
+	h.files.Drop(d.View, job)
+	h.files.FileRunning(d.View, job)
 	h.evicted(d)
-	h.reopenRoomy(d.View) // what it gave up may be what others wait for
+	h.files.ReopenRoomy(d.View) // what it gave up may be what others wait for
 	return true
 }
 

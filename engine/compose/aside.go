@@ -35,12 +35,3 @@ func (s *Scheduler) setAside(d *plan.Draft, job plan.JobID) bool {
 	}
 	return true
 }
-
-// recallAside files the jobs again that were set aside.
-func (s *Scheduler) recallAside(d *plan.Draft) {
-	for _, job := range s.lines.RecallAside() {
-		if !s.lines.Filed(job) && d.Job(job).Phase == plan.Waiting {
-			s.file(d.View, job)
-		}
-	}
-}

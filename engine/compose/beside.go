@@ -1,8 +1,11 @@
 package compose
 
 import (
+	"slices"
+
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine/room"
+	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
 )
@@ -10,13 +13,6 @@ import (
 // How jobs that would wait live beside others, where the composition shares devices, and
 // how they come to devices of their own. A guest that would gain by those is filed among
 // the jobs that wait, in a class of its own kind, and is tried as they are.
-
-// longs reports whether a job is a guest that wants devices of its own, and waits for them as others do.
-func (s *Scheduler) longs(v plan.View, id plan.JobID) bool {
-	run := v.Job(id).Run
-	return s.parts.Sharer != nil && s.round == nil && run != plan.None && v.Run(run).Terms.Share.Guest != plan.None &&
-		v.Run(run).Status == plan.Running && !s.room.Stays(id) && s.parts.Sharer.Moves(v, id)
-}
 
 // seen tells the sharer how busy a run was seen to keep its devices, and files a guest anew that was seen
 // at another rate.
@@ -28,19 +24,9 @@ func (s *Scheduler) seen(d *plan.Draft, o *schedule.Observation) {
 	if s.parts.Sharer.Sees(d.View, seen, o.Busy); d.Job(seen).Phase != plan.Active || d.Run(d.Job(seen).Run).Terms.Share.Guest == plan.None {
 		return
 	}
-	if s.longs(d.View, seen) != (s.lines.ClassOf(seen) != nil) {
-		s.drop(d.View, seen)
-		s.fileActive(d.View, seen)
-	}
-}
-
-// fileActive files a job that has a run: among those that wait, if it is a guest that longs for
-// devices of its own.
-func (s *Scheduler) fileActive(v plan.View, id plan.JobID) {
-	if s.longs(v, id) && !s.never(v, id) {
-		s.file(v, id)
-	} else {
-		s.fileRunning(v, id)
+	if s.files.Longs(d.View, seen) != (s.lines.ClassOf(seen) != nil) {
+		s.files.Drop(d.View, seen)
+		s.files.FileActive(d.View, seen)
 	}
 }
 
@@ -58,4 +44,44 @@ func (s *Scheduler) moved(d *plan.Draft, it item, w *allocate.Wish) (got room.Go
 		got.Workers, got.Took = 0, false
 	}
 	return got
+}
+
+// unpack ends the guests that slow a host more than who put them there lets them, and those to whom a
+// new host leaves nothing: they wait for another place. The sharer judges its own guests and the placer its
+// own, since whom one of them ends the other would put back at once.
+func (s *Scheduler) unpack(d *plan.Draft, why *schedule.Trigger) {
+	if len(s.able.watchers) == 0 || len(why.Jobs)+len(why.Observed) == 0 {
+		return
+	}
+	changed := slices.Clone(why.Jobs)
+	for i := range why.Observed {
+		changed = append(changed, why.Observed[i].Job)
+		s.seen(d, &why.Observed[i])
+	}
+	for _, w := range s.able.watchers {
+		guests, opened := w.Unwelcome(d.View, changed)
+		_, shares := strategy.Can[allocate.Sharer](w)
+		for _, g := range guests {
+			job := d.Run(g.Run).Job
+			if packed := d.Job(job).Reason.Code == plan.Packed; packed != shares || s.room.Stays(job) { // who stays goes with its host
+				continue
+			}
+			s.endGuest(d, g.Run, plan.Reason{Code: plan.Unpacked, A: int64(g.Host)})
+		}
+		if opened {
+			s.lines.ReopenAll()
+		}
+	}
+}
+
+// endGuest ends a guest's run, and has its job wait.
+func (s *Scheduler) endGuest(d *plan.Draft, id plan.RunID, why plan.Reason) {
+	if s.round != nil {
+		s.round.Stop(d, id, why)
+		return
+	}
+	if job := d.JobOf(id); d.Stop(id, why, s.placing.Price(d.View, job)) {
+		s.files.Drop(d.View, job)
+		s.files.File(d.View, job)
+	}
 }

@@ -10,7 +10,8 @@
 package compose
 
 import (
-	"math/bits"
+	"github.com/musterdl/muster/engine/booking"
+	"github.com/musterdl/muster/engine/filing"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
@@ -78,11 +79,13 @@ type Scheduler struct {
 	claims      *claims.Claims // who may
 	room        *room.Maker    // and who gives way
 	agenda      agenda.Agenda  // when
+	files       *filing.Files  // where they are filed until then
+	books       *booking.Books
+	turns       filing.Turns
 	reactions   pipelines.Reactions
 	placing     *placing.Placing // how
 	making      making
-	memory      []byte    // as it was encoded last
-	since       unit.Time // what was known then is what ranks go by
+	memory      []byte // as it was encoded last
 	judge       plan.Judge
 	newBorrower bool // a start put a queue above its guarantee: others may have a claim now
 }
@@ -92,8 +95,6 @@ type making struct {
 	wish    allocate.Wish   // for the job that an order tries
 	scanned int             // of the draft's changes, for guests that had to give way
 	cut     []plan.DeviceID // devices that another strategy left cut
-	takers  takers          // scratch
-	elastic int             // elastic jobs among the running
 	resize  unit.Time
 }
 
@@ -121,14 +122,16 @@ func New(parts Parts) schedule.Scheduler {
 	}
 	s.able = s.parts.abilities()
 	s.placing = placing.New(placing.Parts{Placer: s.parts.Placer, Rater: s.parts.Rater, Planner: s.parts.Planner, Switcher: s.parts.Switcher, Flow: s.parts.Flow, Explain: s.parts.Explain}, others{s})
-	var joint room.Round
-	if d := parts.Joint; d != nil {
-		s.round = rounds.New(d, s.parts.Switcher, s.placing, cycle{s})
-		joint = s.round
-	}
-	s.room = room.New(room.Parts{Order: s.parts.Order, Rules: s.rules, Weigher: s.able.weigher, Victims: parts.Victims, Moves: parts.Moves, Sharer: parts.Sharer}, joint, cycle{s}, s.placing)
 	planner, _ := parts.Planner.(*pipelines.Planner)
 	s.reactions = pipelines.NewReactions(parts.Reaction, planner, hands{s})
+	s.files = filing.New(filing.Parts{Order: s.parts.Order, Rules: s.rules, Sharer: s.parts.Sharer, Reserve: s.parts.Reserve, Patient: s.able.patient}, s.placing, &s.reactions)
+	var joint room.Round
+	if d := parts.Joint; d != nil {
+		s.round = rounds.New(d, s.parts.Switcher, s.placing, cycle{s.files, s})
+		joint = s.round
+	}
+	s.room = room.New(room.Parts{Order: s.parts.Order, Rules: s.rules, Weigher: s.able.weigher, Victims: parts.Victims, Moves: parts.Moves, Sharer: parts.Sharer}, joint, s.files, s.placing)
+	s.books = booking.New(booking.Parts{Order: s.parts.Order, Rules: s.rules, Depth: s.parts.Reserve.Depth})
 	s.reset()
 	if c, ok := strategy.Can[schedule.Controlled](s.parts.Order); ok {
 		return c.Control(s)
@@ -145,8 +148,8 @@ func instead[T any](part *T, d allocate.Joint) {
 
 func (s *Scheduler) reset() {
 	s.lines, s.able.learned = nil, nil
-	s.making.elastic, s.making.resize = 0, unit.Never
-	s.agenda = agenda.New(s.parts.Reserve, agenda.Rights{May: s.mayEver, First: func(v plan.View, job plan.JobID) bool { return s.claims.WithinGuarantee(v, job) }})
+	s.files.Elastic, s.making.resize = 0, unit.Never
+	s.agenda = agenda.New(s.parts.Reserve, s.books.Rights())
 	s.room.Reset()
 	if s.round != nil {
 		s.round.Reset()
@@ -176,9 +179,14 @@ func (s *Scheduler) plant(v plan.View) {
 	s.claims = claims.New(v, s.rules.Preempt || s.round != nil)
 	s.lines = lines.New(lines.Rules{Strict: s.rules.Strict, Short: s.shortFirst()}, s.claims)
 	s.room.Ask(&s.agenda, s.claims, s.lines)
+	s.files.Ask(s.room, &s.agenda, s.claims, s.lines)
+	s.books.Ask(&s.agenda, s.claims, s.lines)
+	var asking filing.Asking
 	if s.round != nil {
 		s.round.Take(s.room, s.claims, s.lines)
+		asking = s.round
 	}
+	s.turns = filing.NewTurns(s.claims, s.lines, asking)
 }
 
 // mend makes devices whole that another strategy left cut, as they fall idle: the
@@ -220,11 +228,11 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	for _, id := range why.Jobs {
 		s.fileByPhase(d, id)
 	}
-	s.rankAnew(d)
-	s.rankObserved(d.View, why.Observed)
+	s.files.RankAnew(d.View)
+	s.files.RankObserved(d.View, why.Observed)
 	why.Rebuilt = why.Rebuilt && s.claims.Wake() > d.Now() // else that is what has happened
 	s.reopen(d, why.Room)
-	s.openCalendar(d)
+	s.books.Open(d)
 	asked, ask, from := true, unit.Never, len(d.Changes())
 	if s.round == nil {
 		s.untilLawful(d, func() {
@@ -248,7 +256,7 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 			s.round.PutOffAll(d, why.Jobs)
 		}
 	}
-	s.claimForOldest(d)
+	s.books.ReserveForOldest(d)
 	s.reactions.Replan(d, why.Observed)
 	if asked {
 		s.shapeTraffic(d, why)
@@ -256,8 +264,10 @@ func (s *Scheduler) Decide(d *plan.Draft, why schedule.Trigger) unit.Time {
 	d.Reserve(s.agenda.Close())
 	if s.round != nil {
 		ask = s.round.AskNext(d.View)
+	} else if s.files.Elastic > 0 && s.making.resize == unit.Never {
+		s.making.resize = d.Now().Add(resizeEvery)
 	}
-	return min(s.reranks(), s.making.resize, s.room.Retry, s.claims.Wake(), s.agenda.Wake(d.Now()), ask)
+	return min(s.files.Expires(), s.making.resize, s.room.Retry, s.claims.Wake(), s.agenda.Wake(d.Now()), ask)
 }
 
 // grow makes room for jobs and shapes that are new.
@@ -273,21 +283,21 @@ func (s *Scheduler) grow(v plan.View) {
 func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	j := d.Job(id)
 	was, ranked := s.lines.Ranked(id)
-	s.drop(d.View, id)
+	s.files.Drop(d.View, id)
 	s.claims.DropWaiting(id)
 	if s.round != nil {
 		defer func() { s.round.QueueUp(id, s.lines.Filed(id)) }()
 	}
 	switch {
-	case j.Phase == plan.Waiting && s.never(d.View, id):
+	case j.Phase == plan.Waiting && s.files.Never(d.View, id):
 		s.explain(d, id, plan.None, plan.Reason{})
 	case j.Phase == plan.Waiting:
 		if j.Attempt == 0 && !s.parts.admit(d, id, &j) {
 			return
 		}
-		s.file(d.View, id)
+		s.files.File(d.View, id)
 	case j.Phase == plan.Active:
-		s.fileActive(d.View, id)
+		s.files.FileActive(d.View, id)
 		if r := d.Run(j.Run); s.rules.Preempt && r.Began == d.Now() {
 			s.room.Retry = d.Now() // a promise no more: those ranked before it try again
 		}
@@ -297,64 +307,23 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 	}
 }
 
-// file puts a waiting job in its class, if it can ever start.
-func (s *Scheduler) file(v plan.View, id plan.JobID) {
-	if s.never(v, id) {
-		return
+// reopen lets those be tried again for whom there may be a place now.
+func (s *Scheduler) reopen(d *plan.Draft, room bool) {
+	s.claims.Age(d.View)
+	if room || s.room.Retry <= d.Now() {
+		s.files.RecallAside(d.View)
 	}
-	j := v.Job(id)
-	s.claims.AddWaiting(v, id)
-	if s.round != nil {
-		s.lines.FileInLine(id)
-		return
+	if room {
+		s.mend(d)
+		s.files.ReopenRoomy(d.View)
 	}
-	k := lines.Kind{Owner: lines.Owner{Leaf: s.claims.LeafOf(v, &j), User: plan.None, Guest: j.Run != plan.None}, Shape: j.Shape}
-	if s.claims.LimitsUsers(k.Leaf) {
-		k.User = j.User
+	if s.room.Retry <= d.Now() {
+		s.room.Retry = unit.Never
+		s.lines.ReopenAll()
 	}
-	key, until := s.parts.Order.Key(v, id)
-	if f := s.parts.Reserve.Foresight; f != nil {
-		step, holds := f.Step(v, id)
-		k.Step, until = step, min(until, holds)
-	} else if s.parts.Reserve.Depth > 0 {
-		k.Step = int32(bits.Len64(uint64(calendar.Length(v, id, v.Shape(id).Gang))))
+	if s.claims.Wake() <= d.Now() {
+		s.claims.SetWake(unit.Never)
+		s.files.ReopenTakers(d.View)
 	}
-	c := s.lines.File(k, item{Key: key, Job: id, Priority: j.Priority}, until)
-	best := c.Best().Job == id && (s.rules.Preempt || len(c.Items()) == 1 || s.takesBack(v, c) || !s.agenda.Empty())
-	if best || len(s.agenda.Windows()) > 0 {
-		s.lines.Unblock(c) // the class has a new best job, or one that may end before a node closes
-	}
-}
-
-// fileRunning ranks a job that has a run among the running.
-func (s *Scheduler) fileRunning(v plan.View, id plan.JobID) {
-	s.lines.FileRunning(id)
-	s.claims.Charge(v, id)
-	if v.Shape(id).Elastic() {
-		s.making.elastic++
-		if s.round == nil && s.making.resize == unit.Never {
-			s.making.resize = v.Now().Add(resizeEvery)
-		}
-	}
-	s.claims.LosesProtection(v, id)
-	if !s.rules.Preempt {
-		return
-	}
-	if at := s.room.Ripe(v, id, plan.None); at > v.Now() {
-		s.room.Retry = min(s.room.Retry, at)
-	}
-	key, until := s.parts.Order.Key(v, id)
-	s.lines.Rank(item{Key: key, Job: id})
-	s.lines.Until(until, id)
-}
-
-// drop takes a job out of wherever it is filed.
-func (s *Scheduler) drop(v plan.View, id plan.JobID) {
-	if s.lines.Runs(id) {
-		if v.Shape(id).Elastic() {
-			s.making.elastic--
-		}
-		s.claims.Discharge(id)
-	}
-	s.lines.Drop(id, !s.agenda.Empty()) // the next may be short enough to fit before a claim or a window
+	s.files.Expire(d)
 }

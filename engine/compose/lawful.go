@@ -41,17 +41,17 @@ func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 
 // goBack files those again about whom a decision was taken back, and forgets the rest of it.
 func (s *Scheduler) goBack(d *plan.Draft, jobs []plan.JobID, loops []byte) {
-	s.recallAside(d)
+	s.files.RecallAside(d.View)
 	slices.Sort(jobs)
 	for _, job := range slices.Compact(jobs) {
-		if s.drop(d.View, job); d.Job(job).Run != plan.None {
-			s.fileActive(d.View, job)
+		if s.files.Drop(d.View, job); d.Job(job).Run != plan.None {
+			s.files.FileActive(d.View, job)
 		} else {
-			s.file(d.View, job)
+			s.files.File(d.View, job)
 		}
 	}
 	s.lines.ReopenAll()
-	s.openCalendar(d)
+	s.books.Open(d)
 	if err := s.room.Loops.Recall(loops); err != nil {
 		panic("compose: the memory of displacements cannot be read back: " + err.Error())
 	}
@@ -69,8 +69,8 @@ func (s *Scheduler) evicted(d *plan.Draft) {
 			continue
 		}
 		if in := s.lines.ClassOf(c.Job); s.lines.Runs(c.Job) || in != nil && in.Guest {
-			s.drop(d.View, c.Job)
-			s.file(d.View, c.Job)
+			s.files.Drop(d.View, c.Job)
+			s.files.File(d.View, c.Job)
 		}
 	}
 }

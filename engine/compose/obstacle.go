@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"github.com/musterdl/muster/engine/agenda"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/obstacle"
 )
@@ -17,12 +18,6 @@ func (s *Scheduler) explain(d *plan.Draft, job, ahead plan.JobID, own plan.Reaso
 	}
 }
 
-// never reports whether a job can never start here: it is filed nowhere then, until the engine names it
-// again because the cluster or its queues are others.
-func (s *Scheduler) never(v plan.View, job plan.JobID) bool {
-	return obstacle.Never(v, &s.claims.Ledger, job).Code != plan.NoReason
-}
-
 // obstacle is what keeps a job from starting.
 func (s *Scheduler) obstacle(d *plan.Draft, job, ahead plan.JobID, own plan.Reason) plan.Reason {
 	n := d.Shape(job).Least()
@@ -31,9 +26,9 @@ func (s *Scheduler) obstacle(d *plan.Draft, job, ahead plan.JobID, own plan.Reas
 		q.Until = d.Now().Add(s.agenda.Length(d.View, job, n))
 		q.Beside = func(claims bool, see func(v plan.View)) {
 			if claims {
-				d.Hold(s.agenda.Holds(moment(d), job, n))
+				d.Hold(s.agenda.Holds(agenda.At(d), job, n))
 			} else {
-				d.Hold(s.agenda.HoldsOfWindows(moment(d), job, n))
+				d.Hold(s.agenda.HoldsOfWindows(agenda.At(d), job, n))
 			}
 			see(d.View)
 			d.Unhold()

@@ -49,7 +49,7 @@ func build(t interface{ Fatal(...any) }, ref string) func() schedule.Scheduler {
 // chose, whoever waits is told what keeps him, and no device lies idle that a waiting job
 // could use.
 func TestRightsUnderEveryDecider(t *testing.T) {
-	chosen, least := 0, 20
+	chosen, least := 0, 10
 	if os.Getenv("MUSTER_LONG") != "" {
 		least = 100
 	}

@@ -41,7 +41,7 @@ func (s *Scheduler) start(d *plan.Draft) {
 			s.evicted(d)
 		case d.Job(it.Job).Run != plan.None: // a guest goes on as it does
 			s.lines.Block(c)
-		case s.reserve(d, it.Job, got.Why): // its place is this moment: it may fit now that it is its own
+		case s.books.Reserve(d, it.Job, got.Why): // its place is this moment: it may fit now that it is its own
 		default:
 			s.waitsWith(d, c, ahead, got.Why)
 		}
@@ -54,30 +54,30 @@ func (s *Scheduler) waitsWith(d *plan.Draft, c *lines.Class, ahead plan.JobID, w
 	switch alone := why.Bar.Code != plan.NoReason || why.Narrowed || s.rules.Preempt || s.rules.Strict || !s.claims.Shared(); {
 	case alone: // nothing follows for others of its shape
 	case why.Held:
-		s.keepOut(d, c)
+		s.files.KeepOut(d.View, c)
 	default:
-		s.crowd(d, c.Shape)
+		s.files.Crowd(d, c.Shape)
 	}
 	if s.setAside(d, job) {
 		return
 	}
-	shorter := s.nextShorter(d, c, why)
+	shorter := s.files.NextShorter(d.View, c, why)
 	if shorter < 0 {
 		s.lines.Block(c)
 	}
 	s.explain(d, job, ahead, plan.Reason{})
-	s.passOverUntil(c, shorter)
+	s.files.PassOverUntil(c, shorter)
 }
 
 // reopened has those tried again for whom what was started, claimed or put off has changed something, and
 // reports whether there are any.
 func (s *Scheduler) reopened(d *plan.Draft) bool {
-	s.recallPassed(d)
+	s.files.RecallPassed(d.View)
 	switch {
 	case s.newBorrower:
 		s.newBorrower = false
-		s.reopenTakers(d.View)
-	case !s.claimed(d) && !s.putOff(d):
+		s.files.ReopenTakers(d.View)
+	case !s.claimed(d) && !s.books.PutOff(d):
 		return !s.agenda.Full() && s.lines.LetIn() // claims kept them out without a try
 	}
 	s.lines.NextPass()
@@ -87,7 +87,7 @@ func (s *Scheduler) reopened(d *plan.Draft) bool {
 // best returns the class whose best job is next among those worth a try, and the
 // runner-up's job for the dossier: of the queue that the tree puts first.
 func (s *Scheduler) best() (c *lines.Class, next plan.JobID) {
-	for leaf := s.nextLeaf(); leaf >= 0; leaf = s.nextLeaf() {
+	for leaf := s.turns.Next(); leaf >= 0; leaf = s.turns.Next() {
 		if c = s.lines.First(leaf); c == nil {
 			s.lines.Close(leaf)
 			continue
@@ -130,8 +130,8 @@ func (s *Scheduler) placed(d *plan.Draft, it item, ahead, next plan.JobID) (got 
 		s.settled(d, it, got.Workers, w.Workers, next)
 	}
 	if got.Took {
-		s.recallPassed(d)
-		s.reopenRoomy(d.View) // what was taken may be more than was needed
+		s.files.RecallPassed(d.View)
+		s.files.ReopenRoomy(d.View) // what was taken may be more than was needed
 	}
 	return got
 }
@@ -156,10 +156,10 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 	j := d.Job(it.Job)
 	leaf := s.claims.LeafOf(d.View, &j)
 	over := s.claims.Shared() && s.claims.OverGuarantee(leaf)
-	s.drop(d.View, it.Job)
-	s.fileRunning(d.View, it.Job)
+	s.files.Drop(d.View, it.Job)
+	s.files.FileRunning(d.View, it.Job)
 	if s.agenda.Fulfil(it.Job) {
-		s.reopenRoomy(d.View) // it may have started elsewhere than it claimed
+		s.files.ReopenRoomy(d.View) // it may have started elsewhere than it claimed
 	}
 	s.newBorrower = s.newBorrower || s.claims.Shared() && !over && s.claims.OverGuarantee(leaf)
 }
@@ -171,7 +171,7 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 		return
 	}
 	s.making.resize = unit.Never
-	if s.making.elastic == 0 {
+	if s.files.Elastic == 0 {
 		return
 	}
 	s.making.resize = d.Now().Add(resizeEvery)

@@ -127,6 +127,15 @@ func (l *Lines) ClassOf(job plan.JobID) *Class {
 	return nil
 }
 
+// Alike is how many jobs wait that are as a job, with it.
+func (l *Lines) Alike(job plan.JobID) int {
+	c := l.ClassOf(job)
+	if c == nil {
+		return 1
+	}
+	return len(c.Items())
+}
+
 // Classes are all classes, with those that are empty, to be read.
 func (l *Lines) Classes() []*Class { return l.classes }
 

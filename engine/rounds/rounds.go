@@ -56,18 +56,20 @@ type Round struct {
 	claims    *claims.Claims
 	lines     *lines.Lines
 
-	line    []plan.JobID // waiting or running, by id
-	wishes  []allocate.Wish
-	wish    []int32      // by job: its wish, counted from 1, while wishes are carried out
-	yields  []plan.JobID // runs that the decider wishes away or smaller, and that go on until others need their room
-	turns   []plan.JobID // runs that it wishes suspended, and that go on until another takes their turn, where the queues or the calendar rule
-	ended   endings      // of runs that it has ended at once
-	why     reasons
-	asking  [][]asking // by leaf: who asks for room still, in the order of their turns
-	wake    unit.Time  // of the claims when they were remembered
-	between bool       // only starts are carried out: runs are looked at when the rhythm allows it
-	last    unit.Time  // when wishes were asked for
-	again   unit.Time
+	line      []plan.JobID // waiting or running, by id
+	shown     []plan.JobID // of them, to the decider; scratch
+	wishes    []allocate.Wish
+	wish      []int32      // by job: its wish, counted from 1, while wishes are carried out
+	yields    []plan.JobID // runs that the decider wishes away or smaller, and that go on until others need their room
+	turns     []plan.JobID // runs that it wishes suspended, and that go on until another takes their turn, where the queues or the calendar rule
+	ended     endings      // of runs that it has ended at once
+	why       reasons
+	otherwise bool       // a run goes on where it is though it is wished at another size, or elsewhere
+	asking    [][]asking // by leaf: who asks for room still, in the order of their turns
+	wake      unit.Time  // of the claims when they were remembered
+	between   bool       // only starts are carried out: runs are looked at when the rhythm allows it
+	last      unit.Time  // when wishes were asked for
+	again     unit.Time
 }
 
 // abilities are the decider, and what it can do beside its contract.
@@ -127,9 +129,10 @@ func (r *Round) Recall(f [4]int64) {
 // Ask asks the decider what it wishes, and reports whether it did.
 func (r *Round) Ask(d *plan.Draft, why schedule.Trigger) bool {
 	r.learn(why.Answers)
+	r.shown = startable(d.View, r.line, r.shown[:0])
 	if why.Rebuilt && r.last >= 0 && r.next(d.Now()) > d.Now() {
-		r.pose(d.View, r.line) // it may have been out
-		return false           // nothing has happened, and what time alone makes it wish it says when to ask for
+		r.pose(d.View, r.shown) // it may have been out
+		return false            // nothing has happened, and what time alone makes it wish it says when to ask for
 	}
 	r.between = min(r.mayAsk(d.Now()), r.again) > d.Now() && len(why.Answers) == 0
 	if r.between {
@@ -140,16 +143,37 @@ func (r *Round) Ask(d *plan.Draft, why schedule.Trigger) bool {
 			r.wishes = r.wishes[:0]
 			return r.room.Ruled()
 		}
-		r.wishes, _ = r.decider.Wishes(d.View, r.line, r.wishes[:0])
+		r.wishes, _ = r.decider.Wishes(d.View, r.shown, r.wishes[:0])
 		return true
 	}
 	r.last = d.Now()
-	r.pose(d.View, r.line)
-	r.wishes, r.again = r.decider.Wishes(d.View, r.line, r.wishes[:0])
+	r.pose(d.View, r.shown)
+	r.wishes, r.again = r.decider.Wishes(d.View, r.shown, r.wishes[:0])
 	if r.again <= d.Now() {
 		panic(fmt.Sprintf("rounds: a joint decider wants to decide again at %d, which is not after %d", r.again, d.Now()))
 	}
 	return true
+}
+
+// startable adds who a decider decides about: those in a line but for jobs that wait and could not start without the
+// nodes that are down or take nothing, if nobody held the others. They are in nobody's way.
+func startable(v plan.View, line, into []plan.JobID) []plan.JobID {
+	var out []plan.NodeID
+	for id := range plan.NodeID(v.Nodes()) {
+		switch v.Node(id).Status {
+		case plan.Down, plan.Cordoned, plan.Quarantined:
+			out = append(out, id)
+		}
+	}
+	into = append(into, line...)
+	if len(out) == 0 {
+		return into
+	}
+	return slices.DeleteFunc(into, func(job plan.JobID) bool {
+		shape, _ := v.Kind(job)
+		of := v.Shape(job)
+		return v.RunOf(job) == plan.None && v.CapacityFor(shape, of.Models, out...) < int64(of.Least())
+	})
 }
 
 // idles reports whether a job waits that there is free room for, or a claim to room:

@@ -21,7 +21,7 @@ func (r *Round) CarryOut(d *plan.Draft) {
 		r.wishes[i].Check()
 		r.wish[r.wishes[i].Job] = int32(i) + 1
 	}
-	r.yields, r.turns, r.ended.list = r.yields[:0], r.turns[:0], r.ended.list[:0]
+	r.yields, r.turns, r.ended.list, r.otherwise = r.yields[:0], r.turns[:0], r.ended.list[:0], false
 	r.why.forget()
 	for id := range plan.RunID(d.RunSlots()) {
 		if status, _ := d.Works(id); !r.between && status.HasBegun() && !r.room.Stays(d.JobOf(id)) && !r.asItIs(d.View, id) {
@@ -45,13 +45,19 @@ func (r *Round) CarryOut(d *plan.Draft) {
 	}
 }
 
-// grantInOrder grants the wishes in their order, and then what jobs without one would have where others
-// have a word: there, and where the law has kept a run, it is not as the decider planned.
+// grantInOrder grants the wishes in their order; then, where a run was not moved as wished, those in any place whose
+// own was not free; and then what jobs without one would have where others have a word: there, and where the law has
+// kept a run, it is not as the decider planned.
 func (r *Round) grantInOrder(d *plan.Draft, ruled bool) {
 	ruled = ruled || r.room.AnyStays()
 	for i := range r.wishes {
 		if w := &r.wishes[i]; asksForRoom(w) {
 			r.grant(d, w)
+		}
+	}
+	if r.otherwise {
+		for _, w := range elsewhere(r.wishes, r.lines.InLine) {
+			r.grant(d, &w) // its place is not what it was to be
 		}
 	}
 	for _, id := range r.line {
@@ -62,6 +68,17 @@ func (r *Round) grantInOrder(d *plan.Draft, ruled bool) {
 			r.passedOver(d, id)
 		}
 	}
+}
+
+// elsewhere are the wishes for room in one place of jobs that wait, as wishes for it in any.
+func elsewhere(wishes []allocate.Wish, waits func(job plan.JobID) bool) (anywhere []allocate.Wish) {
+	for _, w := range wishes {
+		if asksForRoom(&w) && w.Slots != nil && waits(w.Job) && !placing.Guest(&w) {
+			w.Slots = nil
+			anywhere = append(anywhere, w)
+		}
+	}
+	return anywhere
 }
 
 // asksForRoom reports whether a wish is one, and for a run that computes.
@@ -150,6 +167,8 @@ func (r *Round) change(d *plan.Draft, id plan.RunID, is *plan.Run, w *allocate.W
 		r.yields = append(r.yields, is.Job)
 	case !ruled && r.worth(d.View, id, is, w):
 		r.Stop(d, id, ends(w))
+	default:
+		r.otherwise = true
 	}
 }
 

@@ -22,23 +22,23 @@ import (
 )
 
 // secretive gives jobs names and texts that can be searched for, all of which hold
-// "zq", and returns them all.
+// "zqxjvkwq", and returns them all.
 func secretive(p *past) map[string]bool {
-	used := map[string]bool{"zq": true}
+	used := map[string]bool{"zqxjvkwq": true}
 	say := func(format string, args ...any) string {
 		text := fmt.Sprintf(format, args...)
 		used[text] = true
 		return text
 	}
 	p.mark = func(i int, j *workload.Job) {
-		j.Name = say("zq-job-%d", i)
-		j.Tenant = say("zqlab/zqteam-%d", i%3)
-		j.User = say("zquser-%d", i%5)
-		j.Class = []string{"resnet50/64", say("zqmodel-%d", i%2)}[i%2]
-		j.Command = []string{say("/zqhome/%d/train", i), say("--key=zq%d", i)}
-		j.Dir, j.Env = say("/zqdata/%d", i), []string{say("ZQ=zq%d", i)}
+		j.Name = say("zqxjvkwq-job-%d", i)
+		j.Tenant = say("zqxjvkwqlab/zqxjvkwqteam-%d", i%3)
+		j.User = say("zqxjvkwquser-%d", i%5)
+		j.Class = []string{"resnet50/64", say("zqxjvkwqmodel-%d", i%2)}[i%2]
+		j.Command = []string{say("/zqxjvkwqhome/%d/train", i), say("--key=zqxjvkwq%d", i)}
+		j.Dir, j.Env = say("/zqxjvkwqdata/%d", i), []string{say("ZQXJVKWQ=zqxjvkwq%d", i)}
 		if i%7 == 3 {
-			j.After = []string{fmt.Sprintf("zq-job-%d", i-1)}
+			j.After = []string{fmt.Sprintf("zqxjvkwq-job-%d", i-1)}
 		}
 	}
 	return used
@@ -47,7 +47,7 @@ func secretive(p *past) map[string]bool {
 // TestAnonymised: nothing of any name or text is left, in the lines or in the binary
 // state, the history is decided again the same, and names that were equal still are.
 func TestAnonymised(t *testing.T) {
-	for _, strategy := range []string{"tiresias", "srtf+history", "name: zqsecret # zq\norder: srtf\nestimate: history\n"} {
+	for _, strategy := range []string{"tiresias", "srtf+history", "name: zqxjvkwqsecret # zqxjvkwq\norder: srtf\nestimate: history\n"} {
 		t.Run(strings.Fields(strategy)[0], func(t *testing.T) {
 			p := busy(strategy)
 			secretive(&p)
@@ -55,7 +55,7 @@ func TestAnonymised(t *testing.T) {
 			name, _ := saved(t, l, Options{Anonymise: true})
 			f := opened(t, name)
 			for file, data := range contents(t, f) {
-				if i := bytes.Index(bytes.ToLower(data), []byte("zq")); i >= 0 {
+				if i := bytes.Index(bytes.ToLower(data), []byte("zqxjvkwq")); i >= 0 {
 					t.Errorf("%s holds a name: %q", file, data[max(0, i-40):min(len(data), i+40)])
 				}
 			}
@@ -103,7 +103,7 @@ func sameStructure(t *testing.T, l *lived, f *File) {
 			same(a.After[k], b.After[k])
 		}
 		if !strings.HasPrefix(b.Name, "job-") || !strings.HasPrefix(b.User, "user-") || strings.Count(b.Tenant, "/") != 1 ||
-			strings.HasPrefix(a.Class, "zq") == (a.Class == b.Class) {
+			strings.HasPrefix(a.Class, "zqxjvkwq") == (a.Class == b.Class) {
 			t.Errorf("%+v became %+v", a, b)
 		}
 		a.Name, a.Tenant, a.User, a.Class, a.After, a.Command, a.Dir, a.Env = b.Name, b.Tenant, b.User, b.Class, b.After, b.Command, b.Dir, b.Env

@@ -72,7 +72,8 @@ func (s *sim) mayGo(r *run, j *job) bool {
 // doubles each time that its job was displaced before.
 func (s *sim) earned(r *run) unit.Duration {
 	c := r.job.Checkpoint
-	earned := max(s.Tick, c.Load) + r.cost/unit.Duration(len(r.devices))
+	devices := unit.Duration(len(r.devices))
+	earned := max(s.Tick, c.Load) + (r.cost+devices-1)/devices
 	if !c.OnRequest {
 		earned = max(earned, c.Every)
 	}

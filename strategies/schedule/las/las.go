@@ -43,7 +43,7 @@ type Config struct {
 }
 
 // Default returns the configuration used where none is given.
-func Default() Config { return Config{Quantum: unit.Minute, Growth: 2} }
+func Default() Config { return Config{Quantum: unit.Minute, Growth: 2, MinimumRun: unit.Minute} }
 
 // Order is the strategy.
 type Order struct{ config Config }
