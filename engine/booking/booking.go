@@ -105,7 +105,7 @@ func (b *Books) Reserve(d *plan.Draft, job plan.JobID, why placing.Why) bool {
 	if rank >= b.parts.Depth {
 		return false
 	}
-	return b.agenda.Reserve(agenda.At(d), job, rank, b.lines.Alike(job)) <= d.Now()
+	return b.agenda.Reserve(agenda.At(d), job, rank, b.lines.ClassOf(job).Alike()) <= d.Now()
 }
 
 // rank is where a claim of a job stands: behind all others, but that of a job that lost its run with a node

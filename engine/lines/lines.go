@@ -46,6 +46,14 @@ func (c *Class) Best() *Item { return &c.waiting.items[0] }
 // Items are the jobs of a class, the best first and the others in no order, to be read.
 func (c *Class) Items() []Item { return c.waiting.items }
 
+// Alike is how many jobs it has, or 1 where a job is in no class.
+func (c *Class) Alike() int {
+	if c == nil {
+		return 1
+	}
+	return len(c.waiting.items)
+}
+
 // Blocked reports whether the best job of a class was tried and could not be placed.
 func (c *Class) Blocked() bool { return c.in.blocked.has(c.place) }
 
@@ -77,6 +85,7 @@ type Lines struct {
 	active  int          // jobs waiting or running
 	aside   []plan.JobID // wait for a better place, and are in no class
 	passed  []passed     // were passed over in this pass, and are in no class
+	best    []ranked     // scratch
 }
 
 // Where a job is that waits in no class.
@@ -125,15 +134,6 @@ func (l *Lines) ClassOf(job plan.JobID) *Class {
 		return l.classes[at]
 	}
 	return nil
-}
-
-// Alike is how many jobs wait that are as a job, with it.
-func (l *Lines) Alike(job plan.JobID) int {
-	c := l.ClassOf(job)
-	if c == nil {
-		return 1
-	}
-	return len(c.Items())
 }
 
 // Classes are all classes, with those that are empty, to be read.

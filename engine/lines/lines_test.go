@@ -2,6 +2,7 @@ package lines_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -90,12 +91,32 @@ func (m *model) check(t *rapid.T) {
 			t.Fatalf("job %d is tried first of leaf %d, %d was expected", got, leaf, want)
 		}
 	}
+	m.checkFill(t)
 	open[1] = open[3] || open[4]
 	open[0] = open[1] || open[2]
 	for b := range int32(5) {
 		if m.Available(b) != open[b] {
 			t.Fatalf("branch %d is available %v", b, m.Available(b))
 		}
+	}
+}
+
+// checkFill compares who fits first in so much room with a walk through all who wait, in order of their ranks.
+func (m *model) checkFill(t *rapid.T) {
+	size := func(shape int32) int { return int(shape) + 1 }
+	var want, got []plan.JobID
+	left := 7
+	for _, it := range slices.SortedFunc(maps.Values(m.waiting), func(a, b lines.Item) int { return a.Key.Compare(a.Job, b.Key, b.Job) }) {
+		if each := size(m.kind[it.Job].Shape); each <= left {
+			want, left = append(want, it.Job), left-each
+		}
+	}
+	left = 7
+	m.BestFirst(func(shape int32) bool { return size(shape) <= left }, func(it *lines.Item) {
+		got, left = append(got, it.Job), left-size(m.kind[it.Job].Shape)
+	})
+	if !slices.Equal(got, want) {
+		t.Fatalf("%v fit first, %v were expected", got, want)
 	}
 }
 

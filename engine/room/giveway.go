@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine/law"
+	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/engine/placing"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/victims"
@@ -213,18 +214,15 @@ func (y *yielding) pays(d *plan.Draft, job plan.JobID) bool {
 	return law.Pays(d.View, y.parts.Weigher, job, y.fill(d.View, job, left, fills[:0]), losers)
 }
 
-// fill adds waiting jobs that would have room together in so much of it, beside one that is tried: the
-// best of each class first.
+// fill adds the best of the waiting jobs that would have room together in so much of it, beside one that is tried.
 func (y *yielding) fill(v plan.View, beside plan.JobID, milli int64, into []plan.JobID) []plan.JobID {
-	for _, c := range y.lines.Classes() {
-		each := v.ShapeOf(c.Shape).Milli(v.ShapeOf(c.Shape).Gang)
-		for k := 0; k < len(c.Items()) && each > 0 && each <= milli; k++ {
-			if job := c.Items()[k].Job; job != beside {
-				into = append(into, job)
-				milli -= each
-			}
+	each := func(shape int32) int64 { return v.ShapeOf(shape).Milli(v.ShapeOf(shape).Gang) }
+	y.lines.BestFirst(func(shape int32) bool { return each(shape) > 0 && each(shape) <= milli }, func(it *lines.Item) {
+		if it.Job != beside {
+			shape, _ := v.Kind(it.Job)
+			into, milli = append(into, it.Job), milli-each(shape)
 		}
-	}
+	})
 	return into
 }
 
