@@ -43,6 +43,10 @@ func where(v plan.View, run plan.RunID) (said string) {
 	}
 	last := plan.DeviceID(plan.None - 1)
 	v.GrantsOf(run, func(g plan.Grant) {
+		if g.Device == plan.None { // cores alone
+			said += " " + v.Cluster().Nodes[g.Node].Name
+			return
+		}
 		switch on := device(v, g.Device); {
 		case g.Part > 0:
 			said += fmt.Sprintf(" part %d of %s", g.Part, on)
