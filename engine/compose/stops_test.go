@@ -147,7 +147,7 @@ func (h *chronicle) news(l *life) bool {
 }
 
 // circles: within six hours nobody displaces another for the second time where that one has
-// displaced him too, by himself or through others; but for who shares time.
+// displaced him too, by himself or through others who are still there; but for who shares time.
 func circles(h *chronicle, decider string) (float64, string) {
 	type displaced struct {
 		by, victim plan.JobID
@@ -162,7 +162,9 @@ func circles(h *chronicle, decider string) (float64, string) {
 				continue
 			}
 			d := displaced{h.lives[k].job, v.job, h.at(v.end)}
-			before := slices.DeleteFunc(slices.Clone(all), func(o displaced) bool { return d.at.Sub(o.at) >= 6*unit.Hour })
+			before := slices.DeleteFunc(slices.Clone(all), func(o displaced) bool {
+				return d.at.Sub(o.at) >= 6*unit.Hour || h.over(o.by, d.at) || h.over(o.victim, d.at)
+			})
 			reach := []plan.JobID{d.victim}
 			for i := 0; i < len(reach); i++ {
 				for _, o := range before {
@@ -182,6 +184,15 @@ func circles(h *chronicle, decider string) (float64, string) {
 		}
 	}
 	return float64(round), ""
+}
+
+// over reports whether a job had ended by an instant.
+func (h *chronicle) over(job plan.JobID, by unit.Time) bool {
+	return slices.ContainsFunc(h.lives, func(l life) bool {
+		return l.job == job && l.end >= 0 && h.at(l.end) <= by && slices.ContainsFunc(h.moments[l.end].events, func(ev engine.Event) bool {
+			return ev.Kind == engine.Exited && ev.Job == job && ev.Attempt == l.attempt
+		})
+	})
 }
 
 // least: no other set of runs that could have given way by the same claim would have lost less.

@@ -209,7 +209,7 @@ func TestAgain(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if y, err := k.When(t.Context(), second); err != nil || y.Samples != 30 {
+			if y, err := k.When(t.Context(), second); err != nil || y.Samples == 0 || y.Samples > 30 { // as many as there is time for
 				t.Error(y, err)
 			}
 		})
