@@ -1,37 +1,32 @@
 package lines
 
-import wanted "github.com/musterdl/muster/mechanism/heap"
+import (
+	"slices"
 
-// ranked is a job of a class, by its place in the heap of that.
-type ranked struct {
-	class *Class
-	at    int
-}
+	wanted "github.com/musterdl/muster/mechanism/heap"
+)
 
-// BestFirst calls take with those who wait, the best first, of those whose shape fits when it is their turn. What
-// follows from it follows from who waits, and not from how they came to be filed.
+// BestFirst calls take with those who wait, class after class in order of their best jobs, in each the best first, as long
+// as its shape fits. What follows from it follows from who waits, and not from how they came to be filed.
 func (l *Lines) BestFirst(fits func(shape int32) bool, take func(job *Item)) {
-	h := wanted.Heap[ranked]{Items: l.best[:0], Before: firstRanked}
-	defer func() { l.best = h.Items }()
+	heads := l.heads[:0]
 	for _, c := range l.classes {
 		if len(c.waiting.items) > 0 && fits(c.Shape) {
-			h.Items = append(h.Items, ranked{c, 0})
+			heads = append(heads, c)
 		}
 	}
-	for h.Init(); len(h.Items) > 0; {
-		x := h.Pop()
-		items := x.class.waiting.items
-		if !fits(x.class.Shape) {
-			continue // nor do those behind it
+	slices.SortFunc(heads, func(a, b *Class) int { return a.Best().Key.Compare(a.Best().Job, b.Best().Key, b.Best().Job) })
+	for _, c := range heads {
+		items := c.waiting.items
+		next := wanted.Heap[int]{Items: append(l.next[:0], 0), Before: func(a, b *int) bool { return items[*a].Before(&items[*b]) }}
+		for len(next.Items) > 0 && fits(c.Shape) {
+			at := next.Pop()
+			for below := 2*at + 1; below < min(2*at+3, len(items)); below++ {
+				next.Push(below)
+			}
+			take(&items[at])
 		}
-		for below := 2*x.at + 1; below < min(2*x.at+3, len(items)); below++ {
-			h.Push(ranked{x.class, below})
-		}
-		take(&items[x.at])
+		l.next = next.Items
 	}
-}
-
-// firstRanked is the order of BestFirst.
-func firstRanked(a, b *ranked) bool {
-	return a.class.waiting.items[a.at].Before(&b.class.waiting.items[b.at])
+	l.heads = heads
 }

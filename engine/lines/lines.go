@@ -85,7 +85,8 @@ type Lines struct {
 	active  int          // jobs waiting or running
 	aside   []plan.JobID // wait for a better place, and are in no class
 	passed  []passed     // were passed over in this pass, and are in no class
-	best    []ranked     // scratch
+	heads   []*Class     // scratch of BestFirst
+	next    []int
 }
 
 // Where a job is that waits in no class.

@@ -1,6 +1,7 @@
 package lines_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -101,12 +102,18 @@ func (m *model) check(t *rapid.T) {
 	}
 }
 
-// checkFill compares who fits first in so much room with a walk through all who wait, in order of their ranks.
+// checkFill compares who fits first in so much room with a walk through all who wait, by the best of their kinds.
 func (m *model) checkFill(t *rapid.T) {
 	size := func(shape int32) int { return int(shape) + 1 }
+	before := func(a, b lines.Item) int { return a.Key.Compare(a.Job, b.Key, b.Job) }
+	all := slices.SortedFunc(maps.Values(m.waiting), func(a, b lines.Item) int {
+		x, _ := m.bestOf(m.kind[a.Job])
+		y, _ := m.bestOf(m.kind[b.Job])
+		return cmp.Or(before(x, y), before(a, b))
+	})
 	var want, got []plan.JobID
 	left := 7
-	for _, it := range slices.SortedFunc(maps.Values(m.waiting), func(a, b lines.Item) int { return a.Key.Compare(a.Job, b.Key, b.Job) }) {
+	for _, it := range all {
 		if each := size(m.kind[it.Job].Shape); each <= left {
 			want, left = append(want, it.Job), left-each
 		}

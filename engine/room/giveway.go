@@ -214,7 +214,7 @@ func (y *yielding) pays(d *plan.Draft, job plan.JobID) bool {
 	return law.Pays(d.View, y.parts.Weigher, job, y.fill(d.View, job, left, fills[:0]), losers)
 }
 
-// fill adds the best of the waiting jobs that would have room together in so much of it, beside one that is tried.
+// fill adds waiting jobs that would have room together in so much of it, beside one that is tried.
 func (y *yielding) fill(v plan.View, beside plan.JobID, milli int64, into []plan.JobID) []plan.JobID {
 	each := func(shape int32) int64 { return v.ShapeOf(shape).Milli(v.ShapeOf(shape).Gang) }
 	y.lines.BestFirst(func(shape int32) bool { return each(shape) > 0 && each(shape) <= milli }, func(it *lines.Item) {
