@@ -200,7 +200,7 @@ func TestPreemptedTraining(t *testing.T) {
 			"--env", "MUSTER_TEST_AS_MUSTER=1", "--"}, keepProgress,
 			[]string{exe, "trainer", "--steps", "60", "--checkpoint-every", "0", "--seed", "7", "--dim", "32", "--step-delay", delay})...)
 	}
-	train("undisturbed", "5ms")
+	train("undisturbed", "20ms") // so that its first loss is seen before its last, however fast the machine is
 	p.muster("wait", "undisturbed")
 	train("displaced", "100ms") // so that it is not at its end before the other has come, however busy the machine is
 	p.until("displaced", "on its way", func(j view.Job) bool { return j.Progress > 0.2 })
