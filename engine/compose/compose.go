@@ -10,13 +10,13 @@
 package compose
 
 import (
-	"github.com/musterdl/muster/engine/booking"
-	"github.com/musterdl/muster/engine/filing"
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine/agenda"
+	"github.com/musterdl/muster/engine/booking"
 	"github.com/musterdl/muster/engine/claims"
+	"github.com/musterdl/muster/engine/filing"
 	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/engine/pipelines"
 	"github.com/musterdl/muster/engine/placing"
@@ -79,9 +79,9 @@ type Scheduler struct {
 	claims      *claims.Claims // who may
 	room        *room.Maker    // and who gives way
 	agenda      agenda.Agenda  // when
-	files       *filing.Files  // where they are filed until then
-	books       *booking.Books
-	turns       filing.Turns
+	files       *filing.Files  // where jobs are filed until then
+	books       *booking.Books // who gets room to come
+	turns       filing.Turns   // whose turn it is
 	reactions   pipelines.Reactions
 	placing     *placing.Placing // how
 	making      making

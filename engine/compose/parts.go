@@ -46,10 +46,8 @@ func PartsOf(c, null strategy.Filled) Parts {
 
 // abilities are what parts can do beside their contracts; nil where none can.
 type abilities struct {
-	ager     schedule.Ager
 	weigher  schedule.Weigher
 	learner  schedule.Learner
-	pupil    schedule.Pupil   // the learner, if ranks may change at once
 	sees     schedule.Learner // the foresight of who reserves, if it learns
 	shaper   flow.Shaper
 	mover    allocate.Mover
@@ -62,10 +60,8 @@ type abilities struct {
 // abilities finds what the parts can do beside their contracts.
 func (p *Parts) abilities() abilities {
 	var a abilities
-	a.ager, _ = strategy.Can[schedule.Ager](p.Order)
 	a.learner, _ = strategy.Can[schedule.Learner](p.Order)
 	a.weigher, _ = strategy.Can[schedule.Weigher](p.Order)
-	a.pupil, _ = strategy.Can[schedule.Pupil](p.Order)
 	a.sees, _ = strategy.Can[schedule.Learner](p.Reserve.Foresight)
 	a.mover, _ = strategy.Can[allocate.Mover](p.Sizer)
 	var shapes bool

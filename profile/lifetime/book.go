@@ -1,8 +1,9 @@
 package lifetime
 
 import (
-	"github.com/musterdl/muster/plan"
 	"math"
+
+	"github.com/musterdl/muster/plan"
 )
 
 // book is where jobs ended, in steps of one scale: by group, and in the order in which they came.
