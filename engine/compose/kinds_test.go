@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterdl/muster/engine"
 	"github.com/musterdl/muster/internal/draws"
+	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/queue"
 	"github.com/musterdl/muster/model/unit"
@@ -229,6 +230,35 @@ func TestTheImpossibleIsAsAbsent(t *testing.T) {
 					if a.Phase != plan.Finished || a.Ended != b.Ended {
 						t.Fatalf("job %d is %s, ended at %d s beside jobs that can never start, and at %d s without", i, a.Phase, a.Ended/1e6, b.Ended/1e6)
 					}
+				}
+			})
+		})
+	}
+}
+
+// TestWhoCanNeverStartIsTold: who waits for a job is told that it can never start here where it does not start alone on
+// an idle cluster, and never else.
+func TestWhoCanNeverStartIsTold(t *testing.T) {
+	for _, name := range []string{"fifo", "fifo-strict", "muster", "afs", "chronus"} {
+		t.Run(name, func(t *testing.T) {
+			draws.Check(t, func(t *rapid.T) {
+				c := cluster.Uniform("site", rapid.IntRange(1, 3).Draw(t, "nodes"), rapid.IntRange(1, 4).Draw(t, "devices"), cluster.Model{Name: "gpu", Speed: 1}, 1)
+				for i := range c.Nodes {
+					c.Nodes[i].CPU = unit.Milli(rapid.IntRange(1, 16).Draw(t, "cores")) * unit.Whole
+				}
+				tree := queue.Flat("a")
+				if limit := rapid.Int64Range(0, 12).Draw(t, "limit"); limit > 0 {
+					tree.Queues[1].Limit = []queue.Amount{{Milli: limit * 1000}}
+				}
+				s := newSite(t, c, tree, build(t, name))
+				j := saves("a", 0, rapid.Int32Range(1, 6).Draw(t, "gang"))
+				j.Devices, j.CPU = rapid.Int32Range(1, 4).Draw(t, "wide"), unit.Milli(rapid.IntRange(0, 12).Draw(t, "wants cores"))*unit.Whole
+				j.Estimate = unit.Hour
+				id := s.submit(j, unit.Hour)
+				told := explain.Of(s.e.View(), nil).Never(id)
+				s.until(unit.Time(unit.Minute))
+				if starts := s.e.View().Job(id).Phase == plan.Active; starts != (told == "") {
+					t.Fatalf("a job of %d x %d devices and %d cores each: it starts alone: %t, and who waits for it is told %q", j.Gang, j.Devices, j.CPU/unit.Whole, starts, told)
 				}
 			})
 		})
