@@ -11,9 +11,11 @@ import (
 
 // TestSkeletonsWork generates a strategy of every part, lays the files over this module
 // without touching it, adds the printed lines to the catalogue, and lets the compiler, the
-// generated tests and texts and the test of acts judge. Without MUSTER_LONG=1 it does so for
-// one part, and leaves the acts.
+// generated tests and texts and the test of acts judge.
 func TestSkeletonsWork(t *testing.T) {
+	if os.Getenv("MUSTER_LONG") == "" {
+		t.Skip("compiles what stands on the catalogue anew; set MUSTER_LONG=1")
+	}
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
@@ -23,9 +25,6 @@ func TestSkeletonsWork(t *testing.T) {
 	list := copyList(t, temp)
 	over := map[string]string{filepath.Join(root, "catalogue", "all.go"): list}
 	parts, judges := Stubs(), []string{"./strategies", "./catalogue"}
-	if os.Getenv("MUSTER_LONG") != "1" {
-		parts, judges = []string{"joint"}, judges[:1]
-	}
 	var made []string // the folders
 	for _, part := range parts {
 		if err := os.MkdirAll(filepath.Join(temp, "strategies", stepOf(part)), 0o777); err != nil {

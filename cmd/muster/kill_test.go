@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -31,7 +32,18 @@ func TestMain(m *testing.M) {
 		tellPeak()
 		os.Exit(0)
 	}
+	sideBySide(4)
 	os.Exit(m.Run())
+}
+
+// sideBySide has so many tests run at once where nobody says how many: they wait for processes more than they compute.
+func sideBySide(n int) {
+	flag.Parse()
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if !said {
+		flag.Set("test.parallel", strconv.Itoa(n))
+	}
 }
 
 // controlPlane is a muster up in a process of its own, to be killed.

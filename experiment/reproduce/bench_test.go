@@ -114,6 +114,9 @@ func TestJudgeCommits(t *testing.T) {
 // TestDecisionTimes: every order and every joint decider can be timed, at a small size;
 // how long they take depends on who else uses the machine, and is not compared.
 func TestDecisionTimes(t *testing.T) {
+	if os.Getenv("MUSTER_LONG") == "" {
+		t.Skip("times every strategy; set MUSTER_LONG=1")
+	}
 	for _, name := range TimedStrategies() {
 		began := time.Now()
 		m, err := MeasureDecisions(name, DecisionWork{Devices: 80, Active: 40, Measured: 30, Budget: 100 * time.Millisecond, MostP99: time.Hour, Seed: 1})
