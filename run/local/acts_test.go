@@ -360,7 +360,7 @@ func (c capped) Part(id plan.JobID) float64 {
 }
 
 // TestActsOnGPUs: processes that find the GPUs of this machine, which are made up, are
-// frozen, told their batch and plan, and under MPS their part, which is all that it adds.
+// frozen, told their batch and plan, and under MPS their part.
 func TestActsOnGPUs(t *testing.T) {
 	needLong(t)
 	gpu := "<gpu><product_name>A100</product_name><fb_memory_usage><total>40960 MiB</total></fb_memory_usage></gpu>"
@@ -383,5 +383,5 @@ func TestActsOnGPUs(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tools, "control"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	runtest.Show(t, run.WithMPS, on(run.WithMPS), strategy.Share)
+	runtest.Show(t, run.WithMPS, on(run.WithMPS))
 }
