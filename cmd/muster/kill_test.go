@@ -32,18 +32,22 @@ func TestMain(m *testing.M) {
 		tellPeak()
 		os.Exit(0)
 	}
-	sideBySide(4)
+	if err := sideBySide(4); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 
 // sideBySide has so many tests run at once where nobody says how many: they wait for processes more than they compute.
-func sideBySide(n int) {
+func sideBySide(n int) error {
 	flag.Parse()
 	said := false
 	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
-	if !said {
-		flag.Set("test.parallel", strconv.Itoa(n))
+	if said {
+		return nil
 	}
+	return flag.Set("test.parallel", strconv.Itoa(n))
 }
 
 // controlPlane is a muster up in a process of its own, to be killed.
