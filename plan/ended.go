@@ -7,7 +7,7 @@ import (
 )
 
 // EndedRun is a run that has ended. It computed on so many thousandths of devices from Began until it was
-// told to stop or ended by itself, and was gone some time after that. Kept is the running time whose work was kept.
+// told to stop, which is Never where it ended by itself, and was gone some time after that. Kept is the running time whose work was kept.
 type EndedRun struct {
 	Job               JobID
 	Milli             int64
@@ -32,7 +32,7 @@ func (e *EndedRuns) Add(s *State, r *Run, kept unit.Duration) {
 			return j.Phase.Over() && s.Now.Sub(j.Ended) >= unit.Day
 		})
 	}
-	*e = append(*e, EndedRun{r.Job, s.Shapes[s.Jobs[r.Job].Shape].Milli(r.Workers), r.Began, min(s.Now, r.told()), s.Now, kept})
+	*e = append(*e, EndedRun{r.Job, s.Shapes[s.Jobs[r.Job].Shape].Milli(r.Workers), r.Began, r.told(), s.Now, kept})
 }
 
 // told is when a run was told to stop, Never where it was not.
@@ -41,6 +41,19 @@ func (r *Run) told() unit.Time {
 		return r.Since
 	}
 	return unit.Never
+}
+
+// EndedSince reports whether a run has ended by itself after an instant, as far as the State remembers.
+func EndedSince(v View, at unit.Time) bool {
+	for _, x := range slices.Backward(v.s.Ended) {
+		if x.Gone <= at {
+			return false
+		}
+		if x.Told == unit.Never {
+			return true
+		}
+	}
+	return false
 }
 
 // ServedBefore adds up what each job had been served before an instant, in thousandths of a device times
@@ -56,7 +69,7 @@ func ServedBefore(v View, at unit.Time, by []int64) []int64 {
 		if x.Gone < at {
 			by[x.Job] += int64(x.Kept) * x.Milli
 		} else {
-			by[x.Job] += int64(max(0, min(at, x.Told).Sub(x.Began))) * x.Milli
+			by[x.Job] += int64(max(0, min(at, x.Told, x.Gone).Sub(x.Began))) * x.Milli
 		}
 	}
 	for i := range v.s.Runs {

@@ -14,6 +14,9 @@ type Checkpointing struct {
 // Asked reports whether a job is asked to save before it is stopped: also one that did not the last time.
 func (c Checkpointing) Asked() bool { return c.OnRequest || c.Failed }
 
+// Saves reports whether a job saves at all, when asked or by itself.
+func (c Checkpointing) Saves() bool { return c.OnRequest || c.Every > 0 }
+
 // Answer notes whether a job that was asked to save did.
 func (c *Checkpointing) Answer(saved bool) {
 	if c.Asked() {

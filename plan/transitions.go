@@ -116,6 +116,9 @@ func (s RunStatus) Computes() bool {
 	return s == Promised || s == Starting || s == Running || s == Resuming
 }
 
+// Steady reports whether a run computes or rests, and is not on its way to either or to its end.
+func (s RunStatus) Steady() bool { return s == Running || s == Suspended }
+
 // HasBegun reports whether a run has computed. Before that neither rank nor a round takes its place from it:
 // for some others were stopped, and would have been for nothing.
 func (s RunStatus) HasBegun() bool { return s == Running || s == Suspended || s == Resuming }

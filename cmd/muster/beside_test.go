@@ -284,7 +284,7 @@ func TestGuestMoves(t *testing.T) {
 	for _, name := range []string{"other", "host"} {
 		p.until(name, "on its way", func(j view.Job) bool { return j.Run == "running" })
 	}
-	steps("guest", "memory: 300MiB\n    estimate: 1h")
+	steps("guest", "memory: 300MiB\n    estimate: 1h\n    checkpoint: {every: 1s}") // else it would lose all that it did
 	p.until("guest", "beside its host", func(j view.Job) bool { return j.Run == "running" })
 	p.noMore("other")
 	p.until("guest", "on a slot of its own", func(j view.Job) bool { return j.Run == "running" && j.Attempt == 2 })

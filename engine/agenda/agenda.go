@@ -23,7 +23,7 @@ type Moment struct {
 // At is the moment in which a draft is.
 func At(d *plan.Draft) Moment { return Moment{View: d.View, Turn: d.Turns()} }
 
-// Rights are what queues say of a job, as far as its claims go by that.
+// Rights are what queues and ranks say of a job, as far as its claims go by that.
 type Rights struct {
 	// May returns the device models, of a set, of which a job could ever have as many workers.
 	May func(v plan.View, job plan.JobID, models uint64, workers int32) uint64

@@ -47,8 +47,8 @@ type asks struct {
 	milli  int64
 }
 
-// New reads the queues of a state in which nothing waits or runs. Where runs take each other's
-// room by rank, too, who did is not protected in it.
+// New reads the queues of a state in which nothing waits or runs. Where runs also take each other's
+// room by rank, a run that did has no protected time.
 func New(v plan.View, byRank bool) *Claims {
 	of := v.Ledgers()
 	c := &Claims{Ledger: of.Empty(), config: v.Queues(), dealer: of.Dealer(), byRank: byRank, ages: -1, lowest: math.MaxInt32,

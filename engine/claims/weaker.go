@@ -175,7 +175,7 @@ func (c *Claims) PriorityTakes(run plan.JobID) bool {
 // for nothing. Never is not for now.
 func protection(v plan.View, run plan.RunID, wait unit.Duration) unit.Time {
 	r := v.Run(run)
-	if r.Status != plan.Running && r.Status != plan.Suspended {
+	if !r.Status.Steady() {
 		return unit.Never
 	}
 	wait = max(wait, law.AtLeast)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/engine/room"
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/plan"
@@ -34,6 +35,10 @@ func (s *Scheduler) seen(d *plan.Draft, o *schedule.Observation) {
 // room, also by others giving way, it goes on as it does.
 func (s *Scheduler) moved(d *plan.Draft, it item, w *allocate.Wish) (got room.Got) {
 	mark, run := d.Mark(), d.Job(it.Job).Run
+	if at := law.ChangesFrom(d.View, run); at > d.Now() {
+		s.room.Retry = min(s.room.Retry, at)
+		return got
+	}
 	if d.Run(run).Status != plan.Running || !d.Stop(run, plan.Reason{Code: plan.Moved}, s.placing.Price(d.View, it.Job)) {
 		return got
 	}

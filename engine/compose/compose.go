@@ -1,8 +1,8 @@
 // Package compose builds the Scheduler that the engine calls from parts: an
 // estimator, a gate, an order, a sizer, a placer, a pipeline planner and a flow
-// policy. It keeps the heaps: nobody sorts the queue.
+// policy. Package lines keeps the heaps: nobody sorts the queue.
 //
-// Waiting jobs of equal shape form a class with a heap of its own. When the best
+// Waiting jobs of one owner, of equal shape and about one length, form a class with a heap of its own. When the best
 // job of a class cannot be placed, none of them can, and the class is not tried
 // again until room it could use comes free, a better job joins it, or (where the
 // order preempts) a running job's rank gets worse. A decision therefore costs what
@@ -207,7 +207,7 @@ func (s *Scheduler) mend(d *plan.Draft) {
 //  4. End guests that slow their hosts, and let jobs run: under an order resize, and then place job after job as the heap and
 //     the tree of queues put them; under a joint decider ask for its wishes, if it is time
 //     to, and place them. Whoever wished, place is what asks claims, calendar and victims,
-//     and what would end a run in vain is decided again without that.
+//     and what would end a run in vain or against the law is decided again without that.
 //  5. Give the oldest that has waited too long a claim.
 //  6. Give runs another plan whose stages have drifted, where that pays.
 //  7. Set what runs get of the network.
@@ -295,7 +295,9 @@ func (s *Scheduler) fileByPhase(d *plan.Draft, id plan.JobID) {
 		if j.Attempt == 0 && !s.parts.admit(d, id, &j) {
 			return
 		}
-		s.files.File(d.View, id)
+		if s.files.File(d.View, id); s.able.weigher != nil {
+			s.lines.ReopenAll() // it may fill what another's start leaves, so that this pays
+		}
 	case j.Phase == plan.Active:
 		s.files.FileActive(d.View, id)
 		if r := d.Run(j.Run); s.rules.Preempt && r.Began == d.Now() {

@@ -8,11 +8,11 @@ import (
 
 // What of the law of a commit, plan.View.Law, can be seen only when all is decided.
 
-// untilLawful lets act decide; where that ends runs in vain it is taken back, and act decides
+// untilLawful lets act decide; where that ends runs in vain, or against the law, it is taken back, and act decides
 // again, while those runs go on as they are.
 func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 	mark, from := d.Mark(), len(d.Changes())
-	loops, retry, unprotected := s.room.Loops.Remember(), s.room.Retry, s.claims.Wake()
+	loops, retry, unprotected, resize := s.room.Loops.Remember(), s.room.Retry, s.claims.Wake(), s.making.resize
 	for {
 		act()
 		var stay []plan.JobID
@@ -34,6 +34,7 @@ func (s *Scheduler) untilLawful(d *plan.Draft, act func()) {
 		d.Rollback(mark)
 		s.goBack(d, jobs, loops)
 		s.room.Again()
+		s.making.resize = resize
 		s.room.Retry = retry // what was to be tried again was of that decision
 		s.claims.SetWake(unprotected)
 	}

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/engine/pipelines"
 	"github.com/musterdl/muster/engine/placing"
@@ -164,6 +165,13 @@ func (s *Scheduler) settled(d *plan.Draft, it item, n, want int32, next plan.Job
 	s.newBorrower = s.newBorrower || s.claims.Shared() && !over && s.claims.OverGuarantee(leaf)
 }
 
+// mayResize reports whether a run may be resized now: an elastic one with devices of its own that was left alone for some time, and
+// that the law lets go.
+func (s *Scheduler) mayResize(v plan.View, id plan.RunID, r *plan.Run) bool {
+	guest := s.parts.Sharer != nil && r.Terms.Share.Guest != plan.None
+	return r.Status == plan.Running && v.Shape(r.Job).Elastic() && !guest && v.Now().Sub(r.Began) >= leftAlone && !s.room.Stays(r.Job) && law.ChangesFrom(v, id) <= v.Now()
+}
+
 // rebalance resizes running elastic jobs whose sizer wants them another size, or elsewhere. Either
 // is a stop and a start that waits for it.
 func (s *Scheduler) rebalance(d *plan.Draft) {
@@ -177,7 +185,7 @@ func (s *Scheduler) rebalance(d *plan.Draft) {
 	s.making.resize = d.Now().Add(resizeEvery)
 	for id := range plan.RunID(d.RunSlots()) {
 		r := d.Run(id)
-		if r.Status != plan.Running || s.parts.Sharer != nil && r.Terms.Share.Guest != plan.None || !d.Shape(r.Job).Elastic() || d.Now().Sub(r.Began) < leftAlone || s.room.Stays(r.Job) {
+		if !s.mayResize(d.View, id, &r) {
 			continue
 		}
 		shape := d.Shape(r.Job)

@@ -109,10 +109,14 @@ func whole(h *chronicle, _ string) (float64, string) {
 // all at once may have each arrival for a reason.
 func earned(h *chronicle, _ string) (float64, string) {
 	figure := math.Inf(1)
-	for _, l := range h.preempted() {
-		cost := h.cost(l)
-		if h.news(l) || cost == 0 {
+	for k := range h.lives {
+		l := &h.lives[k]
+		if l.stop == nil || !preempts(l.stop) || h.news(l) {
 			continue
+		}
+		cost := h.cost(l)
+		if cost == 0 || forQueue(l.stop) != plan.None && h.waited(forQueue(l.stop), l.end) >= unit.Hour {
+			continue // whose claim has waited for so long waits no longer
 		}
 		has := float64(int64(h.ran(l))*l.milli/1000) / float64(cost)
 		figure = min(figure, has)
@@ -122,6 +126,17 @@ func earned(h *chronicle, _ string) (float64, string) {
 		}
 	}
 	return figure, ""
+}
+
+// waited is for how long a job had waited at a moment, since it came or its last run had ended.
+func (h *chronicle) waited(job plan.JobID, moment int) unit.Duration {
+	since := h.at(h.jobs[job].came)
+	for k := range h.lives {
+		if l := &h.lives[k]; l.job == job && l.end >= 0 && l.end < moment {
+			since = max(since, h.at(l.end))
+		}
+	}
+	return h.at(moment).Sub(since)
 }
 
 // news reports whether something that its end may go by has happened since a run was started.
@@ -684,9 +699,8 @@ func TestPriorityStopsTheSmall(t *testing.T) {
 						s.until(unit.Time(unit.Hour + 500*unit.Second))
 						v := s.e.View()
 						gaveWay := func(l *life) bool { return l.job == 1 && forJob(l.stop) == 2 }
-						_, shares := sharers[name] // what comes of ranks after that are turns; srsf does not weigh what they gain
-						if (shares || name == "srsf") && v.Job(2).Phase == plan.Active && slices.ContainsFunc(h.preempted(), gaveWay) {
-							return
+						if _, shares := sharers[name]; shares && v.Job(2).Phase == plan.Active && slices.ContainsFunc(h.preempted(), gaveWay) {
+							return // what comes of ranks after that are turns
 						}
 						if v.Job(0).Phase != plan.Active || v.Job(1).Phase != plan.Waiting || v.Job(2).Phase != plan.Active || len(h.preempted()) != 1 {
 							t.Fatalf("the gang is %s, the small job %s and the urgent one %s\n%s", v.Job(0).Phase, v.Job(1).Phase, v.Job(2).Phase, h)

@@ -7,8 +7,8 @@ import (
 	"github.com/musterdl/muster/schedule"
 )
 
-// Expires is when the next rank runs out. Where nobody runs who could give way there is nothing
-// that another order of those who wait would change.
+// Expires is when the next rank runs out. Without a ranked run nobody can give way, and a new order of those who wait
+// changes nothing.
 func (f *Files) Expires() unit.Time {
 	if _, ranked := f.lines.Lowest(); f.parts.Rules.Preempt && !f.parts.Rules.Strict && !ranked {
 		return unit.Never

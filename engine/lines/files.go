@@ -37,7 +37,7 @@ type file struct {
 	classes []*Class
 	owners  []int32 // whose they are
 	open    marks   // those worth a try
-	blocked marks   // those whose best job was tried and could not be placed
+	blocked marks   // those whose best job is not worth a try
 	keptOut marks   // those of them that claims keep out in this pass, without a try
 }
 

@@ -39,8 +39,7 @@ type Class struct {
 	waiting heap
 }
 
-// Best is the job of a class that ranks first; a class that is handed out has one, but for one
-// that was just emptied.
+// Best is the job of a class that ranks first. A class that First hands out has jobs; it may be emptied after that.
 func (c *Class) Best() *Item { return &c.waiting.items[0] }
 
 // Items are the jobs of a class, the best first and the others in no order, to be read.
@@ -54,7 +53,7 @@ func (c *Class) Alike() int {
 	return len(c.waiting.items)
 }
 
-// Blocked reports whether the best job of a class was tried and could not be placed.
+// Blocked reports whether the best job of a class is not worth a try.
 func (c *Class) Blocked() bool { return c.in.blocked.has(c.place) }
 
 // Rules say in which order those who wait are tried.

@@ -75,7 +75,7 @@ func (c *clearing) findMovable(d *plan.Draft, shape *plan.Shape, budget int64) {
 	moves.Movable(v, func(id plan.RunID) {
 		r := v.Run(id)
 		lost, restart, price := victims.Price(v, id)
-		if price > budget || c.parts.Moves.Rests(v.Now().Sub(r.Began), lost+restart) || c.grounds.Stays(r.Job) {
+		if price > budget || c.parts.Moves.Rests(v.Now().Sub(r.Began), lost+restart) || c.grounds.Stays(r.Job) || r.Began == v.Now() {
 			return
 		}
 		if model := moves.ModelOf(v, id); shape.Models&(1<<model) != 0 && c.elsewhere.Has(v, id, model) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
-	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/victims"
@@ -15,15 +14,9 @@ import (
 // victims part chooses, or, where the composition names none, the lowest first, and leaves those alone that need not go
 // after all.
 func (m *Maker) displace(d *plan.Draft, it lines.Item, w *allocate.Wish) (took bool) {
-	j := d.Job(it.Job)
 	switch {
 	case !m.parts.Rules.Preempt:
 		return false
-	case j.Preemptions > 0 && j.Leaving != plan.None:
-		return false // who was stopped for another stops nobody before his run has ended, since he cannot start before
-	case j.Preemptions > 0 && j.Since == d.Now():
-		m.Retry = min(m.Retry, d.Now().Add(law.AtLeast))
-		return false // nor in that instant
 	case m.parts.Victims != nil:
 		took = m.displaceChosen(d, it, w)
 	default:
@@ -51,6 +44,7 @@ func (m *Maker) displaceLowest(d *plan.Draft, it lines.Item, w *allocate.Wish) b
 	}
 	if !m.yielding.pays(d, w.Job) {
 		m.yielding.undo(d, mark, m.yielding.gave)
+		m.Retry = min(m.Retry, m.yielding.savesAt(d.View))
 		return false
 	}
 	m.yielding.gaveWay(d, w.Job)

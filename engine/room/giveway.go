@@ -8,6 +8,7 @@ import (
 	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/engine/placing"
+	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule/victims"
 )
@@ -212,6 +213,20 @@ func (y *yielding) pays(d *plan.Draft, job plan.JobID) bool {
 		left += d.Shape(y.candidates[i].Job).Milli(d.Run(y.candidates[i].Run).Workers)
 	}
 	return law.Pays(d.View, y.parts.Weigher, job, y.fill(d.View, job, left, fills[:0]), losers)
+}
+
+// savesAt is when the first of those who gave way has saved by itself what its stop would lose now, so that it may pay
+// then; Never where none would lose any.
+func (y *yielding) savesAt(v plan.View) unit.Time {
+	at := unit.Never
+	for _, i := range y.gave {
+		c := &y.candidates[i]
+		lost, _, _ := victims.Price(v, c.Run)
+		if every := v.Job(c.Job).Checkpoint.Every; lost > 0 && every > lost {
+			at = min(at, v.Now().Add(every-lost))
+		}
+	}
+	return at
 }
 
 // fill adds waiting jobs that would have room together in so much of it, beside one that is tried.

@@ -9,12 +9,12 @@ import (
 	"github.com/musterdl/muster/schedule/victims"
 )
 
-// Grounds are on which a run may go for a job, and until when it may not.
+// Grounds say why a run may be stopped for a job, and from when on.
 type Grounds struct {
 	*owners
 	// Loops are who displaced whom.
 	Loops *law.Loops
-	// Retry is when those who found no room try again: a run was too young.
+	// Retry is when those who found no room try again.
 	Retry unit.Time
 
 	stays []plan.JobID // whose runs go on in this decision as they are
@@ -33,7 +33,7 @@ func (g *Grounds) Stay(jobs ...plan.JobID) (more bool) {
 	return more
 }
 
-// Stays reports whether a job's run goes on as it is, since to end it was in vain.
+// Stays reports whether a job's run goes on as it is, since to end it was in vain or against the law.
 func (g *Grounds) Stays(job plan.JobID) bool { return slices.Contains(g.stays, job) }
 
 // AnyStays reports whether any does.
@@ -64,7 +64,7 @@ func (g *Grounds) Ripe(v plan.View, id, by plan.JobID) unit.Time {
 	if by != plan.None && law.News(v, by, j.Run) {
 		at = v.Now()
 	}
-	if wait > 0 && r.Status != plan.Running && r.Status != plan.Suspended {
+	if wait > 0 && !r.Status.Steady() {
 		return unit.Never
 	}
 	if wait > 0 {
@@ -148,6 +148,10 @@ func (g *Grounds) weaker(v plan.View, job plan.JobID, milli int64, add func(c vi
 	}
 }
 
+// patience is how long a claim waits at most for a run that has not earned back its start: runs that take each other's room
+// would keep it from what it is guaranteed for ever.
+const patience = unit.Hour
+
 // mayGo says on which ground a run may be displaced for a job now, if it may.
 func (g *Grounds) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli int64) plan.ReasonCode {
 	ground := g.ground(v, leaf, job, other, milli)
@@ -161,7 +165,11 @@ func (g *Grounds) mayGo(v plan.View, leaf int32, job, other plan.JobID, milli in
 	if ground == plan.RoundPlan {
 		return ground
 	}
-	if at := g.claims.ProtectedUntil(v, other); at > v.Now() {
+	at, run := g.claims.ProtectedUntil(v, other), v.RunOf(other)
+	if !law.News(v, job, run) {
+		at = max(at, min(law.Earned(v, run), v.Job(job).Since.Add(patience)))
+	}
+	if at > v.Now() {
 		g.claims.LookAgain(at)
 		return plan.NoReason
 	}
@@ -187,7 +195,7 @@ func (g *Grounds) turns() bool { return g.parts.Rules.Turns || g.round != nil &&
 // for a wish.
 func (g *Grounds) paidBack(v plan.View, job plan.JobID) bool {
 	at := g.round.GoesFrom(v, v.Job(job).Run)
-	if status := v.Run(v.Job(job).Run).Status; status != plan.Running && status != plan.Suspended {
+	if !v.Run(v.Job(job).Run).Status.Steady() {
 		return false
 	}
 	if at > v.Now() {

@@ -10,6 +10,7 @@ import (
 	"github.com/musterdl/muster/allocate"
 	"github.com/musterdl/muster/engine/agenda"
 	"github.com/musterdl/muster/engine/claims"
+	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/engine/placing"
 	"github.com/musterdl/muster/model/unit"
@@ -80,7 +81,7 @@ func (h *hand) begins(d *plan.Draft, w *allocate.Wish, n int32) bool {
 // Maker gets jobs their room.
 type Maker struct {
 	*Grounds
-	// Chooser says who gives way to a claim, or of the lowest.
+	// Chooser chooses who gives way to a claim and, where the composition names it, to a rank.
 	Chooser victims.Chooser
 
 	hand     *hand
@@ -155,11 +156,10 @@ func (m *Maker) place(d *plan.Draft, it lines.Item, w *allocate.Wish) (n int32, 
 	if n := m.free(d, w); n > 0 {
 		return n, false
 	}
-	gave := d.Ended(w.Job) // who gave way takes nothing in the same decision, unless it was by rank and takes by rank
-	if gave != nil && gave.Reason.Code == plan.Moved {
-		gave = nil // it was a guest, and goes on as one if it gets nothing
-	}
-	if gave == nil {
+	gave := d.Ended(w.Job)                                 // who gave way takes nothing by force in the same decision
+	moves := gave != nil && gave.Reason.Code == plan.Moved // a guest, which goes on as one if it gets nothing
+	force := moves || gave == nil && m.mayForce(d.View, w.Job)
+	if force {
 		if n := m.claim(d, w); n > 0 {
 			return n, true
 		}
@@ -168,16 +168,29 @@ func (m *Maker) place(d *plan.Draft, it lines.Item, w *allocate.Wish) (n int32, 
 	if part >= asGood && m.hand.begins(d, &beside, beside.Workers) {
 		return beside.Workers, false
 	}
-	if n := m.clearing.clear(d, w); n > 0 {
-		return n, true
-	}
-	if (gave == nil || gave.Reason.Code == plan.MadeWayFor) && m.displace(d, it, w) {
-		return w.Workers, true
+	if force {
+		if n := m.clearing.clear(d, w); n > 0 {
+			return n, true
+		}
+		if m.displace(d, it, w) {
+			return w.Workers, true
+		}
 	}
 	if part >= asWell && part < asGood && m.hand.begins(d, &beside, beside.Workers) {
 		return beside.Workers, false
 	}
 	return 0, false
+}
+
+// mayForce returns whether others may be stopped or moved for a job: not before its last run has left, since it could not
+// start, nor in the instant in which it was stopped, of which it notes when that is over.
+func (m *Maker) mayForce(v plan.View, job plan.JobID) bool {
+	j := v.Job(job)
+	if j.Preemptions > 0 && j.Since == v.Now() {
+		m.Retry = min(m.Retry, v.Now().Add(law.AtLeast))
+		return false
+	}
+	return j.Leaving == plan.None
 }
 
 // claim takes room back for a job that its queue may claim, at the size wished or the largest smaller one, and

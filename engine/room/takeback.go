@@ -9,10 +9,10 @@ import (
 )
 
 // takeBack makes room for a job from runs that have a weaker claim on it: those that
-// hold what the job's queue is guaranteed and others have borrowed, and those of lower
-// priority where the tree of queues lets priority preempt. Nobody is stopped unless
-// the job starts in the room; elastic runs go on at once with fewer workers where
-// that leaves room enough.
+// hold what the job's queue is guaranteed and others have borrowed, those of lower
+// priority where the tree of queues lets priority preempt, and those that a joint decider
+// wishes away. Nobody is stopped unless the job starts in the room; elastic runs go on at
+// once with fewer workers where that leaves room enough.
 func (m *Maker) takeBack(d *plan.Draft, w *allocate.Wish, n int32) bool {
 	m.yielding.forget()
 	m.weaker(d.View, w.Job, d.Shape(w.Job).Milli(n), m.yielding.add)
@@ -33,6 +33,9 @@ func (m *Maker) takeFrom(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		}
 		pays := m.yielding.pays(d, w.Job)
 		m.yielding.undo(d, mark, m.yielding.gave)
+		if !pays {
+			m.Retry = min(m.Retry, m.yielding.savesAt(d.View))
+		}
 		return pays
 	})
 	if !ok {
@@ -42,7 +45,7 @@ func (m *Maker) takeFrom(d *plan.Draft, w *allocate.Wish, n int32) bool {
 		return false
 	}
 	if !m.yielding.giveWay(d, w, n, chosen) {
-		panic("compose: a placement that was made cannot be made again")
+		panic("room: a placement that was made cannot be made again")
 	}
 	m.yielding.gaveWay(d, w.Job)
 	return true

@@ -20,6 +20,7 @@ type ending struct {
 	earned  unit.Time
 	price   int64
 	leased  bool // a lease begins in its room
+	changed bool // see law.Changed
 }
 
 // endings are those of a decision, so that the law of package law is kept where no queue has a word and runs are
@@ -34,20 +35,15 @@ type endings struct {
 func (e *endings) of(v plan.View, id plan.RunID) ending {
 	run := v.Run(id)
 	_, _, price := victims.Price(v, id)
-	return ending{job: run.Job, by: plan.None, since: run.Since, earned: e.endsFrom(v, id), price: price}
+	return ending{job: run.Job, by: plan.None, since: run.Since, earned: e.endsFrom(v, id), price: price, changed: law.Changed(v, id)}
 }
 
 // owes reports whether a run was ended before it had earned back its start, and not for a lease.
 func (e *ending) owes(now unit.Time) bool { return !e.leased && e.earned > now }
 
-// endsFrom is from when on a round may end a run: when it has earned back its start and had its turn. One that
-// cannot save goes on to its end.
+// endsFrom is from when a round may end a run: when the law lets it go and it had its turn.
 func (e *endings) endsFrom(v plan.View, id plan.RunID) unit.Time {
-	run := v.Run(id)
-	if c := v.Job(run.Job).Checkpoint; !c.OnRequest && c.Every == 0 {
-		return unit.Never
-	}
-	return max(law.Earned(v, id), run.Began.Add(e.turn))
+	return max(law.GoesFrom(v, id), v.Run(id).Began.Add(e.turn))
 }
 
 // tookRoom is what a job whose start as wished waits for these changes has taken room of: it has to earn back
@@ -70,12 +66,13 @@ func (e *endings) tookRoom(w *allocate.Wish, after []int64) (why plan.Reason) {
 	return why
 }
 
-// unlawful lists those who were ended against the law, and who therefore stay, and when the first of them may go.
+// unlawful lists those who were ended against the law, if only to go on at another size or elsewhere, and who therefore
+// stay as they are, and when the first of them may go.
 func (e *endings) unlawful(d *plan.Draft, changes []plan.Change, loops *law.Loops) (stay []plan.JobID, again unit.Time) {
 	again = unit.Never
 	for i := range e.list {
 		x := &e.list[i]
-		if d.RunOf(x.job) == plan.None && x.owes(d.Now()) && !e.forNews(d, x) { // else it goes on at another size, or elsewhere
+		if goesOn := d.RunOf(x.job) != plan.None; x.owes(d.Now()) && !e.forNews(d, x) && !(goesOn && x.changed && x.earned != unit.Never) {
 			stay, again = append(stay, x.job), min(again, x.earned)
 		}
 	}

@@ -155,8 +155,8 @@ func (r *Round) Ask(d *plan.Draft, why schedule.Trigger) bool {
 	return true
 }
 
-// startable adds who a decider decides about: those in a line but for jobs that wait and could not start without the
-// nodes that are down or take nothing, if nobody held the others. They are in nobody's way.
+// startable adds who a decider decides about: those in a line, but for waiting jobs that would not fit on the usable nodes
+// even if these were empty. They are in nobody's way.
 func startable(v plan.View, line, into []plan.JobID) []plan.JobID {
 	var out []plan.NodeID
 	for id := range plan.NodeID(v.Nodes()) {

@@ -4,11 +4,13 @@ import (
 	"slices"
 
 	"github.com/musterdl/muster/allocate"
+	"github.com/musterdl/muster/engine/law"
 	"github.com/musterdl/muster/engine/lines"
 	"github.com/musterdl/muster/engine/pipelines"
 	"github.com/musterdl/muster/engine/placing"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
+	"github.com/musterdl/muster/schedule/victims"
 )
 
 // CarryOut carries the wishes out: first what gives room, then what takes it. Of several
@@ -55,7 +57,7 @@ func (r *Round) grantInOrder(d *plan.Draft, ruled bool) {
 			r.grant(d, w)
 		}
 	}
-	if r.otherwise {
+	if r.otherwise || r.room.AnyStays() {
 		for _, w := range elsewhere(r.wishes, r.lines.InLine) {
 			r.grant(d, &w) // its place is not what it was to be
 		}
@@ -269,12 +271,12 @@ func onSlots(v plan.View, id plan.RunID, slots []plan.Slot) bool {
 // worth reports whether a change of size or place is made. One that takes nothing away
 // from anybody, to the same or more workers, must win more than it costs within the
 // horizon, unless the decider has weighed that itself and says that the run is moved;
-// giving workers up is never held back, since others were promised them.
+// giving workers up is not held back here, since others were promised them, but the law may (endings.unlawful).
 func (r *Round) worth(v plan.View, id plan.RunID, is *plan.Run, w *allocate.Wish) bool {
 	if w.Workers > is.Workers && len(pipelines.Avoided(v, is.Job)) > 0 {
 		return false // what is free is what it left
 	}
-	if w.Workers < is.Workers || w.Reason.Code == plan.Moved || is.Status != plan.Running && is.Status != plan.Suspended {
+	if w.Workers < is.Workers || w.Reason.Code == plan.Moved || !is.Status.Steady() {
 		return true
 	}
 	old, rate := is.RateMicro, rateAsWished(v, id, is.Job, w)
@@ -282,7 +284,8 @@ func (r *Round) worth(v plan.View, id plan.RunID, is *plan.Run, w *allocate.Wish
 	if left, known := v.Left(is.Job); known && old > 0 {
 		ahead = min(ahead, unit.Duration(int64(left)/old*plan.FullRate))
 	}
-	return float64(rate-old)*float64(ahead) > float64(r.placing.Price(v, is.Job))*float64(rate)
+	lost, _, _ := victims.Price(v, id)
+	return float64(rate-old)*float64(ahead) > float64(r.placing.Price(v, is.Job)+lost)*float64(rate)
 }
 
 // rateAsWished is how fast a job would go as wished, on the best device model that it may get.
@@ -310,7 +313,7 @@ func (r *Round) grant(d *plan.Draft, w *allocate.Wish) bool {
 		status, workers := d.Works(run)
 		if moves := w.Reason.Code == plan.Moved; status == plan.Suspended && !moves {
 			r.HandOver(d, w, func() bool { return d.Resume(run, w.Reason) })
-		} else if (status == plan.Running || status == plan.Suspended) && !r.between && r.room.Ruled() && w.Workers >= workers && !r.room.Stays(w.Job) {
+		} else if status.Steady() && !r.between && r.room.Ruled() && w.Workers >= workers && !r.room.Stays(w.Job) {
 			r.mayRegrow(d, w, run)
 		}
 		return true
@@ -339,11 +342,18 @@ func (r *Round) grant(d *plan.Draft, w *allocate.Wish) bool {
 	return true
 }
 
-// mayRegrow regrows a run that is not as wished, if that is worth it.
+// mayRegrow regrows a run that is not as wished, if that is worth it, once it has earned back its start or something
+// has changed.
 func (r *Round) mayRegrow(d *plan.Draft, w *allocate.Wish, run plan.RunID) {
-	if is := d.Run(run); !decidedNow(d.View, &is) && !asWished(d.View, run, &is, w) && r.worth(d.View, run, &is, w) {
-		r.regrow(d, w, &is)
+	is := d.Run(run)
+	if decidedNow(d.View, &is) || asWished(d.View, run, &is, w) || !r.worth(d.View, run, &is, w) {
+		return
 	}
+	if at := law.ChangesFrom(d.View, run); at > d.Now() {
+		r.again = min(r.again, at)
+		return
+	}
+	r.regrow(d, w, &is)
 }
 
 // regrow gives a run more workers, or another place, in one piece: it is stopped only if

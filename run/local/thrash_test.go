@@ -183,13 +183,13 @@ func three(how habit) []arrival {
 		{at: 1200 * time.Millisecond, takes: takes, workers: 1, how: how}, {at: 1400 * time.Millisecond, takes: takes, workers: 1, how: how}}
 }
 
-// shorter are jobs that fill four devices, and then a shorter one that wants all of them, and displaces them. They
-// declare how long they take.
+// shorter are jobs that fill four devices, and then one that wants all of them, and is so much shorter that it pays to
+// displace them. They declare how long they take.
 func shorter(how habit) (list []arrival) {
 	for i, workers := range []int32{2, 1, 1} {
-		list = append(list, arrival{at: time.Duration(i) * 100 * time.Millisecond, takes: 12 * time.Second, workers: workers, how: how})
+		list = append(list, arrival{at: time.Duration(i) * 100 * time.Millisecond, takes: 20 * time.Second, workers: workers, how: how})
 	}
-	list = append(list, arrival{at: 4 * time.Second, takes: 4 * time.Second, workers: 4, how: saves})
+	list = append(list, arrival{at: 4 * time.Second, takes: 2 * time.Second, workers: 4, how: saves})
 	for i := range list {
 		list[i].declares = list[i].takes
 	}

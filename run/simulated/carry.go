@@ -125,7 +125,7 @@ func (s *Simulation) regrant(at unit.Time, id plan.RunID) {
 		}
 		l.milli = milli
 	}
-	if l.status == plan.Running || l.status == plan.Suspended {
+	if l.status.Steady() {
 		s.moved(at, s.world.Regrant(at, v, id))
 		if to := v.Run(id).Terms.Plan.ID; to != l.plan {
 			from := l.plan
@@ -144,7 +144,7 @@ func (s *Simulation) stop(at unit.Time, id plan.RunID) {
 	l.version++
 	e := entry{kind: runStopped, run: id, job: l.job, version: l.version}
 	delay := unit.Duration(0)
-	if l.status == plan.Running || l.status == plan.Suspended {
+	if l.status.Steady() {
 		var saved bool
 		delay, saved = s.saving(s.engine.View(), id)
 		l.ending.Kept = s.halt(at, id, saved)
@@ -255,7 +255,7 @@ func (s *Simulation) exit(at unit.Time, id plan.RunID, class plan.FailureClass) 
 func (s *Simulation) exits(at unit.Time, id plan.RunID, end engine.Ending) {
 	l := &s.runs[id]
 	l.version++
-	if l.status == plan.Running || l.status == plan.Suspended {
+	if l.status.Steady() {
 		end.Kept = s.halt(at, id, end.Class == plan.NoFailure)
 	}
 	s.gone(at, id)

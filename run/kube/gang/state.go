@@ -61,7 +61,8 @@ type State struct {
 	// Bound and Running count members; the others all pods.
 	Bound, Running int32
 	// Gated pods are live but held back by scheduling gates, so they are no members.
-	Gated                          int32
+	Gated int32
+	// Succeeded are those whose places the gang still has: it may have become smaller.
 	Succeeded, Failed, Terminating int32
 }
 
@@ -71,8 +72,10 @@ func (g *Gang) State(pods []*corev1.Pod) State {
 	roles := make([][]*corev1.Pod, len(g.Roles))
 	done := make([]int32, len(g.Roles))
 	for _, p := range slices.SortedFunc(slices.Values(pods), byAge) {
-		role, _, ok := g.Place(p)
+		role, index, ok := g.Place(p)
 		switch {
+		case p.Status.Phase == corev1.PodSucceeded && ok && g.Roles[role].lacks(index):
+			// It was of a larger size: the owner does not count it any more either.
 		case p.Status.Phase == corev1.PodSucceeded:
 			s.Succeeded++
 			if ok {
@@ -103,6 +106,16 @@ func (g *Gang) State(pods []*corev1.Pod) State {
 	}
 	g.Sort(s.Members)
 	g.Sort(s.Extra)
+	s.countMembers()
+	if s.Failed > 0 {
+		s.Cause = Cause(pods)
+		s.Failure, s.Reason = s.Cause.Class, s.Cause.String()
+	}
+	g.phase(&s, missing)
+	return s
+}
+
+func (s *State) countMembers() {
 	for _, p := range s.Members {
 		if p.Spec.NodeName != "" {
 			s.Bound++
@@ -111,12 +124,6 @@ func (g *Gang) State(pods []*corev1.Pod) State {
 			}
 		}
 	}
-	if s.Failed > 0 {
-		s.Cause = Cause(pods)
-		s.Failure, s.Reason = s.Cause.Class, s.Cause.String()
-	}
-	g.phase(&s, missing)
-	return s
 }
 
 // needed is how many live pods a role must have after so many have succeeded.
@@ -131,6 +138,11 @@ func (r *Role) needed(done, live int32) int32 {
 		return r.Count
 	}
 	return max(min(r.Count, r.completions-done), 0)
+}
+
+// lacks reports whether the role has no such place, or has none any more.
+func (r *Role) lacks(index int32) bool {
+	return r.completions >= 0 && index >= r.completions
 }
 
 // members chooses the pods of a role that are in the gang: one for each index, those

@@ -76,6 +76,8 @@ func TestState(t *testing.T) {
 		{"all bound", "job-indexed.yaml", nil, all("bert-", 4, bind), AllBound, 0, "0 of 4 pods run"},
 		{"all run", "job-indexed.yaml", nil, all("bert-", 4, run), Running, 0, "all 4 pods run"},
 		{"one done", "job-indexed.yaml", nil, append(all("bert-", 4, run), step{"bert-3", succeed}), Running, 0, "all 3 pods run"},
+		{"one to do, made smaller when three were done", "job-indexed.yaml", []string{"parallelism: 4\n  completions: 4", "parallelism: 1\n  completions: 1"},
+			append(all("bert-", 4, succeed), step{"bert-0", func(p *corev1.Pod) { p.Spec.NodeName, p.Status.Phase = "", corev1.PodPending }}), Ready, 0, "all 1 pods are there"},
 		{"all done, not yet said", "job-indexed.yaml", nil, all("bert-", 4, succeed), Running, 0, "Job bert has not said so yet"},
 		{"said", "job-indexed.yaml", []string{"suspend: false", "suspend: false\nstatus: {conditions: [{type: Complete, status: \"True\"}]}\nx:"}, all("bert-", 4, succeed), Succeeded, 0, "Job bert is complete"},
 		{"one lost while it runs", "job-indexed.yaml", nil, append(all("bert-", 4, run), step{"bert-1", because("NodeLost", "node n1 is gone")}), Incomplete, plan.NodeFailure, "3 of 4 pods are there, 1 failed: pod bert-1-x1: NodeLost: node n1 is gone"},

@@ -6,11 +6,20 @@ import (
 	"github.com/musterdl/muster/model/unit"
 )
 
-// victims returns the runs that make way for a job: of those ranked below it the
+// victims returns the runs that make way for a job, where that pays or its order does not weigh it.
+func (s *sim) victims(j *job) []*run {
+	gone := s.lowest(j)
+	if s.Order == SRTF && !s.pays(j, gone) {
+		return nil
+	}
+	return gone
+}
+
+// lowest returns the runs that a job has the room of: of those ranked below it the
 // lowest, until the job fits. Those whose room is not needed after all go on, the
 // best first, unless the job does not fit then; and so do those whose room it does not
 // take. It returns nil where all of them would not do.
-func (s *sim) victims(j *job) []*run {
+func (s *sim) lowest(j *job) []*run {
 	var below, needed []*run
 	size := map[*run]int{}
 	left := -int(j.Gang * j.Devices)
@@ -52,6 +61,42 @@ func (s *sim) victims(j *job) []*run {
 		return needed
 	}
 	return nil
+}
+
+// pays says whether more jobs are expected to end per second where a job has the room of runs, with those that fill
+// what it leaves of that, than where these go on; what their stops cost is made up for while the job runs. Those fill it
+// who want the same as the best that waits and fits, the best of them first, and so on.
+func (s *sim) pays(j *job, gone []*run) bool {
+	slices.SortFunc(gone, func(a, b *run) int { return s.compare(b.job, a.job) })
+	gain, loss, left := 1/s.cost(j), 0., -int(j.Gang*j.Devices)
+	for _, r := range gone {
+		loss += 1 / s.cost(r.job) * (1 + r.price().Seconds()/s.cost(j))
+		left += len(r.devices)
+	}
+	queue := slices.DeleteFunc(slices.Clone(s.jobs), func(x *job) bool { return !x.waiting })
+	slices.SortFunc(queue, s.compare)
+	best := func(x *job) int { return slices.IndexFunc(queue, func(o *job) bool { return s.alike(x, o) }) }
+	fills := slices.Clone(queue)
+	slices.SortStableFunc(fills, func(a, b *job) int { return best(a) - best(b) })
+	for _, x := range fills {
+		if size := int(x.Gang * x.Devices); x != j && size <= left {
+			gain, left = gain+1/s.cost(x), left-size
+		}
+	}
+	return gain > loss
+}
+
+// cost is the running time that is believed to be left of a job, in seconds, with its load where it does not compute.
+func (s *sim) cost(j *job) float64 {
+	rank := s.rank(j)
+	left := unit.Duration(rank[2])
+	if rank[1] > 0 { // nothing is believed
+		left = max(unit.Minute, unit.Minute<<rank[2]/unit.Duration(j.Gang*j.Devices))
+	}
+	if j.run == nil || j.run.status != running {
+		left += j.Checkpoint.Load
+	}
+	return max(1e-6, left.Seconds())
 }
 
 // mayGo says whether a run may be displaced for a job. One that cannot save when asked must have

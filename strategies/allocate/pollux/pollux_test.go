@@ -36,7 +36,7 @@ func TestConforms(t *testing.T) {
 
 // elastic is a job of up to four workers whose rate on n is that of the curve.
 func elastic(name string, curve ...float64) workload.Job {
-	j := workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}}
+	j := workload.Job{Name: name, Resources: workload.Resources{Gang: 1, Devices: 1, Share: unit.Whole}, Checkpoint: workload.Checkpoint{OnRequest: true}}
 	for i, rate := range curve {
 		j.Sizes = append(j.Sizes, int32(i)+1)
 		j.Menu = append(j.Menu, workload.Offer{Workers: int32(i) + 1, Rate: rate})

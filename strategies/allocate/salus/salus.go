@@ -111,7 +111,7 @@ func (s *Decider) Wishes(v plan.View, jobs []plan.JobID, into []allocate.Wish) (
 		j, shape := v.Job(id), v.Shape(id)
 		if j.Run != plan.None {
 			r := v.Run(j.Run)
-			unsettled = unsettled || r.Change != 0 || r.Status != plan.Running && r.Status != plan.Suspended
+			unsettled = unsettled || r.Change != 0 || !r.Status.Steady()
 		}
 		if !laned(shape) {
 			into = append(into, allocate.Wish{Job: id, Workers: workers(v, id), Reason: plan.Reason{Code: plan.Fits}})

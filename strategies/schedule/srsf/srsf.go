@@ -5,7 +5,8 @@
 // narrow but long.
 //
 // Jobs without an estimate come behind those that have one, by the service they
-// have attained; an overrun estimate is doubled. Left out: the cost of preempting.
+// have attained; an overrun estimate is doubled. A stop has to pay, as package law weighs it by package cost:
+// Tiresias' yardstick stops whatever ranks behind.
 package srsf
 
 import (
@@ -13,6 +14,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/cost"
 	"github.com/musterdl/muster/schedule/remaining"
 )
 
@@ -25,7 +27,7 @@ var Description = strategy.Description{
 }
 
 // Order is the strategy.
-type Order struct{}
+type Order struct{ cost.Left }
 
 var _ schedule.Order = Order{}
 

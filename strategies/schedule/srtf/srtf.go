@@ -5,8 +5,7 @@
 //
 // Jobs without an estimate come behind those that have one, by the service they
 // have attained. An estimate that was overrun is doubled, so that a long job with
-// a short estimate does not keep the first rank. Left out: the cost of preempting,
-// which is not weighed against what it gains.
+// a short estimate does not keep the first rank. A stop has to pay, as package law weighs it by package cost.
 package srtf
 
 import (
@@ -14,6 +13,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/schedule"
+	"github.com/musterdl/muster/schedule/cost"
 	"github.com/musterdl/muster/schedule/remaining"
 )
 
@@ -26,7 +26,7 @@ var Description = strategy.Description{
 }
 
 // Order is the strategy.
-type Order struct{}
+type Order struct{ cost.Left }
 
 var _ schedule.Order = Order{}
 
