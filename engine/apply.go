@@ -258,32 +258,3 @@ func (e *Engine) endBackoffs() {
 		}
 	}
 }
-
-// ended lets go of the jobs that come after one that has ended, or ends them too.
-func (e *Engine) ended(id plan.JobID) {
-	e.over = append(e.over, id)
-	done := e.state.Jobs[id].Phase == plan.Finished
-	for i := range e.state.Links {
-		l := e.state.Links[i]
-		if l.Before != id {
-			continue
-		}
-		j := &e.state.Jobs[l.After]
-		if j.Phase.Over() || j.Blockers == 0 {
-			continue
-		}
-		if !done {
-			if j.Phase == plan.Held {
-				e.state.SetPhase(l.After, plan.Blocked, j.Reason)
-			}
-			e.state.SetPhase(l.After, plan.Failed, plan.Reason{Code: plan.DependencyEnd, A: int64(id)})
-			e.touch(l.After)
-			e.ended(l.After)
-			continue
-		}
-		if j.Blockers--; j.Blockers == 0 && j.Phase == plan.Blocked {
-			e.state.SetPhase(l.After, plan.Waiting, plan.Reason{Code: plan.New})
-			e.touch(l.After)
-		}
-	}
-}

@@ -69,25 +69,8 @@ func (e *Engine) acceptVerb(ev *Event) error {
 }
 
 func (e *Engine) acceptJob(j *workload.Job) error {
-	// Names are used once: logs, checkpoints and records go by them.
-	unused := func(name string) error {
-		if id, taken := e.names[name]; taken {
-			return fmt.Errorf("a job named %q is already there (%s): choose another name, or requeue that one", name, e.state.Jobs[id].Phase)
-		}
-		return nil
-	}
-	if err := unused(j.Name); err != nil { // an array's too: it is called by it
+	if err := acceptNames(e, j); err != nil {
 		return err
-	}
-	for name := range j.Names() {
-		if err := unused(name); err != nil {
-			return err
-		}
-	}
-	for _, after := range j.After {
-		if _, ok := e.names[after]; !ok {
-			return fmt.Errorf("job %q comes after %q, which does not exist: submit that first", j.Name, after)
-		}
 	}
 	for _, m := range j.Models {
 		if _, ok := e.state.Cluster.ModelID(m); !ok {
@@ -109,6 +92,33 @@ func (e *Engine) acceptJob(j *workload.Job) error {
 	return nil
 }
 
+// acceptNames refuses names that are taken, and those of jobs that are not there.
+func acceptNames(e *Engine, j *workload.Job) error {
+	// Names are used once: logs, checkpoints and records go by them.
+	unused := func(name string) error {
+		if id, taken := e.names[name]; taken {
+			return fmt.Errorf("a job named %q is already there (%s): choose another name, or requeue that one", name, e.state.Jobs[id].Phase)
+		}
+		return nil
+	}
+	for _, name := range [...]string{j.Name, j.ArrayName()} { // an array's too: it is called by it
+		if err := unused(name); err != nil {
+			return err
+		}
+	}
+	for name := range j.Names() {
+		if err := unused(name); err != nil {
+			return err
+		}
+	}
+	for _, text := range j.After {
+		if name, _ := workload.ParseAfter(text); called(e, name).Before == plan.None {
+			return fmt.Errorf("job %q comes after %q, which does not exist: submit that first", j.Name, name)
+		}
+	}
+	return nil
+}
+
 // submit admits a job, or the copies of an array one after the other.
 func (e *Engine) submit(ev *Event) {
 	w := ev.Spec
@@ -122,23 +132,12 @@ func (e *Engine) submit(ev *Event) {
 	if most := e.longest(asked.Tenant); most > 0 && (asked.TimeLimit == 0 || asked.TimeLimit > most) {
 		asked.TimeLimit = most
 	}
-	var broken plan.JobID = plan.None
-	var before []plan.JobID
-	for _, name := range w.After {
-		id := e.names[name]
-		switch p := e.state.Jobs[id].Phase; {
-		case p == plan.Finished:
-		case p.Over():
-			broken = id
-		default:
-			before = append(before, id)
-		}
-	}
+	before, broken := comesAfter(e, w)
 	for name := range w.Names() {
 		id := e.state.Admit(name, asked, before...)
 		e.names[name] = id
-		if broken != plan.None {
-			e.state.SetPhase(id, plan.Failed, plan.Reason{Code: plan.DependencyEnd, A: int64(broken)})
+		if broken != nil {
+			e.state.SetPhase(id, broken.Ends(), plan.Reason{Code: plan.DependencyEnd, A: int64(broken.Before)})
 			e.ended(id)
 		}
 		e.touch(id)
@@ -253,17 +252,19 @@ func (e *Engine) request(ev *Event) {
 // comes after.
 func (e *Engine) again(id plan.JobID) {
 	j := &e.state.Jobs[id]
+	was := j.Phase
 	j.Failures, j.Unstarted, j.Blockers = 0, 0, 0
-	for _, l := range e.state.Links { // nobody counted while it was over
-		if l.After == id && !e.state.Jobs[l.Before].Phase.Over() {
+	for i := range e.state.Links { // nobody counted while it was over
+		if l := &e.state.Links[i]; l.After == id && l.Fate() == plan.Open {
 			j.Blockers++
 		}
 	}
-	if j.Blockers > 0 && j.Phase != plan.Backoff {
+	if j.Blockers > 0 && was != plan.Backoff {
 		e.state.SetPhase(id, plan.Blocked, plan.Reason{Code: plan.WaitsForJob, A: plan.None})
-		return
+	} else {
+		e.state.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.New})
 	}
-	e.state.SetPhase(id, plan.Waiting, plan.Reason{Code: plan.New})
+	livesAgain(e, id, was)
 }
 
 // stop ends a job's run because a person or an event says so; the change is part

@@ -129,7 +129,7 @@ func Build(part Partitioner, ord Ordering, job workload.Pipeline, p Params) (Pla
 	if why := p.Check(job.Layers, ranks, ranks); why != "" {
 		return Plan{}, why
 	}
-	if why := sized(int64(ranks), int64(m)); why != "" {
+	if why := Sized(int64(ranks), int64(m)); why != "" {
 		return Plan{}, why
 	}
 	shape, why := ord.Schedule(ranks, m, nil)

@@ -57,8 +57,8 @@ func (s *Schedule) Rank(stage, micro int32) int32 { return s.Routes[micro%int32(
 // answered and not simulated.
 const mostPasses = 1 << 18
 
-// sized says whether so many ranks and microbatches may make a schedule.
-func sized(ranks, microbatches int64) Why {
+// Sized says whether so many ranks and microbatches may make a schedule.
+func Sized(ranks, microbatches int64) Why {
 	if ranks < 1 || microbatches < 1 || ranks*microbatches > mostPasses {
 		return whyf("%d stages and %d microbatches: expected at least 1 of each and no more than %d in all stages together",
 			ranks, microbatches, mostPasses)
@@ -70,7 +70,7 @@ func sized(ranks, microbatches int64) Why {
 // and later once backward, there and nowhere else. One that passes a stage in halves passes all so.
 func (s *Schedule) Check() Why {
 	stages := s.Stages()
-	if why := sized(int64(len(s.Orders)), int64(s.Microbatches)); why != "" {
+	if why := Sized(int64(len(s.Orders)), int64(s.Microbatches)); why != "" {
 		return why
 	}
 	if stages < 1 || int64(stages)*int64(s.Microbatches) > 4*mostPasses || s.Wave < 0 {

@@ -42,7 +42,7 @@ func (p *Plan) Timing(layers []workload.Layer, on Params) (Timing, Why) {
 // no stage empty, and its schedule must be one for as many stages.
 func (p *Plan) Check(layers int) Why {
 	s := p.Schedule()
-	if why := sized(int64(p.Stages), int64(p.Microbatches)); why != "" {
+	if why := Sized(int64(p.Stages), int64(p.Microbatches)); why != "" {
 		return why
 	}
 	if p.Iterations < 0 || p.Iterations > 1 && (p.Wave == 0 || p.Microbatches%p.Iterations != 0) {

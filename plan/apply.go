@@ -15,17 +15,18 @@ func (s *State) Expect(jobs int) {
 	s.Jobs, s.Names = slices.Grow(s.Jobs, jobs), slices.Grow(s.Names, jobs)
 }
 
-// Admit appends a job as it is asked for, which comes after those in before, and returns
+// Admit appends a job as it is asked for, which comes after what before says, and returns
 // its id.
-func (s *State) Admit(name string, asked Asked, before ...JobID) JobID {
+func (s *State) Admit(name string, asked Asked, before ...Dependency) JobID {
 	asked.Submit, asked.Account = s.Now, s.AccountsOf(asked.Tenant, asked.User)
 	at := Standing{Phase: Waiting, Since: s.Now, Started: unit.Never, Ended: unit.Never, Run: None, Leaving: None, Reason: Reason{Code: New}}
 	id := JobID(len(s.Jobs))
 	if at.Blockers = int32(len(before)); len(before) > 0 {
-		at.Phase, at.Reason = Blocked, Reason{Code: WaitsForJob, A: int64(before[0])}
+		at.Phase, at.Reason = Blocked, Reason{Code: WaitsForJob, A: int64(before[0].Before)}
 	}
 	for _, b := range before {
-		s.Links = append(s.Links, Dependency{Before: b, After: id})
+		b.After = id
+		s.Links = append(s.Links, b)
 	}
 	s.Jobs = append(s.Jobs, Job{Asked: asked, Standing: at})
 	s.Names = append(s.Names, name)

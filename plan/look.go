@@ -46,11 +46,11 @@ func (v View) Works(id RunID) (status RunStatus, workers int32) {
 // JobOf returns whose run it is.
 func (v View) JobOf(id RunID) JobID { return v.s.Runs[id].Job }
 
-// Blockers are the jobs that one comes after and that have not ended.
+// Blockers are the jobs that one comes after and that have not ended: of the copies of an array, which are alike, the first.
 func (v View) Blockers(id JobID) iter.Seq[JobID] {
 	return func(yield func(JobID) bool) {
 		for i := 0; i < len(v.s.Links) && v.s.Jobs[id].Blockers > 0; i++ {
-			if l := v.s.Links[i]; l.After == id && !v.s.Jobs[l.Before].Phase.Over() && !yield(l.Before) {
+			if l := &v.s.Links[i]; l.After == id && l.Fate() == Open && !yield(l.first(v.s.Jobs)) {
 				return
 			}
 		}

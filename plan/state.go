@@ -347,9 +347,6 @@ type editing struct {
 	draft  *Draft
 }
 
-// Dependency says that After may start only once Before has finished.
-type Dependency struct{ Before, After JobID }
-
 // NewState returns the state of an idle, healthy cluster.
 func NewState(c *cluster.Cluster) *State {
 	s := &State{Cluster: c, Decisions: Decisions{NextChange: 1}}
@@ -395,6 +392,7 @@ func (s *State) CopyInto(c *State) {
 	c.FreeRuns = append(old.FreeRuns[:0], s.FreeRuns...)
 	c.FreeGrants = append(old.FreeGrants[:0], s.FreeGrants...)
 	c.Pending = append(old.Pending[:0], s.Pending...)
+	c.Links = append(old.Links[:0], s.Links...)
 	// Two owners may append to a shared table: cap it, so that the first to do so moves.
 	c.Shapes = s.Shapes[:len(s.Shapes):len(s.Shapes)]
 	c.Names = s.Names[:len(s.Names):len(s.Names)]
@@ -404,7 +402,6 @@ func (s *State) CopyInto(c *State) {
 	c.Commands = s.Commands[:len(s.Commands):len(s.Commands)]
 	c.Profiles = s.Profiles[:len(s.Profiles):len(s.Profiles)]
 	c.Plans = s.Plans[:len(s.Plans):len(s.Plans)]
-	c.Links = s.Links[:len(s.Links):len(s.Links)]
 	c.Ended = s.Ended[:len(s.Ended):len(s.Ended)]
 	c.room = s.room.copy()
 }

@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 
 	"github.com/musterdl/muster/catalogue"
 	"github.com/musterdl/muster/internal/planning"
@@ -32,11 +35,12 @@ type planner struct {
 	exports                  []string
 	html, gradients, tokens  string
 	outlook                  planning.Outlook
-	asJSON                   bool
+	budget                   unit.Duration
+	quiet, asJSON            bool
 }
 
 func planCommand() *cobra.Command {
-	p := planner{outlook: planning.Usual}
+	p := planner{outlook: planning.Usual, budget: 2 * unit.Minute}
 	cmd := &cobra.Command{Use: "plan [JOB] [--model PRESET|FILE] [--cluster PRESET|FILE]", GroupID: "try", Args: cobra.MaximumNArgs(1),
 		Short: "Plan the training of a large model: how it is split, who does what when",
 		Example: "  muster plan --model 1t --cluster a100:384x8 --batch 3072\n  muster plan --model llama-3-70b --cluster h100:16x8 --export megatron:args.txt --html plan.html\n" +
@@ -66,6 +70,7 @@ func planCommand() *cobra.Command {
 		{quantityFlag[unit.Mbps]{&p.bandwidth, "bandwidth", unit.ParseMbps}, "bandwidth", "out of a node, each way, such as 25Gbps (none: as the cluster says, else endless)"},
 		{durationFlag(&p.latency), "latency", "from node to node, such as 20us"},
 		{quantityFlag[unit.MiB]{&p.memory, "memory", unit.ParseMiB}, "memory", "of a device, such as 80GiB (none: as the cluster says, else endless)"},
+		{durationFlag(&p.budget), "budget", "to plan for at most: then the best that was found is told (0s: until all has been looked at)"},
 		{durationFlag(&p.outlook.Repair), "repair", "until a lost node is back, in the mean"},
 		{durationFlag(&p.outlook.Since), "since-checkpoint", "work that a lost node takes with it where only a checkpoint helps"},
 		{durationFlag(&p.outlook.Left), "left", "time that the run still takes"},
@@ -75,6 +80,7 @@ func planCommand() *cobra.Command {
 	}
 	fl.StringArrayVar(&p.exports, "export", nil, "write the best plan as KIND:FILE; the kinds are "+kindsText())
 	fl.StringVar(&p.html, "html", "", "write a page with the table, the step over time, memory and what a lost node costs to this file")
+	fl.BoolVar(&p.quiet, "quiet", false, "do not say which planner is asked")
 	fl.BoolVar(&p.asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -93,6 +99,7 @@ func (p *planner) run(w io.Writer, args []string) error {
 		}
 		return usage{errors.Join(all...)}
 	}
+	p.watch(task)
 	c := planning.Compare(task, planners)
 	c.Cluster = p.cluster
 	if err := write(c, writers); err != nil {
@@ -110,6 +117,23 @@ func (p *planner) run(w io.Writer, args []string) error {
 		return exit(1)
 	}
 	return err
+}
+
+// watch ends a task when its time is over, and tells how far it is where somebody may look.
+func (p *planner) watch(t *planning.Task) {
+	began := time.Now()
+	if p.budget > 0 {
+		t.Over = func() bool { return time.Since(began) >= time.Duration(p.budget)*time.Microsecond }
+	}
+	if !p.quiet && term.IsTerminal(int(os.Stderr.Fd())) {
+		t.Progress = func(name string, done, all int) {
+			if done == all {
+				fmt.Fprint(os.Stderr, "\r\x1b[K")
+				return
+			}
+			fmt.Fprintf(os.Stderr, "\r%d of %d planners asked after %.0f s, now %s \x1b[K", done, all, time.Since(began).Seconds(), name)
+		}
+	}
 }
 
 // writeTable shows a comparison.
@@ -147,6 +171,9 @@ func writeTable(w io.Writer, c *planning.Comparison) error {
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	if c.Unfinished {
+		fmt.Fprintln(&text, "the time for planning was over before all had been looked at: --budget gives it more")
 	}
 	writeSensitivity(&text, c)
 	_, err := w.Write(text.Bytes())

@@ -51,7 +51,7 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 	fl.Int32Var(&j.Priority, "priority", 0, "higher goes first, where the order honours it")
 	fl.Int32Var(&j.Retries, "retries", 0, "how often it is started again after failures of its own making")
 	fl.Int32Var(&j.Array, "array", 0, "submit so many copies, NAME-0, NAME-1, ...")
-	fl.StringSliceVar(&j.After, "after", nil, "jobs that must have finished first")
+	fl.StringSliceVar(&j.After, "after", nil, "jobs and arrays that must have finished first; any:NAME must have ended, failed:NAME not have finished")
 	fl.StringVar(&j.Dir, "dir", "", "working directory (default the present one)")
 	fl.StringArrayVar(&f.env, "env", nil, "a variable, as NAME=VALUE or as NAME to pass it on; PATH, HOME, USER and LANG are passed on always")
 	fl.StringArrayVar(&f.secrets, "secret", nil, "a variable whose value never is in the journal, as NAME to pass it on or as NAME=VALUE")
@@ -236,6 +236,8 @@ func (f *jobFlags) jobs(cmd *cobra.Command, args []string) ([]workload.Job, erro
 		return nil, misused("--from: found %q, expected auto", f.from)
 	case dash > 0:
 		return nil, misused("give either files, or a command behind --")
+	case cmd.Flags().Changed("array") && f.job.Array < 1:
+		return nil, misused("--array: found %d, expected 1 or more copies", f.job.Array)
 	case dash == 0 && f.from == auto:
 		return f.fromLine(cmd, args)
 	case dash == 0:
@@ -310,7 +312,7 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if j.Array > 1 {
+			if j.Array != 0 {
 				return misused("run follows one job: submit arrays with muster submit")
 			}
 			// From here on an interrupt is the job's: one that comes while it is being

@@ -156,12 +156,13 @@ func example(t *testing.T, language string) string {
 	return code
 }
 
-// TestTenLineJobs submits the examples of the protocol's description as they stand,
-// but slower: muster show tells how far they are and their loss.
+// TestTenLineJobs submits the examples of the protocol's description as they stand, but
+// that the shell's stays before its last step until it was seen there, and the other is
+// slower: muster show tells how far they are and their loss.
 func TestTenLineJobs(t *testing.T) {
 	t.Parallel()
 	p := trainingPlane(t)
-	script := strings.Replace(example(t, "sh"), "sleep 0\n", "sleep 0.4\n", 1)
+	script := strings.Replace(example(t, "sh"), "sleep 0\n", fmt.Sprintf("while [ $step = 3 ] && [ -e %s ]; do sleep 0.1; done\n", p.want("shell")), 1)
 	p.muster("submit", "--name", "shell", "--", "sh", "-c", script)
 	python, err := exec.LookPath("/usr/bin/python3")
 	if err == nil {
@@ -173,7 +174,7 @@ func TestTenLineJobs(t *testing.T) {
 		p.muster("submit", "--name", "python", "--", python, file)
 	}
 	p.until("shell", "on its way", func(j view.Job) bool { return j.Progress > 0.3 && j.Progress < 0.7 })
-	p.muster("wait", "shell")
+	p.noMore("shell")
 	if j := p.show("shell"); j.Phase != "finished" || j.Progress != 1 || j.LastLoss != 0 {
 		t.Errorf("the shell job is %s, %.2f done, its loss is %v", j.Phase, j.Progress, j.LastLoss)
 	}

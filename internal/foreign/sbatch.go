@@ -199,8 +199,8 @@ func (s *script) after(dependency string) {
 	for part := range strings.FieldsFuncSeq(dependency, func(c rune) bool { return c == ',' || c == '?' }) {
 		kind, names, _ := strings.Cut(part, ":")
 		switch kind {
-		case "afterok":
-		case "after", "afterany", "aftercorr":
+		case "afterok", "afterany", "afternotok":
+		case "after", "aftercorr":
 			s.note("--dependency: %s is taken for afterok: it waits until they have finished well, and fails where one does not", kind)
 		default:
 			s.note("--dependency: %s has no meaning here and is left out", kind)
@@ -208,7 +208,8 @@ func (s *script) after(dependency string) {
 		}
 		for name := range strings.FieldsFuncSeq(names, func(c rune) bool { return c == ':' }) {
 			name, _, _ = strings.Cut(name, "+")
-			s.job.After = append(s.job.After, strings.Trim(name, "${}"))
+			name = strings.Trim(name, "${}")
+			s.job.After = append(s.job.After, map[string]string{"afterany": "any:", "afternotok": "failed:"}[kind]+name)
 		}
 	}
 }

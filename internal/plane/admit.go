@@ -56,6 +56,7 @@ func (p *Plane) claim(w *workload.Job, taken map[string]bool, are bool) {
 		}
 	}
 	set(w.Name)
+	set(w.ArrayName())
 	for name := range w.Names() {
 		set(name)
 	}
@@ -68,7 +69,10 @@ func (p *Plane) acceptable(e *engine.Event, taken map[string]bool) error {
 	}
 	alone := *e.Spec
 	if len(alone.After) > 0 { // what was accepted just now is there when this happens
-		alone.After = slices.DeleteFunc(slices.Clone(alone.After), func(name string) bool { return taken[name] })
+		alone.After = slices.DeleteFunc(slices.Clone(alone.After), func(text string) bool {
+			name, _ := workload.ParseAfter(text)
+			return taken[name]
+		})
 	}
 	if err := p.engine.Accept(&engine.Event{Kind: engine.Submit, Spec: &alone}); err != nil {
 		return err

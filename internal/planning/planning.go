@@ -34,6 +34,10 @@ type Task struct {
 	Outlook Outlook
 	// SimulatedOnly says by sequence why no process here goes by it.
 	SimulatedOnly map[string]string
+	// Over ends the planning: the best that was found until then is told.
+	Over parallel.TimeIsOver
+	// Progress is told which planner is asked, of how many. Nil tells nobody.
+	Progress func(name string, done, all int)
 }
 
 // Named is a planner and what users call it.
@@ -52,6 +56,9 @@ const mostAsked = 16
 
 // plans asks a planner for its plans that have the sizes that were asked for.
 func (p *Named) plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Candidate, parallel.Why) {
+	if why := x.Over.Why(); why != "" {
+		return nil, why
+	}
 	if p.Auto && x.On.Len() > mostAsked {
 		return nil, parallel.Why(fmt.Sprintf("not asked of more than %d devices unless it is named: add --strategy %s", mostAsked, p.Name))
 	}
@@ -127,6 +134,9 @@ type Comparison struct {
 	Sites *Places `json:"sites,omitempty"`
 	// Lost is what it costs to lose a node of the best; absent where it stands on one.
 	Lost *Loss `json:"lost_node,omitempty"`
+	// Unfinished says that the time for planning was over before all plans had been looked at. Then it is not told what
+	// slower links and a lost node would do.
+	Unfinished bool `json:"unfinished,omitempty"`
 
 	task *Task
 }
@@ -153,10 +163,13 @@ func (c *Comparison) Task() *Task { return c.task }
 func Compare(t *Task, planners []Named) *Comparison {
 	c := &Comparison{Model: t.Model.Name, Devices: t.On.Len(), Batch: t.Model.Batch, Layers: t.Model.Profile.Layers(), task: t}
 	x := parallel.NewSimulator(t.Model, t.On)
-	x.Gradients, x.Tokens = t.Gradients, t.Tokens
+	x.Gradients, x.Tokens, x.Over = t.Gradients, t.Tokens, t.Over
 	best := &parallel.Candidate{Result: parallel.Result{Step: unit.Forever}}
 	for i := range planners {
 		p := &planners[i]
+		if t.Progress != nil {
+			t.Progress(p.Name, i, len(planners))
+		}
 		all, why := p.plans(x, t.Limits)
 		if len(all) == 0 {
 			row := Row{Plan: p.Name, Lost: string(why)}
@@ -179,12 +192,18 @@ func Compare(t *Task, planners []Named) *Comparison {
 			}
 		}
 	}
+	if t.Progress != nil {
+		t.Progress("", len(planners), len(planners))
+	}
 	if best.Plan.Pipelines != nil && !t.Limits.Stages {
 		c.rivals(x, best)
 	}
 	c.rank()
-	if best = c.Best(); best != nil {
-		c.Memory = held(best)
+	c.Unfinished = t.Over != nil && t.Over()
+	if best = c.Best(); best == nil {
+		return c
+	}
+	if c.Memory = held(best); !c.Unfinished {
 		c.halve(x, best)
 		c.places(best)
 		c.lose(x, best, planners)

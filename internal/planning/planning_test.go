@@ -317,3 +317,30 @@ func TestSites(t *testing.T) {
 		t.Errorf("%s over a link of a second: expected one site", text)
 	}
 }
+
+// TestBudget: where the time is over after so many looks at the clock, the best that was found until then is told, and
+// that it may not be the best; with more time it becomes no worse.
+func TestBudget(t *testing.T) {
+	whole := planning.Compare(task(t, "gpt-22b", "a100:4x8", 64), ptdp(t))
+	last, told := unit.Forever.Seconds(), 0
+	for _, looks := range []int{0, 10, 100, 400, 1 << 30} {
+		x, n := task(t, "gpt-22b", "a100:4x8", 64), 0
+		var asked []string
+		x.Over = func() bool { n++; return n > looks }
+		x.Progress = func(name string, done, all int) { asked = append(asked, name) }
+		c := planning.Compare(x, ptdp(t))
+		if c.Unfinished != (looks < 1<<30) || len(asked) != len(ptdp(t))+1 {
+			t.Errorf("%d looks: unfinished %t, told of %q", looks, c.Unfinished, asked)
+		}
+		if best := c.Best(); best == nil {
+			continue
+		}
+		if told++; c.Rows[0].StepSec > last || c.Rows[0].StepSec < whole.Rows[0].StepSec {
+			t.Errorf("%d looks: a step of %g s, with fewer %g, with all %g", looks, c.Rows[0].StepSec, last, whole.Rows[0].StepSec)
+		}
+		last = c.Rows[0].StepSec
+	}
+	if told < 3 || last != whole.Rows[0].StepSec {
+		t.Errorf("%d of five found a plan; the last takes %g s, without a limit it is %g", told, last, whole.Rows[0].StepSec)
+	}
+}

@@ -119,6 +119,9 @@ func (b *submissions) expand(jobs []workload.Job, who *access.Identity, sum [sha
 		if j.Name == "" {
 			j.Name = madeName(j, sum, i)
 		}
+		if j.Array == 1 { // its copy
+			j.Name, j.Array, j.Copy = j.Name+"-0", 0, 1
+		}
 		switch {
 		case j.User == "":
 			j.User = who.Name
@@ -207,6 +210,11 @@ func inOrder(jobs []workload.Job) ([]workload.Job, error) {
 			at[name] = i
 		}
 	}
+	for i := range jobs { // an array's own stands for all of its copies
+		if _, is := at[jobs[i].ArrayName()]; !is {
+			at[jobs[i].ArrayName()] = i
+		}
+	}
 	out := make([]workload.Job, 0, len(jobs))
 	const visiting, done = 1, 2
 	state := make([]int8, len(jobs))
@@ -219,7 +227,8 @@ func inOrder(jobs []workload.Job) ([]workload.Job, error) {
 			return door.Refuse(http.StatusBadRequest, fmt.Sprintf("job %q comes after itself, by way of others: break the circle", jobs[i].Name))
 		}
 		state[i] = visiting
-		for _, name := range jobs[i].After {
+		for _, text := range jobs[i].After {
+			name, _ := workload.ParseAfter(text)
 			if before, here := at[name]; here {
 				if err := visit(before); err != nil {
 					return err
@@ -305,6 +314,7 @@ func (b *submissions) check(ctx context.Context, jobs []workload.Job, keyed bool
 			say := func(field, found, do string) {
 				wrong = append(wrong, problem(j.Name, objection.Objection{Field: field, Found: found, Do: do}))
 			}
+			here[j.ArrayName()] = true
 			for name := range j.Names() {
 				here[name] = true
 				if found, do := b.taken(v, x, j, name, keyed); found != "" {
@@ -315,8 +325,13 @@ func (b *submissions) check(ctx context.Context, jobs []workload.Job, keyed bool
 			if most := v.Queues().MaxPriority(j.Tenant); j.Priority > most && !who.Administers(j.Tenant) {
 				say("priority", fmt.Sprintf("%d, above the %d of its queue", j.Priority, most), "ask for less, or have who administers the queue submit it")
 			}
-			for _, name := range j.After {
-				if _, ok := b.plane.Find(name); (!ok || x.name(name) != name) && !here[name] {
+			for _, text := range j.After {
+				name, _ := workload.ParseAfter(text)
+				_, ok := b.plane.Find(name)
+				if a, is := b.plane.FindArray(name); is {
+					name, ok = v.Name(a.First), true
+				}
+				if (!ok || x.name(name) != name) && !here[name] {
 					say("after", fmt.Sprintf("%q, which does not exist", name), "submit that first, or in the same request")
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/musterdl/muster/internal/explain"
 	"github.com/musterdl/muster/internal/plane"
 	"github.com/musterdl/muster/internal/view"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -92,7 +93,8 @@ func (x veil) job(site *explain.Site, v plan.View, info plane.JobInfo, id plan.J
 	j.Reason = x.text(j.Reason)
 	j.After = slices.Clone(j.After) // which are the plane's
 	for i := range j.After {
-		j.After[i] = x.name(j.After[i])
+		name, _ := workload.ParseAfter(j.After[i])
+		j.After[i] = workload.AfterOf(j.After[i], x.name(name))
 	}
 	return j
 }

@@ -160,6 +160,9 @@ func (n *names) in(field, text string) string {
 			}
 		}
 		return strings.Join(path, "/")
+	case field == "Job.After":
+		name, _ := workload.ParseAfter(text)
+		return workload.AfterOf(text, n.pseudonym(kind, name))
 	case field == "Event.By":
 		name, _, _ := strings.Cut(text, " ") // the rest is the user's number
 		return n.pseudonym(kind, name)

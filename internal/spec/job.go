@@ -89,7 +89,9 @@ func (d *decoder) checkJob(path string, j *workload.Job) {
 	between(d, at("devices-per-worker"), j.Devices, 0, maxPerWorker)
 	between(d, at("share"), j.Share, 1, unit.Whole)
 	between(d, at("retries"), j.Retries, 0, maxRetries)
-	between(d, at("array"), j.Array, 0, maxArray)
+	if d.has(at("array")) {
+		between(d, at("array"), j.Array, 1, maxArray)
+	}
 	between(d, at("skew"), j.Skew, 0, unit.Whole)
 	if j.Share > 0 && j.Share < unit.Whole && j.Devices != 1 {
 		d.wrong(at("share"), fmt.Sprintf("%v of a device with %d devices per worker", j.Share, j.Devices), "parts of one device",
@@ -108,7 +110,8 @@ func (d *decoder) checkJob(path string, j *workload.Job) {
 			d.wrong(fmt.Sprintf("%s[%d]", at("secrets"), i), quote(name), "the name of a variable under env", "")
 		}
 	}
-	if i := slices.Index(j.After, j.Name); i >= 0 && j.Name != "" {
+	itself := func(text string) bool { name, _ := workload.ParseAfter(text); return name == j.Name }
+	if i := slices.IndexFunc(j.After, itself); i >= 0 && j.Name != "" {
 		d.wrong(fmt.Sprintf("%s[%d]", at("after"), i), "the job itself", "jobs that must finish first", "remove it")
 	}
 	if d.has(at("command")) && (len(j.Command) == 0 || strings.TrimSpace(j.Command[0]) == "") {

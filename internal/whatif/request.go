@@ -164,8 +164,8 @@ func (q *Request) submits(v plan.View, jobs []workload.Job) (list []ahead.Arriva
 			return nil, wrong{fmt.Sprintf("there is a job named %q: choose another name", j.Name)}
 		}
 		for _, after := range j.After {
-			if !taken[after] {
-				return nil, wrong{fmt.Sprintf("job %q comes after %q, which does not exist", j.Name, after)}
+			if name, _ := workload.ParseAfter(after); !taken[name] && !taken[name+"-0"] {
+				return nil, wrong{fmt.Sprintf("job %q comes after %q, which does not exist", j.Name, name)}
 			}
 		}
 		for _, m := range j.Models {

@@ -167,7 +167,7 @@ func (g *Grid) limited(x *Simulator, l Limits) Grid {
 }
 
 // whole simulates plans from the best estimate on: the best of each sequence, and those that
-// could be better than the best of all.
+// could be better than the best of all. Where the time is over it is the best that can be made.
 func (g *Grid) whole(short []estimate) (all []Candidate, why Why) {
 	// Of each sequence one plan is wanted besides, so that it can be told why the others lost.
 	type sizes struct {
@@ -176,6 +176,14 @@ func (g *Grid) whole(short []estimate) (all []Candidate, why Why) {
 	}
 	best, done, seen := unit.Forever, map[string]bool{}, map[sizes]bool{}
 	for _, e := range short {
+		if g.x.Over.Why() != "" {
+			if len(all) > 0 {
+				break
+			}
+			late := *g.x
+			late.Over = nil
+			g.x = &late
+		}
 		name := e.shape.Sequence.Name
 		if done[name] && float64(e.step) > g.behind(best) {
 			continue
@@ -281,12 +289,13 @@ func sizes(asked []int, most int) (all []int) {
 	if len(asked) > 0 {
 		return asked
 	}
-	for n := 1; n <= most; n++ {
+	for n := 1; n*n <= most; n++ {
 		if most%n == 0 {
-			all = append(all, n)
+			all = append(all, n, most/n)
 		}
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // lengthen tries a sequence on longer and longer pipelines of a family, with larger and larger
@@ -387,7 +396,7 @@ func (g *Grid) enlarge(s *Shape, l Limits) (found []estimate, tooMuch int64, why
 // short estimates a plan by a step of few microbatches: those that are left add what the
 // busiest rank takes for them. Of what does not fit it says what activations alone are too much.
 func (g *Grid) short(s Shape) (e estimate, activations int64, why Why) {
-	if why = s.tooMany(); why != "" {
+	if why = cmp.Or(s.tooMany(), g.x.Over.Why()); why != "" {
 		return e, 0, why
 	}
 	// After two rounds of the pipeline each round is as the one before. What is left over of the last round
@@ -451,8 +460,11 @@ func (g *Grid) short(s Shape) (e estimate, activations int64, why Why) {
 	return e, 0, ""
 }
 
-// tooMany says whether a sequence would simulate more orders than there is time for.
+// tooMany says whether there are more passes to simulate, or a sequence would simulate more orders, than there is time for.
 func (s *Shape) tooMany() Why {
+	if why := pipeline.Sized(int64(s.Ranks), int64(s.Microbatches)); why != "" {
+		return why
+	}
 	if t, tries := s.Sequence.Order.(Trier); tries && t.Tries(s.Ranks, s.Microbatches)*s.Ranks*s.Microbatches > mostTried {
 		return whyf("%s tries %d orders of %d ranks and %d microbatches: more than there is time for", s.Sequence.Name, t.Tries(s.Ranks, s.Microbatches), s.Ranks, s.Microbatches)
 	}

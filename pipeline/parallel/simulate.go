@@ -126,6 +126,8 @@ type Simulator struct {
 	// Tokens says in how many chunks they go to experts that are spread; nil sends all of them at once, to
 	// one device after the other.
 	Tokens overlap.Chunker
+	// Over ends the search: no other plan is simulated, and what has been found counts.
+	Over TimeIsOver
 
 	parts map[string]*Part
 	paths map[path]routes
@@ -148,7 +150,7 @@ func NewSimulator(m *Model, on *Devices) *Simulator {
 // Like is a simulator of a model on devices which exchanges gradients and tokens as this one does.
 func (x *Simulator) Like(m *Model, on *Devices) *Simulator {
 	other := NewSimulator(m, on)
-	other.Gradients, other.Tokens = x.Gradients, x.Tokens
+	other.Gradients, other.Tokens, other.Over = x.Gradients, x.Tokens, x.Over
 	return other
 }
 
@@ -163,9 +165,23 @@ func (x *Simulator) With(on *Devices) *Simulator {
 	return &other
 }
 
+// TimeIsOver reports whether the time to look for plans is over; nil is never.
+type TimeIsOver func() bool
+
+// Why is why what is left is not simulated, if it is not.
+func (over TimeIsOver) Why() Why {
+	if over != nil && over() {
+		return "the time for planning was over"
+	}
+	return ""
+}
+
 // Simulate tells what a plan takes, or why it cannot run: it is not a plan of the model on the
-// devices, or does not fit their memory.
+// devices, or does not fit their memory; or the time is over.
 func (x *Simulator) Simulate(p *Plan) (Result, Why) {
+	if why := x.Over.Why(); why != "" {
+		return Result{}, why
+	}
 	if why := p.Check(x.Model, x.On); why != "" {
 		return Result{}, why
 	}

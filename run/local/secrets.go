@@ -28,7 +28,7 @@ func (d *Driver) KeepSecrets(j *workload.Job) error {
 			kept = append(kept, kv)
 		}
 	}
-	file := d.secretsFile(j.Name, j.Array > 1)
+	file := d.secretsFile(j.ArrayName(), j.Array > 1 || j.Copy > 0)
 	if len(secrets) == 0 {
 		// None of an earlier job of this name, which was refused, may reach this one.
 		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterdl/muster/model/cluster"
 	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/plan"
 )
 
@@ -26,7 +27,9 @@ type Piece struct {
 	Shape               plan.Shape
 	Profile             *plan.Profile `json:",omitempty"`
 	After               []plan.JobID  `json:",omitempty"` // the jobs it comes after
-	Runs                []Run         `json:",omitempty"`
+	// Links are what it comes after besides: arrays, and jobs of another end than a good one.
+	Links []plan.Dependency `json:",omitempty"`
+	Runs  []Run             `json:",omitempty"`
 }
 
 // Run is a run with the slots that it and its grants are in.
@@ -93,7 +96,11 @@ func PieceOf(s *plan.State, id plan.JobID) Piece {
 		p.Profile = &s.Profiles[j.Profile]
 	}
 	for _, l := range s.Links {
-		if l.After == id {
+		switch {
+		case l.After != id:
+		case l.Copies > 0 || l.When != workload.Well:
+			p.Links = append(p.Links, l)
+		default:
 			p.After = append(p.After, l.Before)
 		}
 	}
@@ -214,7 +221,7 @@ func begin(c *cluster.Cluster, r *Rest, pieces []Piece) (*plan.State, error) {
 		row.Status, row.Geometry, row.Generation, row.Change = d.Status, d.Geometry, d.Generation, d.Change
 	}
 	file(s, r, pieces)
-	return s, nil
+	return s, plan.CountLinks(s)
 }
 
 // renumber gives devices the numbers that they have in a cluster whose nodes may have
@@ -316,6 +323,7 @@ func file(s *plan.State, r *Rest, pieces []Piece) {
 		for _, before := range p.After {
 			s.Links = append(s.Links, plan.Dependency{Before: before, After: p.ID})
 		}
+		s.Links = append(s.Links, p.Links...)
 	}
 	if jobs > 0 && len(s.Shapes) == 0 {
 		s.Shapes = append(s.Shapes, plan.Shape{Gang: 1, Share: 1000}) // of jobs of which nothing is known
