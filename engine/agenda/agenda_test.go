@@ -176,3 +176,37 @@ func TestWindowsClose(t *testing.T) {
 		t.Error("the window closes the wrong node, or at the wrong time")
 	}
 }
+
+// TestRunsIntoWindows: who saves, or is tried again, is kept from no node by a window that begins once it has run for what
+// its start costs; a window that begins sooner, or has begun, closes the node for it too.
+func TestRunsIntoWindows(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		does func(j *plan.Job)
+		in   unit.Duration
+		held int32
+	}{
+		{"saves when asked", func(j *plan.Job) { j.Checkpoint.OnRequest = true }, unit.Hour, 0},
+		{"saves by itself", func(j *plan.Job) { j.Checkpoint.Every = unit.Minute }, unit.Hour, 0},
+		{"is tried again", func(j *plan.Job) { j.Retries = 1 }, unit.Hour, 0},
+		{"saves, and loads for long", func(j *plan.Job) { j.Checkpoint.OnRequest, j.Checkpoint.Load = true, unit.Hour }, unit.Hour - 1, 4},
+		{"saves, and the window begins soon", func(j *plan.Job) { j.Checkpoint.OnRequest = true }, unit.Second, 4},
+		{"saves, and the window has begun", func(j *plan.Job) { j.Checkpoint.OnRequest = true }, -unit.Minute, 4},
+		{"would lose its work", func(*plan.Job) {}, unit.Hour, 4},
+	} {
+		sc := newScene(calendar.Policy{})
+		sc.s.Now = unit.Time(unit.Day)
+		sc.s.Windows = []plan.Window{{Node: 1, From: sc.s.Now.Add(x.in), To: sc.s.Now.Add(2 * unit.Hour)}}
+		sc.open()
+		loses, job := sc.job(1, 0), sc.job(1, 0)
+		x.does(&sc.s.Jobs[job])
+		for range 2 { // what most who ask share is not that of those who run into windows
+			if got := held(sc.agenda.Holds(sc.now(), loses, 1)); got != [2]int32{0, 4} {
+				t.Errorf("%s: of one that would lose its work %v devices are held", x.name, got)
+			}
+			if got := held(sc.agenda.Holds(sc.now(), job, 1)); got != [2]int32{0, x.held} || held(sc.agenda.HoldsOfWindows(sc.now(), job, 1)) != got {
+				t.Errorf("%s: %v devices are held", x.name, got)
+			}
+		}
+	}
+}

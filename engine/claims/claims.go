@@ -30,8 +30,8 @@ type Claims struct {
 	lowest  int32      // no job that ever waited or ran has a lower priority
 	// When somebody may be displaced again that was protected from it until then.
 	again unit.Time
-	gives []give // what could be taken back, as of pass givesOf
-	of    int64
+	gives []give // what could be taken back
+	of    int64  // the pass that they are of
 }
 
 // leaf is what runs in a leaf.

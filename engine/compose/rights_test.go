@@ -207,7 +207,7 @@ func (w *watch) limits(v plan.View) {
 	}
 }
 
-// windows checks that nothing is started that would run into one.
+// windows checks that nothing is started that would run into one, but for who saves or is tried again, and has a minute until then.
 func (w *watch) windows(v plan.View, c *plan.Commit) {
 	for i := range c.Changes {
 		x := &c.Changes[i]
@@ -215,6 +215,9 @@ func (w *watch) windows(v plan.View, c *plan.Commit) {
 			continue
 		}
 		length := calendar.Length(v, x.Job, v.Run(x.Run).Workers)
+		if j := v.Job(x.Job); j.Retries > 0 || j.Checkpoint.OnRequest || j.Checkpoint.Every > 0 {
+			length = min(length, max(unit.Minute, j.Checkpoint.Load+j.Checkpoint.Save))
+		}
 		v.GrantsOf(x.Run, func(g plan.Grant) {
 			for _, closed := range v.Windows() {
 				if closed.Node == g.Node && closed.From < w.now.Add(length) && w.now < closed.To {

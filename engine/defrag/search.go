@@ -68,6 +68,7 @@ func (p *Planner) search(s *plan.State, job plan.JobID) (*search, string) {
 			x.calendar.Insert(len(x.calendar.Claims()), c)
 		}
 	}
+	x.calendar.Avoid = true
 	x.calendar.SetWindows(v.Windows())
 	return x, ""
 }

@@ -178,7 +178,7 @@ func (p *Placing) find(d *plan.Draft, w *allocate.Wish, n int32, shape *plan.Sha
 // open reports whether the slots wished are on devices of the shape's models, on nodes that no window closes before
 // the job is likely to end.
 func (p *Placing) open(v plan.View, w *allocate.Wish, n int32, shape *plan.Shape) bool {
-	until := v.Now().Add(calendar.Length(v, w.Job, n))
+	until := min(v.Now().Add(calendar.Length(v, w.Job, n)), calendar.Into(v, w.Job))
 	return !slices.ContainsFunc(w.Slots, func(s plan.Slot) bool {
 		return shape.Devices > 0 && shape.Models&(1<<v.Node(s.Node).Model) == 0 || p.others.Closes(s.Node, v.Now(), until)
 	})

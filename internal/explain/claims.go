@@ -115,6 +115,7 @@ func (q *question) maintenance() (cause, bool) {
 		c := cause{code: plan.Maintenance, words: fmt.Sprintf("%s is closed for maintenance %s for %s, before the job would end", q.nodeName(w.Node), q.away(w.From), rough(w.To.Sub(w.From))),
 			needs: []string{"that to be over, expected " + q.away(w.To)}}
 		q.tooLong(&c, w.From)
+		c.needs = append(c.needs, "or a job that saves its work or may be tried again: it runs until then, and goes on behind it")
 		return c, true
 	}
 	return cause{}, false

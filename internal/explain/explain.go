@@ -178,7 +178,7 @@ func inWay(v plan.View, j *plan.Job) (names []string) {
 func (q *question) tried() Tried {
 	words := q.job.Reason.Words(q.v)
 	if q.job.Reason.Code == plan.New || q.job.Reason.Code == plan.NoReason {
-		words = "put in the queue; nothing was noted of it since, or of a job like it that goes before it"
+		words = "queued; nothing has changed for it since"
 	}
 	return Tried{At: q.job.Since, Words: words}
 }

@@ -91,7 +91,7 @@ func probe(r *rapid.T, s *scenetest.Scene, n int) (plan.ReasonCode, bool) {
 	name := fmt.Sprint("probe", n)
 	line := fmt.Sprintf("submit %s host=%dMiB gang=%s devices=%s tenant=%s user=%s cores=%s%s%s%s", name, n+1, pick("gang", "1", "1", "2", "3"), pick("devices", "1", "2", "3", "4", "5", "0"),
 		pick("of", "a", "b", "b/c", "z"), pick("by", "ann", "bob"), pick("cores", "1", "2", "7"), pick("model", "", "", " model=V100"), pick("memory", "", "", " memory=9GiB", " memory=20GiB"),
-		pick("estimate", "", " estimate=1h", " estimate=5h"))
+		pick("estimate", "", " estimate=1h", " estimate=5h")+pick("loses", "", " loses=1"))
 	if rapid.IntRange(0, 3).Draw(r, "shares") == 0 {
 		line = fmt.Sprintf("submit %s host=%dMiB gang=%s share=%s memory=%s tenant=%s", name, n+1, pick("gang", "1", "3"), pick("share", "0.3", "0.6"), pick("memory", "2GiB", "9GiB"), pick("of", "a", "z"))
 	}

@@ -255,10 +255,14 @@ func Job(name, tenant string) workload.Job {
 // submit submits "submit NAME gang=2 devices=8 ...".
 func (s *Scene) submit(args []string) error {
 	j := Job(args[0], "")
-	if err := set(args[1:], map[string]any{"tenant": &j.Tenant, "user": &j.User, "gang": &j.Gang, "devices": &j.Devices, "priority": &j.Priority, "share": &j.Share, "model": &j.Models,
+	loses := false
+	if err := set(args[1:], map[string]any{"loses": &loses, "tenant": &j.Tenant, "user": &j.User, "gang": &j.Gang, "devices": &j.Devices, "priority": &j.Priority, "share": &j.Share, "model": &j.Models,
 		"memory": &j.Memory, "cores": &j.CPU, "host": &j.HostMemory, "estimate": &j.Estimate, "limit": &j.TimeLimit, "array": &j.Array, "retries": &j.Retries,
 		"opportunistic": &j.Opportunistic, "after": &j.After, "stages": &j.Pipeline.Stages}); err != nil {
 		return err
+	}
+	if loses { // its work, whenever it is stopped
+		j.Retries, j.Checkpoint = 0, workload.Checkpoint{}
 	}
 	if n := j.Pipeline.Stages; n > 0 { // a layer for each
 		j.Pipeline.Microbatches, j.Pipeline.Layers = 4, slices.Repeat([]workload.Layer{{Forward: unit.Second, Backward: unit.Second}}, int(n))

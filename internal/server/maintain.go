@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/musterdl/muster/engine"
@@ -26,6 +27,8 @@ func (c *changes) closeNode(w http.ResponseWriter, r *http.Request) error {
 	}
 	access.CallOf(r.Context()).Note = fmt.Sprintf("from %s to %s", clock(ask.FromUs), clock(ask.ToUs))
 	var taken error
+	var now view.Node
+	var closing *view.Closing
 	err = c.reader.ask(r.Context(), func(v plan.View) {
 		for _, w := range v.Windows() {
 			if w.Node == node && int64(w.From) < ask.ToUs && ask.FromUs < int64(w.To) {
@@ -33,6 +36,7 @@ func (c *changes) closeNode(w http.ResponseWriter, r *http.Request) error {
 					r.PathValue("node"), clock(int64(w.From)), clock(int64(w.To))))
 			}
 		}
+		now, closing = view.NodeOf(v, node), view.ClosingOf(v, node, max(v.Now(), unit.Time(ask.FromUs)), slices.Values(c.reader.live(v)))
 	})
 	if err == nil {
 		err = taken
@@ -40,7 +44,13 @@ func (c *changes) closeNode(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.steer(w, r, engine.Event{Kind: engine.Close, Node: node, Bounds: engine.Bounds{From: unit.Time(ask.FromUs), To: unit.Time(ask.ToUs)}})
+	if !ask.DryRun {
+		now, err = c.steered(r, engine.Event{Kind: engine.Close, Node: node, Bounds: engine.Bounds{From: unit.Time(ask.FromUs), To: unit.Time(ask.ToUs)}})
+	}
+	if now.Closing = closing; err != nil {
+		return err
+	}
+	return door.Answer(w, now)
 }
 
 // reopenNode takes all maintenance windows of a node out of the calendar.
@@ -72,13 +82,18 @@ func (rd *reader) node(r *http.Request) (plan.NodeID, error) {
 
 // steer asks for an event about a node and answers with how the node is then.
 func (c *changes) steer(w http.ResponseWriter, r *http.Request, e engine.Event) error {
-	e.By = access.From(r.Context()).String()
-	if err := c.request(r, e, ""); err != nil {
-		return err
-	}
-	var out view.Node
-	if err := c.reader.ask(r.Context(), func(v plan.View) { out = view.NodeOf(v, e.Node) }); err != nil {
+	out, err := c.steered(r, e)
+	if err != nil {
 		return err
 	}
 	return door.Answer(w, out)
+}
+
+func (c *changes) steered(r *http.Request, e engine.Event) (out view.Node, err error) {
+	e.By = access.From(r.Context()).String()
+	if err := c.request(r, e, ""); err != nil {
+		return out, err
+	}
+	err = c.reader.ask(r.Context(), func(v plan.View) { out = view.NodeOf(v, e.Node) })
+	return out, err
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"github.com/musterdl/muster/internal/access"
 	"github.com/musterdl/muster/internal/view"
 	"github.com/musterdl/muster/model/queue"
+	"github.com/musterdl/muster/model/unit"
+	"github.com/musterdl/muster/model/workload"
 )
 
 // of is a job of a tenant.
@@ -156,6 +159,33 @@ func TestSharesSeen(t *testing.T) {
 		if status, answer := w.ask("sue", "GET", path, "", "", "x"); status != http.StatusOK || strings.Contains(answer, "hush") || strings.Contains(answer, "ops") {
 			t.Errorf("%s tells sue %d %s", path, status, answer)
 		}
+	}
+}
+
+// TestClosing: who closes a node is told who will be stopped, who loses by it, and who will not start there before; a dry run
+// changes nothing.
+func TestClosing(t *testing.T) {
+	w := startOn(t, 1, nil)
+	ctx := t.Context()
+	jobs := []workload.Job{job("saves", 1), job("loses", 1), job("short", 1), job("unknown", 1), job("goes-on", 1)}
+	jobs[0].Checkpoint.OnRequest, jobs[4].Checkpoint.OnRequest = true, true
+	jobs[2].Estimate = unit.Minute
+	if _, err := w.client.Submit(ctx, jobs, ""); err != nil {
+		t.Fatal(err)
+	}
+	from := time.Now().Add(time.Hour).UnixMicro()
+	ask := view.WindowRequest{FromUs: from, ToUs: from + time.Hour.Microseconds(), DryRun: true}
+	want := view.Closing{Stops: view.Some{Count: 2, Jobs: []string{"saves", "loses"}}, Loses: view.Some{Count: 1, Jobs: []string{"loses"}}, Waits: view.Some{Count: 1, Jobs: []string{"unknown"}}}
+	n, err := w.client.CloseNode(ctx, "node0", ask)
+	if err != nil || len(n.Windows) != 0 || !reflect.DeepEqual(n.Closing, &want) {
+		t.Errorf("%+v: %+v, %v", n, n.Closing, err)
+	}
+	ask.DryRun = false
+	if n, err = w.client.CloseNode(ctx, "node0", ask); err != nil || len(n.Windows) != 1 || !reflect.DeepEqual(n.Closing, &want) || len(n.Closing.Lines()) != 3 {
+		t.Errorf("%+v: %+v, %v", n, n.Closing, err)
+	}
+	if j, err := w.client.Job(ctx, "saves"); err != nil || !strings.Contains(j.Reason, ": node0 is closed for maintenance then") {
+		t.Errorf("its owner is told %q, %v", j.Reason, err)
 	}
 }
 

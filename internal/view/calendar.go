@@ -39,6 +39,8 @@ type Window struct {
 type WindowRequest struct {
 	FromUs int64 `json:"from_us"`
 	ToUs   int64 `json:"to_us"`
+	// DryRun asks what it would mean to jobs, and changes nothing.
+	DryRun bool `json:"dry_run,omitempty"`
 }
 
 // windowsOf are the windows of a node that have not ended, the first first.

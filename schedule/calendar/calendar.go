@@ -43,6 +43,8 @@ type Calendar struct {
 	Repair unit.Duration
 	// May returns the models of devices, of a set, of which a job could ever have as many workers; nil is all of them.
 	May func(v plan.View, job plan.JobID, models uint64, workers int32) uint64
+	// Avoid has nobody run into a window, whatever he saves: who moves there would have moved for nothing.
+	Avoid bool
 
 	claims  []Claim
 	windows []Window
@@ -58,7 +60,7 @@ type Calendar struct {
 	before  []entry      // as they were listed last
 	indexed bool
 	// profiles are for those without a claim: beside all claims, and beside all but some.
-	profiles [2]profile
+	profiles [4]profile
 	found    map[plan.JobID]*finding
 
 	steps []step
@@ -97,7 +99,9 @@ func (c *Calendar) changed() {
 
 // moved forgets what was worked out of what runs.
 func (c *Calendar) moved() {
-	c.profiles[0].made, c.profiles[1].made = false, false
+	for i := range c.profiles {
+		c.profiles[i].made = false
+	}
 	c.turns++
 }
 

@@ -61,7 +61,7 @@ type offer struct {
 // to it a job of shares may find a place that it did not find before.
 func (c *Calendar) Earliest(job plan.JobID, workers int32, length unit.Duration) (Claim, bool) {
 	g := c.gangOf(job, workers, length)
-	b := beside{limit: len(c.claims), except: c.Find(job)}
+	b := besideOf(c, job, len(c.claims), c.Find(job), nil)
 	if claim, ok := c.soonest(g, b, unit.Never); ok {
 		return claim, true
 	}

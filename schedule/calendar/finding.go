@@ -55,7 +55,7 @@ func (c *Calendar) stands(f *finding, i int) bool {
 		if n := &c.nodes[p.Node]; f.stood[k] == n.version {
 			continue
 		}
-		if cl.At != unit.Never && when(c.timeline(p.Node, beside{limit: i, except: i}), *p, cl.At, cl.Length) != cl.At || c.lostOn(cl, p) {
+		if cl.At != unit.Never && when(c.timeline(p.Node, besideOf(c, cl.Job, i, i, nil)), *p, cl.At, cl.Length) != cl.At || c.lostOn(cl, p) {
 			return false
 		}
 		f.stood[k] = c.nodes[p.Node].version

@@ -23,14 +23,14 @@ func (c *Calendar) Holds(job plan.JobID, until unit.Time, into []Hold) []Hold {
 // HoldsWithout is Holds as if the claims of some ranks, in ascending order, were not there.
 func (c *Calendar) HoldsWithout(without []int, job plan.JobID, until unit.Time, into []Hold) []Hold {
 	c.index()
-	b := beside{limit: len(c.claims), except: c.Find(job), without: without}
+	b := besideOf(c, job, len(c.claims), c.Find(job), without)
 	shape := c.v.Shape(job)
 	shares := shape.Devices > 0 && shape.Share < 1000
 	if b.except < 0 {
 		return c.holdsOfOthers(b, until, shares, into)
 	}
 	// Where its own claim is not, it is held back from what all others are.
-	claim, others := &c.claims[b.except], c.lows(beside{limit: b.limit, except: -1, without: without})
+	claim, others := &c.claims[b.except], c.lows(beside{b.limit, -1, without, b.windows})
 	due, claimed := claim.At <= c.now || claim.Closed(c.now), claim.Parts
 	for _, on := range others.nodes {
 		id := on.node
@@ -49,7 +49,7 @@ func (c *Calendar) HoldsWithout(without []int, job plan.JobID, until unit.Time, 
 		}
 		h := c.holdOn(own, b, until, shares)
 		if own != (Part{Node: id}) && !c.nodes[id].leaves(h, own) {
-			first := c.holdOn(own, beside{limit: b.except, except: b.except, without: without}, until, shares)
+			first := c.holdOn(own, beside{b.except, b.except, without, b.windows}, until, shares)
 			n := &c.nodes[id]
 			h.Devices = max(first.Devices, min(h.Devices, n.whole-own.Devices))
 			h.CPU = max(first.CPU, min(h.CPU, n.cpu-own.CPU))
@@ -67,17 +67,43 @@ func (c *Calendar) HoldsWithout(without []int, job plan.JobID, until unit.Time, 
 // claims there are.
 func (c *Calendar) HoldsOfWindows(job plan.JobID, until unit.Time, into []Hold) []Hold {
 	c.index()
-	shape := c.v.Shape(job)
+	shape, b := c.v.Shape(job), besideOf(c, job, 0, -1, nil)
 	for i := range c.entries {
 		id := c.entries[i].node
 		if i > 0 && c.entries[i-1].node == id || !c.nodes[id].up {
 			continue
 		}
-		if h := c.holdOn(Part{Node: id}, beside{except: -1}, until, shape.Devices > 0 && shape.Share < 1000); h != (Hold{Node: id}) {
+		if h := c.holdOn(Part{Node: id}, b, until, shape.Devices > 0 && shape.Share < 1000); h != (Hold{Node: id}) {
 			into = append(into, h)
 		}
 	}
 	return into
+}
+
+// Into is from when on a window that begins keeps nothing from a job: the job runs into it and is stopped as it begins, as it
+// saves its work or is tried again. Before then it would not have run for as long as its start and its stop cost. It is
+// Never for a job whose work would be lost.
+func Into(v plan.View, job plan.JobID) unit.Time {
+	j := v.Job(job)
+	if !j.Checkpoint.Saves() && j.Retries == 0 {
+		return unit.Never
+	}
+	return v.Now().Add(max(unit.Minute, j.Checkpoint.Load+j.Checkpoint.Save))
+}
+
+// runsInto is when the first window begins that a job runs into; Never is none.
+func runsInto(v plan.View, windows []Window, job plan.JobID) unit.Time {
+	first := unit.Never
+	if len(windows) == 0 {
+		return first
+	}
+	from := Into(v, job)
+	for i := range windows {
+		if w := windows[i].From; w >= from {
+			first = min(first, w)
+		}
+	}
+	return first
 }
 
 // leaves reports whether a hold leaves a job its own part.
@@ -110,6 +136,7 @@ func (s *step) lower(o *step) {
 // which something stands beside which claims count: what most who ask share.
 type profile struct {
 	without []int
+	windows unit.Time
 	made    bool
 	lows    []step
 	nodes   []stretch
@@ -122,13 +149,18 @@ type stretch struct {
 }
 
 // lows returns the profile beside all claims but some, made when it is first asked for
-// after a change. There are two: those without one of the two sets differ from job to job
-// where some are within a guarantee.
+// after a change. There are two of each: those without one of the two sets differ from job to job
+// where some are within a guarantee, and some jobs run into windows.
 func (c *Calendar) lows(b beside) *profile {
-	p := &c.profiles[min(1, len(b.without))]
-	if p.made && slices.Equal(p.without, b.without) {
+	which := min(1, len(b.without))
+	if b.windows < unit.Never {
+		which += 2
+	}
+	p := &c.profiles[which]
+	if p.made && p.windows == b.windows && slices.Equal(p.without, b.without) {
 		return p
 	}
+	p.windows = b.windows
 	p.made, p.without, p.lows, p.nodes = true, append(p.without[:0], b.without...), p.lows[:0], p.nodes[:0]
 	for i := range c.entries {
 		id := c.entries[i].node

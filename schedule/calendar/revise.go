@@ -42,7 +42,7 @@ func (c *Calendar) revise(i int) bool {
 	}
 	g := c.gangOf(cl.Job, cl.Workers, cl.Length)
 	if !lost && (stands || cl.At == unit.Never || c.expected(i) == cl.At) {
-		b := beside{limit: len(c.claims), except: i}
+		b := besideOf(c, cl.Job, len(c.claims), i, nil)
 		if !c.mayBeSooner(f, &g, b) {
 			return true
 		}
@@ -51,7 +51,7 @@ func (c *Calendar) revise(i int) bool {
 		}
 		return true
 	}
-	b := beside{limit: i, except: i}
+	b := besideOf(c, cl.Job, i, i, nil)
 	next, ok := c.soonest(g, b, unit.Never)
 	if !ok {
 		next, ok = c.drain(g, b)
@@ -90,7 +90,7 @@ func (c *Calendar) lostOn(cl *Claim, p *Part) bool {
 	if !n.back || devices < p.Devices {
 		return true
 	}
-	end := max(cl.At, c.now).Add(cl.Length)
+	end := min(max(cl.At, c.now).Add(cl.Length), runsInto(c.v, c.windows, cl.Job))
 	return slices.ContainsFunc(c.windows, func(w Window) bool {
 		return w.Node == p.Node && w.To > c.now && w.From < end && (cl.Closed(c.now) || w.To > cl.At)
 	})
@@ -107,7 +107,7 @@ func (c *Calendar) expected(i int) unit.Time {
 	for settled := false; !settled && at != unit.Never; {
 		settled = true
 		for _, p := range cl.Parts {
-			if next := when(c.timeline(p.Node, beside{limit: i, except: i}), p, at, cl.Length); next != at {
+			if next := when(c.timeline(p.Node, besideOf(c, cl.Job, i, i, nil)), p, at, cl.Length); next != at {
 				at, settled = next, false
 			}
 			if at == unit.Never {

@@ -37,13 +37,26 @@ func (s *step) release(r *release) {
 	s.host += int64(r.host)
 }
 
-// beside says which claims count: those ranked before a limit, one and some more left out.
+// beside says which claims count: those ranked before a limit, one and some more left out; and which windows: those that
+// begin before an instant.
 type beside struct {
 	limit, except int
 	without       []int
+	windows       unit.Time
+}
+
+// besideOf is what stands beside a job and its claim.
+func besideOf(c *Calendar, job plan.JobID, limit, except int, without []int) beside {
+	if c.Avoid {
+		return beside{limit, except, without, unit.Never}
+	}
+	return beside{limit, except, without, runsInto(c.v, c.windows, job)}
 }
 
 func (b beside) counts(e *entry) bool {
+	if e.rank == window {
+		return e.from < b.windows
+	}
 	return int(e.rank) < b.limit && int(e.rank) != b.except && !slices.Contains(b.without, int(e.rank))
 }
 
