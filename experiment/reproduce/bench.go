@@ -214,5 +214,5 @@ func resolveData(ref string) (resolved, missing string) {
 			return kind + ":" + filepath.Join(f, path), ""
 		}
 	}
-	return "", fmt.Sprintf("its trace is at none of %s; set MUSTER_DATA to the folder that holds %s", strings.Join(folders, ", "), path)
+	return "", fmt.Sprintf("its trace is at none of %s; set MUSTER_DATA to the folder that holds %s; docs/data.md says where it comes from", strings.Join(folders, ", "), path)
 }

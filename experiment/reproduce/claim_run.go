@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -69,7 +70,12 @@ var errNoNumber = errors.New("this is no number")
 type missing string
 
 // Error says what data is absent.
-func (m missing) Error() string { return "needs " + string(m) }
+func (m missing) Error() string {
+	return "needs " + string(m) + ", which docs/data.md tells where to get"
+}
+
+// Is says that it is as any other file that is not there.
+func (m missing) Is(target error) bool { return target == fs.ErrNotExist }
 
 // Run makes the experiment of a claim and holds its figures against what was
 // published. A claim whose data is absent is skipped.

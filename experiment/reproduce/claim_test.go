@@ -3,12 +3,16 @@ package reproduce
 import (
 	"errors"
 	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/musterdl/muster/catalogue"
+	"github.com/musterdl/muster/experiment/reproduce/stand"
 	"github.com/musterdl/muster/model/strategy"
 )
 
@@ -317,4 +321,30 @@ func sharedData() string {
 		return data
 	}
 	return filepath.Join("..", "..", "..", "shared", "data")
+}
+
+// TestClaimsWithoutData: where no data is, the stand of a claim says that it lacks it, whatever its options are, which skips
+// the claim; it fails for nothing else.
+func TestClaimsWithoutData(t *testing.T) {
+	claims, err := Claims("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing := func(path string) (io.ReadCloser, error) { return nil, missing(path) }
+	lacks := 0
+	for _, c := range claims {
+		for _, ref := range append(slices.Collect(maps.Values(c.Stands)), c.Stand) {
+			if ref == "" {
+				continue
+			}
+			if _, err := stand.Open(ref, nothing, 1); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: %v", c.Name, err)
+			} else if err != nil {
+				lacks++
+			}
+		}
+	}
+	if lacks < 10 {
+		t.Errorf("%d stands lack their data", lacks)
+	}
 }

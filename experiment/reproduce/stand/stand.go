@@ -6,8 +6,10 @@
 package stand
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net/url"
 	"slices"
@@ -109,7 +111,8 @@ func Open(ref string, open Data, seed uint64) (*Stand, error) {
 	}
 	o := &Options{values: values, known: map[string]bool{}}
 	s, err := n.make(open, o, seed)
-	if mistake := o.mistake(); mistake != nil {
+	// Options are read behind data too: where that is absent, nobody knows which others there are.
+	if mistake := o.mistake(); mistake != nil && !errors.Is(err, fs.ErrNotExist) {
 		err = mistake
 	}
 	if err != nil {
