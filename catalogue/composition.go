@@ -278,6 +278,15 @@ func (c Composition) Refuse(a strategy.Ability) error {
 	return nil
 }
 
+// KeepsDeadlines reports whether one of its strategies promises the jobs that it takes their deadlines.
+func (c Composition) KeepsDeadlines() bool {
+	full := c.over(defaults())
+	return slices.ContainsFunc(Parts(), func(p *strategy.Part) bool {
+		e, _ := Find(full.Choices[p])
+		return e.KeepsDeadlines
+	})
+}
+
 // Acts are what a strategy does with runs under the composition's options.
 func (c Composition) Acts(e Entry) []strategy.Act {
 	if o, ok := strategy.Can[strategy.Acting](c.optionsOf(e)); ok {

@@ -16,6 +16,7 @@ import (
 type Option struct {
 	Name    string `json:"name"`
 	Default string `json:"default"`
+	Meaning string `json:"meaning,omitempty"`
 }
 
 // Options lists what can be set of a strategy, with the defaults.
@@ -27,7 +28,7 @@ func (e Entry) Options() []Option {
 	var list []Option
 	for i, name := range fieldNames(v.Type()) {
 		if name != "" {
-			list = append(list, Option{name, plainText(v.Field(i))})
+			list = append(list, Option{name, plainText(v.Field(i)), meaningOf(e.Name, name)})
 		}
 	}
 	return list
@@ -110,11 +111,17 @@ func (e Entry) shown() Shown {
 }
 
 func (e Entry) line() Line {
-	l := Line{Name: e.Name, System: e.System, Step: e.Step, Part: e.Part.Name, Source: e.Source, Status: e.Status, Idea: e.Idea, Goal: e.Goal, Inner: e.Inner, Claim: e.Claim != nil}
+	l := Line{Name: e.Name, System: e.System, Step: e.Step, Part: e.Part.Name, Source: e.Source, Status: e.Status, Idea: e.Idea, Goal: e.Goal, Inner: e.Inner, Claim: e.Claim != nil, Default: byDefault(e)}
 	for _, p := range e.places() {
 		l.Challenges = append(l.Challenges, p.challenge)
 	}
 	return l
+}
+
+// byDefault reports whether a strategy decides where nobody names one.
+func byDefault(e Entry) bool {
+	c, err := named(House)
+	return err == nil && slices.Contains(strings.Split(c.over(defaults()).Choices[e.Part], chained), e.Name)
 }
 
 // facts are the lines of a description, in the order of reading.
@@ -164,6 +171,9 @@ func WriteShown(w io.Writer, s Shown) error {
 	if len(s.Options) > 0 {
 		fmt.Fprintf(out, "options, as in a file given as --strategy:\n\n  %s: %s\n  options:\n    %s:\n", s.Part, s.Name, s.Name)
 		for _, o := range s.Options {
+			if o.Meaning != "" {
+				fmt.Fprintf(out, "      # %s\n", o.Meaning)
+			}
 			fmt.Fprintf(out, "      %s: %s\n", o.Name, o.Default)
 		}
 	}

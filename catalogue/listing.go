@@ -3,6 +3,8 @@ package catalogue
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"text/tabwriter"
 )
 
@@ -20,6 +22,8 @@ type Line struct {
 	Inner string `json:"inner,omitempty"`
 	// Challenges are those of the survey that it answers.
 	Challenges []string `json:"challenges,omitempty"`
+	// Default is whether it decides where nobody names a strategy.
+	Default bool `json:"default,omitempty"`
 	// Claim is whether muster reproduce can run its system's experiment.
 	Claim bool `json:"claim"`
 }
@@ -41,10 +45,18 @@ func WriteListing(w io.Writer, s Selection) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "STEP\tPART\tNAME\tSTATUS\tIDEA")
 	for _, l := range Listing(s) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", l.Step, l.Part, l.Name, l.Status, l.Idea)
+		name := l.Name
+		if l.Default {
+			name += " *"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", l.Step, l.Part, name, l.Status, l.Idea)
 	}
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	fmt.Fprintf(w, "\n* decides where nobody names a strategy: --strategy %s. docs/which.md says which is best for which jobs.\nSTATUS\n", House)
+	for _, status := range slices.Sorted(maps.Keys(statuses)) {
+		fmt.Fprintf(w, "  %s\n", statuses[status])
 	}
 	return s.writeMissing(w)
 }

@@ -123,7 +123,7 @@ func (p *controlPlane) history() {
 		return j
 	}
 	retries := func(n int32) func(*workload.Job) { return func(j *workload.Job) { j.Retries = n } }
-	jobs := []workload.Job{job("flaky", "exit 3", 1, retries(3)), job("gang", "sleep 0.2", 3),
+	jobs := []workload.Job{job("flaky", "exit 3", 1, retries(3)), job("gang", "sleep 2", 3),
 		job("many", "true", 1, func(j *workload.Job) { j.Array = 6 }),
 		job("later", "true", 1, func(j *workload.Job) { j.After = []string{"gang"} }),
 		job("never", "true", 1, func(j *workload.Job) { j.After = []string{"flaky"} }),

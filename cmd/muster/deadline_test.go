@@ -46,7 +46,7 @@ func TestDeadlineRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := planeOf(t, strategy, "--slots", "2", "--slot-cpu", "500m", "--grace", "1s")
-			if code, said := p.mutter("submit", "--name", "possible", "--workers", "2", "--estimate", "4s", "--deadline", "1m", "--", "sleep", "2"); code != 0 || said != "" {
+			if code, said := p.mutter("submit", "--name", "possible", "--workers", "2", "--estimate", "4s", "--deadline", "1m", "--", "sleep", "2"); code != 0 || (said != "") != (name == "feasible") || name == "feasible" && !strings.Contains(said, "makes no promise about deadlines") {
 				t.Fatalf("a deadline that can be met: exit code %d, %s", code, said)
 			}
 			code, said := p.mutter("submit", "--name", "late", "--workers", "2", "--estimate", "4s", "--deadline", "4s", "--", "sleep", "1")
@@ -64,8 +64,10 @@ func TestDeadlineRefused(t *testing.T) {
 			span += 3 * time.Second // the offer was of that moment; on a busy machine some have passed
 			p.muster("submit", "--name", "intime", "--workers", "2", "--estimate", "4s", "--deadline", span.String(), "--", "sleep", "1")
 			p.muster("wait", "possible", "intime")
-			if j := p.show("intime"); j.Phase != "finished" || j.WaitedSec+j.RanSec > span.Seconds() {
-				t.Errorf("submitted with %s it is %s after %.1f s", span, j.Phase, j.WaitedSec+j.RanSec)
+			// What a busy machine made the two run longer than they said is not the offer's.
+			j, longer := p.show("intime"), max(0, p.show("possible").RanSec-4)
+			if longer += max(0, j.RanSec-4); j.Phase != "finished" || j.WaitedSec+j.RanSec > span.Seconds()+longer {
+				t.Errorf("submitted with %s it is %s after %.1f s; the two ran %.1f s longer than they said", span, j.Phase, j.WaitedSec+j.RanSec, longer)
 			}
 		})
 	}

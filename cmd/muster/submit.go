@@ -171,6 +171,7 @@ func submitCommand() *cobra.Command {
 				}
 				return nil
 			})
+			tellNotes(cmd.ErrOrStderr(), out)
 			if err == nil {
 				err = tellRefused(cmd.Context(), c, jobs, out.Jobs, wait, cmd.ErrOrStderr())
 			}
@@ -186,9 +187,16 @@ func submitCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&wait, "wait", false, "wait until all have ended or can never start here, and exit as the first that did not finish")
 	cmd.Long = "Submit jobs from files, or one command. Of a job that is refused at once, as those are whose deadlines cannot be met\n" +
 		"where the strategy promises them, the earliest deadline that can be is told (see muster help exit-codes). One that can\n" +
-		"never start here is told of, and waits until the cluster or its queues are others. One argument\n" +
-		"behind -- that is no program is a line for sh."
+		"never start here is told of, and waits until the cluster or its queues are others. A single\n" +
+		"argument behind -- that is no program is run by sh -c."
 	return cmd
+}
+
+// tellNotes says what was asked for and is not held.
+func tellNotes(w io.Writer, out view.Submitted) {
+	for _, note := range out.Notes {
+		fmt.Fprintln(w, "muster:", note)
+	}
 }
 
 // mostAsked is how many jobs are asked about once they are submitted; with deadlines all are.
@@ -325,6 +333,7 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			tellNotes(cmd.ErrOrStderr(), out)
 			return follow(cmd, c, out.Jobs[0].Name, &l, interrupts)
 		}}
 	l.flags(cmd)

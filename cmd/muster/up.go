@@ -235,7 +235,7 @@ func serve(f upFlags, p *plane.Plane, driver *local.Driver, machine *local.Machi
 	if err != nil {
 		return err
 	}
-	s := server.New(server.Config{Plane: p, Menu: maker.Write, Plan: maker.Read, Version: version(), Log: log, Logs: driver.MemberDir, Objections: driver.Objections, Prepare: driver.KeepSecrets,
+	s := server.New(server.Config{Plane: p, Menu: maker.Write, Plan: maker.Read, Version: version(), Log: log, Logs: driver.MemberDir, Objections: driver.Objections, NotHeld: machine.NotHeld, Prepare: driver.KeepSecrets,
 		Access: users, Audit: audit, Closed: f.listen != "", Promises: promises, Shadows: shadows, RatePerSec: f.userRate, Burst: 2 * f.userRate})
 	listeners, err := f.listeners(f.state, log)
 	if err != nil {

@@ -220,5 +220,7 @@ func (rd *reader) getCluster(w http.ResponseWriter, r *http.Request) error {
 
 // cluster is called inside a query.
 func (rd *reader) cluster(v plan.View) view.Cluster {
-	return view.ClusterOf(v, rd.plane.Strategy(), slices.Values(rd.live(v)), rd.jobs.over)
+	c := view.ClusterOf(v, rd.plane.Strategy(), slices.Values(rd.live(v)), rd.jobs.over)
+	c.NotHeld = rd.notHeld
+	return c
 }

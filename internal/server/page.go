@@ -80,7 +80,7 @@ func recordOf(v plan.View, info plane.JobInfo, id plan.JobID) report.JobRecord {
 	j, shape := v.Job(id), v.Shape(id)
 	rec := report.JobRecord{ID: int32(id), Name: v.Name(id), Submit: j.Submit, FirstStart: j.Started, End: v.Now(), Gang: shape.Gang,
 		Waited: v.WaitedFor(id), Preemptions: j.Preemptions, Restarts: j.Restarts,
-		FirstLoss: float32(info.FirstLoss), LastLoss: float32(info.LastLoss)}
+		FirstLoss: float32(info.FirstLoss), LastLoss: float32(info.LastLoss), Deadline: j.Deadline}
 	if shape.Devices > 0 {
 		rec.Devices = unit.Milli(shape.Milli(shape.Gang))
 	}

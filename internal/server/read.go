@@ -20,6 +20,7 @@ type reader struct {
 	plane    *plane.Plane
 	promises *promise.Keeper
 	log      *slog.Logger
+	notHeld  string       // of limits, by the driver, and why
 	jobs     index        // touched by the plane's goroutine only, inside a query
 	answered atomic.Int64 // unix microseconds of the plane's last answer
 }

@@ -39,6 +39,8 @@ type Config struct {
 	Logs func(name string, attempt, rank int32) string
 	// Objections says why the driver could never run a job; nil is a driver that runs any.
 	Objections func(*workload.Job) []*objection.Objection
+	// NotHeld says which of the limits that jobs ask for the driver does not hold, and why; "" is none.
+	NotHeld string
 	// Prepare changes a job before it is submitted; nil changes nothing.
 	Prepare func(*workload.Job) error
 	// Menu writes the menu of a job that names a model, before it is submitted; nil writes none.
@@ -117,12 +119,12 @@ func New(config Config) *Server {
 		config.Access = &access.Registry{}
 	}
 	p, s := config.Plane, &Server{config: config}
-	s.reader = &reader{plane: p, promises: config.Promises, log: config.Log, jobs: newIndex()}
+	s.reader = &reader{plane: p, promises: config.Promises, log: config.Log, jobs: newIndex(), notHeld: config.NotHeld}
 	s.metrics = newMetrics(s.reader, config.Collectors)
 	s.door = door.New(s.doorConfig())
 	s.streams = &streams{door: s.door, closing: make(chan struct{})}
 	s.changes = &changes{reader: s.reader, plane: p}
-	s.submissions = &submissions{reader: s.reader, plane: p, reading: newReading(), prepare: config.Prepare, menu: config.Menu, objects: config.Objections}
+	s.submissions = &submissions{reader: s.reader, plane: p, reading: newReading(), prepare: config.Prepare, menu: config.Menu, objects: config.Objections, notHeld: config.NotHeld}
 	s.files = &files{plane: p, reader: s.reader, streams: s.streams, logs: config.Logs, plan: config.Plan}
 	s.ahead = &ahead{reader: s.reader, plane: p, submissions: s.submissions, promises: config.Promises, shadows: config.Shadows}
 	s.observer = &observer{reader: s.reader, plane: p, streams: s.streams, log: config.Log}

@@ -38,6 +38,7 @@ type submissions struct {
 	prepare func(*workload.Job) error
 	menu    func(*workload.Job) *objection.Objection
 	objects func(*workload.Job) []*objection.Objection
+	notHeld string
 }
 
 // submit takes jobs: a YAML file, or the same in JSON, which YAML contains. All
@@ -279,6 +280,7 @@ func (b *submissions) submitAll(r *http.Request, jobs []workload.Job, key string
 		out.Jobs = append(out.Jobs, ref)
 		id += plan.JobID(max(1, jobs[i].Array))
 	}
+	out.Notes = b.notes(r.Context(), jobs)
 	return out, nil
 }
 

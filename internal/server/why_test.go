@@ -21,7 +21,7 @@ func TestWhyTellsWhatIsKnown(t *testing.T) {
 		}
 		return y
 	}
-	const line = "nothing is known of what part of its declared time it takes: as LAS, it is ranked by what it has got"
+	const line = "nothing is known of what part of its declared time it takes, so jobs that have used the least device time go first"
 	if y := why(); slices.Contains(y.Detail, line) {
 		t.Errorf("under fifo: %q", y.Detail)
 	}

@@ -368,5 +368,5 @@ func (r *recorder) job(v plan.View, t *tracked, alone unit.Duration) report.JobR
 	j, shape := v.Job(id), v.Shape(id)
 	return report.JobRecord{ID: int32(id), Name: v.Name(id), Tenant: t.spec.Tenant, Submit: t.submit, FirstStart: j.Started, End: min(j.Ended, r.now),
 		Gang: shape.Gang, Devices: unit.Milli(shape.Milli(shape.Gang)), Alone: alone, Run: t.ran, Waited: v.WaitedFor(id),
-		Preemptions: j.Preemptions, Restarts: j.Restarts, Outcome: simulated.Outcome(j)}
+		Preemptions: j.Preemptions, Restarts: j.Restarts, Outcome: simulated.Outcome(j), Deadline: j.Deadline}
 }

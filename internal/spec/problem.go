@@ -70,9 +70,9 @@ func quote(s string) string {
 	return strconv.Quote(s)
 }
 
-// nearest returns the known word that a misspelt one most likely means, or "".
+// Nearest returns the known word that a misspelt one most likely means, or "".
 // Case and the choice of separator do not count.
-func nearest(word string, known []string) string {
+func Nearest(word string, known []string) string {
 	plain := func(s string) []rune {
 		return []rune(strings.Map(func(r rune) rune {
 			if r == '-' || r == '_' || r == ' ' {
@@ -122,7 +122,7 @@ func distance(a, b []rune) int {
 
 // didYouMean is the advice for a word that is not one of the known ones.
 func didYouMean(word string, known []string) string {
-	if k := nearest(word, known); k != "" {
+	if k := Nearest(word, known); k != "" {
 		return fmt.Sprintf("did you mean %q?", k)
 	}
 	return "use one of " + strings.Join(known, ", ")

@@ -194,7 +194,7 @@ func TestNearest(t *testing.T) {
 	known := []string{"name", "memory", "time-limit", "cpu"}
 	for word, want := range map[string]string{"nmae": "name", "Memory": "memory", "time_limt": "time-limit", "timelimit": "time-limit",
 		"gpu": "cpu", "dog": "", "": "", "xxxxxx": "", strings.Repeat("a", 1000): ""} {
-		if got := nearest(word, known); got != want {
+		if got := Nearest(word, known); got != want {
 			t.Errorf("nearest to %.20q is %q, expected %q", word, got, want)
 		}
 	}

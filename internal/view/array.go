@@ -34,7 +34,7 @@ func standings(count map[string]int) (words []string) {
 func MakeArray(j *Job, v plan.View, ids iter.Seq[plan.JobID], name string) {
 	speaker := j.Name
 	j.Copies, j.ID = map[string]int{}, 0
-	j.Course = Course{}
+	j.Course, j.Due = Course{}, nil // each copy has its own
 	counts, states := map[plan.Phase]int{}, map[string]int{}
 	n := 0
 	started, ended := plan.JobID(plan.None), plan.JobID(plan.None)

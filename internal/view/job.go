@@ -40,7 +40,7 @@ func JobOf(v plan.View, info plane.JobInfo, id plan.JobID, site *explain.Site) J
 		out.Tenant, out.User, out.After, out.Command, out.Dir = w.Tenant, w.User, w.After, w.Command, w.Dir
 	}
 	out.Queue, out.Pipeline, out.Reaction = queueName(v, id), pipelineOf(v, info, id), reactedOf(v, id)
-	out.Saving = savingOf(&j)
+	out.Saving, out.Due = savingOf(&j), dueOf(v, id)
 	if run := v.Present(id); run != plan.None {
 		out.Run, out.Where = v.Run(run).Status.String(), where(v, run)
 	}

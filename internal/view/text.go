@@ -84,15 +84,19 @@ func WriteJobs(w io.Writer, jobs []Job, o TextOptions) error {
 		_, err := fmt.Fprintln(w, "no jobs")
 		return err
 	}
-	t := table{head: []string{"JOB", "QUEUE", "PHASE", "DEVICES", "WAITED", "RAN", "DONE", "LOSS", "WHERE OR WHY"}}
+	t := table{head: []string{"JOB", "QUEUE", "PHASE", "DEVICES", "WAITED", "RAN", "DONE", "LOSS", "DEADLINE", "WHERE OR WHY"}}
 	queues := slices.ContainsFunc(jobs, func(j Job) bool { return j.Queue != "" })
+	due := slices.ContainsFunc(jobs, func(j Job) bool { return j.Due != nil })
 	for i := range jobs {
 		j := &jobs[i]
 		at := j.Reason
 		if len(j.Where) > 0 {
 			at = placeText(j.Where)
 		}
-		t.add(j.Name, shownQueue(j.Queue), j.State(), number(j.Devices), SpanSec(j.WaitedSec), SpanSec(j.RanSec), percent(j.Progress), lossText(j.LastLoss), at)
+		t.add(j.Name, shownQueue(j.Queue), j.State(), number(j.Devices), SpanSec(j.WaitedSec), SpanSec(j.RanSec), percent(j.Progress), lossText(j.LastLoss), j.Due.brief(), at)
+	}
+	if !due {
+		t.drop(8)
 	}
 	if !queues {
 		t.drop(1)
@@ -137,6 +141,9 @@ func WriteJob(w io.Writer, j *Job, o TextOptions) error {
 		ran += ", about " + nearest(j.LeftSec) + " left"
 	}
 	row("ran", ran)
+	if d := j.Due; d != nil {
+		row("deadline", timeText(d.Deadline)+", "+d.Words)
+	}
 	row("done", percent(j.Progress))
 	if j.FirstLoss != 0 || j.LastLoss != 0 {
 		row("loss", lossText(j.FirstLoss)+" at first, "+lossText(j.LastLoss)+" at last")
@@ -223,6 +230,9 @@ func WriteCluster(w io.Writer, c *Cluster, o TextOptions) error {
 	fmt.Fprintf(&b, "\nnodes    %s\njobs     %s\n", Counts(c.Nodes), Counts(c.States))
 	if q := &c.Queue; q.Waiting > 0 {
 		fmt.Fprintf(&b, "queue    %s for %s; %s has waited %s\n", count(q.Waiting, "job waits", "jobs wait"), devices(q.Devices), q.Oldest, SpanSec(q.OldestSec))
+	}
+	if c.NotHeld != "" {
+		fmt.Fprintf(&b, "limits   %s\n", c.NotHeld)
 	}
 	_, err := w.Write(b.Bytes())
 	return err

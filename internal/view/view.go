@@ -57,6 +57,8 @@ type Times struct {
 	TimeLimitSec float64 `json:"time_limit_s,omitempty"`
 	// LeftSec is what is expected to be left of its present run; 0 is unknown, or no run.
 	LeftSec float64 `json:"left_s,omitempty"`
+	// Due is nil without a deadline.
+	Due *Due `json:"due,omitempty"`
 }
 
 // Course is how a job has fared, and by which plan it goes on.
@@ -122,6 +124,8 @@ type Node struct {
 	Devices []Device `json:"devices"`
 	// Windows are the maintenance windows that have not ended.
 	Windows []Window `json:"windows,omitempty"`
+	// Closing says what a window that is asked for means to jobs.
+	Closing *Closing `json:"closing,omitempty"`
 }
 
 // Device is one device of a node.
@@ -151,6 +155,8 @@ type Cluster struct {
 	Jobs     map[string]int `json:"jobs"`   // by phase
 	States   map[string]int `json:"states"` // the same jobs by the word that is said of them
 	Queue    Queue          `json:"queue"`
+	// NotHeld says which of the limits that jobs ask for are not held here, and why.
+	NotHeld string `json:"not_held,omitempty"`
 }
 
 // Capacity counts devices: Total = Granted + Free + Closed + Lost.
@@ -192,6 +198,8 @@ type Version struct {
 // Submitted answers a submission: the jobs that are durable, in the order given.
 type Submitted struct {
 	Jobs []Ref `json:"jobs"`
+	// Notes say what was asked for and is not held here.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Ref names a job, or an array.

@@ -311,7 +311,7 @@ the counts behind it
   - 0 of 8 devices it may use are free
   - 0 waiting jobs were submitted earlier, 0 of the same shape
   - has waited 10s in all
-  - noted of it since `+timeText(instant(v.Job(2).Submit))+`: wants 4 devices, 0 are free for it
+  - last event, at `+timeText(instant(v.Job(2).Submit))+`: wants 4 devices, 0 are free for it
 ` {
 		t.Errorf("why says (%v)\n%s", err, b.String())
 	}

@@ -160,7 +160,7 @@ func WriteWhy(w io.Writer, y *Why, o TextOptions) error {
 		for _, line := range y.Detail {
 			fmt.Fprintf(&b, "  - %s\n", line)
 		}
-		fmt.Fprintf(&b, "  - noted of it since %s: %s\n", timeText(time.UnixMicro(y.Tried.AtUs)), y.Tried.Words)
+		fmt.Fprintf(&b, "  - last event, at %s: %s\n", timeText(time.UnixMicro(y.Tried.AtUs)), y.Tried.Words)
 	}
 	y.Failure.WriteLastLines(&b, o)
 	_, err := w.Write(b.Bytes())

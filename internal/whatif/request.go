@@ -140,8 +140,11 @@ func (q *Request) change(base *Base) (c ahead.Change, strategy catalogue.Composi
 		}
 		c.Remove = append(c.Remove, plan.NodeID(id))
 	}
+	if len(c.Remove) == v.Nodes() && q.AddNodes == 0 {
+		return c, strategy, wrong{"no node would be left: leave one, or add others"}
+	}
 	if q.Queue != nil {
-		tree, err := q.tree(v)
+		tree, err := q.tree(v, devices(v, &c))
 		if err != nil {
 			return c, strategy, err
 		}
@@ -226,8 +229,8 @@ func (q *Request) nodes(c *cluster.Cluster, most int) (list []ahead.NewNode, err
 	return list, nil
 }
 
-// tree is the tree of queues with another guarantee.
-func (q *Request) tree(v plan.View) (*queue.Tree, error) {
+// tree is the tree of queues with another guarantee, on so many thousandths of devices.
+func (q *Request) tree(v plan.View, devices int64) (*queue.Tree, error) {
 	tree := *v.Queues()
 	at := slices.IndexFunc(tree.Queues, func(x queue.Queue) bool { return x.Name == q.Queue.Name })
 	if at <= 0 {
@@ -235,7 +238,11 @@ func (q *Request) tree(v plan.View) (*queue.Tree, error) {
 	}
 	tree.Queues = slices.Clone(tree.Queues)
 	tree.Queues[at].Guarantee = nil
-	if milli := int64(math.Round(q.Queue.GuaranteeDevices * 1000)); milli > 0 {
+	milli := int64(math.Round(q.Queue.GuaranteeDevices * 1000))
+	if milli > devices {
+		return nil, wrong{fmt.Sprintf("%s guaranteed to %s of %s that there would be: expected at most as many", plan.Devices(milli), q.Queue.Name, plan.Devices(devices))}
+	}
+	if milli > 0 {
 		tree.Queues[at].Guarantee = []queue.Amount{{Milli: milli}}
 	}
 	err := tree.Check(func(model string) bool { _, ok := v.Cluster().ModelID(model); return ok })
@@ -243,6 +250,20 @@ func (q *Request) tree(v plan.View) (*queue.Tree, error) {
 		return nil, wrong{err.Error()}
 	}
 	return &tree, nil
+}
+
+// devices are those that there would be, in thousandths.
+func devices(v plan.View, c *ahead.Change) int64 {
+	n := 0
+	for id := range v.Cluster().Nodes {
+		if !slices.Contains(c.Remove, plan.NodeID(id)) {
+			n += int(v.Cluster().Nodes[id].Count)
+		}
+	}
+	for i := range c.Add {
+		n += c.Add[i].Count
+	}
+	return int64(n) * 1000
 }
 
 // says is the change in words.
@@ -272,6 +293,8 @@ func words(a *Answer, q *Request, sides []side) string {
 	b.WriteString(q.says(sides))
 	wait := unit.Seconds(a.Alternative.MeanWaitS - a.Base.MeanWaitS)
 	switch {
+	case a.alike():
+		fmt.Fprintf(&b, " nothing is different: the same %s, at the same times, within %s", a.finish(), span(unit.Seconds(a.HorizonS)))
 	case a.Compared == 0:
 		b.WriteString(" no job finishes in both futures")
 	case wait == 0:
@@ -280,8 +303,10 @@ func words(a *Answer, q *Request, sides []side) string {
 		fmt.Fprintf(&b, " the %s that finish in both futures wait %s %s on average (%s instead of %s)", count(a.Compared, "job"), span(max(wait, -wait)),
 			map[bool]string{true: "longer", false: "less"}[wait > 0], span(unit.Seconds(a.Alternative.MeanWaitS)), span(unit.Seconds(a.Base.MeanWaitS)))
 	}
-	fmt.Fprintf(&b, "; %d finish instead of %d, with %s instead of %d, within %s", a.Alternative.Finished, a.Base.Finished,
-		count(a.Alternative.Preemptions, "preemption"), a.Base.Preemptions, span(unit.Seconds(a.HorizonS)))
+	if !a.alike() {
+		fmt.Fprintf(&b, "; %d finish instead of %d, with %s instead of %d, within %s", a.Alternative.Finished, a.Base.Finished,
+			count(a.Alternative.Preemptions, "preemption"), a.Base.Preemptions, span(unit.Seconds(a.HorizonS)))
+	}
 	for i := range a.Submitted {
 		b.WriteString("; " + a.Submitted[i].Words)
 	}
@@ -291,6 +316,18 @@ func words(a *Answer, q *Request, sides []side) string {
 		}
 	}
 	return b.String()
+}
+
+// alike reports whether all jobs start and end at the same times in both futures.
+func (a *Answer) alike() bool {
+	return len(a.Jobs)+a.JobsLeftOut == 0 && a.Alternative.Preemptions == a.Base.Preemptions && len(a.Submitted) == 0
+}
+
+func (a *Answer) finish() string {
+	if a.Base.Finished == 1 {
+		return "job finishes"
+	}
+	return fmt.Sprintf("%d jobs finish", a.Base.Finished)
 }
 
 func span(d unit.Duration) string { return view.Span(d) }

@@ -135,6 +135,14 @@ func TestSubmitted(t *testing.T) {
 	}
 }
 
+// TestNothingDiffers: where both futures are alike that is said, and no figures.
+func TestNothingDiffers(t *testing.T) {
+	a := ask(t, queued(t, "fifo"), whatif.Request{Strategy: "fifo+lowest-rank"})
+	if len(a.Jobs) > 0 || !strings.HasPrefix(a.Words, "with fifo+lowest-rank instead of fifo nothing is different: the same 4 jobs finish, at the same times") {
+		t.Errorf("%+v: %s", a.Jobs, a.Words)
+	}
+}
+
 // TestGuarantee: a queue with a guarantee takes back what it is sure of.
 func TestGuarantee(t *testing.T) {
 	base := queued(t, "fifo")
@@ -152,6 +160,10 @@ func TestGuarantee(t *testing.T) {
 	q.Queue.GuaranteeDevices = 0
 	if a := ask(t, base, q); len(a.Submitted[0].Preempts) != 0 {
 		t.Errorf("without a guarantee: %+v", a.Submitted[0])
+	}
+	q.Queue.GuaranteeDevices = 400
+	if _, err := whatif.Ask(t.Context(), base, q); !whatif.IsWrong(err) || !strings.Contains(err.Error(), "400 devices guaranteed to b of 4 devices that there would be") {
+		t.Errorf("400 of 4 devices guaranteed: %v", err)
 	}
 	if got := base.State.View().Queues().Queues[2].Guarantee; got != nil {
 		t.Errorf("the state was changed: %v", got)
@@ -178,6 +190,7 @@ func TestWrong(t *testing.T) {
 		{whatif.Request{Strategy: "order: fifo\nnonsense: 1"}, "nonsense"},
 		{whatif.Request{Remove: []string{"node9"}}, `no node "node9"`},
 		{whatif.Request{Remove: []string{"node0", "node0"}}, "twice"},
+		{whatif.Request{Remove: []string{"node0", "node1"}}, "no node would be left"},
 		{whatif.Request{AddNodes: -1}, "expected at most"},
 		{whatif.Request{AddNodes: 1, Model: "tpu"}, `no devices of model "tpu"`},
 		{whatif.Request{Model: "tpu", Strategy: "fifo"}, "how many"},

@@ -19,6 +19,8 @@ type Description struct {
 	// its system or challenge: job, trial group, gradient block, coflow, request, kernel.
 	Granularity string
 	Goal        string // throughput, cost, deadline, latency or energy
+	// KeepsDeadlines says that it promises the jobs that it takes their deadlines, and refuses others.
+	KeepsDeadlines bool
 	// Inner is the score by which it compares alternatives, which stands for the goal;
 	// empty where it has none. Its claim measures how well the two agree.
 	Inner string

@@ -33,7 +33,7 @@ type ending struct {
 
 // Config tunes what is learned.
 type Config struct {
-	Refresh unit.Duration // how often what happened is taken in; tables hold in between
+	Refresh unit.Duration // how often what happened is taken in, and sooner where a sixteenth more is known; tables hold in between
 	Prior   float64       // how many jobs of a group weigh as much as what coarser groups say
 }
 

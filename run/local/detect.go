@@ -32,6 +32,8 @@ type Machine struct {
 	Ability strategy.Ability
 	// Limits says in words what shares can be enforced.
 	Limits string
+	// NotHeld says which limits that jobs ask for are none here, and why; "" is none of them.
+	NotHeld string
 }
 
 // Slots declares devices that are parts of this machine's cores and memory.
@@ -54,7 +56,7 @@ func Detect(s Slots) (Machine, error) {
 	if len(gpus) > 0 {
 		model := c.AddModel(gpus[0])
 		c.AddNode(cluster.Node{Name: "here", Rack: rack, Model: model, CPU: cores(), Memory: hostMemory()}, len(gpus))
-		return Machine{Cluster: c, GPUs: true, GPU: names, Ability: ofGPUs(), Limits: support.String()}, nil
+		return Machine{Cluster: c, GPUs: true, GPU: names, Ability: ofGPUs(), Limits: support.String(), NotHeld: support.NotHeld()}, nil
 	}
 	if s.Count < 1 || s.CPU < 1 {
 		return Machine{}, fmt.Errorf("%d slots of %s cores: expected at least one slot of at least 1m", s.Count, s.CPU)
@@ -66,7 +68,7 @@ func Detect(s Slots) (Machine, error) {
 	if !support.CPU {
 		able = run.Bare
 	}
-	return Machine{Cluster: c, SlotCPU: s.CPU, SlotMemory: s.Memory, Ability: able, Limits: support.String()}, nil
+	return Machine{Cluster: c, SlotCPU: s.CPU, SlotMemory: s.Memory, Ability: able, Limits: support.String(), NotHeld: support.NotHeld()}, nil
 }
 
 // ofGPUs is what can be done with GPUs here: more where the pipe is through which

@@ -88,6 +88,7 @@ type (
 		Name, Tenant, Outcome                      string
 		Devices, Submitted, Waited, Ran, JCT       string
 		Preemptions, Restarts, FirstLoss, LastLoss string
+		Deadline                                   string
 	}
 )
 
@@ -255,10 +256,24 @@ func (p Page) run(i int) pageRun {
 	return out
 }
 
+// kept says what became of the job's deadline.
+func (j *JobRecord) kept() string {
+	late := j.JCT() - j.Deadline
+	switch {
+	case j.Deadline == 0, j.Outcome == Unfinished && late <= 0:
+		return "–"
+	case late > 0:
+		return timeText(late.Seconds()) + " late"
+	case j.Outcome == Finished:
+		return "kept"
+	}
+	return "missed"
+}
+
 func jobLine(j *JobRecord, start unit.Time) pageJob {
 	line := pageJob{Name: j.Name, Tenant: j.Tenant, Outcome: j.Outcome.String(), Devices: j.Devices.String(),
 		Submitted: timeText(j.Submit.Sub(start).Seconds()), Waited: timeText(j.Waited.Seconds()), Ran: timeText(j.Run.Seconds()),
-		JCT: "–", Preemptions: count(int64(j.Preemptions)), Restarts: count(int64(j.Restarts)), FirstLoss: "–", LastLoss: "–"}
+		JCT: "–", Preemptions: count(int64(j.Preemptions)), Restarts: count(int64(j.Restarts)), FirstLoss: "–", LastLoss: "–", Deadline: j.kept()}
 	if j.Outcome == Finished {
 		line.JCT = timeText(j.JCT().Seconds())
 	}

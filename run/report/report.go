@@ -202,6 +202,8 @@ type JobRecord struct {
 	// FirstLoss and LastLoss are what the job reported; both 0 when it reported none.
 	FirstLoss float32 `json:"first_loss,omitempty"`
 	LastLoss  float32 `json:"last_loss,omitempty"`
+	// Deadline is after submission; 0 is none.
+	Deadline unit.Duration `json:"deadline_us,omitempty"`
 }
 
 // JCT is the job completion time: from submission to end.

@@ -380,7 +380,7 @@ func (s *Simulation) record(v plan.View, id plan.JobID) report.JobRecord {
 	j, shape := v.Job(id), v.Shape(id)
 	return report.JobRecord{ID: int32(id), Name: v.Name(id), Submit: j.Submit, FirstStart: j.Started, End: min(j.Ended, s.ledger.now),
 		Gang: shape.Gang, Devices: unit.Milli(shape.Milli(shape.Gang)), Alone: s.world.Duration(id), Run: s.spent[id],
-		Waited: v.WaitedFor(id), Preemptions: j.Preemptions, Restarts: j.Restarts, Outcome: Outcome(j)}
+		Waited: v.WaitedFor(id), Preemptions: j.Preemptions, Restarts: j.Restarts, Outcome: Outcome(j), Deadline: j.Deadline}
 }
 
 // Outcome is how a job's phase is reported.

@@ -104,6 +104,7 @@ function facts(job) {
   const list = [["Queue", queueOf(job) ? [h("i", { class: "dot " + colourOf(queueOf(job)) }), queueOf(job)] : "none named"], ["User", job.user || "unknown"],
     ["Gang", count(job.gang, "worker", "workers") + ", " + devices(job.devices)], ["Priority", job.priority ?? 0], ["Submitted", instant(submitted)],
     job.estimate_s && ["Expected to run", span(job.estimate_s)], job.time_limit_s && ["Time limit", span(job.time_limit_s)],
+    job.due && ["Deadline", instant(new Date(job.due.deadline)) + ", " + job.due.words],
     job.after?.length && ["After", job.after.map((name, i) => [i > 0 && ", ", jobLink(name)])], job.where?.length && ["Where", places(job.where)],
     job.dir && ["Directory", h("code", null, job.dir)], job.command?.length && ["Command", h("code", null, job.command.join(" "))]].filter(Boolean);
   return h("section", { class: "card" }, h("dl", { class: "facts" }, list.map(([name, value]) => h("div", { "data-key": name }, h("dt", null, name), h("dd", null, value)))));
@@ -123,7 +124,7 @@ function whyCard(job, why, ctx) {
   const words = sentence(why?.words || why?.reason || job.reason, ctx.snapshot());
   const title = job.phase === "active" ? "Why it runs" : job.phase === "failed" ? "Why it failed" : "Why it waits";
   return h("section", { class: "card" }, h("h2", null, title), h("p", { class: "sentence" }, words),
-    why?.obstacles?.length > 0 && [h("h3", null, "What is in the way"), obstacles(why.obstacles)],
+    why?.obstacles?.length > 0 && [h("h3", null, "The nodes"), obstacles(why.obstacles)],
     why?.needs?.length > 0 && [h("h3", null, "What would have to change"), h("ul", { class: "plain" }, why.needs.map((n) => h("li", null, n)))],
     why?.holders?.length > 0 && [h("h3", null, "Who holds it"), holders(why.holders)],
     why?.tried && h("p", { class: "hint" }, `Last tried ${instant(ofUs(why.tried.at_us))}: ${why.tried.words}`),

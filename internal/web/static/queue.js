@@ -2,7 +2,7 @@
 
 import { get, Failure } from "./api.js";
 import { badge, card, code, empty, h, jobLink, patch, table } from "./dom.js";
-import { amount, away, colourOf, count, loss, percent, queueOf, rough, sentence, span, startOf, stateOf } from "./words.js";
+import { amount, away, colourOf, count, instant, loss, percent, queueOf, rough, sentence, span, startOf, stateOf } from "./words.js";
 import { problem } from "./problem.js";
 
 export const title = "Queue";
@@ -97,6 +97,7 @@ function waitingTable(jobs, snap, answers, missing) {
     { name: "Waited", cell: (j) => span(j.waited_s) },
     { name: "Why it waits", left: true, wrap: true, cell: (j) => whyCell(j, answers.get(j.name)?.why, snap) },
   ];
+  if (jobs.some((j) => j.due)) columns.push(deadline);
   if (!missing.when) columns.push({ name: "Starts", left: true, cell: (j) => whenCell(j, answers.get(j.name)?.when, nowUs) });
   return table("Waiting jobs", columns, jobs, (j) => ({ "data-key": j.name }), "cards");
 }
@@ -114,8 +115,11 @@ function whenCell(j, when, nowUs) {
     mid !== null && h("span", { class: "muted" }, ` ${rough(low)} ${high === null ? "or later" : "to " + rough(high)}`));
 }
 
+// deadline is shown where some job has one.
+const deadline = { name: "Deadline", left: true, cell: (j) => (j.due ? h("span", { "data-tip": j.due.words }, instant(new Date(j.due.deadline)), j.due.late_s > 0 && h("b", null, " late")) : "–") };
+
 function runningTable(jobs) {
-  return table("Running jobs", [
+  const columns = [
     { name: "Job", left: true, cell: (j) => [jobLink(j.name), stateOf(j) !== "running" && [" ", badge(stateOf(j))]] },
     { name: "Queue", left: true, cell: queueCell },
     { name: "User", left: true, cell: (j) => j.user || "–" },
@@ -125,7 +129,9 @@ function runningTable(jobs) {
     { name: "Progress", left: true, cell: (j) => h("span", { class: "progress" }, h("span", { class: "meter" }, h("i", { style: { width: j.progress * 100 + "%" } })), percent(j.progress)) },
     { name: "Loss", cell: (j) => loss(j.last_loss) },
     { name: "Preempted", unit: "times", cell: (j) => String(j.preemptions) },
-  ], jobs, (j) => ({ "data-key": j.name }), "cards");
+  ];
+  if (jobs.some((j) => j.due)) columns.push(deadline);
+  return table("Running jobs", columns, jobs, (j) => ({ "data-key": j.name }), "cards");
 }
 
 // places writes where a run is: "node0:0-3, node1:0", the first few.

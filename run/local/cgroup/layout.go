@@ -201,6 +201,25 @@ type Support struct {
 	Missing []string
 }
 
+// NotHeld says which limits of jobs are not held, and why; "" is none.
+func (s Support) NotHeld() string {
+	var what []string
+	if !s.Memory {
+		what = append(what, "memory")
+	}
+	if !s.CPU {
+		what = append(what, "cores")
+	}
+	if len(what) == 0 {
+		return ""
+	}
+	why := ""
+	if len(s.Missing) > 0 {
+		why = ": " + s.Missing[0]
+	}
+	return strings.Join(what, " and ") + " that jobs ask for are no limits here, as control groups cannot be made" + why
+}
+
 // probes counts those of this process, so that none takes the group of another away.
 var probes atomic.Int64
 

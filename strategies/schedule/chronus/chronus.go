@@ -35,7 +35,7 @@ var Description = strategy.Description{
 	Name: "chronus", System: "Chronus", Step: "schedule", Part: allocate.JointPart, Status: "after",
 	Source: "Gao et al., SoCC 2021; ChronusArtifact read, partial leases are ours",
 	Idea:   "deadlines are promised from a calendar of leases, or refused with the earliest end there could be; the rest goes by the shortest time left",
-	Goal:   "deadline", Needs: "an estimate of the run time", Live: "preempts by checkpoint and restart",
+	Goal:   "deadline", KeepsDeadlines: true, Needs: "an estimate of the run time", Live: "preempts by checkpoint and restart",
 }
 
 // Chronus is the strategy: gate and joint decider in one, over one calendar.

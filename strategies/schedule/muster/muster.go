@@ -47,7 +47,7 @@ var Description = strategy.Description{
 
 // Config tunes what is learned.
 type Config struct {
-	// Refresh is how often finished jobs are taken in; ranks of waiting jobs hold in between.
+	// Refresh is how often finished jobs are taken in, and sooner where a sixteenth more are known; ranks of waiting jobs hold in between.
 	Refresh unit.Duration `yaml:"refresh" above:"0"`
 	// Prior is how many jobs of one's own group weigh as much as what coarser groups say.
 	Prior float64 `yaml:"prior" above:"0"`
@@ -172,7 +172,7 @@ func (o *Order) Known(v plan.View, id plan.JobID) []string {
 		}
 	}
 	if k.Finished[0] == 0 {
-		return append(lines, fmt.Sprintf("nothing is known of %s: as LAS, it is ranked by what it has got", what))
+		return append(lines, fmt.Sprintf("nothing is known of %s, so jobs that have used the least device time go first", what))
 	}
 	lines = append(lines, toldBy(what, "finished", k.Finished[:]))
 	switch {

@@ -77,7 +77,7 @@ func TestKnown(t *testing.T) {
 		ran   unit.Duration
 		want  string
 	}{
-		{0, 0, 0, "nothing is known of how long it runs: as LAS, it is ranked by what it has got"},
+		{0, 0, 0, "nothing is known of how long it runs, so jobs that have used the least device time go first"},
 		{1, 3, unit.Hour, "no job like it has finished; how long it runs is told by others: 3 of whatever size"},
 		{0, 12, unit.Hour, "how long it runs is told by the jobs that have finished: 12 like it, 15 of whatever size"},
 		{0, 8, 8 * unit.Hour, "how long it runs is told by the jobs that have finished: 20 like it, 23 of whatever size\nthe latest 8 like it took 8.0 times as long as the 12 before"},
@@ -105,7 +105,7 @@ func TestKnownByReport(t *testing.T) {
 		want        string
 	}{
 		{0, 0, "by its report it runs for 2h in all, which counts for nothing before jobs that reported have finished\n" +
-			"nothing is known of how long it runs: as LAS, it is ranked by what it has got"},
+			"nothing is known of how long it runs, so jobs that have used the least device time go first"},
 		{3, 2, "by its report it runs for 2h in all\n" +
 			"what part of that it takes is told by the jobs that have reported and finished: 3 like it, 5 of whatever command\n" +
 			"how long it runs is told by the jobs that have finished: 3 like it, 5 of whatever command"},
