@@ -26,7 +26,7 @@ func TestMaintain(t *testing.T) {
 		t.Errorf("a dry run said %q", out)
 	}
 	closed := time.Now().Add(75 * time.Second)
-	p.muster("maintain", "here", "--from", "+75s", "--for", "5s")
+	p.muster("maintain", "here", "--from", "+75s", "--for", "1h")
 	p.submits("--name", "saves", "--checkpoint-on-request", "--", "sh", "-c", script)
 	p.submits("--name", "waits", "--", "true")
 	running := p.until("saves", "running", func(j view.Job) bool { return j.Run == "running" })
@@ -38,6 +38,7 @@ func TestMaintain(t *testing.T) {
 	}
 	time.Sleep(time.Until(closed))
 	p.until("saves", "stopped", func(j view.Job) bool { return j.Run != "running" })
+	p.muster("maintain", "here", "--cancel")
 	p.until("saves", "running again", func(j view.Job) bool { return j.Run == "running" && j.Attempt == 2 })
 	p.muster("wait", "waits")
 	p.noMore("saves")

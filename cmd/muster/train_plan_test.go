@@ -37,8 +37,8 @@ func TestPlannedTraining(t *testing.T) {
 	}
 	job := func(name string, workers, stages, tensor int32) workload.Job {
 		j := workload.Job{Name: name, Estimate: unit.Hour, Resources: workload.Resources{Gang: workers, Devices: 1, Share: unit.Whole},
-			Program: workload.Program{Env: []string{"MUSTER_TEST_AS_MUSTER=1"}, // it still runs when it is looked at
-				Command: slices.Concat(keepProgress, []string{exe, "trainer", "--steps", "40", "--checkpoint-every", "0", "--step-delay", "100ms"})}}
+			Program: workload.Program{Env: []string{"MUSTER_TEST_AS_MUSTER=1"},
+				Command: slices.Concat(p.staying(name), keepProgress, []string{exe, "trainer", "--steps", "40", "--checkpoint-every", "0", "--step-delay", "100ms"})}}
 		if stages > 0 {
 			j.Pipeline = workload.Pipeline{Stages: stages, Microbatches: 4, Tensor: tensor,
 				Layers: trainer.Profile(trainer.Default(), trainer.Speed{Microbatches: 4, GFLOPS: 4})}
@@ -48,7 +48,7 @@ func TestPlannedTraining(t *testing.T) {
 	if _, err := p.client.Submit(t.Context(), []workload.Job{job("alone", 1, 0, 0)}, "alone"); err != nil {
 		t.Fatal(err)
 	}
-	p.muster("wait", "alone")
+	p.noMore("alone")
 	want := p.losses("alone", 1)
 	jobs := map[string]workload.Job{"pipelines": job("pipelines", 4, 2, 0), "slices": job("slices", 4, 2, 2)}
 	if os.Getenv("MUSTER_LONG") != "1" {
@@ -81,7 +81,7 @@ func TestPlannedTraining(t *testing.T) {
 		if sliced := strings.Contains(string(file), `"tensor":2`); err != nil || sliced != (name == "slices") {
 			t.Errorf("%s: %v, its file is %s", name, err, file)
 		}
-		p.muster("wait", name)
+		p.noMore(name)
 		got := p.losses(name, 1)
 		for step := range int64(40) {
 			if diff := math.Abs(got[step+1] - want[step+1]); !(diff <= 1e-3*want[step+1]) || want[step+1] == 0 {

@@ -141,6 +141,12 @@ func (p *controlPlane) lossesOf(name string, attempt int32) map[int64]float64 {
 // keepProgress is what a command goes behind so that its reports outlive the attempt.
 var keepProgress = []string{"sh", "-c", `trap : TERM; "$@"; code=$?; cp "$MUSTER_PROGRESS" "$MUSTER_CHECKPOINT_DIR/progress.$MUSTER_ATTEMPT.$RANK"; exit $code`, "sh"}
 
+// staying is what a command goes behind so that its job runs until nobody wants it any more: it still does when it is looked
+// at, however fast the machine is.
+func (p *controlPlane) staying(name string) []string {
+	return []string{"sh", "-c", `trap : TERM; "$@"; code=$?; while [ -e ` + p.want(name) + ` ]; do sleep 0.1; done; exit $code`, "sh"}
+}
+
 // example is the first block of a language in run/trainer/PROTOCOL.md.
 func example(t *testing.T, language string) string {
 	t.Helper()

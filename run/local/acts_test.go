@@ -287,6 +287,14 @@ func needLong(t *testing.T) {
 	}
 }
 
+// needAlone skips what judges how fast things are, where others may have the machine as well.
+func needAlone(t *testing.T) {
+	t.Helper()
+	if os.Getenv("MUSTER_ALONE") != "1" {
+		t.Skip("judges how fast things are; set MUSTER_ALONE=1 on a machine that has nothing else to do")
+	}
+}
+
 // TestActs: on slots all happens that their table says.
 func TestActs(t *testing.T) {
 	on := func(able strategy.Ability) runtest.Open {

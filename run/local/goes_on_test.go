@@ -127,9 +127,7 @@ func windows(dir string) int64 {
 // nobody holds it up any more its layers come back, and no device is believed to be slow: where others have the
 // machine as well, as the tests of other packages, one is.
 func TestSlowDeviceIsRelieved(t *testing.T) {
-	if os.Getenv("MUSTER_ALONE") != "1" {
-		t.Skip("judges how fast devices are; set MUSTER_ALONE=1 on a machine that has nothing else to do")
-	}
+	needAlone(t)
 	h := start(t, stateDir(t), "dp-cut+1f1b")
 	defer h.stop()
 	job := pipelined(t, "pipe", 2, "--steps", "1000000")

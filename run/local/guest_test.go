@@ -71,9 +71,9 @@ func TestGuest(t *testing.T) {
 // TestAntManLive is AntMan's promise on one core: the guaranteed job keeps at least
 // 95 % of its rate by itself, and the opportunistic one gets at least 25 % of its own,
 // while as two ordinary jobs the first falls below 80 %. Each round measures all of it
-// anew, since others use this machine too; medians of the rounds count.
+// anew; medians of the rounds count. It needs the machine for itself.
 func TestAntManLive(t *testing.T) {
-	needLong(t)
+	needAlone(t)
 	if support := cgroup.Probe(); !support.CPU {
 		t.Skip(support)
 	}
