@@ -82,7 +82,10 @@ func stoppedPlane(t *testing.T) *controlPlane {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(state) })
+	t.Cleanup(func() {
+		endAll(state)
+		os.RemoveAll(state)
+	})
 	return &controlPlane{t: t, state: state}
 }
 

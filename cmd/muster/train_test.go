@@ -8,7 +8,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,6 +40,7 @@ func newPlane(t *testing.T, flags ...string) *controlPlane {
 		if p.cmd != nil && p.cmd.Process != nil { // it runs, or did not start
 			p.kill()
 		}
+		endAll(state)
 		for range 100 { // supervisors outlive it, and may be writing how their workers ended
 			if err = os.RemoveAll(state); err == nil {
 				return
@@ -47,6 +50,27 @@ func newPlane(t *testing.T, flags ...string) *controlPlane {
 		t.Error(err)
 	})
 	return p
+}
+
+// endAll ends whatever lives on below a state directory: workers outlive a control plane, and would slow the tests that follow.
+func endAll(state string) {
+	for range 500 {
+		found := false
+		names, _ := filepath.Glob("/proc/[0-9]*")
+		for _, name := range names {
+			command, _ := os.ReadFile(filepath.Join(name, "cmdline"))
+			environ, _ := os.ReadFile(filepath.Join(name, "environ"))
+			if strings.Contains(string(command)+string(environ), state+"/") {
+				if pid, err := strconv.Atoi(filepath.Base(name)); err == nil && syscall.Kill(pid, syscall.SIGKILL) == nil {
+					found = true
+				}
+			}
+		}
+		if !found {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // muster runs the command line against the control plane.
