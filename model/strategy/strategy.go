@@ -30,6 +30,6 @@ type Description struct {
 	// cannot do one of them refuses it.
 	Acts []Act
 	// Status is how faithful it is: read (its source was read), recalled (from
-	// memory), after (details are ours), null (what one would do without).
+	// memory), after (details are ours), ours (from no paper), null (what one would do without).
 	Status string
 }
