@@ -83,9 +83,6 @@ func writeWindows(w io.Writer, n *view.Node, dryRun bool) error {
 				return err
 			}
 		}
-		if len(c.Lines()) == 0 {
-			fmt.Fprintln(w, "no job is in the way")
-		}
 	}
 	if dryRun {
 		_, err := fmt.Fprintln(w, "nothing was changed")

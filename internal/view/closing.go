@@ -81,5 +81,8 @@ func (c *Closing) Lines() (lines []string) {
 	if c.Waits.Count > 0 {
 		lines = append(lines, "will not start there before it, as nobody knows that it is over by then (--estimate, --time-limit) and it would lose what it did: "+c.Waits.String())
 	}
+	if len(lines) == 0 {
+		lines = []string{"no job is in the way"}
+	}
 	return lines
 }

@@ -256,18 +256,18 @@ func (p Page) run(i int) pageRun {
 	return out
 }
 
-// kept says what became of the job's deadline.
+// kept says what became of the job's deadline: one that did not finish missed it, as muster ls says of it too.
 func (j *JobRecord) kept() string {
 	late := j.JCT() - j.Deadline
 	switch {
 	case j.Deadline == 0, j.Outcome == Unfinished && late <= 0:
 		return "–"
+	case j.Outcome != Finished:
+		return "missed"
 	case late > 0:
 		return timeText(late.Seconds()) + " late"
-	case j.Outcome == Finished:
-		return "kept"
 	}
-	return "missed"
+	return "kept"
 }
 
 func jobLine(j *JobRecord, start unit.Time) pageJob {

@@ -285,3 +285,17 @@ func TestTicksSurroundTheData(t *testing.T) {
 		}
 	})
 }
+
+// TestKept: a deadline is kept, missed by so much, or missed by who did not finish.
+func TestKept(t *testing.T) {
+	for want, j := range map[string]JobRecord{
+		"kept":      {End: 10, Deadline: 10, Outcome: Finished},
+		"5.0s late": {End: unit.Time(15 * unit.Second), Deadline: 10 * unit.Second, Outcome: Finished},
+		"missed":    {End: 5, Deadline: 10, Outcome: Failed},
+		"–":         {End: 5, Deadline: 10, Outcome: Unfinished},
+	} {
+		if got := j.kept(); got != want {
+			t.Errorf("%+v: %q, expected %q", j, got, want)
+		}
+	}
+}

@@ -59,7 +59,7 @@ type Calendar struct {
 	entries []entry      // claims and windows by node, made when they are asked for
 	before  []entry      // as they were listed last
 	indexed bool
-	// profiles are for those without a claim: beside all claims, and beside all but some.
+	// profiles are for those without a claim: beside all claims, and beside all but some; and both for those who run into windows.
 	profiles [4]profile
 	found    map[plan.JobID]*finding
 

@@ -217,7 +217,7 @@ func (s Support) NotHeld() string {
 	if len(s.Missing) > 0 {
 		why = ": " + s.Missing[0]
 	}
-	return strings.Join(what, " and ") + " that jobs ask for are no limits here, as control groups cannot be made" + why
+	return strings.Join(what, " and ") + " that jobs ask for are no limits here, as control groups do not hold them" + why
 }
 
 // probes counts those of this process, so that none takes the group of another away.
