@@ -179,6 +179,9 @@ func (c *Core) waits(e *entry, s *gang.State) {
 	}
 	c.runs.evictStrays(e, s.Members)
 	c.runs.evictStrays(e, s.Extra)
+	if e.spec != nil {
+		c.sets.Sample(e.spec.NodeSet, s.Members)
+	}
 	c.explain(e, s.Members)
 }
 

@@ -252,7 +252,7 @@ func check(t *rapid.T, k Key, pods []*corev1.Pod, all objects) {
 	if g.Size < 0 || g.Size > maxGang || len(g.Job.Sizes) > maxSizes || len(g.Job.Sizes) > 0 && !slices.Contains(g.Job.Sizes, g.Job.Gang) {
 		t.Fatalf("size %d, job %+v", g.Size, g.Job)
 	}
-	counted := len(s.Members) + len(s.Extra) + int(s.Gated+s.Succeeded+s.Failed+s.Terminating)
+	counted := len(s.Members) + len(s.Extra) + int(s.Gated+s.Claimless+s.Succeeded+s.Failed+s.Terminating)
 	if counted != len(pods) || int(s.Needed) < len(s.Members) || s.Running > s.Bound || int(s.Bound) > len(s.Members) {
 		t.Fatalf("%d pods counted as %d: %+v", len(pods), counted, s)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/dynamic-resource-allocation/resourceclaim"
 
 	"github.com/musterdl/muster/plan"
 )
@@ -60,8 +61,9 @@ type State struct {
 	Extra []*corev1.Pod
 	// Bound and Running count members; the others all pods.
 	Bound, Running int32
-	// Gated pods are live but held back by scheduling gates, so they are no members.
-	Gated int32
+	// Gated pods are live but held back by scheduling gates, Claimless ones until what they claim
+	// by a template is made for them, so they are no members.
+	Gated, Claimless int32
 	// Succeeded are those whose places the gang still has: it may have become smaller.
 	Succeeded, Failed, Terminating int32
 }
@@ -89,6 +91,8 @@ func (g *Gang) State(pods []*corev1.Pod) State {
 			s.Extra = append(s.Extra, p)
 		case p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) > 0:
 			s.Gated++
+		case p.Spec.NodeName == "" && claimless(p):
+			s.Claimless++
 		default:
 			roles[role] = append(roles[role], p)
 		}
@@ -113,6 +117,16 @@ func (g *Gang) State(pods []*corev1.Pod) State {
 	}
 	g.phase(&s, missing)
 	return s
+}
+
+// claimless reports whether a claim of the pod is still to be made from its template. Until then
+// nobody can say on which nodes the pod may be, and the scheduler of Kubernetes does not look at
+// it either.
+func claimless(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool {
+		_, _, err := resourceclaim.Name(p, &c)
+		return err != nil
+	})
 }
 
 func (s *State) countMembers() {
@@ -177,7 +191,7 @@ func (g *Gang) phase(s *State, missing []string) {
 		s.Phase = Failed // nobody makes them again
 	case g.Missing && live == 0:
 		s.Phase, s.Reason = Gone, "what made it is deleted"
-	case !g.remade && live == 0 && s.Gated == 0 && s.Needed > 0:
+	case !g.remade && live == 0 && s.Gated+s.Claimless == 0 && s.Needed > 0:
 		s.Phase, s.Reason = Gone, "its pods are deleted"
 	case s.Needed == 0 && g.Key.Group > 0 && (g.Key.Kind == kindJobSet || g.Key.Kind == kindTrainJob):
 		s.Phase, s.Reason = Succeeded, "its stage is complete"
@@ -231,7 +245,7 @@ func (g *Gang) incomplete(s *State, missing []string) string {
 	for _, more := range []struct {
 		n    int32
 		what string
-	}{{s.Gated, "held by scheduling gates"}, {s.Terminating, "terminating"}, {s.Failed, "failed"}} {
+	}{{s.Gated, "held by scheduling gates"}, {s.Claimless, "waiting for their claims to be made"}, {s.Terminating, "terminating"}, {s.Failed, "failed"}} {
 		if more.n > 0 {
 			words += fmt.Sprintf(", %d %s", more.n, more.what)
 		}

@@ -39,6 +39,15 @@ func terminate(p *corev1.Pod) {
 
 func gate(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }
 
+// claim has the pod claim devices by a template; claimed is when that claim has been made.
+func claim(p *corev1.Pod) {
+	p.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpus", ResourceClaimTemplateName: new("two")}}
+}
+
+func claimed(p *corev1.Pod) {
+	p.Status.ResourceClaimStatuses = []corev1.PodResourceClaimStatus{{Name: "gpus", ResourceClaimName: new("gpus-of-" + p.Name)}}
+}
+
 // exited ends a container of the pod.
 func exited(reason string, code int32, second int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
@@ -82,6 +91,8 @@ func TestState(t *testing.T) {
 		{"said", "job-indexed.yaml", []string{"suspend: false", "suspend: false\nstatus: {conditions: [{type: Complete, status: \"True\"}]}\nx:"}, all("bert-", 4, succeed), Succeeded, 0, "Job bert is complete"},
 		{"one lost while it runs", "job-indexed.yaml", nil, append(all("bert-", 4, run), step{"bert-1", because("NodeLost", "node n1 is gone")}), Incomplete, plan.NodeFailure, "3 of 4 pods are there, 1 failed: pod bert-1-x1: NodeLost: node n1 is gone"},
 		{"one gated", "job-indexed.yaml", nil, []step{{"bert-0", gate}}, Incomplete, 0, "3 of 4 pods are there, 1 held by scheduling gates"},
+		{"one waits for its claim", "job-indexed.yaml", nil, []step{{"bert-0", claim}}, Incomplete, 0, "3 of 4 pods are there, 1 waiting for their claims to be made"},
+		{"its claim is made", "job-indexed.yaml", nil, []step{{"bert-0", claim}, {"bert-0", claimed}}, Ready, 0, "all 4 pods are there"},
 		{"one goes", "job-indexed.yaml", []string{"suspend: false", "suspend: true"}, []step{{"bert-0", terminate}}, Incomplete, 0, "3 of 4 pods are there, 1 terminating; Job bert is suspended"},
 		{"failed for good", "job-indexed.yaml", []string{"suspend: false", "suspend: false\nstatus: {conditions: [{type: Failed, status: \"True\", reason: BackoffLimitExceeded, message: too often}]}\nx:"},
 			[]step{{"bert-0", exited("Error", 1, 5)}, {"bert-2", exited("OOMKilled", 137, 7)}}, Failed, plan.MemoryFailure, "BackoffLimitExceeded: too often (pod bert-2-x2: container main ended with exit code 137 (OOMKilled))"},

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,7 +17,8 @@ import (
 type Sets struct {
 	config *Config
 	fleet  *Fleet
-	stale  bool // the nodes of sets may be others than were told
+	stale  bool  // the nodes of sets may be others than were told
+	others int64 // the changes of volumes, claims and the like, as of the last look
 	ids    map[string]int32
 	pods   []*corev1.Pod // by set - 1: one of the signature
 	told   []*filter.Set
@@ -59,10 +61,25 @@ func (ns *Sets) Add(signature string, pod *corev1.Pod) (id int32) {
 // Doubt has the sets be looked at again that work waits for.
 func (ns *Sets) Doubt() { ns.stale = true }
 
-// Sample takes in pods of a set of which none is known; the last is as good as any.
+// Sample takes in pods that wait for a set, for the one that stands for it: that may be gone, with
+// the claims and volumes that were made for it. Where none is known, any is as good.
 func (ns *Sets) Sample(set int32, pods []*corev1.Pod) {
-	if set > 0 && int(set) <= len(ns.pods) && ns.pods[set-1] == nil && len(pods) > 0 {
+	if set <= 0 || int(set) > len(ns.pods) || len(pods) == 0 {
+		return
+	}
+	was := ns.pods[set-1]
+	if was == nil {
 		ns.pods[set-1] = pods[len(pods)-1]
+		return
+	}
+	if ns.config.Filter == nil || slices.Contains(pods, was) {
+		return
+	}
+	for _, p := range pods {
+		if id, known := ns.ids[ns.config.Filter.Signature(p)]; known && id == set {
+			ns.pods[set-1], ns.stale = p, true
+			return
+		}
 	}
 }
 
@@ -125,10 +142,14 @@ func (ns *Sets) lift(id int32) bool {
 
 // TellChanged looks again at the sets that work waits for.
 func (ns *Sets) TellChanged(waitedFor func() map[int32]bool) {
-	if !ns.stale || ns.config.Filter == nil {
+	if ns.config.Filter == nil {
 		return
 	}
-	ns.stale = false
+	others := ns.config.Filter.Others()
+	if !ns.stale && others == ns.others {
+		return
+	}
+	ns.stale, ns.others = false, others
 	used := waitedFor()
 	for id := int32(1); int(id) <= len(ns.pods); id++ {
 		if used[id] {
