@@ -25,6 +25,7 @@ func (s *site) objects() {
 	s.labelled("leader", "Gang", "lws", 3)
 	s.labelled("plugin", "PodGroup", "plug", 2)
 	s.labelled("native", "PodGroup", "native", 3)
+	s.late()
 	s.t.Logf("all bound and recorded after %v; muster-kube took %v of CPU and %d MiB", time.Since(began).Round(time.Millisecond),
 		s.CPU("objects"), s.RSSBytes("objects")>>20)
 }
@@ -50,6 +51,32 @@ spec: {selectors: [{cel: {expression: "device.driver == 'gpu.nvidia.com'"}}]}
 			s.t.Fatal(err)
 		}
 	}
+}
+
+// late has the volume of a pod be made after the pod.
+func (s *site) late() {
+	s.apply(`
+apiVersion: v1
+kind: Pod
+metadata: {name: late, namespace: NS, labels: {app: late}}
+spec:
+  schedulerName: SCHEDULER
+  containers: [{name: main, image: none, volumeMounts: [{name: data, mountPath: /data}], resources: {limits: {nvidia.com/gpu: 1}}}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+`)
+	s.described("pod", "late", `persistentvolumeclaim "data" not found`)
+	s.apply(`
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], capacity: {storage: 1Gi}, storageClassName: none, hostPath: {path: /data}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: NS}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: none}
+`)
+	s.legal(s.bound(20*time.Second, "app=late", 1), s.name)
 }
 
 // kindsOfWork is the work. The nodes of this scenario all have the label of its pool;
