@@ -31,7 +31,8 @@ type planner struct {
 	limits                   parallel.Limits
 	bandwidth                unit.Mbps
 	latency                  unit.Duration
-	memory                   unit.MiB
+	memory, reserve          unit.MiB
+	overlap                  bool
 	exports                  []string
 	html, gradients, tokens  string
 	outlook                  planning.Outlook
@@ -40,7 +41,7 @@ type planner struct {
 }
 
 func planCommand() *cobra.Command {
-	p := planner{outlook: planning.Usual, budget: 2 * unit.Minute}
+	p := planner{outlook: planning.Usual, budget: 2 * unit.Minute, reserve: -1}
 	cmd := &cobra.Command{Use: "plan [JOB] [--model PRESET|FILE] [--cluster PRESET|FILE]", GroupID: "try", Args: cobra.MaximumNArgs(1),
 		Short: "Plan the training of a large model: how it is split, who does what when",
 		Example: "  muster plan --model 1t --cluster a100:384x8 --batch 3072\n  muster plan --model llama-3-70b --cluster h100:16x8 --export megatron:args.txt --html plan.html\n" +
@@ -70,6 +71,7 @@ func planCommand() *cobra.Command {
 		{quantityFlag[unit.Mbps]{&p.bandwidth, "bandwidth", unit.ParseMbps}, "bandwidth", "out of a node, each way, such as 25Gbps (none: as the cluster says, else endless)"},
 		{durationFlag(&p.latency), "latency", "from node to node, such as 20us"},
 		{quantityFlag[unit.MiB]{&p.memory, "memory", unit.ParseMiB}, "memory", "of a device, such as 80GiB (none: as the cluster says, else endless)"},
+		{quantityFlag[unit.MiB]{&p.reserve, "reserve", unit.ParseMiB}, "reserve", "of a device's memory that no plan counts on, as programs hold it for themselves, such as 2GiB (none: 4.5 % of it)"},
 		{durationFlag(&p.budget), "budget", "to plan for at most: then the best that was found is told (0s: until all has been looked at)"},
 		{durationFlag(&p.outlook.Repair), "repair", "until a lost node is back, in the mean"},
 		{durationFlag(&p.outlook.Since), "since-checkpoint", "work that a lost node takes with it where only a checkpoint helps"},
@@ -78,6 +80,8 @@ func planCommand() *cobra.Command {
 	} {
 		fl.Var(q.value, q.name, q.help)
 	}
+	fl.BoolVar(&p.overlap, "overlap-transfers", false, "of a model by its shape, send between stages beside the passes; without, both ends wait, as in the programs whose steps were measured")
+	fl.Lookup("reserve").DefValue = ""
 	fl.StringArrayVar(&p.exports, "export", nil, "write the best plan as KIND:FILE; the kinds are "+kindsText())
 	fl.StringVar(&p.html, "html", "", "write a page with the table, the step over time, memory and what a lost node costs to this file")
 	fl.BoolVar(&p.quiet, "quiet", false, "do not say which planner is asked")
@@ -175,9 +179,25 @@ func writeTable(w io.Writer, c *planning.Comparison) error {
 	if c.Unfinished {
 		fmt.Fprintln(&text, "the time for planning was over before all had been looked at: --budget gives it more")
 	}
+	for _, note := range notes(c) {
+		fmt.Fprintln(&text, note)
+	}
 	writeSensitivity(&text, c)
 	_, err := w.Write(text.Bytes())
 	return err
+}
+
+// notes are what people should know of the figures: how they compare with measured ones, and which plans leave programs too little.
+func notes(c *planning.Comparison) (all []string) {
+	if slices.ContainsFunc(c.Rows, func(r planning.Row) bool { return r.InReserve }) {
+		all = append(all, "*: leaves less than programs usually hold of a device for themselves, and may not start")
+	}
+	if e := c.Experience; e != nil {
+		all = append(all, fmt.Sprintf("measured steps on %s took %.2f to %.2f of what is predicted here (%d steps, docs/plan.md)", e.Device, e.Low, e.High, e.Steps))
+	} else if isShape(c.Task().Model) {
+		all = append(all, "no measured step on such devices is known: how far these figures are off is not known either (docs/plan.md)")
+	}
+	return all
 }
 
 // writeSensitivity says what slower links and a lost node would do to the best, in one line, and
@@ -296,6 +316,9 @@ func peakText(row *planning.Row) string {
 	text := fmt.Sprintf("%.*f", digits, row.PeakMiB/1024)
 	if has > 0 {
 		text += fmt.Sprintf(" / %.4g", has)
+	}
+	if row.InReserve {
+		text += " *"
 	}
 	return text
 }

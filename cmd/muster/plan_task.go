@@ -57,7 +57,8 @@ func (p *planner) task(args []string) (*planning.Task, error) {
 	if t.Tokens, err = beside[overlap.Chunker](overlap.ExpertsPart, "--experts", p.tokens); err != nil {
 		return nil, err
 	}
-	planning.Override(t.On, p.bandwidth, p.latency, p.memory)
+	planning.Override(t.On, p.bandwidth, p.latency, p.memory, p.reserve)
+	model.Waits = model.Waits && !p.overlap
 	if t.Model = model; p.batch > 0 {
 		t.Model.Batch = p.batch
 	} else if t.Model.Batch == 0 {
@@ -128,7 +129,7 @@ func published(name, own string, batch int) (*parallel.Model, error) {
 	if len(wrong) > 0 {
 		return nil, wrong[0]
 	}
-	return &parallel.Model{Name: name, Profile: profile, Batch: batch, State: parallel.ShardedAdam}, nil
+	return profile.Model(name, batch, parallel.ShardedAdam), nil
 }
 
 func modelOfJob(file string) (m *parallel.Model, stages int, err error) {

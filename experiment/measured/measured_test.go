@@ -15,27 +15,59 @@ import (
 	"github.com/musterdl/muster/pipeline"
 )
 
-func TestSailor(t *testing.T) {
-	got, err := MeasureSailor(func(path string) (io.ReadCloser, error) { return os.Open(filepath.Join("../../../shared/data", path)) }, 1)
+// data opens what is published beside the repository.
+func data(path string) (io.ReadCloser, error) {
+	return os.Open(filepath.Join("../../../shared/data", path))
+}
+
+// measureSailor is how far all plans are off; without the data it skips.
+func measureSailor(t *testing.T) map[string]float64 {
+	t.Helper()
+	got, err := MeasureSailor(straight{})(data, 1)
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("no ../shared/data/sailor-measured: the plans are not in the repository")
+		t.Skip("no ../shared/data/sailor-measured: the plans are not in the repository, see docs/data.md")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got["all_n"] != 26 || got["others_n"] != 24 {
-		t.Errorf("%g plans, %g of them not fitted: expected 26 and 24", got["all_n"], got["others_n"])
+	return got
+}
+
+func TestSailor(t *testing.T) {
+	got := measureSailor(t)
+	if got["all_n"] != 26 || got["others_n"] != 24 || got["memory_n"] != 25 {
+		t.Errorf("%g plans, %g of them not fitted, %g in their memory: expected 26, 24 and 25", got["all_n"], got["others_n"], got["memory_n"])
 	}
-	for _, name := range sailorFitted {
-		if math.Abs(got[name]) > 0.5 {
-			t.Errorf("%s is off by %.2f %%: the constants are not those that fit it", name, got[name])
+	for name, most := range map[string]float64{"others": 5.35, "memory": 10, "all_bias": 5} {
+		if math.Abs(got[name]) > most {
+			t.Errorf("%s is off by %.2f %% in the mean: expected at most %g", name, got[name], most)
 		}
-	}
-	if got["others"] > 5.35 {
-		t.Errorf("the others are off by %.2f %% in the mean: expected at most 5.35", got["others"])
 	}
 	for _, name := range slices.Sorted(maps.Keys(got)) {
 		t.Logf("%-24s %.2f", name, got[name])
+	}
+}
+
+// TestConstants: each constant is that of the step, or of the memory, that it was fitted on. That of H100 is of a step
+// of many stages a rank, and its claim has a band of its own.
+func TestConstants(t *testing.T) {
+	for _, s := range published() {
+		if s.name != "gpt-22b-selective" {
+			continue
+		}
+		predicted, took, why := s.predict(func(int) pipeline.Ordering { return straight{} })
+		if why != "" {
+			t.Fatal(why)
+		}
+		if off := 100 * (predicted/took - 1); math.Abs(off) > .5 {
+			t.Errorf("%s is off by %.2f %%: the constant of %s is not that which fits it", s.name, off, s.device)
+		}
+	}
+	got := measureSailor(t)
+	for _, name := range append(sailorFitted, sailorFilled+"_memory") {
+		if math.Abs(got[name]) > .5 {
+			t.Errorf("%s is off by %.2f %%: the constants are not those that fit it", name, got[name])
+		}
 	}
 }
 
@@ -50,10 +82,10 @@ func (straight) Schedule(ranks, microbatches int, _ *pipeline.Costs) (pipeline.S
 	return s, ""
 }
 
-// TestSteps: what runs without interleaving and on Megatron-LM is at most 20 % off, and nothing
-// is predicted to take longer by more than a hair.
+// TestSteps: what runs without interleaving and on Megatron-LM is at most a tenth off, and neither too fast nor too slow
+// in the mean.
 func TestSteps(t *testing.T) {
-	seen := 0
+	seen, bias := 0., 0.
 	for _, s := range published() {
 		if s.chunks > 1 || strings.Contains(s.name, "nodes") {
 			continue
@@ -62,13 +94,15 @@ func TestSteps(t *testing.T) {
 		if why != "" {
 			t.Fatal(why)
 		}
-		if off := predicted/took - 1; off < -0.2 || off > 0.05 {
+		off := predicted/took - 1
+		if math.Abs(off) > .1 {
 			t.Errorf("%s: %.2f s, published %.2f", s.name, predicted, took)
 		}
 		seen++
+		bias += (off - bias) / seen
 	}
-	if seen != 10 {
-		t.Errorf("%d steps: expected 10", seen)
+	if seen != 10 || math.Abs(bias) > .05 {
+		t.Errorf("%g steps, off by %.3f in the mean: expected 10, by at most .05", seen, bias)
 	}
 }
 

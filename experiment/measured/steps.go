@@ -102,7 +102,7 @@ func (s *step) predict(order func(chunks int) pipeline.Ordering) (predicted, too
 	}
 	profile.Whole = s.whole
 	kind.Memory = 0 // it ran; how it spread its weights besides is not always told
-	x := parallel.NewSimulator(&parallel.Model{Name: s.name, Profile: profile, Batch: s.batch, State: parallel.MixedAdam}, parallel.Even(kind, s.nodes, 8, nodeOut[s.device]))
+	x := parallel.NewSimulator(profile.Model(s.name, s.batch, parallel.MixedAdam), parallel.Even(kind, s.nodes, 8, nodeOut[s.device]))
 	// Llama 3 spreads the state of its optimiser over the copies; the others did not yet.
 	x.Model.State.Sharded = s.device == "H100"
 	copies := s.nodes * 8 / (s.tensor * s.ranks)
@@ -161,6 +161,7 @@ func MeasureSteps(order func(chunks int) pipeline.Ordering) func(figures.Open, u
 			got[s.name] = off
 			got["steps"]++
 			got["mean"] += (math.Abs(off) - got["mean"]) / got["steps"]
+			got["bias"] += (off - got["bias"]) / got["steps"]
 			if math.Abs(off) <= 20 {
 				got["within"]++
 			}

@@ -21,7 +21,7 @@ func Grounds() []catalogue.Entry {
 		catalogue.Ground(strategy.Description{Name: "published-steps", System: "Published step times", Step: "pipeline",
 			Idea: "How long a step of a large model takes, from its shape"}, measured.Steps, measured.MeasureSteps(folded)),
 		catalogue.Ground(strategy.Description{Name: "sailor", System: "Sailor", Step: "pipeline",
-			Idea: "How long a step of a plan takes, from the shape of the model"}, measured.Sailor, measured.MeasureSailor),
+			Idea: "How long a step of a plan takes, from the shape of the model"}, measured.Sailor, measured.MeasureSailor(folded(1))),
 		catalogue.Ground(strategy.Description{Name: "spot", System: "Oobleck, Varuna, SWARM", Step: "pipeline",
 			Idea: "What gets done of a large model on machines that come and go"}, spot.Claim, spot.Measure(planner("oobleck"), planner("varuna-morph"), folded(1))),
 		catalogue.Ground(strategy.Description{Name: "straggler", System: "What-if analysis of stragglers", Step: "pipeline",

@@ -77,7 +77,7 @@ func holds(x *parallel.Simulator, inNode int) *objection.Objection {
 		if kind.Memory == 0 {
 			return nil
 		}
-		roomy = max(roomy, kind.Memory)
+		roomy = max(roomy, kind.Room())
 	}
 	state := &x.Model.State
 	for layer := range x.Model.Profile.Layers() {
@@ -119,7 +119,7 @@ func holds(x *parallel.Simulator, inNode int) *objection.Objection {
 func roomier(needs unit.MiB) string {
 	var fit []parallel.Device
 	for _, name := range shape.Devices() {
-		if d, why := shape.Device(name, shape.Half); why == "" && d.Memory >= needs {
+		if d, why := shape.Device(name, shape.Half); why == "" && d.Room() >= needs {
 			fit = append(fit, d)
 		}
 	}

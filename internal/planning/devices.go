@@ -27,7 +27,7 @@ func DevicesOf(c *cluster.Cluster, sites *spec.Sites, m *parallel.Model) (d *par
 	p, shaped := m.Profile.(*shape.Profile)
 	d = &parallel.Devices{}
 	for _, model := range c.Models {
-		kind := parallel.Device{Name: model.Name, Memory: model.Memory, TFlops: model.Speed / c.Models[0].Speed}
+		kind := parallel.Device{Name: model.Name, Memory: model.Memory, TFlops: model.Speed / c.Models[0].Speed, Reserve: shape.Reserve(model.Memory)}
 		if shaped {
 			like, why := shape.Like(model.Name, model.Memory, p.Precision())
 			if why != "" {
@@ -62,8 +62,8 @@ func DevicesOf(c *cluster.Cluster, sites *spec.Sites, m *parallel.Model) (d *par
 }
 
 // Override puts what a user says of all links and devices in the place of what the cluster says; links
-// between sites stay as they are.
-func Override(d *parallel.Devices, bandwidth unit.Mbps, latency unit.Duration, memory unit.MiB) {
+// between sites stay as they are. A reserve below 0 is what is usual for the memory.
+func Override(d *parallel.Devices, bandwidth unit.Mbps, latency unit.Duration, memory, reserve unit.MiB) {
 	for i := range d.Nodes {
 		if bandwidth > 0 {
 			d.Nodes[i].Out = bandwidth
@@ -71,7 +71,10 @@ func Override(d *parallel.Devices, bandwidth unit.Mbps, latency unit.Duration, m
 	}
 	for i := range d.Kinds {
 		if memory > 0 {
-			d.Kinds[i].Memory = memory
+			d.Kinds[i].Memory, d.Kinds[i].Reserve = memory, shape.Reserve(memory)
+		}
+		if reserve >= 0 {
+			d.Kinds[i].Reserve = reserve
 		}
 	}
 	if latency > 0 && len(d.Sites) == 0 {

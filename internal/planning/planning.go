@@ -13,6 +13,7 @@ import (
 	"github.com/musterdl/muster/pipeline"
 	"github.com/musterdl/muster/pipeline/overlap"
 	"github.com/musterdl/muster/pipeline/parallel"
+	"github.com/musterdl/muster/pipeline/shape"
 )
 
 // Task is what is to be planned.
@@ -99,6 +100,10 @@ type Row struct {
 	Overlap   *Overlap `json:"overlap,omitempty"`
 	PeakMiB   float64  `json:"peak_mib,omitempty"`
 	DeviceMiB float64  `json:"device_mib,omitempty"` // the least memory of its devices; absent where it is endless
+	// ReserveMiB is the part of that which no plan may count on. InReserve says that the plan holds what programs usually
+	// need for themselves, which can only be where that was asked for.
+	ReserveMiB float64 `json:"reserve_mib,omitempty"`
+	InReserve  bool    `json:"in_reserve,omitempty"`
 	// SimulatedOnly says why no process here goes by it, of plans for a job's own stages.
 	SimulatedOnly string `json:"simulated_only_because,omitempty"`
 	Lost          string `json:"lost_because,omitempty"`
@@ -134,11 +139,34 @@ type Comparison struct {
 	Sites *Places `json:"sites,omitempty"`
 	// Lost is what it costs to lose a node of the best; absent where it stands on one.
 	Lost *Loss `json:"lost_node,omitempty"`
+	// Experience is what measured steps on such devices took, as multiples of what is predicted; absent where none was measured.
+	Experience *Experience `json:"measured_over_predicted,omitempty"`
 	// Unfinished says that the time for planning was over before all plans had been looked at. Then it is not told what
 	// slower links and a lost node would do.
 	Unfinished bool `json:"unfinished,omitempty"`
 
 	task *Task
+}
+
+// Experience is what so many measured steps took at least and at most.
+type Experience struct {
+	Device string  `json:"device"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+	Steps  int     `json:"steps"`
+}
+
+// experience is that of the devices, where all are of one kind.
+func experience(t *Task) *Experience {
+	p, shaped := t.Model.Profile.(*shape.Profile)
+	if !shaped || len(t.On.Kinds) != 1 {
+		return nil
+	}
+	e, known := shape.Experienced(t.On.Kinds[0].Name, p.Precision())
+	if !known {
+		return nil
+	}
+	return &Experience{Device: t.On.Kinds[0].Name, Low: e.Low, High: e.High, Steps: e.Steps}
 }
 
 // Held is what a device of a rank holds at most, in its pipeline.
@@ -161,7 +189,7 @@ func (c *Comparison) Task() *Task { return c.task }
 
 // Compare asks all planners, looks at what else could have been chosen, and ranks it.
 func Compare(t *Task, planners []Named) *Comparison {
-	c := &Comparison{Model: t.Model.Name, Devices: t.On.Len(), Batch: t.Model.Batch, Layers: t.Model.Profile.Layers(), task: t}
+	c := &Comparison{Model: t.Model.Name, Devices: t.On.Len(), Batch: t.Model.Batch, Layers: t.Model.Profile.Layers(), Experience: experience(t), task: t}
 	x := parallel.NewSimulator(t.Model, t.On)
 	x.Gradients, x.Tokens, x.Over = t.Gradients, t.Tokens, t.Over
 	best := &parallel.Candidate{Result: parallel.Result{Step: unit.Forever}}
@@ -234,9 +262,14 @@ func (c *Comparison) add(row Row) {
 func (c *Comparison) row(x *parallel.Simulator, one *parallel.Candidate) Row {
 	r := &one.Result
 	o := r.Overlap()
-	return Row{Crosses: crossing(x.On, int32(c.Layers), one), Overlap: &Overlap{o.ComputeCompute.Seconds(), o.ComputeTransfer.Seconds(), o.TransferTransfer.Seconds()},
+	row := Row{Crosses: crossing(x.On, int32(c.Layers), one), Overlap: &Overlap{o.ComputeCompute.Seconds(), o.ComputeTransfer.Seconds(), o.TransferTransfer.Seconds()},
 		Plan: text(x, &one.Plan), StepSec: r.Step.Seconds(), MFUPct: 100 * r.MFU, BubblePct: 100 * r.Bubble,
-		ExposedSec: r.Exposed.Seconds(), UpdateSec: r.Update.Seconds(), PeakMiB: float64(r.PeakKiB()) / 1024, DeviceMiB: c.memory(&one.Plan), made: one}
+		ExposedSec: r.Exposed.Seconds(), UpdateSec: r.Update.Seconds(), PeakMiB: float64(r.PeakKiB()) / 1024, made: one}
+	if least := c.least(&one.Plan); least != nil {
+		row.DeviceMiB, row.ReserveMiB = float64(least.Memory), float64(least.Reserve)
+		row.InReserve = row.PeakMiB > row.DeviceMiB-float64(shape.Reserve(least.Memory))
+	}
+	return row
 }
 
 // text is a plan as people write it, with how its layers run.
@@ -259,11 +292,11 @@ func wayText(x *parallel.Simulator, p *parallel.Plan) string {
 	return p.String()
 }
 
-// memory is the least that a device of a plan has, in MiB.
-func (c *Comparison) memory(p *parallel.Plan) (least float64) {
+// least is the device of a plan with the least room; nil is that nothing bounds it.
+func (c *Comparison) least(p *parallel.Plan) (least *parallel.Device) {
 	for _, d := range p.Devices() {
-		if has := float64(c.task.On.Kind(d).Memory); has > 0 && (least == 0 || has < least) {
-			least = has
+		if kind := c.task.On.Kind(d); kind.Memory > 0 && (least == nil || kind.Room() < least.Room()) {
+			least = kind
 		}
 	}
 	return least

@@ -88,15 +88,16 @@ func (c *Comparison) rival(x *parallel.Simulator, s parallel.Shape) {
 	row := c.row(x, &parallel.Candidate{Plan: plan, Result: r})
 	if why != "" {
 		row.StepSec, row.MFUPct, row.BubblePct, row.Crosses, row.made, row.Lost = 0, 0, 0, "", nil, string(why)
-		if rank, over := fullest(&r, row.DeviceMiB); over {
+		row.InReserve = false
+		if rank, over := fullest(&r, row.DeviceMiB-row.ReserveMiB); over {
 			row.Lost = fmt.Sprintf("memory of rank %d", rank)
 		}
 	}
 	c.add(row)
 }
 
-// fullest is the rank that needs most, and whether that is more than a device has.
-func fullest(r *parallel.Result, deviceMiB float64) (rank int, over bool) {
+// fullest is the rank that needs most, and whether that is more than there is room for.
+func fullest(r *parallel.Result, roomMiB float64) (rank int, over bool) {
 	most := int64(0)
 	for _, part := range r.Parts {
 		for k, m := range part.Timing.Peak {
@@ -105,7 +106,7 @@ func fullest(r *parallel.Result, deviceMiB float64) (rank int, over bool) {
 			}
 		}
 	}
-	return rank, deviceMiB > 0 && float64(most)/1024 > deviceMiB
+	return rank, roomMiB > 0 && float64(most)/1024 > roomMiB
 }
 
 // rank puts the best first and says of each other why it lost.

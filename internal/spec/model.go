@@ -41,7 +41,7 @@ func Model(file string, data []byte) (*parallel.Model, error) {
 		}
 	default:
 		p, wrong := shape.New(f.Shape, f.Precision)
-		m.Profile = p
+		m = p.Model(f.Name, f.Batch, f.State)
 		for _, w := range wrong {
 			d.wrong(w.Field, w.Found, w.Expected, w.Do)
 		}

@@ -43,7 +43,7 @@ func (g *Grid) cut(s *Shape, of routes) (why Why) {
 		}
 		layers[i] = workload.Layer{Forward: l.Forward, Backward: l.Again + l.Input + l.Weight, ParamKiB: l.ParamKiB, OutputKiB: l.OutputKiB, ActivationKiB: l.ActivationKiB}
 	}
-	on := pipeline.Params{Memory: g.x.On.Kind(0).Memory, ParamCopies: int64(g.x.Model.State.Weights + g.x.Model.State.Gradients + g.x.Model.State.Optimizer + .5)}
+	on := pipeline.Params{Memory: g.x.On.Kind(0).Room(), ParamCopies: int64(g.x.Model.State.Weights + g.x.Model.State.Gradients + g.x.Model.State.Optimizer + .5)}
 	if plan := s.Plan(); s.Ranks > 1 {
 		link := g.x.On.Between(plan.Pipelines[0].Ranks[0].Devices, plan.Pipelines[0].Ranks[1].Devices)
 		on.Bandwidth, on.Latency = link.Bandwidth, link.Latency

@@ -150,7 +150,7 @@ func (x *Simulator) behind(p *Plan, r *Result, owners []owner, worth float64, fi
 	for i, o := range owners {
 		one := &p.Pipelines[o.pipeline]
 		rank := p.group(o.pipeline, o.rank)
-		if has := x.On.Kind(rank.Devices[0]).Memory; has > 0 {
+		if has := x.On.Kind(rank.Devices[0]).Room(); has > 0 {
 			left := max(1, has-unit.MiB(r.Parts[o.pipeline].Timing.Peak[o.rank].ParamKiB>>10))
 			if memory == 0 || left < memory {
 				memory = left
@@ -184,7 +184,8 @@ func (x *Simulator) behind(p *Plan, r *Result, owners []owner, worth float64, fi
 func (x *Simulator) update(p *Plan, r *Result) (longest unit.Duration) {
 	for i, part := range r.Parts {
 		for k, rank := range p.Pipelines[i].Ranks {
-			if speed := x.On.Kind(rank.Devices[0]).MemoryGBs; speed > 0 {
+			kind := x.On.Kind(rank.Devices[0])
+			if speed := kind.reached(kind.MemoryGBs); speed > 0 {
 				bytes := 2 * 1024 * float64(part.Timing.Peak[k].ParamKiB)
 				longest = max(longest, unit.Duration(math.Ceil(bytes/(speed*1e3)))) // a GB/s is 1,000 bytes in a microsecond
 			}

@@ -437,7 +437,7 @@ func (g *Grid) short(s Shape) (e estimate, activations int64, why Why) {
 		}
 	}
 	if why != "" {
-		has := int64(g.x.On.Kind(0).Memory) << 10
+		has := int64(g.x.On.Kind(0).Room()) << 10
 		for _, part := range r.Parts {
 			for _, m := range part.Timing.Peak {
 				if held := m.Total() - m.ParamKiB; held > has {

@@ -25,6 +25,9 @@ type Model struct {
 	Profile Profile
 	Batch   int // samples of one step, over all copies
 	State   State
+	// Waits has both ends of a border between two ranks wait for what goes over it, as the programs do
+	// whose steps were measured; else it goes beside the passes.
+	Waits bool
 }
 
 // Profile tells what the layers of a model cost.
@@ -70,6 +73,28 @@ type Device struct {
 	TFlops    float64 // dense, in the precision of the passes
 	MemoryGBs float64 // of its memory
 	Inside    Link    // to the others of its node
+	// Reach is what part of TFlops and MemoryGBs programs get of it; 0 is all.
+	Reach float64
+	// Launch is what each pass of a block takes besides, as its kernels have to be started.
+	Launch unit.Duration
+	// Reserve is the part of Memory that no plan may count on: programs hold it for themselves.
+	Reserve unit.MiB
+}
+
+// Room is what a plan may hold on the device; 0 is that nothing bounds it.
+func (d *Device) Room() unit.MiB {
+	if d.Memory == 0 {
+		return 0
+	}
+	return max(1, d.Memory-d.Reserve)
+}
+
+// reached is what programs get of a rate of the device.
+func (d *Device) reached(rate float64) float64 {
+	if d.Reach == 0 {
+		return rate
+	}
+	return d.Reach * rate
 }
 
 // Link is a way between two devices, in each direction.

@@ -229,8 +229,13 @@ func (x *Simulator) simulate(p *Plan) (r Result, why Why) {
 func (x *Simulator) fits(p *Plan, i int, part *Part) Why {
 	for k, rank := range p.Pipelines[i].Ranks {
 		for _, d := range rank.Devices {
-			if has, needs := x.On.Kind(d).Memory, part.Timing.Peak[k].Total(); has > 0 && needs > int64(has)<<10 {
-				return whyf("rank %d of pipeline %d needs %v of device memory, a %s has %v", k, i, unit.MiB((needs+1023)>>10), x.On.Kind(d).Name, has)
+			kind, needs := x.On.Kind(d), part.Timing.Peak[k].Total()
+			if has := kind.Room(); has > 0 && needs > int64(has)<<10 {
+				why := whyf("rank %d of pipeline %d needs %v of device memory, a %s has %v", k, i, unit.MiB((needs+1023)>>10), kind.Name, kind.Memory)
+				if kind.Reserve > 0 {
+					why += whyf(" less %v in reserve", kind.Reserve)
+				}
+				return why
 			}
 		}
 	}
@@ -356,7 +361,27 @@ func (x *Simulator) costs(p *Plan, i int, shape routes) (c pipeline.Costs, flops
 			}
 		}
 	}
+	if x.Model.Waits {
+		wait(&c, shape.all[0])
+	}
 	return c, flops, ""
+}
+
+// wait has the stages on both sides of each border between ranks take what goes over it for their own:
+// what comes in is part of the one, what goes out of the other, and no link has anything left to do.
+func wait(c *pipeline.Costs, route []int32) {
+	for s, at := range route[1:] {
+		if at == route[s] {
+			continue
+		}
+		before, after := &c.Stages[s], &c.Stages[s+1]
+		there, back := c.Links[route[s]][at].Takes(before.OutputKiB), c.Links[at][route[s]].Takes(before.OutputKiB)
+		before.Forward, after.Forward = before.Forward+there, after.Forward+there
+		before.Input, after.Input = before.Input+back, after.Input+back
+	}
+	for _, from := range c.Links {
+		clear(from)
+	}
 }
 
 // Slice is the layers from First to before End, of which each runs as Ways of the whole model

@@ -23,7 +23,7 @@ type Sums struct {
 // where there are so many pipelines.
 func (x *Simulator) Sums(rank *Rank, samples, pipelines int, ways []int8) (*Sums, Why) {
 	n := x.Model.Profile.Layers()
-	s := &Sums{x: x, sharers: rank.Replicas * pipelines, memory: int64(x.On.Kind(rank.Devices[0]).Memory) << 10, to: make([]pipeline.Stage, n+1),
+	s := &Sums{x: x, sharers: rank.Replicas * pipelines, memory: int64(x.On.Kind(rank.Devices[0]).Room()) << 10, to: make([]pipeline.Stage, n+1),
 		spread: make([]int64, n+1), copies: max(1, rank.Experts)}
 	for i := range n {
 		l, _, why := x.Stage(rank, Slice{i, i + 1, ways}, samples, pipelines)

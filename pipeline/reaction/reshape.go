@@ -230,7 +230,7 @@ func (r *Run) detour(split bool) (Option, parallel.Why) {
 	key := fmt.Sprint(d.pipelines, d.missing, d.micros, split, d.costs)
 	took, seen := r.detours[key]
 	if !seen {
-		memory := int64(r.X.On.Kind(p.Pipelines[0].Ranks[0].Devices[0]).Memory) << 10
+		memory := int64(r.X.On.Kind(p.Pipelines[0].Ranks[0].Devices[0]).Room()) << 10
 		if took, why = d.simulate(memory); why != "" {
 			return Option{}, why
 		}

@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/musterdl/muster/model/objection"
@@ -39,11 +40,9 @@ type Profile struct {
 	// Whole has every device that splits a layer do what is not split for all tokens; without,
 	// the tokens are divided there (sequence parallel).
 	Whole bool
-	// Launch is what every pass of a block takes besides, in microseconds: a program that does
-	// not start its kernels ahead has devices wait for it.
-	Launch float64
-	// Efficiency, where it is set, takes the place of that of the table.
-	Efficiency float64
+	// Repeats has each device that splits a layer send all that comes out of it to the next rank;
+	// without, each sends its part.
+	Repeats bool
 }
 
 // New counts a shape, or says what is wrong with it.
@@ -52,6 +51,11 @@ func New(s Shape, p Precision) (*Profile, []objection.Objection) {
 		return nil, wrong
 	}
 	return &Profile{shape: s, precision: p, layers: s.layers()}, nil
+}
+
+// Model is the shape as those programs train it whose steps were measured: both ends of a border wait.
+func (p *Profile) Model(name string, batch int, state parallel.State) *parallel.Model {
+	return &parallel.Model{Name: name, Profile: p, Batch: batch, State: state, Waits: true}
 }
 
 // Shape is what the profile is of.
@@ -106,10 +110,7 @@ func (p *Profile) Ways(layer int, on *parallel.Device, tensor, samples int) ([]p
 	if samples < 1 || !(on.TFlops > 0) || !(on.MemoryGBs > 0) {
 		return nil, whyf("%d samples on %s with %g TFLOP/s and %g GB/s: expected more than 0 of each", samples, on.Name, on.TFlops, on.MemoryGBs)
 	}
-	efficiency := p.Efficiency
-	if efficiency == 0 {
-		efficiency = Efficiency(on.Name, p.precision)
-	}
+	reach := cmp.Or(on.Reach, 1)
 	t, n, parts := &p.layers[layer], float64(samples*p.shape.Sequence), float64(tensor)
 	bytes, seq := p.precision.Bytes(), parts
 	if p.Whole {
@@ -117,14 +118,14 @@ func (p *Profile) Ways(layer int, on *parallel.Device, tensor, samples int) ([]p
 	}
 	kept := n * (bytes*t.wide/parts + (bytes*t.narrow+t.masks)/seq)
 	each, scores := p.scoring(), n*t.scores/parts
-	computes := func(ops float64) float64 { return n * ops / parts / (efficiency * on.TFlops * 1e6) } // in microseconds
-	moves := func(bytes float64) float64 { return bytes / (efficiency * on.MemoryGBs * 1e3) }
+	computes := func(ops float64) float64 { return n * ops / parts / (reach * on.TFlops * 1e6) } // in microseconds
+	moves := func(bytes float64) float64 { return bytes / (reach * on.MemoryGBs * 1e3) }
 
 	// A kernel computes or moves: the two are added, and one constant says how well both go.
 	forward := computes(t.linear+t.core) + moves(movedForward*kept+each.forward*scores)
 	backward := computes(t.linear+2*t.core) + moves(movedBackward*kept+each.backward*scores)
 	if t.core > 0 {
-		forward, backward = forward+p.Launch, backward+p.Launch
+		forward, backward = forward+float64(on.Launch), backward+float64(on.Launch)
 	}
 	fast := parallel.Layer{
 		Forward:       micros(forward),
@@ -136,13 +137,16 @@ func (p *Profile) Ways(layer int, on *parallel.Device, tensor, samples int) ([]p
 		GFlop:         3 * n * (t.linear + t.core) / parts / 1e9,
 	}
 	if e := &t.mixture; e.count > 0 {
-		fast.Mixture = parallel.Mixture{Count: e.count, ParamKiB: kib(bytes * (e.split/parts + e.whole)), Launch: micros(p.Launch),
+		fast.Mixture = parallel.Mixture{Count: e.count, ParamKiB: kib(bytes * (e.split/parts + e.whole)),
 			Forward: micros(computes(e.linear) + moves(movedForward*n*bytes*e.wide/parts)),
 			Input:   micros(computes(e.linear) + moves(movedBackward*n*bytes*e.wide/parts)), Weight: micros(computes(e.linear)),
 			SendKiB: kib(n * bytes * e.chosen * float64(p.shape.Hidden) / seq)}
 		if seq > 1 { // experts that are split need the tokens of all that split them, once for each choice
 			fast.Mixture.GatherKiB = kib(n * bytes * (e.chosen - 1) * float64(p.shape.Hidden))
 		}
+	}
+	if p.Repeats {
+		fast.OutputKiB *= int64(tensor)
 	}
 	if tensor > 1 {
 		fast.ReduceKiB = kib(n * bytes * t.sums * float64(p.shape.Hidden))

@@ -137,6 +137,7 @@ func TestSplits(t *testing.T) {
 // about twice as long as one forward.
 func TestTimes(t *testing.T) {
 	d, _ := Device("A100-80GB", Half)
+	d.Launch = 0 // which is the same for each
 	for i := range Presets {
 		p := profile(t, Presets[i].Name)
 		for l := range p.Layers() {

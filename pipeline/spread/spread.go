@@ -47,10 +47,10 @@ type Kind struct {
 	Device    parallel.Device
 	Precision shape.Precision
 	State     parallel.State
-	// Efficiency is what part of the device's figures its passes reach; 0 is what is known of its name.
-	Efficiency float64
 	// Keeps says that who trains there computes nothing again: plans keep all activations.
 	Keeps bool
+	// Waits says that who trains there waits at borders (parallel.Model).
+	Waits bool
 }
 
 // mostKept bounds what is remembered: whoever submits chooses the batches.
@@ -288,7 +288,7 @@ func (m *Maker) kind(name string, memory unit.MiB) (k Kind, why parallel.Why) {
 		k.Device.Name, k.Device.Memory = name, memory
 		return k, why
 	}
-	k = Kind{Precision: shape.Half, State: parallel.MixedAdam}
+	k = Kind{Precision: shape.Half, State: parallel.MixedAdam, Waits: true}
 	k.Device, why = shape.Like(name, memory, k.Precision)
 	return k, why
 }
@@ -307,8 +307,7 @@ func (m *Maker) simulator(q question, memory unit.MiB) (*parallel.Simulator, par
 	if len(whys) > 0 {
 		return nil, parallel.Why(whys[0].Error())
 	}
-	profile.Efficiency = kind.Efficiency
-	model := &parallel.Model{Name: q.model, Profile: profile, Batch: q.batch, State: kind.State}
+	model := &parallel.Model{Name: q.model, Profile: profile, Batch: q.batch, State: kind.State, Waits: kind.Waits}
 	if kind.Keeps {
 		model.Profile = keeping{profile}
 	}

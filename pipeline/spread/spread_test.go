@@ -139,7 +139,7 @@ func slots(t *testing.T, can strategy.Ability) *spread.Maker {
 		t.Fatal(err)
 	}
 	m.Declared = map[string]func() (spread.Kind, parallel.Why){"slot": func() (spread.Kind, parallel.Why) {
-		return spread.Kind{Precision: shape.Single, State: parallel.State{Weights: 1, Gradients: 1, Optimizer: 2}, Efficiency: 1, Keeps: true,
+		return spread.Kind{Precision: shape.Single, State: parallel.State{Weights: 1, Gradients: 1, Optimizer: 2}, Keeps: true,
 			Device: parallel.Device{TFlops: .004, MemoryGBs: 4, Inside: parallel.Link{Bandwidth: 2000, Latency: 20}}}, ""
 	}}
 	return m

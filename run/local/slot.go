@@ -53,7 +53,7 @@ func (m *Machine) slot(f *trainer.Figures) spread.Kind {
 		part = min(unit.Whole, cores()/unit.Milli(max(1, m.Cluster.Nodes[0].Count)))
 	}
 	of := float64(part) / float64(unit.Whole)
-	return spread.Kind{Precision: shape.Single, State: parallel.State{Weights: 1, Gradients: 1, Optimizer: 2}, Efficiency: 1, Keeps: true,
+	return spread.Kind{Precision: shape.Single, State: parallel.State{Weights: 1, Gradients: 1, Optimizer: 2}, Keeps: true,
 		Device: parallel.Device{TFlops: of * f.GFLOPS / 1e3, MemoryGBs: of * f.MemoryGBs,
 			Inside: parallel.Link{Bandwidth: f.LinkMbps, Latency: unit.Duration(f.LinkUs)}}}
 }

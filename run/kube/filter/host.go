@@ -123,10 +123,6 @@ func New(ctx context.Context, o Options) (*Host, error) {
 	return h, nil
 }
 
-// Others counts the changes of all that is neither a node nor a pod (volumes, claims, classes, namespaces), each once the
-// plugins know it. What Nodes answered may be different after one, and nobody else hears when the plugins have it.
-func (h *Host) Others() int64 { return h.others.Load() }
-
 // WaitForSync waits until everything the informers listed has reached the plugins.
 func (h *Host) WaitForSync(ctx context.Context) error {
 	h.informers.WaitForCacheSync(ctx.Done())

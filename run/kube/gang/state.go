@@ -75,6 +75,9 @@ func (g *Gang) State(pods []*corev1.Pod) State {
 	done := make([]int32, len(g.Roles))
 	for _, p := range slices.SortedFunc(slices.Values(pods), byAge) {
 		role, index, ok := g.Place(p)
+		if s.count(p, ok) {
+			continue
+		}
 		switch {
 		case p.Status.Phase == corev1.PodSucceeded && ok && g.Roles[role].lacks(index):
 			// It was of a larger size: the owner does not count it any more either.
@@ -83,16 +86,8 @@ func (g *Gang) State(pods []*corev1.Pod) State {
 			if ok {
 				done[role]++
 			}
-		case p.Status.Phase == corev1.PodFailed:
-			s.Failed++
-		case p.DeletionTimestamp != nil:
-			s.Terminating++
 		case !ok:
 			s.Extra = append(s.Extra, p)
-		case p.Spec.NodeName == "" && len(p.Spec.SchedulingGates) > 0:
-			s.Gated++
-		case p.Spec.NodeName == "" && claimless(p):
-			s.Claimless++
 		default:
 			roles[role] = append(roles[role], p)
 		}
@@ -117,6 +112,25 @@ func (g *Gang) State(pods []*corev1.Pod) State {
 	}
 	g.phase(&s, missing)
 	return s
+}
+
+// count counts a pod that is neither live nor has succeeded, or has a place in the gang and is held back, and reports whether
+// it is such.
+func (s *State) count(p *corev1.Pod, hasPlace bool) bool {
+	waits := hasPlace && p.Spec.NodeName == "" && p.Status.Phase != corev1.PodSucceeded
+	switch {
+	case p.Status.Phase == corev1.PodFailed:
+		s.Failed++
+	case p.DeletionTimestamp != nil && p.Status.Phase != corev1.PodSucceeded:
+		s.Terminating++
+	case waits && len(p.Spec.SchedulingGates) > 0:
+		s.Gated++
+	case waits && claimless(p):
+		s.Claimless++
+	default:
+		return false
+	}
+	return true
 }
 
 // claimless reports whether a claim of the pod is still to be made from its template. Until then

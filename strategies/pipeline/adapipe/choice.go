@@ -32,7 +32,7 @@ func newChoice(x *parallel.Simulator, s *parallel.Shape, keep bool) (*choice, pa
 		device := ranks[r].Devices[0]
 		c.like = append(c.like, slices.IndexFunc(ranks, func(other parallel.Rank) bool { return x.On.Alike(other.Devices, ranks[r].Devices) }))
 		memory := int64(math.MaxInt64)
-		if has := x.On.Kind(device).Memory; has > 0 {
+		if has := x.On.Kind(device).Room(); has > 0 {
 			memory = int64(has) << 10
 		}
 		c.memory = append(c.memory, memory)

@@ -15,7 +15,6 @@ package dtfm
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/musterdl/muster/model/strategy"
 	"github.com/musterdl/muster/model/unit"
@@ -174,10 +173,7 @@ func (p *planning) try(lines [][]int, samples int) {
 
 // plan cuts the layers by the slowest device of each stage.
 func (p *planning) plan(lines [][]int, samples int, q parallel.Sequence, way int8) (plan parallel.Plan, why parallel.Why) {
-	one := parallel.Pipeline{Microbatches: p.x.Model.Batch / len(lines) / samples}
-	if way > 0 {
-		one.Ways = slices.Repeat([]int8{way}, p.x.Model.Profile.Layers())
-	}
+	one := parallel.Pipeline{Microbatches: p.x.Model.Batch / len(lines) / samples, Ways: p.x.AllIn(way, 1)}
 	plan = parallel.Plan{Samples: samples, Sequence: q}
 	order, why := q.Order.Schedule(len(lines[0]), one.Microbatches, nil)
 	if why != "" {

@@ -255,7 +255,7 @@ func (s *search) stage(first, end, size int) unit.Duration {
 	costs, _, why := s.x.Stage(&rank, parallel.Slice{First: first, End: end, Ways: s.f.ways}, s.f.Samples, 1)
 	// How many microbatches are kept depends on the stages that follow, which are not known yet: the
 	// simulation says in the end what does not fit.
-	if has := int64(s.x.On.Kind(0).Memory) << 10; why == "" && (has == 0 || costs.ParamKiB+costs.StateKiB+costs.ActivationKiB <= has) {
+	if has := int64(s.x.On.Kind(0).Room()) << 10; why == "" && (has == 0 || costs.ParamKiB+costs.StateKiB+costs.ActivationKiB <= has) {
 		takes = costs.Forward + costs.Input + costs.Weight
 	}
 	s.stages[key] = takes

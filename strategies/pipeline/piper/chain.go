@@ -10,7 +10,7 @@ import (
 // program and the simulation do not differ in it.
 func (p *planning) chain(devices, copies, samples int) *Graph {
 	x, layers := p.x, p.x.Model.Profile.Layers()
-	g := &Graph{Nodes: layers, Devices: devices, Unit: 1, Memory: float64(x.On.Kinds[0].Memory) * (1 << 20), Microbatches: x.Model.Batch / copies / samples}
+	g := &Graph{Nodes: layers, Devices: devices, Unit: 1, Memory: float64(x.On.Kinds[0].Room()) * (1 << 20), Microbatches: x.Model.Batch / copies / samples}
 	// A copy on many devices is planned in larger pieces, each a power of two, as nodes are.
 	for devices/g.Unit > mostUnits {
 		g.Unit *= 2

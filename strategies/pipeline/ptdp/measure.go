@@ -103,7 +103,9 @@ func simulator(nodes int, efficiency float64) *parallel.Simulator {
 	if why+not != "" || len(whys) > 0 {
 		panic(why + not) // all three are presets
 	}
-	profile.Efficiency = efficiency
+	if efficiency > 0 {
+		kind.Reach = efficiency
+	}
 	m := &parallel.Model{Name: s.Name, Profile: profile, Batch: samples, State: parallel.MixedAdam}
 	return parallel.NewSimulator(m, parallel.Even(kind, nodes, 8, 8*200_000))
 }

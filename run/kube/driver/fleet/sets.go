@@ -17,8 +17,7 @@ import (
 type Sets struct {
 	config *Config
 	fleet  *Fleet
-	stale  bool  // the nodes of sets may be others than were told
-	others int64 // the changes of volumes, claims and the like, as of the last look
+	stale  bool // the nodes of sets may be others than were told
 	ids    map[string]int32
 	pods   []*corev1.Pod // by set - 1: one of the signature
 	told   []*filter.Set
@@ -142,14 +141,10 @@ func (ns *Sets) lift(id int32) bool {
 
 // TellChanged looks again at the sets that work waits for.
 func (ns *Sets) TellChanged(waitedFor func() map[int32]bool) {
-	if ns.config.Filter == nil {
+	if !ns.stale || ns.config.Filter == nil {
 		return
 	}
-	others := ns.config.Filter.Others()
-	if !ns.stale && others == ns.others {
-		return
-	}
-	ns.stale, ns.others = false, others
+	ns.stale = false
 	used := waitedFor()
 	for id := int32(1); int(id) <= len(ns.pods); id++ {
 		if used[id] {
@@ -165,12 +160,9 @@ func (ns *Sets) Grow() {
 	}
 }
 
-// Pass lets a while pass: what was barred may be tried again.
-func (ns *Sets) Pass() {
-	for _, bars := range ns.bars {
-		ns.stale = ns.stale || len(bars) > 0
-	}
-}
+// Pass lets a while pass: what was barred may be tried again, and the filter may have heard of volumes, claims and classes, of
+// which it tells nobody.
+func (ns *Sets) Pass() { ns.stale = true }
 
 // Refusals says, in words, which nodes the pods of a signature may not go to.
 func (ns *Sets) Refusals(signature string) string {

@@ -61,6 +61,7 @@ func TestWhatComesLaterIsHeardOf(t *testing.T) {
 				if time.Now().After(end) {
 					t.Fatalf("its set is %v, before the others came %v, want %v", s.within, before, want)
 				}
+				s.sets.Pass()
 				s.sets.TellChanged(waited)
 			}
 		})
@@ -91,35 +92,37 @@ func TestTheOneThatStandsForASetMayGo(t *testing.T) {
 			s.add(t, o)
 		}
 	}
-	heard := func(more int64) {
+	until := func(set int32, want ...string) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); s.sets.config.Filter.Others() < more; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(10 * time.Second); !slices.Equal(s.within, want); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatal("not heard of")
+				t.Fatalf("its set is %v, want %v", s.within, want)
 			}
+			s.sets.Pass()
+			s.sets.TellChanged(func() map[int32]bool { return map[int32]bool{set: true} })
 		}
 	}
-	heard(int64(len(c.Objects) - len(nodes)))
-	_, set, _ := s.sets.Confine(c.Pod)
-	if !slices.Equal(s.within, []string{"a"}) {
-		t.Fatalf("its set is %v", s.within)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) { // until the filter knows its claim
+		if in, err := s.sets.config.Filter.Nodes(t.Context(), c.Pod); err != nil || time.Now().After(end) {
+			t.Fatalf("its nodes are %v, %v", in, err)
+		} else if slices.Equal(in.Allowed, []string{"a"}) {
+			break
+		}
 	}
+	_, set, _ := s.sets.Confine(c.Pod)
+	until(set, "a")
 	another := mine.DeepCopy()
 	another.Name, another.UID = "another", "another"
 	s.add(t, another)
 	next := c.Pod.DeepCopy()
 	next.Name, next.UID = "next", "next"
 	next.Spec.ResourceClaims[0].ResourceClaimName = &another.Name
-	before := s.sets.config.Filter.Others()
 	if err := s.client.ResourceV1().ResourceClaims(mine.Namespace).Delete(t.Context(), mine.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	heard(before + 1)
+	until(set)
 	s.sets.Sample(set, []*corev1.Pod{next})
-	s.sets.TellChanged(func() map[int32]bool { return map[int32]bool{set: true} })
-	if !slices.Equal(s.within, []string{"a"}) {
-		t.Errorf("with another pod that waits its set is %v, want a", s.within)
-	}
+	until(set, "a")
 }
 
 // site is a fleet with the sets of its nodes, and what the engine was told last.
