@@ -13,6 +13,7 @@ package spread
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 
@@ -162,6 +163,30 @@ func (m *Maker) Truly(j *workload.Job, layers func(parallel.Profile) parallel.Pr
 			o.Rate *= o.Plan.Step.Seconds() / c.Result.Step.Seconds()
 			o.Plan.Step, o.Plan.Spare = c.Result.Step, c.Result.Spare(&c.Plan)
 			q.links(x, &c, &o.Plan)
+		}
+	}
+	return menu
+}
+
+// Doubt is a job's menu in a world in which plans take what measured steps took of what was predicted of them (shape.Draw):
+// each offer's step and rate. Where same is set the rate of what the job asks for stays 1, since its length is told by that.
+func Doubt(menu []workload.Offer, seed uint64, same bool) []workload.Offer {
+	menu = slices.Clone(menu)
+	by, of := make([]float64, len(menu)), 1.
+	for i := range menu {
+		o := &menu[i]
+		by[i] = shape.Draw(seed, o.Model, o.Plan.Name, shape.Half)
+		if same && o.Rate == 1 && of == 1 {
+			of = by[i]
+		}
+	}
+	for i := range menu {
+		o := &menu[i]
+		o.Rate *= of / by[i]
+		o.Plan.Step = unit.Duration(math.Round(float64(o.Plan.Step) * by[i]))
+		o.Plan.Shares = slices.Clone(o.Plan.Shares)
+		for k := range o.Plan.Shares {
+			o.Plan.Shares[k].Step = unit.Duration(math.Round(float64(o.Plan.Shares[k].Step) * by[i]))
 		}
 	}
 	return menu

@@ -11,6 +11,7 @@ import (
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 	"github.com/musterdl/muster/pipeline/reaction"
+	"github.com/musterdl/muster/pipeline/spread"
 	"github.com/musterdl/muster/plan"
 	"github.com/musterdl/muster/run/simulated"
 	"github.com/musterdl/muster/run/simulated/world"
@@ -56,7 +57,7 @@ func (g *Ground) Play(regime *Regime, p *policy, days int, seed uint64) (m Month
 	if err != nil {
 		return m, err
 	}
-	job, truth := g.drawn(reaction.Interval(g.save, stops), end)
+	job, truth := g.drawn(reaction.Interval(g.save, stops), end, seed)
 	faults := regime.draw(g.Nodes+g.Spares, end, seed)
 	m.Faults, m.Took = len(faults), map[string]int{}
 	config := simulated.Config{Cluster: g.cluster, Scheduler: built.Scheduler, Policy: engine.DefaultPolicy(), Prices: simulated.Prices{Start: start},
@@ -83,12 +84,12 @@ func (g *Ground) Play(regime *Regime, p *policy, days int, seed uint64) (m Month
 	return m, nil
 }
 
-// drawn is the job with a checkpoint after so much work, and the truth about it: it is longer than the month, and
-// checkpoints hold up all that it does.
-func (g *Ground) drawn(every unit.Duration, end unit.Time) (workload.Job, workload.Truth) {
+// drawn is the job with a checkpoint after so much work, and the truth about it: it is longer than the month, its plans are
+// as far off as measured steps were, and checkpoints hold up all that it does.
+func (g *Ground) drawn(every unit.Duration, end unit.Time, seed uint64) (workload.Job, workload.Truth) {
 	job := g.job
 	job.Checkpoint.Every, job.Checkpoint.Save, job.Checkpoint.Load = every+g.save, g.save, g.load
-	truth := workload.Truth{Duration: 2 * unit.Duration(end), Menu: slices.Clone(job.Menu)}
+	truth := workload.Truth{Duration: 2 * unit.Duration(end), Menu: spread.Doubt(job.Menu, seed, true)}
 	job.Estimate = truth.Duration
 	for i := range truth.Menu {
 		truth.Menu[i].Rate *= float64(every) / float64(every+g.save)

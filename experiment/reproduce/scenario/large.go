@@ -320,7 +320,7 @@ func (a *arm) large(r *rand.Rand, maker, byHand *spread.Maker, i int) (item, flo
 	reference := hand.Menu[0].Plan.Step.Seconds()
 	links := linkPart * (1 - 0.1*r.Float64())
 	disturbed := func(p parallel.Profile) parallel.Profile { return &jitter{Profile: p, seed: seed} }
-	truly, off := maker.Truly(&j, disturbed, links), 0.0
+	truly, off := spread.Doubt(maker.Truly(&j, disturbed, links), seed, false), 0.0
 	for k := range j.Menu {
 		off += math.Abs(truly[k].Rate/j.Menu[k].Rate-1) / float64(len(j.Menu))
 		to := reference / j.Menu[k].Plan.Step.Seconds() / j.Menu[k].Rate

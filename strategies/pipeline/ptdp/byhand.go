@@ -14,7 +14,7 @@ import (
 var ByHandDescription = strategy.Description{
 	Name: "fixed-3d", System: "Megatron-LM", Part: parallel.PlannerPart, Status: "after",
 	Source: "the takeaways of PTD-P (Narayanan et al., SC 2021), as people follow them by hand",
-	Idea:   "copies where the model fits a device, else tensor parallelism up to a node, else as few stages of equally many layers as fit; nothing is tried",
+	Idea:   "copies where the model fits a device, else tensor parallelism up to a node, else as few stages of equally many layers as fit, microbatches of up to four samples; nothing else is tried",
 	Acts:   []strategy.Act{strategy.Pipeline},
 	Goal:   "throughput", Needs: "a layer profile", Live: parallel.Live,
 }
@@ -31,7 +31,7 @@ type ByHandConfig struct {
 func ByHandDefault() ByHandConfig { return ByHandConfig{} }
 
 // ByHand is the rule of thumb: what a user writes who simulates nothing. It is what a planner has
-// to be better than: the sizes are legal and fit, and nobody looked whether others are faster.
+// to be better than: the sizes are legal and fit, and nobody looked whether others are faster. Microbatches are those of Megatron-LM's examples.
 type ByHand struct{ config ByHandConfig }
 
 // NewByHand returns the rule; the configuration must be valid.
@@ -56,7 +56,7 @@ func (b ByHand) Plans(x *parallel.Simulator, l parallel.Limits) ([]parallel.Cand
 	}
 	var why parallel.Why
 	inNode := int(x.On.Nodes[0].Count)
-	l.Samples = 1
+	l.Samples = 4
 	// A size that the user insists on is the only one.
 	first, last := 1, x.On.Len()
 	if b.config.Ranks > 0 {
