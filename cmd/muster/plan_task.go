@@ -64,16 +64,21 @@ func (p *planner) task(args []string) (*planning.Task, error) {
 	} else if t.Model.Batch == 0 {
 		t.Model.Batch = t.On.Len()
 	}
+	return t, p.checkNumbers()
+}
+
+// checkNumbers says which number is outside of what it may be.
+func (p *planner) checkNumbers() error {
 	if least := min(p.batch, p.limits.Tensor, p.limits.Ranks, p.limits.Copies, p.limits.Experts, p.outlook.Spares); least < 0 {
-		return nil, misused("--batch, --tp, --pp, --dp, --ep or --spares %d: expected 0 or more", least)
+		return misused("--batch, --tp, --pp, --dp, --ep or --spares %d: expected 0 or more", least)
 	}
 	if s := p.outlook.Sooner; !(s >= 0 && s <= 1) {
-		return nil, misused("--sooner %g: expected 0, for cost alone, to 1, for time alone", s)
+		return misused("--sooner %g: expected 0, for cost alone, to 1, for time alone", s)
 	}
 	if p.outlook.Spares > mostSpares {
-		return nil, misused("--spares %d: expected %d at most", p.outlook.Spares, mostSpares)
+		return misused("--spares %d: expected %d at most", p.outlook.Spares, mostSpares)
 	}
-	return t, nil
+	return nil
 }
 
 // mostSpares is more than anybody keeps idle.
