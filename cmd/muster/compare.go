@@ -18,7 +18,7 @@ import (
 func compareCommand() *cobra.Command {
 	c := reproduce.Comparison{Setup: reproduce.Defaults(), Strategies: []string{"fifo", catalogue.House}, Seeds: 10}
 	var asJSON, quiet bool
-	var html string
+	var html, plot string
 	cmd := &cobra.Command{Use: "compare", GroupID: "try", Args: cobra.NoArgs,
 		Short: "Run several strategies on the same work and compare them",
 		Long: "Run several strategies on the same work, in parallel on the cores, and compare each with the first.\n" +
@@ -33,16 +33,13 @@ func compareCommand() *cobra.Command {
 			if !quiet && !asJSON && term.IsTerminal(int(os.Stderr.Fd())) {
 				c.Progress = comparisonBar(os.Stderr)
 			}
-			c.Pictures = html != ""
+			c.Pictures = html != "" || plot != ""
 			compared, err := reproduce.Compare(c)
 			if err != nil {
 				return err
 			}
-			if html != "" {
-				page := compared.Page(time.Now().Format(time.RFC1123))
-				if err := toFile(html, func(w io.Writer) error { return report.HTML(w, page) }); err != nil {
-					return err
-				}
+			if err := writePictures(compared.Page(time.Now().Format(time.RFC1123)), html, plot); err != nil {
+				return err
 			}
 			return showCompared(cmd.OutOrStdout(), compared, asJSON)
 		}}
@@ -53,6 +50,7 @@ func compareCommand() *cobra.Command {
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object (see docs/json.md)")
 	cmd.Flags().BoolVar(&quiet, "quiet", false, "no progress bar")
 	cmd.Flags().StringVar(&html, "html", "", "write a report with plots over each other to this file")
+	cmd.Flags().StringVar(&plot, "plot", "", "draw these plots to this file, as SVG")
 	return cmd
 }
 

@@ -108,7 +108,7 @@ func setupFlags(f *pflag.FlagSet, s *reproduce.Setup) {
 func simulateCommand() *cobra.Command {
 	s := reproduce.Defaults()
 	var asJSON, quiet bool
-	var decisions, perfetto, verify, html string
+	var decisions, perfetto, verify, html, plot string
 	cmd := &cobra.Command{Use: "simulate", GroupID: "try", Args: cobra.NoArgs,
 		Short: "Run a trace through a strategy on a simulated cluster",
 		Example: "  muster simulate --trace gen:rw-a --cluster gpus:15x4 --strategy tiresias\n" +
@@ -133,7 +133,7 @@ func simulateCommand() *cobra.Command {
 			if err := errors.Join(err, files.close()); err != nil {
 				return err
 			}
-			if err := writePage(o, html); err != nil {
+			if err := writePage(o, html, plot); err != nil {
 				return err
 			}
 			return show(cmd.OutOrStdout(), &o.Result, asJSON)
@@ -146,8 +146,9 @@ func simulateCommand() *cobra.Command {
 	cmd.Flags().StringVar(&decisions, "decisions", "", "write every commit to this file, one JSON line each")
 	cmd.Flags().StringVar(&verify, "verify", "", "simulate again and compare with this file of --decisions; print the first commit that differs")
 	cmd.Flags().StringVar(&html, "html", "", "write a report with plots to this file")
+	cmd.Flags().StringVar(&plot, "plot", "", "draw its plots to this file, as SVG")
 	cmd.Flags().StringVar(&perfetto, "perfetto", "", "write a trace of all runs for ui.perfetto.dev to this file")
-	for _, output := range []string{"decisions", "html", "perfetto"} {
+	for _, output := range []string{"decisions", "html", "perfetto", "plot"} {
 		cmd.MarkFlagsMutuallyExclusive(output, "verify")
 	}
 	return cmd
@@ -221,14 +222,23 @@ func orNone(line string) string {
 	return line
 }
 
-// writePage writes the HTML report, where one is asked for.
-func writePage(o *reproduce.Outcome, html string) error {
-	if html == "" {
+// writePage writes what pictures are asked for of a run.
+func writePage(o *reproduce.Outcome, html, plot string) error {
+	return writePictures(report.Page{Title: o.Result.Strategy + " on " + o.Result.Trace, When: time.Now().Format(time.RFC1123),
+		Runs: []report.Run{{Row: report.Row{Result: o.Result}, View: o.Collector.View()}}, Lanes: o.Lanes()}, html, plot)
+}
+
+// writePictures writes a page as a report and as a picture of its plots, each to a file where there is one.
+func writePictures(page report.Page, html, plot string) error {
+	if html != "" {
+		if err := toFile(html, func(w io.Writer) error { return report.HTML(w, page) }); err != nil {
+			return err
+		}
+	}
+	if plot == "" {
 		return nil
 	}
-	page := report.Page{Title: o.Result.Strategy + " on " + o.Result.Trace, When: time.Now().Format(time.RFC1123),
-		Runs: []report.Run{{Row: report.Row{Result: o.Result}, View: o.Collector.View()}}, Lanes: o.Lanes()}
-	return toFile(html, func(w io.Writer) error { return report.HTML(w, page) })
+	return toFile(plot, func(w io.Writer) error { return report.SVG(w, page) })
 }
 
 func toFile(name string, write func(io.Writer) error) error {

@@ -233,7 +233,7 @@ func (g *Grid) families(l Limits) (all []family, why Why) {
 		}
 		for w := range ways {
 			f := family{tensor: tensor, way: int8(w)}
-			if f.least, not = g.least(&f); not != "" {
+			if f.least, not = g.least(&f, l.Samples); not != "" {
 				why = cmp.Or(why, not)
 				continue
 			}
@@ -246,15 +246,23 @@ func (g *Grid) families(l Limits) (all []family, why Why) {
 	return all, why
 }
 
-// least is what a step takes where all devices, each as the fastest kind, are always busy.
-func (g *Grid) least(f *family) (unit.Duration, Why) {
+// least is what a step takes where all devices, each as the fastest kind, are always busy, with microbatches as large as may
+// be: what a pass takes besides its samples is least then.
+func (g *Grid) least(f *family, most int) (unit.Duration, Why) {
+	samples := g.x.Model.Batch
+	if most > 0 {
+		samples = min(samples, most)
+	}
+	if len(g.Samples) > 0 {
+		samples = slices.Max(g.Samples)
+	}
 	first, fastest := int32(0), unit.Forever
 	for _, node := range g.x.On.Nodes {
 		rank := Rank{Tensor: f.tensor, Replicas: 1, Devices: make([]int32, f.tensor)}
 		for i := range rank.Devices {
 			rank.Devices[i] = first
 		}
-		s, _, why := g.x.Stage(&rank, Slice{0, g.x.Model.Profile.Layers(), g.x.AllIn(f.way, f.tensor)}, 1, 1)
+		s, _, why := g.x.Stage(&rank, Slice{0, g.x.Model.Profile.Layers(), g.x.AllIn(f.way, f.tensor)}, samples, 1)
 		if why != "" {
 			return 0, why
 		}
@@ -265,7 +273,7 @@ func (g *Grid) least(f *family) (unit.Duration, Why) {
 			break
 		}
 	}
-	return unit.Duration(float64(fastest) * float64(g.x.Model.Batch) * float64(f.tensor) / float64(g.n)), ""
+	return unit.Duration(float64(fastest) / float64(samples) * float64(g.x.Model.Batch) * float64(f.tensor) / float64(g.n)), ""
 }
 
 // AllIn has all layers run in one way; a layer that has fewer runs in its last.

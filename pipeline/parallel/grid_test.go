@@ -77,10 +77,13 @@ func every(x *parallel.Simulator) unit.Duration {
 // TestGrid: the search finds a plan where there is one, and hardly ever one that is slower than
 // the best of all plans of its kind.
 func TestGrid(t *testing.T) {
-	rng, slower, none := rand.New(rand.NewPCG(1, 2)), 0, 0
+	rng, launches, slower, none := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4)), 0, 0
 	const draws = 300
 	for i := range draws {
 		m, on := drawn(rng)
+		if i%2 > 0 { // small passes cost more, and both ends of a border wait
+			on.Kinds[0].Launch, m.Waits = unit.Duration(launches.IntN(3000)), i%4 > 1
+		}
 		want := every(parallel.NewSimulator(m, on))
 		g := parallel.Grid{Sequences: sequences}
 		all, why := g.Search(parallel.NewSimulator(m, on), parallel.Limits{})

@@ -205,6 +205,18 @@ func pageCharts(runs []Run) ([]pageChart, error) {
 		}
 	}
 	var out []pageChart
+	for _, c := range chartsOf(runs) {
+		svg, err := c.svg()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, pageChart{c.title, c.text, c.width == wideChart, template.HTML(svg), legend})
+	}
+	return out, nil
+}
+
+// chartsOf are those for which the runs have something to draw.
+func chartsOf(runs []Run) (all []chart) {
 	for _, c := range []struct {
 		make func([]Run) (chart, bool)
 		text string
@@ -213,17 +225,12 @@ func pageCharts(runs []Run) ([]pageChart, error) {
 		{shareChart, "Part of the devices that was granted to jobs."},
 		{queueChart, "Jobs that waited for devices."},
 	} {
-		drawing, ok := c.make(runs)
-		if !ok {
-			continue
+		if drawing, ok := c.make(runs); ok {
+			drawing.text = c.text
+			all = append(all, drawing)
 		}
-		svg, err := drawing.svg()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, pageChart{drawing.title, c.text, drawing.width == wideChart, template.HTML(svg), legend})
 	}
-	return out, nil
+	return all
 }
 
 func (p Page) run(i int) pageRun {

@@ -52,6 +52,7 @@ type line struct {
 // chart is a picture of lines over one pair of axes.
 type chart struct {
 	title  string // for those who cannot see it, too
+	text   string // what is drawn, in a sentence
 	width  vg.Length
 	lines  []line
 	logX   bool

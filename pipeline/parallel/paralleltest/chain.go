@@ -9,7 +9,7 @@ import (
 )
 
 // Chain is a profile of layers as one device of speed 1 (TFlops 1) runs a sample; a device of
-// n devices, or n times as fast, takes an n-th of the time.
+// n devices, or n times as fast, takes an n-th of the time, and its launch besides.
 type Chain []parallel.Layer
 
 // Layers is their number.
@@ -28,6 +28,7 @@ func (c Chain) Ways(layer int, on *parallel.Device, tensor, samples int) ([]para
 	l.ParamKiB, l.ActivationKiB = l.ParamKiB/int64(tensor), l.ActivationKiB*int64(samples)/int64(tensor)
 	l.OutputKiB, l.ReduceKiB = l.OutputKiB*int64(samples), l.ReduceKiB*int64(samples)
 	e.ParamKiB, e.SendKiB, e.GatherKiB = e.ParamKiB/int64(tensor), e.SendKiB*int64(samples)/int64(tensor), e.GatherKiB*int64(samples)
+	l.Forward, l.Input = l.Forward+on.Launch, l.Input+on.Launch
 	l.GFlop *= float64(samples) / float64(tensor)
 	lean := l
 	lean.Mixture.Again = e.Forward

@@ -58,16 +58,15 @@ func New(c Config) Planner { return Planner{c} }
 // exchange of gradients is known before, and only that differs.
 const mixes = 4
 
-// Plans mixes the templates of each order and size of microbatch. Leaner ways are for where
-// nothing else fits.
+// Plans mixes the templates of each order, way to run the layers and size of microbatch.
 func (o Planner) Plans(x *parallel.Simulator, l parallel.Limits) (all []parallel.Candidate, why parallel.Why) {
 	nodes := len(x.On.Nodes)
 	if l.Devices > 0 {
 		nodes = min(nodes, l.Devices/int(x.On.Nodes[0].Count))
 	}
-	// Whatever is computed again takes time, so a leaner way is no choice but a way out.
+	// What is computed again takes time, and leaves room for larger microbatches, of which each pass is started for more samples.
 	ways, why := x.Ways(x.Model.Profile.Layers()/2, 0, 1, 1)
-	for way := int8(0); int(way) < len(ways) && len(all) == 0; way++ {
+	for way := range int8(len(ways)) {
 		for _, sequence := range l.Sequences {
 			// Larger microbatches fill a device better and a pipeline worse. As soon as one does not fit, no
 			// larger one does.
