@@ -71,7 +71,7 @@ func planCommand() *cobra.Command {
 		{quantityFlag[unit.Mbps]{&p.bandwidth, "bandwidth", unit.ParseMbps}, "bandwidth", "out of a node, each way, such as 25Gbps (none: as the cluster says, else endless)"},
 		{durationFlag(&p.latency), "latency", "from node to node, such as 20us"},
 		{quantityFlag[unit.MiB]{&p.memory, "memory", unit.ParseMiB}, "memory", "of a device, such as 80GiB (none: as the cluster says, else endless)"},
-		{quantityFlag[unit.MiB]{&p.reserve, "reserve", unit.ParseMiB}, "reserve", "of a device's memory that no plan counts on, as programs hold it for themselves, such as 2GiB (none: 4.5 % of it)"},
+		{quantityFlag[unit.MiB]{&p.reserve, "memory", unit.ParseMiB}, "reserve", "of a device's memory that no plan counts on, as programs hold it for themselves, such as 2GiB (none: 4.5 % of it)"},
 		{durationFlag(&p.budget), "budget", "to plan for at most: then the best that was found is told (0s: until all has been looked at)"},
 		{durationFlag(&p.outlook.Repair), "repair", "until a lost node is back, in the mean"},
 		{durationFlag(&p.outlook.Since), "since-checkpoint", "work that a lost node takes with it where only a checkpoint helps"},
