@@ -43,6 +43,7 @@ func (q *quarantines) tryNodes(s *plan.State, policy *Policy, why *schedule.Trig
 
 // markSick counts a failed start against the nodes it was on.
 func (q *quarantines) markSick(s *plan.State, policy *Policy, run plan.RunID) {
+	closed := len(q.closed)
 	eachNodeOf(s, run, func(id plan.NodeID, n *plan.Node) {
 		n.Sick++
 		tried := n.Trial.On && n.Status == plan.Quarantined && n.Trial.Run == run
@@ -58,7 +59,9 @@ func (q *quarantines) markSick(s *plan.State, policy *Policy, run plan.RunID) {
 			q.known = max(q.known, n.Trial.At)
 		}
 	})
-	q.findNext(s, policy)
+	if len(q.closed) > closed {
+		q.findNext(s, policy)
+	}
 }
 
 // sickPause is how long no start is tried after so many trials that failed: twice as long after each.
@@ -72,6 +75,7 @@ func (p *Policy) sickPause(failed int32) unit.Duration {
 
 // clearSick ends the quarantine of the nodes that a run has started on, and notes in why that there is room.
 func (q *quarantines) clearSick(s *plan.State, policy *Policy, run plan.RunID, why *schedule.Trigger) {
+	opened := len(q.opened)
 	eachNodeOf(s, run, func(id plan.NodeID, n *plan.Node) {
 		n.Sick = 0
 		if n.Status == plan.Quarantined && policy.SickPause > 0 {
@@ -80,7 +84,9 @@ func (q *quarantines) clearSick(s *plan.State, policy *Policy, run plan.RunID, w
 		}
 		n.Trial = plan.Trial{}
 	})
-	q.findNext(s, policy)
+	if len(q.opened) > opened { // a start on sound nodes looks at these alone
+		q.findNext(s, policy)
+	}
 }
 
 // eachNodeOf calls f for the nodes of a run, each once where its grants on it follow each other.
