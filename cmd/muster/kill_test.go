@@ -133,6 +133,14 @@ func (p *controlPlane) start() {
 
 func (p *controlPlane) socket() string { return filepath.Join(p.state, "s") }
 
+// goOnIn starts it on another state directory. What lives on below that ends before it goes, as below the first.
+func (p *controlPlane) goOnIn(state string) {
+	p.t.Helper()
+	p.t.Cleanup(func() { endAll(state) })
+	p.state = state
+	p.start()
+}
+
 func (p *controlPlane) kill() {
 	p.t.Helper()
 	if err := p.cmd.Process.Kill(); err != nil {

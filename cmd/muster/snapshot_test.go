@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterdl/muster/internal/client"
 	"github.com/musterdl/muster/model/unit"
 	"github.com/musterdl/muster/model/workload"
 )
@@ -58,8 +57,7 @@ func TestUpRecoversLoadedSnapshot(t *testing.T) {
 			t.Fatalf("%q: %v", args, err)
 		}
 	}
-	p.state, p.client = loaded, client.New(filepath.Join(loaded, "s"))
-	p.start()
+	p.goOnIn(loaded)
 	j, err := p.client.Job(ctx, "done")
 	if err != nil || j.Phase != "finished" {
 		t.Errorf("done is %s, %v", j.Phase, err)
@@ -128,8 +126,8 @@ func TestSnapshotsByThemselves(t *testing.T) {
 	loaded := filepath.Join(t.TempDir(), "loaded")
 	p.muster("snapshot", "load", files[len(files)-1], "--state", loaded)
 	p.muster("replay", "--verify", "--state", loaded)
-	p.state, p.flags = loaded, nil
-	p.start()
+	p.flags = nil
+	p.goOnIn(loaded)
 	if j, err := p.client.Job(t.Context(), "there"); err != nil {
 		t.Errorf("the job is %+v, %v", j, err)
 	}
