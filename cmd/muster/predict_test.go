@@ -238,7 +238,9 @@ func (p *controlPlane) live(mix int, found *profiled, chance *rand.Rand) (jobs [
 		if i > 0 {
 			time.Sleep(time.Duration(chance.ExpFloat64() * float64(gap)))
 		}
-		j := found.kinds[k].job(p.t, fmt.Sprintf("m%d-%s-%d", mix, found.kinds[k].name, i), 0, found.kinds[k].ran[0])
+		// A tenth more than it took, as people say what a job may take: whoever outruns his estimate by a
+		// moment is believed to need as long again, and an order by size stops him for it.
+		j := found.kinds[k].job(p.t, fmt.Sprintf("m%d-%s-%d", mix, found.kinds[k].name, i), 0, found.kinds[k].ran[0]*11/10)
 		p.submitted(j)
 		jobs = append(jobs, j)
 	}
