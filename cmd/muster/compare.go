@@ -38,8 +38,10 @@ func compareCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := writePictures(compared.Page(time.Now().Format(time.RFC1123)), html, plot); err != nil {
-				return err
+			if c.Pictures {
+				if err := writePictures(compared.Page(time.Now().Format(time.RFC1123)), html, plot); err != nil {
+					return err
+				}
 			}
 			return showCompared(cmd.OutOrStdout(), compared, asJSON)
 		}}

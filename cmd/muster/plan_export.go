@@ -201,7 +201,7 @@ func (p *planner) page(c *planning.Comparison) error {
 	if c.Cluster != "" {
 		page.Facts = append(page.Facts, c.Cluster)
 	}
-	plans := report.Table{Name: "Plans", Text: "The best first. A step is simulated; the bubble is the part of the devices' time in which they do nothing. " + strings.Join(notes(c), ". "),
+	plans := report.Table{Name: "Plans", Text: strings.Join(append([]string{"The best first. A step is simulated; the bubble is the part of the devices' time in which they do nothing"}, notes(c)...), "; ") + ".",
 		Head: []string{"plan", "step s", "MFU %", "bubble %", "peak GiB", "lost because"}}
 	if c.Sites != nil {
 		plans.Head = slices.Insert(plans.Head, len(plans.Head)-1, "crosses sites")

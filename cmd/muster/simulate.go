@@ -224,6 +224,9 @@ func orNone(line string) string {
 
 // writePage writes what pictures are asked for of a run.
 func writePage(o *reproduce.Outcome, html, plot string) error {
+	if html == "" && plot == "" {
+		return nil // what they are drawn from is not gathered for nothing
+	}
 	return writePictures(report.Page{Title: o.Result.Strategy + " on " + o.Result.Trace, When: time.Now().Format(time.RFC1123),
 		Runs: []report.Run{{Row: report.Row{Result: o.Result}, View: o.Collector.View()}}, Lanes: o.Lanes()}, html, plot)
 }

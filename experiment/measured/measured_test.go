@@ -24,13 +24,19 @@ func data(path string) (io.ReadCloser, error) {
 func measureSailor(t *testing.T) map[string]float64 {
 	t.Helper()
 	got, err := MeasureSailor(straight{})(data, 1)
+	orSkip(t, err)
+	return got
+}
+
+// orSkip skips where the data is not there, and fails for any other error.
+func orSkip(t *testing.T, err error) {
+	t.Helper()
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("no ../shared/data/sailor-measured: the plans are not in the repository, see docs/data.md")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return got
 }
 
 func TestSailor(t *testing.T) {

@@ -40,9 +40,7 @@ func TestThePlanSaysWhatTheClaimSays(t *testing.T) {
 		most = max(most, 1-told)
 		return nil
 	})
-	if err != nil {
-		t.Skip("no ../shared/data/sailor-measured: the plans are not in the repository, see docs/data.md")
-	}
+	orSkip(t, err)
 	t.Logf("%d plans to the microsecond, the others up to %.1f %% faster by a better cut", same, 100*most)
 	if same < 6 {
 		t.Errorf("%d plans have the seconds of the claim, want the 6 of one rank at least", same)
@@ -73,7 +71,5 @@ func TestSmallPassesCost(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Skip("no ../shared/data/sailor-measured: the plans are not in the repository, see docs/data.md")
-	}
+	orSkip(t, err)
 }

@@ -2,9 +2,7 @@ package shape
 
 import (
 	"cmp"
-	"hash/fnv"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -64,45 +62,6 @@ const reserved = 4429. / 97872
 
 // Reserve is what of so much memory no plan may count on, where nobody says how much.
 func Reserve(memory unit.MiB) unit.MiB { return unit.MiB(math.Round(reserved * float64(memory))) }
-
-// Experience is what measured steps took, as multiples of what is predicted of them here: of all on which nothing was fitted.
-type Experience struct {
-	Low, High float64
-	Steps     int
-	// Bias and Spread are the mean of their logarithms and the standard deviation of these.
-	Bias, Spread float64
-}
-
-// experiences are those that there are (docs/plan.md); the claims sailor and published-steps are these steps, by which TestExperiences
-// of experiment/measured keeps them true.
-var experiences = map[string]map[Precision]Experience{
-	"A100-80GB":  {Half: {.95, 1.32, 20, .036, .101}},
-	"H100":       {Half: {.99, .99, 1, -.013, 0}},
-	"GH200-96GB": {TF32: {.91, 1.48, 24, .023, .092}},
-}
-
-// EveryStep is what the measured steps of all devices took.
-func EveryStep() Experience { return Experience{.91, 1.48, 45, .028, .094} }
-
-// Draw is what a step truly takes, as a multiple of what is predicted, in a world in which predictions are as far off as
-// they were of measured steps. The same seed draws the same of a plan on a kind of device.
-func Draw(seed uint64, device, plan string, p Precision) float64 {
-	e := EveryStep()
-	if d, why := Like(device, 0, p); why == "" {
-		if own, known := Experienced(d.Name, p); known && own.Steps > 1 {
-			e = own
-		}
-	}
-	h := fnv.New64a()
-	h.Write([]byte(device + "\x00" + plan))
-	return math.Exp(e.Bias + e.Spread*rand.New(rand.NewPCG(seed, h.Sum64())).NormFloat64())
-}
-
-// Experienced is what measured steps of a kind of device took; known is false where none was measured.
-func Experienced(device string, p Precision) (e Experience, known bool) {
-	e, known = experiences[device][p]
-	return e, known
-}
 
 // Device is a kind of device by its name, in some precision; or why there is none.
 func Device(name string, p Precision) (parallel.Device, pipeline.Why) {
